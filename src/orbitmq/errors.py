@@ -1,0 +1,142 @@
+"""Every exception this package raises, as one tree.
+
+OrbitError
+├── FrameError            not our protocol: the connection is closed, nothing is answered
+├── Rejected              understood and refused: answered with a response code and a remark
+│   └── HeaderError           a typed header or a body lacks a field or holds a bad value
+├── InvalidArgument       a caller's value is out of its range: names field, value and limit (also a ValueError)
+│   └── ConfigError           the same, for a configuration key, option or file
+├── StoreError            the message store cannot do what was asked
+│   ├── CorruptRecord         stored bytes do not add up: recovery decides, nobody else
+│   └── StoreUnavailable      the store is fenced, shutting down or out of space
+└── ClientError           a remote call did not succeed
+    ├── ConnectionFailed      no connection, or it broke before the answer came
+    ├── RequestTimeout        no answer in time
+    ├── RemoteRefused         the server answered with a code other than SUCCESS
+    ├── RouteNotFound         no NameServer knows a route for the topic
+    ├── NoNameServer          none of the configured NameServers could be asked
+    └── SendFailed            every attempt to send failed; `causes` lists them
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+
+class OrbitError(Exception):
+    """Root of every exception that orbitmq raises on purpose."""
+
+
+class FrameError(OrbitError):
+    """The bytes are not a RocketMQ remoting frame; the connection cannot be used any more."""
+
+
+class Rejected(OrbitError):
+    """A request that was understood and is refused.
+
+    Args:
+        code: the response code that the peer receives.
+        remark: the sentence that the peer receives.
+    """
+
+    def __init__(self, code: int, remark: str) -> None:
+        super().__init__(f"[{code}] {remark}")
+        self.code = code
+        self.remark = remark
+
+
+class HeaderError(Rejected):
+    """A header or a body lacks a field or holds a value that does not parse."""
+
+    def __init__(self, remark: str) -> None:
+        super().__init__(1, remark)
+
+
+class InvalidArgument(OrbitError, ValueError):
+    """A value is outside its range. The message names the field, the value and what is allowed."""
+
+    def __init__(self, field: str, value: object, allowed: str) -> None:
+        super().__init__(f"{field}: {_shorten(value)} is not allowed, expected {allowed}")
+        self.field = field
+        self.value = value
+        self.allowed = allowed
+
+
+class ConfigError(InvalidArgument):
+    """A configuration key, option or file holds a value that is not allowed."""
+
+
+class StoreError(OrbitError):
+    """The message store cannot do what was asked."""
+
+
+class CorruptRecord(StoreError):
+    """Stored bytes do not add up.
+
+    Args:
+        physical_offset: where the record starts in the log, in bytes.
+        reason: what does not add up.
+    """
+
+    def __init__(self, physical_offset: int, reason: str) -> None:
+        super().__init__(f"record at physical offset {physical_offset}: {reason}")
+        self.physical_offset = physical_offset
+        self.reason = reason
+
+
+class StoreUnavailable(StoreError):
+    """The store does not take writes now: fenced after an I/O error, shutting down or out of space."""
+
+
+class ClientError(OrbitError):
+    """A remote call did not succeed."""
+
+
+class ConnectionFailed(ClientError):
+    """There is no connection to the peer, or it broke before the answer came."""
+
+
+class RequestTimeout(ClientError):
+    """The peer did not answer in time."""
+
+
+class RemoteRefused(ClientError):
+    """The peer answered with a code other than SUCCESS.
+
+    Args:
+        code: the response code.
+        remark: the peer's sentence, None when it gave none.
+        address: who answered, as host:port.
+    """
+
+    def __init__(self, code: int, remark: str | None, address: str) -> None:
+        super().__init__(f"{address} answered code {code}: {remark or 'no remark'}")
+        self.code = code
+        self.remark = remark
+        self.address = address
+
+
+class RouteNotFound(ClientError):
+    """No NameServer knows a route for the topic."""
+
+
+class NoNameServer(ClientError):
+    """None of the configured NameServers could be asked."""
+
+
+class SendFailed(ClientError):
+    """Every attempt to send failed.
+
+    Args:
+        message: what was tried and what to try next.
+        causes: the error of each attempt, in order.
+    """
+
+    def __init__(self, message: str, causes: Sequence[BaseException] = ()) -> None:
+        super().__init__(message)
+        self.causes = tuple(causes)
+
+
+def _shorten(value: object, size_max: int = 120) -> str:
+    text = repr(value)
+    return text if len(text) <= size_max else f"{text[:size_max]}… ({len(text)} characters)"

@@ -1,0 +1,1 @@
+"""Frozen values that every room speaks: messages, topics, routes, groups. No behaviour beyond invariants."""

@@ -1,0 +1,67 @@
+"""Client groups: who subscribes to what, as heartbeats carry it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+SUBSCRIBE_ALL = "*"
+
+
+class MessageModel(StrEnum):
+    """CLUSTERING shares a group's queues, BROADCASTING gives all of them to every consumer."""
+
+    CLUSTERING = "CLUSTERING"
+    BROADCASTING = "BROADCASTING"
+
+
+class ConsumeType(StrEnum):
+    """How a consumer takes messages (Java: ConsumeType)."""
+
+    PULL = "CONSUME_ACTIVELY"
+    PUSH = "CONSUME_PASSIVELY"
+    POP = "CONSUME_POP"
+
+
+class ConsumeFrom(StrEnum):
+    """Where a group without a committed offset starts (Java: ConsumeFromWhere)."""
+
+    LAST = "CONSUME_FROM_LAST_OFFSET"
+    FIRST = "CONSUME_FROM_FIRST_OFFSET"
+    TIMESTAMP = "CONSUME_FROM_TIMESTAMP"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Subscription:
+    """A group's filter on one topic (Java: SubscriptionData)."""
+
+    topic: str
+    expression: str = SUBSCRIBE_ALL
+    expression_type: str = "TAG"
+    tags: frozenset[str] = frozenset()
+    tag_codes: frozenset[int] = frozenset()
+    version: int = 0
+    class_filter_mode: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConsumerInfo:
+    """One consumer group inside a heartbeat (Java: ConsumerData)."""
+
+    group: str
+    consume_type: ConsumeType = ConsumeType.PUSH
+    message_model: MessageModel = MessageModel.CLUSTERING
+    consume_from: ConsumeFrom = ConsumeFrom.LAST
+    subscriptions: tuple[Subscription, ...] = ()
+    unit_mode: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Heartbeat:
+    """What a client says of itself to every broker (Java: HeartbeatData)."""
+
+    client_id: str
+    producer_groups: tuple[str, ...] = ()
+    consumers: tuple[ConsumerInfo, ...] = ()
+    fingerprint: int = 0
+    without_subscriptions: bool = False

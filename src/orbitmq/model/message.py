@@ -1,0 +1,149 @@
+"""Messages: what a user sends, and what a broker has stored."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from orbitmq.errors import InvalidArgument
+from orbitmq.model.topic import check_name
+
+BODY_SIZE_MAX = 4 * 1024 * 1024
+"""Bytes of a message body, as RocketMQ's `maxMessageSize`."""
+PROPERTIES_SIZE_MAX = 32767
+"""Bytes of the encoded properties: their length travels as a signed short."""
+
+
+class PropertyName:
+    """Names of the properties that RocketMQ gives a meaning (Java: MessageConst)."""
+
+    KEYS = "KEYS"
+    TAGS = "TAGS"
+    WAIT = "WAIT"
+    DELAY = "DELAY"
+    RETRY_TOPIC = "RETRY_TOPIC"
+    REAL_TOPIC = "REAL_TOPIC"
+    REAL_QUEUE_ID = "REAL_QID"
+    MIN_OFFSET = "MIN_OFFSET"
+    MAX_OFFSET = "MAX_OFFSET"
+    ORIGIN_MESSAGE_ID = "ORIGIN_MESSAGE_ID"
+    RECONSUME_TIME = "RECONSUME_TIME"
+    MAX_RECONSUME_TIMES = "MAX_RECONSUME_TIMES"
+    MSG_REGION = "MSG_REGION"
+    TRACE_ON = "TRACE_ON"
+    UNIQ_KEY = "UNIQ_KEY"
+    INNER_NUM = "INNER_NUM"
+    CLUSTER = "CLUSTER"
+    TRAN_MSG = "TRAN_MSG"
+    PRODUCER_GROUP = "PGROUP"
+    SHARDING_KEY = "__SHARDINGKEY"
+    CRC32 = "__CRC32#"
+
+
+class SysFlag:
+    """Bits of a stored message's sys_flag (Java: MessageSysFlag)."""
+
+    COMPRESSED = 0x1
+    MULTI_TAGS = 0x2
+    TRANSACTION_PREPARED = 0x4
+    TRANSACTION_COMMIT = 0x8
+    TRANSACTION_ROLLBACK = 0xC
+    TRANSACTION_MASK = 0xC
+    BORN_HOST_V6 = 0x10
+    STORE_HOST_V6 = 0x20
+    NEED_UNWRAP = 0x40
+    INNER_BATCH = 0x80
+    COMPRESSION_LZ4 = 0x100
+    COMPRESSION_ZSTD = 0x200
+    COMPRESSION_ZLIB = 0x300
+    COMPRESSION_MASK = 0x700
+
+
+class Host(NamedTuple):
+    """An address as stored messages carry it: text form of an IPv4 or IPv6 address, and a port."""
+
+    ip: str
+    port: int
+
+    def __str__(self) -> str:
+        return f"[{self.ip}]:{self.port}" if ":" in self.ip else f"{self.ip}:{self.port}"
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    """A message to send.
+
+    Args:
+        topic: up to 127 characters of the topic alphabet.
+        body: up to 4 MiB.
+        tag: one tag; consumers filter on it at the broker.
+        keys: business keys, found again with a query by key; no blanks inside one.
+        properties: the user's own name-value pairs.
+        flag: a free 32-bit number.
+        delay_level: 1 to 18 (1s 5s 10s 30s 1m .. 2h), 0 for at once.
+        sharding_key: messages of one key go to one queue, in order.
+    """
+
+    topic: str
+    body: bytes
+    tag: str | None = None
+    keys: tuple[str, ...] | list[str] = ()
+    properties: Mapping[str, str] = field(default_factory=dict)
+    flag: int = 0
+    delay_level: int = 0
+    sharding_key: str | None = None
+
+    def __post_init__(self) -> None:
+        check_name("topic", self.topic)
+        if not isinstance(self.body, bytes | bytearray | memoryview):
+            raise InvalidArgument("body", type(self.body).__name__, "bytes")
+        if len(self.body) > BODY_SIZE_MAX:
+            raise InvalidArgument("body", f"{len(self.body)} bytes", f"at most {BODY_SIZE_MAX} bytes")
+        if isinstance(self.keys, str):
+            raise InvalidArgument("keys", self.keys, "a list of strings, one per key")
+        for key in self.keys:
+            if not key or " " in key:
+                raise InvalidArgument("keys", key, "keys that are not empty and have no blank inside")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StoredMessage:
+    """A message as the broker keeps it, or as a consumer receives it.
+
+    `body` is decompressed when it comes from a client; `physical_offset` and `store_size` are in bytes,
+    `queue_offset` counts messages.
+    """
+
+    topic: str
+    body: bytes
+    properties: Mapping[str, str]
+    queue_id: int
+    queue_offset: int
+    physical_offset: int
+    store_size: int
+    flag: int = 0
+    sys_flag: int = 0
+    born_at_ms: int = 0
+    born_host: Host = Host("0.0.0.0", 0)
+    stored_at_ms: int = 0
+    store_host: Host = Host("0.0.0.0", 0)
+    reconsume_times: int = 0
+    prepared_transaction_offset: int = 0
+    body_crc: int = 0
+    broker_name: str = ""
+
+    @property
+    def tag(self) -> str | None:
+        """The message's tag, None without one."""
+        return self.properties.get(PropertyName.TAGS)
+
+    @property
+    def keys(self) -> tuple[str, ...]:
+        """The message's business keys."""
+        return tuple(self.properties.get(PropertyName.KEYS, "").split())
+
+    @property
+    def message_id(self) -> str:
+        """The client's unique key; the broker's offset id lives in `offset_message_id`."""
+        return self.properties.get(PropertyName.UNIQ_KEY, "")

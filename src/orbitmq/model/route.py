@@ -1,0 +1,53 @@
+"""Routes: which brokers hold which queues of a topic. What a NameServer answers and a client follows."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+MASTER_ID = 0
+"""The broker id of a group's master; slaves have greater ids (Java: MixAll.MASTER_ID)."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QueueData:
+    """The queues of one topic on one broker group."""
+
+    broker_name: str
+    read_queue_count: int
+    write_queue_count: int
+    perm: int
+    topic_sys_flag: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BrokerData:
+    """One broker group: a master and its slaves.
+
+    `addresses` maps broker id (0 is the master) to host:port.
+    """
+
+    cluster: str
+    broker_name: str
+    addresses: Mapping[int, str]
+    zone_name: str | None = None
+    enable_acting_master: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TopicRoute:
+    """Everything a client needs to reach a topic (Java: TopicRouteData)."""
+
+    queues: tuple[QueueData, ...] = ()
+    brokers: tuple[BrokerData, ...] = ()
+    order_topic_conf: str | None = None
+    filter_servers: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+
+
+class MessageQueue(NamedTuple):
+    """One queue of one topic on one broker group; sorts as Java's MessageQueue does."""
+
+    topic: str
+    broker_name: str
+    queue_id: int

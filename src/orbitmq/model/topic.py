@@ -1,0 +1,80 @@
+"""Topics: permissions, configuration, the version of a broker's topic table, and the one name validator."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import IntFlag
+from typing import NamedTuple
+
+from orbitmq.errors import InvalidArgument
+
+NAME_LENGTH_MAX = 127
+"""Characters of a topic name (Java: Validators.TOPIC_MAX_LENGTH, TopicValidator)."""
+GROUP_LENGTH_MAX = 255
+
+AUTO_CREATE_TOPIC = "TBW102"
+"""The template of automatically created topics (Java: TopicValidator.AUTO_CREATE_TOPIC_KEY_TOPIC)."""
+RETRY_PREFIX = "%RETRY%"
+DLQ_PREFIX = "%DLQ%"
+SCHEDULE_TOPIC = "SCHEDULE_TOPIC_XXXX"
+
+_NAME = re.compile(r"[%|a-zA-Z0-9_-]+")
+
+
+class Perm(IntFlag):
+    """Permission bits of a topic's queues on one broker (Java: PermName)."""
+
+    INHERIT = 1
+    WRITE = 2
+    READ = 4
+    PRIORITY = 8
+    READ_WRITE = 6
+
+
+class DataVersion(NamedTuple):
+    """Version of a broker's table; equal only when all three parts are (Java: DataVersion.equals)."""
+
+    state_version: int = 0
+    timestamp_ms: int = 0
+    counter: int = 0
+
+    def next(self, now_ms: int, state_version: int = 0) -> DataVersion:
+        """Return the version after one more change."""
+        return DataVersion(state_version, now_ms, self.counter + 1)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TopicConfig:
+    """One topic on one broker (Java: TopicConfig)."""
+
+    topic: str
+    read_queue_count: int = 16
+    write_queue_count: int = 16
+    perm: int = int(Perm.READ_WRITE)
+    topic_filter_type: str = "SINGLE_TAG"
+    topic_sys_flag: int = 0
+    order: bool = False
+    attributes: Mapping[str, str] = field(default_factory=dict)
+
+
+def check_name(kind: str, name: str, length_max: int = NAME_LENGTH_MAX) -> str:
+    """Return `name` when it is a legal topic, group, broker or cluster name.
+
+    Args:
+        kind: what the name is for; stands in the error ("topic", "group" ...).
+        length_max: characters.
+
+    Raises:
+        InvalidArgument: empty, too long, or outside the alphabet `%|a-zA-Z0-9_-`.
+
+    Source: Java TopicValidator.validateTopic and Validators.checkGroup: the same alphabet at every entry.
+    """
+    if not isinstance(name, str) or not name:
+        raise InvalidArgument(kind, name, "a name that is not empty")
+    if len(name) > length_max:
+        raise InvalidArgument(kind, name, f"at most {length_max} characters, not {len(name)}")
+    if _NAME.fullmatch(name) is None:
+        raise InvalidArgument(kind, name, "only letters, digits and % | _ -")
+    return name
