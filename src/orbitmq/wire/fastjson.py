@@ -1,0 +1,142 @@
+"""The JSON dialects that Java peers write: unquoted integer keys, and maps whose keys are objects.
+
+fastjson writes `{0:"a"}` for a map with integer keys and `{{"queueId":0,...}:{...}}` for one keyed by an object.
+`loads` reads both beside standard JSON; `dumps_loose` writes them. An object key reads back as a tuple of its
+sorted (name, value) pairs.
+
+Source: docs/formats/wire_frame.md, "JSON bodies"; Java RemotingSerializable with fastjson 1.2.83.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from json.decoder import scanstring  # type: ignore[attr-defined]
+from typing import Any
+
+import orjson
+
+DEPTH_MAX = 64
+"""Nesting of the dialects' own parser; standard JSON has orjson's limit."""
+
+_STRING_OR_BARE_KEY = re.compile(rb'"(?:[^"\\]|\\.)*+"|([{,]\s*+)(-?\d++)(\s*+:)')
+_SPACE = re.compile(r"[ \t\n\r]*")
+_SCALAR = re.compile(r"-?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?|true|false|null")
+
+
+def loads(data: bytes) -> Any:
+    """Parse standard JSON or one of the dialects; integer keys come back as text.
+
+    Raises:
+        ValueError: neither.
+    """
+    try:
+        return orjson.loads(data)
+    except orjson.JSONDecodeError as error:
+        try:
+            return orjson.loads(_STRING_OR_BARE_KEY.sub(_quote_key, data))
+        except orjson.JSONDecodeError:
+            if b"{{" not in data and b"},{" not in data:
+                raise ValueError(f"not JSON: {error}") from None
+    return _parse_document(data)
+
+
+def dumps_loose(value: Any) -> bytes:
+    """Write `value` as fastjson does: integer keys bare, tuple keys (of name-value pairs) as objects."""
+    return _dump(value).encode()
+
+
+def _quote_key(match: re.Match[bytes]) -> bytes:
+    before, key, after = match.groups()
+    return match[0] if key is None else b'%b"%b"%b' % (before, key, after)
+
+
+def _dump(value: Any) -> str:
+    if isinstance(value, Mapping):
+        return "{" + ",".join(f"{_dump_key(key)}:{_dump(item)}" for key, item in value.items()) + "}"
+    if isinstance(value, list | tuple):
+        return "[" + ",".join(map(_dump, value)) + "]"
+    return orjson.dumps(value).decode()
+
+
+def _dump_key(key: Any) -> str:
+    if isinstance(key, tuple):
+        return _dump(dict(key))
+    return str(key) if isinstance(key, int) else orjson.dumps(key).decode()
+
+
+def _parse_document(data: bytes) -> Any:
+    try:
+        text = data.decode()
+        value, place = _parse(text, _skip(text, 0), 0)
+        if _skip(text, place) != len(text):
+            raise ValueError(f"text after the end, at {place}")
+    except IndexError:
+        raise ValueError("JSON ends too early") from None
+    return value
+
+
+def _parse(text: str, place: int, depth: int) -> tuple[Any, int]:
+    if depth > DEPTH_MAX:
+        raise ValueError(f"JSON nested deeper than {DEPTH_MAX}")
+    first = text[place]
+    if first == "{":
+        return _parse_map(text, place + 1, depth)
+    if first == "[":
+        return _parse_list(text, place + 1, depth)
+    if first == '"':
+        found, place = scanstring(text, place + 1)
+        return found, place
+    match = _SCALAR.match(text, place)
+    if match is None:
+        raise ValueError(f"no JSON value at {place}")
+    return orjson.loads(match[0]), match.end()
+
+
+def _parse_map(text: str, place: int, depth: int) -> tuple[dict[Any, Any], int]:
+    found: dict[Any, Any] = {}
+    place = _skip(text, place)
+    while text[place] != "}":
+        key, place = _parse(text, place, depth + 1)
+        place = _skip(text, place)
+        if text[place] != ":":
+            raise ValueError(f"no colon at {place}")
+        value, place = _parse(text, _skip(text, place + 1), depth + 1)
+        found[_as_key(key)] = value
+        place = _after_item(text, place, "}")
+    return found, place + 1
+
+
+def _parse_list(text: str, place: int, depth: int) -> tuple[list[Any], int]:
+    found: list[Any] = []
+    place = _skip(text, place)
+    while text[place] != "]":
+        value, place = _parse(text, place, depth + 1)
+        found.append(value)
+        place = _after_item(text, place, "]")
+    return found, place + 1
+
+
+def _after_item(text: str, place: int, end: str) -> int:
+    place = _skip(text, place)
+    if text[place] == ",":
+        return _skip(text, place + 1)
+    if text[place] != end:
+        raise ValueError(f"neither comma nor {end} at {place}")
+    return place
+
+
+def _as_key(key: Any) -> Any:
+    if isinstance(key, dict):
+        if any(isinstance(value, dict | list) for value in key.values()):
+            raise ValueError("an object key holds another object")
+        return tuple(sorted(key.items()))
+    if isinstance(key, list):
+        raise ValueError("a list as key")
+    return key if isinstance(key, str) else orjson.dumps(key).decode()
+
+
+def _skip(text: str, place: int) -> int:
+    match = _SPACE.match(text, place)
+    assert match is not None
+    return match.end()

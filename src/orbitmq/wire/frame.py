@@ -1,0 +1,127 @@
+"""Frames: collects bytes in any slices, yields the whole frames they complete.
+
+State: the bytes of at most one unfinished frame. In: bytes as the network slices them. Out: frames, or FrameError.
+
+Source: docs/formats/wire_frame.md.
+"""
+
+from __future__ import annotations
+
+from struct import Struct
+from typing import NamedTuple
+
+from orbitmq.errors import FrameError
+
+FRAME_SIZE_MAX = 16 * 1024 * 1024
+"""Bytes of a frame without its length prefix (Java: com.rocketmq.remoting.frameMaxLength)."""
+HEADER_SIZE_MAX = 256 * 1024
+"""Bytes of a header. The largest honest one carries 32,767 bytes of properties, each escaped to six."""
+SERIALIZE_TYPE_MAX = 1
+
+_LENGTH = Struct(">i")
+_PREFIX = Struct(">iI")
+_HEADER_SIZE_MASK = 0xFFFFFF
+
+_FOREIGN = (
+    (b"PRI * HTTP/2", "HTTP/2"),
+    (b"PRI ", "HTTP/2"),
+    (b"GET ", "HTTP"),
+    (b"POST", "HTTP"),
+    (b"PUT ", "HTTP"),
+    (b"HEAD", "HTTP"),
+    (b"DELE", "HTTP"),
+    (b"OPTI", "HTTP"),
+    (b"PATC", "HTTP"),
+    (b"CONN", "HTTP"),
+    (b"TRAC", "HTTP"),
+    (b"SSH-", "SSH"),
+    (b"\x16\x03", "TLS"),
+    (b"\x03\x00", "RDP"),
+    (b"PROXY ", "PROXY protocol"),
+    (b"\r\n\r\n\x00\r\nQUIT\n", "PROXY protocol"),
+)
+
+
+class Frame(NamedTuple):
+    """One whole frame: the type byte of its header, the header's bytes, the body's bytes."""
+
+    serialize_type: int
+    header: bytes
+    body: bytes
+
+
+class FrameDecoder:
+    """Collects bytes in any slices and yields the frames they complete."""
+
+    __slots__ = ("_frame_size_max", "_needed", "_partial")
+
+    def __init__(self, frame_size_max: int = FRAME_SIZE_MAX) -> None:
+        self._frame_size_max = frame_size_max
+        self._partial = bytearray()
+        self._needed = 0
+
+    @property
+    def partial_size(self) -> int:
+        """Bytes of the unfinished frame that have arrived so far."""
+        return len(self._partial)
+
+    def feed(self, data: bytes) -> list[Frame]:
+        """Take the next bytes and return the frames that are whole now.
+
+        Raises:
+            FrameError: a declared length or type that no frame has. Nothing was allocated for it; the stream
+                cannot be read any further.
+        """
+        if self._partial:
+            self._partial += data
+            if len(self._partial) < self._needed:
+                return []
+            data = bytes(self._partial)
+            self._partial.clear()
+        frames: list[Frame] = []
+        start, end = 0, len(data)
+        while end - start >= _PREFIX.size:
+            size, mark = _PREFIX.unpack_from(data, start)
+            header_size = mark & _HEADER_SIZE_MASK
+            self._check(size, mark >> 24, header_size, data[start : start + 16])
+            frame_end = start + _LENGTH.size + size
+            if frame_end > end:
+                break
+            body_start = start + _PREFIX.size + header_size
+            frames.append(Frame(mark >> 24, data[start + _PREFIX.size : body_start], data[body_start:frame_end]))
+            start = frame_end
+        if start < end:
+            self._keep(data[start:] if start else data)
+        return frames
+
+    def _check(self, size: int, serialize_type: int, header_size: int, first_bytes: bytes) -> None:
+        if not _LENGTH.size <= size <= self._frame_size_max:
+            kind = sniff_foreign(first_bytes)
+            hint = f" ({kind} bytes on a remoting port)" if kind else ""
+            raise FrameError(f"frame of {size} bytes, allowed 4 to {self._frame_size_max}{hint}")
+        if header_size > size - _LENGTH.size:
+            raise FrameError(f"header of {header_size} bytes in a frame of {size}")
+        if header_size > HEADER_SIZE_MAX:
+            raise FrameError(f"header of {header_size} bytes, limit {HEADER_SIZE_MAX}")
+        if serialize_type > SERIALIZE_TYPE_MAX:
+            raise FrameError(f"header type {serialize_type}, known are 0 (JSON) and 1 (ROCKETMQ)")
+
+    def _keep(self, rest: bytes) -> None:
+        self._partial += rest
+        if len(rest) >= _LENGTH.size:
+            (size,) = _LENGTH.unpack_from(rest)
+            # Less than a prefix is there: a bogus length is refused as soon as the prefix is whole.
+            self._needed = _PREFIX.size if len(rest) < _PREFIX.size else _LENGTH.size + size
+        else:
+            self._needed = _PREFIX.size
+
+
+def sniff_foreign(first_bytes: bytes) -> str | None:
+    """Name the protocol whose connections start like this, or None.
+
+    No real frame starts so: read as a length, each of these prefixes is far over the limit.
+    """
+    for prefix, name in _FOREIGN:
+        if first_bytes.startswith(prefix):
+            return name
+    return None

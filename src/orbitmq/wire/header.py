@@ -1,0 +1,212 @@
+"""Typed headers: a frozen dataclass is the documentation, the decoder and the encoder of a request's ext fields.
+
+Decoders and encoders are compiled once per dataclass, as the dataclasses module compiles `__init__`: a broker
+decodes one header per message.
+
+    @request(RequestCode.GET_ROUTEINFO_BY_TOPIC)
+    @dataclass(frozen=True, slots=True, kw_only=True)
+    class GetRouteInfo:
+        topic: str
+        accept_standard_json_only: bool | None = None
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import types
+import typing
+from collections.abc import Callable, Mapping
+from typing import Annotated, Any, TypeVar
+
+from orbitmq.errors import HeaderError
+
+H = TypeVar("H")
+
+Int32 = Annotated[int, 32]
+"""A Java int; plain `int` is a Java long."""
+
+_WIRE_NAME = "wire_name"
+
+
+class _Codec(typing.NamedTuple):
+    decode: Callable[[Mapping[str, str]], Any]
+    encode: Callable[[Any], dict[str, str]]
+
+
+_codecs: dict[type, _Codec] = {}
+_types: dict[int, type] = {}
+_codes: dict[type, int] = {}
+
+
+def wire(name: str, *, default: Any = dataclasses.MISSING) -> Any:
+    """Declare a field whose wire name is not its own name in camelCase."""
+    return dataclasses.field(default=default, metadata={_WIRE_NAME: name})
+
+
+def header(cls: type[H]) -> type[H]:
+    """Class decorator: compile the codec of a header that no request code names (an answer's)."""
+    hints = typing.get_type_hints(cls, include_extras=True)
+    fields = [_Field(field, hints[field.name]) for field in dataclasses.fields(cls)]  # type: ignore[arg-type]
+    _codecs[cls] = _Codec(_compile_decoder(cls, fields), _compile_encoder(fields))
+    return cls
+
+
+def request(*codes: int) -> Callable[[type[H]], type[H]]:
+    """Class decorator: bind a request header to its code, or codes. Binding a code twice fails at import."""
+
+    def bind(cls: type[H]) -> type[H]:
+        for code in codes:
+            if code in _types:
+                raise TypeError(f"request code {code} is bound to {_types[code].__name__} already")
+            _types[code] = cls
+        _codes[cls] = codes[0]
+        return header(cls)
+
+    return bind
+
+
+def request_type(code: int) -> type | None:
+    """Return the header type of a request code, None when there is none."""
+    return _types.get(code)
+
+
+def code_of(header_type: type) -> int:
+    """Return the request code that `header_type` travels under (the first, where it has several)."""
+    return _codes[header_type]
+
+
+def bound_codes() -> tuple[int, ...]:
+    """Return every request code that has a typed header."""
+    return tuple(sorted(_types))
+
+
+def decode_header(header_type: type[H], ext_fields: Mapping[str, str] | None) -> H:
+    """Return the typed header that `ext_fields` spells.
+
+    Raises:
+        HeaderError: a field is missing or does not parse; names the field, its value and what is expected.
+    """
+    return _codecs[header_type].decode(ext_fields or {})  # type: ignore[no-any-return]
+
+
+def encode_header(value: object) -> dict[str, str]:
+    """Return the ext fields of a typed header; fields that are None are left out."""
+    return _codecs[type(value)].encode(value)
+
+
+def parse_int32(text: str) -> int:
+    """Parse a Java int."""
+    value = int(text)
+    if not -0x80000000 <= value <= 0x7FFFFFFF:
+        raise ValueError("out of the 32-bit range")
+    return value
+
+
+def parse_int64(text: str) -> int:
+    """Parse a Java long."""
+    value = int(text)
+    if not -0x8000000000000000 <= value <= 0x7FFFFFFFFFFFFFFF:
+        raise ValueError("out of the 64-bit range")
+    return value
+
+
+def parse_bool(text: str) -> bool:
+    """Parse a Java boolean: anything but `true` in any case is false."""
+    return text == "true" or text.lower() == "true"
+
+
+def format_bool(value: bool) -> str:
+    """Format a boolean as Java does."""
+    return "true" if value else "false"
+
+
+_KINDS: dict[Any, tuple[str, str, str]] = {
+    # type: (parser, formatter, what an error says was expected)
+    str: ("", "{}", "text"),
+    int: ("parse_int64", "str({})", "a 64-bit integer"),
+    Int32: ("parse_int32", "str({})", "a 32-bit integer"),
+    bool: ("parse_bool", "format_bool({})", "true or false"),
+}
+
+
+class _Field:
+    """What the compiler needs to know of one dataclass field."""
+
+    def __init__(self, field: dataclasses.Field[Any], hint: Any) -> None:
+        self.name = field.name
+        first, *rest = field.name.split("_")
+        self.wire_name: str = field.metadata.get(_WIRE_NAME) or first + "".join(part.capitalize() for part in rest)
+        self.default = field.default
+        self.is_required = field.default is dataclasses.MISSING
+        if typing.get_origin(hint) in (types.UnionType, typing.Union):
+            (hint,) = (kind for kind in typing.get_args(hint) if kind is not types.NoneType)
+        self.parser, self.formatter, self.expected = _KINDS[hint]
+
+
+def _compile_decoder(cls: type, fields: list[_Field]) -> Callable[[Mapping[str, str]], Any]:
+    arguments = []
+    scope: dict[str, Any] = {
+        "cls": cls,
+        "parse_int32": parse_int32,
+        "parse_int64": parse_int64,
+        "parse_bool": parse_bool,
+    }
+    for number, field in enumerate(fields):
+        if field.is_required:
+            value = f"{field.parser}(fields[{field.wire_name!r}])"
+        else:
+            scope[f"default{number}"] = field.default
+            found = f"{field.parser}(found)" if field.parser else "found"
+            value = f"(default{number} if (found := get({field.wire_name!r})) is None else {found})"
+        arguments.append(f"{field.name}={value}")
+    source = f"def decode(fields):\n    get = fields.get\n    return cls({', '.join(arguments)})"
+    compiled = _run(source, scope)["decode"]
+
+    def decode(ext_fields: Mapping[str, str]) -> Any:
+        try:
+            return compiled(ext_fields)
+        except (KeyError, ValueError):
+            raise _explain(cls, fields, ext_fields) from None
+
+    return decode
+
+
+def _compile_encoder(fields: list[_Field]) -> Callable[[Any], dict[str, str]]:
+    lines = ["def encode(value):", "    fields = {}"]
+    for field in fields:
+        text = field.formatter.format("found")
+        lines += [
+            f"    if (found := value.{field.name}) is not None:",
+            f"        fields[{field.wire_name!r}] = {text}",
+        ]
+    lines.append("    return fields")
+    encode: Callable[[Any], dict[str, str]] = _run("\n".join(lines), {"format_bool": format_bool})["encode"]
+    return encode
+
+
+def _run(source: str, scope: dict[str, Any]) -> dict[str, Any]:
+    # Only names and defaults of our own dataclasses stand in this source, never a peer's data.
+    exec(source, scope)  # noqa: S102
+    return scope
+
+
+def _explain(cls: type, fields: list[_Field], ext_fields: Mapping[str, str]) -> HeaderError:
+    parsers: dict[str, Callable[[str], object]] = {
+        "": str,
+        "parse_int32": parse_int32,
+        "parse_int64": parse_int64,
+        "parse_bool": parse_bool,
+    }
+    for field in fields:
+        text = ext_fields.get(field.wire_name)
+        if text is None:
+            if field.is_required:
+                return HeaderError(f"{cls.__name__}: the field {field.wire_name} is missing")
+            continue
+        try:
+            parsers[field.parser](text)
+        except ValueError:
+            return HeaderError(
+                f"{cls.__name__}: the field {field.wire_name} is {text!r:.80}, expected {field.expected}"
+            )
+    return HeaderError(f"{cls.__name__}: the fields do not form a header")

@@ -1,0 +1,59 @@
+"""Administration of a broker."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from orbitmq.codes import RequestCode
+from orbitmq.wire.header import header, request
+
+__all__ = [
+    "GetAllConsumerOffsets",
+    "GetBrokerConfig",
+    "GetBrokerConfigResponse",
+    "GetBrokerRuntimeInfo",
+    "GetConsumeStats",
+    "UpdateBrokerConfig",
+]
+
+
+@request(RequestCode.UPDATE_BROKER_CONFIG)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UpdateBrokerConfig:
+    """Change settings; the body is Java properties text."""
+
+
+@request(RequestCode.GET_BROKER_CONFIG)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GetBrokerConfig:
+    """All settings as Java properties text."""
+
+
+@header
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GetBrokerConfigResponse:
+    """The settings' DataVersion, as JSON text."""
+
+    version: str
+
+
+@request(RequestCode.GET_BROKER_RUNTIME_INFO)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GetBrokerRuntimeInfo:
+    """Some dozens of run-time values, as a key-value table."""
+
+
+@request(RequestCode.GET_CONSUME_STATS)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GetConsumeStats:
+    """Per queue of a group's topics: the broker's offset and the group's."""
+
+    consumer_group: str
+    topic: str | None = None
+    topic_list: str | None = None
+
+
+@request(RequestCode.GET_ALL_CONSUMER_OFFSET)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GetAllConsumerOffsets:
+    """The whole table of committed offsets."""

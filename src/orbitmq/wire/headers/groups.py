@@ -1,0 +1,130 @@
+"""Client groups: heartbeats, membership, queue locks."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from orbitmq.codes import RequestCode
+from orbitmq.wire.header import header, request, wire
+
+__all__ = [
+    "CheckClientConfig",
+    "DeleteSubscriptionGroup",
+    "GetAllSubscriptionGroups",
+    "GetConsumerConnections",
+    "GetConsumerList",
+    "GetProducerConnections",
+    "GetSubscriptionGroup",
+    "HeartbeatRequest",
+    "HeartbeatResponse",
+    "LockQueues",
+    "NotifyConsumerIdsChanged",
+    "UnlockQueues",
+    "UnregisterClient",
+    "UpdateSubscriptionGroup",
+]
+
+
+@request(RequestCode.HEART_BEAT)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HeartbeatRequest:
+    """A client says which groups it belongs to; the body is a Heartbeat."""
+
+
+@header
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HeartbeatResponse:
+    """What the broker can do with heartbeats."""
+
+    is_support_heart_beat_v2: bool | None = wire("IS_SUPPORT_HEART_BEAT_V2", default=None)
+    is_sub_change: bool | None = wire("IS_SUB_CHANGE", default=None)
+
+
+@request(RequestCode.UNREGISTER_CLIENT)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UnregisterClient:
+    """A client leaves a group."""
+
+    client_id: str = wire("clientID")
+    producer_group: str | None = None
+    consumer_group: str | None = None
+
+
+@request(RequestCode.GET_CONSUMER_LIST_BY_GROUP)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GetConsumerList:
+    """The client ids of a group's consumers."""
+
+    consumer_group: str
+    broker_name: str | None = wire("bname", default=None)
+
+
+@request(RequestCode.NOTIFY_CONSUMER_IDS_CHANGED)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NotifyConsumerIdsChanged:
+    """Broker to client, one-way: your group's members changed, rebalance."""
+
+    consumer_group: str
+
+
+@request(RequestCode.CHECK_CLIENT_CONFIG)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CheckClientConfig:
+    """Is this subscription's expression valid? The body names it."""
+
+
+@request(RequestCode.LOCK_BATCH_MQ)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LockQueues:
+    """Lock queues for one client of a group (ordered consumption); the body lists them."""
+
+
+@request(RequestCode.UNLOCK_BATCH_MQ)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UnlockQueues:
+    """Give locks back; the body lists the queues."""
+
+
+@request(RequestCode.UPDATE_AND_CREATE_SUBSCRIPTIONGROUP)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UpdateSubscriptionGroup:
+    """Create or change a group's settings; the body is its configuration."""
+
+
+@request(RequestCode.GET_ALL_SUBSCRIPTIONGROUP_CONFIG)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GetAllSubscriptionGroups:
+    """The whole table of group settings."""
+
+
+@request(RequestCode.GET_SUBSCRIPTIONGROUP_CONFIG)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GetSubscriptionGroup:
+    """One group's settings."""
+
+    group: str
+
+
+@request(RequestCode.DELETE_SUBSCRIPTIONGROUP)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DeleteSubscriptionGroup:
+    """Forget a group."""
+
+    group_name: str
+    clean_offset: bool | None = None
+
+
+@request(RequestCode.GET_CONSUMER_CONNECTION_LIST)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GetConsumerConnections:
+    """Who consumes in a group, from where?"""
+
+    consumer_group: str
+
+
+@request(RequestCode.GET_PRODUCER_CONNECTION_LIST)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GetProducerConnections:
+    """Who produces in a group, from where?"""
+
+    producer_group: str

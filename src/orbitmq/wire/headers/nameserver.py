@@ -1,0 +1,244 @@
+"""What brokers, clients and administrators ask a NameServer."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from orbitmq.codes import RequestCode
+from orbitmq.wire.header import Int32, header, request, wire
+
+__all__ = [
+    "AddWritePerm",
+    "AddWritePermResponse",
+    "BrokerHeartbeat",
+    "DeleteTopicInNameServer",
+    "GetAllTopics",
+    "GetBrokerMemberGroup",
+    "GetClusterInfo",
+    "GetNameServerConfig",
+    "GetRouteInfo",
+    "GetSystemTopics",
+    "GetTopicsByCluster",
+    "GetUnitSubscriptionTopics",
+    "GetUnitSubscriptionUnunitTopics",
+    "GetUnitTopics",
+    "NotifyMinBrokerIdChange",
+    "QueryDataVersion",
+    "QueryDataVersionResponse",
+    "RegisterBroker",
+    "RegisterBrokerResponse",
+    "RegisterTopicInNameServer",
+    "UnregisterBroker",
+    "UpdateNameServerConfig",
+    "WipeWritePerm",
+    "WipeWritePermResponse",
+]
+
+
+@request(RequestCode.REGISTER_BROKER)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RegisterBroker:
+    """A broker registers, or renews its lease; the body lists its topics."""
+
+    broker_name: str
+    broker_addr: str
+    cluster_name: str
+    ha_server_addr: str
+    broker_id: int
+    heartbeat_timeout_millis: int | None = None
+    enable_acting_master: bool | None = None
+    compressed: bool = False
+    body_crc32: Int32 = 0
+    zone_name: str | None = wire("__ZONE_NAME", default=None)
+
+
+@header
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RegisterBrokerResponse:
+    """A slave learns its master's addresses."""
+
+    ha_server_addr: str | None = None
+    master_addr: str | None = None
+
+
+@request(RequestCode.UNREGISTER_BROKER)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UnregisterBroker:
+    """A broker leaves."""
+
+    broker_name: str
+    broker_addr: str
+    cluster_name: str
+    broker_id: int
+
+
+@request(RequestCode.GET_ROUTEINFO_BY_TOPIC)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GetRouteInfo:
+    """Where are a topic's queues? The zone fields travel beside the header's own."""
+
+    topic: str
+    accept_standard_json_only: bool | None = None
+    zone_mode: bool | None = wire("__ZONE_MODE", default=None)
+    zone_name: str | None = wire("__ZONE_NAME", default=None)
+
+
+@request(RequestCode.GET_BROKER_CLUSTER_INFO)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GetClusterInfo:
+    """All brokers of all clusters."""
+
+
+@request(RequestCode.WIPE_WRITE_PERM_OF_BROKER)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WipeWritePerm:
+    """Take the write bit from every topic of a broker name (graceful retirement)."""
+
+    broker_name: str
+
+
+@header
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WipeWritePermResponse:
+    """How many topics were touched."""
+
+    wipe_topic_count: Int32
+
+
+@request(RequestCode.ADD_WRITE_PERM_OF_BROKER)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AddWritePerm:
+    """Give the write bit back."""
+
+    broker_name: str
+
+
+@header
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AddWritePermResponse:
+    """How many topics were touched."""
+
+    add_topic_count: Int32
+
+
+@request(RequestCode.GET_ALL_TOPIC_LIST_FROM_NAMESERVER)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GetAllTopics:
+    """Every topic the NameServer knows."""
+
+
+@request(RequestCode.GET_TOPICS_BY_CLUSTER)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GetTopicsByCluster:
+    """Every topic of one cluster."""
+
+    cluster: str
+
+
+@request(RequestCode.GET_SYSTEM_TOPIC_LIST_FROM_NS)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GetSystemTopics:
+    """Cluster and broker names, which are topics too."""
+
+
+@request(RequestCode.GET_UNIT_TOPIC_LIST)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GetUnitTopics:
+    """Topics with the unit flag."""
+
+
+@request(RequestCode.GET_HAS_UNIT_SUB_TOPIC_LIST)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GetUnitSubscriptionTopics:
+    """Topics with the unit-subscription flag."""
+
+
+@request(RequestCode.GET_HAS_UNIT_SUB_UNUNIT_TOPIC_LIST)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GetUnitSubscriptionUnunitTopics:
+    """Topics with the unit-subscription flag and without the unit flag."""
+
+
+@request(RequestCode.DELETE_TOPIC_IN_NAMESRV)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DeleteTopicInNameServer:
+    """Forget a topic, wholly or on one cluster's brokers."""
+
+    topic: str
+    cluster_name: str | None = None
+
+
+@request(RequestCode.REGISTER_TOPIC_IN_NAMESRV)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RegisterTopicInNameServer:
+    """Add one topic's queues; the body is a route of which only the queues count."""
+
+    topic: str
+
+
+@request(RequestCode.QUERY_DATA_VERSION)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QueryDataVersion:
+    """Has my topic table changed since you saw it? Renews the lease as well."""
+
+    broker_name: str
+    broker_addr: str
+    cluster_name: str
+    broker_id: int
+
+
+@header
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QueryDataVersionResponse:
+    """`changed` asks the broker to register in full."""
+
+    changed: bool
+
+
+@request(RequestCode.GET_BROKER_MEMBER_GROUP)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GetBrokerMemberGroup:
+    """The members of one broker group."""
+
+    cluster_name: str
+    broker_name: str
+
+
+@request(RequestCode.BROKER_HEARTBEAT)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BrokerHeartbeat:
+    """Renew a lease and nothing else."""
+
+    cluster_name: str
+    broker_addr: str
+    broker_name: str
+    broker_id: int | None = None
+    epoch: Int32 | None = None
+    max_offset: int | None = None
+    confirm_offset: int | None = None
+    heartbeat_timeout_mills: int | None = None
+    election_priority: Int32 | None = None
+
+
+@request(RequestCode.NOTIFY_MIN_BROKER_ID_CHANGE)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NotifyMinBrokerIdChange:
+    """NameServer to brokers, one-way: the smallest living id of your group is another one now."""
+
+    min_broker_id: int | None = None
+    broker_name: str | None = None
+    min_broker_addr: str | None = None
+    offline_broker_addr: str | None = None
+    ha_broker_addr: str | None = None
+
+
+@request(RequestCode.UPDATE_NAMESRV_CONFIG)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UpdateNameServerConfig:
+    """Change settings; the body is Java properties text."""
+
+
+@request(RequestCode.GET_NAMESRV_CONFIG)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GetNameServerConfig:
+    """All settings as Java properties text."""

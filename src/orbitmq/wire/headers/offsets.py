@@ -1,0 +1,102 @@
+"""Offsets: what groups have consumed, and where queues begin and end."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from orbitmq.codes import RequestCode
+from orbitmq.wire.header import Int32, header, request, wire
+
+__all__ = [
+    "EarliestStoreTimeResponse",
+    "GetEarliestStoreTime",
+    "GetMaxOffset",
+    "GetMinOffset",
+    "OffsetResponse",
+    "QueryConsumerOffset",
+    "SearchOffset",
+    "UpdateConsumerOffset",
+]
+
+
+@request(RequestCode.QUERY_CONSUMER_OFFSET)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QueryConsumerOffset:
+    """How far has a group consumed a queue?"""
+
+    consumer_group: str
+    topic: str
+    queue_id: Int32
+    set_zero_if_not_found: bool | None = None
+    broker_name: str | None = wire("bname", default=None)
+
+
+@request(RequestCode.UPDATE_CONSUMER_OFFSET)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UpdateConsumerOffset:
+    """A group has consumed a queue up to here; travels one-way or with an answer."""
+
+    consumer_group: str
+    topic: str
+    queue_id: Int32
+    commit_offset: int
+    broker_name: str | None = wire("bname", default=None)
+
+
+@header
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OffsetResponse:
+    """One offset; answers 14, 29, 30 and 31."""
+
+    offset: int
+
+
+@request(RequestCode.SEARCH_OFFSET_BY_TIMESTAMP)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SearchOffset:
+    """The first (lower) or last (upper) queue offset at a store time."""
+
+    topic: str
+    queue_id: Int32
+    timestamp_ms: int = wire("timestamp")
+    boundary_type: str | None = None
+    broker_name: str | None = wire("bname", default=None)
+
+
+@request(RequestCode.GET_MAX_OFFSET)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GetMaxOffset:
+    """The offset that the queue's next message will get."""
+
+    topic: str
+    queue_id: Int32
+    committed: bool | None = None
+    broker_name: str | None = wire("bname", default=None)
+
+
+@request(RequestCode.GET_MIN_OFFSET)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GetMinOffset:
+    """The offset of the queue's first message that is still there."""
+
+    topic: str
+    queue_id: Int32
+    broker_name: str | None = wire("bname", default=None)
+
+
+@request(RequestCode.GET_EARLIEST_MSG_STORETIME)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GetEarliestStoreTime:
+    """When was the queue's first message stored?"""
+
+    topic: str
+    queue_id: Int32
+    broker_name: str | None = wire("bname", default=None)
+
+
+@header
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EarliestStoreTimeResponse:
+    """Milliseconds since 1970, -1 for an empty queue."""
+
+    timestamp_ms: int = wire("timestamp")

@@ -1,0 +1,71 @@
+"""Pulling messages."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from orbitmq.codes import RequestCode
+from orbitmq.wire.header import Int32, header, request, wire
+
+__all__ = ["LitePullMessage", "PullMessage", "PullResponse", "PullSysFlag", "ViewMessage"]
+
+
+class PullSysFlag:
+    """Bits of a pull's sys_flag (Java: PullSysFlag)."""
+
+    COMMIT_OFFSET = 0x1
+    SUSPEND = 0x2
+    SUBSCRIPTION = 0x4
+    CLASS_FILTER = 0x8
+    LITE_PULL = 0x10
+
+
+@request(RequestCode.PULL_MESSAGE)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PullMessage:
+    """Messages of one queue from an offset on; with SUSPEND the broker holds the request until there are some."""
+
+    consumer_group: str
+    topic: str
+    queue_id: Int32
+    queue_offset: int
+    count_max: Int32 = wire("maxMsgNums")
+    sys_flag: Int32
+    commit_offset: int
+    suspend_timeout_ms: int = wire("suspendTimeoutMillis")
+    subscription: str | None = None
+    sub_version: int
+    expression_type: str | None = None
+    size_max: Int32 | None = wire("maxMsgBytes", default=None)
+    request_source: Int32 | None = None
+    broker_name: str | None = wire("bname", default=None)
+
+
+@request(RequestCode.LITE_PULL_MESSAGE)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LitePullMessage(PullMessage):
+    """PullMessage under the code that Java's lite pull consumer uses."""
+
+
+@header
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PullResponse:
+    """Where to go on; the body holds the records."""
+
+    suggest_which_broker_id: int
+    next_begin_offset: int
+    min_offset: int
+    max_offset: int
+    offset_delta: int | None = None
+    topic_sys_flag: Int32 | None = None
+    group_sys_flag: Int32 | None = None
+    forbidden_type: Int32 | None = None
+
+
+@request(RequestCode.VIEW_MESSAGE_BY_ID)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ViewMessage:
+    """The record at a physical offset."""
+
+    physical_offset: int = wire("offset")
+    topic: str | None = None

@@ -1,0 +1,86 @@
+"""Sending messages."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from orbitmq.codes import RequestCode
+from orbitmq.wire.header import Int32, header, request, wire
+
+__all__ = ["ConsumerSendBack", "SendBatch", "SendMessage", "SendMessageV2", "SendResponse"]
+
+
+@request(RequestCode.SEND_MESSAGE)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SendMessage:
+    """One message, with the long field names that old clients use."""
+
+    producer_group: str
+    topic: str
+    default_topic: str
+    default_topic_queue_nums: Int32
+    queue_id: Int32
+    sys_flag: Int32
+    born_at_ms: int = wire("bornTimestamp")
+    flag: Int32
+    properties: str | None = None
+    reconsume_times: Int32 | None = None
+    unit_mode: bool | None = None
+    max_reconsume_times: Int32 | None = None
+    batch: bool | None = None
+    broker_name: str | None = wire("bname", default=None)
+
+
+@request(RequestCode.SEND_MESSAGE_V2)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SendMessageV2:
+    """The short-name form of SEND_MESSAGE: one letter per field on the wire, words here."""
+
+    producer_group: str = wire("a")
+    topic: str = wire("b")
+    default_topic: str = wire("c")
+    default_topic_queue_nums: Int32 = wire("d")
+    queue_id: Int32 = wire("e")
+    sys_flag: Int32 = wire("f")
+    born_at_ms: int = wire("g")
+    flag: Int32 = wire("h")
+    properties: str | None = wire("i", default=None)
+    reconsume_times: Int32 | None = wire("j", default=None)
+    unit_mode: bool | None = wire("k", default=None)
+    max_reconsume_times: Int32 | None = wire("l", default=None)
+    batch: bool | None = wire("m", default=None)
+    broker_name: str | None = wire("n", default=None)
+
+
+@request(RequestCode.SEND_BATCH_MESSAGE)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SendBatch(SendMessageV2):
+    """Many messages of one queue in one body; the fields of SendMessageV2, `batch` is true."""
+
+
+@header
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SendResponse:
+    """Where the message stands now. Java's client also reads the ext fields MSG_REGION and TRACE_ON."""
+
+    message_id: str = wire("msgId")
+    queue_id: Int32
+    queue_offset: int
+    transaction_id: str | None = None
+    batch_uniq_id: str | None = None
+    region_id: str | None = wire("MSG_REGION", default=None)
+    trace_on: str | None = wire("TRACE_ON", default=None)
+
+
+@request(RequestCode.CONSUMER_SEND_MSG_BACK)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConsumerSendBack:
+    """A consumer could not process a message: deliver it to the group again later."""
+
+    physical_offset: int = wire("offset")
+    group: str
+    delay_level: Int32
+    origin_msg_id: str | None = None
+    origin_topic: str | None = None
+    unit_mode: bool | None = None
+    max_reconsume_times: Int32 | None = None

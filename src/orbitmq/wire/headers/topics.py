@@ -1,0 +1,86 @@
+"""Topics on a broker."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from orbitmq.codes import RequestCode
+from orbitmq.wire.header import Int32, request
+
+__all__ = [
+    "CreateTopic",
+    "CreateTopics",
+    "DeleteTopicInBroker",
+    "GetAllTopicConfig",
+    "GetSystemTopicsOfBroker",
+    "GetTopicConfig",
+    "GetTopicStats",
+    "QueryTopicConsumers",
+]
+
+
+@request(RequestCode.UPDATE_AND_CREATE_TOPIC)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CreateTopic:
+    """Create or change a topic."""
+
+    topic: str
+    default_topic: str
+    read_queue_nums: Int32
+    write_queue_nums: Int32
+    perm: Int32
+    topic_filter_type: str
+    topic_sys_flag: Int32 | None = None
+    order: bool = False
+    attributes: str | None = None
+    force: bool | None = None
+
+
+@request(RequestCode.UPDATE_AND_CREATE_TOPIC_LIST)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CreateTopics:
+    """Create or change many topics; the body lists them."""
+
+
+@request(RequestCode.DELETE_TOPIC_IN_BROKER)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DeleteTopicInBroker:
+    """Delete a topic and its queues."""
+
+    topic: str
+
+
+@request(RequestCode.GET_ALL_TOPIC_CONFIG)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GetAllTopicConfig:
+    """The broker's whole topic table."""
+
+
+@request(RequestCode.GET_TOPIC_CONFIG)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GetTopicConfig:
+    """One topic's configuration."""
+
+    topic: str
+
+
+@request(RequestCode.GET_SYSTEM_TOPIC_LIST_FROM_BROKER)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GetSystemTopicsOfBroker:
+    """The topics that the broker made for itself."""
+
+
+@request(RequestCode.GET_TOPIC_STATS_INFO)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GetTopicStats:
+    """Offsets and times of each queue of a topic."""
+
+    topic: str
+
+
+@request(RequestCode.QUERY_TOPIC_CONSUME_BY_WHO)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QueryTopicConsumers:
+    """The groups that consume a topic."""
+
+    topic: str
