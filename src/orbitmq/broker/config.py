@@ -1,0 +1,239 @@
+"""The broker's settings: RocketMQ's own keys, typed, with ranges.
+
+A field's name is its key in `broker.conf` in snake case (`brokerClusterName` is `broker_cluster_name`); the
+defaults are Java's where no comment says otherwise. Times are in milliseconds, sizes in bytes.
+
+Source: docs/reference of the keys is this file; Java BrokerConfig, MessageStoreConfig, NettyServerConfig.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import logging
+import socket
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import javaproperties
+
+from orbitmq.errors import ConfigError, InvalidArgument
+from orbitmq.model.message import BODY_SIZE_MAX
+from orbitmq.model.topic import check_name
+
+log = logging.getLogger(__name__)
+
+CONSUME_QUEUE_UNIT_SIZE = 20
+_KIB, _MIB, _GIB = 1024, 1024**2, 1024**3
+
+
+def _host_name() -> str:
+    legal = (
+        letter if (letter.isalnum() and letter.isascii()) or letter in "_-" else "-" for letter in socket.gethostname()
+    )
+    return "".join(legal) or "broker-a"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BrokerConfig:
+    """What a broker is told at start. Every value is checked here, so that nobody else has to."""
+
+    # Who it is, and whom it tells.
+    broker_cluster_name: str = "DefaultCluster"
+    broker_name: str = field(default_factory=_host_name)
+    broker_id: int = 0
+    broker_role: str = "ASYNC_MASTER"
+    namesrv_addr: str = ""
+    register_name_server_period: int = 30_000
+    register_broker_timeout_mills: int = 6_000
+    """Java waits 24 s; nobody waits for us here, each NameServer has its own task."""
+
+    # Where it listens. Port 0 means: choose one.
+    bind_address: str = "0.0.0.0"
+    listen_port: int = 10911
+    broker_ip1: str = ""
+    """The address clients are told; empty: the bound address, or this host's own when that is 0.0.0.0."""
+    server_channel_max_idle_time_seconds: int = 120
+
+    # What it keeps, and how safely.
+    store_path_root_dir: Path = field(default_factory=lambda: Path.home() / "store")
+    flush_disk_type: str = "ASYNC_FLUSH"
+    flush_interval_commit_log: int = 500
+    sync_flush_timeout: int = 5_000
+    mapped_file_size_commit_log: int = _GIB
+    mapped_file_size_consume_queue: int = 300_000 * CONSUME_QUEUE_UNIT_SIZE
+    max_message_size: int = BODY_SIZE_MAX
+    flush_consumer_offset_interval: int = 5_000
+
+    # Topics and groups.
+    auto_create_topic_enable: bool = True
+    auto_create_subscription_group: bool = True
+    default_topic_queue_nums: int = 8
+    cluster_topic_enable: bool = True
+    broker_topic_enable: bool = True
+    trace_topic_enable: bool = False
+    msg_trace_topic_name: str = "RMQ_SYS_TRACE_TOPIC"
+    broker_permission: int = 6
+    notify_consumer_ids_changed_enable: bool = True
+    channel_expired_timeout: int = 120_000
+    rebalance_lock_max_live_time: int = 60_000
+
+    # Pulls. Java moves at most 32 messages or 256 KiB per pull; a pull here may fill a few MiB, which costs the
+    # same and lets bulk readers run at the disk's speed. A client's own limits (32 messages) always win.
+    max_transfer_count_on_message_in_memory: int = 8_192
+    max_transfer_bytes_on_message_in_memory: int = 4 * _MIB
+    long_polling_enable: bool = True
+    short_polling_time_mills: int = 1_000
+    parked_pulls_max: int = 100_000
+    """Ours: pulls that wait for messages, all queues together. A pull over the limit is answered at once."""
+
+    # What answers to a send carry for trace consoles.
+    region_id: str = "DefaultRegion"
+    trace_on: bool = True
+
+    def __post_init__(self) -> None:
+        for name, (low, high) in _RANGES.items():
+            value = getattr(self, name)
+            if not low <= value <= high:
+                raise ConfigError(java_key(name), value, f"{low} to {high}")
+        for name, allowed in _CHOICES.items():
+            if getattr(self, name) not in allowed:
+                raise ConfigError(java_key(name), getattr(self, name), " or ".join(allowed))
+        for name in ("broker_cluster_name", "broker_name"):
+            _check_config_name(name, getattr(self, name))
+        parse_name_servers(self.namesrv_addr)
+        object.__setattr__(self, "store_path_root_dir", Path(self.store_path_root_dir))
+
+    @property
+    def name_servers(self) -> tuple[str, ...]:
+        """The NameServers of `namesrv_addr`, each as host:port."""
+        return parse_name_servers(self.namesrv_addr)
+
+    @classmethod
+    def from_properties(cls, path: Path | str, **overrides: Any) -> BrokerConfig:
+        """Read a `broker.conf`; `overrides` (by field name) win over the file.
+
+        Raises:
+            ConfigError: the file cannot be read, or a key holds a value that is not allowed.
+        """
+        try:
+            text = Path(path).read_text(encoding="utf-8")
+            properties = javaproperties.loads(text)
+        except (OSError, ValueError) as error:
+            raise ConfigError("configFile", str(path), f"a readable Java properties file ({error})") from None
+        return cls.from_mapping(properties, **overrides)
+
+    @classmethod
+    def from_mapping(cls, properties: Mapping[str, str], **overrides: Any) -> BrokerConfig:
+        """Build the settings from RocketMQ's keys and text values. Unknown keys are named in the log.
+
+        Raises:
+            ConfigError: a key holds a value that is not allowed.
+        """
+        values: dict[str, Any] = {}
+        for key, text in properties.items():
+            if (known := _FIELDS.get(key)) is not None:
+                values[known.name] = _parse(key, text.strip(), known.type)
+            elif key in _IMPLIED_PATHS:
+                continue
+            else:
+                log.warning("broker.conf: the key %s has no effect in this version", key)
+        config = cls(**{**values, **overrides})
+        for key, below in _IMPLIED_PATHS.items():
+            if key in properties and Path(properties[key].strip()) != config.store_path_root_dir / below:
+                raise ConfigError(key, properties[key], f"storePathRootDir/{below}: other places are not supported")
+        return config
+
+    def to_properties(self) -> dict[str, str]:
+        """Return RocketMQ's keys with the values in use."""
+        found = {}
+        for spec in dataclasses.fields(self):
+            value = getattr(self, spec.name)
+            found[java_key(spec.name)] = str(value).lower() if isinstance(value, bool) else str(value)
+        return found
+
+
+_RANGES: dict[str, tuple[int, int]] = {
+    "broker_id": (0, 2**63 - 1),
+    "register_name_server_period": (10_000, 60_000),
+    "register_broker_timeout_mills": (100, 60_000),
+    "listen_port": (0, 65_535),
+    "server_channel_max_idle_time_seconds": (1, 86_400),
+    "flush_interval_commit_log": (1, 60_000),
+    "sync_flush_timeout": (100, 600_000),
+    "mapped_file_size_commit_log": (64 * _KIB, _GIB * 2 - 1),
+    "mapped_file_size_consume_queue": (CONSUME_QUEUE_UNIT_SIZE, _GIB),
+    "max_message_size": (1, 16 * _MIB - 128 * _KIB),
+    "flush_consumer_offset_interval": (100, 600_000),
+    "default_topic_queue_nums": (1, 1_024),
+    "broker_permission": (0, 6),
+    "channel_expired_timeout": (1_000, 3_600_000),
+    "rebalance_lock_max_live_time": (1_000, 3_600_000),
+    "max_transfer_count_on_message_in_memory": (1, 1_000_000),
+    "max_transfer_bytes_on_message_in_memory": (_KIB, 12 * _MIB),
+    "short_polling_time_mills": (10, 60_000),
+    "parked_pulls_max": (0, 10_000_000),
+}
+_CHOICES = {
+    "flush_disk_type": ("ASYNC_FLUSH", "SYNC_FLUSH"),
+    "broker_role": ("ASYNC_MASTER",),
+}
+_IMPLIED_PATHS = {
+    "storePathCommitLog": "commitlog",
+    "storePathConsumeQueue": "consumequeue",
+    "storePathIndex": "index",
+    "storeCheckpoint": "checkpoint",
+    "abortFile": "abort",
+}
+
+
+def parse_name_servers(text: str) -> tuple[str, ...]:
+    """Return the addresses of a list such as `a:9876;b:9876`, in order and once each.
+
+    Raises:
+        ConfigError: one of them is no host:port.
+    """
+    found: dict[str, None] = {}
+    for address in text.replace(",", ";").split(";"):
+        if not (address := address.strip()):
+            continue
+        host, _, port = address.rpartition(":")
+        if not host or not port.isdecimal() or not 0 < int(port) <= 65_535:
+            raise ConfigError("namesrvAddr", address, "host:port, several joined with ;")
+        found[address] = None
+    return tuple(found)
+
+
+def java_key(name: str) -> str:
+    """Return RocketMQ's key for a field's name."""
+    first, *rest = name.split("_")
+    return first + "".join("IP1" if part == "ip1" else part.capitalize() for part in rest)
+
+
+_FIELDS = {java_key(spec.name): spec for spec in dataclasses.fields(BrokerConfig)}
+
+
+def _check_config_name(name: str, value: str) -> None:
+    try:
+        check_name(java_key(name), value)
+    except InvalidArgument as error:
+        raise ConfigError(error.field, error.value, error.allowed) from None
+
+
+def _parse(key: str, text: str, kind: Any) -> Any:
+    """Parse one value; `kind` is the field's annotation as text."""
+    if kind == "bool":
+        if text.lower() not in ("true", "false"):
+            raise ConfigError(key, text, "true or false")
+        return text.lower() == "true"
+    if kind == "int":
+        try:
+            return int(text)
+        except ValueError:
+            raise ConfigError(key, text, "a whole number") from None
+    if kind == "Path":
+        if not text:
+            raise ConfigError(key, text, "a directory")
+        return Path(text).expanduser()
+    return text
