@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 MASTER_ID = 0
 """The broker id of a group's master; slaves have greater ids (Java: MixAll.MASTER_ID)."""
@@ -37,12 +37,24 @@ class BrokerData:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TopicRoute:
-    """Everything a client needs to reach a topic (Java: TopicRouteData)."""
+    """Everything a client needs to reach a topic (Java: TopicRouteData).
+
+    `queue_mappings` (broker name to static-topic mapping) is passed on as it came; None without static topics.
+    """
 
     queues: tuple[QueueData, ...] = ()
     brokers: tuple[BrokerData, ...] = ()
     order_topic_conf: str | None = None
     filter_servers: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    queue_mappings: Mapping[str, Mapping[str, Any]] | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClusterInfo:
+    """All broker groups by name, and the names of each cluster's groups (Java: ClusterInfo)."""
+
+    brokers: Mapping[str, BrokerData]
+    clusters: Mapping[str, tuple[str, ...]]
 
 
 class MessageQueue(NamedTuple):

@@ -1,0 +1,1 @@
+"""RocketMQ for Python people."""

@@ -1,0 +1,1 @@
+"""What users need to test code that speaks RocketMQ: public API."""

@@ -1,0 +1,1 @@
+"""Fixtures for pytest: a RocketMQ cluster inside your tests."""

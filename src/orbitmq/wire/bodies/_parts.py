@@ -1,0 +1,48 @@
+"""What every body module needs: JSON objects parsed at the door, with errors that name the body and the field."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+from orbitmq.errors import HeaderError
+from orbitmq.wire import fastjson
+
+T = TypeVar("T")
+
+
+def parse_body(what: str, body: bytes, parse: Callable[[dict[str, Any]], T]) -> T:
+    """Parse a JSON object body in any dialect and build a value from it.
+
+    Raises:
+        HeaderError: not JSON, not an object, or a field that `parse` could not use.
+    """
+    try:
+        document = fastjson.loads(body)
+    except ValueError as error:
+        raise HeaderError(f"{what}: {error}") from None
+    if not isinstance(document, dict):
+        raise HeaderError(f"{what}: a JSON object is expected, not {type(document).__name__}")
+    try:
+        return parse(document)
+    except KeyError as error:
+        raise HeaderError(f"{what}: the field {error} is missing") from None
+    except (TypeError, ValueError, AttributeError) as error:
+        raise HeaderError(f"{what}: {error}") from None
+
+
+def text(value: Any) -> str:
+    """Return `value` when it is text."""
+    if not isinstance(value, str):
+        raise TypeError(f"text is expected, not {value!r:.80}")
+    return value
+
+
+def number(value: Any) -> int:
+    """Return `value` as a 64-bit integer; fastjson also writes and reads numbers as text."""
+    if isinstance(value, bool) or not isinstance(value, int | str):
+        raise TypeError(f"an integer is expected, not {value!r:.80}")
+    found = int(value)
+    if not -(2**63) <= found < 2**63:
+        raise ValueError(f"the integer {found!r:.80} is out of the 64-bit range")
+    return found

@@ -1,0 +1,141 @@
+"""Routes and cluster information.
+
+Source: docs/formats/wire_frame.md, "JSON bodies"; Java TopicRouteData, ClusterInfo, BrokerMemberGroup.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import orjson
+
+from orbitmq.model.route import BrokerData, ClusterInfo, QueueData, TopicRoute
+from orbitmq.wire import fastjson
+from orbitmq.wire.bodies._parts import number, parse_body, text
+
+
+def encode_route(route: TopicRoute, *, standard: bool = True) -> bytes:
+    """Encode a route answer.
+
+    Args:
+        standard: quote the broker ids, as peers from version 4.9.4 on want it; otherwise they stand bare.
+    """
+    document: dict[str, Any] = {
+        "brokerDatas": [_broker_document(broker) for broker in route.brokers],
+        "filterServerTable": {address: list(servers) for address, servers in route.filter_servers.items()},
+    }
+    if route.order_topic_conf is not None:
+        document["orderTopicConf"] = route.order_topic_conf
+    document["queueDatas"] = [_queue_document(queue) for queue in route.queues]
+    if route.queue_mappings is not None:
+        document["topicQueueMappingByBroker"] = route.queue_mappings
+    return _dump(document, standard)
+
+
+def decode_route(body: bytes) -> TopicRoute:
+    """Decode a route answer, of either dialect.
+
+    Raises:
+        HeaderError: the body is no route.
+    """
+    return parse_body("route", body, _parse_route)
+
+
+def encode_cluster_info(info: ClusterInfo, *, standard: bool = False) -> bytes:
+    """Encode the answer to GET_BROKER_CLUSTER_INFO; Java writes bare broker ids here."""
+    document = {
+        "brokerAddrTable": {name: _broker_document(broker) for name, broker in info.brokers.items()},
+        "clusterAddrTable": {cluster: list(names) for cluster, names in info.clusters.items()},
+    }
+    return _dump(document, standard)
+
+
+def decode_cluster_info(body: bytes) -> ClusterInfo:
+    """Decode the answer to GET_BROKER_CLUSTER_INFO."""
+    return parse_body("cluster info", body, _parse_cluster_info)
+
+
+def encode_member_group(
+    cluster: str, broker_name: str, addresses: Mapping[int, str], *, standard: bool = False
+) -> bytes:
+    """Encode the answer to GET_BROKER_MEMBER_GROUP."""
+    group = {"brokerAddrs": dict(addresses), "brokerName": broker_name, "cluster": cluster}
+    return _dump({"brokerMemberGroup": group}, standard)
+
+
+def decode_member_group(body: bytes) -> BrokerData:
+    """Decode the answer to GET_BROKER_MEMBER_GROUP."""
+    return parse_body("broker member group", body, lambda document: _parse_broker(document["brokerMemberGroup"]))
+
+
+def _dump(document: dict[str, Any], standard: bool) -> bytes:
+    if standard:
+        return orjson.dumps(document, option=orjson.OPT_NON_STR_KEYS)
+    return fastjson.dumps_loose(document)
+
+
+def _broker_document(broker: BrokerData) -> dict[str, Any]:
+    document: dict[str, Any] = {
+        "brokerAddrs": dict(broker.addresses),
+        "brokerName": broker.broker_name,
+        "cluster": broker.cluster,
+        "enableActingMaster": broker.enable_acting_master,
+    }
+    if broker.zone_name is not None:
+        document["zoneName"] = broker.zone_name
+    return document
+
+
+def _queue_document(queue: QueueData) -> dict[str, Any]:
+    return {
+        "brokerName": queue.broker_name,
+        "perm": queue.perm,
+        "readQueueNums": queue.read_queue_count,
+        "topicSysFlag": queue.topic_sys_flag,
+        "writeQueueNums": queue.write_queue_count,
+    }
+
+
+def _parse_route(document: dict[str, Any]) -> TopicRoute:
+    filter_servers = document.get("filterServerTable") or {}
+    return TopicRoute(
+        queues=tuple(_parse_queue(queue) for queue in document.get("queueDatas") or ()),
+        brokers=tuple(_parse_broker(broker) for broker in document.get("brokerDatas") or ()),
+        order_topic_conf=document.get("orderTopicConf"),
+        filter_servers={address: tuple(servers or ()) for address, servers in filter_servers.items()},
+        queue_mappings=document.get("topicQueueMappingByBroker"),
+    )
+
+
+def _parse_queue(document: dict[str, Any]) -> QueueData:
+    # Peers up to 4.8 misspelt the flag's name.
+    flag = document.get("topicSysFlag", document.get("topicSynFlag", 0))
+    return QueueData(
+        broker_name=text(document["brokerName"]),
+        read_queue_count=number(document["readQueueNums"]),
+        write_queue_count=number(document["writeQueueNums"]),
+        perm=number(document["perm"]),
+        topic_sys_flag=number(flag),
+    )
+
+
+def _parse_broker(document: dict[str, Any]) -> BrokerData:
+    return BrokerData(
+        cluster=document.get("cluster") or "",
+        broker_name=text(document["brokerName"]),
+        addresses={
+            number(broker_id): text(address) for broker_id, address in (document.get("brokerAddrs") or {}).items()
+        },
+        zone_name=document.get("zoneName"),
+        enable_acting_master=bool(document.get("enableActingMaster")),
+    )
+
+
+def _parse_cluster_info(document: dict[str, Any]) -> ClusterInfo:
+    brokers = document.get("brokerAddrTable") or {}
+    clusters = document.get("clusterAddrTable") or {}
+    return ClusterInfo(
+        brokers={name: _parse_broker(broker) for name, broker in brokers.items()},
+        clusters={cluster: tuple(map(text, names)) for cluster, names in clusters.items()},
+    )

@@ -1,0 +1,157 @@
+"""Lists of topics, tables of topic configurations, and the offsets that belong to them.
+
+Source: Java TopicList, TopicConfigSerializeWrapper, TopicStatsTable, ConsumeStats.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any, NamedTuple
+
+import orjson
+
+from orbitmq.model.route import MessageQueue
+from orbitmq.model.topic import DataVersion, TopicConfig
+from orbitmq.wire import fastjson
+from orbitmq.wire.bodies._parts import number, parse_body, text
+from orbitmq.wire.bodies.heartbeat import parse_queue, queue_document
+from orbitmq.wire.bodies.registration import data_version_document, parse_data_version, parse_topic, topic_document
+
+
+class TopicList(NamedTuple):
+    """Topic names, and the address of a broker where the answer names one."""
+
+    topics: tuple[str, ...]
+    broker_address: str | None = None
+
+
+def encode_topic_list(topics: Iterable[str], broker_address: str | None = None) -> bytes:
+    """Encode a list of topics."""
+    document: dict[str, Any] = {} if broker_address is None else {"brokerAddr": broker_address}
+    document["topicList"] = list(topics)
+    return orjson.dumps(document)
+
+
+def decode_topic_list(body: bytes) -> TopicList:
+    """Decode a list of topics."""
+    return parse_body(
+        "topic list",
+        body,
+        lambda document: TopicList(tuple(map(text, document.get("topicList") or ())), document.get("brokerAddr")),
+    )
+
+
+class TopicTable(NamedTuple):
+    """A broker's topics and their version; the content of topics.json too."""
+
+    data_version: DataVersion
+    topics: Mapping[str, TopicConfig]
+
+
+def encode_topic_table(table: TopicTable, *, pretty: bool = False) -> bytes:
+    """Encode a topic table, for GET_ALL_TOPIC_CONFIG or for topics.json (pretty)."""
+    document = {
+        "dataVersion": data_version_document(table.data_version),
+        "topicConfigTable": {name: topic_document(config) for name, config in table.topics.items()},
+    }
+    return orjson.dumps(document, option=orjson.OPT_INDENT_2 if pretty else 0)
+
+
+def decode_topic_table(body: bytes) -> TopicTable:
+    """Decode a topic table."""
+    return parse_body("topic table", body, _parse_topic_table)
+
+
+def encode_topic_config(config: TopicConfig) -> bytes:
+    """Encode one topic's configuration (GET_TOPIC_CONFIG)."""
+    return orjson.dumps(topic_document(config))
+
+
+def decode_topic_config(body: bytes) -> TopicConfig:
+    """Decode one topic's configuration."""
+    return parse_body("topic configuration", body, parse_topic)
+
+
+class QueueStats(NamedTuple):
+    """Where a queue begins and ends, and when it last grew (0: unknown)."""
+
+    min_offset: int
+    max_offset: int
+    updated_at_ms: int = 0
+
+
+def encode_topic_stats(stats: Mapping[MessageQueue, QueueStats], put_rate: float = 0.0) -> bytes:
+    """Encode the answer to GET_TOPIC_STATS_INFO, whose map is keyed by objects."""
+    offsets = {
+        _key(queue): {
+            "lastUpdateTimestamp": found.updated_at_ms,
+            "maxOffset": found.max_offset,
+            "minOffset": found.min_offset,
+        }
+        for queue, found in stats.items()
+    }
+    return fastjson.dumps_loose({"offsetTable": offsets, "topicPutTps": put_rate})
+
+
+def decode_topic_stats(body: bytes) -> dict[MessageQueue, QueueStats]:
+    """Decode the answer to GET_TOPIC_STATS_INFO."""
+    return parse_body(
+        "topic stats",
+        body,
+        lambda document: {
+            parse_queue(dict(key)): QueueStats(
+                number(found["minOffset"]), number(found["maxOffset"]), number(found.get("lastUpdateTimestamp", 0))
+            )
+            for key, found in (document.get("offsetTable") or {}).items()
+        },
+    )
+
+
+class Progress(NamedTuple):
+    """A group's place in one queue."""
+
+    broker_offset: int
+    consumer_offset: int
+    pull_offset: int
+    consumed_at_ms: int = 0
+
+
+def encode_consume_stats(stats: Mapping[MessageQueue, Progress], consume_rate: float = 0.0) -> bytes:
+    """Encode the answer to GET_CONSUME_STATS, whose map is keyed by objects."""
+    offsets = {
+        _key(queue): {
+            "brokerOffset": found.broker_offset,
+            "consumerOffset": found.consumer_offset,
+            "lastTimestamp": found.consumed_at_ms,
+            "pullOffset": found.pull_offset,
+        }
+        for queue, found in stats.items()
+    }
+    return fastjson.dumps_loose({"consumeTps": consume_rate, "offsetTable": offsets})
+
+
+def decode_consume_stats(body: bytes) -> dict[MessageQueue, Progress]:
+    """Decode the answer to GET_CONSUME_STATS."""
+    return parse_body(
+        "consume stats",
+        body,
+        lambda document: {
+            parse_queue(dict(key)): Progress(
+                number(found["brokerOffset"]),
+                number(found["consumerOffset"]),
+                number(found.get("pullOffset", 0)),
+                number(found.get("lastTimestamp", 0)),
+            )
+            for key, found in (document.get("offsetTable") or {}).items()
+        },
+    )
+
+
+def _parse_topic_table(document: dict[str, Any]) -> TopicTable:
+    table = document.get("topicConfigTable") or {}
+    topics = {name: parse_topic({"topicName": name, **config}) for name, config in table.items()}
+    return TopicTable(parse_data_version(document.get("dataVersion") or {}), topics)
+
+
+def _key(queue: MessageQueue) -> tuple[tuple[str, Any], ...]:
+    return tuple(queue_document(queue).items())

@@ -1,0 +1,95 @@
+import orjson
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from orbitmq.errors import FrameError
+from orbitmq.wire.command import Command, SerializeType, decode_command, encode_command
+from orbitmq.wire.frame import Frame, FrameDecoder
+
+words = st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=20)
+commands = st.builds(
+    Command,
+    code=st.integers(0, 32767),
+    opaque=st.integers(-(2**31), 2**31 - 1),
+    flag=st.integers(0, 3),
+    remark=st.none() | words,
+    ext_fields=st.none() | st.dictionaries(words, words, min_size=1, max_size=6),
+    body=st.binary(max_size=100),
+    language=st.sampled_from(["JAVA", "PYTHON", "GO"]),
+    version=st.integers(0, 500),
+    serialize_type=st.sampled_from(SerializeType),
+)
+
+
+def round_trip(command: Command) -> Command:
+    (frame,) = FrameDecoder().feed(encode_command(command))
+    return decode_command(frame)
+
+
+def json_frame(**header: object) -> Frame:
+    return Frame(0, orjson.dumps({"code": 105, **header}), b"")
+
+
+@given(commands)
+def test_commands_round_trip_in_both_header_forms(command):
+    assert round_trip(command) == command
+
+
+def test_json_keys_stand_in_the_order_that_java_writes():
+    frame = encode_command(Command(105, 7, ext_fields={"topic": "t"}, remark="r"))
+    header = frame[8:].decode()
+    assert header == (
+        '{"code":105,"extFields":{"topic":"t"},"flag":0,"language":"PYTHON","opaque":7,"remark":"r",'
+        '"serializeTypeCurrentRPC":"JSON","version":479}'
+    )
+
+
+def test_unusual_types_in_a_json_header_are_coerced_as_fastjson_does():
+    command = decode_command(json_frame(opaque="12", extFields={"a": 1, "b": True, "c": None}, remark=5))
+    assert command.opaque == 12
+    assert command.ext_fields == {"a": "1", "b": "true"}
+    assert command.remark == "5"
+
+
+@pytest.mark.parametrize(
+    "header",
+    [
+        b"",
+        b"[]",
+        b"{}",
+        b'{"code":null}',
+        b'{"code":1,"extFields":[1]}',
+        b'{"code":1,"opaque":4294967296}',
+        b"\xff\xfe",
+        b"{" * 100_000,
+    ],
+)
+def test_a_header_that_is_no_json_command_is_refused(header):
+    with pytest.raises(FrameError):
+        decode_command(Frame(0, header, b""))
+
+
+@given(commands.map(lambda command: command._replace(serialize_type=SerializeType.ROCKETMQ)), st.data())
+def test_a_binary_header_cut_anywhere_is_refused(command, data):
+    (frame,) = FrameDecoder().feed(encode_command(command))
+    cut = data.draw(st.integers(0, len(frame.header) - 1))
+    with pytest.raises(FrameError):
+        decode_command(frame._replace(header=frame.header[:cut]))
+
+
+def test_issue_3474_a_bogus_length_in_a_binary_header_is_refused_before_it_is_allocated():
+    header = bytearray(encode_command(Command(1, serialize_type=SerializeType.ROCKETMQ))[8:])
+    header[13:17] = b"\x7f\xff\xff\xff"
+    with pytest.raises(FrameError, match="2147483647"):
+        decode_command(Frame(1, bytes(header), b""))
+
+
+@given(st.binary(max_size=200), st.integers(0, 1))
+def test_any_bytes_as_header_give_a_command_or_a_frame_error(header, serialize_type):
+    try:
+        command = decode_command(Frame(serialize_type, header, b""))
+    except FrameError:
+        return
+    assert isinstance(command.code, int)
+    assert all(isinstance(value, str) for value in (command.ext_fields or {}).values())

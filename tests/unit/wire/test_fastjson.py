@@ -1,0 +1,57 @@
+import contextlib
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from orbitmq.wire import fastjson
+
+texts = st.text(st.characters(exclude_categories=["Cs"]), max_size=12)
+values = st.recursive(
+    st.none() | st.booleans() | st.integers(-(2**53), 2**53) | texts,
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(texts, inner, max_size=4),
+    max_leaves=12,
+)
+object_keys = st.dictionaries(texts, st.integers(0, 9) | texts, min_size=1, max_size=3).map(
+    lambda key: tuple(sorted(key.items()))
+)
+
+
+@given(st.dictionaries(st.integers(-9, 10**6), values, max_size=4))
+def test_bare_integer_keys_round_trip(table):
+    assert fastjson.loads(fastjson.dumps_loose(table)) == {str(key): value for key, value in table.items()}
+
+
+@given(st.dictionaries(object_keys, values, min_size=1, max_size=3))
+def test_object_keys_round_trip(table):
+    assert fastjson.loads(fastjson.dumps_loose({"offsetTable": table})) == {"offsetTable": table}
+
+
+def test_text_that_looks_like_a_bare_key_stays_as_it_is():
+    assert fastjson.loads(b'{"a":"{0:1,2:3}",7:"x"}') == {"a": "{0:1,2:3}", "7": "x"}
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        b"",
+        b"{",
+        b"{{",
+        b'{{"a":1}',
+        b'{{"a":1}:2',
+        b'{{"a":1}:}',
+        b"nope",
+        b'{{"a":{}}:1}',
+        b'{"a":1}x',
+        b"{{" * 100_000,
+    ],
+)
+def test_what_is_no_json_is_refused(data):
+    with pytest.raises(ValueError, match=r"."):
+        fastjson.loads(data)
+
+
+@given(st.binary(max_size=60))
+def test_any_bytes_give_a_value_or_a_value_error(data):
+    with contextlib.suppress(ValueError):
+        fastjson.loads(data)
