@@ -1,0 +1,67 @@
+"""Message properties: name-value pairs in one string, split by two control characters. Pure.
+
+`name 0x01 value 0x02`, repeated; the last 0x02 may be missing. Source: docs/formats/commit_log.md.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from orbitmq.errors import InvalidArgument
+from orbitmq.model.message import PROPERTIES_SIZE_MAX
+
+NAME_VALUE_SEPARATOR = "\x01"
+PROPERTY_SEPARATOR = "\x02"
+
+_PROPERTY_END = 2
+_PAIR_LENGTH_MIN = 3  # one character of name, the separator, one of value
+
+
+def parse_properties(encoded: bytes | memoryview | str) -> dict[str, str]:
+    """Parse encoded properties; pairs without a name or a value are left out, as Java leaves them out.
+
+    Raises:
+        UnicodeDecodeError: the bytes are not UTF-8.
+    """
+    text = encoded if isinstance(encoded, str) else str(encoded, "utf-8")
+    properties: dict[str, str] = {}
+    for pair in text.split(PROPERTY_SEPARATOR):
+        if len(pair) < _PAIR_LENGTH_MIN:
+            continue
+        name, _, value = pair.partition(NAME_VALUE_SEPARATOR)
+        if name and value:
+            properties[name] = value
+    return properties
+
+
+def format_properties(properties: Mapping[str, str]) -> bytes:
+    """Encode properties as they travel and as they are stored.
+
+    Raises:
+        InvalidArgument: a name or value holds a separator, or the whole is longer than 32767 bytes.
+    """
+    encoded = "".join([f"{name}\x01{value}\x02" for name, value in properties.items()]).encode()
+    if encoded.count(b"\x01") != len(properties) or encoded.count(b"\x02") != len(properties):
+        raise InvalidArgument("properties", dict(properties), "no characters 0x01 and 0x02 inside names and values")
+    if len(encoded) > PROPERTIES_SIZE_MAX:
+        raise InvalidArgument("properties", f"{len(encoded)} bytes", f"at most {PROPERTIES_SIZE_MAX} bytes encoded")
+    return encoded
+
+
+def find_property(encoded: bytes, name: bytes) -> bytes | None:
+    """Return one property's value without parsing the others, None when it is absent or empty.
+
+    The last of several equal names wins, as it does for `parse_properties`.
+    """
+    key = name + b"\x01"
+    at = encoded.rfind(key)
+    while at >= 0:
+        # Anything else before the name makes it the end of a longer name, or text inside a value.
+        if at == 0 or encoded[at - 1] == _PROPERTY_END:
+            start = at + len(key)
+            end = encoded.find(b"\x02", start)
+            value = encoded[start:] if end < 0 else encoded[start:end]
+            if value:
+                return value
+        at = encoded.rfind(key, 0, at)
+    return None

@@ -1,0 +1,327 @@
+"""The message record: one message in the CommitLog, and in the body of a pull or query answer. Pure.
+
+```
+| size 4 | magic 4 | body crc 4 | queue id 4 | flag 4 | queue offset 8 | physical offset 8 | sys flag 4 | born at 8 |
+| born host 8/20 | stored at 8 | store host 8/20 | reconsume times 4 | prepared transaction offset 8 |
+| body size 4 | body | topic size 1 (V1) or 2 (V2) | topic | properties size 2 | properties |
+```
+Source: docs/formats/commit_log.md.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import lru_cache
+from ipaddress import ip_address
+from struct import Struct
+from typing import NamedTuple
+from zlib import crc32
+
+from orbitmq.errors import CorruptRecord, InvalidArgument
+from orbitmq.model.message import PROPERTIES_SIZE_MAX, Host, StoredMessage, SysFlag
+from orbitmq.wire.compression import decompress as decompress_body
+from orbitmq.wire.properties import parse_properties
+
+MAGIC_V1 = 0xDAA320A7
+MAGIC_V2 = 0xDAA320AB
+MAGIC_BLANK = 0xCBD43194
+
+CRC_MASK = 0x7FFFFFFF
+TOPIC_SIZE_V1_MAX = 127
+TOPIC_SIZE_V2_MAX = 0x7FFF
+
+PREFIX = Struct(">II")  # size, magic
+BLANK_SIZE_MIN = PREFIX.size
+"""Bytes that every segment keeps free for the filler's head."""
+
+
+def _head(born_size: int, store_size: int) -> Struct:
+    return Struct(f">IIIiiqqiq{born_size}sq{store_size}siqi")
+
+
+_V4_SIZE = 8
+_V6_SIZE = 20
+HEADS = (
+    _head(_V4_SIZE, _V4_SIZE),
+    _head(_V6_SIZE, _V4_SIZE),
+    _head(_V4_SIZE, _V6_SIZE),
+    _head(_V6_SIZE, _V6_SIZE),
+)
+"""From `size` to `body size`; indexed by bits 4 (born host is IPv6) and 5 (store host is IPv6) of sys_flag."""
+
+QUEUE_OFFSET_AT = 20
+PHYSICAL_OFFSET_AT = 28
+STORED_AT_AT = 56  # 68 with an IPv6 born host
+LONG = Struct(">q")
+TOPIC_SIZE_V2 = Struct(">H")
+PROPERTIES_SIZE = Struct(">H")
+
+NO_HOST = Host("0.0.0.0", 0)
+
+_CRC_NAME = b"__CRC32#\x01"
+_CRC_DIGITS = 10
+CRC_PROPERTY_SIZE = len(_CRC_NAME) + _CRC_DIGITS + 1
+
+
+class Record(NamedTuple):
+    """One stored message, its fields still encoded where decoding costs.
+
+    Offsets: `queue_offset` counts messages, `physical_offset` and `size` count bytes. `body` and `properties` are
+    slices of what was parsed.
+    """
+
+    size: int
+    queue_id: int
+    flag: int
+    queue_offset: int
+    physical_offset: int
+    sys_flag: int
+    born_at_ms: int
+    born_host: Host
+    stored_at_ms: int
+    store_host: Host
+    reconsume_times: int
+    prepared_transaction_offset: int
+    body_crc: int
+    body: bytes | memoryview
+    topic: str
+    properties: bytes
+
+
+class Blank(NamedTuple):
+    """The filler at the end of a segment: `size` bytes to pass over."""
+
+    size: int
+
+
+def parse_record(
+    view: bytes | memoryview, physical_offset: int | None = None, *, check_crc: bool = True
+) -> Record | Blank:
+    """Parse the record that starts at `view[0]`.
+
+    Args:
+        view: bytes from the record's start to the end of its segment, or of the answer it came in.
+        physical_offset: where `view[0]` lies in the log, in bytes; must equal the record's own. None: not checked.
+        check_crc: compare the body's checksum, and the whole record's where it carries one.
+
+    Returns:
+        The record, or Blank(size) when the rest of the segment is filler.
+
+    Raises:
+        CorruptRecord: bad magic, a length that does not fit, offset or checksum mismatch, cut short, text that is
+            not UTF-8.
+
+    Source: docs/formats/commit_log.md. Every length is checked: the body's checksum says nothing about the rest
+    (apache/rocketmq#7437), and a checksum of 0 is as good as any other (#9121). A record whose end never reached
+    the disk ends in zeros, which no whole record does.
+    """
+    at = -1 if physical_offset is None else physical_offset
+    if len(view) < PREFIX.size:
+        raise CorruptRecord(at, f"cut short after {len(view)} bytes")
+    size, magic = PREFIX.unpack_from(view)
+    if magic == MAGIC_BLANK:
+        return _parse_blank(size, len(view), at)
+    if magic != MAGIC_V1 and magic != MAGIC_V2:
+        raise CorruptRecord(at, f"magic {magic:#010x}")
+    if len(view) < HEADS[0].size:
+        raise CorruptRecord(at, f"cut short after {len(view)} bytes")
+    sys_flag = int.from_bytes(view[36:40], "big")
+    head = HEADS[(sys_flag >> 4) & 3]
+    if not head.size <= size <= len(view):
+        raise CorruptRecord(at, f"size {size} in {len(view)} bytes")
+    (
+        _size, _magic, body_crc, queue_id, flag, queue_offset, own_offset, sys_flag, born_at_ms, born_host, stored_at_ms,
+        store_host, reconsume_times, prepared_transaction_offset, body_size,
+    ) = head.unpack_from(view)  # fmt: skip
+    if physical_offset is not None and own_offset != physical_offset:
+        raise CorruptRecord(at, f"says that it lies at {own_offset}")  # a reused file's old record: #10017
+    body_end = head.size + body_size
+    topic_start = body_end + (1 if magic == MAGIC_V1 else 2)
+    if body_size < 0 or topic_start > size:
+        raise CorruptRecord(at, f"body of {body_size} bytes in a record of {size}")
+    topic_end = topic_start + int.from_bytes(view[body_end:topic_start], "big")
+    properties_start = topic_end + PROPERTIES_SIZE.size
+    if properties_start > size:
+        raise CorruptRecord(at, f"topic of {topic_end - topic_start} bytes in a record of {size}")
+    if properties_start + int.from_bytes(view[topic_end:properties_start], "big") != size:
+        raise CorruptRecord(at, f"properties do not end with the record of {size} bytes")
+    body = view[head.size : body_end]
+    properties = bytes(view[properties_start:size])
+    if properties and properties[-1] == 0:
+        raise CorruptRecord(at, "cut short: its properties end in zeros")
+    if check_crc:
+        if crc32(body) & CRC_MASK != body_crc:
+            raise CorruptRecord(at, "the body's checksum does not match")
+        _check_record_crc(view, size, properties, at)
+    try:
+        topic = str(view[topic_start:topic_end], "utf-8")
+    except UnicodeDecodeError as error:
+        raise CorruptRecord(at, f"topic is not UTF-8: {error}") from error
+    return Record(
+        size, queue_id, flag, queue_offset, own_offset, sys_flag, born_at_ms, parse_host(born_host), stored_at_ms,
+        parse_host(store_host), reconsume_times, prepared_transaction_offset, body_crc, body, topic, properties,
+    )  # fmt: skip
+
+
+def iter_records(view: bytes | memoryview, *, check_crc: bool = True) -> Iterator[Record]:
+    """Yield the records of a pull or query answer.
+
+    Raises:
+        CorruptRecord: the answer's body is damaged from here on.
+    """
+    rest = memoryview(view)
+    while rest:
+        record = parse_record(rest, check_crc=check_crc)
+        if isinstance(record, Blank):
+            raise CorruptRecord(-1, "segment filler in an answer")
+        yield record
+        rest = rest[record.size :]
+
+
+def format_record(
+    *,
+    topic: str,
+    body: bytes,
+    properties: bytes = b"",
+    queue_id: int = 0,
+    flag: int = 0,
+    queue_offset: int = 0,
+    physical_offset: int = 0,
+    sys_flag: int = 0,
+    born_at_ms: int = 0,
+    born_host: Host = NO_HOST,
+    stored_at_ms: int = 0,
+    store_host: Host = NO_HOST,
+    reconsume_times: int = 0,
+    prepared_transaction_offset: int = 0,
+    with_crc: bool = False,
+) -> bytes:
+    """Encode one record: V1, or V2 when the topic is longer than 127 bytes.
+
+    Args:
+        with_crc: append the property that holds the whole record's checksum (Java: enabledAppendPropCRC).
+
+    Raises:
+        InvalidArgument: topic or properties are too long.
+    """
+    born, store = format_host(born_host), format_host(store_host)
+    sys_flag = with_host_flags(sys_flag, born, store)
+    head = HEADS[(sys_flag >> 4) & 3]
+    magic, topic_part = format_topic(topic)
+    if with_crc:
+        properties += b"" if not properties or properties.endswith(b"\x02") else b"\x02"
+    properties_size = len(properties) + (CRC_PROPERTY_SIZE if with_crc else 0)
+    if properties_size > PROPERTIES_SIZE_MAX:
+        raise InvalidArgument("properties", f"{properties_size} bytes", f"at most {PROPERTIES_SIZE_MAX} bytes")
+    size = head.size + len(body) + len(topic_part) + PROPERTIES_SIZE.size + properties_size
+    record = b"".join(
+        (
+            head.pack(
+                size, magic, crc32(body) & CRC_MASK, queue_id, flag, queue_offset, physical_offset, sys_flag, born_at_ms,
+                born, stored_at_ms, store, reconsume_times, prepared_transaction_offset, len(body),
+            ),
+            body,
+            topic_part,
+            PROPERTIES_SIZE.pack(properties_size),
+            properties,
+        )
+    )  # fmt: skip
+    return record + crc_property(record) if with_crc else record
+
+
+def to_stored_message(record: Record, broker_name: str = "", *, decompress: bool = True) -> StoredMessage:
+    """Decode a record into the value that consumers see.
+
+    Raises:
+        CorruptRecord: properties that are not UTF-8, or a compressed body that does not decompress within the limit.
+    """
+    try:
+        properties = parse_properties(record.properties)
+        body = decompress_body(record.body, record.sys_flag) if decompress else bytes(record.body)
+    except (UnicodeDecodeError, InvalidArgument) as error:
+        raise CorruptRecord(record.physical_offset, str(error)) from error
+    return StoredMessage(
+        topic=record.topic,
+        body=body,
+        properties=properties,
+        queue_id=record.queue_id,
+        queue_offset=record.queue_offset,
+        physical_offset=record.physical_offset,
+        store_size=record.size,
+        flag=record.flag,
+        sys_flag=record.sys_flag,
+        born_at_ms=record.born_at_ms,
+        born_host=record.born_host,
+        stored_at_ms=record.stored_at_ms,
+        store_host=record.store_host,
+        reconsume_times=record.reconsume_times,
+        prepared_transaction_offset=record.prepared_transaction_offset,
+        body_crc=record.body_crc,
+        broker_name=broker_name,
+    )
+
+
+@lru_cache(maxsize=4096)
+def format_host(host: Host) -> bytes:
+    """Encode a host as records carry it: 4 or 16 bytes of address, 4 of port.
+
+    Raises:
+        InvalidArgument: not an IP address.
+    """
+    try:
+        return ip_address(host.ip).packed + host.port.to_bytes(4, "big")
+    except (ValueError, OverflowError) as error:
+        raise InvalidArgument("host", str(host), "an IPv4 or IPv6 address and a port") from error
+
+
+@lru_cache(maxsize=4096)
+def parse_host(packed: bytes) -> Host:
+    """Decode 8 or 20 bytes of a record into a host."""
+    return Host(str(ip_address(packed[:-4])), int.from_bytes(packed[-4:], "big"))
+
+
+@lru_cache(maxsize=4096)
+def format_topic(topic: str) -> tuple[int, bytes]:
+    """Return the magic that a topic's length asks for, and the topic with its size before it.
+
+    Raises:
+        InvalidArgument: longer than 32767 bytes.
+    """
+    encoded = topic.encode()
+    if len(encoded) <= TOPIC_SIZE_V1_MAX:
+        return MAGIC_V1, bytes((len(encoded),)) + encoded
+    if len(encoded) > TOPIC_SIZE_V2_MAX:
+        raise InvalidArgument("topic", f"{len(encoded)} bytes", f"at most {TOPIC_SIZE_V2_MAX} bytes")
+    return MAGIC_V2, TOPIC_SIZE_V2.pack(len(encoded)) + encoded
+
+
+def with_host_flags(sys_flag: int, born: bytes, store: bytes) -> int:
+    """Return sys_flag with the two bits that tell the sizes of the packed hosts."""
+    sys_flag &= ~(SysFlag.BORN_HOST_V6 | SysFlag.STORE_HOST_V6)
+    if len(born) == _V6_SIZE:
+        sys_flag |= SysFlag.BORN_HOST_V6
+    if len(store) == _V6_SIZE:
+        sys_flag |= SysFlag.STORE_HOST_V6
+    return sys_flag
+
+
+def crc_property(record: bytes) -> bytes:
+    """Return the property that closes a record: the checksum of everything before it, lowest digit first."""
+    digits = f"{crc32(record) & CRC_MASK:0{_CRC_DIGITS}d}"[::-1]
+    return _CRC_NAME + digits.encode() + b"\x02"
+
+
+def _parse_blank(size: int, available: int, at: int) -> Blank:
+    if not BLANK_SIZE_MIN <= size <= available:
+        raise CorruptRecord(at, f"filler of {size} bytes in {available}")
+    return Blank(size)
+
+
+def _check_record_crc(view: bytes | memoryview, size: int, properties: bytes, at: int) -> None:
+    """Compare the whole record's checksum when its properties close with one."""
+    if not properties.startswith(_CRC_NAME, -CRC_PROPERTY_SIZE):
+        return
+    digits = properties[-_CRC_DIGITS - 1 : -1]
+    expected = int(digits[::-1]) if digits.isdigit() else -1
+    if crc32(view[: size - CRC_PROPERTY_SIZE]) & CRC_MASK != expected:
+        raise CorruptRecord(at, "the record's checksum does not match")

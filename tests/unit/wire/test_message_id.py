@@ -1,0 +1,49 @@
+"""Offset message ids and unique keys."""
+
+from datetime import datetime
+
+import pytest
+
+from orbitmq.errors import InvalidArgument
+from orbitmq.model.message import Host
+from orbitmq.wire.message_id import UniqueKeys, offset_message_id, parse_offset_message_id
+
+
+def test_an_offset_id_is_address_and_offset_in_hex():
+    assert offset_message_id(Host("127.0.0.1", 10911), 1024) == "7F00000100002A9F0000000000000400"
+
+
+@pytest.mark.parametrize("host", [Host("10.1.2.3", 10911), Host("2001:db8::1", 65535)])
+def test_an_offset_id_comes_apart_again(host):
+    message_id = offset_message_id(host, 2**40 + 5)
+    assert len(message_id) == (56 if ":" in host.ip else 32)
+    assert parse_offset_message_id(message_id) == (host, 2**40 + 5)
+
+
+@pytest.mark.parametrize("bad", ["", "7F", "G" * 32, "0" * 33, "0" * 54, "é" * 32, " " * 32, "00 " * 16 + "0" * 8])
+def test_anything_else_is_refused(bad):
+    with pytest.raises(InvalidArgument, match="32 or 56"):
+        parse_offset_message_id(bad)
+
+
+def test_unique_keys_carry_address_pid_seed_time_and_counter():
+    start = int(datetime(2026, 11, 1).timestamp() * 1000)
+    keys = UniqueKeys("192.168.0.1", 0x12345, 0xDEADBEEF)
+    assert keys.next(start + 0x1234) == "C0A800012345DEADBEEF000012340000"
+    assert keys.next(start + 0x1234) == "C0A800012345DEADBEEF000012340001"
+
+
+def test_time_starts_again_with_the_month():
+    keys = UniqueKeys("::1", 1, 2)
+    last_of_december = int(datetime(2026, 12, 31, 23, 59, 59).timestamp() * 1000)
+    assert keys.next(last_of_december)[44:52] == f"{31 * 86_400_000 - 1000:08X}"
+    assert keys.next(last_of_december + 1500)[44:52] == f"{500:08X}"
+    assert len(keys.next(last_of_december)) == 56
+
+
+def test_the_counter_wraps_at_16_bits():
+    keys = UniqueKeys("1.2.3.4", 1, 2)
+    now = int(datetime(2026, 5, 5).timestamp() * 1000)
+    made = [keys.next(now) for _ in range(0x10001)]
+    assert len(set(made)) == 0x10000
+    assert made[0] == made[-1]
