@@ -1,0 +1,50 @@
+# Every target does its own set-up: a fresh machine needs Python 3.11 or newer and make, nothing else.
+# PYTHON=/path/to/python chooses the interpreter that the virtual environment is made with.
+
+SHELL := /bin/sh
+.DEFAULT_GOAL := help
+.DELETE_ON_ERROR:
+
+BIN := .venv/bin
+INSTALLED := .venv/.complete
+PEERS := tests/interop/java/target/.complete
+PEER_SOURCES := tests/interop/java/pom.xml $(shell find tests/interop/java/src -name '*.java' 2>/dev/null)
+WITH_JAVA = JAVA_HOME="$$(scripts/find-java)" && export JAVA_HOME &&
+WITH_PEERS = JAVA_HOME="$$(scripts/find-java --peers)" && export JAVA_HOME &&
+
+.PHONY: help install peers quickstart test check wheel bench clean
+
+help: ## Say what can be made
+	@sed -n 's/^\([a-z]*\):.*## \(.*\)/  make \1	\2/p' $(firstword $(MAKEFILE_LIST)) | expand -t 20
+
+install: $(INSTALLED) ## .venv with everything; leaves .venv/bin/orbitmq
+	@echo "installed: .venv/bin/orbitmq"
+
+$(INSTALLED): pyproject.toml constraints.txt scripts/make-venv scripts/find-python
+	@PYTHON="$(PYTHON)" scripts/make-venv
+
+peers: $(PEERS) ## The Java RocketMQ 5.3.3 that the tests talk with
+
+$(PEERS): $(PEER_SOURCES) scripts/make-peers
+	@scripts/make-peers
+
+quickstart: $(INSTALLED) ## 336,776 flights through NameServer, broker and Spark
+	@$(WITH_JAVA) $(BIN)/python -m orbitmq.spark.jobs.quickstart $(ARGS)
+
+test: $(INSTALLED) $(PEERS) ## All tests, Java peers and Spark included
+	@$(WITH_PEERS) $(BIN)/python -m pytest $(ARGS)
+
+check: $(INSTALLED) ## Format, lint, types, imports; under a minute
+	@$(BIN)/ruff format --check .
+	@$(BIN)/ruff check .
+	@$(BIN)/mypy
+	@$(BIN)/lint-imports
+
+wheel: $(INSTALLED) ## dist/orbitmq-*.whl
+	@$(BIN)/python -m hatchling build -t wheel -d dist
+
+bench: $(INSTALLED) $(PEERS) ## Ours and Java's in turn, with ratios
+	@$(WITH_PEERS) $(BIN)/python -m benchmarks $(ARGS)
+
+clean: ## Remove everything that make made
+	rm -rf .venv dist out tests/interop/java/target .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
