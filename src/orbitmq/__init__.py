@@ -1,1 +1,96 @@
-"""RocketMQ for Python people."""
+"""RocketMQ for Python people: NameServer, broker, clients and a PySpark connector, wire-compatible with Java's.
+
+    from orbitmq import Message, Producer
+
+    async with Producer("orders-service", name_servers=["127.0.0.1:9876"]) as producer:
+        sent = await producer.send(Message("orders", b"{...}", keys=["42"], tag="new"))
+
+`orbitmq.blocking` has the same classes for code without an event loop. Names are loaded when they are first used.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from orbitmq.client.batch import Batch
+    from orbitmq.client.producer import Producer
+    from orbitmq.client.pull_consumer import PullConsumer
+    from orbitmq.client.push_consumer import PushConsumer
+    from orbitmq.client.sending import SendResult, SendStatus
+    from orbitmq.errors import (
+        ClientError,
+        ConnectionFailed,
+        InvalidArgument,
+        NoNameServer,
+        OrbitError,
+        RemoteRefused,
+        RequestTimeout,
+        RouteNotFound,
+        SendFailed,
+    )
+    from orbitmq.model.group import ConsumeFrom, MessageModel
+    from orbitmq.model.message import Message, StoredMessage
+    from orbitmq.model.route import MessageQueue
+
+__version__ = "0.1.0"
+
+_HOMES = {
+    "Batch": "orbitmq.client.batch",
+    "ClientError": "orbitmq.errors",
+    "ConnectionFailed": "orbitmq.errors",
+    "ConsumeFrom": "orbitmq.model.group",
+    "InvalidArgument": "orbitmq.errors",
+    "Message": "orbitmq.model.message",
+    "MessageModel": "orbitmq.model.group",
+    "MessageQueue": "orbitmq.model.route",
+    "NoNameServer": "orbitmq.errors",
+    "OrbitError": "orbitmq.errors",
+    "Producer": "orbitmq.client.producer",
+    "PullConsumer": "orbitmq.client.pull_consumer",
+    "PushConsumer": "orbitmq.client.push_consumer",
+    "RemoteRefused": "orbitmq.errors",
+    "RequestTimeout": "orbitmq.errors",
+    "RouteNotFound": "orbitmq.errors",
+    "SendFailed": "orbitmq.errors",
+    "SendResult": "orbitmq.client.sending",
+    "SendStatus": "orbitmq.client.sending",
+    "StoredMessage": "orbitmq.model.message",
+}
+
+__all__ = [
+    "Batch",
+    "ClientError",
+    "ConnectionFailed",
+    "ConsumeFrom",
+    "InvalidArgument",
+    "Message",
+    "MessageModel",
+    "MessageQueue",
+    "NoNameServer",
+    "OrbitError",
+    "Producer",
+    "PullConsumer",
+    "PushConsumer",
+    "RemoteRefused",
+    "RequestTimeout",
+    "RouteNotFound",
+    "SendFailed",
+    "SendResult",
+    "SendStatus",
+    "StoredMessage",
+]
+
+
+def __getattr__(name: str) -> Any:
+    """Load a public name when it is first used: `import orbitmq` alone costs next to nothing."""
+    if name not in _HOMES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    found = getattr(import_module(_HOMES[name]), name)
+    globals()[name] = found
+    return found
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})
