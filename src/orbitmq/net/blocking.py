@@ -1,0 +1,138 @@
+"""The same session over a blocking socket: for scripts, notebooks and Spark executors."""
+
+from __future__ import annotations
+
+import socket
+import time
+from types import TracebackType
+
+from orbitmq.codes import ResponseCode
+from orbitmq.errors import ClientError, ConnectionFailed, FrameError, RequestTimeout
+from orbitmq.net.address import parse_address
+from orbitmq.net.handlers import Reply, encode_reply
+from orbitmq.net.session import Session, make_request
+from orbitmq.wire.command import FLAG_ONEWAY, FLAG_RESPONSE, Command, decode_command
+
+# recv allocates what it is asked for first; above the allocator's mmap threshold that costs page faults each time.
+_READ_SIZE = 65536
+
+
+class BlockingConnection:
+    """One connection, used by one thread. Requests may be pipelined: `send` several, then `receive` each.
+
+    Args:
+        address: host:port.
+        timeout_ms: for connecting, and for each answer.
+
+    Raises:
+        ConnectionFailed: no connection.
+    """
+
+    def __init__(self, address: str, *, timeout_ms: int = 3000) -> None:
+        self.address = address
+        self._timeout_ms = timeout_ms
+        self._session = Session()
+        self._answers: dict[int, Command | ClientError] = {}
+        self._order: list[int] = []
+        try:
+            self._socket = socket.create_connection(parse_address(address), timeout_ms / 1000)
+        except OSError as error:
+            raise ConnectionFailed(f"cannot connect to {address}: {error}") from error
+        self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+
+    def __enter__(self) -> BlockingConnection:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def request(self, header: object, body: bytes = b"", *, code: int | None = None) -> Command:
+        """Send a request and return its answer, whatever its code.
+
+        Raises:
+            RequestTimeout: no answer within the connection's time-out.
+            ConnectionFailed: the connection broke.
+        """
+        return self.receive(self.send(header, body, code=code))
+
+    def send(self, header: object, body: bytes = b"", *, code: int | None = None) -> int:
+        """Queue a request and return its opaque; it leaves with the next `flush` or `receive`."""
+        answers = self._answers
+        opaque = 0
+
+        def waiter(answer: Command | ClientError) -> None:
+            answers[opaque] = answer
+
+        opaque = self._session.request(make_request(header, body, code=code), waiter, self._deadline_ms())
+        self._order.append(opaque)
+        return opaque
+
+    def send_oneway(self, header: object, body: bytes = b"", *, code: int | None = None) -> None:
+        """Queue a request that nobody answers; it leaves with the next `flush` or `receive`."""
+        self._session.oneway(make_request(header, body, code=code))
+
+    def flush(self) -> None:
+        """Write everything that `send` has queued."""
+        if self._session.out:
+            try:
+                self._socket.settimeout(self._timeout_ms / 1000)
+                self._socket.sendall(self._session.take_out())
+            except OSError as error:
+                raise self._broken(error) from error
+
+    def receive(self, opaque: int | None = None) -> Command:
+        """Return the answer to one request, by default to the oldest one that is still open.
+
+        Raises:
+            RequestTimeout: no answer within the connection's time-out; every open request is given up.
+            ConnectionFailed: the connection broke.
+        """
+        self.flush()
+        if opaque is None:
+            opaque = self._order[0]
+        deadline = time.monotonic() + self._timeout_ms / 1000
+        while opaque not in self._answers:
+            self._read(deadline)
+        self._order.remove(opaque)
+        answer = self._answers.pop(opaque)
+        if isinstance(answer, ClientError):
+            raise answer
+        return answer
+
+    def close(self) -> None:
+        """Close the connection; what was queued and not flushed is dropped."""
+        self._socket.close()
+
+    def _read(self, deadline: float) -> None:
+        try:
+            self._socket.settimeout(max(deadline - time.monotonic(), 0.001))
+            data = self._socket.recv(_READ_SIZE)
+        except TimeoutError:
+            self._session.expire(self._deadline_ms())
+            self._order.clear()
+            raise RequestTimeout(f"{self.address} did not answer within {self._timeout_ms} ms") from None
+        except OSError as error:
+            raise self._broken(error) from error
+        if not data:
+            raise self._broken(None)
+        try:
+            for frame in self._session.feed(data):
+                self._take(decode_command(frame))
+        except FrameError as error:
+            raise self._broken(error) from error
+
+    def _take(self, command: Command) -> None:
+        if command.flag & FLAG_RESPONSE:
+            self._session.resolve(command)
+        elif not command.flag & FLAG_ONEWAY:  # servers ask event-loop clients; here nobody listens between calls
+            reply = Reply(ResponseCode.REQUEST_CODE_NOT_SUPPORTED, f" request type {command.code} not supported")
+            self._session.out.append(encode_reply(command, reply))
+
+    def _broken(self, error: Exception | None) -> ConnectionFailed:
+        self._socket.close()
+        return ConnectionFailed(f"the connection to {self.address} broke: {error or 'closed by the peer'}")
+
+    def _deadline_ms(self) -> int:
+        return int(time.monotonic() * 1000) + self._timeout_ms

@@ -1,0 +1,280 @@
+"""A connection on the event loop: the thin asyncio shell around a session.
+
+All answers of one read leave in one write; answers that come later, and requests of our own, are joined per turn of
+the loop.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from typing import Any, cast
+
+from orbitmq.errors import ClientError, ConnectionFailed, FrameError, RequestTimeout
+from orbitmq.net.address import format_peer
+from orbitmq.net.endpoint import Endpoint
+from orbitmq.net.handlers import LATER, Call, Reply, encode_reply
+from orbitmq.net.session import Session, Waiter, make_request
+from orbitmq.wire.command import FLAG_ONEWAY, FLAG_RESPONSE, Command, decode_command
+from orbitmq.wire.frame import Frame, sniff_foreign
+
+log = logging.getLogger(__name__)
+
+_FIRST_BYTES = 16
+
+
+class Connection(asyncio.Protocol):
+    """One connection, of a server or of a client: both ends may ask and answer.
+
+    `remote` and `local` are `host:port`; `id` is unique within the endpoint.
+    """
+
+    def __init__(self, endpoint: Endpoint, loop: asyncio.AbstractEventLoop) -> None:
+        self.id = endpoint.next_id()
+        self.remote = "unknown:0"
+        self.local = "unknown:0"
+        self.is_closed = False
+        self.parked_count = 0
+        self._endpoint = endpoint
+        self._counters = endpoint.counters
+        self._shortcut = endpoint.shortcut
+        self._loop = loop
+        self._session = Session(endpoint.limits.frame_size_max)
+        self._transport: asyncio.Transport | None = None
+        self._timer: asyncio.TimerHandle | None = None
+        self._timer_ms = 0
+        self._reads = 0
+        self._writes = 0
+        self._frames = 0
+        self._first_bytes = b""
+        self._is_joining = False
+        self._is_paused = False
+        self._seen = (0, 0)
+        self._seen_frames = 0
+        self._idle_ms = self._frame_ms = self._stall_ms = 0
+
+    # What programs use.
+
+    async def request(self, header: object, body: bytes = b"", *, timeout_ms: int, code: int | None = None) -> Command:
+        """Send a request and return its answer, whatever its code.
+
+        Raises:
+            RequestTimeout: no answer within `timeout_ms`.
+            ConnectionFailed: the connection is closed, or breaks before the answer comes.
+        """
+        future: asyncio.Future[Command] = self._loop.create_future()
+
+        def waiter(answer: Command | ClientError) -> None:
+            if future.done():
+                return
+            if isinstance(answer, ClientError):
+                future.set_exception(answer)
+            else:
+                future.set_result(answer)
+
+        self.send_request(make_request(header, body, code=code), waiter, timeout_ms=timeout_ms)
+        return await future
+
+    def send_request(self, command: Command, waiter: Waiter, *, timeout_ms: int) -> None:
+        """Send a request; `waiter` is told the answer or the error, without a future or a task."""
+        if self.is_closed:
+            waiter(ConnectionFailed(f"the connection to {self.remote} is closed"))
+            return
+        deadline_ms = int(self._loop.time() * 1000) + timeout_ms
+        self._session.request(command, waiter, deadline_ms, self._reads)
+        self._join()
+        if self._timer is None or deadline_ms < self._timer_ms:
+            self._arm(deadline_ms)
+
+    def send_oneway(self, header: object, body: bytes = b"", *, code: int | None = None) -> None:
+        """Send a request that nobody answers; nothing happens on a closed connection."""
+        if not self.is_closed:
+            self._session.oneway(make_request(header, body, code=code))
+            self._join()
+
+    def answer_later(self, call: Call[Any], reply: Reply) -> None:
+        """Send the answer of a handler that returned LATER."""
+        if self.is_closed:
+            return
+        if call.is_parked:
+            self.parked_count -= 1
+        if reply.code:
+            self._counters.refusals[reply.code] += 1
+        if not call.command.flag & FLAG_ONEWAY:
+            self._session.out.append(encode_reply(call.command, reply))
+            self._join()
+        if self._endpoint.on_quiet is not None:
+            self._loop.call_soon(self._endpoint.on_quiet)
+
+    def close(self) -> None:
+        """Write what waits, then close."""
+        if self._transport is not None and not self.is_closed:
+            self._flush()
+            self.is_closed = True
+            self._transport.close()
+
+    def abort(self, reason: str) -> None:
+        """Close at once and count why."""
+        if self._transport is not None and not self.is_closed:
+            self._counters.closed_by_us[reason] += 1
+            self.is_closed = True
+            self._transport.abort()
+
+    def kill(self) -> None:
+        """Close at once, whatever waits to be written."""
+        if self._transport is not None:
+            self.is_closed = True
+            self._transport.abort()
+
+    # What the event loop calls.
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """Enter the connection, unless a limit forbids it."""
+        self._transport = cast(asyncio.Transport, transport)
+        self.remote = format_peer(transport.get_extra_info("peername"))
+        self.local = format_peer(transport.get_extra_info("sockname"))
+        refusal = self._endpoint.admit(self, self._ip)
+        if refusal is not None:
+            log.warning("%s: refused a connection from %s: %s", self._endpoint.name, self.remote, refusal)
+            self._counters.connections_refused += 1
+            self.is_closed = True
+            self._transport.abort()
+            return
+        self._transport.set_write_buffer_limits(high=self._endpoint.limits.write_pause_size)
+
+    def data_received(self, data: bytes) -> None:
+        """Take every whole frame of one read; everything it makes us say leaves in one write."""
+        if self.is_closed:
+            return
+        self._reads += 1
+        self._counters.bytes_received += len(data)
+        self._is_joining = True
+        try:
+            self._take(data)
+        except FrameError as error:
+            self._flush()
+            self._refuse(error)
+            return
+        finally:
+            self._is_joining = False
+        self._flush()
+
+    def pause_writing(self) -> None:
+        """Read nothing more from a client that does not read. A client goes on reading, or both would wait."""
+        self._is_paused = True
+        if self._transport is not None and self._endpoint.is_listener:
+            self._transport.pause_reading()
+
+    def resume_writing(self) -> None:
+        """Go on reading."""
+        self._is_paused = False
+        self._stall_ms = 0
+        if self._transport is not None and self._endpoint.is_listener and not self.is_closed:
+            self._transport.resume_reading()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Tell everybody who waits."""
+        self.is_closed = True
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        why = f": {exc}" if exc else ""
+        for pending in self._session.abandon():
+            pending.waiter(ConnectionFailed(f"the connection to {self.remote} broke before the answer came{why}"))
+        self._endpoint.forget(self, self._ip)
+
+    def tick(self, elapsed_ms: int) -> None:
+        """Close when idle, when a frame does not get whole, or when the peer does not read, for too long."""
+        limits = self._endpoint.limits
+        is_silent = self._seen == (self._reads, self._writes) and not self._session.pending_count
+        self._idle_ms = self._idle_ms + elapsed_ms if is_silent else 0
+        is_partial = self._session.partial_size and self._seen_frames == self._frames
+        self._frame_ms = self._frame_ms + elapsed_ms if is_partial else 0
+        self._stall_ms = self._stall_ms + elapsed_ms if self._is_paused else 0
+        self._seen, self._seen_frames = (self._reads, self._writes), self._frames
+        if limits.idle_ms and self._idle_ms >= limits.idle_ms:
+            self.abort("idle")
+        elif limits.frame_ms and self._frame_ms >= limits.frame_ms:
+            self.abort("frame deadline")
+        elif limits.write_stall_ms and self._stall_ms >= limits.write_stall_ms:
+            self.abort("write stall")
+
+    @property
+    def _ip(self) -> str:
+        return self.remote.rpartition(":")[0]
+
+    def _take(self, data: bytes) -> None:
+        session = self._session
+        if self._shortcut is not None and not session.partial_size:
+            taken = self._shortcut.answer(data, session.out)
+            if taken:
+                self._frames += 1
+                if taken == len(data):
+                    return
+                data = data[taken:]
+        if not self._frames:
+            self._first_bytes = (self._first_bytes + data[:_FIRST_BYTES])[:_FIRST_BYTES]
+        for frame in session.feed(data):
+            self._frames += 1
+            self._serve(frame)
+
+    def _serve(self, frame: Frame) -> None:
+        command = decode_command(frame)
+        if command.flag & FLAG_RESPONSE:
+            if not self._session.resolve(command):
+                self._counters.unmatched_answers += 1
+            return
+        reply = self._endpoint.answer(command, self)
+        if reply is LATER or command.flag & FLAG_ONEWAY:
+            return
+        self._session.out.append(encode_reply(command, reply))
+        if self._shortcut is not None:
+            self._shortcut.learn(frame, command, reply)
+
+    def _refuse(self, error: FrameError) -> None:
+        kind = sniff_foreign(self._first_bytes) if not self._frames else None
+        if kind is not None:
+            self._endpoint.name_foreigner(kind, self.remote)
+        else:
+            log.warning("%s: disconnected %s: %s", self._endpoint.name, self.remote, error)
+        self.abort(kind or "bad frame")
+
+    def _join(self) -> None:
+        """Write at the end of this read, or of this turn of the loop."""
+        if not self._is_joining:
+            self._is_joining = True
+            self._loop.call_soon(self._flush_joined)
+
+    def _flush_joined(self) -> None:
+        self._is_joining = False
+        self._flush()
+
+    def _flush(self) -> None:
+        if not self._session.out or self._transport is None or self.is_closed:
+            return
+        data = self._session.take_out()
+        self._writes += 1
+        self._counters.bytes_sent += len(data)
+        self._transport.write(data)
+        if self._is_paused and self._transport.get_write_buffer_size() > self._endpoint.limits.write_buffer_max > 0:
+            self.abort("write buffer")
+
+    def _arm(self, deadline_ms: int) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+        self._timer_ms = deadline_ms
+        self._timer = self._loop.call_at(deadline_ms / 1000, self._expire)
+
+    def _expire(self) -> None:
+        self._timer = None
+        is_dead = False
+        for pending in self._session.expire(int(self._loop.time() * 1000) + 1):
+            is_dead = is_dead or pending.reads == self._reads
+            pending.waiter(RequestTimeout(f"{self.remote} did not answer request {pending.code} in time"))
+        if is_dead and not self._endpoint.is_listener:
+            # Nothing at all came since that request left: the server is gone, and TCP has not noticed.
+            self.abort("silent peer")
+            return
+        deadline_ms = self._session.next_deadline_ms
+        if deadline_ms is not None and self._timer is None and not self.is_closed:
+            self._arm(deadline_ms)

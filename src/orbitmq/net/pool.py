@@ -1,0 +1,160 @@
+"""A pool: one connection to each address, opened when first needed and shared by everybody."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+from orbitmq.clock import Clock, now_ms
+from orbitmq.codes import ResponseCode
+from orbitmq.errors import ConnectionFailed, RemoteRefused, RequestTimeout
+from orbitmq.net.address import parse_address
+from orbitmq.net.connection import Connection
+from orbitmq.net.endpoint import Endpoint
+from orbitmq.net.handlers import Handlers
+from orbitmq.net.limits import DEFAULT_LIMITS, Counters, Limits
+from orbitmq.wire.command import Command
+
+CONNECT_TIMEOUT_MS = 3000
+
+
+def expect(command: Command, address: str) -> Command:
+    """Return the answer when it is a success.
+
+    Raises:
+        RemoteRefused: any other code.
+    """
+    if command.code != ResponseCode.SUCCESS:
+        raise RemoteRefused(command.code, command.remark, address)
+    return command
+
+
+class ConnectionPool:
+    """Client side: requests go to addresses, connections are the pool's business.
+
+    Args:
+        handlers: for what servers ask their clients; None: everything is answered "not supported".
+        service: the first argument of every handler.
+        connect_timeout_ms: for one attempt to connect.
+    """
+
+    def __init__(
+        self,
+        handlers: Handlers[Any] | None = None,
+        service: Any = None,
+        *,
+        connect_timeout_ms: int = CONNECT_TIMEOUT_MS,
+        limits: Limits = DEFAULT_LIMITS,
+        clock: Clock = now_ms,
+        name: str = "client",
+    ) -> None:
+        self._endpoint = Endpoint(handlers, service, name=name, limits=limits, clock=clock, is_listener=False)
+        self._connect_timeout_ms = connect_timeout_ms
+        self._open: dict[str, Connection] = {}
+        self._opening: dict[str, asyncio.Task[Connection]] = {}
+        self._is_closed = False
+
+    @property
+    def counters(self) -> Counters:
+        """How much was sent and received so far."""
+        return self._endpoint.counters
+
+    @property
+    def addresses(self) -> tuple[str, ...]:
+        """Where connections are open now."""
+        return tuple(address for address, connection in self._open.items() if not connection.is_closed)
+
+    async def request(
+        self, address: str, header: object, body: bytes = b"", *, timeout_ms: int = 3000, code: int | None = None
+    ) -> Command:
+        """Send a request and return its answer, whatever its code. The time-out covers connecting, too.
+
+        Raises:
+            ConnectionFailed: no connection, or it broke before the answer came.
+            RequestTimeout: no answer within `timeout_ms`.
+        """
+        connection = self._open.get(address)
+        if connection is None or connection.is_closed:
+            loop = asyncio.get_running_loop()
+            started = loop.time()
+            connection = await self.connect(address, timeout_ms=timeout_ms)
+            timeout_ms -= int((loop.time() - started) * 1000)
+            if timeout_ms <= 0:
+                raise RequestTimeout(f"{address} took all the time to connect")
+        return await connection.request(header, body, timeout_ms=timeout_ms, code=code)
+
+    async def oneway(self, address: str, header: object, body: bytes = b"", *, code: int | None = None) -> None:
+        """Send a request that nobody answers.
+
+        Raises:
+            ConnectionFailed: no connection.
+        """
+        (await self.connect(address)).send_oneway(header, body, code=code)
+
+    async def connect(self, address: str, *, timeout_ms: int | None = None) -> Connection:
+        """Return the connection to `address`; whoever asks meanwhile waits for the same attempt.
+
+        Raises:
+            ConnectionFailed: refused, unreachable, or not within the time-out.
+        """
+        connection = self._open.get(address)
+        if connection is not None and not connection.is_closed:
+            return connection
+        if self._is_closed:
+            raise ConnectionFailed(f"cannot connect to {address}: the pool is closed")
+        task = self._opening.get(address)
+        if task is None:
+            task = asyncio.get_running_loop().create_task(self._connect(address))
+            self._opening[address] = task
+            task.add_done_callback(lambda done: self._connected(address, done))
+        limit_ms = self._connect_timeout_ms if timeout_ms is None else min(timeout_ms, self._connect_timeout_ms)
+        try:
+            # Shielded: one impatient caller must not take the connection away from the others.
+            return await asyncio.wait_for(asyncio.shield(task), limit_ms / 1000)
+        except TimeoutError:
+            raise ConnectionFailed(f"cannot connect to {address}: no answer within {limit_ms} ms") from None
+        except asyncio.CancelledError:
+            if self._is_closed and task.cancelled():
+                raise ConnectionFailed(f"cannot connect to {address}: the pool was closed") from None
+            raise
+
+    def close_address(self, address: str) -> None:
+        """Close the connection to `address`, if there is one; the next request opens a new one."""
+        connection = self._open.pop(address, None)
+        if connection is not None:
+            connection.close()
+
+    async def close(self) -> None:
+        """Close everything; requests that still wait fail with ConnectionFailed."""
+        self._is_closed = True
+        opening = tuple(self._opening.values())
+        for task in opening:
+            task.cancel()
+        await asyncio.gather(*opening, return_exceptions=True)
+        self._open.clear()
+        await self._endpoint.close_connections()
+
+    async def _connect(self, address: str) -> Connection:
+        host, port = parse_address(address)
+        loop = asyncio.get_running_loop()
+        try:
+            async with asyncio.timeout(self._connect_timeout_ms / 1000):
+                _, connection = await loop.create_connection(lambda: Connection(self._endpoint, loop), host, port)
+        except TimeoutError:
+            raise ConnectionFailed(
+                f"cannot connect to {address}: no answer within {self._connect_timeout_ms} ms"
+            ) from None
+        except OSError as error:
+            raise ConnectionFailed(f"cannot connect to {address}: {error}") from error
+        self._endpoint.watch(loop)
+        return connection
+
+    def _connected(self, address: str, task: asyncio.Task[Connection]) -> None:
+        self._opening.pop(address, None)
+        if task.cancelled() or task.exception() is not None:
+            return
+        connection = task.result()
+        if self._is_closed:
+            connection.close()
+        else:
+            self._open[address] = connection

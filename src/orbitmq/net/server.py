@@ -1,0 +1,115 @@
+"""A server: listens, and lets an endpoint's handlers answer."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Collection
+from typing import Generic, TypeVar
+
+from orbitmq.clock import Clock, now_ms
+from orbitmq.net.address import format_address
+from orbitmq.net.connection import Connection
+from orbitmq.net.endpoint import Admission, Endpoint, Shortcut
+from orbitmq.net.handlers import Handlers
+from orbitmq.net.limits import DEFAULT_LIMITS, Counters, Limits
+
+S = TypeVar("S")
+
+
+class Server(Generic[S]):
+    """Listens on one address and serves every connection with the same handlers.
+
+    Args:
+        handlers: by request code.
+        service: the first argument of every handler.
+        name: stands in log lines.
+        shortcut: answers known frames from memory, see `endpoint.Shortcut`.
+        admission: is asked before every handler; refuses by raising Rejected.
+    """
+
+    def __init__(
+        self,
+        handlers: Handlers[S],
+        service: S,
+        *,
+        name: str,
+        limits: Limits = DEFAULT_LIMITS,
+        clock: Clock = now_ms,
+        shortcut: Shortcut | None = None,
+        admission: Admission | None = None,
+    ) -> None:
+        self._endpoint = Endpoint(
+            handlers, service, name=name, limits=limits, clock=clock, shortcut=shortcut, admission=admission
+        )
+        self._listener: asyncio.Server | None = None
+        self._host = ""
+        self._port = 0
+
+    async def start(self, host: str, port: int) -> int:
+        """Listen; return the bound port (0 lets the system choose one).
+
+        Raises:
+            OSError: the address cannot be bound.
+        """
+        loop = asyncio.get_running_loop()
+        self._listener = await loop.create_server(
+            lambda: Connection(self._endpoint, loop), host, port, backlog=self._endpoint.limits.backlog
+        )
+        self._host = host
+        self._port = int(self._listener.sockets[0].getsockname()[1])
+        self._endpoint.watch(loop)
+        return self._port
+
+    @property
+    def address(self) -> str:
+        """Where the server listens, as host:port."""
+        return format_address(self._host, self._port)
+
+    @property
+    def connections(self) -> Collection[Connection]:
+        """The open connections."""
+        return self._endpoint.connections.values()
+
+    @property
+    def counters(self) -> Counters:
+        """How much was served and refused so far."""
+        return self._endpoint.counters
+
+    @property
+    def on_connection_lost(self) -> list[Callable[[Connection], None]]:
+        """Callbacks that are told of every connection that ends."""
+        return self._endpoint.on_connection_lost
+
+    async def drain(self, timeout_ms: int) -> bool:
+        """Accept nobody new, send new requests away, and wait until all late answers are given.
+
+        Returns:
+            False when the time was over first.
+        """
+        self._stop_listening()
+        self._endpoint.is_draining = True
+        quiet = asyncio.Event()
+
+        def look() -> None:
+            if not self._endpoint.parked_count:
+                quiet.set()
+
+        self._endpoint.on_quiet = look
+        look()
+        try:
+            await asyncio.wait_for(quiet.wait(), timeout_ms / 1000)
+        except TimeoutError:
+            return False
+        finally:
+            self._endpoint.on_quiet = None
+        return True
+
+    async def close(self) -> None:
+        """Stop listening and close every connection, after what was written has left or been given up."""
+        self._stop_listening()
+        await self._endpoint.close_connections()
+
+    def _stop_listening(self) -> None:
+        if self._listener is not None:
+            self._listener.close()
+            self._listener = None

@@ -1,0 +1,129 @@
+"""The session: what both ends of a connection remember, without a socket and without a clock.
+
+State: the unfinished frame, the requests that wait for their answers, the bytes that wait to be written together.
+In: bytes as they arrive, requests, the time. Out: frames, waiters and what they are told, one block of bytes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from heapq import heappop, heappush
+from typing import NamedTuple
+
+from orbitmq.errors import ClientError
+from orbitmq.wire.command import FLAG_ONEWAY, Command, encode_command
+from orbitmq.wire.frame import FRAME_SIZE_MAX, Frame, FrameDecoder
+from orbitmq.wire.header import code_of, encode_header
+
+OPAQUE_MAX = 0x7FFFFFFF
+
+Waiter = Callable[[Command | ClientError], None]
+"""Is told the answer, or why there will be none. Called once."""
+
+
+class Pending(NamedTuple):
+    """A request that waits for its answer."""
+
+    opaque: int
+    code: int
+    waiter: Waiter
+    reads: int
+    """The connection's count of reads when the request was sent: unchanged at time-out means the peer is silent."""
+
+
+class Session:
+    """Matches requests with answers and joins what is to be written."""
+
+    __slots__ = ("_deadlines", "_decoder", "_next_opaque", "_pending", "feed", "out")
+
+    def __init__(self, frame_size_max: int = FRAME_SIZE_MAX) -> None:
+        self._decoder = FrameDecoder(frame_size_max)
+        self._next_opaque = 0
+        self._pending: dict[int, Pending] = {}
+        self._deadlines: list[tuple[int, int]] = []
+        self.feed: Callable[[bytes], list[Frame]] = self._decoder.feed
+        """Take the next bytes, return the frames that are whole now; raises FrameError."""
+        self.out: list[bytes] = []
+        """Frames to be written, in order."""
+
+    @property
+    def partial_size(self) -> int:
+        """Bytes of the unfinished frame that have arrived so far."""
+        return self._decoder.partial_size
+
+    @property
+    def pending_count(self) -> int:
+        """Requests that wait for their answers."""
+        return len(self._pending)
+
+    @property
+    def next_deadline_ms(self) -> int | None:
+        """When `expire` has something to do at the earliest; None when nothing waits."""
+        return self._deadlines[0][0] if self._deadlines else None
+
+    def request(self, command: Command, waiter: Waiter, deadline_ms: int, reads: int = 0) -> int:
+        """Queue a request and return its opaque. The waiter is told the answer, or that there will be none."""
+        opaque = self._take_opaque()
+        self.out.append(encode_command(command._replace(opaque=opaque)))
+        self._pending[opaque] = Pending(opaque, command.code, waiter, reads)
+        heappush(self._deadlines, (deadline_ms, opaque))
+        return opaque
+
+    def oneway(self, command: Command) -> None:
+        """Queue a request that nobody answers."""
+        self.out.append(encode_command(command._replace(opaque=self._take_opaque(), flag=FLAG_ONEWAY)))
+
+    def resolve(self, answer: Command) -> bool:
+        """Tell an answer to whom waits for it. False: nobody does (any more)."""
+        pending = self._pending.pop(answer.opaque, None)
+        if pending is None:
+            return False
+        self._drop_answered_deadlines()
+        pending.waiter(answer)
+        return True
+
+    def expire(self, now_ms: int) -> list[Pending]:
+        """Forget the requests whose time is over and return them; their waiters are the caller's to tell."""
+        expired: list[Pending] = []
+        while self._deadlines and self._deadlines[0][0] <= now_ms:
+            pending = self._pending.pop(heappop(self._deadlines)[1], None)
+            if pending is not None:
+                expired.append(pending)
+        self._drop_answered_deadlines()
+        return expired
+
+    def abandon(self) -> list[Pending]:
+        """Forget every waiting request and return them, oldest first: the connection is gone."""
+        pending = list(self._pending.values())
+        self._pending.clear()
+        self._deadlines.clear()
+        return pending
+
+    def take_out(self) -> bytes:
+        """Return everything that waits to be written as one block."""
+        out = self.out
+        data = out[0] if len(out) == 1 else b"".join(out)
+        out.clear()
+        return data
+
+    def _take_opaque(self) -> int:
+        opaque = self._next_opaque
+        self._next_opaque = (opaque + 1) & OPAQUE_MAX
+        while opaque in self._pending:  # after 2^31 requests an old long poll may still hold the number
+            opaque = self._next_opaque
+            self._next_opaque = (opaque + 1) & OPAQUE_MAX
+        return opaque
+
+    def _drop_answered_deadlines(self) -> None:
+        deadlines, pending = self._deadlines, self._pending
+        while deadlines and deadlines[0][1] not in pending:
+            heappop(deadlines)
+
+
+def make_request(header: object, body: bytes = b"", *, code: int | None = None) -> Command:
+    """Return the command of a typed header.
+
+    Args:
+        code: for a header type that travels under several request codes; else the type's own.
+    """
+    return Command(code_of(type(header)) if code is None else code, ext_fields=encode_header(header), body=body)
