@@ -1,0 +1,195 @@
+"""Client groups: who produces, who consumes, and what they subscribe to, as heartbeats tell it.
+
+State: members of every group by client id, and each consumer group's subscriptions. In: heartbeats, un-registrations,
+closed connections, the clock. Out: the names of the consumer groups whose members must rebalance.
+A connection is an opaque value here; a client that came back over a new one is not removed by the old one's end.
+
+Source: Java ConsumerManager, ProducerManager, ConsumerGroupInfo; facts D2.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Iterable, Mapping
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import Generic, NamedTuple, TypeVar
+
+from orbitmq.model.group import ConsumeFrom, ConsumerInfo, ConsumeType, Heartbeat, MessageModel, Subscription
+
+C = TypeVar("C", bound=Hashable)
+
+MEMBERS_PER_GROUP_MAX = 10_000
+"""Ours: every member is told of every change, so a group may not grow without end."""
+
+
+@dataclass(slots=True)
+class Member(Generic[C]):
+    """One client in one group."""
+
+    client_id: str
+    connection: C
+    language: str
+    version: int
+    seen_at_ms: int
+
+
+@dataclass(slots=True)
+class ConsumerGroup(Generic[C]):
+    """A consumer group that has members."""
+
+    name: str
+    consume_type: ConsumeType = ConsumeType.PUSH
+    message_model: MessageModel = MessageModel.CLUSTERING
+    consume_from: ConsumeFrom = ConsumeFrom.LAST
+    subscriptions: dict[str, Subscription] = field(default_factory=dict)
+    members: dict[str, Member[C]] = field(default_factory=dict)
+
+
+class Peer(NamedTuple, Generic[C]):
+    """Where a heartbeat came from."""
+
+    connection: C
+    language: str = "OTHER"
+    version: int = 0
+
+
+class HeartbeatOutcome(NamedTuple):
+    """What a heartbeat did: groups that must rebalance, and whether the client must send its subscriptions."""
+
+    changed_groups: tuple[str, ...] = ()
+    needs_subscriptions: bool = False
+
+
+class ClientGroups(Generic[C]):
+    """Every producer and consumer group with members on this broker."""
+
+    def __init__(self) -> None:
+        self._consumers: dict[str, ConsumerGroup[C]] = {}
+        self._producers: dict[str, dict[str, Member[C]]] = {}
+        self._connections: set[C] = set()
+        self.find = self._consumers.get
+        """Return a consumer group that has members, or None; bound once, since every pull asks."""
+
+    @property
+    def consumers(self) -> Mapping[str, ConsumerGroup[C]]:
+        """A read-only view of the consumer groups."""
+        return MappingProxyType(self._consumers)
+
+    @property
+    def producers(self) -> Mapping[str, Mapping[str, Member[C]]]:
+        """A read-only view of the producer groups: name -> client id -> member."""
+        return MappingProxyType(self._producers)
+
+    def heartbeat(self, heartbeat: Heartbeat, peer: Peer[C], now_ms: int) -> HeartbeatOutcome:
+        """Insert or renew a client in all its groups."""
+        self._connections.add(peer.connection)
+        for name in heartbeat.producer_groups:
+            members = self._producers.setdefault(name, {})
+            if heartbeat.client_id in members or len(members) < MEMBERS_PER_GROUP_MAX:
+                members[heartbeat.client_id] = _member(heartbeat.client_id, peer, now_ms)
+        if heartbeat.without_subscriptions:
+            return self._renew(heartbeat, peer, now_ms)
+        changed = tuple(info.group for info in heartbeat.consumers if self._join(heartbeat, info, peer, now_ms))
+        return HeartbeatOutcome(changed)
+
+    def unregister(self, client_id: str, producer_group: str | None, consumer_group: str | None) -> tuple[str, ...]:
+        """A client leaves; return the consumer groups that must rebalance."""
+        if producer_group:
+            self._leave_producers(producer_group, [client_id])
+        if consumer_group and client_id in self._members(consumer_group):
+            self._leave_consumers(consumer_group, [client_id])
+            return (consumer_group,)
+        return ()
+
+    def drop_connection(self, connection: C) -> tuple[str, ...]:
+        """A connection closed: its clients are gone. Return the consumer groups that must rebalance."""
+        if connection not in self._connections:
+            return ()  # most connections never sent a heartbeat: no search for them
+        self._connections.discard(connection)
+        return self._drop(lambda member: member.connection == connection)
+
+    def expire(self, now_ms: int, timeout_ms: int) -> tuple[str, ...]:
+        """Drop clients that were silent for `timeout_ms`; return the consumer groups that must rebalance."""
+        return self._drop(lambda member: member.seen_at_ms + timeout_ms <= now_ms)
+
+    def consumer_ids(self, group: str) -> list[str]:
+        """Return the client ids of a group's consumers."""
+        return list(self._members(group))
+
+    def connections(self, group: str) -> list[C]:
+        """Return the connections of a group's consumers, each once."""
+        return list(dict.fromkeys(member.connection for member in self._members(group).values()))
+
+    def groups_of(self, topic: str) -> list[str]:
+        """Return the consumer groups that subscribe to `topic` now."""
+        return [name for name, group in self._consumers.items() if topic in group.subscriptions]
+
+    def _members(self, group: str) -> Mapping[str, Member[C]]:
+        found = self._consumers.get(group)
+        return {} if found is None else found.members
+
+    def _join(self, heartbeat: Heartbeat, info: ConsumerInfo, peer: Peer[C], now_ms: int) -> bool:
+        group = self._consumers.setdefault(info.group, ConsumerGroup(info.group))
+        group.consume_type = info.consume_type
+        group.message_model = info.message_model
+        group.consume_from = info.consume_from
+        old = group.members.get(heartbeat.client_id)
+        if old is None and len(group.members) >= MEMBERS_PER_GROUP_MAX:
+            return False
+        group.members[heartbeat.client_id] = _member(heartbeat.client_id, peer, now_ms)
+        is_changed = _subscribe(group, info.subscriptions)
+        return is_changed or old is None or old.connection != peer.connection
+
+    def _renew(self, heartbeat: Heartbeat, peer: Peer[C], now_ms: int) -> HeartbeatOutcome:
+        is_known = True
+        for info in heartbeat.consumers:
+            member = self._members(info.group).get(heartbeat.client_id)
+            if member is None or member.connection != peer.connection:
+                is_known = False
+            else:
+                member.seen_at_ms = now_ms
+        return HeartbeatOutcome(needs_subscriptions=not is_known)
+
+    def _drop(self, is_gone: Callable[[Member[C]], bool]) -> tuple[str, ...]:
+        for name, members in list(self._producers.items()):
+            self._leave_producers(name, [client_id for client_id, member in members.items() if is_gone(member)])
+        changed = []
+        for name, group in list(self._consumers.items()):
+            gone = [client_id for client_id, member in group.members.items() if is_gone(member)]
+            if gone:
+                self._leave_consumers(name, gone)
+                changed.append(name)
+        return tuple(changed)
+
+    def _leave_producers(self, name: str, client_ids: Iterable[str]) -> None:
+        members = self._producers.get(name, {})
+        for client_id in client_ids:
+            members.pop(client_id, None)
+        if not members:
+            self._producers.pop(name, None)
+
+    def _leave_consumers(self, name: str, client_ids: Iterable[str]) -> None:
+        members = self._consumers[name].members
+        for client_id in client_ids:
+            members.pop(client_id, None)
+        if not members:
+            del self._consumers[name]
+
+
+def _member(client_id: str, peer: Peer[C], now_ms: int) -> Member[C]:
+    return Member(client_id, peer.connection, peer.language, peer.version, now_ms)
+
+
+def _subscribe(group: ConsumerGroup[C], subscriptions: Iterable[Subscription]) -> bool:
+    """Replace a group's subscriptions by the newer ones; True when the set of filters changed."""
+    wanted = {subscription.topic: subscription for subscription in subscriptions}
+    is_changed = False
+    for topic in [topic for topic in group.subscriptions if topic not in wanted]:
+        del group.subscriptions[topic]
+        is_changed = True
+    for topic, subscription in wanted.items():
+        old = group.subscriptions.get(topic)
+        if old is None or subscription.version > old.version:
+            is_changed |= old is None or old.expression != subscription.expression
+            group.subscriptions[topic] = subscription
+    return is_changed

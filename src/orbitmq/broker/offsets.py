@@ -1,0 +1,90 @@
+"""How far each group has consumed each queue.
+
+State: topic@group -> queue id -> queue offset. In: commits, with the end of the queue they speak of. Out: offsets.
+A committed offset never lies beyond its queue's end (upstream #4771): the caller says where that is.
+
+Source: Java ConsumerOffsetManager; facts A13-10, C13.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from types import MappingProxyType
+
+from orbitmq.model.topic import DataVersion
+
+SEPARATOR = "@"
+UNKNOWN = -1
+"""The answer for a queue that a group never committed."""
+
+
+class OffsetTable:
+    """Committed offsets of all groups."""
+
+    def __init__(
+        self,
+        offsets: Mapping[str, Mapping[int, int]] | None = None,
+        version: DataVersion = DataVersion(),  # noqa: B008 - frozen
+    ) -> None:
+        self._offsets = {key: dict(queues) for key, queues in (offsets or {}).items()}
+        self.version = version
+        self.change_count = 0
+        """Grows with every change: tells the flusher whether the file is out of date."""
+
+    @property
+    def all(self) -> Mapping[str, Mapping[int, int]]:
+        """A read-only view of the whole table, by `topic@group`."""
+        return MappingProxyType(self._offsets)
+
+    def query(self, group: str, topic: str, queue_id: int) -> int:
+        """Return the committed offset, UNKNOWN without one."""
+        queues = self._offsets.get(f"{topic}{SEPARATOR}{group}")
+        return UNKNOWN if queues is None else queues.get(queue_id, UNKNOWN)
+
+    def commit(self, group: str, topic: str, queue_id: int, queue_offset: int, *, offset_max: int) -> int:
+        """Set a group's offset and return what was set: never negative, never above `offset_max`."""
+        offset = max(0, min(queue_offset, offset_max))
+        queues = self._offsets.setdefault(f"{topic}{SEPARATOR}{group}", {})
+        if queues.get(queue_id) != offset:
+            queues[queue_id] = offset
+            self.change_count += 1
+        return offset
+
+    def topics_of(self, group: str) -> list[str]:
+        """Return the topics that `group` has committed offsets for."""
+        return [topic for topic, owner in map(_split, self._offsets) if owner == group]
+
+    def groups_of(self, topic: str) -> list[str]:
+        """Return the groups that have committed offsets for `topic`."""
+        return [group for name, group in map(_split, self._offsets) if name == topic]
+
+    def forget_topic(self, topic: str) -> None:
+        """Drop what all groups committed for a topic that is deleted."""
+        self._forget(key for key in self._offsets if _split(key)[0] == topic)
+
+    def forget_group(self, group: str) -> None:
+        """Drop what a group that is deleted committed for all topics."""
+        self._forget(key for key in self._offsets if _split(key)[1] == group)
+
+    def cut_to(self, offset_max: Callable[[str, int], int]) -> list[str]:
+        """Pull back every offset beyond its queue's end, after a crash has cut the log; say which."""
+        cut = []
+        for key, queues in self._offsets.items():
+            topic = _split(key)[0]
+            for queue_id, offset in queues.items():
+                end = offset_max(topic, queue_id)
+                if offset > end:
+                    queues[queue_id] = end
+                    self.change_count += 1
+                    cut.append(f"{key} queue {queue_id}: {offset} -> {end}")
+        return cut
+
+    def _forget(self, keys: Iterable[str]) -> None:
+        for key in list(keys):
+            del self._offsets[key]
+            self.change_count += 1
+
+
+def _split(key: str) -> tuple[str, str]:
+    topic, _, group = key.partition(SEPARATOR)
+    return topic, group

@@ -1,0 +1,237 @@
+"""The broker's topic table: which topics it has, with how many queues and which permissions.
+
+State: every TopicConfig and the table's DataVersion. In: create, delete, and sends to topics nobody created.
+Out: configurations; `version` tells whether anything changed. Pure: no clock, no file.
+
+Source: Java TopicConfigManager, TopicValidator; facts C13, D1, D9.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterable, Mapping
+from types import MappingProxyType
+
+from orbitmq.broker.config import BrokerConfig
+from orbitmq.codes import ResponseCode
+from orbitmq.errors import InvalidArgument, Rejected
+from orbitmq.model.topic import (
+    AUTO_CREATE_TOPIC,
+    RETRY_PREFIX,
+    SCHEDULE_TOPIC,
+    DataVersion,
+    Perm,
+    TopicConfig,
+    check_name,
+)
+
+QUEUES_PER_TOPIC_MAX = 65_536
+"""Ours: a topic with more queues is a mistake, and its table would not fit a frame."""
+TOPICS_MAX = 200_000
+"""Ours: automatic creation must not fill the memory."""
+SCHEDULE_QUEUE_COUNT = 18
+
+CLOSED_TO_CLIENTS = frozenset(
+    (
+        SCHEDULE_TOPIC,
+        "RMQ_SYS_TRANS_HALF_TOPIC",
+        "RMQ_SYS_TRANS_OP_HALF_TOPIC",
+        "TRANS_CHECK_MAX_TIME_TOPIC",
+        "SELF_TEST_TOPIC",
+        "OFFSET_MOVED_EVENT",
+    )
+)
+"""Topics that the broker writes itself; a client's send is refused (Java: NOT_ALLOWED_SEND_TOPIC_SET)."""
+_SYSTEM_TOPICS = CLOSED_TO_CLIENTS | {AUTO_CREATE_TOPIC, "BenchmarkTest", "RMQ_SYS_TRACE_TOPIC"}
+
+
+def is_system_topic(topic: str) -> bool:
+    """Tell whether `topic` is the broker's own and may not be made or deleted by a client."""
+    return topic in _SYSTEM_TOPICS or topic.startswith("rmq_sys_")
+
+
+def system_topics(config: BrokerConfig) -> list[TopicConfig]:
+    """Return the topics that a broker with these settings has from the start (facts D9)."""
+    cluster, broker = config.broker_cluster_name, config.broker_name
+    found = [
+        _topic("SELF_TEST_TOPIC", 1),
+        _topic("BenchmarkTest", 1024),
+        _topic(cluster, 16, Perm.INHERIT | (Perm.READ_WRITE if config.cluster_topic_enable else 0)),
+        _topic(broker, 1, Perm.INHERIT | (Perm.READ_WRITE if config.broker_topic_enable else 0)),
+        _topic("OFFSET_MOVED_EVENT", 1),
+        _topic(SCHEDULE_TOPIC, SCHEDULE_QUEUE_COUNT),
+        _topic(f"{cluster}_REPLY_TOPIC", 1),
+        _topic(f"rmq_sys_REVIVE_LOG_{cluster}", 8),
+        _topic(f"rmq_sys_SYNC_BROKER_MEMBER_{broker}", 1, Perm.INHERIT),
+        _topic("RMQ_SYS_TRANS_HALF_TOPIC", 1),
+        _topic("RMQ_SYS_TRANS_OP_HALF_TOPIC", 1),
+        _topic("rmq_sys_wheel_timer", 1),
+    ]
+    if config.auto_create_topic_enable:
+        found.append(_topic(AUTO_CREATE_TOPIC, config.default_topic_queue_nums, Perm.INHERIT | Perm.READ_WRITE))
+    if config.trace_topic_enable:
+        found.append(_topic(config.msg_trace_topic_name, 1))
+    return found
+
+
+class TopicTable:
+    """Every topic of this broker."""
+
+    def __init__(
+        self,
+        topics: Iterable[TopicConfig] = (),
+        version: DataVersion = DataVersion(),  # noqa: B008 - frozen
+        *,
+        auto_create_enable: bool = True,
+    ) -> None:
+        self._topics = {config.topic: config for config in topics}
+        self._auto_create_enable = auto_create_enable
+        self.version = version
+        self.get = self._topics.get
+        """Return a topic's configuration or None; bound once, since every send and pull asks."""
+
+    @property
+    def all(self) -> Mapping[str, TopicConfig]:
+        """A read-only view of the whole table."""
+        return MappingProxyType(self._topics)
+
+    def add_missing(self, topics: Iterable[TopicConfig], now_ms: int) -> None:
+        """Add the system topics that the loaded table lacks; what is there keeps its settings."""
+        for config in topics:
+            if config.topic not in self._topics:
+                self._put(config, now_ms)
+
+    def update(self, config: TopicConfig, now_ms: int) -> TopicConfig:
+        """Create the topic, or change it.
+
+        `config.attributes` are changes as the wire carries them: `+key` sets, `-key` removes.
+
+        Raises:
+            Rejected: 29, for a name, count or permission that no topic may have.
+        """
+        _check(config)
+        old = self._topics.get(config.topic)
+        attributes = _altered({} if old is None else old.attributes, config.attributes)
+        return self._put(dataclasses.replace(config, attributes=attributes), now_ms)
+
+    def delete(self, topic: str, now_ms: int) -> bool:
+        """Forget a topic; False when there was none."""
+        if self._topics.pop(topic, None) is None:
+            return False
+        self.version = self.version.next(now_ms)
+        return True
+
+    def auto_create(self, topic: str, template: str, queue_count: int, now_ms: int) -> TopicConfig | None:
+        """Create a topic that somebody sends to, from a template topic that may be inherited.
+
+        Args:
+            template: the topic whose settings are taken, `TBW102` from most clients.
+            queue_count: queues the client asks for; the template's count is the most it gets.
+
+        Returns:
+            The new configuration, or None when the template is unknown or not to be inherited.
+        """
+        source = self._topics.get(template)
+        if source is None or not source.perm & Perm.INHERIT or len(self._topics) >= TOPICS_MAX:
+            return None
+        if template == AUTO_CREATE_TOPIC and not self._auto_create_enable:
+            return None
+        count = min(queue_count, source.write_queue_count)
+        if count < 1:
+            return None
+        perm = source.perm & ~Perm.INHERIT
+        return self._put(_topic(topic, count, perm, filter_type=source.topic_filter_type), now_ms)
+
+    def create_retry_topic(self, topic: str, queue_count: int, now_ms: int) -> TopicConfig | None:
+        """Create a group's `%RETRY%` (or `%DLQ%`) topic unless it is there."""
+        if (found := self._topics.get(topic)) is not None:
+            return found
+        if len(self._topics) >= TOPICS_MAX:
+            return None
+        return self._put(_topic(topic, queue_count), now_ms)
+
+    def masked(self, permission: int) -> Mapping[str, TopicConfig]:
+        """Return the table as a registration carries it: no topic has more permission than the broker."""
+        if permission & Perm.READ_WRITE == Perm.READ_WRITE:
+            return self.all
+        return {
+            topic: dataclasses.replace(config, perm=config.perm & permission) for topic, config in self._topics.items()
+        }
+
+    def _put(self, config: TopicConfig, now_ms: int) -> TopicConfig:
+        self._topics[config.topic] = config
+        self.version = self.version.next(now_ms)
+        return config
+
+
+def check_topic_name(topic: str) -> None:
+    """Raise Rejected 29 unless `topic` is a legal name (the same alphabet at every entry)."""
+    try:
+        check_name("topic", topic)
+    except InvalidArgument as error:
+        raise Rejected(ResponseCode.INVALID_PARAMETER, str(error)) from None
+
+
+def parse_attribute_changes(text: str | None) -> dict[str, str]:
+    """Parse `+key=value,-key` into {"+key": "value", "-key": ""}.
+
+    Raises:
+        Rejected: 29, a part starts with neither sign.
+    """
+    changes: dict[str, str] = {}
+    for part in (text or "").split(","):
+        if not (part := part.strip()):
+            continue
+        key, _, value = part.partition("=")
+        if key[0] not in "+-" or len(key) < 2:
+            raise Rejected(ResponseCode.INVALID_PARAMETER, f"attributes: {part!r:.80}, expected +key=value or -key")
+        changes[key] = value
+    return changes
+
+
+def format_attribute_changes(attributes: Mapping[str, str]) -> str:
+    """Format the changes back into their text."""
+    return ",".join(f"{key}={value}" if key.startswith("+") else key for key, value in attributes.items())
+
+
+def _altered(attributes: Mapping[str, str], changes: Mapping[str, str]) -> dict[str, str]:
+    kept = dict(attributes)
+    for key, value in changes.items():
+        if key.startswith("-"):
+            kept.pop(key[1:], None)
+        else:
+            kept[key.removeprefix("+")] = value
+    return kept
+
+
+def _check(config: TopicConfig) -> None:
+    check_topic_name(config.topic)
+    for name, count in (("readQueueNums", config.read_queue_count), ("writeQueueNums", config.write_queue_count)):
+        if not 0 < count <= QUEUES_PER_TOPIC_MAX:
+            raise Rejected(
+                ResponseCode.INVALID_PARAMETER, f"{name}: {count} is not allowed, expected 1 to {QUEUES_PER_TOPIC_MAX}"
+            )
+    if not 0 <= config.perm <= 15:
+        raise Rejected(ResponseCode.INVALID_PARAMETER, f"perm: {config.perm} is not allowed, expected 0 to 15")
+    if config.topic_filter_type not in ("SINGLE_TAG", "MULTI_TAG"):
+        raise Rejected(
+            ResponseCode.INVALID_PARAMETER,
+            f"topicFilterType: {config.topic_filter_type!r:.40} is not allowed, expected SINGLE_TAG or MULTI_TAG",
+        )
+
+
+def _topic(
+    topic: str, queue_count: int, perm: int = Perm.READ_WRITE, *, filter_type: str = "SINGLE_TAG"
+) -> TopicConfig:
+    return TopicConfig(
+        topic=topic,
+        read_queue_count=queue_count,
+        write_queue_count=queue_count,
+        perm=int(perm),
+        topic_filter_type=filter_type,
+    )
+
+
+def retry_topic(group: str) -> str:
+    """Return the name of a group's retry topic."""
+    return RETRY_PREFIX + group

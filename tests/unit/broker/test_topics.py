@@ -1,0 +1,123 @@
+from __future__ import annotations
+
+import pytest
+
+from orbitmq.broker.config import BrokerConfig
+from orbitmq.broker.topics import (
+    TopicTable,
+    check_topic_name,
+    format_attribute_changes,
+    is_system_topic,
+    parse_attribute_changes,
+    system_topics,
+)
+from orbitmq.errors import Rejected
+from orbitmq.model.topic import AUTO_CREATE_TOPIC, TopicConfig
+
+
+def table(**settings: object) -> TopicTable:
+    config = BrokerConfig(broker_name="a", **settings)  # type: ignore[arg-type]
+    topics = TopicTable(auto_create_enable=config.auto_create_topic_enable)
+    topics.add_missing(system_topics(config), now_ms=1)
+    return topics
+
+
+def test_a_sent_topic_gets_the_lesser_queue_count_and_loses_the_inherit_bit() -> None:
+    topics = table()
+
+    created = topics.auto_create("orders", AUTO_CREATE_TOPIC, 4, now_ms=2)
+
+    assert created is not None
+    assert (created.read_queue_count, created.write_queue_count, created.perm) == (4, 4, 6)
+    assert topics.auto_create("many", AUTO_CREATE_TOPIC, 99, now_ms=2).write_queue_count == 8  # type: ignore[union-attr]
+    assert topics.get("orders") is created
+
+
+def test_a_topic_is_not_made_from_a_template_that_may_not_be_inherited() -> None:
+    topics = table()
+    assert topics.auto_create("orders", "BenchmarkTest", 4, now_ms=2) is None
+    assert topics.auto_create("orders", "nothing", 4, now_ms=2) is None
+    assert topics.auto_create("orders", AUTO_CREATE_TOPIC, 0, now_ms=2) is None
+
+
+def test_automatic_creation_can_be_switched_off_even_when_the_template_was_stored() -> None:
+    stored = TopicConfig(topic=AUTO_CREATE_TOPIC, perm=7)
+    topics = TopicTable([stored], auto_create_enable=False)
+    assert topics.auto_create("orders", AUTO_CREATE_TOPIC, 4, now_ms=2) is None
+    assert table(auto_create_topic_enable=False).get(AUTO_CREATE_TOPIC) is None
+
+
+def test_every_change_makes_a_new_version_and_no_change_keeps_it() -> None:
+    topics = table()
+    before = topics.version
+    topics.add_missing([TopicConfig(topic="a")], now_ms=5)
+    assert topics.version.counter == before.counter == len(topics.all)
+
+    topics.update(TopicConfig(topic="new"), now_ms=7)
+    assert topics.version == before.next(7)
+    assert topics.delete("new", now_ms=8)
+    assert not topics.delete("new", now_ms=9)
+    assert topics.version == before.next(7).next(8)
+
+
+def test_attributes_are_added_and_removed_by_their_signs() -> None:
+    topics = table()
+    topics.update(TopicConfig(topic="t", attributes={"+message.type": "FIFO", "+x": "1"}), now_ms=2)
+    changed = topics.update(TopicConfig(topic="t", attributes={"-x": "", "+y": "2"}), now_ms=3)
+    assert changed.attributes == {"message.type": "FIFO", "y": "2"}
+
+
+@pytest.mark.parametrize(
+    "bad",
+    [
+        TopicConfig(topic="../../etc"),
+        TopicConfig(topic="a" * 128),
+        TopicConfig(topic="t", read_queue_count=0),
+        TopicConfig(topic="t", write_queue_count=1_000_000),
+        TopicConfig(topic="t", perm=16),
+        TopicConfig(topic="t", topic_filter_type="BOTH"),
+    ],
+)
+def test_a_topic_that_nobody_may_have_is_refused(bad: TopicConfig) -> None:
+    topics = table()
+    before = topics.version
+    with pytest.raises(Rejected) as caught:
+        topics.update(bad, now_ms=2)
+    assert caught.value.code == 29
+    assert topics.version == before
+
+
+def test_a_registration_never_gives_more_permission_than_the_broker_has() -> None:
+    topics = table()
+    topics.update(TopicConfig(topic="t"), now_ms=2)
+    assert topics.masked(6)["t"].perm == 6
+    assert topics.masked(4)["t"].perm == 4
+    assert topics.masked(4)[AUTO_CREATE_TOPIC].perm == 4
+    assert topics.get("t").perm == 6  # type: ignore[union-attr]
+
+
+def test_the_system_topics_are_those_of_a_java_broker() -> None:
+    names = set(table(trace_topic_enable=True).all)
+    assert {"DefaultCluster", "a", "TBW102", "SCHEDULE_TOPIC_XXXX", "DefaultCluster_REPLY_TOPIC"} <= names
+    assert len(names) == 14
+    assert is_system_topic("rmq_sys_REVIVE_LOG_c")
+    assert not is_system_topic("orders")
+
+
+def test_a_retry_topic_is_made_once() -> None:
+    topics = table()
+    first = topics.create_retry_topic("%RETRY%g", 1, now_ms=2)
+    assert topics.create_retry_topic("%RETRY%g", 3, now_ms=3) is first
+
+
+def test_attribute_changes_round_trip_and_a_missing_sign_is_refused() -> None:
+    assert format_attribute_changes(parse_attribute_changes("+a=b,-c")) == "+a=b,-c"
+    assert parse_attribute_changes(None) == {}
+    with pytest.raises(Rejected):
+        parse_attribute_changes("a=b")
+
+
+def test_a_topic_name_outside_the_alphabet_answers_29() -> None:
+    with pytest.raises(Rejected) as caught:
+        check_topic_name("a b")
+    assert caught.value.code == 29
