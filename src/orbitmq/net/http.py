@@ -1,0 +1,168 @@
+"""A small HTTP server for machines: GET only, whole answers, no keep-alive. For /metrics, /healthz and the like.
+
+People's pages are the dashboard's business; this port must come up without any extra installed.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Mapping
+from typing import NamedTuple, cast
+from urllib.parse import parse_qsl, urlsplit
+
+from orbitmq.errors import OrbitError
+from orbitmq.net.address import format_address
+
+log = logging.getLogger(__name__)
+
+REQUEST_SIZE_MAX = 8192
+"""Bytes of a request's line and headers; a GET has no body."""
+REQUEST_MS = 5_000
+"""A request must be whole after this long, and its answer read after as long again."""
+CONNECTIONS_MAX = 64
+
+JSON = "application/json"
+TEXT = "text/plain; charset=utf-8"
+
+_REASONS = {200: "OK", 400: "Bad Request", 404: "Not Found", 405: "Method Not Allowed", 500: "Internal Server Error"}
+_END = b"\r\n\r\n"
+
+
+class Answer(NamedTuple):
+    """What a page answers."""
+
+    body: bytes
+    status: int = 200
+    content_type: str = TEXT
+
+
+Page = Callable[[Mapping[str, str]], Answer]
+"""Gets the query's parameters. Refuses bad ones by raising an OrbitError."""
+
+
+class HttpServer:
+    """Serves pages by path.
+
+    Args:
+        pages: by path, such as `/metrics`; `/` lists them when it is not one itself.
+    """
+
+    def __init__(self, pages: Mapping[str, Page]) -> None:
+        self._pages = dict(pages)
+        self._listener: asyncio.Server | None = None
+        self._connections: set[_HttpConnection] = set()
+        self._host = ""
+        self._port = 0
+
+    @property
+    def address(self) -> str:
+        """Where the server listens, as host:port."""
+        return format_address(self._host, self._port)
+
+    async def start(self, host: str, port: int) -> int:
+        """Listen; return the bound port (0 lets the system choose one).
+
+        Raises:
+            OSError: the address cannot be bound.
+        """
+        loop = asyncio.get_running_loop()
+        self._listener = await loop.create_server(lambda: _HttpConnection(self, loop), host, port)
+        self._host = host
+        self._port = int(self._listener.sockets[0].getsockname()[1])
+        return self._port
+
+    async def close(self) -> None:
+        """Stop listening and drop every connection."""
+        if self._listener is not None:
+            self._listener.close()
+            self._listener = None
+        for connection in tuple(self._connections):
+            connection.drop()
+
+    def enter(self, connection: _HttpConnection) -> bool:
+        """Take a new connection in; False: too many are open."""
+        if len(self._connections) >= CONNECTIONS_MAX:
+            return False
+        self._connections.add(connection)
+        return True
+
+    def leave(self, connection: _HttpConnection) -> None:
+        """Forget a connection that ended."""
+        self._connections.discard(connection)
+
+    def answer(self, request: bytes) -> tuple[Answer, bool]:
+        """Return the answer to a request, and whether its body is wanted (it is not for HEAD)."""
+        try:
+            method, target, version = request.split(b"\r\n", 1)[0].decode("ascii").split(" ")
+            url = urlsplit(target)
+            query = dict(parse_qsl(url.query, max_num_fields=32))
+        except ValueError:
+            return Answer(b"not an HTTP request\n", 400), True
+        if not version.startswith("HTTP/1."):
+            return Answer(b"HTTP/1.1 is spoken here\n", 400), True
+        if method not in ("GET", "HEAD"):
+            return Answer(b"only GET is answered here\n", 405), True
+        return self._show(url.path, query), method == "GET"
+
+    def _show(self, path: str, query: Mapping[str, str]) -> Answer:
+        page = self._pages.get(path)
+        if page is None:
+            known = "\n".join(sorted(self._pages)) + "\n"
+            return Answer(known.encode(), 200 if path == "/" else 404)
+        try:
+            return page(query)
+        except OrbitError as refusal:
+            return Answer(f"{refusal}\n".encode(), 400)
+        except Exception as error:
+            log.exception("the page %s failed", path)
+            return Answer(f"{type(error).__name__}\n".encode(), 500)
+
+
+class _HttpConnection(asyncio.Protocol):
+    """One request, one answer, then the connection closes."""
+
+    def __init__(self, server: HttpServer, loop: asyncio.AbstractEventLoop) -> None:
+        self._server = server
+        self._loop = loop
+        self._request = bytearray()
+        self._transport: asyncio.Transport | None = None
+        self._deadline: asyncio.TimerHandle | None = None
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self._transport = cast(asyncio.Transport, transport)
+        if not self._server.enter(self):
+            self._transport.abort()
+            return
+        self._deadline = self._loop.call_later(2 * REQUEST_MS / 1000, self.drop)
+
+    def data_received(self, data: bytes) -> None:
+        if self._transport is None or self._transport.is_closing():
+            return
+        self._request += data
+        if _END in self._request:
+            self._write(*self._server.answer(bytes(self._request)))
+        elif len(self._request) > REQUEST_SIZE_MAX:
+            self._write(Answer(f"a request has at most {REQUEST_SIZE_MAX} bytes\n".encode(), 400), True)
+
+    def connection_lost(self, _error: Exception | None) -> None:
+        if self._deadline is not None:
+            self._deadline.cancel()
+        self._server.leave(self)
+
+    def drop(self) -> None:
+        if self._transport is not None:
+            self._transport.abort()
+
+    def _write(self, answer: Answer, with_body: bool) -> None:
+        assert self._transport is not None
+        head = (
+            f"HTTP/1.1 {answer.status} {_REASONS[answer.status]}\r\n"
+            f"Content-Type: {answer.content_type}\r\n"
+            f"Content-Length: {len(answer.body)}\r\n"
+            "Cache-Control: no-store\r\n"
+            "X-Content-Type-Options: nosniff\r\n"
+            "Connection: close\r\n\r\n"
+        )
+        self._transport.write(head.encode() + (answer.body if with_body else b""))
+        self._transport.close()

@@ -1,0 +1,106 @@
+"""Hosts of our own on this machine: network namespaces on one bridge, whose cables can be pulled.
+
+Needs root and iproute2. Everything is named after the process, so that a crashed run does not disturb the next one.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+SUBNET = "10.213.77"
+RUNNER_NUMBER = 254
+
+
+def is_available() -> bool:
+    """Tell whether this machine lets us make namespaces."""
+    return os.geteuid() == 0 and shutil.which("ip") is not None and _can_make_one()
+
+
+@dataclass(frozen=True, slots=True)
+class Host:
+    """One host: a namespace with one address, at the end of one cable."""
+
+    name: str
+    ip: str
+    cable: str
+
+    def command(self, *words: str) -> list[str]:
+        """Return the command line that runs `words` on this host."""
+        return ["ip", "netns", "exec", self.name, *words]
+
+    def unplug(self) -> None:
+        """Pull the cable: packets vanish silently, both ways; connections do not notice."""
+        _ip("link", "set", self.cable, "nomaster")
+
+    def plug(self, bridge: str) -> None:
+        """Put the cable back."""
+        _ip("link", "set", self.cable, "master", bridge)
+
+
+@dataclass(frozen=True, slots=True)
+class Lab:
+    """Hosts by name, all on one bridge; the test's own process is on it too, as `runner_ip`."""
+
+    bridge: str
+    hosts: dict[str, Host]
+    runner_ip: str
+
+    def partition(self, *names: str) -> None:
+        """Cut hosts off, each from everybody."""
+        for name in names:
+            self.hosts[name].unplug()
+
+    def heal(self) -> None:
+        """Plug every cable in."""
+        for host in self.hosts.values():
+            host.plug(self.bridge)
+
+
+@contextmanager
+def lab(*names: str) -> Iterator[Lab]:
+    """Make hosts with these names and take them away afterwards."""
+    tag = f"o{os.getpid() % 100_000}"
+    bridge = f"{tag}br"
+    hosts = {
+        name: Host(f"{tag}-{name}", f"{SUBNET}.{number}", f"{tag}c{number}")
+        for number, name in enumerate(names, start=1)
+    }
+    try:
+        _ip("link", "add", bridge, "type", "bridge")
+        _ip("addr", "add", f"{SUBNET}.{RUNNER_NUMBER}/24", "dev", bridge)
+        _ip("link", "set", bridge, "up")
+        for host in hosts.values():
+            _add(host, bridge)
+        yield Lab(bridge, hosts, f"{SUBNET}.{RUNNER_NUMBER}")
+    finally:
+        for host in hosts.values():
+            subprocess.run(["ip", "netns", "del", host.name], check=False, capture_output=True)
+        subprocess.run(["ip", "link", "del", bridge], check=False, capture_output=True)
+
+
+def _add(host: Host, bridge: str) -> None:
+    _ip("netns", "add", host.name)
+    _ip("link", "add", host.cable, "type", "veth", "peer", "name", "eth0", "netns", host.name)
+    _ip("link", "set", host.cable, "master", bridge)
+    _ip("link", "set", host.cable, "up")
+    _ip("-n", host.name, "addr", "add", f"{host.ip}/24", "dev", "eth0")
+    _ip("-n", host.name, "link", "set", "eth0", "up")
+    _ip("-n", host.name, "link", "set", "lo", "up")
+
+
+def _can_make_one() -> bool:
+    name = f"o{os.getpid() % 100_000}-probe"
+    made = subprocess.run(["ip", "netns", "add", name], check=False, capture_output=True)
+    subprocess.run(["ip", "netns", "del", name], check=False, capture_output=True)
+    return made.returncode == 0
+
+
+def _ip(*words: str) -> None:
+    done = subprocess.run(["ip", *words], check=False, capture_output=True, text=True)
+    if done.returncode:
+        raise RuntimeError(f"ip {' '.join(words)}: {done.stderr.strip()}")
