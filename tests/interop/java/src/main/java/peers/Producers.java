@@ -1,0 +1,156 @@
+package peers;
+
+import com.alibaba.fastjson.JSONArray;
+import com.alibaba.fastjson.JSONObject;
+import java.util.ArrayList;
+import java.util.Base64;
+import java.util.LinkedHashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.concurrent.ConcurrentHashMap;
+import org.apache.rocketmq.client.producer.DefaultMQProducer;
+import org.apache.rocketmq.client.producer.LocalTransactionState;
+import org.apache.rocketmq.client.producer.SendResult;
+import org.apache.rocketmq.client.producer.TransactionListener;
+import org.apache.rocketmq.client.producer.TransactionMQProducer;
+import org.apache.rocketmq.common.compression.CompressionType;
+import org.apache.rocketmq.common.message.Message;
+import org.apache.rocketmq.common.message.MessageExt;
+import org.apache.rocketmq.common.message.MessageQueue;
+
+/** The producers of a peer, by name. */
+final class Producers {
+    private final Map<String, DefaultMQProducer> running = new ConcurrentHashMap<>();
+
+    Producers(Map<String, Peer.Action> actions) {
+        actions.put("producer.start", this::start);
+        actions.put("producer.send", this::send);
+        actions.put("producer.batch", this::batch);
+        actions.put("producer.oneway", this::oneway);
+        actions.put("producer.stop", this::stop);
+    }
+
+    private Object start(JSONObject arguments) throws Exception {
+        String group = arguments.getString("group");
+        DefaultMQProducer producer =
+            arguments.getBooleanValue("transactional") ? transactional(group) : new DefaultMQProducer(group);
+        producer.setNamesrvAddr(arguments.getString("name_servers"));
+        if (arguments.containsKey("compress_over")) {
+            producer.setCompressMsgBodyOverHowmuch(arguments.getIntValue("compress_over"));
+        }
+        if (arguments.containsKey("compress_type")) {
+            producer.setCompressType(CompressionType.of(arguments.getString("compress_type")));
+        }
+        if (arguments.containsKey("send_timeout_ms")) {
+            producer.setSendMsgTimeout(arguments.getIntValue("send_timeout_ms"));
+        }
+        if (arguments.containsKey("poll_ms")) {
+            producer.setPollNameServerInterval(arguments.getIntValue("poll_ms"));
+        }
+        producer.start();
+        running.put(arguments.getString("name"), producer);
+        return null;
+    }
+
+    /** A transactional producer whose messages say in the property OUTCOME how they end, and in CHECKED what a check finds. */
+    private static DefaultMQProducer transactional(String group) {
+        TransactionMQProducer producer = new TransactionMQProducer(group);
+        producer.setTransactionListener(new TransactionListener() {
+            @Override
+            public LocalTransactionState executeLocalTransaction(Message message, Object argument) {
+                return LocalTransactionState.valueOf(message.getUserProperty("OUTCOME"));
+            }
+
+            @Override
+            public LocalTransactionState checkLocalTransaction(MessageExt message) {
+                Peer.emit(Map.of("event", "check", "key", String.valueOf(message.getKeys())));
+                return LocalTransactionState.valueOf(message.getUserProperty("CHECKED"));
+            }
+        });
+        return producer;
+    }
+
+    private Object send(JSONObject arguments) throws Exception {
+        DefaultMQProducer producer = running.get(arguments.getString("name"));
+        List<Object> results = new ArrayList<>();
+        for (Object item : arguments.getJSONArray("messages")) {
+            JSONObject description = (JSONObject) item;
+            Message message = message(description);
+            results.add(result(sendOne(producer, description, message)));
+        }
+        return results;
+    }
+
+    private static SendResult sendOne(DefaultMQProducer producer, JSONObject description, Message message)
+        throws Exception {
+        if (producer instanceof TransactionMQProducer) {
+            return producer.sendMessageInTransaction(message, null);
+        }
+        if (description.containsKey("queue_id")) {
+            return producer.send(message, new MessageQueue(
+                description.getString("topic"), description.getString("broker"), description.getIntValue("queue_id")));
+        }
+        if (description.containsKey("order_key")) {
+            int hash = description.getString("order_key").hashCode() & Integer.MAX_VALUE;
+            return producer.send(message, (queues, sent, argument) -> queues.get(hash % queues.size()), null);
+        }
+        return producer.send(message);
+    }
+
+    private Object batch(JSONObject arguments) throws Exception {
+        return result(running.get(arguments.getString("name")).send(messages(arguments.getJSONArray("messages"))));
+    }
+
+    private Object oneway(JSONObject arguments) throws Exception {
+        for (Message message : messages(arguments.getJSONArray("messages"))) {
+            running.get(arguments.getString("name")).sendOneway(message);
+        }
+        return null;
+    }
+
+    private Object stop(JSONObject arguments) {
+        running.remove(arguments.getString("name")).shutdown();
+        return null;
+    }
+
+    void stopAll() {
+        running.values().forEach(DefaultMQProducer::shutdown);
+    }
+
+    private static List<Message> messages(JSONArray descriptions) {
+        List<Message> messages = new ArrayList<>();
+        descriptions.forEach(item -> messages.add(message((JSONObject) item)));
+        return messages;
+    }
+
+    private static Message message(JSONObject description) {
+        Message message = new Message(
+            description.getString("topic"), Base64.getDecoder().decode(description.getString("body")));
+        if (description.containsKey("tag")) {
+            message.setTags(description.getString("tag"));
+        }
+        if (description.containsKey("keys")) {
+            message.setKeys(description.getString("keys"));
+        }
+        message.setFlag(description.getIntValue("flag"));
+        if (description.containsKey("delay_level")) {
+            message.setDelayTimeLevel(description.getIntValue("delay_level"));
+        }
+        if (description.containsKey("properties")) {
+            description.getJSONObject("properties").forEach((k, v) -> message.putUserProperty(k, String.valueOf(v)));
+        }
+        return message;
+    }
+
+    private static Map<String, Object> result(SendResult sent) {
+        Map<String, Object> result = new LinkedHashMap<>();
+        result.put("status", sent.getSendStatus().name());
+        result.put("message_id", sent.getMsgId());
+        result.put("offset_message_id", sent.getOffsetMsgId());
+        result.put("broker", sent.getMessageQueue().getBrokerName());
+        result.put("queue_id", sent.getMessageQueue().getQueueId());
+        result.put("queue_offset", sent.getQueueOffset());
+        result.put("transaction_id", sent.getTransactionId());
+        return result;
+    }
+}

@@ -1,0 +1,485 @@
+"""Real Java peers for tests: NameServer, broker and clients of Apache RocketMQ 5.3.3, started and stopped from Python.
+
+`make peers` installs them. Every JVM stops cleanly when its stdin closes, so none outlives the test run; readiness
+is what the process itself says, never a guess in seconds.
+"""
+
+from __future__ import annotations
+
+import base64
+import itertools
+import json
+import os
+import queue
+import shutil
+import socket
+import subprocess
+import threading
+from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+VERSION = "5.3.3"
+START_TIMEOUT_S = 90
+ANSWER_TIMEOUT_S = 60
+
+_PROJECT = Path(__file__).parent / "java"
+_TARGET = _PROJECT / "target"
+_SET_UP = _PROJECT.parents[2] / "scripts" / "make-peers"
+_JVM_OPTIONS = ("-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-XX:-UsePerfData", "-Xshare:auto")
+_OPENED = ("java.nio", "sun.nio.ch", "jdk.internal.ref", "java.util", "java.lang")
+
+
+class PeerError(Exception):
+    """A Java peer did not start, died, or answered with an error."""
+
+
+def why_unavailable() -> str | None:
+    """Say why the Java peers cannot run here, None when they can; sets them up at the first call."""
+    done = subprocess.run([str(_SET_UP)], capture_output=True, text=True, check=False)
+    if done.returncode:
+        return f"`make peers` failed: {(done.stderr or done.stdout)[-2000:]}"
+    return None
+
+
+def java() -> str:
+    """Return the java program: JAVA_HOME's, else the PATH's."""
+    home = os.environ.get("JAVA_HOME")
+    return str(Path(home, "bin", "java")) if home else shutil.which("java") or "java"
+
+
+def class_path() -> str:
+    """Return the class path of all peers."""
+    return os.pathsep.join((str(_TARGET / "classes"), str(_PROJECT / "src/main/resources"), f"{_TARGET}/dependency/*"))
+
+
+class JavaProcess:
+    """A JVM whose stdout lines are read as they come; closing its stdin stops it cleanly."""
+
+    def __init__(
+        self, name: str, home: Path, arguments: Iterable[str], *, heap_mb: int, jvm: Iterable[str] = ()
+    ) -> None:
+        home.mkdir(parents=True, exist_ok=True)
+        self.name = name
+        self.log_path = home / f"{name}.log"
+        opened = [f"--add-opens=java.base/{package}=ALL-UNNAMED" for package in _OPENED]
+        command = [
+            java(),
+            f"-Xmx{heap_mb}m",
+            *_JVM_OPTIONS,
+            *opened,
+            f"-Duser.home={home}",
+            *jvm,
+            "-cp",
+            class_path(),
+            *arguments,
+        ]
+        # The environment may hold options for other JVMs (Spark's) and addresses that a peer would believe.
+        unwanted = ("JAVA_TOOL_OPTIONS", "JDK_JAVA_OPTIONS", "_JAVA_OPTIONS", "NAMESRV_ADDR", "CLASSPATH")
+        environment = {name: value for name, value in os.environ.items() if name not in unwanted}
+        environment["ROCKETMQ_HOME"] = str(home)
+        self._log = self.log_path.open("ab")
+        self._process = subprocess.Popen(
+            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self._log, env=environment, cwd=home
+        )
+        self._lines: queue.Queue[str | None] = queue.Queue()
+        self._reader = threading.Thread(target=self._read, name=f"{name} stdout", daemon=True)
+        self._reader.start()
+
+    @property
+    def pid(self) -> int:
+        """The process id, for measurements and signals."""
+        return self._process.pid
+
+    def _read(self) -> None:
+        assert self._process.stdout is not None
+        for raw in self._process.stdout:
+            self._log.write(raw)
+            self._log.flush()
+            self.on_line(raw.decode(errors="replace").rstrip("\n"))
+        self.on_line(None)
+
+    def on_line(self, line: str | None) -> None:
+        """Take the next line of stdout, or None at its end (on the reader's thread)."""
+        self._lines.put(line)
+
+    def wait_for_line(self, accept: Callable[[str], bool]) -> str:
+        """Return the first line that `accept` takes; PeerError with the log's end when the process dies first."""
+        while True:
+            try:
+                line = self._lines.get(timeout=START_TIMEOUT_S)
+            except queue.Empty:
+                raise PeerError(f"{self.name} said nothing for {START_TIMEOUT_S} s:\n{self.log_end()}") from None
+            if line is None:
+                raise PeerError(f"{self.name} ended with {self._process.wait()}:\n{self.log_end()}")
+            if accept(line):
+                return line
+
+    def log_end(self) -> str:
+        """Return the end of the log, for error messages."""
+        return self.log_path.read_text(errors="replace")[-4000:]
+
+    def stop(self) -> None:
+        """Stop cleanly, as an operator would: shutdown hooks run."""
+        self._finish(self._close_stdin)
+
+    def kill(self) -> None:
+        """End at once (kill -9): no hook runs."""
+        self._finish(self._process.kill)
+
+    def _close_stdin(self) -> None:
+        assert self._process.stdin is not None
+        self._process.stdin.close()
+
+    def _finish(self, how: Callable[[], None]) -> None:
+        if self._process.poll() is None:
+            how()
+            try:
+                self._process.wait(ANSWER_TIMEOUT_S)
+            except subprocess.TimeoutExpired:
+                self._process.kill()
+        self._process.wait()
+        self._reader.join()
+        for stream in (self._process.stdin, self._process.stdout, self._log):
+            if stream is not None and not stream.closed:
+                stream.close()
+
+
+class JavaServer:
+    """What NameServer and broker share: a main class, a properties file, a line that says it is up."""
+
+    main_class: str
+    up_mark = "boot success"
+
+    def __init__(self, home: Path, *, heap_mb: int, jvm: Iterable[str] = ()) -> None:
+        self.home = home
+        self._heap_mb = heap_mb
+        self._jvm = tuple(jvm)
+        self._process: JavaProcess | None = None
+
+    @property
+    def process(self) -> JavaProcess:
+        """The running JVM."""
+        assert self._process is not None, "not started"
+        return self._process
+
+    def _launch(self, properties: Mapping[str, object]) -> str:
+        """Start the JVM with these properties and return the line that says it is up."""
+        self.home.mkdir(parents=True, exist_ok=True)
+        path = self.home / f"{type(self).__name__}.properties"
+        path.write_text("".join(f"{name}={value}\n" for name, value in properties.items()))
+        arguments = ("peers.Guard", self.main_class, "-c", str(path))
+        self._process = JavaProcess(
+            type(self).__name__, self.home, arguments, heap_mb=self._heap_mb, jvm=(*_server_options(), *self._jvm)
+        )
+        try:
+            return self._process.wait_for_line(lambda line: self.up_mark in line)
+        except PeerError:
+            self._process.kill()
+            raise
+
+    def stop(self) -> None:
+        """Stop cleanly."""
+        if self._process is not None:
+            self._process.stop()
+
+    def kill(self) -> None:
+        """End at once (kill -9)."""
+        if self._process is not None:
+            self._process.kill()
+
+    def __enter__(self) -> JavaServer:
+        self.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.stop()
+
+    def start(self) -> None:
+        """Start and wait until the server says it is up."""
+        raise NotImplementedError
+
+
+class JavaNameServer(JavaServer):
+    """Apache RocketMQ's own NameServer on a port of its choice."""
+
+    main_class = "org.apache.rocketmq.namesrv.NamesrvStartup"
+
+    def __init__(
+        self, home: Path, *, properties: Mapping[str, object] | None = None, port: int = 0, jvm: Iterable[str] = ()
+    ) -> None:
+        super().__init__(home, heap_mb=256, jvm=jvm)
+        self.port = port
+        self._properties = dict(properties or {})
+
+    @property
+    def address(self) -> str:
+        """Where it listens, `host:port`."""
+        return f"127.0.0.1:{self.port}"
+
+    def start(self) -> None:
+        """Start; a restarted NameServer keeps its port."""
+        up = self._launch({"listenPort": self.port, "bindAddress": "127.0.0.1", **self._properties})
+        self.port = int(up.rsplit(":", 1)[1])
+
+
+class JavaBroker(JavaServer):
+    """Apache RocketMQ's own broker, with a small store and three free ports (VIP, service, HA)."""
+
+    main_class = "org.apache.rocketmq.broker.BrokerStartup"
+
+    def __init__(
+        self,
+        home: Path,
+        name_servers: str,
+        *,
+        name: str = "java-broker",
+        cluster: str = "JavaCluster",
+        broker_id: int = 0,
+        advertised_host: str = "127.0.0.1",
+        store: Path | None = None,
+        properties: Mapping[str, object] | None = None,
+        jvm: Iterable[str] = (),
+    ) -> None:
+        super().__init__(home, heap_mb=512, jvm=("-XX:MaxDirectMemorySize=512m", *jvm))
+        self.name, self.cluster, self.broker_id = name, cluster, broker_id
+        self.advertised_host = advertised_host
+        self.store = store or home / "store"
+        self.port = 0
+        self._name_servers = name_servers
+        self._properties = dict(properties or {})
+
+    @property
+    def address(self) -> str:
+        """Where clients are sent, `host:port`."""
+        return f"{self.advertised_host}:{self.port}"
+
+    def start(self) -> None:
+        """Start; a restarted broker keeps its ports, a first start looks for free ones until it gets them."""
+        if self.port:
+            self._launch(self._settings())
+            return
+        for attempt in itertools.count(1):
+            self.port = free_ports(-2, 0, 1)
+            try:
+                self._launch(self._settings())
+                return
+            except PeerError as error:
+                # Somebody else was quicker to one of the three ports.
+                if attempt == 5 or "bind" not in str(error).lower():
+                    raise
+
+    def _settings(self) -> dict[str, object]:
+        return {
+            "brokerClusterName": self.cluster,
+            "brokerName": self.name,
+            "brokerId": self.broker_id,
+            "brokerRole": "SLAVE" if self.broker_id else "ASYNC_MASTER",
+            "namesrvAddr": self._name_servers,
+            "brokerIP1": self.advertised_host,
+            "brokerIP2": self.advertised_host,
+            "bindAddress": "127.0.0.1",
+            "listenPort": self.port,
+            "storePathRootDir": self.store,
+            "storePathCommitLog": self.store / "commitlog",
+            "mappedFileSizeCommitLog": 16 * 1024 * 1024,
+            "mappedFileSizeConsumeQueue": 20 * 3000,
+            "maxHashSlotNum": 10_000,
+            "maxIndexNum": 40_000,
+            "diskMaxUsedSpaceRatio": 95,
+            "timerWheelEnable": "false",
+            # A loaded test machine is slow, not broken: nothing is refused for a late answer.
+            "waitTimeMillsInSendQueue": 30_000,
+            "waitTimeMillsInPullQueue": 30_000,
+            "waitTimeMillsInHeartbeatQueue": 30_000,
+            "osPageCacheBusyTimeOutMills": 30_000,
+            **self._properties,
+        }
+
+
+class JavaClients:
+    """A JVM full of Java clients: producers, consumers and mqadmin, driven by commands (peers.Peer)."""
+
+    def __init__(self, home: Path, *, jvm: Iterable[str] = ()) -> None:
+        self._answers: dict[int, queue.Queue[dict[str, Any]]] = {}
+        self._events: list[dict[str, Any]] = []
+        self._changed = threading.Condition()
+        self._ids = itertools.count(1)
+        self._ended = False
+        self._process = _ClientProcess(self._take, home, jvm)
+        try:
+            self._wait(lambda: any(event["event"] == "ready" for event in self._events), START_TIMEOUT_S, "start")
+        except PeerError:
+            self._process.kill()
+            raise
+
+    def close(self) -> None:
+        """Stop every client cleanly, then the JVM."""
+        self._process.stop()
+
+    def call(self, action: str, **arguments: object) -> Any:
+        """Run one command and return its result; PeerError carries Java's exception."""
+        number = next(self._ids)
+        waiting = self._answers[number] = queue.Queue()
+        self._process.say(json.dumps({"id": number, "do": action, **arguments}))
+        try:
+            answer = waiting.get(timeout=ANSWER_TIMEOUT_S)
+        except queue.Empty:
+            raise PeerError(f"no answer to {action}:\n{self._process.log_end()}") from None
+        finally:
+            del self._answers[number]
+        if "error" in answer:
+            raise PeerError(f"{action}: {answer['error']}")
+        return answer.get("result")
+
+    def mqadmin(self, *arguments: str) -> str:
+        """Run RocketMQ's own mqadmin and return what it printed."""
+        return str(self.call("mqadmin", args=list(arguments)))
+
+    def producer(self, group: str, name_servers: str, **settings: object) -> JavaProducer:
+        """Start a producer."""
+        return JavaProducer(self, group, name_servers, settings)
+
+    def consumer(self, group: str, name_servers: str, topic: str, **settings: object) -> JavaConsumer:
+        """Start a push consumer; `tag`, `sql`, `model`, `from`, `orderly`, `fail_first`, `poll_ms` are settings."""
+        return JavaConsumer(self, group, name_servers, topic, settings)
+
+    def events(self, kind: str) -> list[dict[str, Any]]:
+        """Return the events of a kind so far."""
+        with self._changed:
+            return [event for event in self._events if event["event"] == kind]
+
+    def wait_for(self, condition: Callable[[], bool], what: str, timeout_s: float = ANSWER_TIMEOUT_S) -> None:
+        """Wait until `condition` holds; it is looked at after every event."""
+        self._wait(condition, timeout_s, what)
+
+    def _wait(self, condition: Callable[[], bool], timeout_s: float, what: str) -> None:
+        with self._changed:
+            held = self._changed.wait_for(lambda: condition() or self._ended, timeout_s)
+            if not held or not condition():
+                raise PeerError(f"waited in vain for {what}:\n{self._process.log_end()}")
+
+    def _take(self, line: str | None) -> None:
+        if line is not None and not line.startswith("{"):
+            return
+        with self._changed:
+            if line is None:
+                self._ended = True
+                for waiting in list(self._answers.values()):
+                    waiting.put({"error": "the Java client process ended"})
+            else:
+                self._sort(json.loads(line))
+            self._changed.notify_all()
+
+    def _sort(self, said: dict[str, Any]) -> None:
+        if "event" in said:
+            self._events.append(said)
+        elif said["id"] in self._answers:
+            self._answers[said["id"]].put(said)
+
+
+class _ClientProcess(JavaProcess):
+    """The JVM behind JavaClients: each line goes straight to its owner."""
+
+    def __init__(self, take: Callable[[str | None], None], home: Path, jvm: Iterable[str]) -> None:
+        self._take = take
+        super().__init__("JavaClients", home, ("peers.Peer",), heap_mb=384, jvm=(*_server_options(), *jvm))
+
+    def on_line(self, line: str | None) -> None:
+        self._take(line)
+
+    def say(self, line: str) -> None:
+        assert self._process.stdin is not None
+        self._process.stdin.write(line.encode() + b"\n")
+        self._process.stdin.flush()
+
+
+class JavaProducer:
+    """One Java producer inside JavaClients."""
+
+    def __init__(self, clients: JavaClients, group: str, name_servers: str, settings: dict[str, object]) -> None:
+        self._clients = clients
+        self.name = f"producer-{next(clients._ids)}"
+        clients.call("producer.start", name=self.name, group=group, name_servers=name_servers, **settings)
+
+    def send(self, *messages: dict[str, Any]) -> list[dict[str, Any]]:
+        """Send one after another; returns one result each."""
+        return list(self._clients.call("producer.send", name=self.name, messages=list(messages)))
+
+    def send_batch(self, *messages: dict[str, Any]) -> dict[str, Any]:
+        """Send all as one batch."""
+        return dict(self._clients.call("producer.batch", name=self.name, messages=list(messages)))
+
+    def send_oneway(self, *messages: dict[str, Any]) -> None:
+        """Send without waiting for any answer."""
+        self._clients.call("producer.oneway", name=self.name, messages=list(messages))
+
+    def stop(self) -> None:
+        """Unregister and stop."""
+        self._clients.call("producer.stop", name=self.name)
+
+
+class JavaConsumer:
+    """One Java push consumer inside JavaClients."""
+
+    def __init__(
+        self, clients: JavaClients, group: str, name_servers: str, topic: str, settings: dict[str, object]
+    ) -> None:
+        self._clients = clients
+        self.name = f"consumer-{next(clients._ids)}"
+        self.client_id = clients.call(
+            "consumer.start", name=self.name, group=group, name_servers=name_servers, topic=topic, **settings
+        )
+
+    @property
+    def received(self) -> list[dict[str, Any]]:
+        """What it received so far, bodies as bytes."""
+        return [
+            {**event, "body": base64.b64decode(event["body"])}
+            for event in self._clients.events("message")
+            if event["consumer"] == self.name
+        ]
+
+    def wait_for_messages(self, count: int, timeout_s: float = ANSWER_TIMEOUT_S) -> list[dict[str, Any]]:
+        """Wait until `count` messages have come and return all that have."""
+        self._clients.wait_for(lambda: len(self.received) >= count, f"{count} messages at {self.name}", timeout_s)
+        return self.received
+
+    def queues(self) -> set[tuple[str, int]]:
+        """The queues it owns now, as (broker name, queue id)."""
+        return {(broker, queue_id) for broker, queue_id in self._clients.call("consumer.queues", name=self.name)}
+
+    def stop(self) -> None:
+        """Commit offsets, unregister and stop."""
+        self._clients.call("consumer.stop", name=self.name)
+
+
+def message(topic: str, body: bytes, **description: object) -> dict[str, Any]:
+    """Describe a message to a Java producer; `tag`, `keys`, `properties`, `queue_id` with `broker`, `order_key`, `flag`."""
+    return {"topic": topic, "body": base64.b64encode(body).decode(), **description}
+
+
+def free_ports(*places: int) -> int:
+    """Return a port such that it and its neighbours at `places` are free right now."""
+    while True:
+        with socket.socket() as probe:
+            probe.bind(("127.0.0.1", 0))
+            port: int = probe.getsockname()[1]
+        if all(_is_free(port + place) for place in places):
+            return port
+
+
+def _is_free(port: int) -> bool:
+    if not 1024 < port < 65_536:
+        return False
+    with socket.socket() as probe:
+        try:
+            probe.bind(("0.0.0.0", port))
+        except OSError:
+            return False
+        return True
+
+
+def _server_options() -> tuple[str, ...]:
+    # The default pools are sized for big machines; a test machine has two cores and other work to do.
+    return ("-Dio.netty.eventLoopThreads=2", "-Xss512k")
