@@ -1,0 +1,93 @@
+"""The four alert rules, evaluated by the NameServer itself, for people without Prometheus. Pure.
+
+State: samples of the last minutes. In: one `Sample` at a time. Out: the alerts that hold now.
+
+Source: the same rules stand in `alerts/nameserver.rules.yml` for Prometheus; thresholds and windows are kept equal by a
+test.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterator
+from dataclasses import dataclass
+from enum import StrEnum
+
+WINDOW_MS = 300_000
+"""Rules look back five minutes."""
+FAILURE_RATIO_MAX = 0.01
+MEMORY_RATIO_MAX = 0.8
+GC_SHARE_MAX = 0.05
+"""Share of the time that garbage collection may take."""
+LOOP_LAG_MS_MAX = 100
+"""How late the event loop may run its timers, as the mean over the window."""
+
+
+class Rule(StrEnum):
+    """The names of the rules, as Prometheus shows them."""
+
+    BROKER_COUNT_DROPPED = "RocketmqNameServerBrokerCountDropped"
+    ROUTE_QUERIES_FAIL = "RocketmqNameServerRouteQueriesFail"
+    MEMORY_HIGH = "RocketmqNameServerMemoryHigh"
+    GC_OR_LAG = "RocketmqNameServerCollectsOrLags"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sample:
+    """What is known of a NameServer at one moment; counters only ever grow.
+
+    `memory_limit` is what the process may use (control group or machine), in bytes; 0 when unknown.
+    """
+
+    at_ms: int
+    brokers: int
+    route_queries: int
+    route_failures: int
+    memory: int = 0
+    memory_limit: int = 0
+    gc_ms: float = 0.0
+    loop_lag_ms: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Alert:
+    """A rule that holds, and the sentence that says why."""
+
+    rule: Rule
+    reason: str
+
+
+class AlertWatch:
+    """Keeps the samples of the window and says which rules hold."""
+
+    def __init__(self, window_ms: int = WINDOW_MS) -> None:
+        self._window_ms = window_ms
+        self._samples: deque[Sample] = deque()
+
+    def add(self, sample: Sample) -> tuple[Alert, ...]:
+        """Take one sample and return the alerts that hold now."""
+        self._samples.append(sample)
+        while self._samples[0].at_ms < sample.at_ms - self._window_ms:
+            self._samples.popleft()
+        return tuple(self._alerts(self._samples[0], sample))
+
+    def _alerts(self, first: Sample, last: Sample) -> Iterator[Alert]:
+        most = max(sample.brokers for sample in self._samples)
+        if last.brokers < most:
+            yield Alert(Rule.BROKER_COUNT_DROPPED, f"{last.brokers} brokers are registered, there were {most}")
+        queries, failures = last.route_queries - first.route_queries, last.route_failures - first.route_failures
+        if failures > FAILURE_RATIO_MAX * queries:
+            yield Alert(Rule.ROUTE_QUERIES_FAIL, f"{failures} of {queries} route queries failed")
+        if last.memory_limit and last.memory > MEMORY_RATIO_MAX * last.memory_limit:
+            share = last.memory / last.memory_limit
+            yield Alert(Rule.MEMORY_HIGH, f"{share:.0%} of {last.memory_limit} bytes of memory are used")
+        yield from self._slowness(first, last)
+
+    def _slowness(self, first: Sample, last: Sample) -> Iterator[Alert]:
+        elapsed_ms = last.at_ms - first.at_ms
+        gc_ms = last.gc_ms - first.gc_ms
+        lag_ms = sum(sample.loop_lag_ms for sample in self._samples) / len(self._samples)
+        if gc_ms > GC_SHARE_MAX * elapsed_ms > 0:
+            yield Alert(Rule.GC_OR_LAG, f"garbage collection took {gc_ms:.0f} of {elapsed_ms} ms")
+        elif lag_ms > LOOP_LAG_MS_MAX:
+            yield Alert(Rule.GC_OR_LAG, f"the event loop runs {lag_ms:.0f} ms late")
