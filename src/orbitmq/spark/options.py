@@ -1,0 +1,316 @@
+"""Options of the data source, parsed at the door: strings in, frozen values out. Pure.
+
+Names are case-insensitive, as Spark's are. A name that is none of ours is an error that says which one was meant: an
+option that is silently ignored costs more than one that is refused.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from difflib import get_close_matches
+
+import orjson
+
+from orbitmq.client.name_servers import parse_name_servers
+from orbitmq.errors import ConfigError, InvalidArgument
+from orbitmq.model.group import SUBSCRIBE_ALL
+from orbitmq.model.topic import GROUP_LENGTH_MAX, check_name
+from orbitmq.spark.planning import Offsets, parse_offsets
+
+DEFAULT_GROUP = "orbitmq-spark"
+"""One group for all reads: brokers that create groups as they meet them would keep a random one for ever."""
+INT32_MAX = 2**31 - 1
+TAG_SEPARATOR = "||"
+
+READ_OPTIONS = (
+    "nameServer",
+    "topic",
+    "topics",
+    "topicPattern",
+    "startingOffsets",
+    "endingOffsets",
+    "startingTimestamp",
+    "endingTimestamp",
+    "subscription",
+    "group",
+    "maxOffsetsPerTrigger",
+    "minPartitions",
+    "failOnDataLoss",
+    "includeBody",
+    "pullBatchSize",
+    "pullOutstanding",
+    "pullTimeoutMs",
+    "retries",
+    "offsetPollMs",
+)
+WRITE_OPTIONS = ("nameServer", "topic", "group", "sendTimeoutMs", "retries", "sendOutstanding", "rowIds")
+ALIASES = {"subexpression": "subscription", "pulltimeout": "pullTimeoutMs"}
+"""Names of the old connector, in lower case, that are spelled differently now."""
+SPARK_OPTIONS = frozenset({"path", "checkpointlocation", "queryname", "outputmode"})
+"""What Spark itself puts among the options of a source or a sink."""
+
+
+@dataclass(frozen=True)
+class Timestamp:
+    """Start or end at the first message stored at or after this time."""
+
+    ms: int
+
+
+@dataclass(frozen=True)
+class Latest:
+    """Start or end behind the newest message."""
+
+
+@dataclass(frozen=True)
+class Earliest:
+    """Start at the oldest message that is still there."""
+
+
+Place = Earliest | Latest | Timestamp | Offsets
+
+
+@dataclass(frozen=True, kw_only=True)
+class ReadOptions:
+    """How to read.
+
+    Exactly one of `topics` and `topic_pattern` is given. Counts are messages, times milliseconds.
+    """
+
+    name_servers: tuple[str, ...]
+    topics: tuple[str, ...] = ()
+    topic_pattern: str | None = None
+    start: Place
+    end: Place = Latest()
+    tags: frozenset[str] | None = None
+    group: str = DEFAULT_GROUP
+    offsets_per_trigger_max: int | None = None
+    partition_count_min: int | None = None
+    fail_on_data_loss: bool = True
+    include_body: bool = True
+    pull_count: int = 1024
+    pull_outstanding: int = 4
+    pull_timeout_ms: int = 10_000
+    retries: int = 3
+    offset_poll_ms: int = 100
+
+    @property
+    def subscription(self) -> str:
+        """The tag expression that travels to brokers."""
+        return SUBSCRIBE_ALL if self.tags is None else f" {TAG_SEPARATOR} ".join(sorted(self.tags))
+
+
+@dataclass(frozen=True, kw_only=True)
+class WriteOptions:
+    """How to write. `topic` is for rows that name none; `row_ids` adds the property that makes repeats recognisable."""
+
+    name_servers: tuple[str, ...]
+    topic: str | None = None
+    group: str = DEFAULT_GROUP
+    send_timeout_ms: int = 3000
+    retries: int = 3
+    send_outstanding: int = 64
+    row_ids: bool = True
+
+
+def parse_read_options(options: Mapping[str, str], *, streaming: bool) -> ReadOptions:
+    """Parse the options of `spark.read` or `spark.readStream`.
+
+    Raises:
+        ConfigError: names the option, its value and what is allowed.
+    """
+    given = _Options(options, READ_OPTIONS)
+    topics, pattern = _parse_topics(given)
+    start = _parse_place(given, "starting", Latest() if streaming else Earliest())
+    end = _parse_place(given, "ending", Latest())
+    if not streaming and start == Latest():
+        raise ConfigError("startingOffsets", "latest", "earliest, a timestamp or JSON: a batch ends at latest")
+    if end == Earliest():
+        raise ConfigError("endingOffsets", "earliest", "latest, a timestamp or JSON: a batch begins at earliest")
+    for name in ("endingOffsets", "endingTimestamp"):
+        if streaming and name in given:
+            raise ConfigError(name, given[name], "a batch query: a stream has no end")
+    if not streaming and "maxOffsetsPerTrigger" in given:
+        raise ConfigError("maxOffsetsPerTrigger", given["maxOffsetsPerTrigger"], "a streaming query")
+    return ReadOptions(
+        name_servers=given.name_servers(),
+        topics=topics,
+        topic_pattern=pattern,
+        start=start,
+        end=end,
+        tags=_parse_subscription(given.get("subscription", SUBSCRIBE_ALL)),
+        group=given.group(),
+        offsets_per_trigger_max=given.optional_number("maxOffsetsPerTrigger", 1, 2**63 - 1),
+        partition_count_min=given.optional_number("minPartitions", 1, 100_000),
+        fail_on_data_loss=given.boolean("failOnDataLoss", True),
+        include_body=given.boolean("includeBody", True),
+        pull_count=given.number("pullBatchSize", ReadOptions.pull_count, 1, 65_536),
+        pull_outstanding=given.number("pullOutstanding", ReadOptions.pull_outstanding, 1, 64),
+        pull_timeout_ms=given.number("pullTimeoutMs", ReadOptions.pull_timeout_ms, 1, INT32_MAX),
+        retries=given.number("retries", ReadOptions.retries, 0, 1000),
+        offset_poll_ms=given.number("offsetPollMs", ReadOptions.offset_poll_ms, 0, INT32_MAX),
+    )
+
+
+def parse_write_options(options: Mapping[str, str]) -> WriteOptions:
+    """Parse the options of `df.write` or `df.writeStream`.
+
+    Raises:
+        ConfigError: names the option, its value and what is allowed.
+    """
+    given = _Options(options, WRITE_OPTIONS)
+    topic = given.get("topic")
+    return WriteOptions(
+        name_servers=given.name_servers(),
+        topic=None if topic is None else _checked_topic("topic", topic),
+        group=given.group(),
+        send_timeout_ms=given.number("sendTimeoutMs", WriteOptions.send_timeout_ms, 1, INT32_MAX),
+        retries=given.number("retries", WriteOptions.retries, 0, 1000),
+        send_outstanding=given.number("sendOutstanding", WriteOptions.send_outstanding, 1, 4096),
+        row_ids=given.boolean("rowIds", True),
+    )
+
+
+class _Options:
+    """The options as they were given, by their proper names."""
+
+    def __init__(self, options: Mapping[str, str], allowed: tuple[str, ...]) -> None:
+        proper = {name.lower(): name for name in allowed}
+        proper |= {alias: name for alias, name in ALIASES.items() if name in allowed}
+        self._values: dict[str, str] = {}
+        for name, value in options.items():
+            if name.lower() in proper:
+                self._values[proper[name.lower()]] = value
+            elif name.lower() not in SPARK_OPTIONS:
+                raise ConfigError("option", name, _suggestion(name, allowed))
+
+    def __contains__(self, name: str) -> bool:
+        return name in self._values
+
+    def __getitem__(self, name: str) -> str:
+        return self._values[name]
+
+    def get(self, name: str, default: str | None = None) -> str | None:
+        return self._values.get(name, default)
+
+    def name_servers(self) -> tuple[str, ...]:
+        value = self.get("nameServer")
+        if not value:
+            raise ConfigError("nameServer", value, "host:port of at least one NameServer, several split by ;")
+        try:
+            return parse_name_servers(value)
+        except InvalidArgument as error:
+            raise ConfigError("nameServer", value, error.allowed) from error
+
+    def group(self) -> str:
+        try:
+            return check_name("group", self.get("group") or DEFAULT_GROUP, GROUP_LENGTH_MAX)
+        except InvalidArgument as error:
+            raise ConfigError("group", error.value, error.allowed) from error
+
+    def number(self, name: str, default: int, least: int, most: int) -> int:
+        return default if name not in self else self._parse_number(name, least, most)
+
+    def optional_number(self, name: str, least: int, most: int) -> int | None:
+        return None if name not in self else self._parse_number(name, least, most)
+
+    def _parse_number(self, name: str, least: int, most: int) -> int:
+        value = self._values[name]
+        try:
+            number = int(value)
+        except ValueError:
+            number = least - 1
+        if not least <= number <= most:
+            raise ConfigError(name, value, f"a whole number from {least} to {most}")
+        return number
+
+    def boolean(self, name: str, default: bool) -> bool:
+        value = self.get(name)
+        if value is None:
+            return default
+        if value.lower() not in ("true", "false"):
+            raise ConfigError(name, value, "true or false")
+        return value.lower() == "true"
+
+
+def _suggestion(name: str, allowed: tuple[str, ...]) -> str:
+    close = get_close_matches(name.lower(), [option.lower() for option in allowed], n=1, cutoff=0.5)
+    meant = next((option for option in allowed if close and option.lower() == close[0]), None)
+    others = f"one of {', '.join(allowed)}"
+    return f"{meant} (did you mean that?), or {others}" if meant else others
+
+
+def _parse_topics(given: _Options) -> tuple[tuple[str, ...], str | None]:
+    named = [name for name in ("topic", "topics", "topicPattern") if name in given]
+    if len(named) != 1:
+        raise ConfigError("topic", named or None, "exactly one of the options topic, topics (a,b,c) and topicPattern")
+    (option,) = named
+    value = given[option]
+    if option == "topicPattern":
+        try:
+            re.compile(value)
+        except re.error as error:
+            raise ConfigError(option, value, f"a regular expression ({error})") from error
+        return (), value
+    topics = [value] if option == "topic" else [topic.strip() for topic in value.split(",") if topic.strip()]
+    if not topics:
+        raise ConfigError(option, value, "at least one topic, several split by commas")
+    return tuple(dict.fromkeys(_checked_topic(option, topic) for topic in topics)), None
+
+
+def _checked_topic(option: str, topic: str) -> str:
+    try:
+        return check_name("topic", topic)
+    except InvalidArgument as error:
+        raise ConfigError(option, topic, error.allowed) from error
+
+
+def _parse_place(given: _Options, side: str, default: Place) -> Place:
+    offsets_option, timestamp_option = f"{side}Offsets", f"{side}Timestamp"
+    if timestamp_option in given:
+        if offsets_option in given:
+            raise ConfigError(offsets_option, given[offsets_option], f"only one of it and {timestamp_option}")
+        return _parse_timestamp(timestamp_option, given[timestamp_option])
+    text = given.get(offsets_option, "") or ""
+    match text.strip().lower():
+        case "":
+            return default
+        case "earliest":
+            return Earliest()
+        case "latest":
+            return Latest()
+    if text.lstrip().startswith("{"):
+        try:
+            return parse_offsets(orjson.loads(text))
+        except (orjson.JSONDecodeError, InvalidArgument) as error:
+            raise ConfigError(
+                offsets_option, text, f'JSON like {{"topic":{{"broker":{{"0":42}}}}}} ({error})'
+            ) from error
+    return _parse_timestamp(offsets_option, text)
+
+
+def _parse_timestamp(option: str, text: str) -> Timestamp:
+    if text.strip().isdigit():
+        return Timestamp(int(text))
+    try:
+        moment = datetime.fromisoformat(text.strip())
+    except ValueError:
+        wanted = "milliseconds since 1970 or an ISO 8601 time"
+        also = "" if option.endswith("Timestamp") else "earliest, latest, JSON, "
+        raise ConfigError(option, text, also + wanted) from None
+    if moment.tzinfo is None:
+        moment = moment.replace(tzinfo=UTC)
+    return Timestamp(round(moment.timestamp() * 1000))
+
+
+def _parse_subscription(expression: str | None) -> frozenset[str] | None:
+    """Return the tags of an expression like `a || b`, None for all messages."""
+    if expression is None or expression.strip() in ("", SUBSCRIBE_ALL):
+        return None
+    tags = frozenset(tag.strip() for tag in expression.split(TAG_SEPARATOR))
+    if "" in tags or any(SUBSCRIBE_ALL in tag or " " in tag for tag in tags):
+        raise ConfigError("subscription", expression, "*, one tag, or tags split by ||")
+    return tags

@@ -1,0 +1,149 @@
+"""Options: strings in, values out, and errors that say what to type instead."""
+
+from __future__ import annotations
+
+import pytest
+
+from orbitmq.errors import ConfigError
+from orbitmq.model.route import MessageQueue
+from orbitmq.spark.options import (
+    Earliest,
+    Latest,
+    Timestamp,
+    parse_read_options,
+    parse_write_options,
+)
+
+READ = {"nameServer": "127.0.0.1:9876", "topic": "orders"}
+
+
+def read(streaming: bool = False, **options: str):
+    return parse_read_options(READ | options, streaming=streaming)
+
+
+def test_names_are_taken_in_any_case_and_the_rest_has_defaults():
+    options = parse_read_options({"NAMESERVER": "h:1;i:2", "tOpIc": "orders"}, streaming=False)
+
+    assert options.name_servers == ("h:1", "i:2")
+    assert options.topics == ("orders",)
+    assert (options.start, options.end) == (Earliest(), Latest())
+    assert options.fail_on_data_loss
+    assert options.subscription == "*"
+
+
+def test_a_stream_begins_at_latest_unless_told_otherwise():
+    assert read(streaming=True).start == Latest()
+    assert read(streaming=True, startingOffsets="Earliest").start == Earliest()
+
+
+@pytest.mark.parametrize(
+    ("typo", "meant"),
+    [("nameServers", "nameServer"), ("startingOffset", "startingOffsets"), ("failondataloss_", "failOnDataLoss")],
+)
+def test_a_typo_is_named_with_the_option_that_was_meant(typo, meant):
+    with pytest.raises(ConfigError, match=f"{typo}.*{meant} \\(did you mean"):
+        read(**{typo: "x"})
+
+
+def test_an_option_of_the_other_side_is_refused():
+    with pytest.raises(ConfigError, match="rowIds"):
+        read(rowIds="true")
+    with pytest.raises(ConfigError, match="startingOffsets"):
+        parse_write_options(READ | {"startingOffsets": "latest"})
+
+
+def test_names_of_the_old_connector_still_work():
+    assert read(subExpression="a", pullTimeout="5").tags == {"a"}
+    assert read(pullTimeout="5").pull_timeout_ms == 5
+
+
+def test_what_spark_adds_is_no_typo():
+    assert read(path="x", checkpointLocation="y").topics == ("orders",)
+
+
+@pytest.mark.parametrize(
+    ("text", "place"),
+    [
+        ("1357002000000", Timestamp(1357002000000)),
+        ("2013-01-01T01:00:00Z", Timestamp(1357002000000)),
+        ("2013-01-01T01:00:00", Timestamp(1357002000000)),
+        ("2013-01-01T02:00:00+01:00", Timestamp(1357002000000)),
+        ('{"orders":{"a":{"0":-2,"1":7}}}', {MessageQueue("orders", "a", 0): -2, MessageQueue("orders", "a", 1): 7}),
+    ],
+)
+def test_places_are_words_times_or_json(text, place):
+    assert read(startingOffsets=text).start == place
+    assert read(endingOffsets=text).end == place
+
+
+def test_timestamps_have_options_of_their_own():
+    assert read(startingTimestamp="5", endingTimestamp="9").end == Timestamp(9)
+    with pytest.raises(ConfigError, match="only one of it and startingTimestamp"):
+        read(startingTimestamp="5", startingOffsets="earliest")
+
+
+@pytest.mark.parametrize(
+    ("option", "value"),
+    [
+        ("startingOffsets", "newest"),
+        ("startingOffsets", "latest"),
+        ("endingOffsets", "earliest"),
+        ("startingOffsets", '{"orders":{"a":{"0":"7"}}}'),
+        ("startingOffsets", '{"orders":{"a":{"0":-3}}}'),
+        ("startingOffsets", '{"orders":{"a":{"x":0}}}'),
+        ("startingOffsets", '{"orders":[]}'),
+        ("startingOffsets", '{"orders"'),
+        ("minPartitions", "0"),
+        ("minPartitions", "many"),
+        ("maxOffsetsPerTrigger", "5"),
+        ("failOnDataLoss", "yes"),
+        ("pullBatchSize", "-1"),
+        ("pullOutstanding", "65"),
+        ("subscription", "a ||"),
+        ("subscription", "a > 5"),
+        ("group", "no spaces"),
+        ("nameServer", ""),
+        ("nameServer", "host:port"),
+    ],
+)
+def test_a_bad_value_is_an_error_that_names_the_option(option, value):
+    with pytest.raises(ConfigError) as caught:
+        read(**{option: value})
+
+    assert caught.value.field == option
+
+
+def test_a_stream_has_no_end_but_a_limit():
+    assert read(streaming=True, maxOffsetsPerTrigger="5").offsets_per_trigger_max == 5
+    with pytest.raises(ConfigError, match="endingOffsets"):
+        read(streaming=True, endingOffsets="latest")
+    with pytest.raises(ConfigError, match="endingTimestamp"):
+        read(streaming=True, endingTimestamp="5")
+
+
+@pytest.mark.parametrize(
+    "topics",
+    [{}, {"topic": "a", "topics": "b"}, {"topic": ""}, {"topics": " , "}, {"topicPattern": "("}, {"topic": "a b"}],
+)
+def test_topics_are_given_in_exactly_one_way(topics):
+    with pytest.raises(ConfigError, match="topic"):
+        parse_read_options({"nameServer": "h:1"} | topics, streaming=False)
+
+
+def test_several_topics_and_patterns():
+    assert parse_read_options({"nameServer": "h", "topics": "a, b,a"}, streaming=False).topics == ("a", "b")
+    assert parse_read_options({"nameServer": "h", "topicPattern": "ord.*"}, streaming=False).topic_pattern == "ord.*"
+
+
+def test_tags_are_split_and_joined():
+    options = read(subscription="b||a ")
+
+    assert options.tags == {"a", "b"}
+    assert options.subscription == "a || b"
+    assert read(subscription="*").tags is None
+
+
+def test_a_sink_needs_no_topic():
+    options = parse_write_options({"nameServer": "h:1", "sendTimeoutMs": "7", "rowIds": "FALSE"})
+
+    assert (options.topic, options.send_timeout_ms, options.row_ids) == (None, 7, False)

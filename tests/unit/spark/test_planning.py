@@ -1,0 +1,167 @@
+"""Planning: no message is left out, none is read twice, limits hold."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from orbitmq.errors import InvalidArgument
+from orbitmq.model.route import MessageQueue
+from orbitmq.spark.planning import (
+    Position,
+    Range,
+    advance,
+    format_offsets,
+    format_position,
+    limit,
+    parse_offsets,
+    parse_position,
+    ranges_between,
+    resolve_marks,
+    split,
+)
+
+queues = st.builds(MessageQueue, st.sampled_from(["orders", "bills"]), st.sampled_from(["a", "b"]), st.integers(0, 3))
+offsets = st.dictionaries(queues, st.integers(0, 1000), max_size=8)
+
+
+def queue(queue_id: int, topic: str = "orders") -> MessageQueue:
+    return MessageQueue(topic, "a", queue_id)
+
+
+@given(offsets, st.none() | offsets)
+def test_positions_survive_the_checkpoint(ends, begins):
+    position = Position(ends, ends if begins is None else begins)
+
+    assert parse_position(format_position(position)) == position
+    assert parse_position(format_position(position)).is_initial == position.is_initial
+    assert parse_offsets(format_offsets(ends)) == ends
+
+
+@pytest.mark.parametrize(
+    "document", [None, [], {}, {"orders": {"a": {"0": 1}}}, {"queues": {}, "more": {}}, {"queues": {"t": 1}}]
+)
+def test_a_foreign_checkpoint_is_refused(document):
+    with pytest.raises(InvalidArgument):
+        parse_position(document)
+
+
+def test_positions_of_equal_offsets_are_equal_text():
+    one = format_offsets({queue(1): 5, queue(10): 6, queue(2): 7})
+    other = format_offsets({queue(2): 7, queue(10): 6, queue(1): 5})
+
+    assert list(one["orders"]["a"].items()) == list(other["orders"]["a"].items())
+
+
+@given(offsets, offsets, st.integers(1, 500))
+def test_a_limit_is_used_up_and_never_passed(begins, backlogs, count_max):
+    ends = {queue: begins.get(queue, 0) + count for queue, count in backlogs.items()}
+
+    cut = limit(begins, ends, count_max)
+
+    taken = {queue: cut[queue] - begins.get(queue, 0) for queue in ends}
+    assert cut.keys() == ends.keys()
+    assert all(0 <= taken[queue] <= backlogs[queue] for queue in ends)
+    assert sum(taken.values()) == min(count_max, sum(backlogs.values()))
+
+
+def test_a_short_queue_does_not_starve_behind_a_long_one():
+    cut = limit({}, {queue(0): 1_000_000, queue(1): 1}, 10)
+
+    assert cut == {queue(0): 9, queue(1): 1}
+
+
+def test_a_limited_stream_reads_every_message_once():
+    latest = {queue(0): 25, queue(1): 0, queue(2): 7}
+    position = Position(dict.fromkeys(latest, 0), dict.fromkeys(latest, 0))
+    read: list[tuple[MessageQueue, int]] = []
+    batches = 0
+    while (end := advance(position, latest, {}, 10)) is not position:
+        read += [(r.queue, offset) for r in ranges_between(position, end) for offset in range(r.begin, r.end)]
+        position, batches = end, batches + 1
+
+    assert sorted(read) == [(queue(0), n) for n in range(25)] + [(queue(2), n) for n in range(7)]
+    assert batches == 4
+
+
+def test_without_news_the_position_stays_the_same():
+    start = Position({queue(0): 5}, {queue(0): 3})
+
+    assert advance(start, {queue(0): 5}, {}) is start
+
+
+def test_a_queue_that_cannot_be_asked_stays_where_it_is():
+    end = advance(Position({queue(0): 5, queue(1): 6}), {queue(0): 9}, {})
+
+    assert end.offsets == {queue(0): 9, queue(1): 6}
+
+
+def test_a_new_queue_is_read_from_its_first_offset_also_after_a_restart():
+    start = Position({queue(0): 5})
+    end = advance(start, {queue(0): 5, queue(1): 40}, {queue(1): 30})
+
+    assert ranges_between(start, parse_position(format_position(end))) == [Range(queue(1), 30, 40)]
+    assert ranges_between(end, advance(end, {queue(0): 5, queue(1): 41}, {})) == [Range(queue(1), 40, 41)]
+
+
+def test_a_restart_before_the_first_commit_replays_the_batch_that_was_logged():
+    initial = Position({queue(0): 100}, {queue(0): 100})
+    logged = advance(initial, {queue(0): 120}, {})
+    asked_again = Position({queue(0): 150}, {queue(0): 150})
+
+    assert ranges_between(asked_again, parse_position(format_position(logged))) == [Range(queue(0), 100, 120)]
+
+
+def test_a_queue_that_was_made_anew_is_read_from_its_new_beginning():
+    start = Position({queue(0): 100})
+    end = advance(start, {queue(0): 20}, {queue(0): 0})
+
+    assert ranges_between(start, end) == [Range(queue(0), 0, 20)]
+    assert end.offsets == {queue(0): 20}
+
+
+def test_an_end_before_the_start_reads_nothing_and_does_not_go_back():
+    start = Position({queue(0): 100})
+
+    assert advance(start, {queue(0): 20}, {}) is start
+
+
+def test_a_position_with_a_queue_of_unknown_beginning_is_refused():
+    with pytest.raises(InvalidArgument, match="beginning"):
+        ranges_between(Position({}), Position({queue(0): 5}))
+
+
+@given(st.lists(st.integers(1, 300), min_size=1, max_size=6), st.none() | st.integers(1, 40))
+def test_a_split_loses_and_repeats_nothing(counts, partition_count_min):
+    whole = [Range(queue(place), 7, 7 + count) for place, count in enumerate(counts)]
+
+    parts = split(whole, partition_count_min)
+
+    assert len(parts) == max(len(whole), min(partition_count_min or 0, sum(counts)))
+    assert all(part.count for part in parts)
+    for found in whole:
+        of_queue = [part for part in parts if part.queue == found.queue]
+        assert [n for part in of_queue for n in range(part.begin, part.end)] == list(range(found.begin, found.end))
+
+
+def test_the_longest_queue_is_split_first():
+    parts = split([Range(queue(0), 0, 10), Range(queue(1), 0, 90)], 4)
+
+    assert [(part.queue.queue_id, part.count) for part in parts] == [(0, 10), (1, 30), (1, 30), (1, 30)]
+
+
+def test_marks_become_offsets():
+    earliest, latest = {queue(0): 3, queue(1): 4, queue(2): 5}, {queue(0): 13, queue(1): 14, queue(2): 15}
+
+    assert resolve_marks({queue(0): -2, queue(1): -1, queue(2): 7}, earliest, latest, "startingOffsets") == {
+        queue(0): 3,
+        queue(1): 14,
+        queue(2): 7,
+    }
+
+
+@pytest.mark.parametrize(("given", "named"), [({}, "missing orders/a/0"), ({queue(0): 1, queue(9): 1}, "orders/a/9")])
+def test_offsets_name_every_queue_and_no_other(given, named):
+    with pytest.raises(InvalidArgument, match=named):
+        resolve_marks(given, {queue(0): 0}, {queue(0): 5}, "startingOffsets")
