@@ -1,0 +1,127 @@
+"""`python -m benchmarks`: measure ours and Java's in turn, print the ratios, keep them as JSON."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import sys
+from collections.abc import Sequence
+from dataclasses import asdict, replace
+
+from benchmarks.figures import MEASURES, measure_figure
+from benchmarks.load import BenchmarkError, compile_loadgen
+from benchmarks.measure import Plan, Result, measure_rows
+from benchmarks.report import ALL_ROWS, RESULTS, describe_machine, machine_slug, save, table
+from benchmarks.rows import LOAD_ROWS
+from benchmarks.servers import java_command
+
+QUICK_ROWS = (
+    "route-k8-50x1",
+    "register-80-changed",
+    "send-async-100-16x1",
+    "send-sync-100-16x16",
+    "pull-32",
+    "start-nameserver",
+    "memory-nameserver-idle",
+    "memory-broker-idle",
+)
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the benchmarks; 0 when every answer was good, 1 when some were bad, 2 when something is missing."""
+    options = _parser().parse_args(arguments)
+    if options.list:
+        print("\n".join(f"{row.name:26} {row.title}" for row in ALL_ROWS))
+        return 0
+    if options.table:
+        latest = RESULTS / f"latest-{machine_slug(describe_machine())}.json"
+        print(table(json.loads(latest.read_text())["rows"]))
+        return 0
+    try:
+        return _measure(options)
+    except BenchmarkError as error:
+        print(f"benchmarks: {error}", file=sys.stderr)
+        return 2
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
+    parser.add_argument("--only", action="append", metavar="ROW", help="rows whose name starts so; may be repeated")
+    parser.add_argument("--bars", action="store_true", help="only the rows that have a bar")
+    parser.add_argument("--quick", action="store_true", help="a sanity run of ours alone: no figures worth keeping")
+    parser.add_argument("--peers", choices=("both", "java", "ours"), default="both")
+    parser.add_argument("--runs", type=int, default=3, help="runs of each row and peer; medians are shown")
+    parser.add_argument("--seconds", type=float, default=4, help="measured seconds of each run")
+    parser.add_argument("--attempts", type=int, default=3, help="tries to get a run that nobody else disturbs")
+    parser.add_argument("--keep", action="store_true", help="merge into the machine's committed figures")
+    parser.add_argument("--list", action="store_true", help="list the rows")
+    parser.add_argument("--table", action="store_true", help="print the committed figures of this machine")
+    return parser
+
+
+def _plan(options: argparse.Namespace) -> Plan:
+    cores = sorted(os.sched_getaffinity(0))
+    plan = Plan(
+        peers=("java", "ours") if options.peers == "both" else (options.peers,),
+        runs=options.runs,
+        seconds=options.seconds,
+        attempts_max=options.attempts,
+        server_core=cores[0],
+        load_core=cores[-1],
+    )
+    if options.quick:
+        return replace(
+            plan,
+            peers=("ours",),
+            runs=1,
+            attempts_max=1,
+            warmup_s=0.1,
+            seconds=0.3,
+            sample_messages=2000,
+            brokers=10,
+            topics=50,
+        )
+    return plan
+
+
+def _chosen(options: argparse.Namespace) -> list[str]:
+    names = [row.name for row in ALL_ROWS if not options.bars or row.bar]
+    if options.quick and not options.only:
+        return list(QUICK_ROWS)
+    if not options.only:
+        return names
+    chosen = [name for name in names if any(name.startswith(prefix) for prefix in options.only)]
+    if not chosen:
+        raise BenchmarkError(f"no row is called {' or '.join(options.only)}; --list shows them")
+    return chosen
+
+
+def _measure(options: argparse.Namespace) -> int:
+    names, plan = _chosen(options), _plan(options)
+    compile_loadgen()
+    if "java" in plan.peers:
+        java_command()
+    if plan.server_core == plan.load_core:
+        print("only one core: server and load generator share it, the figures say little", flush=True)
+    results: dict[str, Result] = measure_rows([row for row in LOAD_ROWS if row.name in names], plan, _say)
+    for name in names:
+        if name in MEASURES and (measured := measure_figure(name, plan, _say)):
+            results[name] = measured
+    print()
+    print(table(results))
+    if not options.quick:
+        path = save(results, asdict(plan), keep=options.keep)
+        print(f"\nwritten to benchmarks/results/{path.name}")
+    bad = sum(side["bad"] for result in results.values() for side in result.values())
+    if bad:
+        print(f"benchmarks: {bad} answers were bad", file=sys.stderr)
+    return 1 if bad else 0
+
+
+def _say(line: str) -> None:
+    print(line, flush=True)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

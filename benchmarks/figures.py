@@ -1,0 +1,155 @@
+"""The rows that are no load: start-up, memory, Spark."""
+
+from __future__ import annotations
+
+import json
+import statistics
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from benchmarks.load import BenchmarkError, run_load
+from benchmarks.measure import Plan, Result, Say, fill
+from benchmarks.probe import ask_route, ask_send, wait_for
+from benchmarks.servers import Server, start
+
+MB = 1_000_000
+SPARK_SCRIPT = Path(__file__).parent / "spark_read.py"
+
+
+def measure_figure(name: str, plan: Plan, say: Say) -> Result:
+    """Measure one figure for every peer that has it."""
+    result: Result = {}
+    for peer in plan.peers:
+        measured = MEASURES[name](peer, plan)
+        if measured is None:
+            continue
+        result[peer] = measured
+        say(f"  {name:24} {peer:5} {measured['value']:>12,.1f}  {measured.get('note', '')}")
+    return result
+
+
+def _summary(values: list[float], **more: object) -> Result:
+    return {"value": statistics.median(values), "runs": values, "bad": 0, **more}
+
+
+@contextmanager
+def _running(peer: str, kind: str, plan: Plan) -> Iterator[Server]:
+    server = start(peer, kind, {plan.server_core})
+    try:
+        yield server
+    finally:
+        server.stop()
+
+
+def _start_time(kind: str) -> Callable[[str, Plan], Result | None]:
+    def measure(peer: str, plan: Plan) -> Result:
+        times = []
+        for _ in range(plan.runs):
+            with _running(peer, kind, plan) as server:
+                times.append(server.first_answer_ms)
+        return _summary(times)
+
+    return measure
+
+
+def _up_time(peer: str, plan: Plan) -> Result:
+    """Time from nothing to the first SEND_OK through a NameServer's route, on both cores."""
+    return _summary([_up_once(peer, plan) for _ in range(plan.runs)], note="both cores")
+
+
+def _up_once(peer: str, plan: Plan) -> float:
+    started_s = time.monotonic()
+    servers: list[Server] = []
+    try:
+        if peer == "java":
+            names = start("java", "nameserver", plan.both_cores)
+            servers.append(names)
+            settings = f"namesrvAddr=127.0.0.1:{names.port}\n"
+            broker = start("java", "broker", plan.both_cores, settings=settings)
+            servers.append(broker)
+            name_server_port = names.port
+        else:
+            broker = start("ours", "up", plan.both_cores)
+            servers.append(broker)
+            name_server_port = broker.ports["nameserver"]
+        wait_for(lambda: ask_route(name_server_port, "first"), codes=(0,))
+        wait_for(lambda: ask_send(broker.port, "first"), codes=(0,))
+        return (time.monotonic() - started_s) * 1000
+    finally:
+        for server in servers:
+            server.stop()
+
+
+def _nameserver_memory(topic_brokers: int) -> Callable[[str, Plan], Result | None]:
+    def measure(peer: str, plan: Plan) -> Result:
+        with _running(peer, "nameserver", plan) as server:
+            if topic_brokers == 0:
+                return _memory_of(server)
+            brokers = plan.brokers or 100
+            measured = run_load(
+                mode="route",
+                port=server.port,
+                server_pid=server.pid,
+                cpu=plan.load_core,
+                connections=50,
+                brokers=brokers,
+                topics=plan.topics or 1000,
+                topic_brokers=min(topic_brokers, brokers),
+                topic="bench_topic",
+                warmup=0,
+                seconds=plan.seconds,
+            )
+        return _summary([measured["rss_kb"] / 1000], anonymous_mb=measured["anonymous_kb"] / 1000)
+
+    return measure
+
+
+def _memory_of(server: Server) -> Result:
+    memory = server.memory()
+    return _summary(
+        [memory.beside_store / MB],
+        rss_mb=memory.rss / MB,
+        anonymous_mb=memory.anonymous / MB,
+        note=f"RSS {memory.rss / MB:,.1f} MB, anonymous {memory.anonymous / MB:,.1f} MB",
+    )
+
+
+def _broker_memory(*, loaded: bool) -> Callable[[str, Plan], Result | None]:
+    def measure(peer: str, plan: Plan) -> Result:
+        with _running(peer, "broker", plan) as server:
+            if loaded:
+                fill(server, "bench-send", plan)
+            return _memory_of(server)
+
+    return measure
+
+
+def _spark_read(peer: str, plan: Plan) -> Result | None:
+    """Run the Spark benchmark, which prints a JSON object with `rows_per_second`; Java has no such connector."""
+    if peer == "java" or not SPARK_SCRIPT.exists():
+        return None
+    done = subprocess.run(
+        [sys.executable, "-m", "benchmarks.spark_read", "--json"], capture_output=True, text=True, check=False
+    )
+    if done.returncode:
+        raise BenchmarkError(f"spark_read failed: {done.stderr[-2000:]}")
+    measured: dict[str, Any] = json.loads(done.stdout.strip().splitlines()[-1])
+    return _summary([measured["rows_per_second"]], note="both cores", detail=measured)
+
+
+MEASURES: dict[str, Callable[[str, Plan], Result | None]] = {
+    "start-nameserver": _start_time("nameserver"),
+    "start-broker": _start_time("broker"),
+    "start-up": _up_time,
+    "memory-nameserver-idle": _nameserver_memory(0),
+    "memory-nameserver-k8": _nameserver_memory(8),
+    "memory-nameserver-k100": _nameserver_memory(100),
+    "memory-broker-idle": _broker_memory(loaded=False),
+    "memory-broker-loaded": _broker_memory(loaded=True),
+    "spark-read": _spark_read,
+}

@@ -1,0 +1,173 @@
+"""Measuring: both peers in alternation, the one that is not asked stopped meanwhile, medians of several runs."""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import groupby
+from typing import Any
+
+from benchmarks.load import run_load
+from benchmarks.probe import ask_send
+from benchmarks.rows import SAMPLE_MESSAGES, Row
+from benchmarks.servers import Server, start
+
+WARM_WITHIN = 0.05
+WARM_STEP_S = 3.0
+WARM_STEPS_MIN = 3
+OTHERS_CPU_MAX = 0.15  # of one core: more means that somebody else is at work on this machine
+ATTEMPTS_MAX = 3
+KEPT = ("p50_us", "p99_us", "server_cpu", "client_cpu", "others_cpu")
+Say = Callable[[str], None]
+Result = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Plan:
+    """How long and how often, and on which cores."""
+
+    peers: tuple[str, ...] = ("java", "ours")
+    runs: int = 3
+    warmup_s: float = 1
+    seconds: float = 4
+    warm_java_s: float = 40
+    attempts_max: int = ATTEMPTS_MAX
+    server_core: int = 0
+    load_core: int = 1
+    sample_messages: int = SAMPLE_MESSAGES
+    brokers: int | None = None  # smaller cluster for a sanity run
+    topics: int | None = None
+
+    @property
+    def both_cores(self) -> set[int]:
+        """What a Java server may use while its code is compiled."""
+        return {self.server_core, self.load_core}
+
+
+def measure_rows(rows: Sequence[Row], plan: Plan, say: Say) -> dict[str, Result]:
+    """Measure `rows`, in the order of their servers, and return name -> peer -> figures."""
+    results: dict[str, Result] = {}
+    ordered = sorted(rows, key=lambda row: row.server_key)
+    for (kind, flush, settings), group in groupby(ordered, key=lambda row: row.server_key):
+        members = list(group)
+        say(f"starting {' and '.join(plan.peers)}: {kind} {flush if kind == 'broker' else ''}")
+        servers: list[Server] = []
+        try:
+            for peer in plan.peers:
+                servers.append(start(peer, kind, {plan.server_core}, flush=flush, settings=settings))
+                servers[-1].pause()
+            for row in members:
+                results[row.name] = _measure_row(row, servers, plan, say)
+        finally:
+            for server in servers:
+                server.stop()
+    return results
+
+
+def _measure_row(row: Row, servers: Iterable[Server], plan: Plan, say: Say) -> Result:
+    peers = list(servers)
+    for server in peers:
+        server.resume()
+        _prepare(row, server, plan)
+        _warm(row, server, plan)
+        server.pause()
+    runs: dict[str, list[dict[str, Any]]] = {server.name: [] for server in peers}
+    for number in range(plan.runs):
+        for server in peers if number % 2 == 0 else reversed(peers):
+            server.resume()
+            run = _quiet_load(row, server, plan)
+            server.pause()
+            runs[server.name].append(run)
+            busy = f", others used {run['others_cpu']:.2f} cores" if run["others_cpu"] > OTHERS_CPU_MAX else ""
+            bad = f", {run['bad']} BAD {run['codes']} {run['remarks']}" if run["bad"] else ""
+            say(
+                f"  {row.name:24} {server.name:5} {run[row.metric]:>12,.0f}/s  p99 {run['p99_us'] / 1000:8.2f} ms"
+                f"  saturated: {run['saturated']}{busy}{bad}"
+            )
+    return {name: summarise(measured, row.metric) for name, measured in runs.items()}
+
+
+def summarise(runs: Sequence[Mapping[str, Any]], metric: str) -> Result:
+    """Return the medians of several runs of one load."""
+    sides = [run["saturated"] for run in runs]
+    return {
+        "value": statistics.median(run[metric] for run in runs),
+        "runs": [run[metric] for run in runs],
+        "bad": sum(run["bad"] for run in runs),
+        "saturated": max(set(sides), key=sides.count),
+        "rss_mb": statistics.median(run["rss_kb"] for run in runs) / 1000,
+        **{name: statistics.median(run[name] for run in runs) for name in KEPT},
+    }
+
+
+def _quiet_load(row: Row, server: Server, plan: Plan) -> dict[str, Any]:
+    """Load the server, again when other processes took part of the machine, and return the quietest run."""
+    attempts: list[dict[str, Any]] = []
+    while len(attempts) < plan.attempts_max:
+        attempts.append(_load(row, server, plan, plan.warmup_s, plan.seconds))
+        if attempts[-1]["others_cpu"] <= OTHERS_CPU_MAX:
+            break
+    return min(attempts, key=lambda run: float(run["others_cpu"]))
+
+
+def _load(row: Row, server: Server, plan: Plan, warmup_s: float, seconds: float) -> dict[str, Any]:
+    load = dict(row.load)
+    if plan.brokers is not None and row.kind == "nameserver":
+        load |= {"brokers": plan.brokers, "topics": plan.topics}
+        load["connections"] = min(int(str(load["connections"])), plan.brokers)
+        load["topic_brokers"] = min(int(str(load["topic_brokers"])), plan.brokers)
+    return run_load(
+        **load,
+        port=server.port,
+        server_pid=server.pid,
+        cpu=plan.load_core,
+        topic=topic_of(row),
+        warmup=warmup_s,
+        seconds=seconds,
+    )
+
+
+def topic_of(row: Row) -> str:
+    """Return the topic of a row: pulls read what was filled in for them, sends write to one of their own."""
+    return "bench-pull" if row.load["mode"] == "pull" else "bench-send" if row.kind == "broker" else "bench_topic"
+
+
+def _prepare(row: Row, server: Server, plan: Plan) -> None:
+    """Create the topic with its 8 queues, and for a pull the messages."""
+    if row.kind != "broker":
+        return
+    ask_send(server.port, topic_of(row))
+    if row.load["mode"] == "pull" and "pull" not in server.ports:
+        fill(server, topic_of(row), plan)
+        server.ports["pull"] = 0  # filled once
+
+
+def fill(server: Server, topic: str, plan: Plan) -> None:
+    """Send the sample messages of 1 KiB."""
+    server.pin(plan.both_cores)
+    run_load(
+        mode="send",
+        port=server.port,
+        topic=topic,
+        connections=16,
+        depth=4,
+        body_size=1024,
+        requests=plan.sample_messages,
+        cpu=plan.load_core,
+    )
+    server.pin({plan.server_core})
+
+
+def _warm(row: Row, server: Server, plan: Plan) -> None:
+    """Let a JVM compile this load's path, with both cores to do it on, until two looks differ by little."""
+    if server.name != "java" or plan.warm_java_s <= 0:
+        return
+    server.pin(plan.both_cores)
+    before = 0.0
+    for step in range(max(1, int(plan.warm_java_s / WARM_STEP_S))):
+        rate = float(_load(row, server, plan, 0, WARM_STEP_S)["per_second"])
+        if step >= WARM_STEPS_MIN and abs(rate - before) < WARM_WITHIN * before:
+            break
+        before = rate
+    server.pin({plan.server_core})

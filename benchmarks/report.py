@@ -1,0 +1,116 @@
+"""Results as JSON and as a table of ratios."""
+
+from __future__ import annotations
+
+import json
+import os
+import platform
+import re
+import subprocess
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from benchmarks.measure import Result
+from benchmarks.rows import FIGURES, LOAD_ROWS, Bar, Figure, Row
+from benchmarks.servers import JAVA_HEAP, JAVA_TUNING, JAVA_VERSION
+
+RESULTS = Path(__file__).parent / "results"
+ALL_ROWS: list[Row | Figure] = [*LOAD_ROWS, *FIGURES]
+
+
+def describe_machine() -> dict[str, Any]:
+    """Say what was measured on, without names or paths."""
+    model = "unknown processor"
+    cpuinfo = Path("/proc/cpuinfo")
+    if cpuinfo.exists() and (found := re.search(r"model name\s*:\s*(.+)", cpuinfo.read_text())):
+        model = found[1]
+    java = "none"
+    try:
+        printed = subprocess.run(["java", "-version"], capture_output=True, text=True, check=False).stderr
+        java = printed.splitlines()[0]
+    except (OSError, IndexError):
+        pass
+    return {
+        "processor": model,
+        "cores": os.cpu_count(),
+        "memory_gb": round(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 1e9),
+        "kernel": platform.release(),
+        "python": platform.python_version(),
+        "java": java,
+        "rocketmq": JAVA_VERSION,
+        "java_flags": {kind: " ".join(heap + JAVA_TUNING) for kind, heap in JAVA_HEAP.items()},
+    }
+
+
+def machine_slug(machine: dict[str, Any]) -> str:
+    """Name a machine by its processor and cores, for a file's name."""
+    words = re.sub(r"\(.*?\)|@.*|CPU|Processor", " ", machine["processor"])
+    return re.sub(r"[^a-z0-9]+", "-", f"{words} {machine['cores']}-cores".lower()).strip("-")
+
+
+def save(results: dict[str, Result], plan: dict[str, Any], *, keep: bool) -> Path:
+    """Write what was measured to a dated file, and with `keep` merge it into the machine's latest figures."""
+    machine, now = describe_machine(), datetime.now(UTC)
+    slug = machine_slug(machine)
+    stamped = {name: result | {"at": now.date().isoformat()} for name, result in results.items()}
+    RESULTS.mkdir(exist_ok=True)
+    path = RESULTS / f"{now:%Y-%m-%d-%H%M%S}-{slug}.json"
+    _write(path, {"machine": machine, "plan": plan, "rows": stamped})
+    if keep:
+        latest = RESULTS / f"latest-{slug}.json"
+        rows = json.loads(latest.read_text())["rows"] if latest.exists() else {}
+        _write(latest, {"machine": machine, "plan": plan, "rows": rows | stamped})
+        return latest
+    return path
+
+
+def _write(path: Path, value: dict[str, Any]) -> None:
+    path.write_text(json.dumps(value, indent=1, sort_keys=True) + "\n")
+
+
+def table(results: dict[str, Result]) -> str:
+    """Return the results as a Markdown table in the order of the rows."""
+    lines = [
+        "| what | Java | ours | ours / Java | bar | p99 Java / ours | saturated Java / ours |",
+        "|---|---:|---:|---:|---|---|---|",
+    ]
+    lines += [_line(row, results[row.name]) for row in ALL_ROWS if row.name in results]
+    return "\n".join(lines)
+
+
+def _line(row: Row | Figure, result: Result) -> str:
+    java, ours = result.get("java"), result.get("ours")
+    unit = f" {row.unit}" if isinstance(row, Figure) else "/s"
+    ratio = f"{ours['value'] / java['value']:.2f}" if java and ours and java["value"] else "-"
+    verdict = judge(row.bar, java, ours)
+    bar = f"{row.bar}{'' if verdict is None else ': reached' if verdict else ': MISSED'}" if row.bar else ""
+    p99 = " / ".join(f"{side['p99_us'] / 1000:.2f} ms" if side and "p99_us" in side else "-" for side in (java, ours))
+    sides = " / ".join(side.get("saturated", "-") if side else "-" for side in (java, ours))
+    bad = "".join(f" ({side['bad']} bad)" for side in (java, ours) if side and side["bad"])
+    return f"| {row.title} | {_number(java)}{unit} | {_number(ours)}{unit} | {ratio} | {bar} | {p99} | {sides}{bad} |"
+
+
+def _number(side: Result | None) -> str:
+    if side is None:
+        return "-"
+    value = side["value"]
+    return f"{value:,.0f}" if value >= 100 else f"{value:.1f}"
+
+
+def judge(bar: Bar | None, java: Result | None, ours: Result | None) -> bool | None:
+    """Say whether `bar` was reached; None when it cannot be told."""
+    if bar is None or ours is None:
+        return None
+    claims = []
+    if bar.at_least is not None:
+        claims.append(ours["value"] >= bar.at_least)
+    if bar.at_most is not None:
+        claims.append(ours["value"] <= bar.at_most)
+    if bar.ratio is not None:
+        if java is None:
+            return None
+        claims.append(ours["value"] >= bar.ratio * java["value"])
+        if bar.p99_ratio is not None:
+            claims.append(ours["p99_us"] <= bar.p99_ratio * java["p99_us"])
+    return all(claims)

@@ -1,0 +1,152 @@
+"""What is measured: every row of the table, its load, and the bar it has to reach."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+SAMPLE_MESSAGES = 400_000
+PULL_SETTINGS = "maxTransferCountOnMessageInMemory=1024\nmaxTransferBytesOnMessageInMemory=4194304\n"
+
+
+@dataclass(frozen=True)
+class Bar:
+    """What ours has to reach: a multiple of Java's figure, or a limit of its own."""
+
+    ratio: float | None = None
+    at_least: float | None = None
+    at_most: float | None = None
+    p99_ratio: float | None = None  # ours / Java's, at most
+
+    def __str__(self) -> str:
+        parts = []
+        if self.ratio is not None:
+            parts.append(f">= {self.ratio:g} x Java")
+        if self.at_least is not None:
+            parts.append(f">= {self.at_least:,g}")
+        if self.at_most is not None:
+            parts.append(f"<= {self.at_most:,g}")
+        if self.p99_ratio is not None:
+            parts.append(f"p99 <= {self.p99_ratio:.2f} x Java's")
+        return ", ".join(parts)
+
+
+@dataclass(frozen=True)
+class Row:
+    """One load against one kind of server."""
+
+    name: str
+    title: str
+    kind: str  # nameserver | broker
+    load: Mapping[str, object]
+    flush: str = "ASYNC_FLUSH"
+    metric: str = "per_second"
+    bar: Bar | None = None
+    settings: str = ""
+    topic: str = field(default="bench")
+
+    @property
+    def server_key(self) -> tuple[str, str, str]:
+        """Rows with equal keys share their servers."""
+        return self.kind, self.flush, self.settings
+
+
+def _route_rows() -> list[Row]:
+    k8 = {"mode": "route", "brokers": 100, "topics": 1000, "topic_brokers": 8}
+    k100 = k8 | {"topic_brokers": 100}
+    one = {"connections": 1, "depth": 1}
+    fifty, deep = {"connections": 50, "depth": 1}, {"connections": 50, "depth": 16}
+    title = "route query, topic on {} brokers, {} connections x {} in flight"
+    return [
+        Row("route-k8-50x1", title.format(8, 50, 1), "nameserver", k8 | fifty, bar=Bar(3, p99_ratio=1 / 3)),
+        Row("route-k8-50x16", title.format(8, 50, 16), "nameserver", k8 | deep, bar=Bar(8)),
+        Row("route-k8-1x1", title.format(8, 1, 1), "nameserver", k8 | one),
+        Row("route-k100-50x1", title.format(100, 50, 1), "nameserver", k100 | fifty, bar=Bar(10)),
+    ]
+
+
+def _registration_rows() -> list[Row]:
+    load = {"mode": "register", "brokers": 100, "topics": 1000, "connections": 50, "depth": 1}
+    small, large = load | {"topic_brokers": 8}, load | {"topic_brokers": 100}
+    changed = {"changed": 1}
+    return [
+        Row("register-80-same", "registration, 80 topics (13 kB), unchanged", "nameserver", small, bar=Bar(3.5)),
+        Row("register-80-changed", "registration, 80 topics, one changed", "nameserver", small | changed),
+        Row("register-1000-same", "registration, 1,000 topics (163 kB), unchanged", "nameserver", large, bar=Bar(6)),
+        Row(
+            "register-1000-changed",
+            "registration, 1,000 topics, one changed",
+            "nameserver",
+            large | changed,
+            bar=Bar(1.2),
+        ),
+    ]
+
+
+SEND_BARS = {
+    ("ASYNC_FLUSH", 100, 16, 1): Bar(2.5),
+    ("ASYNC_FLUSH", 1024, 16, 1): Bar(1.8),
+    ("SYNC_FLUSH", 100, 64, 1): Bar(2),
+}
+
+
+def _send_rows() -> list[Row]:
+    rows = []
+    for flush in ("ASYNC_FLUSH", "SYNC_FLUSH"):
+        for body_size in (100, 1024):
+            for connections in (1, 16, 64):
+                for depth in (1, 16):
+                    short = flush.split("_")[0].lower()
+                    rows.append(
+                        Row(
+                            f"send-{short}-{body_size}-{connections}x{depth}",
+                            f"send {body_size:,} B, {flush}, {connections} connections x {depth} in flight",
+                            "broker",
+                            {"mode": "send", "body_size": body_size, "connections": connections, "depth": depth},
+                            flush=flush,
+                            bar=SEND_BARS.get((flush, body_size, connections, depth)),
+                        )
+                    )
+    return rows
+
+
+def _pull_rows() -> list[Row]:
+    load = {"mode": "pull", "body_size": 1024, "connections": 16, "depth": 1}
+    title = "pull of {} messages of 1 KiB, 16 connections x 1 in flight, messages/s"
+    return [
+        Row("pull-32", title.format(32), "broker", load | {"pull_count": 32}, metric="messages_per_second"),
+        Row(
+            "pull-256",
+            title.format(256) + " (both brokers told to allow as many)",
+            "broker",
+            load | {"pull_count": 256, "pull_size_max": 4 << 20},
+            metric="messages_per_second",
+            settings=PULL_SETTINGS,
+        ),
+    ]
+
+
+LOAD_ROWS = [*_route_rows(), *_registration_rows(), *_send_rows(), *_pull_rows()]
+
+
+@dataclass(frozen=True)
+class Figure:
+    """A row that is not a load: one number per peer, taken in `benchmarks.figures`."""
+
+    name: str
+    title: str
+    unit: str
+    bar: Bar | None = None
+
+
+FIGURES = [
+    Figure("start-nameserver", "NameServer: start to first answer", "ms", Bar(at_most=150)),
+    Figure("start-broker", "broker: start to first SEND_OK", "ms"),
+    Figure("start-up", "NameServer and broker (`orbitmq up`): start to first SEND_OK", "ms", Bar(at_most=1000)),
+    Figure("memory-nameserver-idle", "NameServer: resident memory, idle", "MB", Bar(at_most=40)),
+    Figure("memory-nameserver-k8", "... after the load of 8 brokers per topic", "MB", Bar(at_most=60)),
+    Figure("memory-nameserver-k100", "... after the load of all topics on all brokers", "MB", Bar(at_most=90)),
+    Figure("memory-broker-idle", "broker: resident memory beside mapped files, idle", "MB", Bar(at_most=60)),
+    Figure("memory-broker-loaded", "... after 400,000 messages of 1 KiB", "MB"),
+    Figure("spark-read", "Spark batch read, 1 KiB bodies", "rows/s", Bar(at_least=200_000)),
+]

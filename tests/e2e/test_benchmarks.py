@@ -1,0 +1,59 @@
+"""The benchmarks must not rot: a sanity run of ours alone, without Java, in seconds."""
+
+import json
+import shutil
+import sys
+
+import pytest
+from benchmarks import report
+from benchmarks.__main__ import QUICK_ROWS, main
+from benchmarks.measure import summarise
+from benchmarks.rows import Bar
+
+pytestmark = [
+    pytest.mark.skipif(not sys.platform.startswith("linux"), reason="the load generator needs Linux's epoll"),
+    pytest.mark.skipif(
+        not any(map(shutil.which, ("cc", "gcc", "clang"))), reason="no C compiler for the load generator"
+    ),
+]
+
+
+def test_a_quick_run_measures_every_kind_of_row_with_good_answers_only(capsys):
+    assert main(["--quick"]) == 0
+
+    printed = capsys.readouterr().out
+    for name in QUICK_ROWS:
+        assert f"  {name} " in printed
+    assert "BAD" not in printed
+
+
+def test_a_row_that_does_not_exist_is_named(capsys):
+    assert main(["--only", "no-such-row"]) == 2
+    assert "no-such-row" in capsys.readouterr().err
+
+
+def run(per_second, *, bad=0, saturated="server"):
+    figures = dict.fromkeys(("p50_us", "p99_us", "server_cpu", "client_cpu", "others_cpu", "rss_kb"), 1.0)
+    return figures | {"per_second": per_second, "bad": bad, "saturated": saturated}
+
+
+def test_the_median_counts_and_bad_answers_add_up():
+    summary = summarise([run(10), run(30, bad=2), run(20, bad=1, saturated="client")], "per_second")
+
+    assert (summary["value"], summary["bad"], summary["saturated"]) == (20, 3, "server")
+
+
+@pytest.mark.parametrize(("ours", "p99_us", "reached"), [(30, 3, True), (29, 3, False), (30, 4, False)])
+def test_a_bar_holds_for_rate_and_latency(ours, p99_us, reached):
+    java = {"value": 10, "p99_us": 10}
+
+    assert report.judge(Bar(3, p99_ratio=1 / 3), java, {"value": ours, "p99_us": p99_us}) is reached
+
+
+def test_kept_figures_are_merged_row_by_row(tmp_path, monkeypatch):
+    monkeypatch.setattr(report, "RESULTS", tmp_path)
+    report.save({"a": {"ours": {"value": 1}}, "b": {"ours": {"value": 2}}}, {}, keep=True)
+    latest = report.save({"b": {"ours": {"value": 3}}}, {}, keep=True)
+
+    rows = json.loads(latest.read_text())["rows"]
+    assert (rows["a"]["ours"]["value"], rows["b"]["ours"]["value"]) == (1, 3)
