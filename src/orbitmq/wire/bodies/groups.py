@@ -1,0 +1,171 @@
+"""Settings of consumer groups, who is connected, and which groups read a topic.
+
+Source: Java SubscriptionGroupConfig, SubscriptionGroupWrapper, ConsumerConnection, ProducerConnection, GroupList.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+import orjson
+
+from orbitmq.model.group import ConsumerInfo
+from orbitmq.model.topic import DataVersion
+from orbitmq.wire.bodies._parts import number, parse_body, text
+from orbitmq.wire.bodies.heartbeat import subscription_document
+from orbitmq.wire.bodies.registration import data_version_document, parse_data_version
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GroupConfig:
+    """One consumer group's settings (Java: SubscriptionGroupConfig).
+
+    `extra` is what a newer Java broker wrote beside these; kept as it is, so that a file survives us.
+    """
+
+    group: str
+    consume_enable: bool = True
+    consume_from_min_enable: bool = True
+    consume_broadcast_enable: bool = True
+    consume_message_orderly: bool = False
+    retry_queue_count: int = 1
+    retry_times_max: int = 16
+    broker_id: int = 0
+    which_broker_when_consume_slowly: int = 1
+    notify_consumer_ids_changed_enable: bool = True
+    group_sys_flag: int = 0
+    consume_timeout_minutes: int = 15
+    extra: Mapping[str, Any] = field(default_factory=dict)
+
+
+class GroupTable(NamedTuple):
+    """A broker's group settings and their version; the content of subscriptionGroup.json too."""
+
+    data_version: DataVersion
+    groups: Mapping[str, GroupConfig]
+    forbidden: Mapping[str, Mapping[str, int]]
+
+
+_NUMBERS = {
+    "retryQueueNums": "retry_queue_count",
+    "retryMaxTimes": "retry_times_max",
+    "brokerId": "broker_id",
+    "whichBrokerWhenConsumeSlowly": "which_broker_when_consume_slowly",
+    "groupSysFlag": "group_sys_flag",
+    "consumeTimeoutMinute": "consume_timeout_minutes",
+}
+_BOOLEANS = {
+    "consumeEnable": "consume_enable",
+    "consumeFromMinEnable": "consume_from_min_enable",
+    "consumeBroadcastEnable": "consume_broadcast_enable",
+    "consumeMessageOrderly": "consume_message_orderly",
+    "notifyConsumerIdsChangedEnable": "notify_consumer_ids_changed_enable",
+}
+
+
+def encode_group_config(config: GroupConfig) -> bytes:
+    """Encode one group's settings (200, 352)."""
+    return orjson.dumps(group_document(config))
+
+
+def decode_group_config(body: bytes) -> GroupConfig:
+    """Decode one group's settings.
+
+    Raises:
+        HeaderError: the body is no group configuration.
+    """
+    return parse_body("group configuration", body, parse_group)
+
+
+def encode_group_table(table: GroupTable, *, pretty: bool = False) -> bytes:
+    """Encode all groups' settings, for GET_ALL_SUBSCRIPTIONGROUP_CONFIG or for the file (pretty)."""
+    document = {
+        "dataVersion": data_version_document(table.data_version),
+        "forbiddenTable": {group: dict(topics) for group, topics in table.forbidden.items()},
+        "subscriptionGroupTable": {name: group_document(config) for name, config in table.groups.items()},
+    }
+    return orjson.dumps(document, option=orjson.OPT_INDENT_2 if pretty else 0)
+
+
+def decode_group_table(body: bytes) -> GroupTable:
+    """Decode all groups' settings."""
+    return parse_body("group table", body, _parse_table)
+
+
+def group_document(config: GroupConfig) -> dict[str, Any]:
+    """Return the JSON object of a GroupConfig."""
+    document: dict[str, Any] = {"attributes": {}, **config.extra, "groupName": config.group}
+    for key, name in (_NUMBERS | _BOOLEANS).items():
+        document[key] = getattr(config, name)
+    return document
+
+
+def parse_group(document: Mapping[str, Any]) -> GroupConfig:
+    """Build a GroupConfig from its JSON object; missing fields have Java's constructor defaults."""
+    known: dict[str, Any] = {"group": text(document["groupName"])}
+    extra = {}
+    for key, value in document.items():
+        if key in _NUMBERS:
+            known[_NUMBERS[key]] = number(value)
+        elif key in _BOOLEANS:
+            known[_BOOLEANS[key]] = bool(value)
+        elif key != "groupName":
+            extra[key] = value
+    return GroupConfig(**known, extra=extra)
+
+
+class ClientConnection(NamedTuple):
+    """One client of a group, as administrators see it."""
+
+    client_id: str
+    address: str
+    language: str
+    version: int
+
+
+def encode_consumer_connections(clients: Iterable[ClientConnection], group: ConsumerInfo) -> bytes:
+    """Encode the answer to GET_CONSUMER_CONNECTION_LIST."""
+    return orjson.dumps(
+        {
+            "connectionSet": [_connection_document(client) for client in clients],
+            "consumeFromWhere": group.consume_from,
+            "consumeType": group.consume_type,
+            "messageModel": group.message_model,
+            "subscriptionTable": {found.topic: subscription_document(found) for found in group.subscriptions},
+        }
+    )
+
+
+def encode_producer_connections(clients: Iterable[ClientConnection]) -> bytes:
+    """Encode the answer to GET_PRODUCER_CONNECTION_LIST."""
+    return orjson.dumps({"connectionSet": [_connection_document(client) for client in clients]})
+
+
+def encode_group_list(groups: Iterable[str]) -> bytes:
+    """Encode the answer to QUERY_TOPIC_CONSUME_BY_WHO."""
+    return orjson.dumps({"groupList": list(groups)})
+
+
+def decode_group_list(body: bytes) -> tuple[str, ...]:
+    """Decode the answer to QUERY_TOPIC_CONSUME_BY_WHO."""
+    return parse_body("group list", body, lambda document: tuple(map(text, document.get("groupList") or ())))
+
+
+def _connection_document(client: ClientConnection) -> dict[str, Any]:
+    return {
+        "clientAddr": client.address,
+        "clientId": client.client_id,
+        "language": client.language,
+        "version": client.version,
+    }
+
+
+def _parse_table(document: dict[str, Any]) -> GroupTable:
+    groups = document.get("subscriptionGroupTable") or {}
+    return GroupTable(
+        parse_data_version(document.get("dataVersion") or {}),
+        {name: parse_group({"groupName": name, **config}) for name, config in groups.items()},
+        document.get("forbiddenTable") or {},
+    )
