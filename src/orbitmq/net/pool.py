@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from typing import Any
 
 from orbitmq.clock import Clock, now_ms
@@ -58,6 +59,11 @@ class ConnectionPool:
     def counters(self) -> Counters:
         """How much was sent and received so far."""
         return self._endpoint.counters
+
+    @property
+    def on_connection_lost(self) -> list[Callable[[Connection], None]]:
+        """Callbacks that are told of every connection that ends."""
+        return self._endpoint.on_connection_lost
 
     @property
     def addresses(self) -> tuple[str, ...]:
