@@ -8,15 +8,17 @@ Source: Java SubscriptionGroupManager, SubscriptionGroupConfig; facts C13, D9.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
 from types import MappingProxyType
-from typing import Any
 
 from orbitmq.errors import InvalidArgument
-from orbitmq.model.topic import GROUP_LENGTH_MAX, DataVersion, check_name
+from orbitmq.model.topic import DataVersion, check_name
+from orbitmq.wire.bodies.groups import GroupConfig, GroupTable
 
 GROUPS_MAX = 200_000
 """Ours: automatic creation must not fill the memory."""
+
+GROUP_LENGTH_MAX = 248
+"""Characters: the group's retry topic becomes a directory's name, `%RETRY%` and the group, 255 at most."""
 
 SYSTEM_GROUPS = (
     "TOOLS_CONSUMER",
@@ -28,26 +30,6 @@ SYSTEM_GROUPS = (
     "CID_ONSAPI_OWNER",
     "CID_RMQ_SYS_TRANS",
 )
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class GroupConfig:
-    """One consumer group's settings (Java: SubscriptionGroupConfig)."""
-
-    group: str
-    consume_enable: bool = True
-    consume_from_min_enable: bool = True
-    consume_broadcast_enable: bool = True
-    consume_message_orderly: bool = False
-    retry_queue_count: int = 1
-    retry_times_max: int = 16
-    broker_id: int = 0
-    which_broker_when_consume_slowly: int = 1
-    notify_consumer_ids_changed_enable: bool = True
-    group_sys_flag: int = 0
-    consume_timeout_minutes: int = 15
-    extra: Mapping[str, Any] = field(default_factory=dict)
-    """What a newer Java broker wrote beside these; kept as it is, so that a file survives us."""
 
 
 class GroupConfigTable:
@@ -73,6 +55,11 @@ class GroupConfigTable:
     def all(self) -> Mapping[str, GroupConfig]:
         """A read-only view of the whole table."""
         return MappingProxyType(self._groups)
+
+    @property
+    def table(self) -> GroupTable:
+        """The table as it is encoded."""
+        return GroupTable(self.version, self._groups, self.forbidden)
 
     def find(self, group: str, now_ms: int) -> GroupConfig | None:
         """Return a group's settings, made with defaults when that is allowed; None: there is no such group."""

@@ -1,0 +1,261 @@
+"""The broker as a program: puts its parts together, starts them in order, and takes them down again.
+
+Start: tables from `store/config`, the store (recovered), the listening port, the NameServers. Stop is the same the
+other way round: first nobody is sent here any more, then what waits is answered, then everything is on the disk.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import socket
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+
+from orbitmq.broker.config import CONSUME_QUEUE_UNIT_SIZE, BrokerConfig
+from orbitmq.broker.config_files import write_config_file
+from orbitmq.broker.handlers import HANDLERS
+from orbitmq.broker.handlers.pull import retry_parked
+from orbitmq.broker.persistence import ConfigFiles, format_offsets
+from orbitmq.broker.registration import Identity, Registrar
+from orbitmq.broker.service import BrokerService
+from orbitmq.broker.topics import system_topics
+from orbitmq.clock import Clock, now_ms
+from orbitmq.codes import ResponseCode
+from orbitmq.model.message import Host
+from orbitmq.net.address import format_address
+from orbitmq.net.handlers import Reply
+from orbitmq.net.limits import Limits
+from orbitmq.net.server import Server
+from orbitmq.store import FlushMode, Store, StoreConfig
+from orbitmq.wire.bodies.registration import encode_registration
+
+log = logging.getLogger(__name__)
+
+HOUSEKEEPING_MS = 1_000
+SWEEP_MS = 5_000
+"""How often parked pulls are looked through (Java: PullRequestHoldService)."""
+CLIENT_SCAN_MS = 10_000
+DRAIN_MS = 3_000
+WILDCARDS = ("0.0.0.0", "::", "")
+
+
+class Broker:
+    """One broker: `await start()`, then it serves until `await stop()`."""
+
+    def __init__(self, config: BrokerConfig, *, clock: Clock = now_ms) -> None:
+        self.config = config
+        self._clock = clock
+        self._service: BrokerService | None = None
+        self._server: Server[BrokerService] | None = None
+        self._registrar: Registrar | None = None
+        self._housekeeper: asyncio.Task[None] | None = None
+        self._saved_change_count = 0
+
+    @property
+    def service(self) -> BrokerService:
+        """The running broker's state."""
+        assert self._service is not None, "the broker is not started"
+        return self._service
+
+    @property
+    def server(self) -> Server[BrokerService]:
+        """The running broker's server."""
+        assert self._server is not None, "the broker is not started"
+        return self._server
+
+    @property
+    def registrar(self) -> Registrar:
+        """Who keeps the running broker registered."""
+        assert self._registrar is not None, "the broker is not started"
+        return self._registrar
+
+    @property
+    def address(self) -> str:
+        """Where clients reach this broker, as host:port."""
+        return self.service.address
+
+    async def start(self) -> None:
+        """Recover the store, listen, and register with every NameServer.
+
+        Raises:
+            StoreError: the store or its tables cannot be opened.
+            OSError: the port cannot be bound.
+        """
+        with reserved_port(self.config.bind_address, self.config.listen_port) as port:
+            service = self._service = self._open(port)
+            try:
+                await self._listen(service, port)
+            except BaseException:
+                self._service = None
+                service.store.close()
+                raise
+        self._registrar = self._make_registrar(service)
+        service.announce = self._registrar.announce
+        self._registrar.set_name_servers(self.config.name_servers)
+        await self._registrar.wait_told()
+        self._housekeeper = asyncio.get_running_loop().create_task(self._keep_house(service))
+        log.info(
+            "broker %s of cluster %s serves at %s",
+            self.config.broker_name,
+            self.config.broker_cluster_name,
+            self.address,
+        )
+
+    async def stop(self) -> None:
+        """Leave the NameServers, answer what waits, sync and close. Safe to call twice."""
+        if self._service is None or self._server is None:
+            return
+        service, server, self._service = self._service, self._server, None
+        if self._housekeeper is not None:
+            self._housekeeper.cancel()
+            with suppress(asyncio.CancelledError):
+                await self._housekeeper
+        if self._registrar is not None:
+            await self._registrar.leave()
+        for pull in service.polls.take_all():
+            pull.call.answer(Reply(ResponseCode.PULL_NOT_FOUND, "the broker is shutting down"))
+        await server.drain(DRAIN_MS)
+        await server.close()
+        service.store.close()
+        write_config_file(service.files.offsets_path, format_offsets(service.offsets))
+        service.files.save_topics(service.topics)
+        service.files.save_groups(service.group_configs)
+        log.info("broker %s stopped", self.config.broker_name)
+
+    def _open(self, port: int) -> BrokerService:
+        """Load the tables and recover the store."""
+        config = self.config
+        files = ConfigFiles(config.store_path_root_dir / "config")
+        announced = announced_host(config)
+        host = Host(socket.gethostbyname(announced), port)
+        topics = files.load_topics(auto_create_enable=config.auto_create_topic_enable)
+        offsets = files.load_offsets()
+        group_configs = files.load_groups(auto_create_enable=config.auto_create_subscription_group)
+        store = Store.open(store_config(config), store_host=host, clock=self._clock)
+        topics.add_missing(system_topics(config), self._clock())
+        for cut in offsets.cut_to(store.max_offset):
+            log.warning("a committed offset lay beyond its queue's end and was pulled back: %s", cut)
+        files.save_topics(topics)
+        files.save_groups(group_configs)
+        return BrokerService(
+            config,
+            store,
+            host=host,
+            address=format_address(announced, port),
+            topics=topics,
+            offsets=offsets,
+            group_configs=group_configs,
+            files=files,
+            clock=self._clock,
+        )
+
+    async def _listen(self, service: BrokerService, port: int) -> None:
+        loop = asyncio.get_running_loop()
+        service.store.on_arrived.append(self._arrived)
+        service.store.attach(loop)
+        limits = Limits(idle_ms=self.config.server_channel_max_idle_time_seconds * 1000)
+        self._server = Server(HANDLERS, service, name="broker", limits=limits, clock=self._clock)
+        self._server.on_connection_lost.append(service.connection_lost)
+        await self._server.start(self.config.bind_address, port)
+
+    def _make_registrar(self, service: BrokerService) -> Registrar:
+        config = self.config
+        identity = Identity(
+            config.broker_cluster_name,
+            config.broker_name,
+            config.broker_id,
+            service.address,
+            ha_address=format_address(service.address.rpartition(":")[0], service.host.port + 1),
+        )
+        return Registrar(
+            identity,
+            lambda: encode_registration(service.topics.version, service.topics.masked(config.broker_permission)),
+            period_ms=config.register_name_server_period,
+            timeout_ms=config.register_broker_timeout_mills,
+        )
+
+    def _arrived(self, topic: str, queue_id: int, queue_offset: int, tag_code: int) -> None:
+        """Wake parked pulls at the end of this turn, so that a burst answers each of them once."""
+        if self.service.polls.arrived(topic, queue_id, queue_offset, tag_code):
+            asyncio.get_running_loop().call_soon(self._answer_ready)
+
+    def _answer_ready(self) -> None:
+        if self._service is not None:
+            for pull in self._service.polls.take_ready():
+                retry_parked(self._service, pull)
+
+    async def _keep_house(self, service: BrokerService) -> None:
+        """Do what has to be done once in a while. One failure does not end it."""
+        turn = 0
+        while True:
+            await asyncio.sleep(HOUSEKEEPING_MS / 1000)
+            turn += 1
+            try:
+                self._sweep(service, turn * HOUSEKEEPING_MS)
+                if turn * HOUSEKEEPING_MS % self.config.flush_consumer_offset_interval < HOUSEKEEPING_MS:
+                    await self._save_offsets(service)
+            except Exception:
+                log.exception("housekeeping failed, going on")
+
+    def _sweep(self, service: BrokerService, elapsed_ms: int) -> None:
+        now = self._clock()
+        service.stats.sample(now)
+        for pull in service.polls.take_expired(now):
+            retry_parked(service, pull)
+        if elapsed_ms % SWEEP_MS == 0:
+            for pull in service.polls.take_overtaken(service.store.max_offset):
+                retry_parked(service, pull)
+        if elapsed_ms % CLIENT_SCAN_MS == 0:
+            service.tell_members(service.clients.expire(now, self.config.channel_expired_timeout))
+            service.locks.expire(now)
+
+    async def _save_offsets(self, service: BrokerService) -> None:
+        """Write the offsets when they changed. A thread syncs the bytes, so that a slow disk stops nobody."""
+        if service.offsets.change_count == self._saved_change_count:
+            return
+        change_count = service.offsets.change_count
+        service.offsets.version = service.offsets.version.next(self._clock())
+        await asyncio.to_thread(write_config_file, service.files.offsets_path, format_offsets(service.offsets))
+        self._saved_change_count = change_count
+
+
+def store_config(config: BrokerConfig) -> StoreConfig:
+    """Return the store's part of the settings."""
+    return StoreConfig(
+        path=config.store_path_root_dir,
+        segment_size=config.mapped_file_size_commit_log,
+        consume_queue_units=max(1, config.mapped_file_size_consume_queue // CONSUME_QUEUE_UNIT_SIZE),
+        flush=FlushMode(config.flush_disk_type),
+        flush_interval_ms=config.flush_interval_commit_log,
+    )
+
+
+def announced_host(config: BrokerConfig) -> str:
+    """Return the host that clients are told."""
+    if config.broker_ip1:
+        return config.broker_ip1
+    if config.bind_address not in WILDCARDS:
+        return config.bind_address
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
+        try:
+            probe.connect(("192.0.2.1", 9))  # sends nothing: asks the routing table which address we have outside
+            return str(probe.getsockname()[0])
+        except OSError:
+            return "127.0.0.1"
+
+
+@contextmanager
+def reserved_port(host: str, port: int) -> Iterator[int]:
+    """Yield the port to listen on. Port 0: one that is free, and stays ours until the server has it.
+
+    The port stands in every record and message id, so it must be known before the store opens.
+    """
+    if port:
+        yield port
+        return
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    with socket.socket(family, socket.SOCK_STREAM) as placeholder:
+        placeholder.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        placeholder.bind((host, 0))
+        yield int(placeholder.getsockname()[1])

@@ -1,0 +1,59 @@
+"""Settings of consumer groups (200, 201, 207, 352)."""
+
+from __future__ import annotations
+
+from orbitmq.broker.group_configs import GROUP_LENGTH_MAX
+from orbitmq.broker.service import BrokerService
+from orbitmq.codes import ResponseCode
+from orbitmq.errors import InvalidArgument, Rejected
+from orbitmq.model.topic import check_name
+from orbitmq.net.handlers import Call, Handlers, Reply
+from orbitmq.wire.bodies.groups import decode_group_config, encode_group_config, encode_group_table
+from orbitmq.wire.headers import (
+    DeleteSubscriptionGroup,
+    GetAllSubscriptionGroups,
+    GetSubscriptionGroup,
+    UpdateSubscriptionGroup,
+)
+
+handlers: Handlers[BrokerService] = Handlers()
+
+
+@handlers.on(UpdateSubscriptionGroup)
+def update_group(service: BrokerService, call: Call[UpdateSubscriptionGroup]) -> Reply:
+    """Create or replace a group's settings."""
+    config = decode_group_config(call.command.body)
+    try:
+        check_name("groupName", config.group, GROUP_LENGTH_MAX)
+    except InvalidArgument as error:
+        raise Rejected(ResponseCode.INVALID_PARAMETER, str(error)) from None
+    service.group_configs.update(config, call.now_ms)
+    service.files.save_groups(service.group_configs)
+    return Reply()
+
+
+@handlers.on(GetAllSubscriptionGroups)
+def get_all_groups(service: BrokerService, call: Call[GetAllSubscriptionGroups]) -> Reply:
+    """Answer with every group's settings."""
+    return Reply(body=encode_group_table(service.group_configs.table))
+
+
+@handlers.on(GetSubscriptionGroup)
+def get_group(service: BrokerService, call: Call[GetSubscriptionGroup]) -> Reply:
+    """Answer with one group's settings."""
+    config = service.group_configs.all.get(call.header.group)
+    if config is None:
+        raise Rejected(
+            ResponseCode.SUBSCRIPTION_GROUP_NOT_EXIST, f"No group in this broker. group: {call.header.group:.260}"
+        )
+    return Reply(body=encode_group_config(config))
+
+
+@handlers.on(DeleteSubscriptionGroup)
+def delete_group(service: BrokerService, call: Call[DeleteSubscriptionGroup]) -> Reply:
+    """Forget a group's settings, and its offsets where that is asked for."""
+    service.group_configs.delete(call.header.group_name, call.now_ms)
+    service.files.save_groups(service.group_configs)
+    if call.header.clean_offset:
+        service.offsets.forget_group(call.header.group_name)
+    return Reply()

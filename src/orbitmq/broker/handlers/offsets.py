@@ -1,0 +1,87 @@
+"""Offsets: what groups committed (14, 15), and where queues begin and end (29 to 32)."""
+
+from __future__ import annotations
+
+from orbitmq.broker.offsets import UNKNOWN
+from orbitmq.broker.service import BrokerService
+from orbitmq.codes import ResponseCode
+from orbitmq.errors import Rejected
+from orbitmq.net.handlers import Call, Handlers, Reply
+from orbitmq.store.values import Boundary
+from orbitmq.wire.headers import (
+    EarliestStoreTimeResponse,
+    GetEarliestStoreTime,
+    GetMaxOffset,
+    GetMinOffset,
+    OffsetResponse,
+    QueryConsumerOffset,
+    SearchOffset,
+    UpdateConsumerOffset,
+)
+
+handlers: Handlers[BrokerService] = Handlers()
+
+_FIRST_BOOT_REMARK = "Not found, maybe this group consumer boot first"
+
+
+@handlers.on(QueryConsumerOffset)
+def query_consumer_offset(service: BrokerService, call: Call[QueryConsumerOffset]) -> Reply:
+    """Answer with a group's committed offset; 22 lets the client choose where it starts.
+
+    A queue whose first message is still there answers 0, as Java does while it is in memory: a new group then
+    misses nothing of a young topic.
+    """
+    header = call.header
+    found = service.offsets.query(header.consumer_group, header.topic, header.queue_id)
+    if found != UNKNOWN:
+        return Reply(header=OffsetResponse(offset=found))
+    if header.set_zero_if_not_found is not False and _is_young(service, header.topic, header.queue_id):
+        return Reply(header=OffsetResponse(offset=0))
+    raise Rejected(ResponseCode.QUERY_NOT_FOUND, _FIRST_BOOT_REMARK)
+
+
+def _is_young(service: BrokerService, topic: str, queue_id: int) -> bool:
+    return service.store.min_offset(topic, queue_id) <= 0 and service.store.is_recent(topic, queue_id, 0)
+
+
+@handlers.on(UpdateConsumerOffset)
+def update_consumer_offset(service: BrokerService, call: Call[UpdateConsumerOffset]) -> Reply:
+    """Keep how far a group has consumed, never beyond the queue's end."""
+    header = call.header
+    service.check_queue(header.topic, header.queue_id)
+    end = service.store.max_offset(header.topic, header.queue_id)
+    service.offsets.commit(header.consumer_group, header.topic, header.queue_id, header.commit_offset, offset_max=end)
+    return Reply()
+
+
+@handlers.on(GetMaxOffset)
+def get_max_offset(service: BrokerService, call: Call[GetMaxOffset]) -> Reply:
+    """Answer with the offset that the next message will get."""
+    service.check_queue(call.header.topic, call.header.queue_id)
+    return Reply(header=OffsetResponse(offset=service.store.max_offset(call.header.topic, call.header.queue_id)))
+
+
+@handlers.on(GetMinOffset)
+def get_min_offset(service: BrokerService, call: Call[GetMinOffset]) -> Reply:
+    """Answer with the offset of the first message that is still there."""
+    service.check_queue(call.header.topic, call.header.queue_id)
+    return Reply(header=OffsetResponse(offset=service.store.min_offset(call.header.topic, call.header.queue_id)))
+
+
+@handlers.on(GetEarliestStoreTime)
+def get_earliest_store_time(service: BrokerService, call: Call[GetEarliestStoreTime]) -> Reply:
+    """Answer with the time at which the first message that is still there was stored."""
+    service.check_queue(call.header.topic, call.header.queue_id)
+    stored_at_ms = service.store.earliest_stored_at_ms(call.header.topic, call.header.queue_id)
+    return Reply(header=EarliestStoreTimeResponse(timestamp_ms=stored_at_ms))
+
+
+@handlers.on(SearchOffset)
+def search_offset(service: BrokerService, call: Call[SearchOffset]) -> Reply:
+    """Answer with the queue offset at a store time."""
+    header = call.header
+    service.check_queue(header.topic, header.queue_id)
+    is_upper = (header.boundary_type or "").lower() == Boundary.UPPER.value
+    boundary = Boundary.UPPER if is_upper else Boundary.LOWER
+    offset = service.store.offset_at(header.topic, header.queue_id, header.timestamp_ms, boundary)
+    return Reply(header=OffsetResponse(offset=offset))

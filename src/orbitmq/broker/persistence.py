@@ -1,0 +1,89 @@
+"""The broker's tables as files: topics.json, consumerOffset.json, subscriptionGroup.json, in Java's formats.
+
+Source: docs/formats/config_files.md; facts C13, C14.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+from orbitmq.broker.config_files import read_config_file, write_config_file
+from orbitmq.broker.group_configs import GroupConfigTable
+from orbitmq.broker.offsets import OffsetTable
+from orbitmq.broker.topics import TopicTable
+from orbitmq.errors import HeaderError
+from orbitmq.wire import fastjson
+from orbitmq.wire.bodies import topics as topic_bodies
+from orbitmq.wire.bodies.groups import decode_group_table, encode_group_table
+from orbitmq.wire.bodies.registration import data_version_document, parse_data_version
+
+
+class ConfigFiles:
+    """Where the tables are kept between two runs.
+
+    Args:
+        directory: `store/config`.
+    """
+
+    def __init__(self, directory: Path) -> None:
+        self.topics_path = directory / "topics.json"
+        self.offsets_path = directory / "consumerOffset.json"
+        self.groups_path = directory / "subscriptionGroup.json"
+
+    def load_topics(self, *, auto_create_enable: bool) -> TopicTable:
+        """Return the stored topic table, an empty one at the first start."""
+        found = read_config_file(self.topics_path, topic_bodies.decode_topic_table)
+        if found is None:
+            return TopicTable(auto_create_enable=auto_create_enable)
+        return TopicTable(found.topics.values(), found.data_version, auto_create_enable=auto_create_enable)
+
+    def save_topics(self, topics: TopicTable) -> None:
+        """Store the topic table."""
+        table = topic_bodies.TopicTable(topics.version, topics.all)
+        write_config_file(self.topics_path, topic_bodies.encode_topic_table(table, pretty=True))
+
+    def load_offsets(self) -> OffsetTable:
+        """Return the committed offsets, none at the first start."""
+        return read_config_file(self.offsets_path, parse_offsets) or OffsetTable()
+
+    def load_groups(self, *, auto_create_enable: bool) -> GroupConfigTable:
+        """Return the groups' settings, only the system's at the first start."""
+        found = read_config_file(self.groups_path, decode_group_table)
+        if found is None:
+            return GroupConfigTable(auto_create_enable=auto_create_enable)
+        return GroupConfigTable(
+            found.groups.values(),
+            found.data_version,
+            forbidden=found.forbidden,
+            auto_create_enable=auto_create_enable,
+        )
+
+    def save_groups(self, groups: GroupConfigTable) -> None:
+        """Store the groups' settings."""
+        write_config_file(self.groups_path, encode_group_table(groups.table, pretty=True))
+
+
+def format_offsets(offsets: OffsetTable) -> bytes:
+    """Return the content of consumerOffset.json, queue ids bare as fastjson writes them."""
+    return fastjson.dumps_loose({"dataVersion": data_version_document(offsets.version), "offsetTable": offsets.all})
+
+
+def parse_offsets(data: bytes) -> OffsetTable:
+    """Parse consumerOffset.json, with bare or quoted queue ids.
+
+    Raises:
+        HeaderError: not such a file.
+    """
+    try:
+        document = fastjson.loads(data)
+        table: Mapping[str, Mapping[str, Any]] = document.get("offsetTable") or {}
+        offsets = {key: _queues(queues.items()) for key, queues in table.items()}
+        return OffsetTable(offsets, parse_data_version(document.get("dataVersion") or {}))
+    except (ValueError, TypeError, AttributeError) as error:
+        raise HeaderError(f"consumer offsets: {error}") from None
+
+
+def _queues(items: Iterable[tuple[str, Any]]) -> dict[int, int]:
+    return {int(queue_id): int(offset) for queue_id, offset in items}

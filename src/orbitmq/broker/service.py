@@ -1,0 +1,127 @@
+"""What every handler works on: the broker's tables, its store, and the few things that happen when they change."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterable
+from random import Random
+
+from orbitmq.broker.config import BrokerConfig
+from orbitmq.broker.group_configs import GroupConfigTable
+from orbitmq.broker.groups import ClientGroups
+from orbitmq.broker.long_poll import ParkedPulls
+from orbitmq.broker.offsets import OffsetTable
+from orbitmq.broker.persistence import ConfigFiles
+from orbitmq.broker.queue_locks import QueueLocks
+from orbitmq.broker.stats import BrokerStats
+from orbitmq.broker.topics import TopicTable, retry_topic
+from orbitmq.clock import Clock
+from orbitmq.codes import ResponseCode
+from orbitmq.errors import Rejected
+from orbitmq.model.message import Host, PropertyName
+from orbitmq.model.topic import Perm
+from orbitmq.net.connection import Connection
+from orbitmq.net.handlers import Call
+from orbitmq.store.store import Store
+from orbitmq.wire.bodies.groups import GroupConfig
+from orbitmq.wire.headers import NotifyConsumerIdsChanged, PullMessage
+
+log = logging.getLogger(__name__)
+
+Announced = Callable[[], None]
+
+
+class BrokerService:
+    """The broker's state, owned by the event loop.
+
+    Args:
+        host: this broker's IP address and port, as records and message ids carry them.
+        address: where clients reach this broker, as host:port.
+        announce: tells every NameServer of a changed topic table, then calls back; see `registration`.
+    """
+
+    def __init__(
+        self,
+        config: BrokerConfig,
+        store: Store,
+        *,
+        host: Host,
+        address: str,
+        topics: TopicTable,
+        offsets: OffsetTable,
+        group_configs: GroupConfigTable,
+        files: ConfigFiles,
+        clock: Clock,
+    ) -> None:
+        self.config = config
+        self.store = store
+        self.host = host
+        self.address = address
+        self.topics = topics
+        self.offsets = offsets
+        self.group_configs = group_configs
+        self.files = files
+        self.clock = clock
+        self.random = Random()
+        self.clients: ClientGroups[Connection] = ClientGroups()
+        self.polls: ParkedPulls[Call[PullMessage]] = ParkedPulls(config.parked_pulls_max)
+        self.locks = QueueLocks(config.rebalance_lock_max_live_time)
+        self.stats = BrokerStats(clock())
+        self.announce: Callable[[Announced | None], None] = _announce_nobody
+        self.is_readable = bool(config.broker_permission & Perm.READ)
+        self.is_writable = bool(config.broker_permission & Perm.WRITE)
+        self.cluster_property = f"{PropertyName.CLUSTER}\x01{config.broker_cluster_name}\x02".encode()
+        self.trace_on = str(config.trace_on).lower()
+
+    def topics_changed(self, then: Announced | None = None) -> None:
+        """Keep the changed topic table, and tell every NameServer at once.
+
+        The file is written before anybody is answered: a topic must not vanish under its messages.
+
+        Args:
+            then: is called when the NameServers that answer have been told.
+        """
+        self.files.save_topics(self.topics)
+        self.announce(then)
+
+    def find_group(self, group: str, now_ms: int) -> GroupConfig | None:
+        """Return a group's settings, made and kept when the group is new and that is allowed."""
+        version = self.group_configs.version
+        found = self.group_configs.find(group, now_ms)
+        if self.group_configs.version != version:
+            self.files.save_groups(self.group_configs)
+        return found
+
+    def ensure_retry_topic(self, group: GroupConfig, now_ms: int) -> None:
+        """Create the topic that takes back what the group could not process."""
+        topic = retry_topic(group.group)
+        if group.retry_queue_count > 0 and self.topics.get(topic) is None:
+            self.topics.create_retry_topic(topic, group.retry_queue_count, now_ms)
+            self.topics_changed()
+
+    def tell_members(self, groups: Iterable[str]) -> None:
+        """Tell every consumer of the groups that the members changed."""
+        if not self.config.notify_consumer_ids_changed_enable:
+            return
+        for group in groups:
+            for connection in self.clients.connections(group):
+                connection.send_oneway(NotifyConsumerIdsChanged(consumer_group=group))
+
+    def check_queue(self, topic: str, queue_id: int) -> None:
+        """Raise Rejected unless this broker has the queue; 17 for the topic, 1 for the queue."""
+        config = self.topics.get(topic)
+        if config is None:
+            raise Rejected(ResponseCode.TOPIC_NOT_EXIST, f"topic[{topic}] not exist, apply first please!")
+        count = max(config.read_queue_count, config.write_queue_count)
+        if not 0 <= queue_id < count:
+            raise Rejected(ResponseCode.SYSTEM_ERROR, f"queueId[{queue_id}] is illegal, topic[{topic}] has {count}")
+
+    def connection_lost(self, connection: Connection) -> None:
+        """Forget what belonged to a connection that closed."""
+        self.polls.drop_connection(connection)
+        self.tell_members(self.clients.drop_connection(connection))
+
+
+def _announce_nobody(then: Announced | None) -> None:
+    if then is not None:
+        then()
