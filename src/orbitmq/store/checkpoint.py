@@ -1,0 +1,43 @@
+"""The checkpoint file: how far the logs were synced when the store last looked. Pure.
+
+```
+| CommitLog time 8 | consume queue time 8 | index time 8 | flushed offset 8 | confirmed offset 8 | zeros |   4096 bytes
+```
+Times are the store times (ms) of the last message that was on the disk. Source: docs/formats/config_files.md.
+"""
+
+from __future__ import annotations
+
+from struct import Struct
+from typing import NamedTuple
+
+_LAYOUT = Struct(">qqqqq")
+_FILE_SIZE = 4096
+_MARGIN_MS = 3000
+
+
+class Checkpoint(NamedTuple):
+    """What is known to be on the disk (Java: StoreCheckpoint)."""
+
+    commit_log_ms: int = 0
+    consume_queue_ms: int = 0
+    index_ms: int = 0
+    flushed_offset: int = 0
+    confirmed_offset: int = 0
+
+    @property
+    def recovery_ms(self) -> int:
+        """Messages stored up to this time need no second look; three seconds are left for clocks and races."""
+        return max(min(self.commit_log_ms, self.consume_queue_ms) - _MARGIN_MS, 0)
+
+
+def parse_checkpoint(content: bytes) -> Checkpoint:
+    """Parse the file; one that is missing or cut short knows nothing."""
+    if len(content) < _LAYOUT.size:
+        return Checkpoint()
+    return Checkpoint(*_LAYOUT.unpack_from(content))
+
+
+def format_checkpoint(checkpoint: Checkpoint) -> bytes:
+    """Encode the file."""
+    return _LAYOUT.pack(*checkpoint).ljust(_FILE_SIZE, b"\0")

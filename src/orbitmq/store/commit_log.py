@@ -1,0 +1,269 @@
+"""The CommitLog: every message of a broker, one record after another. Source: docs/formats/commit_log.md.
+
+It knows bytes, places and times; which queue offset a message has, and who may read it, is decided in `store.py`.
+"""
+
+from __future__ import annotations
+
+import errno
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from struct import error as StructError
+from zlib import crc32
+
+from orbitmq.errors import CorruptRecord, InvalidArgument, StoreUnavailable
+from orbitmq.model.message import PROPERTIES_SIZE_MAX, Host
+from orbitmq.store.disk import Buffer, Disk
+from orbitmq.store.segment_log import SegmentLog
+from orbitmq.store.values import Draft
+from orbitmq.wire.record import (
+    BLANK_SIZE_MIN,
+    CRC_MASK,
+    CRC_PROPERTY_SIZE,
+    HEADS,
+    LONG,
+    MAGIC_BLANK,
+    PREFIX,
+    PROPERTIES_SIZE,
+    STORED_AT_AT,
+    Blank,
+    Record,
+    crc_property,
+    format_host,
+    parse_record,
+)
+
+RESERVE_SIZE = 4 * 1024 * 1024
+
+_V4_SIZE = 8
+_HOST_FLAGS = 0x30
+
+
+class CommitLog:
+    """Appends records to segments and reads them back.
+
+    Args:
+        segment_size: bytes of each file; a record never spans two.
+        store_host: this broker's address, as it stands in every record.
+        record_crc: append the whole record's checksum to its properties.
+    """
+
+    def __init__(
+        self, disk: Disk, directory: Path, segment_size: int, *, store_host: Host, record_crc: bool = False
+    ) -> None:
+        self.log = SegmentLog(disk, directory, segment_size, RESERVE_SIZE)
+        self.end = 0
+        """Where the next record goes, in bytes."""
+        self._record_size_max = segment_size - BLANK_SIZE_MIN
+        self._record_crc = record_crc
+        self._properties_size_max = PROPERTIES_SIZE_MAX - (CRC_PROPERTY_SIZE + 1 if record_crc else 0)
+        self._store_host = format_host(store_host)
+        store_flag = 0 if len(self._store_host) == _V4_SIZE else 0x20
+        self._v4_head = HEADS[store_flag >> 4]
+        self._v6_head = HEADS[store_flag >> 4 | 1]
+        self._v4_flag = store_flag
+        self._v6_flag = store_flag | 0x10
+        # The segment that is being written, in plain attributes for `append`.
+        self._buffer: Buffer = bytearray()
+        self._base = 0
+        self._room_end = 0
+
+    @property
+    def min_offset(self) -> int:
+        """The first byte that there is."""
+        return self.log.base
+
+    def append(self, draft: Draft, magic: int, topic_part: bytes, queue_offset: int, stored_at_ms: int) -> int:
+        """Write one record at `end`.
+
+        Args:
+            magic: as `topic_part`, from `format_topic`.
+            topic_part: the topic with its size before it.
+
+        Returns:
+            The record's size; it starts at `end` minus that.
+
+        Raises:
+            InvalidArgument: the record does not fit the format or a segment.
+            StoreUnavailable: the disk is full; nothing was written.
+        """
+        (
+            _topic, queue_id, body, properties, flag, sys_flag, born_at_ms, born_host, reconsume_times,
+            prepared_transaction_offset, _tag_code,
+        ) = draft  # fmt: skip
+        born = format_host(born_host)
+        if len(born) == _V4_SIZE:
+            head = self._v4_head
+            sys_flag = sys_flag & ~_HOST_FLAGS | self._v4_flag
+        else:
+            head = self._v6_head
+            sys_flag = sys_flag & ~_HOST_FLAGS | self._v6_flag
+        properties_size = len(properties)
+        if properties_size > self._properties_size_max or properties[-1:] == b"\0":
+            self._check_properties(properties)
+        if self._record_crc:
+            if properties and properties[-1] != 2:
+                properties += b"\x02"
+            properties_size = len(properties) + CRC_PROPERTY_SIZE
+        body_size = len(body)
+        size = head.size + body_size + len(topic_part) + 2 + properties_size
+        start = self.end - self._base
+        if start + size + BLANK_SIZE_MIN > self._room_end:
+            self.make_room(size)
+            start = self.end - self._base
+        try:
+            record = (
+                head.pack(
+                    size, magic, crc32(body) & CRC_MASK, queue_id, flag, queue_offset, self.end, sys_flag, born_at_ms,
+                    born, stored_at_ms, self._store_host, reconsume_times, prepared_transaction_offset, body_size,
+                )
+                + body + topic_part + PROPERTIES_SIZE.pack(properties_size) + properties
+            )  # fmt: skip
+        except StructError as error:
+            raise InvalidArgument("message", draft.topic, f"numbers that the record can hold ({error})") from error
+        if self._record_crc:
+            record += crc_property(record)
+        self._buffer[start : start + size] = record
+        self.end += size
+        return size
+
+    def make_room(self, size: int) -> None:
+        """Make sure that `size` bytes and the filler's head can be written; fill up the segment where they do not fit.
+
+        Raises:
+            InvalidArgument: more than a segment holds.
+            StoreUnavailable: the disk is full; nothing was written.
+        """
+        if size > self._record_size_max:
+            raise InvalidArgument("message", f"{size} bytes", f"a record of at most {self._record_size_max} bytes")
+        try:
+            segment = self.log.find(self.end)
+            if segment is not None and segment.end - self.end < size + BLANK_SIZE_MIN:
+                self._fill(segment.end)
+                segment = None
+            if segment is None:
+                segment = self.log.find(self.end) or self.log.extend()
+                self._enter(self.end)
+            self._room_end = segment.reserve(self.end - segment.base + size + BLANK_SIZE_MIN)
+        except OSError as error:
+            what = "no space left on the disk" if error.errno in (errno.ENOSPC, errno.EDQUOT) else str(error)
+            raise StoreUnavailable(f"{self.log.directory} takes no more messages: {what}") from error
+
+    def make_room_for(self, drafts: Sequence[Draft]) -> None:
+        """Make sure that all of these can be appended, next to each other where one segment can hold them.
+
+        Raises: as `append`.
+        """
+        total = 0
+        for draft in drafts:
+            self._check_properties(draft.properties)
+            topic_size = len(draft.topic.encode()) + 2
+            total += HEADS[3].size + len(draft.body) + topic_size + len(draft.properties) + CRC_PROPERTY_SIZE + 3
+        if self.end - self._base + total + BLANK_SIZE_MIN > self._room_end and total <= self._record_size_max:
+            self.make_room(total)
+
+    def start(self, end: int) -> None:
+        """Go on writing at `end`; what lies behind it is cut off."""
+        self.log.truncate(end)
+        self.end = end
+        self._base = end
+        self._room_end = 0
+        if self.log.find(end) is not None:
+            self._enter(end)
+
+    def read(self, physical_offset: int, size: int) -> bytes:
+        """Return `size` bytes from `physical_offset` on, fewer where the segment ends.
+
+        The caller has checked that they lie before `end`; below `min_offset` there is nothing.
+        """
+        segment = self.log.find(physical_offset)
+        if segment is None:
+            return b""
+        start = physical_offset - segment.base
+        return bytes(segment.buffer[start : start + size])
+
+    def join(self, runs: list[tuple[int, int]]) -> bytes:
+        """Return the bytes of all runs, each (start, end) within one segment, in one piece."""
+        if len(runs) == 1:
+            start, end = runs[0]
+            return self.read(start, end - start)
+        return b"".join([self.read(start, end - start) for start, end in runs])
+
+    def stored_at_ms(self, physical_offset: int) -> int:
+        """Return the store time of the record that starts there, 0 where no record can be."""
+        head = self.read(physical_offset, STORED_AT_AT + 20)
+        if len(head) < STORED_AT_AT + 20:
+            return 0
+        at = STORED_AT_AT + 12 if head[39] & 0x10 else STORED_AT_AT
+        stored_at: int = LONG.unpack_from(head, at)[0]
+        return stored_at
+
+    def record_at(self, physical_offset: int, *, check_crc: bool = True) -> bytes | None:
+        """Return the record that starts at `physical_offset` and ends before `end`, None when none does."""
+        if not self.min_offset <= physical_offset < self.end:
+            return None
+        size = int.from_bytes(self.read(physical_offset, 4), "big")
+        if size > self.end - physical_offset:
+            return None
+        record = self.read(physical_offset, size)
+        try:
+            found = parse_record(record, physical_offset, check_crc=check_crc)
+        except CorruptRecord:
+            return None
+        return record if isinstance(found, Record) else None
+
+    def scan(self, start: int) -> Iterator[Record | Blank]:
+        """Yield what lies in the log from `start` on, fillers included, over every segment there is.
+
+        Raises:
+            CorruptRecord: here ends what can be read; the next record would go here.
+        """
+        while (segment := self.log.find(start)) is not None:
+            with memoryview(segment.buffer) as view:
+                while start < segment.end:
+                    with view[start - segment.base :] as rest:
+                        found = parse_record(rest, start)
+                        if isinstance(found, Blank):
+                            if found.size != segment.end - start:
+                                raise CorruptRecord(start, f"filler of {found.size} bytes ends inside the segment")
+                        else:
+                            found = found._replace(body=bytes(found.body))
+                    yield found
+                    start += found.size
+
+    def rewrite(self, start: int, end: int) -> None:
+        """Write these bytes once more, so that the next sync writes them: an earlier one may have failed unseen."""
+        for segment in self.log.between(start, end):
+            low, high = max(start - segment.base, 0), min(end, segment.end) - segment.base
+            buffer = segment.buffer
+            for at in range(low, high, RESERVE_SIZE):
+                stop = min(at + RESERVE_SIZE, high)
+                buffer[at:stop] = bytes(buffer[at:stop])
+
+    def _fill(self, segment_end: int) -> None:
+        """Close the segment with a filler; its head was reserved along with the record before it."""
+        size = segment_end - self.end
+        start = self.end - self._base
+        segment = self.log.find(self.end)
+        assert segment is not None
+        segment.reserve(start + BLANK_SIZE_MIN)
+        PREFIX.pack_into(self._buffer, start, size, MAGIC_BLANK)
+        self.end = segment_end
+
+    def _enter(self, position: int) -> None:
+        """Write into the segment that holds `position` from now on."""
+        segment = self.log.find(position)
+        assert segment is not None
+        self._buffer = segment.buffer
+        self._base = segment.base
+        segment.reserve_from(position - segment.base)
+        self._room_end = 0
+
+    def _check_properties(self, properties: bytes) -> None:
+        """Refuse properties that a record cannot hold; a last byte of zero would look like a torn record."""
+        if len(properties) > self._properties_size_max:
+            raise InvalidArgument(
+                "properties", f"{len(properties)} bytes", f"at most {self._properties_size_max} bytes"
+            )
+        if properties[-1:] == b"\0":
+            raise InvalidArgument("properties", "a last byte of zero", "text that ends in 0x02")

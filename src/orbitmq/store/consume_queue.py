@@ -1,0 +1,199 @@
+"""One consume queue: where the messages of one queue of one topic lie. Source: docs/formats/consume_queue.md.
+
+```
+| physical offset 8 | size 4 | tag code 8 |     20 bytes per message; its index is the message's queue offset
+```
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from struct import Struct
+
+from orbitmq.store.disk import Buffer, Disk
+from orbitmq.store.segment import Segment
+from orbitmq.store.segment_log import SegmentLog
+from orbitmq.wire.record import format_topic
+
+UNIT = Struct(">qiq")
+BLANK_SIZE = 0x7FFFFFFF
+"""The size in an entry that stands before the first message of a queue."""
+BLANK_UNIT = UNIT.pack(0, BLANK_SIZE, 0)
+RESERVE_SIZE = 64 * 1024
+
+log = logging.getLogger(__name__)
+
+Entry = tuple[int, int, int]
+"""(physical offset, size, tag code)."""
+
+
+class ConsumeQueue:
+    """The entries of one queue, in files of `unit_count` entries each.
+
+    Two ends: `next_offset` is the queue offset that the next appended message gets, `max_offset` ends what readers see.
+    They differ while messages wait for their sync.
+    """
+
+    def __init__(self, disk: Disk, directory: Path, unit_count: int, topic: str, queue_id: int) -> None:
+        self.topic = topic
+        self.queue_id = queue_id
+        self.magic, self.topic_part = format_topic(topic)
+        self.log = SegmentLog(disk, directory, unit_count * UNIT.size, RESERVE_SIZE)
+        self.next_offset = 0
+        self.max_offset = 0
+        self.reserved_offset = 0
+        """There is room for the entries before this one."""
+        self.synced_offset = 0
+        self._unit_count = unit_count
+        self._min_offset = 0
+        self._min_known_at = -1
+        # The segment that is being written, in plain attributes for `put`.
+        self._buffer: Buffer = bytearray()
+        self._base_offset = 0
+        self._end_offset = 0
+
+    def load(self) -> None:
+        """Find the files and where the entries end; `truncate` has the last word during recovery."""
+        self.log.load()
+        first, end = self.log.base // UNIT.size, self.log.end // UNIT.size
+        self.next_offset = self.max_offset = _first_without(lambda offset: self.entry(offset)[1] != 0, first, end)
+        self.synced_offset = self.reserved_offset = self.max_offset
+
+    def reserve(self, queue_offset: int) -> None:
+        """Make room for the entry of `queue_offset`, so that putting it cannot fail.
+
+        Raises:
+            OSError: the disk has none.
+        """
+        position = queue_offset * UNIT.size
+        segment = self.log.find(position)
+        if segment is None:
+            segment = self._extend(queue_offset)
+        room = segment.reserve(position - segment.base + UNIT.size)
+        self.reserved_offset = (segment.base + room) // UNIT.size
+
+    def put(self, queue_offset: int, physical_offset: int, size: int, tag_code: int) -> None:
+        """Write the next entry. There is room for it."""
+        if queue_offset >= self._end_offset:
+            self._enter(queue_offset)
+        UNIT.pack_into(self._buffer, (queue_offset - self._base_offset) * 20, physical_offset, size, tag_code)
+        self.max_offset = queue_offset + 1
+
+    def replay(self, queue_offset: int, physical_offset: int, size: int, tag_code: int) -> None:
+        """Write an entry that recovery found in the CommitLog, wherever it belongs: the log's later word wins."""
+        if queue_offset < self.max_offset:
+            self.truncate(queue_offset)
+        self.reserve(queue_offset)
+        if queue_offset > self.max_offset:
+            self._fill_gap(queue_offset)
+        self.put(queue_offset, physical_offset, size, tag_code)
+        self.next_offset = self.max_offset
+
+    def truncate(self, max_offset: int) -> None:
+        """Drop the entries from `max_offset` on."""
+        self.log.truncate(max_offset * UNIT.size)
+        self.next_offset = self.max_offset = self.reserved_offset = max_offset
+        self.synced_offset = min(self.synced_offset, max_offset)
+        self._end_offset = 0
+
+    def entry(self, queue_offset: int) -> Entry:
+        """Return one entry; zeros where there is none."""
+        position = queue_offset * UNIT.size
+        segment = self.log.find(position)
+        if segment is None:
+            return (0, 0, 0)
+        found: Entry = UNIT.unpack_from(segment.buffer, position - segment.base)
+        return found
+
+    def entries(self, queue_offset: int, count_max: int) -> Iterator[Entry]:
+        """Yield up to `count_max` entries from `queue_offset` on, as far as readers may see."""
+        end = min(queue_offset + count_max, self.max_offset)
+        while queue_offset < end:
+            position = queue_offset * UNIT.size
+            segment = self.log.find(position)
+            if segment is None:
+                return
+            stop = min(end, segment.end // UNIT.size)
+            yield from UNIT.iter_unpack(segment.buffer[position - segment.base : stop * UNIT.size - segment.base])
+            queue_offset = stop
+
+    def min_offset(self, physical_min: int) -> int:
+        """Return the queue offset of the first message that is still in the CommitLog.
+
+        Args:
+            physical_min: the CommitLog's first byte.
+        """
+        if physical_min != self._min_known_at or self._min_offset > self.max_offset:
+            self._min_offset = self.search(lambda entry: _is_gone(entry, physical_min))
+            self._min_known_at = physical_min if self._min_offset < self.max_offset else -1
+        return self._min_offset
+
+    def search(self, is_before: Callable[[Entry], bool], first: int | None = None) -> int:
+        """Return the first queue offset whose entry is not `is_before`, by bisection; `max_offset` if all are."""
+        low = self.log.base // UNIT.size if first is None else first
+        return _first_without(lambda offset: is_before(self.entry(offset)), low, self.max_offset)
+
+    def unsynced(self) -> list[Segment]:
+        """Return the segments that hold entries which were not synced yet."""
+        return self.log.between(self.synced_offset * UNIT.size, self.max_offset * UNIT.size)
+
+    def close(self) -> None:
+        """Close every file."""
+        self.log.close()
+
+    def forget(self) -> None:
+        """Close every file and know none: they are being deleted, and a sync under way must not bring them back."""
+        self.log.close()
+        self.log.segments.clear()
+
+    def _extend(self, queue_offset: int) -> Segment:
+        """Add the file for `queue_offset`; in a queue that begins later than at 0, blanks stand before it."""
+        base_offset = queue_offset - queue_offset % self._unit_count
+        is_first = not self.log.segments
+        segment = self.log.extend(base_offset * UNIT.size)
+        while segment.end <= queue_offset * UNIT.size:  # replay may leave out whole files
+            segment = self.log.extend()
+        if is_first:
+            self._blank(segment, base_offset, queue_offset)
+            self.max_offset = self.next_offset = queue_offset
+        return segment
+
+    def _fill_gap(self, queue_offset: int) -> None:
+        """Blank the entries up to `queue_offset`: their messages are not in the log any more."""
+        log.warning(
+            "%s, queue %d: messages %d to %d are missing", self.topic, self.queue_id, self.max_offset, queue_offset - 1
+        )
+        for segment in self.log.between(self.max_offset * UNIT.size, queue_offset * UNIT.size):
+            first = max(self.max_offset, segment.base // UNIT.size)
+            self._blank(segment, first, min(queue_offset, segment.end // UNIT.size))
+
+    def _blank(self, segment: Segment, first: int, end: int) -> None:
+        start, stop = first * UNIT.size - segment.base, end * UNIT.size - segment.base
+        if stop > start:
+            segment.reserve(stop)
+            segment.buffer[start:stop] = BLANK_UNIT * (end - first)
+
+    def _enter(self, queue_offset: int) -> None:
+        segment = self.log.find(queue_offset * UNIT.size)
+        assert segment is not None, "reserve comes before put"
+        self._buffer = segment.buffer
+        self._base_offset = segment.base // UNIT.size
+        self._end_offset = segment.end // UNIT.size
+
+
+def _is_gone(entry: Entry, physical_min: int) -> bool:
+    physical_offset, size, _tag_code = entry
+    return size == BLANK_SIZE or physical_offset < physical_min
+
+
+def _first_without(holds: Callable[[int], bool], low: int, high: int) -> int:
+    """Return the first number in [low, high) for which `holds` ends, `high` if it never does."""
+    while low < high:
+        middle = (low + high) // 2
+        if holds(middle):
+            low = middle + 1
+        else:
+            high = middle
+    return low

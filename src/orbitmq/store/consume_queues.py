@@ -1,0 +1,92 @@
+"""All consume queues of a store, by topic and queue id: `consumequeue/<topic>/<queue id>/<files>`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+from orbitmq.errors import InvalidArgument
+from orbitmq.store.consume_queue import ConsumeQueue
+from orbitmq.store.disk import Disk
+from orbitmq.store.dispatch import is_queued
+from orbitmq.store.values import Dispatched
+
+_NAME_SIZE_MAX = 255
+
+
+class ConsumeQueues:
+    """The table of consume queues; a queue is made when its first message comes."""
+
+    def __init__(self, disk: Disk, directory: Path, unit_count: int) -> None:
+        self.table: dict[tuple[str, int], ConsumeQueue] = {}
+        self._disk = disk
+        self._directory = directory
+        self._unit_count = unit_count
+
+    def __iter__(self) -> Iterator[ConsumeQueue]:
+        """Yield every queue."""
+        return iter(self.table.values())
+
+    def load(self) -> None:
+        """Find the queues that are there."""
+        for topic in self._disk.names(self._directory):
+            for name in self._disk.names(self._directory / topic):
+                if name.isdigit():
+                    self.make(topic, int(name)).load()
+
+    def get(self, topic: str, queue_id: int) -> ConsumeQueue | None:
+        """Return a queue, None when no message ever came to it."""
+        return self.table.get((topic, queue_id))
+
+    def make(self, topic: str, queue_id: int) -> ConsumeQueue:
+        """Return a queue that is new if need be. Its files come with its first message.
+
+        Raises:
+            InvalidArgument: the topic cannot name a directory (CVE-2019-17572), or the queue id is negative.
+        """
+        queue = self.table.get((topic, queue_id))
+        if queue is None:
+            directory = self._directory / check_directory_name(topic) / str(queue_id)
+            if queue_id < 0:
+                raise InvalidArgument("queue_id", queue_id, "a number of at least 0")
+            queue = ConsumeQueue(self._disk, directory, self._unit_count, topic, queue_id)
+            self.table[(topic, queue_id)] = queue
+        return queue
+
+    def put(self, message: Dispatched) -> None:
+        """Write the entry of a message that has just become readable."""
+        if is_queued(message.sys_flag):
+            self.table[(message.topic, message.queue_id)].put(
+                message.queue_offset, message.physical_offset, message.size, message.tag_code
+            )
+
+    def replay(self, message: Dispatched) -> None:
+        """Write the entry of a message that recovery found."""
+        if is_queued(message.sys_flag):
+            queue = self.make(message.topic, message.queue_id)
+            queue.replay(message.queue_offset, message.physical_offset, message.size, message.tag_code)
+
+    def remove_topic(self, topic: str) -> None:
+        """Forget a topic's queues and delete their files."""
+        queues = [queue for queue in self if queue.topic == topic]
+        for queue in queues:
+            del self.table[(topic, queue.queue_id)]
+            queue.forget()
+        if queues:
+            self._disk.remove(self._directory / topic)
+
+    def close(self) -> None:
+        """Close every file."""
+        for queue in self:
+            queue.close()
+
+
+def check_directory_name(topic: str) -> str:
+    """Return `topic` when it can safely name a directory.
+
+    The broker's doors check names against RocketMQ's alphabet; here it is about the file tree, and about records that
+    a damaged disk or another program wrote.
+    """
+    if not topic or topic in (".", "..") or "/" in topic or "\0" in topic or len(topic.encode()) > _NAME_SIZE_MAX:
+        raise InvalidArgument("topic", topic, "a name of at most 255 bytes without a slash")
+    return topic

@@ -1,0 +1,231 @@
+"""The file-system seam of the store: everything that touches a file goes through a `Disk`.
+
+`LocalDisk` is the real one; `orbitmq.testing.fake_disk` loses power. Syncing means fdatasync on the file: it releases
+the interpreter lock and covers pages dirtied through the mapping, where `mmap.flush` would stop every other thread.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import mmap
+import os
+import shutil
+from pathlib import Path
+from struct import pack
+from typing import Protocol
+
+from orbitmq.errors import StoreError
+
+Buffer = mmap.mmap | bytearray
+
+
+class DiskFile(Protocol):
+    """A file of fixed size whose bytes are memory."""
+
+    @property
+    def buffer(self) -> Buffer:
+        """The file's bytes; slices of it that are still alive keep the memory, not the file."""
+
+    def reserve(self, start: int, size: int) -> None:
+        """Make the disk keep room for these bytes: a write into a hole of a full disk would kill the process.
+
+        Raises:
+            OSError: ENOSPC and its like.
+        """
+
+    def sync(self) -> None:
+        """Return when the file, and its name, are on the disk. Raises OSError. May run on another thread."""
+
+    def zero_from(self, position: int) -> None:
+        """Make everything from `position` to the end read as zeros."""
+
+    def close(self) -> None:
+        """Give the file back."""
+
+
+class Lock(Protocol):
+    """A lock on a directory, held until closed."""
+
+    def close(self) -> None:
+        """Let go."""
+
+
+class Disk(Protocol):
+    """What the store needs of a file system."""
+
+    def open(self, path: Path, size: int) -> DiskFile:
+        """Open a file of `size` bytes; it is made, or brought to its size with zeros, where needed."""
+
+    def names(self, directory: Path) -> list[str]:
+        """Return the names in a directory, sorted; none when it does not exist."""
+
+    def size(self, path: Path) -> int:
+        """Return a file's size in bytes."""
+
+    def exists(self, path: Path) -> bool:
+        """Say whether a file is there."""
+
+    def read(self, path: Path) -> bytes:
+        """Return a small file's content, empty when it does not exist."""
+
+    def write(self, path: Path, content: bytes) -> None:
+        """Write a small file in place and sync it and its name."""
+
+    def remove(self, path: Path) -> None:
+        """Remove a file, or a directory with everything in it, and sync the directory that held it."""
+
+    def lock(self, path: Path) -> Lock:
+        """Take the lock that `path` stands for. Raises StoreError when somebody else holds it."""
+
+
+class LocalFile:
+    """A memory-mapped file (DiskFile)."""
+
+    def __init__(self, descriptor: int, size: int, new_names: list[Path]) -> None:
+        self._descriptor = descriptor
+        self._size = size
+        self._new_names = new_names
+        self._map = mmap.mmap(descriptor, size)
+        self._is_closed = False
+
+    @property
+    def buffer(self) -> Buffer:
+        """The mapping."""
+        return self._map
+
+    def reserve(self, start: int, size: int) -> None:
+        """Allocate blocks (see DiskFile)."""
+        os.posix_fallocate(self._descriptor, start, size)
+
+    def sync(self) -> None:
+        """Sync content, and the names that lead to a new file."""
+        try:
+            os.fdatasync(self._descriptor)
+        except OSError:
+            if self._is_closed:  # its topic was deleted meanwhile, on the other thread
+                return
+            raise
+        while self._new_names:
+            sync_directory(self._new_names[-1])
+            self._new_names.pop()
+
+    def zero_from(self, position: int) -> None:
+        """Cut the file and let it grow again: cheaper than writing, and the blocks go back."""
+        os.ftruncate(self._descriptor, position)
+        os.ftruncate(self._descriptor, self._size)
+
+    def close(self) -> None:
+        """Unmap and close; a slice that is still alive keeps the mapping until it dies."""
+        self._is_closed = True
+        with contextlib.suppress(BufferError):
+            self._map.close()
+        os.close(self._descriptor)
+
+
+class LocalLock:
+    """An open file with a lock on its first byte (Lock)."""
+
+    def __init__(self, descriptor: int) -> None:
+        self._descriptor = descriptor
+
+    def close(self) -> None:
+        """Closing lets go of the lock."""
+        os.close(self._descriptor)
+
+
+class LocalDisk:
+    """The machine's file system (Disk)."""
+
+    def open(self, path: Path, size: int) -> DiskFile:
+        """Open and map a file (see Disk)."""
+        new_names = [] if path.exists() else _make_directories(path.parent)
+        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+        try:
+            if os.fstat(descriptor).st_size != size:
+                os.ftruncate(descriptor, size)
+            return LocalFile(descriptor, size, new_names)
+        except BaseException:
+            os.close(descriptor)
+            raise
+
+    def names(self, directory: Path) -> list[str]:
+        """Return the names in a directory (see Disk)."""
+        try:
+            return sorted(os.listdir(directory))
+        except FileNotFoundError:
+            return []
+
+    def size(self, path: Path) -> int:
+        """Return a file's size in bytes."""
+        return path.stat().st_size
+
+    def exists(self, path: Path) -> bool:
+        """Say whether a file is there."""
+        return path.exists()
+
+    def read(self, path: Path) -> bytes:
+        """Return a small file's content (see Disk)."""
+        try:
+            return path.read_bytes()
+        except FileNotFoundError:
+            return b""
+
+    def write(self, path: Path, content: bytes) -> None:
+        """Write a small file in place (see Disk)."""
+        new_names = [] if path.exists() else _make_directories(path.parent)
+        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o644)
+        try:
+            os.pwrite(descriptor, content, 0)
+            os.ftruncate(descriptor, len(content))
+            os.fdatasync(descriptor)
+        finally:
+            os.close(descriptor)
+        for directory in reversed(new_names):
+            sync_directory(directory)
+
+    def remove(self, path: Path) -> None:
+        """Remove a file or a directory (see Disk)."""
+        if path.is_dir():
+            shutil.rmtree(path)
+        else:
+            path.unlink(missing_ok=True)
+        sync_directory(path.parent)
+
+    def lock(self, path: Path) -> Lock:
+        """Lock the first byte, as Java's broker does.
+
+        Where Linux has them, the lock belongs to the open file: a process's own second store is kept out as well, and
+        the lock does not vanish with whatever else closes the file.
+        """
+        path.parent.mkdir(parents=True, exist_ok=True)
+        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+        try:
+            if hasattr(fcntl, "F_OFD_SETLK"):
+                first_byte = pack("hhqqi4x", fcntl.F_WRLCK, os.SEEK_SET, 0, 1, 0)
+                fcntl.fcntl(descriptor, fcntl.F_OFD_SETLK, first_byte)
+            else:
+                fcntl.lockf(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB, 1, 0)
+            os.pwrite(descriptor, b"lock", 0)
+        except OSError as error:
+            os.close(descriptor)
+            raise StoreError(f"{path.parent} is in use by another broker: {path.name} is locked ({error})") from error
+        return LocalLock(descriptor)
+
+
+def sync_directory(directory: Path) -> None:
+    """Return when the names in a directory are on the disk."""
+    descriptor = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def _make_directories(directory: Path) -> list[Path]:
+    """Make a directory and its parents; return those whose list of names a new file changes, topmost first."""
+    changed = [directory]
+    while not changed[0].exists():
+        changed.insert(0, changed[0].parent)
+    directory.mkdir(parents=True, exist_ok=True)
+    return changed

@@ -1,0 +1,94 @@
+"""Dispatch: from the CommitLog to everything that is derived from it. Pure.
+
+State: messages that were appended and may not be read yet. In: messages in the order of the log, and how far the log
+is readable. Out: each message once, in order, to every consumer - the consume queues first.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable
+
+from orbitmq.model.message import SysFlag
+from orbitmq.model.topic import SCHEDULE_TOPIC
+from orbitmq.store.values import Dispatched
+from orbitmq.wire.properties import find_property
+from orbitmq.wire.record import Record
+from orbitmq.wire.tags import tag_code
+
+DispatchConsumer = Callable[[Dispatched], None]
+
+DELAY_LEVELS_MS = tuple(
+    seconds * 1000
+    for seconds in (1, 5, 10, 30, 60, 120, 180, 240, 300, 360, 420, 480, 540, 600, 1200, 1800, 3600, 7200)
+)
+"""messageDelayLevel's default: how long each delay level waits."""
+
+
+class Dispatch:
+    """Hands messages on once they are readable."""
+
+    def __init__(self) -> None:
+        self.consumers: list[DispatchConsumer] = []
+        self._pending: deque[Dispatched] = deque()
+
+    def __len__(self) -> int:
+        """Count the messages that cannot be read yet."""
+        return len(self._pending)
+
+    def deliver(self, message: Dispatched) -> None:
+        """Hand a readable message on at once."""
+        for consume in self.consumers:
+            consume(message)
+
+    def hold(self, message: Dispatched) -> None:
+        """Keep a message until the log is readable past its end."""
+        self._pending.append(message)
+
+    def forget(self, topic: str) -> None:
+        """Drop what waits for a topic that is being deleted."""
+        self._pending = deque(message for message in self._pending if message.topic != topic)
+
+    def advance(self, readable: int) -> None:
+        """Hand on every message that ends before `readable` (bytes in the log).
+
+        Nothing that a power cut could take back is shown to a reader (apache/rocketmq#8239).
+        """
+        pending = self._pending
+        while pending and pending[0].physical_offset + pending[0].size <= readable:
+            self.deliver(pending.popleft())
+
+
+def is_queued(sys_flag: int) -> bool:
+    """Say whether a message has a place in its consume queue: half and rolled back transactions have none."""
+    return sys_flag & SysFlag.TRANSACTION_MASK in (0, SysFlag.TRANSACTION_COMMIT)
+
+
+def tag_code_of(topic: str, properties: bytes, stored_at_ms: int) -> int:
+    """Return the third field of a message's consume-queue entry.
+
+    It is the tag's code; in the topic of delayed messages it is the time of delivery instead.
+
+    Source: Java CommitLog.checkMessageAndReturnSize.
+    """
+    if topic == SCHEDULE_TOPIC:
+        level = find_property(properties, b"DELAY")
+        if level is not None and level.isdigit() and int(level) > 0:
+            return stored_at_ms + DELAY_LEVELS_MS[min(int(level), len(DELAY_LEVELS_MS)) - 1]
+    tag = find_property(properties, b"TAGS")
+    return tag_code(tag.decode("utf-8", "replace")) if tag else 0
+
+
+def dispatched_of(record: Record) -> Dispatched:
+    """Return what recovery tells the consumers about a record that it read."""
+    return Dispatched(
+        topic=record.topic,
+        queue_id=record.queue_id,
+        queue_offset=record.queue_offset,
+        physical_offset=record.physical_offset,
+        size=record.size,
+        tag_code=tag_code_of(record.topic, record.properties, record.stored_at_ms),
+        stored_at_ms=record.stored_at_ms,
+        sys_flag=record.sys_flag,
+        properties=record.properties,
+    )

@@ -1,0 +1,87 @@
+"""Reading a consume queue: messages from an offset on, and the offset that belongs to a time."""
+
+from __future__ import annotations
+
+from orbitmq.store.commit_log import CommitLog
+from orbitmq.store.consume_queue import BLANK_SIZE, ConsumeQueue, Entry
+from orbitmq.store.values import Boundary, ReadResult, ReadStatus
+
+_SCAN_COUNT_MAX = 16_384
+"""Entries that one read looks at before it lets others have the loop."""
+
+
+def read_messages(
+    commit_log: CommitLog,
+    queue: ConsumeQueue,
+    queue_offset: int,
+    count_max: int,
+    size_max: int,
+    tag_codes: frozenset[int] | None,
+) -> ReadResult:
+    """Read whole records from `queue_offset` on.
+
+    Args:
+        count_max: messages.
+        size_max: bytes; the first message is read however large it is.
+        tag_codes: only messages with one of these codes; None: all. Codes may collide: the reader compares the tags.
+    """
+    physical_min = commit_log.min_offset
+    first, last = queue.min_offset(physical_min), queue.max_offset
+    refused = _refuse(queue_offset, first, last)
+    if refused is not None:
+        return refused
+    runs: list[tuple[int, int]] = []
+    segment_size = commit_log.log.segment_size
+    run_start = run_end = -1
+    count = size_sum = 0
+    next_offset = queue_offset
+    scan_max = _SCAN_COUNT_MAX if tag_codes is not None else min(count_max, _SCAN_COUNT_MAX)
+    for physical_offset, size, tag_code in queue.entries(queue_offset, scan_max):
+        if (tag_codes is None or tag_code in tag_codes) and physical_offset >= physical_min and size != BLANK_SIZE:
+            if count and (count >= count_max or size_sum + size > size_max):
+                break
+            count += 1
+            size_sum += size
+            if physical_offset == run_end and physical_offset % segment_size:
+                run_end += size
+            else:
+                if run_end >= 0:
+                    runs.append((run_start, run_end))
+                run_start, run_end = physical_offset, physical_offset + size
+        next_offset += 1
+    if not count:
+        return ReadResult(ReadStatus.NO_MATCHED_MESSAGE, next_offset, first, last)
+    runs.append((run_start, run_end))
+    return ReadResult(ReadStatus.FOUND, next_offset, first, last, commit_log.join(runs), count)
+
+
+def offset_at(commit_log: CommitLog, queue: ConsumeQueue, timestamp_ms: int, boundary: Boundary) -> int:
+    """Return the queue offset that belongs to a store time.
+
+    Returns:
+        LOWER: the first message stored then or later, the queue's end when all are earlier. UPPER: the last message
+        stored then or earlier, the queue's beginning when all are later.
+
+    Source: Java ConsumeQueue.getOffsetInQueueByTime.
+    """
+    first = queue.min_offset(commit_log.min_offset)
+
+    def is_before(entry: Entry) -> bool:
+        stored_at_ms = commit_log.stored_at_ms(entry[0])
+        return stored_at_ms < timestamp_ms if boundary is Boundary.LOWER else stored_at_ms <= timestamp_ms
+
+    found = queue.search(is_before, first)
+    return found if boundary is Boundary.LOWER else max(found - 1, first)
+
+
+def _refuse(queue_offset: int, first: int, last: int) -> ReadResult | None:
+    """Say where to read instead when nothing can be read at `queue_offset` (Java: DefaultMessageStore.getMessage)."""
+    if last == 0:
+        return ReadResult(ReadStatus.NO_MESSAGE_IN_QUEUE, 0, first, last)
+    if queue_offset < first:
+        return ReadResult(ReadStatus.OFFSET_TOO_SMALL, first, first, last)
+    if queue_offset == last:
+        return ReadResult(ReadStatus.OFFSET_OVERFLOW_ONE, queue_offset, first, last)
+    if queue_offset > last:
+        return ReadResult(ReadStatus.OFFSET_OVERFLOW_BADLY, last, first, last)
+    return None

@@ -1,0 +1,111 @@
+"""A log of bytes in files of equal size, each named by the offset of its first byte (Java: MappedFileQueue)."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from orbitmq.errors import StoreError
+from orbitmq.store.disk import Disk
+from orbitmq.store.segment import NAME_LENGTH, Segment
+
+
+class SegmentLog:
+    """The segments of one log, oldest first, without a gap.
+
+    Args:
+        segment_size: bytes of each file.
+        reserve_size: bytes of disk room that are asked for at a time.
+    """
+
+    def __init__(self, disk: Disk, directory: Path, segment_size: int, reserve_size: int) -> None:
+        self.segments: list[Segment] = []
+        self.directory = directory
+        self.segment_size = segment_size
+        self._disk = disk
+        self._reserve_size = reserve_size
+
+    @property
+    def base(self) -> int:
+        """Offset of the first byte that there is."""
+        return self.segments[0].base if self.segments else 0
+
+    @property
+    def end(self) -> int:
+        """Offset after the last segment."""
+        return self.segments[-1].end if self.segments else 0
+
+    def load(self) -> None:
+        """Find the segments that are there.
+
+        Raises:
+            StoreError: a gap between the files, or a file of another size than configured.
+        """
+        names = [name for name in self._disk.names(self.directory) if len(name) == NAME_LENGTH and name.isdigit()]
+        self.segments = [self._segment(int(name)) for name in names]
+        for position, segment in enumerate(self.segments):
+            expected = self.segments[0].base + position * self.segment_size
+            if segment.base != expected:
+                raise StoreError(
+                    f"{self.directory}: the file of offset {expected} is missing before {segment.path.name}"
+                )
+            size = self._disk.size(segment.path)
+            # The last one may be short: making it was interrupted, or cutting off a torn tail was.
+            is_last = position == len(self.segments) - 1
+            if size > self.segment_size or (size < self.segment_size and not is_last):
+                raise StoreError(
+                    f"{segment.path} has {size} bytes, configured are {self.segment_size}: "
+                    "open the store with the segment size that it was written with"
+                )
+
+    def find(self, offset: int) -> Segment | None:
+        """Return the segment that holds the byte at `offset`."""
+        if not self.segments or offset < self.segments[0].base:
+            return None
+        index = (offset - self.segments[0].base) // self.segment_size
+        return self.segments[index] if index < len(self.segments) else None
+
+    def extend(self, base: int | None = None) -> Segment:
+        """Append a segment and open its file.
+
+        Args:
+            base: where an empty log begins, in bytes; otherwise it goes on where it ends.
+
+        Raises:
+            OSError: the disk does not take it.
+        """
+        segment = self._segment(self.end if base is None or self.segments else base)
+        _ = segment.file
+        self.segments.append(segment)
+        return segment
+
+    def truncate(self, end: int) -> None:
+        """Cut the log at `end`: later segments go, and the rest of the segment that holds it reads as zeros.
+
+        Stale bytes would otherwise look like records once the log grows past them again (apache/rocketmq#10666).
+        """
+        while self.segments and self.segments[-1].base > end:
+            self._drop(self.segments.pop())
+        if self.segments and end < self.segments[-1].end:
+            last = self.segments[-1]
+            last.zero_from(end - last.base)
+
+    def sync(self, start: int, end: int) -> None:
+        """Return when the bytes from `start` to `end` are on the disk. Raises OSError."""
+        for segment in self.between(start, end):
+            segment.file.sync()
+
+    def between(self, start: int, end: int) -> list[Segment]:
+        """Return the segments that hold bytes from `start` to `end`."""
+        return [segment for segment in self.segments if segment.base < end and segment.end > start]
+
+    def close(self) -> None:
+        """Close every file."""
+        for segment in self.segments:
+            segment.close()
+
+    def _drop(self, segment: Segment) -> None:
+        segment.close()
+        self._disk.remove(segment.path)
+
+    def _segment(self, base: int) -> Segment:
+        return Segment(self._disk, self.directory, base, self.segment_size, self._reserve_size)

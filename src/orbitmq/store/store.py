@@ -1,0 +1,334 @@
+"""The public face of the message store: append, wait until durable, read.
+
+Owned by one event loop. Readers see a message at once in ASYNC_FLUSH, and after its sync in SYNC_FLUSH.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import errno
+import logging
+import os
+from collections.abc import Callable, Sequence
+from typing import NoReturn
+
+from orbitmq.clock import Clock, now_ms
+from orbitmq.errors import StoreUnavailable
+from orbitmq.model.message import Host
+from orbitmq.store.checkpoint import parse_checkpoint
+from orbitmq.store.commit_log import CommitLog
+from orbitmq.store.consume_queue import ConsumeQueue
+from orbitmq.store.consume_queues import ConsumeQueues
+from orbitmq.store.disk import Disk, LocalDisk
+from orbitmq.store.dispatch import Dispatch, DispatchConsumer, is_queued, tag_code_of
+from orbitmq.store.durability import Durability, Waiter
+from orbitmq.store.reading import offset_at, read_messages
+from orbitmq.store.recovery import Recovered, recover
+from orbitmq.store.syncing import Syncing
+from orbitmq.store.values import (
+    AppendResult,
+    Boundary,
+    Dispatched,
+    Draft,
+    FlushMode,
+    ReadResult,
+    ReadStatus,
+    StoreConfig,
+)
+
+log = logging.getLogger(__name__)
+
+Arrived = Callable[[str, int, int, int], None]
+"""Called with topic, queue id, queue offset and tag code of a message that can now be read."""
+
+_COUNT_MAX = 32
+_SIZE_MAX = 256 * 1024
+# A named tuple's own __new__ is a Python function; three of them per append would cost a microsecond.
+_new = tuple.__new__
+
+
+class Store:
+    """CommitLog, consume queues and what keeps them on the disk. Made by `Store.open`."""
+
+    def __init__(
+        self, config: StoreConfig, *, store_host: Host, clock: Clock = now_ms, disk: Disk | None = None
+    ) -> None:
+        self.on_arrived: list[Arrived] = []
+        self._config = config
+        self._clock = clock
+        self._disk: Disk = disk or LocalDisk()
+        self._is_sync = config.flush is FlushMode.SYNC
+        self._refusal: str | None = None
+        path = config.path
+        self._lock = self._disk.lock(path / "lock")
+        self._commit_log = CommitLog(
+            self._disk,
+            path / "commitlog",
+            config.segment_size,
+            store_host=store_host,
+            record_crc=config.record_crc,
+        )
+        self._queues = ConsumeQueues(self._disk, path / "consumequeue", config.consume_queue_units)
+        self._table = self._queues.table
+        self._dispatch = Dispatch()
+        self._dispatch.consumers += (self._queues.put, self._tell)
+        self._durability = Durability()
+        self._syncing = Syncing(
+            self._commit_log,
+            self._queues,
+            self._durability,
+            checkpoint=parse_checkpoint(self._disk.read(path / "checkpoint")),
+            write_checkpoint=lambda content: self._disk.write(path / "checkpoint", content),
+            on_durable=self._now_durable,
+            on_failure=self._fence,
+        )
+
+    @classmethod
+    def open(cls, config: StoreConfig, *, store_host: Host, clock: Clock = now_ms, disk: Disk | None = None) -> Store:
+        """Open a store, make it if need be, and recover what an earlier process left.
+
+        Raises:
+            StoreError: another broker holds the directory, or its files do not fit the configuration.
+        """
+        store = cls(config, store_host=store_host, clock=clock, disk=disk)
+        try:
+            store.recovered = store._recover()
+        except BaseException:
+            store._close_files()
+            raise
+        return store
+
+    recovered: Recovered
+    """What opening the store found."""
+
+    @property
+    def dispatch_consumers(self) -> list[DispatchConsumer]:
+        """What is derived from the CommitLog: each is told every readable message once, in order."""
+        return self._dispatch.consumers
+
+    @property
+    def is_writable(self) -> bool:
+        """False after a failed sync, and while shutting down."""
+        return self._refusal is None
+
+    @property
+    def min_physical_offset(self) -> int:
+        """The CommitLog's first byte."""
+        return self._commit_log.min_offset
+
+    @property
+    def max_physical_offset(self) -> int:
+        """Where the next record goes."""
+        return self._commit_log.end
+
+    @property
+    def durable_offset(self) -> int:
+        """Up to where the CommitLog is known to be on the disk."""
+        return self._durability.durable
+
+    def attach(self, loop: asyncio.AbstractEventLoop) -> None:
+        """Start the flusher thread, which reports to `loop`."""
+        self._syncing.attach(
+            loop,
+            commit_every_ms=None if self._is_sync else self._config.flush_interval_ms,
+            checkpoint_every_ms=self._config.checkpoint_interval_ms,
+        )
+
+    def append(self, draft: Draft) -> AppendResult:
+        """Append a message: to the CommitLog, and to its consume queue as soon as it may be read.
+
+        Raises:
+            StoreUnavailable: the disk is full, a sync failed, or the store is closed; nothing was appended.
+            InvalidArgument: the message does not fit the format.
+        """
+        if self._refusal is not None:
+            raise StoreUnavailable(self._refusal)
+        topic, queue_id, properties, sys_flag = draft.topic, draft.queue_id, draft.properties, draft.sys_flag
+        queue = self._table.get((topic, queue_id)) or self._queues.make(topic, queue_id)
+        stored_at_ms = self._clock()
+        syncing = self._syncing
+        if stored_at_ms < syncing.stored_at_ms:
+            # Searching by time and recovery rely on times that never go back.
+            stored_at_ms = syncing.stored_at_ms
+        has_place = not sys_flag & 0xC or is_queued(sys_flag)
+        queue_offset = queue.next_offset if has_place else 0
+        if has_place and queue_offset >= queue.reserved_offset:
+            self._reserve(queue, queue_offset)
+        commit_log = self._commit_log
+        size = commit_log.append(draft, queue.magic, queue.topic_part, queue_offset, stored_at_ms)
+        physical_offset = commit_log.end - size
+        syncing.stored_at_ms = stored_at_ms
+        if has_place:
+            queue.next_offset = queue_offset + 1
+        tag_code = draft.tag_code
+        if tag_code is None:
+            tag_code = tag_code_of(topic, properties, stored_at_ms)
+        message = _new(
+            Dispatched,
+            (topic, queue_id, queue_offset, physical_offset, size, tag_code, stored_at_ms, sys_flag, properties),
+        )
+        if self._is_sync:
+            self._dispatch.hold(message)
+        else:
+            self._dispatch.deliver(message)
+        return _new(AppendResult, (queue_offset, physical_offset, size, stored_at_ms))
+
+    def append_batch(self, drafts: Sequence[Draft]) -> list[AppendResult]:
+        """Append messages one after another, all or none of them.
+
+        Raises: as `append`.
+        """
+        if self._refusal is not None:
+            raise StoreUnavailable(self._refusal)
+        self._commit_log.make_room_for(drafts)
+        return [self.append(draft) for draft in drafts]
+
+    def wait_durable(self, position: int, waiter: Waiter) -> bool:
+        """Ask for an answer when the log is durable up to `position` (bytes, an `AppendResult.end`).
+
+        Returns:
+            True: there is nothing to wait for, because it is durable or because ASYNC_FLUSH promises nothing.
+            False: `waiter(is_durable)` is called on the loop; False tells that the sync failed.
+        """
+        if not self._is_sync or position <= self._durability.durable:
+            return True
+        if self._durability.is_fenced:
+            waiter(False)
+            return False
+        self._durability.wait(position, waiter)
+        if self._syncing.is_attached:
+            self._syncing.request()
+        else:
+            self.flush()
+        return False
+
+    def flush(self) -> None:
+        """Sync everything on the caller's thread; a failure fences the store."""
+        self._syncing.sync_now()
+
+    def read(
+        self,
+        topic: str,
+        queue_id: int,
+        queue_offset: int,
+        count_max: int = _COUNT_MAX,
+        size_max: int = _SIZE_MAX,
+        tag_codes: frozenset[int] | None = None,
+    ) -> ReadResult:
+        """Read messages of one queue from `queue_offset` on (see `reading.read_messages`)."""
+        queue = self._queues.get(topic, queue_id)
+        if queue is None:
+            return ReadResult(ReadStatus.NO_MATCHED_QUEUE, 0, 0, 0)
+        return read_messages(self._commit_log, queue, queue_offset, count_max, size_max, tag_codes)
+
+    def max_offset(self, topic: str, queue_id: int) -> int:
+        """Return the queue offset after the last message that can be read, 0 for a queue that never had one."""
+        queue = self._queues.get(topic, queue_id)
+        return queue.max_offset if queue else 0
+
+    def min_offset(self, topic: str, queue_id: int) -> int:
+        """Return the queue offset of the first message that can be read, 0 for a queue that never had one."""
+        queue = self._queues.get(topic, queue_id)
+        return queue.min_offset(self._commit_log.min_offset) if queue else 0
+
+    def earliest_stored_at_ms(self, topic: str, queue_id: int) -> int:
+        """Return when the first message that can be read was stored, -1 without one."""
+        queue = self._queues.get(topic, queue_id)
+        first = queue.min_offset(self._commit_log.min_offset) if queue else 0
+        if queue is None or first >= queue.max_offset:
+            return -1
+        return self._commit_log.stored_at_ms(queue.entry(first)[0])
+
+    def offset_at(self, topic: str, queue_id: int, timestamp_ms: int, boundary: Boundary = Boundary.LOWER) -> int:
+        """Return the queue offset that belongs to a store time (see `reading.offset_at`), 0 without a queue."""
+        queue = self._queues.get(topic, queue_id)
+        return offset_at(self._commit_log, queue, timestamp_ms, boundary) if queue else 0
+
+    def record_at(self, physical_offset: int, size: int | None = None) -> bytes | None:
+        """Return the whole record that starts at `physical_offset`, None when no readable one does.
+
+        Args:
+            size: what it must measure, in bytes; None: any.
+        """
+        record = self._commit_log.record_at(physical_offset)
+        if record is None or (size is not None and len(record) != size):
+            return None
+        if self._is_sync and physical_offset + len(record) > self._durability.durable:
+            return None
+        return record
+
+    def queue_ids(self, topic: str) -> list[int]:
+        """Return the ids of a topic's queues that ever had a message, sorted."""
+        return sorted(queue.queue_id for queue in self._queues if queue.topic == topic)
+
+    def delete_topic(self, topic: str) -> None:
+        """Delete a topic's consume queues; the records stay in the CommitLog until it is cleaned."""
+        self._dispatch.forget(topic)
+        self._queues.remove_topic(topic)
+
+    def close(self) -> None:
+        """Sync everything, leave a checkpoint, and mark the stop as orderly unless a sync failed."""
+        if self._refusal == _CLOSED:
+            return
+        self._syncing.stop()
+        self.flush()
+        is_clean = not self._durability.is_fenced
+        self._refusal = _CLOSED
+        if is_clean:
+            self._disk.remove(self._config.path / "abort")
+        self._close_files()
+
+    def _recover(self) -> Recovered:
+        path = self._config.path
+        is_clean = not self._disk.exists(path / "abort")
+        checkpoint = parse_checkpoint(self._disk.read(path / "checkpoint"))
+        self._disk.write(path / "abort", str(os.getpid()).encode())
+        self._commit_log.log.load()
+        self._queues.load()
+        recovered = recover(self._commit_log, self._queues, None if is_clean else checkpoint.recovery_ms)
+        self._durability.durable = recovered.end
+        self._syncing.stored_at_ms = recovered.stored_at_ms
+        if not is_clean:
+            log.info(
+                "the last stop was not orderly: read %d records again, the CommitLog ends at %d",
+                recovered.record_count,
+                recovered.end,
+            )
+        return recovered
+
+    def _reserve(self, queue: ConsumeQueue, queue_offset: int) -> None:
+        """Make room in the consume queue before anything is written to the CommitLog."""
+        try:
+            queue.reserve(queue_offset)
+        except OSError as error:
+            _refuse_disk(error)
+
+    def _now_durable(self, position: int) -> None:
+        if self._is_sync:
+            self._dispatch.advance(position)
+
+    def _tell(self, message: Dispatched) -> None:
+        if not is_queued(message.sys_flag):
+            return
+        for arrived in self.on_arrived:
+            try:
+                arrived(message.topic, message.queue_id, message.queue_offset, message.tag_code)
+            except Exception:  # the message is stored: whoever listens must not turn that into a refusal
+                log.exception("a listener for arriving messages failed")
+
+    def _fence(self, error: Exception) -> None:
+        self._refusal = f"the store is read-only since a sync failed ({error}); restart the broker on a healthy disk"
+        log.error("%s", self._refusal)
+
+    def _close_files(self) -> None:
+        self._commit_log.log.close()
+        self._queues.close()
+        self._lock.close()
+
+
+_CLOSED = "the store is closed"
+
+
+def _refuse_disk(error: OSError) -> NoReturn:
+    what = "no space left on the disk" if error.errno in (errno.ENOSPC, errno.EDQUOT) else str(error)
+    raise StoreUnavailable(f"the store takes no more messages: {what}") from error

@@ -1,0 +1,223 @@
+"""What is synced when: group commits first, then consume queues, then the checkpoint that vouches for both.
+
+At most one task is under way on the flusher's thread, so that everybody who appends meanwhile shares the next sync
+(group commit), and a group commit never waits for a whole round of consume queues.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections import deque
+from collections.abc import Callable, Iterable
+from functools import partial
+
+from orbitmq.store.checkpoint import Checkpoint, format_checkpoint
+from orbitmq.store.commit_log import CommitLog
+from orbitmq.store.consume_queue import ConsumeQueue
+from orbitmq.store.consume_queues import ConsumeQueues
+from orbitmq.store.disk import DiskFile
+from orbitmq.store.durability import Durability, Waiter
+from orbitmq.store.flusher import Flusher
+
+log = logging.getLogger(__name__)
+
+_QUEUES_PER_TASK = 4
+
+
+class Syncing:
+    """Brings a store's files to the disk.
+
+    Args:
+        checkpoint: as it was found.
+        write_checkpoint: writes the file and syncs it; runs on the flusher's thread.
+        on_durable: called on the loop when the CommitLog was synced further, before anybody is answered.
+        on_failure: called on the loop, once, when a sync failed.
+    """
+
+    def __init__(
+        self,
+        commit_log: CommitLog,
+        queues: ConsumeQueues,
+        durability: Durability,
+        *,
+        checkpoint: Checkpoint,
+        write_checkpoint: Callable[[bytes], None],
+        on_durable: Callable[[int], None],
+        on_failure: Callable[[Exception], None],
+    ) -> None:
+        self.stored_at_ms = 0
+        """Store time of the last message appended."""
+        self._commit_log = commit_log
+        self._queues = queues
+        self._durability = durability
+        self._checkpoint = checkpoint
+        self._write_checkpoint = write_checkpoint
+        self._on_durable = on_durable
+        self._on_failure = on_failure
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._flusher: Flusher | None = None
+        self._timers: dict[int, asyncio.TimerHandle] = {}
+        self._is_busy = False
+        self._is_scheduled = False
+        self._is_commit_wanted = False
+        self._synced_ms = 0
+        self._round: deque[ConsumeQueue] = deque()
+        self._round_ms: int | None = None
+
+    @property
+    def is_attached(self) -> bool:
+        """Say whether a flusher is at work."""
+        return self._flusher is not None
+
+    def attach(self, loop: asyncio.AbstractEventLoop, *, commit_every_ms: int | None, checkpoint_every_ms: int) -> None:
+        """Start the flusher.
+
+        Args:
+            commit_every_ms: None: the CommitLog is synced only on request.
+        """
+        self._loop = loop
+        self._flusher = Flusher(loop)
+        if commit_every_ms is not None:
+            self._repeat(commit_every_ms, self.request)
+        self._repeat(checkpoint_every_ms, self._start_round)
+
+    def request(self) -> None:
+        """Sync the CommitLog soon: at the end of this turn of the loop, or after the task under way."""
+        self._is_commit_wanted = True
+        self._schedule()
+
+    def sync_now(self) -> None:
+        """Sync everything and write the checkpoint on the caller's thread. A failure fences the store."""
+        if self._durability.is_fenced:
+            return
+        end, stored_at_ms = self._commit_log.end, self.stored_at_ms
+        try:
+            _sync_files(self._commit_log_files(end))
+            self._commit_log_synced(end, stored_at_ms, None)
+            for queue in self._queues:
+                _sync_files([segment.file for segment in queue.unsynced()])
+                queue.synced_offset = queue.max_offset
+            self._write_checkpoint(self._next_checkpoint(self._synced_ms))
+        except OSError as error:
+            self._fail(error)
+
+    def stop(self) -> None:
+        """End the flusher; what it had under way is reported before this returns."""
+        for timer in self._timers.values():
+            timer.cancel()
+        if self._flusher is not None:
+            flusher, self._flusher = self._flusher, None
+            flusher.stop()
+
+    def _repeat(self, interval_ms: int, act: Callable[[], None]) -> None:
+        assert self._loop is not None
+        key = len(self._timers)
+
+        def again() -> None:
+            assert self._loop is not None
+            self._timers[key] = self._loop.call_later(interval_ms / 1000, again)
+            act()
+
+        self._timers[key] = self._loop.call_later(interval_ms / 1000, again)
+
+    def _schedule(self) -> None:
+        if not self._is_busy and not self._is_scheduled and self._loop is not None:
+            self._is_scheduled = True
+            self._loop.call_soon(self._take_turn)
+
+    def _take_turn(self) -> None:
+        """Give the thread the most urgent task there is."""
+        self._is_scheduled = False
+        if self._is_busy or self._flusher is None or self._durability.is_fenced:
+            return
+        if self._is_commit_wanted and self._commit_log.end > self._durability.durable:
+            self._is_commit_wanted = False
+            end = self._commit_log.end
+            task = partial(_sync_files, self._commit_log_files(end))
+            self._submit(task, partial(self._commit_log_synced, end, self.stored_at_ms))
+        elif self._round:
+            batch = [self._round.popleft() for _ in range(min(_QUEUES_PER_TASK, len(self._round)))]
+            ends = [(queue, queue.max_offset) for queue in batch]
+            files = [segment.file for queue in batch for segment in queue.unsynced()]
+            self._submit(partial(_sync_files, files), partial(self._queues_synced, ends))
+        elif self._round_ms is not None:
+            content = self._next_checkpoint(self._round_ms)
+            self._round_ms = None
+            self._submit(partial(self._write_checkpoint, content), self._checkpoint_written)
+
+    def _submit(self, task: Callable[[], None], done: Callable[[Exception | None], None]) -> None:
+        assert self._flusher is not None
+        self._is_busy = True
+
+        def report(error: Exception | None) -> None:
+            self._is_busy = False
+            done(error)
+            if self._flusher is not None:
+                self._take_turn()
+
+        self._flusher.submit(task, report)
+
+    def _start_round(self) -> None:
+        """Begin to sync what the consume queues got since the last round, and then to write the checkpoint."""
+        self.request()
+        if self._round or self._round_ms is not None:
+            return
+        self._round.extend(queue for queue in self._queues if queue.max_offset > queue.synced_offset)
+        # Every message that the CommitLog has on the disk was dispatched before: the entries of all of them are
+        # either synced or in this round.
+        if self._round or self._synced_ms > self._checkpoint.consume_queue_ms:
+            self._round_ms = self._synced_ms
+
+    def _commit_log_synced(self, end: int, stored_at_ms: int, error: Exception | None) -> None:
+        if error is not None:
+            self._fail(error)
+        elif not self._durability.is_fenced and end > self._durability.durable:
+            self._synced_ms = stored_at_ms
+            ready = self._durability.advance(end)
+            self._on_durable(end)
+            _answer(ready, True)
+
+    def _queues_synced(self, ends: list[tuple[ConsumeQueue, int]], error: Exception | None) -> None:
+        if error is not None:
+            self._fail(error)
+        for queue, end in ends if error is None else ():
+            queue.synced_offset = end
+
+    def _checkpoint_written(self, error: Exception | None) -> None:
+        if error is not None:
+            self._fail(error)
+
+    def _next_checkpoint(self, consume_queue_ms: int) -> bytes:
+        durable = self._durability.durable
+        self._checkpoint = Checkpoint(
+            commit_log_ms=self._synced_ms,
+            consume_queue_ms=consume_queue_ms,
+            index_ms=self._checkpoint.index_ms,
+            flushed_offset=durable,
+            confirmed_offset=durable,
+        )
+        return format_checkpoint(self._checkpoint)
+
+    def _commit_log_files(self, end: int) -> list[DiskFile]:
+        return [segment.file for segment in self._commit_log.log.between(self._durability.durable, end)]
+
+    def _fail(self, error: Exception) -> None:
+        if self._durability.is_fenced:
+            return
+        lost = self._durability.fail()
+        self._on_failure(error)
+        _answer(lost, False)
+
+
+def _sync_files(files: Iterable[DiskFile]) -> None:
+    for file in files:
+        file.sync()
+
+
+def _answer(waiters: list[Waiter], is_durable: bool) -> None:
+    for waiter in waiters:
+        try:
+            waiter(is_durable)
+        except Exception:
+            log.exception("a waiter for durability failed")

@@ -1,0 +1,139 @@
+"""The values that go into the store and come out of it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum, IntEnum
+from pathlib import Path
+from typing import NamedTuple
+
+from orbitmq.errors import ConfigError
+from orbitmq.model.message import Host
+
+NO_HOST = Host("0.0.0.0", 0)
+
+
+class FlushMode(Enum):
+    """When an append counts as done (Java: FlushDiskType)."""
+
+    ASYNC = "ASYNC_FLUSH"
+    SYNC = "SYNC_FLUSH"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StoreConfig:
+    """How a store is laid out and when it syncs. Sizes are bytes.
+
+    The sizes must be those that the directory was written with; the defaults are Java's.
+
+    Args:
+        path: the root, as Java's storePathRootDir: holds commitlog/, consumequeue/, checkpoint, abort, lock.
+        segment_size: mappedFileSizeCommitLog.
+        consume_queue_units: entries in one consume-queue file (mappedFileSizeConsumeQueue / 20).
+        flush: flushDiskType.
+        flush_interval_ms: ASYNC: how often the CommitLog is synced (flushIntervalCommitLog).
+        checkpoint_interval_ms: how often consume queues and checkpoint follow; recovery reads that much again.
+        record_crc: append a checksum of the whole record to its properties (enabledAppendPropCRC).
+    """
+
+    path: Path
+    segment_size: int = 1 << 30
+    consume_queue_units: int = 300_000
+    flush: FlushMode = FlushMode.ASYNC
+    flush_interval_ms: int = 500
+    checkpoint_interval_ms: int = 1000
+    record_crc: bool = False
+
+    def __post_init__(self) -> None:
+        for name, minimum in (
+            ("segment_size", 1024),
+            ("consume_queue_units", 1),
+            ("flush_interval_ms", 1),
+            ("checkpoint_interval_ms", 1),
+        ):
+            if getattr(self, name) < minimum:
+                raise ConfigError(name, getattr(self, name), f"at least {minimum}")
+
+
+class Draft(NamedTuple):
+    """A message to append. The store adds both offsets, the time and its own host.
+
+    `tag_code` None: taken from the TAGS property.
+    """
+
+    topic: str
+    queue_id: int
+    body: bytes
+    properties: bytes = b""
+    flag: int = 0
+    sys_flag: int = 0
+    born_at_ms: int = 0
+    born_host: Host = NO_HOST
+    reconsume_times: int = 0
+    prepared_transaction_offset: int = 0
+    tag_code: int | None = None
+
+
+class AppendResult(NamedTuple):
+    """Where a message went: `queue_offset` counts messages, the next two count bytes."""
+
+    queue_offset: int
+    physical_offset: int
+    size: int
+    stored_at_ms: int
+
+    @property
+    def end(self) -> int:
+        """The position to hand to `Store.wait_durable`."""
+        return self.physical_offset + self.size
+
+
+class Dispatched(NamedTuple):
+    """What the CommitLog tells everything that is derived from it: one readable message."""
+
+    topic: str
+    queue_id: int
+    queue_offset: int
+    physical_offset: int
+    size: int
+    tag_code: int
+    stored_at_ms: int
+    sys_flag: int
+    properties: bytes
+
+
+class ReadStatus(IntEnum):
+    """What a read found (Java: GetMessageStatus)."""
+
+    FOUND = 0
+    NO_MATCHED_MESSAGE = 1
+    """Entries were passed over, by the filter or because their segment is gone: read on at next_offset."""
+    NO_MATCHED_QUEUE = 2
+    NO_MESSAGE_IN_QUEUE = 3
+    OFFSET_TOO_SMALL = 4
+    OFFSET_OVERFLOW_ONE = 5
+    """The offset is the end: nothing new."""
+    OFFSET_OVERFLOW_BADLY = 6
+
+
+class ReadResult(NamedTuple):
+    """What a read found. `body` holds `message_count` whole records, one after another.
+
+    `next_offset` is where the reader goes on; `min_offset` and `max_offset` bound what can be read now.
+    """
+
+    status: ReadStatus
+    next_offset: int
+    min_offset: int
+    max_offset: int
+    body: bytes = b""
+    message_count: int = 0
+
+
+class Boundary(Enum):
+    """Which of the messages around a time is meant (Java: BoundaryType)."""
+
+    LOWER = "lower"
+    """The first message stored at that time or later."""
+    UPPER = "upper"
+    """The last message stored at that time or earlier."""
