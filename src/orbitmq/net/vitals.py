@@ -1,0 +1,119 @@
+"""How the process and its event loop are doing: memory, garbage collection, lag. Read by metrics and alerts."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import os
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+LAG_EVERY_MS = 250
+"""How often the loop's lag is measured."""
+LAG_BOUNDS_S = (0.001, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0)
+
+_CGROUP_LIMITS = (Path("/sys/fs/cgroup/memory.max"), Path("/sys/fs/cgroup/memory/memory.limit_in_bytes"))
+
+
+class Histogram:
+    """Counts of values by upper bound, as Prometheus wants them. Plain numbers: observing costs a bisection."""
+
+    __slots__ = ("_counts", "bounds", "total")
+
+    def __init__(self, bounds: Sequence[float]) -> None:
+        self.bounds = tuple(bounds)
+        self.total = 0.0
+        self._counts = [0] * (len(self.bounds) + 1)
+
+    def observe(self, value: float, count: int = 1) -> None:
+        """Count `value`, `count` times."""
+        self.total += value * count
+        place = 0
+        for bound in self.bounds:
+            if value <= bound:
+                break
+            place += 1
+        self._counts[place] += count
+
+    def cumulative(self) -> list[tuple[str, float]]:
+        """Return (upper bound as text, number of values up to it), ending with +Inf."""
+        pairs, so_far = [], 0
+        for bound, count in zip((*map(str, self.bounds), "+Inf"), self._counts, strict=True):
+            so_far += count
+            pairs.append((bound, float(so_far)))
+        return pairs
+
+    @property
+    def count(self) -> int:
+        """How many values there were."""
+        return sum(self._counts)
+
+
+class Vitals:
+    """Watches garbage collection and the event loop from `start` to `stop`."""
+
+    def __init__(self) -> None:
+        self.gc_ms = 0.0
+        """Time that collections have taken."""
+        self.gc_count = 0
+        self.lag = Histogram(LAG_BOUNDS_S)
+        """How late the loop ran a timer, in seconds."""
+        self.last_lag_ms = 0.0
+        self.memory_limit = memory_limit()
+        """What this process may use, in bytes."""
+        self._gc_began = 0.0
+        self._timer: asyncio.TimerHandle | None = None
+
+    def start(self, loop: asyncio.AbstractEventLoop) -> None:
+        """Begin to watch."""
+        gc.callbacks.append(self._on_gc)
+        self._arm(loop)
+
+    def stop(self) -> None:
+        """End what `start` began."""
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+            gc.callbacks.remove(self._on_gc)
+
+    def _arm(self, loop: asyncio.AbstractEventLoop) -> None:
+        # uvloop's clock stands still during a turn; lag is what the turns before this one have cost.
+        due = time.monotonic() + LAG_EVERY_MS / 1000
+        self._timer = loop.call_later(LAG_EVERY_MS / 1000, self._measure, loop, due)
+
+    def _measure(self, loop: asyncio.AbstractEventLoop, due: float) -> None:
+        lag = max(0.0, time.monotonic() - due)
+        self.last_lag_ms = lag * 1000
+        self.lag.observe(lag)
+        self._arm(loop)
+
+    def _on_gc(self, phase: str, _info: dict[str, int]) -> None:
+        if phase == "start":
+            self._gc_began = time.perf_counter()
+        else:
+            self.gc_ms += (time.perf_counter() - self._gc_began) * 1000
+            self.gc_count += 1
+
+
+def memory_used() -> int:
+    """Return the resident memory of this process in bytes; 0 where the system does not say."""
+    try:
+        pages = int(Path("/proc/self/statm").read_text().split()[1])
+    except (OSError, ValueError, IndexError):
+        return 0
+    return pages * os.sysconf("SC_PAGE_SIZE")
+
+
+def memory_limit() -> int:
+    """Return what this process may use in bytes: its control group's limit, or the machine's memory; 0 if unknown."""
+    try:
+        machine = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    except (AttributeError, OSError, ValueError):
+        return 0
+    for path in _CGROUP_LIMITS:
+        try:
+            return min(int(path.read_text()), machine)
+        except (OSError, ValueError):  # no such group, or "max"
+            continue
+    return machine
