@@ -1,0 +1,5 @@
+"""Administration: every administrative call, typed."""
+
+from orbitmq.admin.client import AdminClient
+
+__all__ = ["AdminClient"]

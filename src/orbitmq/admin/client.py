@@ -1,0 +1,214 @@
+"""The administrator's client: what a cluster consists of, and how it is changed.
+
+Questions about routes go to the NameServers in turn until one answers; changes go to every broker (and, where a
+NameServer keeps a copy of its own, to every NameServer) that they concern.
+
+    async with AdminClient("127.0.0.1:9876") as admin:
+        await admin.create_topic(TopicConfig(topic="orders", read_queue_count=8, write_queue_count=8))
+        print(await admin.topic_list())
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable, Mapping, Sequence
+from types import TracebackType
+from typing import Any
+
+from orbitmq.client.routes import Routes
+from orbitmq.codes import ResponseCode
+from orbitmq.errors import ClientError, InvalidArgument, RemoteRefused, RouteNotFound
+from orbitmq.model.route import MASTER_ID, ClusterInfo, MessageQueue, TopicRoute
+from orbitmq.model.topic import AUTO_CREATE_TOPIC, TopicConfig, check_name
+from orbitmq.net.pool import ConnectionPool, expect
+from orbitmq.wire.bodies.kv import decode_kv_table
+from orbitmq.wire.bodies.route import decode_cluster_info
+from orbitmq.wire.bodies.topics import QueueStats, decode_topic_list, decode_topic_stats
+from orbitmq.wire.command import Command
+from orbitmq.wire.header import decode_header
+from orbitmq.wire.headers import (
+    CreateTopic,
+    DeleteTopicInBroker,
+    DeleteTopicInNameServer,
+    GetAllTopics,
+    GetBrokerRuntimeInfo,
+    GetClusterInfo,
+    GetMaxOffset,
+    GetMinOffset,
+    GetTopicsByCluster,
+    GetTopicStats,
+    OffsetResponse,
+)
+
+_NOT_SUPPORTED = ResponseCode.REQUEST_CODE_NOT_SUPPORTED
+
+
+class AdminClient:
+    """Typed administrative calls to one cluster.
+
+    Args:
+        name_servers: `"host:port;host:port"` or a list of addresses.
+        timeout_ms: for each request.
+    """
+
+    def __init__(self, name_servers: str | Iterable[str], *, timeout_ms: int = 3000) -> None:
+        self._timeout_ms = timeout_ms
+        self._pool = ConnectionPool(name="admin")
+        self._routes = Routes(name_servers, self._pool, ask_timeout_ms=timeout_ms)
+
+    async def __aenter__(self) -> AdminClient:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.close()
+
+    async def close(self) -> None:
+        """Close every connection."""
+        await self._routes.close()
+        await self._pool.close()
+
+    async def cluster_info(self) -> ClusterInfo:
+        """Return all brokers of all clusters that the NameServer knows."""
+        return decode_cluster_info((await self._ask(GetClusterInfo())).body)
+
+    async def topic_list(self, cluster: str | None = None) -> tuple[str, ...]:
+        """Return the names of all topics, or of one cluster's, sorted."""
+        header = GetAllTopics() if cluster is None else GetTopicsByCluster(cluster=cluster)
+        return tuple(sorted(decode_topic_list((await self._ask(header)).body).topics))
+
+    async def topic_route(self, topic: str) -> TopicRoute:
+        """Return where a topic's queues are.
+
+        Raises:
+            RouteNotFound: the NameServer knows no route.
+        """
+        return await self._routes.find(check_name("topic", topic))
+
+    async def create_topic(
+        self, config: TopicConfig, *, cluster: str | None = None, broker: str | None = None
+    ) -> Mapping[str, str]:
+        """Create a topic, or change it, on every master, on one cluster's, or on one broker name's.
+
+        Returns:
+            Broker name to the address that took the change.
+
+        Raises:
+            InvalidArgument: no master is called so.
+            RemoteRefused: a broker refused; others may have accepted.
+        """
+        check_name("topic", config.topic)
+        targets = self._choose_masters(await self.cluster_info(), cluster, broker)
+        header = CreateTopic(
+            topic=config.topic,
+            default_topic=AUTO_CREATE_TOPIC,
+            read_queue_nums=config.read_queue_count,
+            write_queue_nums=config.write_queue_count,
+            perm=config.perm,
+            topic_filter_type=config.topic_filter_type,
+            topic_sys_flag=config.topic_sys_flag,
+            order=config.order,
+            attributes=",".join(f"{name}={value}" for name, value in config.attributes.items()) or None,
+        )
+        await self._tell_all(targets.values(), header)
+        return targets
+
+    async def delete_topic(self, topic: str, *, cluster: str | None = None) -> Sequence[str]:
+        """Delete a topic from every broker that holds it, then from every NameServer.
+
+        Returns:
+            The brokers' addresses.
+
+        Raises:
+            RouteNotFound: no NameServer knows the topic.
+        """
+        route = await self.topic_route(topic)
+        brokers = [data for data in route.brokers if cluster in (None, data.cluster)]
+        if not brokers:
+            raise RouteNotFound(f"the topic {topic} has no route in the cluster {cluster}")
+        addresses = [address for data in brokers for address in data.addresses.values()]
+        await self._tell_all(addresses, DeleteTopicInBroker(topic=topic))
+        forget = DeleteTopicInNameServer(topic=topic, cluster_name=cluster)
+        for address, answer in (await self._routes.ask_all(forget)).items():
+            if isinstance(answer, ClientError):
+                raise answer
+            if answer.code != _NOT_SUPPORTED:
+                expect(answer, address)
+        return addresses
+
+    async def broker_runtime_info(self, address: str) -> dict[str, str]:
+        """Return a broker's run-time values, by Java's names."""
+        return decode_kv_table((await self._tell(address, GetBrokerRuntimeInfo())).body)
+
+    async def topic_stats(self, topic: str) -> dict[MessageQueue, QueueStats]:
+        """Return where each queue of a topic begins and ends, in queue order.
+
+        Raises:
+            RouteNotFound: the NameServer knows no route.
+        """
+        found: dict[MessageQueue, QueueStats] = {}
+        for broker_name, address in _topic_masters(await self.topic_route(topic)).items():
+            found |= await self._broker_topic_stats(broker_name, address, topic)
+        return dict(sorted(found.items()))
+
+    async def _broker_topic_stats(self, broker_name: str, address: str, topic: str) -> dict[MessageQueue, QueueStats]:
+        try:
+            return decode_topic_stats((await self._tell(address, GetTopicStats(topic=topic))).body)
+        except RemoteRefused as refusal:
+            if refusal.code != _NOT_SUPPORTED:
+                raise
+        # A broker without GET_TOPIC_STATS_INFO still answers for each queue.
+        route = await self.topic_route(topic)
+        count = max(queue.read_queue_count for queue in route.queues if queue.broker_name == broker_name)
+        queues = [MessageQueue(topic, broker_name, queue_id) for queue_id in range(count)]
+        return {queue: await self._queue_stats(address, queue) for queue in queues}
+
+    async def _queue_stats(self, address: str, queue: MessageQueue) -> QueueStats:
+        low = await self._tell(address, GetMinOffset(topic=queue.topic, queue_id=queue.queue_id))
+        high = await self._tell(address, GetMaxOffset(topic=queue.topic, queue_id=queue.queue_id))
+        return QueueStats(
+            decode_header(OffsetResponse, low.ext_fields).offset, decode_header(OffsetResponse, high.ext_fields).offset
+        )
+
+    def _choose_masters(self, info: ClusterInfo, cluster: str | None, broker: str | None) -> dict[str, str]:
+        if cluster is not None and cluster not in info.clusters:
+            raise InvalidArgument("cluster", cluster, _one_of(info.clusters))
+        if broker is not None and broker not in info.brokers:
+            raise InvalidArgument("broker", broker, _one_of(info.brokers))
+        names = info.brokers if cluster is None else info.clusters[cluster]
+        masters = {
+            name: info.brokers[name].addresses[MASTER_ID]
+            for name in names
+            if broker in (None, name) and MASTER_ID in info.brokers[name].addresses
+        }
+        if not masters:
+            raise RouteNotFound("no master broker is registered with the NameServer")
+        return masters
+
+    async def _ask(self, header: object) -> Command:
+        return expect(await self._routes.ask(header), ", ".join(self._routes.name_servers))
+
+    async def _tell(self, address: str, header: object) -> Command:
+        return expect(await self._pool.request(address, header, timeout_ms=self._timeout_ms), address)
+
+    async def _tell_all(self, addresses: Iterable[str], header: object) -> None:
+        """Send one request to all addresses at once; raise the first failure when all have ended."""
+        answers = await asyncio.gather(*(self._tell(address, header) for address in addresses), return_exceptions=True)
+        for answer in answers:
+            if isinstance(answer, BaseException):
+                raise answer
+
+
+def _topic_masters(route: TopicRoute) -> dict[str, str]:
+    """Return broker name to master address, for the brokers that hold queues of the topic."""
+    holders = {queue.broker_name for queue in route.queues}
+    return {
+        broker.broker_name: broker.addresses[MASTER_ID]
+        for broker in route.brokers
+        if broker.broker_name in holders and MASTER_ID in broker.addresses
+    }
+
+
+def _one_of(names: Iterable[Any]) -> str:
+    return f"one of {', '.join(sorted(names))}" if names else "one that is registered (there is none now)"

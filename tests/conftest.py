@@ -1,0 +1,48 @@
+"""What all tests share: hypothesis settings, and what happens where no Java is installed."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+from functools import cache
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, settings
+
+JAVA_VERSION_MIN = 17
+
+# The machine's speed is no property of the code; a failing example is printed with the blob that repeats it.
+settings.register_profile("orbitmq", deadline=None, print_blob=True, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("orbitmq")
+
+
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    """Tests marked `java` or `spark` need Java: a loud skip on a laptop, a failure in CI."""
+    if not any(item.get_closest_marker(name) for name in ("java", "spark")):
+        return
+    reason = missing_java()
+    if reason is None:
+        return
+    if os.environ.get("CI"):
+        pytest.fail(reason, pytrace=False)
+    pytest.skip(reason)
+
+
+@cache
+def missing_java() -> str | None:
+    """Say why there is no usable Java; None when there is one."""
+    home = os.environ.get("JAVA_HOME")
+    java = str(Path(home) / "bin" / "java") if home else shutil.which("java")
+    if java is None:
+        return f"no Java found: `make test` installs or asks for Java {JAVA_VERSION_MIN}"
+    try:
+        answer = subprocess.run([java, "-version"], capture_output=True, text=True, check=True).stderr
+    except (OSError, subprocess.CalledProcessError) as error:
+        return f"{java} does not run: {error}"
+    found = re.search(r'version "(\d+)', answer)
+    if found is None or int(found[1]) < JAVA_VERSION_MIN:
+        return f"{java} is too old, Java {JAVA_VERSION_MIN} is needed: {answer.splitlines()[0]}"
+    return None
