@@ -1,0 +1,71 @@
+"""An event loop in a thread of its own, for callers that have none.
+
+The loop owns all state; the caller's thread only hands work over and waits. An interrupt (Ctrl-C) while it waits
+cancels the work and is raised where the caller is.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Callable, Coroutine
+from concurrent.futures import Future
+from typing import Any, TypeVar
+
+from orbitmq.errors import ClientError
+from orbitmq.net.loop import loop_factory
+
+T = TypeVar("T")
+
+
+class BackgroundLoop:
+    """Runs coroutines for threads that wait for their results."""
+
+    def __init__(self, name: str) -> None:
+        self._loop = (loop_factory() or asyncio.new_event_loop)()
+        # A daemon: a script that forgets to close its client still ends.
+        self._thread = threading.Thread(target=self._run, name=name, daemon=True)
+        self._thread.start()
+
+    def call(self, work: Coroutine[Any, Any, T]) -> T:
+        """Run `work` on the loop and return its result.
+
+        Raises:
+            ClientError: the loop has been stopped.
+        """
+        if self._loop.is_closed() or not self._thread.is_alive():
+            work.close()
+            raise ClientError("the client is closed")
+        future: Future[T] = asyncio.run_coroutine_threadsafe(work, self._loop)
+        try:
+            return future.result()
+        except BaseException:
+            future.cancel()  # does nothing to one that has ended
+            raise
+
+    def apply(self, function: Callable[..., T], *arguments: Any) -> T:
+        """Call `function` on the loop's thread and return its result."""
+
+        async def work() -> T:
+            return function(*arguments)
+
+        return self.call(work())
+
+    def stop(self) -> None:
+        """End the loop and its thread. Does nothing the second time."""
+        if not self._loop.is_closed() and self._thread.is_alive():
+            self._loop.call_soon_threadsafe(self._loop.stop)
+            self._thread.join()
+
+    def _run(self) -> None:
+        asyncio.set_event_loop(self._loop)
+        try:
+            self._loop.run_forever()
+        finally:
+            tasks = asyncio.all_tasks(self._loop)
+            for task in tasks:
+                task.cancel()
+            self._loop.run_until_complete(asyncio.gather(*tasks, return_exceptions=True))
+            self._loop.run_until_complete(self._loop.shutdown_asyncgens())
+            self._loop.run_until_complete(self._loop.shutdown_default_executor())
+            self._loop.close()

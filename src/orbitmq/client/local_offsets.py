@@ -1,0 +1,100 @@
+"""Offsets in a file of this machine, for broadcasting: each consumer reads everything and keeps its own place.
+
+The file holds Java's form (`{"offsetTable":{{"brokerName":..,"queueId":..,"topic":..}:offset}}`). A new one is
+written beside it, made durable and renamed over it, so that a crash leaves one or the other; the one before stays
+as `.bak`.
+
+Source: Java LocalFileOffsetStore.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+from pathlib import Path
+
+from orbitmq.errors import HeaderError
+from orbitmq.model.route import MessageQueue
+from orbitmq.wire import fastjson
+from orbitmq.wire.bodies.heartbeat import parse_queue, queue_document
+
+log = logging.getLogger(__name__)
+
+
+class LocalOffsets:
+    """One consumer's progress, kept in `path`."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._offsets = _read(path)
+        self._writing: asyncio.Task[None] | None = None
+
+    async def load(self, queue: MessageQueue) -> int | None:
+        """Return the offset in `queue`, None when there is none."""
+        return self._offsets.get(queue)
+
+    async def store(self, queue: MessageQueue, queue_offset: int) -> None:
+        """Keep the offset in `queue`; offsets stored at the same time are written together."""
+        self._offsets[queue] = queue_offset
+        if self._writing is None:
+            self._writing = asyncio.create_task(self._write(), name="orbitmq local offsets")
+        await asyncio.shield(self._writing)
+
+    async def _write(self) -> None:
+        await asyncio.sleep(0)  # whoever stores in this turn of the loop is in
+        self._writing = None
+        await asyncio.to_thread(_replace, self._path, encode_offsets(self._offsets))
+
+
+def encode_offsets(offsets: dict[MessageQueue, int]) -> bytes:
+    """Encode the file's content."""
+    table = {tuple(queue_document(queue).items()): offset for queue, offset in sorted(offsets.items())}
+    return fastjson.dumps_loose({"offsetTable": table})
+
+
+def decode_offsets(content: bytes) -> dict[MessageQueue, int]:
+    """Decode the file's content.
+
+    Raises:
+        HeaderError: it is no table of offsets.
+    """
+    try:
+        table = fastjson.loads(content)["offsetTable"] or {}
+        return {parse_queue(dict(key)): int(offset) for key, offset in table.items()}
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        raise HeaderError(f"not a table of offsets: {error!r}") from None
+
+
+def _read(path: Path) -> dict[MessageQueue, int]:
+    """Return what the file holds, or else what the generation before it held."""
+    for candidate in (path, _backup(path)):
+        try:
+            return decode_offsets(candidate.read_bytes())
+        except FileNotFoundError:
+            continue
+        except HeaderError as error:
+            log.warning("%s: %s; trying the generation before it", candidate, error)
+    return {}
+
+
+def _replace(path: Path, content: bytes) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    fresh = path.with_name(path.name + ".tmp")
+    with fresh.open("wb") as file:
+        file.write(content)
+        file.flush()
+        os.fsync(file.fileno())
+    if path.exists():
+        _backup(path).unlink(missing_ok=True)
+        os.link(path, _backup(path))  # the file itself stays in place until the new one takes it
+    fresh.replace(path)
+    directory = os.open(path.parent, os.O_RDONLY)
+    try:
+        os.fsync(directory)
+    finally:
+        os.close(directory)
+
+
+def _backup(path: Path) -> Path:
+    return path.with_name(path.name + ".bak")

@@ -1,0 +1,243 @@
+"""The Producer: sends messages to a topic's queues, and to another broker when one fails.
+
+Source: Java DefaultMQProducerImpl; facts of the requests 310 and 320.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Iterable, Sequence
+from os import getpid
+from random import Random
+from types import TracebackType
+
+from orbitmq.client.delivery import Delivery, Target
+from orbitmq.client.identity import unique_instance, unique_key_seed
+from orbitmq.client.lanes import Lanes
+from orbitmq.client.sending import (
+    DEFAULT_QUEUE_COUNT,
+    Outgoing,
+    SendResult,
+    check_batch,
+    fits_batch,
+    prepare,
+    split,
+)
+from orbitmq.client.session import HEARTBEAT_INTERVAL_MS, ClientSession
+from orbitmq.clock import now_ms
+from orbitmq.errors import ClientError, InvalidArgument
+from orbitmq.model.group import Heartbeat
+from orbitmq.model.message import BODY_SIZE_MAX, Message
+from orbitmq.model.route import MessageQueue
+from orbitmq.model.topic import GROUP_LENGTH_MAX, check_name
+from orbitmq.wire.headers import UnregisterClient
+from orbitmq.wire.message_id import UniqueKeys
+
+log = logging.getLogger(__name__)
+
+SEND_TIMEOUT_MS = 3_000
+RETRIES = 2
+COMPRESS_OVER = 4_096
+BATCH_SIZE_MAX = 1024 * 1024
+SOON_COUNT_MAX = 10_000
+SOON_SIZE_MAX = 32 * 1024 * 1024
+
+
+class Producer:
+    """Sends messages.
+
+        async with Producer("orders-service", name_servers=["127.0.0.1:9876"]) as producer:
+            sent = await producer.send(Message("orders", b"{...}", keys=["42"], tag="new"))
+
+    Args:
+        group: the producer group.
+        name_servers: `["host:port", ...]` or `"host:port;host:port"`.
+        send_timeout_ms: for one send, over all its attempts.
+        attempt_timeout_ms: for one attempt; None gives each one all the time that is left, as Java does.
+        retries: attempts after the first one, on another broker where there is one.
+        compress_over: bodies of more bytes are compressed (zlib).
+        batch_size_max: bytes of one batch request; longer lists of messages travel in several.
+        soon_count_max: messages that `send_soon` lets wait for their answers before it makes the caller wait.
+        soon_size_max: the same, in bytes.
+        avoid_slow_brokers: keep away from brokers that failed or were slow, for some seconds.
+        queue_count: queues per broker of a topic that is created by sending to it.
+    """
+
+    def __init__(
+        self,
+        group: str,
+        name_servers: str | Iterable[str],
+        *,
+        send_timeout_ms: int = SEND_TIMEOUT_MS,
+        attempt_timeout_ms: int | None = None,
+        retries: int = RETRIES,
+        compress_over: int = COMPRESS_OVER,
+        batch_size_max: int = BATCH_SIZE_MAX,
+        soon_count_max: int = SOON_COUNT_MAX,
+        soon_size_max: int = SOON_SIZE_MAX,
+        avoid_slow_brokers: bool = True,
+        queue_count: int = DEFAULT_QUEUE_COUNT,
+        heartbeat_interval_ms: int = HEARTBEAT_INTERVAL_MS,
+        poll_interval_ms: int = 30_000,
+    ) -> None:
+        if not 1024 <= batch_size_max <= BODY_SIZE_MAX:
+            raise InvalidArgument("batch_size_max", batch_size_max, f"1024 to {BODY_SIZE_MAX} bytes")
+        if retries < 0:
+            raise InvalidArgument("retries", retries, "0 or more")
+        self.group = check_name("group", group, GROUP_LENGTH_MAX)
+        self._compress_over = compress_over
+        self._batch_size_max = batch_size_max
+        self._session = ClientSession(
+            name_servers,
+            instance=unique_instance(),
+            describe=self._describe,
+            heartbeat_interval_ms=heartbeat_interval_ms,
+            poll_interval_ms=poll_interval_ms,
+        )
+        self._delivery = Delivery(
+            self._session,
+            self.group,
+            random=Random(),
+            timeout_ms=send_timeout_ms,
+            attempt_timeout_ms=attempt_timeout_ms,
+            retries=retries,
+            avoid_slow_brokers=avoid_slow_brokers,
+            queue_count=queue_count,
+        )
+        self._lanes = Lanes(
+            self._delivery, count_max=soon_count_max, size_max=soon_size_max, batch_size_max=batch_size_max
+        )
+        self._message_ids = UniqueKeys("127.0.0.1", getpid(), 0)
+
+    # Life.
+
+    async def open(self) -> None:
+        """Begin. No server is asked before the first send."""
+        self._session.open()
+        self._message_ids = UniqueKeys(self._session.ip, getpid(), unique_key_seed())
+
+    async def close(self) -> None:
+        """Wait for what `send_soon` took, then leave.
+
+        Raises:
+            SendFailed: some of it could not be sent and nobody was told yet; see `flush`.
+        """
+        if not self._session.is_open:
+            return
+        try:
+            await self.flush()
+        finally:
+            await self._session.close([UnregisterClient(client_id=self._session.id, producer_group=self.group)])
+
+    async def __aenter__(self) -> Producer:
+        await self.open()
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.close()
+
+    # Sending.
+
+    async def send(
+        self,
+        message: Message,
+        *,
+        timeout_ms: int | None = None,
+        queue: MessageQueue | None = None,
+        key: str | None = None,
+    ) -> SendResult:
+        """Send one message and return where it went.
+
+        Args:
+            message: what to send.
+            timeout_ms: over all attempts; the producer's when left out.
+            queue: send to this queue and no other.
+            key: messages of one key go to one queue, in order; the message's `sharding_key` when left out.
+
+        Raises:
+            SendFailed: every attempt failed; `causes` has each one's error.
+            RemoteRefused: the broker refused the message for a reason that another one shares.
+            RouteNotFound: the topic is unknown and no broker creates topics by itself.
+            NoNameServer: the topic's route is not known yet, and nobody answers.
+        """
+        self._check_open()
+        outgoing = self._prepare(message)
+        target = Target(message.topic, queue, key if key is not None else message.sharding_key)
+        return (await self._delivery.deliver((outgoing,), target, timeout_ms))[0]
+
+    async def send_batch(
+        self,
+        messages: Sequence[Message],
+        *,
+        timeout_ms: int | None = None,
+        queue: MessageQueue | None = None,
+        key: str | None = None,
+    ) -> list[SendResult]:
+        """Send messages of one topic to one queue, in order, in as few requests as their size allows.
+
+        Returns:
+            list of results, one per message. When a later request fails after earlier ones went through, its error
+            is raised: the first messages are stored all the same.
+        """
+        self._check_open()
+        check_batch(messages)
+        batch = [self._prepare(message, compress_over=BODY_SIZE_MAX) for message in messages]
+        target = Target(messages[0].topic, queue, key if key is not None else messages[0].sharding_key)
+        found: list[SendResult] = []
+        for run in split(batch, self._batch_size_max):
+            found += await self._delivery.deliver(run, target, timeout_ms)
+            target = target._replace(queue=found[0].queue)  # later runs follow the first one
+        return found
+
+    async def send_soon(
+        self, message: Message, *, queue: MessageQueue | None = None, key: str | None = None
+    ) -> asyncio.Future[SendResult]:
+        """Take a message and return at once; it travels with others in the background.
+
+        Waits only while `soon_count_max` messages or `soon_size_max` bytes are under way. Messages of one queue or
+        key keep their order.
+
+        Returns:
+            A future of the result, which may be ignored: `flush` and `close` raise what went wrong.
+        """
+        self._check_open()
+        is_single = len(message.body) > self._compress_over
+        outgoing = self._prepare(message)
+        target = Target(message.topic, queue, key if key is not None else message.sharding_key)
+        is_batchable = not is_single and fits_batch(outgoing, message, self._batch_size_max)
+        lanes = self._lanes
+        if not lanes.has_room:
+            await lanes.room()
+        lane = lanes.find(target) or await lanes.open(target)
+        return lane.put(outgoing, is_batchable)
+
+    async def flush(self) -> None:
+        """Wait until everything that `send_soon` took is answered.
+
+        Raises:
+            SendFailed: some messages could not be sent since the last flush; names how many, and the first errors.
+        """
+        await self._lanes.flush()
+
+    async def queues(self, topic: str) -> tuple[MessageQueue, ...]:
+        """Return the queues that `topic` may be sent to.
+
+        Raises:
+            RouteNotFound: the topic is unknown and no broker creates topics by itself.
+        """
+        self._check_open()
+        return await self._delivery.queues(topic)
+
+    def _prepare(self, message: Message, compress_over: int | None = None) -> Outgoing:
+        limit = self._compress_over if compress_over is None else compress_over
+        return prepare(message, self._message_ids.next(now_ms()), limit)
+
+    def _describe(self, client_id: str) -> Heartbeat:
+        return Heartbeat(client_id=client_id, producer_groups=(self.group,))
+
+    def _check_open(self) -> None:
+        if not self._session.is_open:
+            raise ClientError("the producer is not open: use 'async with Producer(...)', or await its open()")

@@ -1,0 +1,334 @@
+"""The NameServer-facing part of every client: who is asked, what was learnt, and when it is asked again.
+
+Routes are refreshed 10 ms after the start and then every 30 s, for all topics that somebody watches. An answer
+replaces what is known only when it says something else; while no NameServer answers, what is known stays in use.
+
+Source: Java MQClientInstance (updateTopicRouteInfoFromNameServer, the 30 s poll) and NettyRemotingClient.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import socket
+from collections.abc import Callable, Iterable, Sequence
+from random import Random
+
+from orbitmq.client.name_servers import NameServers, parse_name_servers
+from orbitmq.client.queues import address_of, same_route
+from orbitmq.codes import ResponseCode
+from orbitmq.errors import ClientError, HeaderError, NoNameServer, OrbitError, RemoteRefused, RouteNotFound
+from orbitmq.model.route import MASTER_ID, BrokerData, TopicRoute
+from orbitmq.net.address import format_address, parse_address
+from orbitmq.net.pool import ConnectionPool
+from orbitmq.wire.bodies.route import decode_route
+from orbitmq.wire.command import Command
+from orbitmq.wire.headers import GetRouteInfo
+
+log = logging.getLogger(__name__)
+
+FIRST_POLL_MS = 10
+POLL_INTERVAL_MS = 30_000
+ASK_TIMEOUT_MS = 3_000
+
+RouteListener = Callable[[str, TopicRoute], None]
+"""Is told a topic and its new route."""
+
+
+class Routes:
+    """Asks NameServers and remembers what they said.
+
+    Args:
+        name_servers: `["host:port", ...]` or `"host:port;host:port"`.
+        pool: the connections that carry the questions; the caller closes it.
+        random: chooses the NameServer to begin with.
+        poll_interval_ms: how often the watched topics are refreshed.
+        ask_timeout_ms: how long one NameServer has to answer before the next one is asked.
+    """
+
+    def __init__(
+        self,
+        name_servers: str | Iterable[str],
+        pool: ConnectionPool,
+        *,
+        random: Random | None = None,
+        poll_interval_ms: int = POLL_INTERVAL_MS,
+        ask_timeout_ms: int = ASK_TIMEOUT_MS,
+    ) -> None:
+        self.on_change: list[RouteListener] = []
+        self._servers = NameServers(parse_name_servers(name_servers), random or Random())
+        self._pool = pool
+        self._poll_interval_ms = poll_interval_ms
+        self._ask_timeout_ms = ask_timeout_ms
+        self._routes: dict[str, TopicRoute] = {}
+        self._brokers: dict[str, BrokerData] = {}
+        self._teachers: dict[str, str] = {}
+        self._watched: set[str] = set()
+        self._asking: dict[str, asyncio.Task[bool]] = {}
+        self._resolving: asyncio.Task[None] | None = None
+        self._polling: asyncio.Task[None] | None = None
+        self._are_down = False
+
+    @property
+    def name_servers(self) -> tuple[str, ...]:
+        """The NameServers as they were configured."""
+        return self._servers.configured
+
+    def configure(self, name_servers: str | Iterable[str]) -> None:
+        """Use other NameServers from now on; what the old ones said stays known until the new ones say otherwise."""
+        self._close_all(self._servers.configure(parse_name_servers(name_servers)))
+        self._resolving = None
+
+    def start(self) -> None:
+        """Refresh watched topics from now on."""
+        if self._polling is None:
+            self._polling = asyncio.create_task(self._poll(), name="orbitmq routes")
+
+    async def close(self) -> None:
+        """Stop refreshing."""
+        tasks = [task for task in (self._polling, self._resolving, *self._asking.values()) if task is not None]
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        self._polling = self._resolving = None
+
+    # What is known.
+
+    def cached(self, topic: str) -> TopicRoute | None:
+        """Return the topic's route as far as it is known, without asking."""
+        return self._routes.get(topic)
+
+    def broker(self, broker_name: str) -> BrokerData | None:
+        """Return a broker group that some known route names."""
+        return self._brokers.get(broker_name)
+
+    @property
+    def brokers(self) -> tuple[BrokerData, ...]:
+        """Every broker group that some known route names."""
+        return tuple(self._brokers.values())
+
+    def address(self, broker_name: str, broker_id: int = MASTER_ID, *, only_this: bool = False) -> str:
+        """Return the address of a member of a broker group.
+
+        Raises:
+            RouteNotFound: no known route names the group, or it lacks that member.
+        """
+        broker = self._brokers.get(broker_name)
+        address = None if broker is None else address_of(broker, broker_id, only_this=only_this)
+        if address is None:
+            member = "a master" if broker_id == MASTER_ID else f"a member with id {broker_id}"
+            raise RouteNotFound(
+                f"broker {broker_name} has {member if only_this else 'no member'} in no route from "
+                f"{self._list_servers()}. Is the broker up, and registered there?"
+            )
+        return address
+
+    def teacher(self, broker_name: str) -> str:
+        """Say which NameServer named a broker, for error messages."""
+        return self._teachers.get(broker_name, self._list_servers())
+
+    # Asking.
+
+    def watch(self, topic: str) -> None:
+        """Refresh `topic` with every poll from now on."""
+        self._watched.add(topic)
+
+    def unwatch(self, topic: str) -> None:
+        """Refresh `topic` no more; what is known of it is forgotten."""
+        self._watched.discard(topic)
+        self._routes.pop(topic, None)
+
+    async def find(self, topic: str) -> TopicRoute:
+        """Return the topic's route: what is known, or else what a NameServer says now.
+
+        Raises:
+            RouteNotFound: no NameServer knows the topic.
+            NoNameServer: none answered.
+        """
+        route = self._routes.get(topic)
+        if route is None:
+            await self.refresh(topic)
+            route = self._routes[topic]
+        return route
+
+    async def refresh(self, topic: str) -> bool:
+        """Ask for the topic's route now; whoever asks at the same time shares one question.
+
+        Returns:
+            True when the answer differs from what was known.
+
+        Raises:
+            RouteNotFound: no NameServer knows the topic.
+            NoNameServer: none answered.
+        """
+        task = self._asking.get(topic)
+        if task is None:
+            task = self._asking[topic] = asyncio.create_task(self._refresh(topic), name=f"orbitmq route of {topic}")
+            task.add_done_callback(lambda _done: self._asking.pop(topic, None))
+        return await asyncio.shield(task)
+
+    async def refresh_all(self) -> None:
+        """Ask for every watched topic; errors are logged, what is known stays."""
+        topics = sorted(self._watched)
+        if not topics or not await self._try_refresh(topics[0]):
+            return  # when nobody answers for one topic, nobody is asked for the others
+        await asyncio.gather(*map(self._try_refresh, topics[1:]))
+
+    async def ask(self, header: object, body: bytes = b"", *, code: int | None = None) -> Command:
+        """Ask one NameServer after the other until one answers; return its answer, whatever its code.
+
+        Raises:
+            NoNameServer: none answered; names each address and what happened there.
+        """
+        causes: list[str] = []
+        await self._resolve_once()
+        for address in self._servers.in_turn():
+            answer = await self._ask_one(address, header, body, code, causes)
+            if answer is not None:
+                self._servers.answered(address)
+                return answer
+        raise self._nobody(causes)
+
+    async def ask_all(
+        self, header: object, body: bytes = b"", *, code: int | None = None
+    ) -> dict[str, Command | ClientError]:
+        """Ask every NameServer at once; return each one's answer or what went wrong there."""
+        await self._resolve_once()
+        addresses = sorted(self._servers.in_turn())
+
+        async def ask_one(address: str) -> Command | ClientError:
+            try:
+                return await self._pool.request(address, header, body, timeout_ms=self._ask_timeout_ms, code=code)
+            except ClientError as error:
+                return error
+
+        return dict(zip(addresses, await asyncio.gather(*map(ask_one, addresses)), strict=True))
+
+    # Below: how.
+
+    async def _ask_one(
+        self, address: str, header: object, body: bytes, code: int | None, causes: list[str]
+    ) -> Command | None:
+        try:
+            answer = await self._pool.request(address, header, body, timeout_ms=self._ask_timeout_ms, code=code)
+        except ClientError as error:
+            self._servers.failed(address)
+            causes.append(f"{self._servers.origin(address)}: {error}")
+            return None
+        self._note_answer()
+        return answer
+
+    async def _refresh(self, topic: str) -> bool:
+        route, teacher = await self._fetch(topic)
+        if same_route(self._routes.get(topic), route):
+            return False
+        self._routes.pop(topic, None)
+        self._routes[topic] = route  # at the end: in `_brokers`, what was learnt last counts
+        self._brokers = {broker.broker_name: broker for known in self._routes.values() for broker in known.brokers}
+        self._teachers.update((broker.broker_name, teacher) for broker in route.brokers)
+        log.info("route of topic %s changed (NameServer %s): %s", topic, teacher, _summary(route))
+        for listener in tuple(self.on_change):
+            listener(topic, route)
+        return True
+
+    async def _fetch(self, topic: str) -> tuple[TopicRoute, str]:
+        """Ask for a route; a NameServer that does not know the topic is no proof that the next one does not, either."""
+        await self._resolve_once()
+        header = GetRouteInfo(topic=topic, accept_standard_json_only=True)
+        causes: list[str] = []
+        refusals: list[str] = []
+        for address in self._servers.in_turn():
+            answer = await self._ask_one(address, header, b"", None, causes)
+            if answer is None:
+                continue
+            if answer.code == ResponseCode.SUCCESS:
+                self._servers.answered(address)
+                return _decode(answer, address), self._servers.origin(address)
+            if answer.code == ResponseCode.TOPIC_NOT_EXIST:
+                refusals.append(self._servers.origin(address))
+            else:
+                causes.append(str(RemoteRefused(answer.code, answer.remark, self._servers.origin(address))))
+        if refusals:
+            raise RouteNotFound(
+                f"topic {topic} has no route: {', '.join(refusals)} do{'es' if len(refusals) == 1 else ''} not know it"
+                f"{'; ' + '; '.join(causes) if causes else ''}. Create it (orbitmq topic create {topic}), or check that "
+                "its broker is up and registered there"
+            )
+        raise self._nobody(causes)
+
+    async def _try_refresh(self, topic: str) -> bool:
+        """Refresh one topic; False when no NameServer answered."""
+        try:
+            await self.refresh(topic)
+        except NoNameServer as error:
+            if not self._are_down:
+                self._are_down = True
+                log.warning("%s. Known routes stay in use", error)
+            return False
+        except OrbitError as error:
+            log.debug("route of topic %s: %s", topic, error)
+        return True
+
+    def _note_answer(self) -> None:
+        if self._are_down:
+            self._are_down = False
+            log.info("a NameServer answers again: %s", self._servers.in_turn()[0])
+
+    def _nobody(self, causes: Sequence[str]) -> NoNameServer:
+        return NoNameServer(
+            f"no NameServer answered: {'; '.join(causes)}. Check that one is running (orbitmq nameserver, mqnamesrv), "
+            "that host and port are those of a NameServer and not of a broker, and that no firewall is between"
+        )
+
+    def _list_servers(self) -> str:
+        return "NameServer " + ", ".join(self._servers.configured)
+
+    # Names and time.
+
+    async def _poll(self) -> None:
+        await asyncio.sleep(FIRST_POLL_MS / 1000)
+        while True:
+            await self.refresh_all()
+            await asyncio.sleep(self._poll_interval_ms / 1000)
+            self._resolving = None  # names are looked up again with every round
+            await self._resolve_once()
+
+    async def _resolve_once(self) -> None:
+        if not self._servers.names:
+            return
+        if self._resolving is None:
+            self._resolving = asyncio.create_task(self._resolve(), name="orbitmq NameServer names")
+        await asyncio.shield(self._resolving)
+
+    async def _resolve(self) -> None:
+        for name in self._servers.names:
+            self._close_all(self._servers.resolved(name, await _lookup(name)))
+
+    def _close_all(self, addresses: Iterable[str]) -> None:
+        for address in addresses:
+            self._pool.close_address(address)
+
+
+async def _lookup(name: str) -> list[str]:
+    """Return the addresses that a `host:port` means now, none when the name service does not say."""
+    host, port = parse_address(name)
+    try:
+        found = await asyncio.get_running_loop().getaddrinfo(host, port, type=socket.SOCK_STREAM)
+    except OSError as error:
+        log.debug("NameServer %s: %s", name, error)
+        return []
+    return list(dict.fromkeys(format_address(str(entry[4][0]), port) for entry in found))
+
+
+def _decode(answer: Command, address: str) -> TopicRoute:
+    try:
+        return decode_route(answer.body)
+    except HeaderError as error:
+        raise NoNameServer(f"{address} answered no route: {error}. Is it a NameServer?") from error
+
+
+def _summary(route: TopicRoute) -> str:
+    return ", ".join(
+        f"{data.broker_name} r{data.read_queue_count} w{data.write_queue_count} perm {data.perm}"
+        for data in sorted(route.queues, key=lambda data: data.broker_name)
+    )
