@@ -84,14 +84,7 @@ def decode_records(
     Raises:
         CorruptRecord: the bytes are no whole records, or a compressed body does not decompress.
     """
-    records = parse_records(raw).between(queue_offset_min, queue_offset_end)
-    schema = arrow_schema(names)
-    for part in records.bounded():
-        batch = pa.RecordBatch.from_arrays([part.column(name, broker_name) for name in names], schema=schema)
-        if tags is not None:
-            batch = batch.filter(pc.is_in(part.pairs.find("TAGS"), value_set=pa.array(sorted(tags), pa.string())))
-        if batch.num_rows:
-            yield batch
+    yield from parse_records(raw).between(queue_offset_min, queue_offset_end).batches(names, broker_name, tags)
 
 
 def parse_records(raw: bytes) -> Records:
@@ -146,6 +139,22 @@ class Records:
         if queue_offset_end is not None:
             wanted &= offsets < queue_offset_end
         return self if wanted.all() else self._part(wanted)
+
+    def batches(self, names: Sequence[str], broker_name: str, tags: frozenset[str] | None) -> Iterator[pa.RecordBatch]:
+        """Yield the columns called `names`; see `decode_records`."""
+        schema = arrow_schema(names)
+        for part in self.bounded():
+            batch = pa.RecordBatch.from_arrays([part.column(name, broker_name) for name in names], schema=schema)
+            if tags is not None:
+                wanted = pc.is_in(part.pairs.find("TAGS"), value_set=pa.array(sorted(tags), pa.string()))
+                batch = batch.filter(wanted)
+            if batch.num_rows:
+                yield batch
+
+    @property
+    def queue_offsets(self) -> Positions:
+        """The queue offset of each record."""
+        return self.head["queue_offset"].astype(np.int64)
 
     def bounded(self) -> Iterator[Records]:
         """Decompress what is compressed, in parts of at most DECOMPRESSED_SIZE_MAX."""

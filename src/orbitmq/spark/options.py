@@ -116,8 +116,12 @@ class WriteOptions:
     row_ids: bool = True
 
 
-def parse_read_options(options: Mapping[str, str], *, streaming: bool) -> ReadOptions:
+def parse_read_options(options: Mapping[str, str], *, streaming: bool | None) -> ReadOptions:
     """Parse the options of `spark.read` or `spark.readStream`.
+
+    Args:
+        options: as they were given, with names in any case.
+        streaming: None while that is not known; then the two are not told apart.
 
     Raises:
         ConfigError: names the option, its value and what is allowed.
@@ -126,14 +130,14 @@ def parse_read_options(options: Mapping[str, str], *, streaming: bool) -> ReadOp
     topics, pattern = _parse_topics(given)
     start = _parse_place(given, "starting", Latest() if streaming else Earliest())
     end = _parse_place(given, "ending", Latest())
-    if not streaming and start == Latest():
+    if streaming is False and start == Latest():
         raise ConfigError("startingOffsets", "latest", "earliest, a timestamp or JSON: a batch ends at latest")
     if end == Earliest():
         raise ConfigError("endingOffsets", "earliest", "latest, a timestamp or JSON: a batch begins at earliest")
     for name in ("endingOffsets", "endingTimestamp"):
         if streaming and name in given:
             raise ConfigError(name, given[name], "a batch query: a stream has no end")
-    if not streaming and "maxOffsetsPerTrigger" in given:
+    if streaming is False and "maxOffsetsPerTrigger" in given:
         raise ConfigError("maxOffsetsPerTrigger", given["maxOffsetsPerTrigger"], "a streaming query")
     return ReadOptions(
         name_servers=given.name_servers(),

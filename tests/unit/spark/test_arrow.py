@@ -106,7 +106,7 @@ def rows_of(batches: list[pa.RecordBatch]) -> list[dict[str, Any]]:
     return rows
 
 
-@settings(deadline=None, max_examples=200)
+@settings(max_examples=200)
 @given(st.lists(records, max_size=12).map(b"".join))
 def test_it_reads_any_records_as_the_loop_does(raw):
     batches = list(decode_records(raw, COLUMN_NAMES, broker_name="broker-a"))
@@ -115,7 +115,6 @@ def test_it_reads_any_records_as_the_loop_does(raw):
     assert all(batch.schema.equals(arrow_schema(COLUMN_NAMES)) for batch in batches)
 
 
-@settings(deadline=None)
 @given(st.lists(records, min_size=1, max_size=6).map(b"".join), st.sets(st.sampled_from(COLUMN_NAMES), min_size=1))
 def test_it_reads_only_the_columns_asked_for(raw, names):
     batches = list(decode_records(raw, sorted(names), broker_name="b"))
@@ -156,7 +155,6 @@ def test_bodies_that_decompress_to_much_come_in_several_batches(monkeypatch):
     assert [row["body"] for row in rows_of(batches)] == plain
 
 
-@settings(deadline=None)
 @given(records, st.data())
 def test_bytes_that_are_cut_short_are_refused(raw, data):
     cut = data.draw(st.integers(1, len(raw) - 1))
@@ -165,7 +163,7 @@ def test_bytes_that_are_cut_short_are_refused(raw, data):
         list(decode_records(raw[:cut], COLUMN_NAMES))
 
 
-@settings(deadline=None, max_examples=200)
+@settings(max_examples=200)
 @given(st.lists(records, min_size=1, max_size=3).map(b"".join), st.data())
 def test_flipped_bytes_are_read_or_refused_and_never_anything_else(raw, data):
     damaged = bytearray(raw)

@@ -1,0 +1,112 @@
+"""Rows of a DataFrame as messages to send. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import pyarrow as pa
+from pyspark.sql.types import StructType
+
+from orbitmq.errors import ConfigError, InvalidArgument
+from orbitmq.model.message import Message, PropertyName
+from orbitmq.spark.options import WriteOptions
+from orbitmq.spark.schema import COLUMN_NAMES
+
+ROW_ID = "SPARK_ROW_ID"
+"""The property that is the same in every attempt to send a row: `origin/row number`."""
+
+COLUMNS: Mapping[str, tuple[str, ...]] = {
+    "topic": ("string",),
+    "body": ("binary", "string"),
+    "tags": ("string",),
+    "keys": ("string", "array<string>"),
+    "properties": ("map<string,string>",),
+    "shardingKey": ("string",),
+    "delayLevel": ("int", "smallint", "tinyint", "bigint"),
+    "flag": ("int", "smallint", "tinyint", "bigint"),
+}
+"""Columns that a message is made of, and the types they may have."""
+IGNORED = frozenset(COLUMN_NAMES) - COLUMNS.keys()
+"""Columns that the broker sets: a DataFrame that was read may be written as it is."""
+
+# What RocketMQ sets in a message on its way; a copy gets its own.
+_SYSTEM_PROPERTIES = frozenset(value for name, value in vars(PropertyName).items() if not name.startswith("_"))
+
+
+def check_columns(schema: StructType, options: WriteOptions) -> None:
+    """Refuse a DataFrame that cannot become messages, before anything is sent.
+
+    Raises:
+        ConfigError: names the column and what is allowed.
+    """
+    types = {field.name: field.dataType.simpleString() for field in schema.fields}
+    for name, found in types.items():
+        if name in IGNORED:
+            continue
+        if name not in COLUMNS:
+            raise ConfigError("column", name, f"columns out of {', '.join(COLUMNS)}")
+        if found not in COLUMNS[name]:
+            raise ConfigError("column", f"{name} {found}", f"{name} of type {' or '.join(COLUMNS[name])}")
+    if "body" not in types:
+        raise ConfigError("column", sorted(types), "a column body (binary or string)")
+    if "topic" not in types and options.topic is None:
+        raise ConfigError("topic", None, "a column topic, or the option topic for all rows")
+
+
+class Rows:
+    """Makes messages of rows, and numbers them.
+
+    Args:
+        options: for the topic of rows that name none, and whether rows get ids.
+        origin: what row ids begin with.
+    """
+
+    def __init__(self, options: WriteOptions, origin: str) -> None:
+        self._options = options
+        self._origin = origin
+        self.count = 0
+
+    def messages(self, batch: pa.RecordBatch) -> Iterator[Message]:
+        """Yield a message for each row.
+
+        Raises:
+            InvalidArgument: a row has no topic or no body, or one that RocketMQ does not take.
+        """
+        nothing = [None] * batch.num_rows
+        found = set(batch.schema.names)
+        columns = (batch.column(name).to_pylist() if name in found else nothing for name in COLUMNS)
+        for row in zip(*columns, strict=True):
+            yield self._message(*row)
+            self.count += 1
+
+    def _message(
+        self,
+        topic: str | None,
+        body: bytes | str | None,
+        tags: str | None,
+        keys: str | list[str] | None,
+        properties: list[tuple[str, str | None]] | None,
+        sharding_key: str | None,
+        delay_level: int | None,
+        flag: int | None,
+    ) -> Message:
+        topic = topic if topic is not None else self._options.topic
+        if topic is None or body is None:
+            missing = "topic" if topic is None else "body"
+            raise InvalidArgument(missing, None, f"a value in every row; row {self._origin}/{self.count} has null")
+        given: dict[str, Any] = {name: value for name, value in properties or () if value}
+        own = {name: value for name, value in given.items() if name not in _SYSTEM_PROPERTIES}
+        if self._options.row_ids:
+            own[ROW_ID] = f"{self._origin}/{self.count}"
+        keys = keys if keys is not None else given.get(PropertyName.KEYS, "")
+        return Message(
+            topic,
+            body.encode() if isinstance(body, str) else body,
+            tag=tags if tags is not None else given.get(PropertyName.TAGS),
+            keys=tuple(keys.split() if isinstance(keys, str) else keys),
+            properties=own,
+            flag=flag or 0,
+            delay_level=delay_level or 0,
+            sharding_key=sharding_key if sharding_key is not None else given.get(PropertyName.SHARDING_KEY),
+        )

@@ -1,0 +1,67 @@
+"""Where Spark finds the data source: it imports every top-level package called pyspark_* in each session.
+
+So nothing is imported here but the base class; the work is done in orbitmq.spark, loaded at first use.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pyspark.sql.datasource import DataSource
+
+if TYPE_CHECKING:
+    from pyspark.sql.datasource import (
+        DataSourceReader,
+        DataSourceStreamReader,
+        DataSourceStreamWriter,
+        DataSourceWriter,
+    )
+    from pyspark.sql.types import StructType
+
+
+class DefaultSource(DataSource):  # type: ignore[misc]
+    """`format("rocketmq")`: topics as DataFrames, batch and streaming, both ways.
+
+    Spark calls these methods by keyword: their parameters keep Spark's names.
+    """
+
+    @classmethod
+    def name(cls) -> str:
+        """Return the name of the format."""
+        return "rocketmq"
+
+    def schema(self) -> StructType:
+        """Return the columns of a message."""
+        from orbitmq.spark.options import parse_read_options
+        from orbitmq.spark.source import read_schema
+
+        # Spark does not say whether a batch or a stream will follow; what differs is checked when it does.
+        return read_schema(parse_read_options(self.options, streaming=None))
+
+    def reader(self, schema: StructType) -> DataSourceReader:
+        """Return a reader of a bounded range."""
+        from orbitmq.spark.options import parse_read_options
+        from orbitmq.spark.source import BatchReader
+
+        return BatchReader(schema, parse_read_options(self.options, streaming=False))
+
+    def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802
+        """Return a reader that goes on and on."""
+        from orbitmq.spark.options import parse_read_options
+        from orbitmq.spark.source import StreamReader
+
+        return StreamReader(schema, parse_read_options(self.options, streaming=True))
+
+    def writer(self, schema: StructType, overwrite: bool) -> DataSourceWriter:
+        """Return a writer of a batch."""
+        from orbitmq.spark.options import parse_write_options
+        from orbitmq.spark.sink import BatchWriter
+
+        return BatchWriter(schema, parse_write_options(self.options), overwrite)
+
+    def streamWriter(self, schema: StructType, overwrite: bool) -> DataSourceStreamWriter:  # noqa: N802
+        """Return a writer of micro-batches."""
+        from orbitmq.spark.options import parse_write_options
+        from orbitmq.spark.sink import StreamWriter
+
+        return StreamWriter(schema, parse_write_options(self.options))

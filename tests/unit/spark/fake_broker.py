@@ -1,0 +1,174 @@
+"""A NameServer and a broker in one, small and obedient: what it holds, and how it fails, is set by the test."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections import deque
+from dataclasses import dataclass, field
+from types import TracebackType
+
+from orbitmq.codes import ResponseCode
+from orbitmq.errors import Rejected
+from orbitmq.model.route import BrokerData, QueueData, TopicRoute
+from orbitmq.net.handlers import Call, Handlers, Reply
+from orbitmq.net.server import Server
+from orbitmq.wire.bodies.route import encode_route
+from orbitmq.wire.bodies.topics import encode_topic_list
+from orbitmq.wire.headers import (
+    GetAllTopics,
+    GetMaxOffset,
+    GetMinOffset,
+    GetRouteInfo,
+    OffsetResponse,
+    PullMessage,
+    PullResponse,
+    SearchOffset,
+)
+from orbitmq.wire.record import format_record
+
+
+@dataclass
+class Queue:
+    """Stored messages; the first one's offset is `first`, `trimmed` of them are gone."""
+
+    records: list[bytes] = field(default_factory=list)
+    tags: list[str] = field(default_factory=list)
+    first: int = 0
+
+    @property
+    def end(self) -> int:
+        return self.first + len(self.records)
+
+
+class FakeBroker:
+    """Holds queues by (topic, queue id).
+
+    `pull_count_max` caps a pull as brokers do; `faults` are answers given to the next pulls instead of messages, None
+    closes the connection.
+    """
+
+    def __init__(self) -> None:
+        self.queues: dict[tuple[str, int], Queue] = {}
+        self.pull_count_max = 1_000_000
+        self.faults: deque[Reply | None] = deque()
+        self.asked: list[object] = []
+        self.address = ""
+        self._loop = asyncio.new_event_loop()
+        self._thread = threading.Thread(target=self._loop.run_forever, daemon=True)
+
+    def __enter__(self) -> FakeBroker:
+        self._thread.start()
+        server = Server(handlers, self, name="fake")
+        port = self._call(server.start("127.0.0.1", 0))
+        self.address = f"127.0.0.1:{port}"
+        self._server = server
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._call(self._server.close())
+        self._loop.call_soon_threadsafe(self._loop.stop)
+        self._thread.join()
+        self._loop.close()
+
+    def fill(self, topic: str, queue_id: int, count: int, *, tags: str = "", size: int = 10, first: int = 0) -> Queue:
+        """Add `count` messages; each gets the next letter of `tags`, over and over."""
+        queue = self.queues.setdefault((topic, queue_id), Queue(first=first))
+        for offset in range(queue.end, queue.end + count):
+            tag = tags[offset % len(tags)] if tags else ""
+            queue.tags.append(tag)
+            queue.records.append(
+                format_record(
+                    topic=topic,
+                    queue_id=queue_id,
+                    queue_offset=offset,
+                    body=f"{topic}-{queue_id}-{offset}-".encode().ljust(size, b"."),
+                    properties=f"TAGS\x01{tag}\x02".encode() if tag else b"",
+                    stored_at_ms=offset,
+                )
+            )
+        return queue
+
+    def _call(self, coroutine):
+        return asyncio.run_coroutine_threadsafe(coroutine, self._loop).result(10)
+
+
+handlers: Handlers[FakeBroker] = Handlers()
+
+
+@handlers.on(GetRouteInfo)
+def get_route(fake: FakeBroker, call: Call[GetRouteInfo]) -> Reply:
+    fake.asked.append(call.header)
+    held = [queue_id for topic, queue_id in fake.queues if topic == call.header.topic]
+    if not held:
+        raise Rejected(ResponseCode.TOPIC_NOT_EXIST, "no route")
+    count = max(held) + 1
+    queue = QueueData(broker_name="fake", read_queue_count=count, write_queue_count=count, perm=6)
+    broker = BrokerData(cluster="c", broker_name="fake", addresses={0: fake.address})
+    return Reply(body=encode_route(TopicRoute(queues=(queue,), brokers=(broker,))))
+
+
+@handlers.on(GetAllTopics)
+def get_topics(fake: FakeBroker, call: Call[GetAllTopics]) -> Reply:
+    return Reply(body=encode_topic_list([*{topic for topic, _ in fake.queues}, "TBW102", "%RETRY%g"]))
+
+
+@handlers.on(GetMaxOffset)
+def get_max(fake: FakeBroker, call: Call[GetMaxOffset]) -> Reply:
+    fake.asked.append(call.header)
+    return Reply(header=OffsetResponse(offset=queue_of(fake, call.header).end))
+
+
+@handlers.on(GetMinOffset)
+def get_min(fake: FakeBroker, call: Call[GetMinOffset]) -> Reply:
+    return Reply(header=OffsetResponse(offset=queue_of(fake, call.header).first))
+
+
+@handlers.on(SearchOffset)
+def search(fake: FakeBroker, call: Call[SearchOffset]) -> Reply:
+    queue = queue_of(fake, call.header)
+    return Reply(header=OffsetResponse(offset=min(max(call.header.timestamp_ms, queue.first), queue.end)))
+
+
+@handlers.on(PullMessage)
+def pull(fake: FakeBroker, call: Call[PullMessage]) -> Reply:
+    header = call.header
+    fake.asked.append(header)
+    if fake.faults:
+        fault = fake.faults.popleft()
+        if fault is None:
+            call.connection.close()
+            return Reply()
+        return fault
+    queue = queue_of(fake, header)
+    if not queue.first <= header.queue_offset <= queue.end:
+        return moved(queue, queue.first if header.queue_offset < queue.first else queue.end)
+    if header.queue_offset == queue.end:
+        return Reply(ResponseCode.PULL_NOT_FOUND, header=place(queue, queue.end))
+    start = header.queue_offset - queue.first
+    end = min(start + min(header.count_max, fake.pull_count_max), len(queue.records))
+    wanted = [tag.strip() for tag in header.subscription.split("||")]
+    found = [
+        record
+        for record, tag in zip(queue.records[start:end], queue.tags[start:end], strict=True)
+        if wanted == ["*"] or tag in wanted
+    ]
+    if not found:
+        return Reply(ResponseCode.PULL_RETRY_IMMEDIATELY, header=place(queue, queue.first + end))
+    return Reply(header=place(queue, queue.first + end), body=b"".join(found))
+
+
+def moved(queue: Queue, next_begin_offset: int) -> Reply:
+    return Reply(ResponseCode.PULL_OFFSET_MOVED, header=place(queue, next_begin_offset))
+
+
+def place(queue: Queue, next_begin_offset: int) -> PullResponse:
+    return PullResponse(
+        suggest_which_broker_id=0, next_begin_offset=next_begin_offset, min_offset=queue.first, max_offset=queue.end
+    )
+
+
+def queue_of(fake: FakeBroker, header) -> Queue:
+    return fake.queues.setdefault((header.topic, header.queue_id), Queue())

@@ -1,0 +1,153 @@
+"""A task reads its range whole and in order, whatever the broker does, or says what is missing."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from orbitmq.codes import ResponseCode
+from orbitmq.errors import ConnectionFailed, RemoteRefused
+from orbitmq.model.route import MessageQueue
+from orbitmq.net.handlers import Reply
+from orbitmq.spark import pulling
+from orbitmq.spark.options import Earliest, ReadOptions
+from orbitmq.spark.planning import Range
+from orbitmq.spark.pulling import DataLoss, RangeReader
+
+NAMES = ("queueOffset", "body", "tags")
+
+
+@pytest.fixture(autouse=True)
+def no_waiting(monkeypatch):
+    monkeypatch.setattr(pulling, "BACKOFF_MS_MAX", 0)
+
+
+def rows(fake, begin, end, *, queue_id=0, **options):
+    wanted = Range(MessageQueue("orders", "fake", queue_id), begin, end)
+    settings = replace(ReadOptions(name_servers=(fake.address,), start=Earliest()), **options)
+    return [row for batch in RangeReader(wanted, fake.address, settings, NAMES).batches() for row in batch.to_pylist()]
+
+
+def offsets(fake, begin, end, **options):
+    return [row["queueOffset"] for row in rows(fake, begin, end, **options)]
+
+
+@pytest.mark.parametrize("cap", [1, 7, 32, 1000])
+@pytest.mark.parametrize("outstanding", [1, 4])
+def test_a_range_is_read_whole_and_in_order(fake, cap, outstanding):
+    fake.fill("orders", 0, 500)
+    fake.pull_count_max = cap
+
+    assert offsets(fake, 13, 487, pull_outstanding=outstanding) == list(range(13, 487))
+
+
+def test_nothing_is_asked_for_twice_or_behind_the_end(fake):
+    fake.fill("orders", 0, 300)
+    offsets(fake, 0, 200, pull_count=64)
+
+    asked = [(pull.queue_offset, pull.queue_offset + pull.count_max) for pull in fake.asked]
+    assert [end for _, end in asked] == [*[begin for begin, _ in asked][1:], 200]
+
+
+def test_large_messages_come_in_blocks_of_a_megabyte(fake, monkeypatch):
+    monkeypatch.setattr(pulling, "DECODE_SIZE", 300_000)
+    monkeypatch.setattr(pulling, "BLOCK_SIZE", 100_000)
+    fake.fill("orders", 0, 400, size=5000)
+
+    assert offsets(fake, 0, 400) == list(range(400))
+    assert {pull.count_max for pull in fake.asked[8:-1]} == {19}
+
+
+def test_a_block_that_runs_ahead_waits_when_it_holds_enough(fake, monkeypatch):
+    monkeypatch.setattr(pulling, "BUFFER_SIZE_MAX", 1)
+    fake.fill("orders", 0, 200)
+    fake.pull_count_max = 3
+
+    assert offsets(fake, 0, 200) == list(range(200))
+
+
+def test_a_tag_filter_with_gaps_is_no_data_loss(fake):
+    fake.fill("orders", 0, 200, tags="abc")
+    fake.pull_count_max = 8
+
+    assert offsets(fake, 0, 200, tags=frozenset("b")) == list(range(1, 200, 3))
+    assert offsets(fake, 0, 200, tags=frozenset("x")) == []
+
+
+@pytest.mark.parametrize(
+    "fault", [None, Reply(ResponseCode.SYSTEM_BUSY, "busy"), Reply(ResponseCode.SYSTEM_ERROR, "oh")], ids=str
+)
+def test_a_failure_in_between_is_tried_again(fake, fault):
+    fake.fill("orders", 0, 300)
+    fake.faults.extend([fault, fault])
+
+    assert offsets(fake, 0, 300) == list(range(300))
+
+
+def test_a_broker_that_keeps_failing_is_given_up_with_its_reason(fake):
+    fake.fill("orders", 0, 10)
+    fake.faults.extend([Reply(ResponseCode.SYSTEM_BUSY, "page cache is busy")] * 5)
+
+    with pytest.raises(ConnectionFailed, match="page cache is busy"):
+        offsets(fake, 0, 10)
+
+
+def test_a_broker_that_moved_is_found_through_the_name_server(fake):
+    fake.fill("orders", 0, 10)
+    wanted = Range(MessageQueue("orders", "fake", 0), 0, 10)
+    options = ReadOptions(name_servers=(fake.address,), start=Earliest())
+
+    batches = list(RangeReader(wanted, "127.0.0.1:1", options, NAMES).batches())
+
+    assert sum(batch.num_rows for batch in batches) == 10
+
+
+def test_a_refusal_is_not_tried_again(fake):
+    fake.fill("orders", 0, 10)
+    fake.faults.append(Reply(ResponseCode.NO_PERMISSION, "not you"))
+
+    with pytest.raises(RemoteRefused, match="not you"):
+        offsets(fake, 0, 10)
+
+
+def test_a_trimmed_beginning_is_data_loss(fake):
+    fake.fill("orders", 0, 100, first=40)
+
+    with pytest.raises(DataLoss, match="offsets 10 to 39 of queue 0 of topic orders"):
+        offsets(fake, 10, 120)
+    assert offsets(fake, 10, 120, fail_on_data_loss=False) == list(range(40, 120))
+
+
+def test_a_trimmed_beginning_is_data_loss_under_a_filter_too(fake):
+    fake.fill("orders", 0, 100, first=40, tags="ab")
+
+    with pytest.raises(DataLoss, match="offsets 10 to"):
+        offsets(fake, 10, 120, tags=frozenset("a"))
+    assert offsets(fake, 10, 120, tags=frozenset("a"), fail_on_data_loss=False) == list(range(40, 120, 2))
+
+
+@pytest.mark.parametrize("end", [101, 140, 1000])
+def test_a_queue_that_ends_too_early_is_data_loss(fake, end):
+    fake.fill("orders", 0, 100)
+
+    with pytest.raises(DataLoss, match=r"offsets 1\d\d to"):
+        offsets(fake, 0, end)
+    assert offsets(fake, 0, end, fail_on_data_loss=False) == list(range(100))
+
+
+def test_a_hole_is_data_loss(fake):
+    queue = fake.fill("orders", 0, 100)
+    queue.records[50:53] = [b"", b"", b""]
+
+    with pytest.raises(DataLoss, match="offsets 50 to 52"):
+        offsets(fake, 0, 100)
+    assert offsets(fake, 0, 100, fail_on_data_loss=False) == [n for n in range(100) if not 50 <= n < 53]
+
+
+def test_a_hole_at_the_end_is_data_loss(fake):
+    queue = fake.fill("orders", 0, 100)
+    queue.records[97:] = [b"", b"", b""]
+
+    with pytest.raises(DataLoss, match="offsets 97 to 99"):
+        offsets(fake, 0, 100)

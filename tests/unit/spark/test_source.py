@@ -1,0 +1,249 @@
+"""What Spark's driver asks of the source, without Spark: where a stream begins, how far it goes, what a batch reads."""
+
+from __future__ import annotations
+
+import json
+import pickle
+
+import pytest
+from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadMaxRows
+from pyspark.sql.types import LongType, StringType, StructField, StructType
+
+from orbitmq.errors import ConfigError, RouteNotFound
+from orbitmq.spark.options import parse_read_options
+from orbitmq.spark.pulling import DataLoss
+from orbitmq.spark.schema import COLUMN_NAMES, spark_schema
+from orbitmq.spark.source import BatchReader, StreamReader, read_schema
+from orbitmq.wire.headers import GetMaxOffset, GetRouteInfo
+
+ALL = ReadAllAvailable()
+
+
+@pytest.fixture
+def stream(fake):
+    """Return a function that makes stream readers; all of them are stopped at the end."""
+    made: list[StreamReader] = []
+
+    def make(**options: str) -> StreamReader:
+        given = {"nameServer": fake.address, "topic": "orders", "offsetPollMs": "0"} | options
+        made.append(StreamReader(spark_schema(COLUMN_NAMES), parse_read_options(given, streaming=True)))
+        return made[-1]
+
+    yield make
+    for reader in made:
+        reader.stop()
+
+
+def batch(fake, **options) -> BatchReader:
+    given = {"nameServer": fake.address} | (
+        {} if "topics" in options or "topicPattern" in options else {"topic": "orders"}
+    )
+    return BatchReader(spark_schema(["topic", "queueOffset"]), parse_read_options(given | options, streaming=False))
+
+
+def rows(reader) -> list[tuple[str, int]]:
+    return sorted(
+        (row["topic"], row["queueOffset"])
+        for partition in pickle.loads(pickle.dumps(reader.partitions()))
+        for found in pickle.loads(pickle.dumps(reader)).read(partition)
+        for row in found.to_pylist()
+    )
+
+
+def taken(reader: StreamReader, start, end) -> dict[int, tuple[int, int]]:
+    return {p.wanted.queue.queue_id: (p.wanted.begin, p.wanted.end) for p in reader.partitions(start, end)}
+
+
+def test_the_initial_offset_is_the_same_both_times_it_is_asked_for(fake, stream):
+    fake.fill("orders", 0, 5)
+    reader = stream()
+    first = reader.initialOffset()
+    fake.fill("orders", 0, 20)
+
+    assert reader.initialOffset() == first
+    end = reader.latestOffset(first, ALL)
+    assert taken(reader, first, end) == {0: (5, 25)}
+
+
+def test_a_restart_before_the_first_commit_loses_nothing(fake, stream):
+    fake.fill("orders", 0, 5)
+    reader = stream()
+    start = reader.initialOffset()
+    fake.fill("orders", 0, 20)
+    logged = json.loads(json.dumps(reader.latestOffset(start, ALL)))
+    fake.fill("orders", 0, 30)
+    again = stream()
+
+    assert taken(again, again.initialOffset(), logged) == {0: (5, 25)}
+    assert taken(again, logged, again.latestOffset(logged, ALL)) == {0: (25, 55)}
+
+
+def test_an_idle_stream_does_not_ask_brokers_all_the_time(fake, stream):
+    fake.fill("orders", 0, 5)
+    reader = stream(offsetPollMs="600000")
+    start = reader.initialOffset()
+    fake.asked.clear()
+    for _ in range(100):
+        assert reader.latestOffset(start, ALL) is start
+
+    assert [type(asked) for asked in fake.asked] == [GetRouteInfo, GetMaxOffset]
+
+
+def test_the_limit_of_the_options_is_the_default_limit(fake, stream):
+    fake.fill("orders", 0, 50)
+    fake.fill("orders", 1, 50)
+    reader = stream(startingOffsets="earliest", maxOffsetsPerTrigger="10")
+    start = reader.initialOffset()
+
+    assert reader.getDefaultReadLimit() == ReadMaxRows(10)
+    assert stream().getDefaultReadLimit() == ALL
+    assert taken(reader, start, reader.latestOffset(start, ReadMaxRows(10))) == {0: (0, 5), 1: (0, 5)}
+    assert taken(reader, start, reader.latestOffset(start, ALL)) == {0: (0, 50), 1: (0, 50)}
+
+
+def test_available_now_ends_where_it_began_to_look(fake, stream):
+    fake.fill("orders", 0, 25)
+    reader = stream(startingOffsets="earliest")
+    reader.prepareForTriggerAvailableNow()
+    fake.fill("orders", 0, 100)
+    position, sizes = reader.initialOffset(), []
+    while (end := reader.latestOffset(position, ReadMaxRows(10))) != position:
+        sizes.append(taken(reader, position, end)[0])
+        position = end
+
+    assert sizes == [(0, 10), (10, 20), (20, 25)]
+
+
+def test_a_new_queue_is_read_from_its_first_message(fake, stream, monkeypatch):
+    monkeypatch.setattr("orbitmq.spark.source.ROUTE_POLL_S", 0)
+    fake.fill("orders", 0, 5)
+    reader = stream()
+    start = reader.initialOffset()
+    fake.fill("orders", 1, 7)
+    end = reader.latestOffset(start, ALL)
+
+    assert taken(reader, start, end) == {1: (0, 7)}
+    assert reader.latestOffset(end, ALL) is end
+
+
+def test_a_topic_that_was_made_anew_is_an_error_or_read_from_its_beginning(fake, stream):
+    fake.fill("orders", 0, 50)
+    start = stream().initialOffset()
+    fake.queues.clear()
+    fake.fill("orders", 0, 8)
+
+    with pytest.raises(DataLoss, match="made anew"):
+        stream().latestOffset(start, ALL)
+    reader = stream(failOnDataLoss="false")
+    assert taken(reader, start, reader.latestOffset(start, ALL)) == {0: (0, 8)}
+
+
+def test_an_unreachable_broker_keeps_its_queues_where_they_are(fake, stream, monkeypatch):
+    fake.fill("orders", 0, 5)
+    reader = stream()
+    start = reader.initialOffset()
+    reader._queues = dict.fromkeys(reader._queues, "127.0.0.1:1")
+    reader._routed_at = float("inf")
+
+    assert reader.latestOffset(start, ALL) is start
+
+
+def test_the_newest_offsets_are_reported(fake, stream):
+    fake.fill("orders", 0, 5)
+    reader = stream()
+    assert reader.reportLatestOffset() is None
+    reader.latestOffset(reader.initialOffset(), ALL)
+
+    assert reader.reportLatestOffset() == {"queues": {"orders": {"fake": {"0": 5}}}}
+
+
+def test_a_batch_reads_every_queue_and_an_empty_one_costs_nothing(fake):
+    fake.fill("orders", 0, 5)
+    fake.fill("orders", 1, 0)
+    fake.fill("orders", 2, 3)
+
+    reader = batch(fake)
+
+    assert len(reader.partitions()) == 2
+    assert rows(reader) == [("orders", n) for n in sorted([*range(5), *range(3)])]
+
+
+def test_an_empty_topic_is_an_empty_frame(fake):
+    fake.fill("orders", 0, 0)
+
+    assert rows(batch(fake)) == []
+
+
+def test_long_queues_are_split(fake):
+    fake.fill("orders", 0, 100)
+
+    assert len(batch(fake, minPartitions="7").partitions()) == 7
+    assert rows(batch(fake, minPartitions="7")) == [("orders", n) for n in range(100)]
+
+
+def test_a_batch_between_two_times(fake):
+    fake.fill("orders", 0, 100)
+
+    assert rows(batch(fake, startingOffsets="20", endingTimestamp="30")) == [("orders", n) for n in range(20, 30)]
+
+
+def test_a_batch_between_offsets(fake):
+    fake.fill("orders", 0, 100)
+    fake.fill("orders", 1, 100)
+    wanted = {
+        "startingOffsets": '{"orders":{"fake":{"0":90,"1":-2}}}',
+        "endingOffsets": '{"orders":{"fake":{"0":-1,"1":3}}}',
+    }
+
+    assert [n for _, n in rows(batch(fake, **wanted))] == [0, 1, 2, *range(90, 100)]
+
+
+def test_offsets_that_name_a_queue_that_is_not_there_are_an_error(fake):
+    fake.fill("orders", 0, 1)
+
+    with pytest.raises(ConfigError, match=r"startingOffsets.*orders/fake/9"):
+        batch(fake, startingOffsets='{"orders":{"fake":{"0":0,"9":0}}}').partitions()
+
+
+def test_an_end_before_the_beginning_reads_nothing(fake):
+    fake.fill("orders", 0, 100)
+
+    assert rows(batch(fake, startingOffsets="50", endingOffsets="40")) == []
+
+
+def test_several_topics_and_patterns(fake):
+    for topic in ("orders", "orders-eu", "bills"):
+        fake.fill(topic, 0, 1)
+
+    assert rows(batch(fake, topics="orders,bills")) == [("bills", 0), ("orders", 0)]
+    assert rows(batch(fake, topicPattern="orders.*")) == [("orders", 0), ("orders-eu", 0)]
+    assert len(rows(batch(fake, topicPattern=".*"))) == 3
+
+
+def test_a_topic_that_does_not_exist_is_named(fake):
+    with pytest.raises(RouteNotFound, match="topic orders has no route at 127"):
+        batch(fake).partitions()
+
+
+def test_a_query_may_choose_its_columns(fake):
+    chosen = StructType([StructField("queueOffset", LongType()), StructField("topic", StringType())])
+    reader = BatchReader(chosen, parse_read_options({"nameServer": fake.address, "topic": "orders"}, streaming=False))
+    fake.fill("orders", 0, 1)
+
+    (found,) = reader.read(reader.partitions()[0])
+    assert found.to_pylist() == [{"queueOffset": 0, "topic": "orders"}]
+
+
+@pytest.mark.parametrize(
+    ("field", "told"),
+    [(StructField("offset", LongType()), "offset"), (StructField("body", StringType()), "body binary")],
+)
+def test_columns_that_messages_do_not_have_are_an_error(fake, field, told):
+    with pytest.raises(ConfigError, match=told):
+        BatchReader(StructType([field]), parse_read_options({"nameServer": "h:1", "topic": "t"}, streaming=False))
+
+
+def test_the_body_may_be_left_out():
+    options = parse_read_options({"nameServer": "h:1", "topic": "t", "includeBody": "false"}, streaming=None)
+
+    assert read_schema(options).fieldNames() == [name for name in COLUMN_NAMES if name != "body"]
