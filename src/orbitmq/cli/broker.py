@@ -1,0 +1,76 @@
+"""`orbitmq broker`: a broker on its own."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from orbitmq.cli.logging import LogLevel, configure_logging
+from orbitmq.cli.options import PORT_MAX, ConfigOption, FormatOption, LogLevelOption
+from orbitmq.cli.output import Format
+
+
+def broker(
+    config: ConfigOption = None,
+    name_servers: Annotated[
+        str | None,
+        typer.Option(
+            "--name-servers",
+            "-n",
+            envvar="NAMESRV_ADDR",
+            metavar="HOST:PORT[;HOST:PORT]",
+            help="NameServers to register with.",
+        ),
+    ] = None,
+    name: Annotated[str | None, typer.Option("--name", help="The broker's name.  [default: the host's]")] = None,
+    host: Annotated[str | None, typer.Option("--host", help="Address to listen on.  [default: 0.0.0.0]")] = None,
+    port: Annotated[
+        int | None,
+        typer.Option("--port", min=0, max=PORT_MAX, help="0 chooses one and prints it.  [default: 10911]"),
+    ] = None,
+    data_dir: Annotated[
+        Path | None, typer.Option("--data-dir", metavar="DIR", help="Where messages are kept.  [default: ~/store]")
+    ] = None,
+    output: FormatOption = Format.TABLE,
+    log_level: LogLevelOption = LogLevel.INFO,
+) -> None:
+    """Run a broker until Ctrl-C or SIGTERM."""
+    from orbitmq.broker.app import Broker
+    from orbitmq.broker.config import BrokerConfig
+    from orbitmq.cli.serving import serve_until_signal, show_ready
+    from orbitmq.net.loop import run
+
+    configure_logging(log_level)
+    given = {
+        "namesrv_addr": name_servers,
+        "broker_name": name,
+        "bind_address": host,
+        "listen_port": port,
+        "store_path_root_dir": data_dir,
+    }
+    overrides = {key: value for key, value in given.items() if value is not None}
+    settings = (
+        BrokerConfig.from_properties(config, **overrides) if config else BrokerConfig.from_mapping({}, **overrides)
+    )
+    if not settings.name_servers:
+        raise typer.BadParameter(
+            "no NameServer to register with; name one here, in NAMESRV_ADDR, or as namesrvAddr in the file",
+            param_hint="--name-servers",
+        )
+
+    async def serve() -> None:
+        service = Broker(settings)
+        await serve_until_signal(
+            service,
+            lambda: show_ready(
+                output,
+                broker=service.address,
+                name=settings.broker_name,
+                name_servers=settings.namesrv_addr,
+                data_dir=str(settings.store_path_root_dir),
+            ),
+        )
+
+    run(serve())

@@ -1,0 +1,66 @@
+"""`orbitmq cluster`: who is there."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from orbitmq.cli.options import DEFAULT_NAME_SERVERS, FormatOption, NameServersOption, TimeoutOption
+from orbitmq.cli.output import Format, Row, show_rows
+
+COLUMNS = ("cluster", "broker", "id", "address", "version", "put_per_s", "get_per_s", "messages_today")
+
+
+def cluster(
+    name_servers: NameServersOption = DEFAULT_NAME_SERVERS,
+    output: FormatOption = Format.TABLE,
+    timeout_ms: TimeoutOption = 3000,
+) -> None:
+    """Show every broker of every cluster."""
+    from orbitmq.net.loop import run
+
+    show_rows(run(_rows(name_servers, timeout_ms)), COLUMNS, output)
+
+
+async def _rows(name_servers: str, timeout_ms: int) -> list[Row]:
+    from orbitmq.admin import AdminClient
+
+    rows: list[Row] = []
+    async with AdminClient(name_servers, timeout_ms=timeout_ms) as admin:
+        info = await admin.cluster_info()
+        for cluster_name, broker_names in sorted(info.clusters.items()):
+            for data in (info.brokers[name] for name in sorted(broker_names) if name in info.brokers):
+                for broker_id, address in sorted(data.addresses.items()):
+                    place = {"cluster": cluster_name, "broker": data.broker_name, "id": broker_id, "address": address}
+                    rows.append(place | await _runtime(admin, address))
+    return rows
+
+
+async def _runtime(admin: Any, address: str) -> dict[str, Any]:
+    """Return what the broker says of itself; a broker that does not answer is shown as such."""
+    from orbitmq.errors import ClientError
+
+    try:
+        values = await admin.broker_runtime_info(address)
+    except ClientError as error:
+        return {"problem": str(error)}
+    return {
+        "version": values.get("brokerVersionDesc"),
+        "put_per_s": _first(values.get("putTps")),
+        "get_per_s": _first(values.get("getTransferredTps")),
+        "messages_today": _difference(values, "msgPutTotalTodayNow", "msgPutTotalTodayMorning"),
+    }
+
+
+def _first(rates: str | None) -> float | None:
+    """Java gives rates over ten seconds, one minute and ten minutes in one text."""
+    try:
+        return round(float((rates or "").split()[0]), 1)
+    except (IndexError, ValueError):
+        return None
+
+
+def _difference(values: dict[str, str], later: str, earlier: str) -> int | None:
+    try:
+        return int(values[later]) - int(values[earlier])
+    except (KeyError, ValueError):
+        return None

@@ -1,0 +1,138 @@
+"""`orbitmq consume`: messages to the terminal, to a file or into a pipe."""
+
+from __future__ import annotations
+
+import sys
+from datetime import datetime
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from orbitmq.cli.options import DEFAULT_NAME_SERVERS, NameServersOption
+from orbitmq.cli.output import Format, say
+
+if TYPE_CHECKING:
+    from orbitmq.cli.message_format import Formatter
+    from orbitmq.client.pull_consumer import PullConsumer
+    from orbitmq.model.message import StoredMessage
+    from orbitmq.model.route import MessageQueue
+
+ANONYMOUS_GROUP = "orbitmq-cli"
+POLL_TIMEOUT_MS = 100
+POLL_COUNT_MAX = 1_000
+
+
+def consume(
+    topic: Annotated[str, typer.Argument(metavar="TOPIC", help="The topic's name.")],
+    start: Annotated[
+        str,
+        typer.Option(
+            "--from", metavar="WHERE", help="earliest, latest, or a time: ISO 8601, or milliseconds since 1970."
+        ),
+    ] = "earliest",
+    follow: Annotated[bool, typer.Option("--follow", "-f", help="Wait for more; Ctrl-C ends.")] = False,
+    count: Annotated[
+        int | None, typer.Option("--count", "-c", min=1, help="Stop after so many; exit code 1 when there are fewer.")
+    ] = None,
+    tag: Annotated[str, typer.Option("--tag", "-t", help="One tag, or several: 'A || B'.")] = "*",
+    group: Annotated[
+        str | None,
+        typer.Option(
+            "--group", "-g", help="Go on where this group is, and store what was read. Reads all queues, joins nobody."
+        ),
+    ] = None,
+    template: Annotated[
+        str,
+        typer.Option(
+            "--format",
+            "-F",
+            help="%s body, %k keys, %g tag, %p properties, %t topic, %b broker, %q queue, %o offset, %T stored at, "
+            "%i message id; \\n and \\t.",
+        ),
+    ] = r"%s\n",
+    name_servers: NameServersOption = DEFAULT_NAME_SERVERS,
+    output: Annotated[Format, typer.Option("--output", "-o", help="table, or json: one object a line.")] = Format.TABLE,
+) -> None:
+    """Print a topic's messages: those that are there, or with --follow those to come, too."""
+    from orbitmq.cli.message_format import format_json_line, parse_template
+    from orbitmq.client.pull_consumer import PullConsumer
+    from orbitmq.net.loop import run
+
+    formatter = format_json_line if output is Format.JSON else parse_template(template)
+    since_ms = parse_start(start)
+
+    async def work() -> int:
+        async with PullConsumer(group or ANONYMOUS_GROUP, name_servers, tag=tag) as consumer:
+            ends = await _begin(consumer, topic, since_ms, is_group=group is not None)
+            return await _copy(consumer, {} if follow else ends, formatter, count, is_group=group is not None)
+
+    try:
+        written = run(work())
+    except KeyboardInterrupt:
+        if not follow:
+            raise
+        return
+    if count is not None and written < count:
+        say(f"orbitmq: {written} of {count} messages were there")
+        raise typer.Exit(1)
+
+
+def parse_start(text: str) -> int | None:
+    """Return milliseconds since 1970; 0 for the earliest message, None for behind the latest."""
+    if text in ("earliest", "latest"):
+        return 0 if text == "earliest" else None
+    if text.isdecimal():
+        return int(text)
+    try:
+        return int(datetime.fromisoformat(text).timestamp() * 1000)
+    except ValueError:
+        raise typer.BadParameter(
+            f"{text!r} is neither earliest, latest, a time such as 2026-01-31T12:00:00Z, nor milliseconds",
+            param_hint="--from",
+        ) from None
+
+
+async def _begin(
+    consumer: PullConsumer, topic: str, since_ms: int | None, *, is_group: bool
+) -> dict[MessageQueue, int]:
+    """Put every queue where reading begins; return where each one ends now."""
+    queues = await consumer.queues(topic)
+    ranges = await consumer.offsets(queues)
+    consumer.assign(queues)
+    for queue in queues:
+        offset = await consumer.committed(queue) if is_group else None
+        if offset is None and since_ms is None:
+            offset = ranges[queue].end
+        elif offset is None:
+            offset = await consumer.offset_at(queue, since_ms) if since_ms else ranges[queue].begin
+        consumer.seek(queue, offset)
+    return {queue: found.end for queue, found in ranges.items()}
+
+
+async def _copy(
+    consumer: PullConsumer, ends: dict[MessageQueue, int], formatter: Formatter, count: int | None, *, is_group: bool
+) -> int:
+    """Write messages until all `ends` are reached (without any: for ever) or `count` are written."""
+    written = 0
+    try:
+        while count is None or written < count:
+            if ends and _is_done(consumer, ends):
+                break
+            limit = POLL_COUNT_MAX if count is None else min(POLL_COUNT_MAX, count - written)
+            messages = await consumer.poll(POLL_TIMEOUT_MS, limit)
+            _write(messages, formatter)
+            written += len(messages)
+    finally:
+        if is_group:
+            await consumer.commit()
+    return written
+
+
+def _is_done(consumer: PullConsumer, ends: dict[MessageQueue, int]) -> bool:
+    return all((consumer.position(queue) or 0) >= end for queue, end in ends.items())
+
+
+def _write(messages: list[StoredMessage], formatter: Formatter) -> None:
+    if messages:
+        sys.stdout.buffer.write(b"".join(map(formatter, messages)))
+        sys.stdout.buffer.flush()

@@ -1,0 +1,53 @@
+"""Exit codes, and the one sentence that goes with each.
+
+0  done
+1  understood, and the answer is no: an unknown topic, a refused message, a port that is taken
+2  usage: an option, an argument or a configuration value that is not allowed
+3  unreachable: no NameServer or broker answered
+130  interrupted before the work was done
+"""
+
+from __future__ import annotations
+
+from enum import IntEnum
+
+from orbitmq.errors import ConnectionFailed, InvalidArgument, NoNameServer, OrbitError, RequestTimeout, SendFailed
+
+
+class ExitCode(IntEnum):
+    """How a command ended."""
+
+    OK = 0
+    NO = 1
+    USAGE = 2
+    UNREACHABLE = 3
+    INTERRUPTED = 130
+
+
+EXIT_CODES_HELP = "Exit codes: 0 done, 1 the answer is no, 2 usage, 3 nobody answered."
+
+_UNREACHABLE = (ConnectionFailed, RequestTimeout, NoNameServer)
+
+
+class Negative(OrbitError):
+    """A command understood what was asked, and the answer is no."""
+
+
+def exit_code_of(error: BaseException) -> ExitCode:
+    """Return the exit code that an error leads to."""
+    if isinstance(error, KeyboardInterrupt):
+        return ExitCode.INTERRUPTED
+    if isinstance(error, SendFailed) and error.causes:
+        reached = [cause for cause in error.causes if not isinstance(cause, _UNREACHABLE)]
+        return ExitCode.NO if reached else ExitCode.UNREACHABLE
+    if isinstance(error, _UNREACHABLE):
+        return ExitCode.UNREACHABLE
+    return ExitCode.USAGE if isinstance(error, InvalidArgument) else ExitCode.NO
+
+
+def explain(error: BaseException) -> str:
+    """Return what is said about an error, and what to try where that is known."""
+    sentence = str(error) or type(error).__name__
+    if isinstance(error, NoNameServer):
+        return f"{sentence}. Others are named with -n or NAMESRV_ADDR"
+    return sentence

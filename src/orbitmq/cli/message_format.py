@@ -1,0 +1,82 @@
+"""How `consume` writes a message: by a template with %-tokens, or as a JSON object on a line. Pure.
+
+The body goes out byte for byte; everything else is UTF-8.
+"""
+
+from __future__ import annotations
+
+import base64
+import re
+from collections.abc import Callable
+from typing import Any
+
+import orjson
+
+from orbitmq.cli.output import format_time
+from orbitmq.errors import InvalidArgument
+from orbitmq.model.message import StoredMessage
+
+Formatter = Callable[[StoredMessage], bytes]
+
+_TOKENS: dict[str, Formatter] = {
+    "%": lambda message: b"%",
+    "s": lambda message: bytes(message.body),
+    "k": lambda message: " ".join(message.keys).encode(),
+    "g": lambda message: (message.tag or "").encode(),
+    "p": lambda message: orjson.dumps(dict(message.properties)),
+    "t": lambda message: message.topic.encode(),
+    "b": lambda message: message.broker_name.encode(),
+    "q": lambda message: b"%d" % message.queue_id,
+    "o": lambda message: b"%d" % message.queue_offset,
+    "T": lambda message: (format_time(message.stored_at_ms) or "").encode(),
+    "i": lambda message: message.message_id.encode(),
+}
+_ESCAPES = {"n": b"\n", "t": b"\t", "r": b"\r", "0": b"\0", "\\": b"\\"}
+_PART = re.compile(r"%(?P<token>.?)|\\(?P<escape>.?)|(?P<text>[^%\\]+)", re.DOTALL)
+
+
+def parse_template(text: str) -> Formatter:
+    r"""Return the formatter that a template such as `"%q %o %s\n"` spells.
+
+    Raises:
+        InvalidArgument: a token or an escape that does not exist.
+    """
+    parts: list[Formatter] = []
+    for found in _PART.finditer(text):
+        if (token := found["token"]) is not None:
+            if token not in _TOKENS:
+                raise InvalidArgument("format", f"%{token}", f"% and one of {' '.join(_TOKENS)}")
+            parts.append(_TOKENS[token])
+        elif (escape := found["escape"]) is not None:
+            if escape not in _ESCAPES:
+                raise InvalidArgument("format", f"\\{escape}", r"\n, \t, \r, \0 or \\")
+            parts.append(_constant(_ESCAPES[escape]))
+        else:
+            parts.append(_constant(found["text"].encode()))
+    return lambda message: b"".join([part(message) for part in parts])
+
+
+def format_json_line(message: StoredMessage) -> bytes:
+    """Return a message as one JSON object and a line's end; a body that is no UTF-8 is given in base64."""
+    document: dict[str, Any] = {
+        "topic": message.topic,
+        "broker": message.broker_name,
+        "queue": message.queue_id,
+        "offset": message.queue_offset,
+        "message_id": message.message_id,
+        "tag": message.tag,
+        "keys": message.keys,
+        "properties": dict(message.properties),
+        "born_at_ms": message.born_at_ms,
+        "stored_at_ms": message.stored_at_ms,
+    }
+    body = bytes(message.body)
+    try:
+        document["body"] = body.decode()
+    except UnicodeDecodeError:
+        document["body_base64"] = base64.b64encode(body).decode()
+    return orjson.dumps(document, option=orjson.OPT_APPEND_NEWLINE)
+
+
+def _constant(content: bytes) -> Formatter:
+    return lambda message: content

@@ -1,0 +1,46 @@
+"""`orbitmq nameserver`: a NameServer on its own."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from orbitmq.cli.logging import LogLevel, configure_logging
+from orbitmq.cli.options import PORT_MAX, ConfigOption, FormatOption, LogLevelOption
+from orbitmq.cli.output import Format
+
+
+def nameserver(
+    config: ConfigOption = None,
+    host: Annotated[str | None, typer.Option("--host", help="Address to listen on.  [default: 0.0.0.0]")] = None,
+    port: Annotated[
+        int | None,
+        typer.Option("--port", min=0, max=PORT_MAX, help="0 chooses one and prints it.  [default: 9876]"),
+    ] = None,
+    data_dir: Annotated[
+        Path | None, typer.Option("--data-dir", metavar="DIR", help="Where the key-value store is kept.")
+    ] = None,
+    output: FormatOption = Format.TABLE,
+    log_level: LogLevelOption = LogLevel.INFO,
+) -> None:
+    """Run a NameServer until Ctrl-C or SIGTERM."""
+    from orbitmq.cli.serving import serve_until_signal, show_ready
+    from orbitmq.nameserver.app import NameServer
+    from orbitmq.nameserver.config import NameServerConfig
+    from orbitmq.net.loop import run
+
+    configure_logging(log_level)
+    given: dict[str, Any] = {"bind_address": host, "listen_port": port}
+    if data_dir is not None:
+        given["kv_config_path"] = data_dir / "kvConfig.json"
+        given["config_store_path"] = data_dir / "namesrv.properties"
+    overrides = {name: value for name, value in given.items() if value is not None}
+    settings = NameServerConfig.from_properties(config, **overrides) if config else NameServerConfig(**overrides)
+
+    async def serve() -> None:
+        service = NameServer(settings)
+        await serve_until_signal(service, lambda: show_ready(output, nameserver=service.address))
+
+    run(serve())

@@ -1,0 +1,169 @@
+"""`orbitmq send`: messages from the command line, a file or a pipe."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import sys
+import time
+from collections.abc import AsyncIterator, Callable, Sequence
+from itertools import chain, islice, repeat
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from orbitmq.cli.options import DEFAULT_NAME_SERVERS, FormatOption, NameServersOption, TimeoutOption
+from orbitmq.cli.output import Format, say, show_json, show_rows
+
+if TYPE_CHECKING:
+    from orbitmq.client.producer import Producer
+    from orbitmq.client.sending import SendResult
+    from orbitmq.model.message import Message
+
+COLUMNS = ("message_id", "broker", "queue", "offset", "status")
+IN_FLIGHT_MAX = 64
+READ_SIZE = 65_536
+
+
+def send(
+    topic: Annotated[str, typer.Argument(metavar="TOPIC", help="The topic's name.")],
+    body: Annotated[
+        str | None, typer.Argument(metavar="[BODY]", help="The message; without it every line of stdin is one.")
+    ] = None,
+    file: Annotated[
+        Path | None, typer.Option("--file", "-f", metavar="FILE", help="Send a file's bytes as one message.")
+    ] = None,
+    key: Annotated[list[str] | None, typer.Option("--key", "-k", help="A business key; may be repeated.")] = None,
+    tag: Annotated[str | None, typer.Option("--tag", "-t", help="The message's tag.")] = None,
+    properties: Annotated[
+        list[str] | None, typer.Option("--property", "-p", metavar="NAME=VALUE", help="May be repeated.")
+    ] = None,
+    sharding_key: Annotated[
+        str | None, typer.Option("--sharding-key", help="Messages of one key go to one queue, in order.")
+    ] = None,
+    count: Annotated[int, typer.Option("--count", min=1, help="Send each message so many times.")] = 1,
+    group: Annotated[str, typer.Option("--group", "-g", help="The producer group.")] = "orbitmq-cli",
+    name_servers: NameServersOption = DEFAULT_NAME_SERVERS,
+    output: FormatOption = Format.TABLE,
+    timeout_ms: TimeoutOption = 3000,
+) -> None:
+    """Send messages."""
+    from orbitmq.client.producer import Producer
+    from orbitmq.model.message import Message
+    from orbitmq.net.loop import run
+
+    if body is not None and file is not None:
+        raise typer.BadParameter("a body and a file exclude one another", param_hint="--file")
+    named = dict(_parse_property(text) for text in properties or ())
+    keys = tuple(key or ())
+
+    def message(content: bytes) -> Message:
+        return Message(topic, content, tag=tag, keys=keys, properties=named, sharding_key=sharding_key)
+
+    contents = _contents(body, file)
+    sink = _Sink(output, is_summary=count > 1 or (body is None and file is None))
+
+    async def work() -> None:
+        async with Producer(group, name_servers, send_timeout_ms=timeout_ms) as producer:
+            await _send_all(contents, message, count, sink, producer)
+
+    run(work())
+
+
+def _contents(body: str | None, file: Path | None) -> AsyncIterator[list[bytes]]:
+    if body is not None:
+        return _only(body.encode())
+    return _only(file.read_bytes()) if file is not None else read_stdin()
+
+
+async def _only(content: bytes) -> AsyncIterator[list[bytes]]:
+    yield [content]
+
+
+async def read_stdin() -> AsyncIterator[list[bytes]]:
+    """Yield the lines of stdin as they come, those of one read together."""
+    descriptor = sys.stdin.fileno()
+    rest = b""
+    while await _readable(descriptor) and (data := os.read(descriptor, READ_SIZE)):
+        *lines, rest = (rest + data).split(b"\n")
+        yield [line.removesuffix(b"\r") for line in lines]
+    if rest:
+        yield [rest]
+
+
+async def _readable(descriptor: int) -> bool:
+    """Wait for a terminal or a pipe without blocking the loop; a file is always readable."""
+    loop = asyncio.get_running_loop()
+    ready = asyncio.Event()
+    try:
+        loop.add_reader(descriptor, ready.set)
+    except OSError:
+        return True
+    try:
+        return await ready.wait()
+    finally:
+        loop.remove_reader(descriptor)
+
+
+def _parse_property(text: str) -> tuple[str, str]:
+    name, equals, value = text.partition("=")
+    if not name or not equals:
+        raise typer.BadParameter(f"{text!r} is no NAME=VALUE", param_hint="--property")
+    return name, value
+
+
+class _Sink:
+    """Prints results: a table for one message, a summary for many, JSON lines for programs."""
+
+    def __init__(self, form: Format, is_summary: bool) -> None:
+        self._form = form
+        self._is_summary = is_summary
+        self._started = time.monotonic()
+        self.count = 0
+
+    def take(self, results: Sequence[SendResult | BaseException]) -> None:
+        """Print what was sent, then raise the first failure."""
+        failures = [result for result in results if isinstance(result, BaseException)]
+        rows = [_row(result) for result in results if not isinstance(result, BaseException)]
+        self.count += len(rows)
+        if self._form is Format.JSON:
+            for row in rows:
+                show_json(row, is_line=True)
+        elif not self._is_summary:
+            show_rows(rows, COLUMNS, self._form)
+        if failures:
+            raise failures[0]
+
+    def finish(self) -> None:
+        """Say how many there were."""
+        if self._is_summary:
+            say(f"sent {self.count} messages in {time.monotonic() - self._started:.2f} s")
+
+
+async def _send_all(
+    contents: AsyncIterator[list[bytes]],
+    message: Callable[[bytes], Message],
+    count: int,
+    sink: _Sink,
+    producer: Producer,
+) -> None:
+    try:
+        async for group in contents:
+            messages = chain.from_iterable(repeat(message(content), count) for content in group)
+            while batch := list(islice(messages, IN_FLIGHT_MAX)):
+                sink.take(await asyncio.gather(*map(producer.send, batch), return_exceptions=True))
+    finally:
+        sink.finish()
+
+
+def _row(result: SendResult) -> dict[str, Any]:
+    return {
+        "message_id": result.message_id,
+        "offset_message_id": result.offset_message_id,
+        "topic": result.queue.topic,
+        "broker": result.queue.broker_name,
+        "queue": result.queue.queue_id,
+        "offset": result.queue_offset,
+        "status": str(getattr(result.status, "name", result.status)),
+    }

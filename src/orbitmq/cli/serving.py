@@ -1,0 +1,61 @@
+"""What all servers on the command line share: start, say that they are ready, wait for a signal, stop."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import shlex
+import signal
+from collections.abc import Callable
+from typing import Protocol
+
+from orbitmq.cli.output import Format, show_json
+
+SIGNALS = (signal.SIGINT, signal.SIGTERM)
+
+
+class Service(Protocol):
+    """A server, or several that go up and down together."""
+
+    async def start(self) -> None:
+        """Listen."""
+        ...
+
+    async def stop(self) -> None:
+        """Finish what is under way and let go of everything; also after a start that failed."""
+        ...
+
+
+async def serve_until_signal(service: Service, announce: Callable[[], None]) -> None:
+    """Run a service until SIGINT or SIGTERM; `announce` is called once it listens."""
+    stopping = asyncio.Event()
+    loop = asyncio.get_running_loop()
+
+    def stop() -> None:
+        # Whoever asks a second time does not want to wait: from now on the signals kill.
+        _restore_signals(loop)
+        stopping.set()
+
+    for number in SIGNALS:
+        loop.add_signal_handler(number, stop)
+    try:
+        await service.start()
+        announce()
+        await stopping.wait()
+    finally:
+        await service.stop()
+        _restore_signals(loop)
+
+
+def show_ready(form: Format, **facts: str) -> None:
+    """Print the line that programs wait for: `ready name=value …`, or a JSON object with `"event": "ready"`."""
+    if form is Format.JSON:
+        show_json({"event": "ready", "pid": os.getpid(), **facts}, is_line=True)
+        return
+    pairs = " ".join(f"{name}={shlex.quote(value)}" for name, value in facts.items())
+    print(f"ready {pairs} pid={os.getpid()}", flush=True)
+
+
+def _restore_signals(loop: asyncio.AbstractEventLoop) -> None:
+    for number in SIGNALS:
+        loop.remove_signal_handler(number)

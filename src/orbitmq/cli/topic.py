@@ -1,0 +1,176 @@
+"""`orbitmq topic …` and `orbitmq route`: topics, their queues and where they are."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from orbitmq.cli.options import DEFAULT_NAME_SERVERS, FormatOption, NameServersOption, TimeoutOption
+from orbitmq.cli.output import Format, Row, format_time, say, show_json, show_rows
+
+app = typer.Typer(help="List, create, inspect and delete topics.", no_args_is_help=True, rich_markup_mode=None)
+
+TopicArgument = Annotated[str, typer.Argument(metavar="TOPIC", help="The topic's name.")]
+ClusterOption = Annotated[str | None, typer.Option("--cluster", help="Only this cluster's brokers.")]
+
+_PERMISSIONS = {"r": 4, "w": 2, "rw": 6}
+_LETTERS = {6: "rw", 4: "r", 2: "w", 0: "none"}
+
+
+@app.command("list")
+def list_topics(
+    name_servers: NameServersOption = DEFAULT_NAME_SERVERS,
+    cluster: ClusterOption = None,
+    show_all: Annotated[bool, typer.Option("--all", help="With the topics that RocketMQ makes for itself.")] = False,
+    output: FormatOption = Format.TABLE,
+    timeout_ms: TimeoutOption = 3000,
+) -> None:
+    """List topics."""
+    from orbitmq.admin import AdminClient
+    from orbitmq.net.loop import run
+
+    async def work() -> list[Row]:
+        async with AdminClient(name_servers, timeout_ms=timeout_ms) as admin:
+            own = set() if show_all else await _own_topics(admin)
+            return [{"topic": name} for name in await admin.topic_list(cluster) if name not in own]
+
+    show_rows(run(work()), ("topic",), output)
+
+
+@app.command("create")
+def create(
+    topic: TopicArgument,
+    queues: Annotated[int, typer.Option("--queues", "-q", min=1, max=1024, help="Queues on each broker.")] = 8,
+    permission: Annotated[str, typer.Option("--permission", help="rw, r or w.")] = "rw",
+    cluster: ClusterOption = None,
+    broker: Annotated[str | None, typer.Option("--broker", help="Only the broker of this name.")] = None,
+    name_servers: NameServersOption = DEFAULT_NAME_SERVERS,
+    output: FormatOption = Format.TABLE,
+    timeout_ms: TimeoutOption = 3000,
+) -> None:
+    """Create a topic on every master, or change the one that is there."""
+    from orbitmq.admin import AdminClient
+    from orbitmq.model.topic import TopicConfig
+    from orbitmq.net.loop import run
+
+    if permission not in _PERMISSIONS:
+        raise typer.BadParameter("expected rw, r or w", param_hint="--permission")
+    config = TopicConfig(topic=topic, read_queue_count=queues, write_queue_count=queues, perm=_PERMISSIONS[permission])
+
+    async def work() -> list[Row]:
+        async with AdminClient(name_servers, timeout_ms=timeout_ms) as admin:
+            changed = await admin.create_topic(config, cluster=cluster, broker=broker)
+        return [{"topic": topic, "broker": name, "address": at, "queues": queues} for name, at in changed.items()]
+
+    show_rows(run(work()), ("topic", "broker", "address", "queues"), output)
+
+
+@app.command("delete")
+def delete(
+    topic: TopicArgument,
+    cluster: ClusterOption = None,
+    name_servers: NameServersOption = DEFAULT_NAME_SERVERS,
+    output: FormatOption = Format.TABLE,
+    timeout_ms: TimeoutOption = 3000,
+) -> None:
+    """Delete a topic and its messages from every broker and NameServer."""
+    from orbitmq.admin import AdminClient
+    from orbitmq.net.loop import run
+
+    async def work() -> list[Row]:
+        async with AdminClient(name_servers, timeout_ms=timeout_ms) as admin:
+            return [
+                {"topic": topic, "address": address} for address in await admin.delete_topic(topic, cluster=cluster)
+            ]
+
+    show_rows(run(work()), ("topic", "address"), output)
+
+
+@app.command("status")
+def status(
+    topic: TopicArgument,
+    name_servers: NameServersOption = DEFAULT_NAME_SERVERS,
+    output: FormatOption = Format.TABLE,
+    timeout_ms: TimeoutOption = 3000,
+) -> None:
+    """Show where each queue begins and ends."""
+    from orbitmq.admin import AdminClient
+    from orbitmq.net.loop import run
+
+    async def work() -> list[Row]:
+        async with AdminClient(name_servers, timeout_ms=timeout_ms) as admin:
+            stats = await admin.topic_stats(topic)
+        return [
+            {
+                "broker": queue.broker_name,
+                "queue": queue.queue_id,
+                "min_offset": found.min_offset,
+                "max_offset": found.max_offset,
+                "messages": found.max_offset - found.min_offset,
+                "updated": format_time(found.updated_at_ms),
+            }
+            for queue, found in stats.items()
+        ]
+
+    rows = run(work())
+    show_rows(rows, ("broker", "queue", "min_offset", "max_offset", "messages", "updated"), output)
+    if output is Format.TABLE:
+        say(f"{sum(row['messages'] for row in rows)} messages in {len(rows)} queues")
+
+
+@app.command("route")
+def route(
+    topic: TopicArgument,
+    name_servers: NameServersOption = DEFAULT_NAME_SERVERS,
+    output: FormatOption = Format.TABLE,
+    timeout_ms: TimeoutOption = 3000,
+) -> None:
+    """Show which brokers hold a topic's queues."""
+    from orbitmq.admin import AdminClient
+    from orbitmq.model.route import TopicRoute
+    from orbitmq.net.loop import run
+
+    async def work() -> TopicRoute:
+        async with AdminClient(name_servers, timeout_ms=timeout_ms) as admin:
+            return await admin.topic_route(topic)
+
+    found = run(work())
+    if output is Format.JSON:
+        show_json(_route_document(topic, found))
+        return
+    addresses = {broker.broker_name: broker for broker in found.brokers}
+    rows = []
+    for queue in found.queues:
+        broker = addresses.get(queue.broker_name)
+        rows.append(
+            {
+                "broker": queue.broker_name,
+                "cluster": broker.cluster if broker else None,
+                "read_queues": queue.read_queue_count,
+                "write_queues": queue.write_queue_count,
+                "permission": _LETTERS.get(queue.perm & 6),
+                "addresses": " ".join(f"{key}={at}" for key, at in sorted(broker.addresses.items())) if broker else "",
+            }
+        )
+    show_rows(rows, ("broker", "cluster", "read_queues", "write_queues", "permission", "addresses"), output)
+
+
+def _route_document(topic: str, route: object) -> dict[str, object]:
+    from dataclasses import asdict
+
+    return {"topic": topic, **asdict(route)}  # type: ignore[call-overload]
+
+
+async def _own_topics(admin: object) -> set[str]:
+    """Return the topics that no user made: those by fixed names, and those called like a cluster or a broker."""
+    from orbitmq.admin import AdminClient
+    from orbitmq.model.topic import AUTO_CREATE_TOPIC, SCHEDULE_TOPIC
+
+    assert isinstance(admin, AdminClient)
+    info = await admin.cluster_info()
+    fixed = {AUTO_CREATE_TOPIC, SCHEDULE_TOPIC, "BenchmarkTest", "OFFSET_MOVED_EVENT", "SELF_TEST_TOPIC"}
+    topics = await admin.topic_list()
+    prefixed = {name for name in topics if name.startswith(("RMQ_SYS_", "rmq_sys_", "%RETRY%", "%DLQ%"))}
+    replies = {f"{cluster}_REPLY_TOPIC" for cluster in info.clusters}
+    return fixed | prefixed | replies | set(info.clusters) | set(info.brokers)

@@ -1,0 +1,113 @@
+"""`orbitmq up`: a NameServer and a broker in one process, for a laptop or a notebook."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from orbitmq.cli.logging import LogLevel, configure_logging
+from orbitmq.cli.options import PORT_MAX, FormatOption, HostOption, LogLevelOption
+from orbitmq.cli.output import Format
+
+if TYPE_CHECKING:
+    from orbitmq.broker.app import Broker
+    from orbitmq.broker.config import BrokerConfig
+    from orbitmq.nameserver.config import NameServerConfig
+
+BROKER_NAME = "broker-a"
+
+NameServerPort = Annotated[
+    int, typer.Option("--nameserver-port", min=0, max=PORT_MAX, help="0 chooses one and prints it.")
+]
+BrokerPort = Annotated[int, typer.Option("--broker-port", min=0, max=PORT_MAX, help="0 chooses one and prints it.")]
+DataDirOption = Annotated[
+    Path | None,
+    typer.Option("--data-dir", metavar="DIR", help="Where messages are kept.  [default: ~/.local/share/orbitmq]"),
+]
+
+
+def up(
+    host: HostOption = "127.0.0.1",
+    nameserver_port: NameServerPort = 9876,
+    broker_port: BrokerPort = 10911,
+    data_dir: DataDirOption = None,
+    output: FormatOption = Format.TABLE,
+    log_level: LogLevelOption = LogLevel.WARNING,
+) -> None:
+    """Run a NameServer and a broker in one process, until Ctrl-C or SIGTERM."""
+    from orbitmq.broker.config import BrokerConfig
+    from orbitmq.cli.serving import serve_until_signal, show_ready
+    from orbitmq.nameserver.config import NameServerConfig
+    from orbitmq.net.loop import run
+
+    configure_logging(log_level)
+    root = data_dir or default_data_dir()
+    pair = Pair(
+        NameServerConfig(
+            bind_address=host,
+            listen_port=nameserver_port,
+            kv_config_path=root / "nameserver" / "kvConfig.json",
+            config_store_path=root / "nameserver" / "namesrv.properties",
+        ),
+        BrokerConfig(
+            broker_name=BROKER_NAME,
+            bind_address=host,
+            listen_port=broker_port,
+            store_path_root_dir=root / BROKER_NAME,
+        ),
+    )
+
+    def announce() -> None:
+        show_ready(output, nameserver=pair.name_server_address, broker=pair.broker_address, data_dir=str(root))
+        if output is Format.TABLE:
+            print(f"export NAMESRV_ADDR={pair.name_server_address}", flush=True)
+
+    run(serve_until_signal(pair, announce))
+
+
+def default_data_dir() -> Path:
+    """Return where `up` keeps messages when nobody says."""
+    home = os.environ.get("XDG_DATA_HOME") or Path.home() / ".local" / "share"
+    return Path(home) / "orbitmq"
+
+
+class Pair:
+    """A NameServer, and a broker that registers with it."""
+
+    def __init__(self, name_server_config: NameServerConfig, broker_config: BrokerConfig) -> None:
+        from orbitmq.nameserver.app import NameServer
+
+        self._name_server = NameServer(name_server_config)
+        self._broker_config = broker_config
+        self._broker: Broker | None = None
+
+    @property
+    def name_server_address(self) -> str:
+        """Where the NameServer listens, as host:port."""
+        return self._name_server.address
+
+    @property
+    def broker_address(self) -> str:
+        """Where the broker listens, as host:port."""
+        assert self._broker is not None, "not started"
+        return self._broker.address
+
+    async def start(self) -> None:
+        """Start the NameServer, then the broker that needs to know its port."""
+        from dataclasses import replace
+
+        from orbitmq.broker.app import Broker
+
+        await self._name_server.start()
+        broker = Broker(replace(self._broker_config, namesrv_addr=self.name_server_address))
+        await broker.start()
+        self._broker = broker
+
+    async def stop(self) -> None:
+        """Stop the broker, then the NameServer it says good-bye to."""
+        if self._broker is not None:
+            await self._broker.stop()
+        await self._name_server.stop()

@@ -1,0 +1,49 @@
+"""Which error ends a command with which exit code."""
+
+import pytest
+
+from orbitmq.cli.exits import ExitCode, Negative, exit_code_of, explain
+from orbitmq.errors import (
+    ConfigError,
+    ConnectionFailed,
+    InvalidArgument,
+    NoNameServer,
+    RemoteRefused,
+    RequestTimeout,
+    RouteNotFound,
+    SendFailed,
+    StoreError,
+)
+
+REFUSED = RemoteRefused(1, "no", "a:1")
+
+
+@pytest.mark.parametrize(
+    ("error", "code"),
+    [
+        (NoNameServer("nobody"), ExitCode.UNREACHABLE),
+        (ConnectionFailed("refused"), ExitCode.UNREACHABLE),
+        (RequestTimeout("slow"), ExitCode.UNREACHABLE),
+        (SendFailed("all failed", [ConnectionFailed("a"), RequestTimeout("b")]), ExitCode.UNREACHABLE),
+        (SendFailed("one was refused", [ConnectionFailed("a"), REFUSED]), ExitCode.NO),
+        (SendFailed("nothing is known"), ExitCode.NO),
+        (RouteNotFound("no route"), ExitCode.NO),
+        (REFUSED, ExitCode.NO),
+        (StoreError("locked"), ExitCode.NO),
+        (Negative("nothing there"), ExitCode.NO),
+        (OSError("address in use"), ExitCode.NO),
+        (InvalidArgument("topic", "a b", "no blanks"), ExitCode.USAGE),
+        (ConfigError("listenPort", -1, "0 to 65535"), ExitCode.USAGE),
+        (KeyboardInterrupt(), ExitCode.INTERRUPTED),
+    ],
+)
+def test_exit_codes(error, code):
+    assert exit_code_of(error) is code
+
+
+def test_nobody_answering_says_how_to_ask_somebody_else():
+    assert explain(NoNameServer("nobody")) == "nobody. Others are named with -n or NAMESRV_ADDR"
+
+
+def test_an_error_without_words_is_named():
+    assert explain(TimeoutError()) == "TimeoutError"

@@ -1,0 +1,60 @@
+"""The servers' log lines."""
+
+import io
+import json
+import logging
+
+import pytest
+
+from orbitmq.cli.logging import LogLevel, configure_logging
+
+
+class Terminal(io.StringIO):
+    def isatty(self):
+        return True
+
+
+@pytest.fixture(autouse=True)
+def _same_logging_afterwards():
+    root = logging.getLogger()
+    handlers, level = root.handlers[:], root.level
+    yield
+    root.handlers[:] = handlers
+    root.setLevel(level)
+
+
+def test_a_line_in_a_pipe_is_one_json_object_with_the_rooms_own_fields():
+    stream = io.StringIO()
+    configure_logging(LogLevel.INFO, stream)
+
+    logging.getLogger("orbitmq.broker").info("serves at %s", "a:1", extra={"topic": "orders"})
+
+    line = json.loads(stream.getvalue())
+    assert line["event"] == "serves at a:1"
+    assert (line["level"], line["logger"], line["topic"]) == ("info", "orbitmq.broker", "orders")
+    assert line["timestamp"].endswith("Z")
+
+
+def test_an_exception_stays_inside_its_line():
+    stream = io.StringIO()
+    configure_logging(LogLevel.INFO, stream)
+    try:
+        raise ValueError("broken")
+    except ValueError:
+        logging.getLogger("x").exception("it failed")
+    assert "ValueError: broken" in json.loads(stream.getvalue())["exception"]
+
+
+def test_a_line_on_a_terminal_is_for_people():
+    stream = Terminal()
+    configure_logging(LogLevel.INFO, stream)
+    logging.getLogger("orbitmq").warning("disk is full")
+    assert "disk is full" in stream.getvalue()
+    assert not stream.getvalue().startswith("{")
+
+
+def test_lines_below_the_level_are_dropped():
+    stream = io.StringIO()
+    configure_logging(LogLevel.WARNING, stream)
+    logging.getLogger("orbitmq").info("chatter")
+    assert stream.getvalue() == ""

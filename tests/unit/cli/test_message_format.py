@@ -1,0 +1,66 @@
+"""How `consume` writes one message."""
+
+import json
+
+import pytest
+
+from orbitmq.cli.message_format import format_json_line, parse_template
+from orbitmq.errors import InvalidArgument
+from orbitmq.model.message import StoredMessage
+
+
+def stored(body=b"hello", **properties):
+    return StoredMessage(
+        topic="orders",
+        body=body,
+        properties={"TAGS": "new", "KEYS": "k1 k2", "UNIQ_KEY": "ID", **properties},
+        queue_id=3,
+        queue_offset=7,
+        physical_offset=0,
+        store_size=0,
+        stored_at_ms=1_700_000_000_000,
+        broker_name="broker-a",
+    )
+
+
+@pytest.mark.parametrize(
+    ("template", "written"),
+    [
+        (r"%s\n", b"hello\n"),
+        (r"%t/%b/%q/%o", b"orders/broker-a/3/7"),
+        (r"%k|%g|%i", b"k1 k2|new|ID"),
+        (r"100%% \t\\ %T", b"100% \t\\ 2023-11-14T22:13:20.000Z"),
+        ("caf\u00e9", "caf\u00e9".encode()),
+        ("", b""),
+    ],
+)
+def test_tokens(template, written):
+    assert parse_template(template)(stored()) == written
+
+
+def test_properties_come_as_json():
+    assert json.loads(parse_template("%p")(stored(color="red")))["color"] == "red"
+
+
+@pytest.mark.parametrize("template", ["%x", "abc%", r"\q", "abc\\"])
+def test_what_is_no_token_is_refused(template):
+    with pytest.raises(InvalidArgument, match="format"):
+        parse_template(template)
+
+
+def test_a_body_goes_out_byte_for_byte():
+    assert parse_template("%s")(stored(b"\xff\x00\n")) == b"\xff\x00\n"
+
+
+def test_a_json_line_tells_everything_a_program_needs():
+    line = format_json_line(stored())
+    assert line.endswith(b"}\n")
+    document = json.loads(line)
+    assert (document["body"], document["queue"], document["offset"]) == ("hello", 3, 7)
+    assert (document["keys"], document["tag"], document["message_id"]) == (["k1", "k2"], "new", "ID")
+
+
+def test_a_body_that_is_no_text_comes_in_base64():
+    document = json.loads(format_json_line(stored(b"\xff")))
+    assert document["body_base64"] == "/w=="
+    assert "body" not in document

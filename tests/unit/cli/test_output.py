@@ -1,0 +1,92 @@
+"""What commands print, on a terminal and elsewhere."""
+
+import io
+import json
+
+import pytest
+
+from orbitmq.cli.output import Format, format_cell, format_plain, format_time, show_json, show_rows
+
+ROWS = [
+    {"broker": "broker-a", "queue": 0, "messages": 12, "updated": None},
+    {"broker": "b", "queue": 11, "messages": 3, "updated": "now", "hidden": True},
+]
+COLUMNS = ("broker", "queue", "messages", "updated")
+
+
+class Terminal(io.StringIO):
+    def isatty(self):
+        return True
+
+
+def show_on_terminal(monkeypatch, show):
+    """Call `show` with a terminal for its stdout; return what stands on the screen."""
+    screen = Terminal()
+    with monkeypatch.context() as patch:
+        patch.setattr("sys.stdout", screen)
+        patch.setenv("COLUMNS", "80")
+        show()
+    return screen.getvalue()
+
+
+def test_plain_columns_line_up_and_keep_every_value_whole():
+    assert format_plain(ROWS, COLUMNS) == (
+        "BROKER    QUEUE  MESSAGES  UPDATED\nbroker-a  0      12        -\nb         11     3         now\n"
+    )
+
+
+def test_a_column_of_two_words_stays_one_word_for_awk_and_not_for_people(monkeypatch):
+    assert format_plain([], ("max_offset",)) == "MAX_OFFSET\n"
+    rows = [{"max_offset": 1}]
+    assert "max offset" in show_on_terminal(monkeypatch, lambda: show_rows(rows, ("max_offset",), Format.TABLE))
+
+
+def test_rows_in_a_pipe_are_plain(capsys):
+    show_rows(ROWS, COLUMNS, Format.TABLE)
+    assert capsys.readouterr().out == format_plain(ROWS, COLUMNS)
+
+
+def test_json_holds_every_field_and_stands_on_one_line(capsys):
+    show_rows(ROWS, COLUMNS, Format.JSON)
+    out = capsys.readouterr().out
+    assert json.loads(out) == ROWS
+    assert out.count("\n") == 1
+
+
+def test_json_is_indented_on_a_terminal(monkeypatch):
+    assert show_on_terminal(monkeypatch, lambda: show_json({"a": 1})) == '{\n  "a": 1\n}\n'
+
+
+def test_json_lines_stay_lines_on_a_terminal(monkeypatch):
+    assert show_on_terminal(monkeypatch, lambda: show_json({"a": 1}, is_line=True)) == '{"a":1}\n'
+
+
+def test_a_table_on_a_terminal_shows_every_cell_and_right_aligns_numbers(monkeypatch):
+    lines = show_on_terminal(monkeypatch, lambda: show_rows(ROWS, COLUMNS, Format.TABLE)).splitlines()
+    assert "broker-a" in lines[1]
+    assert lines[1].index("12") + 2 == lines[2].index("3") + 1
+
+
+def test_a_table_folds_a_long_value_instead_of_cutting_it(monkeypatch):
+    long = "x" * 200
+    screen = show_on_terminal(monkeypatch, lambda: show_rows([{"a": long}], ("a",), Format.TABLE))
+    assert screen.count("x") == 200
+
+
+def test_markup_in_a_value_is_printed_as_it_is(monkeypatch):
+    screen = show_on_terminal(monkeypatch, lambda: show_rows([{"a": "[bold]x[/bold]"}], ("a",), Format.TABLE))
+    assert "[bold]x[/bold]" in screen
+
+
+@pytest.mark.parametrize(
+    ("value", "text"), [(None, "-"), ("", "-"), (0, "0"), (True, "yes"), (False, "no"), (1.5, "1.5")]
+)
+def test_cells(value, text):
+    assert format_cell(value) == text
+
+
+@pytest.mark.parametrize(
+    ("time_ms", "text"), [(0, None), (None, None), (-1, None), (1_700_000_000_123, "2023-11-14T22:13:20.123Z")]
+)
+def test_times_are_iso_in_utc_and_unknown_ones_nothing(time_ms, text):
+    assert format_time(time_ms) == text

@@ -1,0 +1,16 @@
+"""The clock that moves by hand."""
+
+import pytest
+
+from orbitmq.testing.clock import START_MS, FakeClock
+
+
+def test_time_stands_still_until_it_is_moved():
+    clock = FakeClock()
+    assert (clock(), clock()) == (START_MS, START_MS)
+    assert clock.advance(5) == START_MS + 5 == clock()
+
+
+def test_time_does_not_run_backwards():
+    with pytest.raises(ValueError, match="backwards"):
+        FakeClock().advance(-1)
