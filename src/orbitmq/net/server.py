@@ -80,6 +80,12 @@ class Server(Generic[S]):
         """Callbacks that are told of every connection that ends."""
         return self._endpoint.on_connection_lost
 
+    def close_connection(self, connection_id: int) -> None:
+        """Close one connection, if it is still open."""
+        connection = self._endpoint.connections.get(connection_id)
+        if connection is not None:
+            connection.close()
+
     async def drain(self, timeout_ms: int) -> bool:
         """Accept nobody new, send new requests away, and wait until all late answers are given.
 

@@ -1,0 +1,178 @@
+"""Route answers as bytes, encoded once per change of the topic.
+
+`RouteAnswers` keeps the encoded bodies. `RouteMemo` goes further: it answers a whole frame by looking up the text of its
+header before and after the opaque, so that a query that was seen before is neither parsed nor encoded. Both forget a
+topic at the change that outdates it, never by a timer. Pure.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from struct import Struct
+from typing import NamedTuple
+
+from orbitmq.codes import RequestCode
+from orbitmq.errors import FrameError
+from orbitmq.net.handlers import Reply
+from orbitmq.wire.command import Command, decode_command, encode_command
+from orbitmq.wire.frame import Frame
+
+BODIES_SIZE_MAX = 64 * 1024 * 1024
+"""Bytes of encoded routes that are kept."""
+TEXTS_MAX = 20_000
+"""Header texts that are kept: one per topic and kind of client."""
+OPAQUE_DIGITS_MAX = 9
+
+_PREFIX = Struct(">II")
+_OPAQUE = b'"opaque":'
+_PROBE = 987_654_321
+
+
+class RouteAnswers:
+    """Encoded routes by topic and JSON dialect.
+
+    Args:
+        encode: returns the encoded route of (topic, standard JSON?), None without one.
+    """
+
+    def __init__(self, encode: Callable[[str, bool], bytes | None], size_max: int = BODIES_SIZE_MAX) -> None:
+        self._encode = encode
+        self._size_max = size_max
+        self._bodies: dict[tuple[str, bool], bytes] = {}
+        self._size = 0
+
+    def get(self, topic: str, standard: bool) -> bytes | None:
+        """Return a topic's encoded route, None when it has none."""
+        body = self._bodies.get((topic, standard))
+        if body is not None:
+            return body
+        body = self._encode(topic, standard)
+        if body is not None:
+            self._bodies[topic, standard] = body
+            self._size += len(body)
+            while self._size > self._size_max and len(self._bodies) > 1:
+                self._drop(next(iter(self._bodies)))
+        return body
+
+    def forget(self, topics: Iterable[str]) -> None:
+        """Drop the answers of topics whose routes have changed."""
+        for topic in topics:
+            self._drop((topic, True))
+            self._drop((topic, False))
+
+    def clear(self) -> None:
+        """Drop all answers."""
+        self._bodies.clear()
+        self._size = 0
+
+    def _drop(self, key: tuple[str, bool]) -> None:
+        body = self._bodies.pop(key, None)
+        if body is not None:
+            self._size -= len(body)
+
+
+class _Known(NamedTuple):
+    """An answer but for its opaque: prefixes by the number of digits, and what follows the digits."""
+
+    prefixes: tuple[bytes, ...]
+    rest: bytes
+
+
+class RouteMemo:
+    """Answers route queries whose header text was seen before, whatever their opaque.
+
+    A text is learnt from a query that was parsed and answered the long way, and only if the digits after `"opaque":`
+    are the opaque and nothing else: the header is parsed a second time with other digits in their place, and must
+    differ in the opaque alone. So a hit answers what the long way would.
+    """
+
+    def __init__(self, texts_max: int = TEXTS_MAX) -> None:
+        self.hits = 0
+        self._texts_max = texts_max
+        self._known: dict[tuple[bytes, bytes], _Known] = {}
+        self._texts_by_topic: dict[str, list[tuple[bytes, bytes]]] = {}
+
+    def answer(self, data: bytes, answers: list[bytes]) -> int:
+        """Append the answers of the known queries at the start of `data`; return how many bytes those take."""
+        start, end = 0, len(data)
+        known, unpack = self._known, _PREFIX.unpack_from
+        hits = 0
+        while end - start > 8:
+            size, header_size = unpack(data, start)
+            frame_end = start + 4 + size
+            if header_size + 4 != size or frame_end > end:  # a body, a binary header, or not whole yet
+                break
+            mark = data.find(_OPAQUE, start + 8, frame_end)
+            if mark < 0:
+                break
+            comma = data.find(b",", mark + 9, frame_end)
+            found = known.get((data[start + 8 : mark], data[comma:frame_end]))
+            if found is None:
+                break
+            digits = data[mark + 9 : comma]
+            if not digits.isdigit() or len(digits) > OPAQUE_DIGITS_MAX or (digits[0] == 48 and len(digits) > 1):
+                break
+            answers += (found.prefixes[len(digits)] + digits, found.rest)
+            start = frame_end
+            hits += 1
+        self.hits += hits
+        return start
+
+    def learn(self, frame: Frame, command: Command, reply: Reply) -> None:
+        """See how a request was answered the long way."""
+        if command.code == RequestCode.GET_ROUTEINFO_BY_TOPIC and not reply.code and reply.header is None:
+            text = _split(frame, command)
+            topic = (command.ext_fields or {}).get("topic")
+            if text is not None and topic is not None and text not in self._known:
+                self._remember(topic, text, reply.body)
+
+    def forget(self, topics: Iterable[str]) -> None:
+        """Drop the answers of topics whose routes have changed."""
+        for topic in topics:
+            for text in self._texts_by_topic.pop(topic, ()):
+                del self._known[text]
+
+    def clear(self) -> None:
+        """Drop all answers."""
+        self._known.clear()
+        self._texts_by_topic.clear()
+
+    def _remember(self, topic: str, text: tuple[bytes, bytes], body: bytes) -> None:
+        if len(self._known) >= self._texts_max:
+            self.forget([next(iter(self._texts_by_topic))])
+        texts = self._texts_by_topic.setdefault(topic, [])
+        for other in texts:  # clients of one kind share their bytes
+            if self._known[other].rest.endswith(body):
+                self._known[text] = self._known[other]
+                break
+        else:
+            self._known[text] = _encode(body)
+        texts.append(text)
+
+
+def _split(frame: Frame, command: Command) -> tuple[bytes, bytes] | None:
+    """Return the header's text before and after the opaque; None when it cannot be learnt."""
+    header = frame.header
+    if frame.serialize_type or frame.body or command.is_oneway or header.count(_OPAQUE) != 1:
+        return None
+    before, _, rest = header.partition(_OPAQUE)
+    digits, comma, after = rest.partition(b",")
+    if not comma or digits != b"%d" % command.opaque:
+        return None
+    probe = b"%b%b%d,%b" % (before, _OPAQUE, _PROBE, after)
+    try:
+        probed = decode_command(Frame(0, probe, b""))
+    except FrameError:
+        return None
+    return (before, comma + after) if probed == command._replace(opaque=_PROBE) else None
+
+
+def _encode(body: bytes) -> _Known:
+    """Encode an answer once, and cut its opaque out."""
+    frame = encode_command(Command(0, _PROBE, 1, body=body))
+    digits = b"%d" % _PROBE
+    place = frame.index(digits, frame.index(_OPAQUE))
+    size, mark = _PREFIX.unpack_from(frame)
+    shorter = [OPAQUE_DIGITS_MAX - count for count in range(OPAQUE_DIGITS_MAX + 1)]
+    prefixes = tuple(_PREFIX.pack(size - less, mark - less) + frame[_PREFIX.size : place] for less in shorter)
+    return _Known(prefixes, frame[place + len(digits) :])

@@ -1,0 +1,135 @@
+"""The program around the registry: the port, the timers, and what happens when a connection ends."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+
+from orbitmq.clock import Clock, now_ms
+from orbitmq.errors import ClientError
+from orbitmq.nameserver.changes import Cause, MinIdNotice
+from orbitmq.nameserver.config import NameServerConfig
+from orbitmq.nameserver.handlers import handlers
+from orbitmq.nameserver.kv_config import KvConfig
+from orbitmq.nameserver.registry import Registry
+from orbitmq.net.connection import Connection
+from orbitmq.net.limits import Limits
+from orbitmq.net.pool import ConnectionPool
+from orbitmq.net.server import Server
+from orbitmq.wire.headers import NotifyMinBrokerIdChange
+
+log = logging.getLogger(__name__)
+
+NOTICE_TIMEOUT_MS = 300
+
+
+class NameServer:
+    """A NameServer: `await start()`, then it answers at `address` until `await stop()`."""
+
+    def __init__(self, config: NameServerConfig | None = None, *, clock: Clock = now_ms) -> None:
+        self._config = config or NameServerConfig()
+        self._clock = clock
+        self._kv = KvConfig(self._config.kv_config_path)
+        self.registry = Registry(self._config, self._kv, started_at_ms=clock())
+        self.registry.on_notice.append(self._notify)
+        self.server: Server[Registry] = Server(
+            handlers,
+            self.registry,
+            name="nameserver",
+            limits=_limits(self._config),
+            clock=clock,
+            shortcut=self.registry.memo,
+        )
+        self.server.on_connection_lost.append(self._lose_connection)
+        self._pool = ConnectionPool(name="nameserver", connect_timeout_ms=NOTICE_TIMEOUT_MS)
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._scan_timer: asyncio.TimerHandle | None = None
+
+    @property
+    def address(self) -> str:
+        """Where it listens, as host:port."""
+        return self.server.address
+
+    async def start(self) -> None:
+        """Load the key-value store and listen.
+
+        Raises:
+            OSError: the address cannot be bound.
+        """
+        self._kv.load()
+        await self.server.start(self._config.bind_address, self._config.listen_port)
+        self._arm_scan()
+        log.info("The Name Server boot success. serializeType=JSON, address %s", self.address)
+
+    async def stop(self) -> None:
+        """Stop answering and close every connection."""
+        if self._scan_timer is not None:
+            self._scan_timer.cancel()
+            self._scan_timer = None
+        self.server.on_connection_lost.clear()
+        for task in tuple(self._tasks):
+            task.cancel()
+        await self._pool.close()
+        await self.server.close()
+
+    def scan(self) -> None:
+        """Take out the brokers that have been silent for too long, and close their connections."""
+        now = self._clock()
+        with self.registry.changing(Cause.LEASE_EXPIRED, now) as origin:
+            over = self.registry.table.expire(origin)
+        for key, lease in over:
+            self.registry.unchanged.forget(key)
+            log.warning("the broker %s was silent for more than %d ms", key.address, lease.lease_ms)
+            if not self.registry.table.owns_leases(lease.owner):
+                self.server.close_connection(lease.owner)
+
+    def _arm_scan(self) -> None:
+        delay = self.registry.config.scan_not_active_broker_interval / 1000
+        self._scan_timer = asyncio.get_running_loop().call_later(delay, self._scan_and_arm)
+
+    def _scan_and_arm(self) -> None:
+        try:
+            self.scan()
+        finally:
+            self._arm_scan()
+
+    def _lose_connection(self, connection: Connection) -> None:
+        if not self.registry.table.owns_leases(connection.id):
+            return
+        with self.registry.changing(Cause.CONNECTION_CLOSED, self._clock(), connection.remote) as origin:
+            for key in self.registry.table.disconnect(connection.id, origin):
+                self.registry.unchanged.forget(key)
+
+    def _notify(self, notice: MinIdNotice) -> None:
+        """Tell a group's members of its new smallest id, where that is wanted; nobody waits for it."""
+        is_wanted = notice.offline_address is None or notice.needs_acting_master
+        if not self.registry.config.notify_min_broker_id_changed or not is_wanted:
+            return
+        header = NotifyMinBrokerIdChange(
+            min_broker_id=notice.min_broker_id,
+            min_broker_addr=notice.min_broker_address,
+            offline_broker_addr=notice.offline_address,
+            ha_broker_addr=notice.ha_address,
+        )
+        for address in notice.targets:
+            task = asyncio.get_running_loop().create_task(self._send(address, header))
+            self._tasks.add(task)
+            task.add_done_callback(self._tasks.discard)
+
+    async def _send(self, address: str, header: NotifyMinBrokerIdChange) -> None:
+        try:
+            await self._pool.oneway(address, header)
+        except (ClientError, ValueError) as error:
+            log.warning("could not tell %s of its group's smallest broker id: %s", address, error)
+
+
+def _limits(config: NameServerConfig) -> Limits:
+    return Limits(
+        idle_ms=config.server_channel_max_idle_time_seconds * 1000,
+        frame_ms=config.frame_deadline_seconds * 1000,
+        write_buffer_max=config.write_buffer_max,
+        connections_max=config.connections_max,
+        connections_per_address_max=config.connections_per_address_max,
+        requests_per_second_max=config.requests_per_second_max,
+        backlog=config.server_socket_backlog,
+    )

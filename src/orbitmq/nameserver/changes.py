@@ -1,0 +1,84 @@
+"""What changed in the route table, when, why and through whom: the values that caches, journal, log and metrics live on."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import NamedTuple
+
+from orbitmq.model.route import QueueData
+
+
+class Cause(StrEnum):
+    """What made a route change."""
+
+    REGISTRATION = "registration"
+    UNREGISTRATION = "unregistration"
+    CONNECTION_CLOSED = "connection closed"
+    LEASE_EXPIRED = "lease expired"
+    WIPE_WRITE_PERM = "write permission wiped"
+    ADD_WRITE_PERM = "write permission added"
+    TOPIC_REGISTRATION = "topic registration"
+    TOPIC_DELETION = "topic deletion"
+
+
+class ChangeKind(StrEnum):
+    """What of a route changed."""
+
+    BROKER_JOINED = "broker joined"
+    BROKER_LEFT = "broker left"
+    BROKER_UPDATED = "broker updated"
+    TOPICS_CHANGED = "topics changed"
+
+
+class Origin(NamedTuple):
+    """Who asked for something, when and why; stands in every change that follows from it."""
+
+    cause: Cause
+    at_ms: int
+    remote: str = ""
+
+
+class QueueChange(NamedTuple):
+    """One topic's queues on one broker name; `before` is None for a new one, `after` for one that is gone."""
+
+    topic: str
+    before: QueueData | None
+    after: QueueData | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Change:
+    """One change of the route table.
+
+    `queues` says what happened to the broker name's queues (TOPICS_CHANGED). For the other kinds `topics` are those
+    whose routes show the broker, `address` is the broker's own, and `previous_address` the one that its id had before.
+    """
+
+    kind: ChangeKind
+    origin: Origin
+    cluster: str
+    broker_name: str
+    broker_id: int | None = None
+    address: str | None = None
+    previous_address: str | None = None
+    queues: tuple[QueueChange, ...] = ()
+    topics: tuple[str, ...] = ()
+    detail: str = ""
+
+    @property
+    def affected_topics(self) -> tuple[str, ...]:
+        """The topics whose routes are different now."""
+        return tuple(queue.topic for queue in self.queues) if self.queues else self.topics
+
+
+class MinIdNotice(NamedTuple):
+    """The smallest living broker id of a group is another one now; the members at `targets` want to know."""
+
+    broker_name: str
+    min_broker_id: int
+    min_broker_address: str
+    offline_address: str | None
+    ha_address: str | None
+    targets: tuple[str, ...]
+    needs_acting_master: bool

@@ -1,0 +1,13 @@
+"""What a NameServer answers, one module per family of requests."""
+
+from __future__ import annotations
+
+from orbitmq.nameserver.handlers import brokers, clusters, kv, routes, settings, topics
+from orbitmq.nameserver.registry import Registry
+from orbitmq.net.handlers import Handlers
+
+handlers: Handlers[Registry] = Handlers()
+"""All of them."""
+
+for family in (brokers, clusters, kv, routes, settings, topics):
+    handlers.include(family.handlers)

@@ -1,0 +1,176 @@
+"""Brokers come, stay and go."""
+
+from __future__ import annotations
+
+import logging
+import zlib
+from collections.abc import Mapping
+
+from orbitmq.codes import ResponseCode
+from orbitmq.errors import Rejected
+from orbitmq.model.route import QueueData
+from orbitmq.nameserver.changes import Cause
+from orbitmq.nameserver.names import check_registered_name, illegal_names
+from orbitmq.nameserver.registration import LEASE_MS, BrokerKey, MasterAddresses, Registration
+from orbitmq.nameserver.registry import ORDER_TOPIC_NAMESPACE, Registry
+from orbitmq.nameserver.unchanged import split
+from orbitmq.net.handlers import Call, Handlers, Reply
+from orbitmq.wire.bodies.kv import encode_kv_table
+from orbitmq.wire.bodies.registration import (
+    RegisterBrokerBody,
+    RegisteredTopic,
+    decode_data_version,
+    decode_registration,
+    encode_data_version,
+)
+from orbitmq.wire.bodies.route import encode_member_group
+from orbitmq.wire.headers import (
+    BrokerHeartbeat,
+    GetBrokerMemberGroup,
+    QueryDataVersion,
+    QueryDataVersionResponse,
+    RegisterBroker,
+    RegisterBrokerResponse,
+    UnregisterBroker,
+)
+
+log = logging.getLogger(__name__)
+
+handlers: Handlers[Registry] = Handlers()
+
+LEASE_MS_MAX = 24 * 3_600_000
+ADDRESS_LENGTH_MAX = 255
+
+
+@handlers.on(RegisterBroker)
+def register_broker(registry: Registry, call: Call[RegisterBroker]) -> Reply:
+    """Enter a broker with its topics, or renew its lease."""
+    header, body = call.header, call.command.body
+    if header.body_crc32 and zlib.crc32(body) & 0x7FFFFFFF != header.body_crc32:
+        raise Rejected(ResponseCode.SYSTEM_ERROR, "crc32 not match")
+    master = _renew_unchanged(registry, call)
+    if master is None:
+        master = _register(registry, call)
+    return Reply(
+        header=RegisterBrokerResponse(ha_server_addr=master.ha_address, master_addr=master.master_address),
+        body=_order_topics(registry),
+    )
+
+
+@handlers.on(UnregisterBroker)
+def unregister_broker(registry: Registry, call: Call[UnregisterBroker]) -> Reply:
+    """Take a broker out, unless it has registered anew through a later connection."""
+    header = call.header
+    key = BrokerKey(header.cluster_name, header.broker_addr)
+    with registry.changing(Cause.UNREGISTRATION, call.now_ms, call.connection.remote) as origin:
+        registry.table.unregister(key, header.broker_name, origin, owner=call.connection.id)
+    registry.unchanged.forget(key)
+    return Reply()
+
+
+@handlers.on(QueryDataVersion)
+def query_data_version(registry: Registry, call: Call[QueryDataVersion]) -> Reply:
+    """Answer whether a broker's topics have changed since it registered, and renew its lease."""
+    header = call.header
+    key = BrokerKey(header.cluster_name, header.broker_addr)
+    theirs = decode_data_version(call.command.body) if call.command.body else None
+    lease = registry.table.lease_of(key)
+    registry.table.renew(key, call.now_ms, call.connection.id)
+    changed = lease is None or lease.data_version != theirs
+    body = b"" if lease is None else encode_data_version(lease.data_version)
+    return Reply(header=QueryDataVersionResponse(changed=changed), body=body)
+
+
+@handlers.on(BrokerHeartbeat)
+def broker_heartbeat(registry: Registry, call: Call[BrokerHeartbeat]) -> Reply:
+    """Renew a lease and nothing else; a broker that is not registered stays so."""
+    key = BrokerKey(call.header.cluster_name, call.header.broker_addr)
+    registry.table.renew(key, call.now_ms, call.connection.id)
+    return Reply()
+
+
+@handlers.on(GetBrokerMemberGroup)
+def get_broker_member_group(registry: Registry, call: Call[GetBrokerMemberGroup]) -> Reply:
+    """List a broker name's addresses; the cluster is echoed, as in Java."""
+    header = call.header
+    addresses = registry.table.member_group(header.broker_name)
+    return Reply(body=encode_member_group(header.cluster_name, header.broker_name, addresses))
+
+
+def _renew_unchanged(registry: Registry, call: Call[RegisterBroker]) -> MasterAddresses | None:
+    """Renew the lease of a broker that says what it said last time; None: look at it closely."""
+    header, table = call.header, registry.table
+    key = BrokerKey(header.cluster_name, header.broker_addr)
+    data_version = registry.unchanged.recognise(
+        key, header, call.command.version, split(call.command.body), table.revision_of(header.broker_name)
+    )
+    if data_version is None or not table.renew(key, call.now_ms, call.connection.id, data_version):
+        return None
+    return table.master_of(header.broker_name, header.broker_id, header.cluster_name)
+
+
+def _register(registry: Registry, call: Call[RegisterBroker]) -> MasterAddresses:
+    header, command = call.header, call.command
+    _check(header)
+    body = decode_registration(command.body, compressed=header.compressed, version=command.version)
+    registration = _to_registration(header, body, call.connection.remote)
+    with registry.changing(Cause.REGISTRATION, call.now_ms, call.connection.remote) as origin:
+        master = registry.table.register(registration, origin, call.connection.id)
+    if registry.table.lease_of(registration.key) is not None:
+        registry.unchanged.remember(
+            registration.key,
+            header,
+            command.version,
+            split(command.body),
+            body.data_version,
+            registry.table.revision_of(header.broker_name),
+        )
+    return master
+
+
+def _check(header: RegisterBroker) -> None:
+    check_registered_name("clusterName", header.cluster_name)
+    check_registered_name("brokerName", header.broker_name)
+    check_registered_name("brokerAddr", header.broker_addr.replace("[", "").replace("]", ""))
+
+
+def _to_registration(header: RegisterBroker, body: RegisterBrokerBody, remote: str) -> Registration:
+    lease_ms = header.heartbeat_timeout_millis
+    return Registration(
+        cluster=header.cluster_name,
+        broker_name=header.broker_name,
+        broker_id=header.broker_id,
+        address=header.broker_addr,
+        ha_address=header.ha_server_addr,
+        lease_ms=LEASE_MS if lease_ms is None else min(max(lease_ms, 0), LEASE_MS_MAX),
+        acting_master=header.enable_acting_master,
+        zone_name=header.zone_name,
+        data_version=body.data_version,
+        queues=_to_queues(header.broker_name, body.topics, remote),
+        filter_servers=body.filter_servers,
+        queue_mappings=body.queue_mappings,
+    )
+
+
+def _to_queues(broker_name: str, topics: tuple[RegisteredTopic, ...], remote: str) -> Mapping[str, QueueData]:
+    illegal = illegal_names(topic.topic for topic in topics)
+    if illegal:
+        log.warning("%s at %s: left out %d topics with illegal names", broker_name, remote, len(illegal))
+    return {
+        topic: QueueData(
+            broker_name=broker_name,
+            read_queue_count=read_queue_count,
+            write_queue_count=write_queue_count,
+            perm=perm,
+            topic_sys_flag=topic_sys_flag,
+        )
+        for topic, read_queue_count, write_queue_count, perm, topic_sys_flag in topics
+        if topic not in illegal
+    }
+
+
+def _order_topics(registry: Registry) -> bytes:
+    if not registry.config.return_order_topic_config_to_broker:
+        return b""
+    table = registry.kv.namespace(ORDER_TOPIC_NAMESPACE)
+    return b"" if table is None else encode_kv_table(table)

@@ -1,0 +1,50 @@
+"""Brokers and clusters, seen from outside: lists, and the permissions of a broker's topics."""
+
+from __future__ import annotations
+
+from orbitmq.nameserver.changes import Cause
+from orbitmq.nameserver.registry import Registry
+from orbitmq.net.handlers import Call, Handlers, Reply
+from orbitmq.wire.bodies.route import encode_cluster_info
+from orbitmq.wire.bodies.topics import encode_topic_list
+from orbitmq.wire.headers import (
+    AddWritePerm,
+    AddWritePermResponse,
+    GetClusterInfo,
+    GetSystemTopics,
+    WipeWritePerm,
+    WipeWritePermResponse,
+)
+
+handlers: Handlers[Registry] = Handlers()
+
+
+@handlers.on(GetClusterInfo)
+def get_cluster_info(registry: Registry, call: Call[GetClusterInfo]) -> Reply:
+    """List all brokers of all clusters."""
+    return Reply(body=encode_cluster_info(registry.table.cluster_info()))
+
+
+@handlers.on(GetSystemTopics)
+def get_system_topics(registry: Registry, call: Call[GetSystemTopics]) -> Reply:
+    """List the names of clusters and brokers, which are topics, and one broker that knows more."""
+    info = registry.table.cluster_info()
+    names = dict.fromkeys(name for cluster, brokers in info.clusters.items() for name in (cluster, *brokers))
+    addresses = (address for broker in info.brokers.values() for address in broker.addresses.values())
+    return Reply(body=encode_topic_list(names, next(addresses, None)))
+
+
+@handlers.on(WipeWritePerm)
+def wipe_write_perm(registry: Registry, call: Call[WipeWritePerm]) -> Reply:
+    """Take the write bit from every topic of a broker name."""
+    with registry.changing(Cause.WIPE_WRITE_PERM, call.now_ms, call.connection.remote) as origin:
+        count = registry.table.wipe_write_perm(call.header.broker_name, origin)
+    return Reply(header=WipeWritePermResponse(wipe_topic_count=count))
+
+
+@handlers.on(AddWritePerm)
+def add_write_perm(registry: Registry, call: Call[AddWritePerm]) -> Reply:
+    """Let every topic of a broker name be written again."""
+    with registry.changing(Cause.ADD_WRITE_PERM, call.now_ms, call.connection.remote) as origin:
+        count = registry.table.add_write_perm(call.header.broker_name, origin)
+    return Reply(header=AddWritePermResponse(add_topic_count=count))

@@ -1,0 +1,84 @@
+"""Lists of topics, and topics registered or forgotten one at a time."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from orbitmq.codes import ResponseCode
+from orbitmq.errors import Rejected
+from orbitmq.nameserver.changes import Cause
+from orbitmq.nameserver.names import check_registered_name
+from orbitmq.nameserver.registry import Registry
+from orbitmq.net.handlers import Call, Handlers, Reply
+from orbitmq.wire.bodies.route import decode_route
+from orbitmq.wire.bodies.topics import encode_topic_list
+from orbitmq.wire.headers import (
+    DeleteTopicInNameServer,
+    GetAllTopics,
+    GetTopicsByCluster,
+    GetUnitSubscriptionTopics,
+    GetUnitSubscriptionUnunitTopics,
+    GetUnitTopics,
+    RegisterTopicInNameServer,
+)
+
+handlers: Handlers[Registry] = Handlers()
+
+UNIT = 0b01
+UNIT_SUBSCRIPTION = 0b10
+"""Bits of a topic's system flag (Java: TopicSysFlag)."""
+
+
+@handlers.on(GetAllTopics)
+def get_all_topics(registry: Registry, call: Call[GetAllTopics]) -> Reply:
+    """List every topic."""
+    return _list(registry.config.enable_all_topic_list, registry.table.topics())
+
+
+@handlers.on(GetTopicsByCluster)
+def get_topics_by_cluster(registry: Registry, call: Call[GetTopicsByCluster]) -> Reply:
+    """List the topics of a cluster; none for an unknown one."""
+    return _list(registry.config.enable_topic_list, registry.table.topics_of_cluster(call.header.cluster))
+
+
+@handlers.on(GetUnitTopics)
+def get_unit_topics(registry: Registry, call: Call[GetUnitTopics]) -> Reply:
+    """List the topics with the unit flag."""
+    return _list(registry.config.enable_topic_list, registry.table.topics_by_flag(UNIT))
+
+
+@handlers.on(GetUnitSubscriptionTopics)
+def get_unit_subscription_topics(registry: Registry, call: Call[GetUnitSubscriptionTopics]) -> Reply:
+    """List the topics with the unit-subscription flag."""
+    return _list(registry.config.enable_topic_list, registry.table.topics_by_flag(UNIT_SUBSCRIPTION))
+
+
+@handlers.on(GetUnitSubscriptionUnunitTopics)
+def get_unit_subscription_ununit_topics(registry: Registry, call: Call[GetUnitSubscriptionUnunitTopics]) -> Reply:
+    """List the topics with the unit-subscription flag and without the unit flag."""
+    return _list(registry.config.enable_topic_list, registry.table.topics_by_flag(UNIT_SUBSCRIPTION, UNIT))
+
+
+@handlers.on(RegisterTopicInNameServer)
+def register_topic(registry: Registry, call: Call[RegisterTopicInNameServer]) -> Reply:
+    """Add one topic's queues on known brokers; ignored as a whole when one of them is not known."""
+    check_registered_name("topic", call.header.topic)
+    queues = decode_route(call.command.body).queues if call.command.body else ()
+    with registry.changing(Cause.TOPIC_REGISTRATION, call.now_ms, call.connection.remote) as origin:
+        registry.table.register_topic(call.header.topic, queues, origin)
+    return Reply()
+
+
+@handlers.on(DeleteTopicInNameServer)
+def delete_topic(registry: Registry, call: Call[DeleteTopicInNameServer]) -> Reply:
+    """Forget a topic, wholly or on one cluster's brokers."""
+    header = call.header
+    with registry.changing(Cause.TOPIC_DELETION, call.now_ms, call.connection.remote) as origin:
+        registry.table.delete_topic(header.topic, origin, header.cluster_name or None)
+    return Reply()
+
+
+def _list(enabled: bool, topics: Iterable[str]) -> Reply:
+    if not enabled:
+        raise Rejected(ResponseCode.SYSTEM_ERROR, "disable")
+    return Reply(body=encode_topic_list(topics))

@@ -1,0 +1,127 @@
+"""The key-value store: namespaces of text values, kept in one JSON file with its previous generation beside it.
+
+File: `{"configTable":{"<namespace>":{"<key>":"<value>"}}}`; `<file>.bak` is the content before the last change.
+
+Source: Java KVConfigManager, KVConfigSerializeWrapper; docs/formats/wire_frame.md, "Key-value file".
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+from collections.abc import Mapping
+from pathlib import Path
+
+import orjson
+
+from orbitmq.errors import InvalidArgument
+
+log = logging.getLogger(__name__)
+
+NAME_LENGTH_MAX = 1_024
+VALUE_LENGTH_MAX = 65_536
+ENTRIES_MAX = 100_000
+
+
+class KvConfig:
+    """Text values by namespace and key. Every change is on disk before it is visible."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._table: dict[str, dict[str, str]] = {}
+
+    def load(self) -> None:
+        """Read the file, or its previous generation when it is missing or damaged."""
+        for path in (self._path, _previous(self._path)):
+            try:
+                self._table = _parse(path.read_bytes())
+            except FileNotFoundError:
+                continue
+            except (OSError, ValueError) as error:
+                log.error("the key-value file %s cannot be read: %s", path, error)
+                continue
+            return
+
+    def get(self, namespace: str, key: str) -> str | None:
+        """Return a value, None when there is none."""
+        return self._table.get(namespace, {}).get(key)
+
+    def namespace(self, name: str) -> Mapping[str, str] | None:
+        """Return all values of a namespace; None when it was never written to."""
+        return self._table.get(name)
+
+    def put(self, namespace: str, key: str, value: str) -> None:
+        """Set a value.
+
+        Raises:
+            InvalidArgument: a name or value is too long, or the store is full.
+            OSError: the file cannot be written; nothing has changed.
+        """
+        for what, text, length_max in (
+            ("namespace", namespace, NAME_LENGTH_MAX),
+            ("key", key, NAME_LENGTH_MAX),
+            ("value", value, VALUE_LENGTH_MAX),
+        ):
+            if len(text) > length_max:
+                raise InvalidArgument(what, text, f"at most {length_max} characters")
+        if key not in self._table.get(namespace, ()) and sum(map(len, self._table.values())) >= ENTRIES_MAX:
+            raise InvalidArgument("key", key, f"one of at most {ENTRIES_MAX} entries")
+        self._change({**self._table, namespace: {**self._table.get(namespace, {}), key: value}})
+
+    def delete(self, namespace: str, key: str) -> None:
+        """Forget a value, if there is one. The namespace stays, as in Java.
+
+        Raises:
+            OSError: the file cannot be written; nothing has changed.
+        """
+        if key in self._table.get(namespace, ()):
+            left = {name: value for name, value in self._table[namespace].items() if name != key}
+            self._change({**self._table, namespace: left})
+
+    def _change(self, table: dict[str, dict[str, str]]) -> None:
+        write_with_backup(self._path, orjson.dumps({"configTable": table}, option=orjson.OPT_INDENT_2))
+        self._table = table
+
+
+def write_with_backup(path: Path, content: bytes) -> None:
+    """Replace a file so that after a power cut it holds the old or the new content; the old one stays as `.bak`.
+
+    Raises:
+        OSError: it cannot be written; the file is as it was.
+    """
+    path.parent.mkdir(parents=True, exist_ok=True)
+    fresh = path.with_name(path.name + ".tmp")
+    _write(fresh, content)
+    if path.exists():
+        backup = path.with_name(path.name + ".bak.tmp")
+        _write(backup, path.read_bytes())
+        backup.replace(_previous(path))
+    fresh.replace(path)
+    folder = os.open(path.parent, os.O_RDONLY)
+    try:
+        os.fsync(folder)
+    finally:
+        os.close(folder)
+
+
+def _write(path: Path, content: bytes) -> None:
+    with path.open("wb") as file:
+        file.write(content)
+        file.flush()
+        os.fsync(file.fileno())
+
+
+def _previous(path: Path) -> Path:
+    return path.with_name(path.name + ".bak")
+
+
+def _parse(content: bytes) -> dict[str, dict[str, str]]:
+    document = orjson.loads(content) if content.strip() else {}
+    table = document.get("configTable") or {} if isinstance(document, dict) else None
+    if not isinstance(table, dict):
+        raise ValueError("configTable is expected to be an object")
+    return {
+        str(namespace): {str(key): str(value) for key, value in entries.items()}
+        for namespace, entries in table.items()
+        if isinstance(entries, dict)
+    }

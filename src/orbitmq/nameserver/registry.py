@@ -1,0 +1,96 @@
+"""The route table with everything that lives on its changes: cached answers, listeners, settings, key-value store.
+
+Handlers change the table inside `changing`; when that ends, whatever the change outdates is dropped and the listeners
+(journal, log) are told. No clock and no socket.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+
+from orbitmq.model.route import TopicRoute
+from orbitmq.nameserver.answers import RouteAnswers, RouteMemo
+from orbitmq.nameserver.changes import Cause, Change, MinIdNotice, Origin
+from orbitmq.nameserver.config import NameServerConfig
+from orbitmq.nameserver.kv_config import KvConfig
+from orbitmq.nameserver.route_table import RouteTable
+from orbitmq.nameserver.route_view import show_acting_masters
+from orbitmq.nameserver.unchanged import UnchangedRegistrations
+from orbitmq.wire.bodies.route import encode_route
+
+ORDER_TOPIC_NAMESPACE = "ORDER_TOPIC_CONFIG"
+
+
+class Registry:
+    """What the handlers of a NameServer work on."""
+
+    def __init__(self, config: NameServerConfig, kv: KvConfig, *, started_at_ms: int = 0) -> None:
+        self.config = config
+        self.kv = kv
+        self.table = RouteTable(deletes_missing_topics=config.delete_topic_with_broker_registration)
+        self.answers = RouteAnswers(self._encode_route)
+        self.memo = RouteMemo()
+        self.unchanged = UnchangedRegistrations()
+        self.on_change: list[Callable[[Change], None]] = []
+        self.on_notice: list[Callable[[MinIdNotice], None]] = []
+        self._serves_from_ms = started_at_ms
+        self.reconfigure(config)
+
+    @contextmanager
+    def changing(self, cause: Cause, now_ms: int, remote: str = "") -> Iterator[Origin]:
+        """Change the table in here; afterwards nobody sees anything of before."""
+        try:
+            yield Origin(cause, now_ms, remote)
+        finally:
+            self._settle()
+
+    def find_route(self, topic: str) -> TopicRoute | None:
+        """Return a topic's route as clients see it, None when there is none."""
+        route = self.table.lookup(topic)
+        if route is None:
+            return None
+        if self.config.support_acting_master:
+            route = show_acting_masters(topic, route)
+        if self.config.order_message_enable:
+            route = replace(route, order_topic_conf=self.kv.get(ORDER_TOPIC_NAMESPACE, topic))
+        return route
+
+    def is_ready(self, now_ms: int) -> bool:
+        """False while brokers are given time to register after the start (`needWaitForService`)."""
+        if not self.config.need_wait_for_service:
+            return True
+        return now_ms >= self._serves_from_ms + self.config.wait_seconds_for_service * 1000
+
+    def reconfigure(self, config: NameServerConfig) -> None:
+        """Work with other settings from now on."""
+        self.config = config
+        self.table.deletes_missing_topics = config.delete_topic_with_broker_registration
+        self.forget_answers()
+
+    def forget_answers(self, topic: str | None = None) -> None:
+        """Drop what is cached of a topic's route, or of all."""
+        if topic is None:
+            self.answers.clear()
+            self.memo.clear()
+        else:
+            self.answers.forget((topic,))
+            self.memo.forget((topic,))
+
+    def _settle(self) -> None:
+        for change in self.table.take_changes():
+            topics = change.affected_topics
+            self.answers.forget(topics)
+            self.memo.forget(topics)
+            for listener in self.on_change:
+                listener(change)
+        for notice in self.table.take_notices():
+            for hear in self.on_notice:
+                hear(notice)
+
+    def _encode_route(self, topic: str, standard: bool) -> bytes | None:
+        route = self.find_route(topic)
+        if route is None:
+            return None
+        return encode_route(route, standard=standard)

@@ -1,0 +1,512 @@
+"""The NameServer's whole state and every rule about it. Pure: no clock, no socket, no lock.
+
+State: topics -> queues by broker name, broker names -> addresses by id, clusters -> broker names, brokers -> leases,
+brokers -> filter servers. In: registrations, un-registrations, administrative changes, the time. Out: routes and lists,
+and a `Change` for everything that became different.
+
+Every operation is whole: it is refused before it touches anything, or it is applied to all tables.
+
+Source: docs/explain/nameserver.md; Java RouteInfoManager.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from orbitmq.codes import ResponseCode
+from orbitmq.errors import Rejected
+from orbitmq.model.route import MASTER_ID, BrokerData, ClusterInfo, QueueData, TopicRoute
+from orbitmq.model.topic import DataVersion, Perm
+from orbitmq.nameserver.changes import Change, ChangeKind, MinIdNotice, Origin, QueueChange
+from orbitmq.nameserver.leases import Lease, Leases
+from orbitmq.nameserver.registration import BrokerKey, MasterAddresses, Registration
+
+_NOT_WRITABLE = ~int(Perm.WRITE)
+_NO_QUEUES: Mapping[str, QueueData] = {}
+
+_Look = tuple[dict[int, str], bool, str | None]
+_PermRule = Callable[[int], int]
+
+
+@dataclass(slots=True)
+class _Group:
+    """A broker name: master and slaves by id."""
+
+    cluster: str
+    addresses: dict[int, str] = field(default_factory=dict)
+    zone_name: str | None = None
+    acting_master: bool = False
+    topics: dict[str, None] = field(default_factory=dict)
+    revision: int = 0
+
+    @property
+    def look(self) -> _Look:
+        """What routes show of the group, as a value to compare with a later one."""
+        return dict(self.addresses), self.acting_master, self.zone_name
+
+
+class RouteTable:
+    """Topics, brokers, clusters, leases and filter servers, changed only as one.
+
+    Args:
+        deletes_missing_topics: a registration removes the broker's topics that it does not list
+            (`deleteTopicWithBrokerRegistration`).
+    """
+
+    def __init__(self, *, deletes_missing_topics: bool = False) -> None:
+        self.deletes_missing_topics = deletes_missing_topics
+        self._topics: dict[str, dict[str, QueueData]] = {}
+        self._groups: dict[str, _Group] = {}
+        self._clusters: dict[str, dict[str, None]] = {}
+        self._leases = Leases()
+        self._filter_servers: dict[BrokerKey, tuple[str, ...]] = {}
+        self._mappings: dict[str, dict[str, Mapping[str, Any]]] = {}
+        self._changes: list[Change] = []
+        self._notices: list[MinIdNotice] = []
+        self._next_revision = 1
+
+    # Registration and leases.
+
+    def register(self, broker: Registration, origin: Origin, owner: int = 0) -> MasterAddresses:
+        """Enter a broker, its topics and its lease, or renew them.
+
+        Args:
+            owner: the number of the connection that it came through.
+
+        Raises:
+            Rejected: a new broker id that lists exactly one topic: a broker that knows its topics lists more.
+        """
+        group = self._groups.get(broker.broker_name)
+        previous_address = group.addresses.get(broker.broker_id) if group is not None else None
+        if previous_address is None and len(broker.queues) == 1:
+            raise Rejected(ResponseCode.SYSTEM_ERROR, "register broker failed")
+        self._forget_former_name(broker, origin)
+        group = self._groups.get(broker.broker_name)
+        if group is None:
+            group = self._groups[broker.broker_name] = _Group(broker.cluster)
+        self._clusters.setdefault(broker.cluster, {})[broker.broker_name] = None
+        before = group.look
+        smallest_before = min(group.addresses, default=MASTER_ID)
+        group.acting_master = bool(broker.acting_master)
+        group.zone_name = broker.zone_name
+        _drop_address(group, broker.address, except_id=broker.broker_id)
+        if self._is_outdated(broker, previous_address):
+            self._leases.end(broker.key)
+            self._note_group(broker, group, before, origin)
+            return MasterAddresses()
+        if previous_address not in (None, broker.address):
+            self._end_lease(BrokerKey(broker.cluster, previous_address))
+        group.addresses[broker.broker_id] = broker.address
+        has_filter_change = self._keep_filter_servers(broker)
+        self._note_group(broker, group, before, origin, has_filter_change)
+        self._register_topics(broker, group, previous_address is None, origin)
+        lease = Lease(broker.broker_name, origin.at_ms, broker.lease_ms, broker.data_version, broker.ha_address, owner)
+        self._leases.begin(broker.key, lease)
+        if broker.broker_id < smallest_before:
+            self._notices.append(_smallest_joined(broker, group))
+        return self.master_of(broker.broker_name, broker.broker_id, broker.cluster)
+
+    def renew(self, key: BrokerKey, now_ms: int, owner: int = 0, data_version: DataVersion | None = None) -> bool:
+        """Renew a lease, and note the version of an otherwise unchanged registration. False: no such broker."""
+        return self._leases.renew(key, now_ms, owner, data_version)
+
+    def unregister(self, key: BrokerKey, broker_name: str, origin: Origin, owner: int | None = None) -> bool:
+        """Take a broker out of all tables.
+
+        Args:
+            owner: the connection that asks; None: nobody's. A late request through an older connection than the
+                one that registered the broker is ignored.
+
+        Returns:
+            False when nothing was there, or the request came too late.
+        """
+        lease = self._leases.get(key)
+        if lease is not None and owner is not None and owner < lease.owner:
+            return False
+        if lease is not None and lease.broker_name != broker_name:  # it has another name by now
+            return False
+        self._end_lease(key)
+        group = self._groups.get(broker_name)
+        if group is None or key.address not in group.addresses.values():
+            return lease is not None
+        gone_id = next(broker_id for broker_id, address in group.addresses.items() if address == key.address)
+        was_smallest = gone_id == min(group.addresses)
+        _drop_address(group, key.address)
+        self._touch(group)
+        self._changes.append(
+            Change(
+                kind=ChangeKind.BROKER_LEFT,
+                origin=origin,
+                cluster=key.cluster,
+                broker_name=broker_name,
+                broker_id=gone_id,
+                address=key.address,
+                topics=tuple(group.topics),
+            )
+        )
+        if not group.addresses:
+            self._drop_group(broker_name, group, origin)
+            return True
+        if group.acting_master and MASTER_ID not in group.addresses:
+            self._set_perms(broker_name, group, origin, lambda perm: perm & _NOT_WRITABLE)
+        if was_smallest:
+            self._notices.append(_smallest_left(broker_name, group, key.address))
+        return True
+
+    def disconnect(self, owner: int, origin: Origin) -> tuple[BrokerKey, ...]:
+        """Take out every broker whose newest connection is `owner`; return whom."""
+        gone = self._leases.owned_by(owner)
+        for key in gone:
+            self._unregister(key, origin)
+        return gone
+
+    def expire(self, origin: Origin) -> list[tuple[BrokerKey, Lease]]:
+        """Take out every broker whose lease is over; return whom, with the lease that each had."""
+        over = self._leases.over(origin.at_ms)
+        for key, _ in over:
+            self._unregister(key, origin)
+        return over
+
+    def owns_leases(self, owner: int) -> bool:
+        """Tell whether any broker speaks through a connection."""
+        return bool(self._leases.owned_by(owner))
+
+    def lease_of(self, key: BrokerKey) -> Lease | None:
+        """Return a broker's lease, None when it is not registered. Not to be changed by the caller."""
+        return self._leases.get(key)
+
+    def revision_of(self, broker_name: str) -> int:
+        """Return a number that is another one after every change that concerns the broker name; 0: unknown."""
+        group = self._groups.get(broker_name)
+        return group.revision if group is not None else 0
+
+    def master_of(self, broker_name: str, broker_id: int, cluster: str) -> MasterAddresses:
+        """Return what a slave is told of its master, if that is alive."""
+        group = self._groups.get(broker_name)
+        master = group.addresses.get(MASTER_ID) if group is not None and broker_id != MASTER_ID else None
+        lease = self._leases.get(BrokerKey(cluster, master)) if master is not None else None
+        return MasterAddresses(lease.ha_address, master) if lease is not None else MasterAddresses()
+
+    # Administration.
+
+    def wipe_write_perm(self, broker_name: str, origin: Origin) -> int:
+        """Take the write bit from every topic of a broker name; return how many topics it has."""
+        return self._set_all_perms(broker_name, origin, lambda perm: perm & _NOT_WRITABLE)
+
+    def add_write_perm(self, broker_name: str, origin: Origin) -> int:
+        """Let every topic of a broker name be read and written; return how many topics it has."""
+        return self._set_all_perms(broker_name, origin, lambda perm: int(Perm.READ_WRITE))
+
+    def delete_topic(self, topic: str, origin: Origin, cluster: str | None = None) -> None:
+        """Forget a topic, wholly or on one cluster's brokers."""
+        names = list(self._topics.get(topic, ()))
+        if cluster is not None:
+            names = [name for name in names if name in self._clusters.get(cluster, ())]
+        for name in names:
+            self._apply(name, self._groups[name], [QueueChange(topic, self._topics[topic][name], None)], origin)
+
+    def register_topic(self, topic: str, queues: Sequence[QueueData], origin: Origin) -> bool:
+        """Add one topic's queues. False: one of the broker names is not known, and nothing was done."""
+        if any(queue.broker_name not in self._groups for queue in queues):
+            return False
+        for queue in queues:
+            before = self._topics.get(topic, {}).get(queue.broker_name)
+            if before != queue:
+                change = QueueChange(topic, before, queue)
+                self._apply(queue.broker_name, self._groups[queue.broker_name], [change], origin)
+        return True
+
+    # Questions.
+
+    def lookup(self, topic: str) -> TopicRoute | None:
+        """Return where a topic's queues are; None when no known broker has any."""
+        queues = self._topics.get(topic)
+        if not queues:
+            return None
+        brokers = tuple(self._broker_data(name) for name in queues)
+        mappings = self._mappings.get(topic)
+        return TopicRoute(
+            queues=tuple(queues.values()),
+            brokers=brokers,
+            filter_servers=self._filter_servers_of(brokers) if self._filter_servers else {},
+            queue_mappings=dict(mappings) if mappings else None,
+        )
+
+    def cluster_info(self) -> ClusterInfo:
+        """Return all brokers of all clusters."""
+        return ClusterInfo(
+            brokers={name: self._broker_data(name) for name in self._groups},
+            clusters={cluster: tuple(names) for cluster, names in self._clusters.items()},
+        )
+
+    def member_group(self, broker_name: str) -> Mapping[int, str]:
+        """Return a broker name's addresses by id; empty when it is not known."""
+        group = self._groups.get(broker_name)
+        return dict(group.addresses) if group is not None else {}
+
+    def topics(self) -> tuple[str, ...]:
+        """Return every topic."""
+        return tuple(self._topics)
+
+    def topics_of_cluster(self, cluster: str) -> tuple[str, ...]:
+        """Return every topic that a cluster's brokers have."""
+        names = self._clusters.get(cluster, {})
+        return tuple(dict.fromkeys(topic for name in names for topic in self._groups[name].topics))
+
+    def topics_by_flag(self, has: int, has_not: int = 0) -> tuple[str, ...]:
+        """Return the topics whose first queues have all bits of `has` and none of `has_not` in their system flag."""
+        firsts = ((topic, next(iter(queues.values()))) for topic, queues in self._topics.items())
+        return tuple(
+            topic for topic, first in firsts if first.topic_sys_flag & has == has and not first.topic_sys_flag & has_not
+        )
+
+    @property
+    def broker_count(self) -> int:
+        """Brokers with a lease."""
+        return len(self._leases)
+
+    @property
+    def topic_count(self) -> int:
+        """Topics known."""
+        return len(self._topics)
+
+    def take_changes(self) -> list[Change]:
+        """Return the changes since the last call, in order."""
+        changes, self._changes = self._changes, []
+        return changes
+
+    def take_notices(self) -> list[MinIdNotice]:
+        """Return the notices since the last call, in order."""
+        notices, self._notices = self._notices, []
+        return notices
+
+    # The steps of a registration.
+
+    def _forget_former_name(self, broker: Registration, origin: Origin) -> None:
+        lease = self._leases.get(broker.key)
+        if lease is not None and lease.broker_name != broker.broker_name:
+            self._unregister(broker.key, origin)
+
+    def _is_outdated(self, broker: Registration, holder: str | None) -> bool:
+        """Another process holds the broker id and knows of a later state (an election that the newcomer missed)."""
+        if holder is None or holder == broker.address:
+            return False
+        lease = self._leases.get(BrokerKey(broker.cluster, holder))
+        return lease is not None and lease.data_version.state_version > broker.data_version.state_version
+
+    def _register_topics(self, broker: Registration, group: _Group, is_first: bool, origin: Origin) -> None:
+        is_prime_slave = (
+            broker.acting_master is not None
+            and broker.broker_id != MASTER_ID
+            and broker.broker_id == min(group.addresses)
+        )
+        if broker.broker_id != MASTER_ID and not is_prime_slave:
+            return
+        lease = self._leases.get(broker.key)
+        is_changed = is_first or lease is None or lease.data_version != broker.data_version
+        queues = broker.queues
+        if is_prime_slave and group.acting_master:  # it stands in for its master, for reading only
+            queues = {topic: _with_perm(queue, queue.perm & _NOT_WRITABLE) for topic, queue in queues.items()}
+        changes = self._missing_topics(broker, group) if self.deletes_missing_topics else []
+        changes += self._different_topics(broker.broker_name, group, queues, is_changed)
+        self._apply(broker.broker_name, group, changes, origin)
+        if is_changed and broker.queue_mappings:
+            self._keep_mappings(broker, group, origin)
+
+    def _different_topics(
+        self, broker_name: str, group: _Group, queues: Mapping[str, QueueData], is_changed: bool
+    ) -> list[QueueChange]:
+        if not is_changed:  # only what went missing meanwhile comes back
+            return [QueueChange(topic, None, queue) for topic, queue in queues.items() if topic not in group.topics]
+        known, nothing = self._topics, _NO_QUEUES
+        return [
+            QueueChange(topic, before, queue)
+            for topic, queue in queues.items()
+            if (before := known.get(topic, nothing).get(broker_name)) != queue
+        ]
+
+    def _missing_topics(self, broker: Registration, group: _Group) -> list[QueueChange]:
+        if broker.queue_mappings:  # static topics do not live by registrations
+            return []
+        name = broker.broker_name
+        return [
+            QueueChange(topic, self._topics[topic][name], None) for topic in group.topics if topic not in broker.queues
+        ]
+
+    def _keep_mappings(self, broker: Registration, group: _Group, origin: Origin) -> None:
+        for topic, mapping in broker.queue_mappings.items():
+            self._mappings.setdefault(topic, {})[mapping.get("bname") or broker.broker_name] = mapping
+        self._touch(group)
+        self._changes.append(
+            Change(
+                kind=ChangeKind.BROKER_UPDATED,
+                origin=origin,
+                cluster=broker.cluster,
+                broker_name=broker.broker_name,
+                broker_id=broker.broker_id,
+                address=broker.address,
+                topics=tuple(broker.queue_mappings),
+                detail="static topic mappings",
+            )
+        )
+
+    def _keep_filter_servers(self, broker: Registration) -> bool:
+        if broker.filter_servers is None:
+            return False
+        before = self._filter_servers.get(broker.key, ())
+        if broker.filter_servers:
+            self._filter_servers[broker.key] = broker.filter_servers
+        else:
+            self._filter_servers.pop(broker.key, None)
+        return before != broker.filter_servers
+
+    def _note_group(
+        self,
+        broker: Registration,
+        group: _Group,
+        before: _Look,
+        origin: Origin,
+        has_filter_change: bool = False,
+    ) -> None:
+        """Say what a registration changed of the broker group itself."""
+        addresses, *_ = before
+        if group.look == before and not has_filter_change:
+            return
+        is_new = broker.address not in addresses.values()
+        self._touch(group)
+        self._changes.append(
+            Change(
+                kind=ChangeKind.BROKER_JOINED if is_new else ChangeKind.BROKER_UPDATED,
+                origin=origin,
+                cluster=broker.cluster,
+                broker_name=broker.broker_name,
+                broker_id=broker.broker_id,
+                address=broker.address,
+                previous_address=addresses.get(broker.broker_id),
+                topics=tuple(group.topics),
+            )
+        )
+
+    # The tables behind all of it.
+
+    def _unregister(self, key: BrokerKey, origin: Origin) -> None:
+        lease = self._leases.get(key)
+        assert lease is not None, "only living brokers are taken out by their key"
+        self.unregister(key, lease.broker_name, origin)
+
+    def _end_lease(self, key: BrokerKey) -> None:
+        self._leases.end(key)
+        self._filter_servers.pop(key, None)
+
+    def _apply(self, broker_name: str, group: _Group, queues: Sequence[QueueChange], origin: Origin) -> None:
+        """Put queues into the topic table, or take them out, and say so."""
+        if not queues:
+            return
+        for topic, _, after in queues:
+            if after is not None:
+                self._topics.setdefault(topic, {})[broker_name] = after
+                group.topics[topic] = None
+                continue
+            del self._topics[topic][broker_name]
+            del group.topics[topic]
+            if not self._topics[topic]:
+                del self._topics[topic]
+        self._touch(group)
+        self._changes.append(
+            Change(
+                kind=ChangeKind.TOPICS_CHANGED,
+                origin=origin,
+                cluster=group.cluster,
+                broker_name=broker_name,
+                queues=tuple(queues),
+            )
+        )
+
+    def _set_all_perms(self, broker_name: str, origin: Origin, perm_of: _PermRule) -> int:
+        group = self._groups.get(broker_name)
+        if group is None:
+            return 0
+        self._set_perms(broker_name, group, origin, perm_of)
+        return len(group.topics)
+
+    def _set_perms(self, broker_name: str, group: _Group, origin: Origin, perm_of: _PermRule) -> None:
+        found = ((topic, self._topics[topic][broker_name]) for topic in group.topics)
+        changes = [
+            QueueChange(topic, before, _with_perm(before, perm_of(before.perm)))
+            for topic, before in found
+            if perm_of(before.perm) != before.perm
+        ]
+        self._apply(broker_name, group, changes, origin)
+
+    def _drop_group(self, broker_name: str, group: _Group, origin: Origin) -> None:
+        gone = [QueueChange(topic, self._topics[topic][broker_name], None) for topic in group.topics]
+        self._apply(broker_name, group, gone, origin)
+        del self._groups[broker_name]
+        for cluster in [cluster for cluster, names in self._clusters.items() if broker_name in names]:
+            del self._clusters[cluster][broker_name]
+            if not self._clusters[cluster]:
+                del self._clusters[cluster]
+        for topic in [topic for topic, mappings in self._mappings.items() if broker_name in mappings]:
+            del self._mappings[topic][broker_name]
+            if not self._mappings[topic]:
+                del self._mappings[topic]
+
+    def _touch(self, group: _Group) -> None:
+        group.revision = self._next_revision
+        self._next_revision += 1
+
+    def _broker_data(self, broker_name: str) -> BrokerData:
+        group = self._groups[broker_name]
+        return BrokerData(
+            cluster=group.cluster,
+            broker_name=broker_name,
+            addresses=dict(group.addresses),
+            zone_name=group.zone_name,
+            enable_acting_master=group.acting_master,
+        )
+
+    def _filter_servers_of(self, brokers: Iterable[BrokerData]) -> dict[str, tuple[str, ...]]:
+        return {
+            address: servers
+            for broker in brokers
+            for address in broker.addresses.values()
+            if (servers := self._filter_servers.get(BrokerKey(broker.cluster, address)))
+        }
+
+
+def _drop_address(group: _Group, address: str, except_id: int | None = None) -> None:
+    """An address has one id: take it from every other one."""
+    for broker_id in [known for known, found in group.addresses.items() if found == address and known != except_id]:
+        del group.addresses[broker_id]
+
+
+def _with_perm(queue: QueueData, perm: int) -> QueueData:
+    return queue if queue.perm == perm else replace(queue, perm=perm)
+
+
+def _smallest_joined(broker: Registration, group: _Group) -> MinIdNotice:
+    others = tuple(address for broker_id, address in group.addresses.items() if broker_id != broker.broker_id)
+    return MinIdNotice(
+        broker_name=broker.broker_name,
+        min_broker_id=broker.broker_id,
+        min_broker_address=broker.address,
+        offline_address=None,
+        ha_address=broker.ha_address,
+        targets=others or (broker.address,),
+        needs_acting_master=False,
+    )
+
+
+def _smallest_left(broker_name: str, group: _Group, gone: str) -> MinIdNotice:
+    smallest = min(group.addresses)
+    return MinIdNotice(
+        broker_name=broker_name,
+        min_broker_id=smallest,
+        min_broker_address=group.addresses[smallest],
+        offline_address=gone,
+        ha_address=None,
+        targets=tuple(group.addresses.values()),
+        needs_acting_master=group.acting_master,
+    )
