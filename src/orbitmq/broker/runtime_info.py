@@ -12,6 +12,7 @@ import os
 
 from orbitmq.broker.service import BrokerService
 from orbitmq.codes import Version
+from orbitmq.wire.record import Record, parse_record
 
 VERSION_NAME = "V5_3_3"
 """The upstream release whose behaviour this broker offers; Java's tools print it as the broker's version."""
@@ -23,7 +24,7 @@ def runtime_info(service: BrokerService, now_ms: int) -> dict[str, str]:
     return {
         **_about_the_process(service, now_ms),
         **_about_messages(service, now_ms),
-        **_about_the_store(service),
+        **_about_the_store(service, now_ms),
         **_about_pools(service),
     }
 
@@ -71,21 +72,24 @@ def _about_messages(service: BrokerService, now_ms: int) -> dict[str, str]:
     }
 
 
-def _about_the_store(service: BrokerService) -> dict[str, str]:
-    store, root = service.store, service.config.store_path_root_dir
-    usage = os.statvfs(root)
+def _about_the_store(service: BrokerService, now_ms: int) -> dict[str, str]:
+    store, config = service.store, service.config
+    first = store.record_at(store.min_physical_offset)
+    # What is not synced yet waits for its readers in SYNC_FLUSH, and for nobody in ASYNC_FLUSH.
+    unsynced = store.max_physical_offset - store.durable_offset
+    usage = os.statvfs(config.store_path_root_dir)
     total = usage.f_blocks * usage.f_frsize
     free = usage.f_bavail * usage.f_frsize
     ratio = 1 - free / total if total else 0.0
     return {
-        "commitLogMinOffset": str(store.log_min_offset),
-        "commitLogMaxOffset": str(store.log_max_offset),
+        "commitLogMinOffset": str(store.min_physical_offset),
+        "commitLogMaxOffset": str(store.max_physical_offset),
         "commitLogDiskRatio": f"{ratio:.4f}",
         "consumeQueueDiskRatio": f"{ratio:.4f}",
         "commitLogDirCapacity": f"Total : {total / 2**30:.1f} GiB, Free : {free / 2**30:.1f} GiB.",
-        "earliestMessageTimeStamp": str(store.first_stored_at_ms),
-        "dispatchBehindBytes": str(store.dispatch_behind_size),
-        "remainHowManyDataToFlush": f"{store.unflushed_size} B",
+        "earliestMessageTimeStamp": str(now_ms if first is None else _stored_at_ms(first)),
+        "dispatchBehindBytes": str(unsynced if config.flush_disk_type == "SYNC_FLUSH" else 0),
+        "remainHowManyDataToFlush": f"{unsynced} B",
         "pageCacheLockTimeMills": "0",
     }
 
@@ -99,3 +103,8 @@ def _about_pools(service: BrokerService) -> dict[str, str]:
     for name in ("timerReadBehind", "timerOffsetBehind", "timerCongestNum", "timerEnqueueTps", "timerDequeueTps"):
         found[name] = "0"  # no timer messages are accepted, so none wait
     return found
+
+
+def _stored_at_ms(encoded: bytes) -> int:
+    record = parse_record(encoded, check_crc=False)
+    return record.stored_at_ms if isinstance(record, Record) else 0

@@ -22,9 +22,10 @@ from orbitmq.model.message import Host, PropertyName
 from orbitmq.model.topic import Perm
 from orbitmq.net.connection import Connection
 from orbitmq.net.handlers import Call
-from orbitmq.store.store import Store
+from orbitmq.store import ReadStatus, Store
 from orbitmq.wire.bodies.groups import GroupConfig
 from orbitmq.wire.headers import NotifyConsumerIdsChanged, PullMessage
+from orbitmq.wire.record import Record, parse_record
 
 log = logging.getLogger(__name__)
 
@@ -115,6 +116,12 @@ class BrokerService:
         count = max(config.read_queue_count, config.write_queue_count)
         if not 0 <= queue_id < count:
             raise Rejected(ResponseCode.SYSTEM_ERROR, f"queueId[{queue_id}] is illegal, topic[{topic}] has {count}")
+
+    def record_in(self, topic: str, queue_id: int, queue_offset: int) -> Record | None:
+        """Return the message at a queue offset, None when it is not there."""
+        found = self.store.read(topic, queue_id, queue_offset, 1, 1)
+        record = parse_record(found.body, check_crc=False) if found.status is ReadStatus.FOUND else None
+        return record if isinstance(record, Record) else None
 
     def connection_lost(self, connection: Connection) -> None:
         """Forget what belonged to a connection that closed."""

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
-from orbitmq.broker.group_configs import GroupConfig, GroupConfigTable
+from orbitmq.broker.group_configs import GroupConfigTable
+from orbitmq.wire.bodies.groups import GroupConfig
 
 
 def test_a_group_is_made_when_it_first_asks_and_only_then() -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+
 from orbitmq.broker.offsets import UNKNOWN
 from orbitmq.broker.service import BrokerService
 from orbitmq.codes import ResponseCode
@@ -21,6 +23,9 @@ from orbitmq.wire.headers import (
 
 handlers: Handlers[BrokerService] = Handlers()
 
+YOUNG_SIZE = int(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") * 0.4)
+"""Bytes of log behind the first message up to which a queue counts as young: 40 % of the memory, as Java has it
+(accessMessageInMemoryMaxRatio)."""
 _FIRST_BOOT_REMARK = "Not found, maybe this group consumer boot first"
 
 
@@ -41,7 +46,11 @@ def query_consumer_offset(service: BrokerService, call: Call[QueryConsumerOffset
 
 
 def _is_young(service: BrokerService, topic: str, queue_id: int) -> bool:
-    return service.store.min_offset(topic, queue_id) <= 0 and service.store.is_recent(topic, queue_id, 0)
+    """Tell whether the queue's very first message is there and not yet history."""
+    if service.store.min_offset(topic, queue_id) > 0:
+        return False
+    first = service.record_in(topic, queue_id, 0)
+    return first is None or service.store.max_physical_offset - first.physical_offset <= YOUNG_SIZE
 
 
 @handlers.on(UpdateConsumerOffset)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from functools import lru_cache
 from typing import NamedTuple
 
@@ -18,6 +19,8 @@ from orbitmq.store.values import ReadResult, ReadStatus
 from orbitmq.wire.bodies.groups import GroupConfig
 from orbitmq.wire.headers import LitePullMessage, PullMessage, PullResponse, PullSysFlag, ViewMessage
 from orbitmq.wire.tags import tag_code
+
+log = logging.getLogger(__name__)
 
 handlers: Handlers[BrokerService] = Handlers()
 
@@ -64,14 +67,15 @@ def pull(service: BrokerService, call: Call[PullMessage]) -> Reply | Later:
 
 
 def retry_parked(service: BrokerService, pull: ParkedPull[Call[PullMessage]]) -> None:
-    """Try a parked pull again, after a message came or its time ran out."""
+    """Try a parked pull again, after a message came or its time ran out. Whatever goes wrong is its own answer."""
     header = pull.call.header
     try:
-        result = _read(service, header, Filter(pull.tag_codes))
+        reply = _reply(service, header, _read(service, header, Filter(pull.tag_codes)))
     except Rejected as refusal:
-        pull.call.answer(Reply(refusal.code, refusal.remark))
-        return
-    reply = _reply(service, header, result)
+        reply = Reply(refusal.code, refusal.remark)
+    except Exception as error:
+        log.exception("a parked pull of %s queue %d failed", pull.topic, pull.queue_id)
+        reply = Reply(ResponseCode.SYSTEM_ERROR, f"{type(error).__name__}: {error}")
     if reply.code == ResponseCode.PULL_NOT_FOUND and service.clock() < pull.deadline_ms and service.polls.park(pull):
         return
     pull.call.answer(reply)
@@ -181,7 +185,7 @@ def _reply(service: BrokerService, header: PullMessage, result: ReadResult) -> R
         code = ResponseCode.PULL_NOT_FOUND if header.queue_offset == 0 else ResponseCode.PULL_OFFSET_MOVED
     if code == ResponseCode.SUCCESS:
         stats.found_count += 1
-        stats.get_count += result.count
+        stats.get_count += result.message_count
         stats.get_size += len(result.body)
     else:
         stats.miss_count += 1

@@ -155,6 +155,5 @@ def _queues(service: BrokerService, config: TopicConfig) -> list[MessageQueue]:
 
 def _stored_at_ms(service: BrokerService, queue: MessageQueue, queue_offset: int) -> int:
     """Return when one message was stored, 0 when it is not there."""
-    if queue_offset < 0:
-        return 0
-    return service.store.stored_at_ms(queue.topic, queue.queue_id, queue_offset)
+    record = service.record_in(queue.topic, queue.queue_id, queue_offset) if queue_offset >= 0 else None
+    return record.stored_at_ms if record is not None else 0
