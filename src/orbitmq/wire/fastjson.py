@@ -86,6 +86,7 @@ def _parse(text: str, place: int, depth: int) -> tuple[Any, int]:
         return _parse_list(text, place + 1, depth)
     if first == '"':
         found, place = scanstring(text, place + 1)
+        found.encode()  # half a surrogate pair is no text: a ValueError here, as in orjson
         return found, place
     match = _SCALAR.match(text, place)
     if match is None:

@@ -1,0 +1,30 @@
+"""The quick form of S1: some thousand injured inputs per decoder. `make hostile` runs the long one."""
+
+import os
+from random import Random
+
+import pytest
+
+from fuzz.mutation import mutate
+from fuzz.targets import TARGETS
+
+COUNT = 3_000
+SEED = int(os.environ.get("ORBITMQ_SEED", "20261121"))
+
+
+@pytest.mark.parametrize("name", TARGETS)
+def test_good_input_passes(name):
+    for seed in TARGETS[name].seeds:
+        TARGETS[name].decode(seed)
+
+
+@pytest.mark.parametrize("name", TARGETS)
+def test_injured_input_gives_a_value_or_an_error_of_ours(name):
+    target, random = TARGETS[name], Random(f"{SEED}-{name}")
+    for number in range(COUNT):
+        data = mutate(random.choice(target.seeds), target.seeds, random)
+        try:
+            target.decode(data)
+        except Exception as error:
+            error.add_note(f"ORBITMQ_SEED={SEED}, input {number}: {data!r}")
+            raise
