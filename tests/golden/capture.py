@@ -1,0 +1,428 @@
+"""Captures the golden files from Java peers: `PYTHONPATH=tests .venv/bin/python -m golden.capture`.
+
+Frames pass through taps between Java's NameServer, broker and clients; what they mean is what Java's own decoder says.
+Store files are those of a Java broker with small segments, stopped cleanly.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+import shutil
+import struct
+import sys
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from golden.tap import Passed, Tap
+from interop.peers import (
+    VERSION,
+    JavaBroker,
+    JavaClients,
+    JavaNameServer,
+    ask,
+    free_ports,
+    message,
+    why_unavailable,
+)
+
+HERE = Path(__file__).parent
+COMMAND = "PYTHONPATH=tests .venv/bin/python -m golden.capture"
+BROKER_HOST = "127.0.0.2"
+MAGIC_BLANK = 0xCBD43194
+NAMES = {
+    10: "send-message",
+    11: "pull-message",
+    12: "query-message",
+    14: "query-consumer-offset",
+    15: "update-consumer-offset",
+    17: "update-and-create-topic",
+    21: "get-all-topic-config",
+    25: "update-broker-config",
+    26: "get-broker-config",
+    28: "get-broker-runtime-info",
+    29: "search-offset-by-timestamp",
+    30: "get-max-offset",
+    31: "get-min-offset",
+    32: "get-earliest-msg-storetime",
+    33: "view-message-by-id",
+    34: "heart-beat",
+    35: "unregister-client",
+    36: "consumer-send-msg-back",
+    37: "end-transaction",
+    38: "get-consumer-list-by-group",
+    39: "check-transaction-state",
+    40: "notify-consumer-ids-changed",
+    41: "lock-batch-mq",
+    42: "unlock-batch-mq",
+    43: "get-all-consumer-offset",
+    45: "get-all-delay-offset",
+    46: "check-client-config",
+    100: "put-kv-config",
+    101: "get-kv-config",
+    102: "delete-kv-config",
+    103: "register-broker",
+    104: "unregister-broker",
+    105: "get-routeinfo-by-topic",
+    106: "get-broker-cluster-info",
+    200: "update-and-create-subscriptiongroup",
+    201: "get-all-subscriptiongroup-config",
+    202: "get-topic-stats-info",
+    203: "get-consumer-connection-list",
+    204: "get-producer-connection-list",
+    205: "wipe-write-perm-of-broker",
+    206: "get-all-topic-list-from-nameserver",
+    208: "get-consume-stats",
+    215: "delete-topic-in-broker",
+    216: "delete-topic-in-namesrv",
+    217: "register-topic-in-namesrv",
+    219: "get-kvlist-by-namespace",
+    220: "reset-consumer-client-offset",
+    222: "invoke-broker-to-reset-offset",
+    224: "get-topics-by-cluster",
+    300: "query-topic-consume-by-who",
+    304: "get-system-topic-list-from-ns",
+    305: "get-system-topic-list-from-broker",
+    307: "get-consumer-running-info",
+    310: "send-message-v2",
+    318: "update-namesrv-config",
+    319: "get-namesrv-config",
+    320: "send-batch-message",
+    322: "query-data-version",
+    327: "add-write-perm-of-broker",
+    361: "lite-pull-message",
+    901: "get-broker-member-group",
+    904: "broker-heartbeat",
+    99999: "unknown",
+}
+IN_BINARY_TOO = {11, 14, 15, 30, 31, 34, 38, 40, 46, 103, 104, 105, 106, 310, 320, 322, 901, 904}
+PACKED = ("golden-zlib", "golden-lz4", "golden-zstd")
+BODY_MAX = 40_000
+
+
+def main() -> None:
+    """Capture everything anew."""
+    if (reason := why_unavailable()) is not None:
+        sys.exit(reason)
+    for stale in (*HERE.glob("*.bin"), *HERE.glob("*.json")):
+        stale.unlink()
+    with tempfile.TemporaryDirectory() as folder:
+        for serialize_type in ("JSON", "ROCKETMQ"):
+            home = Path(folder, serialize_type)
+            with running(home, serialize_type) as (clients, name_server, broker, passed):
+                exercise(clients, name_server)
+                ask_by_hand(name_server, broker)
+            write_frames(home / "decoder", passed, serialize_type)
+            if serialize_type == "JSON":
+                write_store(home / "broker" / "store", home / "decoder")
+        write_ipv6_record(Path(folder, "ipv6"))
+
+
+@contextmanager
+def running(home: Path, serialize_type: str) -> Iterator[tuple[JavaClients, str, str, list[Passed]]]:
+    """Java's NameServer, broker and clients, with taps in between; the broker has left cleanly at the end."""
+    passed: list[Passed] = []
+    jvm = (f"-Drocketmq.serialize.type={serialize_type}",)
+    name_server = JavaNameServer(home / "nameserver", jvm=jvm)
+    name_server.start()
+    tap = Tap("name server", ("127.0.0.1", 0), ("127.0.0.1", name_server.port), passed)
+    address = f"127.0.0.1:{tap.port}"
+    broker = JavaBroker(
+        home / "broker", address, name="broker-a", cluster="GoldenCluster", advertised_host=BROKER_HOST, jvm=jvm,
+        properties=BROKER_SETTINGS,
+    )  # fmt: skip
+    broker.port = free_ports(-2, 0, 1)
+    broker_tap = Tap("broker", (BROKER_HOST, broker.port), ("127.0.0.1", broker.port), passed)
+    broker.start()
+    old_client = "-Dorg.apache.rocketmq.client.sendSmartMsg=false"
+    clients = JavaClients(home / "clients", jvm=jvm)
+    old = JavaClients(home / "old", jvm=(*jvm, old_client))
+    try:
+        send_the_old_way(old, address)
+        yield clients, address, broker.address, passed
+    finally:
+        old.close()
+        clients.close()
+        broker.stop()
+        name_server.stop()
+        tap.close()
+        broker_tap.close()
+
+
+BROKER_SETTINGS: dict[str, object] = {
+    "enableSlaveActingMaster": "true",
+    "compatibleWithOldNameSrv": "false",
+    "brokerHeartbeatInterval": 1000,
+    "syncBrokerMemberGroupPeriod": 1000,
+    "forceRegister": "false",
+    "registerNameServerPeriod": 10_000,
+    "enablePropertyFilter": "true",
+    "transactionCheckInterval": 1000,
+    "transactionTimeOut": 500,
+    "messageDelayLevel": "1s 2s 3s",
+    "mappedFileSizeCommitLog": 32_768,
+    "mappedFileSizeConsumeQueue": 20 * 16,
+    "maxHashSlotNum": 100,
+    "maxIndexNum": 400,
+}
+
+
+def send_the_old_way(clients: JavaClients, name_server: str) -> None:
+    """Code 10, as clients before sendSmartMsg send."""
+    producer = clients.producer("golden-old-producers", name_server)
+    producer.send(message("golden", b"sent with long field names", tag="old", keys="k-old"))
+    producer.stop()
+
+
+def exercise(clients: JavaClients, name_server: str) -> None:
+    """Everything that a Java client or mqadmin does in a day."""
+    admin = clients.mqadmin
+    admin("updateTopic", "-n", name_server, "-c", "GoldenCluster", "-t", "golden", "-r", "4", "-w", "4")
+    produce(clients, name_server)
+    pull_by_hand(clients, name_server)
+    consume(clients, name_server)
+    administrate(clients, name_server)
+
+
+def produce(clients: JavaClients, name_server: str) -> None:
+    """Plain, with properties, batch, long enough to roll the log over, compressed in three ways, transactional."""
+    producer = clients.producer("golden-producers", name_server)
+    clients.mqadmin("producerConnection", "-n", name_server, "-g", "golden-producers", "-t", "golden")
+    producer.send(
+        message("golden", b"hello, golden files", tag="red", keys="k1 k2", properties={"colour": "r\u00f6d", "n": 7})
+    )
+    producer.send(
+        message("golden", b"0", tag="short"), message("golden", "Gr\u00fc\u00dfe \u4f60\u597d".encode(), tag="blue")
+    )
+    producer.send(message("golden", bytes(range(256)), tag="blue", flag=-5, queue_id=3, broker="broker-a"))
+    producer.send(message("golden", b"later", tag="late", delay_level=1))
+    producer.send_batch(*(message("golden", b"batch %d" % n, tag="red", keys=f"b{n}") for n in range(3)))
+    producer.send_oneway(message("golden", b"one way"))
+    producer.send(*(message("golden-roll", b"%04d" % n * 200, keys=f"r{n}") for n in range(40)))
+    clients.mqadmin("producerConnection", "-n", name_server, "-g", "golden-producers", "-t", "golden")
+    producer.stop()
+    for topic in PACKED:
+        compress_type = topic.removeprefix("golden-").upper()
+        packer = clients.producer(f"{topic}-producers", name_server, compress_over=64, compress_type=compress_type)
+        packer.send(message(topic, b"compress me, " * 20, tag="packed"))
+        packer.stop()
+    transact(clients, name_server)
+
+
+def transact(clients: JavaClients, name_server: str) -> None:
+    """Commit at once, roll back at once, and say only when asked."""
+    producer = clients.producer("golden-transactions", name_server, transactional=True)
+    for outcome in ("COMMIT_MESSAGE", "ROLLBACK_MESSAGE", "UNKNOW"):
+        properties = {"OUTCOME": outcome, "CHECKED": "COMMIT_MESSAGE"}
+        producer.send(message("golden-transactions", outcome.encode(), keys=outcome, properties=properties))
+    clients.wait_for(lambda: bool(clients.events("check")), "a transaction check")
+    producer.stop()
+
+
+def pull_by_hand(clients: JavaClients, name_server: str) -> None:
+    """Pulls and offset questions whose queue is known."""
+    clients.call("puller.start", name="puller", group="golden-pullers", name_servers=name_server)
+    for topic in ("golden", *PACKED):
+        for queue_id in range(4):
+            queue = {"topic": topic, "broker": "broker-a", "queue_id": queue_id}
+            clients.call("puller.pull", name="puller", queue_offset=0, count=32, **queue)
+            clients.call("puller.offsets", name="puller", timestamp_ms=1, **queue)
+    queue = {"topic": "golden", "broker": "broker-a", "queue_id": 3}
+    clients.call("puller.pull", name="puller", queue_offset=0, count=32, tag="nobody-has-this-tag", **queue)
+    clients.call("puller.pull", name="puller", queue_offset=10_000, count=32, **queue)
+    clients.call("puller.offsets", name="puller", commit=1, **queue)
+    clients.call("puller.stop", name="puller")
+
+
+def consume(clients: JavaClients, name_server: str) -> None:
+    """Groups that grow and shrink, filter, order, fail, and are looked at by mqadmin meanwhile."""
+    first = clients.consumer("golden-group", name_server, "golden", tag="red || blue")
+    first.wait_for_messages(6)
+    second = clients.consumer("golden-group", name_server, "golden", tag="red || blue", instance="second")
+    clients.call("lite.start", name="lite", group="golden-lite", name_servers=name_server, topic="golden")
+    polled: list[Any] = []
+    while len(polled) < 5:
+        polled += clients.call("lite.poll", name="lite", timeout_ms=5000)
+    clients.call("lite.stop", name="lite")
+    clients.consumer("golden-sql", name_server, "golden", sql="colour IS NOT NULL").wait_for_messages(1)
+    clients.consumer("golden-order", name_server, "golden", orderly=True).wait_for_messages(5)
+    failing = clients.consumer("golden-failing", name_server, "golden", tag="red", fail_first=1)
+    clients.wait_for(lambda: any(event["reconsume_times"] == 1 for event in failing.received), "a redelivery")
+    group = ("-n", name_server, "-g", "golden-group")
+    clients.mqadmin("consumerConnection", *group)
+    clients.mqadmin("consumerProgress", *group)
+    clients.mqadmin("consumerStatus", *group)
+    clients.mqadmin("resetOffsetByTime", *group, "-t", "golden", "-s", "now")
+    second.stop()
+    first.stop()
+
+
+def administrate(clients: JavaClients, name_server: str) -> None:
+    """Everyday mqadmin, so that its requests and their answers are on record."""
+    on_cluster = ("-c", "GoldenCluster")
+    for line in (
+        ("clusterList",),
+        ("topicList",),
+        ("topicList", *on_cluster),
+        ("topicClusterList", "-t", "golden"),
+        ("topicRoute", "-t", "golden"),
+        ("topicRoute", "-t", "no-such-topic"),
+        ("topicStatus", "-t", "golden"),
+        ("brokerStatus", *on_cluster),
+        ("getBrokerConfig", *on_cluster),
+        ("updateBrokerConfig", *on_cluster, "-k", "transactionCheckMax", "-v", "14"),
+        ("updateSubGroup", *on_cluster, "-g", "golden-made"),
+        ("queryMsgByKey", "-t", "golden", "-k", "k1"),
+        ("wipeWritePerm", "-b", "broker-a"),
+        ("addWritePerm", "-b", "broker-a"),
+        ("updateKvConfig", "-s", "golden-space", "-k", "key", "-v", "value"),
+        ("deleteKvConfig", "-s", "golden-space", "-k", "key"),
+        ("updateOrderConf", "-t", "golden", "-v", "broker-a:4", "-m", "put"),
+        ("updateOrderConf", "-t", "golden", "-m", "get"),
+        ("updateOrderConf", "-t", "no-such-topic", "-m", "get"),
+        ("getNamesrvConfig",),
+        ("updateNamesrvConfig", "-k", "waitSecondsForService", "-v", "44"),
+        ("updateNamesrvConfig", "-k", "kvConfigPath", "-v", "/tmp/elsewhere"),
+        ("deleteTopic", *on_cluster, "-t", "golden-zlib"),
+    ):
+        clients.mqadmin(line[0], "-n", name_server, *line[1:])
+
+
+def ask_by_hand(name_server: str, broker: str) -> None:
+    """What no 5.3.3 program asks: old versions' JSON dialect, an unknown code, lists without a tool."""
+    questions: list[tuple[int, int, dict[str, str] | None]] = [
+        (105, 315, {"topic": "golden"}),
+        (105, 315, {"topic": "golden", "acceptStandardJsonOnly": "true"}),
+        (106, 315, None),
+        (219, 479, {"namespace": "ORDER_TOPIC_CONFIG"}),
+        (219, 479, {"namespace": "no-such-space"}),
+        (224, 479, {"cluster": "GoldenCluster"}),
+        (304, 479, None),
+        (901, 479, {"clusterName": "GoldenCluster", "brokerName": "no-such-broker"}),
+        (99999, 479, None),
+    ]
+    for code, version, ext_fields in questions:
+        ask(name_server, code, ext_fields, version=version)
+    for code in (21, 43, 45, 201):
+        ask(broker, code)
+
+
+def write_frames(home: Path, passed: list[Passed], serialize_type: str) -> None:
+    """Write the first request of each kind, and the first answer of each code it got."""
+    decoder = JavaClients(home)
+    try:
+        asked: dict[tuple[str, int, bool, int], str] = {}
+        written: set[str] = set()
+        for item in list(passed):
+            header = decoder.call("decode.frame", bytes=base64.b64encode(item.frame).decode())
+            if not header["flag"] & 1:
+                name = name_of(header, item.frame)
+                asked[item.tap, item.connection, item.to_server, header["opaque"]] = name
+                stem = f"{name}-request"
+            else:
+                asker = (item.tap, item.connection, not item.to_server, header["opaque"])
+                if asker not in asked:
+                    continue
+                stem = f"{asked[asker]}-answer" + (f"-{header['code']}" if header["code"] else "")
+            code = int(stem.split("-", 1)[0])
+            if serialize_type == "ROCKETMQ":
+                if code not in IN_BINARY_TOO or header["serialize_type"] != "ROCKETMQ":
+                    continue
+                stem += "-binary"
+            if stem in written or len(item.frame) > BODY_MAX or code not in NAMES:
+                continue
+            written.add(stem)
+            write_frame(decoder, stem, item, header)
+        print(f"{len(written)} frames with {serialize_type} headers")
+    finally:
+        decoder.close()
+
+
+def name_of(header: dict[str, Any], frame: bytes) -> str:
+    """Name a request: its code, its name, and what is special about it."""
+    fields = header.get("ext_fields") or {}
+    name = f"{header['code']}-{NAMES.get(header['code'], 'unnamed')}"
+    topic = fields.get("b") or fields.get("topic") or ""
+    if topic in PACKED and header["code"] in (11, 310):
+        name += topic.removeprefix("golden")
+    if b'"consumerDataSet":[{' in frame:
+        name += "-of-a-consumer"
+    if header["version"] == 315:
+        name += "-asked-by-4.5.1"
+    if "acceptStandardJsonOnly" in fields and header["version"] == 315:
+        name += "-standard-json"
+    if fields.get("b") == "golden-transactions":
+        name += "-half"
+    return name
+
+
+def write_frame(decoder: JavaClients, stem: str, item: Passed, header: dict[str, Any]) -> None:
+    """Write one frame and what Java reads in it."""
+    direction = f"to the {item.tap}" if item.to_server else f"from the {item.tap}"
+    expected: dict[str, Any] = {"origin": {"rocketmq": VERSION, "way": direction, "command": COMMAND}, "header": header}
+    body = item.frame[len(item.frame) - header["body_size"] :]
+    if stem.startswith(("11-", "361-", "33-", "12-", "39-")) and header["body_size"]:
+        encoded = base64.b64encode(body).decode()
+        expected["records"] = decoder.call("decode.records", bytes=encoded, decompress=True)
+    (HERE / f"{stem}.bin").write_bytes(item.frame)
+    (HERE / f"{stem}.json").write_text(json.dumps(expected, indent=1, sort_keys=True, ensure_ascii=False) + "\n")
+
+
+def write_store(store: Path, home: Path) -> None:
+    """Copy a stopped broker's store, and write down what Java reads in its log."""
+    target = HERE / "store"
+    shutil.rmtree(target, ignore_errors=True)
+    for folder in ("commitlog", "consumequeue", "index", "config"):
+        shutil.copytree(store / folder, target / folder, ignore=shutil.ignore_patterns("*.bak"))
+    shutil.copy(store / "checkpoint", target / "checkpoint")
+    decoder = JavaClients(home)
+    try:
+        records: list[Any] = []
+        for segment in sorted((target / "commitlog").iterdir()):
+            records += read_records(decoder, segment.read_bytes())
+    finally:
+        decoder.close()
+    expected = {"origin": {"rocketmq": VERSION, "command": COMMAND}, "records": records}
+    (target / "records.json").write_text(json.dumps(expected, sort_keys=True, ensure_ascii=False) + "\n")
+    print(f"store of {len(records)} records")
+
+
+def read_records(decoder: JavaClients, segment: bytes) -> Any:
+    """What Java reads in the used part of a segment."""
+    encoded = base64.b64encode(segment[: used_size(segment)]).decode()
+    return decoder.call("decode.records", bytes=encoded, decompress=True)
+
+
+def write_ipv6_record(home: Path) -> None:
+    """One record whose born host and store host are IPv6 addresses."""
+    with JavaNameServer(home / "nameserver") as name_server:
+        settings = {"bindAddress": "::"}
+        with JavaBroker(home / "broker", name_server.address, advertised_host="::1", properties=settings) as broker:
+            clients = JavaClients(home / "clients")
+            producer = clients.producer("golden-ipv6", name_server.address)
+            producer.send(message("golden-ipv6", b"from far away", tag="six"))
+            producer.stop()
+        log = next((broker.store / "commitlog").iterdir()).read_bytes()
+        records = read_records(clients, log)
+        clients.close()
+    (HERE / "record-ipv6.bin").write_bytes(log[: used_size(log)])
+    expected = {"origin": {"rocketmq": VERSION, "command": COMMAND}, "records": records}
+    (HERE / "record-ipv6.json").write_text(json.dumps(expected, indent=1, sort_keys=True) + "\n")
+
+
+def used_size(segment: bytes) -> int:
+    """Return where the records of a segment end: at its filler or at its first unwritten byte."""
+    place = 0
+    while place + 8 <= len(segment):
+        size, magic = struct.unpack_from(">II", segment, place)
+        if magic == MAGIC_BLANK or size == 0:
+            return place
+        place += size
+    return place
+
+
+if __name__ == "__main__":
+    main()
