@@ -112,7 +112,7 @@ class WriteOptions:
     group: str = DEFAULT_GROUP
     send_timeout_ms: int = 3000
     retries: int = 3
-    send_outstanding: int = 64
+    send_outstanding: int = 10_000
     row_ids: bool = True
 
 
@@ -173,7 +173,7 @@ def parse_write_options(options: Mapping[str, str]) -> WriteOptions:
         group=given.group(),
         send_timeout_ms=given.number("sendTimeoutMs", WriteOptions.send_timeout_ms, 1, INT32_MAX),
         retries=given.number("retries", WriteOptions.retries, 0, 1000),
-        send_outstanding=given.number("sendOutstanding", WriteOptions.send_outstanding, 1, 4096),
+        send_outstanding=given.number("sendOutstanding", WriteOptions.send_outstanding, 1, 1_000_000),
         row_ids=given.boolean("rowIds", True),
     )
 

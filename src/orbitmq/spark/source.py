@@ -119,7 +119,8 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):  # type
 
     def reportLatestOffset(self) -> Json | None:  # noqa: N802
         """Return the newest offsets known, for the query's progress: what is behind them is the lag."""
-        return format_position(Position(self._latest, {})) if self._latest else None
+        newest = self._latest if self._target is None else self._target
+        return format_position(Position(newest)) if newest else None
 
     def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802
         """Fix where the run ends: what arrives later belongs to the next one."""

@@ -1,0 +1,53 @@
+"""A local Spark session with the settings that orbitmq's jobs and tests agree on."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from orbitmq.spark.java import find_java_home
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+_LOOPBACK = "127.0.0.1"
+_SETTINGS = {
+    "spark.driver.bindAddress": _LOOPBACK,
+    "spark.driver.host": _LOOPBACK,
+    "spark.sql.session.timeZone": "UTC",
+    "spark.sql.shuffle.partitions": "2",
+    "spark.sql.catalogImplementation": "in-memory",
+    "spark.ui.enabled": "false",
+    "spark.ui.showConsoleProgress": "false",
+    # Short jobs gain more from a quick start than from the second compiler and a parallel collector.
+    "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -Dlog4j2.level=ERROR",
+}
+
+
+def local_session(
+    name: str, *, master: str = "local[2,2]", settings: Mapping[str, str] | None = None, log_level: str = "ERROR"
+) -> SparkSession:
+    """Start Spark in this process' JVM.
+
+    Args:
+        name: of the application.
+        master: `local[threads,attempts]`; with one attempt a failed task is not tried again.
+        settings: Spark settings on top of the usual ones.
+
+    Raises:
+        ConfigError: no Java 17 or newer was found; says what to type.
+    """
+    os.environ["JAVA_HOME"] = str(find_java_home())
+    # Workers are started by name: without this they may be another Python, without pyarrow.
+    os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
+    os.environ.setdefault("SPARK_LOCAL_IP", _LOOPBACK)
+    from pyspark.sql import SparkSession
+
+    builder = SparkSession.builder.appName(name).master(master)
+    for key, value in {**_SETTINGS, **(settings or {})}.items():
+        builder = builder.config(key, value)
+    session: SparkSession = builder.getOrCreate()
+    session.sparkContext.setLogLevel(log_level)
+    return session
