@@ -58,11 +58,19 @@ def ask_send(port: int, topic: str, *, queues: int = 8, body: bytes = b"first") 
     return ask(port, 310, fields, body)
 
 
-def wait_for(question: Callable[[], Answer], *, codes: tuple[int, ...], timeout_s: float = 60) -> Answer:
+def wait_for(
+    question: Callable[[], Answer],
+    *,
+    codes: tuple[int, ...],
+    timeout_s: float = 60,
+    alive: Callable[[], bool] = lambda: True,
+) -> Answer:
     """Ask again and again until the server listens and answers with one of `codes` (none given: any)."""
     deadline = time.monotonic() + timeout_s
     last: object = None
     while time.monotonic() < deadline:
+        if not alive():
+            raise BenchmarkError("the process ended")
         try:
             answer = question()
         except OSError as error:

@@ -68,19 +68,20 @@ def _route_rows() -> list[Row]:
 def _registration_rows() -> list[Row]:
     load = {"mode": "register", "brokers": 100, "topics": 1000, "connections": 50, "depth": 1}
     small, large = load | {"topic_brokers": 8}, load | {"topic_brokers": 100}
-    changed = {"changed": 1}
-    return [
-        Row("register-80-same", "registration, 80 topics (13 kB), unchanged", "nameserver", small, bar=Bar(3.5)),
-        Row("register-80-changed", "registration, 80 topics, one changed", "nameserver", small | changed),
-        Row("register-1000-same", "registration, 1,000 topics (163 kB), unchanged", "nameserver", large, bar=Bar(6)),
-        Row(
-            "register-1000-changed",
-            "registration, 1,000 topics, one changed",
-            "nameserver",
-            large | changed,
-            bar=Bar(1.2),
-        ),
-    ]
+    version, changed = {"changed": 1}, {"changed": 2}
+    title = "registration, {} topics, {}"
+    same, counted, altered = "unchanged", "only the version counts up", "one topic changed"
+    rows = []
+    for count, body, load, bars in (
+        ("80", "80 (13 kB)", small, (Bar(3.5), None, None)),
+        ("1000", "1,000 (163 kB)", large, (Bar(6), None, Bar(1.2))),
+    ):
+        rows += [
+            Row(f"register-{count}-same", title.format(body, same), "nameserver", load, bar=bars[0]),
+            Row(f"register-{count}-version", title.format(body, counted), "nameserver", load | version, bar=bars[1]),
+            Row(f"register-{count}-changed", title.format(body, altered), "nameserver", load | changed, bar=bars[2]),
+        ]
+    return rows
 
 
 SEND_BARS = {

@@ -64,6 +64,7 @@ class Server:
     started_at_s: float
     first_answer_ms: float = 0
     ports: dict[str, int] = field(default_factory=dict)
+    companion: Server | None = None  # the NameServer that a broker registers with
 
     @property
     def pid(self) -> int:
@@ -110,6 +111,8 @@ class Server:
         except subprocess.TimeoutExpired:
             self.process.kill()
             self.process.wait()
+        if self.companion is not None:
+            self.companion.stop()
         shutil.rmtree(self.folder, ignore_errors=True)
 
     def log_tail(self) -> str:
@@ -164,6 +167,10 @@ def java_command() -> list[str]:
 
 def start(name: str, kind: str, cores: set[int], *, flush: str = "ASYNC_FLUSH", settings: str = "") -> Server:
     """Start a server on `cores` and wait for its first answer."""
+    companion = None
+    if kind == "broker" and "namesrvAddr" not in settings:
+        companion = start("ours", "nameserver", cores)  # idle but for a registration every 30 s
+        settings += f"namesrvAddr=127.0.0.1:{companion.port}\n"
     folder = Path(tempfile.mkdtemp(prefix=f"orbitmq-bench-{name}-{kind}-"))
     ports = {"port": free_port()}
     if kind == "up":
@@ -174,6 +181,7 @@ def start(name: str, kind: str, cores: set[int], *, flush: str = "ASYNC_FLUSH", 
         else _our_line(kind, folder, ports, flush, settings)
     )
     server = _spawn(name, kind, command, folder, ports, cores)
+    server.companion = companion
     try:
         _await_first_answer(server)
     except BenchmarkError as error:
@@ -197,17 +205,20 @@ def _spawn(
 
 
 def _await_first_answer(server: Server) -> None:
+    def alive() -> bool:
+        return server.process.poll() is None
+
     if server.kind == "nameserver":
-        wait_for(lambda: ask_route(server.port, "no-such-topic"), codes=())
+        wait_for(lambda: ask_route(server.port, "no-such-topic"), codes=(), alive=alive)
     else:
-        wait_for(lambda: ask_send(server.port, "first"), codes=(0,))
+        wait_for(lambda: ask_send(server.port, "first"), codes=(0,), alive=alive)
 
 
 def _broker_settings(folder: Path, port: int, flush: str, settings: str) -> Path:
     path = folder / "broker.conf"
     path.write_text(
         "brokerClusterName=BenchCluster\nbrokerName=bench-broker\nbrokerId=0\nbrokerIP1=127.0.0.1\n"
-        f"listenPort={port}\nstorePathRootDir={folder}/store\nstorePathCommitLog={folder}/store/commitlog\n"
+        f"listenPort={port}\nstorePathRootDir={folder}/store\n"
         f"flushDiskType={flush}\nautoCreateTopicEnable=true\n"
         f"{settings}"
     )

@@ -295,13 +295,13 @@ static void prepare_broker(struct broker *broker, int index, uint64_t started_ms
     broker->crc = crc32_of(broker->body, broker->body_size);
 }
 
-/* What makes a real broker count its version up: one topic changed. */
+/* 1: the version alone counts up; 2: one topic's queue count changes too, as when a real broker counts it up. */
 static void change_broker(struct broker *broker) {
     char digits[16];
     broker->counter++;
     snprintf(digits, sizeof digits, "%010llu", (unsigned long long)broker->counter);
     memcpy(broker->body + broker->counter_at, digits, 10);
-    if (broker->topic_count) {
+    if (set.changed > 1 && broker->topic_count) {
         char *queues = broker->body + broker->queues_at[broker->counter % (unsigned)broker->topic_count];
         *queues = *queues == '8' ? '4' : '8';
     }
