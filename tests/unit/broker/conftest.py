@@ -1,0 +1,98 @@
+"""A broker on the loopback, spoken to through a real connection."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from orbitmq.broker.app import Broker
+from orbitmq.broker.config import BrokerConfig
+from orbitmq.net.loop import run
+from orbitmq.net.pool import ConnectionPool
+from orbitmq.wire.command import Command
+from orbitmq.wire.header import decode_header
+from orbitmq.wire.headers import PullMessage, SendMessageV2
+from orbitmq.wire.record import Record, iter_records
+
+
+class Rig:
+    """A running broker and a client's connections to it."""
+
+    def __init__(self, broker: Broker) -> None:
+        self.broker = broker
+        self.pools: list[ConnectionPool] = []
+        self.pool = self.connect()
+
+    def connect(self, **settings: Any) -> ConnectionPool:
+        """Return another client's pool."""
+        pool = ConnectionPool(**settings)
+        self.pools.append(pool)
+        return pool
+
+    async def ask(self, header: object, body: bytes = b"", timeout_ms: int = 20_000) -> Command:
+        return await self.pool.request(self.broker.address, header, body, timeout_ms=timeout_ms)
+
+    async def answer(self, header: object, response_type: type[Any], body: bytes = b"") -> Any:
+        """Ask, expect success, and decode the answer's header."""
+        answer = await self.ask(header, body)
+        assert answer.code == 0, answer.remark
+        return decode_header(response_type, answer.ext_fields)
+
+    async def code(self, header: object, body: bytes = b"") -> int:
+        return (await self.ask(header, body)).code
+
+    async def send(self, topic: str = "t", body: bytes = b"hello", properties: str = "", **fields: Any) -> Command:
+        return await self.ask(send_header(topic, properties, **fields), body)
+
+    async def pull(self, topic: str = "t", **fields: Any) -> tuple[Command, list[Record]]:
+        answer = await self.ask(pull_header(topic, **fields))
+        return answer, list(iter_records(answer.body))
+
+
+def send_header(topic: str = "t", properties: str = "", **fields: Any) -> SendMessageV2:
+    settings: dict[str, Any] = {
+        "producer_group": "p", "topic": topic, "default_topic": "TBW102", "default_topic_queue_nums": 4,
+        "queue_id": 0, "sys_flag": 0, "born_at_ms": 1_700_000_000_000, "flag": 0, "properties": properties,
+    }  # fmt: skip
+    return SendMessageV2(**settings | fields)
+
+
+def pull_header(topic: str = "t", **fields: Any) -> PullMessage:
+    settings: dict[str, Any] = {
+        "consumer_group": "g", "topic": topic, "queue_id": 0, "queue_offset": 0, "count_max": 32, "sys_flag": 4,
+        "commit_offset": 0, "suspend_timeout_ms": 0, "subscription": "*", "sub_version": 0,
+    }  # fmt: skip
+    return PullMessage(**settings | fields)
+
+
+Scenario = Callable[[Rig], Awaitable[None]]
+
+
+@pytest.fixture
+def serve(tmp_path: Path) -> Callable[..., None]:
+    """Run a scenario against a broker; the store of one test survives several calls."""
+
+    def runs(scenario: Scenario, **settings: Any) -> None:
+        async def scene() -> None:
+            config = {
+                "bind_address": "127.0.0.1", "listen_port": 0, "store_path_root_dir": tmp_path / "store",
+                "broker_name": "a", "mapped_file_size_commit_log": 4 * 1024 * 1024,
+                "mapped_file_size_consume_queue": 20_000,
+            }  # fmt: skip
+            broker = Broker(BrokerConfig(**config | settings))
+            await broker.start()
+            rig = Rig(broker)
+            try:
+                await asyncio.wait_for(scenario(rig), 60)
+            finally:
+                for pool in rig.pools:
+                    await pool.close()
+                await broker.stop()
+
+        run(scene())
+
+    return runs

@@ -1,0 +1,208 @@
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from orbitmq.net.blocking import BlockingConnection
+from orbitmq.wire.batch import encode_batch
+from orbitmq.wire.header import decode_header
+from orbitmq.wire.headers import SendBatch, SendMessage, SendMessageV2, SendResponse
+from orbitmq.wire.message_id import parse_offset_message_id
+from orbitmq.wire.properties import parse_properties
+from orbitmq.wire.record import iter_records
+
+Serve = Callable[..., None]
+
+
+def test_a_message_is_stored_as_sent_and_the_answer_says_where(serve: Serve) -> None:
+    async def scene(rig: Any) -> None:
+        answer = await rig.send(body=b"one", properties="TAGS\x01a\x02UNIQ_KEY\x01K1\x02", queue_id=2, flag=7)
+        assert answer.code == 0
+        assert answer.ext_fields["MSG_REGION"] == "DefaultRegion"
+        assert answer.ext_fields["TRACE_ON"] == "true"
+        response = decode_header(SendResponse, answer.ext_fields)
+        assert (response.queue_id, response.queue_offset) == (2, 0)
+        host, physical_offset = parse_offset_message_id(response.message_id)
+        assert str(host) == rig.broker.address
+
+        _, (record,) = await rig.pull(queue_id=2)
+        assert bytes(record.body) == b"one"
+        assert (record.topic, record.flag, record.queue_offset) == ("t", 7, 0)
+        assert record.physical_offset == physical_offset
+        assert record.born_at_ms == 1_700_000_000_000
+        assert parse_properties(record.properties) == {"TAGS": "a", "UNIQ_KEY": "K1", "CLUSTER": "DefaultCluster"}
+
+    serve(scene)
+
+
+@pytest.mark.parametrize(
+    ("sent", "kept"),
+    [
+        ("", "CLUSTER\x01DefaultCluster\x02"),
+        ("A\x01b", "A\x01b\x02CLUSTER\x01DefaultCluster\x02"),
+        ("WAIT\x01true\x02", "CLUSTER\x01DefaultCluster\x02"),
+        ("A\x01b\x02WAIT\x01true\x02C\x01d\x02", "A\x01b\x02C\x01d\x02CLUSTER\x01DefaultCluster\x02"),
+        ("AWAIT\x01true\x02", "AWAIT\x01true\x02CLUSTER\x01DefaultCluster\x02"),
+        ("CLUSTER\x01other\x02A\x01b\x02", "CLUSTER\x01DefaultCluster\x02A\x01b\x02"),
+        ("DELAY\x010\x02", "DELAY\x010\x02CLUSTER\x01DefaultCluster\x02"),
+        ("K\x01ä€😀\x02", "K\x01ä€😀\x02CLUSTER\x01DefaultCluster\x02"),
+    ],
+)
+def test_stored_properties_are_the_senders_without_wait_and_with_the_cluster(
+    serve: Serve, sent: str, kept: str
+) -> None:
+    async def scene(rig: Any) -> None:
+        assert (await rig.send(properties=sent)).code == 0
+        _, (record,) = await rig.pull()
+        assert record.properties == kept.encode()
+
+    serve(scene)
+
+
+def test_the_old_form_with_long_names_is_the_same_send(serve: Serve) -> None:
+    async def scene(rig: Any) -> None:
+        header = SendMessage(
+            producer_group="p", topic="old", default_topic="TBW102", default_topic_queue_nums=4, queue_id=1, sys_flag=0,
+            born_at_ms=1, flag=0, properties="TAGS\x01x\x02",
+        )  # fmt: skip
+        assert (await rig.answer(header, SendResponse, b"body")).queue_id == 1
+        _, records = await rig.pull("old", queue_id=1)
+        assert [bytes(record.body) for record in records] == [b"body"]
+
+    serve(scene)
+
+
+def test_a_batch_becomes_single_messages_with_their_own_keys(serve: Serve) -> None:
+    async def scene(rig: Any) -> None:
+        body = encode_batch([(1, b"a", b"UNIQ_KEY\x01A\x02"), (2, b"b", b"UNIQ_KEY\x01B\x02TAGS\x01x")])
+        fields = {"properties": "UNIQ_KEY\x01BATCH\x02WAIT\x01true\x02OWN\x01shared\x02", "batch": True}
+        header = SendBatch(
+            producer_group="p", topic="t", default_topic="TBW102", default_topic_queue_nums=4, queue_id=0, sys_flag=0,
+            born_at_ms=1, flag=0, **fields,
+        )  # fmt: skip
+        response = await rig.answer(header, SendResponse, body)
+        _, records = await rig.pull()
+        offsets = [parse_offset_message_id(one)[1] for one in response.message_id.split(",")]
+        assert offsets == [record.physical_offset for record in records]
+        assert [(bytes(record.body), record.flag) for record in records] == [(b"a", 1), (b"b", 2)]
+        assert [parse_properties(record.properties) for record in records] == [
+            {"UNIQ_KEY": "A", "OWN": "shared", "CLUSTER": "DefaultCluster"},
+            {"UNIQ_KEY": "B", "TAGS": "x", "OWN": "shared", "CLUSTER": "DefaultCluster"},
+        ]
+        assert await rig.code(header, b"") == 13
+        assert await rig.code(header, body[:-1]) == 1
+        assert rig.broker.service.store.max_offset("t", 0) == 2
+
+    serve(scene)
+
+
+def test_a_topic_nobody_made_gets_the_lesser_number_of_queues_and_is_kept(serve: Serve) -> None:
+    async def first(rig: Any) -> None:
+        await rig.send("new")
+        config = rig.broker.service.topics.get("new")
+        assert (config.read_queue_count, config.write_queue_count, config.perm) == (4, 4, 6)
+
+    async def second(rig: Any) -> None:
+        assert rig.broker.service.topics.get("new") is not None
+        assert (await rig.pull("new"))[1]
+
+    serve(first)
+    serve(second)
+
+
+@pytest.mark.parametrize(
+    ("fields", "settings", "code"),
+    [
+        ({"topic": "a/../../b"}, {}, 29),
+        ({"topic": "x" * 128}, {}, 29),
+        ({"topic": "SCHEDULE_TOPIC_XXXX"}, {}, 16),
+        ({"topic": "RMQ_SYS_TRANS_HALF_TOPIC"}, {}, 16),
+        ({"topic": "rmq_sys_SYNC_BROKER_MEMBER_a"}, {}, 16),
+        ({"topic": "new"}, {"auto_create_topic_enable": False}, 17),
+        ({"default_topic": "BenchmarkTest"}, {}, 17),
+        ({"topic": "BenchmarkTest", "queue_id": 1024}, {}, 29),
+        ({}, {"broker_permission": 4}, 16),
+        ({"properties": "DELAY\x013\x02"}, {}, 13),
+        ({"properties": "A\x01b\x02TIMER_DELIVER_MS\x0199\x02"}, {}, 13),
+        ({"properties": "TRAN_MSG\x01true\x02"}, {}, 13),
+        ({"properties": "A\x01" + "x" * 32_767 + "\x02"}, {}, 13),
+        ({"body": b"x" * 101}, {"max_message_size": 100}, 13),
+        ({"body": b"x" * 100}, {"max_message_size": 100}, 0),
+    ],
+)
+def test_a_send_that_is_not_allowed_is_refused_with_its_code(
+    serve: Serve, fields: dict[str, Any], settings: dict[str, Any], code: int
+) -> None:
+    async def scene(rig: Any) -> None:
+        answer = await rig.send(**fields)
+        assert answer.code == code
+        assert bool(answer.remark) == bool(code)
+        assert rig.broker.service.stats.put_count == (0 if code else 1)
+
+    serve(scene, **settings)
+
+
+def test_a_negative_queue_id_leaves_the_choice_to_the_broker(serve: Serve) -> None:
+    async def scene(rig: Any) -> None:
+        rig.broker.service.random.seed(7)
+        answers = [decode_header(SendResponse, (await rig.send(queue_id=-1)).ext_fields) for _ in range(60)]
+        assert {answer.queue_id for answer in answers} == {0, 1, 2, 3}
+
+    serve(scene)
+
+
+def test_a_message_retried_too_often_goes_to_the_dead_letters(serve: Serve) -> None:
+    async def scene(rig: Any) -> None:
+        assert (await rig.send("%RETRY%g", reconsume_times=16)).code == 0
+        assert (await rig.send("%RETRY%g", reconsume_times=17, body=b"dead")).code == 0
+        assert (await rig.send("%RETRY%g", reconsume_times=3, max_reconsume_times=2, body=b"dead too")).code == 0
+        _, records = await rig.pull("%DLQ%g")
+        assert [bytes(record.body) for record in records] == [b"dead", b"dead too"]
+        assert len((await rig.pull("%RETRY%g"))[1]) == 1
+
+    serve(scene)
+
+
+def test_sync_flush_answers_after_the_sync_and_everybody_in_order(serve: Serve) -> None:
+    async def scene(rig: Any) -> None:
+        answers = await asyncio.gather(*[rig.send(body=b"%d" % number) for number in range(50)])
+        store = rig.broker.service.store
+        assert store.durable_offset == store.max_physical_offset
+        assert [int(answer.ext_fields["queueOffset"]) for answer in answers] == list(range(50))
+        _, records = await rig.pull(count_max=100)
+        assert [bytes(record.body) for record in records] == [b"%d" % number for number in range(50)]
+
+    serve(scene, flush_disk_type="SYNC_FLUSH")
+
+
+def test_a_store_that_takes_nothing_answers_14(serve: Serve) -> None:
+    async def scene(rig: Any) -> None:
+        await rig.send()
+        rig.broker.service.store._refusal = "the disk is gone"
+        answer = await rig.send()
+        assert answer.code == 14
+        assert "disk" in answer.remark
+
+    serve(scene)
+
+
+def test_pipelined_sends_of_one_connection_keep_their_order(serve: Serve) -> None:
+    async def scene(rig: Any) -> None:
+        def blast() -> list[int]:
+            with BlockingConnection(rig.broker.address, timeout_ms=10_000) as connection:
+                header = SendMessageV2(
+                    producer_group="p", topic="t", default_topic="TBW102", default_topic_queue_nums=4, queue_id=0,
+                    sys_flag=0, born_at_ms=1, flag=0,
+                )  # fmt: skip
+                opaques = [connection.send(header, b"%d" % number) for number in range(200)]
+                answers = [connection.receive(opaque) for opaque in opaques]
+            return [int((answer.ext_fields or {})["queueOffset"]) for answer in answers]
+
+        assert await asyncio.to_thread(blast) == list(range(200))
+        answer, _ = await rig.pull(count_max=500)
+        assert [bytes(record.body) for record in iter_records(answer.body)] == [b"%d" % number for number in range(200)]
+
+    serve(scene)
