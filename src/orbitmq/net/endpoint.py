@@ -111,7 +111,7 @@ class Endpoint:
                 call.is_parked = True
                 connection.parked_count += 1
         elif reply.code:
-            self.counters.refusals[reply.code] += 1
+            self.counters.refusals[command.code, reply.code] += 1
         return reply
 
     def admit(self, connection: Connection, ip: str) -> str | None:

@@ -5,7 +5,10 @@ from __future__ import annotations
 from collections import defaultdict
 from dataclasses import dataclass, field
 
+from orbitmq.net.vitals import Histogram
 from orbitmq.wire.frame import FRAME_SIZE_MAX
+
+SERVICE_BOUNDS_S = (25e-6, 50e-6, 100e-6, 250e-6, 500e-6, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,7 +57,9 @@ class Counters:
     unmatched_answers: int = 0
     requests: defaultdict[int, int] = field(default_factory=lambda: defaultdict(int))
     """Requests by request code; codes without a handler are in `unsupported_requests` instead."""
-    refusals: defaultdict[int, int] = field(default_factory=lambda: defaultdict(int))
-    """Answers other than SUCCESS by response code."""
+    refusals: defaultdict[tuple[int, int], int] = field(default_factory=lambda: defaultdict(int))
+    """Answers other than SUCCESS, by request code and response code."""
+    service_s: Histogram = field(default_factory=lambda: Histogram(SERVICE_BOUNDS_S))
+    """Seconds from the arrival of bytes until their answers were written; one read in sixteen is timed."""
     closed_by_us: defaultdict[str, int] = field(default_factory=lambda: defaultdict(int))
     """Connections that we ended, by reason: idle, frame deadline, write stall, bad frame, a foreign protocol ..."""
