@@ -54,10 +54,15 @@ class ConsumeQueue:
         self._base_offset = 0
         self._end_offset = 0
 
+    @property
+    def base_offset(self) -> int:
+        """The first entry that there is a file for."""
+        return self.log.base // UNIT.size
+
     def load(self) -> None:
         """Find the files and where the entries end; `truncate` has the last word during recovery."""
         self.log.load()
-        first, end = self.log.base // UNIT.size, self.log.end // UNIT.size
+        first, end = self.base_offset, self.log.end // UNIT.size
         self.next_offset = self.max_offset = _first_without(lambda offset: self.entry(offset)[1] != 0, first, end)
         self.synced_offset = self.reserved_offset = self.max_offset
 
@@ -85,7 +90,8 @@ class ConsumeQueue:
         """Write an entry that recovery found in the CommitLog, wherever it belongs: the log's later word wins."""
         if queue_offset < self.max_offset:
             self.truncate(queue_offset)
-        self.reserve(queue_offset)
+        if queue_offset >= self.reserved_offset:
+            self.reserve(queue_offset)
         if queue_offset > self.max_offset:
             self._fill_gap(queue_offset)
         self.put(queue_offset, physical_offset, size, tag_code)
@@ -132,7 +138,7 @@ class ConsumeQueue:
 
     def search(self, is_before: Callable[[Entry], bool], first: int | None = None) -> int:
         """Return the first queue offset whose entry is not `is_before`, by bisection; `max_offset` if all are."""
-        low = self.log.base // UNIT.size if first is None else first
+        low = self.base_offset if first is None else first
         return _first_without(lambda offset: is_before(self.entry(offset)), low, self.max_offset)
 
     def unsynced(self) -> list[Segment]:

@@ -63,7 +63,7 @@ class ConsumeQueues:
     def replay(self, message: Dispatched) -> None:
         """Write the entry of a message that recovery found."""
         if is_queued(message.sys_flag):
-            queue = self.make(message.topic, message.queue_id)
+            queue = self.table.get((message.topic, message.queue_id)) or self.make(message.topic, message.queue_id)
             queue.replay(message.queue_offset, message.physical_offset, message.size, message.tag_code)
 
     def remove_topic(self, topic: str) -> None:

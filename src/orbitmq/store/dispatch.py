@@ -1,13 +1,14 @@
-"""Dispatch: from the CommitLog to everything that is derived from it. Pure.
+"""Dispatch: from the CommitLog to what is derived from it. Pure.
 
 State: messages that were appended and may not be read yet. In: messages in the order of the log, and how far the log
-is readable. Out: each message once, in order, to every consumer - the consume queues first.
+is readable. Out: each message once, in order. The consume queues are served by the store itself; indexes, timers and
+whatever else follows the log are `consumers`.
 """
 
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 from orbitmq.model.message import SysFlag
 from orbitmq.model.topic import SCHEDULE_TOPIC
@@ -26,7 +27,7 @@ DELAY_LEVELS_MS = tuple(
 
 
 class Dispatch:
-    """Hands messages on once they are readable."""
+    """Keeps messages until they are readable."""
 
     def __init__(self) -> None:
         self.consumers: list[DispatchConsumer] = []
@@ -37,7 +38,7 @@ class Dispatch:
         return len(self._pending)
 
     def deliver(self, message: Dispatched) -> None:
-        """Hand a readable message on at once."""
+        """Hand a readable message to every consumer."""
         for consume in self.consumers:
             consume(message)
 
@@ -49,14 +50,14 @@ class Dispatch:
         """Drop what waits for a topic that is being deleted."""
         self._pending = deque(message for message in self._pending if message.topic != topic)
 
-    def advance(self, readable: int) -> None:
-        """Hand on every message that ends before `readable` (bytes in the log).
+    def take_readable(self, readable: int) -> Iterator[Dispatched]:
+        """Yield every message that ends before `readable` (bytes in the log).
 
         Nothing that a power cut could take back is shown to a reader (apache/rocketmq#8239).
         """
         pending = self._pending
         while pending and pending[0].physical_offset + pending[0].size <= readable:
-            self.deliver(pending.popleft())
+            yield pending.popleft()
 
 
 def is_queued(sys_flag: int) -> bool:

@@ -16,7 +16,7 @@ from typing import NamedTuple
 from orbitmq.errors import CorruptRecord, InvalidArgument
 from orbitmq.store.commit_log import CommitLog
 from orbitmq.store.consume_queue import BLANK_SIZE, ConsumeQueue, Entry
-from orbitmq.store.consume_queues import ConsumeQueues, check_directory_name
+from orbitmq.store.consume_queues import ConsumeQueues
 from orbitmq.store.dispatch import dispatched_of
 from orbitmq.wire.record import Blank, parse_record
 
@@ -67,14 +67,14 @@ def _trusted_start(queue: ConsumeQueue, commit_log: CommitLog, recovery_ms: int 
         return recovery_ms is None or commit_log.stored_at_ms(physical_offset) <= recovery_ms
 
     last = queue.search(is_trusted) - 1
-    physical_offset, size, _tag_code = queue.entry(last) if last >= 0 else (0, 0, 0)
+    physical_offset, size, _tag_code = queue.entry(last)
     return commit_log.min_offset if size == BLANK_SIZE else max(physical_offset, commit_log.min_offset)
 
 
 def _cut_queue(queue: ConsumeQueue, commit_log: CommitLog, start: int) -> None:
     """Drop the entries of the messages that will be read again, and what a torn sector left behind them."""
     end = queue.search(lambda entry: entry[1] == BLANK_SIZE or (entry[1] > 0 and entry[0] < start))
-    while end > 0 and not _is_entry_of(queue, end - 1, commit_log):
+    while end > queue.base_offset and not _is_entry_of(queue, end - 1, commit_log):
         end -= 1
     queue.truncate(end)
 
@@ -98,21 +98,11 @@ def _replay(commit_log: CommitLog, queues: ConsumeQueues, start: int) -> Recover
     try:
         for found in commit_log.scan(start):
             if not isinstance(found, Blank):
-                _check_names(found.topic, found.queue_id, end)
                 queues.replay(dispatched_of(found))
                 count += 1
                 stored_at_ms = found.stored_at_ms
             end += found.size
-    except CorruptRecord as stop:
+    except (CorruptRecord, InvalidArgument) as stop:
+        # InvalidArgument: a topic or queue id that no broker can have stored; no checksum covers them.
         log.debug("the log ends: %s", stop)
     return Recovered(start, end, count, stored_at_ms)
-
-
-def _check_names(topic: str, queue_id: int, physical_offset: int) -> None:
-    """Refuse what no broker can have stored: the record's checksum does not cover these fields."""
-    try:
-        check_directory_name(topic)
-    except InvalidArgument as error:
-        raise CorruptRecord(physical_offset, str(error)) from error
-    if queue_id < 0:
-        raise CorruptRecord(physical_offset, f"queue id {queue_id}")

@@ -71,7 +71,6 @@ class Store:
         self._queues = ConsumeQueues(self._disk, path / "consumequeue", config.consume_queue_units)
         self._table = self._queues.table
         self._dispatch = Dispatch()
-        self._dispatch.consumers += (self._queues.put, self._tell)
         self._durability = Durability()
         self._syncing = Syncing(
             self._commit_log,
@@ -163,14 +162,20 @@ class Store:
         tag_code = draft.tag_code
         if tag_code is None:
             tag_code = tag_code_of(topic, properties, stored_at_ms)
-        message = _new(
-            Dispatched,
-            (topic, queue_id, queue_offset, physical_offset, size, tag_code, stored_at_ms, sys_flag, properties),
-        )
-        if self._is_sync:
-            self._dispatch.hold(message)
-        else:
-            self._dispatch.deliver(message)
+        if self._is_sync or self._dispatch.consumers:
+            message = _new(
+                Dispatched,
+                (topic, queue_id, queue_offset, physical_offset, size, tag_code, stored_at_ms, sys_flag, properties),
+            )
+            if self._is_sync:
+                self._dispatch.hold(message)
+            else:
+                self._deliver(message)
+        elif has_place:
+            # The same as `_deliver` would do, without a value in between: this is the hot path.
+            queue.put(queue_offset, physical_offset, size, tag_code)
+            if self.on_arrived:
+                self._tell(topic, queue_id, queue_offset, tag_code)
         return _new(AppendResult, (queue_offset, physical_offset, size, stored_at_ms))
 
     def append_batch(self, drafts: Sequence[Draft]) -> list[AppendResult]:
@@ -305,16 +310,22 @@ class Store:
 
     def _now_durable(self, position: int) -> None:
         if self._is_sync:
-            self._dispatch.advance(position)
+            for message in self._dispatch.take_readable(position):
+                self._deliver(message)
 
-    def _tell(self, message: Dispatched) -> None:
-        if not is_queued(message.sys_flag):
-            return
-        for arrived in self.on_arrived:
-            try:
-                arrived(message.topic, message.queue_id, message.queue_offset, message.tag_code)
-            except Exception:  # the message is stored: whoever listens must not turn that into a refusal
-                log.exception("a listener for arriving messages failed")
+    def _deliver(self, message: Dispatched) -> None:
+        """Make a message visible: its consume queue first, then whatever else follows the log, then who waits."""
+        self._queues.put(message)
+        self._dispatch.deliver(message)
+        if is_queued(message.sys_flag):
+            self._tell(message.topic, message.queue_id, message.queue_offset, message.tag_code)
+
+    def _tell(self, topic: str, queue_id: int, queue_offset: int, tag_code: int) -> None:
+        try:
+            for arrived in self.on_arrived:
+                arrived(topic, queue_id, queue_offset, tag_code)
+        except Exception:  # the message is stored: whoever listens must not turn that into a refusal
+            log.exception("a listener for arriving messages failed")
 
     def _fence(self, error: Exception) -> None:
         self._refusal = f"the store is read-only since a sync failed ({error}); restart the broker on a healthy disk"
