@@ -1,0 +1,325 @@
+"""A NameServer and brokers in memory, on real sockets: they speak the contract that real ones do, and fail on demand."""
+
+import asyncio
+from collections import defaultdict
+
+from orbitmq.codes import ResponseCode
+from orbitmq.errors import Rejected
+from orbitmq.model.message import Host
+from orbitmq.model.route import BrokerData, QueueData, TopicRoute
+from orbitmq.net.handlers import LATER, Handlers, Reply
+from orbitmq.net.server import Server
+from orbitmq.wire.batch import parse_batch
+from orbitmq.wire.bodies.heartbeat import decode_heartbeat, encode_consumer_list
+from orbitmq.wire.bodies.route import encode_route
+from orbitmq.wire.headers import (
+    GetConsumerList,
+    GetMaxOffset,
+    GetMinOffset,
+    GetRouteInfo,
+    HeartbeatRequest,
+    NotifyConsumerIdsChanged,
+    OffsetResponse,
+    PullMessage,
+    PullResponse,
+    QueryConsumerOffset,
+    SearchOffset,
+    SendBatch,
+    SendMessageV2,
+    SendResponse,
+    UnregisterClient,
+    UpdateConsumerOffset,
+)
+from orbitmq.wire.message_id import offset_message_id
+from orbitmq.wire.properties import parse_properties
+from orbitmq.wire.record import format_record
+from orbitmq.wire.tags import tag_code
+
+name_server_handlers = Handlers()
+broker_handlers = Handlers()
+
+STORE_HOST = Host("127.0.0.1", 10911)
+
+
+class FakeServer:
+    """Something that listens, can be stopped, and comes back under the same address."""
+
+    handlers: Handlers
+
+    def __init__(self):
+        self._port = 0
+        self._server = None
+
+    async def start(self):
+        self._server = Server(self.handlers, self, name=type(self).__name__)
+        self._port = await self._server.start("127.0.0.1", self._port)
+
+    async def stop(self):
+        if self._server is not None:
+            await self._server.close()
+            self._server = None
+
+    @property
+    def address(self):
+        return f"127.0.0.1:{self._port}"
+
+    @property
+    def connections(self):
+        return self._server.connections
+
+
+class FakeNameServer(FakeServer):
+    handlers = name_server_handlers
+
+    def __init__(self, routes):
+        super().__init__()
+        self.routes = routes
+        self.asked = []
+        self.refusal = None
+
+
+class FakeBroker(FakeServer):
+    """One master. `refusals` holds the codes with which the next requests of a header type are refused."""
+
+    handlers = broker_handlers
+
+    def __init__(self, name):
+        super().__init__()
+        self.name = name
+        self.queues = defaultdict(list)
+        self.min_offsets = defaultdict(int)
+        self.offsets = {}
+        self.heartbeats = []
+        self.members = {}
+        self.unregistered = []
+        self.requests = []
+        self.refusals = defaultdict(list)
+        self.silent = set()
+        self.parked = []
+        self.holds_pulls = True
+
+    async def stop(self):
+        await super().stop()
+        self.parked.clear()
+        self.members.clear()
+
+    def bodies(self, topic):
+        return [body for (name, _), queue in sorted(self.queues.items()) if name == topic for body, _, _ in queue]
+
+    def put(self, topic, queue_id, *bodies, tag=None, stored_at_ms=0, properties=None):
+        encoded = {**({"TAGS": tag} if tag else {}), **(properties or {})}
+        for body in bodies:
+            self.append(topic, queue_id, body, encoded, stored_at_ms=stored_at_ms)
+
+    def append(self, topic, queue_id, body, properties, *, flag=0, sys_flag=0, stored_at_ms=0):
+        queue = self.queues[topic, queue_id]
+        offset = len(queue)
+        text = "".join(f"{name}\x01{value}\x02" for name, value in properties.items()).encode()
+        record = format_record(
+            topic=topic, body=body, properties=text, queue_id=queue_id, flag=flag, queue_offset=offset,
+            physical_offset=offset * 1000, sys_flag=sys_flag, stored_at_ms=stored_at_ms, store_host=STORE_HOST,
+        )  # fmt: skip
+        queue.append((body, record, (properties.get("TAGS"), stored_at_ms)))
+        waiting, self.parked = self.parked, []
+        for call in waiting:
+            self.pull(call)
+        return offset
+
+    def pull(self, call):
+        header = call.header
+        key = (header.topic, header.queue_id)
+        queue, start = self.queues[key], header.queue_offset
+        first, end = self.min_offsets[key], len(queue)
+
+        def reply(code, next_offset, body=b""):
+            found = PullResponse(
+                suggest_which_broker_id=0, next_begin_offset=next_offset, min_offset=first, max_offset=end
+            )
+            return Reply(code, header=found, body=body)
+
+        if not first <= start <= end:
+            call.answer(reply(ResponseCode.PULL_OFFSET_MOVED, first if start < first else end))
+            return
+        if start == end:
+            if self.holds_pulls:
+                self.parked.append(call)
+            else:
+                call.answer(reply(ResponseCode.PULL_NOT_FOUND, start))
+            return
+        scanned = queue[start : start + header.count_max]
+        wanted = {tag_code(tag.strip()) for tag in header.subscription.split("||")} - {tag_code("*")}
+        body = b"".join(record for _, record, (tag, _) in scanned if not wanted or tag_code(tag or "") in wanted)
+        code = ResponseCode.SUCCESS if body else ResponseCode.PULL_RETRY_IMMEDIATELY
+        call.answer(reply(code, start + len(scanned), body))
+
+    def notify(self, group):
+        for connection in self.connections:
+            connection.send_oneway(NotifyConsumerIdsChanged(consumer_group=group))
+
+    def check(self, call):
+        """Note a request; refuse it, or keep it unanswered, when the test wants that."""
+        kind = type(call.header)
+        self.requests.append(call.header)
+        if self.refusals[kind]:
+            raise Rejected(self.refusals[kind].pop(0), "as the test wants")
+        return kind in self.silent
+
+
+class FakeCluster:
+    """One NameServer and two brokers; topics are made by `topic`."""
+
+    def __init__(self):
+        self.routes = {}
+        self.name_server = FakeNameServer(self.routes)
+        self.a = FakeBroker("broker-a")
+        self.b = FakeBroker("broker-b")
+
+    async def __aenter__(self):
+        for server in (self.name_server, self.a, self.b):
+            await server.start()
+        return self
+
+    async def __aexit__(self, *_):
+        for server in (self.name_server, self.a, self.b):
+            await server.stop()
+
+    @property
+    def name_servers(self):
+        return [self.name_server.address]
+
+    def topic(self, topic, *brokers, count=2, perm=6, write_count=None):
+        brokers = brokers or (self.a,)
+        queues = tuple(
+            QueueData(
+                broker_name=broker.name,
+                read_queue_count=count,
+                write_queue_count=count if write_count is None else write_count,
+                perm=perm,
+            )
+            for broker in brokers
+        )
+        datas = tuple(
+            BrokerData(cluster="c", broker_name=broker.name, addresses={0: broker.address}) for broker in brokers
+        )
+        self.routes[topic] = TopicRoute(queues=queues, brokers=datas)
+
+
+@name_server_handlers.on(GetRouteInfo)
+def _route(server, call):
+    server.asked.append(call.header.topic)
+    if server.refusal is not None:
+        raise Rejected(server.refusal, "as the test wants")
+    route = server.routes.get(call.header.topic)
+    if route is None:
+        raise Rejected(ResponseCode.TOPIC_NOT_EXIST, f"No topic route info for {call.header.topic}")
+    return Reply(body=encode_route(route, standard=False))
+
+
+@broker_handlers.on(SendMessageV2)
+def _send(broker, call):
+    if broker.check(call):
+        return LATER
+    header = call.header
+    properties = parse_properties(header.properties or "")
+    offset = broker.append(
+        header.topic, header.queue_id, call.command.body, properties, flag=header.flag, sys_flag=header.sys_flag
+    )
+    message_id = offset_message_id(STORE_HOST, offset * 1000)
+    return Reply(header=SendResponse(message_id=message_id, queue_id=header.queue_id, queue_offset=offset))
+
+
+@broker_handlers.on(SendBatch)
+def _send_batch(broker, call):
+    if broker.check(call):
+        return LATER
+    header = call.header
+    offsets = [
+        broker.append(header.topic, header.queue_id, item.body, parse_properties(item.properties), flag=item.flag)
+        for item in parse_batch(call.command.body)
+    ]
+    ids = ",".join(offset_message_id(STORE_HOST, offset * 1000) for offset in offsets)
+    return Reply(header=SendResponse(message_id=ids, queue_id=header.queue_id, queue_offset=offsets[0]))
+
+
+@broker_handlers.on(PullMessage)
+def _pull(broker, call):
+    if not broker.check(call):
+        # The handler's own return value says LATER; what can be answered is answered on the next turn of the loop.
+        asyncio.get_running_loop().call_soon(broker.pull, call)
+    return LATER
+
+
+@broker_handlers.on(HeartbeatRequest)
+def _heartbeat(broker, call):
+    broker.check(call)
+    heartbeat = decode_heartbeat(call.command.body)
+    broker.heartbeats.append(heartbeat)
+    for consumer in heartbeat.consumers:
+        members = broker.members.setdefault(consumer.group, {})
+        is_new = heartbeat.client_id not in members
+        members[heartbeat.client_id] = consumer
+        if is_new:
+            broker.notify(consumer.group)
+    return Reply()
+
+
+@broker_handlers.on(UnregisterClient)
+def _unregister(broker, call):
+    broker.unregistered.append(call.header)
+    members = broker.members.get(call.header.consumer_group or "", {})
+    if members.pop(call.header.client_id, None):
+        broker.notify(call.header.consumer_group)
+    return Reply()
+
+
+@broker_handlers.on(GetConsumerList)
+def _members(broker, call):
+    broker.check(call)
+    members = broker.members.get(call.header.consumer_group)
+    if not members:
+        raise Rejected(ResponseCode.SYSTEM_ERROR, "no consumer for this group")
+    return Reply(body=encode_consumer_list(members))
+
+
+@broker_handlers.on(QueryConsumerOffset)
+def _committed(broker, call):
+    broker.check(call)
+    header = call.header
+    offset = broker.offsets.get((header.consumer_group, header.topic, header.queue_id))
+    if offset is None and header.set_zero_if_not_found is not False and not broker.min_offsets[_key(header)]:
+        offset = 0
+    if offset is None:
+        raise Rejected(ResponseCode.QUERY_NOT_FOUND, "not found")
+    return Reply(header=OffsetResponse(offset=offset))
+
+
+@broker_handlers.on(UpdateConsumerOffset)
+def _commit(broker, call):
+    broker.check(call)
+    header = call.header
+    broker.offsets[header.consumer_group, header.topic, header.queue_id] = header.commit_offset
+    return Reply()
+
+
+@broker_handlers.on(GetMaxOffset)
+def _max(broker, call):
+    broker.check(call)
+    return Reply(header=OffsetResponse(offset=len(broker.queues[_key(call.header)])))
+
+
+@broker_handlers.on(GetMinOffset)
+def _min(broker, call):
+    broker.check(call)
+    return Reply(header=OffsetResponse(offset=broker.min_offsets[_key(call.header)]))
+
+
+@broker_handlers.on(SearchOffset)
+def _search(broker, call):
+    broker.check(call)
+    stored = [stored_at_ms for _, _, (_, stored_at_ms) in broker.queues[_key(call.header)]]
+    offset = sum(1 for stored_at_ms in stored if stored_at_ms < call.header.timestamp_ms)
+    return Reply(header=OffsetResponse(offset=offset))
+
+
+def _key(header):
+    return header.topic, header.queue_id

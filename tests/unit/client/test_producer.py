@@ -1,0 +1,353 @@
+import asyncio
+
+import pytest
+
+from orbitmq.client.producer import Producer
+from orbitmq.codes import ResponseCode
+from orbitmq.errors import (
+    ClientError,
+    ConnectionFailed,
+    InvalidArgument,
+    NoNameServer,
+    RemoteRefused,
+    RequestTimeout,
+    RouteNotFound,
+    SendFailed,
+)
+from orbitmq.model.message import Message
+from orbitmq.model.route import MessageQueue
+from orbitmq.wire.headers import HeartbeatRequest, SendBatch, SendMessageV2
+
+
+def producer(cluster, **settings):
+    return Producer("makers", cluster.name_servers, **settings)
+
+
+def messages(count, topic="orders", **fields):
+    return [Message(topic, str(number).encode(), **fields) for number in range(count)]
+
+
+async def test_a_message_arrives_and_its_place_is_told(cluster):
+    cluster.topic("orders", count=1)
+    async with producer(cluster) as sender:
+        sent = await sender.send(Message("orders", b"hello", keys=["42"], tag="new"))
+        again = await sender.send(Message("orders", b"again"))
+    assert cluster.a.bodies("orders") == [b"hello", b"again"]
+    assert (sent.queue, sent.queue_offset, sent.status) == (MessageQueue("orders", "broker-a", 0), 0, "SEND_OK")
+    assert again.queue_offset == 1
+    assert len(sent.message_id) == 32
+    assert sent.message_id != again.message_id
+    assert sent.offset_message_id.startswith("7F000001")
+
+
+async def test_messages_go_to_all_queues_in_turn(cluster):
+    cluster.topic("orders", cluster.a, cluster.b, count=2)
+    async with producer(cluster) as sender:
+        sent = [await sender.send(message) for message in messages(8)]
+    assert sorted(result.queue for result in sent) == sorted([result.queue for result in sent[:4]] * 2)
+    assert len({result.queue for result in sent}) == 4
+
+
+async def test_a_key_always_goes_to_the_same_queue(cluster):
+    cluster.topic("orders", cluster.a, cluster.b, count=4)
+    async with producer(cluster) as sender:
+        by_argument = {(await sender.send(message, key="42")).queue for message in messages(5)}
+        by_message = {(await sender.send(message)).queue for message in messages(5, sharding_key="42")}
+        others = {(await sender.send(message, key=message.body.decode())).queue for message in messages(20)}
+    assert len(by_argument) == 1
+    assert by_message == by_argument
+    assert len(others) > 1
+
+
+async def test_a_queue_may_be_named(cluster):
+    cluster.topic("orders", count=4)
+    async with producer(cluster) as sender:
+        queue = (await sender.queues("orders"))[2]
+        assert (await sender.send(Message("orders", b"x"), queue=queue)).queue == queue
+
+
+async def test_a_named_queue_needs_no_route_asked_before(cluster):
+    cluster.topic("orders", count=4)
+    async with producer(cluster) as sender:
+        queue = MessageQueue("orders", "broker-a", 3)
+        assert (await sender.send(Message("orders", b"x"), queue=queue)).queue == queue
+
+
+async def test_a_refusal_that_another_broker_may_not_share_is_retried_there(cluster):
+    cluster.topic("orders", cluster.a, cluster.b, count=1)
+    cluster.a.refusals[SendMessageV2] = cluster.b.refusals[SendMessageV2] = [ResponseCode.SYSTEM_BUSY]
+    async with producer(cluster) as sender:
+        sent = [await sender.send(message) for message in messages(2)]
+    assert len(cluster.a.bodies("orders") + cluster.b.bodies("orders")) == len(sent) == 2
+
+
+async def test_no_permission_sends_the_message_elsewhere(cluster):
+    cluster.topic("orders", cluster.a, cluster.b, count=1)
+    cluster.a.refusals[SendMessageV2] = [ResponseCode.NO_PERMISSION] * 10
+    async with producer(cluster) as sender:
+        assert {(await sender.send(message)).queue.broker_name for message in messages(4)} == {"broker-b"}
+
+
+async def test_a_dead_broker_costs_one_attempt_and_is_avoided_then(cluster):
+    cluster.topic("orders", cluster.a, cluster.b, count=1)
+    await cluster.a.stop()
+    async with producer(cluster) as sender:
+        sent = [await sender.send(message) for message in messages(6)]
+    assert {result.queue.broker_name for result in sent} == {"broker-b"}
+
+
+async def test_a_silent_broker_leaves_time_for_another_when_attempts_are_limited(cluster):
+    cluster.topic("orders", cluster.a, cluster.b, count=1)
+    cluster.a.silent.add(SendMessageV2)
+    async with producer(cluster, attempt_timeout_ms=50, send_timeout_ms=20_000) as sender:
+        sent = [await sender.send(message) for message in messages(3)]
+    assert {result.queue.broker_name for result in sent} == {"broker-b"}
+
+
+async def test_the_time_out_covers_all_attempts(cluster):
+    cluster.topic("orders")
+    cluster.a.silent.add(SendMessageV2)
+    async with producer(cluster) as sender:
+        with pytest.raises(SendFailed, match="may be stored all the same") as caught:
+            await sender.send(Message("orders", b"x"), timeout_ms=60)
+    assert [type(cause) for cause in caught.value.causes] == [RequestTimeout]
+    assert cluster.a.address in str(caught.value)
+
+
+async def test_when_all_attempts_fail_each_cause_is_told(cluster):
+    cluster.topic("orders")
+    await cluster.a.stop()
+    async with producer(cluster, retries=1) as sender:
+        with pytest.raises(SendFailed) as caught:
+            await sender.send(Message("orders", b"x"))
+    assert [type(cause) for cause in caught.value.causes] == [ConnectionFailed] * 2
+    for part in (cluster.a.address, "broker-a", cluster.name_server.address, "brokerIP1"):
+        assert part in str(caught.value)
+
+
+async def test_a_broker_that_comes_back_in_time_is_waited_for(cluster):
+    cluster.topic("orders")
+    await cluster.a.stop()
+    async with producer(cluster) as sender:
+        sending = asyncio.create_task(sender.send(Message("orders", b"x")))
+        while not sender._delivery._latencies.avoided(int(asyncio.get_running_loop().time() * 1000)):
+            await asyncio.sleep(0.001)
+        await cluster.a.start()
+        assert (await sending).queue_offset == 0
+
+
+async def test_a_refusal_for_good_is_raised_at_once(cluster):
+    cluster.topic("orders", cluster.a, cluster.b)
+    cluster.a.refusals[SendMessageV2] = cluster.b.refusals[SendMessageV2] = [ResponseCode.MESSAGE_ILLEGAL] * 5
+    async with producer(cluster) as sender:
+        with pytest.raises(RemoteRefused, match="as the test wants") as caught:
+            await sender.send(Message("orders", b"x"))
+    assert caught.value.code == ResponseCode.MESSAGE_ILLEGAL
+    assert len([1 for broker in (cluster.a, cluster.b) for r in broker.requests if isinstance(r, SendMessageV2)]) == 1
+
+
+async def test_a_new_topic_is_made_from_the_template_and_its_true_route_found(cluster):
+    cluster.topic("TBW102", count=8)
+    async with producer(cluster) as sender:
+        assert len(await sender.queues("orders")) == 4
+        await sender.send(Message("orders", b"x"))
+        cluster.topic("orders", cluster.a, count=2)
+        while len(await sender.queues("orders")) != 2:
+            await asyncio.sleep(0.001)
+
+
+async def test_a_new_topic_where_no_broker_makes_topics_is_an_error(cluster):
+    async with producer(cluster) as sender:
+        with pytest.raises(RouteNotFound, match="topic orders"):
+            await sender.send(Message("orders", b"x"))
+
+
+async def test_a_topic_that_nobody_may_write_says_why(cluster):
+    cluster.topic("orders", perm=4)
+    async with producer(cluster) as sender:
+        with pytest.raises(RouteNotFound, match="broker-a perm 4"):
+            await sender.send(Message("orders", b"x"))
+
+
+async def test_write_permission_taken_away_is_noticed(cluster):
+    cluster.topic("orders")
+    async with producer(cluster, poll_interval_ms=1) as sender:
+        await sender.send(Message("orders", b"x"))
+        cluster.topic("orders", perm=4)
+        with pytest.raises(RouteNotFound):
+            while True:
+                await sender.send(Message("orders", b"x"))
+
+
+async def test_without_name_server_the_first_send_says_so(cluster):
+    await cluster.name_server.stop()
+    async with producer(cluster) as sender:
+        with pytest.raises(NoNameServer, match=cluster.name_server.address):
+            await sender.send(Message("orders", b"x"))
+
+
+async def test_a_route_once_known_outlives_the_name_server(cluster):
+    cluster.topic("orders")
+    async with producer(cluster) as sender:
+        await sender.send(Message("orders", b"x"))
+        await cluster.name_server.stop()
+        await sender.send(Message("orders", b"y"))
+    assert sorted(cluster.a.bodies("orders")) == [b"x", b"y"]
+
+
+async def test_a_batch_arrives_in_order_in_one_queue(cluster):
+    cluster.topic("orders", cluster.a, cluster.b, count=4)
+    async with producer(cluster) as sender:
+        sent = await sender.send_batch(messages(5))
+    assert len({result.queue for result in sent}) == 1
+    assert [result.queue_offset for result in sent] == [0, 1, 2, 3, 4]
+    assert cluster.a.bodies("orders") + cluster.b.bodies("orders") == [b"0", b"1", b"2", b"3", b"4"]
+    assert len({result.offset_message_id for result in sent}) == 5
+
+
+async def test_a_long_batch_travels_in_several_requests_to_the_same_queue(cluster):
+    cluster.topic("orders", cluster.a, cluster.b, count=4)
+    async with producer(cluster, batch_size_max=1024) as sender:
+        sent = await sender.send_batch([Message("orders", bytes(300)) for _ in range(10)])
+    assert [result.queue_offset for result in sent] == list(range(10))
+    assert len({result.queue for result in sent}) == 1
+    requests = cluster.a.requests + cluster.b.requests
+    assert len([request for request in requests if isinstance(request, SendBatch)]) > 2
+
+
+async def test_what_is_sent_soon_arrives_in_batches_and_over_all_queues(cluster):
+    cluster.topic("orders", cluster.a, cluster.b, count=2)
+    async with producer(cluster) as sender:
+        futures = [await sender.send_soon(message) for message in messages(100)]
+        await sender.flush()
+        sent = [future.result() for future in futures]
+    assert sorted(cluster.a.bodies("orders") + cluster.b.bodies("orders")) == sorted(m.body for m in messages(100))
+    assert {len(queue) for broker in (cluster.a, cluster.b) for queue in broker.queues.values()} == {25}
+    assert len({(result.queue, result.queue_offset) for result in sent}) == 100
+    requests = [request for request in cluster.a.requests + cluster.b.requests if isinstance(request, SendBatch)]
+    assert 0 < len(requests) < 50
+
+
+async def test_what_is_sent_soon_with_a_key_keeps_its_order(cluster):
+    cluster.topic("orders", count=4)
+    async with producer(cluster) as sender:
+        for message in messages(200):
+            await sender.send_soon(message, key="42")
+            if len(message.body) == 1:
+                await asyncio.sleep(0)
+    assert [int(body) for body in cluster.a.bodies("orders")] == list(range(200))
+
+
+async def test_large_and_delayed_messages_travel_alone_but_in_turn(cluster):
+    cluster.topic("orders", count=1)
+    mixed = [Message("orders", b"1"), Message("orders", bytes(5_000)), Message("orders", b"3", delay_level=1)]
+    async with producer(cluster) as sender:
+        for message in [*mixed, Message("orders", b"4"), Message("orders", b"5")]:
+            await sender.send_soon(message)
+    kinds = [type(r) for r in cluster.a.requests if isinstance(r, SendMessageV2)]
+    assert kinds == [SendMessageV2, SendMessageV2, SendMessageV2, SendBatch]
+    assert [len(body) < 10 for body in cluster.a.bodies("orders")] == [True, False, True, True, True]
+
+
+async def test_who_sends_too_much_too_soon_waits(cluster):
+    cluster.topic("orders", count=1)
+    cluster.a.silent = {SendMessageV2, SendBatch}
+    async with producer(cluster, soon_count_max=10, send_timeout_ms=300, retries=0) as sender:
+        for message in messages(10):
+            await sender.send_soon(message)
+        blocked = asyncio.create_task(sender.send_soon(Message("orders", b"one more")))
+        for _ in range(20):
+            await asyncio.sleep(0)
+        assert not blocked.done()
+        cluster.a.silent.clear()
+        await blocked
+        with pytest.raises(SendFailed, match="were not sent"):
+            await sender.flush()
+
+
+async def test_flush_tells_what_failed_and_forgets_it(cluster):
+    cluster.topic("orders", count=1)
+    cluster.a.refusals[SendBatch] = [ResponseCode.MESSAGE_ILLEGAL]
+    async with producer(cluster) as sender:
+        futures = [await sender.send_soon(message) for message in messages(3)]
+        with pytest.raises(SendFailed, match="3 messages given to send_soon") as caught:
+            await sender.flush()
+        assert [type(cause) for cause in caught.value.causes] == [RemoteRefused]
+        assert [type(future.exception()) for future in futures] == [RemoteRefused] * 3
+        await sender.flush()
+
+
+async def test_closing_waits_for_what_was_sent_soon(cluster):
+    cluster.topic("orders")
+    async with producer(cluster) as sender:
+        await sender.send_soon(Message("orders", b"x"))
+    assert cluster.a.bodies("orders") == [b"x"]
+    await sender.close()
+
+
+async def test_what_was_sent_soon_and_failed_is_told_at_the_end(cluster):
+    cluster.topic("orders")
+    cluster.a.refusals[SendMessageV2] = [ResponseCode.MESSAGE_ILLEGAL]
+    with pytest.raises(SendFailed, match="1 messages given to send_soon"):
+        async with producer(cluster) as sender:
+            await sender.send_soon(Message("orders", b"x"))
+
+
+async def test_a_broker_learns_of_the_group_and_of_its_end(cluster):
+    cluster.topic("orders")
+    async with producer(cluster) as sender:
+        await sender.send(Message("orders", b"x"))
+        while not cluster.a.heartbeats:
+            await asyncio.sleep(0.001)
+    heartbeat = cluster.a.heartbeats[0]
+    assert heartbeat.producer_groups == ("makers",)
+    assert heartbeat.client_id.startswith("127.0.0.1@")
+    (farewell,) = cluster.a.unregistered
+    assert (farewell.client_id, farewell.producer_group) == (heartbeat.client_id, "makers")
+
+
+async def test_a_restarted_broker_gets_a_heartbeat_with_the_first_send(cluster):
+    cluster.topic("orders")
+    async with producer(cluster) as sender:
+        await sender.send(Message("orders", b"x"))
+        while not cluster.a.heartbeats:
+            await asyncio.sleep(0.001)
+        await cluster.a.stop()
+        with pytest.raises(SendFailed):
+            await sender.send(Message("orders", b"x"), timeout_ms=50)
+        await cluster.a.start()
+        count = len(cluster.a.heartbeats)
+        await sender.send(Message("orders", b"x"))
+        while len(cluster.a.heartbeats) == count:
+            await asyncio.sleep(0.001)
+
+
+async def test_heartbeats_go_on(cluster):
+    cluster.topic("orders")
+    async with producer(cluster, heartbeat_interval_ms=1) as sender:
+        await sender.send(Message("orders", b"x"))
+        while len([1 for request in cluster.a.requests if isinstance(request, HeartbeatRequest)]) < 3:
+            await asyncio.sleep(0.001)
+
+
+async def test_a_producer_that_is_not_open_says_what_to_do(cluster):
+    sender = producer(cluster)
+    with pytest.raises(ClientError, match="async with"):
+        await sender.send(Message("orders", b"x"))
+    await sender.close()
+
+
+@pytest.mark.parametrize(
+    "settings", [{"group": "a b"}, {"name_servers": []}, {"retries": -1}, {"batch_size_max": 5_000_000}]
+)
+def test_bad_settings_are_named(settings):
+    with pytest.raises(InvalidArgument):
+        Producer(**{"group": "g", "name_servers": "a:1", **settings})
+
+
+async def test_many_sends_at_once_share_everything(cluster):
+    cluster.topic("orders", cluster.a, cluster.b)
+    async with producer(cluster) as sender:
+        sent = await asyncio.gather(*map(sender.send, messages(300)))
+    assert len({(result.queue, result.queue_offset) for result in sent}) == 300
+    assert cluster.name_server.asked.count("orders") <= 2  # the first send, and the first poll

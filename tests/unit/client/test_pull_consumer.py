@@ -1,0 +1,186 @@
+import asyncio
+
+import pytest
+
+from orbitmq.client.pull_consumer import PullConsumer
+from orbitmq.codes import ResponseCode
+from orbitmq.errors import ClientError, InvalidArgument, RemoteRefused, RouteNotFound
+from orbitmq.model.group import ConsumeFrom
+from orbitmq.model.route import MessageQueue
+from orbitmq.wire.headers import UpdateConsumerOffset
+
+
+def consumer(cluster, **settings):
+    return PullConsumer("auditors", cluster.name_servers, **settings)
+
+
+def queue(number, broker="broker-a"):
+    return MessageQueue("orders", broker, number)
+
+
+async def poll(reader, count):
+    found = []
+    while len(found) < count:
+        found += await reader.poll()
+    return [message.body for message in found]
+
+
+async def test_assigned_queues_are_read_in_order(cluster):
+    cluster.topic("orders", cluster.a, cluster.b, count=2)
+    cluster.a.put("orders", 0, b"1", b"2")
+    cluster.b.put("orders", 1, b"3")
+    async with consumer(cluster) as reader:
+        queues = await reader.queues("orders")
+        assert queues == [queue(0), queue(1), queue(0, "broker-b"), queue(1, "broker-b")]
+        reader.assign(queues)
+        assert reader.assignment == set(queues)
+        found = await poll(reader, 3)
+    assert sorted(found) == [b"1", b"2", b"3"]
+    assert found.index(b"1") < found.index(b"2")
+
+
+async def test_a_poll_waits_for_messages_and_gives_up_in_time(cluster):
+    cluster.topic("orders", count=1)
+    async with consumer(cluster) as reader:
+        reader.assign([queue(0)])
+        assert await reader.poll(timeout_ms=1) == []
+        polling = asyncio.create_task(reader.poll(timeout_ms=20_000))
+        while not cluster.a.parked:
+            await asyncio.sleep(0.001)
+        cluster.a.put("orders", 0, b"1")
+        assert [message.body for message in await polling] == [b"1"]
+
+
+async def test_a_poll_gives_no_more_than_is_asked_for(cluster):
+    cluster.topic("orders", count=1)
+    cluster.a.put("orders", 0, b"1", b"2", b"3")
+    async with consumer(cluster) as reader:
+        reader.assign([queue(0)])
+        assert len(await reader.poll(count_max=2)) == 2
+        assert reader.position(queue(0)) == 2
+        assert len(await reader.poll(count_max=2)) == 1
+
+
+async def test_a_queue_begins_where_it_was_sought(cluster):
+    cluster.topic("orders", count=1)
+    for number in range(5):
+        cluster.a.put("orders", 0, str(number).encode(), stored_at_ms=100 * number)
+    cluster.a.min_offsets["orders", 0] = 1
+    async with consumer(cluster) as reader:
+        reader.assign([queue(0)])
+        reader.seek(queue(0), 3)
+        assert await poll(reader, 2) == [b"3", b"4"]
+        assert await reader.seek_to_begin(queue(0)) == 1
+        assert await poll(reader, 4) == [b"1", b"2", b"3", b"4"]
+        assert await reader.seek_to_timestamp(queue(0), 150) == 2
+        assert await poll(reader, 3) == [b"2", b"3", b"4"]
+        assert await reader.seek_to_end(queue(0)) == 5
+        cluster.a.put("orders", 0, b"5")
+        assert await poll(reader, 1) == [b"5"]
+
+
+async def test_a_seek_counts_at_once_while_a_pull_is_held(cluster):
+    cluster.topic("orders", count=1)
+    cluster.a.put("orders", 0, b"1")
+    async with consumer(cluster) as reader:
+        reader.assign([queue(0)])
+        assert await poll(reader, 1) == [b"1"]
+        while not cluster.a.parked:
+            await asyncio.sleep(0.001)
+        reader.seek(queue(0), 0)
+        assert await poll(reader, 1) == [b"1"]
+
+
+async def test_offsets_of_queues_are_told(cluster):
+    cluster.topic("orders", count=1)
+    cluster.a.put("orders", 0, b"1", b"2", stored_at_ms=7)
+    cluster.a.min_offsets["orders", 0] = 1
+    async with consumer(cluster) as reader:
+        assert await reader.offsets([queue(0)]) == {queue(0): (1, 2)}
+        assert await reader.offset_at(queue(0), 8) == 2
+
+
+async def test_committed_offsets_are_where_the_group_goes_on(cluster):
+    cluster.topic("orders", count=1)
+    cluster.a.put("orders", 0, b"1", b"2", b"3")
+    async with consumer(cluster) as reader:
+        assert await reader.committed(queue(0)) is None
+        reader.assign([queue(0)])
+        await reader.poll(count_max=2)
+        await reader.commit()
+        assert await reader.committed(queue(0)) == 2
+    async with consumer(cluster) as reader:
+        reader.assign([queue(0)])
+        assert await poll(reader, 1) == [b"3"]
+        await reader.commit({queue(0): 1})
+    assert cluster.a.offsets["auditors", "orders", 0] == 1
+
+
+async def test_a_commit_that_a_broker_refuses_is_an_error(cluster):
+    cluster.topic("orders", count=1)
+    cluster.a.refusals[UpdateConsumerOffset] = [ResponseCode.SYSTEM_ERROR]
+    async with consumer(cluster) as reader:
+        with pytest.raises(RemoteRefused):
+            await reader.commit({queue(0): 1})
+
+
+async def test_without_an_offset_the_settings_say_where_to_begin(cluster):
+    cluster.topic("orders", count=1)
+    cluster.a.put("orders", 0, b"1")
+    async with consumer(cluster, consume_from=ConsumeFrom.LAST) as reader:
+        reader.assign([queue(0)])
+        while not cluster.a.parked:
+            await asyncio.sleep(0.001)
+        cluster.a.put("orders", 0, b"2")
+        assert await poll(reader, 1) == [b"2"]
+
+
+async def test_an_assignment_replaces_the_one_before(cluster):
+    cluster.topic("orders", count=3)
+    for number in range(3):
+        cluster.a.put("orders", number, str(number).encode())
+    async with consumer(cluster) as reader:
+        reader.assign([queue(0), queue(1)])
+        await poll(reader, 2)
+        reader.assign([queue(1), queue(2)])
+        assert reader.assignment == {queue(1), queue(2)}
+        assert await poll(reader, 1) == [b"2"]
+        with pytest.raises(InvalidArgument, match="assign"):
+            reader.position(queue(0))
+        with pytest.raises(InvalidArgument, match="0 or more"):
+            reader.seek(queue(1), -1)
+
+
+async def test_tags_are_filtered(cluster):
+    cluster.topic("orders", count=1)
+    cluster.a.put("orders", 0, b"1", tag="A")
+    cluster.a.put("orders", 0, b"2", tag="B")
+    async with consumer(cluster, tag="B") as reader:
+        reader.assign([queue(0)])
+        assert await poll(reader, 1) == [b"2"]
+
+
+async def test_queues_of_a_topic_that_grew_are_seen(cluster):
+    cluster.topic("orders", count=1)
+    async with consumer(cluster) as reader:
+        assert len(await reader.queues("orders")) == 1
+        cluster.topic("orders", count=2)
+        assert len(await reader.queues("orders")) == 2
+        with pytest.raises(RouteNotFound):
+            await reader.queues("nowhere")
+
+
+async def test_it_is_no_member_of_the_group(cluster):
+    cluster.topic("orders", count=1)
+    cluster.a.put("orders", 0, b"1")
+    async with consumer(cluster) as reader:
+        reader.assign([queue(0)])
+        await poll(reader, 1)
+    assert cluster.a.heartbeats == []
+
+
+async def test_a_consumer_that_is_not_open_says_what_to_do(cluster):
+    reader = consumer(cluster)
+    with pytest.raises(ClientError, match="async with"):
+        await reader.poll()
+    await reader.close()

@@ -1,0 +1,484 @@
+import asyncio
+import logging
+
+import pytest
+
+from orbitmq.client.local_offsets import decode_offsets
+from orbitmq.client.push_consumer import PushConsumer
+from orbitmq.codes import ResponseCode
+from orbitmq.errors import ClientError, InvalidArgument, NoNameServer
+from orbitmq.model.group import ConsumeFrom, MessageModel
+from orbitmq.model.route import MessageQueue
+from orbitmq.wire.headers import PullMessage, UpdateConsumerOffset
+
+
+def consumer(cluster, topic="orders", *, group="takers", tag="*", **settings):
+    found = PushConsumer(group, cluster.name_servers, **{"retry_delay_ms": 1, **settings})
+    found.subscribe(topic, tag)
+    return found
+
+
+async def take(reader, count, *, commit=True):
+    """Return the bodies of the next `count` messages."""
+    bodies = []
+    async for batch in reader:
+        bodies += [message.body for message in batch]
+        if commit:
+            batch.commit()
+        if len(bodies) >= count:
+            return bodies
+    return bodies
+
+
+async def until(condition):
+    while not condition():
+        await asyncio.sleep(0.001)
+
+
+async def test_messages_that_are_there_and_messages_to_come_arrive(cluster):
+    cluster.topic("orders", cluster.a, cluster.b, count=2)
+    cluster.a.put("orders", 0, b"1", b"2")
+    cluster.b.put("orders", 1, b"3")
+    async with consumer(cluster) as reader:
+        assert sorted(await take(reader, 3)) == [b"1", b"2", b"3"]
+        cluster.b.put("orders", 0, b"4")
+        assert await take(reader, 1) == [b"4"]
+
+
+async def test_a_batch_is_one_queues_messages_in_order(cluster):
+    cluster.topic("orders", count=2)
+    for number in range(50):
+        cluster.a.put("orders", number % 2, str(number).encode())
+    async with consumer(cluster, batch_count_max=10) as reader:
+        found = {0: [], 1: []}
+        async for batch in reader:
+            assert len(batch) <= 10
+            assert {message.queue_id for message in batch} == {batch.queue.queue_id}
+            assert batch[0].broker_name == batch.queue.broker_name == "broker-a"
+            found[batch.queue.queue_id] += [int(message.body) for message in batch]
+            batch.commit()
+            if sum(map(len, found.values())) == 50:
+                break
+    assert found == {0: list(range(0, 50, 2)), 1: list(range(1, 50, 2))}
+
+
+async def test_only_wanted_tags_arrive_even_where_hashes_clash(cluster):
+    cluster.topic("orders", count=1)
+    cluster.a.put("orders", 0, b"1", tag="Aa")
+    cluster.a.put("orders", 0, b"2", tag="BB")
+    cluster.a.put("orders", 0, b"3", tag="C")
+    cluster.a.put("orders", 0, b"4", tag="D")
+    async with consumer(cluster, tag="Aa || D") as reader:
+        assert await take(reader, 2) == [b"1", b"4"]
+        await reader.commit_offsets()
+    assert cluster.a.offsets["takers", "orders", 0] == 4
+
+
+async def test_a_batch_that_is_not_committed_comes_again_in_order(cluster):
+    cluster.topic("orders", count=1)
+    cluster.a.put("orders", 0, b"1", b"2", b"3")
+    seen = []
+    async with consumer(cluster, batch_count_max=2) as reader:
+        async for batch in reader:
+            seen.append(([message.body for message in batch], batch.attempt))
+            if len(seen) == 2:
+                batch.commit()
+            if len(seen) == 3:
+                break
+    assert seen == [([b"1", b"2"], 1), ([b"1", b"2"], 2), ([b"3"], 1)]
+
+
+async def test_a_deferred_batch_stays_open_and_holds_its_queue_only(cluster):
+    cluster.topic("orders", count=2)
+    cluster.a.put("orders", 0, b"1")
+    async with consumer(cluster, batch_count_max=1) as reader:
+        batches = aiter(reader)
+        first = await anext(batches)
+        first.defer()
+        cluster.a.put("orders", 0, b"2")
+        cluster.a.put("orders", 1, b"3")
+        second = await anext(batches)
+        assert second[0].body == b"3"
+        assert second.commit()
+        assert first.commit()
+        assert not first.commit()
+        assert (await anext(batches))[0].body == b"2"
+
+
+async def test_a_handler_that_returns_has_done_its_batch_and_one_that_raises_gets_it_again(cluster, caplog):
+    cluster.topic("orders", count=1)
+    cluster.a.put("orders", 0, b"1", b"2", b"3")
+    calls = asyncio.Queue()
+
+    async def handle(batch):
+        calls.put_nowait((batch[0].body, batch.attempt))
+        if batch[0].body == b"2" and batch.attempt < 3:
+            raise ValueError("not yet")
+
+    async with consumer(cluster, batch_count_max=1, handler=handle):
+        found = [await calls.get() for _ in range(5)]
+    assert found == [(b"1", 1), (b"2", 1), (b"2", 2), (b"2", 3), (b"3", 1)]
+    assert cluster.a.offsets["takers", "orders", 0] == 3
+    assert len([record for record in caplog.records if record.levelno == logging.ERROR]) == 2
+
+
+async def test_handlers_work_on_several_queues_at_once(cluster):
+    cluster.topic("orders", count=3)
+    for queue_id in range(3):
+        cluster.a.put("orders", queue_id, b"x")
+    meeting = asyncio.Barrier(3)
+
+    async with consumer(cluster, handler=lambda _batch: meeting.wait()) as reader:
+        await until(lambda: all(share.offset_to_store == 1 for share in reader._shares.values()) and reader._shares)
+
+
+async def test_concurrency_bounds_the_handlers(cluster):
+    cluster.topic("orders", count=4)
+    for queue_id in range(4):
+        cluster.a.put("orders", queue_id, *(b"x" for _ in range(5)))
+    running, most, done = 0, 0, 0
+
+    async def handle(batch):
+        nonlocal running, most, done
+        running += 1
+        most = max(most, running)
+        await asyncio.sleep(0)
+        running -= 1
+        done += len(batch)
+
+    async with consumer(cluster, concurrency=2, batch_count_max=1, handler=handle):
+        await until(lambda: done == 20)
+    assert most == 2
+
+
+async def test_offsets_are_stored_by_and_by_and_at_the_end(cluster):
+    cluster.topic("orders", count=1)
+    cluster.a.put("orders", 0, b"1", b"2")
+    async with consumer(cluster, batch_count_max=1, commit_interval_ms=1) as reader:
+        await take(reader, 1)
+        await until(lambda: cluster.a.offsets.get(("takers", "orders", 0)) == 1)
+        await take(reader, 1)
+    assert cluster.a.offsets["takers", "orders", 0] == 2
+
+
+async def test_a_new_consumer_goes_on_where_the_group_stopped(cluster):
+    cluster.topic("orders", count=1)
+    cluster.a.put("orders", 0, b"1", b"2", b"3")
+    async with consumer(cluster, batch_count_max=1) as reader:
+        await take(reader, 2)
+    async with consumer(cluster) as reader:
+        assert await take(reader, 1) == [b"3"]
+
+
+async def test_what_was_handed_out_but_not_committed_comes_again_after_a_restart(cluster):
+    cluster.topic("orders", count=1)
+    cluster.a.put("orders", 0, b"1", b"2")
+    async with consumer(cluster, batch_count_max=1) as reader:
+        await take(reader, 1, commit=False)
+    async with consumer(cluster) as reader:
+        assert await take(reader, 2) == [b"1", b"2"]
+
+
+@pytest.mark.parametrize(
+    ("consume_from", "first"), [(ConsumeFrom.FIRST, b"1"), (ConsumeFrom.TIMESTAMP, b"2"), (ConsumeFrom.LAST, b"4")]
+)
+async def test_a_group_without_an_offset_begins_where_it_is_told(cluster, consume_from, first):
+    cluster.topic("orders", count=1)
+    for body, stored_at_ms in ((b"0", 50), (b"1", 100), (b"2", 200), (b"3", 300)):
+        cluster.a.put("orders", 0, body, stored_at_ms=stored_at_ms)
+    cluster.a.min_offsets["orders", 0] = 1  # the first message has expired
+    async with consumer(cluster, consume_from=consume_from, consume_from_ms=150, batch_count_max=1) as reader:
+        await until(lambda: cluster.a.parked or len(cluster.a.offsets) and reader._shares)
+        await until(lambda: all(share.reader.is_started for share in reader._shares.values()))
+        cluster.a.put("orders", 0, b"4")
+        assert await take(reader, 1) == [first]
+
+
+async def test_last_means_the_beginning_while_a_queue_holds_its_first_message(cluster):
+    cluster.topic("orders", count=1)
+    cluster.a.put("orders", 0, b"0", b"1")
+    async with consumer(cluster) as reader:
+        assert await take(reader, 2) == [b"0", b"1"]
+
+
+async def test_a_beginning_is_stored_at_once_for_whoever_gets_the_queue_next(cluster):
+    cluster.topic("orders", count=1)
+    cluster.a.put("orders", 0, b"0", b"1")
+    cluster.a.min_offsets["orders", 0] = 1
+    async with consumer(cluster) as reader:
+        await reader.assigned()
+        await until(lambda: cluster.a.offsets.get(("takers", "orders", 0)) == 2)
+
+
+async def test_two_consumers_share_the_queues_and_the_one_that_stays_takes_over(cluster):
+    cluster.topic("orders", cluster.a, count=4)
+    async with consumer(cluster) as first:
+        assert len(await first.assigned()) == 4
+        async with consumer(cluster) as second:
+            await until(lambda: len(first.assignment) == len(second.assignment) == 2)
+            assert not first.assignment & second.assignment
+        await until(lambda: len(first.assignment) == 4)
+
+
+async def test_a_queue_that_moves_leaves_its_offset_behind(cluster):
+    cluster.topic("orders", cluster.a, count=2)
+    cluster.a.put("orders", 0, b"1", b"2")
+    cluster.a.put("orders", 1, b"3", b"4")
+    async with consumer(cluster, batch_count_max=1) as first:
+        taken = await take(first, 2)
+        async with consumer(cluster, batch_count_max=1) as second:
+            await until(lambda: len(first.assignment) == len(second.assignment) == 1)
+            rest = await asyncio.gather(take(first, 1), take(second, 1))
+    assert sorted(taken + [body for part in rest for body in part]) == [b"1", b"2", b"3", b"4"]
+
+
+async def test_a_batch_of_a_queue_that_moved_is_not_ours_to_commit(cluster):
+    cluster.topic("orders", cluster.a, count=2)
+    cluster.a.put("orders", 1, b"1")
+    async with consumer(cluster) as first:
+        batch = await first.next_batch()
+        async with consumer(cluster) as second:
+            await until(lambda: len(second.assignment) == 1)
+            (moved,) = second.assignment
+            if moved == batch.queue:
+                assert not batch.commit()
+                assert (await second.next_batch())[0].body == b"1"
+            else:
+                assert batch.commit()
+
+
+async def test_every_broadcasting_consumer_gets_everything_and_keeps_its_own_place(cluster, tmp_path):
+    cluster.topic("orders", count=2)
+    cluster.a.put("orders", 0, b"1")
+    cluster.a.put("orders", 1, b"2")
+    settings = {"message_model": MessageModel.BROADCASTING, "offset_dir": tmp_path, "consume_from": ConsumeFrom.FIRST}
+    async with (
+        consumer(cluster, instance="x", **settings) as first,
+        consumer(cluster, instance="y", **settings) as second,
+    ):
+        assert sorted(await take(first, 2)) == [b"1", b"2"]
+        assert sorted(await take(second, 2)) == [b"1", b"2"]
+    assert cluster.a.offsets == {}
+    file = tmp_path / "127.0.0.1@x" / "takers.json"
+    assert decode_offsets(file.read_bytes()) == {MessageQueue("orders", "broker-a", number): 1 for number in (0, 1)}
+    cluster.a.put("orders", 0, b"3")
+    async with consumer(cluster, instance="x", **settings) as first:
+        assert await take(first, 1) == [b"3"]
+
+
+async def test_a_route_that_grows_brings_its_queues(cluster):
+    cluster.topic("orders", cluster.a, count=1)
+    async with consumer(cluster, poll_interval_ms=1) as reader:
+        assert len(await reader.assigned()) == 1
+        cluster.topic("orders", cluster.a, cluster.b, count=1)
+        cluster.b.put("orders", 0, b"1")
+        assert await take(reader, 1) == [b"1"]
+
+
+async def test_a_topic_that_does_not_exist_yet_is_waited_for(cluster, caplog):
+    cluster.topic("other")
+    async with consumer(cluster, rebalance_interval_ms=1) as reader:
+        await until(lambda: cluster.name_server.asked.count("orders") > 3)
+        cluster.topic("orders", count=1)
+        cluster.a.put("orders", 0, b"1")
+        assert await take(reader, 1) == [b"1"]
+    assert len([record for record in caplog.records if record.levelno == logging.WARNING]) == 1
+
+
+async def test_topics_may_come_and_go_while_consuming(cluster):
+    cluster.topic("orders", count=1)
+    cluster.topic("bills", count=1)
+    cluster.a.put("bills", 0, b"1")
+    async with PushConsumer("takers", cluster.name_servers) as reader:
+        reader.subscribe("orders")
+        assert await reader.assigned() == {MessageQueue("orders", "broker-a", 0)}
+        reader.subscribe("bills", "*")
+        assert await take(reader, 1) == [b"1"]
+        reader.unsubscribe("orders")
+        await until(lambda: reader.assignment == {MessageQueue("bills", "broker-a", 0)})
+    topics = {subscription.topic for subscription in cluster.a.heartbeats[-1].consumers[0].subscriptions}
+    assert topics == {"bills", "%RETRY%takers"}
+
+
+async def test_a_changed_subscription_counts_from_the_next_pull(cluster):
+    cluster.topic("orders", count=1)
+    async with consumer(cluster, tag="A") as reader:
+        await until(lambda: cluster.a.parked)
+        reader.subscribe("orders", "B")
+        cluster.a.put("orders", 0, b"1", tag="A")
+        cluster.a.put("orders", 0, b"2", tag="B")
+        assert await take(reader, 1) == [b"2"]
+
+
+async def test_messages_that_java_members_sent_back_come_under_their_own_topic(cluster):
+    cluster.topic("orders", count=1)
+    cluster.topic("%RETRY%takers", count=1)
+    cluster.a.put("%RETRY%takers", 0, b"1", properties={"RETRY_TOPIC": "orders"})
+    async with consumer(cluster) as reader:
+        batch = await reader.next_batch()
+        assert (batch[0].topic, batch.queue.topic) == ("orders", "%RETRY%takers")
+        batch.commit()
+
+
+async def test_pulling_pauses_while_the_window_is_full(cluster):
+    cluster.topic("orders", count=1)
+    cluster.a.put("orders", 0, *(b"x" for _ in range(30)))
+    async with consumer(cluster, window_count_max=10, pull_count_max=5, batch_count_max=5) as reader:
+        (queue,) = await reader.assigned()
+        window = reader._shares[queue].reader.window
+        await until(lambda: window.count == 10)
+        for _ in range(20):
+            await asyncio.sleep(0)
+        assert window.count == 10
+        assert await take(reader, 30) == [b"x"] * 30
+
+
+async def test_an_offset_that_the_broker_no_longer_has_is_moved(cluster, caplog):
+    cluster.topic("orders", count=1)
+    cluster.a.put("orders", 0, b"1", b"2", b"3")
+    cluster.a.min_offsets["orders", 0] = 2
+    cluster.a.offsets["takers", "orders", 0] = 0
+    async with consumer(cluster) as reader:
+        assert await take(reader, 1) == [b"3"]
+    assert any("has no offset 0" in message for message in caplog.messages)
+
+
+async def test_an_offset_beyond_the_end_is_moved_back(cluster):
+    cluster.topic("orders", count=1)
+    cluster.a.put("orders", 0, b"1")
+    cluster.a.offsets["takers", "orders", 0] = 100
+    async with consumer(cluster) as reader:
+        await until(lambda: cluster.a.parked)
+        cluster.a.put("orders", 0, b"2")
+        assert await take(reader, 1) == [b"2"]
+
+
+async def test_a_broker_that_answers_at_once_that_there_is_nothing_is_not_hammered(cluster):
+    cluster.topic("orders", count=1)
+    cluster.a.holds_pulls = False
+    async with consumer(cluster) as reader:
+        await until(lambda: any(isinstance(request, PullMessage) for request in cluster.a.requests))
+        began = asyncio.get_running_loop().time()
+        await asyncio.sleep(0.05)
+        elapsed_ms = (asyncio.get_running_loop().time() - began) * 1000
+        pulls = len([1 for request in cluster.a.requests if isinstance(request, PullMessage)])
+        assert pulls <= elapsed_ms / 20 + 3
+        cluster.a.put("orders", 0, b"1")
+        assert await take(reader, 1) == [b"1"]
+
+
+@pytest.mark.parametrize(
+    "code", [ResponseCode.SYSTEM_BUSY, ResponseCode.SUBSCRIPTION_NOT_EXIST, ResponseCode.FLOW_CONTROL]
+)
+async def test_a_refused_pull_is_made_again(cluster, code):
+    cluster.topic("orders", count=1)
+    cluster.a.put("orders", 0, b"1")
+    cluster.a.refusals[PullMessage] = [code] * 2
+    async with consumer(cluster) as reader:
+        assert await take(reader, 1) == [b"1"]
+
+
+async def test_a_broker_that_restarts_is_read_again_and_gets_a_heartbeat(cluster):
+    cluster.topic("orders", count=1)
+    cluster.a.put("orders", 0, b"1")
+    async with consumer(cluster) as reader:
+        assert await take(reader, 1) == [b"1"]
+        await cluster.a.stop()
+        cluster.a.heartbeats.clear()
+        await cluster.a.start()
+        cluster.a.put("orders", 0, b"2")
+        assert await take(reader, 1) == [b"2"]
+        await until(lambda: cluster.a.heartbeats)
+
+
+async def test_name_servers_may_be_away_while_consuming(cluster):
+    cluster.topic("orders", count=1)
+    async with consumer(cluster, poll_interval_ms=1) as reader:
+        await reader.assigned()
+        await cluster.name_server.stop()
+        cluster.a.put("orders", 0, b"1")
+        assert await take(reader, 1) == [b"1"]
+        await cluster.name_server.start()
+        cluster.topic("orders", cluster.a, cluster.b, count=1)
+        await until(lambda: len(reader.assignment) == 2)
+
+
+async def test_an_offset_that_cannot_be_stored_is_stored_later(cluster, caplog):
+    cluster.topic("orders", count=1)
+    cluster.a.put("orders", 0, b"1")
+    async with consumer(cluster, commit_interval_ms=1) as reader:
+        await reader.assigned()
+        cluster.a.refusals[UpdateConsumerOffset] = [ResponseCode.SYSTEM_ERROR]
+        await take(reader, 1)
+        await until(lambda: cluster.a.offsets.get(("takers", "orders", 0)) == 1)
+    assert any("is not stored yet" in message for message in caplog.messages)
+
+
+async def test_the_group_learns_of_the_consumer_and_of_its_end(cluster):
+    cluster.topic("orders", count=1)
+    async with consumer(cluster, tag="A") as reader:
+        await reader.assigned()
+        (client_id,) = cluster.a.members["takers"]
+        assert client_id == reader.client_id
+        subscriptions = {s.topic: s for s in cluster.a.members["takers"][client_id].subscriptions}
+        assert subscriptions["orders"].tags == {"A"}
+    assert cluster.a.members["takers"] == {}
+    assert cluster.a.unregistered[0].consumer_group == "takers"
+
+
+async def test_without_name_server_opening_says_so(cluster):
+    await cluster.name_server.stop()
+    with pytest.raises(NoNameServer, match=cluster.name_server.address):
+        async with consumer(cluster):
+            pass
+
+
+async def test_closing_ends_every_loop(cluster):
+    cluster.topic("orders", count=1)
+    reader = consumer(cluster)
+    await reader.open()
+    await reader.assigned()
+    loops = [asyncio.create_task(take(reader, 1)) for _ in range(3)]
+    waiting = asyncio.create_task(reader.run())
+    await asyncio.sleep(0)
+    await reader.close()
+    await reader.close()
+    assert await asyncio.gather(*loops) == [[], [], []]
+    await waiting
+    assert await reader.next_batch(timeout_ms=1) is None
+
+
+async def test_closing_lets_a_running_handler_end(cluster):
+    cluster.topic("orders", count=1)
+    cluster.a.put("orders", 0, b"1", b"2")
+    begun, may_end = asyncio.Event(), asyncio.Event()
+
+    async def handle(_batch):
+        begun.set()
+        await may_end.wait()
+
+    reader = consumer(cluster, batch_count_max=1, handler=handle)
+    await reader.open()
+    await begun.wait()
+    closing = asyncio.create_task(reader.close())
+    await asyncio.sleep(0)
+    may_end.set()
+    await closing
+    assert cluster.a.offsets["takers", "orders", 0] == 1
+
+
+async def test_next_batch_gives_up_after_its_time(cluster):
+    cluster.topic("orders", count=1)
+    async with consumer(cluster) as reader:
+        assert await reader.next_batch(timeout_ms=1) is None
+
+
+async def test_a_consumer_that_is_not_open_says_what_to_do(cluster):
+    with pytest.raises(ClientError, match="async with"):
+        await consumer(cluster).next_batch()
+
+
+@pytest.mark.parametrize("settings", [{"group": ""}, {"batch_count_max": 0}, {"concurrency": 0}, {"name_servers": ""}])
+def test_bad_settings_are_named(settings):
+    with pytest.raises(InvalidArgument):
+        PushConsumer(**{"group": "g", "name_servers": "a:1", **settings})
