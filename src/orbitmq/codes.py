@@ -88,6 +88,10 @@ class RequestCode(IntEnum):
     GET_BROKER_MEMBER_GROUP = 901
     BROKER_HEARTBEAT = 904
     NOTIFY_MIN_BROKER_ID_CHANGE = 905
+    # Ours, far from everything that upstream uses; a Java server answers 3.
+    ORBITMQ_HEALTH = 30001
+    ORBITMQ_ROUTE_HISTORY = 30002
+    ORBITMQ_ROUTE_DIFFERENCE = 30003
 
 
 class ResponseCode(IntEnum):

@@ -15,6 +15,8 @@ from enum import StrEnum
 
 WINDOW_MS = 300_000
 """Rules look back five minutes."""
+WINDOW_MS_MIN = 30_000
+"""Shares of less time than this say nothing yet."""
 FAILURE_RATIO_MAX = 0.01
 MEMORY_RATIO_MAX = 0.8
 GC_SHARE_MAX = 0.05
@@ -75,15 +77,16 @@ class AlertWatch:
         most = max(sample.brokers for sample in self._samples)
         if last.brokers < most:
             yield Alert(Rule.BROKER_COUNT_DROPPED, f"{last.brokers} brokers are registered, there were {most}")
-        queries, failures = last.route_queries - first.route_queries, last.route_failures - first.route_failures
-        if failures > FAILURE_RATIO_MAX * queries:
-            yield Alert(Rule.ROUTE_QUERIES_FAIL, f"{failures} of {queries} route queries failed")
         if last.memory_limit and last.memory > MEMORY_RATIO_MAX * last.memory_limit:
             share = last.memory / last.memory_limit
             yield Alert(Rule.MEMORY_HIGH, f"{share:.0%} of {last.memory_limit} bytes of memory are used")
-        yield from self._slowness(first, last)
+        if last.at_ms - first.at_ms >= WINDOW_MS_MIN:
+            yield from self._shares(first, last)
 
-    def _slowness(self, first: Sample, last: Sample) -> Iterator[Alert]:
+    def _shares(self, first: Sample, last: Sample) -> Iterator[Alert]:
+        queries, failures = last.route_queries - first.route_queries, last.route_failures - first.route_failures
+        if failures > FAILURE_RATIO_MAX * queries:
+            yield Alert(Rule.ROUTE_QUERIES_FAIL, f"{failures} of {queries} route queries failed")
         elapsed_ms = last.at_ms - first.at_ms
         gc_ms = last.gc_ms - first.gc_ms
         lag_ms = sum(sample.loop_lag_ms for sample in self._samples) / len(self._samples)

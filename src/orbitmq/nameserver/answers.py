@@ -92,7 +92,7 @@ class RouteMemo:
         self._known: dict[tuple[bytes, bytes], _Known] = {}
         self._texts_by_topic: dict[str, list[tuple[bytes, bytes]]] = {}
 
-    def answer(self, data: bytes, answers: list[bytes]) -> int:
+    def answer(self, data: bytes, answers: list[bytes], connection: object = None) -> int:
         """Append the answers of the known queries at the start of `data`; return how many bytes those take."""
         start, end = 0, len(data)
         known, unpack = self._known, _PREFIX.unpack_from

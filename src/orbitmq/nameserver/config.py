@@ -68,6 +68,14 @@ class NameServerConfig:
     requests_per_second_max: int = 0
     """Ours: requests per second on one connection."""
 
+    # Ours: what operators see.
+    metrics_port: int = -1
+    """HTTP port of /metrics, /healthz and /readyz; 0 chooses one, -1 has none."""
+    metrics_address: str = "127.0.0.1"
+    """Where the HTTP port listens."""
+    route_history_size: int = 50_000
+    """Changes of routes that are remembered; each topic of a change counts."""
+
     def __post_init__(self) -> None:
         for name, (low, high) in _RANGES.items():
             value = getattr(self, name)
@@ -167,6 +175,8 @@ _RANGES: dict[str, tuple[int, int]] = {
     "connections_max": (0, 10_000_000),
     "connections_per_address_max": (0, 10_000_000),
     "requests_per_second_max": (0, 10_000_000),
+    "metrics_port": (-1, 65_535),
+    "route_history_size": (0, 10_000_000),
 }
 WITHOUT_EFFECT = frozenset(
     [

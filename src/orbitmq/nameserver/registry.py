@@ -9,11 +9,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
+from typing import Any
 
 from orbitmq.model.route import TopicRoute
 from orbitmq.nameserver.answers import RouteAnswers, RouteMemo
 from orbitmq.nameserver.changes import Cause, Change, MinIdNotice, Origin
 from orbitmq.nameserver.config import NameServerConfig
+from orbitmq.nameserver.history import History
 from orbitmq.nameserver.kv_config import KvConfig
 from orbitmq.nameserver.route_table import RouteTable
 from orbitmq.nameserver.route_view import show_acting_masters
@@ -33,6 +35,11 @@ class Registry:
         self.answers = RouteAnswers(self._encode_route)
         self.memo = RouteMemo()
         self.unchanged = UnchangedRegistrations()
+        self.history = History(config.route_history_size)
+        self.warnings: list[str] = []
+        """Sentences about the way this NameServer is set up that its operator should know."""
+        self.health: Callable[[], dict[str, Any]] = dict
+        """Describes how the NameServer is doing; whoever observes it puts its own function here."""
         self.on_change: list[Callable[[Change], None]] = []
         self.on_notice: list[Callable[[MinIdNotice], None]] = []
         self._serves_from_ms = started_at_ms
@@ -83,6 +90,7 @@ class Registry:
             topics = change.affected_topics
             self.answers.forget(topics)
             self.memo.forget(topics)
+            self.history.add(change)
             for listener in self.on_change:
                 listener(change)
         for notice in self.table.take_notices():

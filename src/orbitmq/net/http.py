@@ -25,7 +25,14 @@ CONNECTIONS_MAX = 64
 JSON = "application/json"
 TEXT = "text/plain; charset=utf-8"
 
-_REASONS = {200: "OK", 400: "Bad Request", 404: "Not Found", 405: "Method Not Allowed", 500: "Internal Server Error"}
+_REASONS = {
+    200: "OK",
+    400: "Bad Request",
+    404: "Not Found",
+    405: "Method Not Allowed",
+    500: "Internal Server Error",
+    503: "Service Unavailable",
+}
 _END = b"\r\n\r\n"
 
 

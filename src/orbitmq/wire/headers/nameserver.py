@@ -15,7 +15,10 @@ __all__ = [
     "GetAllTopics",
     "GetBrokerMemberGroup",
     "GetClusterInfo",
+    "GetHealth",
     "GetNameServerConfig",
+    "GetRouteDifference",
+    "GetRouteHistory",
     "GetRouteInfo",
     "GetSystemTopics",
     "GetTopicsByCluster",
@@ -242,3 +245,28 @@ class UpdateNameServerConfig:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GetNameServerConfig:
     """All settings as Java properties text."""
+
+
+@request(RequestCode.ORBITMQ_HEALTH)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GetHealth:
+    """How is this NameServer doing? Answered with a JSON document (orbitmq only)."""
+
+
+@request(RequestCode.ORBITMQ_ROUTE_HISTORY)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GetRouteHistory:
+    """What happened to a topic, a broker, or anything? Answered with a JSON list, newest first (orbitmq only)."""
+
+    topic: str | None = None
+    broker_name: str | None = None
+    since_ms: int = wire("since", default=0)
+    count_max: Int32 = wire("maxNum", default=200)
+
+
+@request(RequestCode.ORBITMQ_ROUTE_DIFFERENCE)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GetRouteDifference:
+    """What is different now from how it was at a time? Answered with a JSON document (orbitmq only)."""
+
+    at_ms: int = wire("at")
