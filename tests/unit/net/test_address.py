@@ -1,0 +1,28 @@
+"""Claims about addresses as text."""
+
+from __future__ import annotations
+
+import pytest
+
+from orbitmq.errors import InvalidArgument
+from orbitmq.net.address import format_address, format_peer, parse_address
+
+
+@pytest.mark.parametrize(
+    ("text", "parsed"),
+    [("a:1", ("a", 1)), (" 10.0.0.1:9876 ", ("10.0.0.1", 9876)), ("[::1]:0", ("::1", 0)), ("h:65535", ("h", 65535))],
+)
+def test_an_address_is_host_and_port(text: str, parsed: tuple[str, int]):
+    assert parse_address(text) == parsed
+    assert parse_address(format_address(*parsed)) == parsed
+
+
+@pytest.mark.parametrize("text", ["", "host", "host:", ":1", "h:65536", "h:-1", "h:x", "h:1²"])
+def test_anything_else_is_refused_by_name(text: str):
+    with pytest.raises(InvalidArgument, match="address"):
+        parse_address(text)
+
+
+def test_a_peer_that_is_gone_has_a_name_too():
+    assert format_peer(None) == "unknown:0"
+    assert format_peer(("::1", 5, 0, 0)) == "[::1]:5"

@@ -1,0 +1,119 @@
+"""Claims about the blocking connection: the same session for code without an event loop."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+import pytest
+
+from orbitmq.errors import ConnectionFailed, RequestTimeout
+from orbitmq.net.blocking import BlockingConnection
+from orbitmq.wire.command import FLAG_RESPONSE, Command, decode_command, encode_command
+from orbitmq.wire.frame import FrameDecoder
+from orbitmq.wire.headers import GetClusterInfo, GetRouteInfo
+
+from .support import on_loop, serving
+
+
+@contextmanager
+def scripted(script: Callable[[socket.socket], None]) -> Iterator[str]:
+    """Serve one connection with `script` on a thread; yield the address."""
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+
+        def serve() -> None:
+            connection, _ = listener.accept()
+            with connection:
+                script(connection)
+
+        thread = threading.Thread(target=serve)
+        thread.start()
+        try:
+            yield f"127.0.0.1:{listener.getsockname()[1]}"
+        finally:
+            thread.join()
+
+
+def read_commands(connection: socket.socket, count: int) -> list[Command]:
+    decoder, found = FrameDecoder(), []
+    while len(found) < count:
+        data = connection.recv(65536)
+        assert data, "the client left"
+        found += [decode_command(frame) for frame in decoder.feed(data)]
+    return found
+
+
+def test_requests_are_answered_one_by_one_or_pipelined():
+    def use(address: str) -> list[bytes]:
+        with BlockingConnection(address) as connection:
+            one = connection.request(GetRouteInfo(topic="one")).body
+            asked = [connection.send(GetRouteInfo(topic=f"p{number}")) for number in range(3)]
+            last = connection.receive(asked[2]).body
+            return [one, last, connection.receive().body, connection.receive().body]
+
+    @on_loop
+    async def serve():
+        async with serving() as server:
+            assert await asyncio.to_thread(use, server.address) == [b"one", b"p2", b"p0", b"p1"]
+
+    serve()
+
+
+def test_no_answer_in_time_is_an_error_and_a_late_one_disturbs_nobody():
+    may_answer = threading.Event()
+
+    def answer_late(connection: socket.socket) -> None:
+        (first,) = read_commands(connection, 1)
+        may_answer.wait()
+        connection.sendall(encode_command(Command(0, first.opaque, FLAG_RESPONSE, body=b"late")))
+        (second,) = read_commands(connection, 1)
+        connection.sendall(encode_command(Command(0, second.opaque, FLAG_RESPONSE, body=b"in time")))
+        connection.recv(1)
+
+    with scripted(answer_late) as address, BlockingConnection(address, timeout_ms=50) as connection:
+        with pytest.raises(RequestTimeout, match=address):
+            connection.request(GetClusterInfo())
+        may_answer.set()
+        connection._timeout_ms = 5000
+        assert connection.request(GetClusterInfo()).body == b"in time"
+
+
+def test_a_server_that_closes_is_an_error():
+    with scripted(lambda connection: None) as address, BlockingConnection(address) as connection:
+        with pytest.raises(ConnectionFailed, match=address):
+            connection.request(GetClusterInfo())
+
+
+def test_garbage_is_an_error():
+    with scripted(lambda connection: connection.sendall(b"HTTP/1.1 400 Bad")) as address:
+        with BlockingConnection(address) as connection, pytest.raises(ConnectionFailed, match="frame of"):
+            connection.request(GetClusterInfo())
+
+
+def test_nobody_listening_is_an_error():
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        with pytest.raises(ConnectionFailed, match="cannot connect"):
+            BlockingConnection(f"127.0.0.1:{taken.getsockname()[1]}")
+
+
+def test_a_server_that_asks_is_told_that_nobody_can_answer():
+    asked_back: list[Command] = []
+
+    def ask_back(connection: socket.socket) -> None:
+        (request,) = read_commands(connection, 1)
+        connection.sendall(encode_command(Command(40, 5)) + encode_command(Command(0, request.opaque, FLAG_RESPONSE)))
+        answer, _ = read_commands(connection, 2)
+        asked_back.append(answer)
+        connection.sendall(encode_command(Command(0, request.opaque + 1, FLAG_RESPONSE)))
+
+    with scripted(ask_back) as address, BlockingConnection(address) as connection:
+        connection.send_oneway(GetRouteInfo(topic="t"))
+        connection._session.take_out()
+        connection._session._next_opaque = 0
+        connection.request(GetClusterInfo())
+        connection.request(GetClusterInfo())
+    assert [(answer.code, answer.opaque) for answer in asked_back] == [(3, 5)]

@@ -1,0 +1,216 @@
+"""Claims about the client side: one connection per address, requests with time-outs, servers that ask back."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+
+import pytest
+
+from orbitmq.errors import ConnectionFailed, InvalidArgument, RemoteRefused, RequestTimeout
+from orbitmq.net.handlers import LATER, Call, Handlers, Reply
+from orbitmq.net.limits import Limits
+from orbitmq.net.pool import ConnectionPool, expect
+from orbitmq.wire.command import Command
+from orbitmq.wire.headers import GetAllTopics, GetClusterInfo, GetRouteInfo, NotifyConsumerIdsChanged
+
+from .support import on_loop, serving, until
+
+
+@on_loop
+async def test_concurrent_requests_share_one_connection_and_its_writes():
+    async with serving() as server:
+        pool = ConnectionPool()
+        topics = [f"t{number}" for number in range(50)]
+        answers = await asyncio.gather(*(pool.request(server.address, GetRouteInfo(topic=topic)) for topic in topics))
+
+        assert [answer.body.decode() for answer in answers] == topics
+        assert server.counters.connections_opened == 1
+        assert pool.addresses == (server.address,)
+        await pool.close()
+
+
+@on_loop
+async def test_any_code_is_an_answer_and_expect_turns_it_into_an_error():
+    async with serving() as server:
+        pool = ConnectionPool()
+        answer = await pool.request(server.address, GetAllTopics())
+        assert answer.code == 1
+        with pytest.raises(RemoteRefused, match="answered code 1: ZeroDivisionError") as refused:
+            expect(answer, server.address)
+        assert refused.value.address == server.address
+        assert expect(Command(0), "a") == Command(0)
+        await pool.close()
+
+
+@on_loop
+async def test_a_request_without_an_answer_ends_with_its_time():
+    async with serving() as server:
+        pool = ConnectionPool()
+        with pytest.raises(RequestTimeout, match=server.address):
+            await pool.request(server.address, GetClusterInfo(), timeout_ms=20)
+        await pool.close()
+
+
+@on_loop
+async def test_a_shorter_time_out_is_kept_behind_a_longer_one():
+    async with serving() as server:
+        pool = ConnectionPool()
+        connection = await pool.connect(server.address)
+        long = asyncio.ensure_future(connection.request(GetClusterInfo(), timeout_ms=60_000))
+        await server.service.arrived.wait()
+        with pytest.raises(RequestTimeout):
+            await connection.request(GetClusterInfo(), timeout_ms=20)
+        with pytest.raises(ConnectionFailed):  # nothing came at all meanwhile: the connection counts as dead
+            await long
+        await pool.close()
+
+
+@on_loop
+async def test_a_peer_that_answers_others_is_not_taken_for_dead():
+    async with serving() as server:
+        pool = ConnectionPool()
+        connection = await pool.connect(server.address)
+        silent = asyncio.ensure_future(connection.request(GetClusterInfo(), timeout_ms=50))
+        while not silent.done():
+            await connection.request(GetRouteInfo(topic="t"), timeout_ms=5000)
+        assert isinstance(silent.exception(), RequestTimeout)
+        assert not connection.is_closed
+        await pool.close()
+
+
+@on_loop
+async def test_a_broken_connection_fails_who_waits_and_the_next_request_connects_again():
+    async with serving() as server:
+        pool = ConnectionPool()
+        waiting = asyncio.ensure_future(pool.request(server.address, GetClusterInfo()))
+        await server.service.arrived.wait()
+        (connection,) = server.connections
+        connection.close()
+        with pytest.raises(ConnectionFailed, match="broke before the answer"):
+            await waiting
+        assert (await pool.request(server.address, GetRouteInfo(topic="again"))).body == b"again"
+        await pool.close()
+
+
+@on_loop
+async def test_nobody_listening_is_said_with_the_address():
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        address = f"127.0.0.1:{taken.getsockname()[1]}"
+        pool = ConnectionPool()
+        with pytest.raises(ConnectionFailed, match=address):
+            await pool.request(address, GetRouteInfo(topic="t"))
+        await pool.close()
+
+
+@on_loop
+async def test_a_bad_address_is_refused():
+    pool = ConnectionPool()
+    with pytest.raises(InvalidArgument):
+        await pool.request("nowhere", GetRouteInfo(topic="t"))
+    await pool.close()
+
+
+@on_loop
+async def test_the_server_may_ask_its_client():
+    asked = asyncio.Event()
+    handlers: Handlers[str] = Handlers()
+
+    @handlers.on(NotifyConsumerIdsChanged)
+    def changed(service: str, call: Call[NotifyConsumerIdsChanged]) -> Reply:
+        asked.set()
+        return Reply(body=service.encode() + call.header.consumer_group.encode())
+
+    async with serving() as server:
+        pool = ConnectionPool(handlers, "client:")
+        await pool.request(server.address, GetRouteInfo(topic="t"))
+        (connection,) = server.connections
+        answer = await connection.request(NotifyConsumerIdsChanged(consumer_group="g"), timeout_ms=5000)
+        assert answer.body == b"client:g"
+        asked.clear()
+        connection.send_oneway(NotifyConsumerIdsChanged(consumer_group="g"))
+        await asked.wait()
+        refused = await connection.request(GetClusterInfo(), timeout_ms=5000)
+        assert refused.code == 3
+        await pool.close()
+
+
+@on_loop
+async def test_a_server_does_not_cut_off_a_client_that_answers_late():
+    async with serving() as server:
+        handlers: Handlers[None] = Handlers()
+        pool = ConnectionPool(handlers)
+        await pool.request(server.address, GetRouteInfo(topic="t"))
+        pool._endpoint.answer = lambda command, connection: _never()  # type: ignore[method-assign]
+        (connection,) = server.connections
+        with pytest.raises(RequestTimeout):
+            await connection.request(GetClusterInfo(), timeout_ms=20)
+        assert not connection.is_closed
+        await pool.close()
+
+
+def _never():
+    return LATER
+
+
+@on_loop
+async def test_oneway_needs_no_answer():
+    async with serving() as server:
+        pool = ConnectionPool()
+        await pool.oneway(server.address, GetRouteInfo(topic="quiet"))
+        await server.service.arrived.wait()
+        assert server.service.seen == ["quiet"]
+        assert server.counters.bytes_sent == 0
+        await pool.close()
+
+
+@on_loop
+async def test_closing_an_address_closes_only_that():
+    async with serving() as one, serving() as two:
+        pool = ConnectionPool()
+        for server in (one, two):
+            await pool.request(server.address, GetRouteInfo(topic="t"))
+        pool.close_address(one.address)
+        pool.close_address("unknown:1")
+        await until(lambda: not one.connections)
+        assert pool.addresses == (two.address,)
+        await pool.close()
+
+
+@on_loop
+async def test_a_closed_pool_fails_what_waits_and_takes_nothing_new():
+    async with serving() as server:
+        pool = ConnectionPool()
+        waiting = asyncio.ensure_future(pool.request(server.address, GetClusterInfo()))
+        await server.service.arrived.wait()
+        await pool.close()
+        with pytest.raises(ConnectionFailed):
+            await waiting
+        with pytest.raises(ConnectionFailed, match="the pool is closed"):
+            await pool.request(server.address, GetRouteInfo(topic="t"))
+
+
+@on_loop
+async def test_a_cancelled_caller_does_not_take_the_connection_from_the_others():
+    async with serving() as server:
+        pool = ConnectionPool()
+        first = asyncio.ensure_future(pool.request(server.address, GetRouteInfo(topic="one")))
+        second = asyncio.ensure_future(pool.request(server.address, GetRouteInfo(topic="two")))
+        await asyncio.sleep(0)
+        first.cancel()
+        assert (await second).body == b"two"
+        await pool.close()
+
+
+@on_loop
+async def test_a_connection_that_waits_for_an_answer_is_not_idle():
+    async with serving() as server:
+        pool = ConnectionPool(limits=Limits(idle_ms=40))
+        waiting = asyncio.ensure_future(pool.request(server.address, GetClusterInfo(), timeout_ms=60_000))
+        await server.service.arrived.wait()
+        await asyncio.sleep(0.15)
+        server.service.parked[0].answer(Reply(body=b"patience"))
+        assert (await waiting).body == b"patience"
+        await until(lambda: pool.counters.closed_by_us["idle"] == 1, lambda: asyncio.sleep(0.005))
+        await pool.close()

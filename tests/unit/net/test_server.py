@@ -1,0 +1,370 @@
+"""Claims about servers, over real loopback sockets."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import struct
+
+import pytest
+
+from orbitmq.errors import Rejected
+from orbitmq.net.handlers import Reply
+from orbitmq.net.limits import Limits
+from orbitmq.wire.command import Command, encode_command
+
+from .support import Peer, on_loop, oneway_frame, peer_of, request_frame, serving, until
+
+
+@on_loop
+async def test_all_answers_of_one_read_leave_in_one_write():
+    async with serving() as server, peer_of(server) as peer:
+        await peer.send(b"".join(request_frame(f"t{number}", number) for number in range(20)))
+        answers = [await peer.receive() for _ in range(20)]
+
+        (connection,) = server.connections
+        assert [(answer.opaque, answer.body) for answer in answers] == [(n, b"t%d" % n) for n in range(20)]
+        assert connection._writes == connection._reads
+
+
+@on_loop
+async def test_a_frame_may_arrive_byte_by_byte():
+    async with serving() as server, peer_of(server) as peer:
+        for byte in request_frame("sliced", body=b"x" * 10):
+            await peer.send(bytes([byte]))
+        assert (await peer.receive()).body == b"sliced" + b"x" * 10
+
+
+@on_loop
+async def test_a_binary_request_gets_a_binary_answer():
+    async with serving() as server, peer_of(server) as peer:
+        await peer.send(request_frame("binary", 9, serialize_type=1))
+        answer = await peer.receive()
+        assert (answer.serialize_type, answer.opaque, answer.body) == (1, 9, b"binary")
+
+
+@on_loop
+async def test_an_unknown_code_is_answered_with_3():
+    async with serving() as server, peer_of(server) as peer:
+        await peer.send(encode_command(Command(99999, 4)))
+        answer = await peer.receive()
+        assert (answer.code, answer.remark) == (3, " request type 99999 not supported")
+        assert server.counters.unsupported_requests == 1
+
+
+@on_loop
+async def test_a_handler_that_fails_is_answered_with_its_text():
+    async with serving() as server, peer_of(server) as peer:
+        await peer.send(encode_command(Command(206, 4)))
+        answer = await peer.receive()
+        assert (answer.code, answer.remark) == (1, "ZeroDivisionError: by design")
+        assert server.counters.failed_requests == 1
+
+
+@on_loop
+async def test_a_refusal_and_a_bad_header_keep_the_line():
+    async with serving() as server, peer_of(server) as peer:
+        await peer.send(encode_command(Command(205, 1, ext_fields={"brokerName": "b"})))
+        await peer.send(encode_command(Command(205, 2)))
+        refused, incomplete = await peer.receive(), await peer.receive()
+        assert (refused.code, refused.remark) == (16, "not for you")
+        assert incomplete.code == 1
+        assert "brokerName" in incomplete.remark
+        assert dict(server.counters.refusals) == {(205, 16): 1, (205, 1): 1}
+
+
+@on_loop
+async def test_a_oneway_request_is_served_and_not_answered():
+    async with serving() as server, peer_of(server) as peer:
+        await peer.send(oneway_frame("quiet") + request_frame("loud", 5))
+        assert (await peer.receive()).opaque == 5
+        assert server.service.seen == ["quiet", "loud"]
+
+
+@on_loop
+async def test_a_late_answer_arrives_and_others_do_not_wait_for_it():
+    async with serving() as server, peer_of(server) as peer:
+        await peer.send(encode_command(Command(106, 1)) + request_frame("t", 2))
+        assert (await peer.receive()).opaque == 2
+        server.service.parked[0].answer(_reply(b"late"))
+        late = await peer.receive()
+        assert (late.opaque, late.body) == (1, b"late")
+
+
+def _reply(body: bytes) -> Reply:
+    return Reply(body=body)
+
+
+@on_loop
+async def test_late_answers_of_one_turn_leave_in_one_write():
+    async with serving() as server, peer_of(server) as peer:
+        await peer.send(b"".join(encode_command(Command(106, number)) for number in range(5)))
+        await until(lambda: len(server.service.parked) == 5)
+        (connection,) = server.connections
+        for call in server.service.parked:
+            call.answer(_reply(b""))
+        assert [(await peer.receive()).opaque for _ in range(5)] == [0, 1, 2, 3, 4]
+        assert connection._writes == 1
+
+
+@on_loop
+async def test_a_handler_may_answer_before_it_says_later():
+    async with serving() as server, peer_of(server) as peer:
+        fields = {"clusterName": "c", "brokerAddr": "a", "brokerName": "b"}
+        await peer.send(encode_command(Command(904, 3, ext_fields=fields)))
+        assert (await peer.receive()).remark == "before returning"
+        (connection,) = server.connections
+        assert connection.parked_count == 0
+
+
+@on_loop
+async def test_a_late_answer_to_a_peer_that_left_does_nothing():
+    async with serving() as server:
+        async with peer_of(server) as peer:
+            await peer.send(encode_command(Command(106, 1)))
+            await server.service.arrived.wait()
+        await until(lambda: not server.connections)
+        server.service.parked[0].answer(_reply(b"late"))
+
+
+@on_loop
+async def test_whoever_wants_to_know_is_told_of_a_lost_connection():
+    async with serving() as server:
+        lost = []
+        server.on_connection_lost.append(lambda connection: lost.append(connection.remote))
+        async with peer_of(server) as peer:
+            await until(lambda: len(server.connections) == 1)
+            name = peer.writer.get_extra_info("sockname")
+        await until(lambda: bool(lost))
+        assert lost == [f"127.0.0.1:{name[1]}"]
+
+
+@pytest.mark.parametrize(
+    ("first_bytes", "kind"),
+    [
+        (b"GET / HTTP/1.1\r\nHost: x\r\n\r\n", "HTTP"),
+        (b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", "HTTP/2"),
+        (b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03", "TLS"),
+        (b"SSH-2.0-OpenSSH_9.6\r\n", "SSH"),
+        (b"\x03\x00\x00\x13\x0e\xe0\x00\x00\x00\x00\x00\x01\x00\x08\x00\x03\x00\x00\x00", "RDP"),
+    ],
+)
+def test_another_protocol_is_named_once_and_counted_always(first_bytes: bytes, kind: str, caplog):
+    @on_loop
+    async def connect_twice():
+        async with serving() as server:
+            for _ in range(2):
+                async with peer_of(server) as peer:
+                    await peer.send(first_bytes)
+                    assert await peer.is_cut_off()
+            assert server.counters.closed_by_us[kind] == 2
+
+    with caplog.at_level(logging.WARNING):
+        connect_twice()
+    assert [kind in record.message for record in caplog.records] == [True]
+
+
+@on_loop
+async def test_a_foreign_protocol_is_known_from_its_first_bytes_even_when_sliced():
+    async with serving() as server, peer_of(server) as peer:
+        for byte in b"GET / HTTP/1.1\r\n":
+            try:
+                await peer.send(bytes([byte]))
+            except ConnectionError:
+                break
+        assert await peer.is_cut_off()
+        assert server.counters.closed_by_us["HTTP"] == 1
+
+
+@pytest.mark.parametrize(
+    "lengths",
+    [(0, 0), (-1, 0), (2**31 - 1, 0), (3, 0), (16 * 1024 * 1024 + 1, 0), (100, 97), (100, 0x02000000)],
+    ids=str,
+)
+def test_a_bogus_length_cuts_the_line_3474(lengths: tuple[int, int]):
+    @on_loop
+    async def send():
+        async with serving() as server, peer_of(server) as peer:
+            await peer.send(request_frame("good", 1) + struct.pack(">iI", *lengths) + b"x" * 16)
+            assert await peer.is_cut_off()
+            assert server.counters.closed_by_us["bad frame"] == 1
+
+    send()
+
+
+@on_loop
+async def test_what_was_answered_before_garbage_still_arrives():
+    async with serving() as server, peer_of(server) as peer:
+        await peer.send(request_frame("good", 1))
+        assert (await peer.receive()).body == b"good"
+        await peer.send(request_frame("again", 2) + b"\xff" * 8)
+        assert await peer.is_cut_off()
+        assert server.service.seen == ["good"]
+
+
+@on_loop
+async def test_a_header_that_is_none_cuts_the_line():
+    async with serving() as server, peer_of(server) as peer:
+        await peer.send(struct.pack(">II", 4 + 2, 2) + b"[]")
+        assert await peer.is_cut_off()
+
+
+@on_loop
+async def test_an_idle_connection_is_closed_and_a_busy_one_is_not():
+    async with serving(Limits(idle_ms=80)) as server, peer_of(server) as idle, peer_of(server) as busy:
+        cut_off = asyncio.ensure_future(idle.is_cut_off())
+        while not cut_off.done():
+            await busy.send(request_frame("t"))
+            await busy.receive()
+        assert server.counters.closed_by_us["idle"] == 1
+        assert len(server.connections) == 1
+
+
+@on_loop
+async def test_a_frame_that_never_gets_whole_ends_the_connection():
+    async with serving(Limits(frame_ms=80)) as server, peer_of(server) as peer:
+        await peer.send(request_frame("t")[:-1])
+        assert await peer.is_cut_off()
+        assert server.counters.closed_by_us["frame deadline"] == 1
+
+
+@on_loop
+async def test_slow_bytes_do_not_extend_the_frame_deadline():
+    async with serving(Limits(frame_ms=80, idle_ms=0)) as server, peer_of(server) as peer:
+        frame = request_frame("t" * 100_000)
+        cut_off = asyncio.ensure_future(peer.is_cut_off())
+        place = 0
+        while not cut_off.done():
+            try:
+                await peer.send(frame[place : place + 1])
+            except ConnectionError:
+                break
+            place += 1
+            await asyncio.sleep(0.001)
+        await cut_off
+        assert server.counters.closed_by_us["frame deadline"] == 1
+
+
+@on_loop
+async def test_nothing_more_is_read_from_a_peer_that_does_not_read():
+    limits = Limits(write_pause_size=64 * 1024, write_stall_ms=0)
+    async with serving(limits) as server, peer_of(server) as peer:
+        peer.writer.write(encode_command(Command(224, 1, ext_fields={"cluster": str(8 * 1024 * 1024)})) * 2)
+        await until(lambda: len(server.connections) == 1)
+        (connection,) = server.connections
+        await until(lambda: connection._is_paused)
+        assert len((await peer.receive()).body) == 8 * 1024 * 1024
+        assert len((await peer.receive()).body) == 8 * 1024 * 1024
+        await until(lambda: not connection._is_paused)
+        await peer.send(request_frame("t", 9))
+        assert (await peer.receive()).opaque == 9
+
+
+@on_loop
+async def test_a_peer_that_never_reads_is_cut_off():
+    limits = Limits(write_pause_size=64 * 1024, write_stall_ms=80)
+    async with serving(limits) as server, peer_of(server) as peer:
+        await peer.send(encode_command(Command(224, 1, ext_fields={"cluster": str(12 * 1024 * 1024)})))
+        await until(lambda: server.counters.closed_by_us["write stall"] == 1, lambda: asyncio.sleep(0.005))
+
+
+@on_loop
+async def test_late_answers_to_a_peer_that_does_not_read_stop_at_the_cap():
+    limits = Limits(write_pause_size=64 * 1024, write_buffer_max=4 * 1024 * 1024, write_stall_ms=0)
+    async with serving(limits) as server, peer_of(server) as peer:
+        await peer.send(b"".join(encode_command(Command(106, number)) for number in range(40)))
+        await until(lambda: len(server.service.parked) == 40)
+        for call in server.service.parked:
+            call.answer(_reply(bytes(1024 * 1024)))
+            await asyncio.sleep(0)
+        assert server.counters.closed_by_us["write buffer"] == 1
+
+
+@on_loop
+async def test_connections_have_a_limit_in_all_and_per_address():
+    for limits in (Limits(connections_max=2), Limits(connections_per_address_max=2)):
+        async with serving(limits) as server, peer_of(server) as one, peer_of(server) as two:
+            await one.send(request_frame("t"))
+            await two.send(request_frame("t"))
+            await one.receive()
+            await two.receive()
+            async with peer_of(server) as three:
+                assert await three.is_cut_off()
+            assert server.counters.connections_refused == 1
+            one.writer.close()
+            await until(lambda server=server: len(server.connections) == 1)
+            async with peer_of(server) as four:
+                await four.send(request_frame("t", 4))
+                assert (await four.receive()).opaque == 4
+
+
+@on_loop
+async def test_draining_waits_for_late_answers_and_sends_new_requests_away():
+    async with serving() as server, peer_of(server) as peer:
+        await peer.send(encode_command(Command(106, 1)))
+        await server.service.arrived.wait()
+        draining = asyncio.ensure_future(server.drain(60_000))
+        await asyncio.sleep(0)
+        await peer.send(request_frame("new", 2))
+        away = await peer.receive()
+        assert (away.code, away.remark) == (1500, "please go away")
+        assert not draining.done()
+        server.service.parked[0].answer(_reply(b"late"))
+        assert await draining
+        assert (await peer.receive()).body == b"late"
+
+
+@on_loop
+async def test_draining_gives_up_when_its_time_is_over():
+    async with serving() as server, peer_of(server) as peer:
+        await peer.send(encode_command(Command(106, 1)))
+        await server.service.arrived.wait()
+        assert not await server.drain(10)
+
+
+@on_loop
+async def test_an_admission_may_refuse_before_the_handler():
+    def nobody(call):
+        raise Rejected(16, "who are you?")
+
+    async with serving(admission=nobody) as server, peer_of(server) as peer:
+        await peer.send(request_frame("t"))
+        assert (await peer.receive()).remark == "who are you?"
+        assert server.service.seen == []
+
+
+async def _answered(peer: Peer, opaque: int) -> bool:
+    await peer.send(request_frame("t", opaque))
+    return (await peer.receive()).opaque == opaque
+
+
+class OneAnswer:
+    """A shortcut that knows one frame."""
+
+    def __init__(self, frame: bytes) -> None:
+        self.frame = frame
+        self.learnt: list[int] = []
+
+    def answer(self, data: bytes, answers: list[bytes], connection: object) -> int:
+        if not data.startswith(self.frame):
+            return 0
+        answers.append(encode_command(Command(0, 1, 1, body=b"short")))
+        return len(self.frame)
+
+    def learn(self, frame, command, reply) -> None:
+        self.learnt.append(command.opaque)
+
+
+@on_loop
+async def test_a_shortcut_answers_what_it_knows_and_the_handlers_the_rest():
+    shortcut = OneAnswer(request_frame("t", 1))
+    async with serving(shortcut=shortcut) as server, peer_of(server) as peer:
+        await peer.send(request_frame("t", 1) + request_frame("t", 2))
+        assert [(await peer.receive()).body for _ in range(2)] == [b"short", b"t"]
+        before = server.counters.bytes_received
+        await peer.send(request_frame("t", 1)[:5])
+        await until(lambda: server.counters.bytes_received > before)
+        await peer.send(request_frame("t", 1)[5:])
+        assert (await peer.receive()).body == b"t"
+        assert await _answered(peer, 7)
+        assert shortcut.learnt == [2, 1, 7]

@@ -1,0 +1,118 @@
+"""Claims about the session: requests and answers matched without a socket or a clock."""
+
+from __future__ import annotations
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from orbitmq.errors import ClientError
+from orbitmq.net.session import OPAQUE_MAX, Session, make_request
+from orbitmq.wire.command import FLAG_RESPONSE, Command, decode_command, encode_command
+from orbitmq.wire.headers import GetClusterInfo, GetRouteInfo
+
+
+def ask(session: Session, answers: list[object], deadline_ms: int = 1000) -> int:
+    return session.request(make_request(GetClusterInfo()), answers.append, deadline_ms)
+
+
+def answer(opaque: int) -> Command:
+    return Command(0, opaque, FLAG_RESPONSE)
+
+
+def test_an_answer_reaches_the_one_who_asked():
+    session, first, second = Session(), [], []
+    one, two = ask(session, first), ask(session, second)
+
+    assert session.resolve(answer(two))
+    assert session.resolve(answer(one))
+    assert [first[0].opaque, second[0].opaque] == [one, two]
+
+
+def test_an_answer_that_nobody_waits_for_is_said_to_be_so():
+    session, answers = Session(), []
+    opaque = ask(session, answers)
+    session.resolve(answer(opaque))
+
+    assert not session.resolve(answer(opaque))
+    assert not session.resolve(answer(77))
+    assert len(answers) == 1
+
+
+def test_requests_expire_at_their_deadline_and_not_before():
+    session, answers = Session(), []
+    late, soon = ask(session, answers, 2000), ask(session, answers, 1000)
+
+    assert session.next_deadline_ms == 1000
+    assert session.expire(999) == []
+    assert [pending.opaque for pending in session.expire(1000)] == [soon]
+    assert session.next_deadline_ms == 2000
+    assert session.resolve(answer(late))
+    assert session.next_deadline_ms is None
+    assert not session.resolve(answer(soon))
+
+
+def test_a_lost_connection_gives_back_everybody_who_waits():
+    session = Session()
+    asked = [ask(session, []) for _ in range(3)]
+
+    assert [pending.opaque for pending in session.abandon()] == asked
+    assert session.pending_count == 0
+    assert session.next_deadline_ms is None
+
+
+def test_frames_are_joined_in_order():
+    session = Session()
+    session.request(make_request(GetRouteInfo(topic="a")), lambda _: None, 1)
+    session.oneway(make_request(GetRouteInfo(topic="b")))
+
+    sent = [decode_command(frame) for frame in Session().feed(session.take_out())]
+    assert [(command.ext_fields["topic"], command.is_oneway) for command in sent] == [("a", False), ("b", True)]
+    assert session.take_out() == b""
+
+
+def test_opaques_start_again_without_meeting_one_that_still_waits():
+    session = Session()
+    first = ask(session, [])
+    session._next_opaque = OPAQUE_MAX
+    assert ask(session, []) == OPAQUE_MAX
+    assert ask(session, []) == first + 1
+
+
+def test_a_header_under_a_second_code_travels_under_that():
+    assert make_request(GetClusterInfo()).code == 106
+    assert make_request(GetClusterInfo(), b"x", code=7)[:6] == (7, 0, 0, None, {}, b"x")
+
+
+@given(st.lists(st.binary(max_size=40), max_size=8), st.data())
+def test_frames_survive_any_slicing(bodies: list[bytes], data: st.DataObject):
+    stream = b"".join(encode_command(Command(105, number, body=body)) for number, body in enumerate(bodies))
+    cuts = sorted(data.draw(st.lists(st.integers(0, len(stream)), max_size=10)))
+    session, found = Session(), []
+    for start, end in zip([0, *cuts], [*cuts, len(stream)], strict=True):
+        found += [decode_command(frame) for frame in session.feed(stream[start:end])]
+
+    assert [(command.opaque, command.body) for command in found] == list(enumerate(bodies))
+    assert session.partial_size == 0
+
+
+@given(st.lists(st.sampled_from(["ask", "answer", "expire"]), max_size=40))
+def test_every_request_ends_exactly_once(steps: list[str]):
+    session, told, now = Session(), {}, 0
+    open_requests: list[int] = []
+    for step in steps:
+        now += 10
+        if step == "ask":
+            ends: list[Command | ClientError] = []
+            opaque = session.request(make_request(GetClusterInfo()), ends.append, now + 25)
+            told[opaque] = ends
+            open_requests.append(opaque)
+        elif step == "answer" and open_requests:
+            session.resolve(answer(open_requests.pop()))
+        elif step == "expire":
+            for pending in session.expire(now):
+                pending.waiter(ClientError())
+                if pending.opaque in open_requests:
+                    open_requests.remove(pending.opaque)
+    for pending in session.abandon():
+        pending.waiter(ClientError())
+    assert all(len(ends) == 1 for ends in told.values())
