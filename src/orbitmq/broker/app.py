@@ -16,19 +16,22 @@ from orbitmq.broker.config import CONSUME_QUEUE_UNIT_SIZE, BrokerConfig
 from orbitmq.broker.config_files import write_config_file
 from orbitmq.broker.handlers import HANDLERS
 from orbitmq.broker.handlers.pull import retry_parked
+from orbitmq.broker.long_poll import ParkedPulls
 from orbitmq.broker.persistence import ConfigFiles, format_offsets
 from orbitmq.broker.registration import Identity, Registrar
+from orbitmq.broker.send_lane import SendLane
 from orbitmq.broker.service import BrokerService
 from orbitmq.broker.topics import system_topics
 from orbitmq.clock import Clock, now_ms
 from orbitmq.codes import ResponseCode
 from orbitmq.model.message import Host
 from orbitmq.net.address import format_address
-from orbitmq.net.handlers import Reply
+from orbitmq.net.handlers import Call, Reply
 from orbitmq.net.limits import Limits
 from orbitmq.net.server import Server
 from orbitmq.store import FlushMode, Store, StoreConfig
 from orbitmq.wire.bodies.registration import encode_registration
+from orbitmq.wire.headers import PullMessage
 
 log = logging.getLogger(__name__)
 
@@ -49,6 +52,7 @@ class Broker:
         self._service: BrokerService | None = None
         self._server: Server[BrokerService] | None = None
         self._registrar: Registrar | None = None
+        self._lane: SendLane | None = None
         self._housekeeper: asyncio.Task[None] | None = None
         self._saved_change_count = 0
 
@@ -74,6 +78,8 @@ class Broker:
     def address(self) -> str:
         """Where clients reach this broker, as host:port."""
         return self.service.address
+
+    _polls: ParkedPulls[Call[PullMessage]]
 
     async def start(self) -> None:
         """Recover the store, listen, and register with every NameServer.
@@ -113,6 +119,8 @@ class Broker:
                 await self._housekeeper
         if self._registrar is not None:
             await self._registrar.leave()
+        if self._lane is not None:
+            self._lane.is_open = False
         for pull in service.polls.take_all():
             pull.call.answer(Reply(ResponseCode.PULL_NOT_FOUND, "the broker is shutting down"))
         await server.drain(DRAIN_MS)
@@ -152,10 +160,13 @@ class Broker:
 
     async def _listen(self, service: BrokerService, port: int) -> None:
         loop = asyncio.get_running_loop()
+        self._polls = service.polls
         service.store.on_arrived.append(self._arrived)
         service.store.attach(loop)
         limits = Limits(idle_ms=self.config.server_channel_max_idle_time_seconds * 1000)
-        self._server = Server(HANDLERS, service, name="broker", limits=limits, clock=self._clock)
+        self._lane = SendLane(service)
+        self._server = Server(HANDLERS, service, name="broker", limits=limits, clock=self._clock, shortcut=self._lane)
+        self._lane.counters = self._server.counters
         self._server.on_connection_lost.append(service.connection_lost)
         await self._server.start(self.config.bind_address, port)
 
@@ -177,7 +188,8 @@ class Broker:
 
     def _arrived(self, topic: str, queue_id: int, queue_offset: int, tag_code: int) -> None:
         """Wake parked pulls at the end of this turn, so that a burst answers each of them once."""
-        if self.service.polls.arrived(topic, queue_id, queue_offset, tag_code):
+        polls = self._polls
+        if polls.count and polls.arrived(topic, queue_id, queue_offset, tag_code):
             asyncio.get_running_loop().call_soon(self._answer_ready)
 
     def _answer_ready(self) -> None:

@@ -71,6 +71,7 @@ class BrokerService:
         self.announce: Callable[[Announced | None], None] = _announce_nobody
         self.is_readable = bool(config.broker_permission & Perm.READ)
         self.is_writable = bool(config.broker_permission & Perm.WRITE)
+        self.is_sync = config.flush_disk_type == "SYNC_FLUSH"
         self.cluster_property = f"{PropertyName.CLUSTER}\x01{config.broker_cluster_name}\x02".encode()
         self.trace_on = str(config.trace_on).lower()
 

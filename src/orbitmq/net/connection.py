@@ -109,6 +109,16 @@ class Connection(asyncio.Protocol):
         if self._endpoint.on_quiet is not None:
             self._loop.call_soon(self._endpoint.on_quiet)
 
+    def answer_held(self, answers: list[bytes]) -> None:
+        """Send answers that a shortcut held back; it raised `parked_count` by one for them."""
+        if self.is_closed:
+            return
+        self.parked_count -= 1
+        self._session.out += answers
+        self._join()
+        if self._endpoint.on_quiet is not None:
+            self._loop.call_soon(self._endpoint.on_quiet)
+
     def close(self) -> None:
         """Write what waits, then close."""
         if self._transport is not None and not self.is_closed:
@@ -212,7 +222,7 @@ class Connection(asyncio.Protocol):
     def _take(self, data: bytes) -> None:
         session = self._session
         if self._shortcut is not None and not session.partial_size:
-            taken = self._shortcut.answer(data, session.out)
+            taken = self._shortcut.answer(data, session.out, self)
             if taken:
                 self._frames += 1
                 if taken == len(data):

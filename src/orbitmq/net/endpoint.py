@@ -25,10 +25,13 @@ _TICKS_PER_LIMIT = 8
 
 
 class Shortcut(Protocol):
-    """Answers whole frames without decoding them."""
+    """Answers whole frames without decoding them into commands."""
 
-    def answer(self, data: bytes, answers: list[bytes]) -> int:
-        """Append the answers of the known frames at the start of `data`; return how many bytes those frames take."""
+    def answer(self, data: bytes, answers: list[bytes], connection: Connection) -> int:
+        """Append the answers of the known frames at the start of `data`; return how many bytes those frames take.
+
+        Answers that are not known yet go out later through `connection.answer_held`.
+        """
         ...
 
     def learn(self, frame: Frame, command: Command, reply: Reply) -> None:

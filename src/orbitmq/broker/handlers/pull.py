@@ -25,6 +25,7 @@ log = logging.getLogger(__name__)
 handlers: Handlers[BrokerService] = Handlers()
 
 MASTER_ID = 0
+_READ = int(Perm.READ)
 SUSPEND_MS_MAX = 60_000
 """Ours: nobody waits longer; a client that wants to asks again."""
 
@@ -99,7 +100,7 @@ def _check_topic(service: BrokerService, header: PullMessage) -> TopicConfig:
     config = service.topics.get(header.topic)
     if config is None:
         raise Rejected(ResponseCode.TOPIC_NOT_EXIST, f"topic[{header.topic:.140}] not exist, apply first please!")
-    if not config.perm & Perm.READ:
+    if not config.perm & _READ:
         raise Rejected(ResponseCode.NO_PERMISSION, f"the topic[{header.topic}] pulling message is forbidden")
     if not 0 <= header.queue_id < config.read_queue_count:
         raise Rejected(

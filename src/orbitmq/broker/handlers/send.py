@@ -12,7 +12,7 @@ from orbitmq.broker.service import BrokerService
 from orbitmq.broker.topics import CLOSED_TO_CLIENTS, check_topic_name
 from orbitmq.codes import ResponseCode
 from orbitmq.errors import HeaderError, InvalidArgument, Rejected, StoreUnavailable
-from orbitmq.model.message import PROPERTIES_SIZE_MAX, Host, PropertyName
+from orbitmq.model.message import PROPERTIES_SIZE_MAX, Host, PropertyName, SysFlag
 from orbitmq.model.topic import DLQ_PREFIX, RETRY_PREFIX, Perm, TopicConfig
 from orbitmq.net.address import parse_address
 from orbitmq.net.handlers import LATER, Call, Handlers, Later, Reply
@@ -27,6 +27,7 @@ handlers: Handlers[BrokerService] = Handlers()
 SendHeader = SendMessage | SendMessageV2
 SendCall = Call[SendMessage] | Call[SendMessageV2] | Call[SendBatch]
 
+_WRITE = int(Perm.WRITE)  # an IntFlag's `&` is a Python function, this one runs for every message
 _WAIT = b"WAIT\x01true\x02"
 _UNUSUAL = (b"DELAY\x01", b"TIMER_DEL", b"TRAN_MSG\x01", b"CLUSTER\x01")
 _NOT_YET = (PropertyName.DELAY, "TIMER_DELAY_SEC", "TIMER_DELAY_MS", "TIMER_DELIVER_MS")
@@ -59,6 +60,8 @@ def store_one(service: BrokerService, call: SendCall) -> Reply | Later:
     """Check one message, append it, and answer when it is as safe as the flush mode promises."""
     header = call.header
     config = find_topic(service, header, call.now_ms)
+    if header.sys_flag & SysFlag.TRANSACTION_MASK:
+        raise Rejected(ResponseCode.MESSAGE_ILLEGAL, "transactional messages are not supported by this version")
     draft = Draft(
         config.topic,
         choose_queue(service, config, header),
@@ -117,7 +120,7 @@ def find_topic(service: BrokerService, header: SendHeader, now_ms: int) -> Topic
     """
     topic = header.topic
     config = service.topics.get(topic)
-    if config is not None and config.perm & Perm.WRITE and service.is_writable and topic not in CLOSED_TO_CLIENTS:
+    if config is not None and config.perm & _WRITE and service.is_writable and topic not in CLOSED_TO_CLIENTS:
         if topic.startswith(RETRY_PREFIX) and header.reconsume_times:
             return _retry_or_dead_letter(service, header, config, now_ms)
         return config
