@@ -1,0 +1,133 @@
+"""Builders for the NameServer's tests: brokers, origins, a registry, and a server to ask."""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+from orbitmq.model.route import QueueData
+from orbitmq.model.topic import DataVersion, TopicConfig
+from orbitmq.nameserver.app import NameServer
+from orbitmq.nameserver.changes import Cause, Origin
+from orbitmq.nameserver.config import NameServerConfig
+from orbitmq.nameserver.registration import Registration
+from orbitmq.net.pool import ConnectionPool
+from orbitmq.wire.bodies.registration import encode_registration
+from orbitmq.wire.command import Command
+from orbitmq.wire.headers import RegisterBroker
+
+CLUSTER = "c"
+
+
+def queue(broker_name: str, *, perm: int = 6, count: int = 8, flag: int = 0) -> QueueData:
+    return QueueData(
+        broker_name=broker_name, read_queue_count=count, write_queue_count=count, perm=perm, topic_sys_flag=flag
+    )
+
+
+def broker(
+    name: str,
+    *topics: str,
+    broker_id: int = 0,
+    version: int = 1,
+    state: int = 0,
+    address: str | None = None,
+    perm: int = 6,
+    count: int = 8,
+    cluster: str = CLUSTER,
+    **options: Any,
+) -> Registration:
+    """Build a registration; its address follows from the name and the id, its HA address from the address."""
+    address = address or address_of(name, broker_id)
+    return Registration(
+        cluster=cluster,
+        broker_name=name,
+        broker_id=broker_id,
+        address=address,
+        ha_address=f"ha-{address}",
+        data_version=DataVersion(state, 0, version),
+        queues={topic: queue(name, perm=perm, count=count) for topic in topics},
+        **options,
+    )
+
+
+def address_of(name: str, broker_id: int = 0) -> str:
+    return f"{name}-{broker_id}:10911"
+
+
+def at(now_ms: int = 0, cause: Cause = Cause.REGISTRATION) -> Origin:
+    return Origin(cause, now_ms, "test:1")
+
+
+class FakeClock:
+    """Time that only a test moves."""
+
+    def __init__(self) -> None:
+        self.ms = 1_000_000
+
+    def __call__(self) -> int:
+        return self.ms
+
+
+class Asker:
+    """A NameServer, and clients that ask it."""
+
+    def __init__(self, server: NameServer, clock: FakeClock) -> None:
+        self.server = server
+        self.clock = clock
+        self.pool = ConnectionPool()
+
+    async def ask(self, header: object, body: bytes = b"", *, pool: ConnectionPool | None = None) -> Command:
+        return await (pool or self.pool).request(self.server.address, header, body)
+
+    async def register(
+        self, name: str = "a", *topics: str, pool: ConnectionPool | None = None, **options: Any
+    ) -> Command:
+        header, body = registration(name, *(topics or ("T1", "T2")), **options)
+        return await self.ask(header, body, pool=pool)
+
+
+def registration(
+    name: str,
+    *topics: str,
+    version: int = 1,
+    configs: Mapping[str, TopicConfig] | None = None,
+    filter_servers: tuple[str, ...] = (),
+    **options: Any,
+) -> tuple[RegisterBroker, bytes]:
+    """Build header and body of a registration; `options` are header fields."""
+    table = configs if configs is not None else {topic: TopicConfig(topic=topic) for topic in topics}
+    body = encode_registration(DataVersion(0, 0, version), table, filter_servers)
+    broker_id = options.pop("broker_id", 0)
+    fields: dict[str, Any] = {
+        "broker_name": name,
+        "broker_addr": address_of(name, broker_id),
+        "cluster_name": CLUSTER,
+        "ha_server_addr": f"ha-{address_of(name, broker_id)}",
+        "broker_id": broker_id,
+        "body_crc32": zlib.crc32(body) & 0x7FFFFFFF,
+    }
+    return RegisterBroker(**{**fields, **options}), body
+
+
+@asynccontextmanager
+async def asking(folder: Path, **settings: Any) -> AsyncIterator[Asker]:
+    clock = FakeClock()
+    config = NameServerConfig(
+        bind_address="127.0.0.1",
+        listen_port=0,
+        kv_config_path=folder / "kvConfig.json",
+        config_store_path=folder / "namesrv.properties",
+        **settings,
+    )
+    server = NameServer(config, clock=clock)
+    await server.start()
+    asker = Asker(server, clock)
+    try:
+        yield asker
+    finally:
+        await asker.pool.close()
+        await server.stop()
