@@ -14,7 +14,7 @@ from enum import Enum
 from typing import TYPE_CHECKING, Any, Final, Generic, Literal, NamedTuple, TypeVar
 
 from orbitmq.codes import ResponseCode
-from orbitmq.wire.command import FLAG_RESPONSE, Command, encode_command
+from orbitmq.wire.command import Command, encode_response
 from orbitmq.wire.header import bound_codes, encode_header, request_type
 
 if TYPE_CHECKING:
@@ -118,14 +118,4 @@ def encode_reply(command: Command, reply: Reply) -> bytes:
     fields = reply.ext_fields
     if reply.header is not None:
         fields = encode_header(reply.header) if fields is None else {**fields, **encode_header(reply.header)}
-    return encode_command(
-        Command(
-            reply.code,
-            command.opaque,
-            FLAG_RESPONSE,
-            reply.remark,
-            fields,
-            reply.body,
-            serialize_type=command.serialize_type,
-        )
-    )
+    return encode_response(reply.code, command.opaque, reply.remark, fields, reply.body, command.serialize_type)

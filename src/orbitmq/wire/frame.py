@@ -8,7 +8,7 @@ Source: docs/formats/wire_frame.md.
 from __future__ import annotations
 
 from struct import Struct
-from typing import NamedTuple
+from typing import NamedTuple, NoReturn
 
 from orbitmq.errors import FrameError
 
@@ -21,6 +21,9 @@ SERIALIZE_TYPE_MAX = 1
 _LENGTH = Struct(">i")
 _PREFIX = Struct(">iI")
 _HEADER_SIZE_MASK = 0xFFFFFF
+_MARK_MAX = SERIALIZE_TYPE_MAX << 24 | _HEADER_SIZE_MASK
+_unpack_prefix = _PREFIX.unpack_from
+_new = tuple.__new__
 
 _FOREIGN = (
     (b"PRI * HTTP/2", "HTTP/2"),
@@ -80,21 +83,24 @@ class FrameDecoder:
             self._partial.clear()
         frames: list[Frame] = []
         start, end = 0, len(data)
-        while end - start >= _PREFIX.size:
-            size, mark = _PREFIX.unpack_from(data, start)
+        size_max = self._frame_size_max
+        while end - start >= 8:
+            size, mark = _unpack_prefix(data, start)
             header_size = mark & _HEADER_SIZE_MASK
-            self._check(size, mark >> 24, header_size, data[start : start + 16])
-            frame_end = start + _LENGTH.size + size
+            if not 4 <= size <= size_max or header_size > size - 4 or header_size > HEADER_SIZE_MAX or mark > _MARK_MAX:
+                self._refuse(size, mark >> 24, header_size, data[start : start + 16])
+            frame_end = start + 4 + size
             if frame_end > end:
                 break
-            body_start = start + _PREFIX.size + header_size
-            frames.append(Frame(mark >> 24, data[start + _PREFIX.size : body_start], data[body_start:frame_end]))
+            header_start = start + 8
+            body_start = header_start + header_size
+            frames.append(_new(Frame, (mark >> 24, data[header_start:body_start], data[body_start:frame_end])))
             start = frame_end
         if start < end:
             self._keep(data[start:] if start else data)
         return frames
 
-    def _check(self, size: int, serialize_type: int, header_size: int, first_bytes: bytes) -> None:
+    def _refuse(self, size: int, serialize_type: int, header_size: int, first_bytes: bytes) -> NoReturn:
         if not _LENGTH.size <= size <= self._frame_size_max:
             kind = sniff_foreign(first_bytes)
             hint = f" ({kind} bytes on a remoting port)" if kind else ""
@@ -103,8 +109,7 @@ class FrameDecoder:
             raise FrameError(f"header of {header_size} bytes in a frame of {size}")
         if header_size > HEADER_SIZE_MAX:
             raise FrameError(f"header of {header_size} bytes, limit {HEADER_SIZE_MAX}")
-        if serialize_type > SERIALIZE_TYPE_MAX:
-            raise FrameError(f"header type {serialize_type}, known are 0 (JSON) and 1 (ROCKETMQ)")
+        raise FrameError(f"header type {serialize_type}, known are 0 (JSON) and 1 (ROCKETMQ)")
 
     def _keep(self, rest: bytes) -> None:
         self._partial += rest

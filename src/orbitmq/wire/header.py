@@ -1,7 +1,7 @@
 """Typed headers: a frozen dataclass is the documentation, the decoder and the encoder of a request's ext fields.
 
-Decoders and encoders are compiled once per dataclass, as the dataclasses module compiles `__init__`: a broker
-decodes one header per message.
+Decoders and encoders are compiled once per dataclass, when they are first used, as the dataclasses module compiles
+`__init__`: a broker decodes one header per message.
 
     @request(RequestCode.GET_ROUTEINFO_BY_TOPIC)
     @dataclass(frozen=True, slots=True, kw_only=True)
@@ -28,12 +28,25 @@ Int32 = Annotated[int, 32]
 _WIRE_NAME = "wire_name"
 
 
-class _Codec(typing.NamedTuple):
-    decode: Callable[[Mapping[str, str]], Any]
-    encode: Callable[[Any], dict[str, str]]
+class _Decoders(dict[type, Callable[[Mapping[str, str]], Any]]):
+    """Decoders by header type, compiled when first asked for: a process uses few of the eighty headers."""
+
+    def __missing__(self, cls: type) -> Callable[[Mapping[str, str]], Any]:
+        self[cls] = decode = _compile_decoder(cls, _fields(cls))
+        return decode
 
 
-_codecs: dict[type, _Codec] = {}
+class _Encoders(dict[type, Callable[[Any], dict[str, str]]]):
+    """Encoders by header type, compiled when first asked for."""
+
+    def __missing__(self, cls: type) -> Callable[[Any], dict[str, str]]:
+        self[cls] = encode = _compile_encoder(_fields(cls))
+        return encode
+
+
+_decoders = _Decoders()
+_encoders = _Encoders()
+_headers: set[type] = set()
 _types: dict[int, type] = {}
 _codes: dict[type, int] = {}
 
@@ -44,10 +57,8 @@ def wire(name: str, *, default: Any = dataclasses.MISSING) -> Any:
 
 
 def header(cls: type[H]) -> type[H]:
-    """Class decorator: compile the codec of a header that no request code names (an answer's)."""
-    hints = typing.get_type_hints(cls, include_extras=True)
-    fields = [_Field(field, hints[field.name]) for field in dataclasses.fields(cls)]  # type: ignore[arg-type]
-    _codecs[cls] = _Codec(_compile_decoder(cls, fields), _compile_encoder(fields))
+    """Class decorator: mark a header that no request code names (an answer's)."""
+    _headers.add(cls)
     return cls
 
 
@@ -86,12 +97,12 @@ def decode_header(header_type: type[H], ext_fields: Mapping[str, str] | None) ->
     Raises:
         HeaderError: a field is missing or does not parse; names the field, its value and what is expected.
     """
-    return _codecs[header_type].decode(ext_fields or {})  # type: ignore[no-any-return]
+    return _decoders[header_type](ext_fields or {})  # type: ignore[no-any-return]
 
 
 def encode_header(value: object) -> dict[str, str]:
     """Return the ext fields of a typed header; fields that are None are left out."""
-    return _codecs[type(value)].encode(value)
+    return _encoders[type(value)](value)
 
 
 def parse_int32(text: str) -> int:
@@ -143,24 +154,35 @@ class _Field:
         self.parser, self.formatter, self.expected = _KINDS[hint]
 
 
+def _fields(cls: type) -> list[_Field]:
+    if cls not in _headers:
+        raise TypeError(f"{cls.__name__} is no header")
+    hints = typing.get_type_hints(cls, include_extras=True)
+    return [_Field(field, hints[field.name]) for field in dataclasses.fields(cls)]
+
+
 def _compile_decoder(cls: type, fields: list[_Field]) -> Callable[[Mapping[str, str]], Any]:
-    arguments = []
-    scope: dict[str, Any] = {
-        "cls": cls,
-        "parse_int32": parse_int32,
-        "parse_int64": parse_int64,
-        "parse_bool": parse_bool,
-    }
+    """Compile what fills a header from ext fields.
+
+    A frozen dataclass sets each field through `object.__setattr__`, which costs more than all the parsing. So the
+    compiled code fills an unfrozen twin with the same slots, and turns it into the header at the end.
+    """
+    twin = type(cls.__name__, (), {"__slots__": tuple(field.name for field in fields)})
+    scope: dict[str, Any] = {"cls": cls, "new": twin}
+    lines = ["def decode(fields):", "    get = fields.get", "    header = new()"]
     for number, field in enumerate(fields):
         if field.is_required:
-            value = f"{field.parser}(fields[{field.wire_name!r}])"
+            lines += [f"    text = fields[{field.wire_name!r}]", *_assign(field, "    ")]
         else:
             scope[f"default{number}"] = field.default
-            found = f"{field.parser}(found)" if field.parser else "found"
-            value = f"(default{number} if (found := get({field.wire_name!r})) is None else {found})"
-        arguments.append(f"{field.name}={value}")
-    source = f"def decode(fields):\n    get = fields.get\n    return cls({', '.join(arguments)})"
-    compiled = _run(source, scope)["decode"]
+            lines += [
+                f"    if (text := get({field.wire_name!r})) is None:",
+                f"        header.{field.name} = default{number}",
+                "    else:",
+                *_assign(field, "        "),
+            ]
+    lines += ["    header.__class__ = cls", "    return header"]
+    compiled = _run("\n".join(lines), scope)["decode"]
 
     def decode(ext_fields: Mapping[str, str]) -> Any:
         try:
@@ -169,6 +191,19 @@ def _compile_decoder(cls: type, fields: list[_Field]) -> Callable[[Mapping[str, 
             raise _explain(cls, fields, ext_fields) from None
 
     return decode
+
+
+def _assign(field: _Field, indent: str) -> list[str]:
+    """Return the lines that parse `text` into a header's field: the parsers below, written out."""
+    if field.parser == "parse_bool":
+        return [f"{indent}header.{field.name} = text == 'true' or text.lower() == 'true'"]
+    if not field.parser:
+        return [f"{indent}header.{field.name} = text"]
+    limit = "0x80000000" if field.parser == "parse_int32" else "0x8000000000000000"
+    return [
+        f"{indent}if not -{limit} <= (number := int(text)) < {limit}: raise ValueError(text)",
+        f"{indent}header.{field.name} = number",
+    ]
 
 
 def _compile_encoder(fields: list[_Field]) -> Callable[[Any], dict[str, str]]:

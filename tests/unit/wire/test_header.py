@@ -1,4 +1,4 @@
-from dataclasses import dataclass
+from dataclasses import FrozenInstanceError, dataclass
 
 import pytest
 
@@ -80,3 +80,11 @@ def test_a_derived_header_has_a_code_of_its_own():
     assert code_of(headers.SendBatch) == RequestCode.SEND_BATCH_MESSAGE
     assert request_type(RequestCode.LITE_PULL_MESSAGE) is headers.LitePullMessage
     assert set(bound_codes()) <= set(RequestCode)
+
+
+def test_a_decoded_header_is_frozen_and_equal_to_a_made_one():
+    decoded = decode_header(headers.GetRouteInfo, {"topic": "orders"})
+
+    assert decoded == headers.GetRouteInfo(topic="orders")
+    with pytest.raises(FrozenInstanceError):
+        decoded.topic = "other"
