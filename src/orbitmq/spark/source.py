@@ -82,8 +82,8 @@ class BatchReader(DataSourceReader):  # type: ignore[misc]
 class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):  # type: ignore[misc]
     """Reads on and on from where Spark's checkpoint says.
 
-    Spark asks for the latest offset about a hundred times a second while there is nothing to do; the cluster is asked
-    at most every `offsetPollMs`. The initial offset is asked for twice in one start: both times the same is answered.
+    Spark asks for the latest offset about a hundred times a second while there is nothing to do; it is made to wait, so
+    that the cluster is asked at most every `offsetPollMs`. The initial offset is asked for twice in one start: both times the same is answered.
     """
 
     def __init__(self, schema: StructType, options: ReadOptions) -> None:
@@ -112,9 +112,11 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):  # type
     def latestOffset(self, start: Json, limit: ReadLimit) -> Json:  # noqa: N802
         """Return where the next micro-batch ends; `start` itself while there is nothing to read."""
         position = parse_position(start)
-        latest = self._current() if self._target is None else self._target
         count_max = limit.max_rows if isinstance(limit, ReadMaxRows) else None
-        end = advance(position, latest, self._first_offsets(position, latest), count_max)
+        end = position
+        if not self._is_fresh or (end := self._advance(position, count_max)) is position:
+            self._refresh()
+            end = self._advance(position, count_max)
         return start if end is position else format_position(end)
 
     def reportLatestOffset(self) -> Json | None:  # noqa: N802
@@ -157,11 +159,23 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):  # type
         self._queues = self._queues | self._connected.queues(self._options.topics, self._options.topic_pattern)
         return self._queues
 
-    def _current(self) -> Offsets:
-        """Return the latest offsets, asked for again when they are old enough.
+    def _advance(self, position: Position, count_max: int | None) -> Position:
+        latest = self._latest if self._target is None else self._target
+        return advance(position, latest, self._first_offsets(position, latest), count_max)
 
-        A broker that does not answer stops only its own queues: they stay where they are until it is back.
+    @property
+    def _is_fresh(self) -> bool:
+        return self._target is not None or time.monotonic() < self._asked_at + self._options.offset_poll_ms / 1000
+
+    def _refresh(self) -> None:
+        """Ask for the latest offsets, not before the poll interval is over: waiting is what keeps an idle query calm.
+
+        The answer is always newer than the question: `processAllAvailable` relies on that. A broker that does not
+        answer stops only its own queues: they stay where they are until it is back.
         """
+        if self._target is not None:
+            return
+        time.sleep(max(0.0, self._asked_at + self._options.offset_poll_ms / 1000 - time.monotonic()))
         now = time.monotonic()
         if now - self._routed_at >= ROUTE_POLL_S:
             self._routed_at = now
@@ -169,10 +183,8 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):  # type
                 self._find_queues()
             except ClientError as error:  # NameServers are needed for new queues only
                 log.warning("no routes now, going on with the queues known: %s", error)
-        if now - self._asked_at >= self._options.offset_poll_ms / 1000:
-            self._latest = self._connected.latest(self._queues, unreachable=_log_unreachable)
-            self._asked_at = time.monotonic()
-        return self._latest
+        self._latest = self._connected.latest(self._queues, unreachable=_log_unreachable)
+        self._asked_at = time.monotonic()
 
     def _first_offsets(self, position: Position, latest: Offsets) -> Offsets:
         """Return where queues begin that the position does not know, or that end before it: those were made anew."""

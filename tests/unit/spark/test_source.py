@@ -10,6 +10,7 @@ from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadMaxRows
 from pyspark.sql.types import LongType, StringType, StructField, StructType
 
 from orbitmq.errors import ConfigError, RouteNotFound
+from orbitmq.spark import source
 from orbitmq.spark.options import parse_read_options
 from orbitmq.spark.pulling import DataLoss
 from orbitmq.spark.schema import COLUMN_NAMES, spark_schema
@@ -78,15 +79,44 @@ def test_a_restart_before_the_first_commit_loses_nothing(fake, stream):
     assert taken(again, logged, again.latestOffset(logged, ALL)) == {0: (25, 55)}
 
 
-def test_an_idle_stream_does_not_ask_brokers_all_the_time(fake, stream):
+def test_an_idle_stream_asks_brokers_at_the_poll_interval_only(fake, stream, monkeypatch):
     fake.fill("orders", 0, 5)
-    reader = stream(offsetPollMs="600000")
+    clock, waits = [1000.0], []
+
+    def sleep(seconds: float) -> None:
+        waits.append(seconds)
+        clock[0] += seconds
+
+    monkeypatch.setattr(source.time, "monotonic", lambda: clock[0])
+    monkeypatch.setattr(source.time, "sleep", sleep)
+    reader = stream(offsetPollMs="250")
     start = reader.initialOffset()
     fake.asked.clear()
-    for _ in range(100):
+    for _ in range(4):
         assert reader.latestOffset(start, ALL) is start
+        clock[0] += 0.01
 
-    assert [type(asked) for asked in fake.asked] == [GetRouteInfo, GetMaxOffset]
+    assert [type(asked) for asked in fake.asked] == [GetRouteInfo, *[GetMaxOffset] * 4]
+    assert waits == pytest.approx([0, 0.24, 0.24, 0.24])
+
+
+def test_a_known_backlog_is_taken_without_asking_again(fake, stream):
+    fake.fill("orders", 0, 30)
+    reader = stream(startingOffsets="earliest", offsetPollMs="600000")
+    position = reader.initialOffset()
+    for expected in (10, 20, 30):
+        position = reader.latestOffset(position, ReadMaxRows(10))
+        assert position["queues"]["orders"]["fake"]["0"] == expected
+
+
+def test_an_answer_is_newer_than_its_question(fake, stream):
+    fake.fill("orders", 0, 5)
+    reader = stream(offsetPollMs="1")
+    start = reader.initialOffset()
+    assert reader.latestOffset(start, ALL) is start
+    fake.fill("orders", 0, 1)
+
+    assert reader.latestOffset(start, ALL)["queues"]["orders"]["fake"]["0"] == 6
 
 
 def test_the_limit_of_the_options_is_the_default_limit(fake, stream):

@@ -1,0 +1,134 @@
+"""Spark writes to topics: every row arrives, and what arrives twice can be told."""
+
+from __future__ import annotations
+
+import pytest
+
+pytestmark = pytest.mark.spark
+
+
+@pytest.fixture
+def write(rocketmq_session, topic):
+    """Return a function that writes a DataFrame to the test's topic."""
+
+    def save(frame, **options: str) -> None:
+        given = {"nameServer": rocketmq_session.name_servers, "topic": topic} | options
+        frame.write.format("rocketmq").options(**given).mode("append").save()
+
+    return save
+
+
+def row_ids(frame) -> list[str]:
+    return [row.properties["SPARK_ROW_ID"] for row in frame.select("properties").collect()]
+
+
+def test_rows_make_the_round_trip(spark, topic, write, read):
+    rows = [(f"body {n}", f"t{n % 2}", ["a", f"k{n}"], {"n": str(n)}, n) for n in range(100)]
+    write(
+        spark.createDataFrame(
+            rows, "body string, tags string, keys array<string>, properties map<string,string>, flag int"
+        )
+    )
+
+    found = sorted(read().collect(), key=lambda row: row.flag)
+
+    assert [bytes(row.body).decode() for row in found] == [row[0] for row in rows]
+    assert [(row.tags, row.keys, row.properties["n"]) for row in found] == [
+        (tag, " ".join(keys), properties["n"]) for _, tag, keys, properties, _ in rows
+    ]
+    assert len({row.properties["SPARK_ROW_ID"] for row in found}) == 100
+
+
+def test_a_frame_that_was_read_can_be_written_as_it_is(spark, rocketmq_session, topic, write, read):
+    write(spark.createDataFrame([("one", "t", "k")], "body string, tags string, keys string"))
+    copy = f"{topic}-copy"
+    write(read().drop("topic"), topic=copy)
+
+    (row,) = read(topic=copy).collect()
+    assert (bytes(row.body), row.tags, row.keys) == (b"one", "t", "k")
+
+
+def test_rows_of_one_sharding_key_stay_in_order(spark, write, read):
+    rows = [(f"{key}-{n:03}", key) for n in range(50) for key in ("a", "b", "c")]
+    write(spark.createDataFrame(rows, "body string, shardingKey string").coalesce(1))
+
+    by_key: dict[str, list[tuple[int, int, bytes]]] = {}
+    for row in read().collect():
+        by_key.setdefault(row.properties["__SHARDINGKEY"], []).append((row.queueId, row.queueOffset, bytes(row.body)))
+    for key, found in by_key.items():
+        assert len({queue_id for queue_id, _, _ in found}) == 1
+        assert [body.decode() for _, _, body in sorted(found)] == [f"{key}-{n:03}" for n in range(50)]
+
+
+def test_a_task_that_is_run_again_repeats_rows_under_their_ids(spark, topic, write, read):
+    from pyspark import TaskContext
+
+    def fail_once(batches):
+        yield from batches
+        if TaskContext.get().attemptNumber() == 0 and TaskContext.get().partitionId() == 0:
+            raise RuntimeError("the first attempt fails after its rows")
+
+    rows = spark.createDataFrame([(f"{n}",) for n in range(60)], "body string").repartition(2)
+    write(rows.mapInArrow(fail_once, "body string"))
+
+    ids = row_ids(read())
+    bodies = {bytes(row.body).decode() for row in read().collect()}
+    assert bodies == {str(n) for n in range(60)}, "no row is lost"
+    assert len(ids) > 60, "the first attempt had sent rows already"
+    assert len(set(ids)) == 60, "and they can be told"
+
+
+def test_a_stream_writes_every_row_under_a_deterministic_id(spark, rocketmq_session, topic, write, read, tmp_path):
+    write(spark.createDataFrame([(f"{n}",) for n in range(40)], "body string"))
+    sink = {"nameServer": rocketmq_session.name_servers, "topic": f"{topic}-out"}
+    source = {"nameServer": rocketmq_session.name_servers, "topic": topic, "startingOffsets": "earliest"}
+    frame = spark.readStream.format("rocketmq").options(**source, maxOffsetsPerTrigger="15").load().select("body")
+    query = (
+        frame.writeStream.format("rocketmq")
+        .options(**sink)
+        .option("checkpointLocation", str(tmp_path))
+        .trigger(availableNow=True)
+        .start()
+    )
+    query.awaitTermination()
+
+    found = read(topic=f"{topic}-out").collect()
+    assert sorted(int(row.body) for row in found) == list(range(40))
+    assert {row.properties["SPARK_ROW_ID"].split("/")[0] for row in found} == {str(query.id)}
+    assert {row.properties["SPARK_ROW_ID"].split("/")[1] for row in found} == {"0", "1", "2"}
+    assert len({row.properties["SPARK_ROW_ID"] for row in found}) == 40
+
+
+@pytest.mark.parametrize(
+    ("columns", "told"),
+    [
+        ("body string, tag string", "tag.*tags"),
+        ("tags string", "body"),
+        ("body int", "body of type binary or string"),
+    ],
+)
+def test_columns_that_make_no_message_are_named(spark, write, columns, told):
+    with pytest.raises(Exception, match=told):
+        write(spark.createDataFrame([], columns))
+
+
+def test_a_row_without_a_body_fails_the_job(spark, write):
+    with pytest.raises(Exception, match=r"body.*null"):
+        write(spark.createDataFrame([(None,)], "body string"))
+
+
+def test_a_topic_is_not_overwritten(spark, rocketmq_session, topic):
+    options = {"nameServer": rocketmq_session.name_servers, "topic": topic}
+
+    with pytest.raises(Exception, match="append"):
+        spark.createDataFrame([("x",)], "body string").write.format("rocketmq").options(**options).mode(
+            "overwrite"
+        ).save()
+
+
+def test_a_broker_that_is_gone_fails_the_job(spark, rocketmq, topic):
+    rocketmq.stop_broker()
+    options = {"nameServer": rocketmq.name_servers, "topic": topic, "retries": "0", "sendTimeoutMs": "200"}
+
+    with pytest.raises(Exception, match=topic):
+        spark.createDataFrame([("x",)], "body string").write.format("rocketmq").options(**options).mode("append").save()
