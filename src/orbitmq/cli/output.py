@@ -8,8 +8,6 @@ from datetime import UTC, datetime
 from enum import StrEnum
 from typing import Any
 
-import orjson
-
 Row = Mapping[str, Any]
 
 _NOTHING = "-"
@@ -34,6 +32,8 @@ def show_rows(rows: Sequence[Row], columns: Sequence[str], form: Format) -> None
 
 def show_json(value: Any, *, is_line: bool = False) -> None:
     """Print one JSON document: indented for people, on one line in pipes and where lines are the format."""
+    import orjson
+
     option = orjson.OPT_NON_STR_KEYS | orjson.OPT_APPEND_NEWLINE
     if not is_line and sys.stdout.isatty():
         option |= orjson.OPT_INDENT_2

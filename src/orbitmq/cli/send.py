@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import os
 import sys
 import time
@@ -94,6 +93,8 @@ async def read_stdin() -> AsyncIterator[list[bytes]]:
 
 async def _readable(descriptor: int) -> bool:
     """Wait for a terminal or a pipe without blocking the loop; a file is always readable."""
+    import asyncio
+
     loop = asyncio.get_running_loop()
     ready = asyncio.Event()
     try:
@@ -148,6 +149,8 @@ async def _send_all(
     sink: _Sink,
     producer: Producer,
 ) -> None:
+    import asyncio
+
     try:
         async for group in contents:
             messages = chain.from_iterable(repeat(message(content), count) for content in group)

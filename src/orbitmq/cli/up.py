@@ -11,6 +11,7 @@ import typer
 from orbitmq.cli.logging import LogLevel, configure_logging
 from orbitmq.cli.options import PORT_MAX, FormatOption, HostOption, LogLevelOption
 from orbitmq.cli.output import Format
+from orbitmq.net.address import format_address, parse_address
 
 if TYPE_CHECKING:
     from orbitmq.broker.app import Broker
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
     from orbitmq.nameserver.config import NameServerConfig
 
 BROKER_NAME = "broker-a"
+WILDCARDS = ("0.0.0.0", "::")
 
 NameServerPort = Annotated[
     int, typer.Option("--nameserver-port", min=0, max=PORT_MAX, help="0 chooses one and prints it.")
@@ -86,8 +88,9 @@ class Pair:
 
     @property
     def name_server_address(self) -> str:
-        """Where the NameServer listens, as host:port."""
-        return self._name_server.address
+        """Where clients reach the NameServer, as host:port: nobody can connect to a wildcard such as 0.0.0.0."""
+        host, port = parse_address(self._name_server.address)
+        return format_address("127.0.0.1" if host in WILDCARDS else host, port)
 
     @property
     def broker_address(self) -> str:

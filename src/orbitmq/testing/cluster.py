@@ -20,6 +20,7 @@ from orbitmq.nameserver.app import NameServer
 from orbitmq.nameserver.config import NameServerConfig
 from orbitmq.net.address import parse_address
 from orbitmq.net.loop import loop_factory
+from orbitmq.testing.processes import ServerProcess
 
 T = TypeVar("T")
 
@@ -54,6 +55,13 @@ class _Node:
         if service is not None:
             await service.stop()
 
+    async def kill(self) -> None:
+        if not isinstance(self._service, ServerProcess | None):
+            raise InvalidArgument("processes", False, "True: a server of this process cannot be killed on its own")
+        service, self._service = self._service, None
+        if service is not None:
+            await service.kill()
+
 
 class LocalCluster:
     """NameServers and brokers on chosen loopback ports, in the running event loop.
@@ -68,6 +76,7 @@ class LocalCluster:
         name_servers: how many NameServers; every broker registers with all of them.
         data_dir: where messages are kept; by default in a temporary directory that is removed at the end.
         settings: `BrokerConfig` fields for every broker, such as `{"flush_disk_type": "SYNC_FLUSH"}`.
+        processes: every server is a process of its own, which `kill_broker` and `kill_name_server` need.
     """
 
     def __init__(
@@ -77,12 +86,14 @@ class LocalCluster:
         name_servers: int = 1,
         data_dir: Path | str | None = None,
         settings: Mapping[str, Any] | None = None,
+        processes: bool = False,
     ) -> None:
         if not 1 <= brokers <= 26:
             raise InvalidArgument("brokers", brokers, "1 to 26")
         if not 1 <= name_servers <= 26:
             raise InvalidArgument("name_servers", name_servers, "1 to 26")
         self._settings = dict(settings or {})
+        self._processes = processes
         self._kept_dir = Path(data_dir) if data_dir is not None else None
         self._data_dir = self._kept_dir
         self._name_servers = [_Node(self._name_server_builder(index)) for index in range(name_servers)]
@@ -106,13 +117,16 @@ class LocalCluster:
         name_servers: int = 1,
         data_dir: Path | str | None = None,
         settings: Mapping[str, Any] | None = None,
+        processes: bool = False,
     ) -> Iterator[BlockingCluster]:
         """Run a cluster in a thread with a loop of its own, for tests that are not asynchronous.
 
         with LocalCluster.running() as cluster:
             print(cluster.name_servers)
         """
-        cluster = LocalCluster(brokers=brokers, name_servers=name_servers, data_dir=data_dir, settings=settings)
+        cluster = LocalCluster(
+            brokers=brokers, name_servers=name_servers, data_dir=data_dir, settings=settings, processes=processes
+        )
         with BlockingCluster(cluster) as face:
             yield face
 
@@ -159,6 +173,10 @@ class LocalCluster:
         """Start a stopped broker again, on its port and with its messages."""
         await self._broker(name).start()
 
+    async def kill_broker(self, name: str = "broker-a") -> None:
+        """End a broker's process as `kill -9` does. Needs `processes=True`."""
+        await self._broker(name).kill()
+
     async def restart_broker(self, name: str = "broker-a") -> None:
         """Stop a broker and start it again."""
         await self.stop_broker(name)
@@ -172,6 +190,10 @@ class LocalCluster:
         """Start a stopped NameServer again, on its port; brokers register by themselves."""
         await self._name_servers[index].start()
 
+    async def kill_name_server(self, index: int = 0) -> None:
+        """End a NameServer's process as `kill -9` does. Needs `processes=True`."""
+        await self._name_servers[index].kill()
+
     async def restart_name_server(self, index: int = 0) -> None:
         """Stop a NameServer and start it again, empty."""
         await self.stop_name_server(index)
@@ -182,30 +204,31 @@ class LocalCluster:
             raise InvalidArgument("broker", name, f"one of {', '.join(self._brokers)}")
         return self._brokers[name]
 
-    def _name_server_builder(self, index: int) -> Callable[[int], NameServer]:
-        def build(port: int) -> NameServer:
+    def _name_server_builder(self, index: int) -> Callable[[int], _Service]:
+        def build(port: int) -> _Service:
             root = self.data_dir / f"nameserver-{index}"
-            return NameServer(
-                NameServerConfig(
-                    bind_address=_LOOPBACK,
-                    listen_port=port,
-                    kv_config_path=root / "kvConfig.json",
-                    config_store_path=root / "namesrv.properties",
-                )
+            config = NameServerConfig(
+                bind_address=_LOOPBACK,
+                listen_port=port,
+                kv_config_path=root / "kvConfig.json",
+                config_store_path=root / "namesrv.properties",
             )
+            return ServerProcess("nameserver", config.to_properties(), root) if self._processes else NameServer(config)
 
         return build
 
-    def _broker_builder(self, name: str) -> Callable[[int], Broker]:
-        def build(port: int) -> Broker:
+    def _broker_builder(self, name: str) -> Callable[[int], _Service]:
+        def build(port: int) -> _Service:
+            root = self.data_dir / name
             fixed = {
                 "broker_name": name,
                 "bind_address": _LOOPBACK,
                 "listen_port": port,
                 "namesrv_addr": self.name_servers,
-                "store_path_root_dir": self.data_dir / name,
+                "store_path_root_dir": root,
             }
-            return Broker(BrokerConfig(**{**fixed, **self._settings}))
+            config = BrokerConfig(**{**fixed, **self._settings})
+            return ServerProcess("broker", config.to_properties(), root) if self._processes else Broker(config)
 
         return build
 
@@ -261,6 +284,10 @@ class BlockingCluster:
         """Start a stopped broker again, on its port and with its messages."""
         self._wait(self._cluster.start_broker(name))
 
+    def kill_broker(self, name: str = "broker-a") -> None:
+        """End a broker's process as `kill -9` does. Needs `processes=True`."""
+        self._wait(self._cluster.kill_broker(name))
+
     def restart_broker(self, name: str = "broker-a") -> None:
         """Stop a broker and start it again."""
         self._wait(self._cluster.restart_broker(name))
@@ -272,6 +299,10 @@ class BlockingCluster:
     def start_name_server(self, index: int = 0) -> None:
         """Start a stopped NameServer again, on its port; brokers register by themselves."""
         self._wait(self._cluster.start_name_server(index))
+
+    def kill_name_server(self, index: int = 0) -> None:
+        """End a NameServer's process as `kill -9` does. Needs `processes=True`."""
+        self._wait(self._cluster.kill_name_server(index))
 
     def restart_name_server(self, index: int = 0) -> None:
         """Stop a NameServer and start it again, empty."""

@@ -1,0 +1,220 @@
+"""The command line as people run it: real processes, real signals, chosen ports."""
+
+import contextlib
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+
+import pytest
+
+ORBITMQ = (sys.executable, "-m", "orbitmq")
+
+
+def run_command(*arguments, name_servers=None, **options):
+    environment = os.environ | ({"NAMESRV_ADDR": name_servers} if name_servers else {})
+    return subprocess.run(
+        [*ORBITMQ, *map(str, arguments)], capture_output=True, text=True, env=environment, timeout=60, **options
+    )
+
+
+class Server:
+    """A server process after its ready line."""
+
+    def __init__(self, process):
+        self.process = process
+        self.first_line = process.stdout.readline()
+
+    @property
+    def ready(self):
+        return json.loads(self.first_line)
+
+    @property
+    def name_servers(self):
+        return self.ready["nameserver"]
+
+    def end(self, number=signal.SIGTERM):
+        """Send a signal; return the exit code and what was written to stderr."""
+        self.process.send_signal(number)
+        _, err = self.process.communicate(timeout=60)
+        return self.process.returncode, err
+
+
+@contextlib.contextmanager
+def serving(*arguments):
+    process = subprocess.Popen(
+        [*ORBITMQ, *map(str, arguments)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
+    try:
+        yield Server(process)
+    finally:
+        process.kill()
+        process.communicate()
+
+
+def up(data_dir, *more):
+    return serving("up", "--nameserver-port", 0, "--broker-port", 0, "--data-dir", data_dir, "-o", "json", *more)
+
+
+def test_up_serves_at_once_and_keeps_messages_over_a_restart(tmp_path):
+    with up(tmp_path) as server:
+        assert server.ready["event"] == "ready"
+        assert server.ready["pid"] == server.process.pid
+        sent = run_command("send", "orders", "kept", "--tag", "new", name_servers=server.name_servers)
+        assert (sent.returncode, sent.stderr) == (0, "")
+        assert server.end() == (0, "")
+    assert not list(tmp_path.rglob("abort"))
+
+    with up(tmp_path) as server:
+        assert run_command("consume", "orders", name_servers=server.name_servers).stdout == "kept\n"
+        assert server.end() == (0, "")
+
+
+def test_what_was_acknowledged_survives_a_kill(tmp_path):
+    with up(tmp_path) as server:
+        run_command("send", "orders", "kept", name_servers=server.name_servers)
+        server.end(signal.SIGKILL)
+    with up(tmp_path) as server:
+        assert run_command("consume", "orders", name_servers=server.name_servers).stdout == "kept\n"
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_interrupt_and_terminate_are_both_a_clean_end(tmp_path, number):
+    with up(tmp_path) as server:
+        assert server.ready
+        assert server.end(number) == (0, "")
+
+
+def test_up_says_for_people_what_to_export(tmp_path):
+    with serving("up", "--nameserver-port", 0, "--broker-port", 0, "--data-dir", tmp_path) as server:
+        words = dict(word.split("=", 1) for word in server.first_line.split()[1:])
+        assert server.first_line.startswith("ready ")
+        assert server.process.stdout.readline() == f"export NAMESRV_ADDR={words['nameserver']}\n"
+
+
+def test_a_directory_with_blanks_and_letters_from_anywhere_is_fine(tmp_path):
+    with up(tmp_path / "daten für alle 数据") as server:
+        sent = run_command("send", "orders", "x", name_servers=server.name_servers)
+        assert sent.returncode == 0
+        assert server.end() == (0, "")
+
+
+def test_name_server_and_broker_run_apart_from_files_with_rocketmqs_keys(tmp_path):
+    ns_file, broker_file = tmp_path / "namesrv.conf", tmp_path / "broker.conf"
+    ns_file.write_text(f"listenPort=0\nbindAddress=127.0.0.1\nkvConfigPath={tmp_path}/kv.json\n")
+    with serving("nameserver", "-c", ns_file, "-o", "json") as nameserver:
+        broker_file.write_text(
+            f"brokerName=from-file\nbrokerClusterName=C1\nlistenPort=0\nbrokerIP1=127.0.0.1\n"
+            f"storePathRootDir={tmp_path}/store\nautoCreateTopicEnable=false\n"
+        )
+        with serving("broker", "-c", broker_file, "-n", nameserver.name_servers, "-o", "json") as broker:
+            assert broker.ready["name"] == "from-file"
+            (row,) = json.loads(run_command("cluster", "-o", "json", name_servers=nameserver.name_servers).stdout)
+            assert (row["cluster"], row["broker"], row["address"]) == ("C1", "from-file", broker.ready["broker"])
+            refused = run_command("send", "not-made", "x", name_servers=nameserver.name_servers)
+            assert refused.returncode == 1
+            assert broker.end()[0] == 0
+        assert json.loads(run_command("cluster", "-o", "json", name_servers=nameserver.name_servers).stdout) == []
+        assert nameserver.end()[0] == 0
+
+
+def test_options_win_over_the_file(tmp_path):
+    file = tmp_path / "namesrv.conf"
+    file.write_text("listenPort=1\nbindAddress=192.0.2.1\n")
+    arguments = ("-c", file, "--host", "127.0.0.1", "--port", 0, "--data-dir", tmp_path, "-o", "json")
+    with serving("nameserver", *arguments) as server:
+        assert server.name_servers.startswith("127.0.0.1:")
+
+
+def test_logs_of_a_server_in_a_pipe_are_json_lines(tmp_path):
+    arguments = ("--host", "127.0.0.1", "--port", 0, "--data-dir", tmp_path, "-o", "json")
+    with serving("nameserver", *arguments) as server:
+        assert server.ready
+        _, err = server.end()
+    assert all(json.loads(line)["level"] for line in err.splitlines())
+    assert err.splitlines()
+
+
+def test_a_port_that_is_taken_is_one_sentence(tmp_path):
+    with socket.create_server(("127.0.0.1", 0)) as holder:
+        port = holder.getsockname()[1]
+        for command in (
+            ("up", "--nameserver-port", port, "--broker-port", 0, "--data-dir", tmp_path),
+            ("up", "--nameserver-port", 0, "--broker-port", port, "--data-dir", tmp_path),
+            ("nameserver", "--host", "127.0.0.1", "--port", port, "--log-level", "error"),
+        ):
+            failed = run_command(*command)
+            assert failed.returncode == 1
+            assert f"{port}" in failed.stderr
+            assert failed.stderr.count("\n") == 1, failed.stderr
+
+
+def test_a_directory_in_use_is_one_sentence(tmp_path):
+    with up(tmp_path):
+        failed = run_command("up", "--nameserver-port", 0, "--broker-port", 0, "--data-dir", tmp_path)
+        assert failed.returncode == 1
+        assert str(tmp_path) in failed.stderr
+        assert failed.stderr.count("\n") == 1, failed.stderr
+
+
+def test_a_broker_needs_a_name_server(tmp_path):
+    failed = run_command("broker", "--data-dir", tmp_path, name_servers=" ")
+    assert failed.returncode == 2
+    assert "--name-servers" in failed.stderr
+
+
+@pytest.mark.parametrize("text", ["listenPort=high\n", "listenPort=70000\n"])
+@pytest.mark.parametrize("command", [("nameserver",), ("broker", "-n", "127.0.0.1:1")])
+def test_a_bad_value_in_a_file_names_its_key(tmp_path, command, text):
+    file = tmp_path / "conf"
+    file.write_text(text)
+    failed = run_command(*command, "-c", file)
+    assert failed.returncode == 2
+    assert "listenPort" in failed.stderr
+    assert "Traceback" not in failed.stderr
+
+
+def test_a_file_that_is_not_there_is_a_usage_error(tmp_path):
+    failed = run_command("nameserver", "-c", tmp_path / "missing.conf")
+    assert failed.returncode == 2
+    assert "missing.conf" in failed.stderr
+
+
+def test_following_prints_what_comes_and_ends_with_an_interrupt(tmp_path):
+    with up(tmp_path) as server:
+        run_command("send", "orders", "first", name_servers=server.name_servers)
+        with serving("consume", "orders", "--follow", "-n", server.name_servers) as consumer:
+            assert consumer.first_line == "first\n"
+            run_command("send", "orders", "second", name_servers=server.name_servers)
+            assert consumer.process.stdout.readline() == "second\n"
+            assert consumer.end(signal.SIGINT) == (0, "")
+
+
+def test_a_reader_that_has_seen_enough_is_no_error(tmp_path):
+    with up(tmp_path) as server:
+        run_command("send", "orders", "x" * 200, "--count", 2000, name_servers=server.name_servers)
+        with serving("consume", "orders", "-n", server.name_servers) as consumer:
+            consumer.process.stdout.close()
+            consumer.process.stdout = None
+            _, err = consumer.process.communicate(timeout=60)
+            assert (consumer.process.returncode, err) == (0, "")
+
+
+def test_a_slow_pipe_is_sent_line_by_line(tmp_path):
+    with up(tmp_path) as server:
+        run_command("topic", "create", "orders", name_servers=server.name_servers)
+        sender = subprocess.Popen(
+            [*ORBITMQ, "send", "orders", "-o", "json", "-n", server.name_servers],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+        for number in range(2):
+            sender.stdin.write(f"line {number}\n")
+            sender.stdin.flush()
+            assert json.loads(sender.stdout.readline())["status"] == "SEND_OK"
+        sender.stdin.close()
+        assert sender.wait(60) == 0
+        sender.stdout.close()

@@ -1,0 +1,38 @@
+"""The command as a whole."""
+
+import subprocess
+import sys
+
+import pytest
+
+HEAVY = ("asyncio", "orjson", "pyspark", "rich.table", "structlog", "uvloop", "orbitmq.store", "orbitmq.net.connection")
+
+
+def test_without_arguments_it_says_what_there_is(orbitmq):
+    result = orbitmq()
+    for command in ("up", "nameserver", "broker", "topic", "route", "send", "consume", "cluster"):
+        assert f"  {command} " in result.out + result.err
+    assert "Exit codes: 0 done" in result.out + result.err
+
+
+@pytest.mark.parametrize("command", ["up", "nameserver", "broker", "topic", "route", "send", "consume", "cluster"])
+def test_every_command_explains_itself(orbitmq, command):
+    result = orbitmq(command, "--help")
+    assert result.code == 0
+    assert result.out.startswith(f"Usage: orbitmq {command}")
+
+
+def test_the_version_is_the_packages(orbitmq):
+    from importlib.metadata import version
+
+    assert orbitmq("--version").out == f"orbitmq {version('orbitmq')}\n"
+
+
+def test_an_unknown_command_is_a_usage_error(orbitmq):
+    assert orbitmq("topix").code == 2
+
+
+def test_help_imports_nothing_heavy():
+    code = "import sys, orbitmq.cli.main; print(*sys.modules)"
+    loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split()
+    assert [name for name in loaded if name in HEAVY] == []

@@ -1,0 +1,87 @@
+"""`orbitmq topic …` and `orbitmq route`."""
+
+import pytest
+
+
+def test_a_created_topic_is_listed_routed_and_empty(orbitmq, topic, rocketmq_session):
+    address = rocketmq_session.brokers["broker-a"]
+    assert [topic] in orbitmq("topic", "list").rows
+    assert orbitmq("route", topic).rows == [["broker-a", "DefaultCluster", "2", "2", "rw", f"0={address}"]]
+    status = orbitmq("topic", "status", topic)
+    assert status.rows == [["broker-a", str(queue), "0", "0", "0", "-"] for queue in (0, 1)]
+    assert "0 messages in 2 queues" in status.err
+
+
+def test_topic_route_and_route_are_one(orbitmq, topic):
+    assert orbitmq("topic", "route", topic, "-o", "json").json == orbitmq("route", topic, "-o", "json").json
+
+
+def test_creating_again_changes_the_topic(orbitmq, topic):
+    changed = orbitmq("topic", "create", topic, "--queues", 5, "--permission", "r", "-o", "json")
+    assert [(row["broker"], row["queues"]) for row in changed.json] == [("broker-a", 5)]
+    (queues,) = orbitmq("route", topic, "-o", "json").json["queues"]
+    assert (queues["read_queue_count"], queues["perm"]) == (5, 4)
+
+
+def test_status_tells_what_was_sent(orbitmq, topic):
+    orbitmq("send", topic, "x", "--count", 5)
+    rows = orbitmq("topic", "status", topic, "-o", "json").json
+    assert sum(row["messages"] for row in rows) == 5
+    assert all(row["max_offset"] - row["min_offset"] == row["messages"] for row in rows)
+
+
+def test_a_deleted_topic_has_no_route(orbitmq, topic):
+    assert orbitmq("topic", "delete", topic).code == 0
+    gone = orbitmq("route", topic)
+    assert gone.code == 1
+    assert topic in gone.err
+    assert "Traceback" not in gone.err
+    assert [topic] not in orbitmq("topic", "list").rows
+
+
+def test_rocketmqs_own_topics_are_shown_on_request_only(orbitmq, topic):
+    assert ["TBW102"] not in orbitmq("topic", "list").rows
+    assert ["TBW102"] in orbitmq("topic", "list", "--all").rows
+    assert [topic] in orbitmq("topic", "list", "--all").rows
+
+
+def test_topics_of_a_cluster_that_does_not_exist_are_none(orbitmq, topic):
+    assert [topic] in orbitmq("topic", "list", "--cluster", "DefaultCluster").rows
+    assert orbitmq("topic", "list", "--cluster", "Elsewhere").rows == []
+
+
+@pytest.mark.parametrize(
+    ("arguments", "named"),
+    [
+        (("create", "a b"), "topic"),
+        (("create", "t", "--queues", 0), "queues"),
+        (("create", "t", "--permission", "x"), "--permission"),
+        (("create", "t", "--broker", "broker-z"), "broker-a"),
+        (("create", "t", "--cluster", "Elsewhere"), "DefaultCluster"),
+        (("vanish", "t"), "vanish"),
+    ],
+)
+def test_usage_errors_name_what_is_wrong_and_end_with_2(orbitmq, arguments, named):
+    result = orbitmq("topic", *arguments)
+    assert result.code == 2
+    assert named in result.err
+    assert result.out == ""
+
+
+@pytest.mark.parametrize("command", [("topic", "delete"), ("topic", "status"), ("topic", "route"), ("consume",)])
+def test_an_unknown_topic_is_a_negative_answer(orbitmq, command):
+    result = orbitmq(*command, "no-such-topic")
+    assert result.code == 1
+    assert "no-such-topic" in result.err
+
+
+@pytest.mark.parametrize(
+    "command",
+    [("topic", "list"), ("topic", "create", "t"), ("route", "t"), ("cluster",), ("send", "t", "x"), ("consume", "t")],
+)
+def test_nobody_there_ends_with_3_and_one_sentence(orbitmq, command):
+    result = orbitmq(*command, "-n", "127.0.0.1:1")
+    assert result.code == 3
+    assert "127.0.0.1:1" in result.err
+    assert result.err.startswith("orbitmq: ")
+    assert result.err.count("\n") == 1

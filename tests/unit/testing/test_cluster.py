@@ -1,0 +1,171 @@
+"""The cluster that users' tests run against."""
+
+import pytest
+
+from orbitmq import Message, Producer, PullConsumer
+from orbitmq.admin import AdminClient
+from orbitmq.errors import InvalidArgument, NoNameServer, OrbitError
+from orbitmq.net.loop import run
+from orbitmq.testing import LocalCluster
+from orbitmq.testing.processes import ServerDied, ServerProcess
+
+
+async def send(name_servers, body=b"x", topic="orders"):
+    async with Producer("tests", name_servers) as producer:
+        return await producer.send(Message(topic, body))
+
+
+async def read(name_servers, topic="orders"):
+    """Return the bodies of a topic's messages, as many as the queues hold."""
+    async with PullConsumer("tests", name_servers) as consumer:
+        queues = await consumer.queues(topic)
+        missing = sum(found.end - found.begin for found in (await consumer.offsets(queues)).values())
+        consumer.assign(queues)
+        bodies = []
+        while len(bodies) < missing:
+            bodies += [message.body for message in await consumer.poll()]
+        return sorted(bodies)
+
+
+async def broker_names(name_servers):
+    async with AdminClient(name_servers) as admin:
+        return sorted((await admin.cluster_info()).brokers)
+
+
+def test_a_message_goes_through_and_nothing_stays_behind():
+    async def work():
+        async with LocalCluster() as cluster:
+            sent = await send(cluster.name_servers)
+            assert sent.status == "SEND_OK"
+            assert await read(cluster.name_servers) == [b"x"]
+            return cluster.data_dir
+
+    assert not run(work()).exists()
+
+
+def test_every_broker_registers_with_every_name_server():
+    async def work():
+        async with LocalCluster(brokers=3, name_servers=2) as cluster:
+            assert list(cluster.brokers) == ["broker-a", "broker-b", "broker-c"]
+            return [await broker_names(address) for address in cluster.name_servers.split(";")]
+
+    assert run(work()) == [["broker-a", "broker-b", "broker-c"]] * 2
+
+
+def test_a_restarted_broker_has_its_address_and_its_messages():
+    async def work():
+        async with LocalCluster() as cluster:
+            before = cluster.brokers
+            await send(cluster.name_servers, b"kept")
+            await cluster.stop_broker()
+            assert await broker_names(cluster.name_servers) == []
+            await cluster.start_broker()
+            assert cluster.brokers == before
+            return await read(cluster.name_servers)
+
+    assert run(work()) == [b"kept"]
+
+
+def test_a_named_data_dir_keeps_messages_for_the_next_cluster(tmp_path):
+    async def work():
+        async with LocalCluster(data_dir=tmp_path) as cluster:
+            await send(cluster.name_servers, b"kept")
+        async with LocalCluster(data_dir=tmp_path) as cluster:
+            return await read(cluster.name_servers)
+
+    assert run(work()) == [b"kept"]
+
+
+def test_a_stopped_name_server_is_silent_until_it_is_started_again():
+    async def work():
+        async with LocalCluster() as cluster:
+            await cluster.stop_name_server()
+            with pytest.raises(NoNameServer):
+                await broker_names(cluster.name_servers)
+            await cluster.start_name_server()
+            return await broker_names(cluster.name_servers)
+
+    assert run(work()) in ([], ["broker-a"])  # the broker comes back by itself, within a second
+
+
+def test_settings_reach_every_broker():
+    async def work():
+        async with LocalCluster(settings={"auto_create_topic_enable": False}) as cluster:
+            with pytest.raises(OrbitError):
+                await send(cluster.name_servers)
+
+    run(work())
+
+
+@pytest.mark.parametrize("wrong", [{"brokers": 0}, {"brokers": 27}, {"name_servers": 0}])
+def test_sizes_out_of_range_are_refused(wrong):
+    with pytest.raises(InvalidArgument):
+        LocalCluster(**wrong)
+
+
+def test_an_unknown_broker_is_refused_with_the_names_there_are():
+    async def work():
+        async with LocalCluster() as cluster:
+            with pytest.raises(InvalidArgument, match="broker-a"):
+                await cluster.stop_broker("broker-z")
+
+    run(work())
+
+
+def test_only_a_process_can_be_killed():
+    async def work():
+        async with LocalCluster() as cluster:
+            with pytest.raises(InvalidArgument, match="processes"):
+                await cluster.kill_broker()
+
+    run(work())
+
+
+def test_a_cluster_that_cannot_start_leaves_nothing_running(tmp_path):
+    (tmp_path / "broker-b").write_text("a file where a directory should be")
+
+    async def work():
+        cluster = LocalCluster(brokers=2, data_dir=tmp_path)
+        with pytest.raises(Exception, match="broker-b"):
+            await cluster.start()
+        with pytest.raises(NoNameServer):
+            await broker_names(cluster.name_servers)
+
+    run(work())
+
+
+def test_the_synchronous_face_does_the_same():
+    with LocalCluster.running(brokers=2) as cluster:
+        run(send(cluster.name_servers, b"1"))
+        cluster.restart_name_server()
+        cluster.restart_broker("broker-b")
+        cluster.stop_broker("broker-a")
+        cluster.start_broker("broker-a")
+        cluster.stop_name_server()
+        cluster.start_name_server()
+        data_dir = cluster.data_dir
+        assert {path.name for path in data_dir.iterdir()} >= {"broker-a", "broker-b"}
+        assert len(cluster.brokers) == 2
+    assert not data_dir.exists()
+
+
+def test_a_killed_process_comes_back_with_what_it_had_acknowledged():
+    with LocalCluster.running(processes=True, settings={"flush_disk_type": "SYNC_FLUSH"}) as cluster:
+        run(send(cluster.name_servers, b"acknowledged"))
+        cluster.kill_broker()
+        cluster.kill_name_server()
+        cluster.start_name_server()
+        cluster.start_broker()
+        assert run(read(cluster.name_servers)) == [b"acknowledged"]
+
+
+def test_a_process_that_does_not_start_tells_its_own_words(tmp_path):
+    process = ServerProcess("broker", {"listenPort": "-1"}, tmp_path)
+    with pytest.raises(ServerDied, match="listenPort"):
+        run(process.start())
+    run(process.stop())
+
+
+def test_the_fixture_is_a_cluster_of_its_own(rocketmq, rocketmq_session):
+    run(send(rocketmq.name_servers, topic="mine"))
+    assert rocketmq.name_servers != rocketmq_session.name_servers
