@@ -61,6 +61,7 @@ _V6_RECORD = format_record(
     topic="t" * 200, body=b"", born_host=Host("::1", 9), store_host=Host("::1", 1), with_crc=True
 )
 _ZLIB_RECORD = format_record(topic="t", body=compress(b"x" * 999), sys_flag=CompressionType.ZLIB.sys_flag)
+headers.load_all()
 _HEADER_TYPES = [kind for code in bound_codes() if (kind := request_type(code)) is not None]
 
 

@@ -79,6 +79,7 @@ def test_binding_a_code_twice_fails():
 def test_a_derived_header_has_a_code_of_its_own():
     assert code_of(headers.SendBatch) == RequestCode.SEND_BATCH_MESSAGE
     assert request_type(RequestCode.LITE_PULL_MESSAGE) is headers.LitePullMessage
+    headers.load_all()
     assert set(bound_codes()) <= set(RequestCode)
 
 
