@@ -16,8 +16,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-import javaproperties
-
 from orbitmq.errors import ConfigError, InvalidArgument
 from orbitmq.model.message import BODY_SIZE_MAX
 from orbitmq.model.topic import check_name
@@ -117,6 +115,8 @@ class BrokerConfig:
         Raises:
             ConfigError: the file cannot be read, or a key holds a value that is not allowed.
         """
+        import javaproperties  # it loads an XML parser: only who has a file pays
+
         try:
             text = Path(path).read_text(encoding="utf-8")
             properties = javaproperties.loads(text)

@@ -8,8 +8,6 @@ from __future__ import annotations
 
 import logging
 
-import javaproperties
-
 from orbitmq.codes import ResponseCode
 from orbitmq.errors import ConfigError, Rejected
 from orbitmq.nameserver.config import WITHOUT_EFFECT, NameServerConfig
@@ -68,6 +66,8 @@ def format_properties(config: NameServerConfig) -> str:
 
 
 def _parse(body: bytes) -> dict[str, str]:
+    import javaproperties  # it loads an XML parser: only who changes settings pays
+
     try:
         return dict(javaproperties.loads(body.decode()))
     except ValueError:
@@ -75,6 +75,8 @@ def _parse(body: bytes) -> dict[str, str]:
 
 
 def _change(registry: Registry, properties: dict[str, str], remote: str) -> None:
+    import javaproperties
+
     try:
         config = registry.config.changed_by(properties)
     except ConfigError as error:
