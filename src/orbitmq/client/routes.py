@@ -1,7 +1,8 @@
 """The NameServer-facing part of every client: who is asked, what was learnt, and when it is asked again.
 
-Routes are refreshed 10 ms after the start and then every 30 s, for all topics that somebody watches. An answer
-replaces what is known only when it says something else; while no NameServer answers, what is known stays in use.
+Routes are refreshed 10 ms after the start and then every 30 s, for all topics that somebody watches, and a few times
+in the seconds after a change. An answer replaces what is known only when it says something else; while no NameServer
+answers, what is known stays in use.
 
 Source: Java MQClientInstance (updateTopicRouteInfoFromNameServer, the 30 s poll) and NettyRemotingClient.
 """
@@ -29,6 +30,8 @@ log = logging.getLogger(__name__)
 
 FIRST_POLL_MS = 10
 POLL_INTERVAL_MS = 30_000
+FOLLOW_UP_MS = (1_000, 2_000, 4_000, 8_000)
+"""After a change more are likely: a topic that is being created appears on one broker after the other."""
 ASK_TIMEOUT_MS = 3_000
 
 RouteListener = Callable[[str, TopicRoute], None]
@@ -65,6 +68,7 @@ class Routes:
         self._teachers: dict[str, str] = {}
         self._watched: set[str] = set()
         self._asking: dict[str, asyncio.Task[bool]] = {}
+        self._following: dict[str, asyncio.Task[None]] = {}
         self._resolving: asyncio.Task[None] | None = None
         self._polling: asyncio.Task[None] | None = None
         self._are_down = False
@@ -86,7 +90,8 @@ class Routes:
 
     async def close(self) -> None:
         """Stop refreshing."""
-        tasks = [task for task in (self._polling, self._resolving, *self._asking.values()) if task is not None]
+        running = (self._polling, self._resolving, *self._asking.values(), *self._following.values())
+        tasks = [task for task in running if task is not None]
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
@@ -229,6 +234,7 @@ class Routes:
         log.info("route of topic %s changed (NameServer %s): %s", topic, teacher, _summary(route))
         for listener in tuple(self.on_change):
             listener(topic, route)
+        self._follow_up(topic)
         return True
 
     async def _fetch(self, topic: str) -> tuple[TopicRoute, str]:
@@ -292,6 +298,20 @@ class Routes:
             await asyncio.sleep(self._poll_interval_ms / 1000)
             self._resolving = None  # names are looked up again with every round
             await self._resolve_once()
+
+    def _follow_up(self, topic: str) -> None:
+        """Look at a changed route again soon; a further change begins the round anew."""
+        if self._polling is None or topic not in self._watched:
+            return
+        if topic in self._following:
+            self._following[topic].cancel()
+        task = self._following[topic] = asyncio.create_task(self._follow(topic), name=f"orbitmq follow-up of {topic}")
+        task.add_done_callback(lambda done: self._following.pop(topic) if self._following[topic] is done else None)
+
+    async def _follow(self, topic: str) -> None:
+        for pause_ms in FOLLOW_UP_MS:
+            await asyncio.sleep(pause_ms / 1000)
+            await self._try_refresh(topic)
 
     async def _resolve_once(self) -> None:
         if not self._servers.names:

@@ -3,9 +3,9 @@ import inspect
 from functools import partial
 
 import pytest
-from unit.client.fakes import FakeCluster
 
 from orbitmq.net.loop import run
+from unit.client.fakes import FakeCluster
 
 LIMIT_S = 30
 """A test that hangs fails with the place where it hangs; no test takes this long."""

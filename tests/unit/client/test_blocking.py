@@ -4,13 +4,13 @@ import sys
 import threading
 
 import pytest
-from unit.client.fakes import FakeCluster
 
 from orbitmq import blocking
 from orbitmq.client.background import BackgroundLoop
 from orbitmq.errors import ClientError, InvalidArgument, NoNameServer, RouteNotFound, SendFailed
 from orbitmq.model.group import ConsumeFrom
 from orbitmq.model.message import Message
+from unit.client.fakes import FakeCluster
 
 
 @pytest.fixture

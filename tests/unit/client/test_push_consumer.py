@@ -188,7 +188,7 @@ async def test_a_group_without_an_offset_begins_where_it_is_told(cluster, consum
         cluster.a.put("orders", 0, body, stored_at_ms=stored_at_ms)
     cluster.a.min_offsets["orders", 0] = 1  # the first message has expired
     async with consumer(cluster, consume_from=consume_from, consume_from_ms=150, batch_count_max=1) as reader:
-        await until(lambda: cluster.a.parked or len(cluster.a.offsets) and reader._shares)
+        await until(lambda: cluster.a.parked or (len(cluster.a.offsets) and reader._shares))
         await until(lambda: all(share.reader.is_started for share in reader._shares.values()))
         cluster.a.put("orders", 0, b"4")
         assert await take(reader, 1) == [first]

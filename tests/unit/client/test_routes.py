@@ -4,7 +4,6 @@ from contextlib import asynccontextmanager
 from random import Random
 
 import pytest
-from unit.client.fakes import FakeNameServer
 
 from orbitmq.client.routes import Routes
 from orbitmq.codes import ResponseCode
@@ -12,6 +11,7 @@ from orbitmq.errors import ConnectionFailed, InvalidArgument, NoNameServer, Rout
 from orbitmq.model.route import TopicRoute
 from orbitmq.net.pool import ConnectionPool
 from orbitmq.wire.headers import GetRouteInfo
+from unit.client.fakes import FakeNameServer
 
 
 @asynccontextmanager
@@ -157,7 +157,7 @@ async def test_a_host_name_is_looked_up_and_followed(cluster, monkeypatch):
 
     async with routes_of(f"ns.example:{port}") as routes:
         monkeypatch.setattr(asyncio.get_running_loop(), "getaddrinfo", getaddrinfo, raising=False)
-        with pytest.raises(NoNameServer, match="ns.example"):
+        with pytest.raises(NoNameServer, match=r"ns\.example"):
             await routes.find("orders")
         routes.configure(f"ns.example:{port}")
         assert await routes.find("orders") == cluster.routes["orders"]
@@ -209,3 +209,18 @@ async def test_an_answer_that_is_no_route_is_explained(cluster, monkeypatch):
     async with routes_of(cluster.name_server) as routes:
         with pytest.raises(NoNameServer, match="Is it a NameServer"):
             await routes.find("orders")
+
+
+async def test_after_a_change_the_topic_is_looked_at_again_soon(cluster, monkeypatch):
+    monkeypatch.setattr("orbitmq.client.routes.FOLLOW_UP_MS", (1, 1))
+    cluster.topic("orders")
+    changed = asyncio.Queue()
+    async with routes_of(cluster.name_server) as routes:
+        routes.on_change.append(lambda topic, _route: changed.put_nowait(topic))
+        routes.watch("orders")
+        routes.start()
+        assert await changed.get() == "orders"
+        cluster.topic("orders", cluster.a, cluster.b)
+        assert await changed.get() == "orders"
+        while len(cluster.name_server.asked) < 4:
+            await asyncio.sleep(0.001)
