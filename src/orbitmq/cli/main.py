@@ -5,14 +5,13 @@ Start-up counts here: the modules of the commands import nothing heavy at the to
 
 from __future__ import annotations
 
-import os
 import sys
 from collections.abc import Sequence
 from typing import Annotated
 
 import typer
 
-from orbitmq.cli import broker, cluster, consume, nameserver, send, topic, up
+from orbitmq.cli import broker, cluster, consume, health, nameserver, route, send, topic, up
 from orbitmq.cli.exits import EXIT_CODES_HELP, ExitCode, exit_code_of, explain
 from orbitmq.errors import OrbitError
 
@@ -29,10 +28,11 @@ app.command("up")(up.up)
 app.command("nameserver")(nameserver.nameserver)
 app.command("broker")(broker.broker)
 app.add_typer(topic.app, name="topic")
-app.command("route")(topic.route)
+app.add_typer(route.app, name="route")
 app.command("send")(send.send)
 app.command("consume")(consume.consume)
 app.command("cluster")(cluster.cluster)
+app.command("health")(health.health)
 
 
 def _show_version(is_asked: bool) -> None:
@@ -57,11 +57,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         app(list(arguments) if arguments is not None else None, prog_name="orbitmq")
     except SystemExit as end:
+        if isinstance(end.__context__, BrokenPipeError):
+            return ExitCode.OK  # the reader of our pipe has seen enough: typer calls that 1, we call it done
         return end.code if isinstance(end.code, int) else ExitCode.OK
-    except BrokenPipeError:
-        # The reader of our pipe has seen enough. Python would complain again when it flushes at exit.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return ExitCode.OK
     except (OrbitError, OSError, KeyboardInterrupt) as error:
         if not isinstance(error, KeyboardInterrupt):
             print(f"orbitmq: {explain(error)}", file=sys.stderr)

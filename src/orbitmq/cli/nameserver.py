@@ -22,6 +22,16 @@ def nameserver(
     data_dir: Annotated[
         Path | None, typer.Option("--data-dir", metavar="DIR", help="Where the key-value store is kept.")
     ] = None,
+    metrics_port: Annotated[
+        int | None,
+        typer.Option(
+            "--metrics-port", min=-1, max=PORT_MAX, help="HTTP port of /metrics, /healthz, /readyz.  [default: none]"
+        ),
+    ] = None,
+    shadow: Annotated[
+        str | None,
+        typer.Option("--shadow", metavar="HOST:PORT", help="Another NameServer to compare routes with, Java's too."),
+    ] = None,
     output: FormatOption = Format.TABLE,
     log_level: LogLevelOption = LogLevel.INFO,
 ) -> None:
@@ -32,7 +42,12 @@ def nameserver(
     from orbitmq.net.loop import run
 
     configure_logging(log_level)
-    given: dict[str, Any] = {"bind_address": host, "listen_port": port}
+    given: dict[str, Any] = {
+        "bind_address": host,
+        "listen_port": port,
+        "metrics_port": metrics_port,
+        "shadow_address": shadow,
+    }
     if data_dir is not None:
         given["kv_config_path"] = data_dir / "kvConfig.json"
         given["config_store_path"] = data_dir / "namesrv.properties"
@@ -41,6 +56,11 @@ def nameserver(
 
     async def serve() -> None:
         service = NameServer(settings)
-        await serve_until_signal(service, lambda: show_ready(output, nameserver=service.address))
+
+        def announce() -> None:
+            metrics = {"metrics": service.metrics_address} if service.metrics_address else {}
+            show_ready(output, nameserver=service.address, **metrics)
+
+        await serve_until_signal(service, announce)
 
     run(serve())

@@ -1,4 +1,4 @@
-"""`orbitmq topic …` and `orbitmq route`: topics, their queues and where they are."""
+"""`orbitmq topic …`: topics, their queues and where they are."""
 
 from __future__ import annotations
 
@@ -127,6 +127,11 @@ def route(
     timeout_ms: TimeoutOption = 3000,
 ) -> None:
     """Show which brokers hold a topic's queues."""
+    show_route(topic, name_servers, output, timeout_ms)
+
+
+def show_route(topic: str, name_servers: str, output: Format, timeout_ms: int) -> None:
+    """Print which brokers hold a topic's queues."""
     from orbitmq.admin import AdminClient
     from orbitmq.model.route import TopicRoute
     from orbitmq.net.loop import run

@@ -13,6 +13,7 @@ from orbitmq.nameserver.handlers import handlers
 from orbitmq.nameserver.kv_config import KvConfig
 from orbitmq.nameserver.observation import Observation
 from orbitmq.nameserver.registry import Registry
+from orbitmq.nameserver.shadow import Shadow
 from orbitmq.net.connection import Connection
 from orbitmq.net.http import HttpServer
 from orbitmq.net.limits import Limits
@@ -44,6 +45,7 @@ class NameServer:
         )
         self.server.on_connection_lost.append(self._lose_connection)
         self.observation = Observation(self.server, self.registry, clock=clock)
+        self.shadow = self._make_shadow()
         self._http: HttpServer | None = None
         self._pool = ConnectionPool(name="nameserver", connect_timeout_ms=NOTICE_TIMEOUT_MS)
         self._tasks: set[asyncio.Task[None]] = set()
@@ -64,6 +66,8 @@ class NameServer:
         await self.server.start(self._config.bind_address, self._config.listen_port)
         self._arm_scan()
         self.observation.start()
+        if self.shadow is not None:
+            self.shadow.start()
         await self._start_http()
         log.info("The Name Server boot success. serializeType=JSON, address %s", self.address)
 
@@ -73,6 +77,8 @@ class NameServer:
             self._scan_timer.cancel()
             self._scan_timer = None
         self.observation.stop()
+        if self.shadow is not None:
+            await self.shadow.stop()
         if self._http is not None:
             await self._http.close()
         self.server.on_connection_lost.clear()
@@ -96,6 +102,15 @@ class NameServer:
     def metrics_address(self) -> str | None:
         """Where /metrics, /healthz and /readyz are, as host:port; None without."""
         return self._http.address if self._http is not None else None
+
+    def _make_shadow(self) -> Shadow | None:
+        config = self._config
+        if not config.shadow_address:
+            return None
+        interval_ms = config.shadow_interval_seconds * 1000
+        shadow = Shadow(self.registry.table, config.shadow_address, interval_ms=interval_ms, clock=self._clock)
+        self.observation.describe["shadow"] = shadow.document
+        return shadow
 
     async def _start_http(self) -> None:
         if self._config.metrics_port < 0:

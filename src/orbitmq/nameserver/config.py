@@ -15,9 +15,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import javaproperties
-
 from orbitmq.errors import ConfigError
+from orbitmq.net.address import parse_address
 
 log = logging.getLogger(__name__)
 
@@ -73,6 +72,10 @@ class NameServerConfig:
     """HTTP port of /metrics, /healthz and /readyz; 0 chooses one, -1 has none."""
     metrics_address: str = "127.0.0.1"
     """Where the HTTP port listens."""
+    shadow_address: str = ""
+    """Another NameServer, host:port, whose routes are compared with ours; empty: none."""
+    shadow_interval_seconds: int = 30
+    """Between two comparisons."""
     route_history_size: int = 50_000
     """Changes of routes that are remembered; each topic of a change counts."""
 
@@ -83,6 +86,8 @@ class NameServerConfig:
                 raise ConfigError(java_key(name), value, f"{low} to {high}")
         for name in _PATHS:
             object.__setattr__(self, name, Path(getattr(self, name)).expanduser())
+        if self.shadow_address:
+            parse_address(self.shadow_address)
         for spec in dataclasses.fields(self):
             value = getattr(self, spec.name)
             if isinstance(value, str) and not value.isprintable():
@@ -95,6 +100,8 @@ class NameServerConfig:
         Raises:
             ConfigError: the file cannot be read, or a key holds a value that is not allowed.
         """
+        import javaproperties  # it loads an XML parser: only who has a file pays
+
         try:
             properties = javaproperties.loads(Path(path).read_text(encoding="utf-8"))
         except (OSError, ValueError) as error:
@@ -176,6 +183,7 @@ _RANGES: dict[str, tuple[int, int]] = {
     "connections_per_address_max": (0, 10_000_000),
     "requests_per_second_max": (0, 10_000_000),
     "metrics_port": (-1, 65_535),
+    "shadow_interval_seconds": (1, 86_400),
     "route_history_size": (0, 10_000_000),
 }
 WITHOUT_EFFECT = frozenset(

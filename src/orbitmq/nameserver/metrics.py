@@ -42,6 +42,7 @@ class NameServerMetrics(Collector):
         yield from self._requests()
         yield from self._connections()
         yield from self._vitals()
+        yield from self._shadow()
 
     def _tables(self) -> Iterator[Metric]:
         table = self._name_server.registry.table
@@ -95,6 +96,16 @@ class NameServerMetrics(Collector):
         yield closed
         yield _counter("received_bytes", "Bytes received", counters.bytes_received)
         yield _counter("sent_bytes", "Bytes sent", counters.bytes_sent)
+
+    def _shadow(self) -> Iterator[Metric]:
+        shadow = self._name_server.shadow
+        if shadow is None:
+            return
+        last = shadow.last
+        yield _gauge("shadow_up", "1 when the other NameServer answered the last time", last.is_up)
+        yield _gauge("shadow_drift", "Subjects on which the other NameServer differs, twice in a row", len(last.drift))
+        yield _gauge("shadow_differences", "Subjects on which the other NameServer differs now", len(last.differences))
+        yield _gauge("shadow_compared_timestamp_seconds", "When they were compared last", last.at_ms / 1000)
 
     def _vitals(self) -> Iterator[Metric]:
         vitals = self._name_server.observation.vitals

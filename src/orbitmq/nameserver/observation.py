@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import Counter
+from collections.abc import Callable
 from typing import Any
 
 from orbitmq.clock import Clock
@@ -32,6 +33,8 @@ class Observation:
         self.changes: Counter[tuple[ChangeKind, Cause]] = Counter()
         self.alerts: tuple[Alert, ...] = ()
         self.vitals = Vitals()
+        self.describe: dict[str, Callable[[], Any]] = {}
+        """What else stands in the description of the health, by name."""
         self._server = server
         self._registry = registry
         self._clock = clock
@@ -113,6 +116,7 @@ class Observation:
             "memory": memory_used(),
             "memoryLimit": self.vitals.memory_limit,
             "loopLagMs": round(self.vitals.last_lag_ms, 3),
+            **{name: tell() for name, tell in self.describe.items()},
         }
 
     def _note(self, change: Change) -> None:

@@ -1,0 +1,244 @@
+"""`orbitmq route …`: where topics are, what happened to them, and whether all NameServers agree."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Awaitable, Callable, Mapping
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar
+
+import typer
+from typer.core import TyperGroup
+
+from orbitmq.cli.exits import ExitCode
+from orbitmq.cli.options import DEFAULT_NAME_SERVERS, FormatOption, NameServersOption, TimeoutOption
+from orbitmq.cli.output import Format, Row, format_time, say, show_json, show_rows
+from orbitmq.cli.topic import TopicArgument, show_route
+
+if TYPE_CHECKING:
+    from orbitmq.net.pool import ConnectionPool
+
+T = TypeVar("T")
+
+_UNITS_MS = {"s": 1000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
+_AGO = re.compile(r"(\d{1,9})([smhd])")
+
+
+class _RouteGroup(TyperGroup):
+    """`orbitmq route TOPIC` is short for `orbitmq route show TOPIC`."""
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        if args and args[0] not in self.commands and not args[0].startswith("-"):
+            args = ["show", *args]
+        return super().resolve_command(ctx, args)
+
+
+app = typer.Typer(
+    cls=_RouteGroup,
+    help="Show a topic's route (`orbitmq route TOPIC`), its history, and whether all NameServers agree.",
+    no_args_is_help=True,
+    rich_markup_mode=None,
+)
+SinceOption = Annotated[
+    str | None, typer.Option("--since", metavar="TIME", help="10m, 2h, 3d, or a time as 2026-11-21T12:03 (UTC).")
+]
+
+
+@app.command("show")
+def show(
+    topic: TopicArgument,
+    name_servers: NameServersOption = DEFAULT_NAME_SERVERS,
+    output: FormatOption = Format.TABLE,
+    timeout_ms: TimeoutOption = 3000,
+) -> None:
+    """Show which brokers hold a topic's queues."""
+    show_route(topic, name_servers, output, timeout_ms)
+
+
+@app.command("history")
+def history(
+    subject: Annotated[str | None, typer.Argument(metavar="[TOPIC|BROKER]", help="Everything without it.")] = None,
+    since: SinceOption = None,
+    count: Annotated[int, typer.Option("--count", min=1, max=1000, help="At most so many from each NameServer.")] = 50,
+    name_servers: NameServersOption = DEFAULT_NAME_SERVERS,
+    output: FormatOption = Format.TABLE,
+    timeout_ms: TimeoutOption = 3000,
+) -> None:
+    """Show who registered, changed, expired or was removed, when, from where and why; NameServers side by side."""
+    from orbitmq.admin.insight import ask_history
+
+    since_ms = parse_time(since) if since else 0
+
+    async def ask(pool: ConnectionPool, address: str) -> list[dict[str, Any]]:
+        found: dict[int, dict[str, Any]] = {}
+        # A name may be a topic's, a broker's, or both: every broker has a topic of its own name.
+        kinds = ({},) if subject is None else ({"topic": subject}, {"broker_name": subject})
+        for kind in kinds:
+            events = await ask_history(pool, address, since_ms=since_ms, count_max=count, timeout_ms=timeout_ms, **kind)
+            found.update((event["number"], event) for event in events)
+        return [found[number] for number in sorted(found, reverse=True)[:count]]
+
+    answers = ask_each(name_servers, ask)
+    rows = [_event_row(address, event) for address, events in answers.items() for event in events]
+    rows.sort(key=lambda row: row["at"], reverse=True)
+    if output is Format.JSON:
+        show_json([{"nameServer": address, **event} for address, events in answers.items() for event in events])
+        return
+    columns = ["time", "kind", "broker", "address", "topics", "cause", "remote"]
+    show_rows(rows, columns if len(answers) == 1 else ["name_server", *columns], output)
+
+
+@app.command("diff")
+def diff(
+    at: Annotated[str, typer.Option("--at", metavar="TIME", help="10m, 2h, 3d ago, or a time as 2026-11-21T12:03.")],
+    name_servers: NameServersOption = DEFAULT_NAME_SERVERS,
+    output: FormatOption = Format.TABLE,
+    timeout_ms: TimeoutOption = 3000,
+) -> None:
+    """Show what is different now from how it was at a time; exit code 1 where anything is."""
+    from orbitmq.admin.insight import ask_difference
+
+    at_ms = parse_time(at)
+
+    async def ask(pool: ConnectionPool, address: str) -> dict[str, Any]:
+        return await ask_difference(pool, address, at_ms, timeout_ms=timeout_ms)
+
+    answers = ask_each(name_servers, ask)
+    rows = [row for address, found in answers.items() for row in _difference_rows(address, found)]
+    if output is Format.JSON:
+        show_json([{"nameServer": address, **found} for address, found in answers.items()])
+    else:
+        show_rows(rows, ("name_server", "what", "broker", "before", "after"), output)
+        for address, found in answers.items():
+            if not found["complete"]:
+                say(f"{address} does not remember all since then: this is what it still knows")
+    if rows:
+        raise typer.Exit(ExitCode.NO)
+
+
+@app.command("compare")
+def compare(
+    name_servers: NameServersOption = DEFAULT_NAME_SERVERS,
+    output: FormatOption = Format.TABLE,
+    timeout_ms: TimeoutOption = 3000,
+) -> None:
+    """Compare the routes of all NameServers, Java's included: digests and differences; exit code 1 on drift."""
+    from orbitmq.admin.drift import differences
+    from orbitmq.admin.insight import take_snapshot
+
+    async def ask(pool: ConnectionPool, address: str) -> Any:
+        return await take_snapshot(pool, address, timeout_ms=timeout_ms)
+
+    snapshots = ask_each(name_servers, ask)
+    found = list(differences(snapshots))
+    digests = [
+        {"name_server": address, "digest": snapshot.digest, "facts": len(snapshot.facts)}
+        for address, snapshot in snapshots.items()
+    ]
+    if output is Format.JSON:
+        drift = [{"subject": subject, "facts": dict(facts)} for subject, facts in found]
+        show_json({"equal": not found, "digests": digests, "differences": drift})
+    else:
+        show_rows(digests, ("name_server", "digest", "facts"), output)
+        if found:
+            print()
+            show_rows([{"subject": subject, **facts} for subject, facts in found], ("subject", *snapshots), output)
+    if found:
+        raise typer.Exit(ExitCode.NO)
+
+
+def ask_each(name_servers: str, ask: Callable[[ConnectionPool, str], Awaitable[T]]) -> dict[str, T]:
+    """Ask every NameServer and return the answers by address.
+
+    Raises:
+        ClientError: one of them cannot be asked.
+    """
+    import asyncio
+
+    from orbitmq.client.name_servers import parse_name_servers
+    from orbitmq.net.loop import run
+    from orbitmq.net.pool import ConnectionPool
+
+    addresses = list(parse_name_servers(name_servers))
+
+    async def work() -> dict[str, T]:
+        pool = ConnectionPool(name="admin")
+        try:
+            answers = await asyncio.gather(*(ask(pool, address) for address in addresses))
+        finally:
+            await pool.close()
+        return dict(zip(addresses, answers, strict=True))
+
+    return run(work())
+
+
+def parse_time(text: str, now_ms: int | None = None) -> int:
+    """Return milliseconds since 1970 of `10m`, `2h`, `3d` ago, or of an ISO 8601 time (UTC where it names no zone).
+
+    Raises:
+        typer.BadParameter: neither.
+    """
+    from orbitmq.clock import now_ms as read_clock
+
+    if match := _AGO.fullmatch(text):
+        return (read_clock() if now_ms is None else now_ms) - int(match[1]) * _UNITS_MS[match[2]]
+    try:
+        moment = datetime.fromisoformat(text)
+    except ValueError:
+        raise typer.BadParameter(f"{text!r} is neither 10m, 2h or 3d nor a time such as 2026-11-21T12:03") from None
+    return int((moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp() * 1000)
+
+
+def _event_row(address: str, event: Mapping[str, Any]) -> Row:
+    broker_id = event["brokerId"]
+    named = [_topic_change(topic) for topic in event["topics"][:3]]
+    more = event["topicCount"] - len(named)
+    return {
+        "name_server": address,
+        "at": event["at"],
+        "time": format_time(event["at"]),
+        "kind": event["kind"],
+        "broker": event["brokerName"] if broker_id is None else f"{event['brokerName']}:{broker_id}",
+        "address": event["address"],
+        "topics": ", ".join([*named, f"{more} more"] if named and more else named) or (str(more) if more else None),
+        "cause": event["cause"],
+        "remote": event["remote"],
+    }
+
+
+def _topic_change(change: Mapping[str, Any]) -> str:
+    if change["before"] is None:
+        return f"+{change['topic']}"
+    if change["after"] is None:
+        return f"-{change['topic']}"
+    return f"~{change['topic']}"
+
+
+def _difference_rows(address: str, found: Mapping[str, Any]) -> list[Row]:
+    brokers: list[Row] = [
+        {
+            "name_server": address,
+            "what": f"broker {change['brokerName']}:{change['brokerId']}",
+            "broker": change["brokerName"],
+            "before": change["before"],
+            "after": change["after"],
+        }
+        for change in found["brokers"]
+    ]
+    topics: list[Row] = [
+        {
+            "name_server": address,
+            "what": f"topic {change['topic']}",
+            "broker": change["brokerName"],
+            "before": _queues(change["before"]),
+            "after": _queues(change["after"]),
+        }
+        for change in found["topics"]
+    ]
+    return brokers + topics
+
+
+def _queues(queue: Mapping[str, int] | None) -> str | None:
+    if queue is None:
+        return None
+    return f"read {queue['readQueueNums']} write {queue['writeQueueNums']} perm {queue['perm']}"
