@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from typing import TYPE_CHECKING
 
 from orbitmq.clock import Clock, now_ms
 from orbitmq.errors import ClientError
@@ -13,13 +14,15 @@ from orbitmq.nameserver.handlers import handlers
 from orbitmq.nameserver.kv_config import KvConfig
 from orbitmq.nameserver.observation import Observation
 from orbitmq.nameserver.registry import Registry
-from orbitmq.nameserver.shadow import Shadow
 from orbitmq.net.connection import Connection
 from orbitmq.net.http import HttpServer
 from orbitmq.net.limits import Limits
 from orbitmq.net.pool import ConnectionPool
 from orbitmq.net.server import Server
 from orbitmq.wire.headers import NotifyMinBrokerIdChange
+
+if TYPE_CHECKING:
+    from orbitmq.nameserver.shadow import Shadow
 
 log = logging.getLogger(__name__)
 
@@ -107,6 +110,8 @@ class NameServer:
         config = self._config
         if not config.shadow_address:
             return None
+        from orbitmq.nameserver.shadow import Shadow  # and with it the administrator's client
+
         interval_ms = config.shadow_interval_seconds * 1000
         shadow = Shadow(self.registry.table, config.shadow_address, interval_ms=interval_ms, clock=self._clock)
         self.observation.describe["shadow"] = shadow.document
