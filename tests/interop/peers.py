@@ -53,7 +53,7 @@ def java() -> str:
 
 def class_path() -> str:
     """Return the class path of all peers."""
-    return os.pathsep.join((str(_TARGET / "classes"), str(_PROJECT / "src/main/resources"), f"{_TARGET}/dependency/*"))
+    return os.pathsep.join((str(_TARGET / "classes"), str(_PROJECT / "logging"), f"{_TARGET}/dependency/*"))
 
 
 class JavaProcess:
