@@ -1,0 +1,210 @@
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import Any
+
+import orjson
+
+from orbitmq.codes import RequestCode
+from orbitmq.net.blocking import BlockingConnection
+from orbitmq.wire.command import Command, SerializeType, decode_command, encode_command
+from orbitmq.wire.frame import FrameDecoder
+from orbitmq.wire.record import iter_records
+
+Serve = Callable[..., None]
+
+FIELDS = {
+    "a": "pg", "b": "TOPIC", "c": "TBW102", "d": "4", "e": "1", "f": "0", "g": "1700000000000", "h": "0",
+    "i": "UNIQ_KEY\x01K\x02WAIT\x01true\x02TAGS\x01a\x02", "j": "0", "k": "false", "m": "false", "n": "a",
+}  # fmt: skip
+
+VARIANTS: list[dict[str, Any]] = [
+    {},
+    {"e": "-1000"},
+    {"e": "3", "h": "7", "f": "1"},
+    {"e": "4"},
+    {"e": "x"},
+    {"e": None},
+    {"a": None},
+    {"c": None},
+    {"d": None},
+    {"d": "-1"},
+    {"f": "4"},
+    {"f": "16"},
+    {"f": "99999999999"},
+    {"g": None},
+    {"g": "-5"},
+    {"g": "99999999999999999999"},
+    {"h": "-2147483648"},
+    {"h": "2147483648"},
+    {"i": None},
+    {"i": ""},
+    {"i": "A\x01b"},
+    {"i": 'Q\x01"quo\\ted","j":"5"\x02'},
+    {"i": "U\x01ä€😀\x02"},
+    {"i": "C\x01\x07\x1f\x02"},
+    {"i": "CLUSTER\x01x\x02"},
+    {"i": "DELAY\x013\x02"},
+    {"i": "TRAN_MSG\x01true\x02"},
+    {"i": "A\x01" + "x" * 40_000},
+    {"i": "A\x01" + "x" * 32_730 + "\x02"},
+    {"j": None},
+    {"j": "3"},
+    {"k": None, "m": None, "n": None},
+    {"l": "16"},
+    {"l": "many"},
+    {"m": "true"},
+    {"b": "RMQ_SYS_TRANS_HALF_TOPIC"},
+    {"b": "a b"},
+    {"extra": "1"},
+]
+
+
+def header(topic: str, variant: dict[str, Any]) -> dict[str, str]:
+    fields = FIELDS | {"b": topic} | variant
+    return {name: value for name, value in fields.items() if value is not None}
+
+
+def odd_frames(topic: str) -> list[bytes]:
+    """Frames that `encode_command` does not write."""
+    fields = header(topic, {})
+    documents: list[dict[str, Any]] = [
+        {"code": 310, "extFields": fields, "flag": 0, "language": "JAVA", "opaque": 7, "version": 479},
+        {"code": 310, "opaque": 7, "flag": 0, "extFields": fields, "version": 479, "language": "GO"},
+        {"code": 310, "extFields": fields | {"e": 2}, "flag": 0, "opaque": 7, "version": 479},
+        {"code": 310, "extFields": fields, "flag": 0, "opaque": "7", "version": 479},
+        {"code": 310, "extFields": fields, "opaque": 7},
+        {"code": 310, "flag": 0, "opaque": 7, "version": 479},
+        {"code": 310, "extFields": fields, "flag": 0, "opaque": -7, "version": 479},
+    ]
+    texts = [orjson.dumps(document) for document in documents]
+    good = texts[0]
+    texts += [
+        good.replace(b'"b":"' + topic.encode(), b'"b":"nowhere","b":"' + topic.encode()),
+        good.replace(b'"opaque":7', b'"b":"inside","opaque":7'),
+        good.replace(b'"n":"a"', b'"n":"a","e":"2"'),
+        good.replace(b'"flag":0', b'"flag" : 0'),
+    ]
+    return [frame(text) for text in texts]
+
+
+def frame(text: bytes, body: bytes = b"body") -> bytes:
+    return (4 + len(text) + len(body)).to_bytes(4, "big") + len(text).to_bytes(4, "big") + text + body
+
+
+def all_frames(topic: str) -> list[bytes]:
+    frames = [
+        encode_command(Command(RequestCode.SEND_MESSAGE_V2, 7, 0, None, header(topic, variant), b"body", "JAVA"))
+        for variant in VARIANTS
+    ]
+    fields = header(topic, {})
+    frames += odd_frames(topic)
+    frames.append(
+        encode_command(
+            Command(310, 7, 0, None, fields, b"binary", serialize_type=SerializeType.ROCKETMQ),
+        )
+    )
+    frames.append(encode_command(Command(310, 7, 0, None, fields, b"")))
+    return frames
+
+
+def exchange(address: str, frames: list[bytes]) -> list[Command]:
+    """Send frames one by one over a plain socket, and return their answers."""
+    answers = []
+    with BlockingConnection(address, timeout_ms=10_000) as connection:
+        for one in frames:
+            connection._socket.sendall(one)
+            decoder, got = FrameDecoder(), []
+            while not got:
+                got = decoder.feed(connection._socket.recv(65_536))
+            answers.append(decode_command(got[0]))
+    return answers
+
+
+def outcome(answer: Command, topic: str) -> tuple[Any, ...]:
+    fields = {name: value for name, value in (answer.ext_fields or {}).items() if name != "msgId"}
+    if fields.get("queueId"):
+        fields["queueId"] = "any"
+    return answer.code, (answer.remark or "").replace(topic, "TOPIC"), fields, answer.opaque, answer.serialize_type
+
+
+def test_the_lane_stores_and_answers_what_the_long_way_does(serve: Serve) -> None:
+    """Every variant goes both ways; answers and records must agree, whatever the verdict."""
+
+    async def scene(rig: Any) -> None:
+        service, lane = rig.broker.service, rig.broker._lane
+        seen: dict[str, tuple[list[Any], list[Any]]] = {}
+        for topic in ("lane", "long"):
+            await rig.send(topic, queue_id=0)
+            service.random.seed(1)
+            lane.is_open = topic == "lane"
+            frames = all_frames(topic)
+            answers = await asyncio.to_thread(exchange, rig.broker.address, frames)
+            lane.is_open = True
+            records = []
+            for queue_id in range(4):
+                result = service.store.read(topic, queue_id, 0, 1000, 1 << 20)
+                records += [
+                    (one.queue_id, one.flag, one.sys_flag, one.born_at_ms, bytes(one.body), one.properties)
+                    for one in iter_records(result.body)
+                ]
+            seen[topic] = [outcome(answer, topic) for answer in answers], records
+        assert seen["lane"][0] == seen["long"][0]
+        assert seen["lane"][1] == seen["long"][1]
+        assert len(seen["lane"][1]) > 15
+
+    serve(scene)
+
+
+def test_plain_sends_do_take_the_lane(serve: Serve) -> None:
+    async def scene(rig: Any) -> None:
+        await rig.send("t")
+        lane, connection = rig.broker._lane, next(iter(rig.broker.server.connections))
+        one = encode_command(Command(310, 9, 0, None, header("t", {}), b"body", "JAVA"))
+        answers: list[bytes] = []
+        assert lane.answer(one * 3, answers, connection) == 3 * len(one)
+        assert len(answers) == 3
+        assert lane.answer(one + one[:-1], answers, connection) == len(one)
+        assert lane.answer(one[:-1], answers, connection) == 0
+        service = rig.broker.service
+        assert service.stats.put_count == 5
+        assert service.stats.put_size == service.store.max_physical_offset
+        assert rig.broker.server.counters.requests[310] == 5
+
+    serve(scene)
+
+
+def test_the_lane_forgets_a_topic_when_it_changes(serve: Serve) -> None:
+    async def scene(rig: Any) -> None:
+        assert (await rig.send("t", queue_id=3)).code == 0
+        service = rig.broker.service
+        config = service.topics.get("t")
+        import dataclasses
+
+        service.topics.update(dataclasses.replace(config, read_queue_count=2, write_queue_count=2), now_ms=1)
+        assert (await rig.send("t", queue_id=3)).code == 29
+        service.topics.update(dataclasses.replace(config, perm=4), now_ms=1)
+        assert (await rig.send("t", queue_id=1)).code == 16
+        service.topics.delete("t", now_ms=2)
+        assert (await rig.send("t", queue_id=1, default_topic="none")).code == 17
+
+    serve(scene)
+
+
+def test_held_answers_of_a_failed_sync_say_so_and_never_ok(serve: Serve) -> None:
+    """Upstream #2706: the sync failed, SEND_OK was answered."""
+
+    async def scene(rig: Any) -> None:
+        assert (await rig.send("t")).code == 0
+        store = rig.broker.service.store
+
+        def fail(*_: object) -> None:
+            raise OSError(5, "Input/output error")
+
+        store._commit_log.log.segments[-1].file.sync = fail  # type: ignore[method-assign]
+        answers = await asyncio.gather(rig.send("t"), rig.send("t"))
+        assert [answer.code for answer in answers] == [14, 14]
+        assert (await rig.send("t")).code == 14
+
+    serve(scene, flush_disk_type="SYNC_FLUSH")
