@@ -135,6 +135,7 @@ def free_port() -> int:
 
 def _is_free(port: int) -> bool:
     with socket.socket() as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)  # closed connections linger on many ports
         try:
             probe.bind(("127.0.0.1", port))
         except OSError:
