@@ -117,7 +117,7 @@ def _previous(path: Path) -> Path:
 
 def _parse(content: bytes) -> dict[str, dict[str, str]]:
     document = orjson.loads(content) if content.strip() else {}
-    table = document.get("configTable") or {} if isinstance(document, dict) else None
+    table = document.get("configTable", {}) if isinstance(document, dict) else None
     if not isinstance(table, dict):
         raise ValueError("configTable is expected to be an object")
     return {

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import functools
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
 from contextlib import asynccontextmanager, suppress
 from typing import Any
@@ -88,11 +89,10 @@ async def serving(limits: Limits | None = None, **options: Any) -> AsyncIterator
 def on_loop(test: Callable[..., Coroutine[Any, Any, None]]) -> Callable[..., None]:
     """Run an async test on the loop that programs use."""
 
+    @functools.wraps(test)  # pytest reads the fixtures from the signature
     def started(*args: Any, **kwargs: Any) -> None:
         run(test(*args, **kwargs))
 
-    started.__name__ = test.__name__
-    started.__doc__ = test.__doc__
     return started
 
 

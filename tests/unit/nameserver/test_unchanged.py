@@ -1,0 +1,104 @@
+"""Claims about unchanged registrations: recognised only when parsing them would have changed nothing."""
+
+from __future__ import annotations
+
+import pytest
+
+from orbitmq.model.topic import DataVersion
+from orbitmq.nameserver.registration import BrokerKey
+from orbitmq.nameserver.unchanged import UnchangedRegistrations, split
+from orbitmq.wire.bodies.registration import decode_registration
+from orbitmq.wire.headers import RegisterBroker
+
+from .support import registration
+
+KEY = BrokerKey("c", "a:1")
+
+
+class Remembered:
+    """A memory that has seen one registration."""
+
+    def __init__(self, body: bytes, **fields: object) -> None:
+        self.memory = UnchangedRegistrations()
+        self.header, self.body = registration("a", "T1", "T2", **fields)[0], body
+        self.memory.remember(KEY, self.header, 479, split(body), decode_registration(body).data_version, 7)
+
+    def recognise(
+        self, body: bytes, *, header: RegisterBroker | None = None, peer_version: int = 479, revision: int = 7
+    ) -> DataVersion | None:
+        return self.memory.recognise(KEY, header or self.header, peer_version, split(body), revision)
+
+
+def body_of(*topics: str, version: int = 1, **options: object) -> bytes:
+    return registration("a", *(topics or ("T1", "T2")), version=version, **options)[1]
+
+
+def test_the_same_body_is_recognised():
+    assert Remembered(body_of()).recognise(body_of()) == DataVersion(0, 0, 1)
+
+
+def test_a_body_that_differs_in_its_version_alone_is_recognised_with_that_version():
+    assert Remembered(body_of()).recognise(body_of(version=999_999)) == DataVersion(0, 0, 999_999)
+
+
+@pytest.mark.parametrize(
+    "body", [body_of("T1", "T3"), body_of("T1"), body_of(filter_servers=("f:1",)), b"", body_of()[:-1]], ids=len
+)
+def test_any_other_difference_is_not(body: bytes):
+    assert Remembered(body_of()).recognise(body) is None
+
+
+def test_another_header_peer_or_revision_is_looked_at():
+    seen = Remembered(body_of())
+    for fields in (
+        {"broker_id": 1},
+        {"zone_name": "z"},
+        {"enable_acting_master": True},
+        {"heartbeat_timeout_millis": 5},
+        {"ha_server_addr": "other:1"},
+        {"cluster_name": "d"},
+        {"compressed": True},
+    ):
+        assert seen.recognise(body_of(), header=registration("a", "T1", "T2", **fields)[0]) is None, fields
+    assert seen.recognise(body_of(), peer_version=36) is None
+    assert seen.recognise(body_of(), revision=8) is None
+    seen.memory.forget(KEY)
+    assert seen.recognise(body_of()) is None
+
+
+def test_the_checksum_may_differ_as_it_does_with_the_version():
+    assert Remembered(body_of()).recognise(body_of(), header=registration("a", "T1", version=5)[0]) is not None
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        b'{"topicConfigSerializeWrapper":{"topicConfigTable":{"T":{"attributes":{"dataVersion":{}}}}}}',
+        b'{"topicConfigSerializeWrapper":{"dataVersion":{"counter":1},"topicConfigTable":{"dataVersion":{"perm":1}}}}',
+        b'{"topicConfigSerializeWrapper":{"dataVersion":{"counter":1},"dataVersion":{"counter":1}}}',
+        b'{"x":{"dataVersion":{"counter":1}},"topicConfigSerializeWrapper":{}}',
+        b'{"topicConfigSerializeWrapper":{"dataVersion":{"counter":"x"}}}',
+        b'{"filterServerList":["\\"],"],"topicConfigSerializeWrapper":{"dataVersion":{"counter":1}}}',
+    ],
+    ids=str,
+)
+def test_a_version_that_is_not_in_its_place_belongs_to_the_whole(body: bytes):
+    assert split(body).version is None
+    assert split(body) == split(body) != split(body + b" ")
+
+
+def test_a_version_elsewhere_than_the_tables_own_is_never_remembered():
+    body = b'{"dataVersion":{"counter":5},"topicConfigSerializeWrapper":{}}'
+    assert split(body).version == DataVersion(0, 0, 5)
+    assert Remembered(body).recognise(body) is None
+
+
+def test_javas_mapping_version_belongs_to_the_version():
+    def java(counter: int, mapping: int) -> bytes:
+        return (
+            b'{"filterServerList":["f:1","g:2"],"topicConfigSerializeWrapper":{"dataVersion":{"counter":%d,'
+            b'"stateVersion":0,"timestamp":3},"mappingDataVersion":{"counter":%d},"topicConfigTable":{}}}'
+        ) % (counter, mapping)
+
+    assert Remembered(java(1, 1)).recognise(java(2, 2)) == DataVersion(0, 3, 2)
+    assert split(java(1, 1)).before == split(java(2, 2)).before
