@@ -1,0 +1,67 @@
+"""README.md holds only what runs: its examples are run from there."""
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from orbitmq.testing import LocalCluster
+
+ROOT = Path(__file__).resolve().parents[2]
+BLOCKS = re.findall(r"^```(\w+)\n(.*?)^```", (ROOT / "README.md").read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL)
+PYTHON = [block for language, block in BLOCKS if language == "python"]
+SHELL = [block for language, block in BLOCKS if language == "sh"]
+
+
+@pytest.fixture(scope="module")
+def cluster():
+    with LocalCluster.running() as running:
+        yield running
+
+
+def run_example(block, cluster, tmp_path, **options):
+    program = tmp_path / "example.py"
+    program.write_text(block.replace("127.0.0.1:9876", cluster.name_servers), encoding="utf-8")
+    return subprocess.run(
+        [sys.executable, str(program)], cwd=tmp_path, capture_output=True, text=True, check=False, **options
+    )
+
+
+def test_the_producer_and_consumer_example_runs(cluster, tmp_path):
+    done = run_example(PYTHON[0], cluster, tmp_path)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.count("SEND_OK") == 10
+    assert sorted(re.findall(r"order \d", done.stdout)) == [f"order {number}" for number in range(10)]
+
+
+@pytest.mark.spark
+def test_the_spark_example_runs(cluster, tmp_path):
+    run_example(PYTHON[0], cluster, tmp_path)  # writes what is read here
+    done = run_example(PYTHON[1], cluster, tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.count("new") >= 1
+    assert done.stdout.count("order ") == 3
+
+
+def test_the_commands_run(cluster, tmp_path):
+    (block,) = (block for block in SHELL if "NAMESRV_ADDR" in block)
+    script = block.replace("127.0.0.1:9876", cluster.name_servers)
+    script = script.replace(".venv/bin/orbitmq", f"'{sys.executable}' -m orbitmq")
+    done = subprocess.run(["sh", "-e"], input=script, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert "sent 1000 messages" in done.stderr
+    assert re.search(r"^\d \d+ demo \d+$", done.stdout, re.MULTILINE)
+
+
+def test_every_file_it_links_is_there():
+    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    links = [link for link in re.findall(r"\]\(([^)#]+)", text) if "://" not in link]
+    assert [link for link in links if not (ROOT / link).exists()] == []
+
+
+def test_every_target_it_names_is_in_the_makefile():
+    targets = set(re.findall(r"^([a-z]+):", (ROOT / "Makefile").read_text(encoding="utf-8"), re.MULTILINE))
+    named = set(re.findall(r"\bmake ([a-z]+)", (ROOT / "README.md").read_text(encoding="utf-8")))
+    assert named - targets == set()
