@@ -101,6 +101,8 @@ class SegmentLog:
 
     def between(self, start: int, end: int) -> list[Segment]:
         """Return the segments that hold bytes from `start` to `end`."""
+        if start >= end:
+            return []
         return [segment for segment in self.segments if segment.base < end and segment.end > start]
 
     def close(self) -> None:

@@ -51,11 +51,9 @@ class FakeFile:
 
     def survivor(self, random: Random) -> bytes | None:
         """Return what a power cut leaves of the file."""
-        if self.durable is None:
-            if random.random() < 0.5:
-                return None
-            self.durable = bytes(len(self.buffer))
-        survivor = bytearray(self.durable)
+        if self.durable is None and random.random() < 0.5:
+            return None
+        survivor = bytearray(self.durable or bytes(len(self.buffer)))
         for start in range(0, len(survivor), SECTOR_SIZE):
             end = start + SECTOR_SIZE
             if self.buffer[start:end] != survivor[start:end] and random.random() < 0.5:

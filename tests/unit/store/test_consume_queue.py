@@ -1,0 +1,155 @@
+"""One consume queue."""
+
+import errno
+from pathlib import Path
+
+import pytest
+
+from orbitmq.store.consume_queue import BLANK_SIZE, ConsumeQueue
+from orbitmq.testing.fake_disk import FakeDisk
+
+DIRECTORY = Path("/queues/orders/0")
+
+
+def queue_of(disk=None, units=4):
+    return ConsumeQueue(disk or FakeDisk(), DIRECTORY, units, "orders", 0)
+
+
+def filled(count, disk=None, units=4):
+    queue = queue_of(disk, units)
+    for offset in range(count):
+        put(queue, offset)
+    return queue
+
+
+def put(queue, offset):
+    if offset >= queue.reserved_offset:
+        queue.reserve(offset)
+    queue.put(offset, offset * 100, 100, offset % 3)
+
+
+def test_an_entry_is_twenty_bytes():
+    disk = FakeDisk()
+    filled(2, disk)
+    assert (
+        bytes(disk.files[DIRECTORY / f"{0:020}"].buffer[20:40]).hex(" ", 4)
+        == "00000000 00000064 00000064 00000000 00000001"
+    )
+
+
+def test_entries_come_back_across_files():
+    queue = filled(10)
+    assert [entry[0] for entry in queue.entries(2, 6)] == [200, 300, 400, 500, 600, 700]
+    assert [entry[0] for entry in queue.entries(8, 100)] == [800, 900]
+    assert list(queue.entries(10, 5)) == []
+    assert queue.entry(9) == (900, 100, 0)
+    assert queue.entry(100) == (0, 0, 0)
+
+
+@pytest.mark.parametrize("count", [0, 1, 3, 4, 5, 8])
+def test_loading_finds_the_end(count):
+    disk = FakeDisk()
+    filled(count, disk)
+    queue = queue_of(disk)
+    queue.load()
+    assert (queue.max_offset, queue.next_offset) == (count, count)
+    put(queue, count)
+    assert [entry[0] for entry in queue.entries(0, 100)] == [offset * 100 for offset in range(count + 1)]
+
+
+def test_truncating_drops_the_later_entries_for_good():
+    disk = FakeDisk()
+    queue = filled(10, disk)
+    queue.truncate(5)
+    assert (queue.max_offset, queue.next_offset) == (5, 5)
+    again = queue_of(disk)
+    again.load()
+    assert again.max_offset == 5
+    put(queue, 5)
+    assert queue.entry(5) == (500, 100, 2)
+
+
+def test_a_queue_that_begins_late_has_blanks_before_it():
+    disk = FakeDisk()
+    queue = queue_of(disk)
+    queue.replay(6, 600, 100, 0)
+    assert disk.names(DIRECTORY) == [f"{80:020}"]
+    assert [queue.entry(offset) for offset in (4, 5, 6)] == [(0, BLANK_SIZE, 0), (0, BLANK_SIZE, 0), (600, 100, 0)]
+    assert (queue.min_offset(0), queue.max_offset) == (6, 7)
+
+
+def test_replaying_goes_on_where_the_queue_ends():
+    queue = filled(3)
+    for offset in range(3, 10):
+        queue.replay(offset, offset * 100, 100, 0)
+    assert [entry[0] for entry in queue.entries(0, 100)] == [offset * 100 for offset in range(10)]
+    assert queue.next_offset == 10
+
+
+def test_replaying_an_earlier_offset_forgets_what_came_after():
+    queue = filled(10)
+    queue.replay(2, 5000, 100, 0)
+    assert queue.max_offset == 3
+    assert queue.entry(2) == (5000, 100, 0)
+    assert queue.entry(3) == (0, 0, 0)
+
+
+def test_replaying_before_the_first_file_starts_the_queue_anew():
+    queue = queue_of()
+    queue.replay(100, 1, 100, 0)
+    queue.replay(0, 2, 100, 0)
+    assert (queue.min_offset(0), queue.max_offset) == (0, 1)
+
+
+@pytest.mark.parametrize("target", [4, 6, 15])
+def test_a_gap_in_the_log_becomes_blanks(target, caplog):
+    queue = filled(3)
+    queue.replay(target, 9000, 100, 0)
+    assert [queue.entry(offset)[1] for offset in range(2, target + 1)] == [100] + [BLANK_SIZE] * (target - 3) + [100]
+    assert f"messages 3 to {target - 1} are missing" in caplog.text
+    assert queue.max_offset == target + 1
+
+
+def test_the_first_message_is_the_first_that_the_log_still_has():
+    queue = filled(10)
+    assert [queue.min_offset(physical) for physical in (0, 100, 101, 550, 900, 901, 5000)] == [0, 1, 2, 6, 9, 10, 10]
+    put(queue, 10)
+    assert queue.min_offset(901) == 10
+
+
+def test_an_empty_queue_begins_at_its_end():
+    assert queue_of().min_offset(0) == 0
+
+
+def test_room_is_made_before_it_is_needed_and_a_full_disk_is_told():
+    disk = FakeDisk()
+    queue = queue_of(disk)
+    disk.failures["reserve"] = OSError(errno.ENOSPC, "full")
+    with pytest.raises(OSError, match="full"):
+        queue.reserve(0)
+    disk.failures.clear()
+    queue.reserve(0)
+    assert queue.reserved_offset == 4
+    queue.reserve(4)  # entries 0 to 3 still wait for their sync
+    assert queue.reserved_offset == 8
+    for offset in range(8):
+        queue.put(offset, offset * 100, 100, 0)
+    assert [entry[0] for entry in queue.entries(0, 10)] == [offset * 100 for offset in range(8)]
+
+
+def test_only_files_with_new_entries_need_a_sync():
+    queue = filled(10)
+    assert [segment.base for segment in queue.unsynced()] == [0, 80, 160]
+    queue.synced_offset = 5
+    assert [segment.base for segment in queue.unsynced()] == [80, 160]
+    queue.synced_offset = 10
+    assert queue.unsynced() == []
+    queue.truncate(9)
+    assert queue.synced_offset == 9
+
+
+def test_a_forgotten_queue_does_not_come_back():
+    queue = filled(3)
+    queue.forget()
+    assert queue.unsynced() == []
+    assert list(queue.entries(0, 3)) == []

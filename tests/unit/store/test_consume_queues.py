@@ -1,0 +1,80 @@
+"""The table of consume queues."""
+
+from pathlib import Path
+
+import pytest
+
+from orbitmq.errors import InvalidArgument
+from orbitmq.store.consume_queues import ConsumeQueues
+from orbitmq.store.values import Dispatched
+from orbitmq.testing.fake_disk import FakeDisk
+
+
+def queues_of(disk=None):
+    return ConsumeQueues(disk or FakeDisk(), Path("/q"), 4)
+
+
+def message(topic="orders", queue_id=0, offset=0, sys_flag=0):
+    return Dispatched(topic, queue_id, offset, offset * 100, 100, 7, 1, sys_flag, b"")
+
+
+def test_a_queue_is_made_once_and_its_files_with_its_first_message():
+    disk = FakeDisk()
+    queues = queues_of(disk)
+    assert queues.get("orders", 0) is None
+    assert queues.make("orders", 0) is queues.make("orders", 0) is queues.get("orders", 0)
+    assert disk.files == {}
+
+
+def test_loading_finds_every_queue():
+    disk = FakeDisk()
+    for topic, queue_id in (("orders", 0), ("orders", 11), ("bills", 3)):
+        queues_of(disk).replay(message(topic, queue_id))
+    disk.write(Path("/q/orders/notes/file"), b"mine")
+    queues = queues_of(disk)
+    queues.load()
+    assert sorted((queue.topic, queue.queue_id, queue.max_offset) for queue in queues) == [
+        ("bills", 3, 1),
+        ("orders", 0, 1),
+        ("orders", 11, 1),
+    ]
+
+
+@pytest.mark.parametrize("topic", ["", ".", "..", "../../etc", "a/b", "a\0b", "x" * 256, "é" * 128])
+def test_a_topic_that_cannot_name_a_directory_is_refused_cve_2019_17572(topic):
+    with pytest.raises(InvalidArgument, match="topic"):
+        queues_of().make(topic, 0)
+
+
+def test_a_negative_queue_id_is_refused():
+    with pytest.raises(InvalidArgument, match="queue_id"):
+        queues_of().make("orders", -1)
+
+
+def test_messages_without_a_place_are_passed_over():
+    queues = queues_of()
+    queues.put(message(sys_flag=0x4))
+    queues.replay(message(sys_flag=0xC))
+    assert queues.table == {}
+
+
+def test_put_and_replay_lead_to_the_same_entry():
+    queues = queues_of()
+    queues.replay(message())
+    queue = queues.get("orders", 0)
+    queue.reserve(1)
+    queues.put(message(offset=1))
+    assert list(queue.entries(0, 9)) == [(0, 100, 7), (100, 100, 7)]
+
+
+def test_a_removed_topic_leaves_nothing_behind():
+    disk = FakeDisk()
+    queues = queues_of(disk)
+    for queue_id in (0, 1):
+        queues.replay(message("gone", queue_id))
+    queues.replay(message("kept"))
+    queues.remove_topic("gone")
+    queues.remove_topic("never-was")
+    assert disk.names(Path("/q")) == ["kept"]
+    assert [queue.topic for queue in queues] == ["kept"]
+    queues.close()

@@ -1,0 +1,39 @@
+"""Group commit: who may be answered now."""
+
+import pytest
+
+from orbitmq.store.durability import Durability
+
+
+def test_what_is_durable_need_not_wait():
+    assert Durability(100).wait(100, print) is True
+
+
+def test_waiters_are_released_in_the_order_of_the_log_then_of_arrival():
+    durability = Durability()
+    waiters = [lambda _ok: None for _ in range(4)]
+    for waiter, position in zip(waiters, (30, 10, 20, 20), strict=True):
+        assert durability.wait(position, waiter) is False
+    assert durability.advance(9) == []
+    assert durability.advance(20) == [waiters[1], waiters[2], waiters[3]]
+    assert len(durability) == 1
+    assert durability.advance(1000) == [waiters[0]]
+    assert durability.durable == 1000
+
+
+def test_durability_never_goes_back():
+    with pytest.raises(AssertionError, match="never goes back"):
+        Durability(10).advance(9)
+
+
+def test_a_failed_sync_answers_everybody_and_ends_it_upstream_2706():
+    durability = Durability()
+    first, second = (lambda _ok: None), (lambda _ok: None)
+    durability.wait(20, first)
+    durability.wait(10, second)
+    assert durability.fail() == [second, first]
+    with pytest.raises(AssertionError, match="proves nothing"):
+        durability.advance(30)
+    with pytest.raises(AssertionError, match="nobody comes back"):
+        durability.wait(30, first)
+    assert durability.durable == 0

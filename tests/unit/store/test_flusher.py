@@ -1,0 +1,60 @@
+"""The one other thread."""
+
+import asyncio
+import threading
+
+from orbitmq.store.flusher import Flusher
+
+
+def test_tasks_run_in_order_on_the_thread_and_report_on_the_loop():
+    async def scenario():
+        loop = asyncio.get_running_loop()
+        flusher, seen, ended = Flusher(loop), [], asyncio.Event()
+        for number in range(3):
+            flusher.submit(
+                lambda number=number: seen.append((number, threading.current_thread() is threading.main_thread())),
+                lambda error, number=number: seen.append(
+                    (number, error, threading.current_thread() is threading.main_thread())
+                ),
+            )
+        flusher.submit(lambda: None, lambda _error: ended.set())
+        await ended.wait()
+        flusher.stop()
+        return seen
+
+    seen = asyncio.run(scenario())
+    assert [entry for entry in seen if len(entry) == 2] == [(0, False), (1, False), (2, False)]
+    assert [entry for entry in seen if len(entry) == 3] == [(0, None, True), (1, None, True), (2, None, True)]
+
+
+def test_an_error_is_reported_and_the_thread_goes_on():
+    async def scenario():
+        flusher, errors, ended = Flusher(asyncio.get_running_loop()), [], asyncio.Event()
+        flusher.submit(lambda: 1 // 0, errors.append)
+        flusher.submit(lambda: None, lambda error: (errors.append(error), ended.set()))
+        await ended.wait()
+        flusher.stop()
+        return errors
+
+    first, second = asyncio.run(scenario())
+    assert isinstance(first, ZeroDivisionError)
+    assert second is None
+
+
+def test_stopping_reports_what_was_under_way():
+    async def scenario():
+        flusher, outcomes = Flusher(asyncio.get_running_loop()), []
+        flusher.submit(lambda: 1 // 0, outcomes.append)
+        flusher.stop()
+        return outcomes
+
+    assert len(asyncio.run(scenario())) == 1
+
+
+def test_a_loop_that_is_gone_does_not_hurt_the_thread():
+    loop = asyncio.new_event_loop()
+    flusher, outcomes = Flusher(loop), []
+    loop.close()
+    flusher.submit(lambda: None, outcomes.append)
+    flusher.stop()
+    assert outcomes == [None]

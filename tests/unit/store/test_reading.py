@@ -1,0 +1,141 @@
+"""Reading: ranges, limits, filters, times."""
+
+from pathlib import Path
+
+import pytest
+
+from orbitmq.model.message import Host
+from orbitmq.store import Boundary, Draft, ReadStatus, Store, StoreConfig, reading
+from orbitmq.testing.fake_disk import FakeDisk
+from orbitmq.wire.record import iter_records
+from orbitmq.wire.tags import tag_code
+
+T0 = 1_700_000_000_000
+
+
+class Clock:
+    now_ms = T0
+
+    def __call__(self):
+        return self.now_ms
+
+
+@pytest.fixture
+def clock():
+    return Clock()
+
+
+@pytest.fixture
+def store(clock):
+    config = StoreConfig(path=Path("/store"), segment_size=2048, consume_queue_units=5)
+    return Store.open(config, store_host=Host("127.0.0.1", 1), clock=clock, disk=FakeDisk())
+
+
+def fill(store, count, clock=None, tags="a", topic="orders"):
+    for number in range(count):
+        if clock:
+            clock.now_ms += 10
+        store.append(Draft(topic, 0, b"%d" % number, b"TAGS\x01%s\x02" % tags[number % len(tags)].encode()))
+
+
+def bodies(result):
+    return [int(bytes(record.body)) for record in iter_records(result.body)]
+
+
+def test_a_read_gets_whole_records_and_says_where_to_go_on(store):
+    fill(store, 40)
+    found = store.read("orders", 0, 3, count_max=20)
+    assert found.status is ReadStatus.FOUND
+    assert bodies(found) == list(range(3, 23))
+    assert (found.message_count, found.next_offset, found.min_offset, found.max_offset) == (20, 23, 0, 40)
+
+
+def test_a_read_is_bounded_in_bytes_but_gets_one_message(store):
+    fill(store, 5)
+    size = len(store.read("orders", 0, 0, 1).body)
+    assert bodies(store.read("orders", 0, 0, size_max=3 * size)) == [0, 1, 2]
+    assert bodies(store.read("orders", 0, 0, size_max=3 * size - 1)) == [0, 1]
+    assert bodies(store.read("orders", 0, 0, size_max=1)) == [0]
+
+
+def test_messages_of_other_queues_in_between_are_left_out(store):
+    for _ in range(10):
+        fill(store, 1)
+        fill(store, 1, topic="bills")
+    assert len(bodies(store.read("orders", 0, 0))) == 10
+
+
+def test_a_filter_passes_over_what_does_not_match(store):
+    fill(store, 12, tags="abc")
+    found = store.read("orders", 0, 0, tag_codes=frozenset([tag_code("b"), tag_code("c")]))
+    assert bodies(found) == [1, 2, 4, 5, 7, 8, 10, 11]
+    limited = store.read("orders", 0, 0, count_max=2, tag_codes=frozenset([tag_code("c")]))
+    assert (bodies(limited), limited.next_offset) == ([2, 5], 8)
+
+
+def test_a_filter_that_nothing_matches_moves_on_to_the_end(store):
+    fill(store, 12)
+    found = store.read("orders", 0, 2, tag_codes=frozenset([tag_code("z")]))
+    assert (found.status, found.next_offset, found.body) == (ReadStatus.NO_MATCHED_MESSAGE, 12, b"")
+
+
+def test_a_filter_looks_at_a_bounded_number_of_entries(store, monkeypatch):
+    monkeypatch.setattr(reading, "_SCAN_COUNT_MAX", 7)
+    fill(store, 12)
+    found = store.read("orders", 0, 0, tag_codes=frozenset([tag_code("z")]))
+    assert (found.status, found.next_offset) == (ReadStatus.NO_MATCHED_MESSAGE, 7)
+
+
+def test_what_cannot_be_read_is_told_apart(store):
+    assert store.read("orders", 0, 0) == (ReadStatus.NO_MATCHED_QUEUE, 0, 0, 0, b"", 0)
+    fill(store, 5)
+    assert store.read("orders", 0, 5)[:2] == (ReadStatus.OFFSET_OVERFLOW_ONE, 5)
+    assert store.read("orders", 0, 6)[:2] == (ReadStatus.OFFSET_OVERFLOW_BADLY, 5)
+    assert store.read("orders", 0, -1)[:2] == (ReadStatus.OFFSET_TOO_SMALL, 0)
+
+
+def test_a_queue_that_is_known_but_empty_says_so():
+    config = StoreConfig(path=Path("/store"), segment_size=2048, flush=reading_sync())
+    store = Store.open(config, store_host=Host("127.0.0.1", 1), clock=lambda: T0, disk=FakeDisk())
+    store.append(Draft("orders", 0, b"not durable yet"))
+    assert store.read("orders", 0, 0).status is ReadStatus.NO_MESSAGE_IN_QUEUE
+
+
+def reading_sync():
+    from orbitmq.store import FlushMode
+
+    return FlushMode.SYNC
+
+
+@pytest.mark.parametrize(
+    ("timestamp", "lower", "upper"),
+    [
+        (0, 0, 0),
+        (T0 + 10, 0, 0),
+        (T0 + 11, 1, 0),
+        (T0 + 20, 1, 1),
+        (T0 + 49, 4, 3),
+        (T0 + 120, 11, 11),
+        (T0 + 121, 12, 11),
+        (2**62, 12, 11),
+    ],
+)
+def test_a_time_leads_to_the_messages_around_it(store, clock, timestamp, lower, upper):
+    fill(store, 12, clock)
+    assert store.offset_at("orders", 0, timestamp) == lower
+    assert store.offset_at("orders", 0, timestamp, Boundary.UPPER) == upper
+
+
+def test_of_several_messages_in_one_millisecond_the_outer_ones_are_meant(store, clock):
+    fill(store, 3, clock)
+    fill(store, 4)
+    fill(store, 2, clock)
+    assert store.offset_at("orders", 0, T0 + 30) == 2
+    assert store.offset_at("orders", 0, T0 + 30, Boundary.UPPER) == 6
+
+
+def test_a_queue_that_never_was_has_no_times(store):
+    assert store.offset_at("orders", 0, T0) == 0
+    assert store.earliest_stored_at_ms("orders", 0) == -1
+    fill(store, 2)
+    assert store.earliest_stored_at_ms("orders", 0) == T0

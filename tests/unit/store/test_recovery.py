@@ -1,0 +1,275 @@
+"""Recovery: the end of the log, and queues in line with it."""
+
+from pathlib import Path
+from struct import pack_into
+
+import pytest
+
+from orbitmq.model.message import Host
+from orbitmq.store import Draft, ReadStatus, Store, StoreConfig
+from orbitmq.store.checkpoint import Checkpoint, format_checkpoint
+from orbitmq.store.consume_queue import BLANK_UNIT
+from orbitmq.testing.fake_disk import FakeDisk
+from orbitmq.wire.record import iter_records
+
+ROOT = Path("/store")
+CONFIG = StoreConfig(path=ROOT, segment_size=2048, consume_queue_units=128)
+FIRST_SEGMENT = ROOT / "commitlog" / f"{0:020}"
+
+
+class World:
+    """A store on a fake disk whose clock moves one second per message."""
+
+    def __init__(self, disk=None):
+        self.disk = disk or FakeDisk()
+        self.now_ms = 1_700_000_000_000
+        self.store = self.open()
+
+    def open(self):
+        self.store = Store.open(CONFIG, store_host=Host("127.0.0.1", 1), clock=lambda: self.now_ms, disk=self.disk)
+        return self.store
+
+    def send(self, count=1, queue_id=0, topic="orders", body=b"", **fields):
+        for _ in range(count):
+            self.now_ms += 1000
+            result = self.store.append(Draft(topic, queue_id, body, b"TAGS\x01t\x02", **fields))
+        return result
+
+    def kill(self, checkpoint_ms=None):
+        """Stop like `kill -9`; the checkpoint says that both logs were synced up to `checkpoint_ms`."""
+        self.disk = self.disk.after_kill()
+        if checkpoint_ms is not None:
+            self.disk.write(ROOT / "checkpoint", format_checkpoint(Checkpoint(checkpoint_ms, checkpoint_ms)))
+        return self.open()
+
+    def queue_file(self, queue_id=0, topic="orders"):
+        return self.disk.files[ROOT / "consumequeue" / topic / str(queue_id) / f"{0:020}"].buffer
+
+    def offsets(self, queue_id=0, topic="orders"):
+        found = self.store.read(topic, queue_id, self.store.min_offset(topic, queue_id), 1000, 1 << 20)
+        return [record.queue_offset for record in iter_records(found.body)]
+
+
+def test_an_empty_directory_is_an_empty_store():
+    world = World()
+    assert world.store.recovered == (0, 0, 0, 0)
+    world.store.close()
+    assert world.open().recovered == (0, 0, 0, 0)
+
+
+def test_after_an_orderly_stop_only_the_last_record_is_read_again():
+    world = World()
+    last = world.send(50)
+    world.store.close()
+    recovered = world.open().recovered
+    assert recovered == (last.physical_offset, last.end, 1, last.stored_at_ms)
+    assert world.offsets() == list(range(50))
+    assert world.send().queue_offset == 50
+
+
+def test_after_a_kill_only_what_came_after_the_checkpoint_is_read_again():
+    world = World()
+    world.send(30)
+    checkpoint_ms = world.now_ms
+    world.send(20)
+    # The last record that is three seconds older than the checkpoint, those three, and the twenty after it.
+    assert world.kill(checkpoint_ms).recovered.record_count == 24
+    assert world.offsets() == list(range(50))
+
+
+def test_without_a_checkpoint_everything_is_read_again():
+    world = World()
+    world.send(50)
+    assert world.kill().recovered.record_count == 50
+    assert world.offsets() == list(range(50))
+
+
+def test_times_that_went_back_are_no_excuse_to_trust():
+    world = World()
+    world.send(10)
+    world.now_ms -= 3_600_000  # the clock is set back an hour
+    late = world.send(5)
+    assert late.stored_at_ms == 1_700_000_010_000
+    assert world.kill(late.stored_at_ms).recovered.record_count == 9
+    assert world.offsets() == list(range(15))
+
+
+def test_lost_consume_queues_are_rebuilt():
+    world = World()
+    world.send(20, queue_id=1)
+    world.send(20, queue_id=2, topic="bills")
+    world.store.close()
+    world.disk.remove(ROOT / "consumequeue")
+    assert world.open().recovered.record_count == 40
+    assert world.offsets(1) == world.offsets(2, "bills") == list(range(20))
+    assert world.send(queue_id=1).queue_offset == 20
+
+
+def test_the_undispatched_tail_across_a_file_boundary_is_dispatched_once_upstream_1434():
+    world = World()
+    world.send(15, body=bytes(100))
+    assert world.store.max_physical_offset > 2048
+    # The queue knows of three messages; the other twelve lie around the boundary.
+    world.queue_file()[3 * 20 :] = bytes(125 * 20)
+    world.kill(checkpoint_ms=1_700_000_006_000)
+    assert world.offsets() == list(range(15))
+
+
+@pytest.mark.parametrize("survivors", [0, 1, 7])
+def test_entries_of_messages_that_are_lost_are_dropped(survivors):
+    world = World()
+    results = [world.send() for _ in range(8)]
+    end = results[survivors].physical_offset
+    world.disk.files[FIRST_SEGMENT].buffer[end : end + 50] = bytes(50)
+    world.kill()
+    assert world.offsets() == list(range(survivors))
+    assert world.store.max_physical_offset == end
+    assert world.send().queue_offset == survivors
+
+
+def test_what_lies_behind_the_end_is_wiped_upstream_10666():
+    world = World()
+    results = [world.send() for _ in range(8)]
+    end = results[3].physical_offset
+    world.disk.files[FIRST_SEGMENT].buffer[end] ^= 0xFF
+    world.kill()
+    assert not any(world.disk.files[FIRST_SEGMENT].buffer[end:])
+    assert world.disk.files[FIRST_SEGMENT].durable[:] == bytes(world.disk.files[FIRST_SEGMENT].buffer)
+
+
+def test_segments_behind_a_damaged_record_are_removed():
+    world = World()
+    world.send(30, body=bytes(100))
+    assert len(world.disk.names(ROOT / "commitlog")) == 3
+    world.disk.files[FIRST_SEGMENT].buffer[90] ^= 1
+    world.kill()
+    assert world.disk.names(ROOT / "commitlog") == [FIRST_SEGMENT.name]
+    assert world.store.max_physical_offset == 0
+
+
+def test_an_old_record_in_a_reused_file_is_not_taken_for_new_upstream_10017():
+    world = World()
+    first = world.send(body=b"the same size")
+    world.send(body=b"the same size")
+    buffer = world.disk.files[FIRST_SEGMENT].buffer
+    stale = bytes(buffer[: first.end])
+    buffer[2 * first.end : 3 * first.end] = stale
+    world.kill()
+    assert world.offsets() == [0, 1]
+
+
+def test_a_body_with_a_checksum_of_zero_is_kept_upstream_9121():
+    world = World()
+    world.send(body=bytes.fromhex("9d0ad96d"))
+    world.send(3)
+    world.kill()
+    assert world.offsets() == [0, 1, 2, 3]
+
+
+def test_half_messages_end_no_log():
+    world = World()
+    world.send(3)
+    half = world.send(sys_flag=0x4)
+    assert half.queue_offset == 0
+    world.kill(world.now_ms)
+    assert world.store.max_physical_offset == half.end
+    world.store.close()
+    assert world.open().max_physical_offset == half.end
+    assert world.offsets() == [0, 1, 2]
+
+
+def test_an_entry_that_a_torn_sector_made_up_is_not_believed():
+    world = World()
+    world.send(2, topic="bills")
+    world.send(110)
+    world.disk = world.disk.after_kill()
+    # Sector 4 of the queue's file came through and sectors 0 to 3 did not: of entry 102 only its size is there.
+    world.queue_file()[: 4 * 512] = bytes(4 * 512)
+    # And the records themselves are lost, so that no replay writes over it.
+    log = world.disk.files[FIRST_SEGMENT].buffer
+    log[300:] = bytes(2048 - 300)
+    world.disk.write(ROOT / "checkpoint", format_checkpoint(Checkpoint(2**60, 2**60)))
+    for entry in range(103):  # the bisection is led there by units that look filled
+        if entry < 102:
+            world.queue_file()[entry * 20 : entry * 20 + 20] = (
+                (40).to_bytes(8, "big") + (7).to_bytes(4, "big") + bytes(8)
+            )
+    world.open()
+    assert world.store.max_offset("orders", 0) == len(world.offsets()) < 2
+
+
+def test_a_record_of_an_impossible_topic_ends_the_log():
+    world = World()
+    world.send(3)
+    bad = world.send(topic="ab/cd".replace("/", "_"))
+    topic_at = bad.physical_offset + 88 + 1
+    world.disk.files[FIRST_SEGMENT].buffer[topic_at + 2] = ord("/")
+    world.kill()
+    assert world.store.max_physical_offset == bad.physical_offset
+
+
+def test_a_record_of_a_negative_queue_ends_the_log():
+    world = World()
+    world.send(3)
+    bad = world.send(queue_id=4)
+    pack_into(">i", world.disk.files[FIRST_SEGMENT].buffer, bad.physical_offset + 12, -4)
+    world.kill()
+    assert world.store.max_physical_offset == bad.physical_offset
+
+
+def test_a_queue_whose_first_messages_are_gone_keeps_its_offsets():
+    world = World()
+    world.send(40, body=bytes(100))
+    world.store.close()
+    world.disk.remove(FIRST_SEGMENT)  # as retention does
+    world.open()
+    first = world.store.min_offset("orders", 0)
+    assert 0 < first < 40
+    assert world.offsets() == list(range(first, 40))
+    world.kill()
+    assert world.offsets() == list(range(first, 40))
+    found = world.store.read("orders", 0, 0)
+    assert (found.status, found.next_offset) == (ReadStatus.OFFSET_TOO_SMALL, first)
+
+
+def test_a_queue_whose_messages_are_all_gone_goes_on_counting():
+    world = World()
+    world.send(5)
+    world.send(60, topic="bills", body=bytes(100))
+    world.store.close()
+    world.disk.remove(FIRST_SEGMENT)
+    world.open()
+    assert world.store.min_offset("orders", 0) == world.store.max_offset("orders", 0) == 5
+    assert world.store.earliest_stored_at_ms("orders", 0) == -1
+    assert world.send().queue_offset == 5
+    world.kill()
+    assert world.offsets() == [5]
+
+
+def test_blanks_of_a_late_queue_are_trusted():
+    world = World()
+    world.send(3)
+    queue = world.queue_file()
+    log = world.disk.files[FIRST_SEGMENT].buffer
+    for number in range(3):  # the queue as if it had begun at 50
+        at = int.from_bytes(queue[number * 20 : number * 20 + 8], "big")
+        pack_into(">q", log, at + 20, 50 + number)
+    entries = bytes(queue[:60])
+    queue[: 53 * 20] = BLANK_UNIT * 50 + entries
+    world.kill(world.now_ms)
+    assert world.offsets() == [50, 51, 52]
+    assert world.kill().recovered.record_count == 3
+    assert world.offsets() == [50, 51, 52]
+    world.disk = world.disk.after_kill()
+    world.disk.remove(ROOT / "commitlog")
+    assert world.open().max_offset("orders", 0) in (50, 53)
+
+
+def test_a_topic_that_was_deleted_and_made_again_starts_at_zero_after_a_crash():
+    world = World()
+    world.send(10)
+    world.store.delete_topic("orders")
+    assert world.store.max_offset("orders", 0) == 0
+    world.send(4)
+    world.kill()
+    assert world.offsets() == [0, 1, 2, 3]

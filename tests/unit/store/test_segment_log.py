@@ -1,0 +1,157 @@
+"""A log in files of equal size, and its files."""
+
+from pathlib import Path
+
+import pytest
+
+from orbitmq.errors import StoreError
+from orbitmq.store.segment import Segment, segment_name
+from orbitmq.store.segment_log import SegmentLog
+from orbitmq.testing.fake_disk import FakeDisk
+
+DIRECTORY = Path("/log")
+
+
+def log_of(disk, count=0, base=None):
+    log = SegmentLog(disk, DIRECTORY, 1024, 512)
+    for _ in range(count):
+        log.extend(base)
+    return log
+
+
+def test_a_file_is_named_by_its_offset_in_twenty_digits():
+    assert segment_name(1 << 30) == "00000000001073741824"
+
+
+def test_an_empty_log_is_empty():
+    log = log_of(FakeDisk())
+    log.load()
+    assert (log.base, log.end, log.find(0)) == (0, 0, None)
+    log.truncate(0)
+
+
+def test_segments_follow_one_another():
+    log = log_of(FakeDisk(), 3)
+    assert [segment.base for segment in log.segments] == [0, 1024, 2048]
+    assert (log.base, log.end) == (0, 3072)
+
+
+def test_a_log_may_begin_later():
+    log = log_of(FakeDisk(), 2, base=4096)
+    assert [segment.base for segment in log.segments] == [4096, 5120]
+    assert log.find(4095) is None
+
+
+def test_a_byte_is_found_in_its_segment():
+    log = log_of(FakeDisk(), 2, base=1024)
+    assert [log.find(offset).base for offset in (1024, 2047, 2048, 3071)] == [1024, 1024, 2048, 2048]
+    assert log.find(1023) is None
+    assert log.find(3072) is None
+
+
+def test_loading_finds_what_was_there_and_passes_over_other_names():
+    disk = FakeDisk()
+    log_of(disk, 3, base=2048)
+    disk.write(DIRECTORY / "notes.txt", b"mine")
+    log = log_of(disk)
+    log.load()
+    assert [segment.base for segment in log.segments] == [2048, 3072, 4096]
+
+
+def test_a_missing_file_is_named():
+    disk = FakeDisk()
+    log_of(disk, 3)
+    disk.remove(DIRECTORY / segment_name(1024))
+    with pytest.raises(StoreError, match="the file of offset 1024 is missing before 00000000000000002048"):
+        log_of(disk).load()
+
+
+@pytest.mark.parametrize(("at", "size"), [(0, 100), (0, 2048), (1024, 2048)])
+def test_a_file_of_another_size_is_refused(at, size):
+    disk = FakeDisk()
+    log_of(disk, 2)
+    disk.write(DIRECTORY / segment_name(at), bytes(size))
+    with pytest.raises(StoreError, match=f"has {size} bytes, configured are 1024"):
+        log_of(disk).load()
+
+
+def test_a_last_file_whose_making_was_interrupted_is_completed():
+    disk = FakeDisk()
+    log_of(disk, 2)
+    disk.write(DIRECTORY / segment_name(1024), b"")
+    log = log_of(disk)
+    log.load()
+    assert len(log.segments[1].buffer) == 1024
+
+
+def test_truncating_removes_later_files_and_zeroes_the_rest_upstream_10666():
+    disk = FakeDisk()
+    log = log_of(disk, 3)
+    for segment in log.segments:
+        segment.buffer[:] = b"x" * 1024
+    log.truncate(1500)
+    assert disk.names(DIRECTORY) == [segment_name(0), segment_name(1024)]
+    assert bytes(log.segments[1].buffer) == b"x" * 476 + bytes(548)
+
+
+def test_truncating_at_a_files_start_keeps_the_file_empty():
+    log = log_of(FakeDisk(), 3)
+    log.segments[1].buffer[:] = b"x" * 1024
+    log.truncate(1024)
+    assert [segment.base for segment in log.segments] == [0, 1024]
+    assert not any(log.segments[1].buffer)
+
+
+def test_truncating_past_the_end_changes_nothing():
+    log = log_of(FakeDisk(), 1)
+    log.segments[0].buffer[:] = b"x" * 1024
+    log.truncate(1024)
+    assert bytes(log.segments[0].buffer) == b"x" * 1024
+
+
+def test_only_segments_between_are_synced():
+    disk = FakeDisk()
+    log = log_of(disk, 3)
+    for segment in log.segments:
+        segment.buffer[0] = 1
+    log.sync(1024, 1025)
+    assert [segment.file.durable is not None and segment.file.durable[0] == 1 for segment in log.segments] == [
+        False,
+        True,
+        False,
+    ]
+
+
+def test_the_file_before_is_synced_before_the_next_is_made():
+    disk = FakeDisk()
+    log = log_of(disk, 1)
+    log.segments[0].buffer[0] = 7
+    log.extend()
+    assert log.segments[0].file.durable[0] == 7
+
+
+def test_room_is_reserved_in_steps_and_never_past_the_end():
+    disk = FakeDisk()
+    segment = Segment(disk, DIRECTORY, 0, 1024, 600)
+    assert segment.reserve(1) == 600
+    asked = disk.operation_count
+    assert segment.reserve(600) == 600
+    assert disk.operation_count == asked
+    assert segment.reserve(601) == 1024
+
+
+def test_reserving_can_begin_where_writing_goes_on():
+    disk = FakeDisk(capacity=1024)
+    segment = Segment(disk, DIRECTORY, 0, 4096, 512)
+    segment.reserve_from(3000)
+    assert segment.reserve(3001) == 3072
+    segment.zero_from(2000)
+    assert segment.reserve(2001) == 2048
+
+
+def test_a_closed_segment_opens_again():
+    log = log_of(FakeDisk(), 1)
+    log.segments[0].buffer[0] = 9
+    log.close()
+    log.close()
+    assert log.segments[0].buffer[0] == 9
