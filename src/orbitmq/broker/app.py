@@ -11,6 +11,7 @@ import logging
 import socket
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from dataclasses import replace
 
 from orbitmq.broker.config import CONSUME_QUEUE_UNIT_SIZE, BrokerConfig
 from orbitmq.broker.config_files import write_config_file
@@ -18,19 +19,18 @@ from orbitmq.broker.handlers import HANDLERS
 from orbitmq.broker.handlers.pull import retry_parked
 from orbitmq.broker.long_poll import ParkedPulls
 from orbitmq.broker.persistence import ConfigFiles, format_offsets
-from orbitmq.broker.registration import Identity, Registrar
+from orbitmq.broker.registration import PART_TOPICS_MAX, Identity, Registrar, encode_parts
 from orbitmq.broker.send_lane import SendLane
 from orbitmq.broker.service import BrokerService
 from orbitmq.broker.topics import system_topics
 from orbitmq.clock import Clock, now_ms
 from orbitmq.codes import ResponseCode
 from orbitmq.model.message import Host
-from orbitmq.net.address import format_address
+from orbitmq.net.address import format_address, resolve
 from orbitmq.net.handlers import Call, Reply
 from orbitmq.net.limits import Limits
 from orbitmq.net.server import Server
 from orbitmq.store import FlushMode, Store, StoreConfig
-from orbitmq.wire.bodies.registration import encode_registration
 from orbitmq.wire.headers import PullMessage
 
 log = logging.getLogger(__name__)
@@ -39,6 +39,8 @@ HOUSEKEEPING_MS = 1_000
 SWEEP_MS = 5_000
 """How often parked pulls are looked through (Java: PullRequestHoldService)."""
 CLIENT_SCAN_MS = 10_000
+NAMES_MS = 30_000
+"""How often the names of NameServers are looked up again."""
 DRAIN_MS = 3_000
 WILDCARDS = ("0.0.0.0", "::", "")
 
@@ -54,7 +56,9 @@ class Broker:
         self._registrar: Registrar | None = None
         self._lane: SendLane | None = None
         self._housekeeper: asyncio.Task[None] | None = None
+        self._follower: asyncio.Task[None] | None = None
         self._saved_change_count = 0
+        self._resolved: dict[str, list[str]] = {}
 
     @property
     def service(self) -> BrokerService:
@@ -98,7 +102,8 @@ class Broker:
                 raise
         self._registrar = self._make_registrar(service)
         service.announce = self._registrar.announce
-        self._registrar.set_name_servers(self.config.name_servers)
+        self._registrar.set_name_servers(await self._resolved_name_servers())
+        self._follower = asyncio.get_running_loop().create_task(self._follow_names())
         await self._registrar.wait_told()
         self._housekeeper = asyncio.get_running_loop().create_task(self._keep_house(service))
         log.info(
@@ -113,10 +118,11 @@ class Broker:
         if self._service is None or self._server is None:
             return
         service, server, self._service = self._service, self._server, None
-        if self._housekeeper is not None:
-            self._housekeeper.cancel()
-            with suppress(asyncio.CancelledError):
-                await self._housekeeper
+        for task in (self._housekeeper, self._follower):
+            if task is not None:
+                task.cancel()
+                with suppress(asyncio.CancelledError):
+                    await task
         if self._registrar is not None:
             await self._registrar.leave()
         if self._lane is not None:
@@ -179,12 +185,40 @@ class Broker:
             service.address,
             ha_address=format_address(service.address.rpartition(":")[0], service.host.port + 1),
         )
+        part_size = config.split_registration_size if config.enable_split_registration else PART_TOPICS_MAX
         return Registrar(
             identity,
-            lambda: encode_registration(service.topics.version, service.topics.masked(config.broker_permission)),
+            lambda: encode_parts(service.topics.version, service.topics.masked(config.broker_permission), part_size),
             period_ms=config.register_name_server_period,
+            heartbeat_ms=config.broker_heartbeat_interval if config.heartbeat_enable else None,
+            lease_ms=config.broker_not_active_timeout_millis if config.heartbeat_enable else None,
             timeout_ms=config.register_broker_timeout_mills,
         )
+
+    async def _resolved_name_servers(self) -> list[str]:
+        """Return the addresses of the NameServers that the settings name; a name may stand for several."""
+        found: dict[str, None] = {}
+        for name_server in self.config.name_servers:
+            # A name service that is down must not take the NameServers with it.
+            addresses = await resolve(name_server) or self._resolved.get(name_server, [name_server])
+            self._resolved[name_server] = addresses
+            found.update(dict.fromkeys(addresses))
+        return list(found)
+
+    async def _follow_names(self) -> None:
+        """Look the names up again from time to time: NameServers move (apache/rocketmq#2042)."""
+        while True:
+            await asyncio.sleep(NAMES_MS / 1000)
+            self.registrar.set_name_servers(await self._resolved_name_servers())
+
+    def set_name_servers(self, addresses: str) -> None:
+        """Register with these NameServers (`host:port;host:port`) from now on.
+
+        Raises:
+            ConfigError: one of them is no host:port.
+        """
+        self.config = replace(self.config, namesrv_addr=addresses)
+        self.registrar.set_name_servers(self.config.name_servers)
 
     def _arrived(self, topic: str, queue_id: int, queue_offset: int, tag_code: int) -> None:
         """Wake parked pulls at the end of this turn, so that a burst answers each of them once."""

@@ -45,6 +45,14 @@ class BrokerConfig:
     namesrv_addr: str = ""
     register_name_server_period: int = 30_000
     register_broker_timeout_mills: int = 6_000
+    enable_split_registration: bool = False
+    split_registration_size: int = 800
+    """Topics of one part with enableSplitRegistration; without it 10,000 are one part."""
+    heartbeat_enable: bool = False
+    """Ours: renew a lease of brokerNotActiveTimeoutMillis every brokerHeartbeatInterval, so that NameServers notice a
+    silent death in seconds (Java does this as a part of enableSlaveActingMaster)."""
+    broker_heartbeat_interval: int = 1_000
+    broker_not_active_timeout_millis: int = 10_000
     """Java waits 24 s; nobody waits for us here, each NameServer has its own task."""
 
     # Where it listens. Port 0 means: choose one.
@@ -158,6 +166,9 @@ _RANGES: dict[str, tuple[int, int]] = {
     "broker_id": (0, 2**63 - 1),
     "register_name_server_period": (10_000, 60_000),
     "register_broker_timeout_mills": (100, 60_000),
+    "split_registration_size": (2, 1_000_000),
+    "broker_heartbeat_interval": (100, 60_000),
+    "broker_not_active_timeout_millis": (500, 600_000),
     "listen_port": (0, 65_535),
     "server_channel_max_idle_time_seconds": (1, 86_400),
     "flush_interval_commit_log": (1, 60_000),

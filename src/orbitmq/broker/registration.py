@@ -2,7 +2,8 @@
 
 Each NameServer has a task of its own, so that a dead one delays nobody. A task registers, then sleeps until its period
 is over, the topics changed, or its connection broke; while the NameServer cannot be reached it tries again every
-`RETRY_MS`, so that one that came back knows this broker within a second.
+`RETRY_MS`, so that one that came back knows this broker within a second. With a short lease, heartbeats renew it between
+two registrations, so that a silent death is noticed in seconds.
 
 Source: Java BrokerOuterAPI, BrokerController.registerBrokerAll; facts A3, B9, D8.
 """
@@ -12,14 +13,16 @@ from __future__ import annotations
 import asyncio
 import logging
 import zlib
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from orbitmq.errors import ClientError
+from orbitmq.model.topic import DataVersion, TopicConfig
 from orbitmq.net.connection import Connection
 from orbitmq.net.pool import ConnectionPool, expect
-from orbitmq.wire.headers import RegisterBroker, UnregisterBroker
+from orbitmq.wire.bodies.registration import encode_registration
+from orbitmq.wire.headers import BrokerHeartbeat, RegisterBroker, UnregisterBroker
 
 log = logging.getLogger(__name__)
 
@@ -27,6 +30,8 @@ RETRY_MS = 500
 ANNOUNCE_TIMEOUT_MS = 1_000
 """How long somebody who waits for a change to be known waits for the slowest NameServer."""
 LEAVE_TIMEOUT_MS = 1_000
+PART_TOPICS_MAX = 10_000
+"""Topics that one registration carries at most: some 2 MB, far from the frame limit (apache/rocketmq#5296)."""
 
 
 class Identity(NamedTuple):
@@ -53,23 +58,28 @@ class Registrar:
     """Keeps this broker registered with every NameServer of a list that may change.
 
     Args:
-        encode: returns the registration's body as the tables are now.
+        encode: returns the registration's bodies as the tables are now, one per part.
         period_ms: between two registrations when nothing happens.
+        heartbeat_ms: between two heartbeats, which renew a lease of `lease_ms`; None: registrations alone do.
         timeout_ms: for one NameServer's answer.
     """
 
     def __init__(
         self,
         identity: Identity,
-        encode: Callable[[], bytes],
+        encode: Callable[[], Sequence[bytes]],
         *,
         period_ms: int = 30_000,
+        heartbeat_ms: int | None = None,
+        lease_ms: int | None = None,
         timeout_ms: int = 6_000,
         pool: ConnectionPool | None = None,
     ) -> None:
         self._identity = identity
         self._encode = encode
         self._period_ms = period_ms
+        self._heartbeat_ms = heartbeat_ms
+        self._lease_ms = lease_ms
         self._timeout_ms = timeout_ms
         self._pool = pool or ConnectionPool(name=f"broker {identity.broker_name}")
         self._pool.on_connection_lost.append(self._connection_lost)
@@ -126,30 +136,48 @@ class Registrar:
         while True:
             entry.wake.clear()
             await self._register(entry)
-            pause_ms = self._period_ms if entry.is_reachable else RETRY_MS
-            try:
-                await asyncio.wait_for(entry.wake.wait(), pause_ms / 1000)
-            except TimeoutError:
+            if not await self._is_woken(entry):
                 continue
             if not entry.is_reachable or entry.address not in self._pool.addresses:
                 # It went away just now; whoever restarts needs a moment.
                 await asyncio.sleep(RETRY_MS / 1000)
 
-    async def _register(self, entry: _NameServer) -> None:
-        generation = self._generation
-        body = self._encode()
+    async def _is_woken(self, entry: _NameServer) -> bool:
+        """Wait until it is time to register again; True: something has happened before that."""
+        rest_ms = self._period_ms if entry.is_reachable else RETRY_MS
+        while rest_ms > 0:
+            pause_ms = min(rest_ms, self._heartbeat_ms or rest_ms)
+            try:
+                await asyncio.wait_for(entry.wake.wait(), pause_ms / 1000)
+            except TimeoutError:
+                rest_ms -= pause_ms
+                if rest_ms > 0 and not await self._has_heartbeat(entry):
+                    return False
+            else:
+                return True
+        return False
+
+    async def _has_heartbeat(self, entry: _NameServer) -> bool:
         identity = self._identity
-        header = RegisterBroker(
-            broker_name=identity.broker_name,
-            broker_addr=identity.address,
+        header = BrokerHeartbeat(
             cluster_name=identity.cluster,
-            ha_server_addr=identity.ha_address,
+            broker_addr=identity.address,
+            broker_name=identity.broker_name,
             broker_id=identity.broker_id,
-            body_crc32=zlib.crc32(body) & 0x7FFFFFFF,
+            heartbeat_timeout_mills=self._lease_ms,
         )
         try:
-            answer = await self._pool.request(entry.address, header, body, timeout_ms=self._timeout_ms)
-            expect(answer, entry.address)
+            expect(await self._pool.request(entry.address, header, timeout_ms=self._timeout_ms), entry.address)
+        except ClientError as error:
+            log.warning("no heartbeat to NameServer %s, registering again: %s", entry.address, error)
+            return False
+        return True
+
+    async def _register(self, entry: _NameServer) -> None:
+        generation = self._generation
+        try:
+            for body in self._encode():
+                await self._register_part(entry, body)
         except ClientError as error:
             if entry.is_reachable:
                 log.warning("cannot register with NameServer %s, trying again: %s", entry.address, error)
@@ -161,6 +189,20 @@ class Registrar:
             entry.generation = generation
         async with self._told:
             self._told.notify_all()
+
+    async def _register_part(self, entry: _NameServer, body: bytes) -> None:
+        identity = self._identity
+        header = RegisterBroker(
+            broker_name=identity.broker_name,
+            broker_addr=identity.address,
+            cluster_name=identity.cluster,
+            ha_server_addr=identity.ha_address,
+            broker_id=identity.broker_id,
+            heartbeat_timeout_millis=self._lease_ms,
+            body_crc32=zlib.crc32(body) & 0x7FFFFFFF,
+        )
+        answer = await self._pool.request(entry.address, header, body, timeout_ms=self._timeout_ms)
+        expect(answer, entry.address)
 
     async def _wait_told(self, generation: int, timeout_ms: int) -> None:
         def is_told() -> bool:
@@ -199,3 +241,22 @@ class Registrar:
         for entry in self._name_servers.values():
             if entry.address not in connected:
                 entry.wake.set()
+
+
+def encode_parts(
+    version: DataVersion, topics: Mapping[str, TopicConfig], part_size: int = PART_TOPICS_MAX
+) -> list[bytes]:
+    """Return the bodies that register a table of topics: one, or several of `part_size` topics each.
+
+    Every part counts as a change of its own, or a NameServer would take only new topics from all parts but the first
+    (Java: enableSplitRegistration).
+    """
+    names = list(topics)
+    starts = range(0, max(len(names), 1), part_size)
+    return [
+        encode_registration(
+            version._replace(counter=version.counter + number),
+            {name: topics[name] for name in names[start : start + part_size]},
+        )
+        for number, start in enumerate(starts)
+    ]

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import socket
 from collections.abc import Callable, Iterable, Sequence
 from random import Random
 
@@ -20,7 +19,7 @@ from orbitmq.client.queues import address_of, same_route
 from orbitmq.codes import ResponseCode
 from orbitmq.errors import ClientError, HeaderError, NoNameServer, OrbitError, RemoteRefused, RouteNotFound
 from orbitmq.model.route import MASTER_ID, BrokerData, TopicRoute
-from orbitmq.net.address import format_address, parse_address
+from orbitmq.net.address import resolve
 from orbitmq.net.pool import ConnectionPool
 from orbitmq.wire.bodies.route import decode_route
 from orbitmq.wire.command import Command
@@ -322,22 +321,11 @@ class Routes:
 
     async def _resolve(self) -> None:
         for name in self._servers.names:
-            self._close_all(self._servers.resolved(name, await _lookup(name)))
+            self._close_all(self._servers.resolved(name, await resolve(name)))
 
     def _close_all(self, addresses: Iterable[str]) -> None:
         for address in addresses:
             self._pool.close_address(address)
-
-
-async def _lookup(name: str) -> list[str]:
-    """Return the addresses that a `host:port` means now, none when the name service does not say."""
-    host, port = parse_address(name)
-    try:
-        found = await asyncio.get_running_loop().getaddrinfo(host, port, type=socket.SOCK_STREAM)
-    except OSError as error:
-        log.debug("NameServer %s: %s", name, error)
-        return []
-    return list(dict.fromkeys(format_address(str(entry[4][0]), port) for entry in found))
 
 
 def _decode(answer: Command, address: str) -> TopicRoute:

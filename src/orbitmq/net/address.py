@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
+import logging
+import socket
 from typing import Any
 
 from orbitmq.errors import InvalidArgument
+
+log = logging.getLogger(__name__)
 
 PORT_MAX = 65535
 
@@ -32,3 +37,14 @@ def format_peer(name: Any) -> str:
     if isinstance(name, tuple) and len(name) >= 2:
         return format_address(str(name[0]), int(name[1]))
     return "unknown:0"
+
+
+async def resolve(address: str) -> list[str]:
+    """Return the addresses that `host:port` means now, none when the name service does not say."""
+    host, port = parse_address(address)
+    try:
+        found = await asyncio.get_running_loop().getaddrinfo(host, port, type=socket.SOCK_STREAM)
+    except OSError as error:
+        log.debug("%s: %s", address, error)
+        return []
+    return list(dict.fromkeys(format_address(str(entry[4][0]), port) for entry in found))

@@ -5,13 +5,15 @@ from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import asynccontextmanager
 from typing import Any
 
-from orbitmq.broker.registration import Identity, Registrar
+from orbitmq.broker.registration import Identity, Registrar, encode_parts
 from orbitmq.codes import ResponseCode
 from orbitmq.errors import Rejected
+from orbitmq.model.topic import DataVersion, TopicConfig
 from orbitmq.net.handlers import LATER, Call, Handlers, Later, Reply
 from orbitmq.net.loop import run
 from orbitmq.net.server import Server
-from orbitmq.wire.headers import RegisterBroker, UnregisterBroker
+from orbitmq.wire.bodies.registration import decode_registration
+from orbitmq.wire.headers import BrokerHeartbeat, RegisterBroker, UnregisterBroker
 
 IDENTITY = Identity("c", "a", 0, "127.0.0.1:10911", "127.0.0.1:10912")
 
@@ -26,6 +28,8 @@ class FakeNameServer:
         self.is_mute = is_mute
         self.bodies: asyncio.Queue[bytes] = asyncio.Queue()
         self.left: list[str] = []
+        self.heartbeats: asyncio.Queue[BrokerHeartbeat] = asyncio.Queue()
+        self.refuses_heartbeats = False
         self.address = ""
         self._server: Server[FakeNameServer] | None = None
 
@@ -52,6 +56,14 @@ def _register(server: FakeNameServer, call: Call[RegisterBroker]) -> Reply | Lat
     return Reply()
 
 
+@FakeNameServer.handlers.on(BrokerHeartbeat)
+def _heartbeat(server: FakeNameServer, call: Call[BrokerHeartbeat]) -> Reply:
+    server.heartbeats.put_nowait(call.header)
+    if server.refuses_heartbeats:
+        raise Rejected(ResponseCode.SYSTEM_ERROR, "no")
+    return Reply()
+
+
 @FakeNameServer.handlers.on(UnregisterBroker)
 def _unregister(server: FakeNameServer, call: Call[UnregisterBroker]) -> Reply:
     server.left.append(call.header.broker_addr)
@@ -64,8 +76,8 @@ class Table:
     def __init__(self) -> None:
         self.count = 0
 
-    def encode(self) -> bytes:
-        return b"%d" % self.count
+    def encode(self) -> list[bytes]:
+        return [b"%d" % self.count]
 
 
 @asynccontextmanager
@@ -144,7 +156,7 @@ async def test_a_name_server_that_comes_back_is_told_again() -> None:
 @scenario
 async def test_the_list_may_change_while_the_broker_runs() -> None:
     old, new = await started(), await started()
-    async with registrar(old, table=Table()) as found:
+    async with registrar(old, table=Table()) as found:  # apache/rocketmq#2042
         await old.bodies.get()
         found.set_name_servers([new.address])
         assert await new.bodies.get() == b"0"
@@ -180,3 +192,35 @@ def test_the_wait_for_a_mute_name_server_ends() -> None:
             await found.wait_told(timeout_ms=10)
 
     run(scene())
+
+
+@scenario
+async def test_heartbeats_renew_the_lease_between_two_registrations() -> None:
+    server = await started()
+    async with registrar(server, table=Table(), heartbeat_ms=10, lease_ms=300):
+        for _ in range(3):
+            beat = await server.heartbeats.get()
+        assert (beat.broker_addr, beat.broker_name, beat.heartbeat_timeout_mills) == ("127.0.0.1:10911", "a", 300)
+        assert server.bodies.qsize() == 1
+
+
+@scenario
+async def test_a_refused_heartbeat_registers_again() -> None:
+    server = await started()
+    server.refuses_heartbeats = True
+    async with registrar(server, table=Table(), heartbeat_ms=10):
+        await server.bodies.get()
+        await server.bodies.get()
+
+
+def test_rocketmq_5296_more_topics_than_a_frame_carries_are_registered_in_parts() -> None:
+    topics = {f"t{number}": TopicConfig(topic=f"t{number}") for number in range(25)}
+    parts = [decode_registration(body) for body in encode_parts(DataVersion(0, 5, 7), topics, part_size=10)]
+    assert [len(part.topics) for part in parts] == [10, 10, 5]
+    assert sorted(topic.topic for part in parts for topic in part.topics) == sorted(topics)
+    assert [part.data_version for part in parts] == [DataVersion(0, 5, counter) for counter in (7, 8, 9)]
+
+
+def test_a_table_without_topics_is_one_part() -> None:
+    (part,) = [decode_registration(body) for body in encode_parts(DataVersion(), {})]
+    assert part.topics == ()
