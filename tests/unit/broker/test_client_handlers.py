@@ -1,0 +1,178 @@
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import Any
+
+import orjson
+import pytest
+
+from orbitmq.model.group import ConsumerInfo, Heartbeat, Subscription
+from orbitmq.model.route import MessageQueue
+from orbitmq.net.handlers import Call, Handlers, Reply
+from orbitmq.wire.bodies.heartbeat import (
+    QueueLock,
+    decode_consumer_list,
+    decode_locked_queues,
+    encode_heartbeat,
+    encode_queue_lock,
+    subscription_document,
+)
+from orbitmq.wire.headers import (
+    CheckClientConfig,
+    GetConsumerConnections,
+    GetConsumerList,
+    GetProducerConnections,
+    HeartbeatRequest,
+    HeartbeatResponse,
+    LockQueues,
+    NotifyConsumerIdsChanged,
+    UnlockQueues,
+    UnregisterClient,
+)
+
+Serve = Callable[..., None]
+
+
+class Listener:
+    """A client that hears of changes in its groups."""
+
+    handlers: Handlers[Listener] = Handlers()
+
+    def __init__(self) -> None:
+        self.heard: asyncio.Queue[str] = asyncio.Queue()
+
+
+@Listener.handlers.on(NotifyConsumerIdsChanged)
+def _hear(listener: Listener, call: Call[NotifyConsumerIdsChanged]) -> Reply:
+    listener.heard.put_nowait(call.header.consumer_group)
+    return Reply()
+
+
+def beat(client: str, group: str = "g", topic: str = "t", **fields: Any) -> bytes:
+    info = ConsumerInfo(group=group, subscriptions=(Subscription(topic=topic),))
+    return encode_heartbeat(Heartbeat(client_id=client, consumers=(info,), producer_groups=("p",), **fields))
+
+
+async def ids(rig: Any, group: str = "g") -> tuple[str, ...]:
+    answer = await rig.ask(GetConsumerList(consumer_group=group))
+    return decode_consumer_list(answer.body) if answer.code == 0 else ()
+
+
+def test_members_hear_of_whoever_joins_leaves_or_breaks_away(serve: Serve) -> None:
+    async def scene(rig: Any) -> None:
+        first, second = Listener(), Listener()
+        address = rig.broker.address
+        pool1 = rig.connect(handlers=Listener.handlers, service=first)
+        pool2 = rig.connect(handlers=Listener.handlers, service=second)
+        await pool1.request(address, HeartbeatRequest(), beat("c1"))
+        assert await first.heard.get() == "g"
+        await pool2.request(address, HeartbeatRequest(), beat("c2"))
+        assert await first.heard.get() == "g"
+        assert await second.heard.get() == "g"
+        assert await ids(rig) == ("c1", "c2")
+
+        await pool1.request(address, UnregisterClient(client_id="c1", consumer_group="g"))
+        assert await second.heard.get() == "g"
+        assert await ids(rig) == ("c2",)
+
+        await pool1.request(address, HeartbeatRequest(), beat("c1"))
+        assert await second.heard.get() == "g"
+        pool1.close_address(address)
+        assert await second.heard.get() == "g"
+        assert await ids(rig) == ("c2",)
+
+    serve(scene)
+
+
+def test_a_heartbeat_makes_the_retry_topic_and_keeps_the_group(serve: Serve) -> None:
+    async def scene(rig: Any) -> None:
+        response = await rig.answer(HeartbeatRequest(), HeartbeatResponse, beat("c1"))
+        assert response == HeartbeatResponse(is_support_heart_beat_v2=True, is_sub_change=False)
+        assert rig.broker.service.topics.get("%RETRY%g").read_queue_count == 1
+
+    async def again(rig: Any) -> None:
+        assert "g" in rig.broker.service.group_configs.all
+        assert await ids(rig) == ()
+
+    serve(scene)
+    serve(again)
+
+
+def test_a_bare_heartbeat_of_a_stranger_asks_for_its_subscriptions(serve: Serve) -> None:
+    async def scene(rig: Any) -> None:
+        bare = beat("c1", fingerprint=5, without_subscriptions=True)
+        assert (await rig.answer(HeartbeatRequest(), HeartbeatResponse, bare)).is_sub_change
+        await rig.ask(HeartbeatRequest(), beat("c1", fingerprint=5))
+        assert not (await rig.answer(HeartbeatRequest(), HeartbeatResponse, bare)).is_sub_change
+
+    serve(scene)
+
+
+@pytest.mark.parametrize(
+    ("body", "code"),
+    [
+        (b"", 1),
+        (b"{}", 1),
+        (b"[1]", 1),
+        (encode_heartbeat(Heartbeat(client_id="")), 29),
+        (beat("c", group="../g"), 29),
+        (beat("c", group="x" * 249), 29),
+        (encode_heartbeat(Heartbeat(client_id="c", producer_groups=("a b",))), 29),
+    ],
+)
+def test_a_bad_heartbeat_is_refused_and_changes_nothing(serve: Serve, body: bytes, code: int) -> None:
+    async def scene(rig: Any) -> None:
+        assert await rig.code(HeartbeatRequest(), body) == code
+        assert not rig.broker.service.clients.consumers
+        assert not rig.broker.service.clients.producers
+
+    serve(scene)
+
+
+def test_where_groups_are_not_made_by_themselves_a_strangers_heartbeat_is_refused(serve: Serve) -> None:
+    async def scene(rig: Any) -> None:
+        assert await rig.code(HeartbeatRequest(), beat("c1")) == 26
+
+    serve(scene, auto_create_subscription_group=False)
+
+
+def test_administrators_see_who_is_connected(serve: Serve) -> None:
+    async def scene(rig: Any) -> None:
+        await rig.ask(HeartbeatRequest(), beat("c1"))
+        found = orjson.loads((await rig.ask(GetConsumerConnections(consumer_group="g"))).body)
+        assert [client["clientId"] for client in found["connectionSet"]] == ["c1"]
+        assert found["subscriptionTable"]["t"]["subString"] == "*"
+        found = orjson.loads((await rig.ask(GetProducerConnections(producer_group="p"))).body)
+        assert found["connectionSet"][0]["language"] == "PYTHON"
+        assert await rig.code(GetConsumerConnections(consumer_group="none")) == 206
+        assert await rig.code(GetProducerConnections(producer_group="none")) == 1
+
+    serve(scene)
+
+
+def test_only_tag_filters_pass_the_check(serve: Serve) -> None:
+    async def scene(rig: Any) -> None:
+        def check(kind: str) -> bytes:
+            document = subscription_document(Subscription(topic="t", expression_type=kind))
+            return orjson.dumps({"clientId": "c", "group": "g", "subscriptionData": document})
+
+        assert await rig.code(CheckClientConfig(), check("TAG")) == 0
+        assert await rig.code(CheckClientConfig(), check("SQL92")) == 1
+
+    serve(scene)
+
+
+def test_queues_are_locked_for_one_client_at_a_time(serve: Serve) -> None:
+    async def scene(rig: Any) -> None:
+        queues = (MessageQueue("t", "a", 0), MessageQueue("t", "a", 1))
+
+        def lock(client: str) -> bytes:
+            return encode_queue_lock(QueueLock(group="g", client_id=client, queues=queues))
+
+        assert set(decode_locked_queues((await rig.ask(LockQueues(), lock("c1"))).body)) == set(queues)
+        assert decode_locked_queues((await rig.ask(LockQueues(), lock("c2"))).body) == ()
+        assert await rig.code(UnlockQueues(), lock("c1")) == 0
+        assert set(decode_locked_queues((await rig.ask(LockQueues(), lock("c2"))).body)) == set(queues)
+
+    serve(scene)

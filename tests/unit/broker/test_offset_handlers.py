@@ -1,0 +1,109 @@
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from orbitmq.broker.handlers import offsets as handlers
+from orbitmq.wire.headers import (
+    EarliestStoreTimeResponse,
+    GetAllConsumerOffsets,
+    GetEarliestStoreTime,
+    GetMaxOffset,
+    GetMinOffset,
+    OffsetResponse,
+    QueryConsumerOffset,
+    SearchOffset,
+    UpdateConsumerOffset,
+)
+
+Serve = Callable[..., None]
+
+
+def commit(offset: int, **fields: Any) -> UpdateConsumerOffset:
+    settings: dict[str, Any] = {"consumer_group": "g", "topic": "t", "queue_id": 0}
+    return UpdateConsumerOffset(**settings | fields, commit_offset=offset)
+
+
+def query(**fields: Any) -> QueryConsumerOffset:
+    settings: dict[str, Any] = {"consumer_group": "g", "topic": "t", "queue_id": 0}
+    return QueryConsumerOffset(**settings | fields)
+
+
+def test_a_committed_offset_comes_back_after_a_restart(serve: Serve) -> None:
+    async def first(rig: Any) -> None:
+        for _ in range(3):
+            await rig.send()
+        assert await rig.code(commit(2)) == 0
+
+    async def second(rig: Any) -> None:
+        assert (await rig.answer(query(), OffsetResponse)).offset == 2
+
+    serve(first)
+    serve(second)
+
+
+def test_issue_4771_a_commit_past_the_end_is_cut_to_the_end(serve: Serve) -> None:
+    async def scene(rig: Any) -> None:
+        await rig.send()
+        await rig.ask(commit(1_000_000))
+        assert (await rig.answer(query(), OffsetResponse)).offset == 1
+
+    serve(scene)
+
+
+def test_a_new_group_starts_at_zero_while_the_queue_is_young_and_asks_otherwise(serve: Serve, monkeypatch: Any) -> None:
+    async def scene(rig: Any) -> None:
+        await rig.send()
+        assert (await rig.answer(query(), OffsetResponse)).offset == 0
+        assert (await rig.answer(query(queue_id=3), OffsetResponse)).offset == 0
+        assert await rig.code(query(set_zero_if_not_found=False)) == 22
+        monkeypatch.setattr(handlers, "YOUNG_SIZE", 10)
+        assert await rig.code(query()) == 22
+
+    serve(scene)
+
+
+def test_the_ends_and_times_of_a_queue(serve: Serve) -> None:
+    async def scene(rig: Any) -> None:
+        for _ in range(3):
+            await rig.send()
+        service = rig.broker.service
+        times = [service.record_in("t", 0, offset).stored_at_ms for offset in range(3)]
+        assert (await rig.answer(GetMaxOffset(topic="t", queue_id=0), OffsetResponse)).offset == 3
+        assert (await rig.answer(GetMinOffset(topic="t", queue_id=0), OffsetResponse)).offset == 0
+        earliest = await rig.answer(GetEarliestStoreTime(topic="t", queue_id=0), EarliestStoreTimeResponse)
+        assert earliest.timestamp_ms == times[0]
+        empty = await rig.answer(GetEarliestStoreTime(topic="t", queue_id=1), EarliestStoreTimeResponse)
+        assert empty.timestamp_ms == -1
+
+        async def search(timestamp_ms: int, boundary: str | None = None) -> int:
+            header = SearchOffset(topic="t", queue_id=0, timestamp_ms=timestamp_ms, boundary_type=boundary)
+            return int((await rig.answer(header, OffsetResponse)).offset)
+
+        assert await search(times[0]) == 0
+        assert await search(times[2] + 1) == 3
+        assert await search(times[2] + 1, "upper") == 2
+
+    serve(scene)
+
+
+def test_queues_that_are_not_there_are_refused(serve: Serve) -> None:
+    async def scene(rig: Any) -> None:
+        await rig.send()
+        for header_type in (GetMaxOffset, GetMinOffset, GetEarliestStoreTime):
+            assert await rig.code(header_type(topic="none", queue_id=0)) == 17
+            assert await rig.code(header_type(topic="t", queue_id=99)) == 1
+        assert await rig.code(SearchOffset(topic="none", queue_id=0, timestamp_ms=0)) == 17
+        assert await rig.code(commit(1, topic="none")) == 17
+        assert await rig.code(commit(1, queue_id=-1)) == 1
+
+    serve(scene)
+
+
+def test_all_offsets_travel_to_whoever_copies_them(serve: Serve) -> None:
+    async def scene(rig: Any) -> None:
+        await rig.send()
+        await rig.ask(commit(1))
+        assert b'"t@g":{0:1}' in (await rig.ask(GetAllConsumerOffsets())).body
+
+    serve(scene)

@@ -1,0 +1,290 @@
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from orbitmq.model.group import ConsumerInfo, Heartbeat, MessageModel, Subscription
+from orbitmq.wire.bodies.groups import GroupConfig, encode_group_config
+from orbitmq.wire.bodies.heartbeat import encode_heartbeat
+from orbitmq.wire.header import decode_header
+from orbitmq.wire.headers import (
+    DeleteTopicInBroker,
+    HeartbeatRequest,
+    LitePullMessage,
+    PullResponse,
+    PullSysFlag,
+    UpdateSubscriptionGroup,
+    ViewMessage,
+)
+from orbitmq.wire.record import Record, iter_records, parse_record
+
+Serve = Callable[..., None]
+
+SUSPEND = PullSysFlag.SUSPEND | PullSysFlag.SUBSCRIPTION
+FOUND, NOT_FOUND, RETRY, MOVED = 0, 19, 20, 21
+
+
+def bodies(records: list[Record]) -> list[bytes]:
+    return [bytes(record.body) for record in records]
+
+
+async def parked(rig: Any, count: int) -> None:
+    """Wait until so many pulls are parked."""
+    while rig.broker.service.polls.count != count:
+        await asyncio.sleep(0)
+
+
+async def beat(rig: Any, *subscriptions: Subscription, **fields: Any) -> None:
+    info = ConsumerInfo(group="g", subscriptions=subscriptions, **fields)
+    await rig.ask(HeartbeatRequest(), encode_heartbeat(Heartbeat(client_id="c", consumers=(info,))))
+
+
+def test_a_pull_says_where_to_go_on_and_where_the_queue_begins_and_ends(serve: Serve) -> None:
+    async def scene(rig: Any) -> None:
+        for number in range(5):
+            await rig.send(body=b"%d" % number)
+        answer, records = await rig.pull(queue_offset=1, count_max=2)
+        assert bodies(records) == [b"1", b"2"]
+        assert decode_header(PullResponse, answer.ext_fields) == PullResponse(
+            suggest_which_broker_id=0, next_begin_offset=3, min_offset=0, max_offset=5
+        )
+        lite = LitePullMessage(
+            consumer_group="g", topic="t", queue_id=0, queue_offset=4, count_max=32, sys_flag=4 | 16, commit_offset=0,
+            suspend_timeout_ms=0, subscription="*", sub_version=0,
+        )  # fmt: skip
+        assert bodies(list(iter_records((await rig.ask(lite)).body))) == [b"4"]
+
+    serve(scene)
+
+
+@pytest.mark.parametrize(
+    ("fields", "code", "next_offset"),
+    [
+        ({"queue_offset": 2}, NOT_FOUND, 2),
+        ({"queue_offset": 3}, MOVED, 2),
+        ({"queue_offset": 2**62}, MOVED, 2),
+        ({"queue_offset": -1}, MOVED, 0),
+        ({"queue_id": 1}, NOT_FOUND, 0),
+        ({"queue_id": 1, "queue_offset": 5}, MOVED, 0),
+        ({"subscription": "nothing"}, RETRY, 2),
+        ({"subscription": "a"}, FOUND, 2),
+    ],
+)
+def test_every_way_not_to_find_a_message_has_its_code(
+    serve: Serve, fields: dict[str, Any], code: int, next_offset: int
+) -> None:
+    async def scene(rig: Any) -> None:
+        await rig.send(properties="TAGS\x01a\x02")
+        await rig.send(properties="TAGS\x01b\x02")
+        answer, records = await rig.pull(**fields | {"count_max": 1})
+        assert answer.code == code
+        assert decode_header(PullResponse, answer.ext_fields).next_begin_offset == next_offset
+        assert len(records) == (code == FOUND)
+
+    serve(scene)
+
+
+def test_issue_7948_a_huge_count_is_capped_and_moves_no_more_than_the_limit(serve: Serve) -> None:
+    async def scene(rig: Any) -> None:
+        for _ in range(20):
+            await rig.send(body=b"x" * 500)
+        _, few = await rig.pull(count_max=2**31 - 1, size_max=2**31 - 1)
+        assert len(few) == 3
+        _, one = await rig.pull(count_max=2**31 - 1, size_max=1)
+        assert len(one) == 1
+        assert (await rig.pull(count_max=0))[0].code == 1
+        assert (await rig.pull(count_max=-5))[0].code == 1
+
+    serve(scene, max_transfer_bytes_on_message_in_memory=2048)
+
+
+@pytest.mark.parametrize(
+    ("fields", "code"),
+    [
+        ({"topic": "none"}, 17),
+        ({"queue_id": 4}, 1),
+        ({"queue_id": -1}, 1),
+        ({"consumer_group": "a b"}, 26),
+        ({"subscription": "||"}, 23),
+        ({"expression_type": "SQL92", "subscription": "a > 1"}, 1),
+        ({"sys_flag": 0}, 24),
+    ],
+)
+def test_a_pull_that_is_not_allowed_is_refused_with_its_code(serve: Serve, fields: dict[str, Any], code: int) -> None:
+    async def scene(rig: Any) -> None:
+        await rig.send()
+        answer, _ = await rig.pull(**fields)
+        assert answer.code == code
+        assert answer.remark
+
+    serve(scene)
+
+
+def test_permissions_of_broker_topic_and_group_are_looked_at(serve: Serve) -> None:
+    async def scene(rig: Any) -> None:
+        service = rig.broker.service
+        await rig.send()
+        await rig.ask(UpdateSubscriptionGroup(), encode_group_config(GroupConfig(group="shut", consume_enable=False)))
+        assert (await rig.pull(consumer_group="shut"))[0].code == 16
+        import dataclasses
+
+        service.topics.update(dataclasses.replace(service.topics.get("t"), perm=2), now_ms=1)
+        assert (await rig.pull())[0].code == 16
+
+    async def unreadable(rig: Any) -> None:
+        assert (await rig.pull())[0].code == 16
+
+    serve(scene)
+    serve(unreadable, broker_permission=2)
+
+
+def test_without_a_filter_in_the_request_the_heartbeats_filter_counts(serve: Serve) -> None:
+    async def scene(rig: Any) -> None:
+        await rig.send(properties="TAGS\x01a\x02", body=b"A")
+        await rig.send(properties="TAGS\x01b\x02", body=b"B")
+        await beat(rig, Subscription(topic="t", expression="b || c", version=5))
+        _, records = await rig.pull(sys_flag=0, sub_version=5)
+        assert bodies(records) == [b"B"]
+        assert (await rig.pull(sys_flag=0, sub_version=6))[0].code == 25
+        assert (await rig.pull("TBW102", sys_flag=0))[0].code == 24
+
+    serve(scene)
+
+
+def test_a_group_that_may_not_broadcast_does_not(serve: Serve) -> None:
+    async def scene(rig: Any) -> None:
+        await rig.send()
+        await beat(rig, Subscription(topic="t"), message_model=MessageModel.BROADCASTING)
+        assert (await rig.pull(sys_flag=0))[0].code == 0
+        config = GroupConfig(group="g", consume_broadcast_enable=False)
+        await rig.ask(UpdateSubscriptionGroup(), encode_group_config(config))
+        assert (await rig.pull(sys_flag=0))[0].code == 16
+
+    serve(scene)
+
+
+def test_a_pull_waits_for_the_message_it_wants(serve: Serve) -> None:
+    async def scene(rig: Any) -> None:
+        await rig.send(properties="TAGS\x01a\x02")
+        wanted = asyncio.create_task(
+            rig.pull(queue_offset=1, subscription="b", sys_flag=SUSPEND, suspend_timeout_ms=15_000)
+        )
+        anything = asyncio.create_task(rig.pull(queue_offset=1, sys_flag=SUSPEND, suspend_timeout_ms=15_000))
+        await parked(rig, 2)
+        await rig.send(properties="TAGS\x01a\x02", body=b"A")
+        assert bodies((await anything)[1]) == [b"A"]
+        assert rig.broker.service.polls.count == 1
+        await rig.send(properties="TAGS\x01b\x02", body=b"B")
+        assert bodies((await wanted)[1]) == [b"B"]
+
+    serve(scene)
+
+
+def test_a_burst_answers_a_waiting_pull_in_one_piece(serve: Serve) -> None:
+    async def scene(rig: Any) -> None:
+        await rig.send()
+        waiting = asyncio.create_task(rig.pull(queue_offset=1, sys_flag=SUSPEND, suspend_timeout_ms=15_000))
+        await parked(rig, 1)
+        await asyncio.gather(*[rig.send(body=b"%d" % number) for number in range(10)])
+        assert bodies((await waiting)[1]) == [b"%d" % number for number in range(10)]
+
+    serve(scene)
+
+
+def test_a_waiting_pull_is_answered_when_its_time_is_over(serve: Serve) -> None:
+    async def scene(rig: Any) -> None:
+        await rig.send()
+        answer, _ = await rig.pull(queue_offset=1, sys_flag=SUSPEND, suspend_timeout_ms=1)
+        assert answer.code == NOT_FOUND
+        answer, _ = await rig.pull(queue_offset=1, sys_flag=SUSPEND, suspend_timeout_ms=0)
+        assert answer.code == NOT_FOUND
+
+    serve(scene)
+
+
+def test_with_long_polling_off_a_pull_waits_only_a_moment(serve: Serve) -> None:
+    async def scene(rig: Any) -> None:
+        await rig.send()
+        answer, _ = await rig.pull(queue_offset=1, sys_flag=SUSPEND, suspend_timeout_ms=60_000)
+        assert answer.code == NOT_FOUND
+
+    serve(scene, long_polling_enable=False, short_polling_time_mills=10)
+
+
+def test_pulls_over_the_limit_are_answered_at_once(serve: Serve) -> None:
+    async def scene(rig: Any) -> None:
+        await rig.send()
+        answer, _ = await rig.pull(queue_offset=1, sys_flag=SUSPEND, suspend_timeout_ms=60_000)
+        assert answer.code == NOT_FOUND
+
+    serve(scene, parked_pulls_max=0)
+
+
+def test_the_pulls_of_a_client_that_left_are_forgotten(serve: Serve) -> None:
+    async def scene(rig: Any) -> None:
+        await rig.send()
+        waiting = asyncio.create_task(rig.pull(queue_offset=1, sys_flag=SUSPEND, suspend_timeout_ms=15_000))
+        await parked(rig, 1)
+        rig.pool.close_address(rig.broker.address)
+        await asyncio.gather(waiting, return_exceptions=True)
+        await parked(rig, 0)
+
+    serve(scene)
+
+
+def test_waiting_pulls_are_answered_when_their_topic_or_the_broker_goes(serve: Serve) -> None:
+    async def scene(rig: Any) -> None:
+        await rig.send("gone")
+        await rig.send()
+        first = asyncio.create_task(rig.pull("gone", queue_offset=1, sys_flag=SUSPEND, suspend_timeout_ms=15_000))
+        second = asyncio.create_task(rig.pull(queue_offset=1, sys_flag=SUSPEND, suspend_timeout_ms=15_000))
+        await parked(rig, 2)
+        assert await rig.code(DeleteTopicInBroker(topic="gone")) == 0
+        assert (await first)[0].code == MOVED
+        await rig.broker.stop()
+        assert (await second)[0].code == NOT_FOUND
+
+    serve(scene)
+
+
+def test_a_pull_can_commit_an_offset_on_its_way(serve: Serve) -> None:
+    async def scene(rig: Any) -> None:
+        await rig.send()
+        await rig.pull(commit_offset=1, sys_flag=4)
+        assert rig.broker.service.offsets.query("g", "t", 0) == -1
+        await rig.pull(commit_offset=1, sys_flag=5)
+        assert rig.broker.service.offsets.query("g", "t", 0) == 1
+        await rig.pull(commit_offset=99, sys_flag=5)
+        assert rig.broker.service.offsets.query("g", "t", 0) == 1
+
+    serve(scene)
+
+
+def test_issue_8239_in_sync_flush_nothing_is_seen_before_it_is_on_the_disk(serve: Serve) -> None:
+    async def scene(rig: Any) -> None:
+        await rig.send(body=b"durable")
+        service = rig.broker.service
+        from orbitmq.store import Draft
+
+        service.store.append(Draft("t", 0, b"not yet"))
+        answer, records = await rig.pull()
+        assert bodies(records) == [b"durable"]
+        assert decode_header(PullResponse, answer.ext_fields).max_offset == 1
+
+    serve(scene, flush_disk_type="SYNC_FLUSH")
+
+
+def test_a_message_is_found_by_its_place(serve: Serve) -> None:
+    async def scene(rig: Any) -> None:
+        await rig.send(body=b"here")
+        record = parse_record((await rig.ask(ViewMessage(physical_offset=0))).body)
+        assert isinstance(record, Record)
+        assert bytes(record.body) == b"here"
+        assert await rig.code(ViewMessage(physical_offset=5)) == 1
+        assert await rig.code(ViewMessage(physical_offset=-5)) == 1
+        assert await rig.code(ViewMessage(physical_offset=2**62)) == 1
+
+    serve(scene)

@@ -1,0 +1,199 @@
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from orbitmq.model.group import ConsumerInfo, Heartbeat, Subscription
+from orbitmq.model.route import MessageQueue
+from orbitmq.wire.bodies.groups import (
+    GroupConfig,
+    decode_group_config,
+    decode_group_list,
+    decode_group_table,
+    encode_group_config,
+)
+from orbitmq.wire.bodies.heartbeat import encode_heartbeat
+from orbitmq.wire.bodies.kv import decode_kv_table
+from orbitmq.wire.bodies.topics import (
+    decode_consume_stats,
+    decode_topic_config,
+    decode_topic_list,
+    decode_topic_stats,
+    decode_topic_table,
+)
+from orbitmq.wire.headers import (
+    CreateTopic,
+    DeleteSubscriptionGroup,
+    DeleteTopicInBroker,
+    GetAllSubscriptionGroups,
+    GetAllTopicConfig,
+    GetBrokerConfig,
+    GetBrokerRuntimeInfo,
+    GetConsumeStats,
+    GetSubscriptionGroup,
+    GetSystemTopicsOfBroker,
+    GetTopicConfig,
+    GetTopicStats,
+    HeartbeatRequest,
+    QueryTopicConsumers,
+    UpdateBrokerConfig,
+    UpdateConsumerOffset,
+    UpdateSubscriptionGroup,
+)
+
+Serve = Callable[..., None]
+
+
+def create(topic: str = "orders", **fields: Any) -> CreateTopic:
+    settings: dict[str, Any] = {
+        "default_topic": "TBW102", "read_queue_nums": 8, "write_queue_nums": 8, "perm": 6,
+        "topic_filter_type": "SINGLE_TAG", "topic_sys_flag": 0, "order": False,
+    }  # fmt: skip
+    return CreateTopic(topic=topic, **settings | fields)
+
+
+def test_a_topic_is_made_changed_listed_and_kept(serve: Serve) -> None:
+    async def scene(rig: Any) -> None:
+        assert await rig.code(create()) == 0
+        assert await rig.code(create(read_queue_nums=4, order=True, attributes="+message.type=FIFO")) == 0
+        config = decode_topic_config((await rig.ask(GetTopicConfig(topic="orders"))).body)
+        assert (config.read_queue_count, config.write_queue_count, config.order) == (4, 8, True)
+        assert config.attributes == {"message.type": "FIFO"}
+        table = decode_topic_table((await rig.ask(GetAllTopicConfig())).body)
+        assert table.topics["orders"] == config
+        assert await rig.code(GetTopicConfig(topic="none")) == 17
+
+    async def again(rig: Any) -> None:
+        assert rig.broker.service.topics.get("orders").read_queue_count == 4
+
+    serve(scene)
+    serve(again)
+
+
+@pytest.mark.parametrize(
+    "header",
+    [
+        create("TBW102"),
+        create("rmq_sys_x"),
+        create("../../etc/passwd"),
+        create(read_queue_nums=0),
+        create(perm=99),
+        create(attributes="x=y"),
+        DeleteTopicInBroker(topic="SCHEDULE_TOPIC_XXXX"),
+        DeleteTopicInBroker(topic="../../etc"),
+    ],
+)
+def test_a_topic_change_that_is_not_allowed_is_refused(serve: Serve, header: object) -> None:
+    async def scene(rig: Any) -> None:
+        before = rig.broker.service.topics.version
+        assert await rig.code(header) == 29
+        assert rig.broker.service.topics.version == before
+
+    serve(scene)
+
+
+def test_a_deleted_topic_is_gone_with_its_messages_and_offsets(serve: Serve) -> None:
+    async def scene(rig: Any) -> None:
+        await rig.send("orders")
+        await rig.ask(UpdateConsumerOffset(consumer_group="g", topic="orders", queue_id=0, commit_offset=1))
+        assert await rig.code(DeleteTopicInBroker(topic="orders")) == 0
+        assert await rig.code(DeleteTopicInBroker(topic="orders")) == 0
+        assert (await rig.pull("orders"))[0].code == 17
+        service = rig.broker.service
+        assert service.offsets.query("g", "orders", 0) == -1
+        assert service.store.max_offset("orders", 0) == 0
+        await rig.send("orders", body=b"new life")
+        _, (record,) = await rig.pull("orders")
+        assert bytes(record.body) == b"new life"
+
+    serve(scene)
+
+
+def test_system_topics_are_told_apart(serve: Serve) -> None:
+    async def scene(rig: Any) -> None:
+        found = decode_topic_list((await rig.ask(GetSystemTopicsOfBroker())).body)
+        assert "TBW102" in found.topics
+
+    serve(scene)
+
+
+def test_who_reads_a_topic_is_known_from_heartbeats_and_offsets(serve: Serve) -> None:
+    async def scene(rig: Any) -> None:
+        await rig.send("t")
+        info = ConsumerInfo(group="now", subscriptions=(Subscription(topic="t"),))
+        await rig.ask(HeartbeatRequest(), encode_heartbeat(Heartbeat(client_id="c", consumers=(info,))))
+        await rig.ask(UpdateConsumerOffset(consumer_group="before", topic="t", queue_id=0, commit_offset=1))
+        found = decode_group_list((await rig.ask(QueryTopicConsumers(topic="t"))).body)
+        assert found == ("now", "before")
+
+    serve(scene)
+
+
+def test_stats_list_every_queue_also_the_empty_ones(serve: Serve) -> None:
+    async def scene(rig: Any) -> None:
+        for _ in range(3):
+            await rig.send("t", queue_id=1)
+        await rig.ask(UpdateConsumerOffset(consumer_group="g", topic="t", queue_id=1, commit_offset=2))
+        stats = decode_topic_stats((await rig.ask(GetTopicStats(topic="t"))).body)
+        assert {queue.queue_id: found.max_offset for queue, found in stats.items()} == {0: 0, 1: 3, 2: 0, 3: 0}
+        assert stats[MessageQueue("t", "a", 1)].updated_at_ms > 0
+        progress = decode_consume_stats((await rig.ask(GetConsumeStats(consumer_group="g"))).body)
+        assert len(progress) == 4
+        found = progress[MessageQueue("t", "a", 1)]
+        assert (found.broker_offset, found.consumer_offset) == (3, 2)
+        assert found.consumed_at_ms > 0
+        for topic, topic_list in (("t", None), (None, "t;none")):
+            header = GetConsumeStats(consumer_group="g", topic=topic, topic_list=topic_list)
+            assert len(decode_consume_stats((await rig.ask(header)).body)) == 4
+
+    serve(scene)
+
+
+def test_group_settings_are_made_listed_and_forgotten(serve: Serve) -> None:
+    async def scene(rig: Any) -> None:
+        config = GroupConfig(group="g", retry_times_max=3, extra={"attributes": {}})
+        assert await rig.code(UpdateSubscriptionGroup(), encode_group_config(config)) == 0
+        assert decode_group_config((await rig.ask(GetSubscriptionGroup(group="g"))).body) == config
+        assert decode_group_table((await rig.ask(GetAllSubscriptionGroups())).body).groups["g"] == config
+        assert await rig.code(UpdateSubscriptionGroup(), b'{"groupName":"a b"}') == 29
+        await rig.send("t")
+        await rig.ask(UpdateConsumerOffset(consumer_group="g", topic="t", queue_id=0, commit_offset=1))
+        assert await rig.code(DeleteSubscriptionGroup(group_name="g", clean_offset=True)) == 0
+        assert await rig.code(GetSubscriptionGroup(group="g")) == 26
+        assert rig.broker.service.offsets.query("g", "t", 0) == -1
+
+    serve(scene)
+
+
+def test_run_time_values_are_those_that_cluster_list_reads(serve: Serve) -> None:
+    async def scene(rig: Any) -> None:
+        await rig.send("t", body=b"x" * 10)
+        values = decode_kv_table((await rig.ask(GetBrokerRuntimeInfo())).body)
+        assert values["brokerVersionDesc"] == "V5_3_3"
+        assert len(values["putTps"].split(" ")) == 3
+        assert values["msgPutTotalTodayNow"] == "1"
+        assert int(values["earliestMessageTimeStamp"]) > 0
+        assert 0 <= float(values["commitLogDiskRatio"]) <= 1
+        assert values["sendThreadPoolQueueSize"] == "0"
+
+    serve(scene)
+
+
+def test_the_settings_in_use_can_be_read(serve: Serve) -> None:
+    async def scene(rig: Any) -> None:
+        answer = await rig.ask(GetBrokerConfig())
+        assert b"brokerName=a\n" in answer.body
+        assert "counter" in answer.ext_fields["version"]
+
+    serve(scene)
+
+
+def test_a_code_that_is_not_there_answers_3(serve: Serve) -> None:
+    async def scene(rig: Any) -> None:
+        answer = await rig.ask(UpdateBrokerConfig())
+        assert answer.code == 3
+        assert "25 not supported" in answer.remark
+
+    serve(scene)
