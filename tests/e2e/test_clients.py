@@ -5,7 +5,17 @@ import zlib
 
 import pytest
 
-from orbitmq import ConsumeFrom, Message, MessageModel, Producer, PullConsumer, PushConsumer, RouteNotFound, SendFailed
+from orbitmq import (
+    ConsumeFrom,
+    Message,
+    MessageModel,
+    MessageQueue,
+    Producer,
+    PullConsumer,
+    PushConsumer,
+    RouteNotFound,
+    SendFailed,
+)
 from orbitmq.testing import LocalCluster
 
 
@@ -212,6 +222,10 @@ async def test_with_all_name_servers_down_known_topics_go_on():
         async with Producer("makers", cluster.name_servers) as producer, consumer(cluster) as reader:
             await producer.send(Message("orders", b"0"))
             assert await take(reader, 1) == [b"0"]
+            # A topic that a broker does not have yet cannot be found while there is nobody to ask.
+            for broker in cluster.brokers:
+                await producer.send(Message("orders", b"-1"), queue=MessageQueue("orders", broker, 0))
+            assert await take(reader, 2) == [b"-1", b"-1"]
             await cluster.stop_name_server()
             await asyncio.gather(*map(producer.send, messages(50, start=1)))
             assert sorted(map(int, await take(reader, 50))) == list(range(1, 51))
