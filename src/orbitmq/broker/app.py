@@ -132,9 +132,8 @@ class Broker:
         await server.drain(DRAIN_MS)
         await server.close()
         service.store.close()
-        write_config_file(service.files.offsets_path, format_offsets(service.offsets))
-        service.files.save_topics(service.topics)
-        service.files.save_groups(service.group_configs)
+        if service.offsets.change_count != self._saved_change_count:
+            write_config_file(service.files.offsets_path, format_offsets(service.offsets))
         log.info("broker %s stopped", self.config.broker_name)
 
     def _open(self, port: int) -> BrokerService:
@@ -147,11 +146,12 @@ class Broker:
         offsets = files.load_offsets()
         group_configs = files.load_groups(auto_create_enable=config.auto_create_subscription_group)
         store = Store.open(store_config(config), store_host=host, clock=self._clock)
+        loaded_version = topics.version
         topics.add_missing(system_topics(config), self._clock())
         for cut in offsets.cut_to(store.max_offset):
             log.warning("a committed offset lay beyond its queue's end and was pulled back: %s", cut)
-        files.save_topics(topics)
-        files.save_groups(group_configs)
+        if topics.version != loaded_version:
+            files.save_topics(topics)
         return BrokerService(
             config,
             store,
