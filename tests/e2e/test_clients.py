@@ -144,6 +144,7 @@ async def test_two_consumers_share_the_queues_and_one_takes_over():
                 await producer.send(message)
             async with consumer(cluster) as first:
                 await take(first, 8)
+                await until(lambda: len(first.assignment) == 8)  # the topic has appeared on both brokers
                 all_queues = first.assignment
                 async with consumer(cluster) as second:
                     await until(

@@ -271,7 +271,11 @@ class Delivery:
         self, batch: Sequence[Outgoing], target: Target, causes: list[OrbitError], limit_ms: int
     ) -> SendFailed:
         what = "a message" if len(batch) == 1 else f"a batch of {len(batch)} messages"
-        tries = "; ".join(f"{number}. {cause}" for number, cause in enumerate(causes, 1))
+        # Attempts on one broker mostly end alike: each sentence is told once, with the numbers of its attempts.
+        told: dict[str, list[str]] = {}
+        for number, cause in enumerate(causes, 1):
+            told.setdefault(str(cause), []).append(str(number))
+        tries = "; ".join(f"{', '.join(numbers)}: {text}" for text, numbers in told.items())
         return SendFailed(
             f"{what} to topic {target.topic} got no positive answer, {len(causes)} attempts within {limit_ms} ms: "
             f"{tries or 'the time was over before the first one'}. Where an answer is missing, the message may be "

@@ -111,6 +111,7 @@ class PushConsumer:
             if value < 1:
                 raise InvalidArgument(name, value, "1 or more")
         self.group = check_name("group", group, GROUP_LENGTH_MAX)
+        self._retry_topic = RETRY_PREFIX + self.group
         self._message_model = MessageModel(message_model)
         self._is_broadcasting = self._message_model is MessageModel.BROADCASTING
         self._consume_from = ConsumeFrom(consume_from)
@@ -162,8 +163,8 @@ class PushConsumer:
         try:
             if self._is_broadcasting:
                 self._store = LocalOffsets(self._offset_dir / self._session.id / f"{self.group}.json")
-            elif not self._subscriptions.get(RETRY_PREFIX + self.group):
-                self.subscribe(RETRY_PREFIX + self.group)  # where Java members of the group send what they could not do
+            else:
+                self.subscribe(self._retry_topic)  # where Java members of the group send what they could not do
             await self._find_routes()
         except BaseException:
             await self._session.close()
@@ -240,8 +241,8 @@ class PushConsumer:
 
     @property
     def assignment(self) -> frozenset[MessageQueue]:
-        """The queues that are this consumer's now."""
-        return frozenset(self._shares)
+        """The queues that are this consumer's now, the group's retry queues aside."""
+        return frozenset(queue for queue in self._shares if queue.topic != self._retry_topic)
 
     async def assigned(self) -> frozenset[MessageQueue]:
         """Wait for the first assignment, and return it."""
@@ -297,15 +298,14 @@ class PushConsumer:
         while True:
             self._changed.clear()
             is_balanced = await self._rebalance()
-            pause_ms = UNBALANCED_INTERVAL_MS if self._changed.is_set() else min(2 * pause_ms, 20_000)
+            limit_ms = self._rebalance_interval_ms if is_balanced else min(pause_ms, self._rebalance_interval_ms)
             try:
-                limit_ms = self._rebalance_interval_ms
-                async with asyncio.timeout((limit_ms if is_balanced else min(pause_ms, limit_ms)) / 1000):
+                async with asyncio.timeout(limit_ms / 1000):
                     await self._changed.wait()
             except TimeoutError:
                 pass
-            else:
-                pause_ms = UNBALANCED_INTERVAL_MS // 2
+            is_news = is_balanced or self._changed.is_set()
+            pause_ms = UNBALANCED_INTERVAL_MS if is_news else min(2 * pause_ms, REBALANCE_INTERVAL_MS)
 
     async def _rebalance(self) -> bool:
         """Take up this consumer's share; False when it could not be told for some topic."""
@@ -319,9 +319,8 @@ class PushConsumer:
         for topic, queues in wanted.items():
             if queues is not None:
                 await self._apply(topic, queues)
-        retry_topic = RETRY_PREFIX + self.group
-        is_complete = all(queues is not None for topic, queues in wanted.items() if topic != retry_topic)
-        if is_complete and wanted.keys() - {retry_topic}:
+        is_complete = all(queues is not None for topic, queues in wanted.items() if topic != self._retry_topic)
+        if is_complete and wanted.keys() - {self._retry_topic}:
             self._assigned.set()
         return is_complete
 

@@ -15,7 +15,7 @@ from orbitmq.client.session import ClientSession
 from orbitmq.client.subscriptions import wants
 from orbitmq.client.window import COUNT_MAX, SIZE_MAX, Window
 from orbitmq.codes import ResponseCode
-from orbitmq.errors import OrbitError, RemoteRefused
+from orbitmq.errors import ConnectionFailed, OrbitError, RemoteRefused, RequestTimeout
 from orbitmq.model.group import Subscription
 from orbitmq.model.message import PropertyName, StoredMessage
 from orbitmq.model.route import MASTER_ID, MessageQueue
@@ -214,6 +214,9 @@ class QueueReader:
 
     def _complain(self, error: OrbitError) -> None:
         """Warn when something new goes wrong; the same trouble again is no news."""
+        if isinstance(error, ConnectionFailed | RequestTimeout):
+            self._session.complain(self.queue.broker_name, error)
+            return
         trouble = f"{type(error).__name__} {getattr(error, 'code', '')}"
         log.log(logging.DEBUG if trouble == self._trouble else logging.WARNING, "queue %s: %s", self.queue, error)
         self._trouble = trouble

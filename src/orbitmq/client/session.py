@@ -57,10 +57,12 @@ class ClientSession:
         self.routes.on_change.append(self._route_changed)
         self.ip = "127.0.0.1"
         self.is_open = False
+        self._was_opened = False
         self._instance = instance
         self._describe = describe
         self._heartbeat_interval_ms = heartbeat_interval_ms
         self._announced: set[str] = set()
+        self._missed: set[str] = set()
         self._tasks: set[asyncio.Task[Any]] = set()
 
     @property
@@ -69,9 +71,14 @@ class ClientSession:
         return client_id(self.ip, self._instance)
 
     def open(self) -> None:
-        """Begin: refresh routes and send heartbeats from now on."""
-        assert not self.is_open, "a session is opened once"
-        self.is_open = True
+        """Begin: refresh routes and send heartbeats from now on.
+
+        Raises:
+            ClientError: the session was opened before.
+        """
+        if self._was_opened:
+            raise ClientError("a client is opened once: make a new one")
+        self.is_open = self._was_opened = True
         self.ip = local_ip(*self.routes.name_servers)
         self.routes.start()
         if self._describe is not None:
@@ -139,8 +146,17 @@ class ClientSession:
             text += " The broker is overloaded or cut off; a longer timeout_ms may help"
         return type(error)(text)
 
+    def complain(self, broker_name: str, error: ClientError) -> None:
+        """Warn that a broker does not answer: once, however many queues wait for it."""
+        is_news = broker_name not in self._missed
+        self._missed.add(broker_name)
+        log.log(logging.WARNING if is_news else logging.DEBUG, "%s", error)
+
     def announced(self, broker_name: str, broker_id: int = MASTER_ID) -> None:
-        """Make sure that a broker that answers knows us: after a restart it waits for a heartbeat."""
+        """A broker has answered; make sure that it knows us: after a restart it waits for a heartbeat."""
+        if broker_name in self._missed:
+            self._missed.discard(broker_name)
+            log.info("broker %s answers again", broker_name)
         if self._describe is None or not self.is_open:
             return
         address = self.routes.address(broker_name, broker_id)

@@ -66,7 +66,7 @@ class Window:
             next_offset: where the next pull starts.
         """
         self._waiting.extend(messages)
-        self.size += sum(message.store_size for message in messages)
+        self.size += sum(map(_size, messages))
         self.pull_offset = next_offset
 
     def take(self, count_max: int) -> Sequence[StoredMessage]:
@@ -86,7 +86,7 @@ class Window:
         if batch is not self._outside or not batch:
             return False
         done = batch if count is None else batch[:count]
-        self.size -= sum(message.store_size for message in done)
+        self.size -= sum(map(_size, done))
         self._waiting.extendleft(reversed(batch[len(done) :]))
         self._outside = ()
         return True
@@ -101,3 +101,8 @@ class Window:
         self.size = 0
         self._waiting.clear()
         self._outside = ()
+
+
+def _size(message: StoredMessage) -> int:
+    """Return what a message takes here: a body may be far larger than what the broker stored of it."""
+    return max(message.store_size, len(message.body))

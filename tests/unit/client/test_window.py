@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -80,6 +82,13 @@ def test_pulling_pauses_at_the_limit_of_bytes():
     window.commit(window.take(1))
     assert window.has_room
     assert window.size == 100
+
+
+def test_a_body_counts_as_large_as_it_is_here_not_as_it_was_stored():
+    window = Window(0, size_max=1_000)
+    window.add([replace(message(0, 50), body=bytes(1_000))], 1)
+    assert not window.has_room
+    assert window.size == 1_000
 
 
 def test_a_batch_is_done_once():
