@@ -141,6 +141,9 @@ async def test_a_body_that_was_damaged_is_refused(tmp_path: Path):
         assert (answer.code, answer.remark) == (1, "crc32 not match")
         assert asker.server.registry.table.broker_count == 0
         assert (await asker.ask(registration("a", "T1", "T2", body_crc32=0)[0], body)).code == 0
+        for version in (1, 2):  # recognised bodies are checked as well
+            wrong = await asker.register(version=version, body_crc32=7)
+            assert (wrong.code, wrong.remark) == (1, "crc32 not match")
 
 
 @on_loop

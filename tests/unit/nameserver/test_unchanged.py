@@ -21,12 +21,13 @@ class Remembered:
     def __init__(self, body: bytes, **fields: object) -> None:
         self.memory = UnchangedRegistrations()
         self.header, self.body = registration("a", "T1", "T2", **fields)[0], body
-        self.memory.remember(KEY, self.header, 479, split(body), decode_registration(body).data_version, 7)
+        self.memory.remember(KEY, self.header, 479, body, decode_registration(body).data_version, 7)
 
     def recognise(
         self, body: bytes, *, header: RegisterBroker | None = None, peer_version: int = 479, revision: int = 7
     ) -> DataVersion | None:
-        return self.memory.recognise(KEY, header or self.header, peer_version, split(body), revision)
+        known = self.memory.recognise(KEY, header or self.header, peer_version, body, revision)
+        return None if known is None else known.data_version
 
 
 def body_of(*topics: str, version: int = 1, **options: object) -> bytes:
@@ -74,8 +75,6 @@ def test_the_checksum_may_differ_as_it_does_with_the_version():
     "body",
     [
         b'{"topicConfigSerializeWrapper":{"topicConfigTable":{"T":{"attributes":{"dataVersion":{}}}}}}',
-        b'{"topicConfigSerializeWrapper":{"dataVersion":{"counter":1},"topicConfigTable":{"dataVersion":{"perm":1}}}}',
-        b'{"topicConfigSerializeWrapper":{"dataVersion":{"counter":1},"dataVersion":{"counter":1}}}',
         b'{"x":{"dataVersion":{"counter":1}},"topicConfigSerializeWrapper":{}}',
         b'{"topicConfigSerializeWrapper":{"dataVersion":{"counter":"x"}}}',
         b'{"filterServerList":["\\"],"],"topicConfigSerializeWrapper":{"dataVersion":{"counter":1}}}',
@@ -83,8 +82,35 @@ def test_the_checksum_may_differ_as_it_does_with_the_version():
     ids=str,
 )
 def test_a_version_that_is_not_in_its_place_belongs_to_the_whole(body: bytes):
-    assert split(body).version is None
-    assert split(body) == split(body) != split(body + b" ")
+    assert split(body) == (b"", None, body)
+
+
+@pytest.mark.parametrize(
+    ("first", "second"),
+    [
+        (b'"dataVersion":{"counter":1},"topicConfigTable":{"dataVersion":{"perm":1}}', b"1}"),
+        (b'"dataVersion":{"counter":7},"dataVersion":{"counter":1}', b"7}"),
+    ],
+    ids=str,
+)
+def test_a_second_version_makes_every_difference_count(first: bytes, second: bytes):
+    body = b'{"topicConfigSerializeWrapper":{%b}}' % first
+    seen = Remembered(body)
+    assert seen.recognise(body) == DataVersion(0, 0, 1)
+    assert seen.recognise(body.replace(second, b"9}", 1)) is None
+
+
+def test_bodies_are_kept_up_to_a_size_and_digests_beyond():
+    seen = Remembered(body_of())
+    for size_max in (10, 10_000_000):
+        memory = UnchangedRegistrations(size_max)
+        for _ in range(2):
+            memory.remember(KEY, seen.header, 479, body_of(), DataVersion(0, 0, 1), 7)
+        assert memory.recognise(KEY, seen.header, 479, body_of(version=4), 7) == (DataVersion(0, 0, 4), None)
+        assert memory.recognise(KEY, seen.header, 479, body_of("T1", "T4"), 7) is None
+        assert memory._size == (0 if size_max == 10 else len(split(body_of()).rest))
+        memory.forget(KEY)
+        assert memory._size == 0
 
 
 def test_a_version_elsewhere_than_the_tables_own_is_never_remembered():
@@ -101,4 +127,10 @@ def test_javas_mapping_version_belongs_to_the_version():
         ) % (counter, mapping)
 
     assert Remembered(java(1, 1)).recognise(java(2, 2)) == DataVersion(0, 3, 2)
-    assert split(java(1, 1)).before == split(java(2, 2)).before
+
+
+def test_the_checksum_is_known_of_the_very_same_body_only():
+    seen = Remembered(body_of())
+    same = seen.memory.recognise(KEY, seen.header, 479, body_of(), 7)
+    newer = seen.memory.recognise(KEY, seen.header, 479, body_of(version=2), 7)
+    assert (same.checksum, newer.checksum) == (seen.header.body_crc32, None)

@@ -13,7 +13,6 @@ from orbitmq.nameserver.changes import Cause
 from orbitmq.nameserver.names import check_registered_name, illegal_names
 from orbitmq.nameserver.registration import LEASE_MS, BrokerKey, MasterAddresses, Registration
 from orbitmq.nameserver.registry import ORDER_TOPIC_NAMESPACE, Registry
-from orbitmq.nameserver.unchanged import split
 from orbitmq.net.handlers import Call, Handlers, Reply
 from orbitmq.wire.bodies.kv import encode_kv_table
 from orbitmq.wire.bodies.registration import (
@@ -45,9 +44,6 @@ ADDRESS_LENGTH_MAX = 255
 @handlers.on(RegisterBroker)
 def register_broker(registry: Registry, call: Call[RegisterBroker]) -> Reply:
     """Enter a broker with its topics, or renew its lease."""
-    header, body = call.header, call.command.body
-    if header.body_crc32 and zlib.crc32(body) & 0x7FFFFFFF != header.body_crc32:
-        raise Rejected(ResponseCode.SYSTEM_ERROR, "crc32 not match")
     master = _renew_unchanged(registry, call)
     if master is None:
         master = _register(registry, call)
@@ -101,17 +97,21 @@ def _renew_unchanged(registry: Registry, call: Call[RegisterBroker]) -> MasterAd
     """Renew the lease of a broker that says what it said last time; None: look at it closely."""
     header, table = call.header, registry.table
     key = BrokerKey(header.cluster_name, header.broker_addr)
-    data_version = registry.unchanged.recognise(
-        key, header, call.command.version, split(call.command.body), table.revision_of(header.broker_name)
-    )
-    if data_version is None or not table.renew(key, call.now_ms, call.connection.id, data_version):
+    body = call.command.body
+    known = registry.unchanged.recognise(key, header, call.command.version, body, table.revision_of(header.broker_name))
+    if known is None:
+        return None
+    if known.checksum != header.body_crc32:
+        _check_body(header, body)
+    if not table.renew(key, call.now_ms, call.connection.id, known.data_version):
         return None
     return table.master_of(header.broker_name, header.broker_id, header.cluster_name)
 
 
 def _register(registry: Registry, call: Call[RegisterBroker]) -> MasterAddresses:
     header, command = call.header, call.command
-    _check(header)
+    _check_body(header, command.body)
+    _check_names(header)
     body = decode_registration(command.body, compressed=header.compressed, version=command.version)
     registration = _to_registration(header, body, call.connection.remote)
     with registry.changing(Cause.REGISTRATION, call.now_ms, call.connection.remote) as origin:
@@ -121,14 +121,19 @@ def _register(registry: Registry, call: Call[RegisterBroker]) -> MasterAddresses
             registration.key,
             header,
             command.version,
-            split(command.body),
+            command.body,
             body.data_version,
             registry.table.revision_of(header.broker_name),
         )
     return master
 
 
-def _check(header: RegisterBroker) -> None:
+def _check_body(header: RegisterBroker, body: bytes) -> None:
+    if header.body_crc32 and zlib.crc32(body) & 0x7FFFFFFF != header.body_crc32:
+        raise Rejected(ResponseCode.SYSTEM_ERROR, "crc32 not match")
+
+
+def _check_names(header: RegisterBroker) -> None:
     check_registered_name("clusterName", header.cluster_name)
     check_registered_name("brokerName", header.broker_name)
     check_registered_name("brokerAddr", header.broker_addr.replace("[", "").replace("]", ""))
