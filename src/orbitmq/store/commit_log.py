@@ -22,6 +22,8 @@ from orbitmq.wire.record import (
     CRC_PROPERTY_SIZE,
     HEADS,
     LONG,
+    LOST_SECTOR,
+    LOST_SECTOR_SIZE,
     MAGIC_BLANK,
     PREFIX,
     PROPERTIES_SIZE,
@@ -99,7 +101,7 @@ class CommitLog:
             head = self._v6_head
             sys_flag = sys_flag & ~_HOST_FLAGS | self._v6_flag
         properties_size = len(properties)
-        if properties_size > self._properties_size_max or properties[-1:] == b"\0":
+        if properties_size > LOST_SECTOR_SIZE or properties[-1:] == b"\0":
             self._check_properties(properties)
         if self._record_crc:
             if properties and properties[-1] != 2:
@@ -266,10 +268,10 @@ class CommitLog:
         self._room_end = 0
 
     def _check_properties(self, properties: bytes) -> None:
-        """Refuse properties that a record cannot hold; a last byte of zero would look like a torn record."""
+        """Refuse properties that a record cannot hold, or that would look like those of a torn record."""
         if len(properties) > self._properties_size_max:
             raise InvalidArgument(
                 "properties", f"{len(properties)} bytes", f"at most {self._properties_size_max} bytes"
             )
-        if properties[-1:] == b"\0":
-            raise InvalidArgument("properties", "a last byte of zero", "text that ends in 0x02")
+        if properties[-1:] == b"\0" or LOST_SECTOR in properties:
+            raise InvalidArgument("properties", "zeros at the end or 512 in a row", "names and values of text")

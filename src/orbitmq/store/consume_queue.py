@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from struct import Struct
 
+from orbitmq.errors import CorruptRecord
 from orbitmq.store.disk import Buffer, Disk
 from orbitmq.store.segment import Segment
 from orbitmq.store.segment_log import SegmentLog
@@ -22,6 +23,9 @@ BLANK_SIZE = 0x7FFFFFFF
 """The size in an entry that stands before the first message of a queue."""
 BLANK_UNIT = UNIT.pack(0, BLANK_SIZE, 0)
 RESERVE_SIZE = 64 * 1024
+
+_GAP_FILES_MAX = 10
+_OFFSET_END = 1 << 48
 
 log = logging.getLogger(__name__)
 
@@ -87,13 +91,19 @@ class ConsumeQueue:
         self.max_offset = queue_offset + 1
 
     def replay(self, queue_offset: int, physical_offset: int, size: int, tag_code: int) -> None:
-        """Write an entry that recovery found in the CommitLog, wherever it belongs: the log's later word wins."""
+        """Write the entry of a message that recovery found in the CommitLog.
+
+        Raises:
+            CorruptRecord: no broker gave this queue offset; the record's checksum does not cover it.
+        """
+        if queue_offset != self.max_offset:
+            self._check_place(queue_offset, physical_offset)
         if queue_offset < self.max_offset:
             self.truncate(queue_offset)
         if queue_offset >= self.reserved_offset:
             self.reserve(queue_offset)
         if queue_offset > self.max_offset:
-            self._fill_gap(queue_offset)
+            self._fill_gap(queue_offset, UNIT.pack(physical_offset, size, tag_code))
         self.put(queue_offset, physical_offset, size, tag_code)
         self.next_offset = self.max_offset
 
@@ -154,6 +164,13 @@ class ConsumeQueue:
         self.log.close()
         self.log.segments.clear()
 
+    def _check_place(self, queue_offset: int, physical_offset: int) -> None:
+        """Refuse an offset that leads astray. A queue may start anywhere, have a gap, or begin again after deletion."""
+        is_new = not self.log.segments and 0 <= queue_offset < _OFFSET_END
+        is_gap = self.max_offset < queue_offset <= self.max_offset + _GAP_FILES_MAX * self._unit_count
+        if not is_new and not is_gap and queue_offset != 0:
+            raise CorruptRecord(physical_offset, f"queue offset {queue_offset} where {self.max_offset} is next")
+
     def _extend(self, queue_offset: int) -> Segment:
         """Add the file for `queue_offset`; in a queue that begins later than at 0, blanks stand before it."""
         base_offset = queue_offset - queue_offset % self._unit_count
@@ -162,24 +179,24 @@ class ConsumeQueue:
         while segment.end <= queue_offset * UNIT.size:  # replay may leave out whole files
             segment = self.log.extend()
         if is_first:
-            self._blank(segment, base_offset, queue_offset)
+            self._fill(segment, base_offset, queue_offset, BLANK_UNIT)
             self.max_offset = self.next_offset = queue_offset
         return segment
 
-    def _fill_gap(self, queue_offset: int) -> None:
-        """Blank the entries up to `queue_offset`: their messages are not in the log any more."""
+    def _fill_gap(self, queue_offset: int, unit: bytes) -> None:
+        """Let the entries up to `queue_offset` lead to the message there: their own are not in the log any more."""
         log.warning(
             "%s, queue %d: messages %d to %d are missing", self.topic, self.queue_id, self.max_offset, queue_offset - 1
         )
         for segment in self.log.between(self.max_offset * UNIT.size, queue_offset * UNIT.size):
             first = max(self.max_offset, segment.base // UNIT.size)
-            self._blank(segment, first, min(queue_offset, segment.end // UNIT.size))
+            self._fill(segment, first, min(queue_offset, segment.end // UNIT.size), unit)
 
-    def _blank(self, segment: Segment, first: int, end: int) -> None:
+    def _fill(self, segment: Segment, first: int, end: int, unit: bytes) -> None:
         start, stop = first * UNIT.size - segment.base, end * UNIT.size - segment.base
         if stop > start:
             segment.reserve(stop)
-            segment.buffer[start:stop] = BLANK_UNIT * (end - first)
+            segment.buffer[start:stop] = unit * (end - first)
 
     def _enter(self, queue_offset: int) -> None:
         segment = self.log.find(queue_offset * UNIT.size)

@@ -58,6 +58,9 @@ PROPERTIES_SIZE = Struct(">H")
 
 NO_HOST = Host("0.0.0.0", 0)
 
+LOST_SECTOR_SIZE = 512
+LOST_SECTOR = bytes(LOST_SECTOR_SIZE)
+
 _CRC_NAME = b"__CRC32#\x01"
 _CRC_DIGITS = 10
 CRC_PROPERTY_SIZE = len(_CRC_NAME) + _CRC_DIGITS + 1
@@ -112,8 +115,8 @@ def parse_record(
             not UTF-8.
 
     Source: docs/formats/commit_log.md. Every length is checked: the body's checksum says nothing about the rest
-    (apache/rocketmq#7437), and a checksum of 0 is as good as any other (#9121). A record whose end never reached
-    the disk ends in zeros, which no whole record does.
+    (apache/rocketmq#7437), and a checksum of 0 is as good as any other (#9121). Sectors that never reached the disk
+    read as zeros, which whole properties never end in and never hold a sector of.
     """
     at = -1 if physical_offset is None else physical_offset
     if len(view) < PREFIX.size:
@@ -147,8 +150,8 @@ def parse_record(
         raise CorruptRecord(at, f"properties do not end with the record of {size} bytes")
     body = view[head.size : body_end]
     properties = bytes(view[properties_start:size])
-    if properties and properties[-1] == 0:
-        raise CorruptRecord(at, "cut short: its properties end in zeros")
+    if properties and (properties[-1] == 0 or (len(properties) > LOST_SECTOR_SIZE and LOST_SECTOR in properties)):
+        raise CorruptRecord(at, "its properties were not written to their end")
     if check_crc:
         if crc32(body) & CRC_MASK != body_crc:
             raise CorruptRecord(at, "the body's checksum does not match")

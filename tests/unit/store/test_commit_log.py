@@ -94,7 +94,8 @@ def test_a_record_larger_than_a_segment_is_refused():
     [
         ({"properties": b"x" * 32768}, {}, "at most 32767 bytes"),
         ({"properties": b"x" * 32747}, {"record_crc": True}, "at most 32746 bytes"),
-        ({"properties": b"a\x01b\x00"}, {}, "a last byte of zero"),
+        ({"properties": b"a\x01b\x00"}, {}, "zeros at the end"),
+        ({"properties": b"a\x01" + bytes(512) + b"\x02"}, {}, "512 in a row"),
         ({"flag": 2**31}, {}, "numbers that the record can hold"),
         ({"queue_id": 2**31}, {}, "numbers that the record can hold"),
     ],

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from orbitmq.errors import CorruptRecord
 from orbitmq.store.consume_queue import BLANK_SIZE, ConsumeQueue
 from orbitmq.testing.fake_disk import FakeDisk
 
@@ -86,12 +87,26 @@ def test_replaying_goes_on_where_the_queue_ends():
     assert queue.next_offset == 10
 
 
-def test_replaying_an_earlier_offset_forgets_what_came_after():
+def test_a_queue_that_was_deleted_and_made_again_starts_anew():
     queue = filled(10)
-    queue.replay(2, 5000, 100, 0)
-    assert queue.max_offset == 3
-    assert queue.entry(2) == (5000, 100, 0)
-    assert queue.entry(3) == (0, 0, 0)
+    queue.replay(0, 5000, 100, 0)
+    assert queue.max_offset == 1
+    assert queue.entry(0) == (5000, 100, 0)
+    assert queue.entry(1) == (0, 0, 0)
+
+
+@pytest.mark.parametrize("queue_offset", [-1, 2, 9, 10 + 10 * 4 + 1, 1 << 62])
+def test_a_queue_offset_that_nobody_gave_is_corrupt(queue_offset):
+    queue = filled(10)
+    with pytest.raises(CorruptRecord, match=f"queue offset {queue_offset} where 10 is next"):
+        queue.replay(queue_offset, 5000, 100, 0)
+    assert queue.max_offset == 10
+
+
+@pytest.mark.parametrize("queue_offset", [-1, 1 << 48])
+def test_a_queue_cannot_begin_anywhere(queue_offset):
+    with pytest.raises(CorruptRecord):
+        queue_of().replay(queue_offset, 5000, 100, 0)
 
 
 def test_replaying_before_the_first_file_starts_the_queue_anew():
@@ -102,12 +117,12 @@ def test_replaying_before_the_first_file_starts_the_queue_anew():
 
 
 @pytest.mark.parametrize("target", [4, 6, 15])
-def test_a_gap_in_the_log_becomes_blanks(target, caplog):
+def test_a_gap_in_the_log_leads_to_the_message_behind_it(target, caplog):
     queue = filled(3)
     queue.replay(target, 9000, 100, 0)
-    assert [queue.entry(offset)[1] for offset in range(2, target + 1)] == [100] + [BLANK_SIZE] * (target - 3) + [100]
+    assert [queue.entry(offset)[0] for offset in range(2, target + 1)] == [200] + [9000] * (target - 2)
     assert f"messages 3 to {target - 1} are missing" in caplog.text
-    assert queue.max_offset == target + 1
+    assert (queue.min_offset(0), queue.max_offset) == (0, target + 1)
 
 
 def test_the_first_message_is_the_first_that_the_log_still_has():

@@ -112,6 +112,14 @@ def test_upstream_7437_every_cut_is_refused(with_crc):
             parse_record(encoded[:size] + bytes(len(encoded) - size), 2**33)  # what is not on the disk reads as zeros
 
 
+def test_upstream_7437_a_sector_lost_from_the_middle_of_the_properties_is_noticed():
+    encoded = bytearray(record(properties=b"a\x01" + b"x" * 2000 + b"\x02"))
+    assert parse_record(encoded)
+    encoded[512:1024] = bytes(512)
+    with pytest.raises(CorruptRecord, match="not written to their end"):
+        parse_record(encoded)
+
+
 def test_upstream_9121_a_checksum_of_zero_is_a_checksum():
     body = bytes.fromhex("9d0ad96d")  # its CRC-32 is 0
     assert crc32(body) & 0x7FFFFFFF == 0
