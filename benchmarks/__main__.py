@@ -91,7 +91,8 @@ def _chosen(options: argparse.Namespace) -> list[str]:
         return list(QUICK_ROWS)
     if not options.only:
         return names
-    chosen = [name for name in names if any(name.startswith(prefix) for prefix in options.only)]
+    chosen = [name for name in names if name in options.only]
+    chosen = chosen or [name for name in names if any(name.startswith(prefix) for prefix in options.only)]
     if not chosen:
         raise BenchmarkError(f"no row is called {' or '.join(options.only)}; --list shows them")
     return chosen

@@ -79,10 +79,12 @@ def _measure_row(row: Row, servers: Iterable[Server], plan: Plan, say: Say) -> R
             run = _quiet_load(row, server, plan)
             server.pause()
             runs[server.name].append(run)
+            cost = run["server_cpu"] / max(run["per_second"], 1) * 1e6
             busy = f", others used {run['others_cpu']:.2f} cores" if run["others_cpu"] > OTHERS_CPU_MAX else ""
             bad = f", {run['bad']} BAD {run['codes']} {run['remarks']}" if run["bad"] else ""
             say(
                 f"  {row.name:24} {server.name:5} {run[row.metric]:>12,.0f}/s  p99 {run['p99_us'] / 1000:8.2f} ms"
+                f"  {cost:7.1f} us of CPU each"
                 f"  saturated: {run['saturated']}{busy}{bad}"
             )
     return {name: summarise(measured, row.metric) for name, measured in runs.items()}
@@ -96,6 +98,7 @@ def summarise(runs: Sequence[Mapping[str, Any]], metric: str) -> Result:
         "runs": [run[metric] for run in runs],
         "bad": sum(run["bad"] for run in runs),
         "saturated": max(set(sides), key=sides.count),
+        "server_cpu_us": statistics.median(run["server_cpu"] / max(run["per_second"], 1) * 1e6 for run in runs),
         "rss_mb": statistics.median(run["rss_kb"] for run in runs) / 1000,
         **{name: statistics.median(run[name] for run in runs) for name in KEPT},
     }
