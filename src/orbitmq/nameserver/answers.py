@@ -21,6 +21,8 @@ BODIES_SIZE_MAX = 64 * 1024 * 1024
 """Bytes of encoded routes that are kept."""
 TEXTS_MAX = 20_000
 """Header texts that are kept: one per topic and kind of client."""
+ANSWERS_SIZE_MAX = 1024 * 1024
+"""Bytes of answers from memory to one read; what the peer asked beyond goes the long way, which minds slow readers."""
 OPAQUE_DIGITS_MAX = 9
 
 _PREFIX = Struct(">II")
@@ -96,8 +98,8 @@ class RouteMemo:
         """Append the answers of the known queries at the start of `data`; return how many bytes those take."""
         start, end = 0, len(data)
         known, unpack = self._known, _PREFIX.unpack_from
-        hits = 0
-        while end - start > 8:
+        hits, size_left = 0, ANSWERS_SIZE_MAX
+        while end - start > 8 and size_left > 0:
             size, header_size = unpack(data, start)
             frame_end = start + 4 + size
             if header_size + 4 != size or frame_end > end:  # a body, a binary header, or not whole yet
@@ -113,6 +115,7 @@ class RouteMemo:
             if not digits.isdigit() or len(digits) > OPAQUE_DIGITS_MAX or (digits[0] == 48 and len(digits) > 1):
                 break
             answers += (found.prefixes[len(digits)] + digits, found.rest)
+            size_left -= len(found.rest)
             start = frame_end
             hits += 1
         self.hits += hits

@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections.abc import Callable
+from struct import Struct
 from time import perf_counter
-from typing import Any, cast
+from typing import Any, TypeVar, cast
 
 from orbitmq.errors import ClientError, ConnectionFailed, FrameError, RequestTimeout
 from orbitmq.net.address import format_peer
@@ -21,7 +23,10 @@ from orbitmq.wire.frame import Frame, sniff_foreign
 
 log = logging.getLogger(__name__)
 
+T = TypeVar("T")
+
 _FIRST_BYTES = 16
+_LENGTH = Struct(">I")
 _SAMPLE_MASK = 15
 """One read in sixteen is timed: the clock would cost as much as the histogram tells."""
 
@@ -52,6 +57,11 @@ class Connection(asyncio.Protocol):
         self._first_bytes = b""
         self._is_joining = False
         self._is_paused = False
+        self._is_throttled = False
+        self._owed = 0
+        self._held: list[Frame] = []
+        self._allowance = 0.0
+        self._allowed_at = 0.0
         self._seen = (0, 0)
         self._seen_frames = 0
         self._idle_ms = self._frame_ms = self._stall_ms = 0
@@ -162,31 +172,21 @@ class Connection(asyncio.Protocol):
         self._reads += 1
         self._counters.bytes_received += len(data)
         began = 0.0 if self._reads & _SAMPLE_MASK else perf_counter()
-        self._is_joining = True
-        try:
-            self._take(data)
-        except FrameError as error:
-            self._flush()
-            self._refuse(error)
-            return
-        finally:
-            self._is_joining = False
-        self._flush()
+        self._joined(self._take, data)
         if began:
             self._counters.service_s.observe(perf_counter() - began)
 
     def pause_writing(self) -> None:
         """Read nothing more from a client that does not read. A client goes on reading, or both would wait."""
         self._is_paused = True
-        if self._transport is not None and self._endpoint.is_listener:
-            self._transport.pause_reading()
+        self._choose_reading()
 
     def resume_writing(self) -> None:
-        """Go on reading."""
+        """Serve what was held back, and go on reading."""
         self._is_paused = False
         self._stall_ms = 0
-        if self._transport is not None and self._endpoint.is_listener and not self.is_closed:
-            self._transport.resume_reading()
+        self._serve_held()
+        self._choose_reading()
 
     def connection_lost(self, exc: Exception | None) -> None:
         """Tell everybody who waits."""
@@ -204,7 +204,7 @@ class Connection(asyncio.Protocol):
         limits = self._endpoint.limits
         is_silent = self._seen == (self._reads, self._writes) and not self._session.pending_count
         self._idle_ms = self._idle_ms + elapsed_ms if is_silent else 0
-        is_partial = self._session.partial_size and self._seen_frames == self._frames
+        is_partial = self._session.partial_size and self._seen_frames == self._frames and not self._is_held_back
         self._frame_ms = self._frame_ms + elapsed_ms if is_partial else 0
         self._stall_ms = self._stall_ms + elapsed_ms if self._is_paused else 0
         self._seen, self._seen_frames = (self._reads, self._writes), self._frames
@@ -216,23 +216,90 @@ class Connection(asyncio.Protocol):
             self.abort("write stall")
 
     @property
+    def _is_held_back(self) -> bool:
+        """True while it is us who do not read."""
+        return self._is_paused or self._is_throttled or bool(self._held)
+
+    @property
     def _ip(self) -> str:
         return self.remote.rpartition(":")[0]
 
     def _take(self, data: bytes) -> None:
         session = self._session
-        if self._shortcut is not None and not session.partial_size:
+        if self._shortcut is not None and not session.partial_size and not self._held:
             taken = self._shortcut.answer(data, session.out, self)
             if taken:
                 self._frames += 1
+                if self._endpoint.limits.requests_per_second_max:
+                    self._throttle(_count_frames(data, taken))
                 if taken == len(data):
                     return
                 data = data[taken:]
         if not self._frames:
             self._first_bytes = (self._first_bytes + data[:_FIRST_BYTES])[:_FIRST_BYTES]
-        for frame in session.feed(data):
+        frames = session.feed(data)
+        if self._endpoint.limits.requests_per_second_max:
+            self._throttle(len(frames))
+        if self._held:
+            self._held += frames
+        else:
+            self._serve_all(frames)
+
+    def _serve_all(self, frames: list[Frame]) -> None:
+        """Serve frames until the peer owes us reading more than it may; the others wait until it has read."""
+        owed_max = self._endpoint.limits.write_pause_size
+        for place, frame in enumerate(frames, 1):
             self._frames += 1
             self._serve(frame)
+            if self._owed > owed_max and self._endpoint.is_listener:
+                self._flush()
+                if self._transport is not None and self._transport.get_write_buffer_size() > owed_max:
+                    self._held = frames[place:]
+                    if not self._is_paused:
+                        self._loop.call_soon(self._serve_held)
+                    return
+
+    def _serve_held(self) -> None:
+        if self._held and not self._is_paused and not self.is_closed:
+            frames, self._held = self._held, []
+            self._joined(self._serve_all, frames)
+
+    def _joined(self, step: Callable[[T], None], argument: T) -> None:
+        """Do something whose answers leave in one write."""
+        self._is_joining = True
+        try:
+            step(argument)
+        except FrameError as error:
+            self._flush()
+            self._refuse(error)
+            return
+        finally:
+            self._is_joining = False
+        self._flush()
+
+    def _throttle(self, count: int) -> None:
+        """Read nothing more for a while from a peer that asks more often than it may."""
+        rate = self._endpoint.limits.requests_per_second_max
+        now = self._loop.time()
+        self._allowance = min(rate, self._allowance + (now - self._allowed_at) * rate) - count
+        self._allowed_at = now
+        if self._allowance < 0 and not self._is_throttled:
+            self._is_throttled = True
+            self._counters.throttled += 1
+            self._choose_reading()
+            self._loop.call_later(-self._allowance / rate, self._end_throttling)
+
+    def _end_throttling(self) -> None:
+        self._is_throttled = False
+        self._choose_reading()
+
+    def _choose_reading(self) -> None:
+        if self._transport is None or self._transport.is_closing() or not self._endpoint.is_listener:
+            return
+        if self._is_held_back:
+            self._transport.pause_reading()
+        else:
+            self._transport.resume_reading()
 
     def _serve(self, frame: Frame) -> None:
         command = decode_command(frame)
@@ -243,7 +310,9 @@ class Connection(asyncio.Protocol):
         reply = self._endpoint.answer(command, self)
         if reply is LATER or command.flag & FLAG_ONEWAY:
             return
-        self._session.out.append(encode_reply(command, reply))
+        answer = encode_reply(command, reply)
+        self._owed += len(answer)
+        self._session.out.append(answer)
         if self._shortcut is not None:
             self._shortcut.learn(frame, command, reply)
 
@@ -269,6 +338,7 @@ class Connection(asyncio.Protocol):
         if not self._session.out or self._transport is None or self.is_closed:
             return
         data = self._session.take_out()
+        self._owed = 0
         self._writes += 1
         self._counters.bytes_sent += len(data)
         self._transport.write(data)
@@ -294,3 +364,13 @@ class Connection(asyncio.Protocol):
         deadline_ms = self._session.next_deadline_ms
         if deadline_ms is not None and self._timer is None and not self.is_closed:
             self._arm(deadline_ms)
+
+
+def _count_frames(data: bytes, end: int) -> int:
+    """Return how many frames the bytes up to `end` hold; they are known to be whole."""
+    count = place = 0
+    while place < end:
+        (size,) = _LENGTH.unpack_from(data, place)
+        place += _LENGTH.size + size
+        count += 1
+    return count

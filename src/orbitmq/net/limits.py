@@ -52,6 +52,7 @@ class Counters:
     connections_refused: int = 0
     bytes_received: int = 0
     bytes_sent: int = 0
+    throttled: int = 0
     unsupported_requests: int = 0
     failed_requests: int = 0
     unmatched_answers: int = 0

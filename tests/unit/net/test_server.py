@@ -261,6 +261,60 @@ async def test_nothing_more_is_read_from_a_peer_that_does_not_read():
 
 
 @on_loop
+async def test_a_pipeline_of_large_answers_is_served_as_the_peer_reads_it():
+    size, count = 2 * 1024 * 1024, 60
+    async with serving(Limits(write_pause_size=64 * 1024)) as server, peer_of(server) as peer:
+        ask = b"".join(encode_command(Command(224, n, ext_fields={"cluster": str(size)})) for n in range(count))
+        await peer.send(ask + request_frame("last", 99))
+        await until(lambda: len(server.connections) == 1)
+        (connection,) = server.connections
+        most = 0
+        for number in range(count):
+            answer = await peer.receive()
+            assert (answer.opaque, len(answer.body)) == (number, size)
+            most = max(most, connection._transport.get_write_buffer_size())
+        assert (await peer.receive()).body == b"last"
+        assert most < 2 * size
+        await peer.send(request_frame("more", 100))
+        assert (await peer.receive()).opaque == 100
+
+
+@on_loop
+async def test_garbage_behind_a_held_pipeline_cuts_the_line_all_the_same():
+    async with serving(Limits(write_pause_size=64 * 1024)) as server, peer_of(server) as peer:
+        large = encode_command(Command(224, 1, ext_fields={"cluster": str(4 * 1024 * 1024)}))
+        bad_header = struct.pack(">II", 4 + 2, 2) + b"[]"
+        await peer.send(large * 4 + bad_header)
+        assert await peer.is_cut_off()
+        assert server.counters.closed_by_us["bad frame"] == 1
+
+
+@on_loop
+async def test_a_peer_that_asks_too_often_is_read_more_slowly():
+    async with serving(Limits(requests_per_second_max=100)) as server, peer_of(server) as peer:
+        began = asyncio.get_running_loop().time()
+        for _ in range(3):
+            await peer.send(b"".join(request_frame("t", n) for n in range(50)))
+            for _ in range(50):
+                await peer.receive()
+        await peer.send(request_frame("t", 999))
+        assert (await peer.receive()).opaque == 999
+        assert server.counters.throttled == 1
+        assert asyncio.get_running_loop().time() - began >= 0.4  # a rate is a time: 151 requests, 100 of them at once
+
+
+@on_loop
+async def test_a_throttled_peer_may_leave():
+    async with serving(Limits(requests_per_second_max=1)) as server:
+        async with peer_of(server) as peer:
+            await peer.send(request_frame("t", 1) * 3)
+            for _ in range(3):
+                await peer.receive()
+        server.close_connection(1)
+        await until(lambda: not server.connections)
+
+
+@on_loop
 async def test_a_peer_that_never_reads_is_cut_off():
     limits = Limits(write_pause_size=64 * 1024, write_stall_ms=80)
     async with serving(limits) as server, peer_of(server) as peer:
