@@ -1,5 +1,6 @@
 """README.md holds only what runs: its examples are run from there."""
 
+import os
 import re
 import subprocess
 import sys
@@ -21,12 +22,19 @@ def cluster():
         yield running
 
 
-def run_example(block, cluster, tmp_path, **options):
+def run(command, tmp_path, **options):
+    """Run a command as after `. .venv/bin/activate`."""
+    path = os.pathsep.join((str(Path(sys.executable).parent), os.environ["PATH"]))
+    environment = os.environ | {"PATH": path}
+    return subprocess.run(
+        command, cwd=tmp_path, capture_output=True, text=True, check=False, env=environment, **options
+    )
+
+
+def run_example(block, cluster, tmp_path):
     program = tmp_path / "example.py"
     program.write_text(block.replace("127.0.0.1:9876", cluster.name_servers), encoding="utf-8")
-    return subprocess.run(
-        [sys.executable, str(program)], cwd=tmp_path, capture_output=True, text=True, check=False, **options
-    )
+    return run(["python", str(program)], tmp_path)
 
 
 def test_the_producer_and_consumer_example_runs(cluster, tmp_path):
@@ -48,8 +56,7 @@ def test_the_spark_example_runs(cluster, tmp_path):
 def test_the_commands_run(cluster, tmp_path):
     (block,) = (block for block in SHELL if "NAMESRV_ADDR" in block)
     script = block.replace("127.0.0.1:9876", cluster.name_servers)
-    script = script.replace(".venv/bin/orbitmq", f"'{sys.executable}' -m orbitmq")
-    done = subprocess.run(["sh", "-e"], input=script, cwd=tmp_path, capture_output=True, text=True, check=False)
+    done = run(["sh", "-e"], tmp_path, input=script)
     assert done.returncode == 0, done.stderr
     assert "sent 1000 messages" in done.stderr
     assert re.search(r"^\d \d+ demo \d+$", done.stdout, re.MULTILINE)

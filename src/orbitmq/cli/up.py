@@ -11,7 +11,6 @@ import typer
 from orbitmq.cli.logging import LogLevel, configure_logging
 from orbitmq.cli.options import PORT_MAX, FormatOption, HostOption, LogLevelOption
 from orbitmq.cli.output import Format
-from orbitmq.net.address import format_address, parse_address
 
 if TYPE_CHECKING:
     from orbitmq.broker.app import Broker
@@ -89,6 +88,8 @@ class Pair:
     @property
     def name_server_address(self) -> str:
         """Where clients reach the NameServer, as host:port: nobody can connect to a wildcard such as 0.0.0.0."""
+        from orbitmq.net.address import format_address, parse_address
+
         host, port = parse_address(self._name_server.address)
         return format_address("127.0.0.1" if host in WILDCARDS else host, port)
 
