@@ -299,7 +299,7 @@ async def test_a_peer_that_asks_too_often_is_read_more_slowly():
                 await peer.receive()
         await peer.send(request_frame("t", 999))
         assert (await peer.receive()).opaque == 999
-        assert server.counters.throttled == 1
+        assert server.counters.throttled >= 1
         assert asyncio.get_running_loop().time() - began >= 0.4  # a rate is a time: 151 requests, 100 of them at once
 
 
