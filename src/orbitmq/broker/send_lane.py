@@ -5,21 +5,20 @@ one after another, and leaves at the first that is anything else: another reques
 not there, a value that must be looked at. That one goes the long way (`handlers.send`), which refuses or serves it. So
 the lane never refuses, and it stores only what the long way would store, byte for byte; a test holds the two together.
 
-It is worth its lines: 9 µs a message where the long way takes 20 (benchmarks/).
+It is worth its lines: a third of the long way's time per message (benchmarks/).
 """
 
 from __future__ import annotations
 
 from struct import Struct
 
-import orjson
-
-from orbitmq.broker.handlers.send import host_of, stored_properties
+from orbitmq.broker.handlers.send import host_of, plain_properties
+from orbitmq.broker.send_text import SendTexts, parse_plain_send
 from orbitmq.broker.service import BrokerService
 from orbitmq.broker.topics import CLOSED_TO_CLIENTS
 from orbitmq.codes import RequestCode, ResponseCode
 from orbitmq.errors import OrbitError
-from orbitmq.model.message import PROPERTIES_SIZE_MAX, SysFlag
+from orbitmq.model.message import PROPERTIES_SIZE_MAX
 from orbitmq.model.topic import DataVersion, Perm
 from orbitmq.net.connection import Connection
 from orbitmq.net.handlers import Reply, encode_reply
@@ -33,8 +32,9 @@ from orbitmq.wire.message_id import offset_message_id
 _PREFIX = Struct(">II")
 _HEADER_SIZE_MASK = 0xFFFFFF
 _START = b'{"code":310,'
-_INT32_MIN, _INT32_MAX = -(2**31), 2**31 - 1
-_INT64_MAX = 2**63 - 1
+_FRAME_SIZE_MIN = 20
+_CODE = int(RequestCode.SEND_MESSAGE_V2)
+_unpack_prefix = _PREFIX.unpack_from
 _WRITE = int(Perm.WRITE)
 _SENTINELS = ("<id>", 111_111_111, 222_222_222, 333_333_333)
 _new = tuple.__new__  # a named tuple's own constructor is a Python function
@@ -53,6 +53,7 @@ class SendLane:
         self._service = service
         self._version: DataVersion | None = None
         self._queue_counts: dict[str, int] = {}
+        self._texts = SendTexts()
         self._parts = _answer_parts(service)
         self._id_start = offset_message_id(service.host, 0)[:-16]
         self._body_size_max = service.config.max_message_size
@@ -65,25 +66,35 @@ class SendLane:
         if service.topics.version is not self._version:
             self._version = service.topics.version
             self._queue_counts.clear()
-        append, host = service.store.append, host_of(connection.remote)
+        append, parse_text, format_answer = service.store.append, self._texts.parse, self._format
+        queue_counts, body_size_max = self._queue_counts, self._body_size_max
+        host = host_of(connection.remote)
         first, at, end, size_sum = len(answers), 0, len(data), 0
         opaques: list[int] = []
         log_end = 0
         try:
-            while end - at > 20 and data.startswith(_START, at + 8):
-                size, mark = _PREFIX.unpack_from(data, at)
+            while end - at > _FRAME_SIZE_MIN and data.startswith(_START, at + 8):
+                size, mark = _unpack_prefix(data, at)
                 body_start = at + 8 + (mark & _HEADER_SIZE_MASK)
                 frame_end = at + 4 + size
-                if frame_end > end or body_start > frame_end or mark >> 24:
+                if frame_end > end or body_start > frame_end or mark >> 24 or frame_end - body_start > body_size_max:
                     break
-                found = self._draft(data[at + 8 : body_start], data[body_start:frame_end], host)
-                if found is None:
+                text = data[at + 8 : body_start]
+                fields = parse_text(text) or parse_plain_send(text)
+                if fields is None:
                     break
-                draft, opaque = found
-                queue_offset, physical_offset, record_size, _ = append(draft)
+                topic, queue_id, sys_flag, born_at_ms, flag, properties, opaque = fields
+                if not 0 <= queue_id < (queue_counts.get(topic) or self._count_queues(topic)):
+                    break
+                stored = plain_properties(service, properties)
+                if stored is None or len(stored) > PROPERTIES_SIZE_MAX:
+                    break
+                body = data[body_start:frame_end]
+                draft = (topic, queue_id, body, stored, flag, sys_flag, born_at_ms, host, 0, 0, None)
+                queue_offset, physical_offset, record_size, _ = append(_new(Draft, draft))
                 log_end = physical_offset + record_size
                 size_sum += record_size
-                answers.append(self._format(physical_offset, draft[1], queue_offset, opaque))
+                answers.append(format_answer(physical_offset, queue_id, queue_offset, opaque))
                 opaques.append(opaque)
                 at = frame_end
         except OrbitError:
@@ -92,54 +103,13 @@ class SendLane:
             stats = service.stats
             stats.put_count += len(opaques)
             stats.put_size += size_sum
-            self.counters.requests[RequestCode.SEND_MESSAGE_V2] += len(opaques)
+            self.counters.requests[_CODE] += len(opaques)
             if service.is_sync:
                 self._hold(answers, first, opaques, log_end, connection)
         return at
 
     def learn(self, frame: Frame, command: Command, reply: Reply) -> None:
         """Nothing is learnt here: no two sends are alike."""
-
-    def _draft(self, header_bytes: bytes, body: bytes, host: object) -> tuple[Draft, int] | None:
-        """Return the message and its opaque, None when it has to go the long way."""
-        try:
-            header = orjson.loads(header_bytes)
-            fields = header["extFields"]
-            "".join(fields.values())  # one pass in C that fails on whatever is no text
-            topic = fields["b"]
-            queue_id, sys_flag, born_at_ms, flag = (
-                int(fields["e"]),
-                int(fields["f"]),
-                int(fields["g"]),
-                int(fields["h"]),
-            )
-            opaque = header["opaque"]
-            get = fields.get
-            if (
-                header["flag"] != 0
-                or type(opaque) is not int
-                or get("j", "0") != "0"
-                or get("m", "false") != "false"
-                or "l" in fields
-                or "a" not in fields
-                or "c" not in fields
-                or not fields["d"].isdigit()
-                or len(fields["d"]) > 9
-                or not 0 <= queue_id < (self._queue_counts.get(topic) or self._count_queues(topic))
-                or sys_flag & SysFlag.TRANSACTION_MASK
-                or not _INT32_MIN <= sys_flag <= _INT32_MAX
-                or not _INT32_MIN <= flag <= _INT32_MAX
-                or not _INT32_MIN <= opaque <= _INT32_MAX
-                or not 0 <= born_at_ms <= _INT64_MAX
-                or len(body) > self._body_size_max
-            ):
-                return None
-            properties = stored_properties(self._service, get("i", ""))
-        except (KeyError, ValueError, TypeError, AttributeError):
-            return None
-        if len(properties) > PROPERTIES_SIZE_MAX:
-            return None
-        return _new(Draft, (topic, queue_id, body, properties, flag, sys_flag, born_at_ms, host, 0, 0, None)), opaque
 
     def _count_queues(self, topic: str) -> int:
         """Return how many queues of a topic may be sent to without a second look; 0: none."""

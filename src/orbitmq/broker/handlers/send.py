@@ -191,12 +191,15 @@ def stored_properties(service: BrokerService, text: str) -> bytes:
     Raises:
         Rejected: 13, they ask for what is not there yet.
     """
-    properties = text.encode()
+    found = plain_properties(service, text.encode())
+    return _unusual_properties(service, text) if found is None else found
+
+
+def plain_properties(service: BrokerService, properties: bytes) -> bytes | None:
+    """Return the stored form of properties that ask for nothing special, None for all others."""
     for mark in _UNUSUAL:
         if mark in properties:
-            return _unusual_properties(service, text)
-    if not properties:
-        return service.cluster_property
+            return None
     if _WAIT in properties:
         properties = _without_wait(properties)
     if properties and properties[-1] != 2:
