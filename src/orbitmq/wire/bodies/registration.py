@@ -134,7 +134,7 @@ def parse_topic(document: Mapping[str, Any]) -> TopicConfig:
 
 
 def _parse_registration(document: dict[str, Any]) -> RegisterBrokerBody:
-    servers = document.get("filterServerList")
+    servers = document.get("filterServerList", ())  # only an explicit null leaves them as they are
     filter_servers = None if servers is None else tuple(map(text, servers))
     return _parse_wrapper(document.get("topicConfigSerializeWrapper") or {}, filter_servers)
 
