@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Mapping
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from orbitmq.spark.java import find_java_home
@@ -21,13 +22,18 @@ _SETTINGS = {
     "spark.sql.catalogImplementation": "in-memory",
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
-    # Short jobs gain more from a quick start than from the second compiler and a parallel collector.
-    "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -Dlog4j2.level=ERROR",
 }
+_QUIET = f"-Dlog4j2.configurationFile={Path(__file__).with_name('log4j2.properties').as_uri()}"
+QUICK_START = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
+"""Java options for short jobs: they gain more from a quick start than from the second compiler."""
 
 
 def local_session(
-    name: str, *, master: str = "local[2,2]", settings: Mapping[str, str] | None = None, log_level: str = "ERROR"
+    name: str,
+    *,
+    master: str = "local[2,2]",
+    settings: Mapping[str, str] | None = None,
+    java_options: str = QUICK_START,
 ) -> SparkSession:
     """Start Spark in this process' JVM.
 
@@ -35,6 +41,7 @@ def local_session(
         name: of the application.
         master: `local[threads,attempts]`; with one attempt a failed task is not tried again.
         settings: Spark settings on top of the usual ones.
+        java_options: for Spark's JVM.
 
     Raises:
         ConfigError: no Java 17 or newer was found; says what to type.
@@ -46,8 +53,8 @@ def local_session(
     from pyspark.sql import SparkSession
 
     builder = SparkSession.builder.appName(name).master(master)
-    for key, value in {**_SETTINGS, **(settings or {})}.items():
+    java = {"spark.driver.extraJavaOptions": f"{_QUIET} {java_options}"}
+    for key, value in {**_SETTINGS, **java, **(settings or {})}.items():
         builder = builder.config(key, value)
     session: SparkSession = builder.getOrCreate()
-    session.sparkContext.setLogLevel(log_level)
     return session
