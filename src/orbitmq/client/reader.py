@@ -93,7 +93,6 @@ class QueueReader:
         self._on_messages = on_messages
         self._settings = settings
         self._room = asyncio.Event()
-        self._seeks = 0
         self._broker_id = MASTER_ID
         self._trouble = ""
         self._task: asyncio.Task[None] | None = None
@@ -111,12 +110,11 @@ class QueueReader:
 
     def seek(self, queue_offset: int) -> None:
         """Go on at `queue_offset`; what was read and not handed out is forgotten."""
-        self._seeks += 1
         self.is_started = True
         self.window.seek(queue_offset)
         self.made_room()
         if self._task is not None and not self.is_stopped:
-            self._task.cancel()  # a broker may hold the pull from the old place for many seconds yet
+            self._task.cancel()  # with it goes the pull from the old place, which a broker may hold for many seconds
             self.start()
 
     def subscribe(self, subscription: Subscription) -> None:
@@ -149,13 +147,11 @@ class QueueReader:
 
     async def _pull(self) -> None:
         loop = asyncio.get_running_loop()
-        seeks, began, place = self._seeks, loop.time(), self.window.pull_offset
+        began, place = loop.time(), self.window.pull_offset
         answer = await self._session.call(
             self.queue.broker_name, self._header(), timeout_ms=self._settings.timeout_ms, broker_id=self._broker_id
         )
         self._session.announced(self.queue.broker_name, self._broker_id)
-        if seeks != self._seeks:
-            return
         if self._take(answer):
             self._on_messages(self)
         elif place == self.window.pull_offset and loop.time() - began < IDLE_PAUSE_MS / 1000:

@@ -115,20 +115,26 @@ def test_what_send_all_could_not_send_is_told(served):
 def test_an_interrupt_ends_the_wait_and_leaves_the_client_usable(served):
     served.topic("orders", count=1)
     script = """
-import os, signal, sys
+import asyncio, os, signal, sys
 from orbitmq.blocking import PushConsumer
+cancelled = []
+async def wait():
+    try:
+        await asyncio.get_running_loop().create_future()
+    except asyncio.CancelledError:
+        cancelled.append("cancelled")
+        raise
 with PushConsumer("takers", sys.argv[1]) as consumer:
     consumer.subscribe("orders")
     print("waiting", flush=True)
     sys.stdin.readline()
     try:
-        # From the loop's thread, while this one waits for a batch.
+        # From the loop's thread, while this one waits.
         loop = consumer._background._loop
         loop.call_soon_threadsafe(loop.call_later, 0.05, os.kill, os.getpid(), signal.SIGINT)
-        for batch in consumer:
-            pass
+        consumer._background.call(wait())
     except KeyboardInterrupt:
-        print("interrupted", consumer.next_batch(timeout_ms=1), flush=True)
+        print("interrupted", consumer.next_batch(timeout_ms=1), cancelled, flush=True)
 print("closed")
 """
     with subprocess.Popen(
@@ -137,7 +143,7 @@ print("closed")
     ) as process:  # fmt: skip
         assert process.stdout.readline() == "waiting\n"
         out, err = process.communicate("go\n")
-    assert out == "interrupted None\nclosed\n", err
+    assert out == "interrupted None ['cancelled']\nclosed\n", err
     assert process.returncode == 0, err
 
 

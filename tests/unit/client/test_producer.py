@@ -150,6 +150,8 @@ async def test_a_new_topic_is_made_from_the_template_and_its_true_route_found(cl
     cluster.topic("TBW102", count=8)
     async with producer(cluster) as sender:
         assert len(await sender.queues("orders")) == 4
+        while cluster.name_server.asked.count("orders") < 2:  # the regular poll has been, the next one is far away
+            await asyncio.sleep(0.001)
         await sender.send(Message("orders", b"x"))
         cluster.topic("orders", cluster.a, count=2)
         while len(await sender.queues("orders")) != 2:

@@ -275,6 +275,33 @@ async def test_a_route_that_grows_brings_its_queues(cluster):
         assert await take(reader, 1) == [b"1"]
 
 
+async def test_queues_that_a_known_broker_adds_are_taken_up(cluster):
+    cluster.topic("orders", cluster.a, count=1)
+    async with consumer(cluster, poll_interval_ms=1) as reader:
+        assert len(await reader.assigned()) == 1
+        cluster.topic("orders", cluster.a, count=2)
+        await until(lambda: len(reader.assignment) == 2)
+
+
+async def test_a_broker_that_forgot_its_groups_is_told_again_and_nothing_is_given_up(cluster):
+    cluster.topic("orders", count=1)
+    async with consumer(cluster) as reader:
+        queues = await reader.assigned()
+        cluster.a.members.clear()
+        cluster.a.notify("takers")
+        await until(lambda: reader.client_id in cluster.a.members.get("takers", {}))
+        assert reader.assignment == queues
+
+
+async def test_an_offset_of_minus_one_is_none(cluster):
+    cluster.topic("orders", count=1)
+    cluster.a.put("orders", 0, b"1", b"2")
+    cluster.a.min_offsets["orders", 0] = 1
+    cluster.a.offsets["takers", "orders", 0] = -1
+    async with consumer(cluster, consume_from=ConsumeFrom.FIRST) as reader:
+        assert await take(reader, 1) == [b"2"]
+
+
 async def test_a_topic_that_does_not_exist_yet_is_waited_for(cluster, caplog):
     cluster.topic("other")
     async with consumer(cluster, rebalance_interval_ms=1) as reader:
