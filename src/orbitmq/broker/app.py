@@ -14,7 +14,8 @@ from contextlib import contextmanager, suppress
 from dataclasses import replace
 
 from orbitmq.broker.config import CONSUME_QUEUE_UNIT_SIZE, BrokerConfig
-from orbitmq.broker.config_files import write_config_file
+from orbitmq.broker.config_files import read_config_file, write_config_file
+from orbitmq.broker.delay import DelayQueues, parse_delay_offsets
 from orbitmq.broker.handlers import HANDLERS
 from orbitmq.broker.handlers.pull import retry_parked
 from orbitmq.broker.long_poll import ParkedPulls
@@ -41,6 +42,9 @@ SWEEP_MS = 5_000
 CLIENT_SCAN_MS = 10_000
 NAMES_MS = 30_000
 """How often the names of NameServers are looked up again."""
+DELAY_TICK_MS = 100
+"""How often delayed messages are looked at while some wait."""
+DELAY_SAVE_MS = 1_000
 DRAIN_MS = 3_000
 WILDCARDS = ("0.0.0.0", "::", "")
 
@@ -56,6 +60,7 @@ class Broker:
         self._registrar: Registrar | None = None
         self._lane: SendLane | None = None
         self._housekeeper: asyncio.Task[None] | None = None
+        self._deliverer: asyncio.Task[None] | None = None
         self._follower: asyncio.Task[None] | None = None
         self._saved_change_count = 0
         self._resolved: dict[str, list[str]] = {}
@@ -100,12 +105,15 @@ class Broker:
                 self._service = None
                 service.store.close()
                 raise
+        delays = self._make_delay_queues(service)
         self._registrar = self._make_registrar(service)
         service.announce = self._registrar.announce
         self._registrar.set_name_servers(await self._resolved_name_servers())
         self._follower = asyncio.get_running_loop().create_task(self._follow_names())
         await self._registrar.wait_told()
-        self._housekeeper = asyncio.get_running_loop().create_task(self._keep_house(service))
+        loop = asyncio.get_running_loop()
+        self._housekeeper = loop.create_task(self._keep_house(service))
+        self._deliverer = loop.create_task(self._deliver_delayed(service, delays))
         log.info(
             "broker %s of cluster %s serves at %s",
             self.config.broker_name,
@@ -255,6 +263,37 @@ class Broker:
         if elapsed_ms % CLIENT_SCAN_MS == 0:
             service.tell_members(service.clients.expire(now, self.config.channel_expired_timeout))
             service.locks.expire(now)
+
+    def _make_delay_queues(self, service: BrokerService) -> DelayQueues:
+        found = read_config_file(service.files.delays_path, parse_delay_offsets)
+        return DelayQueues(service.store, service.topics.get, *(found or ()))
+
+    async def _deliver_delayed(self, service: BrokerService, queues: DelayQueues) -> None:
+        """Send on what waited long enough; sleeps while nothing waits."""
+        arrived = asyncio.Event()
+        service.delay_wake = arrived.set
+        saved_at_ms = 0
+        try:
+            while True:
+                if not queues.are_waiting and not queues.is_changed:
+                    await arrived.wait()
+                arrived.clear()
+                await asyncio.sleep(DELAY_TICK_MS / 1000)
+                now = self._clock()
+                try:
+                    queues.deliver_due(now)
+                    if now - saved_at_ms >= DELAY_SAVE_MS:
+                        self._save_delays(service, queues)
+                        saved_at_ms = now
+                except Exception:
+                    log.exception("delivering delayed messages failed, trying again")
+        finally:
+            service.store.flush()
+            self._save_delays(service, queues)
+
+    def _save_delays(self, service: BrokerService, queues: DelayQueues) -> None:
+        if (content := queues.take_durable(self._clock())) is not None:
+            write_config_file(service.files.delays_path, content)
 
     async def _save_offsets(self, service: BrokerService) -> None:
         """Write the offsets when they changed. A thread syncs the bytes, so that a slow disk stops nobody."""

@@ -30,6 +30,7 @@ class ConfigFiles:
     def __init__(self, directory: Path) -> None:
         self.topics_path = directory / "topics.json"
         self.offsets_path = directory / "consumerOffset.json"
+        self.delays_path = directory / "delayOffset.json"
         self.groups_path = directory / "subscriptionGroup.json"
 
     def load_topics(self, *, auto_create_enable: bool) -> TopicTable:

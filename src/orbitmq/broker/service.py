@@ -68,6 +68,8 @@ class BrokerService:
         self.polls: ParkedPulls[Call[PullMessage]] = ParkedPulls(config.parked_pulls_max)
         self.locks = QueueLocks(config.rebalance_lock_max_live_time)
         self.stats = BrokerStats(clock())
+        self.delay_wake: Callable[[], None] = _wake_nobody
+        """Is called when a message was stored that waits for its time; see `app`."""
         self.announce: Callable[[Announced | None], None] = _announce_nobody
         self.is_readable = bool(config.broker_permission & Perm.READ)
         self.is_writable = bool(config.broker_permission & Perm.WRITE)
@@ -133,3 +135,7 @@ class BrokerService:
 def _announce_nobody(then: Announced | None) -> None:
     if then is not None:
         then()
+
+
+def _wake_nobody() -> None:
+    return None

@@ -45,7 +45,7 @@ VARIANTS: list[dict[str, Any]] = [
     {"i": "U\x01ä€😀\x02"},
     {"i": "C\x01\x07\x1f\x02"},
     {"i": "CLUSTER\x01x\x02"},
-    {"i": "DELAY\x013\x02"},
+    {"i": "DELAY\x010\x02"},
     {"i": "TRAN_MSG\x01true\x02"},
     {"i": "A\x01" + "x" * 40_000},
     {"i": "A\x01" + "x" * 32_730 + "\x02"},

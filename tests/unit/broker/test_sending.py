@@ -125,7 +125,7 @@ def test_a_topic_nobody_made_gets_the_lesser_number_of_queues_and_is_kept(serve:
         ({"default_topic": "BenchmarkTest"}, {}, 17),
         ({"topic": "BenchmarkTest", "queue_id": 1024}, {}, 29),
         ({}, {"broker_permission": 4}, 16),
-        ({"properties": "DELAY\x013\x02"}, {}, 13),
+        ({"properties": "A\x01b\x02TIMER_DELAY_SEC\x013\x02"}, {}, 13),
         ({"properties": "A\x01b\x02TIMER_DELIVER_MS\x0199\x02"}, {}, 13),
         ({"properties": "TRAN_MSG\x01true\x02"}, {}, 13),
         ({"properties": "A\x01" + "x" * 32_767 + "\x02"}, {}, 13),

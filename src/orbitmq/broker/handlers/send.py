@@ -1,19 +1,20 @@
 """Sending: one message (10, 310) or a batch (320).
 
-The checks come in Java's order (facts D1). A message that this version could only mistreat, one that asks for a delay
-or a transaction, is refused, never delivered as if it had not asked.
+The checks come in Java's order (facts D1). A message that asks for a delay level waits in the schedule topic; one that
+this version could only mistreat, that asks for a timer or a transaction, is refused, never delivered as if it had not.
 """
 
 from __future__ import annotations
 
 from functools import lru_cache
 
+from orbitmq.broker.delay import level_of, schedule
 from orbitmq.broker.service import BrokerService
 from orbitmq.broker.topics import CLOSED_TO_CLIENTS, check_topic_name
 from orbitmq.codes import ResponseCode
 from orbitmq.errors import HeaderError, InvalidArgument, Rejected, StoreUnavailable
 from orbitmq.model.message import PROPERTIES_SIZE_MAX, Host, PropertyName, SysFlag
-from orbitmq.model.topic import DLQ_PREFIX, RETRY_PREFIX, Perm, TopicConfig
+from orbitmq.model.topic import DLQ_PREFIX, RETRY_PREFIX, SCHEDULE_TOPIC, Perm, TopicConfig
 from orbitmq.net.address import parse_address
 from orbitmq.net.handlers import LATER, Call, Handlers, Later, Reply
 from orbitmq.store.values import AppendResult, Draft
@@ -30,7 +31,7 @@ SendCall = Call[SendMessage] | Call[SendMessageV2] | Call[SendBatch]
 _WRITE = int(Perm.WRITE)  # an IntFlag's `&` is a Python function, this one runs for every message
 _WAIT = b"WAIT\x01true\x02"
 _UNUSUAL = (b"DELAY\x01", b"TIMER_DEL", b"TRAN_MSG\x01", b"CLUSTER\x01")
-_NOT_YET = (PropertyName.DELAY, "TIMER_DELAY_SEC", "TIMER_DELAY_MS", "TIMER_DELIVER_MS")
+_NOT_YET = ("TIMER_DELAY_SEC", "TIMER_DELAY_MS", "TIMER_DELIVER_MS")
 _OF_THE_BATCH_ALONE = ("UNIQ_KEY", "WAIT", "TAGS", "KEYS")
 _ILLEGAL_REMARK = (
     "the message is illegal, maybe msg body or properties length not matched. "
@@ -66,18 +67,23 @@ def store_one(service: BrokerService, call: SendCall) -> Reply | Later:
         config.topic,
         choose_queue(service, config, header),
         call.command.body,
-        stored_properties(service, header.properties or ""),
+        (header.properties or "").encode(),
         header.flag,
         header.sys_flag,
         header.born_at_ms,
         host_of(call.connection.remote),
         header.reconsume_times or 0,
     )
-    check_sizes(service, len(draft.body), len(draft.properties))
+    check_sizes(service, len(draft.body), 0)
+    plain = plain_properties(service, draft.properties)
+    stored = _unusual(service, draft) if plain is None else draft._replace(properties=plain)
+    check_sizes(service, 0, len(stored.properties))
     try:
-        result = service.store.append(draft)
+        result = service.store.append(stored)
     except StoreUnavailable as error:
         raise Rejected(ResponseCode.SERVICE_NOT_AVAILABLE, str(error)) from None
+    if stored.topic == SCHEDULE_TOPIC:
+        service.delay_wake()
     service.stats.put_count += 1
     service.stats.put_size += result.size
     return answer_when_durable(service, call, draft.queue_id, [result])
@@ -185,16 +191,6 @@ def choose_queue(service: BrokerService, config: TopicConfig, header: SendHeader
     return queue_id
 
 
-def stored_properties(service: BrokerService, text: str) -> bytes:
-    """Return the properties as they are stored: without WAIT, with this cluster's name.
-
-    Raises:
-        Rejected: 13, they ask for what is not there yet.
-    """
-    found = plain_properties(service, text.encode())
-    return _unusual_properties(service, text) if found is None else found
-
-
 def plain_properties(service: BrokerService, properties: bytes) -> bytes | None:
     """Return the stored form of properties that ask for nothing special, None for all others."""
     for mark in _UNUSUAL:
@@ -214,37 +210,56 @@ def _without_wait(properties: bytes) -> bytes:
     return properties.replace(b"\x02" + _WAIT, b"\x02", 1)
 
 
-def _unusual_properties(service: BrokerService, text: str) -> bytes:
-    properties = parse_properties(text)
+def _unusual(service: BrokerService, draft: Draft) -> Draft:
+    """Return the stored form of a message whose properties ask for something special."""
+    properties = _checked_properties(service, draft.properties)
+    level = level_of(properties)
+    try:
+        if level:
+            return schedule(draft, properties, level)
+        return draft._replace(properties=format_properties(properties))
+    except InvalidArgument as error:
+        raise Rejected(ResponseCode.MESSAGE_ILLEGAL, str(error)) from None
+
+
+def _checked_properties(service: BrokerService, encoded: bytes) -> dict[str, str]:
+    """Parse properties, give them this cluster's name, and refuse what is not there yet with 13."""
+    try:
+        properties = parse_properties(encoded)
+    except UnicodeDecodeError as error:
+        raise HeaderError(f"properties: {error}") from None
     for name in _NOT_YET:
-        if properties.get(name, "0") != "0":
+        if name in properties:
             raise Rejected(
-                ResponseCode.MESSAGE_ILLEGAL, f"the property {name} asks for a delay, which this version does not have"
+                ResponseCode.MESSAGE_ILLEGAL, f"the property {name} asks for a timer, which this version does not have"
             )
     if properties.get(PropertyName.TRAN_MSG, "false").lower() == "true":
         raise Rejected(ResponseCode.MESSAGE_ILLEGAL, "transactional messages are not supported by this version")
     properties.pop(PropertyName.WAIT, None)
     properties[PropertyName.CLUSTER] = service.config.broker_cluster_name
-    try:
-        return format_properties(properties)
-    except InvalidArgument as error:
-        raise Rejected(ResponseCode.MESSAGE_ILLEGAL, str(error)) from None
+    return properties
 
 
 def _shared_properties(service: BrokerService, text: str) -> dict[str, str]:
     """Return what the batch's header gives every message that has none of its own."""
-    stored_properties(service, text)  # the same refusals
-    properties = parse_properties(text)
+    properties = _checked_properties(service, text.encode())
+    if level_of(properties):
+        raise Rejected(ResponseCode.MESSAGE_ILLEGAL, "a batch cannot be delayed")
+    del properties[PropertyName.CLUSTER]
     return {name: value for name, value in properties.items() if name not in _OF_THE_BATCH_ALONE}
 
 
 def _with_shared(service: BrokerService, encoded: bytes, shared: dict[str, str]) -> bytes:
+    plain = plain_properties(service, encoded)
+    if plain is not None and not shared:
+        return plain
+    properties = _checked_properties(service, encoded)
+    if level_of(properties):
+        raise Rejected(ResponseCode.MESSAGE_ILLEGAL, "a message of a batch cannot be delayed")
     try:
-        if shared:
-            return format_properties({**shared, **parse_properties(stored_properties(service, encoded.decode()))})
-        return stored_properties(service, encoded.decode())
-    except (UnicodeDecodeError, InvalidArgument) as error:
-        raise HeaderError(f"properties of a batched message: {error}") from None
+        return format_properties({**shared, **properties})
+    except InvalidArgument as error:
+        raise Rejected(ResponseCode.MESSAGE_ILLEGAL, str(error)) from None
 
 
 def check_sizes(service: BrokerService, body_size: int, properties_size: int) -> None:
