@@ -97,6 +97,10 @@ class BlockingProducer(_Face[producer.Producer]):
         """Send messages of one topic to one queue, in order."""
         return self._background.call(self._client.send_batch(messages, timeout_ms=timeout_ms, queue=queue, key=key))
 
+    def send_oneway(self, message: Message, *, queue: MessageQueue | None = None, key: str | None = None) -> None:
+        """Send one message that nobody answers."""
+        self._background.call(self._client.send_oneway(message, queue=queue, key=key))
+
     def send_all(self, messages: Iterable[Message], *, key: Callable[[Message], str | None] | None = None) -> int:
         """Send many messages, batched and pipelined over all queues, and wait until all are answered.
 

@@ -15,7 +15,7 @@ from orbitmq.client.queues import RoundRobin, choose_by_key, writable_queues
 from orbitmq.client.sending import RETRY_CODES, Outgoing, SendResult, batch_body, batch_header, results, send_header
 from orbitmq.client.session import ClientSession
 from orbitmq.clock import now_ms
-from orbitmq.errors import ClientError, OrbitError, RemoteRefused, RouteNotFound, SendFailed
+from orbitmq.errors import ClientError, ConnectionFailed, OrbitError, RemoteRefused, RouteNotFound, SendFailed
 from orbitmq.model.route import MessageQueue, TopicRoute
 from orbitmq.model.topic import AUTO_CREATE_TOPIC
 
@@ -153,6 +153,22 @@ class Delivery:
             failed |= {queue.broker_name}
             self._failed(queue)
         raise self._give_up(batch, target, causes, limit_ms)
+
+    async def throw(self, outgoing: Outgoing, target: Target) -> None:
+        """Send one message and wait for nothing.
+
+        Raises:
+            ConnectionFailed: there is no connection to the broker.
+            RouteNotFound, NoNameServer: there is no queue to send to.
+        """
+        queue = await self.choose(target)
+        header = send_header(outgoing, self._group, queue, now_ms(), self._queue_count)
+        address = self.session.routes.address(queue.broker_name, only_this=True)
+        try:
+            await self.session.pool.oneway(address, header, outgoing.body)
+        except ConnectionFailed as error:
+            self._failed(queue)
+            raise self.session.explain(error, queue.broker_name, address) from error
 
     # Below: how.
 

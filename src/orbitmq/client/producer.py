@@ -42,6 +42,8 @@ COMPRESS_OVER = 4_096
 BATCH_SIZE_MAX = 1024 * 1024
 SOON_COUNT_MAX = 10_000
 SOON_SIZE_MAX = 32 * 1024 * 1024
+ONEWAY_RUN = 256
+"""Of so many one-way messages one is answered."""
 
 
 class Producer:
@@ -109,6 +111,7 @@ class Producer:
             self._delivery, count_max=soon_count_max, size_max=soon_size_max, batch_size_max=batch_size_max
         )
         self._message_ids = UniqueKeys("127.0.0.1", getpid(), 0)
+        self._oneway_count = 0
 
     # Life.
 
@@ -213,6 +216,23 @@ class Producer:
             await lanes.room()
         lane = lanes.find(target) or await lanes.open(target)
         return lane.put(outgoing, is_batchable)
+
+    async def send_oneway(self, message: Message, *, queue: MessageQueue | None = None, key: str | None = None) -> None:
+        """Send one message that nobody answers: fastest, and nobody tells when it is lost.
+
+        Every so many messages one is sent with an answer after all, so that a slow broker slows its senders.
+
+        Raises:
+            ConnectionFailed: there is no connection to the broker.
+            RouteNotFound, NoNameServer: there is no queue to send to.
+        """
+        self._check_open()
+        self._oneway_count += 1
+        if self._oneway_count % ONEWAY_RUN == 0:
+            await self.send(message, queue=queue, key=key)
+            return
+        target = Target(message.topic, queue, key if key is not None else message.sharding_key)
+        await self._delivery.throw(self._prepare(message), target)
 
     async def flush(self) -> None:
         """Wait until everything that `send_soon` took is answered.

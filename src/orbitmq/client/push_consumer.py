@@ -28,7 +28,7 @@ from orbitmq.client.share import Share
 from orbitmq.client.subscriptions import parse_subscription
 from orbitmq.client.window import COUNT_MAX, SIZE_MAX
 from orbitmq.clock import now_ms
-from orbitmq.errors import ClientError, InvalidArgument, OrbitError, RouteNotFound
+from orbitmq.errors import ClientError, ConnectionFailed, InvalidArgument, OrbitError, RequestTimeout, RouteNotFound
 from orbitmq.model.group import ConsumeFrom, ConsumerInfo, Heartbeat, MessageModel, Subscription
 from orbitmq.model.route import MessageQueue, TopicRoute
 from orbitmq.model.topic import GROUP_LENGTH_MAX, RETRY_PREFIX, check_name
@@ -377,6 +377,8 @@ class PushConsumer:
             return
         try:
             await self._store.store(share.queue, offset)
+        except (ConnectionFailed, RequestTimeout) as error:
+            self._session.complain(share.queue.broker_name, error)
         except (OrbitError, OSError) as error:
             log.warning("group %s: offset %d of %s is not stored yet: %s", self.group, offset, share.queue, error)
         else:

@@ -32,7 +32,7 @@ SUSPEND_MS = 15_000
 PULL_TIMEOUT_MS = 30_000
 PULL_COUNT_MAX = 256
 FIRST_BACKOFF_MS = 50
-BACKOFF_MAX_MS = 3_000
+BACKOFF_MAX_MS = 1_000
 IDLE_PAUSE_MS = 20
 """Before the next pull after an empty answer that came at once: not every broker holds pulls."""
 

@@ -268,6 +268,23 @@ async def test_who_sends_too_much_too_soon_waits(cluster):
             await sender.flush()
 
 
+async def test_one_way_messages_arrive_and_now_and_then_one_is_waited_for(cluster, monkeypatch):
+    monkeypatch.setattr("orbitmq.client.producer.ONEWAY_RUN", 4)
+    cluster.topic("orders", count=1)
+    async with producer(cluster) as sender:
+        for message in messages(8):
+            await sender.send_oneway(message)
+        assert cluster.a.bodies("orders") == [message.body for message in messages(8)]
+
+
+async def test_a_one_way_message_without_a_connection_is_an_error_that_helps(cluster):
+    cluster.topic("orders", count=1)
+    async with producer(cluster) as sender:
+        await cluster.a.stop()
+        with pytest.raises(ConnectionFailed, match="brokerIP1"):
+            await sender.send_oneway(Message("orders", b"x"))
+
+
 async def test_flush_tells_what_failed_and_forgets_it(cluster):
     cluster.topic("orders", count=1)
     cluster.a.refusals[SendBatch] = [ResponseCode.MESSAGE_ILLEGAL]
