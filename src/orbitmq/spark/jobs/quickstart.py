@@ -100,6 +100,7 @@ def fly(options: argparse.Namespace, screen: Screen) -> bool:
         screen.step("starting Spark")
         spark = stack.enter_context(_session(run))
         sent, hourly = _stream(spark, run, truth.flights, screen, path, options.months)
+        screen.step(f"summing up by carrier into {run.summary_topic}")
         flights = spark.read.parquet(str(run.out / "flights"))
         summary = _summarise(flights, run)
         received = _receive_summary(run, len(truth.carriers))

@@ -1,0 +1,58 @@
+"""Java is found where it is, and asked for in one sentence where it is not."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from orbitmq.errors import ConfigError
+from orbitmq.spark import java
+from orbitmq.spark.java import find_java_home, java_version
+
+
+def fake_java(home: Path, version: str) -> Path:
+    (home / "bin").mkdir(parents=True)
+    program = home / "bin" / "java"
+    program.write_text(f"#!/bin/sh\necho 'openjdk version \"{version}\" 2025-04-15' >&2\n")
+    program.chmod(0o755)
+    return home
+
+
+@pytest.fixture(autouse=True)
+def nothing_installed(monkeypatch):
+    monkeypatch.setattr(java, "_PLACES", ())
+
+
+@pytest.mark.parametrize(("told", "version"), [("17.0.15", 17), ("21", 21), ("1.8.0_452", 1)])
+def test_the_version_is_read(tmp_path, told, version):
+    assert java_version(fake_java(tmp_path, told)) == version
+
+
+def test_java_home_comes_before_the_path(tmp_path):
+    home, other = fake_java(tmp_path / "home", "17.0.1"), fake_java(tmp_path / "other", "21.0.1")
+
+    assert find_java_home({"JAVA_HOME": str(home), "PATH": str(other / "bin")}) == home
+    assert find_java_home({"PATH": str(other / "bin")}) == other
+
+
+def test_one_that_is_too_old_is_passed_over(tmp_path):
+    old, new = fake_java(tmp_path / "old", "11.0.2"), fake_java(tmp_path / "new", "17.0.2")
+
+    assert find_java_home({"JAVA_HOME": str(old), "PATH": str(new / "bin")}) == new
+
+
+def test_without_java_the_error_says_what_to_do(tmp_path):
+    old = fake_java(tmp_path / "old", "11.0.2")
+
+    with pytest.raises(ConfigError, match=r"is version 11.*version 17 or newer: .*JAVA_HOME"):
+        find_java_home({"JAVA_HOME": str(old), "PATH": ""})
+    with pytest.raises(ConfigError, match="none found"):
+        find_java_home({"PATH": ""})
+
+
+def test_a_home_without_java_or_with_a_broken_one_has_no_version(tmp_path):
+    assert java_version(tmp_path) is None
+    broken = fake_java(tmp_path / "broken", "17")
+    (broken / "bin" / "java").write_text("#!/bin/sh\nexit 1\n")
+    assert java_version(broken) is None

@@ -1,0 +1,100 @@
+"""Rows become messages, or are refused before anything is sent."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+import pytest
+from pyspark.sql.types import BinaryType, IntegerType, LongType, StringType, StructField, StructType
+
+from orbitmq.errors import ConfigError, InvalidArgument
+from orbitmq.spark.options import WriteOptions
+from orbitmq.spark.rows import ROW_ID, Rows, check_columns
+from orbitmq.spark.schema import COLUMN_NAMES, PROPERTIES, spark_schema
+
+OPTIONS = WriteOptions(name_servers=("h:1",), topic="orders")
+
+
+def messages(columns, options=OPTIONS):
+    batch = pa.RecordBatch.from_pydict(columns)
+    return list(Rows(options, "query/7/0").messages(batch))
+
+
+def schema(**types):
+    return StructType([StructField(name, kind) for name, kind in types.items()])
+
+
+def test_columns_become_the_parts_of_a_message():
+    (message,) = messages(
+        {
+            "topic": ["bills"],
+            "body": [b"x"],
+            "tags": ["new"],
+            "keys": [["a", "b"]],
+            "properties": pa.array([[("p", "q"), ("empty", None)]], PROPERTIES),
+            "shardingKey": ["s"],
+            "delayLevel": [3],
+            "flag": [9],
+        }
+    )
+
+    assert (message.topic, message.body, message.tag, message.keys) == ("bills", b"x", "new", ("a", "b"))
+    assert (message.sharding_key, message.delay_level, message.flag) == ("s", 3, 9)
+    assert message.properties == {"p": "q", ROW_ID: "query/7/0/0"}
+
+
+def test_rows_are_numbered_over_all_batches():
+    rows = Rows(OPTIONS, "q/1/2")
+    batch = pa.RecordBatch.from_pydict({"body": ["a", "b"]})
+    found = [message.properties[ROW_ID] for _ in range(2) for message in rows.messages(batch)]
+
+    assert found == ["q/1/2/0", "q/1/2/1", "q/1/2/2", "q/1/2/3"]
+    assert rows.count == 4
+
+
+def test_row_ids_may_be_left_out():
+    options = WriteOptions(name_servers=("h:1",), topic="orders", row_ids=False)
+
+    assert messages({"body": ["a"]}, options)[0].properties == {}
+
+
+def test_a_copy_keeps_tags_and_keys_but_not_what_the_system_set():
+    properties = [
+        [("TAGS", "t"), ("KEYS", "a b"), ("UNIQ_KEY", "F00"), ("own", "1"), (ROW_ID, "old"), ("__SHARDINGKEY", "s")]
+    ]
+    (message,) = messages({"body": [b"x"], "properties": pa.array(properties, PROPERTIES)})
+
+    assert (message.tag, message.keys, message.sharding_key) == ("t", ("a", "b"), "s")
+    assert message.properties == {"own": "1", ROW_ID: "query/7/0/0"}
+
+
+@pytest.mark.parametrize(
+    ("columns", "missing"), [({"body": [None]}, "body"), ({"body": [b"x"], "topic": [None]}, "topic")]
+)
+def test_a_row_with_a_null_is_named(columns, missing):
+    options = WriteOptions(name_servers=("h:1",))
+
+    with pytest.raises(InvalidArgument, match=f"{missing}.*row query/7/0/0"):
+        messages({"topic": ["t"]} | columns, options)
+
+
+def test_what_was_read_may_be_written():
+    check_columns(spark_schema(COLUMN_NAMES), WriteOptions(name_servers=("h:1",)))
+
+
+@pytest.mark.parametrize(
+    ("found", "told"),
+    [
+        (schema(body=BinaryType(), tag=StringType()), "tag.*tags"),
+        (schema(tags=StringType()), "body"),
+        (schema(body=IntegerType()), "binary or string"),
+        (schema(body=BinaryType(), delayLevel=StringType()), "delayLevel"),
+    ],
+)
+def test_columns_that_make_no_message_are_named(found, told):
+    with pytest.raises(ConfigError, match=told):
+        check_columns(found, OPTIONS)
+
+
+def test_a_topic_comes_from_a_column_or_an_option():
+    with pytest.raises(ConfigError, match="topic"):
+        check_columns(schema(body=BinaryType(), flag=LongType()), WriteOptions(name_servers=("h:1",)))
