@@ -18,6 +18,7 @@ from orbitmq.net.address import format_peer
 from orbitmq.net.endpoint import Endpoint
 from orbitmq.net.handlers import LATER, Call, Reply, encode_reply
 from orbitmq.net.session import Session, Waiter, make_request
+from orbitmq.net.tls import HANDSHAKE_BYTE, TlsLayer, TlsMode
 from orbitmq.wire.command import FLAG_ONEWAY, FLAG_RESPONSE, Command, decode_command
 from orbitmq.wire.frame import Frame, sniff_foreign
 
@@ -46,6 +47,7 @@ class Connection(asyncio.Protocol):
         self._endpoint = endpoint
         self._counters = endpoint.counters
         self._shortcut = endpoint.shortcut
+        self._tls: TlsLayer | None = None
         self._loop = loop
         self._session = Session(endpoint.limits.frame_size_max)
         self._transport: asyncio.Transport | None = None
@@ -94,7 +96,7 @@ class Connection(asyncio.Protocol):
             waiter(ConnectionFailed(f"the connection to {self.remote} is closed"))
             return
         deadline_ms = int(self._loop.time() * 1000) + timeout_ms
-        self._session.request(command, waiter, deadline_ms, self._reads)
+        self._session.request(self._endpoint.signed(command), waiter, deadline_ms, self._reads)
         self._join()
         if self._timer is None or deadline_ms < self._timer_ms:
             self._arm(deadline_ms)
@@ -102,7 +104,7 @@ class Connection(asyncio.Protocol):
     def send_oneway(self, header: object, body: bytes = b"", *, code: int | None = None) -> None:
         """Send a request that nobody answers; nothing happens on a closed connection."""
         if not self.is_closed:
-            self._session.oneway(make_request(header, body, code=code))
+            self._session.oneway(self._endpoint.signed(make_request(header, body, code=code)))
             self._join()
 
     def answer_later(self, call: Call[Any], reply: Reply) -> None:
@@ -133,6 +135,9 @@ class Connection(asyncio.Protocol):
         """Write what waits, then close."""
         if self._transport is not None and not self.is_closed:
             self._flush()
+            if self._tls is not None:
+                self._tls.end()
+                self._write_through(b"")
             self.is_closed = True
             self._transport.close()
 
@@ -172,7 +177,10 @@ class Connection(asyncio.Protocol):
         self._reads += 1
         self._counters.bytes_received += len(data)
         began = 0.0 if self._reads & _SAMPLE_MASK else perf_counter()
-        self._joined(self._take, data)
+        if self._endpoint.tls is None:
+            self._joined(self._take, data)
+        else:
+            self._joined(self._take_encrypted, data)
         if began:
             self._counters.service_s.observe(perf_counter() - began)
 
@@ -204,7 +212,8 @@ class Connection(asyncio.Protocol):
         limits = self._endpoint.limits
         is_silent = self._seen == (self._reads, self._writes) and not self._session.pending_count
         self._idle_ms = self._idle_ms + elapsed_ms if is_silent else 0
-        is_partial = self._session.partial_size and self._seen_frames == self._frames and not self._is_held_back
+        is_waited_for = self._session.partial_size or (self._tls is not None and not self._tls.is_established)
+        is_partial = is_waited_for and self._seen_frames == self._frames and not self._is_held_back
         self._frame_ms = self._frame_ms + elapsed_ms if is_partial else 0
         self._stall_ms = self._stall_ms + elapsed_ms if self._is_paused else 0
         self._seen, self._seen_frames = (self._reads, self._writes), self._frames
@@ -244,6 +253,37 @@ class Connection(asyncio.Protocol):
             self._held += frames
         else:
             self._serve_all(frames)
+
+    def _take_encrypted(self, data: bytes) -> None:
+        """Take bytes where TLS is spoken: a connection's first byte says whether it begins a handshake."""
+        tls = self._endpoint.tls
+        assert tls is not None, "only endpoints with TLS come here"
+        if self._reads == 1:
+            if data[0] == HANDSHAKE_BYTE:
+                self._tls = tls.begin()
+            elif tls.mode is TlsMode.ENFORCING:
+                self.abort("no TLS")
+                return
+        if self._tls is None:
+            self._take(data)
+            return
+        try:
+            plain = self._tls.receive(data)
+        finally:  # an alert tells the peer what was wrong with its handshake
+            self._write_through(b"")
+        if plain:
+            self._take(plain)
+        if self._tls.is_over:
+            self.close()
+
+    def _write_through(self, data: bytes) -> None:
+        assert self._transport is not None, "a connection that is made has a transport"
+        if self._tls is not None:
+            if data:
+                self._tls.encrypt(data)
+            data = self._tls.take_out()
+        if data:
+            self._transport.write(data)
 
     def _serve_all(self, frames: list[Frame]) -> None:
         """Serve frames until the peer owes us reading more than it may; the others wait until it has read."""
@@ -317,7 +357,7 @@ class Connection(asyncio.Protocol):
             self._shortcut.learn(frame, command, reply)
 
     def _refuse(self, error: FrameError) -> None:
-        kind = sniff_foreign(self._first_bytes) if not self._frames else None
+        kind = sniff_foreign(self._first_bytes) if not self._frames and self._tls is None else None
         if kind is not None:
             self._endpoint.name_foreigner(kind, self.remote)
         else:
@@ -341,7 +381,10 @@ class Connection(asyncio.Protocol):
         self._owed = 0
         self._writes += 1
         self._counters.bytes_sent += len(data)
-        self._transport.write(data)
+        if self._tls is None:
+            self._transport.write(data)
+        else:
+            self._write_through(data)
         if self._is_paused and self._transport.get_write_buffer_size() > self._endpoint.limits.write_buffer_max > 0:
             self.abort("write buffer")
 

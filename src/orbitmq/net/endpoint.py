@@ -12,9 +12,11 @@ from orbitmq.codes import ResponseCode, Version
 from orbitmq.errors import OrbitError, Rejected
 from orbitmq.net.handlers import LATER, Call, Handlers, Later, Reply
 from orbitmq.net.limits import DEFAULT_LIMITS, Counters, Limits
+from orbitmq.net.tls import ServerTls, TlsMode
 from orbitmq.wire.command import Command
 from orbitmq.wire.frame import Frame
 from orbitmq.wire.header import decode_header
+from orbitmq.wire.signature import Credentials, sign
 
 if TYPE_CHECKING:
     from orbitmq.net.connection import Connection
@@ -53,6 +55,8 @@ class Endpoint:
         shortcut: answers known frames from memory.
         admission: is asked before every handler.
         is_listener: True for a server, False for a pool.
+        tls: for a server that speaks TLS with those who begin it.
+        credentials: sign what is asked through these connections.
     """
 
     def __init__(
@@ -66,6 +70,8 @@ class Endpoint:
         shortcut: Shortcut | None = None,
         admission: Admission | None = None,
         is_listener: bool = True,
+        tls: ServerTls | None = None,
+        credentials: Credentials | None = None,
     ) -> None:
         self.name = name
         self.is_listener = is_listener
@@ -73,6 +79,7 @@ class Endpoint:
         self.clock = clock
         self.shortcut = shortcut
         self.admission = admission
+        self.tls = tls if tls is not None and tls.mode is not TlsMode.DISABLED else None
         self.counters = Counters()
         self.connections: dict[int, Connection] = {}
         self.on_connection_lost: list[Callable[[Connection], None]] = []
@@ -81,6 +88,7 @@ class Endpoint:
         self.is_draining = False
         self._handlers = handlers if handlers is not None else Handlers[Any]()
         self._service = service
+        self._credentials = credentials
         self._next_id = 0
         self._addresses: dict[str, int] = {}
         self._named_foreigners: set[str] = set()
@@ -116,6 +124,12 @@ class Endpoint:
         elif reply.code:
             self.counters.refusals[command.code, reply.code] += 1
         return reply
+
+    def signed(self, command: Command) -> Command:
+        """Return a request as it leaves: signed, where there are credentials."""
+        if self._credentials is None:
+            return command
+        return command._replace(ext_fields=sign(command.ext_fields, command.body, self._credentials))
 
     def admit(self, connection: Connection, ip: str) -> str | None:
         """Enter a new connection; a text says which limit forbids it."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import ssl
 from collections.abc import Callable
 from typing import Any
 
@@ -15,6 +16,7 @@ from orbitmq.net.endpoint import Endpoint
 from orbitmq.net.handlers import Handlers
 from orbitmq.net.limits import DEFAULT_LIMITS, Counters, Limits
 from orbitmq.wire.command import Command
+from orbitmq.wire.signature import Credentials
 
 CONNECT_TIMEOUT_MS = 3000
 
@@ -37,6 +39,8 @@ class ConnectionPool:
         handlers: for what servers ask their clients; None: everything is answered "not supported".
         service: the first argument of every handler.
         connect_timeout_ms: for one attempt to connect.
+        credentials: sign every request with them.
+        tls: connect with TLS (`tls.client_context`).
     """
 
     def __init__(
@@ -48,8 +52,13 @@ class ConnectionPool:
         limits: Limits = DEFAULT_LIMITS,
         clock: Clock = now_ms,
         name: str = "client",
+        credentials: Credentials | None = None,
+        tls: ssl.SSLContext | None = None,
     ) -> None:
-        self._endpoint = Endpoint(handlers, service, name=name, limits=limits, clock=clock, is_listener=False)
+        self._endpoint = Endpoint(
+            handlers, service, name=name, limits=limits, clock=clock, is_listener=False, credentials=credentials
+        )
+        self._tls = tls
         self._connect_timeout_ms = connect_timeout_ms
         self._open: dict[str, Connection] = {}
         self._opening: dict[str, asyncio.Task[Connection]] = {}
@@ -145,7 +154,9 @@ class ConnectionPool:
         loop = asyncio.get_running_loop()
         try:
             async with asyncio.timeout(self._connect_timeout_ms / 1000):
-                _, connection = await loop.create_connection(lambda: Connection(self._endpoint, loop), host, port)
+                _, connection = await loop.create_connection(
+                    lambda: Connection(self._endpoint, loop), host, port, ssl=self._tls
+                )
         except TimeoutError:
             raise ConnectionFailed(
                 f"cannot connect to {address}: no answer within {self._connect_timeout_ms} ms"

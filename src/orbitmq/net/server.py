@@ -12,6 +12,7 @@ from orbitmq.net.connection import Connection
 from orbitmq.net.endpoint import Admission, Endpoint, Shortcut
 from orbitmq.net.handlers import Handlers
 from orbitmq.net.limits import DEFAULT_LIMITS, Counters, Limits
+from orbitmq.net.tls import ServerTls
 
 S = TypeVar("S")
 
@@ -25,6 +26,7 @@ class Server(Generic[S]):
         name: stands in log lines.
         shortcut: answers known frames from memory, see `endpoint.Shortcut`.
         admission: is asked before every handler; refuses by raising Rejected.
+        tls: mode and certificates; None: TLS is not spoken.
     """
 
     def __init__(
@@ -37,9 +39,10 @@ class Server(Generic[S]):
         clock: Clock = now_ms,
         shortcut: Shortcut | None = None,
         admission: Admission | None = None,
+        tls: ServerTls | None = None,
     ) -> None:
         self._endpoint = Endpoint(
-            handlers, service, name=name, limits=limits, clock=clock, shortcut=shortcut, admission=admission
+            handlers, service, name=name, limits=limits, clock=clock, shortcut=shortcut, admission=admission, tls=tls
         )
         self._listener: asyncio.Server | None = None
         self._host = ""

@@ -121,7 +121,7 @@ class Peer:
         try:
             while await self.reader.read(65536):
                 pass
-        except ConnectionResetError:
+        except ConnectionError:
             pass
         return True
 

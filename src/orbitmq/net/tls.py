@@ -1,0 +1,180 @@
+"""TLS on a remoting port: RocketMQ's three modes, told apart by a connection's first byte; certificates reloaded at run time.
+
+`TlsLayer` does no I/O: bytes of the network in, plain bytes out, and the other way round. So one port can serve both kinds of
+connections, and a connection keeps the certificate that it began with.
+
+Source: Java TlsMode, TlsSystemConfig, NettyRemotingServer.TlsModeHandler.
+"""
+
+from __future__ import annotations
+
+import logging
+import ssl
+from contextlib import suppress
+from dataclasses import dataclass
+from enum import StrEnum
+from pathlib import Path
+
+from orbitmq.errors import ConfigError, FrameError
+
+log = logging.getLogger(__name__)
+
+HANDSHAKE_BYTE = 0x16
+_READ_SIZE = 65536
+
+
+class TlsMode(StrEnum):
+    """Whether a server speaks TLS: never, with those who begin it, or with nobody else."""
+
+    DISABLED = "disabled"
+    PERMISSIVE = "permissive"
+    ENFORCING = "enforcing"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TlsFiles:
+    """Where a side's certificates are, as PEM files. `trust` signs the certificates of the other side."""
+
+    certificate: Path | None = None
+    key: Path | None = None
+    trust: Path | None = None
+
+
+class ServerTls:
+    """A server's mode and certificates.
+
+    Raises:
+        ConfigError: the files cannot be read, do not fit together, or are missing for the mode.
+    """
+
+    def __init__(self, mode: TlsMode, files: TlsFiles, *, needs_client_certificate: bool = False) -> None:
+        self.mode = mode
+        self._files = files
+        self._needs_client_certificate = needs_client_certificate
+        if mode is not TlsMode.DISABLED and (files.certificate is None or files.key is None):
+            raise ConfigError("tlsServerMode", mode.value, "a certificate and a key to be configured")
+        if needs_client_certificate and files.trust is None:
+            raise ConfigError("tlsServerNeedClientAuth", "true", "a trust certificate to be configured")
+        self._changed_at = self._modified_at()
+        self._context = self._load()
+
+    def begin(self) -> TlsLayer:
+        """Return the layer of a new connection, with the certificates of now."""
+        return TlsLayer(self._context)
+
+    def reload_if_changed(self) -> bool:
+        """Load changed files for the connections to come; what cannot be loaded changes nothing."""
+        if self.mode is TlsMode.DISABLED:
+            return False
+        try:
+            changed_at = self._modified_at()
+            if changed_at == self._changed_at:
+                return False
+            self._context = self._load()
+        except (OSError, ConfigError) as error:
+            # Half of a pair may be written already: the next look will find the other half.
+            log.warning("the TLS certificates stay as they were: %s", error)
+            return False
+        self._changed_at = changed_at
+        log.info("loaded the TLS certificate %s", self._files.certificate)
+        return True
+
+    def _modified_at(self) -> tuple[int, ...]:
+        files = (self._files.certificate, self._files.key, self._files.trust)
+        try:
+            return tuple(path.stat().st_mtime_ns for path in files if path is not None)
+        except OSError as error:
+            raise ConfigError("tlsServerCertPath", str(error.filename), f"a readable file ({error.strerror})") from None
+
+    def _load(self) -> ssl.SSLContext:
+        context = _context(ssl.PROTOCOL_TLS_SERVER, self._files)
+        if self._needs_client_certificate:
+            context.verify_mode = ssl.CERT_REQUIRED
+        return context
+
+
+class TlsLayer:
+    """One connection's TLS, without a socket. `is_over` once the peer has said good-bye."""
+
+    def __init__(self, context: ssl.SSLContext) -> None:
+        self.is_established = False
+        self.is_over = False
+        self._incoming = ssl.MemoryBIO()
+        self._outgoing = ssl.MemoryBIO()
+        self._object = context.wrap_bio(self._incoming, self._outgoing, server_side=True)
+
+    def receive(self, data: bytes) -> bytes:
+        """Take bytes of the network and return the plain bytes that they complete.
+
+        Raises:
+            FrameError: the peer breaks the protocol, or its certificate is not accepted.
+        """
+        self._incoming.write(data)
+        plain: list[bytes] = []
+        try:
+            if not self.is_established:
+                self._object.do_handshake()
+                self.is_established = True
+            while piece := self._object.read(_READ_SIZE):
+                plain.append(piece)
+            self.is_over = True
+        except ssl.SSLWantReadError:
+            pass
+        except ssl.SSLZeroReturnError:
+            self.is_over = True
+        except ssl.SSLError as error:
+            raise FrameError(f"TLS: {error.reason or error}") from None
+        return b"".join(plain)
+
+    def encrypt(self, data: bytes) -> None:
+        """Queue plain bytes for the peer."""
+        self._object.write(data)
+
+    def end(self) -> None:
+        """Queue the good-bye, so that the peer does not wait for it."""
+        with suppress(ssl.SSLError):  # the peer's own good-bye is still to come, or never will
+            self._object.unwrap()
+
+    def take_out(self) -> bytes:
+        """Return what has to be written to the network."""
+        return self._outgoing.read()
+
+
+def client_context(files: TlsFiles, *, verifies: bool = True) -> ssl.SSLContext:
+    """Return what a client connects with.
+
+    Args:
+        verifies: check the server's certificate against `files.trust` (else the system's). Host names are not checked:
+            RocketMQ's certificates are for clusters, and brokers are found by address.
+
+    Raises:
+        ConfigError: the files cannot be read.
+    """
+    context = _context(ssl.PROTOCOL_TLS_CLIENT, files)
+    context.check_hostname = False
+    if not verifies:
+        context.verify_mode = ssl.CERT_NONE
+    elif files.trust is None:
+        context.load_default_certs()
+    return context
+
+
+def _context(protocol: int, files: TlsFiles) -> ssl.SSLContext:
+    context = ssl.SSLContext(protocol)
+    context.minimum_version = ssl.TLSVersion.TLSv1_2
+    context.options |= ssl.OP_NO_RENEGOTIATION | ssl.OP_NO_COMPRESSION
+    try:
+        if files.certificate is not None:
+            context.load_cert_chain(files.certificate, files.key, password=_no_password)
+        if files.trust is not None:
+            context.load_verify_locations(files.trust)
+    except (OSError, ssl.SSLError) as error:
+        raise ConfigError(
+            "tlsServerCertPath", str(files.certificate), f"a certificate with its key ({error})"
+        ) from None
+    return context
+
+
+def _no_password() -> str:
+    # Without this OpenSSL would ask for it on the terminal, and the server would never start.
+    raise ConfigError("tlsServerKeyPath", "an encrypted key", "a key without a password")
