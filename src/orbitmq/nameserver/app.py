@@ -10,6 +10,7 @@ from orbitmq.clock import Clock, now_ms
 from orbitmq.errors import ClientError
 from orbitmq.nameserver.changes import Cause, MinIdNotice
 from orbitmq.nameserver.config import NameServerConfig
+from orbitmq.nameserver.guard import Guard
 from orbitmq.nameserver.handlers import handlers
 from orbitmq.nameserver.kv_config import KvConfig
 from orbitmq.nameserver.observation import Observation
@@ -38,6 +39,8 @@ class NameServer:
         self._kv = KvConfig(self._config.kv_config_path)
         self.registry = Registry(self._config, self._kv, started_at_ms=clock())
         self.registry.on_notice.append(self._notify)
+        self._guard = Guard(self._config)
+        self.registry.warnings += self._guard.warnings
         self.server: Server[Registry] = Server(
             handlers,
             self.registry,
@@ -45,6 +48,8 @@ class NameServer:
             limits=_limits(self._config),
             clock=clock,
             shortcut=self.registry.memo,
+            admission=self._guard.admission,
+            tls=self._guard.tls,
         )
         self.server.on_connection_lost.append(self._lose_connection)
         self.observation = Observation(self.server, self.registry, clock=clock)
@@ -72,6 +77,8 @@ class NameServer:
         if self.shadow is not None:
             self.shadow.start()
         await self._start_http()
+        for warning in self.registry.warnings:
+            log.warning("%s", warning)
         log.info("The Name Server boot success. serializeType=JSON, address %s", self.address)
 
     async def stop(self) -> None:
@@ -133,6 +140,7 @@ class NameServer:
     def _scan_and_arm(self) -> None:
         try:
             self.scan()
+            self._guard.reload_if_changed()
         finally:
             self._arm_scan()
 

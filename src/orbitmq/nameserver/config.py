@@ -20,6 +20,8 @@ from orbitmq.net.address import parse_address
 
 log = logging.getLogger(__name__)
 
+TLS_MODES = ("disabled", "permissive", "enforcing")
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NameServerConfig:
@@ -51,6 +53,19 @@ class NameServerConfig:
 
     # Remote configuration: keys that a request must not touch, beside those that it never may.
     config_black_list: str = "configBlackList;configStorePath;kvConfigPath"
+
+    # Ours: who may ask. The accounts file is described in `access.py`, the modes in `net.tls`.
+    acl_enable: bool = False
+    """Administration and insight need a signature."""
+    acl_registration: bool = False
+    """Brokers need one, too."""
+    acl_file: Path = Path("~/namesrv/accounts.json")
+    tls_server_mode: str = "disabled"
+    """disabled, permissive (both kinds of connections on one port) or enforcing."""
+    tls_server_cert_path: str = ""
+    tls_server_key_path: str = ""
+    tls_server_trust_cert_path: str = ""
+    tls_server_need_client_auth: bool = False
 
     # Limits of connections; 0 means none.
     server_channel_max_idle_time_seconds: int = 120
@@ -86,6 +101,8 @@ class NameServerConfig:
                 raise ConfigError(java_key(name), value, f"{low} to {high}")
         for name in _PATHS:
             object.__setattr__(self, name, Path(getattr(self, name)).expanduser())
+        if self.tls_server_mode not in TLS_MODES:
+            raise ConfigError("tlsServerMode", self.tls_server_mode, " or ".join(TLS_MODES))
         if self.shadow_address:
             parse_address(self.shadow_address)
         for spec in dataclasses.fields(self):
@@ -168,7 +185,7 @@ def _format(value: object) -> str:
 
 
 _FIELDS = {java_key(spec.name): spec for spec in dataclasses.fields(NameServerConfig)}
-_PATHS = ("kv_config_path", "config_store_path")
+_PATHS = ("kv_config_path", "config_store_path", "acl_file")
 _DAY_SECONDS = 86_400
 _RANGES: dict[str, tuple[int, int]] = {
     "listen_port": (0, 65_535),
