@@ -20,15 +20,16 @@ from orbitmq.client.assignment import Assignments
 from orbitmq.client.batch import Batch
 from orbitmq.client.identity import DEFAULT_INSTANCE, unique_instance
 from orbitmq.client.local_offsets import LocalOffsets
-from orbitmq.client.offsets import BrokerOffsets, OffsetStore, QueueOffsets
-from orbitmq.client.reader import PULL_COUNT_MAX, PullSettings, QueueReader
-from orbitmq.client.rebalance import Strategy, allocate_average, change
+from orbitmq.client.offsets import BrokerOffsets
+from orbitmq.client.reader import PULL_COUNT_MAX, PullSettings
+from orbitmq.client.rebalance import Strategy, allocate_average
 from orbitmq.client.session import HEARTBEAT_INTERVAL_MS, ClientSession
 from orbitmq.client.share import Share
+from orbitmq.client.shares import Shares
 from orbitmq.client.subscriptions import parse_subscription
 from orbitmq.client.window import COUNT_MAX, SIZE_MAX
 from orbitmq.clock import now_ms
-from orbitmq.errors import ClientError, ConnectionFailed, InvalidArgument, OrbitError, RequestTimeout, RouteNotFound
+from orbitmq.errors import ClientError, InvalidArgument, OrbitError, RouteNotFound
 from orbitmq.model.group import ConsumeFrom, ConsumerInfo, Heartbeat, MessageModel, Subscription
 from orbitmq.model.route import MessageQueue, TopicRoute
 from orbitmq.model.topic import GROUP_LENGTH_MAX, RETRY_PREFIX, check_name
@@ -44,7 +45,6 @@ REBALANCE_INTERVAL_MS = 20_000
 UNBALANCED_INTERVAL_MS = 1_000
 RETRY_DELAY_MS = 1_000
 DRAIN_MS = 5_000
-HALF_AN_HOUR_MS = 30 * 60 * 1000
 
 Handler = Callable[[Batch], Awaitable[object] | object]
 
@@ -115,19 +115,13 @@ class PushConsumer:
         self._message_model = MessageModel(message_model)
         self._is_broadcasting = self._message_model is MessageModel.BROADCASTING
         self._consume_from = ConsumeFrom(consume_from)
-        self._consume_from_ms = consume_from_ms
         self._handler = handler
         self._batch_count_max = batch_count_max
         self._concurrency = concurrency
-        self._settings = PullSettings(
-            pull_count_max=pull_count_max, window_count_max=window_count_max, window_size_max=window_size_max
-        )
-        self._retry_delay_ms = retry_delay_ms
         self._commit_interval_ms = commit_interval_ms
         self._rebalance_interval_ms = rebalance_interval_ms
         self._offset_dir = Path(offset_dir) if offset_dir is not None else Path.home() / ".orbitmq" / "offsets"
         self._subscriptions: dict[str, Subscription] = {}
-        self._shares: dict[MessageQueue, Share] = {}
         self._ready: asyncio.Queue[Share | None] = asyncio.Queue()
         self._changed = asyncio.Event()
         self._assigned = asyncio.Event()
@@ -145,9 +139,17 @@ class PushConsumer:
             poll_interval_ms=poll_interval_ms,
         )
         self._session.routes.on_change.append(self._route_changed)
-        self._queue_offsets = QueueOffsets(self._session)
-        self._store: OffsetStore = BrokerOffsets(
-            self._session, self.group, young_queue_at_zero=self._consume_from is ConsumeFrom.LAST
+        self._shares = Shares(
+            self._session,
+            self.group,
+            BrokerOffsets(self._session, self.group, young_queue_at_zero=self._consume_from is ConsumeFrom.LAST),
+            consume_from=self._consume_from,
+            consume_from_ms=consume_from_ms,
+            settings=PullSettings(
+                pull_count_max=pull_count_max, window_count_max=window_count_max, window_size_max=window_size_max
+            ),
+            retry_delay_ms=retry_delay_ms,
+            on_ready=self._ready.put_nowait,
         )
         self._assignments = Assignments(self._session, self.group, self._message_model, strategy)
 
@@ -162,7 +164,7 @@ class PushConsumer:
         self._session.open()
         try:
             if self._is_broadcasting:
-                self._store = LocalOffsets(self._offset_dir / self._session.id / f"{self.group}.json")
+                self._shares.store = LocalOffsets(self._offset_dir / self._session.id / f"{self.group}.json")
             else:
                 self.subscribe(self._retry_topic)  # where Java members of the group send what they could not do
             await self._find_routes()
@@ -189,11 +191,7 @@ class PushConsumer:
         self._ready.put_nowait(None)
         if self._workers:
             await asyncio.wait(self._workers, timeout=DRAIN_MS / 1000)
-        await asyncio.gather(*(share.reader.stop() for share in self._shares.values()))
-        await self.commit_offsets()
-        for share in self._shares.values():
-            share.drop()
-        self._shares.clear()
+        await self._shares.close()
         await self._session.close([UnregisterClient(client_id=self._session.id, consumer_group=self.group)])
 
     async def run(self) -> None:
@@ -220,9 +218,7 @@ class PushConsumer:
         """
         subscription = parse_subscription(topic, tag, now_ms())
         self._subscriptions[topic] = subscription
-        for queue, share in self._shares.items():
-            if queue.topic == topic:
-                share.reader.subscribe(subscription)
+        self._shares.subscribe(subscription)
         self._session.routes.watch(topic)
         self._is_heartbeat_due = True
         self._changed.set()
@@ -242,7 +238,7 @@ class PushConsumer:
     @property
     def assignment(self) -> frozenset[MessageQueue]:
         """The queues that are this consumer's now, the group's retry queues aside."""
-        return frozenset(queue for queue in self._shares if queue.topic != self._retry_topic)
+        return frozenset(queue for queue in self._shares.queues if queue.topic != self._retry_topic)
 
     async def assigned(self) -> frozenset[MessageQueue]:
         """Wait for the first assignment, and return it."""
@@ -266,7 +262,7 @@ class PushConsumer:
 
     async def commit_offsets(self) -> None:
         """Store the group's offsets now; errors are logged, the next round tries again."""
-        await asyncio.gather(*map(self._store_offset, tuple(self._shares.values())))
+        await self._shares.store_offsets()
 
     async def _next_batch(self) -> Batch | None:
         self._check_open()
@@ -314,75 +310,19 @@ class PushConsumer:
             await self._find_routes(raises=False)
             await self._session.send_heartbeats()
         wanted = await self._assignments.of(tuple(self._subscriptions))
-        for queue in [queue for queue in self._shares if queue.topic not in self._subscriptions]:
-            wanted.setdefault(queue.topic, [])
+        wanted.update((topic, []) for topic in self._shares.topics - self._subscriptions.keys())
         for topic, queues in wanted.items():
             if queues is not None:
-                await self._apply(topic, queues)
+                await self._shares.take_up(topic, self._subscriptions.get(topic), queues)
         is_complete = all(queues is not None for topic, queues in wanted.items() if topic != self._retry_topic)
         if is_complete and wanted.keys() - {self._retry_topic}:
             self._assigned.set()
         return is_complete
 
-    async def _apply(self, topic: str, queues: list[MessageQueue]) -> None:
-        removed, added = change([queue for queue in self._shares if queue.topic == topic], queues)
-        await asyncio.gather(*(self._drop(queue) for queue in removed))
-        subscription = self._subscriptions.get(topic)
-        if subscription is None:
-            return
-        for queue in added:
-            self._shares[queue] = self._share(queue, subscription)
-        if removed or added:
-            log.info("group %s, %s: topic %s: +%s -%s", self.group, self.client_id, topic, added, removed)
-
-    def _share(self, queue: MessageQueue, subscription: Subscription) -> Share:
-        reader = QueueReader(
-            self._session,
-            self.group,
-            queue,
-            subscription,
-            start=self._start_offset,
-            on_messages=lambda _reader: share.offer(),
-            settings=self._settings,
-        )
-        share = Share(reader, self._retry_delay_ms, self._ready.put_nowait)
-        reader.start()
-        return share
-
-    async def _drop(self, queue: MessageQueue) -> None:
-        """Give a queue up: read no more, and leave the offset where the next owner finds it."""
-        share = self._shares.pop(queue)
-        await share.reader.stop()
-        share.drop()
-        await self._store_offset(share)
-
-    async def _start_offset(self, queue: MessageQueue) -> int:
-        found = await self._store.load(queue)
-        if found is None:
-            timestamp_ms = self._consume_from_ms if self._consume_from_ms is not None else now_ms() - HALF_AN_HOUR_MS
-            found = await self._queue_offsets.start(queue, self._consume_from, timestamp_ms)
-            await self._store.store(queue, found)  # whoever gets the queue next goes on from the same place
-        if queue in self._shares:
-            self._shares[queue].stored_offset = found
-        return found
-
     async def _keep_offsets(self) -> None:
         while True:
             await asyncio.sleep(self._commit_interval_ms / 1000)
             await self.commit_offsets()
-
-    async def _store_offset(self, share: Share) -> None:
-        offset = share.offset_to_store
-        if offset is None:
-            return
-        try:
-            await self._store.store(share.queue, offset)
-        except (ConnectionFailed, RequestTimeout) as error:
-            self._session.complain(share.queue.broker_name, error)
-        except (OrbitError, OSError) as error:
-            log.warning("group %s: offset %d of %s is not stored yet: %s", self.group, offset, share.queue, error)
-        else:
-            share.stored_offset = offset
 
     async def _find_routes(self, *, raises: bool = True) -> None:
         """Learn the routes of all subscriptions, so that heartbeats know where to go."""

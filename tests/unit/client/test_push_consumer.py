@@ -30,6 +30,10 @@ async def take(reader, count, *, commit=True):
     return bodies
 
 
+def subscribed_topics(heartbeat):
+    return {subscription.topic for subscription in heartbeat.consumers[0].subscriptions}
+
+
 async def until(condition):
     while not condition():
         await asyncio.sleep(0.001)
@@ -129,7 +133,11 @@ async def test_handlers_work_on_several_queues_at_once(cluster):
     meeting = asyncio.Barrier(3)
 
     async with consumer(cluster, handler=lambda _batch: meeting.wait()) as reader:
-        await until(lambda: all(share.offset_to_store == 1 for share in reader._shares.values()) and reader._shares)
+        await until(
+            lambda: (
+                all(share.offset_to_store == 1 for share in reader._shares._shares.values()) and reader._shares.queues
+            )
+        )
 
 
 async def test_concurrency_bounds_the_handlers(cluster):
@@ -188,8 +196,8 @@ async def test_a_group_without_an_offset_begins_where_it_is_told(cluster, consum
         cluster.a.put("orders", 0, body, stored_at_ms=stored_at_ms)
     cluster.a.min_offsets["orders", 0] = 1  # the first message has expired
     async with consumer(cluster, consume_from=consume_from, consume_from_ms=150, batch_count_max=1) as reader:
-        await until(lambda: cluster.a.parked or (len(cluster.a.offsets) and reader._shares))
-        await until(lambda: all(share.reader.is_started for share in reader._shares.values()))
+        await until(lambda: cluster.a.parked or (len(cluster.a.offsets) and reader._shares.queues))
+        await until(lambda: all(share.reader.is_started for share in reader._shares._shares.values()))
         cluster.a.put("orders", 0, b"4")
         assert await take(reader, 1) == [first]
 
@@ -323,8 +331,7 @@ async def test_topics_may_come_and_go_while_consuming(cluster):
         assert await take(reader, 1) == [b"1"]
         reader.unsubscribe("orders")
         await until(lambda: reader.assignment == {MessageQueue("bills", "broker-a", 0)})
-    topics = {subscription.topic for subscription in cluster.a.heartbeats[-1].consumers[0].subscriptions}
-    assert topics == {"bills", "%RETRY%takers"}
+        await until(lambda: subscribed_topics(cluster.a.heartbeats[-1]) == {"bills", "%RETRY%takers"})
 
 
 async def test_a_changed_subscription_counts_from_the_next_pull(cluster):
