@@ -75,6 +75,7 @@ class Broker:
     version: dict[str, int] = field(default_factory=dict)
     is_displaced: bool = False
     """Another process has taken its id since it registered last."""
+    is_registered: bool = False
 
     def fields(self, **changed: str) -> dict[str, str]:
         """The header fields that name the broker."""
@@ -182,10 +183,10 @@ class Stream:
         broker.version = {"counter": counter, "stateVersion": 0, "timestamp": self._clock_ms}
 
     def _take_id(self, broker: Broker) -> None:
-        broker.is_displaced = False
+        broker.is_displaced, broker.is_registered = False, True
         for other in self._brokers:
             if other is not broker and (other.name, other.broker_id) == (broker.name, broker.broker_id):
-                other.is_displaced = True
+                other.is_displaced, other.is_registered = True, False
 
     def _registration(self, broker: Broker, way: Way = Way.ASK, lease_ms: int | None = LONG_LEASE_MS) -> Step:
         self._take_id(broker)
@@ -227,10 +228,10 @@ class Stream:
         return Step(103, ext_fields, body, OLD_VERSION)
 
     def _register_damaged(self) -> Step:
-        displaced = [broker.is_displaced for broker in self._brokers]
+        states = [(broker.is_displaced, broker.is_registered) for broker in self._brokers]
         step = self._register()
-        for broker, before in zip(self._brokers, displaced, strict=True):
-            broker.is_displaced = before
+        for broker, before in zip(self._brokers, states, strict=True):
+            broker.is_displaced, broker.is_registered = before
         kind = self._random.randrange(4)
         if kind == 0:
             return replace(step, ext_fields={**step.ext_fields, "bodyCrc32": "12345"})
@@ -260,17 +261,26 @@ class Stream:
         return self._registration(broker)
 
     def _unregister(self) -> Step:
-        return Step(104, self._random.choice(self._brokers).fields(), way=Way.LEAVE)
+        # A stray request in a group with an acting master takes write permissions away in Java (LISTED).
+        acting = {broker.name for broker in self._brokers if broker.acting_master}
+        harmless = [broker for broker in self._brokers if broker.is_registered or broker.name not in acting]
+        broker = self._random.choice(harmless or self._brokers)
+        broker.is_registered = False
+        return Step(104, broker.fields(), way=Way.LEAVE)
 
     def _vanish(self) -> Step:
         broker = self._random.choice(self._brokers)
         self._change(broker)
-        return self._registration(broker, Way.VANISH)
+        step = self._registration(broker, Way.VANISH)
+        broker.is_registered = False
+        return step
 
     def _expire(self) -> Step:
         broker = self._random.choice(self._brokers)
         self._change(broker)
-        return self._registration(broker, Way.EXPIRE, lease_ms=1)
+        step = self._registration(broker, Way.EXPIRE, lease_ms=1)
+        broker.is_registered = False
+        return step
 
     def _data_version(self) -> Step:
         broker = self._random.choice(self._present)
@@ -325,7 +335,8 @@ class Stream:
 
     def _register_topic(self) -> Step:
         topic = f"topic-{self._random.randrange(TOPICS)}"
-        names = self._random.sample(sorted({broker.name for broker in self._brokers}), self._random.randrange(1, 3))
+        # One broker name at a time: of several, Java applies those before the first unknown one (LISTED).
+        names = [self._random.choice(self._brokers).name]
         if self._random.random() < 0.2:
             names.insert(0, "no-such-broker")
         queues = [_queue(name, self._topic(topic)) for name in names]

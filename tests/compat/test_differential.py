@@ -1,0 +1,32 @@
+"""The quick form of `make compat`: a few thousand random requests to Java's NameServer and ours, answers compared."""
+
+import os
+
+import pytest
+
+from compat.differential import Comparison, both_name_servers
+from compat.stream import Stream
+from interop.peers import why_unavailable
+
+QUICK = 4_000
+
+
+@pytest.mark.java
+@pytest.mark.slow
+def test_our_name_server_answers_as_javas_does(tmp_path):
+    reason = why_unavailable()
+    if reason is not None:
+        (pytest.fail if os.environ.get("CI") else pytest.skip)(reason)
+    seed = int.from_bytes(os.urandom(4), "big")
+    print(f"seed {seed}: PYTHONPATH=tests python -m compat.differential --commands {QUICK} --seed {seed}")
+    with both_name_servers(tmp_path) as (java, ours):
+        comparison = Comparison(java, ours)
+        comparison.run(Stream(seed), QUICK)
+        comparison.close()
+    assert comparison.differences == []
+    assert comparison.counts.total() >= QUICK
+
+
+def test_a_stream_follows_from_its_seed_alone():
+    assert list(Stream(7).steps(500)) == list(Stream(7).steps(500))
+    assert list(Stream(7).steps(500)) != list(Stream(8).steps(500))
