@@ -52,5 +52,12 @@ compat: $(INSTALLED) $(PEERS) ## 100,000 random requests to Java's NameServer an
 golden: $(INSTALLED) $(PEERS) ## Capture tests/golden anew from Java peers
 	@$(WITH_PEERS) PYTHONPATH=tests $(BIN)/python -m golden.capture
 
+compat: $(INSTALLED) $(PEERS) ## 100,000 random requests to Java's NameServer and ours, answers compared
+	@$(WITH_PEERS) PYTHONPATH=tests $(BIN)/python -m compat.differential $(ARGS)
+
+hostile: $(INSTALLED) ## The long forms: ten million injured inputs, a million steps of the route table's model
+	@PYTHONPATH=tests $(BIN)/python -m fuzz --count 10000000 $(ARGS)
+	@ORBITMQ_MODEL_STEPS=1000000 $(BIN)/python -m pytest -q --timeout 0 tests/unit/nameserver/test_route_table_model.py
+
 clean: ## Remove everything that make made
-	rm -rf .venv dist out tests/interop/java/target .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
+	rm -rf .venv dist out .cache tests/interop/java/target .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
