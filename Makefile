@@ -12,7 +12,7 @@ PEER_SOURCES := tests/interop/java/pom.xml $(shell find tests/interop/java/src -
 WITH_JAVA = JAVA_HOME="$$(scripts/find-java)" && export JAVA_HOME &&
 WITH_PEERS = JAVA_HOME="$$(scripts/find-java --peers)" && export JAVA_HOME &&
 
-.PHONY: help install peers quickstart test check wheel bench compat golden clean
+.PHONY: help install peers quickstart test check wheel bench compat hostile golden clean
 
 help: ## Say what can be made
 	@sed -n 's/^\([a-z]*\):.*## \(.*\)/  make \1	\2/p' $(firstword $(MAKEFILE_LIST)) | expand -t 20
@@ -45,9 +45,6 @@ wheel: $(INSTALLED) ## dist/orbitmq-*.whl
 
 bench: $(INSTALLED) $(PEERS) ## Ours and Java's in turn, with ratios
 	@$(WITH_PEERS) $(BIN)/python -m benchmarks $(ARGS)
-
-compat: $(INSTALLED) $(PEERS) ## 100,000 random requests to Java's NameServer and ours, answers compared
-	@$(WITH_PEERS) PYTHONPATH=tests $(BIN)/python -m compat.differential $(ARGS)
 
 golden: $(INSTALLED) $(PEERS) ## Capture tests/golden anew from Java peers
 	@$(WITH_PEERS) PYTHONPATH=tests $(BIN)/python -m golden.capture
