@@ -69,11 +69,14 @@ class RouteTable:
 
     # Registration and leases.
 
-    def register(self, broker: Registration, origin: Origin, owner: int = 0) -> MasterAddresses:
+    def register(
+        self, broker: Registration, origin: Origin, owner: int = 0, *, is_partial: bool = False
+    ) -> MasterAddresses:
         """Enter a broker, its topics and its lease, or renew them.
 
         Args:
             owner: the number of the connection that it came through.
+            is_partial: `broker.queues` are only those that differ from the broker's last registration.
 
         Raises:
             Rejected: a new broker id that lists exactly one topic: a broker that knows its topics lists more.
@@ -101,7 +104,7 @@ class RouteTable:
         group.addresses[broker.broker_id] = broker.address
         has_filter_change = self._keep_filter_servers(broker)
         self._note_group(broker, group, before, origin, has_filter_change)
-        self._register_topics(broker, group, previous_address is None, origin)
+        self._register_topics(broker, group, previous_address is None, origin, is_partial)
         lease = Lease(broker.broker_name, origin.at_ms, broker.lease_ms, broker.data_version, broker.ha_address, owner)
         self._leases.begin(broker.key, lease)
         if broker.broker_id < smallest_before:
@@ -172,6 +175,11 @@ class RouteTable:
     def owns_leases(self, owner: int) -> bool:
         """Tell whether any broker speaks through a connection."""
         return bool(self._leases.owned_by(owner))
+
+    def agrees_with(self, broker: Registration) -> bool:
+        """Tell whether the table holds every topic of a registration just as that says it."""
+        name = broker.broker_name
+        return all(self._topics.get(topic, _NO_QUEUES).get(name) == queue for topic, queue in broker.queues.items())
 
     def lease_of(self, key: BrokerKey) -> Lease | None:
         """Return a broker's lease, None when it is not registered. Not to be changed by the caller."""
@@ -296,7 +304,9 @@ class RouteTable:
         lease = self._leases.get(BrokerKey(broker.cluster, holder))
         return lease is not None and lease.data_version.state_version > broker.data_version.state_version
 
-    def _register_topics(self, broker: Registration, group: _Group, is_first: bool, origin: Origin) -> None:
+    def _register_topics(
+        self, broker: Registration, group: _Group, is_first: bool, origin: Origin, is_partial: bool
+    ) -> None:
         is_prime_slave = (
             broker.acting_master is not None
             and broker.broker_id != MASTER_ID
@@ -309,7 +319,8 @@ class RouteTable:
         queues = broker.queues
         if is_prime_slave and group.acting_master:  # it stands in for its master, for reading only
             queues = {topic: _with_perm(queue, queue.perm & _NOT_WRITABLE) for topic, queue in queues.items()}
-        changes = self._missing_topics(broker, group) if self.deletes_missing_topics else []
+        finds_missing = self.deletes_missing_topics and not is_partial
+        changes = self._missing_topics(broker, group) if finds_missing else []
         changes += self._different_topics(broker.broker_name, group, queues, is_changed)
         self._apply(broker.broker_name, group, changes, origin)
         if is_changed and broker.queue_mappings:

@@ -1,8 +1,9 @@
-"""Registrations that say what the last one said, recognised without parsing them. Pure.
+"""Registrations that say nearly what the last one said, recognised without parsing them. Pure.
 
-A broker repeats its whole topic table every 30 seconds, and nearly always nothing in it is new, or nothing but the
-version. The last body of each broker is kept: comparing bytes costs a hundredth of parsing them. It is then enough to
-renew the lease, as long as nobody else has changed anything about the broker name since (its revision).
+A broker repeats its whole topic table every 30 seconds. Nearly always nothing in it is new, or nothing but the version, or
+one topic. The last body of each broker is kept: comparing bytes costs a hundredth of parsing them. Then it is enough to
+renew the lease, or to register the topics that differ, as long as nobody else has changed anything about the broker name
+since (its revision).
 """
 
 from __future__ import annotations
@@ -12,8 +13,9 @@ from typing import NamedTuple
 
 from orbitmq.errors import HeaderError
 from orbitmq.model.topic import DataVersion
+from orbitmq.nameserver.difference import find_difference, is_plain
 from orbitmq.nameserver.registration import BrokerKey
-from orbitmq.wire.bodies.registration import decode_data_version
+from orbitmq.wire.bodies.registration import RegisteredTopic, decode_data_version
 from orbitmq.wire.headers import RegisterBroker
 
 BODIES_SIZE_MAX = 64 * 1024 * 1024
@@ -40,10 +42,14 @@ class Parts(NamedTuple):
 
 
 class Recognised(NamedTuple):
-    """A registration that needs no parsing; `checksum` is the body's, where that is known."""
+    """A registration that needs no parsing; `checksum` is the body's, where that is known.
+
+    `topics` are those that differ from the last registration's.
+    """
 
     data_version: DataVersion
     checksum: int | None
+    topics: tuple[RegisteredTopic, ...] = ()
 
 
 class _Seen(NamedTuple):
@@ -54,6 +60,8 @@ class _Seen(NamedTuple):
     is_versioned: bool
     data_version: DataVersion
     revision: int
+    is_applied: bool
+    is_plain: bool
 
 
 class UnchangedRegistrations:
@@ -67,7 +75,7 @@ class UnchangedRegistrations:
     def recognise(
         self, key: BrokerKey, header: RegisterBroker, peer_version: int, body: bytes, revision: int
     ) -> Recognised | None:
-        """Return the DataVersion of a registration that differs from the last one in nothing else; None otherwise."""
+        """Return what a registration says that differs little from the last one; None: it has to be parsed."""
         seen = self._seen.get(key)
         if seen is None or seen.revision != revision or seen.peer_version != peer_version:
             return None
@@ -76,11 +84,16 @@ class UnchangedRegistrations:
         parts = split(body) if seen.is_versioned else Parts(b"", None, body)
         if (parts.version is not None) != seen.is_versioned or parts.before != seen.before:
             return None
-        if seen.rest != (parts.rest if isinstance(seen.rest, bytes) else hash(parts.rest)):
+        is_same_version = parts.version in (None, seen.data_version)
+        if not (is_same_version or seen.is_applied):
             return None
-        if parts.version is None or parts.version == seen.data_version:
-            return Recognised(seen.data_version, seen.header.body_crc32)
-        return Recognised(parts.version, None)
+        if seen.rest == (parts.rest if isinstance(seen.rest, bytes) else hash(parts.rest)):
+            checksum = seen.header.body_crc32 if is_same_version else None
+            return Recognised(parts.version or seen.data_version, checksum)
+        if not (seen.is_plain and seen.is_applied and isinstance(seen.rest, bytes)) or parts.version is None:
+            return None
+        topics = find_difference(seen.rest, parts.rest)
+        return Recognised(parts.version, None, topics) if topics else None
 
     def remember(
         self,
@@ -90,10 +103,20 @@ class UnchangedRegistrations:
         body: bytes,
         data_version: DataVersion,
         revision: int,
+        *,
+        topic_count: int | None,
+        is_applied: bool,
     ) -> None:
-        """Remember a registration that was parsed and applied in full."""
-        self.forget(key)
+        """Remember a registration that was applied.
+
+        Args:
+            topic_count: how many topics the body lists; None for one that was recognised by its difference.
+            is_applied: the route table holds what the body says, so that a new version alone would change nothing.
+        """
         before, version, rest = split(body)
+        last = self._seen.get(key)
+        was_plain = last is not None and last.is_plain
+        self.forget(key)
         if version is not None and _VERSION_KEY in rest:  # which of them counts is for the parser to say
             before, version, rest = b"", None, body
         if version not in (None, data_version):
@@ -103,7 +126,10 @@ class UnchangedRegistrations:
             kept = hash(rest)  # keyed, 64 bits: nobody can aim at a collision
         else:
             self._size += len(rest)
-        self._seen[key] = _Seen(header, peer_version, before, kept, version is not None, data_version, revision)
+        plain = was_plain if topic_count is None else is_plain(rest, topic_count)
+        self._seen[key] = _Seen(
+            header, peer_version, before, kept, version is not None, data_version, revision, is_applied, plain
+        )
 
     def forget(self, key: BrokerKey) -> None:
         """Forget a broker that is gone."""

@@ -215,10 +215,48 @@ async def test_an_unchanged_registration_is_not_parsed_again_until_something_abo
             assert len(parsed) == 2
             assert await route_of(asker) is not None
             await asker.register(version=3)
-            await asker.register("a", "T1", "T2", "T3", version=3)
+            await asker.register("a", "T1", "T2", "T3", version=4)
+            await asker.register("a", "T1", "T2", "T3", "T4", version=5)
+            assert len(parsed) == 2
+            assert await route_of(asker, "T4") is not None
+            await asker.register("a", "T1", version=6)
             assert len(parsed) == 3
+            assert await route_of(asker, "T4") is not None
     finally:
         brokers.decode_registration = decode
+
+
+@on_loop
+async def test_a_new_version_restores_a_wiped_permission_even_when_the_topics_are_the_same(tmp_path: Path):
+    async with asking(tmp_path) as asker:
+        await asker.register(version=1)
+        await asker.ask(WipeWritePerm(broker_name="a"))
+        for _ in range(2):
+            await asker.register(version=1)
+            assert (await route_of(asker)).queues[0].perm == 4
+        await asker.register(version=2)
+        assert (await route_of(asker)).queues[0].perm == 6
+
+
+@on_loop
+async def test_topics_that_changed_under_the_same_version_count_with_the_next_one(tmp_path: Path):
+    async with asking(tmp_path) as asker:
+        await asker.register("a", "T1", "T2")
+
+        async def register(count: int, version: int) -> int:
+            configs = {topic: TopicConfig(topic=topic, read_queue_count=count) for topic in ("T1", "T2")}
+            header, body = registration("a", configs=configs, version=version)
+            assert (await asker.ask(header, body)).code == 0
+            return (await route_of(asker)).queues[0].read_queue_count
+
+        assert [await register(*step) for step in ((3, 1), (3, 1), (3, 2), (5, 3), (7, 3), (7, 4))] == [
+            16,
+            16,
+            3,
+            5,
+            5,
+            7,
+        ]
 
 
 @on_loop

@@ -15,13 +15,20 @@ from .support import registration
 KEY = BrokerKey("c", "a:1")
 
 
+def remember(memory: UnchangedRegistrations, header: RegisterBroker, body: bytes, *, is_applied: bool = True) -> None:
+    decoded = decode_registration(body)
+    memory.remember(
+        KEY, header, 479, body, decoded.data_version, 7, topic_count=len(decoded.topics), is_applied=is_applied
+    )
+
+
 class Remembered:
     """A memory that has seen one registration."""
 
     def __init__(self, body: bytes, **fields: object) -> None:
         self.memory = UnchangedRegistrations()
         self.header, self.body = registration("a", "T1", "T2", **fields)[0], body
-        self.memory.remember(KEY, self.header, 479, body, decode_registration(body).data_version, 7)
+        remember(self.memory, self.header, body)
 
     def recognise(
         self, body: bytes, *, header: RegisterBroker | None = None, peer_version: int = 479, revision: int = 7
@@ -40,6 +47,21 @@ def test_the_same_body_is_recognised():
 
 def test_a_body_that_differs_in_its_version_alone_is_recognised_with_that_version():
     assert Remembered(body_of()).recognise(body_of(version=999_999)) == DataVersion(0, 0, 999_999)
+
+
+def test_a_changed_topic_is_recognised_alone():
+    seen = Remembered(body_of("T1", "T2", "T3"))
+    known = seen.memory.recognise(KEY, seen.header, 479, body_of("T1", "T2", "new", "T3", version=5), 7)
+    assert (known.data_version, [topic.topic for topic in known.topics]) == (DataVersion(0, 0, 5), ["new"])
+
+
+def test_a_body_that_the_table_does_not_hold_is_recognised_under_its_own_version_alone():
+    memory = UnchangedRegistrations()
+    header = registration("a", "T1", "T2")[0]
+    remember(memory, header, body_of(), is_applied=False)
+    assert memory.recognise(KEY, header, 479, body_of(), 7).data_version == DataVersion(0, 0, 1)
+    assert memory.recognise(KEY, header, 479, body_of(version=2), 7) is None
+    assert memory.recognise(KEY, header, 479, body_of("T1", "T2", "T3"), 7) is None
 
 
 @pytest.mark.parametrize(
@@ -105,8 +127,8 @@ def test_bodies_are_kept_up_to_a_size_and_digests_beyond():
     for size_max in (10, 10_000_000):
         memory = UnchangedRegistrations(size_max)
         for _ in range(2):
-            memory.remember(KEY, seen.header, 479, body_of(), DataVersion(0, 0, 1), 7)
-        assert memory.recognise(KEY, seen.header, 479, body_of(version=4), 7) == (DataVersion(0, 0, 4), None)
+            remember(memory, seen.header, body_of())
+        assert memory.recognise(KEY, seen.header, 479, body_of(version=4), 7) == (DataVersion(0, 0, 4), None, ())
         assert memory.recognise(KEY, seen.header, 479, body_of("T1", "T4"), 7) is None
         assert memory._size == (0 if size_max == 10 else len(split(body_of()).rest))
         memory.forget(KEY)

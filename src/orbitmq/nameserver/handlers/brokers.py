@@ -94,7 +94,7 @@ def get_broker_member_group(registry: Registry, call: Call[GetBrokerMemberGroup]
 
 
 def _renew_unchanged(registry: Registry, call: Call[RegisterBroker]) -> MasterAddresses | None:
-    """Renew the lease of a broker that says what it said last time; None: look at it closely."""
+    """Renew the lease of a broker that says nearly what it said last time; None: look at it closely."""
     header, table = call.header, registry.table
     key = BrokerKey(header.cluster_name, header.broker_addr)
     body = call.command.body
@@ -103,6 +103,9 @@ def _renew_unchanged(registry: Registry, call: Call[RegisterBroker]) -> MasterAd
         return None
     if known.checksum != header.body_crc32:
         _check_body(header, body)
+    if known.topics:
+        changed = RegisterBrokerBody(data_version=known.data_version, topics=known.topics, filter_servers=None)
+        return _apply(registry, call, changed, is_partial=True)
     if not table.renew(key, call.now_ms, call.connection.id, known.data_version):
         return None
     return table.master_of(header.broker_name, header.broker_id, header.cluster_name)
@@ -113,17 +116,27 @@ def _register(registry: Registry, call: Call[RegisterBroker]) -> MasterAddresses
     _check_body(header, command.body)
     _check_names(header)
     body = decode_registration(command.body, compressed=header.compressed, version=command.version)
+    return _apply(registry, call, body, is_partial=False)
+
+
+def _apply(
+    registry: Registry, call: Call[RegisterBroker], body: RegisterBrokerBody, *, is_partial: bool
+) -> MasterAddresses:
+    """Register a broker with all its topics, or with those that differ from its last registration."""
+    header, table = call.header, registry.table
     registration = _to_registration(header, body, call.connection.remote)
     with registry.changing(Cause.REGISTRATION, call.now_ms, call.connection.remote) as origin:
-        master = registry.table.register(registration, origin, call.connection.id)
-    if registry.table.lease_of(registration.key) is not None:
+        master = table.register(registration, origin, call.connection.id, is_partial=is_partial)
+    if table.lease_of(registration.key) is not None:
         registry.unchanged.remember(
             registration.key,
             header,
-            command.version,
-            command.body,
+            call.command.version,
+            call.command.body,
             body.data_version,
-            registry.table.revision_of(header.broker_name),
+            table.revision_of(header.broker_name),
+            topic_count=None if is_partial else len(body.topics),
+            is_applied=not body.queue_mappings and table.agrees_with(registration),
         )
     return master
 

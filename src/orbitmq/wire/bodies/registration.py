@@ -142,13 +142,18 @@ def _parse_registration(document: dict[str, Any]) -> RegisterBrokerBody:
 def _parse_wrapper(wrapper: dict[str, Any], filter_servers: tuple[str, ...] | None) -> RegisterBrokerBody:
     return RegisterBrokerBody(
         data_version=parse_data_version(wrapper.get("dataVersion") or {}),
-        topics=_parse_topics(wrapper.get("topicConfigTable") or {}),
+        topics=parse_registered_topics(wrapper.get("topicConfigTable") or {}),
         filter_servers=filter_servers,
         queue_mappings=wrapper.get("topicQueueMappingInfoMap") or {},
     )
 
 
-def _parse_topics(table: dict[str, dict[str, Any]]) -> tuple[RegisteredTopic, ...]:
+def parse_registered_topics(table: Mapping[str, Mapping[str, Any]]) -> tuple[RegisteredTopic, ...]:
+    """Build what routes need of a topic table.
+
+    Raises:
+        TypeError: a topic's number is none.
+    """
     topics = tuple(
         RegisteredTopic(
             topic,
