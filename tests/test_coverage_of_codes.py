@@ -1,0 +1,79 @@
+"""Every request code has a typed header and a handler, or docs/compatibility.md says that it is a gap."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+import orbitmq.broker.handlers
+import orbitmq.client.push_consumer
+import orbitmq.nameserver.handlers
+import orbitmq.wire.headers
+from golden import golden_frames
+from orbitmq.codes import RequestCode
+from orbitmq.wire.header import bound_codes
+
+PAGE = Path(__file__).parents[1] / "docs" / "compatibility.md"
+ROW = re.compile(r"^\| (\d+) \| (\w+) \| (yes|sent|not yet|no) \|", re.MULTILINE)
+HANDLERS = {
+    "NameServer": orbitmq.nameserver.handlers.handlers,
+    "Broker": orbitmq.broker.handlers.HANDLERS,
+    "Clients": orbitmq.client.push_consumer.handlers,
+}
+NO_CAPTURE_YET = {
+    RequestCode.UPDATE_AND_CREATE_TOPIC_LIST,
+    RequestCode.DELETE_SUBSCRIPTIONGROUP,
+    RequestCode.REGISTER_TOPIC_IN_NAMESRV,
+    RequestCode.RESET_CONSUMER_CLIENT_OFFSET,
+    RequestCode.GET_CONSUMER_STATUS_FROM_CLIENT,
+    RequestCode.QUERY_CONSUME_TIME_SPAN,
+    RequestCode.GET_SYSTEM_TOPIC_LIST_FROM_BROKER,
+    RequestCode.CONSUME_MESSAGE_DIRECTLY,
+    RequestCode.GET_UNIT_TOPIC_LIST,
+    RequestCode.GET_HAS_UNIT_SUB_TOPIC_LIST,
+    RequestCode.GET_HAS_UNIT_SUB_UNUNIT_TOPIC_LIST,
+    RequestCode.QUERY_CONSUME_QUEUE,
+    RequestCode.SEND_REPLY_MESSAGE,
+    RequestCode.SEND_REPLY_MESSAGE_V2,
+    RequestCode.PUSH_REPLY_MESSAGE_TO_CLIENT,
+    RequestCode.GET_TOPIC_CONFIG,
+    RequestCode.GET_SUBSCRIPTIONGROUP_CONFIG,
+    RequestCode.NOTIFY_MIN_BROKER_ID_CHANGE,
+    RequestCode.VIEW_MESSAGE_BY_ID,
+}
+"""Codes without a golden file: what a day of a small Java cluster does not send. The list may only shrink."""
+
+
+def rows(section: str) -> dict[int, tuple[str, str]]:
+    """The page's table of a section: code to name and state."""
+    text = PAGE.read_text().partition(f"\n## {section}\n")[2].partition("\n## ")[0]
+    return {int(code): (name, state) for code, name, state in ROW.findall(text)}
+
+
+@pytest.mark.parametrize("section", HANDLERS)
+def test_the_page_lists_as_answered_what_has_a_handler_and_nothing_else(section):
+    answered = {code for code, (_, state) in rows(section).items() if state == "yes"}
+    assert answered == set(HANDLERS[section].codes)
+
+
+@pytest.mark.parametrize("section", HANDLERS)
+def test_the_pages_names_are_the_codes_names(section):
+    assert {code: name for code, (name, _) in rows(section).items()} == {
+        code: RequestCode(code).name for code in rows(section)
+    }
+
+
+def test_every_request_code_stands_on_the_page():
+    assert set().union(*(rows(section) for section in HANDLERS)) == set(RequestCode)
+
+
+def test_every_handled_code_has_a_typed_header():
+    handled = set().union(*(handlers.codes for handlers in HANDLERS.values()))
+    assert orbitmq.wire.headers is not None
+    assert handled <= set(bound_codes())
+
+
+def test_every_code_of_javas_has_a_golden_file_or_is_a_listed_gap():
+    captured = {int(frame.stem.split("-", 1)[0]) for frame in golden_frames() if "-request" in frame.stem}
+    missing = {code for code in RequestCode if code not in captured and not code.name.startswith("ORBITMQ_")}
+    assert missing == NO_CAPTURE_YET
