@@ -10,12 +10,14 @@ HEAVY = ("asyncio", "orjson", "pyspark", "rich.table", "structlog", "uvloop", "o
 
 def test_without_arguments_it_says_what_there_is(orbitmq):
     result = orbitmq()
-    for command in ("up", "nameserver", "broker", "topic", "route", "send", "consume", "cluster"):
+    for command in ("up", "nameserver", "broker", "topic", "route", "send", "consume", "cluster", "health"):
         assert f"  {command} " in result.out + result.err
     assert "Exit codes: 0 done" in result.out + result.err
 
 
-@pytest.mark.parametrize("command", ["up", "nameserver", "broker", "topic", "route", "send", "consume", "cluster"])
+@pytest.mark.parametrize(
+    "command", ["up", "nameserver", "broker", "topic", "route", "send", "consume", "cluster", "health"]
+)
 def test_every_command_explains_itself(orbitmq, command):
     result = orbitmq(command, "--help")
     assert result.code == 0
