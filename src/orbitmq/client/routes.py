@@ -11,15 +11,15 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from random import Random
+from typing import Any
 
-from orbitmq.client.name_servers import NameServers, parse_name_servers
+from orbitmq.client.asking import Asking, nobody
 from orbitmq.client.queues import address_of, same_route
 from orbitmq.codes import ResponseCode
 from orbitmq.errors import ClientError, HeaderError, NoNameServer, OrbitError, RemoteRefused, RouteNotFound
 from orbitmq.model.route import MASTER_ID, BrokerData, TopicRoute
-from orbitmq.net.address import resolve
 from orbitmq.net.pool import ConnectionPool
 from orbitmq.wire.bodies.route import decode_route
 from orbitmq.wire.command import Command
@@ -58,29 +58,25 @@ class Routes:
         ask_timeout_ms: int = ASK_TIMEOUT_MS,
     ) -> None:
         self.on_change: list[RouteListener] = []
-        self._servers = NameServers(parse_name_servers(name_servers), random or Random())
-        self._pool = pool
+        self._asking = Asking(name_servers, pool, random or Random(), ask_timeout_ms)
         self._poll_interval_ms = poll_interval_ms
-        self._ask_timeout_ms = ask_timeout_ms
         self._routes: dict[str, TopicRoute] = {}
         self._brokers: dict[str, BrokerData] = {}
         self._teachers: dict[str, str] = {}
         self._watched: set[str] = set()
-        self._asking: dict[str, asyncio.Task[bool]] = {}
+        self._refreshing: dict[str, asyncio.Task[bool]] = {}
         self._following: dict[str, asyncio.Task[None]] = {}
-        self._resolving: asyncio.Task[None] | None = None
         self._polling: asyncio.Task[None] | None = None
         self._are_down = False
 
     @property
     def name_servers(self) -> tuple[str, ...]:
         """The NameServers as they were configured."""
-        return self._servers.configured
+        return self._asking.configured
 
     def configure(self, name_servers: str | Iterable[str]) -> None:
         """Use other NameServers from now on; what the old ones said stays known until the new ones say otherwise."""
-        self._close_all(self._servers.configure(parse_name_servers(name_servers)))
-        self._resolving = None
+        self._asking.configure(name_servers)
 
     def start(self) -> None:
         """Refresh watched topics from now on."""
@@ -89,12 +85,14 @@ class Routes:
 
     async def close(self) -> None:
         """Stop refreshing."""
-        running = (self._polling, self._resolving, *self._asking.values(), *self._following.values())
-        tasks = [task for task in running if task is not None]
+        tasks: list[asyncio.Task[Any]] = [*self._refreshing.values(), *self._following.values()]
+        if self._polling is not None:
+            tasks.append(self._polling)
+            self._polling = None
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
-        self._polling = self._resolving = None
+        await self._asking.close()
 
     # What is known.
 
@@ -165,10 +163,10 @@ class Routes:
             RouteNotFound: no NameServer knows the topic.
             NoNameServer: none answered.
         """
-        task = self._asking.get(topic)
+        task = self._refreshing.get(topic)
         if task is None:
-            task = self._asking[topic] = asyncio.create_task(self._refresh(topic), name=f"orbitmq route of {topic}")
-            task.add_done_callback(lambda _done: self._asking.pop(topic, None))
+            task = self._refreshing[topic] = asyncio.create_task(self._refresh(topic), name=f"orbitmq route of {topic}")
+            task.add_done_callback(lambda _done: self._refreshing.pop(topic, None))
         return await asyncio.shield(task)
 
     async def refresh_all(self) -> None:
@@ -184,43 +182,15 @@ class Routes:
         Raises:
             NoNameServer: none answered; names each address and what happened there.
         """
-        causes: list[str] = []
-        await self._resolve_once()
-        for address in self._servers.in_turn():
-            answer = await self._ask_one(address, header, body, code, causes)
-            if answer is not None:
-                self._servers.answered(address)
-                return answer
-        raise self._nobody(causes)
+        return await self._asking.first(header, body, code=code)
 
     async def ask_all(
         self, header: object, body: bytes = b"", *, code: int | None = None
     ) -> dict[str, Command | ClientError]:
         """Ask every NameServer at once; return each one's answer or what went wrong there."""
-        await self._resolve_once()
-        addresses = sorted(self._servers.in_turn())
-
-        async def ask_one(address: str) -> Command | ClientError:
-            try:
-                return await self._pool.request(address, header, body, timeout_ms=self._ask_timeout_ms, code=code)
-            except ClientError as error:
-                return error
-
-        return dict(zip(addresses, await asyncio.gather(*map(ask_one, addresses)), strict=True))
+        return await self._asking.everybody(header, body, code=code)
 
     # Below: how.
-
-    async def _ask_one(
-        self, address: str, header: object, body: bytes, code: int | None, causes: list[str]
-    ) -> Command | None:
-        try:
-            answer = await self._pool.request(address, header, body, timeout_ms=self._ask_timeout_ms, code=code)
-        except ClientError as error:
-            self._servers.failed(address)
-            causes.append(f"{self._servers.origin(address)}: {error}")
-            return None
-        self._note_answer()
-        return answer
 
     async def _refresh(self, topic: str) -> bool:
         route, teacher = await self._fetch(topic)
@@ -238,28 +208,31 @@ class Routes:
 
     async def _fetch(self, topic: str) -> tuple[TopicRoute, str]:
         """Ask for a route; a NameServer that does not know the topic is no proof that the next one does not, either."""
-        await self._resolve_once()
         header = GetRouteInfo(topic=topic, accept_standard_json_only=True)
         causes: list[str] = []
         refusals: list[str] = []
-        for address in self._servers.in_turn():
-            answer = await self._ask_one(address, header, b"", None, causes)
-            if answer is None:
-                continue
+
+        def accept(address: str, answer: Command) -> tuple[TopicRoute, str] | None:
+            self._note_answer(address)
+            origin = self._asking.origin(address)
             if answer.code == ResponseCode.SUCCESS:
-                self._servers.answered(address)
-                return _decode(answer, address), self._servers.origin(address)
+                return _decode(answer, address), origin
             if answer.code == ResponseCode.TOPIC_NOT_EXIST:
-                refusals.append(self._servers.origin(address))
+                refusals.append(origin)
             else:
-                causes.append(str(RemoteRefused(answer.code, answer.remark, self._servers.origin(address))))
+                causes.append(str(RemoteRefused(answer.code, answer.remark, origin)))
+            return None
+
+        found = await self._asking.in_turn(header, accept, causes)
+        if found is not None:
+            return found
         if refusals:
             raise RouteNotFound(
                 f"topic {topic} has no route: {', '.join(refusals)} do{'es' if len(refusals) == 1 else ''} not know it"
                 f"{'; ' + '; '.join(causes) if causes else ''}. Create it (orbitmq topic create {topic}), or check that "
                 "its broker is up and registered there"
             )
-        raise self._nobody(causes)
+        raise nobody(causes)
 
     async def _try_refresh(self, topic: str) -> bool:
         """Refresh one topic; False when no NameServer answered."""
@@ -274,29 +247,22 @@ class Routes:
             log.debug("route of topic %s: %s", topic, error)
         return True
 
-    def _note_answer(self) -> None:
+    def _note_answer(self, address: str) -> None:
         if self._are_down:
             self._are_down = False
-            log.info("a NameServer answers again: %s", self._servers.in_turn()[0])
-
-    def _nobody(self, causes: Sequence[str]) -> NoNameServer:
-        return NoNameServer(
-            f"no NameServer answered: {'; '.join(causes)}. Check that one is running (orbitmq nameserver, mqnamesrv), "
-            "that host and port are those of a NameServer and not of a broker, and that no firewall is between"
-        )
+            log.info("a NameServer answers again: %s", address)
 
     def _list_servers(self) -> str:
-        return "NameServer " + ", ".join(self._servers.configured)
+        return "NameServer " + ", ".join(self._asking.configured)
 
-    # Names and time.
+    # Time.
 
     async def _poll(self) -> None:
         await asyncio.sleep(FIRST_POLL_MS / 1000)
         while True:
             await self.refresh_all()
             await asyncio.sleep(self._poll_interval_ms / 1000)
-            self._resolving = None  # names are looked up again with every round
-            await self._resolve_once()
+            self._asking.look_up_again()
 
     def _follow_up(self, topic: str) -> None:
         """Look at a changed route again soon; a further change begins the round anew."""
@@ -311,21 +277,6 @@ class Routes:
         for pause_ms in FOLLOW_UP_MS:
             await asyncio.sleep(pause_ms / 1000)
             await self._try_refresh(topic)
-
-    async def _resolve_once(self) -> None:
-        if not self._servers.names:
-            return
-        if self._resolving is None:
-            self._resolving = asyncio.create_task(self._resolve(), name="orbitmq NameServer names")
-        await asyncio.shield(self._resolving)
-
-    async def _resolve(self) -> None:
-        for name in self._servers.names:
-            self._close_all(self._servers.resolved(name, await resolve(name)))
-
-    def _close_all(self, addresses: Iterable[str]) -> None:
-        for address in addresses:
-            self._pool.close_address(address)
 
 
 def _decode(answer: Command, address: str) -> TopicRoute:

@@ -99,12 +99,12 @@ async def test_a_client_goes_on_to_the_next_name_server_and_stays_there():
 
 async def test_a_name_server_that_failed_is_asked_last_even_when_the_others_say_no():
     async with name_servers(2, {}) as servers, routes_of(*servers) as routes:
-        first = routes._servers.in_turn()[0]
+        first = routes._asking._servers.in_turn()[0]
         (dead,) = [server for server in servers if server.address == first]
         await dead.stop()
         with pytest.raises(RouteNotFound, match=first):  # why it could not be asked is told, too
             await routes.find("orders")
-        assert routes._servers.in_turn()[-1] == first
+        assert routes._asking._servers.in_turn()[-1] == first
 
 
 async def test_watched_topics_are_refreshed_by_themselves_and_listeners_hear_of_changes_only(cluster):
