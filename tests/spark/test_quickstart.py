@@ -6,10 +6,14 @@ import os
 import signal
 import subprocess
 import sys
+import zipfile
+from itertools import islice
 from pathlib import Path
 
 import psutil
 import pytest
+
+from orbitmq.spark.jobs.flights import find_flights
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
 
@@ -59,9 +63,12 @@ def test_an_interrupted_run_leaves_nothing_behind(tmp_path):
     assert not list((tmp_path / "temporary").glob("orbitmq-quickstart-*"))
 
 
-def test_a_cluster_of_ones_own_is_used(tmp_path, rocketmq):
-    with start(tmp_path, "--name-servers", rocketmq.name_servers) as job:
+def test_a_cluster_and_a_file_of_ones_own_are_used(tmp_path, rocketmq):
+    with zipfile.ZipFile(find_flights(None, tmp_path)) as archive, archive.open("flights.csv") as lines:
+        (tmp_path / "few.csv").write_bytes(b"".join(islice(lines, 301)))
+    with start(tmp_path, "--name-servers", rocketmq.name_servers, "--data", str(tmp_path / "few.csv")) as job:
         told = job.communicate()[0]
 
     assert job.returncode == 0, told
+    assert "sent = read: 300 = 300 = 300" in told
     assert "NameServer and broker are up" not in told

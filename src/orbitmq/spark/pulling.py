@@ -3,6 +3,9 @@
 The range is cut into blocks. Several blocks are pulled at once over one connection, each by one request at a time that
 follows the broker's `nextBeginOffset`, and are handed on in order: a broker that gives 32 messages per pull and one that
 gives a thousand are both kept busy, and no message is asked for twice.
+
+Under a tag filter the whole range is one block: what a pull counts then is what matches, so that only its answer says how
+far it came.
 """
 
 from __future__ import annotations
@@ -143,7 +146,9 @@ class RangeReader:
     def _ask(self, connection: BlockingConnection, asked: dict[int, Block]) -> None:
         """Keep one pull under way for each block, and as many blocks as are allowed."""
         while len(self._blocks) < self._options.pull_outstanding and self._next_begin < self._range.end:
-            end = min(self._range.end, self._next_begin + self._block_count())
+            end = (
+                self._range.end if self._options.tags else min(self._range.end, self._next_begin + self._block_count())
+            )
             self._blocks.append(Block(self._next_begin, end))
             self._next_begin = end
         for place, block in enumerate(self._blocks):

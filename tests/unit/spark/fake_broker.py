@@ -147,14 +147,14 @@ def pull(fake: FakeBroker, call: Call[PullMessage]) -> Reply:
         return moved(queue, queue.first if header.queue_offset < queue.first else queue.end)
     if header.queue_offset == queue.end:
         return Reply(ResponseCode.PULL_NOT_FOUND, header=place(queue, queue.end))
-    start = header.queue_offset - queue.first
-    end = min(start + min(header.count_max, fake.pull_count_max), len(queue.records))
     wanted = [tag.strip() for tag in header.subscription.split("||")]
-    found = [
-        record
-        for record, tag in zip(queue.records[start:end], queue.tags[start:end], strict=True)
-        if wanted == ["*"] or tag in wanted
-    ]
+    found: list[bytes] = []
+    end = header.queue_offset - queue.first
+    # What counts is what matches: under a filter a pull passes over any number of other messages, as Java's does.
+    while end < len(queue.records) and len(found) < min(header.count_max, fake.pull_count_max):
+        if wanted == ["*"] or queue.tags[end] in wanted:
+            found.append(queue.records[end])
+        end += 1
     if not found:
         return Reply(ResponseCode.PULL_RETRY_IMMEDIATELY, header=place(queue, queue.first + end))
     return Reply(header=place(queue, queue.first + end), body=b"".join(found))
