@@ -25,6 +25,8 @@ class _Client(Protocol):
 
     async def close(self) -> None: ...
 
+    def use_name_servers(self, name_servers: str | Iterable[str]) -> None: ...
+
 
 C = TypeVar("C", bound=_Client)
 
@@ -50,6 +52,10 @@ class _Face(Generic[C]):
             self._background.call(self._client.close())
         finally:
             self._background.stop()
+
+    def use_name_servers(self, name_servers: str | Iterable[str]) -> None:
+        """Ask other NameServers from now on."""
+        self._background.apply(self._client.use_name_servers, name_servers)
 
     def __enter__(self) -> Self:
         try:

@@ -243,7 +243,7 @@ class Delivery:
             perms = ", ".join(f"{data.broker_name} perm {data.perm}" for data in route.queues) or "no queues at all"
             raise RouteNotFound(
                 f"topic {topic} has a route but no queue that can be written ({perms}): its masters are down, or write "
-                "permission was taken away (orbitmq topic update, mqadmin updateTopicPerm)"
+                "permission was taken away (mqadmin updateTopicPerm and wipeWritePerm do that, and undo it)"
             )
         known = self._outlets.get(topic)
         turns = known.turns if known is not None else RoundRobin(self._random.randrange(len(queues)))

@@ -29,6 +29,7 @@ class LocalOffsets:
         self._path = path
         self._offsets = _read(path)
         self._writing: asyncio.Task[None] | None = None
+        self._queued: asyncio.Task[None] | None = None
 
     async def load(self, queue: MessageQueue) -> int | None:
         """Return the offset in `queue`, None when there is none."""
@@ -37,13 +38,16 @@ class LocalOffsets:
     async def store(self, queue: MessageQueue, queue_offset: int) -> None:
         """Keep the offset in `queue`; offsets stored at the same time are written together."""
         self._offsets[queue] = queue_offset
-        if self._writing is None:
-            self._writing = asyncio.create_task(self._write(), name="orbitmq local offsets")
-        await asyncio.shield(self._writing)
+        if self._queued is None:
+            self._queued = asyncio.create_task(self._write(self._writing), name="orbitmq local offsets")
+        await asyncio.shield(self._queued)
 
-    async def _write(self) -> None:
-        await asyncio.sleep(0)  # whoever stores in this turn of the loop is in
-        self._writing = None
+    async def _write(self, previous: asyncio.Task[None] | None) -> None:
+        """Write once the write before has ended; what is stored until then goes along."""
+        if previous is not None:
+            await asyncio.wait([previous])
+        await asyncio.sleep(0)
+        self._writing, self._queued = self._queued, None
         await asyncio.to_thread(_replace, self._path, encode_offsets(self._offsets))
 
 

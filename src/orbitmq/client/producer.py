@@ -133,6 +133,10 @@ class Producer:
         finally:
             await self._session.close([UnregisterClient(client_id=self._session.id, producer_group=self.group)])
 
+    def use_name_servers(self, name_servers: str | Iterable[str]) -> None:
+        """Ask other NameServers from now on; known routes stay in use until the new ones say otherwise."""
+        self._session.routes.configure(name_servers)
+
     async def __aenter__(self) -> Producer:
         await self.open()
         return self

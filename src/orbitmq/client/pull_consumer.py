@@ -87,6 +87,10 @@ class PullConsumer:
             self._readers.clear()
             await self._session.close()
 
+    def use_name_servers(self, name_servers: str | Iterable[str]) -> None:
+        """Ask other NameServers from now on; known routes stay in use until the new ones say otherwise."""
+        self._session.routes.configure(name_servers)
+
     async def __aenter__(self) -> PullConsumer:
         await self.open()
         return self

@@ -198,6 +198,10 @@ class PushConsumer:
         """Wait until the consumer is closed; for programs whose handler does the work."""
         await self._closed.wait()
 
+    def use_name_servers(self, name_servers: str | Iterable[str]) -> None:
+        """Ask other NameServers from now on; known routes stay in use until the new ones say otherwise."""
+        self._session.routes.configure(name_servers)
+
     async def __aenter__(self) -> PushConsumer:
         await self.open()
         return self

@@ -150,7 +150,9 @@ class Routes:
         route = self._routes.get(topic)
         if route is None:
             await self.refresh(topic)
-            route = self._routes[topic]
+            route = self._routes.get(topic)
+            if route is None:
+                raise RouteNotFound(f"topic {topic} is not watched any more")
         return route
 
     async def refresh(self, topic: str) -> bool:

@@ -1,3 +1,6 @@
+import asyncio
+import threading
+
 import pytest
 
 from orbitmq.client.local_offsets import LocalOffsets, decode_offsets, encode_offsets
@@ -33,6 +36,32 @@ async def test_offsets_survive_in_the_file(tmp_path):
     again = LocalOffsets(path)
     assert (await again.load(QUEUE), await again.load(OTHER)) == (7, 5)
     assert sorted(file.name for file in path.parent.iterdir()) == ["group.json", "group.json.bak"]
+
+
+async def test_offsets_stored_at_the_same_time_are_written_one_after_the_other(tmp_path, monkeypatch):
+    writing, most, written, may_end = 0, 0, [], threading.Event()
+
+    def replace(_path, content):
+        nonlocal writing, most
+        writing += 1
+        most = max(most, writing)
+        written.append(decode_offsets(content))
+        may_end.wait()
+        writing -= 1
+
+    monkeypatch.setattr("orbitmq.client.local_offsets._replace", replace)
+    offsets = LocalOffsets(tmp_path / "group.json")
+    first = [asyncio.create_task(offsets.store(MessageQueue("orders", "broker-a", n), n)) for n in range(5)]
+    while not written:
+        await asyncio.sleep(0)
+    second = [asyncio.create_task(offsets.store(MessageQueue("orders", "broker-a", n), 10 + n)) for n in range(5)]
+    for _ in range(100):
+        await asyncio.sleep(0)
+    may_end.set()
+    await asyncio.gather(*first, *second)
+    assert most == 1
+    assert len(written) == 2
+    assert set(written[-1].values()) == {10, 11, 12, 13, 14}
 
 
 @pytest.mark.parametrize("damage", [b"", b'{"offsetTable":{{"brokerNa'])

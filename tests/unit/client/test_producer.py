@@ -198,6 +198,16 @@ async def test_a_route_once_known_outlives_the_name_server(cluster):
     assert sorted(cluster.a.bodies("orders")) == [b"x", b"y"]
 
 
+async def test_name_servers_may_be_changed_at_run_time(cluster):
+    cluster.topic("orders")
+    sender = Producer("makers", "127.0.0.1:1")
+    async with sender:
+        with pytest.raises(NoNameServer):
+            await sender.send(Message("orders", b"x"))
+        sender.use_name_servers(cluster.name_servers)
+        await sender.send(Message("orders", b"x"))
+
+
 async def test_a_batch_arrives_in_order_in_one_queue(cluster):
     cluster.topic("orders", cluster.a, cluster.b, count=4)
     async with producer(cluster) as sender:
