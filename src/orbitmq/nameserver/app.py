@@ -14,6 +14,7 @@ from orbitmq.nameserver.guard import Guard
 from orbitmq.nameserver.handlers import handlers
 from orbitmq.nameserver.kv_config import KvConfig
 from orbitmq.nameserver.observation import Observation
+from orbitmq.nameserver.product import ProductEnvironment
 from orbitmq.nameserver.registry import Registry
 from orbitmq.net.connection import Connection
 from orbitmq.net.http import HttpServer
@@ -56,6 +57,11 @@ class NameServer:
         self.shadow = self._make_shadow()
         self._http: HttpServer | None = None
         self._pool = ConnectionPool(name="nameserver", connect_timeout_ms=NOTICE_TIMEOUT_MS)
+        self._product_pool = ConnectionPool(name="nameserver")
+        if self._config.cluster_test:
+            self.registry.product = ProductEnvironment(
+                self._config.product_env_name, self._config.product_addresses, self._product_pool
+            )
         self._tasks: set[asyncio.Task[None]] = set()
         self._scan_timer: asyncio.TimerHandle | None = None
 
@@ -94,6 +100,9 @@ class NameServer:
         self.server.on_connection_lost.clear()
         for task in tuple(self._tasks):
             task.cancel()
+        if self.registry.product is not None:
+            self.registry.product.stop()
+        await self._product_pool.close()
         await self._pool.close()
         await self.server.close()
 

@@ -50,6 +50,8 @@ class NameServerConfig:
     enable_topic_list: bool = True
     cluster_test: bool = False
     product_env_name: str = "center"
+    product_name_servers: str = ""
+    """Ours: whom `clusterTest` asks for topics that are not known here, host:port, several joined with ;"""
 
     # Remote configuration: keys that a request must not touch, beside those that it never may.
     config_black_list: str = "configBlackList;configStorePath;kvConfigPath"
@@ -103,12 +105,19 @@ class NameServerConfig:
             object.__setattr__(self, name, Path(getattr(self, name)).expanduser())
         if self.tls_server_mode not in TLS_MODES:
             raise ConfigError("tlsServerMode", self.tls_server_mode, " or ".join(TLS_MODES))
+        for address in self.product_addresses:
+            parse_address(address)
         if self.shadow_address:
             parse_address(self.shadow_address)
         for spec in dataclasses.fields(self):
             value = getattr(self, spec.name)
             if isinstance(value, str) and not value.isprintable():
                 raise ConfigError(java_key(spec.name), value, "printable characters")
+
+    @property
+    def product_addresses(self) -> tuple[str, ...]:
+        """The NameServers of `product_name_servers`."""
+        return tuple(address.strip() for address in self.product_name_servers.split(";") if address.strip())
 
     @classmethod
     def from_properties(cls, path: Path | str, **overrides: Any) -> NameServerConfig:

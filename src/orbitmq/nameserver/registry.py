@@ -17,6 +17,7 @@ from orbitmq.nameserver.changes import Cause, Change, MinIdNotice, Origin
 from orbitmq.nameserver.config import NameServerConfig
 from orbitmq.nameserver.history import History
 from orbitmq.nameserver.kv_config import KvConfig
+from orbitmq.nameserver.product import ProductEnvironment
 from orbitmq.nameserver.route_table import RouteTable
 from orbitmq.nameserver.route_view import show_acting_masters
 from orbitmq.nameserver.unchanged import UnchangedRegistrations
@@ -40,6 +41,8 @@ class Registry:
         """Sentences about the way this NameServer is set up that its operator should know."""
         self.health: Callable[[], dict[str, Any]] = dict
         """Describes how the NameServer is doing; whoever observes it puts its own function here."""
+        self.product: ProductEnvironment | None = None
+        """Who is asked for unknown topics in cluster-test mode."""
         self.on_change: list[Callable[[Change], None]] = []
         self.on_notice: list[Callable[[MinIdNotice], None]] = []
         self._serves_from_ms = started_at_ms
@@ -60,13 +63,13 @@ class Registry:
             return None
         if self.config.support_acting_master:
             route = show_acting_masters(topic, route)
-        if self.config.order_message_enable:
+        if self.config.order_message_enable or self.config.cluster_test:
             route = replace(route, order_topic_conf=self.kv.get(ORDER_TOPIC_NAMESPACE, topic))
         return route
 
     def is_ready(self, now_ms: int) -> bool:
         """False while brokers are given time to register after the start (`needWaitForService`)."""
-        if not self.config.need_wait_for_service:
+        if not self.config.need_wait_for_service or self.config.cluster_test:
             return True
         return now_ms >= self._serves_from_ms + self.config.wait_seconds_for_service * 1000
 

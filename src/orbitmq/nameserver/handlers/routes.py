@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from typing import Literal
+
 from orbitmq.codes import ResponseCode, Version
 from orbitmq.errors import Rejected
 from orbitmq.nameserver.registry import Registry
 from orbitmq.nameserver.route_view import keep_zone
-from orbitmq.net.handlers import Call, Handlers, Reply
+from orbitmq.net.handlers import LATER, Call, Handlers, Later, Reply
 from orbitmq.wire.bodies.route import encode_route
 from orbitmq.wire.headers import GetRouteInfo
 
@@ -16,7 +18,7 @@ _FAQ = "See https://rocketmq.apache.org/docs/bestPractice/06FAQ for further deta
 
 
 @handlers.on(GetRouteInfo)
-def get_route_info(registry: Registry, call: Call[GetRouteInfo]) -> Reply:
+def get_route_info(registry: Registry, call: Call[GetRouteInfo]) -> Reply | Literal[Later.LATER]:
     """Answer where a topic's queues are, in the JSON dialect that the peer reads."""
     if not registry.is_ready(call.now_ms):
         raise Rejected(ResponseCode.SYSTEM_ERROR, "name server not ready")
@@ -24,9 +26,11 @@ def get_route_info(registry: Registry, call: Call[GetRouteInfo]) -> Reply:
     standard = call.command.version >= Version.V4_9_4 or header.accept_standard_json_only is True
     body = registry.answers.get(header.topic, standard)
     if body is None:
-        raise Rejected(
-            ResponseCode.TOPIC_NOT_EXIST, f"No topic route info in name server for the topic: {header.topic}\n{_FAQ}"
-        )
+        remark = f"No topic route info in name server for the topic: {header.topic}\n{_FAQ}"
+        if registry.product is None:
+            raise Rejected(ResponseCode.TOPIC_NOT_EXIST, remark)
+        registry.product.answer(call, Reply(ResponseCode.TOPIC_NOT_EXIST, remark))
+        return LATER
     if header.zone_mode and header.zone_name and header.zone_name.strip():
         route = registry.find_route(header.topic)
         assert route is not None, "the topic has an answer"
