@@ -261,6 +261,7 @@ class Connection(asyncio.Protocol):
         if self._reads == 1:
             if data[0] == HANDSHAKE_BYTE:
                 self._tls = tls.begin()
+                self._counters.connections_encrypted += 1
             elif tls.mode is TlsMode.ENFORCING:
                 self.abort("no TLS")
                 return

@@ -50,6 +50,7 @@ class Counters:
     connections_opened: int = 0
     connections_closed: int = 0
     connections_refused: int = 0
+    connections_encrypted: int = 0
     bytes_received: int = 0
     bytes_sent: int = 0
     throttled: int = 0

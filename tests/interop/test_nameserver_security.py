@@ -1,0 +1,117 @@
+"""Java's mqadmin with its ACL hook, and a Java broker, both over TLS, against a NameServer of ours that asks for signatures."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from interop.peers import JavaBroker, JavaClients
+from orbitmq.client.background import BackgroundLoop
+from orbitmq.nameserver.app import NameServer
+from orbitmq.nameserver.config import NameServerConfig
+from orbitmq.nameserver.registration import BrokerKey
+from unit.net.certificates import Authority
+
+_PROVIDERS = "org.apache.rocketmq.auth.authentication.provider"
+ACCOUNTS = {
+    "admin": {"accessKey": "operator", "secretKey": "operators-secret", "role": "admin"},
+    "reader": {"accessKey": "auditor", "secretKey": "auditors-secret", "role": "reader"},
+    "forger": {"accessKey": "operator", "secretKey": "somebody-elses"},
+}
+
+
+@dataclass(frozen=True)
+class Guarded:
+    """A NameServer behind signatures and TLS."""
+
+    server: NameServer
+    background: BackgroundLoop
+    address: str
+
+
+@pytest.fixture(scope="module")
+def guarded(jars: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Guarded]:
+    root = tmp_path_factory.mktemp("guarded")
+    files = Authority(root).issue("nameserver")
+    accounts = root / "accounts.json"
+    accounts.touch(0o600)
+    accounts.write_text(json.dumps({"accounts": [ACCOUNTS["admin"], ACCOUNTS["reader"]]}))
+    config = NameServerConfig(
+        bind_address="127.0.0.1",
+        listen_port=0,
+        kv_config_path=root / "kvConfig.json",
+        config_store_path=root / "namesrv.properties",
+        acl_enable=True,
+        acl_registration=True,
+        acl_file=accounts,
+        # Permissive: the helper that waits for the Java broker asks in plain text.
+        tls_server_mode="permissive",
+        tls_server_cert_path=str(files.certificate),
+        tls_server_key_path=str(files.key),
+    )
+    background = BackgroundLoop("guarded name server")
+    server = background.apply(lambda: NameServer(config))
+    background.call(server.start())
+    yield Guarded(server, background, server.address)
+    background.call(server.stop())
+    background.stop()
+
+
+@pytest.fixture(scope="module", params=ACCOUNTS)
+def mqadmin(request: pytest.FixtureRequest, jars: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple]:
+    """An mqadmin that reads its account from conf/tools.yml, as operators set it up, and its TLS from the JVM's options."""
+    home = tmp_path_factory.mktemp("mqadmin")
+    account = ACCOUNTS[request.param]
+    (home / "conf").mkdir()
+    (home / "conf" / "tools.yml").write_text(f"accessKey: {account['accessKey']}\nsecretKey: {account['secretKey']}\n")
+    clients = JavaClients(home, jvm=("-Dtls.enable=true",))
+    yield request.param, clients
+    clients.close()
+
+
+def test_java_signatures_open_what_their_role_may(guarded: Guarded, mqadmin: tuple[str, JavaClients]):
+    role, java = mqadmin
+    name_server = ("-n", guarded.address)
+    before = _encrypted(guarded)
+    java.mqadmin("updateKvConfig", *name_server, "-s", "namespace", "-k", role, "-v", "written")
+    config = java.mqadmin("getNamesrvConfig", *name_server)
+    written = guarded.background.apply(guarded.server.registry.kv.get, "namespace", role)
+
+    assert written == ("written" if role == "admin" else None)
+    assert ("aclEnable" in config) is (role != "forger")
+    assert _encrypted(guarded) > before
+
+
+def test_a_java_broker_registers_with_its_signature_over_tls(guarded: Guarded, tmp_path: Path):
+    account = ACCOUNTS["admin"]
+    credentials = json.dumps({name: account[name] for name in ("accessKey", "secretKey")})
+    broker = JavaBroker(
+        tmp_path,
+        guarded.address,
+        properties={
+            "innerClientAuthenticationCredentials": credentials,
+            # Java keeps the broker's own account with its users, and wants a place for them.
+            "authenticationMetadataProvider": f"{_PROVIDERS}.LocalAuthenticationMetadataProvider",
+            "authConfigPath": tmp_path / "auth",
+        },
+        jvm=("-Dtls.enable=true",),
+    )
+    before = _encrypted(guarded)
+    try:
+        broker.start()
+        lease = guarded.background.apply(
+            guarded.server.registry.table.lease_of, BrokerKey(broker.cluster, broker.address)
+        )
+        assert lease is not None
+        assert _encrypted(guarded) > before
+    finally:
+        broker.kill()
+
+
+def _encrypted(guarded: Guarded) -> int:
+    """Return how many connections have spoken TLS so far."""
+    return guarded.background.apply(lambda: guarded.server.server.counters.connections_encrypted)
