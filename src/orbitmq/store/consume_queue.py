@@ -44,7 +44,7 @@ class ConsumeQueue:
         self.topic = topic
         self.queue_id = queue_id
         self.magic, self.topic_part = format_topic(topic)
-        self.log = SegmentLog(disk, directory, unit_count * UNIT.size, RESERVE_SIZE)
+        self.log = SegmentLog(disk, directory, unit_count * UNIT.size, RESERVE_SIZE, keep_descriptor=False)
         self.next_offset = 0
         self.max_offset = 0
         self.reserved_offset = 0

@@ -11,6 +11,7 @@ import fcntl
 import mmap
 import os
 import shutil
+from collections.abc import Iterator
 from pathlib import Path
 from struct import pack
 from typing import Protocol
@@ -54,8 +55,13 @@ class Lock(Protocol):
 class Disk(Protocol):
     """What the store needs of a file system."""
 
-    def open(self, path: Path, size: int) -> DiskFile:
-        """Open a file of `size` bytes; it is made, or brought to its size with zeros, where needed."""
+    def open(self, path: Path, size: int, *, keep_descriptor: bool = True) -> DiskFile:
+        """Open a file of `size` bytes; it is made, or brought to its size with zeros, where needed.
+
+        Args:
+            keep_descriptor: hold one for syncing, and hear of every write that failed in the background; without it
+                a sync opens the file anew, and thousands of files are as many descriptors, not twice as many.
+        """
 
     def names(self, directory: Path) -> list[str]:
         """Return the names in a directory, sorted; none when it does not exist."""
@@ -80,14 +86,24 @@ class Disk(Protocol):
 
 
 class LocalFile:
-    """A memory-mapped file (DiskFile)."""
+    """A memory-mapped file (DiskFile). The mapping itself holds a descriptor, too."""
 
-    def __init__(self, descriptor: int, size: int, new_names: list[Path]) -> None:
-        self._descriptor = descriptor
+    def __init__(self, path: Path, size: int, new_names: list[Path], *, keep_descriptor: bool) -> None:
+        self._path = path
         self._size = size
         self._new_names = new_names
-        self._map = mmap.mmap(descriptor, size)
         self._is_closed = False
+        self._descriptor: int | None = None
+        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+        try:
+            if os.fstat(descriptor).st_size != size:
+                os.ftruncate(descriptor, size)
+            self._map = mmap.mmap(descriptor, size)
+            if keep_descriptor:
+                self._descriptor = descriptor
+        finally:
+            if self._descriptor is None:
+                os.close(descriptor)
 
     @property
     def buffer(self) -> Buffer:
@@ -96,12 +112,14 @@ class LocalFile:
 
     def reserve(self, start: int, size: int) -> None:
         """Allocate blocks (see DiskFile)."""
-        os.posix_fallocate(self._descriptor, start, size)
+        with self._open() as descriptor:
+            os.posix_fallocate(descriptor, start, size)
 
     def sync(self) -> None:
         """Sync content, and the names that lead to a new file."""
         try:
-            os.fdatasync(self._descriptor)
+            with self._open() as descriptor:
+                os.fdatasync(descriptor)
         except OSError:
             if self._is_closed:  # its topic was deleted meanwhile, on the other thread
                 return
@@ -112,15 +130,28 @@ class LocalFile:
 
     def zero_from(self, position: int) -> None:
         """Cut the file and let it grow again: cheaper than writing, and the blocks go back."""
-        os.ftruncate(self._descriptor, position)
-        os.ftruncate(self._descriptor, self._size)
+        with self._open() as descriptor:
+            os.ftruncate(descriptor, position)
+            os.ftruncate(descriptor, self._size)
 
     def close(self) -> None:
         """Unmap and close; a slice that is still alive keeps the mapping until it dies."""
         self._is_closed = True
         with contextlib.suppress(BufferError):
             self._map.close()
-        os.close(self._descriptor)
+        if self._descriptor is not None:
+            os.close(self._descriptor)
+
+    @contextlib.contextmanager
+    def _open(self) -> Iterator[int]:
+        if self._descriptor is not None:
+            yield self._descriptor
+            return
+        descriptor = os.open(self._path, os.O_RDWR | os.O_CLOEXEC)
+        try:
+            yield descriptor
+        finally:
+            os.close(descriptor)
 
 
 class LocalLock:
@@ -137,17 +168,10 @@ class LocalLock:
 class LocalDisk:
     """The machine's file system (Disk)."""
 
-    def open(self, path: Path, size: int) -> DiskFile:
+    def open(self, path: Path, size: int, *, keep_descriptor: bool = True) -> DiskFile:
         """Open and map a file (see Disk)."""
         new_names = [] if path.exists() else _make_directories(path.parent)
-        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
-        try:
-            if os.fstat(descriptor).st_size != size:
-                os.ftruncate(descriptor, size)
-            return LocalFile(descriptor, size, new_names)
-        except BaseException:
-            os.close(descriptor)
-            raise
+        return LocalFile(path, size, new_names, keep_descriptor=keep_descriptor)
 
     def names(self, directory: Path) -> list[str]:
         """Return the names in a directory (see Disk)."""

@@ -23,15 +23,19 @@ class Segment:
         base: offset of the first byte in the log.
         size: bytes of the file.
         reserve_size: bytes of disk room that are asked for at a time.
+        keep_descriptor: see Disk.open.
     """
 
-    def __init__(self, disk: Disk, directory: Path, base: int, size: int, reserve_size: int) -> None:
+    def __init__(
+        self, disk: Disk, directory: Path, base: int, size: int, reserve_size: int, *, keep_descriptor: bool = True
+    ) -> None:
         self.base = base
         self.size = size
         self.end = base + size
         self.path = directory / segment_name(base)
         self._disk = disk
         self._reserve_size = reserve_size
+        self._keep_descriptor = keep_descriptor
         self._file: DiskFile | None = None
         self._reserved = 0
 
@@ -39,7 +43,7 @@ class Segment:
     def file(self) -> DiskFile:
         """The open file."""
         if self._file is None:
-            self._file = self._disk.open(self.path, self.size)
+            self._file = self._disk.open(self.path, self.size, keep_descriptor=self._keep_descriptor)
         return self._file
 
     @property

@@ -15,14 +15,18 @@ class SegmentLog:
     Args:
         segment_size: bytes of each file.
         reserve_size: bytes of disk room that are asked for at a time.
+        keep_descriptor: see Disk.open.
     """
 
-    def __init__(self, disk: Disk, directory: Path, segment_size: int, reserve_size: int) -> None:
+    def __init__(
+        self, disk: Disk, directory: Path, segment_size: int, reserve_size: int, *, keep_descriptor: bool = True
+    ) -> None:
         self.segments: list[Segment] = []
         self.directory = directory
         self.segment_size = segment_size
         self._disk = disk
         self._reserve_size = reserve_size
+        self._keep_descriptor = keep_descriptor
 
     @property
     def base(self) -> int:
@@ -115,4 +119,11 @@ class SegmentLog:
         self._disk.remove(segment.path)
 
     def _segment(self, base: int) -> Segment:
-        return Segment(self._disk, self.directory, base, self.segment_size, self._reserve_size)
+        return Segment(
+            self._disk,
+            self.directory,
+            base,
+            self.segment_size,
+            self._reserve_size,
+            keep_descriptor=self._keep_descriptor,
+        )

@@ -90,7 +90,7 @@ class FakeDisk:
         self.cut_at: int | None = None
         """The number of the operation at which the power goes."""
 
-    def open(self, path: Path, size: int) -> FakeFile:
+    def open(self, path: Path, size: int, *, keep_descriptor: bool = True) -> FakeFile:
         """Open a file (see Disk)."""
         self.act("open", path)
         file = self.files.get(path)

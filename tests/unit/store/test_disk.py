@@ -115,10 +115,28 @@ def test_a_slice_that_is_still_alive_does_not_keep_a_file_open(tmp_path):
     assert bytes(view) == bytes(4)
 
 
-def test_syncing_a_file_that_was_closed_meanwhile_is_no_failure(tmp_path):
-    file = LocalDisk().open(tmp_path / "file", 4096)
+@pytest.mark.parametrize("keep_descriptor", [True, False])
+def test_syncing_a_file_that_was_closed_and_removed_meanwhile_is_no_failure(tmp_path, keep_descriptor):
+    file = LocalDisk().open(tmp_path / "file", 4096, keep_descriptor=keep_descriptor)
     file.close()
+    LocalDisk().remove(tmp_path / "file")
     file.sync()
+
+
+def test_without_a_descriptor_of_its_own_a_file_works_the_same(tmp_path):
+    def descriptors():
+        return len(os.listdir("/proc/self/fd"))
+
+    before = descriptors()
+    file = LocalDisk().open(tmp_path / "file", 4096, keep_descriptor=False)
+    assert descriptors() == before + 1  # the mapping's
+    file.reserve(0, 4096)
+    file.buffer[:3] = b"abc"
+    file.sync()
+    file.zero_from(1)
+    assert bytes(file.buffer[:3]) == b"a\0\0"
+    file.close()
+    assert descriptors() == before
 
 
 def test_a_failing_sync_is_reported(tmp_path, monkeypatch):
