@@ -6,7 +6,7 @@ import asyncio
 import json
 import subprocess
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import javaproperties
@@ -28,13 +28,17 @@ class ServerProcess:
         command: `nameserver` or `broker`; also the name under which the ready line tells the address.
         properties: RocketMQ's keys for the server's configuration file.
         directory: where that file and the server's log are kept.
+        prefix: words before the command, such as `ip netns exec HOST`.
     """
 
-    def __init__(self, command: str, properties: Mapping[str, str], directory: Path) -> None:
+    def __init__(
+        self, command: str, properties: Mapping[str, str], directory: Path, *, prefix: Sequence[str] = ()
+    ) -> None:
         self.address = ""
         self._command = command
         self._properties = properties
         self._directory = directory
+        self._prefix = tuple(prefix)
         self._process: subprocess.Popen[bytes] | None = None
 
     async def start(self) -> None:
@@ -72,7 +76,7 @@ class ServerProcess:
     def _spawn(self, config_path: Path, log_path: Path) -> subprocess.Popen[bytes]:
         with log_path.open("ab") as log:
             return subprocess.Popen(
-                [sys.executable, "-m", "orbitmq", self._command, "-c", str(config_path), "-o", "json"],
+                [*self._prefix, sys.executable, "-m", "orbitmq", self._command, "-c", str(config_path), "-o", "json"],
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.PIPE,
                 stderr=log,
