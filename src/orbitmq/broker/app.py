@@ -9,17 +9,16 @@ from __future__ import annotations
 import asyncio
 import logging
 import socket
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from dataclasses import replace
 
+from orbitmq.broker.addresses import announced_host, reserved_port
 from orbitmq.broker.config import CONSUME_QUEUE_UNIT_SIZE, BrokerConfig
-from orbitmq.broker.config_files import read_config_file, write_config_file
-from orbitmq.broker.delay import DelayQueues, parse_delay_offsets
 from orbitmq.broker.handlers import HANDLERS
 from orbitmq.broker.handlers.pull import retry_parked
+from orbitmq.broker.housekeeping import Housekeeping
 from orbitmq.broker.long_poll import ParkedPulls
-from orbitmq.broker.persistence import ConfigFiles, format_offsets
+from orbitmq.broker.persistence import ConfigFiles
 from orbitmq.broker.registration import PART_TOPICS_MAX, Identity, Registrar, encode_parts
 from orbitmq.broker.send_lane import SendLane
 from orbitmq.broker.service import BrokerService
@@ -36,17 +35,9 @@ from orbitmq.wire.headers import PullMessage
 
 log = logging.getLogger(__name__)
 
-HOUSEKEEPING_MS = 1_000
-SWEEP_MS = 5_000
-"""How often parked pulls are looked through (Java: PullRequestHoldService)."""
-CLIENT_SCAN_MS = 10_000
 NAMES_MS = 30_000
 """How often the names of NameServers are looked up again."""
-DELAY_TICK_MS = 100
-"""How often delayed messages are looked at while some wait."""
-DELAY_SAVE_MS = 1_000
 DRAIN_MS = 3_000
-WILDCARDS = ("0.0.0.0", "::", "")
 
 
 class Broker:
@@ -59,10 +50,8 @@ class Broker:
         self._server: Server[BrokerService] | None = None
         self._registrar: Registrar | None = None
         self._lane: SendLane | None = None
-        self._housekeeper: asyncio.Task[None] | None = None
-        self._deliverer: asyncio.Task[None] | None = None
+        self._housekeeping: Housekeeping | None = None
         self._follower: asyncio.Task[None] | None = None
-        self._saved_change_count = 0
         self._resolved: dict[str, list[str]] = {}
 
     @property
@@ -100,20 +89,18 @@ class Broker:
         with reserved_port(self.config.bind_address, self.config.listen_port) as port:
             service = self._service = self._open(port)
             try:
+                self._housekeeping = Housekeeping(service)
                 await self._listen(service, port)
             except BaseException:
                 self._service = None
                 service.store.close()
                 raise
-        delays = self._make_delay_queues(service)
         self._registrar = self._make_registrar(service)
         service.announce = self._registrar.announce
         self._registrar.set_name_servers(await self._resolved_name_servers())
         self._follower = asyncio.get_running_loop().create_task(self._follow_names())
         await self._registrar.wait_told()
-        loop = asyncio.get_running_loop()
-        self._housekeeper = loop.create_task(self._keep_house(service))
-        self._deliverer = loop.create_task(self._deliver_delayed(service, delays))
+        self._housekeeping.start()
         log.info(
             "broker %s of cluster %s serves at %s",
             self.config.broker_name,
@@ -126,11 +113,12 @@ class Broker:
         if self._service is None or self._server is None:
             return
         service, server, self._service = self._service, self._server, None
-        for task in (self._housekeeper, self._follower):
-            if task is not None:
-                task.cancel()
-                with suppress(asyncio.CancelledError):
-                    await task
+        if self._follower is not None:
+            self._follower.cancel()
+            with suppress(asyncio.CancelledError):
+                await self._follower
+        if self._housekeeping is not None:
+            await self._housekeeping.stop()
         if self._registrar is not None:
             await self._registrar.leave()
         if self._lane is not None:
@@ -140,8 +128,8 @@ class Broker:
         await server.drain(DRAIN_MS)
         await server.close()
         service.store.close()
-        if service.offsets.change_count != self._saved_change_count:
-            write_config_file(service.files.offsets_path, format_offsets(service.offsets))
+        if self._housekeeping is not None:
+            self._housekeeping.save()
         log.info("broker %s stopped", self.config.broker_name)
 
     def _open(self, port: int) -> BrokerService:
@@ -239,71 +227,6 @@ class Broker:
             for pull in self._service.polls.take_ready():
                 retry_parked(self._service, pull)
 
-    async def _keep_house(self, service: BrokerService) -> None:
-        """Do what has to be done once in a while. One failure does not end it."""
-        turn = 0
-        while True:
-            await asyncio.sleep(HOUSEKEEPING_MS / 1000)
-            turn += 1
-            try:
-                self._sweep(service, turn * HOUSEKEEPING_MS)
-                if turn * HOUSEKEEPING_MS % self.config.flush_consumer_offset_interval < HOUSEKEEPING_MS:
-                    await self._save_offsets(service)
-            except Exception:
-                log.exception("housekeeping failed, going on")
-
-    def _sweep(self, service: BrokerService, elapsed_ms: int) -> None:
-        now = self._clock()
-        service.stats.sample(now)
-        for pull in service.polls.take_expired(now):
-            retry_parked(service, pull)
-        if elapsed_ms % SWEEP_MS == 0:
-            for pull in service.polls.take_overtaken(service.store.max_offset):
-                retry_parked(service, pull)
-        if elapsed_ms % CLIENT_SCAN_MS == 0:
-            service.tell_members(service.clients.expire(now, self.config.channel_expired_timeout))
-            service.locks.expire(now)
-
-    def _make_delay_queues(self, service: BrokerService) -> DelayQueues:
-        found = read_config_file(service.files.delays_path, parse_delay_offsets)
-        return DelayQueues(service.store, service.topics.get, *(found or ()))
-
-    async def _deliver_delayed(self, service: BrokerService, queues: DelayQueues) -> None:
-        """Send on what waited long enough; sleeps while nothing waits."""
-        arrived = asyncio.Event()
-        service.delay_wake = arrived.set
-        saved_at_ms = 0
-        try:
-            while True:
-                if not queues.are_waiting and not queues.is_changed:
-                    await arrived.wait()
-                arrived.clear()
-                await asyncio.sleep(DELAY_TICK_MS / 1000)
-                now = self._clock()
-                try:
-                    queues.deliver_due(now)
-                    if now - saved_at_ms >= DELAY_SAVE_MS:
-                        self._save_delays(service, queues)
-                        saved_at_ms = now
-                except Exception:
-                    log.exception("delivering delayed messages failed, trying again")
-        finally:
-            service.store.flush()
-            self._save_delays(service, queues)
-
-    def _save_delays(self, service: BrokerService, queues: DelayQueues) -> None:
-        if (content := queues.take_durable(self._clock())) is not None:
-            write_config_file(service.files.delays_path, content)
-
-    async def _save_offsets(self, service: BrokerService) -> None:
-        """Write the offsets when they changed. A thread syncs the bytes, so that a slow disk stops nobody."""
-        if service.offsets.change_count == self._saved_change_count:
-            return
-        change_count = service.offsets.change_count
-        service.offsets.version = service.offsets.version.next(self._clock())
-        await asyncio.to_thread(write_config_file, service.files.offsets_path, format_offsets(service.offsets))
-        self._saved_change_count = change_count
-
 
 def store_config(config: BrokerConfig) -> StoreConfig:
     """Return the store's part of the settings."""
@@ -314,33 +237,3 @@ def store_config(config: BrokerConfig) -> StoreConfig:
         flush=FlushMode(config.flush_disk_type),
         flush_interval_ms=config.flush_interval_commit_log,
     )
-
-
-def announced_host(config: BrokerConfig) -> str:
-    """Return the host that clients are told."""
-    if config.broker_ip1:
-        return config.broker_ip1
-    if config.bind_address not in WILDCARDS:
-        return config.bind_address
-    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
-        try:
-            probe.connect(("192.0.2.1", 9))  # sends nothing: asks the routing table which address we have outside
-            return str(probe.getsockname()[0])
-        except OSError:
-            return "127.0.0.1"
-
-
-@contextmanager
-def reserved_port(host: str, port: int) -> Iterator[int]:
-    """Yield the port to listen on. Port 0: one that is free, and stays ours until the server has it.
-
-    The port stands in every record and message id, so it must be known before the store opens.
-    """
-    if port:
-        yield port
-        return
-    family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    with socket.socket(family, socket.SOCK_STREAM) as placeholder:
-        placeholder.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        placeholder.bind((host, 0))
-        yield int(placeholder.getsockname()[1])

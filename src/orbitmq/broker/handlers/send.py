@@ -30,7 +30,6 @@ SendCall = Call[SendMessage] | Call[SendMessageV2] | Call[SendBatch]
 
 _WRITE = int(Perm.WRITE)  # an IntFlag's `&` is a Python function, this one runs for every message
 _WAIT = b"WAIT\x01true\x02"
-_UNUSUAL = (b"DELAY\x01", b"TIMER_DEL", b"TRAN_MSG\x01", b"CLUSTER\x01")
 _NOT_YET = ("TIMER_DELAY_SEC", "TIMER_DELAY_MS", "TIMER_DELIVER_MS")
 _OF_THE_BATCH_ALONE = ("UNIQ_KEY", "WAIT", "TAGS", "KEYS")
 _ILLEGAL_REMARK = (
@@ -193,9 +192,13 @@ def choose_queue(service: BrokerService, config: TopicConfig, header: SendHeader
 
 def plain_properties(service: BrokerService, properties: bytes) -> bytes | None:
     """Return the stored form of properties that ask for nothing special, None for all others."""
-    for mark in _UNUSUAL:
-        if mark in properties:
-            return None
+    if (  # spelled out: a loop over four names costs a tenth of a microsecond each, for every message
+        b"DELAY\x01" in properties
+        or b"TIMER_DEL" in properties
+        or b"TRAN_MSG\x01" in properties
+        or b"CLUSTER\x01" in properties
+    ):
+        return None
     if _WAIT in properties:
         properties = _without_wait(properties)
     if properties and properties[-1] != 2:
