@@ -26,14 +26,15 @@ log = logging.getLogger(__name__)
 
 LEVEL_MAX = len(DELAY_LEVELS_MS)
 _READ_COUNT, _READ_SIZE = 256, 1024 * 1024
+_DIGITS_MAX = 9
 
 
 def level_of(properties: Mapping[str, str]) -> int:
     """Return the delay level that properties ask for, 0 for none; above the highest means the highest."""
     text = properties.get(PropertyName.DELAY, "0")
-    if not text.lstrip("-").isdigit():
+    if not text.isdecimal():
         return 0
-    return max(0, min(int(text), LEVEL_MAX))
+    return min(int(text[:_DIGITS_MAX]), LEVEL_MAX)
 
 
 def schedule(draft: Draft, properties: Mapping[str, str], level: int) -> Draft:
@@ -121,7 +122,7 @@ class DelayQueues:
         properties = parse_properties(record.properties)
         topic = properties.get(PropertyName.REAL_TOPIC, "")
         queue_id = properties.get(PropertyName.REAL_QUEUE_ID, "")
-        if not queue_id.isdigit() or self._find_topic(topic) is None:
+        if not queue_id.isdecimal() or len(queue_id) > _DIGITS_MAX or self._find_topic(topic) is None:
             log.warning("dropped a delayed message: its topic %r, queue %r is not there", topic, queue_id)
             return
         properties.pop(PropertyName.DELAY, None)

@@ -96,12 +96,29 @@ class BrokerService:
             self.files.save_groups(self.group_configs)
         return found
 
-    def ensure_retry_topic(self, group: GroupConfig, now_ms: int) -> None:
-        """Create the topic that takes back what the group could not process."""
-        topic = retry_topic(group.group)
-        if group.retry_queue_count > 0 and self.topics.get(topic) is None:
-            self.topics.create_retry_topic(topic, group.retry_queue_count, now_ms)
-            self.topics_changed()
+    def admit_groups(self, groups: Iterable[str], now_ms: int) -> None:
+        """Make what consumer groups need before they may join: settings, and the topic of their retries.
+
+        All of it is kept in one go: a client may come with many groups.
+
+        Raises:
+            Rejected: 26, a group is unknown and may not be made.
+        """
+        configs, topics = self.group_configs.version, self.topics.version
+        try:
+            for group in groups:
+                config = self.group_configs.find(group, now_ms)
+                if config is None:
+                    raise Rejected(
+                        ResponseCode.SUBSCRIPTION_GROUP_NOT_EXIST, f"subscription group [{group}] does not exist"
+                    )
+                if config.retry_queue_count > 0:
+                    self.topics.create_retry_topic(retry_topic(group), config.retry_queue_count, now_ms)
+        finally:
+            if self.group_configs.version != configs:
+                self.files.save_groups(self.group_configs)
+            if self.topics.version != topics:
+                self.topics_changed()
 
     def tell_members(self, groups: Iterable[str]) -> None:
         """Tell every consumer of the groups that the members changed."""
@@ -115,7 +132,7 @@ class BrokerService:
         """Raise Rejected unless this broker has the queue; 17 for the topic, 1 for the queue."""
         config = self.topics.get(topic)
         if config is None:
-            raise Rejected(ResponseCode.TOPIC_NOT_EXIST, f"topic[{topic}] not exist, apply first please!")
+            raise Rejected(ResponseCode.TOPIC_NOT_EXIST, f"topic[{topic:.140}] not exist, apply first please!")
         count = max(config.read_queue_count, config.write_queue_count)
         if not 0 <= queue_id < count:
             raise Rejected(ResponseCode.SYSTEM_ERROR, f"queueId[{queue_id}] is illegal, topic[{topic}] has {count}")

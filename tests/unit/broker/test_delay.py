@@ -91,7 +91,10 @@ def test_the_offset_is_kept_only_when_what_was_delivered_is_on_the_disk(tmp_path
     world.store.close()
 
 
-@pytest.mark.parametrize(("text", "level"), [("3", 3), ("18", 18), ("99", 18), ("0", 0), ("-1", 0), ("x", 0), ("", 0)])
+@pytest.mark.parametrize(
+    ("text", "level"),
+    [("3", 3), ("18", 18), ("99", 18), ("0", 0), ("-1", 0), ("x", 0), ("", 0), ("²", 0), ("9" * 5000, 18)],
+)
 def test_a_level_above_the_highest_is_the_highest(text: str, level: int) -> None:
     assert level_of({"DELAY": text}) == level
 

@@ -33,13 +33,7 @@ def heartbeat(service: BrokerService, call: Call[HeartbeatRequest]) -> Reply:
     """Keep a client in its groups; tell the groups that it joined."""
     beat = decode_heartbeat(call.command.body)
     _check_names(beat)
-    for consumer in beat.consumers:
-        group = service.find_group(consumer.group, call.now_ms)
-        if group is None:
-            raise Rejected(
-                ResponseCode.SUBSCRIPTION_GROUP_NOT_EXIST, f"subscription group [{consumer.group}] does not exist"
-            )
-        service.ensure_retry_topic(group, call.now_ms)
+    service.admit_groups((consumer.group for consumer in beat.consumers), call.now_ms)
     peer = Peer(call.connection, call.command.language, call.command.version)
     outcome = service.clients.heartbeat(beat, peer, call.now_ms)
     service.tell_members(outcome.changed_groups)
