@@ -16,7 +16,7 @@ from typing import Any, TypeVar, cast
 from orbitmq.errors import ClientError, ConnectionFailed, FrameError, RequestTimeout
 from orbitmq.net.address import format_peer
 from orbitmq.net.endpoint import Endpoint
-from orbitmq.net.handlers import LATER, Call, Reply, encode_reply
+from orbitmq.net.handlers import LATER, Call, Reply, encode_reply_parts
 from orbitmq.net.session import Session, Waiter, make_request
 from orbitmq.net.tls import HANDSHAKE_BYTE, TlsLayer, TlsMode
 from orbitmq.wire.command import FLAG_ONEWAY, FLAG_RESPONSE, Command, decode_command
@@ -58,6 +58,7 @@ class Connection(asyncio.Protocol):
         self._frames = 0
         self._first_bytes = b""
         self._is_joining = False
+        self._is_large = False
         self._is_paused = False
         self._is_throttled = False
         self._owed = 0
@@ -116,7 +117,7 @@ class Connection(asyncio.Protocol):
         if reply.code:
             self._counters.refusals[call.command.code, reply.code] += 1
         if not call.command.flag & FLAG_ONEWAY:
-            self._session.out.append(encode_reply(call.command, reply))
+            self._put(encode_reply_parts(call.command, reply))
             self._join()
         if self._endpoint.on_quiet is not None:
             self._loop.call_soon(self._endpoint.on_quiet)
@@ -351,11 +352,15 @@ class Connection(asyncio.Protocol):
         reply = self._endpoint.answer(command, self)
         if reply is LATER or command.flag & FLAG_ONEWAY:
             return
-        answer = encode_reply(command, reply)
-        self._owed += len(answer)
-        self._session.out.append(answer)
+        self._put(encode_reply_parts(command, reply))
         if self._shortcut is not None:
             self._shortcut.learn(frame, command, reply)
+
+    def _put(self, parts: tuple[bytes, ...]) -> None:
+        for part in parts:
+            self._owed += len(part)
+            self._session.out.append(part)
+        self._is_large = self._is_large or len(parts) > 1
 
     def _refuse(self, error: FrameError) -> None:
         kind = sniff_foreign(self._first_bytes) if not self._frames and self._tls is None else None
@@ -378,15 +383,30 @@ class Connection(asyncio.Protocol):
     def _flush(self) -> None:
         if not self._session.out or self._transport is None or self.is_closed:
             return
-        data = self._session.take_out()
         self._owed = 0
         self._writes += 1
+        if self._is_large and self._tls is None:
+            self._write_parts(self._transport)
+            return
+        data = self._session.take_out()
         self._counters.bytes_sent += len(data)
         if self._tls is None:
             self._transport.write(data)
         else:
             self._write_through(data)
-        if self._is_paused and self._transport.get_write_buffer_size() > self._endpoint.limits.write_buffer_max > 0:
+        self._check_write_buffer(self._transport)
+
+    def _write_parts(self, transport: asyncio.Transport) -> None:
+        """Write without joining first: joining megabytes costs more than writing them."""
+        parts = self._session.out[:]
+        self._session.out.clear()
+        self._is_large = False
+        self._counters.bytes_sent += sum(map(len, parts))
+        transport.writelines(parts)
+        self._check_write_buffer(transport)
+
+    def _check_write_buffer(self, transport: asyncio.Transport) -> None:
+        if self._is_paused and transport.get_write_buffer_size() > self._endpoint.limits.write_buffer_max > 0:
             self.abort("write buffer")
 
     def _arm(self, deadline_ms: int) -> None:

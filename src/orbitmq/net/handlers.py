@@ -24,6 +24,11 @@ S = TypeVar("S")
 H = TypeVar("H")
 
 
+LARGE_BODY_SIZE = 32 * 1024
+"""Bytes from which on a body is written from where it is, not copied behind its header first."""
+_LENGTH_SIZE = 4
+
+
 class Later(Enum):
     """The type of LATER."""
 
@@ -119,3 +124,12 @@ def encode_reply(command: Command, reply: Reply) -> bytes:
     if reply.header is not None:
         fields = encode_header(reply.header) if fields is None else {**fields, **encode_header(reply.header)}
     return encode_response(reply.code, command.opaque, reply.remark, fields, reply.body, command.serialize_type)
+
+
+def encode_reply_parts(command: Command, reply: Reply) -> tuple[bytes, ...]:
+    """Return the frame of `encode_reply`, a large body as a part of its own: a pull's megabytes are not copied again."""
+    body = reply.body
+    if len(body) < LARGE_BODY_SIZE:
+        return (encode_reply(command, reply),)
+    head = encode_reply(command, reply._replace(body=b""))
+    return (len(head) - _LENGTH_SIZE + len(body)).to_bytes(_LENGTH_SIZE, "big") + head[_LENGTH_SIZE:], body

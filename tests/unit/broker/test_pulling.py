@@ -288,3 +288,16 @@ def test_a_message_is_found_by_its_place(serve: Serve) -> None:
         assert await rig.code(ViewMessage(physical_offset=2**62)) == 1
 
     serve(scene)
+
+
+def test_large_answers_are_whole_and_in_order_beside_small_ones(serve: Serve) -> None:
+    async def scene(rig: Any) -> None:
+        for number in range(40):
+            await rig.send(body=b"%d" % number * 2000)
+        pulls = [rig.pull(queue_offset=number, count_max=100 if number % 2 else 1) for number in range(40)]
+        for number, (answer, records) in enumerate(await asyncio.gather(*pulls)):
+            assert answer.code == 0
+            assert len(records) == (40 - number if number % 2 else 1)
+            assert bytes(records[0].body) == b"%d" % number * 2000
+
+    serve(scene)
