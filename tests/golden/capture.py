@@ -75,6 +75,7 @@ NAMES = {
     204: "get-producer-connection-list",
     205: "wipe-write-perm-of-broker",
     206: "get-all-topic-list-from-nameserver",
+    207: "delete-subscriptiongroup",
     208: "get-consume-stats",
     215: "delete-topic-in-broker",
     216: "delete-topic-in-namesrv",
@@ -87,12 +88,19 @@ NAMES = {
     304: "get-system-topic-list-from-ns",
     305: "get-system-topic-list-from-broker",
     307: "get-consumer-running-info",
+    309: "consume-message-directly",
     310: "send-message-v2",
+    311: "get-unit-topic-list",
+    312: "get-has-unit-sub-topic-list",
+    313: "get-has-unit-sub-ununit-topic-list",
     318: "update-namesrv-config",
     319: "get-namesrv-config",
     320: "send-batch-message",
+    321: "query-consume-queue",
     322: "query-data-version",
     327: "add-write-perm-of-broker",
+    351: "get-topic-config",
+    352: "get-subscriptiongroup-config",
     361: "lite-pull-message",
     901: "get-broker-member-group",
     904: "broker-heartbeat",
@@ -107,18 +115,27 @@ def main() -> None:
     """Capture everything anew."""
     if (reason := why_unavailable()) is not None:
         sys.exit(reason)
-    for stale in (*HERE.glob("*.bin"), *HERE.glob("*.json")):
-        stale.unlink()
     with tempfile.TemporaryDirectory() as folder:
+        target = Path(folder, "golden")
+        target.mkdir()
         for serialize_type in ("JSON", "ROCKETMQ"):
             home = Path(folder, serialize_type)
             with running(home, serialize_type) as (clients, name_server, broker, passed):
-                exercise(clients, name_server)
+                exercise(clients, name_server, broker)
                 ask_by_hand(name_server, broker)
-            write_frames(home / "decoder", passed, serialize_type)
+            write_frames(target, home / "decoder", passed, serialize_type)
             if serialize_type == "JSON":
-                write_store(home / "broker" / "store", home / "decoder")
-        write_ipv6_record(Path(folder, "ipv6"))
+                write_store(target / "store", home / "broker" / "store", home / "decoder")
+        write_ipv6_record(target, Path(folder, "ipv6"))
+        replace_old_files(target)
+
+
+def replace_old_files(new: Path) -> None:
+    """Put the new files in the place of the old ones, now that all of them are there."""
+    for stale in (*HERE.glob("*.bin"), *HERE.glob("*.json")):
+        stale.unlink()
+    shutil.rmtree(HERE / "store", ignore_errors=True)
+    shutil.copytree(new, HERE, dirs_exist_ok=True)
 
 
 @contextmanager
@@ -160,6 +177,7 @@ BROKER_SETTINGS: dict[str, object] = {
     "forceRegister": "false",
     "registerNameServerPeriod": 10_000,
     "enablePropertyFilter": "true",
+    "useServerSideResetOffset": "false",
     "transactionCheckInterval": 1000,
     "transactionTimeOut": 500,
     "messageDelayLevel": "1s 2s 3s",
@@ -177,20 +195,20 @@ def send_the_old_way(clients: JavaClients, name_server: str) -> None:
     producer.stop()
 
 
-def exercise(clients: JavaClients, name_server: str) -> None:
+def exercise(clients: JavaClients, name_server: str, broker_address: str) -> None:
     """Everything that a Java client or mqadmin does in a day."""
     admin = clients.mqadmin
     admin("updateTopic", "-n", name_server, "-c", "GoldenCluster", "-t", "golden", "-r", "4", "-w", "4")
     produce(clients, name_server)
     pull_by_hand(clients, name_server)
-    consume(clients, name_server)
+    consume(clients, name_server, broker_address)
     administrate(clients, name_server)
 
 
 def produce(clients: JavaClients, name_server: str) -> None:
     """Plain, with properties, batch, long enough to roll the log over, compressed in three ways, transactional."""
     producer = clients.producer("golden-producers", name_server)
-    clients.mqadmin("producerConnection", "-n", name_server, "-g", "golden-producers", "-t", "golden")
+    producer.send(message("golden", b"first of all", keys="first", tag="red"))
     producer.send(
         message("golden", b"hello, golden files", tag="red", keys="k1 k2", properties={"colour": "r\u00f6d", "n": 7})
     )
@@ -237,10 +255,10 @@ def pull_by_hand(clients: JavaClients, name_server: str) -> None:
     clients.call("puller.stop", name="puller")
 
 
-def consume(clients: JavaClients, name_server: str) -> None:
+def consume(clients: JavaClients, name_server: str, broker_address: str) -> None:
     """Groups that grow and shrink, filter, order, fail, and are looked at by mqadmin meanwhile."""
     first = clients.consumer("golden-group", name_server, "golden", tag="red || blue")
-    first.wait_for_messages(6)
+    clients.wait_for(lambda: any(event.get("keys") == "first" for event in first.received), "the first message")
     second = clients.consumer("golden-group", name_server, "golden", tag="red || blue", instance="second")
     clients.call("lite.start", name="lite", group="golden-lite", name_servers=name_server, topic="golden")
     polled: list[Any] = []
@@ -252,6 +270,11 @@ def consume(clients: JavaClients, name_server: str) -> None:
     failing = clients.consumer("golden-failing", name_server, "golden", tag="red", fail_first=1)
     clients.wait_for(lambda: any(event["reconsume_times"] == 1 for event in failing.received), "a redelivery")
     group = ("-n", name_server, "-g", "golden-group")
+    sent = next(event for event in first.received if event.get("keys") == "first")
+    message_id = ("-t", "golden", "-i", sent["offset_message_id"])
+    clients.mqadmin("queryMsgById", "-n", name_server, *message_id)
+    clients.mqadmin("queryMsgById", *group, *message_id, "-d", first.client_id)
+    clients.mqadmin("queryCq", "-n", name_server, "-t", "golden", "-q", "0", "-i", "0", "-c", "4", "-b", broker_address)
     clients.mqadmin("consumerConnection", *group)
     clients.mqadmin("consumerProgress", *group)
     clients.mqadmin("consumerStatus", *group)
@@ -306,11 +329,25 @@ def ask_by_hand(name_server: str, broker: str) -> None:
     ]
     for code, version, ext_fields in questions:
         ask(name_server, code, ext_fields, version=version)
-    for code in (21, 43, 45, 201):
-        ask(broker, code)
+    queue = {"brokerName": "broker-a", "perm": 6, "readQueueNums": 2, "topicSysFlag": 3, "writeQueueNums": 2}
+    route = {"brokerDatas": [], "filterServerTable": {}, "queueDatas": [queue]}
+    ask(name_server, 217, {"topic": "golden-registered"}, body=json.dumps(route).encode())
+    for code in (311, 312, 313):
+        ask(name_server, code)
+    for code, ext_fields in (
+        (21, None),
+        (43, None),
+        (45, None),
+        (201, None),
+        (305, None),
+        (351, {"topic": "golden"}),
+        (352, {"group": "golden-group"}),
+        (207, {"groupName": "golden-made"}),
+    ):
+        ask(broker, code, ext_fields)
 
 
-def write_frames(home: Path, passed: list[Passed], serialize_type: str) -> None:
+def write_frames(target: Path, home: Path, passed: list[Passed], serialize_type: str) -> None:
     """Write the first request of each kind, and the first answer of each code it got."""
     decoder = JavaClients(home)
     try:
@@ -335,7 +372,7 @@ def write_frames(home: Path, passed: list[Passed], serialize_type: str) -> None:
             if stem in written or len(item.frame) > BODY_MAX or code not in NAMES:
                 continue
             written.add(stem)
-            write_frame(decoder, stem, item, header)
+            write_frame(target, decoder, stem, item, header)
         print(f"{len(written)} frames with {serialize_type} headers")
     finally:
         decoder.close()
@@ -359,7 +396,7 @@ def name_of(header: dict[str, Any], frame: bytes) -> str:
     return name
 
 
-def write_frame(decoder: JavaClients, stem: str, item: Passed, header: dict[str, Any]) -> None:
+def write_frame(target: Path, decoder: JavaClients, stem: str, item: Passed, header: dict[str, Any]) -> None:
     """Write one frame and what Java reads in it."""
     direction = f"to the {item.tap}" if item.to_server else f"from the {item.tap}"
     expected: dict[str, Any] = {"origin": {"rocketmq": VERSION, "way": direction, "command": COMMAND}, "header": header}
@@ -367,14 +404,12 @@ def write_frame(decoder: JavaClients, stem: str, item: Passed, header: dict[str,
     if stem.startswith(("11-", "361-", "33-", "12-", "39-")) and header["body_size"]:
         encoded = base64.b64encode(body).decode()
         expected["records"] = decoder.call("decode.records", bytes=encoded, decompress=True)
-    (HERE / f"{stem}.bin").write_bytes(item.frame)
-    (HERE / f"{stem}.json").write_text(json.dumps(expected, indent=1, sort_keys=True, ensure_ascii=False) + "\n")
+    (target / f"{stem}.bin").write_bytes(item.frame)
+    (target / f"{stem}.json").write_text(json.dumps(expected, indent=1, sort_keys=True, ensure_ascii=False) + "\n")
 
 
-def write_store(store: Path, home: Path) -> None:
+def write_store(target: Path, store: Path, home: Path) -> None:
     """Copy a stopped broker's store, and write down what Java reads in its log."""
-    target = HERE / "store"
-    shutil.rmtree(target, ignore_errors=True)
     for folder in ("commitlog", "consumequeue", "index", "config"):
         shutil.copytree(store / folder, target / folder, ignore=shutil.ignore_patterns("*.bak"))
     shutil.copy(store / "checkpoint", target / "checkpoint")
@@ -396,7 +431,7 @@ def read_records(decoder: JavaClients, segment: bytes) -> Any:
     return decoder.call("decode.records", bytes=encoded, decompress=True)
 
 
-def write_ipv6_record(home: Path) -> None:
+def write_ipv6_record(target: Path, home: Path) -> None:
     """One record whose born host and store host are IPv6 addresses."""
     with JavaNameServer(home / "nameserver") as name_server:
         settings = {"bindAddress": "::"}
@@ -408,9 +443,9 @@ def write_ipv6_record(home: Path) -> None:
         log = next((broker.store / "commitlog").iterdir()).read_bytes()
         records = read_records(clients, log)
         clients.close()
-    (HERE / "record-ipv6.bin").write_bytes(log[: used_size(log)])
+    (target / "record-ipv6.bin").write_bytes(log[: used_size(log)])
     expected = {"origin": {"rocketmq": VERSION, "command": COMMAND}, "records": records}
-    (HERE / "record-ipv6.json").write_text(json.dumps(expected, indent=1, sort_keys=True) + "\n")
+    (target / "record-ipv6.json").write_text(json.dumps(expected, indent=1, sort_keys=True) + "\n")
 
 
 def used_size(segment: bytes) -> int:

@@ -60,6 +60,7 @@ final class Codec {
         fields.put("queue_offset", message.getQueueOffset());
         fields.put("physical_offset", message.getCommitLogOffset());
         fields.put("message_id", message.getMsgId());
+        fields.put("offset_message_id", MessageDecoder.createMessageId(message.getStoreHost(), message.getCommitLogOffset()));
         fields.put("size", message.getStoreSize());
         fields.put("flag", message.getFlag());
         fields.put("sys_flag", message.getSysFlag());
