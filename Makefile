@@ -55,6 +55,7 @@ compat: $(INSTALLED) $(PEERS) ## 100,000 random requests to Java's NameServer an
 hostile: $(INSTALLED) ## The long forms: ten million injured inputs, a million steps of the route table's model
 	@PYTHONPATH=tests $(BIN)/python -m fuzz --count 10000000 $(ARGS)
 	@ORBITMQ_MODEL_STEPS=1000000 $(BIN)/python -m pytest -q --timeout 0 tests/unit/nameserver/test_route_table_model.py
+	@ORBITMQ_HOSTILE_FRAMES=1000000 $(BIN)/python -m pytest -q --timeout 0 tests/hostile
 
 clean: ## Remove everything that make made
 	rm -rf .venv dist out .cache tests/interop/java/target .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache

@@ -19,6 +19,7 @@ import orjson
 from orbitmq.codes import RequestCode, ResponseCode
 from orbitmq.errors import ConfigError, Rejected
 from orbitmq.net.handlers import Call
+from orbitmq.net.limits import is_worth_a_line
 from orbitmq.wire.signature import ACCESS_KEY, Credentials, is_signed_by
 
 log = logging.getLogger(__name__)
@@ -76,6 +77,7 @@ class Access:
 
     def __init__(self, accounts: Mapping[str, Account], *, covers_registration: bool = False) -> None:
         self.accounts = accounts
+        self._refusals = 0
         self._roles: dict[int, Role] = {int(code): role for code, role in _ROLES.items()}
         if covers_registration:
             self._roles.update(dict.fromkeys(map(int, _REGISTRATION), Role.ADMIN))
@@ -97,7 +99,9 @@ class Access:
             return
         reason = self._objection(command.ext_fields or {}, command.body, needed)
         if reason is not None:
-            log.warning("refused request %d from %s: %s", command.code, call.connection.remote, reason)
+            self._refusals += 1
+            if is_worth_a_line(self._refusals):
+                log.warning("refused request %d from %s: %s", command.code, call.connection.remote, reason)
             raise Rejected(
                 ResponseCode.NO_PERMISSION,
                 f"request {command.code} needs a signature with the role {needed.name.lower()}",

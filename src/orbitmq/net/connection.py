@@ -17,6 +17,7 @@ from orbitmq.errors import ClientError, ConnectionFailed, FrameError, RequestTim
 from orbitmq.net.address import format_peer
 from orbitmq.net.endpoint import Endpoint
 from orbitmq.net.handlers import LATER, Call, Reply, encode_reply_parts
+from orbitmq.net.limits import is_worth_a_line
 from orbitmq.net.session import Session, Waiter, make_request
 from orbitmq.net.tls import HANDSHAKE_BYTE, TlsLayer, TlsMode
 from orbitmq.wire.command import FLAG_ONEWAY, FLAG_RESPONSE, Command, decode_command
@@ -25,6 +26,9 @@ from orbitmq.wire.frame import Frame, sniff_foreign
 log = logging.getLogger(__name__)
 
 T = TypeVar("T")
+
+BAD_FRAME = "bad frame"
+"""The reason under which connections are counted that sent no frame, and no protocol that we know."""
 
 _FIRST_BYTES = 16
 _LENGTH = Struct(">I")
@@ -164,8 +168,9 @@ class Connection(asyncio.Protocol):
         self.local = format_peer(transport.get_extra_info("sockname"))
         refusal = self._endpoint.admit(self, self._ip)
         if refusal is not None:
-            log.warning("%s: refused a connection from %s: %s", self._endpoint.name, self.remote, refusal)
             self._counters.connections_refused += 1
+            if is_worth_a_line(self._counters.connections_refused):
+                log.warning("%s: refused a connection from %s: %s", self._endpoint.name, self.remote, refusal)
             self.is_closed = True
             self._transport.abort()
             return
@@ -366,9 +371,9 @@ class Connection(asyncio.Protocol):
         kind = sniff_foreign(self._first_bytes) if not self._frames and self._tls is None else None
         if kind is not None:
             self._endpoint.name_foreigner(kind, self.remote)
-        else:
+        elif is_worth_a_line(self._counters.closed_by_us[BAD_FRAME] + 1):
             log.warning("%s: disconnected %s: %s", self._endpoint.name, self.remote, error)
-        self.abort(kind or "bad frame")
+        self.abort(kind or BAD_FRAME)
 
     def _join(self) -> None:
         """Write at the end of this read, or of this turn of the loop."""

@@ -11,7 +11,7 @@ from orbitmq.clock import Clock, now_ms
 from orbitmq.codes import ResponseCode, Version
 from orbitmq.errors import OrbitError, Rejected
 from orbitmq.net.handlers import LATER, Call, Handlers, Later, Reply
-from orbitmq.net.limits import DEFAULT_LIMITS, Counters, Limits
+from orbitmq.net.limits import DEFAULT_LIMITS, Counters, Limits, is_worth_a_line
 from orbitmq.net.tls import ServerTls, TlsMode
 from orbitmq.wire.command import Command
 from orbitmq.wire.frame import Frame
@@ -115,7 +115,8 @@ class Endpoint:
             reply = Reply(ResponseCode.SYSTEM_ERROR, str(error))
         except Exception as error:
             self.counters.failed_requests += 1
-            log.exception("%s: the handler of request %d from %s failed", self.name, command.code, connection.remote)
+            if is_worth_a_line(self.counters.failed_requests):
+                log.exception("%s: request %d from %s failed", self.name, command.code, connection.remote)
             reply = Reply(ResponseCode.SYSTEM_ERROR, f"{type(error).__name__}: {error}")
         if reply is LATER:
             if not call.is_answered:

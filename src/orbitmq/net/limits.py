@@ -65,3 +65,8 @@ class Counters:
     """Seconds from the arrival of bytes until their answers were written; one read in sixteen is timed."""
     closed_by_us: defaultdict[str, int] = field(default_factory=lambda: defaultdict(int))
     """Connections that we ended, by reason: idle, frame deadline, write stall, bad frame, a foreign protocol ..."""
+
+
+def is_worth_a_line(count: int) -> bool:
+    """Tell whether the `count`-th event that peers can cause at will goes to the log: the first ten, and powers of two."""
+    return count <= 10 or count & (count - 1) == 0

@@ -422,3 +422,18 @@ async def test_a_shortcut_answers_what_it_knows_and_the_handlers_the_rest():
         assert (await peer.receive()).body == b"t"
         assert await _answered(peer, 7)
         assert shortcut.learnt == [2, 1, 7]
+
+
+def test_what_peers_can_cause_at_will_does_not_fill_the_log(caplog):
+    @on_loop
+    async def send_garbage():
+        async with serving() as server:
+            for _ in range(40):
+                async with peer_of(server) as peer:
+                    await peer.send(b"\xff" * 8)
+                    assert await peer.is_cut_off()
+            assert server.counters.closed_by_us["bad frame"] == 40
+
+    with caplog.at_level(logging.WARNING):
+        send_garbage()
+    assert len(caplog.records) == 10 + 2
