@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from orbitmq.model.group import ConsumeFrom, MessageModel
     from orbitmq.model.message import Message, StoredMessage
     from orbitmq.model.route import MessageQueue
+    from orbitmq.wire.signature import Credentials
 
 __version__ = "0.1.0"
 
@@ -41,6 +42,7 @@ _HOMES = {
     "ClientError": "orbitmq.errors",
     "ConnectionFailed": "orbitmq.errors",
     "ConsumeFrom": "orbitmq.model.group",
+    "Credentials": "orbitmq.wire.signature",
     "InvalidArgument": "orbitmq.errors",
     "Message": "orbitmq.model.message",
     "MessageModel": "orbitmq.model.group",
@@ -64,6 +66,7 @@ __all__ = [
     "ClientError",
     "ConnectionFailed",
     "ConsumeFrom",
+    "Credentials",
     "InvalidArgument",
     "Message",
     "MessageModel",

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import ssl
 from collections.abc import Iterable, Sequence
 from os import getpid
 from random import Random
@@ -33,6 +34,7 @@ from orbitmq.model.route import MessageQueue
 from orbitmq.model.topic import GROUP_LENGTH_MAX, check_name
 from orbitmq.wire.headers import UnregisterClient
 from orbitmq.wire.message_id import UniqueKeys
+from orbitmq.wire.signature import Credentials
 
 log = logging.getLogger(__name__)
 
@@ -64,6 +66,8 @@ class Producer:
         soon_size_max: the same, in bytes.
         avoid_slow_brokers: keep away from brokers that failed or were slow, for some seconds.
         queue_count: queues per broker of a topic that is created by sending to it.
+        credentials: sign every request with this access key (RocketMQ's ACL).
+        tls: connect with TLS, as `orbitmq.net.tls.client_context` or `ssl.create_default_context` makes it.
     """
 
     def __init__(
@@ -82,6 +86,8 @@ class Producer:
         queue_count: int = DEFAULT_QUEUE_COUNT,
         heartbeat_interval_ms: int = HEARTBEAT_INTERVAL_MS,
         poll_interval_ms: int = 30_000,
+        credentials: Credentials | None = None,
+        tls: ssl.SSLContext | None = None,
     ) -> None:
         if not 1024 <= batch_size_max <= BODY_SIZE_MAX:
             raise InvalidArgument("batch_size_max", batch_size_max, f"1024 to {BODY_SIZE_MAX} bytes")
@@ -96,6 +102,8 @@ class Producer:
             describe=self._describe,
             heartbeat_interval_ms=heartbeat_interval_ms,
             poll_interval_ms=poll_interval_ms,
+            credentials=credentials,
+            tls=tls,
         )
         self._delivery = Delivery(
             self._session,

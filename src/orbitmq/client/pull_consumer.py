@@ -6,6 +6,7 @@ Source: Java DefaultLitePullConsumerImpl, in its assign mode.
 from __future__ import annotations
 
 import asyncio
+import ssl
 from collections import deque
 from collections.abc import Iterable, Mapping
 from types import TracebackType
@@ -24,6 +25,7 @@ from orbitmq.model.group import ConsumeFrom
 from orbitmq.model.message import StoredMessage
 from orbitmq.model.route import MessageQueue
 from orbitmq.model.topic import GROUP_LENGTH_MAX, check_name
+from orbitmq.wire.signature import Credentials
 
 POLL_TIMEOUT_MS = 1_000
 POLL_COUNT_MAX = 1_000
@@ -46,6 +48,8 @@ class PullConsumer:
         consume_from: where a queue begins that was not sought and has no committed offset.
         consume_from_ms: for TIMESTAMP, in ms since 1970.
         tag: one tag, several as "A || B", or "*"; for all queues.
+        credentials: sign every request with this access key (RocketMQ's ACL).
+        tls: connect with TLS, as `orbitmq.net.tls.client_context` or `ssl.create_default_context` makes it.
     """
 
     def __init__(
@@ -60,6 +64,8 @@ class PullConsumer:
         window_count_max: int = COUNT_MAX,
         window_size_max: int = SIZE_MAX,
         poll_interval_ms: int = 30_000,
+        credentials: Credentials | None = None,
+        tls: ssl.SSLContext | None = None,
     ) -> None:
         self.group = check_name("group", group, GROUP_LENGTH_MAX)
         self._consume_from = ConsumeFrom(consume_from)
@@ -69,7 +75,13 @@ class PullConsumer:
             pull_count_max=pull_count_max, window_count_max=window_count_max, window_size_max=window_size_max
         )
         # No heartbeats: they would make this a member of the group, and its push consumers would leave it a share.
-        self._session = ClientSession(name_servers, instance=unique_instance(), poll_interval_ms=poll_interval_ms)
+        self._session = ClientSession(
+            name_servers,
+            instance=unique_instance(),
+            poll_interval_ms=poll_interval_ms,
+            credentials=credentials,
+            tls=tls,
+        )
         self._queue_offsets = QueueOffsets(self._session)
         self._group_offsets = BrokerOffsets(self._session, self.group, young_queue_at_zero=False)
         self._readers: dict[MessageQueue, QueueReader] = {}

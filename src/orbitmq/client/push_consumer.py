@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import ssl
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
 from inspect import isawaitable
 from pathlib import Path
@@ -35,6 +36,7 @@ from orbitmq.model.route import MessageQueue, TopicRoute
 from orbitmq.model.topic import GROUP_LENGTH_MAX, RETRY_PREFIX, check_name
 from orbitmq.net.handlers import Call, Handlers, Reply
 from orbitmq.wire.headers import NotifyConsumerIdsChanged, UnregisterClient
+from orbitmq.wire.signature import Credentials
 
 log = logging.getLogger(__name__)
 
@@ -82,6 +84,8 @@ class PushConsumer:
             broadcasting consumer of one machine its own.
         offset_dir: where broadcasting keeps its offsets, `~/.orbitmq/offsets` when left out.
         strategy: how a group shares queues.
+        credentials: sign every request with this access key (RocketMQ's ACL).
+        tls: connect with TLS, as `orbitmq.net.tls.client_context` or `ssl.create_default_context` makes it.
     """
 
     def __init__(
@@ -106,6 +110,8 @@ class PushConsumer:
         instance: str | None = None,
         offset_dir: Path | str | None = None,
         strategy: Strategy = allocate_average,
+        credentials: Credentials | None = None,
+        tls: ssl.SSLContext | None = None,
     ) -> None:
         for name, value in (("batch_count_max", batch_count_max), ("concurrency", concurrency)):
             if value < 1:
@@ -137,6 +143,8 @@ class PushConsumer:
             service=self,
             heartbeat_interval_ms=heartbeat_interval_ms,
             poll_interval_ms=poll_interval_ms,
+            credentials=credentials,
+            tls=tls,
         )
         self._session.routes.on_change.append(self._route_changed)
         self._shares = Shares(

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import ssl
 from collections.abc import Callable, Coroutine, Iterable
 from typing import Any
 
@@ -20,6 +21,7 @@ from orbitmq.net.pool import ConnectionPool, expect
 from orbitmq.wire.bodies.heartbeat import encode_heartbeat
 from orbitmq.wire.command import Command
 from orbitmq.wire.headers import HeartbeatRequest, UnregisterClient
+from orbitmq.wire.signature import Credentials
 
 log = logging.getLogger(__name__)
 
@@ -39,6 +41,8 @@ class ClientSession:
         service: the first argument of every handler.
         heartbeat_interval_ms: between two heartbeats to the same broker.
         poll_interval_ms: between two refreshes of the routes.
+        credentials: sign every request with them.
+        tls: connect with TLS.
     """
 
     def __init__(
@@ -51,8 +55,10 @@ class ClientSession:
         service: Any = None,
         heartbeat_interval_ms: int = HEARTBEAT_INTERVAL_MS,
         poll_interval_ms: int = 30_000,
+        credentials: Credentials | None = None,
+        tls: ssl.SSLContext | None = None,
     ) -> None:
-        self.pool = ConnectionPool(handlers, service)
+        self.pool = ConnectionPool(handlers, service, credentials=credentials, tls=tls)
         self.routes = Routes(name_servers, self.pool, poll_interval_ms=poll_interval_ms)
         self.routes.on_change.append(self._route_changed)
         self.ip = "127.0.0.1"

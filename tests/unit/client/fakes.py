@@ -49,9 +49,10 @@ class FakeServer:
     def __init__(self):
         self._port = 0
         self._server = None
+        self.tls = None
 
     async def start(self):
-        self._server = Server(self.handlers, self, name=type(self).__name__)
+        self._server = Server(self.handlers, self, name=type(self).__name__, tls=self.tls)
         self._port = await self._server.start("127.0.0.1", self._port)
 
     async def stop(self):
@@ -93,6 +94,7 @@ class FakeBroker(FakeServer):
         self.members = {}
         self.unregistered = []
         self.requests = []
+        self.commands = []
         self.refusals = defaultdict(list)
         self.silent = set()
         self.parked = []
@@ -160,6 +162,7 @@ class FakeBroker(FakeServer):
         """Note a request; refuse it, or keep it unanswered, when the test wants that."""
         kind = type(call.header)
         self.requests.append(call.header)
+        self.commands.append(call.command)
         if self.refusals[kind]:
             raise Rejected(self.refusals[kind].pop(0), "as the test wants")
         return kind in self.silent
