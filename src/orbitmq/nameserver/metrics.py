@@ -86,6 +86,8 @@ class NameServerMetrics(Collector):
         yield _gauge("active_connections", "activeConnectionCount: open connections", len(server.connections))
         yield _counter("connections_opened", "Connections accepted", counters.connections_opened)
         yield _counter("connections_refused", "Connections over a limit", counters.connections_refused)
+        yield _counter("connections_encrypted", "Connections that speak TLS", counters.connections_encrypted)
+        yield _counter("throttled", "Pauses of peers that asked more often than they may", counters.throttled)
         closed = CounterMetricFamily(
             f"{PREFIX}_connections_ended",
             "Connections that we ended, by reason: foreign protocols too",
