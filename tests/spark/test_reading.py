@@ -92,7 +92,7 @@ def test_a_long_queue_is_read_by_several_tasks(topic, send, read):
     assert numbers(frame) == list(range(40))
 
 
-def test_a_queue_without_messages_does_not_disturb(topic, send, read):
+def test_externals_148_a_queue_without_messages_does_not_disturb(topic, send, read):
     send(messages(topic, 1))
 
     assert numbers(read()) == [0]
@@ -157,7 +157,7 @@ def test_a_stream_reads_in_limited_batches_until_it_has_caught_up(spark, topic, 
     assert numbers(spark.read.parquet(str(tmp_path / "out"))) == list(range(40))
 
 
-def test_a_stream_goes_on_where_it_stopped(spark, topic, send, stream, tmp_path):
+def test_externals_901_a_stream_goes_on_exactly_where_it_stopped(spark, topic, send, stream, tmp_path):
     send(messages(topic, 20))
     stream()
     send(messages(topic, 20, start=20))
@@ -165,6 +165,15 @@ def test_a_stream_goes_on_where_it_stopped(spark, topic, send, stream, tmp_path)
     stream()
 
     assert numbers(spark.read.parquet(str(tmp_path / "out"))) == list(range(40))
+
+
+def test_externals_94_latest_means_what_comes_after_the_start(spark, topic, send, stream, tmp_path):
+    send(messages(topic, 10))
+    assert sum(stream(startingOffsets="latest")) == 0
+    send(messages(topic, 10, start=10))
+    stream(startingOffsets="latest")
+
+    assert numbers(spark.read.parquet(str(tmp_path / "out"))) == list(range(10, 20))
 
 
 def test_a_stream_with_a_tag_filter_passes_over_the_rest(spark, topic, send, stream, tmp_path):

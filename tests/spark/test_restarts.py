@@ -31,7 +31,9 @@ def kill_after_batches(count: int, *arguments: str) -> None:
         job.stdout.close()
 
 
-def test_a_stream_that_is_killed_loses_and_repeats_nothing(spark, rocketmq_session, topic, send, stream, tmp_path):
+def test_externals_230_a_stream_that_is_killed_loses_and_repeats_nothing(
+    spark, rocketmq_session, topic, send, stream, tmp_path
+):
     send(Message(topic, f"{n}".encode()) for n in range(2000))
     kill_after_batches(2, rocketmq_session.name_servers, topic, str(tmp_path))
     send(Message(topic, f"{n}".encode()) for n in range(2000, 2100))

@@ -144,7 +144,7 @@ def test_available_now_ends_where_it_began_to_look(fake, stream):
     assert sizes == [(0, 10), (10, 20), (20, 25)]
 
 
-def test_a_new_queue_is_read_from_its_first_message(fake, stream, monkeypatch):
+def test_flink_93_a_new_queue_is_read_from_its_first_message(fake, stream, monkeypatch):
     monkeypatch.setattr("orbitmq.spark.source.ROUTE_POLL_S", 0)
     fake.fill("orders", 0, 5)
     reader = stream()
