@@ -35,7 +35,7 @@ from orbitmq.wire.record import (
     parse_record,
 )
 
-RESERVE_SIZE = 4 * 1024 * 1024
+RESERVE_SIZE = 1024 * 1024
 
 _V4_SIZE = 8
 _HOST_FLAGS = 0x30

@@ -44,7 +44,7 @@ class ConsumeQueue:
         self.topic = topic
         self.queue_id = queue_id
         self.magic, self.topic_part = format_topic(topic)
-        self.log = SegmentLog(disk, directory, unit_count * UNIT.size, RESERVE_SIZE, keep_descriptor=False)
+        self.log = SegmentLog(disk, directory, unit_count * UNIT.size, RESERVE_SIZE, is_one_of_many=True)
         self.next_offset = 0
         self.max_offset = 0
         self.reserved_offset = 0
@@ -66,8 +66,7 @@ class ConsumeQueue:
     def load(self) -> None:
         """Find the files and where the entries end; `truncate` has the last word during recovery."""
         self.log.load()
-        first, end = self.base_offset, self.log.end // UNIT.size
-        self.next_offset = self.max_offset = _first_without(lambda offset: self.entry(offset)[1] != 0, first, end)
+        self.next_offset = self.max_offset = self._find_end()
         self.synced_offset = self.reserved_offset = self.max_offset
 
     def reserve(self, queue_offset: int) -> None:
@@ -163,6 +162,16 @@ class ConsumeQueue:
         """Close every file and know none: they are being deleted, and a sync under way must not bring them back."""
         self.log.close()
         self.log.segments.clear()
+
+    def _find_end(self) -> int:
+        """Return the first offset without an entry: doubling, then bisecting, so that few pages of a hole are touched."""
+        if not self.log.segments:
+            return 0
+        first = self.log.segments[-1].base // UNIT.size
+        low, high, end = first, first, first + self._unit_count
+        while high < end and self.entry(high)[1]:
+            low, high = high, first + 2 * (high - first) + 1
+        return _first_without(lambda offset: self.entry(offset)[1] != 0, low, min(high, end))
 
     def _check_place(self, queue_offset: int, physical_offset: int) -> None:
         """Refuse an offset that leads astray. A queue may start anywhere, have a gap, or begin again after deletion."""

@@ -46,7 +46,7 @@ def recover(commit_log: CommitLog, queues: ConsumeQueues, recovery_ms: int | Non
     starts = [_trusted_start(queue, commit_log, recovery_ms) for queue in queues]
     start = max(starts, default=commit_log.min_offset)
     for queue in queues:
-        _cut_queue(queue, commit_log, start)
+        _cut_queue(queue, commit_log, start, is_clean=recovery_ms is None)
     recovered = _replay(commit_log, queues, start)
     commit_log.start(recovered.end)
     if recovery_ms is not None:
@@ -71,12 +71,13 @@ def _trusted_start(queue: ConsumeQueue, commit_log: CommitLog, recovery_ms: int 
     return commit_log.min_offset if size == BLANK_SIZE else max(physical_offset, commit_log.min_offset)
 
 
-def _cut_queue(queue: ConsumeQueue, commit_log: CommitLog, start: int) -> None:
+def _cut_queue(queue: ConsumeQueue, commit_log: CommitLog, start: int, *, is_clean: bool) -> None:
     """Drop the entries of the messages that will be read again, and what a torn sector left behind them."""
     end = queue.search(lambda entry: entry[1] == BLANK_SIZE or (entry[1] > 0 and entry[0] < start))
     while end > queue.base_offset and not _is_entry_of(queue, end - 1, commit_log):
         end -= 1
-    queue.truncate(end)
+    if end < queue.max_offset or not is_clean:
+        queue.truncate(end)
 
 
 def _is_entry_of(queue: ConsumeQueue, queue_offset: int, commit_log: CommitLog) -> bool:

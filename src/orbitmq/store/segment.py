@@ -23,11 +23,11 @@ class Segment:
         base: offset of the first byte in the log.
         size: bytes of the file.
         reserve_size: bytes of disk room that are asked for at a time.
-        keep_descriptor: see Disk.open.
+        is_one_of_many: see Disk.open.
     """
 
     def __init__(
-        self, disk: Disk, directory: Path, base: int, size: int, reserve_size: int, *, keep_descriptor: bool = True
+        self, disk: Disk, directory: Path, base: int, size: int, reserve_size: int, *, is_one_of_many: bool = False
     ) -> None:
         self.base = base
         self.size = size
@@ -35,7 +35,7 @@ class Segment:
         self.path = directory / segment_name(base)
         self._disk = disk
         self._reserve_size = reserve_size
-        self._keep_descriptor = keep_descriptor
+        self._is_one_of_many = is_one_of_many
         self._file: DiskFile | None = None
         self._reserved = 0
 
@@ -43,7 +43,7 @@ class Segment:
     def file(self) -> DiskFile:
         """The open file."""
         if self._file is None:
-            self._file = self._disk.open(self.path, self.size, keep_descriptor=self._keep_descriptor)
+            self._file = self._disk.open(self.path, self.size, is_one_of_many=self._is_one_of_many)
         return self._file
 
     @property
@@ -61,16 +61,15 @@ class Segment:
             OSError: the disk has none.
         """
         if position > self._reserved:
-            # A multiple of the step, so that what is asked for twice is asked for from the same place.
-            start = self._reserved
             end = min(-(-position // self._reserve_size) * self._reserve_size, self.size)
-            self.file.reserve(start, end - start)
+            reserve = self.file.reserve if self._is_one_of_many else self.file.blank
+            reserve(self._reserved, end - self._reserved)
             self._reserved = end
         return self._reserved
 
     def reserve_from(self, position: int) -> None:
         """Begin reserving at `position`: what lies before it has been written already."""
-        self._reserved = position - position % self._reserve_size
+        self._reserved = position
 
     def zero_from(self, position: int) -> None:
         """Make everything from `position` to the segment's end read as zeros."""

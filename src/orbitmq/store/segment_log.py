@@ -15,18 +15,18 @@ class SegmentLog:
     Args:
         segment_size: bytes of each file.
         reserve_size: bytes of disk room that are asked for at a time.
-        keep_descriptor: see Disk.open.
+        is_one_of_many: see Disk.open.
     """
 
     def __init__(
-        self, disk: Disk, directory: Path, segment_size: int, reserve_size: int, *, keep_descriptor: bool = True
+        self, disk: Disk, directory: Path, segment_size: int, reserve_size: int, *, is_one_of_many: bool = False
     ) -> None:
         self.segments: list[Segment] = []
         self.directory = directory
         self.segment_size = segment_size
         self._disk = disk
         self._reserve_size = reserve_size
-        self._keep_descriptor = keep_descriptor
+        self._is_one_of_many = is_one_of_many
 
     @property
     def base(self) -> int:
@@ -125,5 +125,5 @@ class SegmentLog:
             base,
             self.segment_size,
             self._reserve_size,
-            keep_descriptor=self._keep_descriptor,
+            is_one_of_many=self._is_one_of_many,
         )

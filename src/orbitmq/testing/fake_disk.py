@@ -36,6 +36,11 @@ class FakeFile:
         self._disk.take_room(len(wanted) * SECTOR_SIZE)
         self.reserved |= wanted
 
+    def blank(self, start: int, size: int) -> None:
+        """Reserve, and write zeros (see DiskFile)."""
+        self.reserve(start, size)
+        self.buffer[start : start + size] = bytes(size)
+
     def sync(self) -> None:
         """Make the content survive (see DiskFile)."""
         self._disk.act("sync", self._path)
@@ -90,7 +95,7 @@ class FakeDisk:
         self.cut_at: int | None = None
         """The number of the operation at which the power goes."""
 
-    def open(self, path: Path, size: int, *, keep_descriptor: bool = True) -> FakeFile:
+    def open(self, path: Path, size: int, *, is_one_of_many: bool = False) -> FakeFile:
         """Open a file (see Disk)."""
         self.act("open", path)
         file = self.files.get(path)

@@ -54,6 +54,22 @@ def test_the_rest_of_a_file_is_zeroed_under_its_mapping(disk, tmp_path):
     file.close()
 
 
+def test_zeroing_from_within_a_page_leaves_nothing_behind(disk, tmp_path):
+    file = disk.open(tmp_path / "file", 12288, is_one_of_many=True)
+    file.buffer[:20] = b"x" * 20
+    file.zero_from(7)
+    assert bytes(file.buffer[:]) == b"x" * 7 + bytes(12281)
+    file.close()
+
+
+def test_blanking_writes_zeros_and_keeps_room(disk, tmp_path):
+    file = disk.open(tmp_path / "file", 1 << 21)
+    file.buffer[:] = b"x" * (1 << 21)
+    file.blank(100, 1 << 20)
+    assert bytes(file.buffer[:]) == b"x" * 100 + bytes(1 << 20) + b"x" * ((1 << 20) - 100)
+    file.close()
+
+
 def test_small_files_are_written_whole(disk, tmp_path):
     path = tmp_path / "new" / "file"
     assert not disk.exists(path)
@@ -115,20 +131,20 @@ def test_a_slice_that_is_still_alive_does_not_keep_a_file_open(tmp_path):
     assert bytes(view) == bytes(4)
 
 
-@pytest.mark.parametrize("keep_descriptor", [True, False])
-def test_syncing_a_file_that_was_closed_and_removed_meanwhile_is_no_failure(tmp_path, keep_descriptor):
-    file = LocalDisk().open(tmp_path / "file", 4096, keep_descriptor=keep_descriptor)
+@pytest.mark.parametrize("is_one_of_many", [True, False])
+def test_syncing_a_file_that_was_closed_and_removed_meanwhile_is_no_failure(tmp_path, is_one_of_many):
+    file = LocalDisk().open(tmp_path / "file", 4096, is_one_of_many=is_one_of_many)
     file.close()
     LocalDisk().remove(tmp_path / "file")
     file.sync()
 
 
-def test_without_a_descriptor_of_its_own_a_file_works_the_same(tmp_path):
+def test_one_file_of_many_works_the_same_without_a_descriptor_of_its_own(tmp_path):
     def descriptors():
         return len(os.listdir("/proc/self/fd"))
 
     before = descriptors()
-    file = LocalDisk().open(tmp_path / "file", 4096, keep_descriptor=False)
+    file = LocalDisk().open(tmp_path / "file", 4096, is_one_of_many=True)
     assert descriptors() == before + 1  # the mapping's
     file.reserve(0, 4096)
     file.buffer[:3] = b"abc"
