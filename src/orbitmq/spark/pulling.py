@@ -194,6 +194,9 @@ class RangeReader:
             self._miss(block)
         elif answer.code in _RETRIED:
             raise _TryAgain(f"{self._address} answered code {answer.code}: {answer.remark}")
+        elif answer.code == ResponseCode.SUBSCRIPTION_GROUP_NOT_EXIST:
+            hint = f"{answer.remark}: create group {self._options.group}, or name one that exists with the option group"
+            raise RemoteRefused(answer.code, hint, self._address)
         else:
             raise RemoteRefused(answer.code, answer.remark, self._address)
 

@@ -111,6 +111,14 @@ def test_a_refusal_is_not_tried_again(fake):
         offsets(fake, 0, 10)
 
 
+def test_a_group_that_must_exist_is_named_with_the_way_out(fake):
+    fake.fill("orders", 0, 10)
+    fake.faults.append(Reply(ResponseCode.SUBSCRIPTION_GROUP_NOT_EXIST, "no such group"))
+
+    with pytest.raises(RemoteRefused, match=r"create group orbitmq-spark, or .* the option group"):
+        offsets(fake, 0, 10)
+
+
 def test_a_trimmed_beginning_is_data_loss(fake):
     fake.fill("orders", 0, 100, first=40)
 
