@@ -74,10 +74,14 @@ class RouteAnswers:
 
 
 class _Known(NamedTuple):
-    """An answer but for its opaque: prefixes by the number of digits, and what follows the digits."""
+    """An answer but for its opaque: prefixes by the number of digits, what follows the digits, and the body.
+
+    The body is the one that `RouteAnswers` keeps, not a copy.
+    """
 
     prefixes: tuple[bytes, ...]
     rest: bytes
+    body: bytes
 
 
 class RouteMemo:
@@ -114,8 +118,9 @@ class RouteMemo:
             digits = data[mark + 9 : comma]
             if not digits.isdigit() or len(digits) > OPAQUE_DIGITS_MAX or (digits[0] == 48 and len(digits) > 1):
                 break
-            answers += (found.prefixes[len(digits)] + digits, found.rest)
-            size_left -= len(found.rest)
+            prefixes, rest, body = found
+            answers += (prefixes[len(digits)] + digits + rest, body)
+            size_left -= len(body)
             start = frame_end
             hits += 1
         self.hits += hits
@@ -145,7 +150,7 @@ class RouteMemo:
             self.forget([next(iter(self._texts_by_topic))])
         texts = self._texts_by_topic.setdefault(topic, [])
         for other in texts:  # clients of one kind share their bytes
-            if self._known[other].rest.endswith(body):
+            if self._known[other].body == body:
                 self._known[text] = self._known[other]
                 break
         else:
@@ -172,10 +177,10 @@ def _split(frame: Frame, command: Command) -> tuple[bytes, bytes] | None:
 
 def _encode(body: bytes) -> _Known:
     """Encode an answer once, and cut its opaque out."""
-    frame = encode_command(Command(0, _PROBE, 1, body=body))
+    frame = encode_command(Command(0, _PROBE, 1, body=body))[: -len(body) or None]
     digits = b"%d" % _PROBE
     place = frame.index(digits, frame.index(_OPAQUE))
     size, mark = _PREFIX.unpack_from(frame)
     shorter = [OPAQUE_DIGITS_MAX - count for count in range(OPAQUE_DIGITS_MAX + 1)]
     prefixes = tuple(_PREFIX.pack(size - less, mark - less) + frame[_PREFIX.size : place] for less in shorter)
-    return _Known(prefixes, frame[place + len(digits) :])
+    return _Known(prefixes, frame[place + len(digits) :], body)

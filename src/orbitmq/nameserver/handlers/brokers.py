@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import zlib
 from collections.abc import Mapping
+from sys import intern
 
 from orbitmq.codes import ResponseCode
 from orbitmq.errors import Rejected
@@ -174,17 +175,23 @@ def _to_queues(broker_name: str, topics: tuple[RegisteredTopic, ...], remote: st
     illegal = illegal_names(topic.topic for topic in topics)
     if illegal:
         log.warning("%s at %s: left out %d topics with illegal names", broker_name, remote, len(illegal))
-    return {
-        topic: QueueData(
-            broker_name=broker_name,
-            read_queue_count=read_queue_count,
-            write_queue_count=write_queue_count,
-            perm=perm,
-            topic_sys_flag=topic_sys_flag,
-        )
-        for topic, read_queue_count, write_queue_count, perm, topic_sys_flag in topics
-        if topic not in illegal
-    }
+    shared: dict[tuple[int, int, int, int], QueueData] = {}  # most topics of a broker differ by their names alone
+    queues: dict[str, QueueData] = {}
+    for topic, read_queue_count, write_queue_count, perm, topic_sys_flag in topics:
+        numbers = (read_queue_count, write_queue_count, perm, topic_sys_flag)
+        queue = shared.get(numbers)
+        if queue is None:
+            queue = shared[numbers] = QueueData(
+                broker_name=broker_name,
+                read_queue_count=read_queue_count,
+                write_queue_count=write_queue_count,
+                perm=perm,
+                topic_sys_flag=topic_sys_flag,
+            )
+        queues[intern(topic)] = queue
+    for topic in illegal:
+        del queues[topic]
+    return queues
 
 
 def _order_topics(registry: Registry) -> bytes:
