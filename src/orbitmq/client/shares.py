@@ -111,10 +111,11 @@ class Shares:
         return share
 
     async def _drop(self, queue: MessageQueue) -> None:
-        share = self._shares.pop(queue)
+        share = self._shares[queue]
         await share.reader.stop()
         share.drop()
         await self._store_offset(share)
+        self._shares.pop(queue, None)  # last: when closing interrupts us, it finds the queue and stores its offset
 
     async def _start_offset(self, queue: MessageQueue) -> int:
         found = await self.store.load(queue)
