@@ -42,6 +42,40 @@ class Connection(asyncio.Protocol):
     `remote` and `local` are `host:port`; `id` is unique within the endpoint.
     """
 
+    __slots__ = (
+        "_allowance",
+        "_allowed_at",
+        "_counters",
+        "_endpoint",
+        "_first_bytes",
+        "_frame_ms",
+        "_frames",
+        "_held",
+        "_idle_ms",
+        "_is_joining",
+        "_is_large",
+        "_is_paused",
+        "_is_throttled",
+        "_loop",
+        "_owed",
+        "_reads",
+        "_seen",
+        "_seen_frames",
+        "_session",
+        "_shortcut",
+        "_stall_ms",
+        "_timer",
+        "_timer_ms",
+        "_tls",
+        "_transport",
+        "_writes",
+        "id",
+        "is_closed",
+        "local",
+        "parked_count",
+        "remote",
+    )
+
     def __init__(self, endpoint: Endpoint, loop: asyncio.AbstractEventLoop) -> None:
         self.id = endpoint.next_id()
         self.remote = "unknown:0"
