@@ -32,6 +32,9 @@ def nameserver(
         str | None,
         typer.Option("--shadow", metavar="HOST:PORT", help="Another NameServer to compare routes with, Java's too."),
     ] = None,
+    print_config: Annotated[
+        bool, typer.Option("--print-config", "-p", help="Print the settings that would be used, and exit.")
+    ] = False,
     output: FormatOption = Format.TABLE,
     log_level: LogLevelOption = LogLevel.INFO,
 ) -> None:
@@ -53,6 +56,10 @@ def nameserver(
         given["config_store_path"] = data_dir / "namesrv.properties"
     overrides = {name: value for name, value in given.items() if value is not None}
     settings = NameServerConfig.from_properties(config, **overrides) if config else NameServerConfig(**overrides)
+    if print_config:
+        for key, value in settings.to_properties().items():
+            print(f"{key}={value}")
+        return
 
     async def serve() -> None:
         service = NameServer(settings)

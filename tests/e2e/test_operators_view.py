@@ -1,0 +1,98 @@
+"""What an operator asks NameServers on the command line: health, history, differences; exit codes for scripts."""
+
+import json
+import subprocess
+import sys
+
+import pytest
+
+from orbitmq.cli.route import parse_time
+from orbitmq.testing import LocalCluster
+
+
+@pytest.fixture(scope="module")
+def cluster():
+    with LocalCluster.running(name_servers=2) as found:
+        yield found
+
+
+def run(cluster, *words, name_servers=None):
+    done = subprocess.run(
+        [sys.executable, "-m", "orbitmq", *words, "-n", name_servers or cluster.name_servers],
+        capture_output=True, text=True, timeout=60, check=False,
+    )  # fmt: skip
+    return done.returncode, done.stdout, done.stderr
+
+
+def test_history_shows_who_added_and_removed_a_topic_on_every_name_server(cluster):
+    assert run(cluster, "topic", "create", "shown")[0] == 0
+    assert run(cluster, "topic", "delete", "shown")[0] == 0
+    code, text, _ = run(cluster, "route", "history", "shown", "-o", "json")
+    events = json.loads(text)
+    assert code == 0
+    for address in cluster.name_servers.split(";"):
+        causes = [event["cause"] for event in events if event["nameServer"] == address]
+        assert causes[0] in ("topic deletion", "registration")
+        assert causes[-1] == "registration"
+    code, text, _ = run(cluster, "route", "history", "broker-a", "--since", "1h")
+    assert code == 0
+    assert "broker joined" in text
+
+
+def test_a_difference_ends_with_1_and_no_difference_with_0(cluster):
+    assert run(cluster, "route", "diff", "--at", "1h")[0] == 1
+    assert run(cluster, "route", "diff", "--at", "2100-01-01T00:00")[0] == 0
+    assert run(cluster, "route", "compare")[0] == 0
+
+
+def test_name_servers_that_differ_are_told_apart(cluster):
+    with LocalCluster.running() as other:
+        both = f"{cluster.name_servers};{other.name_servers}"
+        code, text, _ = run(cluster, "route", "compare", "-o", "json", name_servers=both)
+    found = json.loads(text)
+    assert code == 1
+    assert found["equal"] is False
+    assert {difference["subject"] for difference in found["differences"]} >= {"broker broker-a"}
+    assert len({digest["digest"] for digest in found["digests"]}) == 2
+
+
+def test_health_is_0_when_all_are_fine_1_when_one_is_not_and_3_when_nobody_answers(cluster):
+    code, text, _ = run(cluster, "health", "-o", "json")
+    assert code == 0
+    assert [found["healthy"] for found in json.loads(text)] == [True, True]
+    code, _, errors = run(cluster, "health", name_servers=f"{cluster.name_servers};127.0.0.1:1")
+    assert code == 1
+    assert "127.0.0.1:1: Unreachable" in errors
+    assert run(cluster, "health", name_servers="127.0.0.1:1")[0] == 3
+
+
+def test_a_route_is_shown_without_a_subcommand_too(cluster):
+    assert run(cluster, "topic", "create", "short")[0] == 0
+    short, long = run(cluster, "route", "short"), run(cluster, "route", "show", "short")
+    assert short == long
+    assert short[0] == 0
+
+
+def test_a_time_that_is_none_is_a_usage_error(cluster):
+    code, _, errors = run(cluster, "route", "diff", "--at", "yesterday")
+    assert code == 2
+    assert "'yesterday'" in errors
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [("10s", 990_000), ("5m", 700_000), ("1970-01-01T00:10", 600_000), ("1970-01-01T01:10+01:00", 600_000)],
+)
+def test_times_are_ago_or_iso(text, expected):
+    assert parse_time(text, now_ms=1_000_000) == expected
+
+
+def test_settings_are_printed_as_java_prints_them(tmp_path):
+    config = tmp_path / "namesrv.conf"
+    config.write_text("listenPort=1234\nscanNotActiveBrokerInterval=10000\n")
+    done = subprocess.run(
+        [sys.executable, "-m", "orbitmq", "nameserver", "-c", str(config), "-p"],
+        capture_output=True, text=True, timeout=60, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0
+    assert {"listenPort=1234", "scanNotActiveBrokerInterval=10000"} <= set(done.stdout.splitlines())
