@@ -84,10 +84,23 @@ class ConnectionPool:
     ) -> Command:
         """Send a request and return its answer, whatever its code. The time-out covers connecting, too.
 
+        A server that drains sends requests away; they are sent once more, through a new connection.
+
         Raises:
             ConnectionFailed: no connection, or it broke before the answer came.
             RequestTimeout: no answer within `timeout_ms`.
         """
+        loop = asyncio.get_running_loop()
+        deadline = loop.time() + timeout_ms / 1000
+        answer = await self._request(address, header, body, timeout_ms, code)
+        if answer.code == ResponseCode.GO_AWAY:
+            self.close_address(address)
+            left_ms = int((deadline - loop.time()) * 1000)
+            if left_ms > 0:
+                answer = await self._request(address, header, body, left_ms, code)
+        return answer
+
+    async def _request(self, address: str, header: object, body: bytes, timeout_ms: int, code: int | None) -> Command:
         connection = self._open.get(address)
         if connection is None or connection.is_closed:
             loop = asyncio.get_running_loop()

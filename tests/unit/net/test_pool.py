@@ -214,3 +214,19 @@ async def test_a_connection_that_waits_for_an_answer_is_not_idle():
         assert (await waiting).body == b"patience"
         await until(lambda: pool.counters.closed_by_us["idle"] == 1, lambda: asyncio.sleep(0.005))
         await pool.close()
+
+
+@on_loop
+async def test_a_request_that_a_draining_server_sends_away_is_sent_again_through_a_new_connection():
+    async with serving() as server:
+        pool = ConnectionPool()
+        old = await pool.connect(server.address)
+        server._endpoint.is_draining = True
+        served = asyncio.ensure_future(pool.request(server.address, GetRouteInfo(topic="t")))
+        await until(lambda: server.counters.requests[105] == 1)
+        server._endpoint.is_draining = False
+        assert (await served).body == b"t"
+        assert old.is_closed
+        server._endpoint.is_draining = True
+        assert (await pool.request(server.address, GetRouteInfo(topic="t"))).code == 1500
+        await pool.close()
