@@ -18,6 +18,7 @@ from benchmarks.probe import ask_route, ask_send, wait_for
 from benchmarks.servers import Server, start
 
 MB = 1_000_000
+KIB = 1024
 SPARK_SCRIPT = Path(__file__).parent / "spark_read.py"
 
 
@@ -104,7 +105,7 @@ def _nameserver_memory(topic_brokers: int) -> Callable[[str, Plan], Result | Non
                 warmup=0,
                 seconds=plan.seconds,
             )
-        return _summary([measured["rss_kb"] / 1000], anonymous_mb=measured["anonymous_kb"] / 1000)
+        return _summary([measured["rss_kb"] * KIB / MB], anonymous_mb=measured["anonymous_kb"] * KIB / MB)
 
     return measure
 

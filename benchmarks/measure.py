@@ -99,7 +99,7 @@ def summarise(runs: Sequence[Mapping[str, Any]], metric: str) -> Result:
         "bad": sum(run["bad"] for run in runs),
         "saturated": max(set(sides), key=sides.count),
         "server_cpu_us": statistics.median(run["server_cpu"] / max(run["per_second"], 1) * 1e6 for run in runs),
-        "rss_mb": statistics.median(run["rss_kb"] for run in runs) / 1000,
+        "rss_mb": statistics.median(run["rss_kb"] for run in runs) * 1024 / 1e6,
         **{name: statistics.median(run[name] for run in runs) for name in KEPT},
     }
 
