@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from enum import IntEnum
 
-from orbitmq.errors import ConnectionFailed, InvalidArgument, NoNameServer, OrbitError, RequestTimeout, SendFailed
+from orbitmq.errors import ConnectionFailed, InvalidArgument, NoNameServer, RequestTimeout, SendFailed
 
 
 class ExitCode(IntEnum):
@@ -27,10 +27,6 @@ class ExitCode(IntEnum):
 EXIT_CODES_HELP = "Exit codes: 0 done, 1 the answer is no, 2 usage, 3 nobody answered."
 
 _UNREACHABLE = (ConnectionFailed, RequestTimeout, NoNameServer)
-
-
-class Negative(OrbitError):
-    """A command understood what was asked, and the answer is no."""
 
 
 def exit_code_of(error: BaseException) -> ExitCode:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from orbitmq.cli.exits import ExitCode, Negative, exit_code_of, explain
+from orbitmq.cli.exits import ExitCode, exit_code_of, explain
 from orbitmq.errors import (
     ConfigError,
     ConnectionFailed,
@@ -30,7 +30,6 @@ REFUSED = RemoteRefused(1, "no", "a:1")
         (RouteNotFound("no route"), ExitCode.NO),
         (REFUSED, ExitCode.NO),
         (StoreError("locked"), ExitCode.NO),
-        (Negative("nothing there"), ExitCode.NO),
         (OSError("address in use"), ExitCode.NO),
         (InvalidArgument("topic", "a b", "no blanks"), ExitCode.USAGE),
         (ConfigError("listenPort", -1, "0 to 65535"), ExitCode.USAGE),
