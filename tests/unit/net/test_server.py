@@ -9,6 +9,7 @@ import struct
 import pytest
 
 from orbitmq.errors import Rejected
+from orbitmq.net.connection import _count_frames
 from orbitmq.net.handlers import Reply
 from orbitmq.net.limits import Limits
 from orbitmq.wire.command import Command, encode_command
@@ -437,3 +438,19 @@ def test_what_peers_can_cause_at_will_does_not_fill_the_log(caplog):
     with caplog.at_level(logging.WARNING):
         send_garbage()
     assert len(caplog.records) == 10 + 2
+
+
+@on_loop
+async def test_questions_answered_from_memory_count_for_the_rate_as_well():
+    frame = request_frame("t", 1)
+    limits = Limits(requests_per_second_max=20)
+    async with serving(limits, shortcut=OneAnswer(frame)) as server, peer_of(server) as peer:
+        for _ in range(30):
+            await peer.send(frame)
+            assert (await peer.receive()).body == b"short"
+        assert server.counters.throttled > 0
+
+
+def test_whole_frames_are_counted_by_their_lengths():
+    data = b"".join(request_frame("t" * size) for size in range(5))
+    assert _count_frames(data + b"rest", len(data)) == 5

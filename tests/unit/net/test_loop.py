@@ -1,0 +1,36 @@
+"""Claims about the event loop: uvloop where it is, asyncio's own where it is not."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+
+import pytest
+
+from orbitmq.net.loop import loop_factory, run
+from orbitmq.net.pool import ConnectionPool
+from orbitmq.wire.headers import GetRouteInfo, GetTopicsByCluster
+
+from .support import serving
+
+
+async def talk() -> str:
+    async with serving() as server:
+        pool = ConnectionPool()
+        topics = [f"t{number}" for number in range(20)]
+        answers = await asyncio.gather(*(pool.request(server.address, GetRouteInfo(topic=topic)) for topic in topics))
+        assert [answer.body.decode() for answer in answers] == topics
+        size = 3_000_000
+        assert len((await pool.request(server.address, GetTopicsByCluster(cluster=str(size)))).body) == size
+        await pool.close()
+    return type(asyncio.get_running_loop()).__module__
+
+
+def test_uvloop_runs_what_it_can():
+    assert run(talk()).startswith("uvloop")
+
+
+def test_asyncio_runs_everything_where_uvloop_is_missing(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setitem(sys.modules, "uvloop", None)
+    assert loop_factory() is None
+    assert run(talk()).startswith("asyncio")
