@@ -8,6 +8,7 @@ topic at the change that outdates it, never by a timer. Pure.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from functools import lru_cache
 from struct import Struct
 from typing import NamedTuple
 
@@ -154,7 +155,7 @@ class RouteMemo:
                 self._known[text] = self._known[other]
                 break
         else:
-            self._known[text] = _encode(body)
+            self._known[text] = _Known(*_cut(len(body)), body)
         texts.append(text)
 
 
@@ -175,12 +176,13 @@ def _split(frame: Frame, command: Command) -> tuple[bytes, bytes] | None:
     return (before, comma + after) if probed == command._replace(opaque=_PROBE) else None
 
 
-def _encode(body: bytes) -> _Known:
-    """Encode an answer once, and cut its opaque out."""
-    frame = encode_command(Command(0, _PROBE, 1, body=body))[: -len(body) or None]
+@lru_cache(maxsize=4096)
+def _cut(body_size: int) -> tuple[tuple[bytes, ...], bytes]:
+    """Encode the start of an answer with a body of that size, and cut its opaque out."""
+    frame = encode_command(Command(0, _PROBE, 1, body=b"\0" * body_size))[: -body_size or None]
     digits = b"%d" % _PROBE
     place = frame.index(digits, frame.index(_OPAQUE))
     size, mark = _PREFIX.unpack_from(frame)
     shorter = [OPAQUE_DIGITS_MAX - count for count in range(OPAQUE_DIGITS_MAX + 1)]
     prefixes = tuple(_PREFIX.pack(size - less, mark - less) + frame[_PREFIX.size : place] for less in shorter)
-    return _Known(prefixes, frame[place + len(digits) :], body)
+    return prefixes, frame[place + len(digits) :]
