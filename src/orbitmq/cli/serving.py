@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import os
+import resource
 import shlex
 import signal
 from collections.abc import Callable
@@ -28,6 +30,7 @@ class Service(Protocol):
 
 async def serve_until_signal(service: Service, announce: Callable[[], None]) -> None:
     """Run a service until SIGINT or SIGTERM; `announce` is called once it listens."""
+    raise_descriptor_limit()
     stopping = asyncio.Event()
     loop = asyncio.get_running_loop()
 
@@ -45,6 +48,14 @@ async def serve_until_signal(service: Service, announce: Callable[[], None]) -> 
     finally:
         await service.stop()
         _restore_signals(loop)
+
+
+def raise_descriptor_limit() -> None:
+    """Take as many file descriptors as the system gives: each connection and each consume queue needs one."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if soft != hard:
+        with contextlib.suppress(ValueError, OSError):  # macOS says "unlimited" and does not mean it
+            resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
 
 
 def show_ready(form: Format, **facts: str) -> None:
