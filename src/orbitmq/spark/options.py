@@ -110,7 +110,7 @@ class WriteOptions:
     name_servers: tuple[str, ...]
     topic: str | None = None
     group: str = DEFAULT_GROUP
-    send_timeout_ms: int = 3000
+    send_timeout_ms: int = 10_000
     retries: int = 3
     send_outstanding: int = 10_000
     row_ids: bool = True

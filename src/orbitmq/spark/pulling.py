@@ -248,7 +248,7 @@ class RangeReader:
         """Ask where the queue is now: its broker may have come back under another address."""
         queue = self._range.queue
         try:
-            with Cluster(self._options.name_servers) as cluster:
+            with Cluster(self._options.name_servers, timeout_ms=self._options.pull_timeout_ms) as cluster:
                 self._address = readable_queues(queue.topic, cluster.route(queue.topic)).get(queue, self._address)
         except ClientError as error:
             log.warning("no route for %s now, trying %s again: %s", queue, self._address, error)

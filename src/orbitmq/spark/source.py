@@ -65,7 +65,7 @@ class BatchReader(DataSourceReader):  # type: ignore[misc]
     def partitions(self) -> list[InputPartition]:
         """Return one task per queue that holds messages, or several for long ones."""
         options = self._options
-        with Cluster(options.name_servers) as cluster:
+        with Cluster(options.name_servers, timeout_ms=options.pull_timeout_ms) as cluster:
             queues = cluster.queues(options.topics, options.topic_pattern)
             begins = locate(cluster, queues, options.start, "startingOffsets")
             ends = locate(cluster, queues, options.end, "endingOffsets")
@@ -152,7 +152,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):  # type
     @property
     def _connected(self) -> Cluster:
         if self._cluster is None:
-            self._cluster = Cluster(self._options.name_servers)
+            self._cluster = Cluster(self._options.name_servers, timeout_ms=self._options.pull_timeout_ms)
         return self._cluster
 
     def _find_queues(self) -> Addresses:
