@@ -223,21 +223,19 @@ class CommitLog:
     def scan(self, start: int) -> Iterator[Record | Blank]:
         """Yield what lies in the log from `start` on, fillers included, over every segment there is.
 
+        A record's body is a slice of the segment: whoever keeps it keeps the mapping.
+
         Raises:
             CorruptRecord: here ends what can be read; the next record would go here.
         """
         while (segment := self.log.find(start)) is not None:
-            with memoryview(segment.buffer) as view:
-                while start < segment.end:
-                    with view[start - segment.base :] as rest:
-                        found = parse_record(rest, start)
-                        if isinstance(found, Blank):
-                            if found.size != segment.end - start:
-                                raise CorruptRecord(start, f"filler of {found.size} bytes ends inside the segment")
-                        else:
-                            found = found._replace(body=bytes(found.body))
-                    yield found
-                    start += found.size
+            view, base, end = memoryview(segment.buffer), segment.base, segment.end
+            while start < end:
+                found = parse_record(view[start - base :], start)
+                if isinstance(found, Blank) and found.size != end - start:
+                    raise CorruptRecord(start, f"filler of {found.size} bytes ends inside the segment")
+                yield found
+                start += found.size
 
     def rewrite(self, start: int, end: int) -> None:
         """Write these bytes once more, so that the next sync writes them: an earlier one may have failed unseen."""
