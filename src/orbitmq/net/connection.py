@@ -20,6 +20,7 @@ from orbitmq.net.handlers import LATER, Call, Reply, encode_reply_parts
 from orbitmq.net.limits import is_worth_a_line
 from orbitmq.net.session import Session, Waiter, make_request
 from orbitmq.net.tls import HANDSHAKE_BYTE, TlsLayer, TlsMode
+from orbitmq.net.watch import Allowance, Watch
 from orbitmq.wire.command import FLAG_ONEWAY, FLAG_RESPONSE, Command, decode_command
 from orbitmq.wire.frame import Frame, sniff_foreign
 
@@ -44,14 +45,11 @@ class Connection(asyncio.Protocol):
 
     __slots__ = (
         "_allowance",
-        "_allowed_at",
         "_counters",
         "_endpoint",
         "_first_bytes",
-        "_frame_ms",
         "_frames",
         "_held",
-        "_idle_ms",
         "_is_joining",
         "_is_large",
         "_is_paused",
@@ -59,15 +57,13 @@ class Connection(asyncio.Protocol):
         "_loop",
         "_owed",
         "_reads",
-        "_seen",
-        "_seen_frames",
         "_session",
         "_shortcut",
-        "_stall_ms",
         "_timer",
         "_timer_ms",
         "_tls",
         "_transport",
+        "_watch",
         "_writes",
         "id",
         "is_closed",
@@ -101,11 +97,9 @@ class Connection(asyncio.Protocol):
         self._is_throttled = False
         self._owed = 0
         self._held: list[Frame] = []
-        self._allowance = 0.0
-        self._allowed_at = 0.0
-        self._seen = (0, 0)
-        self._seen_frames = 0
-        self._idle_ms = self._frame_ms = self._stall_ms = 0
+        rate = endpoint.limits.requests_per_second_max
+        self._allowance = Allowance(rate) if rate else None
+        self._watch = Watch()
 
     # What programs use.
 
@@ -232,7 +226,7 @@ class Connection(asyncio.Protocol):
     def resume_writing(self) -> None:
         """Serve what was held back, and go on reading."""
         self._is_paused = False
-        self._stall_ms = 0
+        self._watch.hears_again()
         self._serve_held()
         self._choose_reading()
 
@@ -249,20 +243,18 @@ class Connection(asyncio.Protocol):
 
     def tick(self, elapsed_ms: int) -> None:
         """Close when idle, when a frame does not get whole, or when the peer does not read, for too long."""
-        limits = self._endpoint.limits
-        is_silent = self._seen == (self._reads, self._writes) and not self._session.pending_count
-        self._idle_ms = self._idle_ms + elapsed_ms if is_silent else 0
         is_waited_for = self._session.partial_size or (self._tls is not None and not self._tls.is_established)
-        is_partial = is_waited_for and self._seen_frames == self._frames and not self._is_held_back
-        self._frame_ms = self._frame_ms + elapsed_ms if is_partial else 0
-        self._stall_ms = self._stall_ms + elapsed_ms if self._is_paused else 0
-        self._seen, self._seen_frames = (self._reads, self._writes), self._frames
-        if limits.idle_ms and self._idle_ms >= limits.idle_ms:
-            self.abort("idle")
-        elif limits.frame_ms and self._frame_ms >= limits.frame_ms:
-            self.abort("frame deadline")
-        elif limits.write_stall_ms and self._stall_ms >= limits.write_stall_ms:
-            self.abort("write stall")
+        reason = self._watch.tick(
+            self._endpoint.limits,
+            elapsed_ms,
+            activity=self._reads + self._writes,
+            frames=self._frames,
+            awaits_answer=self._session.pending_count > 0,
+            waits_for_frame=bool(is_waited_for) and not self._is_held_back,
+            is_deaf=self._is_paused,
+        )
+        if reason is not None:
+            self.abort(reason)
 
     @property
     def _is_held_back(self) -> bool:
@@ -279,16 +271,16 @@ class Connection(asyncio.Protocol):
             taken = self._shortcut.answer(data, session.out, self)
             if taken:
                 self._frames += 1
-                if self._endpoint.limits.requests_per_second_max:
-                    self._throttle(_count_frames(data, taken))
+                if self._allowance is not None:
+                    self._throttle(self._allowance, _count_frames(data, taken))
                 if taken == len(data):
                     return
                 data = data[taken:]
         if not self._frames:
             self._first_bytes = (self._first_bytes + data[:_FIRST_BYTES])[:_FIRST_BYTES]
         frames = session.feed(data)
-        if self._endpoint.limits.requests_per_second_max:
-            self._throttle(len(frames))
+        if self._allowance is not None:
+            self._throttle(self._allowance, len(frames))
         if self._held:
             self._held += frames
         else:
@@ -358,17 +350,14 @@ class Connection(asyncio.Protocol):
             self._is_joining = False
         self._flush()
 
-    def _throttle(self, count: int) -> None:
+    def _throttle(self, allowance: Allowance, count: int) -> None:
         """Read nothing more for a while from a peer that asks more often than it may."""
-        rate = self._endpoint.limits.requests_per_second_max
-        now = self._loop.time()
-        self._allowance = min(rate, self._allowance + (now - self._allowed_at) * rate) - count
-        self._allowed_at = now
-        if self._allowance < 0 and not self._is_throttled:
+        pause_s = allowance.take(count, self._loop.time())
+        if pause_s and not self._is_throttled:
             self._is_throttled = True
             self._counters.throttled += 1
             self._choose_reading()
-            self._loop.call_later(-self._allowance / rate, self._end_throttling)
+            self._loop.call_later(pause_s, self._end_throttling)
 
     def _end_throttling(self) -> None:
         self._is_throttled = False
