@@ -1,7 +1,6 @@
-"""The NameServer's whole state and every rule about it. Pure: no clock, no socket, no lock.
+"""Every rule about the NameServer's state (`tables.py` has the state itself). Pure: no clock, no socket, no lock.
 
-State: topics -> queues by broker name, broker names -> addresses by id, clusters -> broker names, brokers -> leases,
-brokers -> filter servers. In: registrations, un-registrations, administrative changes, the time. Out: routes and lists,
+In: registrations, un-registrations, administrative changes, the time. Out: routes and lists,
 and a `Change` for everything that became different.
 
 Every operation is whole: it is refused before it touches anything, or it is applied to all tables.
@@ -11,43 +10,23 @@ Source: docs/explain/nameserver.md; Java RouteInfoManager.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 
 from orbitmq.codes import ResponseCode
 from orbitmq.errors import Rejected
-from orbitmq.model.route import MASTER_ID, BrokerData, ClusterInfo, QueueData, TopicRoute
+from orbitmq.model.route import MASTER_ID, QueueData
 from orbitmq.model.topic import DataVersion, Perm
 from orbitmq.nameserver.changes import Change, ChangeKind, MinIdNotice, Origin, QueueChange
-from orbitmq.nameserver.leases import Lease, Leases
+from orbitmq.nameserver.leases import Lease
 from orbitmq.nameserver.registration import BrokerKey, MasterAddresses, Registration
+from orbitmq.nameserver.tables import NO_QUEUES, Group, Look, Tables
 
 _NOT_WRITABLE = ~int(Perm.WRITE)
-_NO_QUEUES: Mapping[str, QueueData] = {}
-
-_Look = tuple[dict[int, str], bool, str | None]
 _PermRule = Callable[[int], int]
 
 
-@dataclass(slots=True)
-class _Group:
-    """A broker name: master and slaves by id."""
-
-    cluster: str
-    addresses: dict[int, str] = field(default_factory=dict)
-    zone_name: str | None = None
-    acting_master: bool = False
-    topics: dict[str, None] = field(default_factory=dict)
-    revision: int = 0
-
-    @property
-    def look(self) -> _Look:
-        """What routes show of the group, as a value to compare with a later one."""
-        return dict(self.addresses), self.acting_master, self.zone_name
-
-
-class RouteTable:
+class RouteTable(Tables):
     """Topics, brokers, clusters, leases and filter servers, changed only as one.
 
     Args:
@@ -56,13 +35,8 @@ class RouteTable:
     """
 
     def __init__(self, *, deletes_missing_topics: bool = False) -> None:
+        super().__init__()
         self.deletes_missing_topics = deletes_missing_topics
-        self._topics: dict[str, dict[str, QueueData]] = {}
-        self._groups: dict[str, _Group] = {}
-        self._clusters: dict[str, dict[str, None]] = {}
-        self._leases = Leases()
-        self._filter_servers: dict[BrokerKey, tuple[str, ...]] = {}
-        self._mappings: dict[str, dict[str, Mapping[str, Any]]] = {}
         self._changes: list[Change] = []
         self._notices: list[MinIdNotice] = []
         self._next_revision = 1
@@ -88,7 +62,7 @@ class RouteTable:
         self._forget_former_name(broker, origin)
         group = self._groups.get(broker.broker_name)
         if group is None:
-            group = self._groups[broker.broker_name] = _Group(broker.cluster)
+            group = self._groups[broker.broker_name] = Group(broker.cluster)
         self._clusters.setdefault(broker.cluster, {})[broker.broker_name] = None
         before = group.look
         smallest_before = min(group.addresses, default=MASTER_ID)
@@ -172,31 +146,6 @@ class RouteTable:
             self._unregister(key, origin)
         return over
 
-    def owns_leases(self, owner: int) -> bool:
-        """Tell whether any broker speaks through a connection."""
-        return bool(self._leases.owned_by(owner))
-
-    def agrees_with(self, broker: Registration) -> bool:
-        """Tell whether the table holds every topic of a registration just as that says it."""
-        name = broker.broker_name
-        return all(self._topics.get(topic, _NO_QUEUES).get(name) == queue for topic, queue in broker.queues.items())
-
-    def lease_of(self, key: BrokerKey) -> Lease | None:
-        """Return a broker's lease, None when it is not registered. Not to be changed by the caller."""
-        return self._leases.get(key)
-
-    def revision_of(self, broker_name: str) -> int:
-        """Return a number that is another one after every change that concerns the broker name; 0: unknown."""
-        group = self._groups.get(broker_name)
-        return group.revision if group is not None else 0
-
-    def master_of(self, broker_name: str, broker_id: int, cluster: str) -> MasterAddresses:
-        """Return what a slave is told of its master, if that is alive."""
-        group = self._groups.get(broker_name)
-        master = group.addresses.get(MASTER_ID) if group is not None and broker_id != MASTER_ID else None
-        lease = self._leases.get(BrokerKey(cluster, master)) if master is not None else None
-        return MasterAddresses(lease.ha_address, master) if lease is not None else MasterAddresses()
-
     # Administration.
 
     def wipe_write_perm(self, broker_name: str, origin: Origin) -> int:
@@ -226,60 +175,6 @@ class RouteTable:
                 self._apply(queue.broker_name, self._groups[queue.broker_name], [change], origin)
         return True
 
-    # Questions.
-
-    def lookup(self, topic: str) -> TopicRoute | None:
-        """Return where a topic's queues are; None when no known broker has any."""
-        queues = self._topics.get(topic)
-        if not queues:
-            return None
-        brokers = tuple(self._broker_data(name) for name in queues)
-        mappings = self._mappings.get(topic)
-        return TopicRoute(
-            queues=tuple(queues.values()),
-            brokers=brokers,
-            filter_servers=self._filter_servers_of(brokers) if self._filter_servers else {},
-            queue_mappings=dict(mappings) if mappings else None,
-        )
-
-    def cluster_info(self) -> ClusterInfo:
-        """Return all brokers of all clusters."""
-        return ClusterInfo(
-            brokers={name: self._broker_data(name) for name in self._groups},
-            clusters={cluster: tuple(names) for cluster, names in self._clusters.items()},
-        )
-
-    def member_group(self, broker_name: str) -> Mapping[int, str]:
-        """Return a broker name's addresses by id; empty when it is not known."""
-        group = self._groups.get(broker_name)
-        return dict(group.addresses) if group is not None else {}
-
-    def topics(self) -> tuple[str, ...]:
-        """Return every topic."""
-        return tuple(self._topics)
-
-    def topics_of_cluster(self, cluster: str) -> tuple[str, ...]:
-        """Return every topic that a cluster's brokers have."""
-        names = self._clusters.get(cluster, {})
-        return tuple(dict.fromkeys(topic for name in names for topic in self._groups[name].topics))
-
-    def topics_by_flag(self, has: int, has_not: int = 0) -> tuple[str, ...]:
-        """Return the topics whose first queues have all bits of `has` and none of `has_not` in their system flag."""
-        firsts = ((topic, next(iter(queues.values()))) for topic, queues in self._topics.items())
-        return tuple(
-            topic for topic, first in firsts if first.topic_sys_flag & has == has and not first.topic_sys_flag & has_not
-        )
-
-    @property
-    def broker_count(self) -> int:
-        """Brokers with a lease."""
-        return len(self._leases)
-
-    @property
-    def topic_count(self) -> int:
-        """Topics known."""
-        return len(self._topics)
-
     def take_changes(self) -> list[Change]:
         """Return the changes since the last call, in order."""
         changes, self._changes = self._changes, []
@@ -305,7 +200,7 @@ class RouteTable:
         return lease is not None and lease.data_version.state_version > broker.data_version.state_version
 
     def _register_topics(
-        self, broker: Registration, group: _Group, is_first: bool, origin: Origin, is_partial: bool
+        self, broker: Registration, group: Group, is_first: bool, origin: Origin, is_partial: bool
     ) -> None:
         is_prime_slave = (
             broker.acting_master is not None
@@ -327,18 +222,18 @@ class RouteTable:
             self._keep_mappings(broker, group, origin)
 
     def _different_topics(
-        self, broker_name: str, group: _Group, queues: Mapping[str, QueueData], is_changed: bool
+        self, broker_name: str, group: Group, queues: Mapping[str, QueueData], is_changed: bool
     ) -> list[QueueChange]:
         if not is_changed:  # only what went missing meanwhile comes back
             return [QueueChange(topic, None, queue) for topic, queue in queues.items() if topic not in group.topics]
-        known, nothing = self._topics, _NO_QUEUES
+        known, nothing = self._topics, NO_QUEUES
         return [
             QueueChange(topic, before, queue)
             for topic, queue in queues.items()
             if (before := known.get(topic, nothing).get(broker_name)) != queue
         ]
 
-    def _missing_topics(self, broker: Registration, group: _Group) -> list[QueueChange]:
+    def _missing_topics(self, broker: Registration, group: Group) -> list[QueueChange]:
         if broker.queue_mappings:  # static topics do not live by registrations
             return []
         name = broker.broker_name
@@ -346,7 +241,7 @@ class RouteTable:
             QueueChange(topic, self._topics[topic][name], None) for topic in group.topics if topic not in broker.queues
         ]
 
-    def _keep_mappings(self, broker: Registration, group: _Group, origin: Origin) -> None:
+    def _keep_mappings(self, broker: Registration, group: Group, origin: Origin) -> None:
         for topic, mapping in broker.queue_mappings.items():
             self._mappings.setdefault(topic, {})[mapping.get("bname") or broker.broker_name] = mapping
         self._touch(group)
@@ -376,8 +271,8 @@ class RouteTable:
     def _note_group(
         self,
         broker: Registration,
-        group: _Group,
-        before: _Look,
+        group: Group,
+        before: Look,
         origin: Origin,
         has_filter_change: bool = False,
     ) -> None:
@@ -411,7 +306,7 @@ class RouteTable:
         self._leases.end(key)
         self._filter_servers.pop(key, None)
 
-    def _apply(self, broker_name: str, group: _Group, queues: Sequence[QueueChange], origin: Origin) -> None:
+    def _apply(self, broker_name: str, group: Group, queues: Sequence[QueueChange], origin: Origin) -> None:
         """Put queues into the topic table, or take them out, and say so."""
         if not queues:
             return
@@ -442,7 +337,7 @@ class RouteTable:
         self._set_perms(broker_name, group, origin, perm_of)
         return len(group.topics)
 
-    def _set_perms(self, broker_name: str, group: _Group, origin: Origin, perm_of: _PermRule) -> None:
+    def _set_perms(self, broker_name: str, group: Group, origin: Origin, perm_of: _PermRule) -> None:
         found = ((topic, self._topics[topic][broker_name]) for topic in group.topics)
         changes = [
             QueueChange(topic, before, _with_perm(before, perm_of(before.perm)))
@@ -451,7 +346,7 @@ class RouteTable:
         ]
         self._apply(broker_name, group, changes, origin)
 
-    def _drop_group(self, broker_name: str, group: _Group, origin: Origin) -> None:
+    def _drop_group(self, broker_name: str, group: Group, origin: Origin) -> None:
         gone = [QueueChange(topic, self._topics[topic][broker_name], None) for topic in group.topics]
         self._apply(broker_name, group, gone, origin)
         del self._groups[broker_name]
@@ -464,30 +359,12 @@ class RouteTable:
             if not self._mappings[topic]:
                 del self._mappings[topic]
 
-    def _touch(self, group: _Group) -> None:
+    def _touch(self, group: Group) -> None:
         group.revision = self._next_revision
         self._next_revision += 1
 
-    def _broker_data(self, broker_name: str) -> BrokerData:
-        group = self._groups[broker_name]
-        return BrokerData(
-            cluster=group.cluster,
-            broker_name=broker_name,
-            addresses=dict(group.addresses),
-            zone_name=group.zone_name,
-            enable_acting_master=group.acting_master,
-        )
 
-    def _filter_servers_of(self, brokers: Iterable[BrokerData]) -> dict[str, tuple[str, ...]]:
-        return {
-            address: servers
-            for broker in brokers
-            for address in broker.addresses.values()
-            if (servers := self._filter_servers.get(BrokerKey(broker.cluster, address)))
-        }
-
-
-def _drop_address(group: _Group, address: str, except_id: int | None = None) -> None:
+def _drop_address(group: Group, address: str, except_id: int | None = None) -> None:
     """An address has one id: take it from every other one."""
     for broker_id in [known for known, found in group.addresses.items() if found == address and known != except_id]:
         del group.addresses[broker_id]
@@ -497,7 +374,7 @@ def _with_perm(queue: QueueData, perm: int) -> QueueData:
     return queue if queue.perm == perm else replace(queue, perm=perm)
 
 
-def _smallest_joined(broker: Registration, group: _Group) -> MinIdNotice:
+def _smallest_joined(broker: Registration, group: Group) -> MinIdNotice:
     others = tuple(address for broker_id, address in group.addresses.items() if broker_id != broker.broker_id)
     return MinIdNotice(
         broker_name=broker.broker_name,
@@ -510,7 +387,7 @@ def _smallest_joined(broker: Registration, group: _Group) -> MinIdNotice:
     )
 
 
-def _smallest_left(broker_name: str, group: _Group, gone: str) -> MinIdNotice:
+def _smallest_left(broker_name: str, group: Group, gone: str) -> MinIdNotice:
     smallest = min(group.addresses)
     return MinIdNotice(
         broker_name=broker_name,
