@@ -69,6 +69,8 @@ class BrokerConfig:
     sync_flush_timeout: int = 5_000
     mapped_file_size_commit_log: int = _GIB
     mapped_file_size_consume_queue: int = 300_000 * CONSUME_QUEUE_UNIT_SIZE
+    enabled_append_prop_crc: bool = False
+    """Every record carries a checksum of all its bytes; without it only the body has one."""
     max_message_size: int = BODY_SIZE_MAX
     flush_consumer_offset_interval: int = 5_000
 
@@ -219,7 +221,7 @@ def parse_name_servers(text: str) -> tuple[str, ...]:
 def java_key(name: str) -> str:
     """Return RocketMQ's key for a field's name."""
     first, *rest = name.split("_")
-    return first + "".join("IP1" if part == "ip1" else part.capitalize() for part in rest)
+    return first + "".join(part.upper() if part in ("ip1", "crc") else part.capitalize() for part in rest)
 
 
 _FIELDS = {java_key(spec.name): spec for spec in dataclasses.fields(BrokerConfig)}

@@ -73,6 +73,7 @@ def test_keys_round_trip_through_their_java_names() -> None:
     config = BrokerConfig(broker_name="b", listen_port=0, broker_ip1="10.0.0.9", auto_create_topic_enable=False)
     assert BrokerConfig.from_mapping(config.to_properties()) == config
     assert java_key("broker_ip1") == "brokerIP1"
+    assert java_key("enabled_append_prop_crc") == "enabledAppendPropCRC"
     assert java_key("mapped_file_size_commit_log") == "mappedFileSizeCommitLog"
 
 
