@@ -7,7 +7,7 @@ import shutil
 import pytest
 
 from interop.drain import read_all
-from interop.peers import JavaBroker, message
+from interop.peers import JavaBroker, JavaNameServer, message
 from orbitmq import Message
 from orbitmq.blocking import Producer
 from orbitmq.model.message import Host
@@ -22,8 +22,10 @@ SIZES = {"mappedFileSizeCommitLog": SEGMENT_SIZE, "mappedFileSizeConsumeQueue": 
 TOPIC = "changing-hands"
 
 
-def open_store(path):
-    config = StoreConfig(path=path, segment_size=SEGMENT_SIZE, consume_queue_units=UNITS, flush=FlushMode.ASYNC)
+def open_store(path, *, record_crc=False):
+    config = StoreConfig(
+        path=path, segment_size=SEGMENT_SIZE, consume_queue_units=UNITS, flush=FlushMode.ASYNC, record_crc=record_crc
+    )
     return Store.open(config, store_host=Host("127.0.0.1", 10911))
 
 
@@ -57,6 +59,13 @@ def body(number):
 
 def expected(count):
     return sorted(body(number) for number in range(count))
+
+
+@pytest.fixture(scope="module")
+def java_name_server(jars, tmp_path_factory):
+    """A NameServer of this module's own: brokers of other tests would get a part of the messages."""
+    with JavaNameServer(tmp_path_factory.mktemp("nameserver")) as name_server:
+        yield name_server
 
 
 @pytest.fixture
@@ -137,8 +146,11 @@ def test_a_store_goes_from_java_to_us_and_back_again(java, java_name_server, jav
 def test_java_starts_on_a_directory_that_only_we_ever_wrote(java_name_server, java_broker, create_topic):
     java_broker.store.mkdir(parents=True)
     store = open_store(java_broker.store)
-    append(store, 0, 300)
+    append(store, 0, 150)
     store.close()
+    store = open_store(java_broker.store, record_crc=True)
+    append(store, 150, 150)
+    stop_like_kill_9(store)  # so that Java reads every record again, and its checksums
     java_broker.start()
     create_topic(java_name_server.address, TOPIC, 4, "JavaCluster")
     read = read_all(java_name_server.address, TOPIC, 300)
