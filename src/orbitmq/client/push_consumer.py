@@ -172,6 +172,7 @@ class PushConsumer:
         self._session.open()
         try:
             if self._is_broadcasting:
+                self._shares.commits = False
                 self._shares.store = LocalOffsets(self._offset_dir / self._session.id / f"{self.group}.json")
             else:
                 self.subscribe(self._retry_topic)  # where Java members of the group send what they could not do

@@ -67,6 +67,8 @@ class QueueReader:
         subscription: which messages; the tags are checked again here, by text.
         start: returns the first offset; asked again when it fails.
         on_messages: is called when messages have come in.
+        commits: let every pull carry the consumed offset to the broker, which keeps it for the group: whoever takes the
+            queue over repeats little.
     """
 
     def __init__(
@@ -79,6 +81,7 @@ class QueueReader:
         start: Callable[[MessageQueue], Awaitable[int]],
         on_messages: Callable[[QueueReader], None],
         settings: PullSettings = DEFAULT_SETTINGS,
+        commits: bool = False,
     ) -> None:
         self.queue = queue
         self.window = Window(0, count_max=settings.window_count_max, size_max=settings.window_size_max)
@@ -92,6 +95,7 @@ class QueueReader:
         self._start = start
         self._on_messages = on_messages
         self._settings = settings
+        self._commits = commits
         self._room = asyncio.Event()
         self._broker_id = MASTER_ID
         self._trouble = ""
@@ -186,14 +190,15 @@ class QueueReader:
 
     def _header(self) -> PullMessage:
         subscription = self._subscription
+        consumed = self.window.consumed_offset if self._commits and self._broker_id == MASTER_ID else 0
         return PullMessage(
             consumer_group=self._group,
             topic=self.queue.topic,
             queue_id=self.queue.queue_id,
             queue_offset=self.window.pull_offset,
             count_max=self._settings.pull_count_max,
-            sys_flag=PullSysFlag.SUSPEND | PullSysFlag.SUBSCRIPTION,
-            commit_offset=0,
+            sys_flag=PullSysFlag.SUSPEND | PullSysFlag.SUBSCRIPTION | (PullSysFlag.COMMIT_OFFSET if consumed else 0),
+            commit_offset=consumed,
             suspend_timeout_ms=self._settings.suspend_ms,
             subscription=subscription.expression,
             sub_version=subscription.version,

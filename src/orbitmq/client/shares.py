@@ -48,6 +48,8 @@ class Shares:
         on_ready: Callable[[Share], None],
     ) -> None:
         self.store = store
+        self.commits = True
+        """Pulls carry offsets, too; not where the offsets are kept elsewhere than at the brokers."""
         self._session = session
         self._group = group
         self._consume_from = consume_from
@@ -105,6 +107,7 @@ class Shares:
             start=self._start_offset,
             on_messages=lambda _reader: share.offer(),
             settings=self._settings,
+            commits=self.commits,
         )
         share = Share(reader, self._retry_delay_ms, self._on_ready)
         reader.start()

@@ -22,6 +22,7 @@ from orbitmq.wire.headers import (
     OffsetResponse,
     PullMessage,
     PullResponse,
+    PullSysFlag,
     QueryConsumerOffset,
     SearchOffset,
     SendBatch,
@@ -246,6 +247,9 @@ def _send_batch(broker, call):
 
 @broker_handlers.on(PullMessage)
 def _pull(broker, call):
+    header = call.header
+    if header.sys_flag & PullSysFlag.COMMIT_OFFSET:
+        broker.offsets[header.consumer_group, header.topic, header.queue_id] = header.commit_offset
     if not broker.check(call):
         # The handler's own return value says LATER; what can be answered is answered on the next turn of the loop.
         asyncio.get_running_loop().call_soon(broker.pull, call)

@@ -65,10 +65,10 @@ class Servers:
         assert answer.code == ResponseCode.SUCCESS, answer.remark
         return decode_header(SendResponse, answer.ext_fields)
 
-    async def pull(self, queue_offset, *, subscription="*", sys_flag=6):
+    async def pull(self, queue_offset, *, subscription="*", sys_flag=6, commit_offset=0):
         header = PullMessage(
             consumer_group="g", topic="orders", queue_id=0, queue_offset=queue_offset, count_max=32, sys_flag=sys_flag,
-            commit_offset=0, suspend_timeout_ms=10_000, subscription=subscription, sub_version=1, expression_type="TAG",
+            commit_offset=commit_offset, suspend_timeout_ms=10_000, subscription=subscription, sub_version=1, expression_type="TAG",
         )  # fmt: skip
         answer = await self.ask(header)
         found = decode_header(PullResponse, answer.ext_fields)
@@ -167,6 +167,17 @@ async def test_offsets_of_queues_and_groups(opened):
         assert await servers.offset(QueryConsumerOffset(**group)) == 0
         assert (await servers.ask(UpdateConsumerOffset(**group, commit_offset=1))).code == 0
         assert await servers.offset(QueryConsumerOffset(**group)) == 1
+
+
+async def test_a_pull_may_carry_the_groups_offset(opened):
+    async with opened() as servers:
+        group = QueryConsumerOffset(consumer_group="g", topic="orders", queue_id=0, set_zero_if_not_found=False)
+        for body in (b"1", b"2", b"3"):
+            await servers.send(body)
+        await servers.pull(2, sys_flag=6, commit_offset=1)
+        assert await servers.offset(group) == 22
+        await servers.pull(2, sys_flag=7, commit_offset=1)
+        assert await servers.offset(group) == 1
 
 
 async def test_a_group_knows_its_members_and_tells_them_of_changes(opened):

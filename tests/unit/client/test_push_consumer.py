@@ -169,6 +169,16 @@ async def test_offsets_are_stored_by_and_by_and_at_the_end(cluster):
     assert cluster.a.offsets["takers", "orders", 0] == 2
 
 
+async def test_pulls_carry_the_offset_so_that_little_is_repeated_after_a_crash(cluster):
+    cluster.topic("orders", count=1)
+    cluster.a.put("orders", 0, b"1", b"2")
+    async with consumer(cluster, batch_count_max=1) as reader:
+        await take(reader, 1)
+        await until(lambda: cluster.a.parked)
+        cluster.a.put("orders", 0, b"3")  # lets the next pull begin
+        await until(lambda: cluster.a.offsets.get(("takers", "orders", 0)) == 1)
+
+
 async def test_a_new_consumer_goes_on_where_the_group_stopped(cluster):
     cluster.topic("orders", count=1)
     cluster.a.put("orders", 0, b"1", b"2", b"3")
