@@ -31,6 +31,8 @@ T = TypeVar("T")
 BAD_FRAME = "bad frame"
 """The reason under which connections are counted that sent no frame, and no protocol that we know."""
 
+_NOTHING: list[Frame] = []
+"""Shared by all connections that hold nothing back; never added to."""
 _FIRST_BYTES = 16
 _LENGTH = Struct(">I")
 _SAMPLE_MASK = 15
@@ -40,7 +42,7 @@ _SAMPLE_MASK = 15
 class Connection(asyncio.Protocol):
     """One connection, of a server or of a client: both ends may ask and answer.
 
-    `remote` and `local` are `host:port`; `id` is unique within the endpoint.
+    `remote` is `host:port`; `id` is unique within the endpoint.
     """
 
     __slots__ = (
@@ -67,7 +69,6 @@ class Connection(asyncio.Protocol):
         "_writes",
         "id",
         "is_closed",
-        "local",
         "parked_count",
         "remote",
     )
@@ -75,7 +76,6 @@ class Connection(asyncio.Protocol):
     def __init__(self, endpoint: Endpoint, loop: asyncio.AbstractEventLoop) -> None:
         self.id = endpoint.next_id()
         self.remote = "unknown:0"
-        self.local = "unknown:0"
         self.is_closed = False
         self.parked_count = 0
         self._endpoint = endpoint
@@ -96,7 +96,7 @@ class Connection(asyncio.Protocol):
         self._is_paused = False
         self._is_throttled = False
         self._owed = 0
-        self._held: list[Frame] = []
+        self._held = _NOTHING
         rate = endpoint.limits.requests_per_second_max
         self._allowance = Allowance(rate) if rate else None
         self._watch = Watch()
@@ -193,7 +193,6 @@ class Connection(asyncio.Protocol):
         """Enter the connection, unless a limit forbids it."""
         self._transport = cast(asyncio.Transport, transport)
         self.remote = format_peer(transport.get_extra_info("peername"))
-        self.local = format_peer(transport.get_extra_info("sockname"))
         refusal = self._endpoint.admit(self, self._ip)
         if refusal is not None:
             self._counters.connections_refused += 1
@@ -282,7 +281,7 @@ class Connection(asyncio.Protocol):
         if self._allowance is not None:
             self._throttle(self._allowance, len(frames))
         if self._held:
-            self._held += frames
+            self._held = [*self._held, *frames]
         else:
             self._serve_all(frames)
 
@@ -334,7 +333,7 @@ class Connection(asyncio.Protocol):
 
     def _serve_held(self) -> None:
         if self._held and not self._is_paused and not self.is_closed:
-            frames, self._held = self._held, []
+            frames, self._held = self._held, _NOTHING
             self._joined(self._serve_all, frames)
 
     def _joined(self, step: Callable[[T], None], argument: T) -> None:

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from orbitmq.errors import ClientError
 from orbitmq.wire.command import FLAG_ONEWAY, Command, encode_command
-from orbitmq.wire.frame import FRAME_SIZE_MAX, Frame, FrameDecoder
+from orbitmq.wire.frame import FRAME_SIZE_MAX, FrameDecoder
 from orbitmq.wire.header import code_of, encode_header
 
 OPAQUE_MAX = 0x7FFFFFFF
@@ -31,25 +31,18 @@ class Pending(NamedTuple):
     """The connection's count of reads when the request was sent: unchanged at time-out means the peer is silent."""
 
 
-class Session:
-    """Matches requests with answers and joins what is to be written."""
+class Session(FrameDecoder):
+    """Takes frames in, matches answers with requests, and joins what is to be written."""
 
-    __slots__ = ("_deadlines", "_decoder", "_next_opaque", "_pending", "feed", "out")
+    __slots__ = ("_deadlines", "_next_opaque", "_pending", "out")
 
     def __init__(self, frame_size_max: int = FRAME_SIZE_MAX) -> None:
-        self._decoder = FrameDecoder(frame_size_max)
+        super().__init__(frame_size_max)
         self._next_opaque = 0
         self._pending: dict[int, Pending] = {}
         self._deadlines: list[tuple[int, int]] = []
-        self.feed: Callable[[bytes], list[Frame]] = self._decoder.feed
-        """Take the next bytes, return the frames that are whole now; raises FrameError."""
         self.out: list[bytes] = []
         """Frames to be written, in order."""
-
-    @property
-    def partial_size(self) -> int:
-        """Bytes of the unfinished frame that have arrived so far."""
-        return self._decoder.partial_size
 
     @property
     def pending_count(self) -> int:
