@@ -5,7 +5,6 @@ import time
 import pytest
 
 from interop.drain import bodies
-from interop.peers import PeerError
 from orbitmq import Message
 from orbitmq.blocking import Producer, PushConsumer
 
@@ -14,15 +13,6 @@ from orbitmq.blocking import Producer, PushConsumer
 def producer(ours):
     with Producer("our-producers", ours.name_servers) as started:
         yield started
-
-
-def wait_until(java, condition, what):
-    """Ask again and again: a rebalance announces itself to nobody."""
-    deadline = time.monotonic() + 60
-    while not condition():
-        if time.monotonic() > deadline:
-            raise PeerError(f"waited in vain for {what}")
-        time.sleep(0.1)
 
 
 def test_every_field_of_our_message_arrives_in_java(java, producer, ours, name):
@@ -67,9 +57,9 @@ def test_two_java_consumers_share_the_queues_and_one_inherits_when_the_other_lea
 ):
     create_topic(ours.name_servers, name, 4)
     first = java.consumer(f"{name}-group", ours.name_servers, name, instance="first")
-    wait_until(java, lambda: len(first.queues()) == 4, "the first consumer to own all four queues")
+    java.wait_for(lambda: len(first.queues()) == 4, "the first consumer to own all four queues")
     second = java.consumer(f"{name}-group", ours.name_servers, name, instance="second")
-    wait_until(java, lambda: len(first.queues()) == len(second.queues()) == 2, "two queues each")
+    java.wait_for(lambda: len(first.queues()) == len(second.queues()) == 2, "two queues each")
     assert first.queues().isdisjoint(second.queues())
     for n in range(40):
         producer.send(Message(name, b"%02d" % n))
@@ -78,7 +68,7 @@ def test_two_java_consumers_share_the_queues_and_one_inherits_when_the_other_lea
     assert first.received
     assert second.received
     second.stop()
-    wait_until(java, lambda: len(first.queues()) == 4, "the first consumer to own all four queues again")
+    java.wait_for(lambda: len(first.queues()) == 4, "the first consumer to own all four queues again")
     first.stop()
 
 
@@ -104,7 +94,7 @@ def test_a_broadcasting_java_consumer_gets_everything(java, producer, ours, name
         java.consumer(f"{name}-group", ours.name_servers, name, instance=f"{name}-{n}", **settings) for n in range(2)
     ]
     for consumer in both:
-        wait_until(java, lambda consumer=consumer: len(consumer.queues()) == 2, "both queues")
+        java.wait_for(lambda consumer=consumer: len(consumer.queues()) == 2, "both queues")
     for n in range(10):
         producer.send(Message(name, b"%02d" % n))
     for consumer in both:
@@ -163,7 +153,7 @@ def test_a_group_of_java_and_ours_shares_the_queues(java, producer, ours, name, 
         def my_queues():
             return {(queue.broker_name, queue.queue_id) for queue in mine.assignment if queue.topic == name}
 
-        wait_until(java, lambda: len(my_queues()) == len(theirs.queues()) == 2, "two queues each")
+        java.wait_for(lambda: len(my_queues()) == len(theirs.queues()) == 2, "two queues each")
         assert my_queues().isdisjoint(theirs.queues())
-    wait_until(java, lambda: len(theirs.queues()) == 4, "Java to inherit")
+    java.wait_for(lambda: len(theirs.queues()) == 4, "Java to inherit")
     theirs.stop()

@@ -18,13 +18,6 @@ def own_cluster():
         yield cluster
 
 
-def wait_for(condition, what):
-    deadline = time.monotonic() + PATIENCE_S
-    while not condition():
-        assert time.monotonic() < deadline, f"waited in vain for {what}"
-        time.sleep(0.1)
-
-
 def send_until_accepted(producer, *messages):
     """Send; a client that meets a server in the moment of its restart reports that and is asked again."""
     deadline = time.monotonic() + PATIENCE_S
@@ -66,12 +59,12 @@ def test_a_java_slave_finds_its_master_through_our_name_server_and_leaves_at_onc
     try:
         assert master.address in known()
         assert slave.address in known()
-        wait_for(
+        java.wait_for(
             lambda: slave.address.split(":")[0] in ha_slaves(java, master.address), "the slave to copy from its master"
         )
     finally:
         slave.kill()
-    wait_for(lambda: slave.address not in known(), "the slave to leave the route")
+    java.wait_for(lambda: slave.address not in known(), "the slave to leave the route")
     assert master.address in known()
 
 
