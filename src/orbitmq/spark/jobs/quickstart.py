@@ -35,11 +35,11 @@ from orbitmq.spark.jobs.checks import Seen, check_all
 from orbitmq.spark.jobs.embedded import embedded_cluster, termination_as_interrupt
 from orbitmq.spark.jobs.flights import LATE_MINUTES, Truth, find_flights, read_flights, to_message
 from orbitmq.spark.jobs.screen import Advance, Screen
+from orbitmq.spark.jobs.supervision import SupervisedQuery
 from orbitmq.spark.session import local_session
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
-    from pyspark.sql.streaming.query import StreamingQuery
 
 QUEUE_COUNT = 4
 TIMEOUT_MS = 30_000
@@ -160,23 +160,23 @@ def _stream(
 ) -> tuple[int, list[dict[str, Any]]]:
     """Publish the flights while two queries read them; return how many were sent and what the second one found."""
     with ExitStack() as stack:
-        rows, hourly = _start_queries(spark, run)
+        rows, hourly = _start_queries(spark, run, screen)
         stack.callback(rows.stop)
         stack.callback(hourly.stop)
         screen.step(f"publishing {count:,} flights to {run.topic} while Spark reads them")
         with screen.progress({"published": count, "read": count}) as advance:
             sent = run_loop(_publish(run, path, months, advance, rows))
-            while rows.isActive and _rows_read(rows) < sent:
-                rows.awaitTermination(1)  # seconds; returns earlier when the query fails
-                advance("read", _rows_read(rows))
-            rows.processAllAvailable()
-            hourly.processAllAvailable()
-            advance("read", _rows_read(rows))
+            while rows.rows_read < sent:
+                rows.wait(1)
+                advance("read", rows.rows_read)
+            rows.catch_up()
+            hourly.catch_up()
         spark.table("hourly").coalesce(1).write.parquet(str(run.out / "delays"))
         return sent, [row.asDict() for row in spark.table("hourly").collect()]
 
 
-def _start_queries(spark: SparkSession, run: Run) -> tuple[StreamingQuery, StreamingQuery]:
+def _start_queries(spark: SparkSession, run: Run, screen: Screen) -> tuple[SupervisedQuery, SupervisedQuery]:
+    """Start one query that keeps the flights as Parquet, and one that sums them up by carrier and hour."""
     from pyspark.sql import functions as f
 
     source = {"nameServer": run.name_servers, "topic": run.topic, "startingOffsets": "earliest"}
@@ -189,7 +189,6 @@ def _start_queries(spark: SparkSession, run: Run) -> tuple[StreamingQuery, Strea
         .option("path", str(run.out / "flights"))
         .option("checkpointLocation", str(run.out / "checkpoints" / "flights"))
         .trigger(processingTime="1 second")
-        .start()
     )
     hourly = (
         flights.groupBy("flight.carrier", "flight.hour")
@@ -202,12 +201,11 @@ def _start_queries(spark: SparkSession, run: Run) -> tuple[StreamingQuery, Strea
         .queryName("hourly")
         .outputMode("complete")
         .trigger(processingTime="2 seconds")
-        .start()
     )
-    return rows, hourly
+    return SupervisedQuery(rows.start, screen.step), SupervisedQuery(hourly.start, screen.step)
 
 
-async def _publish(run: Run, path: Path, months: int, advance: Advance, rows: StreamingQuery) -> int:
+async def _publish(run: Run, path: Path, months: int, advance: Advance, rows: SupervisedQuery) -> int:
     """Send every flight; return how many were acknowledged."""
     count = 0
     async with Producer("quickstart", run.name_servers, send_timeout_ms=TIMEOUT_MS) as producer:
@@ -216,14 +214,10 @@ async def _publish(run: Run, path: Path, months: int, advance: Advance, rows: St
             count += 1
             if count % _SHOW_EVERY == 0:
                 advance("published", count)
-                advance("read", await asyncio.to_thread(_rows_read, rows))
+                advance("read", await asyncio.to_thread(lambda: rows.rows_read))
         await producer.flush()  # raises when any of them was not stored
     advance("published", count)
     return count
-
-
-def _rows_read(query: StreamingQuery) -> int:
-    return sum(progress["numInputRows"] for progress in query.recentProgress)
 
 
 def _summarise(flights: DataFrame, run: Run) -> int:
