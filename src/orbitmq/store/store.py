@@ -169,6 +169,7 @@ class Store:
             )
             if self._is_sync:
                 self._dispatch.hold(message)
+                syncing.request()  # also for those whom nobody waits for: they are to be read, too
             else:
                 self._deliver(message)
         elif has_place:
@@ -201,9 +202,7 @@ class Store:
             waiter(False)
             return False
         self._durability.wait(position, waiter)
-        if self._syncing.is_attached:
-            self._syncing.request()
-        else:
+        if not self._syncing.is_attached:
             self.flush()
         return False
 

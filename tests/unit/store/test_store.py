@@ -314,6 +314,14 @@ def test_one_sync_answers_everybody_who_appended_in_the_same_turn():
     assert on_loop(disk, scenario) == ([True] * 30, 1)
 
 
+def test_a_message_that_nobody_waits_for_is_synced_and_shown_all_the_same():
+    async def scenario(store):
+        store.append(draft())
+        await until(lambda: store.max_offset("orders", 0) == 1)
+
+    on_loop(WatchedDisk(), scenario)
+
+
 def test_who_comes_during_a_sync_shares_the_next_one():
     disk = WatchedDisk(is_gated=True)
 
