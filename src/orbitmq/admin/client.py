@@ -11,6 +11,7 @@ NameServer keeps a copy of its own, to every NameServer) that they concern.
 from __future__ import annotations
 
 import asyncio
+import ssl
 from collections.abc import Iterable, Mapping, Sequence
 from types import TracebackType
 from typing import Any
@@ -39,6 +40,7 @@ from orbitmq.wire.headers import (
     GetTopicStats,
     OffsetResponse,
 )
+from orbitmq.wire.signature import Credentials
 
 _NOT_SUPPORTED = ResponseCode.REQUEST_CODE_NOT_SUPPORTED
 
@@ -49,11 +51,20 @@ class AdminClient:
     Args:
         name_servers: `"host:port;host:port"` or a list of addresses.
         timeout_ms: for each request.
+        credentials: sign every request, for NameServers that ask for it.
+        tls: connect with TLS, as `orbitmq.net.tls.client_context` makes it.
     """
 
-    def __init__(self, name_servers: str | Iterable[str], *, timeout_ms: int = 3000) -> None:
+    def __init__(
+        self,
+        name_servers: str | Iterable[str],
+        *,
+        timeout_ms: int = 3000,
+        credentials: Credentials | None = None,
+        tls: ssl.SSLContext | None = None,
+    ) -> None:
         self._timeout_ms = timeout_ms
-        self._pool = ConnectionPool(name="admin")
+        self._pool = ConnectionPool(name="admin", credentials=credentials, tls=tls)
         self._routes = Routes(name_servers, self._pool, ask_timeout_ms=timeout_ms)
 
     async def __aenter__(self) -> AdminClient:
