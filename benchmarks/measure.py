@@ -31,7 +31,7 @@ class Plan:
     runs: int = 3
     warmup_s: float = 1
     seconds: float = 4
-    warm_java_s: float = 40
+    warm_java_s: float = 24
     attempts_max: int = ATTEMPTS_MAX
     server_core: int = 0
     load_core: int = 1

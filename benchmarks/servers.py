@@ -16,7 +16,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from benchmarks.load import BenchmarkError
+from benchmarks.load import BUILD, BenchmarkError
 from benchmarks.probe import ask_route, ask_send, wait_for
 
 JAVA_VERSION = "5.3.3"
@@ -41,6 +41,8 @@ JAVA_MAIN = {
     "nameserver": "org.apache.rocketmq.namesrv.NamesrvStartup",
     "broker": "org.apache.rocketmq.broker.BrokerStartup",
 }
+# An installed package has its bytecode beside it; a checkout may be forbidden to write it.
+BYTECODE = {"PYTHONPYCACHEPREFIX": str(BUILD / "bytecode")}
 MAPPED_STORE_FOLDERS = ("/commitlog/", "/consumequeue/", "/index/")
 
 
@@ -197,7 +199,8 @@ def _spawn(
 ) -> Server:
     with (folder / "output.log").open("wb") as log, affinity(cores):
         started_at_s = time.monotonic()
-        environment = os.environ | {"ROCKETMQ_HOME": str(folder), "NAMESRV_ADDR": ""}
+        environment = os.environ | {"ROCKETMQ_HOME": str(folder), "NAMESRV_ADDR": ""} | BYTECODE
+        environment.pop("PYTHONDONTWRITEBYTECODE", None)
         process = subprocess.Popen(
             command, stdout=log, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL, cwd=folder, env=environment
         )
