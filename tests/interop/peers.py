@@ -20,7 +20,7 @@ import threading
 import time
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 VERSION = "5.3.3"
 START_TIMEOUT_S = 90
@@ -192,7 +192,7 @@ class JavaServer:
         if self._process is not None:
             self._process.kill()
 
-    def __enter__(self) -> JavaServer:
+    def __enter__(self) -> Self:
         self.start()
         return self
 
