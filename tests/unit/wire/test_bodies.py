@@ -47,6 +47,11 @@ def test_a_registration_round_trips():
     assert decoded.filter_servers == ("f:1",)
 
 
+@pytest.mark.parametrize(("form", "expected"), [(b"{}", ()), (b'{"filterServerList":null}', None)])
+def test_filter_servers_that_are_left_out_are_none_and_only_a_null_leaves_them_as_they_are(form, expected):
+    assert registration.decode_registration(form).filter_servers == expected
+
+
 def compressed_body(*, mappings: bool) -> bytes:
     def piece(data: bytes) -> bytes:
         return pack(">i", len(data)) + data
