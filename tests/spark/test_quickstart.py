@@ -47,13 +47,17 @@ def test_one_month_of_flights_arrives_whole(tmp_path):
     assert (run / "delays.png").stat().st_size > 10_000
 
 
-def test_an_interrupted_run_leaves_nothing_behind(tmp_path):
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM], ids=["ctrl-c", "terminate"])
+def test_an_interrupted_run_leaves_nothing_behind(tmp_path, number):
     with start(tmp_path) as job:
         line = next(line for line in job.stdout if "publishing" in line)
         assert "27,004" in line
         children = psutil.Process(job.pid).children(recursive=True)
         assert {"java"} <= {child.name() for child in children}
-        os.killpg(job.pid, signal.SIGINT)  # as a terminal does: the JVM and its workers get it, too
+        if number == signal.SIGINT:
+            os.killpg(job.pid, number)  # as a terminal does: the JVM and its workers get it, too
+        else:
+            job.send_signal(number)
         rest = job.stdout.read()
 
     assert job.returncode == 130, rest

@@ -32,8 +32,9 @@ from orbitmq.model.group import ConsumeFrom
 from orbitmq.model.topic import TopicConfig
 from orbitmq.net.loop import run as run_loop
 from orbitmq.spark.jobs.checks import Seen, check_all
-from orbitmq.spark.jobs.embedded import embedded_cluster, termination_as_interrupt
+from orbitmq.spark.jobs.embedded import embedded_cluster
 from orbitmq.spark.jobs.flights import LATE_MINUTES, Truth, find_flights, read_flights, to_message
+from orbitmq.spark.jobs.interrupts import plain_interrupts, termination_as_interrupt
 from orbitmq.spark.jobs.screen import Advance, Screen
 from orbitmq.spark.jobs.supervision import SupervisedQuery
 from orbitmq.spark.session import local_session
@@ -165,7 +166,8 @@ def _stream(
         stack.callback(hourly.stop)
         screen.step(f"publishing {count:,} flights to {run.topic} while Spark reads them")
         with screen.progress({"published": count, "read": count}) as advance:
-            sent = run_loop(_publish(run, path, months, advance, rows))
+            with plain_interrupts():
+                sent = run_loop(_publish(run, path, months, advance, rows))
             while rows.rows_read < sent:
                 rows.wait(1)
                 advance("read", rows.rows_read)
