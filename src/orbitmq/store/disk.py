@@ -223,7 +223,8 @@ class LocalDisk:
         descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o644)
         try:
             os.pwrite(descriptor, content, 0)
-            os.ftruncate(descriptor, len(content))
+            if os.fstat(descriptor).st_size != len(content):
+                os.ftruncate(descriptor, len(content))
             os.fdatasync(descriptor)
         finally:
             os.close(descriptor)

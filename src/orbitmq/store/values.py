@@ -41,7 +41,7 @@ class StoreConfig:
     consume_queue_units: int = 300_000
     flush: FlushMode = FlushMode.ASYNC
     flush_interval_ms: int = 500
-    checkpoint_interval_ms: int = 1000
+    checkpoint_interval_ms: int = 2000
     record_crc: bool = False
 
     def __post_init__(self) -> None:
