@@ -29,6 +29,8 @@ from orbitmq.model.message import Host
 from orbitmq.net.address import format_address, resolve
 from orbitmq.net.handlers import Call, Reply
 from orbitmq.net.limits import Limits
+from orbitmq.net.pool import ConnectionPool
+from orbitmq.net.security import Security, load_security
 from orbitmq.net.server import Server
 from orbitmq.store import FlushMode, Store, StoreConfig
 from orbitmq.wire.headers import PullMessage
@@ -46,6 +48,7 @@ class Broker:
     def __init__(self, config: BrokerConfig, *, clock: Clock = now_ms) -> None:
         self.config = config
         self._clock = clock
+        self._security = load_security(config.security_file) if config.security_file else Security()
         self._service: BrokerService | None = None
         self._server: Server[BrokerService] | None = None
         self._registrar: Registrar | None = None
@@ -182,6 +185,7 @@ class Broker:
             ha_address=format_address(service.address.rpartition(":")[0], service.host.port + 1),
         )
         part_size = config.split_registration_size if config.enable_split_registration else PART_TOPICS_MAX
+        name = f"broker {config.broker_name}"
         return Registrar(
             identity,
             lambda: encode_parts(service.topics.version, service.topics.masked(config.broker_permission), part_size),
@@ -189,6 +193,7 @@ class Broker:
             heartbeat_ms=config.broker_heartbeat_interval if config.heartbeat_enable else None,
             lease_ms=config.broker_not_active_timeout_millis if config.heartbeat_enable else None,
             timeout_ms=config.register_broker_timeout_mills,
+            pool=ConnectionPool(name=name, credentials=self._security.credentials, tls=self._security.tls),
         )
 
     async def _resolved_name_servers(self) -> list[str]:

@@ -48,6 +48,8 @@ class BrokerConfig:
     enable_split_registration: bool = False
     split_registration_size: int = 800
     """Topics of one part with enableSplitRegistration; without it 10,000 are one part."""
+    security_file: str = ""
+    """Ours: a file that says how this broker signs and encrypts what it sends to NameServers (`net.security`)."""
     heartbeat_enable: bool = False
     """Ours: renew a lease of brokerNotActiveTimeoutMillis every brokerHeartbeatInterval, so that NameServers notice a
     silent death in seconds (Java does this as a part of enableSlaveActingMaster)."""

@@ -6,6 +6,7 @@ from typing import Any
 
 from orbitmq.cli.options import DEFAULT_NAME_SERVERS, FormatOption, NameServersOption, TimeoutOption
 from orbitmq.cli.output import Format, Row, show_rows
+from orbitmq.cli.security import admin_client
 
 COLUMNS = ("cluster", "broker", "id", "address", "version", "put_per_s", "get_per_s", "messages_today")
 
@@ -22,10 +23,9 @@ def cluster(
 
 
 async def _rows(name_servers: str, timeout_ms: int) -> list[Row]:
-    from orbitmq.admin import AdminClient
 
     rows: list[Row] = []
-    async with AdminClient(name_servers, timeout_ms=timeout_ms) as admin:
+    async with admin_client(name_servers, timeout_ms) as admin:
         info = await admin.cluster_info()
         for cluster_name, broker_names in sorted(info.clusters.items()):
             for data in (info.brokers[name] for name in sorted(broker_names) if name in info.brokers):

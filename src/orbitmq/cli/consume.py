@@ -10,6 +10,7 @@ import typer
 
 from orbitmq.cli.options import DEFAULT_NAME_SERVERS, NameServersOption
 from orbitmq.cli.output import Format, say
+from orbitmq.cli.security import read_security
 
 if TYPE_CHECKING:
     from orbitmq.cli.message_format import Formatter
@@ -62,7 +63,9 @@ def consume(
     since_ms = parse_start(start)
 
     async def work() -> int:
-        async with PullConsumer(group or ANONYMOUS_GROUP, name_servers, tag=tag) as consumer:
+        async with PullConsumer(
+            group or ANONYMOUS_GROUP, name_servers, tag=tag, **read_security()._asdict()
+        ) as consumer:
             ends = await _begin(consumer, topic, since_ms, is_group=group is not None)
             return await _copy(consumer, {} if follow else ends, formatter, count, is_group=group is not None)
 

@@ -13,6 +13,7 @@ from typer.core import TyperGroup
 from orbitmq.cli.exits import ExitCode
 from orbitmq.cli.options import DEFAULT_NAME_SERVERS, FormatOption, NameServersOption, TimeoutOption
 from orbitmq.cli.output import Format, Row, format_time, say, show_json, show_rows
+from orbitmq.cli.security import read_security
 from orbitmq.cli.topic import TopicArgument, show_route
 
 if TYPE_CHECKING:
@@ -162,7 +163,7 @@ def ask_each(name_servers: str, ask: Callable[[ConnectionPool, str], Awaitable[T
     addresses = list(parse_name_servers(name_servers))
 
     async def work() -> dict[str, T]:
-        pool = ConnectionPool(name="admin")
+        pool = ConnectionPool(name="admin", **read_security()._asdict())
         try:
             answers = await asyncio.gather(*(ask(pool, address) for address in addresses))
         finally:

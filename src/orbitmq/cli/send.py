@@ -14,6 +14,7 @@ import typer
 
 from orbitmq.cli.options import DEFAULT_NAME_SERVERS, FormatOption, NameServersOption, TimeoutOption
 from orbitmq.cli.output import Format, say, show_json, show_rows
+from orbitmq.cli.security import read_security
 
 if TYPE_CHECKING:
     from orbitmq.client.producer import Producer
@@ -64,7 +65,7 @@ def send(
     sink = _Sink(output, is_summary=count > 1 or (body is None and file is None))
 
     async def work() -> None:
-        async with Producer(group, name_servers, send_timeout_ms=timeout_ms) as producer:
+        async with Producer(group, name_servers, send_timeout_ms=timeout_ms, **read_security()._asdict()) as producer:
             await _send_all(contents, message, count, sink, producer)
 
     run(work())

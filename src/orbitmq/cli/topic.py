@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from orbitmq.cli.options import DEFAULT_NAME_SERVERS, FormatOption, NameServersOption, TimeoutOption
 from orbitmq.cli.output import Format, Row, format_time, say, show_json, show_rows
+from orbitmq.cli.security import admin_client
+
+if TYPE_CHECKING:
+    from orbitmq.admin import AdminClient
 
 app = typer.Typer(help="List, create, inspect and delete topics.", no_args_is_help=True, rich_markup_mode=None)
 
@@ -27,11 +31,10 @@ def list_topics(
     timeout_ms: TimeoutOption = 3000,
 ) -> None:
     """List topics."""
-    from orbitmq.admin import AdminClient
     from orbitmq.net.loop import run
 
     async def work() -> list[Row]:
-        async with AdminClient(name_servers, timeout_ms=timeout_ms) as admin:
+        async with admin_client(name_servers, timeout_ms) as admin:
             own = set() if show_all else await _own_topics(admin)
             return [{"topic": name} for name in await admin.topic_list(cluster) if name not in own]
 
@@ -50,7 +53,6 @@ def create(
     timeout_ms: TimeoutOption = 3000,
 ) -> None:
     """Create a topic on every master, or change the one that is there."""
-    from orbitmq.admin import AdminClient
     from orbitmq.model.topic import TopicConfig
     from orbitmq.net.loop import run
 
@@ -59,7 +61,7 @@ def create(
     config = TopicConfig(topic=topic, read_queue_count=queues, write_queue_count=queues, perm=_PERMISSIONS[permission])
 
     async def work() -> list[Row]:
-        async with AdminClient(name_servers, timeout_ms=timeout_ms) as admin:
+        async with admin_client(name_servers, timeout_ms) as admin:
             changed = await admin.create_topic(config, cluster=cluster, broker=broker)
         return [{"topic": topic, "broker": name, "address": at, "queues": queues} for name, at in changed.items()]
 
@@ -75,11 +77,10 @@ def delete(
     timeout_ms: TimeoutOption = 3000,
 ) -> None:
     """Delete a topic and its messages from every broker and NameServer."""
-    from orbitmq.admin import AdminClient
     from orbitmq.net.loop import run
 
     async def work() -> list[Row]:
-        async with AdminClient(name_servers, timeout_ms=timeout_ms) as admin:
+        async with admin_client(name_servers, timeout_ms) as admin:
             return [
                 {"topic": topic, "address": address} for address in await admin.delete_topic(topic, cluster=cluster)
             ]
@@ -95,11 +96,10 @@ def status(
     timeout_ms: TimeoutOption = 3000,
 ) -> None:
     """Show where each queue begins and ends."""
-    from orbitmq.admin import AdminClient
     from orbitmq.net.loop import run
 
     async def work() -> list[Row]:
-        async with AdminClient(name_servers, timeout_ms=timeout_ms) as admin:
+        async with admin_client(name_servers, timeout_ms) as admin:
             stats = await admin.topic_stats(topic)
         return [
             {
@@ -132,12 +132,11 @@ def route(
 
 def show_route(topic: str, name_servers: str, output: Format, timeout_ms: int) -> None:
     """Print which brokers hold a topic's queues."""
-    from orbitmq.admin import AdminClient
     from orbitmq.model.route import TopicRoute
     from orbitmq.net.loop import run
 
     async def work() -> TopicRoute:
-        async with AdminClient(name_servers, timeout_ms=timeout_ms) as admin:
+        async with admin_client(name_servers, timeout_ms) as admin:
             return await admin.topic_route(topic)
 
     found = run(work())
@@ -167,12 +166,10 @@ def _route_document(topic: str, route: object) -> dict[str, object]:
     return {"topic": topic, **asdict(route)}  # type: ignore[call-overload]
 
 
-async def _own_topics(admin: object) -> set[str]:
+async def _own_topics(admin: AdminClient) -> set[str]:
     """Return the topics that no user made: those by fixed names, and those called like a cluster or a broker."""
-    from orbitmq.admin import AdminClient
     from orbitmq.model.topic import AUTO_CREATE_TOPIC, SCHEDULE_TOPIC
 
-    assert isinstance(admin, AdminClient)
     info = await admin.cluster_info()
     fixed = {AUTO_CREATE_TOPIC, SCHEDULE_TOPIC, "BenchmarkTest", "OFFSET_MOVED_EVENT", "SELF_TEST_TOPIC"}
     topics = await admin.topic_list()

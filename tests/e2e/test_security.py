@@ -1,0 +1,104 @@
+"""Brokers and commands that sign and encrypt, against a NameServer that asks for it. Real processes."""
+
+import asyncio
+import json
+import os
+import subprocess
+import sys
+from contextlib import contextmanager
+
+import pytest
+
+from orbitmq.errors import ConfigError
+from orbitmq.net.security import load_security
+from orbitmq.testing.processes import ServerProcess
+from unit.net.certificates import Authority
+
+SECRET = "operators-secret"
+
+
+def run(name_server, *words, security=None):
+    environment = {name: value for name, value in os.environ.items() if name != "ORBITMQ_SECURITY"}
+    if security is not None:
+        environment["ORBITMQ_SECURITY"] = str(security)
+    done = subprocess.run(
+        [sys.executable, "-m", "orbitmq", *words, "-n", name_server],
+        capture_output=True, text=True, timeout=60, check=False, env=environment,
+    )  # fmt: skip
+    assert SECRET not in done.stdout + done.stderr
+    return done
+
+
+def private_file(path, text):
+    path.touch(0o600)
+    path.write_text(text)
+    return path
+
+
+@contextmanager
+def server(command, folder, **properties):
+    process = ServerProcess(command, {key: str(value) for key, value in properties.items()}, folder)
+    asyncio.run(process.start())
+    try:
+        yield process.address
+    finally:
+        asyncio.run(process.stop())
+
+
+@contextmanager
+def guarded_cluster(folder, *, security, **properties):
+    """A NameServer that only takes signed registrations, and a broker that signs."""
+    accounts = {"accounts": [{"accessKey": "operator", "secretKey": SECRET, "role": "admin"}]}
+    accounts_path = private_file(folder / "accounts.json", json.dumps(accounts))
+    guard = {"aclEnable": "true", "aclRegistration": "true", "aclFile": accounts_path, **properties}
+    with server("nameserver", folder / "ns", bindAddress="127.0.0.1", listenPort=0, **guard) as name_server:
+        settings = {"bindAddress": "127.0.0.1", "listenPort": 0, "namesrvAddr": name_server, "brokerName": "broker-a"}
+        with server("broker", folder / "b", **settings, storePathRootDir=folder / "b" / "store", securityFile=security):
+            yield name_server
+
+
+def test_signed_brokers_and_commands_are_let_in_and_others_are_not(tmp_path):
+    security = private_file(tmp_path / "own.properties", f"accessKey=operator\nsecretKey={SECRET}\n")
+    forged = private_file(tmp_path / "forged.properties", "accessKey=operator\nsecretKey=somebody-elses\n")
+    with guarded_cluster(tmp_path, security=security) as name_server:
+        assert run(name_server, "topic", "create", "orders", security=security).returncode == 0
+        assert run(name_server, "send", "orders", "hello").returncode == 0, "routes are for everybody"
+        assert run(name_server, "topic", "delete", "orders", security=forged).returncode == 1
+        refused = run(name_server, "route", "history")
+        assert refused.returncode == 1
+        assert "code 16" in refused.stderr
+        assert run(name_server, "route", "history", security=security).returncode == 0
+
+
+def test_a_broker_and_commands_reach_a_name_server_that_enforces_tls(tmp_path):
+    files = Authority(tmp_path).issue("nameserver")
+    text = f"accessKey=operator\nsecretKey={SECRET}\ntlsEnable=true\ntlsClientTrustCertPath={files.trust}\n"
+    security = private_file(tmp_path / "own.properties", text)
+    tls = {"tlsServerMode": "enforcing", "tlsServerCertPath": files.certificate, "tlsServerKeyPath": files.key}
+    with guarded_cluster(tmp_path, security=security, **tls) as name_server:
+        (health,) = json.loads(run(name_server, "health", "-o", "json", security=security).stdout)
+        assert health["brokers"] == 1
+        assert run(name_server, "health").returncode == 3
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("accessKey=a\n", "secretKey"),
+        ("secretKey=hidden\n", "accessKey"),
+        ("accesskey=a\n", "accesskey"),
+        ("tlsEnable=maybe\n", "tlsEnable"),
+        ("tlsEnable=true\ntlsClientTrustCertPath=/nowhere\n", "/nowhere"),
+    ],
+)
+def test_a_file_that_says_half_of_it_is_refused_without_showing_a_secret(tmp_path, text, words):
+    with pytest.raises(ConfigError, match=words) as caught:
+        load_security(private_file(tmp_path / "own.properties", text))
+    assert "hidden" not in str(caught.value)
+
+
+def test_a_file_that_others_may_read_is_said(tmp_path, caplog):
+    path = private_file(tmp_path / "own.properties", "accessKey=a\nsecretKey=b\n")
+    path.chmod(0o644)
+    load_security(path)
+    assert "chmod 600" in caplog.text
