@@ -126,7 +126,7 @@ def main() -> None:
             write_frames(target, home / "decoder", passed, serialize_type)
             if serialize_type == "JSON":
                 write_store(target / "store", home / "broker" / "store", home / "decoder")
-        write_ipv6_record(target, Path(folder, "ipv6"))
+        write_ipv6_records(target, Path(folder, "ipv6"))
         replace_old_files(target)
 
 
@@ -431,21 +431,34 @@ def read_records(decoder: JavaClients, segment: bytes) -> Any:
     return decoder.call("decode.records", bytes=encoded, decompress=True)
 
 
-def write_ipv6_record(target: Path, home: Path) -> None:
-    """One record whose born host and store host are IPv6 addresses."""
+def write_ipv6_records(target: Path, home: Path) -> None:
+    """One record of each way in which its born host (the client) and its store host (the broker) may be IPv6."""
     with JavaNameServer(home / "nameserver") as name_server:
-        settings = {"bindAddress": "::"}
-        with JavaBroker(home / "broker", name_server.address, advertised_host="::1", properties=settings) as broker:
-            clients = JavaClients(home / "clients")
-            producer = clients.producer("golden-ipv6", name_server.address)
-            producer.send(message("golden-ipv6", b"from far away", tag="six"))
-            producer.stop()
-        log = next((broker.store / "commitlog").iterdir()).read_bytes()
-        records = read_records(clients, log)
-        clients.close()
-    (target / "record-ipv6.bin").write_bytes(log[: used_size(log)])
+        for born, stored in (("::1", "::1"), ("::1", BROKER_HOST), ("127.0.0.1", "::1")):
+            kind = f"born-v{6 if ':' in born else 4}-stored-v{6 if ':' in stored else 4}"
+            write_ipv6_record(target / f"record-{kind}", home / kind, name_server.address, born, stored)
+
+
+def write_ipv6_record(stem: Path, home: Path, name_server: str, born: str, stored: str) -> None:
+    """Send one message to a broker that calls itself `stored` and listens at `born`; a tap joins the two."""
+    settings = {"bindAddress": born}
+    broker = JavaBroker(home / "broker", name_server, name=home.name, advertised_host=stored, properties=settings)
+    broker.port = free_ports(-2, 0, 1)
+    tap = None if born == stored else Tap("broker", (stored, broker.port), (born, broker.port), [])
+    with broker:
+        clients = JavaClients(home / "clients")
+        producer = clients.producer("golden-ipv6", name_server)
+        producer.send(message("golden-ipv6", b"from far away", tag="six"))
+        producer.stop()
+        broker.kill()
+    log = next((broker.store / "commitlog").iterdir()).read_bytes()
+    records = read_records(clients, log)
+    clients.close()
+    if tap is not None:
+        tap.close()
+    stem.with_suffix(".bin").write_bytes(log[: used_size(log)])
     expected = {"origin": {"rocketmq": VERSION, "command": COMMAND}, "records": records}
-    (target / "record-ipv6.json").write_text(json.dumps(expected, indent=1, sort_keys=True) + "\n")
+    stem.with_suffix(".json").write_text(json.dumps(expected, indent=1, sort_keys=True) + "\n")
 
 
 def used_size(segment: bytes) -> int:

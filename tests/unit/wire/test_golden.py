@@ -1,6 +1,7 @@
 """What real Java 5.3.3 peers sent and stored, read and written again by our codecs."""
 
 import base64
+from ipaddress import ip_address
 from pathlib import Path
 from struct import iter_unpack
 from typing import Any
@@ -157,20 +158,23 @@ def test_a_registration_is_read_with_all_its_topics():
     assert "TBW102" in table
 
 
+def java_text(host):
+    if ":" not in host.ip:
+        return f"/{host.ip}:{host.port}"
+    groups = (f"{int(group, 16):x}" for group in ip_address(host.ip).exploded.split(":"))
+    return f"/[{':'.join(groups)}]:{host.port}"
+
+
 def assert_reads_as_java(record, expected):
     message = to_stored_message(record, decompress=True)
-    java_host = lambda host: f"/{host.ip}:{host.port}"  # noqa: E731
     assert message.topic == expected["topic"]
     assert (message.queue_id, message.queue_offset) == (expected["queue_id"], expected["queue_offset"])
     assert (message.physical_offset, message.store_size) == (expected["physical_offset"], expected["size"])
     # Java's decoder takes the compressed bit away once it has decompressed the body; ours keeps what is stored.
     assert (message.flag, message.sys_flag & ~1) == (expected["flag"], expected["sys_flag"])
     assert (message.born_at_ms, message.stored_at_ms) == (expected["born_at_ms"], expected["stored_at_ms"])
-    if ":" not in message.born_host.ip:
-        assert (java_host(message.born_host), java_host(message.store_host)) == (
-            expected["born_host"],
-            expected["store_host"],
-        )
+    assert java_text(message.born_host) == expected["born_host"]
+    assert java_text(message.store_host) == expected["store_host"]
     assert message.reconsume_times == expected["reconsume_times"]
     assert message.prepared_transaction_offset == expected["prepared_transaction_offset"]
     assert message.body_crc == expected["body_crc"]
@@ -186,11 +190,19 @@ def test_pulled_records_read_as_java_reads_them(frame):
         assert_reads_as_java(record, expected)
 
 
-def test_a_record_with_ipv6_hosts_reads_as_java_reads_it():
-    data, expected = golden("record-ipv6").data, golden("record-ipv6").expected["records"][0]
+@pytest.mark.parametrize(
+    ("kind", "hosts"),
+    [
+        ("born-v6-stored-v6", ("::1", "::1")),
+        ("born-v6-stored-v4", ("::1", "127.0.0.2")),
+        ("born-v4-stored-v6", ("127.0.0.1", "::1")),
+    ],
+)
+def test_a_record_with_ipv6_hosts_reads_as_java_reads_it(kind, hosts):
+    data, expected = golden(f"record-{kind}").data, golden(f"record-{kind}").expected["records"][0]
     (record,) = iter_records(data)
     assert_reads_as_java(record, expected)
-    assert (record.born_host.ip, record.store_host.ip) == ("::1", "::1")
+    assert (record.born_host.ip, record.store_host.ip) == hosts
 
 
 def segments() -> list[Path]:
