@@ -25,7 +25,7 @@ from orbitmq.model.topic import (
     check_name,
 )
 
-QUEUES_PER_TOPIC_MAX = 65_536
+QUEUES_PER_TOPIC_MAX = 16_384
 """Ours: a topic with more queues is a mistake, and its table would not fit a frame."""
 TOPICS_MAX = 200_000
 """Ours: automatic creation must not fill the memory."""

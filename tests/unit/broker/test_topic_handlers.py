@@ -158,6 +158,8 @@ def test_group_settings_are_made_listed_and_forgotten(serve: Serve) -> None:
         assert decode_group_config((await rig.ask(GetSubscriptionGroup(group="g"))).body) == config
         assert decode_group_table((await rig.ask(GetAllSubscriptionGroups())).body).groups["g"] == config
         assert await rig.code(UpdateSubscriptionGroup(), b'{"groupName":"a b"}') == 29
+        assert await rig.code(UpdateSubscriptionGroup(), b'{"groupName":"g","retryQueueNums":99999999}') == 29
+        assert await rig.code(UpdateSubscriptionGroup(), b'{"groupName":"g","retryQueueNums":-1}') == 29
         await rig.send("t")
         await rig.ask(UpdateConsumerOffset(consumer_group="g", topic="t", queue_id=0, commit_offset=1))
         assert await rig.code(DeleteSubscriptionGroup(group_name="g", clean_offset=True)) == 0

@@ -18,6 +18,9 @@ from orbitmq.wire.headers import (
 
 handlers: Handlers[BrokerService] = Handlers()
 
+RETRY_QUEUES_MAX = 1_024
+"""Ours: queues of a group's retry topic, which is made without asking again."""
+
 
 @handlers.on(UpdateSubscriptionGroup)
 def update_group(service: BrokerService, call: Call[UpdateSubscriptionGroup]) -> Reply:
@@ -27,6 +30,11 @@ def update_group(service: BrokerService, call: Call[UpdateSubscriptionGroup]) ->
         check_name("groupName", config.group, GROUP_LENGTH_MAX)
     except InvalidArgument as error:
         raise Rejected(ResponseCode.INVALID_PARAMETER, str(error)) from None
+    if not 0 <= config.retry_queue_count <= RETRY_QUEUES_MAX:
+        raise Rejected(
+            ResponseCode.INVALID_PARAMETER,
+            f"retryQueueNums: {config.retry_queue_count} is not allowed, expected 0 to {RETRY_QUEUES_MAX}",
+        )
     service.group_configs.update(config, call.now_ms)
     service.files.save_groups(service.group_configs)
     return Reply()
