@@ -135,11 +135,14 @@ class SendLane:
         connection.parked_count += 1
 
         def synced(is_durable: bool) -> None:
-            refused = [encode_reply(Command(RequestCode.SEND_MESSAGE_V2, opaque), NOT_DURABLE) for opaque in opaques]
-            connection.answer_held(held if is_durable else refused)
+            connection.answer_held(held if is_durable else _refusals(opaques))
 
         if self._service.store.wait_durable(log_end, synced):
             synced(True)
+
+
+def _refusals(opaques: list[int]) -> list[bytes]:
+    return [encode_reply(Command(RequestCode.SEND_MESSAGE_V2, opaque), NOT_DURABLE) for opaque in opaques]
 
 
 def _answer_parts(service: BrokerService) -> tuple[str, ...]:
