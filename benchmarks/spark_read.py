@@ -10,6 +10,7 @@ sink: what is measured is the way from the broker's files to Spark's rows. The f
 from __future__ import annotations
 
 import argparse
+import contextlib
 import json
 import os
 import random
@@ -23,6 +24,8 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
+import psutil
+
 from orbitmq import Message
 from orbitmq.blocking import Producer
 from orbitmq.spark.jobs.embedded import embedded_cluster
@@ -33,6 +36,7 @@ SEED = 20130101
 WARM_UPS = 4
 NARROW = "topic string, body binary, queueId int, queueOffset bigint"
 BATCH_OF_STREAM = 100_000
+OTHERS_CPU_MAX = 0.15
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -93,10 +97,14 @@ def _measure(spark: Any, name_servers: str, options: argparse.Namespace) -> dict
     }
     counts = {"one tag of two": options.messages // 2}
     speeds: dict[str, list[float]] = {}
+    others: dict[str, float] = {}
     for name, frame in cases.items():
         count = counts.get(name, options.messages)
-        speeds[name] = [count / _timed(lambda frame=frame: _read(frame)) for _ in range(options.runs)]
-        _say(options, f"{name:24} {statistics.median(speeds[name]):>12,.0f} rows/s")
+        runs = [_timed(lambda frame=frame: _read(frame)) for _ in range(options.runs)]
+        speeds[name] = [count / seconds for seconds, _ in runs]
+        others[name] = statistics.median(cores for _, cores in runs)
+        busy = f", others used {others[name]:.2f} cores" if others[name] > OTHERS_CPU_MAX else ""
+        _say(options, f"{name:24} {statistics.median(speeds[name]):>12,.0f} rows/s{busy}")
     speeds["stream, 100 k a batch"] = _stream(spark, name_servers)
     steady = statistics.median(speeds["stream, 100 k a batch"])
     _say(options, f"{'stream, 100 k a batch':24} {steady:>12,.0f} rows/s")
@@ -104,6 +112,7 @@ def _measure(spark: Any, name_servers: str, options: argparse.Namespace) -> dict
         "rows_per_second": statistics.median(speeds["all columns"]),
         "messages": options.messages,
         "body_bytes": options.body,
+        "others_cpu": others["all columns"],
         "cases": {name: {"median": statistics.median(runs), "runs": runs} for name, runs in speeds.items()},
     }
 
@@ -112,10 +121,28 @@ def _read(frame: Any) -> None:
     frame.write.format("noop").mode("overwrite").save()
 
 
-def _timed(work: Callable[[], None]) -> float:
-    began = time.perf_counter()
+def _timed(work: Callable[[], None]) -> tuple[float, float]:
+    """Return how long `work` took, in seconds, and how many cores everybody else used meanwhile."""
+    began, busy, own = time.perf_counter(), _busy_seconds(), _own_seconds()
     work()
-    return time.perf_counter() - began
+    seconds = time.perf_counter() - began
+    return seconds, max(0.0, (_busy_seconds() - busy - (_own_seconds() - own)) / seconds)
+
+
+def _busy_seconds() -> float:
+    times = psutil.cpu_times()
+    return times.user + times.nice + times.system + times.irq + times.softirq
+
+
+def _own_seconds() -> float:
+    """Processor time of this process and all below it: broker, JVM and Python workers."""
+    me = psutil.Process()
+    total = 0.0
+    for process in (me, *me.children(recursive=True)):
+        with contextlib.suppress(psutil.Error):
+            times = process.cpu_times()
+            total += times.user + times.system
+    return total
 
 
 def _stream(spark: Any, name_servers: str) -> list[float]:
