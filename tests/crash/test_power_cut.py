@@ -92,7 +92,8 @@ class Life:
             self.sent[queue] = bodies
 
 
-@pytest.mark.parametrize("seed", range(150))
+# 2066: a cut during recovery takes back entries that the checkpoint had vouched for.
+@pytest.mark.parametrize("seed", [*range(150), 2066])
 def test_every_acknowledged_message_survives_power_cuts(seed):
     life = Life(Random(seed), FlushMode.SYNC)
     life.open()

@@ -11,6 +11,7 @@ After a clean stop the same walk starts behind the last record that any consume 
 from __future__ import annotations
 
 import logging
+from collections.abc import Callable
 from typing import NamedTuple
 
 from orbitmq.errors import CorruptRecord, InvalidArgument
@@ -36,15 +37,22 @@ class Recovered(NamedTuple):
     """When the last of them was stored, 0 without one."""
 
 
-def recover(commit_log: CommitLog, queues: ConsumeQueues, recovery_ms: int | None) -> Recovered:
+def recover(
+    commit_log: CommitLog, queues: ConsumeQueues, recovery_ms: int | None, promise_less: Callable[[int], None]
+) -> Recovered:
     """Recover a store whose files have been loaded.
 
     Args:
         recovery_ms: messages stored up to this time are on the disk; None: all are, the store was closed in order.
+        promise_less: called with a time before anything is changed: entries of messages stored then or later are
+            about to be written again, and the checkpoint must not vouch for them until that is synced. The power
+            may go again now.
     """
     commit_log.end = commit_log.log.end  # so far, every byte may be a record
     starts = [_trusted_start(queue, commit_log, recovery_ms) for queue in queues]
     start = max(starts, default=commit_log.min_offset)
+    if recovery_ms is not None:
+        promise_less(commit_log.stored_at_ms(start))
     for queue in queues:
         _cut_queue(queue, commit_log, start, is_clean=recovery_ms is None)
     recovered = _replay(commit_log, queues, start)

@@ -15,7 +15,7 @@ from typing import NoReturn
 from orbitmq.clock import Clock, now_ms
 from orbitmq.errors import StoreUnavailable
 from orbitmq.model.message import Host
-from orbitmq.store.checkpoint import parse_checkpoint
+from orbitmq.store.checkpoint import format_checkpoint, parse_checkpoint
 from orbitmq.store.commit_log import CommitLog
 from orbitmq.store.consume_queue import ConsumeQueue
 from orbitmq.store.consume_queues import ConsumeQueues
@@ -289,9 +289,15 @@ class Store:
         self._disk.write(path / "abort", str(os.getpid()).encode())
         self._commit_log.log.load()
         self._queues.load()
-        recovered = recover(self._commit_log, self._queues, None if is_clean else checkpoint.recovery_ms)
+
+        def promise_less(time_ms: int) -> None:
+            lowered = checkpoint._replace(consume_queue_ms=min(checkpoint.consume_queue_ms, time_ms))
+            self._disk.write(path / "checkpoint", format_checkpoint(lowered))
+
+        recovery_ms = None if is_clean else checkpoint.recovery_ms
+        recovered = recover(self._commit_log, self._queues, recovery_ms, promise_less)
         self._durability.durable = recovered.end
-        self._syncing.stored_at_ms = recovered.stored_at_ms
+        self._syncing.start(recovered.stored_at_ms)
         if not is_clean:
             log.info(
                 "the last stop was not orderly: read %d records again, the CommitLog ends at %d",

@@ -70,6 +70,10 @@ class Syncing:
         """Say whether a flusher is at work."""
         return self._flusher is not None
 
+    def start(self, stored_at_ms: int) -> None:
+        """Go on where recovery ended: the CommitLog is synced up to the message that was stored then."""
+        self.stored_at_ms = self._synced_ms = stored_at_ms
+
     def attach(self, loop: asyncio.AbstractEventLoop, *, commit_every_ms: int | None, checkpoint_every_ms: int) -> None:
         """Start the flusher.
 
