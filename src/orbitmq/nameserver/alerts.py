@@ -18,6 +18,8 @@ WINDOW_MS = 300_000
 WINDOW_MS_MIN = 30_000
 """Shares of less time than this say nothing yet."""
 FAILURE_RATIO_MAX = 0.01
+QUERIES_MIN = 100
+"""Of fewer queries a single failure would be over 1 %."""
 MEMORY_RATIO_MAX = 0.8
 GC_SHARE_MAX = 0.05
 """Share of the time that garbage collection may take."""
@@ -85,7 +87,7 @@ class AlertWatch:
 
     def _shares(self, first: Sample, last: Sample) -> Iterator[Alert]:
         queries, failures = last.route_queries - first.route_queries, last.route_failures - first.route_failures
-        if failures > FAILURE_RATIO_MAX * queries:
+        if queries >= QUERIES_MIN and failures > FAILURE_RATIO_MAX * queries:
             yield Alert(Rule.ROUTE_QUERIES_FAIL, f"{failures} of {queries} route queries failed")
         elapsed_ms = last.at_ms - first.at_ms
         gc_ms = last.gc_ms - first.gc_ms

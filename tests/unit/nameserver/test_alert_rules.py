@@ -44,6 +44,7 @@ def test_the_built_in_rules_have_the_same_names_thresholds_and_window():
     text = RULES.read_text()
     assert re.findall(r"alert: (\S+)", text) == [rule.value for rule in alerts.Rule]
     assert set(re.findall(r"\[(\w+)\]", text)) == {f"{alerts.WINDOW_MS // 60_000}m"}
+    assert f">= {alerts.QUERIES_MIN})" in text
     thresholds = [float(number) for number in re.findall(r"> (0\.\d+)", text)]
     expected = [alerts.FAILURE_RATIO_MAX, alerts.MEMORY_RATIO_MAX, alerts.GC_SHARE_MAX, alerts.LOOP_LAG_MS_MAX / 1000]
     assert thresholds == expected

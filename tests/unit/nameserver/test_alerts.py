@@ -49,6 +49,12 @@ def test_eighty_per_cent_of_memory_is_allowed_and_more_is_not(memory, holds):
     assert (Rule.MEMORY_HIGH in rules_after(sample(memory=memory, memory_limit=1000))) is holds
 
 
+@pytest.mark.parametrize(("queries", "holds"), [(99, False), (100, True)])
+def test_a_failure_among_few_queries_says_nothing(queries, holds):
+    rules = rules_after(sample(0), sample(60, route_queries=queries, route_failures=2))
+    assert (Rule.ROUTE_QUERIES_FAIL in rules) is holds
+
+
 def test_shares_of_a_moment_say_nothing_yet():
     assert rules_after(sample(0), sample(29, route_queries=2, route_failures=1, gc_ms=29_000, loop_lag_ms=999)) == []
 
