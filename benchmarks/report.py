@@ -15,6 +15,7 @@ from benchmarks.measure import Result
 from benchmarks.rows import FIGURES, LOAD_ROWS, Bar, Figure, Row
 from benchmarks.servers import JAVA_HEAP, JAVA_TUNING, JAVA_VERSION
 
+DISTURBED_CPU = 0.25  # of one core, taken by others
 RESULTS = Path(__file__).parent / "results"
 ALL_ROWS: list[Row | Figure] = [*LOAD_ROWS, *FIGURES]
 
@@ -50,7 +51,7 @@ def machine_slug(machine: dict[str, Any]) -> str:
 
 
 def save(results: dict[str, Result], plan: dict[str, Any], *, keep: bool) -> Path:
-    """Write what was measured to a dated file, and with `keep` merge it into the machine's latest figures."""
+    """Write what was measured to a dated file, and with `keep` merge what was not disturbed into the latest ones."""
     machine, now = describe_machine(), datetime.now(UTC)
     slug = machine_slug(machine)
     stamped = {name: result | {"at": now.date().isoformat()} for name, result in results.items()}
@@ -60,7 +61,8 @@ def save(results: dict[str, Result], plan: dict[str, Any], *, keep: bool) -> Pat
     if keep:
         latest = RESULTS / f"latest-{slug}.json"
         rows = json.loads(latest.read_text())["rows"] if latest.exists() else {}
-        _write(latest, {"machine": machine, "plan": plan, "rows": rows | stamped})
+        kept = {name: result for name, result in stamped.items() if not is_disturbed(result)}
+        _write(latest, {"machine": machine, "plan": plan, "rows": rows | kept})
         return latest
     return path
 
@@ -72,23 +74,34 @@ def _write(path: Path, value: dict[str, Any]) -> None:
 def table(results: dict[str, Result]) -> str:
     """Return the results as a Markdown table in the order of the rows."""
     lines = [
-        "| what | Java | ours | ours / Java | bar | p99 Java / ours | saturated Java / ours |",
-        "|---|---:|---:|---:|---|---|---|",
+        "| what | Java | ours | ours / Java | bar | p99 Java / ours | CPU each Java / ours | saturated Java / ours |",
+        "|---|---:|---:|---:|---|---|---|---|",
     ]
     lines += [_line(row, results[row.name]) for row in ALL_ROWS if row.name in results]
+    disturbed = [name for name, result in results.items() if is_disturbed(result)]
+    if disturbed:
+        lines += ["", f"Other processes were at work: rates and ratios of {', '.join(disturbed)} say little."]
     return "\n".join(lines)
+
+
+def is_disturbed(result: Result) -> bool:
+    """Say whether other processes took part of the machine while a row was measured."""
+    return any(side.get("others_cpu", 0) > DISTURBED_CPU for side in (result.get("java"), result.get("ours")) if side)
 
 
 def _line(row: Row | Figure, result: Result) -> str:
     java, ours = result.get("java"), result.get("ours")
     unit = f" {row.unit}" if isinstance(row, Figure) else "/s"
     ratio = f"{ours['value'] / java['value']:.2f}" if java and ours and java["value"] else "-"
-    verdict = judge(row.bar, java, ours)
+    verdict = None if is_disturbed(result) else judge(row.bar, java, ours)
     bar = f"{row.bar}{'' if verdict is None else ': reached' if verdict else ': MISSED'}" if row.bar else ""
     p99 = " / ".join(f"{side['p99_us'] / 1000:.2f} ms" if side and "p99_us" in side else "-" for side in (java, ours))
+    cost = " / ".join(
+        f"{side['server_cpu_us']:.1f} us" if side and "server_cpu_us" in side else "-" for side in (java, ours)
+    )
     sides = " / ".join(side.get("saturated", "-") if side else "-" for side in (java, ours))
     bad = "".join(f" ({side['bad']} bad)" for side in (java, ours) if side and side["bad"])
-    return f"| {row.title} | {_number(java)}{unit} | {_number(ours)}{unit} | {ratio} | {bar} | {p99} | {sides}{bad} |"
+    return f"| {row.title} | {_number(java)}{unit} | {_number(ours)}{unit} | {ratio} | {bar} | {p99} | {cost} | {sides}{bad} |"
 
 
 def _number(side: Result | None) -> str:

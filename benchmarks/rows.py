@@ -69,12 +69,12 @@ def _registration_rows() -> list[Row]:
     load = {"mode": "register", "brokers": 100, "topics": 1000, "connections": 50, "depth": 1}
     small, large = load | {"topic_brokers": 8}, load | {"topic_brokers": 100}
     version, changed = {"changed": 1}, {"changed": 2}
-    title = "registration, {} topics, {}"
+    title = "registration, {}, {}"
     same, counted, altered = "unchanged", "only the version counts up", "one topic changed"
     rows = []
     for count, body, load, bars in (
-        ("80", "80 (13 kB)", small, (Bar(3.5), None, None)),
-        ("1000", "1,000 (163 kB)", large, (Bar(6), None, Bar(1.2))),
+        ("80", "80 topics (13 kB)", small, (Bar(3.5), None, None)),
+        ("1000", "1,000 topics (163 kB)", large, (Bar(6), None, Bar(1.2))),
     ):
         rows += [
             Row(f"register-{count}-same", title.format(body, same), "nameserver", load, bar=bars[0]),

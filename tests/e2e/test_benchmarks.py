@@ -57,3 +57,14 @@ def test_kept_figures_are_merged_row_by_row(tmp_path, monkeypatch):
 
     rows = json.loads(latest.read_text())["rows"]
     assert (rows["a"]["ours"]["value"], rows["b"]["ours"]["value"]) == (1, 3)
+
+
+def test_a_disturbed_row_is_judged_by_nobody_and_not_kept(tmp_path, monkeypatch):
+    monkeypatch.setattr(report, "RESULTS", tmp_path)
+    disturbed = {"ours": summarise([run(10) | {"others_cpu": 0.9}], "per_second")}
+    assert report.is_disturbed(disturbed)
+
+    assert "say little" in report.table({"send-async-100-16x1": disturbed})
+    latest = report.save({"send-async-100-16x1": disturbed}, {}, keep=True)
+
+    assert json.loads(latest.read_text())["rows"] == {}
