@@ -55,6 +55,7 @@ class Recognised(NamedTuple):
 class _Seen(NamedTuple):
     header: RegisterBroker
     peer_version: int
+    start: bytes
     before: bytes
     rest: bytes | int
     is_versioned: bool
@@ -81,6 +82,8 @@ class UnchangedRegistrations:
             return None
         if not _same_but_checksum(seen.header, header):
             return None
+        if isinstance(seen.rest, bytes) and _is_joined_of(body, seen.start, seen.rest):
+            return Recognised(seen.data_version, seen.header.body_crc32)
         parts = split(body) if seen.is_versioned else Parts(b"", None, body)
         if (parts.version is not None) != seen.is_versioned or parts.before != seen.before:
             return None
@@ -127,8 +130,9 @@ class UnchangedRegistrations:
         else:
             self._size += len(rest)
         plain = was_plain if topic_count is None else is_plain(rest, topic_count)
+        start = body[: len(body) - len(rest)]
         self._seen[key] = _Seen(
-            header, peer_version, before, kept, version is not None, data_version, revision, is_applied, plain
+            header, peer_version, start, before, kept, version is not None, data_version, revision, is_applied, plain
         )
 
     def forget(self, key: BrokerKey) -> None:
@@ -136,6 +140,10 @@ class UnchangedRegistrations:
         seen = self._seen.pop(key, None)
         if seen is not None and isinstance(seen.rest, bytes):
             self._size -= len(seen.rest)
+
+
+def _is_joined_of(body: bytes, start: bytes, rest: bytes) -> bool:
+    return len(body) == len(start) + len(rest) and body.startswith(start) and body.endswith(rest)
 
 
 def split(body: bytes) -> Parts:
