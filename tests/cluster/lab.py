@@ -11,7 +11,9 @@ import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from itertools import cycle
 
+_letters = cycle("abcdefgh")  # names of interfaces have 15 characters; the last lab's may linger for a moment
 SUBNET = "10.213.77"
 RUNNER_NUMBER = 254
 
@@ -64,7 +66,7 @@ class Lab:
 @contextmanager
 def lab(*names: str) -> Iterator[Lab]:
     """Make hosts with these names and take them away afterwards."""
-    tag = f"o{os.getpid() % 100_000}"
+    tag = f"o{os.getpid() % 100_000}{next(_letters)}"
     bridge = f"{tag}br"
     hosts = {
         name: Host(f"{tag}-{name}", f"{SUBNET}.{number}", f"{tag}c{number}")
@@ -79,6 +81,8 @@ def lab(*names: str) -> Iterator[Lab]:
         yield Lab(bridge, hosts, f"{SUBNET}.{RUNNER_NUMBER}")
     finally:
         for host in hosts.values():
+            # The kernel takes a namespace's end of a cable away in its own time; this end goes now.
+            subprocess.run(["ip", "link", "del", host.cable], check=False, capture_output=True)
             subprocess.run(["ip", "netns", "del", host.name], check=False, capture_output=True)
         subprocess.run(["ip", "link", "del", bridge], check=False, capture_output=True)
 
