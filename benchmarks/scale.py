@@ -30,7 +30,7 @@ from orbitmq.wire.bodies.registration import encode_registration
 from orbitmq.wire.headers import GetRouteInfo, RegisterBroker
 
 REGISTER_EVERY_S = 30
-RESULTS = Path(__file__).parent / "results" / "scale.json"
+RESULTS = Path(__file__).parent / "results" / "latest-scale.json"
 PART_TOPICS = 10_000
 
 
