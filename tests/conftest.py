@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 import shutil
+import signal
 import subprocess
 from functools import cache
 from pathlib import Path
@@ -17,6 +18,10 @@ JAVA_VERSION_MIN = 17
 # The machine's speed is no property of the code; a failing example is printed with the blob that repeats it.
 settings.register_profile("orbitmq", deadline=None, print_blob=True, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("orbitmq")
+
+# A shell starts its background jobs with SIGINT ignored, and children inherit that: servers could not be interrupted.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:
