@@ -19,6 +19,7 @@ from typing import Any
 from orbitmq.errors import ConfigError, InvalidArgument
 from orbitmq.model.message import BODY_SIZE_MAX
 from orbitmq.model.topic import check_name
+from orbitmq.net.properties import read_properties
 
 log = logging.getLogger(__name__)
 
@@ -127,14 +128,7 @@ class BrokerConfig:
         Raises:
             ConfigError: the file cannot be read, or a key holds a value that is not allowed.
         """
-        import javaproperties  # it loads an XML parser: only who has a file pays
-
-        try:
-            text = Path(path).read_text(encoding="utf-8")
-            properties = javaproperties.loads(text)
-        except (OSError, ValueError) as error:
-            raise ConfigError("configFile", str(path), f"a readable Java properties file ({error})") from None
-        return cls.from_mapping(properties, **overrides)
+        return cls.from_mapping(read_properties(path), **overrides)
 
     @classmethod
     def from_mapping(cls, properties: Mapping[str, str], **overrides: Any) -> BrokerConfig:

@@ -17,6 +17,7 @@ from typing import Any
 
 from orbitmq.errors import ConfigError
 from orbitmq.net.address import parse_address
+from orbitmq.net.properties import read_properties
 
 log = logging.getLogger(__name__)
 
@@ -126,13 +127,7 @@ class NameServerConfig:
         Raises:
             ConfigError: the file cannot be read, or a key holds a value that is not allowed.
         """
-        import javaproperties  # it loads an XML parser: only who has a file pays
-
-        try:
-            properties = javaproperties.loads(Path(path).read_text(encoding="utf-8"))
-        except (OSError, ValueError) as error:
-            raise ConfigError("configFile", str(path), f"a readable Java properties file ({error})") from None
-        return cls.from_mapping(properties, **{"config_store_path": Path(path), **overrides})
+        return cls.from_mapping(read_properties(path), **{"config_store_path": Path(path), **overrides})
 
     @classmethod
     def from_mapping(cls, properties: Mapping[str, str], **overrides: Any) -> NameServerConfig:
