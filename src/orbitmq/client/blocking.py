@@ -8,27 +8,19 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from types import TracebackType
-from typing import Any, Generic, Protocol, Self, TypeVar
+from typing import Any, Generic, Self, TypeVar
 
 from orbitmq.client import producer, pull_consumer, push_consumer
 from orbitmq.client.background import BackgroundLoop
 from orbitmq.client.batch import Batch
+from orbitmq.client.lifetime import Client
 from orbitmq.client.offsets import OffsetRange
 from orbitmq.client.sending import SendResult
 from orbitmq.errors import InvalidArgument
 from orbitmq.model.message import Message, StoredMessage
 from orbitmq.model.route import MessageQueue
 
-
-class _Client(Protocol):
-    async def open(self) -> None: ...
-
-    async def close(self) -> None: ...
-
-    def use_name_servers(self, name_servers: str | Iterable[str]) -> None: ...
-
-
-C = TypeVar("C", bound=_Client)
+C = TypeVar("C", bound=Client)
 
 
 class _Face(Generic[C]):

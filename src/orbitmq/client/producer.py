@@ -6,16 +6,15 @@ Source: Java DefaultMQProducerImpl; facts of the requests 310 and 320.
 from __future__ import annotations
 
 import asyncio
-import logging
 import ssl
 from collections.abc import Iterable, Sequence
 from os import getpid
 from random import Random
-from types import TracebackType
 
 from orbitmq.client.delivery import Delivery, Target
 from orbitmq.client.identity import unique_instance, unique_key_seed
 from orbitmq.client.lanes import Lanes
+from orbitmq.client.lifetime import Client
 from orbitmq.client.sending import (
     DEFAULT_QUEUE_COUNT,
     Outgoing,
@@ -27,7 +26,7 @@ from orbitmq.client.sending import (
 )
 from orbitmq.client.session import HEARTBEAT_INTERVAL_MS, ClientSession
 from orbitmq.clock import now_ms
-from orbitmq.errors import ClientError, InvalidArgument
+from orbitmq.errors import InvalidArgument
 from orbitmq.model.group import Heartbeat
 from orbitmq.model.message import BODY_SIZE_MAX, Message
 from orbitmq.model.route import MessageQueue
@@ -35,8 +34,6 @@ from orbitmq.model.topic import GROUP_LENGTH_MAX, check_name
 from orbitmq.wire.headers import UnregisterClient
 from orbitmq.wire.message_id import UniqueKeys
 from orbitmq.wire.signature import Credentials
-
-log = logging.getLogger(__name__)
 
 SEND_TIMEOUT_MS = 3_000
 RETRIES = 2
@@ -48,7 +45,7 @@ ONEWAY_RUN = 256
 """Of so many one-way messages one is answered."""
 
 
-class Producer:
+class Producer(Client):
     """Sends messages.
 
         async with Producer("orders-service", name_servers=["127.0.0.1:9876"]) as producer:
@@ -140,19 +137,6 @@ class Producer:
             await self.flush()
         finally:
             await self._session.close([UnregisterClient(client_id=self._session.id, producer_group=self.group)])
-
-    def use_name_servers(self, name_servers: str | Iterable[str]) -> None:
-        """Ask other NameServers from now on; known routes stay in use until the new ones say otherwise."""
-        self._session.routes.configure(name_servers)
-
-    async def __aenter__(self) -> Producer:
-        await self.open()
-        return self
-
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        await self.close()
 
     # Sending.
 
@@ -269,7 +253,3 @@ class Producer:
 
     def _describe(self, client_id: str) -> Heartbeat:
         return Heartbeat(client_id=client_id, producer_groups=(self.group,))
-
-    def _check_open(self) -> None:
-        if not self._session.is_open:
-            raise ClientError("the producer is not open: use 'async with Producer(...)', or await its open()")

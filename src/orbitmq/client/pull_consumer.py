@@ -9,9 +9,9 @@ import asyncio
 import ssl
 from collections import deque
 from collections.abc import Iterable, Mapping
-from types import TracebackType
 
 from orbitmq.client.identity import unique_instance
+from orbitmq.client.lifetime import Client
 from orbitmq.client.offsets import BrokerOffsets, OffsetRange, QueueOffsets
 from orbitmq.client.queues import readable_queues
 from orbitmq.client.reader import PULL_COUNT_MAX, PullSettings, QueueReader
@@ -20,7 +20,7 @@ from orbitmq.client.session import ClientSession
 from orbitmq.client.subscriptions import parse_subscription
 from orbitmq.client.window import COUNT_MAX, SIZE_MAX
 from orbitmq.clock import now_ms
-from orbitmq.errors import ClientError, InvalidArgument
+from orbitmq.errors import InvalidArgument
 from orbitmq.model.group import ConsumeFrom
 from orbitmq.model.message import StoredMessage
 from orbitmq.model.route import MessageQueue
@@ -31,7 +31,7 @@ POLL_TIMEOUT_MS = 1_000
 POLL_COUNT_MAX = 1_000
 
 
-class PullConsumer:
+class PullConsumer(Client):
     """Reads queues that the caller assigns; all of them are long-polled at once.
 
         async with PullConsumer("audit", name_servers=["127.0.0.1:9876"]) as consumer:
@@ -98,19 +98,6 @@ class PullConsumer:
             await asyncio.gather(*(reader.stop() for reader in self._readers.values()))
             self._readers.clear()
             await self._session.close()
-
-    def use_name_servers(self, name_servers: str | Iterable[str]) -> None:
-        """Ask other NameServers from now on; known routes stay in use until the new ones say otherwise."""
-        self._session.routes.configure(name_servers)
-
-    async def __aenter__(self) -> PullConsumer:
-        await self.open()
-        return self
-
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        await self.close()
 
     # Queues and their offsets.
 
@@ -288,7 +275,3 @@ class PullConsumer:
         if self._session.routes.broker(queue.broker_name) is None:
             await self._session.routes.find(queue.topic)
         return queue
-
-    def _check_open(self) -> None:
-        if not self._session.is_open:
-            raise ClientError("the consumer is not open: use 'async with PullConsumer(...)', or await its open()")

@@ -15,11 +15,11 @@ import ssl
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
 from inspect import isawaitable
 from pathlib import Path
-from types import TracebackType
 
 from orbitmq.client.assignment import Assignments
 from orbitmq.client.batch import Batch
 from orbitmq.client.identity import DEFAULT_INSTANCE, unique_instance
+from orbitmq.client.lifetime import Client
 from orbitmq.client.local_offsets import LocalOffsets
 from orbitmq.client.offsets import BrokerOffsets
 from orbitmq.client.reader import PULL_COUNT_MAX, PullSettings
@@ -30,7 +30,7 @@ from orbitmq.client.shares import Shares
 from orbitmq.client.subscriptions import parse_subscription
 from orbitmq.client.window import COUNT_MAX, SIZE_MAX
 from orbitmq.clock import now_ms
-from orbitmq.errors import ClientError, InvalidArgument, OrbitError, RouteNotFound
+from orbitmq.errors import InvalidArgument, OrbitError, RouteNotFound
 from orbitmq.model.group import ConsumeFrom, ConsumerInfo, Heartbeat, MessageModel, Subscription
 from orbitmq.model.route import MessageQueue, TopicRoute
 from orbitmq.model.topic import GROUP_LENGTH_MAX, RETRY_PREFIX, check_name
@@ -53,7 +53,7 @@ Handler = Callable[[Batch], Awaitable[object] | object]
 handlers: Handlers[PushConsumer] = Handlers()
 
 
-class PushConsumer:
+class PushConsumer(Client):
     """Consumes a group's share of some topics.
 
         async with PushConsumer("billing", name_servers=["127.0.0.1:9876"]) as consumer:
@@ -207,19 +207,6 @@ class PushConsumer:
         """Wait until the consumer is closed; for programs whose handler does the work."""
         await self._closed.wait()
 
-    def use_name_servers(self, name_servers: str | Iterable[str]) -> None:
-        """Ask other NameServers from now on; known routes stay in use until the new ones say otherwise."""
-        self._session.routes.configure(name_servers)
-
-    async def __aenter__(self) -> PushConsumer:
-        await self.open()
-        return self
-
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        await self.close()
-
     # Subscriptions and queues.
 
     def subscribe(self, topic: str, tag: str = "*") -> None:
@@ -362,8 +349,8 @@ class PushConsumer:
             self._changed.set()
 
     def _check_open(self) -> None:
-        if not self._session.is_open and not self._closed.is_set():
-            raise ClientError("the consumer is not open: use 'async with PushConsumer(...)', or await its open()")
+        if not self._closed.is_set():  # closed while somebody iterates: the iteration ends, nothing is wrong
+            super()._check_open()
 
 
 class _Batches(AsyncIterator[Batch]):
