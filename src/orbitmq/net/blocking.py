@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import socket
+import ssl
 import time
 from types import TracebackType
 
@@ -12,6 +13,7 @@ from orbitmq.net.address import parse_address
 from orbitmq.net.handlers import Reply, encode_reply
 from orbitmq.net.session import Session, make_request
 from orbitmq.wire.command import FLAG_ONEWAY, FLAG_RESPONSE, Command, decode_command
+from orbitmq.wire.signature import Credentials, sign_command
 
 # recv allocates what it is asked for first; above the allocator's mmap threshold that costs page faults each time.
 _READ_SIZE = 65536
@@ -22,23 +24,32 @@ class BlockingConnection:
 
     Args:
         address: host:port.
-        timeout_ms: for connecting, and for each answer.
+        timeout_ms: for connecting with the handshake of TLS, and for each answer.
+        credentials: sign every request with them.
+        tls: connect with TLS (`tls.client_context`).
 
     Raises:
-        ConnectionFailed: no connection.
+        ConnectionFailed: no connection, or the server's certificate is not accepted.
     """
 
-    def __init__(self, address: str, *, timeout_ms: int = 3000) -> None:
+    def __init__(
+        self,
+        address: str,
+        *,
+        timeout_ms: int = 3000,
+        credentials: Credentials | None = None,
+        tls: ssl.SSLContext | None = None,
+    ) -> None:
         self.address = address
         self._timeout_ms = timeout_ms
+        self._credentials = credentials
         self._session = Session()
         self._answers: dict[int, Command | ClientError] = {}
         self._order: list[int] = []
         try:
-            self._socket = socket.create_connection(parse_address(address), timeout_ms / 1000)
+            self._socket = _connect(address, timeout_ms / 1000, tls)
         except OSError as error:
             raise ConnectionFailed(f"cannot connect to {address}: {error}") from error
-        self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
 
     def __enter__(self) -> BlockingConnection:
         return self
@@ -65,13 +76,13 @@ class BlockingConnection:
         def waiter(answer: Command | ClientError) -> None:
             answers[opaque] = answer
 
-        opaque = self._session.request(make_request(header, body, code=code), waiter, self._deadline_ms())
+        opaque = self._session.request(self._signed(header, body, code), waiter, self._deadline_ms())
         self._order.append(opaque)
         return opaque
 
     def send_oneway(self, header: object, body: bytes = b"", *, code: int | None = None) -> None:
         """Queue a request that nobody answers; it leaves with the next `flush` or `receive`."""
-        self._session.oneway(make_request(header, body, code=code))
+        self._session.oneway(self._signed(header, body, code))
 
     def flush(self) -> None:
         """Write everything that `send` has queued."""
@@ -105,6 +116,9 @@ class BlockingConnection:
         """Close the connection; what was queued and not flushed is dropped."""
         self._socket.close()
 
+    def _signed(self, header: object, body: bytes, code: int | None) -> Command:
+        return sign_command(make_request(header, body, code=code), self._credentials)
+
     def _read(self, deadline: float) -> None:
         try:
             self._socket.settimeout(max(deadline - time.monotonic(), 0.001))
@@ -136,3 +150,14 @@ class BlockingConnection:
 
     def _deadline_ms(self) -> int:
         return int(time.monotonic() * 1000) + self._timeout_ms
+
+
+def _connect(address: str, timeout_s: float, tls: ssl.SSLContext | None) -> socket.socket:
+    host, port = parse_address(address)
+    connected = socket.create_connection((host, port), timeout_s)
+    try:
+        connected.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        return connected if tls is None else tls.wrap_socket(connected, server_hostname=host)
+    except BaseException:
+        connected.close()
+        raise

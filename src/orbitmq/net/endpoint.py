@@ -16,7 +16,7 @@ from orbitmq.net.tls import ServerTls, TlsMode
 from orbitmq.wire.command import Command
 from orbitmq.wire.frame import Frame
 from orbitmq.wire.header import decode_header
-from orbitmq.wire.signature import Credentials, sign
+from orbitmq.wire.signature import Credentials, sign_command
 
 if TYPE_CHECKING:
     from orbitmq.net.connection import Connection
@@ -128,9 +128,7 @@ class Endpoint:
 
     def signed(self, command: Command) -> Command:
         """Return a request as it leaves: signed, where there are credentials."""
-        if self._credentials is None:
-            return command
-        return command._replace(ext_fields=sign(command.ext_fields, command.body, self._credentials))
+        return sign_command(command, self._credentials)
 
     def admit(self, connection: Connection, ip: str) -> str | None:
         """Enter a new connection; a text says which limit forbids it."""

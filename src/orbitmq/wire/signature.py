@@ -13,6 +13,8 @@ import hmac
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from orbitmq.wire.command import Command
+
 ACCESS_KEY = "AccessKey"
 SIGNATURE = "Signature"
 SECURITY_TOKEN = "SecurityToken"
@@ -35,6 +37,13 @@ def sign(ext_fields: Mapping[str, str] | None, body: bytes, credentials: Credent
         signed[SECURITY_TOKEN] = credentials.security_token
     signed[SIGNATURE] = signature_of(signed, body, credentials.secret_key)
     return signed
+
+
+def sign_command(command: Command, credentials: Credentials | None) -> Command:
+    """Return a request as it leaves: signed, where there are credentials."""
+    if credentials is None:
+        return command
+    return command._replace(ext_fields=sign(command.ext_fields, command.body, credentials))
 
 
 def signature_of(ext_fields: Mapping[str, str], body: bytes, secret_key: str) -> str:

@@ -7,16 +7,20 @@ import socket
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from pathlib import Path
 
 import pytest
 
 from orbitmq.errors import ConnectionFailed, RequestTimeout
 from orbitmq.net.blocking import BlockingConnection
+from orbitmq.net.tls import ServerTls, TlsFiles, TlsMode, client_context
 from orbitmq.wire.command import FLAG_RESPONSE, Command, decode_command, encode_command
 from orbitmq.wire.frame import FrameDecoder
-from orbitmq.wire.headers import GetClusterInfo, GetRouteInfo
+from orbitmq.wire.headers import GetClusterInfo, GetRouteInfo, GetTopicsByCluster
+from orbitmq.wire.signature import Credentials, is_signed_by
 
-from .support import on_loop, serving
+from .certificates import Authority
+from .support import serving
 
 
 @contextmanager
@@ -46,7 +50,7 @@ def read_commands(connection: socket.socket, count: int) -> list[Command]:
     return found
 
 
-def test_requests_are_answered_one_by_one_or_pipelined():
+async def test_requests_are_answered_one_by_one_or_pipelined():
     def use(address: str) -> list[bytes]:
         with BlockingConnection(address) as connection:
             one = connection.request(GetRouteInfo(topic="one")).body
@@ -54,12 +58,8 @@ def test_requests_are_answered_one_by_one_or_pipelined():
             last = connection.receive(asked[2]).body
             return [one, last, connection.receive().body, connection.receive().body]
 
-    @on_loop
-    async def serve():
-        async with serving() as server:
-            assert await asyncio.to_thread(use, server.address) == [b"one", b"p2", b"p0", b"p1"]
-
-    serve()
+    async with serving() as server:
+        assert await asyncio.to_thread(use, server.address) == [b"one", b"p2", b"p0", b"p1"]
 
 
 def test_no_answer_in_time_is_an_error_and_a_late_one_disturbs_nobody():
@@ -117,3 +117,48 @@ def test_a_server_that_asks_is_told_that_nobody_can_answer():
         connection.request(GetClusterInfo())
         connection.request(GetClusterInfo())
     assert [(answer.code, answer.opaque) for answer in asked_back] == [(3, 5)]
+
+
+def guarded_echo(files: TlsFiles, seen: list[Command]) -> dict[str, object]:
+    """Return the options of a server that speaks TLS only and keeps the requests it is asked."""
+    return {"tls": ServerTls(TlsMode.ENFORCING, files), "admission": lambda call: seen.append(call.command)}
+
+
+async def test_requests_are_signed_and_encrypted_where_that_is_wanted(tmp_path: Path):
+    files = Authority(tmp_path).issue("server")
+    seen: list[Command] = []
+
+    def use(address: str) -> list[bytes]:
+        credentials, context = Credentials("me", "my secret"), client_context(files)
+        with BlockingConnection(address, credentials=credentials, tls=context) as connection:
+            connection.send_oneway(GetRouteInfo(topic="one way"))
+            sizes = ("3000000", "0", "70000")  # longer than what TLS hands over at once
+            asked = [connection.send(GetTopicsByCluster(cluster=size)) for size in sizes]
+            return [connection.receive(opaque).body for opaque in asked]
+
+    async with serving(**guarded_echo(files, seen)) as server:
+        assert list(map(len, await asyncio.to_thread(use, server.address))) == [3_000_000, 0, 70_000]
+    assert [is_signed_by(command.ext_fields or {}, command.body, "my secret") for command in seen] == [True] * 4
+
+
+async def test_a_certificate_that_is_not_trusted_and_a_server_without_tls_are_errors(tmp_path: Path):
+    (tmp_path / "other").mkdir()
+    ours, others = Authority(tmp_path).issue("server"), Authority(tmp_path / "other").issue("server")
+
+    def fail(address: str, match: str) -> None:
+        with pytest.raises(ConnectionFailed, match=match):
+            BlockingConnection(address, tls=client_context(ours))
+
+    async with serving(**guarded_echo(others, [])) as server:
+        await asyncio.to_thread(fail, server.address, "certificate verify failed")
+    async with serving() as server:
+        await asyncio.to_thread(fail, server.address, "cannot connect")
+
+
+def test_a_handshake_that_never_ends_is_an_error(tmp_path: Path):
+    context = client_context(Authority(tmp_path).issue("server"))
+    may_end = threading.Event()
+    with scripted(lambda connection: may_end.wait() and None) as address:
+        with pytest.raises(ConnectionFailed, match="timed out"):
+            BlockingConnection(address, timeout_ms=50, tls=context)
+        may_end.set()
