@@ -1,7 +1,9 @@
-"""What all tests share: hypothesis settings, and what happens where no Java is installed."""
+"""What all tests share: hypothesis settings, a loop for async tests, and what happens where no Java is installed."""
 
 from __future__ import annotations
 
+import asyncio
+import inspect
 import os
 import re
 import shutil
@@ -13,7 +15,11 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, settings
 
+from orbitmq.net.loop import run
+
 JAVA_VERSION_MIN = 17
+ASYNC_LIMIT_S = 120
+"""An async test that hangs fails with the place where it hangs; none takes this long."""
 
 # The machine's speed is no property of the code; a failing example is printed with the blob that repeats it.
 settings.register_profile("orbitmq", deadline=None, print_blob=True, suppress_health_check=[HealthCheck.too_slow])
@@ -22,6 +28,21 @@ settings.load_profile("orbitmq")
 # A shell starts its background jobs with SIGINT ignored, and children inherit that: servers could not be interrupted.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
+    """Run `async def` tests on the loop that orbitmq uses."""
+    if not inspect.iscoroutinefunction(pyfuncitem.obj):
+        return None
+    arguments = {name: pyfuncitem.funcargs[name] for name in pyfuncitem._fixtureinfo.argnames}
+
+    async def test() -> None:
+        async with asyncio.timeout(ASYNC_LIMIT_S):
+            await pyfuncitem.obj(**arguments)
+
+    run(test())
+    return True
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:

@@ -20,7 +20,7 @@ from orbitmq.wire.command import decode_command
 from orbitmq.wire.frame import Frame, FrameDecoder
 from orbitmq.wire.headers import DeleteTopicInNameServer, GetClusterInfo, GetRouteInfo, RegisterTopicInNameServer
 from unit.nameserver.support import Asker, asking, registration
-from unit.net.support import on_loop, until
+from unit.net.support import until
 
 FRAMES = int(os.environ.get("ORBITMQ_HOSTILE_FRAMES", "10000"))
 SEED = int(os.environ.get("ORBITMQ_SEED", "20261121"))
@@ -83,7 +83,6 @@ async def honestly(asker: Asker, work: Callable[[], Awaitable[None]]) -> None:
     await task
 
 
-@on_loop
 async def test_injured_frames_do_no_harm_s1(tmp_path: Path):
     frames, random = golden_requests(), Random(SEED)
     process = psutil.Process()
@@ -102,7 +101,6 @@ async def test_injured_frames_do_no_harm_s1(tmp_path: Path):
         await until(lambda: len(asker.server.server.connections) <= 1)
 
 
-@on_loop
 async def test_a_thousand_idle_connections_cost_little_s4(tmp_path: Path):
     count, process = 1_000, psutil.Process()
     async with asking(tmp_path, server_channel_max_idle_time_seconds=1) as asker:
@@ -121,7 +119,6 @@ async def test_a_thousand_idle_connections_cost_little_s4(tmp_path: Path):
         assert grown / count < 20_000, f"{grown / count:.0f} bytes per connection"
 
 
-@on_loop
 async def test_a_flood_of_connections_from_one_address_s5(tmp_path: Path):
     async with asking(tmp_path, connections_per_address_max=20) as asker:
 
@@ -167,20 +164,16 @@ BOMBS = {
 
 @pytest.mark.parametrize("bomb", BOMBS)
 @pytest.mark.parametrize("is_compressed", [False, True])
-def test_a_json_bomb_is_refused_and_registers_nothing_s8(bomb: str, is_compressed: bool, tmp_path: Path):
-    @on_loop
-    async def throw():
-        async with asking(tmp_path) as asker:
-            body = zlib.compress(BOMBS[bomb]) if is_compressed else BOMBS[bomb]
-            header, _ = registration("evil", compressed=is_compressed, body_crc32=0)
-            answer = await asker.ask(header, body)
-            topics = asker.server.registry.table.topics()
-            assert answer.code == 1 or topics == (), answer
-            assert not illegal_names(topics)
-            assert asker.server.server.counters.failed_requests == 0
-            assert (await asker.ask(GetClusterInfo())).code == 0
-
-    throw()
+async def test_a_json_bomb_is_refused_and_registers_nothing_s8(bomb: str, is_compressed: bool, tmp_path: Path):
+    async with asking(tmp_path) as asker:
+        body = zlib.compress(BOMBS[bomb]) if is_compressed else BOMBS[bomb]
+        header, _ = registration("evil", compressed=is_compressed, body_crc32=0)
+        answer = await asker.ask(header, body)
+        topics = asker.server.registry.table.topics()
+        assert answer.code == 1 or topics == (), answer
+        assert not illegal_names(topics)
+        assert asker.server.server.counters.failed_requests == 0
+        assert (await asker.ask(GetClusterInfo())).code == 0
 
 
 PAYLOADS = [
@@ -209,19 +202,15 @@ PAYLOADS = [
 
 
 @pytest.mark.parametrize("payload", PAYLOADS, ids=repr)
-def test_a_name_that_means_something_elsewhere_enters_nowhere_s16(payload: str, tmp_path: Path):
-    @on_loop
-    async def enter():
-        async with asking(tmp_path) as asker:
-            header, body = registration(payload, "T1", "T2")
+async def test_a_name_that_means_something_elsewhere_enters_nowhere_s16(payload: str, tmp_path: Path):
+    async with asking(tmp_path) as asker:
+        header, body = registration(payload, "T1", "T2")
+        assert (await asker.ask(header, body)).code == 1
+        for field in ("cluster_name", "broker_addr"):
+            header, body = registration("a", "T1", "T2", **{field: payload})
             assert (await asker.ask(header, body)).code == 1
-            for field in ("cluster_name", "broker_addr"):
-                header, body = registration("a", "T1", "T2", **{field: payload})
-                assert (await asker.ask(header, body)).code == 1
-            assert (await asker.register("a", "T1", "T2", payload)).code == 0
-            assert (await asker.ask(RegisterTopicInNameServer(topic=payload), b"{}")).code == 1
-            await asker.ask(DeleteTopicInNameServer(topic=payload))
-            assert set(asker.server.registry.table.topics()) == {"T1", "T2"}
-
-    enter()
+        assert (await asker.register("a", "T1", "T2", payload)).code == 0
+        assert (await asker.ask(RegisterTopicInNameServer(topic=payload), b"{}")).code == 1
+        await asker.ask(DeleteTopicInNameServer(topic=payload))
+        assert set(asker.server.registry.table.topics()) == {"T1", "T2"}
     assert list(tmp_path.iterdir()) == []

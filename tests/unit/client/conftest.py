@@ -1,36 +1,25 @@
-import asyncio
 import inspect
-from functools import partial
 
 import pytest
 
-from orbitmq.net.loop import run
 from unit.client.fakes import FakeCluster
-
-LIMIT_S = 30
-"""A test that hangs fails with the place where it hangs; no test takes this long."""
 
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_pyfunc_call(pyfuncitem):
-    """Run `async def` tests on the loop that orbitmq uses; one that takes `cluster` gets a fake one of its own."""
-    if not inspect.iscoroutinefunction(pyfuncitem.obj):
-        return None
-    arguments = {name: pyfuncitem.funcargs[name] for name in pyfuncitem._fixtureinfo.argnames}
+    """Open the `cluster` of an async test on the test's own loop; tests/conftest.py runs it there."""
+    test = pyfuncitem.obj
+    if "cluster" not in pyfuncitem.fixturenames or not inspect.iscoroutinefunction(test):
+        return
 
-    async def test():
-        async with asyncio.timeout(LIMIT_S):
-            if "cluster" in arguments:
-                async with FakeCluster() as cluster:
-                    await pyfuncitem.obj(**{**arguments, "cluster": cluster})
-            else:
-                await pyfuncitem.obj(**arguments)
+    async def with_cluster(cluster, **others):
+        async with cluster() as opened:
+            await test(cluster=opened, **others)
 
-    run(test())
-    return True
+    pyfuncitem.obj = with_cluster
 
 
 @pytest.fixture
 def cluster():
     """A FakeCluster; the hook above opens it on the test's loop."""
-    return partial(FakeCluster)
+    return FakeCluster

@@ -14,7 +14,6 @@ from orbitmq.net.tls import client_context
 from orbitmq.wire.headers import GetClusterInfo
 
 from ..net.certificates import Authority
-from ..net.support import on_loop
 from .support import asking
 from .test_access import write_accounts
 
@@ -45,7 +44,6 @@ def test_a_mode_that_does_not_exist_is_refused():
         NameServerConfig(tls_server_mode="permisive")
 
 
-@on_loop
 async def test_a_name_server_speaks_tls(tmp_path: Path):
     files = Authority(tmp_path).issue("server")
     settings = {

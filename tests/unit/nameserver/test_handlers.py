@@ -45,7 +45,7 @@ from orbitmq.wire.headers import (
     WipeWritePerm,
 )
 
-from ..net.support import on_loop, peer_of, until
+from ..net.support import peer_of, until
 from .support import CLUSTER, Asker, address_of, asking, queue, registration
 
 BROKER = {"broker_name": "a", "broker_addr": address_of("a"), "cluster_name": CLUSTER, "broker_id": 0}
@@ -60,7 +60,6 @@ async def topics_of(asker: Asker, header: object) -> tuple[str, ...]:
     return decode_topic_list((await asker.ask(header)).body).topics
 
 
-@on_loop
 async def test_a_registered_topic_is_found_and_an_unknown_one_is_answered_with_17(tmp_path: Path):
     async with asking(tmp_path) as asker:
         assert (await asker.register()).code == 0
@@ -75,7 +74,6 @@ async def test_a_registered_topic_is_found_and_an_unknown_one_is_answered_with_1
         )
 
 
-@on_loop
 async def test_the_json_dialect_follows_the_peers_version(tmp_path: Path):
     async with asking(tmp_path) as asker, peer_of(asker.server.server) as peer:
         await asker.register()
@@ -92,7 +90,6 @@ async def test_the_json_dialect_follows_the_peers_version(tmp_path: Path):
                 assert (b'{0:"a-0:10911"}' in body) is not is_standard
 
 
-@on_loop
 async def test_a_cached_answer_goes_with_the_change_that_outdates_it(tmp_path: Path):
     async with asking(tmp_path, order_message_enable=True) as asker:
         await asker.register()
@@ -117,7 +114,6 @@ async def test_a_cached_answer_goes_with_the_change_that_outdates_it(tmp_path: P
         assert await route_of(asker) is None
 
 
-@on_loop
 async def test_ordered_topics_stand_in_routes_only_where_that_is_wanted(tmp_path: Path):
     async with asking(tmp_path) as asker:
         await asker.ask(PutKvConfig(namespace="ORDER_TOPIC_CONFIG", key="T1", value="a:4"))
@@ -126,14 +122,12 @@ async def test_ordered_topics_stand_in_routes_only_where_that_is_wanted(tmp_path
         assert orjson.loads(answer.body) == {"table": {"T1": "a:4"}}
 
 
-@on_loop
 async def test_brokers_are_told_ordered_topics_unless_switched_off(tmp_path: Path):
     async with asking(tmp_path, return_order_topic_config_to_broker=False) as asker:
         await asker.ask(PutKvConfig(namespace="ORDER_TOPIC_CONFIG", key="T1", value="a:4"))
         assert (await asker.register()).body == b""
 
 
-@on_loop
 async def test_a_body_that_was_damaged_is_refused(tmp_path: Path):
     async with asking(tmp_path) as asker:
         header, body = registration("a", "T1", "T2")
@@ -146,7 +140,6 @@ async def test_a_body_that_was_damaged_is_refused(tmp_path: Path):
             assert (wrong.code, wrong.remark) == (1, "crc32 not match")
 
 
-@on_loop
 async def test_a_registration_that_cannot_be_read_is_refused_and_changes_nothing(tmp_path: Path):
     async with asking(tmp_path) as asker:
         for body in (b"no json", b"[]", b'{"topicConfigSerializeWrapper":{"topicConfigTable":{"T":{"perm":"x"}}}}'):
@@ -157,7 +150,6 @@ async def test_a_registration_that_cannot_be_read_is_refused_and_changes_nothing
         assert decode_cluster_info((await asker.ask(GetClusterInfo())).body).brokers == {}
 
 
-@on_loop
 async def test_a_topic_with_an_illegal_name_is_left_out_and_the_others_are_taken(tmp_path: Path):
     async with asking(tmp_path) as asker:
         configs = {topic: TopicConfig(topic=topic) for topic in ("T1", "T2", "../../etc")}
@@ -166,7 +158,6 @@ async def test_a_topic_with_an_illegal_name_is_left_out_and_the_others_are_taken
         assert set(await topics_of(asker, GetAllTopics())) == {"T1", "T2"}
 
 
-@on_loop
 async def test_a_broker_before_3_0_11_sends_its_topics_alone(tmp_path: Path):
     async with asking(tmp_path) as asker, peer_of(asker.server.server) as peer:
         header, _ = registration("a", body_crc32=0)
@@ -183,7 +174,6 @@ async def test_a_broker_before_3_0_11_sends_its_topics_alone(tmp_path: Path):
         assert (await route_of(asker)).queues[0].read_queue_count == 3
 
 
-@on_loop
 async def test_a_slave_is_told_its_master(tmp_path: Path):
     async with asking(tmp_path) as asker:
         assert (await asker.register()).ext_fields == {}
@@ -192,7 +182,6 @@ async def test_a_slave_is_told_its_master(tmp_path: Path):
             assert slave.ext_fields == {"haServerAddr": "ha-a-0:10911", "masterAddr": "a-0:10911"}
 
 
-@on_loop
 async def test_an_unchanged_registration_is_not_parsed_again_until_something_about_it_changes(tmp_path: Path):
     from orbitmq.nameserver.handlers import brokers
 
@@ -226,7 +215,6 @@ async def test_an_unchanged_registration_is_not_parsed_again_until_something_abo
         brokers.decode_registration = decode
 
 
-@on_loop
 async def test_a_new_version_restores_a_wiped_permission_even_when_the_topics_are_the_same(tmp_path: Path):
     async with asking(tmp_path) as asker:
         await asker.register(version=1)
@@ -238,7 +226,6 @@ async def test_a_new_version_restores_a_wiped_permission_even_when_the_topics_ar
         assert (await route_of(asker)).queues[0].perm == 6
 
 
-@on_loop
 async def test_topics_that_changed_under_the_same_version_count_with_the_next_one(tmp_path: Path):
     async with asking(tmp_path) as asker:
         await asker.register("a", "T1", "T2")
@@ -259,7 +246,6 @@ async def test_topics_that_changed_under_the_same_version_count_with_the_next_on
         ]
 
 
-@on_loop
 async def test_an_unchanged_registration_renews_the_lease(tmp_path: Path):
     async with asking(tmp_path) as asker:
         await asker.register()
@@ -270,7 +256,6 @@ async def test_an_unchanged_registration_renews_the_lease(tmp_path: Path):
         assert await route_of(asker) is not None
 
 
-@on_loop
 async def test_a_silent_broker_is_taken_out_by_the_scan_and_its_line_is_cut(tmp_path: Path):
     async with asking(tmp_path) as asker:
         silent, steady = ConnectionPool(), ConnectionPool()
@@ -285,7 +270,6 @@ async def test_a_silent_broker_is_taken_out_by_the_scan_and_its_line_is_cut(tmp_
         await steady.close()
 
 
-@on_loop
 async def test_the_scan_runs_by_itself(tmp_path: Path):
     async with asking(tmp_path, scan_not_active_broker_interval=10) as asker:
         await asker.register()
@@ -293,7 +277,6 @@ async def test_the_scan_runs_by_itself(tmp_path: Path):
         await until(lambda: not asker.server.registry.table.broker_count, lambda: asyncio.sleep(0.001))
 
 
-@on_loop
 async def test_a_broker_whose_connection_ends_leaves_at_once(tmp_path: Path):
     async with asking(tmp_path) as asker:
         broker = ConnectionPool()
@@ -304,7 +287,6 @@ async def test_a_broker_whose_connection_ends_leaves_at_once(tmp_path: Path):
         assert await route_of(asker) is None
 
 
-@on_loop
 async def test_a_reconnected_broker_survives_the_end_of_its_old_connection_11043(tmp_path: Path):
     async with asking(tmp_path) as asker:
         old, new = ConnectionPool(), ConnectionPool()
@@ -318,7 +300,6 @@ async def test_a_reconnected_broker_survives_the_end_of_its_old_connection_11043
         await new.close()
 
 
-@on_loop
 async def test_a_broker_that_says_good_bye_is_gone(tmp_path: Path):
     async with asking(tmp_path) as asker:
         await asker.register()
@@ -327,7 +308,6 @@ async def test_a_broker_that_says_good_bye_is_gone(tmp_path: Path):
         assert (await asker.ask(UnregisterBroker(**BROKER))).code == 0
 
 
-@on_loop
 async def test_the_version_query_tells_changes_and_renews(tmp_path: Path):
     async with asking(tmp_path) as asker:
         unknown = await asker.ask(QueryDataVersion(**BROKER), encode_data_version(DataVersion(0, 0, 1)))
@@ -341,25 +321,20 @@ async def test_the_version_query_tells_changes_and_renews(tmp_path: Path):
 
 
 @pytest.mark.parametrize("renewal", ["query", "heartbeat"])
-def test_a_light_heartbeat_renews_the_lease(renewal: str, tmp_path: Path):
-    @on_loop
-    async def renew():
-        fields = {name: value for name, value in BROKER.items() if name != "broker_id" or renewal == "query"}
-        header = QueryDataVersion(**fields) if renewal == "query" else BrokerHeartbeat(**fields)
-        async with asking(tmp_path) as asker:
-            assert (await asker.ask(header)).code == 0
-            assert asker.server.registry.table.broker_count == 0
-            await asker.register()
-            asker.clock.ms += 100_000
-            await asker.ask(header)
-            asker.clock.ms += 100_000
-            asker.server.scan()
-            assert asker.server.registry.table.broker_count == 1
-
-    renew()
+async def test_a_light_heartbeat_renews_the_lease(renewal: str, tmp_path: Path):
+    fields = {name: value for name, value in BROKER.items() if name != "broker_id" or renewal == "query"}
+    header = QueryDataVersion(**fields) if renewal == "query" else BrokerHeartbeat(**fields)
+    async with asking(tmp_path) as asker:
+        assert (await asker.ask(header)).code == 0
+        assert asker.server.registry.table.broker_count == 0
+        await asker.register()
+        asker.clock.ms += 100_000
+        await asker.ask(header)
+        asker.clock.ms += 100_000
+        asker.server.scan()
+        assert asker.server.registry.table.broker_count == 1
 
 
-@on_loop
 async def test_clusters_brokers_and_topics_are_listed(tmp_path: Path):
     async with asking(tmp_path) as asker:
         await asker.register("a", "T1", "T2")
@@ -380,7 +355,6 @@ async def test_clusters_brokers_and_topics_are_listed(tmp_path: Path):
         assert dict(nobody.addresses) == {}
 
 
-@on_loop
 async def test_lists_can_be_switched_off(tmp_path: Path):
     async with asking(tmp_path, enable_all_topic_list=False, enable_topic_list=False) as asker:
         for header in (
@@ -394,7 +368,6 @@ async def test_lists_can_be_switched_off(tmp_path: Path):
             assert (answer.code, answer.remark) == (1, "disable")
 
 
-@on_loop
 async def test_unit_topics_are_told_by_their_flags(tmp_path: Path):
     async with asking(tmp_path) as asker:
         configs = {f"T{flag}": TopicConfig(topic=f"T{flag}", topic_sys_flag=flag) for flag in range(4)}
@@ -405,7 +378,6 @@ async def test_unit_topics_are_told_by_their_flags(tmp_path: Path):
         assert set(await topics_of(asker, GetUnitSubscriptionUnunitTopics())) == {"T2"}
 
 
-@on_loop
 async def test_write_permission_is_wiped_and_added_by_broker_name(tmp_path: Path):
     async with asking(tmp_path) as asker:
         await asker.register()
@@ -414,7 +386,6 @@ async def test_write_permission_is_wiped_and_added_by_broker_name(tmp_path: Path
         assert (await asker.ask(WipeWritePerm(broker_name="unknown"))).ext_fields == {"wipeTopicCount": "0"}
 
 
-@on_loop
 async def test_one_topic_is_registered_and_deleted(tmp_path: Path):
     async with asking(tmp_path) as asker:
         await asker.register()
@@ -430,7 +401,6 @@ async def test_one_topic_is_registered_and_deleted(tmp_path: Path):
         assert set(await topics_of(asker, GetAllTopics())) == {"T1", "T2"}
 
 
-@on_loop
 async def test_key_values(tmp_path: Path):
     async with asking(tmp_path) as asker:
         absent = await asker.ask(GetKvConfig(namespace="n", key="k"))
@@ -448,7 +418,6 @@ async def test_key_values(tmp_path: Path):
         assert orjson.loads((await asker.ask(GetKvListByNamespace(namespace="n"))).body) == {"table": {}}
 
 
-@on_loop
 async def test_key_values_survive_a_restart(tmp_path: Path):
     async with asking(tmp_path) as asker:
         await asker.ask(PutKvConfig(namespace="n", key="k", value="v"))
@@ -456,7 +425,6 @@ async def test_key_values_survive_a_restart(tmp_path: Path):
         assert (await asker.ask(GetKvConfig(namespace="n", key="k"))).ext_fields == {"value": "v"}
 
 
-@on_loop
 async def test_settings_are_listed_changed_and_saved(tmp_path: Path):
     async with asking(tmp_path) as asker:
         body = b"enableTopicList=false\nscanNotActiveBrokerInterval=10000\nunknown=1\nserverWorkerThreads=4\n"
@@ -477,17 +445,13 @@ async def test_settings_are_listed_changed_and_saved(tmp_path: Path):
 @pytest.mark.parametrize(
     "key", ["configStorePath", "kvConfigPath", "rocketmqHome", "configBlackList", "bindAddress", "listenPort"]
 )
-def test_no_remote_value_reaches_a_path_cve_2023_37582(key: str, tmp_path: Path):
-    @on_loop
-    async def attack():
-        async with asking(tmp_path) as asker:
-            before = asker.server.registry.config
-            body = f"enableTopicList=false\n{key}={tmp_path}/owned".encode()
-            answer = await asker.ask(UpdateNameServerConfig(), body)
-            assert (answer.code, answer.remark) == (16, "Can not update config in black list.")
-            assert asker.server.registry.config == before
-
-    attack()
+async def test_no_remote_value_reaches_a_path_cve_2023_37582(key: str, tmp_path: Path):
+    async with asking(tmp_path) as asker:
+        before = asker.server.registry.config
+        body = f"enableTopicList=false\n{key}={tmp_path}/owned".encode()
+        answer = await asker.ask(UpdateNameServerConfig(), body)
+        assert (answer.code, answer.remark) == (16, "Can not update config in black list.")
+        assert asker.server.registry.config == before
     assert list(tmp_path.iterdir()) == []
 
 
@@ -505,19 +469,14 @@ def test_no_remote_value_reaches_a_path_cve_2023_37582(key: str, tmp_path: Path)
     ],
     ids=str,
 )
-def test_a_value_out_of_its_range_is_refused_cve_2023_33246(body: bytes, tmp_path: Path):
-    @on_loop
-    async def attack():
-        async with asking(tmp_path) as asker:
-            before = asker.server.registry.config
-            assert (await asker.ask(UpdateNameServerConfig(), body)).code == 1
-            assert asker.server.registry.config == before
-
-    attack()
+async def test_a_value_out_of_its_range_is_refused_cve_2023_33246(body: bytes, tmp_path: Path):
+    async with asking(tmp_path) as asker:
+        before = asker.server.registry.config
+        assert (await asker.ask(UpdateNameServerConfig(), body)).code == 1
+        assert asker.server.registry.config == before
     assert list(tmp_path.iterdir()) == []
 
 
-@on_loop
 async def test_a_configured_black_list_counts_too(tmp_path: Path):
     async with asking(tmp_path, config_black_list="enableTopicList; orderMessageEnable") as asker:
         for body in (b"enableTopicList=false", b"orderMessageEnable=true"):
@@ -525,7 +484,6 @@ async def test_a_configured_black_list_counts_too(tmp_path: Path):
         assert (await asker.ask(UpdateNameServerConfig(), b"enableAllTopicList=true")).code == 0
 
 
-@on_loop
 async def test_routes_wait_for_brokers_after_the_start_where_that_is_wanted(tmp_path: Path):
     async with asking(tmp_path, need_wait_for_service=True, wait_seconds_for_service=3) as asker:
         await asker.register()
@@ -537,7 +495,6 @@ async def test_routes_wait_for_brokers_after_the_start_where_that_is_wanted(tmp_
         assert (await asker.ask(GetRouteInfo(topic="T1"))).code == 0
 
 
-@on_loop
 async def test_a_zone_sees_its_own_brokers(tmp_path: Path):
     async with asking(tmp_path) as asker:
         await asker.register("east", zone_name="East")
@@ -557,7 +514,6 @@ async def test_a_zone_sees_its_own_brokers(tmp_path: Path):
         assert (await asker.ask(GetRouteInfo(topic="none", zone_mode=True, zone_name="west"))).code == 17
 
 
-@on_loop
 async def test_an_acting_master_is_shown_where_that_is_wanted(tmp_path: Path):
     async with asking(tmp_path, support_acting_master=True) as asker:
         await asker.register("a", enable_acting_master=True)
@@ -570,7 +526,6 @@ async def test_an_acting_master_is_shown_where_that_is_wanted(tmp_path: Path):
         assert dict((await route_of(asker)).brokers[0].addresses) == {1: "a-1:10911"}
 
 
-@on_loop
 async def test_members_are_told_of_a_new_smallest_id_where_that_is_wanted(tmp_path: Path):
     told: list[NotifyMinBrokerIdChange] = []
     handlers: Handlers[None] = Handlers()
@@ -598,7 +553,6 @@ async def test_members_are_told_of_a_new_smallest_id_where_that_is_wanted(tmp_pa
     )
 
 
-@on_loop
 async def test_a_member_that_cannot_be_told_harms_nobody(tmp_path: Path):
     async with asking(tmp_path, notify_min_broker_id_changed=True) as asker:
         for address in ("127.0.0.1:1", "no-port"):
@@ -609,7 +563,6 @@ async def test_a_member_that_cannot_be_told_harms_nobody(tmp_path: Path):
         assert (await asker.ask(GetClusterInfo())).code == 0
 
 
-@on_loop
 async def test_an_unknown_code_and_a_missing_field(tmp_path: Path):
     async with asking(tmp_path) as asker, peer_of(asker.server.server) as peer:
         await peer.send(encode_command(Command(99999, 1)))
@@ -618,7 +571,6 @@ async def test_an_unknown_code_and_a_missing_field(tmp_path: Path):
         assert (await peer.receive()).code == 1
 
 
-@on_loop
 async def test_compressed_registrations_of_4_x_are_read(tmp_path: Path):
     def piece(text: str) -> bytes:
         return len(text).to_bytes(4, "big") + text.encode()
@@ -632,7 +584,6 @@ async def test_compressed_registrations_of_4_x_are_read(tmp_path: Path):
         assert (await route_of(asker)).queues[0].read_queue_count == 3
 
 
-@on_loop
 async def test_a_stopped_name_server_answers_nobody(tmp_path: Path):
     async with asking(tmp_path) as asker:
         await asker.register()

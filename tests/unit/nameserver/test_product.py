@@ -11,11 +11,10 @@ from orbitmq.nameserver.config import NameServerConfig
 from orbitmq.wire.bodies.route import decode_route
 from orbitmq.wire.headers import GetClusterInfo, GetRouteInfo, PutKvConfig
 
-from ..net.support import on_loop, until
+from ..net.support import until
 from .support import asking
 
 
-@on_loop
 async def test_an_unknown_topic_is_asked_for_in_the_product_environment(tmp_path: Path):
     (tmp_path / "product").mkdir()
     async with asking(tmp_path / "product") as product:
@@ -34,13 +33,11 @@ async def test_an_unknown_topic_is_asked_for_in_the_product_environment(tmp_path
             assert (await test.ask(GetClusterInfo())).code == 0
 
 
-@on_loop
 async def test_without_a_product_environment_an_unknown_topic_is_unknown(tmp_path: Path):
     async with asking(tmp_path, cluster_test=True) as test:
         assert (await test.ask(GetRouteInfo(topic="nowhere"))).code == 17
 
 
-@on_loop
 async def test_ordered_topics_are_shown_and_nobody_waits_for_brokers(tmp_path: Path):
     async with asking(tmp_path, cluster_test=True, need_wait_for_service=True) as test:
         await test.register()
@@ -49,7 +46,6 @@ async def test_ordered_topics_are_shown_and_nobody_waits_for_brokers(tmp_path: P
         assert decode_route(answer.body).order_topic_conf == "a:4"
 
 
-@on_loop
 async def test_a_stop_gives_up_what_is_being_asked(tmp_path: Path):
     async with asking(tmp_path, cluster_test=True, product_name_servers="192.0.2.1:9876") as test:
         test.pool._endpoint.clock = test.clock

@@ -11,12 +11,10 @@ from orbitmq.errors import ConnectionFailed, NoNameServer, RemoteRefused
 from orbitmq.net.tls import client_context
 
 from ..net.certificates import Authority
-from ..net.support import on_loop
 from .support import asking
 from .test_access import ADMIN, READER, write_accounts
 
 
-@on_loop
 async def test_who_signs_and_speaks_tls_may_administer(tmp_path: Path):
     files = Authority(tmp_path).issue("server")
     settings = {

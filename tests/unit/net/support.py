@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-import functools
-from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager, suppress
 from typing import Any
 
 from orbitmq.errors import Rejected
 from orbitmq.net.handlers import LATER, Call, Handlers, Reply
 from orbitmq.net.limits import Limits
-from orbitmq.net.loop import run
 from orbitmq.net.server import Server
 from orbitmq.wire.command import FLAG_ONEWAY, Command, decode_command, encode_command
 from orbitmq.wire.frame import FrameDecoder
@@ -84,16 +82,6 @@ async def serving(limits: Limits | None = None, **options: Any) -> AsyncIterator
         yield server
     finally:
         await server.close()
-
-
-def on_loop(test: Callable[..., Coroutine[Any, Any, None]]) -> Callable[..., None]:
-    """Run an async test on the loop that programs use."""
-
-    @functools.wraps(test)  # pytest reads the fixtures from the signature
-    def started(*args: Any, **kwargs: Any) -> None:
-        run(test(*args, **kwargs))
-
-    return started
 
 
 class Peer:

@@ -14,10 +14,9 @@ from orbitmq.net.pool import ConnectionPool, expect
 from orbitmq.wire.command import Command
 from orbitmq.wire.headers import GetAllTopics, GetClusterInfo, GetRouteInfo, NotifyConsumerIdsChanged
 
-from .support import on_loop, serving, until
+from .support import serving, until
 
 
-@on_loop
 async def test_concurrent_requests_share_one_connection_and_its_writes():
     async with serving() as server:
         pool = ConnectionPool()
@@ -30,7 +29,6 @@ async def test_concurrent_requests_share_one_connection_and_its_writes():
         await pool.close()
 
 
-@on_loop
 async def test_any_code_is_an_answer_and_expect_turns_it_into_an_error():
     async with serving() as server:
         pool = ConnectionPool()
@@ -43,7 +41,6 @@ async def test_any_code_is_an_answer_and_expect_turns_it_into_an_error():
         await pool.close()
 
 
-@on_loop
 async def test_a_request_without_an_answer_ends_with_its_time():
     async with serving() as server:
         pool = ConnectionPool()
@@ -52,7 +49,6 @@ async def test_a_request_without_an_answer_ends_with_its_time():
         await pool.close()
 
 
-@on_loop
 async def test_a_shorter_time_out_is_kept_behind_a_longer_one():
     async with serving() as server:
         pool = ConnectionPool()
@@ -66,7 +62,6 @@ async def test_a_shorter_time_out_is_kept_behind_a_longer_one():
         await pool.close()
 
 
-@on_loop
 async def test_a_peer_that_answers_others_is_not_taken_for_dead():
     async with serving() as server:
         pool = ConnectionPool()
@@ -79,7 +74,6 @@ async def test_a_peer_that_answers_others_is_not_taken_for_dead():
         await pool.close()
 
 
-@on_loop
 async def test_a_broken_connection_fails_who_waits_and_the_next_request_connects_again():
     async with serving() as server:
         pool = ConnectionPool()
@@ -93,7 +87,6 @@ async def test_a_broken_connection_fails_who_waits_and_the_next_request_connects
         await pool.close()
 
 
-@on_loop
 async def test_nobody_listening_is_said_with_the_address():
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
@@ -104,7 +97,6 @@ async def test_nobody_listening_is_said_with_the_address():
         await pool.close()
 
 
-@on_loop
 async def test_a_bad_address_is_refused():
     pool = ConnectionPool()
     with pytest.raises(InvalidArgument):
@@ -112,7 +104,6 @@ async def test_a_bad_address_is_refused():
     await pool.close()
 
 
-@on_loop
 async def test_the_server_may_ask_its_client():
     asked = asyncio.Event()
     handlers: Handlers[str] = Handlers()
@@ -136,7 +127,6 @@ async def test_the_server_may_ask_its_client():
         await pool.close()
 
 
-@on_loop
 async def test_a_server_does_not_cut_off_a_client_that_answers_late():
     async with serving() as server:
         handlers: Handlers[None] = Handlers()
@@ -154,7 +144,6 @@ def _never():
     return LATER
 
 
-@on_loop
 async def test_oneway_needs_no_answer():
     async with serving() as server:
         pool = ConnectionPool()
@@ -165,7 +154,6 @@ async def test_oneway_needs_no_answer():
         await pool.close()
 
 
-@on_loop
 async def test_closing_an_address_closes_only_that():
     async with serving() as one, serving() as two:
         pool = ConnectionPool()
@@ -178,7 +166,6 @@ async def test_closing_an_address_closes_only_that():
         await pool.close()
 
 
-@on_loop
 async def test_a_closed_pool_fails_what_waits_and_takes_nothing_new():
     async with serving() as server:
         pool = ConnectionPool()
@@ -191,7 +178,6 @@ async def test_a_closed_pool_fails_what_waits_and_takes_nothing_new():
             await pool.request(server.address, GetRouteInfo(topic="t"))
 
 
-@on_loop
 async def test_a_cancelled_caller_does_not_take_the_connection_from_the_others():
     async with serving() as server:
         pool = ConnectionPool()
@@ -203,7 +189,6 @@ async def test_a_cancelled_caller_does_not_take_the_connection_from_the_others()
         await pool.close()
 
 
-@on_loop
 async def test_a_connection_that_waits_for_an_answer_is_not_idle():
     async with serving() as server:
         pool = ConnectionPool(limits=Limits(idle_ms=40))
@@ -216,7 +201,6 @@ async def test_a_connection_that_waits_for_an_answer_is_not_idle():
         await pool.close()
 
 
-@on_loop
 async def test_a_request_that_a_draining_server_sends_away_is_sent_again_through_a_new_connection():
     async with serving() as server:
         pool = ConnectionPool()

@@ -14,10 +14,9 @@ from orbitmq.net.handlers import Reply
 from orbitmq.net.limits import Limits
 from orbitmq.wire.command import Command, encode_command
 
-from .support import Peer, on_loop, oneway_frame, peer_of, request_frame, serving, until
+from .support import Peer, oneway_frame, peer_of, request_frame, serving, until
 
 
-@on_loop
 async def test_all_answers_of_one_read_leave_in_one_write():
     async with serving() as server, peer_of(server) as peer:
         await peer.send(b"".join(request_frame(f"t{number}", number) for number in range(20)))
@@ -28,7 +27,6 @@ async def test_all_answers_of_one_read_leave_in_one_write():
         assert connection._writes == connection._reads
 
 
-@on_loop
 async def test_a_frame_may_arrive_byte_by_byte():
     async with serving() as server, peer_of(server) as peer:
         for byte in request_frame("sliced", body=b"x" * 10):
@@ -36,7 +34,6 @@ async def test_a_frame_may_arrive_byte_by_byte():
         assert (await peer.receive()).body == b"sliced" + b"x" * 10
 
 
-@on_loop
 async def test_a_binary_request_gets_a_binary_answer():
     async with serving() as server, peer_of(server) as peer:
         await peer.send(request_frame("binary", 9, serialize_type=1))
@@ -44,7 +41,6 @@ async def test_a_binary_request_gets_a_binary_answer():
         assert (answer.serialize_type, answer.opaque, answer.body) == (1, 9, b"binary")
 
 
-@on_loop
 async def test_an_unknown_code_is_answered_with_3():
     async with serving() as server, peer_of(server) as peer:
         await peer.send(encode_command(Command(99999, 4)))
@@ -53,7 +49,6 @@ async def test_an_unknown_code_is_answered_with_3():
         assert server.counters.unsupported_requests == 1
 
 
-@on_loop
 async def test_a_handler_that_fails_is_answered_with_its_text():
     async with serving() as server, peer_of(server) as peer:
         await peer.send(encode_command(Command(206, 4)))
@@ -62,7 +57,6 @@ async def test_a_handler_that_fails_is_answered_with_its_text():
         assert server.counters.failed_requests == 1
 
 
-@on_loop
 async def test_a_refusal_and_a_bad_header_keep_the_line():
     async with serving() as server, peer_of(server) as peer:
         await peer.send(encode_command(Command(205, 1, ext_fields={"brokerName": "b"})))
@@ -74,7 +68,6 @@ async def test_a_refusal_and_a_bad_header_keep_the_line():
         assert dict(server.counters.refusals) == {(205, 16): 1, (205, 1): 1}
 
 
-@on_loop
 async def test_a_oneway_request_is_served_and_not_answered():
     async with serving() as server, peer_of(server) as peer:
         await peer.send(oneway_frame("quiet") + request_frame("loud", 5))
@@ -82,7 +75,6 @@ async def test_a_oneway_request_is_served_and_not_answered():
         assert server.service.seen == ["quiet", "loud"]
 
 
-@on_loop
 async def test_a_late_answer_arrives_and_others_do_not_wait_for_it():
     async with serving() as server, peer_of(server) as peer:
         await peer.send(encode_command(Command(106, 1)) + request_frame("t", 2))
@@ -96,7 +88,6 @@ def _reply(body: bytes) -> Reply:
     return Reply(body=body)
 
 
-@on_loop
 async def test_late_answers_of_one_turn_leave_in_one_write():
     async with serving() as server, peer_of(server) as peer:
         await peer.send(b"".join(encode_command(Command(106, number)) for number in range(5)))
@@ -108,7 +99,6 @@ async def test_late_answers_of_one_turn_leave_in_one_write():
         assert connection._writes == 1
 
 
-@on_loop
 async def test_a_handler_may_answer_before_it_says_later():
     async with serving() as server, peer_of(server) as peer:
         fields = {"clusterName": "c", "brokerAddr": "a", "brokerName": "b"}
@@ -118,7 +108,6 @@ async def test_a_handler_may_answer_before_it_says_later():
         assert connection.parked_count == 0
 
 
-@on_loop
 async def test_a_late_answer_to_a_peer_that_left_does_nothing():
     async with serving() as server:
         async with peer_of(server) as peer:
@@ -128,7 +117,6 @@ async def test_a_late_answer_to_a_peer_that_left_does_nothing():
         server.service.parked[0].answer(_reply(b"late"))
 
 
-@on_loop
 async def test_whoever_wants_to_know_is_told_of_a_lost_connection():
     async with serving() as server:
         lost = []
@@ -150,22 +138,17 @@ async def test_whoever_wants_to_know_is_told_of_a_lost_connection():
         (b"\x03\x00\x00\x13\x0e\xe0\x00\x00\x00\x00\x00\x01\x00\x08\x00\x03\x00\x00\x00", "RDP"),
     ],
 )
-def test_another_protocol_is_named_once_and_counted_always(first_bytes: bytes, kind: str, caplog):
-    @on_loop
-    async def connect_twice():
+async def test_another_protocol_is_named_once_and_counted_always(first_bytes: bytes, kind: str, caplog):
+    with caplog.at_level(logging.WARNING):
         async with serving() as server:
             for _ in range(2):
                 async with peer_of(server) as peer:
                     await peer.send(first_bytes)
                     assert await peer.is_cut_off()
             assert server.counters.closed_by_us[kind] == 2
-
-    with caplog.at_level(logging.WARNING):
-        connect_twice()
     assert [kind in record.message for record in caplog.records] == [True]
 
 
-@on_loop
 async def test_a_foreign_protocol_is_known_from_its_first_bytes_even_when_sliced():
     async with serving() as server, peer_of(server) as peer:
         for byte in b"GET / HTTP/1.1\r\n":
@@ -182,18 +165,13 @@ async def test_a_foreign_protocol_is_known_from_its_first_bytes_even_when_sliced
     [(0, 0), (-1, 0), (2**31 - 1, 0), (3, 0), (16 * 1024 * 1024 + 1, 0), (100, 97), (100, 0x02000000)],
     ids=str,
 )
-def test_a_bogus_length_cuts_the_line_3474(lengths: tuple[int, int]):
-    @on_loop
-    async def send():
-        async with serving() as server, peer_of(server) as peer:
-            await peer.send(request_frame("good", 1) + struct.pack(">iI", *lengths) + b"x" * 16)
-            assert await peer.is_cut_off()
-            assert server.counters.closed_by_us["bad frame"] == 1
-
-    send()
+async def test_a_bogus_length_cuts_the_line_3474(lengths: tuple[int, int]):
+    async with serving() as server, peer_of(server) as peer:
+        await peer.send(request_frame("good", 1) + struct.pack(">iI", *lengths) + b"x" * 16)
+        assert await peer.is_cut_off()
+        assert server.counters.closed_by_us["bad frame"] == 1
 
 
-@on_loop
 async def test_what_was_answered_before_garbage_still_arrives():
     async with serving() as server, peer_of(server) as peer:
         await peer.send(request_frame("good", 1))
@@ -203,14 +181,12 @@ async def test_what_was_answered_before_garbage_still_arrives():
         assert server.service.seen == ["good"]
 
 
-@on_loop
 async def test_a_header_that_is_none_cuts_the_line():
     async with serving() as server, peer_of(server) as peer:
         await peer.send(struct.pack(">II", 4 + 2, 2) + b"[]")
         assert await peer.is_cut_off()
 
 
-@on_loop
 async def test_an_idle_connection_is_closed_and_a_busy_one_is_not():
     async with serving(Limits(idle_ms=80)) as server, peer_of(server) as idle, peer_of(server) as busy:
         cut_off = asyncio.ensure_future(idle.is_cut_off())
@@ -221,7 +197,6 @@ async def test_an_idle_connection_is_closed_and_a_busy_one_is_not():
         assert len(server.connections) == 1
 
 
-@on_loop
 async def test_a_frame_that_never_gets_whole_ends_the_connection():
     async with serving(Limits(frame_ms=80)) as server, peer_of(server) as peer:
         await peer.send(request_frame("t")[:-1])
@@ -229,7 +204,6 @@ async def test_a_frame_that_never_gets_whole_ends_the_connection():
         assert server.counters.closed_by_us["frame deadline"] == 1
 
 
-@on_loop
 async def test_slow_bytes_do_not_extend_the_frame_deadline():
     async with serving(Limits(frame_ms=80, idle_ms=0)) as server, peer_of(server) as peer:
         frame = request_frame("t" * 100_000)
@@ -246,7 +220,6 @@ async def test_slow_bytes_do_not_extend_the_frame_deadline():
         assert server.counters.closed_by_us["frame deadline"] == 1
 
 
-@on_loop
 async def test_nothing_more_is_read_from_a_peer_that_does_not_read():
     limits = Limits(write_pause_size=64 * 1024, write_stall_ms=0)
     async with serving(limits) as server, peer_of(server) as peer:
@@ -261,7 +234,6 @@ async def test_nothing_more_is_read_from_a_peer_that_does_not_read():
         assert (await peer.receive()).opaque == 9
 
 
-@on_loop
 async def test_a_pipeline_of_large_answers_is_served_as_the_peer_reads_it():
     size, count = 2 * 1024 * 1024, 60
     async with serving(Limits(write_pause_size=64 * 1024)) as server, peer_of(server) as peer:
@@ -280,7 +252,6 @@ async def test_a_pipeline_of_large_answers_is_served_as_the_peer_reads_it():
         assert (await peer.receive()).opaque == 100
 
 
-@on_loop
 async def test_garbage_behind_a_held_pipeline_cuts_the_line_all_the_same():
     async with serving(Limits(write_pause_size=64 * 1024)) as server, peer_of(server) as peer:
         large = encode_command(Command(224, 1, ext_fields={"cluster": str(4 * 1024 * 1024)}))
@@ -290,7 +261,6 @@ async def test_garbage_behind_a_held_pipeline_cuts_the_line_all_the_same():
         assert server.counters.closed_by_us["bad frame"] == 1
 
 
-@on_loop
 async def test_a_peer_that_asks_too_often_is_read_more_slowly():
     async with serving(Limits(requests_per_second_max=100)) as server, peer_of(server) as peer:
         began = asyncio.get_running_loop().time()
@@ -304,7 +274,6 @@ async def test_a_peer_that_asks_too_often_is_read_more_slowly():
         assert asyncio.get_running_loop().time() - began >= 0.4  # a rate is a time: 151 requests, 100 of them at once
 
 
-@on_loop
 async def test_a_throttled_peer_may_leave():
     async with serving(Limits(requests_per_second_max=1)) as server:
         async with peer_of(server) as peer:
@@ -315,7 +284,6 @@ async def test_a_throttled_peer_may_leave():
         await until(lambda: not server.connections)
 
 
-@on_loop
 async def test_a_peer_that_never_reads_is_cut_off():
     limits = Limits(write_pause_size=64 * 1024, write_stall_ms=80)
     async with serving(limits) as server, peer_of(server) as peer:
@@ -323,7 +291,6 @@ async def test_a_peer_that_never_reads_is_cut_off():
         await until(lambda: server.counters.closed_by_us["write stall"] == 1, lambda: asyncio.sleep(0.005))
 
 
-@on_loop
 async def test_late_answers_to_a_peer_that_does_not_read_stop_at_the_cap():
     limits = Limits(write_pause_size=64 * 1024, write_buffer_max=4 * 1024 * 1024, write_stall_ms=0)
     async with serving(limits) as server, peer_of(server) as peer:
@@ -335,7 +302,6 @@ async def test_late_answers_to_a_peer_that_does_not_read_stop_at_the_cap():
         assert server.counters.closed_by_us["write buffer"] == 1
 
 
-@on_loop
 async def test_connections_have_a_limit_in_all_and_per_address():
     for limits in (Limits(connections_max=2), Limits(connections_per_address_max=2)):
         async with serving(limits) as server, peer_of(server) as one, peer_of(server) as two:
@@ -353,7 +319,6 @@ async def test_connections_have_a_limit_in_all_and_per_address():
                 assert (await four.receive()).opaque == 4
 
 
-@on_loop
 async def test_draining_waits_for_late_answers_and_sends_new_requests_away():
     async with serving() as server, peer_of(server) as peer:
         await peer.send(encode_command(Command(106, 1)))
@@ -369,7 +334,6 @@ async def test_draining_waits_for_late_answers_and_sends_new_requests_away():
         assert (await peer.receive()).body == b"late"
 
 
-@on_loop
 async def test_draining_gives_up_when_its_time_is_over():
     async with serving() as server, peer_of(server) as peer:
         await peer.send(encode_command(Command(106, 1)))
@@ -377,7 +341,6 @@ async def test_draining_gives_up_when_its_time_is_over():
         assert not await server.drain(10)
 
 
-@on_loop
 async def test_an_admission_may_refuse_before_the_handler():
     def nobody(call):
         raise Rejected(16, "who are you?")
@@ -410,7 +373,6 @@ class OneAnswer:
         self.learnt.append(command.opaque)
 
 
-@on_loop
 async def test_a_shortcut_answers_what_it_knows_and_the_handlers_the_rest():
     shortcut = OneAnswer(request_frame("t", 1))
     async with serving(shortcut=shortcut) as server, peer_of(server) as peer:
@@ -425,22 +387,17 @@ async def test_a_shortcut_answers_what_it_knows_and_the_handlers_the_rest():
         assert shortcut.learnt == [2, 1, 7]
 
 
-def test_what_peers_can_cause_at_will_does_not_fill_the_log(caplog):
-    @on_loop
-    async def send_garbage():
+async def test_what_peers_can_cause_at_will_does_not_fill_the_log(caplog):
+    with caplog.at_level(logging.WARNING):
         async with serving() as server:
             for _ in range(40):
                 async with peer_of(server) as peer:
                     await peer.send(b"\xff" * 8)
                     assert await peer.is_cut_off()
             assert server.counters.closed_by_us["bad frame"] == 40
-
-    with caplog.at_level(logging.WARNING):
-        send_garbage()
     assert len(caplog.records) == 10 + 2
 
 
-@on_loop
 async def test_questions_answered_from_memory_count_for_the_rate_as_well():
     frame = request_frame("t", 1)
     limits = Limits(requests_per_second_max=20)

@@ -16,7 +16,7 @@ from orbitmq.net.tls import ServerTls, TlsFiles, TlsMode, client_context
 from orbitmq.wire.headers import GetRouteInfo, GetTopicsByCluster
 
 from .certificates import Authority
-from .support import on_loop, peer_of, request_frame, serving, until
+from .support import peer_of, request_frame, serving, until
 
 
 async def echo(address: str, context: ssl.SSLContext | None, topic: str = "t") -> bytes:
@@ -34,7 +34,6 @@ def touch_later(*paths: Path | None) -> None:
         os.utime(path, ns=(seen + 10**9, seen + 10**9))
 
 
-@on_loop
 async def test_permissive_serves_both_kinds_on_one_port(tmp_path: Path):
     files = Authority(tmp_path).issue("server")
     async with serving(tls=ServerTls(TlsMode.PERMISSIVE, files)) as server:
@@ -43,7 +42,6 @@ async def test_permissive_serves_both_kinds_on_one_port(tmp_path: Path):
         assert await echo(server.address, None) == b"t"
 
 
-@on_loop
 async def test_enforcing_cuts_off_who_does_not_begin_a_handshake(tmp_path: Path):
     files = Authority(tmp_path).issue("server")
     async with serving(tls=ServerTls(TlsMode.ENFORCING, files)) as server, peer_of(server) as peer:
@@ -54,7 +52,6 @@ async def test_enforcing_cuts_off_who_does_not_begin_a_handshake(tmp_path: Path)
         assert await echo(server.address, client_context(files)) == b"t"
 
 
-@on_loop
 async def test_disabled_cuts_off_who_begins_a_handshake(tmp_path: Path):
     files = Authority(tmp_path).issue("server")
     async with serving(tls=ServerTls(TlsMode.DISABLED, files)) as server:
@@ -63,7 +60,6 @@ async def test_disabled_cuts_off_who_begins_a_handshake(tmp_path: Path):
         assert server.counters.closed_by_us["TLS"] == 1
 
 
-@on_loop
 async def test_a_server_that_the_client_does_not_trust_is_refused(tmp_path: Path):
     (tmp_path / "other").mkdir()
     ours, others = Authority(tmp_path).issue("server"), Authority(tmp_path / "other").issue("server")
@@ -73,7 +69,6 @@ async def test_a_server_that_the_client_does_not_trust_is_refused(tmp_path: Path
         await until(lambda: not server.connections)
 
 
-@on_loop
 async def test_a_client_without_a_certificate_is_refused_where_one_is_needed(tmp_path: Path):
     authority = Authority(tmp_path)
     files = authority.issue("server")
@@ -85,7 +80,6 @@ async def test_a_client_without_a_certificate_is_refused_where_one_is_needed(tmp
         assert await echo(server.address, client_context(authority.issue("client"))) == b"t"
 
 
-@on_loop
 async def test_long_answers_and_pipelines_pass(tmp_path: Path):
     files = Authority(tmp_path).issue("server")
     async with serving(tls=ServerTls(TlsMode.ENFORCING, files)) as server:
@@ -98,7 +92,6 @@ async def test_long_answers_and_pipelines_pass(tmp_path: Path):
         await pool.close()
 
 
-@on_loop
 async def test_a_handshake_that_never_ends_is_cut_off(tmp_path: Path):
     files = Authority(tmp_path).issue("server")
     limits = Limits(frame_ms=80)
@@ -108,7 +101,6 @@ async def test_a_handshake_that_never_ends_is_cut_off(tmp_path: Path):
         assert server.counters.closed_by_us["frame deadline"] == 1
 
 
-@on_loop
 async def test_garbage_that_looks_like_a_handshake_is_cut_off(tmp_path: Path):
     files = Authority(tmp_path).issue("server")
     async with serving(tls=ServerTls(TlsMode.PERMISSIVE, files)) as server, peer_of(server) as peer:
@@ -117,7 +109,6 @@ async def test_garbage_that_looks_like_a_handshake_is_cut_off(tmp_path: Path):
         assert server.counters.closed_by_us["bad frame"] == 1
 
 
-@on_loop
 async def test_a_new_certificate_serves_new_connections_and_old_ones_go_on(tmp_path: Path):
     authority = Authority(tmp_path)
     files = authority.issue("server")
