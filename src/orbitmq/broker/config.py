@@ -8,7 +8,6 @@ Source: docs/reference of the keys is this file; Java BrokerConfig, MessageStore
 
 from __future__ import annotations
 
-import dataclasses
 import logging
 import socket
 from collections.abc import Mapping
@@ -19,7 +18,15 @@ from typing import Any
 from orbitmq.errors import ConfigError, InvalidArgument
 from orbitmq.model.message import BODY_SIZE_MAX
 from orbitmq.model.topic import check_name
-from orbitmq.net.properties import read_properties
+from orbitmq.net.properties import (
+    check_values,
+    fields_by_key,
+    format_values,
+    java_key,
+    parse_addresses,
+    parse_value,
+    read_properties,
+)
 
 log = logging.getLogger(__name__)
 
@@ -104,22 +111,19 @@ class BrokerConfig:
     trace_on: bool = True
 
     def __post_init__(self) -> None:
-        for name, (low, high) in _RANGES.items():
-            value = getattr(self, name)
-            if not low <= value <= high:
-                raise ConfigError(java_key(name), value, f"{low} to {high}")
+        check_values(self, _RANGES)
         for name, allowed in _CHOICES.items():
             if getattr(self, name) not in allowed:
                 raise ConfigError(java_key(name), getattr(self, name), " or ".join(allowed))
         for name in ("broker_cluster_name", "broker_name"):
             _check_config_name(name, getattr(self, name))
-        parse_name_servers(self.namesrv_addr)
+        parse_addresses("namesrvAddr", self.namesrv_addr)
         object.__setattr__(self, "store_path_root_dir", Path(self.store_path_root_dir))
 
     @property
     def name_servers(self) -> tuple[str, ...]:
         """The NameServers of `namesrv_addr`, each as host:port."""
-        return parse_name_servers(self.namesrv_addr)
+        return parse_addresses("namesrvAddr", self.namesrv_addr)
 
     @classmethod
     def from_properties(cls, path: Path | str, **overrides: Any) -> BrokerConfig:
@@ -140,7 +144,7 @@ class BrokerConfig:
         values: dict[str, Any] = {}
         for key, text in properties.items():
             if (known := _FIELDS.get(key)) is not None:
-                values[known.name] = _parse(key, text.strip(), known.type)
+                values[known.name] = parse_value(key, text, known.type)
             elif key in _IMPLIED_PATHS:
                 continue
             else:
@@ -152,12 +156,8 @@ class BrokerConfig:
         return config
 
     def to_properties(self) -> dict[str, str]:
-        """Return RocketMQ's keys with the values in use."""
-        found = {}
-        for spec in dataclasses.fields(self):
-            value = getattr(self, spec.name)
-            found[java_key(spec.name)] = str(value).lower() if isinstance(value, bool) else str(value)
-        return found
+        """Return RocketMQ's keys with the values in use, sorted."""
+        return format_values(self)
 
 
 _RANGES: dict[str, tuple[int, int]] = {
@@ -197,30 +197,7 @@ _IMPLIED_PATHS = {
 }
 
 
-def parse_name_servers(text: str) -> tuple[str, ...]:
-    """Return the addresses of a list such as `a:9876;b:9876`, in order and once each.
-
-    Raises:
-        ConfigError: one of them is no host:port.
-    """
-    found: dict[str, None] = {}
-    for address in text.replace(",", ";").split(";"):
-        if not (address := address.strip()):
-            continue
-        host, _, port = address.rpartition(":")
-        if not host or not port.isdecimal() or not 0 < int(port) <= 65_535:
-            raise ConfigError("namesrvAddr", address, "host:port, several joined with ;")
-        found[address] = None
-    return tuple(found)
-
-
-def java_key(name: str) -> str:
-    """Return RocketMQ's key for a field's name."""
-    first, *rest = name.split("_")
-    return first + "".join(part.upper() if part in ("ip1", "crc") else part.capitalize() for part in rest)
-
-
-_FIELDS = {java_key(spec.name): spec for spec in dataclasses.fields(BrokerConfig)}
+_FIELDS = fields_by_key(BrokerConfig)
 
 
 def _check_config_name(name: str, value: str) -> None:
@@ -228,21 +205,3 @@ def _check_config_name(name: str, value: str) -> None:
         check_name(java_key(name), value)
     except InvalidArgument as error:
         raise ConfigError(error.field, error.value, error.allowed) from None
-
-
-def _parse(key: str, text: str, kind: Any) -> Any:
-    """Parse one value; `kind` is the field's annotation as text."""
-    if kind == "bool":
-        if text.lower() not in ("true", "false"):
-            raise ConfigError(key, text, "true or false")
-        return text.lower() == "true"
-    if kind == "int":
-        try:
-            return int(text)
-        except ValueError:
-            raise ConfigError(key, text, "a whole number") from None
-    if kind == "Path":
-        if not text:
-            raise ConfigError(key, text, "a directory")
-        return Path(text).expanduser()
-    return text

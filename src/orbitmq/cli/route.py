@@ -156,7 +156,7 @@ def ask_each(name_servers: str, ask: Callable[[ConnectionPool, str], Awaitable[T
     """
     import asyncio
 
-    from orbitmq.client.name_servers import parse_name_servers
+    from orbitmq.net.address import parse_name_servers
     from orbitmq.net.loop import run
     from orbitmq.net.pool import ConnectionPool
 

@@ -13,9 +13,9 @@ from collections.abc import Callable, Iterable, Sequence
 from random import Random
 from typing import TypeVar
 
-from orbitmq.client.name_servers import NameServers, parse_name_servers
+from orbitmq.client.name_servers import NameServers
 from orbitmq.errors import ClientError, NoNameServer
-from orbitmq.net.address import resolve
+from orbitmq.net.address import parse_name_servers, resolve
 from orbitmq.net.pool import ConnectionPool
 from orbitmq.wire.command import Command
 

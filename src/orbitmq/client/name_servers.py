@@ -8,30 +8,10 @@ Source: Java NettyRemotingClient.updateNameServerAddressList and getAndCreateNam
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterable, Sequence
-from ipaddress import ip_address
+from collections.abc import Sequence
 from random import Random
 
-from orbitmq.errors import InvalidArgument
-from orbitmq.net.address import format_address, parse_address
-
-DEFAULT_PORT = 9876
-
-_SEPARATORS = re.compile(r"[;,\s]+")
-
-
-def parse_name_servers(text: str | Iterable[str]) -> tuple[str, ...]:
-    """Return `host:port` strings from `"h:p;h:p"` or a list of them; the port is 9876 when it is left out.
-
-    Raises:
-        InvalidArgument: no address, or one that is no `host:port`.
-    """
-    parts = _SEPARATORS.split(text) if isinstance(text, str) else [p for t in text for p in _SEPARATORS.split(t)]
-    addresses = tuple(dict.fromkeys(_with_port(part) for part in parts if part))
-    if not addresses:
-        raise InvalidArgument("name_servers", text, "at least one host:port, like 127.0.0.1:9876")
-    return addresses
+from orbitmq.net.address import is_ip, parse_address
 
 
 class NameServers:
@@ -108,21 +88,5 @@ class NameServers:
         return left
 
 
-def _with_port(text: str) -> str:
-    is_bare = ":" not in text or text.endswith("]") or _is_ip(text)
-    host, port = parse_address(format_address(text.strip("[]"), DEFAULT_PORT) if is_bare else text)
-    if port == 0 or "/" in host:
-        raise InvalidArgument("name_servers", text, "host:port with a port from 1 to 65535, like 127.0.0.1:9876")
-    return format_address(host, port)
-
-
 def _is_literal(address: str) -> bool:
-    return _is_ip(parse_address(address)[0])
-
-
-def _is_ip(host: str) -> bool:
-    try:
-        ip_address(host)
-    except ValueError:
-        return False
-    return True
+    return is_ip(parse_address(address)[0])

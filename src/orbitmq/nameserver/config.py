@@ -16,20 +16,24 @@ from pathlib import Path
 from typing import Any
 
 from orbitmq.errors import ConfigError
-from orbitmq.net.address import parse_address
-from orbitmq.net.properties import read_properties
+from orbitmq.net.guard import GuardSettings
+from orbitmq.net.properties import (
+    check_values,
+    fields_by_key,
+    format_values,
+    parse_addresses,
+    parse_value,
+    read_properties,
+)
 
 log = logging.getLogger(__name__)
 
-TLS_MODES = ("disabled", "permissive", "enforcing")
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class NameServerConfig:
+class NameServerConfig(GuardSettings):
     """What a NameServer is told at start. Every value is checked here, so that nobody else has to."""
 
     # Where it listens. Port 0 means: choose one.
-    bind_address: str = "0.0.0.0"
     listen_port: int = 9876
 
     # What it keeps on disk.
@@ -57,18 +61,10 @@ class NameServerConfig:
     # Remote configuration: keys that a request must not touch, beside those that it never may.
     config_black_list: str = "configBlackList;configStorePath;kvConfigPath"
 
-    # Ours: who may ask. The accounts file is described in `access.py`, the modes in `net.tls`.
-    acl_enable: bool = False
-    """Administration and insight need a signature."""
+    # Ours: who may ask, beside what every server has for that. With `aclEnable` administration and insight need a signature.
     acl_registration: bool = False
     """Brokers need one, too."""
     acl_file: Path = Path("~/namesrv/accounts.json")
-    tls_server_mode: str = "disabled"
-    """disabled, permissive (both kinds of connections on one port) or enforcing."""
-    tls_server_cert_path: str = ""
-    tls_server_key_path: str = ""
-    tls_server_trust_cert_path: str = ""
-    tls_server_need_client_auth: bool = False
 
     # Limits of connections; 0 means none.
     server_channel_max_idle_time_seconds: int = 120
@@ -98,27 +94,20 @@ class NameServerConfig:
     """Changes of routes that are remembered; each topic of a change counts."""
 
     def __post_init__(self) -> None:
-        for name, (low, high) in _RANGES.items():
-            value = getattr(self, name)
-            if type(value) is not int or not low <= value <= high:
-                raise ConfigError(java_key(name), value, f"{low} to {high}")
+        check_values(self, _RANGES)
         for name in _PATHS:
             object.__setattr__(self, name, Path(getattr(self, name)).expanduser())
-        if self.tls_server_mode not in TLS_MODES:
-            raise ConfigError("tlsServerMode", self.tls_server_mode, " or ".join(TLS_MODES))
-        for address in self.product_addresses:
-            parse_address(address)
-        if self.shadow_address:
-            parse_address(self.shadow_address)
-        for spec in dataclasses.fields(self):
-            value = getattr(self, spec.name)
-            if isinstance(value, str) and not value.isprintable():
-                raise ConfigError(java_key(spec.name), value, "printable characters")
+        self.check_guard()
+        parse_addresses("productNameServers", self.product_name_servers)
+        shadow = parse_addresses("shadowAddress", self.shadow_address)
+        if len(shadow) > 1:
+            raise ConfigError("shadowAddress", self.shadow_address, "one host:port")
+        object.__setattr__(self, "shadow_address", "".join(shadow))
 
     @property
     def product_addresses(self) -> tuple[str, ...]:
         """The NameServers of `product_name_servers`."""
-        return tuple(address.strip() for address in self.product_name_servers.split(";") if address.strip())
+        return parse_addresses("productNameServers", self.product_name_servers)
 
     @classmethod
     def from_properties(cls, path: Path | str, **overrides: Any) -> NameServerConfig:
@@ -136,13 +125,10 @@ class NameServerConfig:
         Raises:
             ConfigError: a key holds a value that is not allowed.
         """
-        values: dict[str, Any] = {}
-        for key, text in properties.items():
-            if key in _FIELDS:
-                values[_FIELDS[key].name] = parse_value(key, text)
-            elif key not in WITHOUT_EFFECT:
+        for key in properties:
+            if key not in _FIELDS and key not in WITHOUT_EFFECT:
                 log.warning("the setting %s is not known and has no effect", key)
-        return cls(**{**values, **overrides})
+        return cls(**{**_parse(properties), **overrides})
 
     def changed_by(self, properties: Mapping[str, str]) -> NameServerConfig:
         """Return the settings with RocketMQ's keys and text values put over them; unknown keys are left out.
@@ -150,45 +136,21 @@ class NameServerConfig:
         Raises:
             ConfigError: a key holds a value that is not allowed.
         """
-        values = {_FIELDS[key].name: parse_value(key, text) for key, text in properties.items() if key in _FIELDS}
-        return dataclasses.replace(self, **values)
+        return dataclasses.replace(self, **_parse(properties))
 
     def to_properties(self) -> dict[str, str]:
         """Return RocketMQ's keys with the values in use, sorted."""
-        found = {java_key(spec.name): _format(getattr(self, spec.name)) for spec in dataclasses.fields(self)}
-        return dict(sorted(found.items()))
+        return format_values(self)
 
 
-def java_key(name: str) -> str:
-    """Return RocketMQ's key for a field's name."""
-    first, *rest = name.split("_")
-    return first + "".join(map(str.capitalize, rest))
+def _parse(properties: Mapping[str, str]) -> dict[str, Any]:
+    """Return the known keys' values by field."""
+    return {
+        spec.name: parse_value(key, properties[key], spec.type) for key, spec in _FIELDS.items() if key in properties
+    }
 
 
-def parse_value(key: str, text: str) -> Any:
-    """Parse the text of one key.
-
-    Raises:
-        ConfigError: it is not what the key needs.
-    """
-    kind, text = _FIELDS[key].type, text.strip()
-    if kind == "bool":
-        if text.lower() not in ("true", "false"):
-            raise ConfigError(key, text, "true or false")
-        return text.lower() == "true"
-    if kind == "int":
-        try:
-            return int(text)
-        except ValueError:
-            raise ConfigError(key, text, "a whole number") from None
-    return text
-
-
-def _format(value: object) -> str:
-    return str(value).lower() if isinstance(value, bool) else str(value)
-
-
-_FIELDS = {java_key(spec.name): spec for spec in dataclasses.fields(NameServerConfig)}
+_FIELDS = fields_by_key(NameServerConfig)
 _PATHS = ("kv_config_path", "config_store_path", "acl_file")
 _DAY_SECONDS = 86_400
 _RANGES: dict[str, tuple[int, int]] = {

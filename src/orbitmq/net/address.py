@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import re
 import socket
+from collections.abc import Iterable
+from ipaddress import ip_address
 from typing import Any
 
 from orbitmq.errors import InvalidArgument
@@ -12,6 +15,9 @@ from orbitmq.errors import InvalidArgument
 log = logging.getLogger(__name__)
 
 PORT_MAX = 65535
+NAME_SERVER_PORT = 9876
+
+_SEPARATORS = re.compile(r"[;,\s]+")
 
 
 def parse_address(text: str) -> tuple[str, int]:
@@ -39,6 +45,28 @@ def format_peer(name: Any) -> str:
     return "unknown:0"
 
 
+def parse_name_servers(text: str | Iterable[str]) -> tuple[str, ...]:
+    """Return `host:port` strings from `"h:p;h:p"` or a list of them; the port is 9876 when it is left out.
+
+    Raises:
+        InvalidArgument: no address, or one that is no `host:port`.
+    """
+    parts = _SEPARATORS.split(text) if isinstance(text, str) else [p for t in text for p in _SEPARATORS.split(t)]
+    addresses = tuple(dict.fromkeys(_with_port(part) for part in parts if part))
+    if not addresses:
+        raise InvalidArgument("name_servers", text, "at least one host:port, like 127.0.0.1:9876")
+    return addresses
+
+
+def is_ip(host: str) -> bool:
+    """Whether a host is an IP address rather than a name."""
+    try:
+        ip_address(host)
+    except ValueError:
+        return False
+    return True
+
+
 async def resolve(address: str) -> list[str]:
     """Return the addresses that `host:port` means now, none when the name service does not say."""
     host, port = parse_address(address)
@@ -48,3 +76,11 @@ async def resolve(address: str) -> list[str]:
         log.debug("%s: %s", address, error)
         return []
     return list(dict.fromkeys(format_address(str(entry[4][0]), port) for entry in found))
+
+
+def _with_port(text: str) -> str:
+    is_bare = ":" not in text or text.endswith("]") or is_ip(text)
+    host, port = parse_address(format_address(text.strip("[]"), NAME_SERVER_PORT) if is_bare else text)
+    if port == 0 or "/" in host:
+        raise InvalidArgument("name_servers", text, "host:port with a port from 1 to 65535, like 127.0.0.1:9876")
+    return format_address(host, port)

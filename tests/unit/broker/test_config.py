@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from orbitmq.broker.config import BrokerConfig, java_key, parse_name_servers
+from orbitmq.broker.config import BrokerConfig
 from orbitmq.errors import ConfigError
 
 
@@ -44,7 +44,7 @@ def test_an_override_wins_over_the_file(tmp_path: Path) -> None:
         ("autoCreateTopicEnable", "yes"),
         ("brokerName", "a/../../b"),
         ("brokerClusterName", ""),
-        ("namesrvAddr", "localhost"),
+        ("namesrvAddr", "localhost:x"),
         ("namesrvAddr", "h:0"),
         ("defaultTopicQueueNums", "0"),
         ("registerNameServerPeriod", "5"),
@@ -72,10 +72,8 @@ def test_a_missing_file_is_a_config_error(tmp_path: Path) -> None:
 def test_keys_round_trip_through_their_java_names() -> None:
     config = BrokerConfig(broker_name="b", listen_port=0, broker_ip1="10.0.0.9", auto_create_topic_enable=False)
     assert BrokerConfig.from_mapping(config.to_properties()) == config
-    assert java_key("broker_ip1") == "brokerIP1"
-    assert java_key("enabled_append_prop_crc") == "enabledAppendPropCRC"
-    assert java_key("mapped_file_size_commit_log") == "mappedFileSizeCommitLog"
 
 
 def test_name_servers_keep_their_order_and_come_once() -> None:
-    assert parse_name_servers("b:2; a:1;b:2;;") == ("b:2", "a:1")
+    assert BrokerConfig(namesrv_addr="b:2; a;b:2;;").name_servers == ("b:2", "a:9876")
+    assert BrokerConfig(namesrv_addr=" ").name_servers == ()

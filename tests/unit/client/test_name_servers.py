@@ -1,32 +1,6 @@
 from random import Random
 
-import pytest
-
-from orbitmq.client.name_servers import NameServers, parse_name_servers
-from orbitmq.errors import InvalidArgument
-
-
-@pytest.mark.parametrize(
-    ("text", "addresses"),
-    [
-        ("a:1;b:2", ("a:1", "b:2")),
-        (" a:1, b:2 ;", ("a:1", "b:2")),
-        (["a:1", "b:2;a:1"], ("a:1", "b:2")),
-        ("a", ("a:9876",)),
-        ("127.0.0.1", ("127.0.0.1:9876",)),
-        ("::1", ("[::1]:9876",)),
-        ("[::1]", ("[::1]:9876",)),
-        ("[::1]:7", ("[::1]:7",)),
-    ],
-)
-def test_addresses_are_read_from_text_or_lists(text, addresses):
-    assert parse_name_servers(text) == addresses
-
-
-@pytest.mark.parametrize("text", ["", [], ";", "a:0", "a:65536", "a:x", ":1", "http://a:1", "a:1/b"])
-def test_what_is_no_address_is_named(text):
-    with pytest.raises(InvalidArgument, match="host:port"):
-        parse_name_servers(text)
+from orbitmq.client.name_servers import NameServers
 
 
 def servers(*addresses, seed=1):

@@ -58,6 +58,10 @@ def test_an_unknown_key_is_named_and_one_of_javas_threads_is_not(caplog: pytest.
         ("scanNotActiveBrokerInterval", "0", "10 to 600000"),
         ("orderMessageEnable", "yes", "true or false"),
         ("productEnvName", "a\u0007b", "printable"),
+        ("kvConfigPath", " ", "a path"),
+        ("shadowAddress", "h:0", "host:port"),
+        ("shadowAddress", "a:1;b:1", "one host:port"),
+        ("productNameServers", "a:1;b:x", "host:port"),
     ],
 )
 def test_a_bad_value_is_refused_with_key_value_and_range(key: str, value: str, allowed: str):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from orbitmq.errors import InvalidArgument
-from orbitmq.net.address import format_address, format_peer, parse_address
+from orbitmq.net.address import format_address, format_peer, parse_address, parse_name_servers
 
 
 @pytest.mark.parametrize(
@@ -26,3 +26,26 @@ def test_anything_else_is_refused_by_name(text: str):
 def test_a_peer_that_is_gone_has_a_name_too():
     assert format_peer(None) == "unknown:0"
     assert format_peer(("::1", 5, 0, 0)) == "[::1]:5"
+
+
+@pytest.mark.parametrize(
+    ("text", "addresses"),
+    [
+        ("a:1;b:2", ("a:1", "b:2")),
+        (" a:1, b:2 ;", ("a:1", "b:2")),
+        (["a:1", "b:2;a:1"], ("a:1", "b:2")),
+        ("a", ("a:9876",)),
+        ("127.0.0.1", ("127.0.0.1:9876",)),
+        ("::1", ("[::1]:9876",)),
+        ("[::1]", ("[::1]:9876",)),
+        ("[::1]:7", ("[::1]:7",)),
+    ],
+)
+def test_name_servers_are_read_from_text_or_lists(text: str | list[str], addresses: tuple[str, ...]):
+    assert parse_name_servers(text) == addresses
+
+
+@pytest.mark.parametrize("text", ["", [], ";", "a:0", "a:65536", "a:x", ":1", "http://a:1", "a:1/b"])
+def test_what_is_no_name_server_is_named(text: str | list[str]):
+    with pytest.raises(InvalidArgument, match="host:port"):
+        parse_name_servers(text)
