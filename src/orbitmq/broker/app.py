@@ -12,6 +12,7 @@ import socket
 from contextlib import suppress
 from dataclasses import replace
 
+from orbitmq.broker.access import make_guard
 from orbitmq.broker.addresses import announced_host, reserved_port
 from orbitmq.broker.config import CONSUME_QUEUE_UNIT_SIZE, BrokerConfig
 from orbitmq.broker.handlers import HANDLERS
@@ -30,7 +31,7 @@ from orbitmq.net.address import format_address, resolve
 from orbitmq.net.handlers import Call, Reply
 from orbitmq.net.limits import Limits
 from orbitmq.net.pool import ConnectionPool
-from orbitmq.net.security import Security, load_security
+from orbitmq.net.security import load_security
 from orbitmq.net.server import Server
 from orbitmq.store import FlushMode, Store, StoreConfig
 from orbitmq.wire.headers import PullMessage
@@ -48,7 +49,8 @@ class Broker:
     def __init__(self, config: BrokerConfig, *, clock: Clock = now_ms) -> None:
         self.config = config
         self._clock = clock
-        self._security = load_security(config.security_file) if config.security_file else Security()
+        self._security = load_security(config.security_file)
+        self._guard = make_guard(config)
         self._service: BrokerService | None = None
         self._server: Server[BrokerService] | None = None
         self._registrar: Registrar | None = None
@@ -104,6 +106,8 @@ class Broker:
         self._follower = asyncio.get_running_loop().create_task(self._follow_names())
         await self._registrar.wait_told()
         self._housekeeping.start()
+        for warning in self._guard.warnings:
+            log.warning("%s", warning)
         log.info(
             "broker %s of cluster %s serves at %s",
             self.config.broker_name,
@@ -160,6 +164,7 @@ class Broker:
             offsets=offsets,
             group_configs=group_configs,
             files=files,
+            guard=self._guard,
             clock=self._clock,
         )
 
@@ -170,7 +175,18 @@ class Broker:
         service.store.attach(loop)
         limits = Limits(idle_ms=self.config.server_channel_max_idle_time_seconds * 1000)
         self._lane = SendLane(service)
-        self._server = Server(HANDLERS, service, name="broker", limits=limits, clock=self._clock, shortcut=self._lane)
+        guard = self._guard
+        self._server = Server(
+            HANDLERS,
+            service,
+            name="broker",
+            limits=limits,
+            clock=self._clock,
+            # The lane asks nobody: where sends need a signature they go the long way.
+            shortcut=self._lane if guard.admission is None else None,
+            admission=guard.admission,
+            tls=guard.tls,
+        )
         self._lane.counters = self._server.counters
         self._server.on_connection_lost.append(service.connection_lost)
         await self._server.start(self.config.bind_address, port)
@@ -193,7 +209,7 @@ class Broker:
             heartbeat_ms=config.broker_heartbeat_interval if config.heartbeat_enable else None,
             lease_ms=config.broker_not_active_timeout_millis if config.heartbeat_enable else None,
             timeout_ms=config.register_broker_timeout_mills,
-            pool=ConnectionPool(name=name, credentials=self._security.credentials, tls=self._security.tls),
+            pool=ConnectionPool(name=name, **self._security._asdict()),
         )
 
     async def _resolved_name_servers(self) -> list[str]:

@@ -18,6 +18,7 @@ from typing import Any
 from orbitmq.errors import ConfigError, InvalidArgument
 from orbitmq.model.message import BODY_SIZE_MAX
 from orbitmq.model.topic import check_name
+from orbitmq.net.guard import GuardSettings
 from orbitmq.net.properties import (
     check_values,
     fields_by_key,
@@ -42,7 +43,7 @@ def _host_name() -> str:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class BrokerConfig:
+class BrokerConfig(GuardSettings):
     """What a broker is told at start. Every value is checked here, so that nobody else has to."""
 
     # Who it is, and whom it tells.
@@ -56,8 +57,6 @@ class BrokerConfig:
     enable_split_registration: bool = False
     split_registration_size: int = 800
     """Topics of one part with enableSplitRegistration; without it 10,000 are one part."""
-    security_file: str = ""
-    """Ours: a file that says how this broker signs and encrypts what it sends to NameServers (`net.security`)."""
     heartbeat_enable: bool = False
     """Ours: renew a lease of brokerNotActiveTimeoutMillis every brokerHeartbeatInterval, so that NameServers notice a
     silent death in seconds (Java does this as a part of enableSlaveActingMaster)."""
@@ -66,11 +65,13 @@ class BrokerConfig:
     """Java waits 24 s; nobody waits for us here, each NameServer has its own task."""
 
     # Where it listens. Port 0 means: choose one.
-    bind_address: str = "0.0.0.0"
     listen_port: int = 10911
     broker_ip1: str = ""
     """The address clients are told; empty: the bound address, or this host's own when that is 0.0.0.0."""
     server_channel_max_idle_time_seconds: int = 120
+
+    # Who may ask, beside what every server has for that. With `aclEnable` every request needs a signature (`access`).
+    acl_file: Path = field(default_factory=lambda: Path.home() / "store" / "accounts.json")
 
     # What it keeps, and how safely.
     store_path_root_dir: Path = field(default_factory=lambda: Path.home() / "store")
@@ -118,6 +119,8 @@ class BrokerConfig:
         for name in ("broker_cluster_name", "broker_name"):
             _check_config_name(name, getattr(self, name))
         parse_addresses("namesrvAddr", self.namesrv_addr)
+        self.check_guard()
+        object.__setattr__(self, "acl_file", Path(self.acl_file).expanduser())
         object.__setattr__(self, "store_path_root_dir", Path(self.store_path_root_dir))
 
     @property

@@ -20,7 +20,7 @@ log = logging.getLogger(__name__)
 
 TURN_MS = 1_000
 SWEEP_MS = 5_000
-"""How often parked pulls are looked through (Java: PullRequestHoldService)."""
+"""How often parked pulls (Java: PullRequestHoldService), accounts and certificates are looked through."""
 CLIENT_SCAN_MS = 10_000
 DELAY_TICK_MS = 100
 """How often delayed messages are looked at while some wait."""
@@ -82,6 +82,7 @@ class Housekeeping:
         if elapsed_ms % SWEEP_MS == 0:
             for pull in service.polls.take_overtaken(service.store.max_offset):
                 retry_parked(service, pull)
+            service.guard.reload_if_changed()
         if elapsed_ms % CLIENT_SCAN_MS == 0:
             service.tell_members(service.clients.expire(now, service.config.channel_expired_timeout))
             service.locks.expire(now)

@@ -16,6 +16,8 @@ from orbitmq.wire.record import Record, parse_record
 
 VERSION_NAME = "V5_3_3"
 """The upstream release whose behaviour this broker offers; Java's tools print it as the broker's version."""
+WARNINGS = "warnings"
+"""Ours: what the broker's operator should know; only there when there is something."""
 _POOLS = ("send", "pull", "query", "heartbeat", "litePull", "ack", "endTransaction", "adminBroker", "clientManager")
 
 
@@ -26,6 +28,7 @@ def runtime_info(service: BrokerService, now_ms: int) -> dict[str, str]:
         **_about_messages(service, now_ms),
         **_about_the_store(service, now_ms),
         **_about_pools(service),
+        **({WARNINGS: "; ".join(service.guard.warnings)} if service.guard.warnings else {}),
     }
 
 

@@ -21,6 +21,7 @@ from orbitmq.errors import Rejected
 from orbitmq.model.message import Host, PropertyName
 from orbitmq.model.topic import Perm
 from orbitmq.net.connection import Connection
+from orbitmq.net.guard import Guard
 from orbitmq.net.handlers import Call
 from orbitmq.store import ReadStatus, Store
 from orbitmq.wire.bodies.groups import GroupConfig
@@ -38,6 +39,7 @@ class BrokerService:
     Args:
         host: this broker's IP address and port, as records and message ids carry them.
         address: where clients reach this broker, as host:port.
+        guard: what stands at the port.
         announce: tells every NameServer of a changed topic table, then calls back; see `registration`.
     """
 
@@ -52,6 +54,7 @@ class BrokerService:
         offsets: OffsetTable,
         group_configs: GroupConfigTable,
         files: ConfigFiles,
+        guard: Guard,
         clock: Clock,
     ) -> None:
         self.config = config
@@ -62,6 +65,7 @@ class BrokerService:
         self.offsets = offsets
         self.group_configs = group_configs
         self.files = files
+        self.guard = guard
         self.clock = clock
         self.random = Random()
         self.clients: ClientGroups[Connection] = ClientGroups()

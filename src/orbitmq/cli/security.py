@@ -18,10 +18,9 @@ def read_security() -> Security:
     Raises:
         ConfigError: the file cannot be used.
     """
-    from orbitmq.net.security import Security, load_security
+    from orbitmq.net.security import load_security
 
-    path = os.environ.get(SECURITY_VARIABLE)
-    return load_security(path) if path else Security()
+    return load_security(os.environ.get(SECURITY_VARIABLE))
 
 
 def admin_client(name_servers: str, timeout_ms: int) -> AdminClient:

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 
 from orbitmq.clock import Clock, now_ms
 from orbitmq.errors import ClientError
+from orbitmq.nameserver.access import make_guard
 from orbitmq.nameserver.changes import Cause, MinIdNotice
 from orbitmq.nameserver.config import NameServerConfig
-from orbitmq.nameserver.guard import Guard
 from orbitmq.nameserver.handlers import handlers
 from orbitmq.nameserver.kv_config import KvConfig
 from orbitmq.nameserver.observation import Observation
@@ -19,7 +19,8 @@ from orbitmq.nameserver.registry import Registry
 from orbitmq.net.connection import Connection
 from orbitmq.net.http import HttpServer
 from orbitmq.net.limits import Limits
-from orbitmq.net.pool import ConnectionPool
+from orbitmq.net.pool import CONNECT_TIMEOUT_MS, ConnectionPool
+from orbitmq.net.security import load_security
 from orbitmq.net.server import Server
 from orbitmq.wire.headers import NotifyMinBrokerIdChange
 
@@ -40,7 +41,8 @@ class NameServer:
         self._kv = KvConfig(self._config.kv_config_path)
         self.registry = Registry(self._config, self._kv, started_at_ms=clock())
         self.registry.on_notice.append(self._notify)
-        self._guard = Guard(self._config)
+        self._guard = make_guard(self._config)
+        self._security = load_security(self._config.security_file)
         self.registry.warnings += self._guard.warnings
         self.server: Server[Registry] = Server(
             handlers,
@@ -56,8 +58,8 @@ class NameServer:
         self.observation = Observation(self.server, self.registry, clock=clock)
         self.shadow = self._make_shadow()
         self._http: HttpServer | None = None
-        self._pool = ConnectionPool(name="nameserver", connect_timeout_ms=NOTICE_TIMEOUT_MS)
-        self._product_pool = ConnectionPool(name="nameserver")
+        self._pool = self._make_pool(connect_timeout_ms=NOTICE_TIMEOUT_MS)
+        self._product_pool = self._make_pool()
         if self._config.cluster_test:
             self.registry.product = ProductEnvironment(
                 self._config.product_env_name, self._config.product_addresses, self._product_pool
@@ -122,6 +124,9 @@ class NameServer:
         """Where /metrics, /healthz and /readyz are, as host:port; None without."""
         return self._http.address if self._http is not None else None
 
+    def _make_pool(self, *, name: str = "nameserver", connect_timeout_ms: int = CONNECT_TIMEOUT_MS) -> ConnectionPool:
+        return ConnectionPool(name=name, connect_timeout_ms=connect_timeout_ms, **self._security._asdict())
+
     def _make_shadow(self) -> Shadow | None:
         config = self._config
         if not config.shadow_address:
@@ -129,7 +134,13 @@ class NameServer:
         from orbitmq.nameserver.shadow import Shadow  # and with it the administrator's client
 
         interval_ms = config.shadow_interval_seconds * 1000
-        shadow = Shadow(self.registry.table, config.shadow_address, interval_ms=interval_ms, clock=self._clock)
+        shadow = Shadow(
+            self.registry.table,
+            config.shadow_address,
+            interval_ms=interval_ms,
+            clock=self._clock,
+            pool=self._make_pool(name="shadow"),
+        )
         self.observation.describe["shadow"] = shadow.document
         return shadow
 

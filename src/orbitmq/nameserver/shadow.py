@@ -43,16 +43,17 @@ class Shadow:
     Args:
         other: host:port.
         interval_ms: between the end of one comparison and the start of the next.
+        pool: what the other one is asked through; closed by `stop`.
     """
 
-    def __init__(self, table: RouteTable, other: str, *, interval_ms: int, clock: Clock) -> None:
+    def __init__(self, table: RouteTable, other: str, *, interval_ms: int, clock: Clock, pool: ConnectionPool) -> None:
         self.other = other
         self.last = Comparison()
         self.on_compared: list[Callable[[Comparison], None]] = []
         self._table = table
         self._interval_s = interval_ms / 1000
         self._clock = clock
-        self._pool = ConnectionPool(name="shadow")
+        self._pool = pool
         self._task: asyncio.Task[None] | None = None
 
     def start(self) -> None:

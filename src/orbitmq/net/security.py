@@ -7,7 +7,7 @@
     tlsClientCertPath=/etc/orbitmq/client.pem
     tlsClientKeyPath=/etc/orbitmq/client.key
 
-Secrets are in a file rather than in options, because every user of a machine sees the options of every process.
+Paths may be relative to the file's own folder. Secrets are in a file rather than in options, because every user of a machine sees the options of every process.
 """
 
 from __future__ import annotations
@@ -44,12 +44,14 @@ class Security(NamedTuple):
     tls: ssl.SSLContext | None = None
 
 
-def load_security(path: Path | str) -> Security:
-    """Read a properties file with the keys above; without `accessKey` nothing is signed.
+def load_security(path: Path | str | None) -> Security:
+    """Read a properties file with the keys above; without `accessKey`, or without a file, nothing is signed.
 
     Raises:
         ConfigError: the file or a certificate cannot be read, or a key is unknown or missing. Never shows a secret.
     """
+    if not path:
+        return Security()
     import javaproperties  # it loads an XML parser: only who has a file pays
 
     path = Path(path).expanduser()
@@ -62,7 +64,7 @@ def load_security(path: Path | str) -> Security:
         raise ConfigError("securityFile", str(path), f"a readable Java properties file ({reason})") from None
     if unknown := sorted(properties.keys() - _KEYS):
         raise ConfigError("securityFile", ", ".join(unknown), f"only the keys {', '.join(sorted(_KEYS))}")
-    return Security(_credentials(properties), _tls(properties))
+    return Security(_credentials(properties), _tls(properties, path.parent))
 
 
 def _credentials(properties: dict[str, str]) -> Credentials | None:
@@ -75,7 +77,7 @@ def _credentials(properties: dict[str, str]) -> Credentials | None:
     return Credentials(access_key, secret_key, properties.get("securityToken") or None)
 
 
-def _tls(properties: dict[str, str]) -> ssl.SSLContext | None:
+def _tls(properties: dict[str, str], folder: Path) -> ssl.SSLContext | None:
     text = properties.get("tlsEnable", "false").strip().lower()
     if text not in ("true", "false"):
         raise ConfigError("tlsEnable", text, "true or false")
@@ -83,15 +85,17 @@ def _tls(properties: dict[str, str]) -> ssl.SSLContext | None:
         return None
     from orbitmq.net.tls import TlsFiles, client_context
 
-    certificate, key, trust = (_file(properties, f"tlsClient{name}Path") for name in ("Cert", "Key", "TrustCert"))
+    certificate, key, trust = (
+        _file(properties, f"tlsClient{name}Path", folder) for name in ("Cert", "Key", "TrustCert")
+    )
     return client_context(TlsFiles(certificate=certificate, key=key, trust=trust))
 
 
-def _file(properties: dict[str, str], key: str) -> Path | None:
+def _file(properties: dict[str, str], key: str, folder: Path) -> Path | None:
     text = properties.get(key, "").strip()
     if not text:
         return None
-    path = Path(text).expanduser()
+    path = folder / Path(text).expanduser()
     if not os.access(path, os.R_OK):
         raise ConfigError(key, text, "a readable file")
     return path

@@ -163,18 +163,21 @@ def _context(protocol: int, files: TlsFiles) -> ssl.SSLContext:
     context = ssl.SSLContext(protocol)
     context.minimum_version = ssl.TLSVersion.TLSv1_2
     context.options |= ssl.OP_NO_RENEGOTIATION | ssl.OP_NO_COMPRESSION
+    side = "tlsServer" if protocol == ssl.PROTOCOL_TLS_SERVER else "tlsClient"
+
+    def refuse_password() -> str:
+        # Without this OpenSSL would ask for it on the terminal, and a server would never start.
+        raise ConfigError(f"{side}KeyPath", str(files.key), "a key without a password")
+
     try:
         if files.certificate is not None:
-            context.load_cert_chain(files.certificate, files.key, password=_no_password)
+            context.load_cert_chain(files.certificate, files.key, password=refuse_password)
+    except OSError as error:
+        expected = f"a certificate with its key ({error})"
+        raise ConfigError(f"{side}CertPath", str(files.certificate), expected) from None
+    try:
         if files.trust is not None:
             context.load_verify_locations(files.trust)
-    except (OSError, ssl.SSLError) as error:
-        raise ConfigError(
-            "tlsServerCertPath", str(files.certificate), f"a certificate with its key ({error})"
-        ) from None
+    except OSError as error:
+        raise ConfigError(f"{side}TrustCertPath", str(files.trust), f"certificates to trust ({error})") from None
     return context
-
-
-def _no_password() -> str:
-    # Without this OpenSSL would ask for it on the terminal, and the server would never start.
-    raise ConfigError("tlsServerKeyPath", "an encrypted key", "a key without a password")

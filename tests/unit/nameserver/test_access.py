@@ -2,40 +2,23 @@
 
 from __future__ import annotations
 
-import json
 import logging
 import os
 from pathlib import Path
 
 import pytest
 
-from orbitmq.errors import ConfigError
-from orbitmq.nameserver.access import AccountsFile
+from orbitmq.nameserver.access import make_guard
+from orbitmq.nameserver.config import NameServerConfig
 from orbitmq.nameserver.handlers import handlers
 from orbitmq.net.pool import ConnectionPool
 from orbitmq.wire.command import Command, encode_command
 from orbitmq.wire.headers import DeleteTopicInNameServer, GetNameServerConfig, PutKvConfig, WipeWritePerm
 from orbitmq.wire.signature import Credentials
 
+from ..net.accounts import ADMIN, FORGER, READER, STRANGER, WRITER, write_accounts
 from ..net.support import peer_of
 from .support import asking
-
-ADMIN = Credentials("admin-key", "admin-secret")
-READER = Credentials("reader-key", "reader-secret")
-FORGER = Credentials("admin-key", "another-secret")
-STRANGER = Credentials("stranger", "admin-secret")
-
-
-def write_accounts(folder: Path, *, admin: Credentials = ADMIN) -> Path:
-    path = folder / "accounts.json"
-    entries = [
-        {"accessKey": admin.access_key, "secretKey": admin.secret_key, "role": "admin"},
-        {"accessKey": READER.access_key, "secretKey": READER.secret_key},
-    ]
-    path.write_text(json.dumps({"accounts": entries}))
-    path.chmod(0o600)
-    return path
-
 
 EVERYBODY, READERS, ADMINS = 3, 2, 1
 NEEDS = {
@@ -60,6 +43,7 @@ async def test_the_table_of_codes_and_roles_holds(registration: bool, tmp_path: 
                 ("forger", FORGER),
                 ("stranger", STRANGER),
                 ("reader", READER),
+                ("writer", WRITER),
                 ("admin", ADMIN),
             )
         }
@@ -67,7 +51,7 @@ async def test_the_table_of_codes_and_roles_holds(registration: bool, tmp_path: 
             if registration and code in (103, 104, 217, 322, 904):
                 needs = ADMINS
             for name, pool in pools.items():
-                allowed = needs == EVERYBODY or name == "admin" or (needs == READERS and name == "reader")
+                allowed = needs == EVERYBODY or name == "admin" or (needs == READERS and name in ("reader", "writer"))
                 answer = await pool.request(asker.server.address, GetNameServerConfig(), code=code)
                 # A request that passes may lack fields; that is found after its role.
                 assert (answer.code == 16) is (not allowed and _is_whole(code)), (code, name, answer)
@@ -133,26 +117,8 @@ async def test_secrets_are_in_no_log(tmp_path: Path, caplog: pytest.LogCaptureFi
     assert "secret" not in caplog.text
 
 
-@pytest.mark.parametrize(
-    "content",
-    [
-        "",
-        "[]",
-        "{}",
-        '{"accounts":[{}]}',
-        '{"accounts":[{"accessKey":"short","secretKey":"secret-1"}]}',
-        '{"accounts":[{"accessKey":"access","secretKey":"secret-1","role":"root"}]}',
-        '{"accounts":["x"]}',
-    ],
-)
-def test_a_file_that_holds_something_else_is_an_error_without_its_secrets(content: str, tmp_path: Path):
-    path = tmp_path / "accounts.json"
-    path.write_text(content)
-    with pytest.raises(ConfigError, match="aclFile") as refused:
-        AccountsFile(path).read()
-    assert "secret-1" not in str(refused.value)
-
-
-def test_a_missing_file_is_an_error(tmp_path: Path):
-    with pytest.raises(ConfigError, match="aclFile"):
-        AccountsFile(tmp_path / "missing").read()
+def test_unsigned_registration_is_said(tmp_path: Path):
+    settings = {"acl_enable": True, "acl_file": write_accounts(tmp_path)}
+    assert make_guard(NameServerConfig(acl_registration=True, **settings)).warnings == ()
+    (warning,) = make_guard(NameServerConfig(**settings)).warnings
+    assert "aclRegistration" in warning

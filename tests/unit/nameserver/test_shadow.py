@@ -31,7 +31,9 @@ def run(scenario):
         for server in servers:
             await server.start()
         pool = ConnectionPool()
-        shadow = Shadow(servers[0].registry.table, servers[1].address, interval_ms=1000, clock=now_ms)
+        shadow = Shadow(
+            servers[0].registry.table, servers[1].address, interval_ms=1000, clock=now_ms, pool=ConnectionPool()
+        )
         try:
             return await scenario(servers, pool, shadow)
         finally:

@@ -10,9 +10,9 @@ from orbitmq.admin.client import AdminClient
 from orbitmq.errors import ConnectionFailed, NoNameServer, RemoteRefused
 from orbitmq.net.tls import client_context
 
+from ..net.accounts import ADMIN, READER, write_accounts
 from ..net.certificates import Authority
 from .support import asking
-from .test_access import ADMIN, READER, write_accounts
 
 
 async def test_who_signs_and_speaks_tls_may_administer(tmp_path: Path):
