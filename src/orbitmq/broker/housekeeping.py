@@ -10,11 +10,11 @@ import asyncio
 import logging
 from contextlib import suppress
 
-from orbitmq.broker.config_files import read_config_file, write_config_file
 from orbitmq.broker.delay import DelayQueues, parse_delay_offsets
 from orbitmq.broker.handlers.pull import retry_parked
 from orbitmq.broker.persistence import format_offsets
 from orbitmq.broker.service import BrokerService
+from orbitmq.files import read_generations, replace_file
 
 log = logging.getLogger(__name__)
 
@@ -37,7 +37,7 @@ class Housekeeping:
     def __init__(self, service: BrokerService) -> None:
         self._service = service
         self._saved_change_count = 0
-        found = read_config_file(service.files.delays_path, parse_delay_offsets)
+        found = read_generations(service.files.delays_path, parse_delay_offsets)
         self._delays = DelayQueues(service.store, service.topics.get, *(found or ()))
         self._tasks: list[asyncio.Task[None]] = []
 
@@ -57,7 +57,7 @@ class Housekeeping:
         """Write what has changed since it was written; the store is closed by now, so all of it is durable."""
         service = self._service
         if service.offsets.change_count != self._saved_change_count:
-            write_config_file(service.files.offsets_path, format_offsets(service.offsets))
+            replace_file(service.files.offsets_path, format_offsets(service.offsets))
         self._save_delays()
 
     async def _keep_house(self) -> None:
@@ -94,7 +94,7 @@ class Housekeeping:
             return
         change_count = offsets.change_count
         offsets.version = offsets.version.next(self._service.clock())
-        await asyncio.to_thread(write_config_file, self._service.files.offsets_path, format_offsets(offsets))
+        await asyncio.to_thread(replace_file, self._service.files.offsets_path, format_offsets(offsets))
         self._saved_change_count = change_count
 
     async def _deliver_delayed(self) -> None:
@@ -119,4 +119,4 @@ class Housekeeping:
 
     def _save_delays(self) -> None:
         if (content := self._delays.take_durable(self._service.clock())) is not None:
-            write_config_file(self._service.files.delays_path, content)
+            replace_file(self._service.files.delays_path, content)

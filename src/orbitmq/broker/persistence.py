@@ -9,11 +9,11 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-from orbitmq.broker.config_files import read_config_file, write_config_file
 from orbitmq.broker.group_configs import GroupConfigTable
 from orbitmq.broker.offsets import OffsetTable
 from orbitmq.broker.topics import TopicTable
 from orbitmq.errors import HeaderError
+from orbitmq.files import read_generations, replace_file
 from orbitmq.wire import fastjson
 from orbitmq.wire.bodies import topics as topic_bodies
 from orbitmq.wire.bodies.groups import decode_group_table, encode_group_table
@@ -35,7 +35,7 @@ class ConfigFiles:
 
     def load_topics(self, *, auto_create_enable: bool) -> TopicTable:
         """Return the stored topic table, an empty one at the first start."""
-        found = read_config_file(self.topics_path, topic_bodies.decode_topic_table)
+        found = read_generations(self.topics_path, topic_bodies.decode_topic_table)
         if found is None:
             return TopicTable(auto_create_enable=auto_create_enable)
         return TopicTable(found.topics.values(), found.data_version, auto_create_enable=auto_create_enable)
@@ -43,15 +43,15 @@ class ConfigFiles:
     def save_topics(self, topics: TopicTable) -> None:
         """Store the topic table."""
         table = topic_bodies.TopicTable(topics.version, topics.all)
-        write_config_file(self.topics_path, topic_bodies.encode_topic_table(table, pretty=True))
+        replace_file(self.topics_path, topic_bodies.encode_topic_table(table, pretty=True))
 
     def load_offsets(self) -> OffsetTable:
         """Return the committed offsets, none at the first start."""
-        return read_config_file(self.offsets_path, parse_offsets) or OffsetTable()
+        return read_generations(self.offsets_path, parse_offsets) or OffsetTable()
 
     def load_groups(self, *, auto_create_enable: bool) -> GroupConfigTable:
         """Return the groups' settings, only the system's at the first start."""
-        found = read_config_file(self.groups_path, decode_group_table)
+        found = read_generations(self.groups_path, decode_group_table)
         if found is None:
             return GroupConfigTable(auto_create_enable=auto_create_enable)
         return GroupConfigTable(
@@ -63,7 +63,7 @@ class ConfigFiles:
 
     def save_groups(self, groups: GroupConfigTable) -> None:
         """Store the groups' settings."""
-        write_config_file(self.groups_path, encode_group_table(groups.table, pretty=True))
+        replace_file(self.groups_path, encode_group_table(groups.table, pretty=True))
 
 
 def format_offsets(offsets: OffsetTable) -> bytes:

@@ -1,8 +1,7 @@
 """Offsets in a file of this machine, for broadcasting: each consumer reads everything and keeps its own place.
 
-The file holds Java's form (`{"offsetTable":{{"brokerName":..,"queueId":..,"topic":..}:offset}}`). A new one is
-written beside it, made durable and renamed over it, so that a crash leaves one or the other; the one before stays
-as `.bak`.
+The file holds Java's form (`{"offsetTable":{{"brokerName":..,"queueId":..,"topic":..}:offset}}`). A crash
+leaves the old or the new content; the generation before stays as `.bak`.
 
 Source: Java LocalFileOffsetStore.
 """
@@ -11,10 +10,10 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import os
 from pathlib import Path
 
-from orbitmq.errors import HeaderError
+from orbitmq.errors import HeaderError, StoreError
+from orbitmq.files import read_generations, replace_file
 from orbitmq.model.route import MessageQueue
 from orbitmq.wire import fastjson
 from orbitmq.wire.bodies.heartbeat import parse_queue, queue_document
@@ -48,7 +47,7 @@ class LocalOffsets:
             await asyncio.wait([previous])
         await asyncio.sleep(0)
         self._writing, self._queued = self._queued, None
-        await asyncio.to_thread(_replace, self._path, encode_offsets(self._offsets))
+        await asyncio.to_thread(replace_file, self._path, encode_offsets(self._offsets))
 
 
 def encode_offsets(offsets: dict[MessageQueue, int]) -> bytes:
@@ -72,33 +71,8 @@ def decode_offsets(content: bytes) -> dict[MessageQueue, int]:
 
 def _read(path: Path) -> dict[MessageQueue, int]:
     """Return what the file holds, or else what the generation before it held."""
-    for candidate in (path, _backup(path)):
-        try:
-            return decode_offsets(candidate.read_bytes())
-        except FileNotFoundError:
-            continue
-        except HeaderError as error:
-            log.warning("%s: %s; trying the generation before it", candidate, error)
-    return {}
-
-
-def _replace(path: Path, content: bytes) -> None:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    fresh = path.with_name(path.name + ".tmp")
-    with fresh.open("wb") as file:
-        file.write(content)
-        file.flush()
-        os.fsync(file.fileno())
-    if path.exists():
-        _backup(path).unlink(missing_ok=True)
-        os.link(path, _backup(path))  # the file itself stays in place until the new one takes it
-    fresh.replace(path)
-    directory = os.open(path.parent, os.O_RDONLY)
     try:
-        os.fsync(directory)
-    finally:
-        os.close(directory)
-
-
-def _backup(path: Path) -> Path:
-    return path.with_name(path.name + ".bak")
+        return read_generations(path, decode_offsets) or {}
+    except StoreError as error:
+        log.error("group %s begins without offsets: %s", path.stem, error)
+        return {}

@@ -8,13 +8,13 @@ Source: Java KVConfigManager, KVConfigSerializeWrapper; docs/formats/wire_frame.
 from __future__ import annotations
 
 import logging
-import os
 from collections.abc import Mapping
 from pathlib import Path
 
 import orjson
 
-from orbitmq.errors import InvalidArgument
+from orbitmq.errors import InvalidArgument, StoreError
+from orbitmq.files import read_generations, replace_file
 
 log = logging.getLogger(__name__)
 
@@ -31,16 +31,11 @@ class KvConfig:
         self._table: dict[str, dict[str, str]] = {}
 
     def load(self) -> None:
-        """Read the file, or its previous generation when it is missing or damaged."""
-        for path in (self._path, _previous(self._path)):
-            try:
-                self._table = _parse(path.read_bytes())
-            except FileNotFoundError:
-                continue
-            except (OSError, ValueError) as error:
-                log.error("the key-value file %s cannot be read: %s", path, error)
-                continue
-            return
+        """Read the file, or its previous generation when it is missing or damaged; begin empty without either."""
+        try:
+            self._table = read_generations(self._path, _parse) or {}
+        except StoreError as error:
+            log.error("the key-value store begins empty: %s", error)
 
     def get(self, namespace: str, key: str) -> str | None:
         """Return a value, None when there is none."""
@@ -79,44 +74,12 @@ class KvConfig:
             self._change({**self._table, namespace: left})
 
     def _change(self, table: dict[str, dict[str, str]]) -> None:
-        write_with_backup(self._path, orjson.dumps({"configTable": table}, option=orjson.OPT_INDENT_2))
+        replace_file(self._path, orjson.dumps({"configTable": table}, option=orjson.OPT_INDENT_2))
         self._table = table
 
 
-def write_with_backup(path: Path, content: bytes) -> None:
-    """Replace a file so that after a power cut it holds the old or the new content; the old one stays as `.bak`.
-
-    Raises:
-        OSError: it cannot be written; the file is as it was.
-    """
-    path.parent.mkdir(parents=True, exist_ok=True)
-    fresh = path.with_name(path.name + ".tmp")
-    _write(fresh, content)
-    if path.exists():
-        backup = path.with_name(path.name + ".bak.tmp")
-        _write(backup, path.read_bytes())
-        backup.replace(_previous(path))
-    fresh.replace(path)
-    folder = os.open(path.parent, os.O_RDONLY)
-    try:
-        os.fsync(folder)
-    finally:
-        os.close(folder)
-
-
-def _write(path: Path, content: bytes) -> None:
-    with path.open("wb") as file:
-        file.write(content)
-        file.flush()
-        os.fsync(file.fileno())
-
-
-def _previous(path: Path) -> Path:
-    return path.with_name(path.name + ".bak")
-
-
 def _parse(content: bytes) -> dict[str, dict[str, str]]:
-    document = orjson.loads(content) if content.strip() else {}
+    document = orjson.loads(content)
     table = document.get("configTable", {}) if isinstance(document, dict) else None
     if not isinstance(table, dict):
         raise ValueError("configTable is expected to be an object")

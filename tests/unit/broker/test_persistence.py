@@ -5,11 +5,11 @@ from pathlib import Path
 import pytest
 
 from orbitmq.broker.config import BrokerConfig
-from orbitmq.broker.config_files import write_config_file
 from orbitmq.broker.offsets import OffsetTable
 from orbitmq.broker.persistence import ConfigFiles, format_offsets, parse_offsets
 from orbitmq.broker.topics import TopicTable, system_topics
 from orbitmq.errors import HeaderError
+from orbitmq.files import replace_file
 from orbitmq.model.topic import TopicConfig
 from orbitmq.wire.bodies.groups import GroupConfig
 
@@ -50,7 +50,7 @@ def test_a_damaged_offset_file_is_refused(damage: bytes) -> None:
 
 def test_group_settings_survive_with_what_a_newer_broker_wrote(tmp_path: Path) -> None:
     files = ConfigFiles(tmp_path)
-    write_config_file(
+    replace_file(
         files.groups_path,
         b'{"dataVersion":{"counter":7,"stateVersion":0,"timestamp":5},"forbiddenTable":{"g":{"t":2}},'
         b'"subscriptionGroupTable":{"g":{"groupName":"g","retryMaxTimes":3,"consumeEnable":false,'

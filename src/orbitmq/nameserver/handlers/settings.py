@@ -10,8 +10,8 @@ import logging
 
 from orbitmq.codes import ResponseCode
 from orbitmq.errors import ConfigError, Rejected
+from orbitmq.files import replace_file
 from orbitmq.nameserver.config import WITHOUT_EFFECT, NameServerConfig
-from orbitmq.nameserver.kv_config import write_with_backup
 from orbitmq.nameserver.registry import Registry
 from orbitmq.net.handlers import Call, Handlers, Reply
 from orbitmq.wire.headers import GetNameServerConfig, UpdateNameServerConfig
@@ -82,7 +82,7 @@ def _change(registry: Registry, properties: dict[str, str], remote: str) -> None
     except ConfigError as error:
         raise Rejected(ResponseCode.SYSTEM_ERROR, str(error)) from None
     try:
-        write_with_backup(config.config_store_path, javaproperties.dumps(config.to_properties()).encode())
+        replace_file(config.config_store_path, javaproperties.dumps(config.to_properties()).encode())
     except OSError as error:
         raise Rejected(ResponseCode.SYSTEM_ERROR, f"the settings cannot be saved: {error.strerror}") from None
     log.info("%s changed the settings %s", remote, properties)

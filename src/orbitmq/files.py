@@ -1,7 +1,7 @@
-"""The small files under `store/config`: replaced whole, never half-written, the previous one kept as `.bak`.
+"""Small files that are replaced whole: never half-written, the generation before kept as `.bak`.
 
-Upstream #3401 lost them to power cuts. Here a new generation is written beside the old one, synced, renamed over it,
-and the directory is synced; whoever loads takes the `.bak` when the file itself is damaged.
+Upstream #3401 lost them to power cuts. Here new content is written beside the old, synced, renamed over it, and the
+directory is synced; whoever reads takes the `.bak` when the file itself is damaged.
 
 Source: docs/formats/config_files.md; facts C13.
 """
@@ -22,25 +22,22 @@ log = logging.getLogger(__name__)
 T = TypeVar("T")
 
 
-def write_config_file(path: Path, data: bytes) -> None:
-    """Make `data` the content of `path`, durably; what was there becomes `path.bak`.
+def replace_file(path: Path, content: bytes) -> None:
+    """Make `content` the content of `path`, durably; what was there becomes `path.bak`.
 
     Raises:
         OSError: the disk refused; the old content is still there.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
-    temporary = path.with_name(path.name + ".tmp")
-    with open(temporary, "wb") as file:
-        file.write(data)
-        file.flush()
-        os.fsync(file.fileno())
+    fresh = path.with_name(path.name + ".tmp")
+    _write(fresh, content)
     if path.exists():
-        _keep_previous(path)
-    os.replace(temporary, path)
+        _keep_generation(path)
+    os.replace(fresh, path)
     _sync_directory(path.parent)
 
 
-def read_config_file(path: Path, parse: Callable[[bytes], T]) -> T | None:
+def read_generations(path: Path, parse: Callable[[bytes], T]) -> T | None:
     """Return the parsed content of `path`, or of its `.bak`; None when neither exists.
 
     Raises:
@@ -49,10 +46,10 @@ def read_config_file(path: Path, parse: Callable[[bytes], T]) -> T | None:
     damage: Exception | None = None
     for candidate in (path, _backup(path)):
         try:
-            data = candidate.read_bytes()
-            if not data.strip():
+            content = candidate.read_bytes()
+            if not content.strip():
                 raise HeaderError("the file is empty")
-            return parse(data)
+            return parse(content)
         except FileNotFoundError:
             continue
         except (OSError, HeaderError, ValueError) as error:
@@ -63,20 +60,27 @@ def read_config_file(path: Path, parse: Callable[[bytes], T]) -> T | None:
     return None
 
 
-def _keep_previous(path: Path) -> None:
+def _keep_generation(path: Path) -> None:
     """Make the present file the backup without a moment in which neither name exists."""
-    link = path.with_name(path.name + ".bak.tmp")
+    kept = path.with_name(path.name + ".bak.tmp")
     with suppress(FileNotFoundError):
-        link.unlink()
+        kept.unlink()
     try:
-        os.link(path, link)
+        os.link(path, kept)
     except OSError:  # a file system without hard links
-        link.write_bytes(path.read_bytes())
-    os.replace(link, _backup(path))
+        _write(kept, path.read_bytes())
+    os.replace(kept, _backup(path))
 
 
 def _backup(path: Path) -> Path:
     return path.with_name(path.name + ".bak")
+
+
+def _write(path: Path, content: bytes) -> None:
+    with path.open("wb") as file:
+        file.write(content)
+        file.flush()
+        os.fsync(file.fileno())
 
 
 def _sync_directory(directory: Path) -> None:
