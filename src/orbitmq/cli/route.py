@@ -14,7 +14,7 @@ from orbitmq.cli.exits import ExitCode
 from orbitmq.cli.options import DEFAULT_NAME_SERVERS, FormatOption, NameServersOption, TimeoutOption
 from orbitmq.cli.output import Format, Row, format_time, say, show_json, show_rows
 from orbitmq.cli.security import read_security
-from orbitmq.cli.topic import TopicArgument, show_route
+from orbitmq.cli.topic import route as topic_route
 
 if TYPE_CHECKING:
     from orbitmq.net.pool import ConnectionPool
@@ -45,15 +45,7 @@ SinceOption = Annotated[
 ]
 
 
-@app.command("show")
-def show(
-    topic: TopicArgument,
-    name_servers: NameServersOption = DEFAULT_NAME_SERVERS,
-    output: FormatOption = Format.TABLE,
-    timeout_ms: TimeoutOption = 3000,
-) -> None:
-    """Show which brokers hold a topic's queues."""
-    show_route(topic, name_servers, output, timeout_ms)
+app.command("show")(topic_route)
 
 
 @app.command("history")

@@ -127,11 +127,6 @@ def route(
     timeout_ms: TimeoutOption = 3000,
 ) -> None:
     """Show which brokers hold a topic's queues."""
-    show_route(topic, name_servers, output, timeout_ms)
-
-
-def show_route(topic: str, name_servers: str, output: Format, timeout_ms: int) -> None:
-    """Print which brokers hold a topic's queues."""
     from orbitmq.model.route import TopicRoute
     from orbitmq.net.loop import run
 
