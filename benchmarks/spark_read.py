@@ -21,6 +21,7 @@ import time
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -100,7 +101,7 @@ def _measure(spark: Any, name_servers: str, options: argparse.Namespace) -> dict
     others: dict[str, float] = {}
     for name, frame in cases.items():
         count = counts.get(name, options.messages)
-        runs = [_timed(lambda frame=frame: _read(frame)) for _ in range(options.runs)]
+        runs = [_timed(partial(_read, frame)) for _ in range(options.runs)]
         speeds[name] = [count / seconds for seconds, _ in runs]
         others[name] = statistics.median(cores for _, cores in runs)
         busy = f", others used {others[name]:.2f} cores" if others[name] > OTHERS_CPU_MAX else ""
@@ -131,7 +132,7 @@ def _timed(work: Callable[[], None]) -> tuple[float, float]:
 
 def _busy_seconds() -> float:
     times = psutil.cpu_times()
-    return times.user + times.nice + times.system + times.irq + times.softirq
+    return float(times.user + times.nice + times.system + times.irq + times.softirq)
 
 
 def _own_seconds() -> float:
