@@ -21,7 +21,7 @@ from orbitmq.nameserver.product import ProductEnvironment
 from orbitmq.nameserver.route_table import RouteTable
 from orbitmq.nameserver.route_view import show_acting_masters
 from orbitmq.nameserver.unchanged import UnchangedRegistrations
-from orbitmq.wire.bodies.route import encode_route
+from orbitmq.wire.bodies.route import RouteEncoder
 
 ORDER_TOPIC_NAMESPACE = "ORDER_TOPIC_CONFIG"
 
@@ -34,6 +34,7 @@ class Registry:
         self.kv = kv
         self.table = RouteTable(deletes_missing_topics=config.delete_topic_with_broker_registration)
         self.answers = RouteAnswers(self._encode_route)
+        self._encoder = RouteEncoder()
         self.memo = RouteMemo()
         self.unchanged = UnchangedRegistrations()
         self.history = History(config.route_history_size)
@@ -104,4 +105,4 @@ class Registry:
         route = self.find_route(topic)
         if route is None:
             return None
-        return encode_route(route, standard=standard)
+        return self._encoder.encode(route, standard=standard)

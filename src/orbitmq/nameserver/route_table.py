@@ -360,6 +360,7 @@ class RouteTable(Tables):
                 del self._mappings[topic]
 
     def _touch(self, group: Group) -> None:
+        group.data = None
         group.revision = self._next_revision
         self._next_revision += 1
 

@@ -22,7 +22,7 @@ Look = tuple[dict[int, str], bool, str | None]
 
 @dataclass(slots=True)
 class Group:
-    """A broker name: master and slaves by id."""
+    """A broker name: master and slaves by id. `data` is how routes show it, made when first asked for after a change."""
 
     cluster: str
     addresses: dict[int, str] = field(default_factory=dict)
@@ -30,6 +30,7 @@ class Group:
     acting_master: bool = False
     topics: dict[str, None] = field(default_factory=dict)
     revision: int = 0
+    data: BrokerData | None = None
 
     @property
     def look(self) -> Look:
@@ -53,7 +54,7 @@ class Tables:
         queues = self._topics.get(topic)
         if not queues:
             return None
-        brokers = tuple(self._broker_data(name) for name in queues)
+        brokers = tuple(map(self._broker_data, queues))
         mappings = self._mappings.get(topic)
         return TopicRoute(
             queues=tuple(queues.values()),
@@ -127,13 +128,15 @@ class Tables:
 
     def _broker_data(self, broker_name: str) -> BrokerData:
         group = self._groups[broker_name]
-        return BrokerData(
-            cluster=group.cluster,
-            broker_name=broker_name,
-            addresses=dict(group.addresses),
-            zone_name=group.zone_name,
-            enable_acting_master=group.acting_master,
-        )
+        if group.data is None:
+            group.data = BrokerData(
+                cluster=group.cluster,
+                broker_name=broker_name,
+                addresses=dict(group.addresses),
+                zone_name=group.zone_name,
+                enable_acting_master=group.acting_master,
+            )
+        return group.data
 
     def _filter_servers_of(self, brokers: Iterable[BrokerData]) -> dict[str, tuple[str, ...]]:
         return {

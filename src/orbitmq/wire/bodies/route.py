@@ -5,8 +5,8 @@ Source: docs/formats/wire_frame.md, "JSON bodies"; Java TopicRouteData, ClusterI
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, Generic, TypeVar
 
 import orjson
 
@@ -14,23 +14,41 @@ from orbitmq.model.route import BrokerData, ClusterInfo, QueueData, TopicRoute
 from orbitmq.wire import fastjson
 from orbitmq.wire.bodies._parts import number, parse_body, text
 
+FRAGMENTS_MAX = 20_000
+"""Encoded brokers, and queues of brokers, that an encoder keeps."""
+
+V = TypeVar("V")
+
+
+class RouteEncoder:
+    """Encodes routes, each broker and each of its queue settings once, however many topics they serve."""
+
+    def __init__(self, fragments_max: int = FRAGMENTS_MAX) -> None:
+        self._queues = _Fragments[QueueData](lambda queue: orjson.dumps(_queue_document(queue)), fragments_max)
+        self._brokers = _Fragments[BrokerData](lambda broker: _dump(_broker_document(broker), True), fragments_max)
+        self._loose_brokers = _Fragments[BrokerData](lambda it: _dump(_broker_document(it), False), fragments_max)
+
+    def encode(self, route: TopicRoute, *, standard: bool = True) -> bytes:
+        """Encode a route answer.
+
+        Args:
+            standard: quote the broker ids, as peers from version 4.9.4 on want it; otherwise they stand bare.
+        """
+        brokers = self._brokers if standard else self._loose_brokers
+        filter_servers = {address: list(servers) for address, servers in route.filter_servers.items()}
+        parts = [b'{"brokerDatas":[', brokers.join(route.brokers)]
+        parts += b'],"filterServerTable":', _dump(filter_servers, standard)
+        if route.order_topic_conf is not None:
+            parts += b',"orderTopicConf":', orjson.dumps(route.order_topic_conf)
+        parts += b',"queueDatas":[', self._queues.join(route.queues), b"]"
+        if route.queue_mappings is not None:
+            parts += b',"topicQueueMappingByBroker":', _dump(route.queue_mappings, standard)
+        return b"".join((*parts, b"}"))
+
 
 def encode_route(route: TopicRoute, *, standard: bool = True) -> bytes:
-    """Encode a route answer.
-
-    Args:
-        standard: quote the broker ids, as peers from version 4.9.4 on want it; otherwise they stand bare.
-    """
-    document: dict[str, Any] = {
-        "brokerDatas": [_broker_document(broker) for broker in route.brokers],
-        "filterServerTable": {address: list(servers) for address, servers in route.filter_servers.items()},
-    }
-    if route.order_topic_conf is not None:
-        document["orderTopicConf"] = route.order_topic_conf
-    document["queueDatas"] = [_queue_document(queue) for queue in route.queues]
-    if route.queue_mappings is not None:
-        document["topicQueueMappingByBroker"] = route.queue_mappings
-    return _dump(document, standard)
+    """Encode one route answer, see `RouteEncoder.encode`."""
+    return RouteEncoder().encode(route, standard=standard)
 
 
 def decode_route(body: bytes) -> TopicRoute:
@@ -69,7 +87,26 @@ def decode_member_group(body: bytes) -> BrokerData:
     return parse_body("broker member group", body, lambda document: _parse_broker(document["brokerMemberGroup"]))
 
 
-def _dump(document: dict[str, Any], standard: bool) -> bytes:
+class _Fragments(Generic[V]):
+    """Encoded values. They are frozen and kept, so that each is known by its identity, which costs no comparison."""
+
+    def __init__(self, encode: Callable[[V], bytes], count_max: int) -> None:
+        self._encode = encode
+        self._count_max = count_max
+        self._known: dict[int, tuple[V, bytes]] = {}
+
+    def join(self, values: Iterable[V]) -> bytes:
+        get = self._known.get
+        return b",".join([(get(id(value)) or self._learn(value))[1] for value in values])
+
+    def _learn(self, value: V) -> tuple[V, bytes]:
+        if len(self._known) >= self._count_max:
+            self._known.clear()
+        found = self._known[id(value)] = (value, self._encode(value))
+        return found
+
+
+def _dump(document: Mapping[str, Any], standard: bool) -> bytes:
     if standard:
         return orjson.dumps(document, option=orjson.OPT_NON_STR_KEYS)
     return fastjson.dumps_loose(document)
