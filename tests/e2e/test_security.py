@@ -100,5 +100,9 @@ def test_a_file_that_says_half_of_it_is_refused_without_showing_a_secret(tmp_pat
 def test_a_file_that_others_may_read_is_said(tmp_path, caplog):
     path = private_file(tmp_path / "own.properties", "accessKey=a\nsecretKey=b\n")
     path.chmod(0o644)
+    tmp_path.chmod(0o700)
+    load_security(path)
+    assert caplog.text == "", "nobody else gets into the folder"
+    tmp_path.chmod(0o755)
     load_security(path)
     assert "chmod 600" in caplog.text

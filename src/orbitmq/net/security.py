@@ -34,7 +34,7 @@ _KEYS = frozenset(
         "tlsClientKeyPath",
     ]
 )
-_OTHERS_MAY_READ = 0o044
+_OTHERS_MAY_READ, _OTHERS_MAY_ENTER = 0o044, 0o011
 
 
 class Security(NamedTuple):
@@ -44,6 +44,9 @@ class Security(NamedTuple):
     tls: ssl.SSLContext | None = None
 
 
+UNSECURED = Security()
+
+
 def load_security(path: Path | str | None) -> Security:
     """Read a properties file with the keys above; without `accessKey`, or without a file, nothing is signed.
 
@@ -51,20 +54,23 @@ def load_security(path: Path | str | None) -> Security:
         ConfigError: the file or a certificate cannot be read, or a key is unknown or missing. Never shows a secret.
     """
     if not path:
-        return Security()
+        return UNSECURED
     import javaproperties  # it loads an XML parser: only who has a file pays
 
     path = Path(path).expanduser()
     try:
         properties = javaproperties.loads(path.read_text(encoding="utf-8"))
-        if path.stat().st_mode & _OTHERS_MAY_READ:
+        if path.stat().st_mode & _OTHERS_MAY_READ and path.parent.stat().st_mode & _OTHERS_MAY_ENTER:
             log.warning("%s holds secrets and other users may read it: chmod 600", path)
     except (OSError, ValueError) as error:
         reason = error.strerror if isinstance(error, OSError) else "not in the format"
         raise ConfigError("securityFile", str(path), f"a readable Java properties file ({reason})") from None
     if unknown := sorted(properties.keys() - _KEYS):
-        raise ConfigError("securityFile", ", ".join(unknown), f"only the keys {', '.join(sorted(_KEYS))}")
-    return Security(_credentials(properties), _tls(properties, path.parent))
+        raise ConfigError(str(path), ", ".join(unknown), f"only the keys {', '.join(sorted(_KEYS))}")
+    try:
+        return Security(_credentials(properties), _tls(properties, path.parent))
+    except ConfigError as error:
+        raise ConfigError(f"{path}: {error.field}", error.value, error.allowed) from None
 
 
 def _credentials(properties: dict[str, str]) -> Credentials | None:

@@ -15,6 +15,7 @@ from orbitmq.errors import ClientError, NoNameServer, RemoteRefused, RouteNotFou
 from orbitmq.model.route import MASTER_ID, BrokerData, MessageQueue, TopicRoute
 from orbitmq.model.topic import Perm
 from orbitmq.net.blocking import BlockingConnection
+from orbitmq.net.security import UNSECURED, Security
 from orbitmq.spark.planning import Offsets
 from orbitmq.wire.bodies.route import decode_route
 from orbitmq.wire.bodies.topics import decode_topic_list
@@ -36,11 +37,13 @@ class Cluster:
     Args:
         name_servers: host:port each; asked in turn until one answers.
         timeout_ms: for connecting, and for each answer.
+        security: what requests are signed with, and connections encrypted with.
     """
 
-    def __init__(self, name_servers: Sequence[str], *, timeout_ms: int = 3000) -> None:
+    def __init__(self, name_servers: Sequence[str], *, timeout_ms: int = 3000, security: Security = UNSECURED) -> None:
         self._name_servers = list(name_servers)
         self._timeout_ms = timeout_ms
+        self._security = security
         self._connections: dict[str, BlockingConnection] = {}
 
     def __enter__(self) -> Cluster:
@@ -163,7 +166,9 @@ class Cluster:
             return self._ask_once(address, headers)
 
     def _ask_once(self, address: str, headers: Sequence[object]) -> list[Command]:
-        connection = self._connections.pop(address, None) or BlockingConnection(address, timeout_ms=self._timeout_ms)
+        connection = self._connections.pop(address, None) or BlockingConnection(
+            address, timeout_ms=self._timeout_ms, **self._security._asdict()
+        )
         try:
             opaques = [connection.send(header) for header in headers]
             answers = [connection.receive(opaque) for opaque in opaques]

@@ -1,4 +1,5 @@
-"""Options of the data source, parsed at the door: strings in, frozen values out. Pure.
+"""Options of the data source, parsed at the door: strings in, frozen values out. Pure, but for a look into the file that
+securityFile names: what is wrong with it is said here, too.
 
 Names are case-insensitive, as Spark's are. A name that is none of ours is an error that says which one was meant: an
 option that is silently ignored costs more than one that is refused.
@@ -19,6 +20,7 @@ from orbitmq.model.group import SUBSCRIBE_ALL
 from orbitmq.model.topic import GROUP_LENGTH_MAX, check_name
 from orbitmq.net.address import parse_name_servers
 from orbitmq.spark.planning import Offsets, parse_offsets
+from orbitmq.spark.security import read_security
 
 DEFAULT_GROUP = "orbitmq-spark"
 """One group for all reads: brokers that create groups as they meet them would keep a random one for ever."""
@@ -27,6 +29,7 @@ TAG_SEPARATOR = "||"
 
 READ_OPTIONS = (
     "nameServer",
+    "securityFile",
     "topic",
     "topics",
     "topicPattern",
@@ -46,7 +49,16 @@ READ_OPTIONS = (
     "retries",
     "offsetPollMs",
 )
-WRITE_OPTIONS = ("nameServer", "topic", "group", "sendTimeoutMs", "retries", "sendOutstanding", "rowIds")
+WRITE_OPTIONS = (
+    "nameServer",
+    "securityFile",
+    "topic",
+    "group",
+    "sendTimeoutMs",
+    "retries",
+    "sendOutstanding",
+    "rowIds",
+)
 ALIASES = {"subexpression": "subscription", "pulltimeout": "pullTimeoutMs"}
 """Names of the old connector, in lower case, that are spelled differently now."""
 SPARK_OPTIONS = frozenset({"path", "checkpointlocation", "queryname", "outputmode"})
@@ -81,6 +93,7 @@ class ReadOptions:
     """
 
     name_servers: tuple[str, ...]
+    security_file: str | None = None
     topics: tuple[str, ...] = ()
     topic_pattern: str | None = None
     start: Place
@@ -108,6 +121,7 @@ class WriteOptions:
     """How to write. `topic` is for rows that name none; `row_ids` adds the property that makes repeats recognisable."""
 
     name_servers: tuple[str, ...]
+    security_file: str | None = None
     topic: str | None = None
     group: str = DEFAULT_GROUP
     send_timeout_ms: int = 10_000
@@ -141,6 +155,7 @@ def parse_read_options(options: Mapping[str, str], *, streaming: bool | None) ->
         raise ConfigError("maxOffsetsPerTrigger", given["maxOffsetsPerTrigger"], "a streaming query")
     return ReadOptions(
         name_servers=given.name_servers(),
+        security_file=given.security_file(),
         topics=topics,
         topic_pattern=pattern,
         start=start,
@@ -169,6 +184,7 @@ def parse_write_options(options: Mapping[str, str]) -> WriteOptions:
     topic = given.get("topic")
     return WriteOptions(
         name_servers=given.name_servers(),
+        security_file=given.security_file(),
         topic=None if topic is None else _checked_topic("topic", topic),
         group=given.group(),
         send_timeout_ms=given.number("sendTimeoutMs", WriteOptions.send_timeout_ms, 1, INT32_MAX),
@@ -208,6 +224,19 @@ class _Options:
             return parse_name_servers(value)
         except InvalidArgument as error:
             raise ConfigError("nameServer", value, error.allowed) from error
+
+    def security_file(self) -> str | None:
+        """Return the file's name, not what it says: options travel to executors, and into plans."""
+        name = self.get("securityFile")
+        if name is not None and not name.strip():
+            raise ConfigError("securityFile", name, "the path of a properties file")
+        try:
+            read_security(name)
+        except ConfigError as error:
+            # Its field is a key of the file, or the file itself.
+            where = "securityFile" if error.field == "securityFile" else f"securityFile {error.field}"
+            raise ConfigError(where, error.value, error.allowed) from None
+        return name
 
     def group(self) -> str:
         try:

@@ -27,6 +27,7 @@ from orbitmq.spark.arrow import parse_records
 from orbitmq.spark.cluster import Cluster, readable_queues
 from orbitmq.spark.options import ReadOptions
 from orbitmq.spark.planning import Range
+from orbitmq.spark.security import read_security
 from orbitmq.wire.command import Command
 from orbitmq.wire.header import decode_header
 from orbitmq.wire.headers import PullMessage, PullResponse, PullSysFlag
@@ -84,6 +85,7 @@ class RangeReader:
         self._range = wanted
         self._address = address
         self._options = options
+        self._security = read_security(options.security_file)
         self._names = names
         self._blocks: deque[Block] = deque()
         self._next_begin = wanted.begin
@@ -115,13 +117,17 @@ class RangeReader:
         """Yield the bodies of pull answers in order; connect again after a failure."""
         while not self._is_finished:
             try:
-                with BlockingConnection(self._address, timeout_ms=self._options.pull_timeout_ms) as connection:
+                with self._connect() as connection:
                     yield from self._pull_over(connection)
             except (ConnectionFailed, RequestTimeout, _TryAgain) as error:
                 self._wait_before_retry(error)
             finally:
                 for block in self._blocks:
                     block.opaque = None
+
+    def _connect(self) -> BlockingConnection:
+        timeout_ms = self._options.pull_timeout_ms
+        return BlockingConnection(self._address, timeout_ms=timeout_ms, **self._security._asdict())
 
     def _pull_over(self, connection: BlockingConnection) -> Iterator[bytes]:
         asked: dict[int, Block] = {}
@@ -247,8 +253,9 @@ class RangeReader:
     def _find_broker(self) -> None:
         """Ask where the queue is now: its broker may have come back under another address."""
         queue = self._range.queue
+        timeout_ms = self._options.pull_timeout_ms
         try:
-            with Cluster(self._options.name_servers, timeout_ms=self._options.pull_timeout_ms) as cluster:
+            with Cluster(self._options.name_servers, timeout_ms=timeout_ms, security=self._security) as cluster:
                 self._address = readable_queues(queue.topic, cluster.route(queue.topic)).get(queue, self._address)
         except ClientError as error:
             log.warning("no route for %s now, trying %s again: %s", queue, self._address, error)

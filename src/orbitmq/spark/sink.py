@@ -23,6 +23,7 @@ from orbitmq.errors import ConfigError, SendFailed
 from orbitmq.net.loop import run
 from orbitmq.spark.options import WriteOptions
 from orbitmq.spark.rows import Rows, check_columns
+from orbitmq.spark.security import read_security
 
 _YIELD_EVERY = 256
 _BATCH_ID = "streaming.sql.batchId"
@@ -85,6 +86,7 @@ async def send_rows(batches: Iterator[pa.RecordBatch], options: WriteOptions, or
         send_timeout_ms=options.send_timeout_ms,
         retries=options.retries,
         soon_count_max=options.send_outstanding,
+        **read_security(options.security_file)._asdict(),
     ) as producer:
         for batch in batches:
             for message in rows.messages(batch):

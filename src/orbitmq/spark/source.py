@@ -33,6 +33,7 @@ from orbitmq.spark.planning import (
 )
 from orbitmq.spark.pulling import DataLoss, RangeReader
 from orbitmq.spark.schema import COLUMN_NAMES, chosen_columns, spark_schema
+from orbitmq.spark.security import read_security
 
 log = logging.getLogger(__name__)
 
@@ -65,7 +66,7 @@ class BatchReader(DataSourceReader):  # type: ignore[misc]
     def partitions(self) -> list[InputPartition]:
         """Return one task per queue that holds messages, or several for long ones."""
         options = self._options
-        with Cluster(options.name_servers, timeout_ms=options.pull_timeout_ms) as cluster:
+        with open_cluster(options) as cluster:
             queues = cluster.queues(options.topics, options.topic_pattern)
             begins = locate(cluster, queues, options.start, "startingOffsets")
             ends = locate(cluster, queues, options.end, "endingOffsets")
@@ -152,7 +153,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):  # type
     @property
     def _connected(self) -> Cluster:
         if self._cluster is None:
-            self._cluster = Cluster(self._options.name_servers, timeout_ms=self._options.pull_timeout_ms)
+            self._cluster = open_cluster(self._options)
         return self._cluster
 
     def _find_queues(self) -> Addresses:
@@ -197,6 +198,12 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):  # type
             )
         wanted = {queue: self._queues[queue] for queue in fresh | behind if queue in self._queues}
         return self._connected.earliest(wanted) if wanted else {}
+
+
+def open_cluster(options: ReadOptions) -> Cluster:
+    """Return the cluster of a query, as its driver asks it."""
+    security = read_security(options.security_file)
+    return Cluster(options.name_servers, timeout_ms=options.pull_timeout_ms, security=security)
 
 
 def locate(cluster: Cluster, queues: Addresses, place: Place, option: str) -> Offsets:

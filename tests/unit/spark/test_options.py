@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pickle
+
 import pytest
 
 from orbitmq.errors import ConfigError
@@ -13,6 +15,8 @@ from orbitmq.spark.options import (
     parse_read_options,
     parse_write_options,
 )
+from orbitmq.spark.security import read_security
+from orbitmq.wire.signature import Credentials
 
 READ = {"nameServer": "127.0.0.1:9876", "topic": "orders"}
 
@@ -141,6 +145,23 @@ def test_tags_are_split_and_joined():
     assert options.tags == {"a", "b"}
     assert options.subscription == "a || b"
     assert read(subscription="*").tags is None
+
+
+def test_options_carry_the_name_of_the_security_file_and_nothing_of_what_it_says(tmp_path):
+    path = tmp_path / "mine.properties"
+    path.touch(0o600)
+    path.write_text("accessKey=operator\nsecretKey=hidden-secret\n")
+
+    for options in (read(securityfile=str(path)), parse_write_options(READ | {"securityFile": str(path)})):
+        assert options.security_file == str(path)
+        assert b"hidden-secret" not in pickle.dumps(options)
+        assert read_security(options.security_file).credentials == Credentials("operator", "hidden-secret")
+
+
+@pytest.mark.parametrize("name", ["", " ", "/nowhere/mine.properties", "mine.properties"])
+def test_a_security_file_that_is_not_there_is_an_error_that_names_it(name):
+    with pytest.raises(ConfigError, match=rf"securityFile: '{name}' is not allowed, expected .*properties file"):
+        read(securityFile=name)
 
 
 def test_a_sink_needs_no_topic():
