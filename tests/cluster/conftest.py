@@ -1,11 +1,11 @@
-"""Failure scenarios run on the loop that orbitmq uses; those with hosts of their own need root."""
+"""What failure scenarios need of the machine: root for those with hosts of their own, Java for those with its peers."""
 
 import os
 
 import pytest
 
 from cluster.lab import is_available
-from e2e.conftest import pytest_pyfunc_call  # noqa: F401
+from interop.conftest import jars  # noqa: F401
 
 
 @pytest.fixture(scope="session")

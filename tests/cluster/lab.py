@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import signal
 import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -14,7 +15,7 @@ from dataclasses import dataclass
 from itertools import cycle
 
 _letters = cycle("abcdefgh")  # names of interfaces have 15 characters; the last lab's may linger for a moment
-SUBNET = "10.213.77"
+SUBNET = f"10.213.{os.getpid() % 256}"  # two runs at the same time must not share addresses
 RUNNER_NUMBER = 254
 
 
@@ -42,6 +43,22 @@ class Host:
     def plug(self, bridge: str) -> None:
         """Put the cable back."""
         _ip("link", "set", self.cable, "master", bridge)
+
+    def freeze(self) -> None:
+        """Stop every process of this host (SIGSTOP); its kernel goes on."""
+        self._signal(signal.SIGSTOP)
+
+    def thaw(self) -> None:
+        """Let every process of this host go on."""
+        self._signal(signal.SIGCONT)
+
+    def reset_connections(self) -> None:
+        """End every connection of this host with a TCP reset to the other side."""
+        _run(*self.command("ss", "--kill", "--tcp", "state", "established"))
+
+    def _signal(self, number: signal.Signals) -> None:
+        for pid in _run("ip", "netns", "pids", self.name).split():
+            os.kill(int(pid), number)
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,6 +122,11 @@ def _can_make_one() -> bool:
 
 
 def _ip(*words: str) -> None:
-    done = subprocess.run(["ip", *words], check=False, capture_output=True, text=True)
+    _run("ip", *words)
+
+
+def _run(*words: str) -> str:
+    done = subprocess.run(words, check=False, capture_output=True, text=True)
     if done.returncode:
-        raise RuntimeError(f"ip {' '.join(words)}: {done.stderr.strip()}")
+        raise RuntimeError(f"{' '.join(words)}: {done.stderr.strip()}")
+    return done.stdout
