@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from orbitmq.broker.config import BrokerConfig
+from orbitmq.net.address import binding
 
 WILDCARDS = ("0.0.0.0", "::", "")
 
@@ -37,5 +38,6 @@ def reserved_port(host: str, port: int) -> Iterator[int]:
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     with socket.socket(family, socket.SOCK_STREAM) as placeholder:
         placeholder.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        placeholder.bind((host, 0))
+        with binding("bindAddress", host):
+            placeholder.bind((host, 0))
         yield int(placeholder.getsockname()[1])

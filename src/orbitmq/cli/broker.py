@@ -31,7 +31,8 @@ def broker(
         typer.Option("--port", min=0, max=PORT_MAX, help="0 chooses one and prints it.  [default: 10911]"),
     ] = None,
     data_dir: Annotated[
-        Path | None, typer.Option("--data-dir", metavar="DIR", help="Where messages are kept.  [default: ~/store]")
+        Path | None,
+        typer.Option("--data-dir", file_okay=False, metavar="DIR", help="Where messages are kept.  [default: ~/store]"),
     ] = None,
     output: FormatOption = Format.TABLE,
     log_level: LogLevelOption = LogLevel.INFO,

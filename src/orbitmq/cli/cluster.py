@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from orbitmq.cli.options import DEFAULT_NAME_SERVERS, FormatOption, NameServersOption, TimeoutOption
-from orbitmq.cli.output import Format, Row, show_rows
+from orbitmq.cli.output import Format, Row, say, show_rows
 from orbitmq.cli.security import admin_client
 
 COLUMNS = ("cluster", "broker", "id", "address", "version", "put_per_s", "get_per_s", "messages_today")
@@ -19,11 +19,14 @@ def cluster(
     """Show every broker of every cluster."""
     from orbitmq.net.loop import run
 
-    show_rows(run(_rows(name_servers, timeout_ms)), COLUMNS, output)
+    rows = run(_rows(name_servers, timeout_ms))
+    show_rows(rows, COLUMNS, output)
+    for row in rows:
+        if "problem" in row:
+            say(f"{row['broker']}: {row['problem']}")
 
 
 async def _rows(name_servers: str, timeout_ms: int) -> list[Row]:
-
     rows: list[Row] = []
     async with admin_client(name_servers, timeout_ms) as admin:
         info = await admin.cluster_info()

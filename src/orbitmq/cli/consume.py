@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-from datetime import datetime
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -11,6 +10,7 @@ import typer
 from orbitmq.cli.options import DEFAULT_NAME_SERVERS, NameServersOption
 from orbitmq.cli.output import Format, say
 from orbitmq.cli.security import read_security
+from orbitmq.cli.times import TIME_HELP, parse_time
 
 if TYPE_CHECKING:
     from orbitmq.cli.message_format import Formatter
@@ -27,9 +27,7 @@ def consume(
     topic: Annotated[str, typer.Argument(metavar="TOPIC", help="The topic's name.")],
     start: Annotated[
         str,
-        typer.Option(
-            "--from", metavar="WHERE", help="earliest, latest, or a time: ISO 8601, or milliseconds since 1970."
-        ),
+        typer.Option("--from", metavar="WHERE", help=f"earliest, latest, or {TIME_HELP}"),
     ] = "earliest",
     follow: Annotated[bool, typer.Option("--follow", "-f", help="Wait for more; Ctrl-C ends.")] = False,
     count: Annotated[
@@ -84,15 +82,7 @@ def parse_start(text: str) -> int | None:
     """Return milliseconds since 1970; 0 for the earliest message, None for behind the latest."""
     if text in ("earliest", "latest"):
         return 0 if text == "earliest" else None
-    if text.isdecimal():
-        return int(text)
-    try:
-        return int(datetime.fromisoformat(text).timestamp() * 1000)
-    except ValueError:
-        raise typer.BadParameter(
-            f"{text!r} is neither earliest, latest, a time such as 2026-01-31T12:00:00Z, nor milliseconds",
-            param_hint="--from",
-        ) from None
+    return parse_time(text, "--from")
 
 
 async def _begin(

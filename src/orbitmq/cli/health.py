@@ -30,7 +30,7 @@ def health(
         except ClientError as error:
             return {"healthy": False, "reachable": False, "alerts": [{"rule": "Unreachable", "reason": explain(error)}]}
 
-    answers = ask_each(name_servers, ask)
+    answers, _ = ask_each(name_servers, ask)
     if output is Format.JSON:
         show_json([{"nameServer": address, **found} for address, found in answers.items()])
     else:

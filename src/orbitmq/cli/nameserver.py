@@ -20,7 +20,8 @@ def nameserver(
         typer.Option("--port", min=0, max=PORT_MAX, help="0 chooses one and prints it.  [default: 9876]"),
     ] = None,
     data_dir: Annotated[
-        Path | None, typer.Option("--data-dir", metavar="DIR", help="Where the key-value store is kept.")
+        Path | None,
+        typer.Option("--data-dir", file_okay=False, metavar="DIR", help="Where the key-value store is kept."),
     ] = None,
     metrics_port: Annotated[
         int | None,

@@ -24,6 +24,8 @@ LogLevelOption = Annotated[LogLevel, typer.Option("--log-level", help="From whic
 HostOption = Annotated[str, typer.Option("--host", help="Address to listen on.")]
 ConfigOption = Annotated[
     Path | None,
-    typer.Option("--config", "-c", metavar="FILE", help="Properties file with RocketMQ's own keys."),
+    typer.Option(
+        "--config", "-c", exists=True, dir_okay=False, metavar="FILE", help="Properties file with RocketMQ's own keys."
+    ),
 ]
 PORT_MAX = 65535

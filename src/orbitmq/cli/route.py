@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Awaitable, Callable, Mapping
-from datetime import UTC, datetime
+from collections.abc import Awaitable, Callable, Collection, Mapping
 from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 import typer
@@ -14,15 +12,14 @@ from orbitmq.cli.exits import ExitCode
 from orbitmq.cli.options import DEFAULT_NAME_SERVERS, FormatOption, NameServersOption, TimeoutOption
 from orbitmq.cli.output import Format, Row, format_time, say, show_json, show_rows
 from orbitmq.cli.security import read_security
+from orbitmq.cli.times import TIME_HELP, parse_time
 from orbitmq.cli.topic import route as topic_route
 
 if TYPE_CHECKING:
+    from orbitmq.errors import ClientError
     from orbitmq.net.pool import ConnectionPool
 
 T = TypeVar("T")
-
-_UNITS_MS = {"s": 1000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
-_AGO = re.compile(r"(\d{1,9})([smhd])")
 
 
 class _RouteGroup(TyperGroup):
@@ -40,9 +37,8 @@ app = typer.Typer(
     no_args_is_help=True,
     rich_markup_mode=None,
 )
-SinceOption = Annotated[
-    str | None, typer.Option("--since", metavar="TIME", help="10m, 2h, 3d, or a time as 2026-11-21T12:03 (UTC).")
-]
+SinceOption = Annotated[str | None, typer.Option("--since", metavar="TIME", help=TIME_HELP)]
+AtOption = Annotated[str, typer.Option("--at", metavar="TIME", help=TIME_HELP)]
 
 
 app.command("show")(topic_route)
@@ -60,7 +56,7 @@ def history(
     """Show who registered, changed, expired or was removed, when, from where and why; NameServers side by side."""
     from orbitmq.admin.insight import ask_history
 
-    since_ms = parse_time(since) if since else 0
+    since_ms = parse_time(since, "--since") if since else 0
 
     async def ask(pool: ConnectionPool, address: str) -> list[dict[str, Any]]:
         found: dict[int, dict[str, Any]] = {}
@@ -71,32 +67,36 @@ def history(
             found.update((event["number"], event) for event in events)
         return [found[number] for number in sorted(found, reverse=True)[:count]]
 
-    answers = ask_each(name_servers, ask)
+    answers, silent = ask_each(name_servers, ask)
     rows = [_event_row(address, event) for address, events in answers.items() for event in events]
     rows.sort(key=lambda row: row["at"], reverse=True)
     if output is Format.JSON:
         show_json([{"nameServer": address, **event} for address, events in answers.items() for event in events])
-        return
-    columns = ["time", "kind", "broker", "address", "topics", "cause", "remote"]
-    show_rows(rows, columns if len(answers) == 1 else ["name_server", *columns], output)
+    else:
+        columns = ["time", "kind", "broker", "address", "topics", "cause", "remote"]
+        show_rows(rows, columns if len(answers) == 1 else ["name_server", *columns], output)
+    _end(False, silent)
 
 
 @app.command("diff")
 def diff(
-    at: Annotated[str, typer.Option("--at", metavar="TIME", help="10m, 2h, 3d ago, or a time as 2026-11-21T12:03.")],
+    at: AtOption,
     name_servers: NameServersOption = DEFAULT_NAME_SERVERS,
     output: FormatOption = Format.TABLE,
     timeout_ms: TimeoutOption = 3000,
 ) -> None:
     """Show what is different now from how it was at a time; exit code 1 where anything is."""
     from orbitmq.admin.insight import ask_difference
+    from orbitmq.clock import now_ms
 
-    at_ms = parse_time(at)
+    at_ms = parse_time(at, "--at")
+    if at_ms > now_ms():
+        raise typer.BadParameter(f"{at!r} is still to come", param_hint="--at")
 
     async def ask(pool: ConnectionPool, address: str) -> dict[str, Any]:
         return await ask_difference(pool, address, at_ms, timeout_ms=timeout_ms)
 
-    answers = ask_each(name_servers, ask)
+    answers, silent = ask_each(name_servers, ask)
     rows = [row for address, found in answers.items() for row in _difference_rows(address, found)]
     if output is Format.JSON:
         show_json([{"nameServer": address, **found} for address, found in answers.items()])
@@ -105,8 +105,7 @@ def diff(
         for address, found in answers.items():
             if not found["complete"]:
                 say(f"{address} does not remember all since then: this is what it still knows")
-    if rows:
-        raise typer.Exit(ExitCode.NO)
+    _end(bool(rows), silent)
 
 
 @app.command("compare")
@@ -122,7 +121,7 @@ def compare(
     async def ask(pool: ConnectionPool, address: str) -> Any:
         return await take_snapshot(pool, address, timeout_ms=timeout_ms)
 
-    snapshots = ask_each(name_servers, ask)
+    snapshots, silent = ask_each(name_servers, ask)
     found = list(differences(snapshots))
     digests = [
         {"name_server": address, "digest": snapshot.digest, "facts": len(snapshot.facts)}
@@ -136,50 +135,53 @@ def compare(
         if found:
             print()
             show_rows([{"subject": subject, **facts} for subject, facts in found], ("subject", *snapshots), output)
-    if found:
-        raise typer.Exit(ExitCode.NO)
+    _end(bool(found), silent)
 
 
-def ask_each(name_servers: str, ask: Callable[[ConnectionPool, str], Awaitable[T]]) -> dict[str, T]:
-    """Ask every NameServer and return the answers by address.
+def ask_each(
+    name_servers: str, ask: Callable[[ConnectionPool, str], Awaitable[T]]
+) -> tuple[dict[str, T], dict[str, ClientError]]:
+    """Ask every NameServer; return by address the answers, and why others gave none, which is also said on stderr.
 
     Raises:
-        ClientError: one of them cannot be asked.
+        ClientError: none of them gives an answer.
     """
     import asyncio
 
+    from orbitmq.errors import ClientError
     from orbitmq.net.address import parse_name_servers
     from orbitmq.net.loop import run
     from orbitmq.net.pool import ConnectionPool
 
-    addresses = list(parse_name_servers(name_servers))
+    answers: dict[str, T] = {}
+    silent: dict[str, ClientError] = {}
 
-    async def work() -> dict[str, T]:
+    async def ask_one(pool: ConnectionPool, address: str) -> None:
+        try:
+            answers[address] = await ask(pool, address)
+        except ClientError as error:
+            silent[address] = error
+
+    async def work() -> None:
         pool = ConnectionPool(name="admin", **read_security()._asdict())
         try:
-            answers = await asyncio.gather(*(ask(pool, address) for address in addresses))
+            await asyncio.gather(*(ask_one(pool, address) for address in addresses))
         finally:
             await pool.close()
-        return dict(zip(addresses, answers, strict=True))
 
-    return run(work())
+    addresses = parse_name_servers(name_servers)
+    run(work())
+    if not answers:
+        raise silent[addresses[0]]
+    for address in silent:
+        say(f"orbitmq: {silent[address]}")
+    return {address: answers[address] for address in addresses if address in answers}, silent
 
 
-def parse_time(text: str, now_ms: int | None = None) -> int:
-    """Return milliseconds since 1970 of `10m`, `2h`, `3d` ago, or of an ISO 8601 time (UTC where it names no zone).
-
-    Raises:
-        typer.BadParameter: neither.
-    """
-    from orbitmq.clock import now_ms as read_clock
-
-    if match := _AGO.fullmatch(text):
-        return (read_clock() if now_ms is None else now_ms) - int(match[1]) * _UNITS_MS[match[2]]
-    try:
-        moment = datetime.fromisoformat(text)
-    except ValueError:
-        raise typer.BadParameter(f"{text!r} is neither 10m, 2h or 3d nor a time such as 2026-11-21T12:03") from None
-    return int((moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp() * 1000)
+def _end(is_no: bool, silent: Collection[str]) -> None:
+    """End with 1 where the answer is no, and with 3 where a NameServer gave none."""
+    if is_no or silent:
+        raise typer.Exit(ExitCode.NO if is_no else ExitCode.UNREACHABLE)
 
 
 def _event_row(address: str, event: Mapping[str, Any]) -> Row:

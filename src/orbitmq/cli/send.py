@@ -32,7 +32,10 @@ def send(
         str | None, typer.Argument(metavar="[BODY]", help="The message; without it every line of stdin is one.")
     ] = None,
     file: Annotated[
-        Path | None, typer.Option("--file", "-f", metavar="FILE", help="Send a file's bytes as one message.")
+        Path | None,
+        typer.Option(
+            "--file", "-f", exists=True, dir_okay=False, metavar="FILE", help="Send a file's bytes as one message."
+        ),
     ] = None,
     key: Annotated[list[str] | None, typer.Option("--key", "-k", help="A business key; may be repeated.")] = None,
     tag: Annotated[str | None, typer.Option("--tag", "-t", help="The message's tag.")] = None,
@@ -132,7 +135,7 @@ class _Sink:
         if self._form is Format.JSON:
             for row in rows:
                 show_json(row, is_line=True)
-        elif not self._is_summary:
+        elif rows and not self._is_summary:
             show_rows(rows, COLUMNS, self._form)
         if failures:
             raise failures[0]

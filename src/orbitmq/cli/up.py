@@ -26,7 +26,9 @@ NameServerPort = Annotated[
 BrokerPort = Annotated[int, typer.Option("--broker-port", min=0, max=PORT_MAX, help="0 chooses one and prints it.")]
 DataDirOption = Annotated[
     Path | None,
-    typer.Option("--data-dir", metavar="DIR", help="Where messages are kept.  [default: ~/.local/share/orbitmq]"),
+    typer.Option(
+        "--data-dir", file_okay=False, metavar="DIR", help="Where messages are kept.  [default: ~/.local/share/orbitmq]"
+    ),
 ]
 
 

@@ -6,11 +6,12 @@ import asyncio
 import logging
 import re
 import socket
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from ipaddress import ip_address
 from typing import Any
 
-from orbitmq.errors import InvalidArgument
+from orbitmq.errors import ConfigError, InvalidArgument
 
 log = logging.getLogger(__name__)
 
@@ -58,6 +59,19 @@ def parse_name_servers(text: str | Iterable[str]) -> tuple[str, ...]:
     return addresses
 
 
+@contextmanager
+def binding(key: str, host: str) -> Iterator[None]:
+    """Name the setting where the host to listen on is none.
+
+    Raises:
+        ConfigError: no name service knows `host`.
+    """
+    try:
+        yield
+    except socket.gaierror as error:
+        raise ConfigError(key, host, f"an address or a name of this machine ({error.strerror})") from None
+
+
 def is_ip(host: str) -> bool:
     """Whether a host is an IP address rather than a name."""
     try:
@@ -80,7 +94,10 @@ async def resolve(address: str) -> list[str]:
 
 def _with_port(text: str) -> str:
     is_bare = ":" not in text or text.endswith("]") or is_ip(text)
-    host, port = parse_address(format_address(text.strip("[]"), NAME_SERVER_PORT) if is_bare else text)
-    if port == 0 or "/" in host:
+    try:
+        host, port = parse_address(format_address(text.strip("[]"), NAME_SERVER_PORT) if is_bare else text)
+    except InvalidArgument:
+        host, port = "", 0
+    if not host or port == 0 or "/" in host:
         raise InvalidArgument("name_servers", text, "host:port with a port from 1 to 65535, like 127.0.0.1:9876")
     return format_address(host, port)

@@ -12,7 +12,7 @@ from typing import NamedTuple, cast
 from urllib.parse import parse_qsl, urlsplit
 
 from orbitmq.errors import OrbitError
-from orbitmq.net.address import format_address
+from orbitmq.net.address import binding, format_address
 
 log = logging.getLogger(__name__)
 
@@ -71,10 +71,12 @@ class HttpServer:
         """Listen; return the bound port (0 lets the system choose one).
 
         Raises:
+            ConfigError: no name service knows `host`.
             OSError: the address cannot be bound.
         """
         loop = asyncio.get_running_loop()
-        self._listener = await loop.create_server(lambda: _HttpConnection(self, loop), host, port)
+        with binding("metricsAddress", host):
+            self._listener = await loop.create_server(lambda: _HttpConnection(self, loop), host, port)
         self._host = host
         self._port = int(self._listener.sockets[0].getsockname()[1])
         return self._port

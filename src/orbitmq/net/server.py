@@ -7,7 +7,7 @@ from collections.abc import Callable, Collection
 from typing import Generic, TypeVar
 
 from orbitmq.clock import Clock, now_ms
-from orbitmq.net.address import format_address
+from orbitmq.net.address import binding, format_address
 from orbitmq.net.connection import Connection
 from orbitmq.net.endpoint import Admission, Endpoint, Shortcut
 from orbitmq.net.handlers import Handlers
@@ -52,12 +52,14 @@ class Server(Generic[S]):
         """Listen; return the bound port (0 lets the system choose one).
 
         Raises:
+            ConfigError: no name service knows `host`.
             OSError: the address cannot be bound.
         """
         loop = asyncio.get_running_loop()
-        self._listener = await loop.create_server(
-            lambda: Connection(self._endpoint, loop), host, port, backlog=self._endpoint.limits.backlog
-        )
+        with binding("bindAddress", host):
+            self._listener = await loop.create_server(
+                lambda: Connection(self._endpoint, loop), host, port, backlog=self._endpoint.limits.backlog
+            )
         self._host = host
         self._port = int(self._listener.sockets[0].getsockname()[1])
         self._endpoint.watch(loop)

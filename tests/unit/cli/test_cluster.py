@@ -21,3 +21,5 @@ def test_a_broker_that_does_not_answer_is_shown_all_the_same(orbitmq, monkeypatc
     result = orbitmq("cluster", "-o", "json")
     assert result.code == 0
     assert "did not answer" in result.json[0]["problem"]
+    assert "broker-a: " in result.err
+    assert result.err.count("did not answer") == 1

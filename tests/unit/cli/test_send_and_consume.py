@@ -128,9 +128,3 @@ def test_usage_errors_name_what_is_wrong_and_end_with_2(orbitmq, arguments, name
     assert result.code == 2
     assert named in result.err
     assert "Traceback" not in result.err
-
-
-def test_a_file_that_is_not_there_is_one_sentence(orbitmq, topic):
-    result = orbitmq("send", topic, "--file", "/no/such/file")
-    assert result.code == 1
-    assert "/no/such/file" in result.err
