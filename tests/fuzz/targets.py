@@ -76,7 +76,7 @@ def _frames(data: bytes) -> None:
                 with suppress(Rejected):
                     decode_header(kind, command.ext_fields)
             _encodes_again(command)
-    assert decoder.partial_size <= len(data)
+    assert len(decoder.partial) <= len(data)
 
 
 def _encodes_again(command: Command) -> None:

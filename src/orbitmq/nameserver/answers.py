@@ -27,6 +27,7 @@ ANSWERS_SIZE_MAX = 1024 * 1024
 OPAQUE_DIGITS_MAX = 9
 
 _PREFIX = Struct(">II")
+_unpack_prefix = _PREFIX.unpack_from
 _OPAQUE = b'"opaque":'
 _PROBE = 987_654_321
 
@@ -96,31 +97,33 @@ class RouteMemo:
     def __init__(self, texts_max: int = TEXTS_MAX) -> None:
         self.hits = 0
         self._texts_max = texts_max
-        self._known: dict[tuple[bytes, bytes], _Known] = {}
+        self._count = 0
+        # By what follows the opaque, which clients of a kind share, then by what stands before it.
+        self._known: dict[bytes, dict[bytes, _Known]] = {}
         self._texts_by_topic: dict[str, list[tuple[bytes, bytes]]] = {}
 
     def answer(self, data: bytes, answers: list[bytes], connection: object = None) -> int:
         """Append the answers of the known queries at the start of `data`; return how many bytes those take."""
         start, end = 0, len(data)
-        known, unpack = self._known, _PREFIX.unpack_from
         hits, size_left = 0, ANSWERS_SIZE_MAX
         while end - start > 8 and size_left > 0:
-            size, header_size = unpack(data, start)
+            size, header_size = _unpack_prefix(data, start)
             frame_end = start + 4 + size
             if header_size + 4 != size or frame_end > end:  # a body, a binary header, or not whole yet
                 break
             mark = data.find(_OPAQUE, start + 8, frame_end)
-            if mark < 0:
-                break
             comma = data.find(b",", mark + 9, frame_end)
-            found = known.get((data[start + 8 : mark], data[comma:frame_end]))
+            known = self._known.get(data[comma:frame_end])
+            if known is None:
+                break
+            found = known.get(data[start + 8 : mark])
             if found is None:
                 break
             digits = data[mark + 9 : comma]
             if not digits.isdigit() or len(digits) > OPAQUE_DIGITS_MAX or (digits[0] == 48 and len(digits) > 1):
                 break
             prefixes, rest, body = found
-            answers += (prefixes[len(digits)] + digits + rest, body)
+            answers += (prefixes[len(digits)], digits, rest, body)
             size_left -= len(body)
             start = frame_end
             hits += 1
@@ -132,31 +135,37 @@ class RouteMemo:
         if command.code == RequestCode.GET_ROUTEINFO_BY_TOPIC and not reply.code and reply.header is None:
             text = _split(frame, command)
             topic = (command.ext_fields or {}).get("topic")
-            if text is not None and topic is not None and text not in self._known:
+            if text is not None and topic is not None:
                 self._remember(topic, text, reply.body)
 
     def forget(self, topics: Iterable[str]) -> None:
         """Drop the answers of topics whose routes have changed."""
         for topic in topics:
-            for text in self._texts_by_topic.pop(topic, ()):
-                del self._known[text]
+            for before, after in self._texts_by_topic.pop(topic, ()):
+                known = self._known[after]
+                del known[before]
+                self._count -= 1
+                if not known:
+                    del self._known[after]
 
     def clear(self) -> None:
         """Drop all answers."""
         self._known.clear()
         self._texts_by_topic.clear()
+        self._count = 0
 
     def _remember(self, topic: str, text: tuple[bytes, bytes], body: bytes) -> None:
-        if len(self._known) >= self._texts_max:
+        before, after = text
+        if before in self._known.get(after, ()):
+            return
+        if self._count >= self._texts_max:
             self.forget([next(iter(self._texts_by_topic))])
         texts = self._texts_by_topic.setdefault(topic, [])
-        for other in texts:  # clients of one kind share their bytes
-            if self._known[other].body == body:
-                self._known[text] = self._known[other]
-                break
-        else:
-            self._known[text] = _Known(*_cut(len(body)), body)
+        shared = (self._known[rest][start] for start, rest in texts)  # clients of one kind share their bytes
+        answer = next((known for known in shared if known.body == body), None)
+        self._known.setdefault(after, {})[before] = answer or _Known(*_cut(len(body)), body)
         texts.append(text)
+        self._count += 1
 
 
 def _split(frame: Frame, command: Command) -> tuple[bytes, bytes] | None:

@@ -18,6 +18,7 @@ from orbitmq.net.address import format_peer
 from orbitmq.net.endpoint import Endpoint
 from orbitmq.net.handlers import LATER, Call, Reply, encode_reply_parts
 from orbitmq.net.limits import is_worth_a_line
+from orbitmq.net.outlet import Outlet
 from orbitmq.net.session import Session, Waiter, make_request
 from orbitmq.net.tls import HANDSHAKE_BYTE, TlsLayer, TlsMode
 from orbitmq.net.watch import Allowance, Watch
@@ -53,11 +54,12 @@ class Connection(asyncio.Protocol):
         "_frames",
         "_held",
         "_is_joining",
-        "_is_large",
         "_is_paused",
         "_is_throttled",
         "_loop",
+        "_outlet",
         "_owed",
+        "_quick",
         "_reads",
         "_session",
         "_shortcut",
@@ -92,14 +94,16 @@ class Connection(asyncio.Protocol):
         self._frames = 0
         self._first_bytes = b""
         self._is_joining = False
-        self._is_large = False
         self._is_paused = False
         self._is_throttled = False
+        self._outlet: Outlet | None = None
         self._owed = 0
         self._held = _NOTHING
         rate = endpoint.limits.requests_per_second_max
         self._allowance = Allowance(rate) if rate else None
         self._watch = Watch()
+        is_unguarded = endpoint.tls is None and not rate
+        self._quick = endpoint.shortcut.answer if endpoint.shortcut is not None and is_unguarded else None
 
     # What programs use.
 
@@ -201,6 +205,7 @@ class Connection(asyncio.Protocol):
             self.is_closed = True
             self._transport.abort()
             return
+        self._outlet = Outlet(self._transport)
         self._transport.set_write_buffer_limits(high=self._endpoint.limits.write_pause_size)
 
     def data_received(self, data: bytes) -> None:
@@ -210,10 +215,15 @@ class Connection(asyncio.Protocol):
         self._reads += 1
         self._counters.bytes_received += len(data)
         began = 0.0 if self._reads & _SAMPLE_MASK else perf_counter()
-        if self._endpoint.tls is None:
-            self._joined(self._take, data)
+        session = self._session
+        if self._quick is None or session.partial or self._held:
+            self._joined(self._take if self._endpoint.tls is None else self._take_encrypted, data)
+        elif (taken := self._quick(data, session.out, self)) == len(data):
+            self._frames += 1
+            self._flush()
         else:
-            self._joined(self._take_encrypted, data)
+            self._frames += taken > 0
+            self._joined(self._take_unknown, data[taken:])
         if began:
             self._counters.service_s.observe(perf_counter() - began)
 
@@ -242,7 +252,7 @@ class Connection(asyncio.Protocol):
 
     def tick(self, elapsed_ms: int) -> None:
         """Close when idle, when a frame does not get whole, or when the peer does not read, for too long."""
-        is_waited_for = self._session.partial_size or (self._tls is not None and not self._tls.is_established)
+        is_waited_for = self._session.partial or (self._tls is not None and not self._tls.is_established)
         reason = self._watch.tick(
             self._endpoint.limits,
             elapsed_ms,
@@ -266,7 +276,7 @@ class Connection(asyncio.Protocol):
 
     def _take(self, data: bytes) -> None:
         session = self._session
-        if self._shortcut is not None and not session.partial_size and not self._held:
+        if self._shortcut is not None and not session.partial and not self._held:
             taken = self._shortcut.answer(data, session.out, self)
             if taken:
                 self._frames += 1
@@ -275,6 +285,11 @@ class Connection(asyncio.Protocol):
                 if taken == len(data):
                     return
                 data = data[taken:]
+        self._take_unknown(data)
+
+    def _take_unknown(self, data: bytes) -> None:
+        """Take bytes that no shortcut knows."""
+        session = self._session
         if not self._frames:
             self._first_bytes = (self._first_bytes + data[:_FIRST_BYTES])[:_FIRST_BYTES]
         frames = session.feed(data)
@@ -387,7 +402,6 @@ class Connection(asyncio.Protocol):
         for part in parts:
             self._owed += len(part)
             self._session.out.append(part)
-        self._is_large = self._is_large or len(parts) > 1
 
     def _refuse(self, error: FrameError) -> None:
         kind = sniff_foreign(self._first_bytes) if not self._frames and self._tls is None else None
@@ -408,32 +422,19 @@ class Connection(asyncio.Protocol):
         self._flush()
 
     def _flush(self) -> None:
-        if not self._session.out or self._transport is None or self.is_closed:
+        if not self._session.out or self._transport is None or self._outlet is None or self.is_closed:
             return
         self._owed = 0
         self._writes += 1
-        if self._is_large and self._tls is None:
-            self._write_parts(self._transport)
-            return
-        data = self._session.take_out()
-        self._counters.bytes_sent += len(data)
+        out = self._session.out
         if self._tls is None:
-            self._transport.write(data)
+            self._counters.bytes_sent += self._outlet.write(out)
+            out.clear()
         else:
+            data = self._session.take_out()
+            self._counters.bytes_sent += len(data)
             self._write_through(data)
-        self._check_write_buffer(self._transport)
-
-    def _write_parts(self, transport: asyncio.Transport) -> None:
-        """Write without joining first: joining megabytes costs more than writing them."""
-        parts = self._session.out[:]
-        self._session.out.clear()
-        self._is_large = False
-        self._counters.bytes_sent += sum(map(len, parts))
-        transport.writelines(parts)
-        self._check_write_buffer(transport)
-
-    def _check_write_buffer(self, transport: asyncio.Transport) -> None:
-        if self._is_paused and transport.get_write_buffer_size() > self._endpoint.limits.write_buffer_max > 0:
+        if self._is_paused and self._transport.get_write_buffer_size() > self._endpoint.limits.write_buffer_max > 0:
             self.abort("write buffer")
 
     def _arm(self, deadline_ms: int) -> None:

@@ -56,17 +56,13 @@ class Frame(NamedTuple):
 class FrameDecoder:
     """Collects bytes in any slices and yields the frames they complete."""
 
-    __slots__ = ("_frame_size_max", "_needed", "_partial")
+    __slots__ = ("_frame_size_max", "_needed", "partial")
 
     def __init__(self, frame_size_max: int = FRAME_SIZE_MAX) -> None:
         self._frame_size_max = frame_size_max
-        self._partial = bytearray()
+        self.partial = bytearray()
+        """What has arrived of the unfinished frame."""
         self._needed = 0
-
-    @property
-    def partial_size(self) -> int:
-        """Bytes of the unfinished frame that have arrived so far."""
-        return len(self._partial)
 
     def feed(self, data: bytes) -> list[Frame]:
         """Take the next bytes and return the frames that are whole now.
@@ -75,12 +71,12 @@ class FrameDecoder:
             FrameError: a declared length or type that no frame has. Nothing was allocated for it; the stream
                 cannot be read any further.
         """
-        if self._partial:
-            self._partial += data
-            if len(self._partial) < self._needed:
+        if self.partial:
+            self.partial += data
+            if len(self.partial) < self._needed:
                 return []
-            data = bytes(self._partial)
-            self._partial.clear()
+            data = bytes(self.partial)
+            self.partial.clear()
         frames: list[Frame] = []
         start, end = 0, len(data)
         size_max = self._frame_size_max
@@ -112,7 +108,7 @@ class FrameDecoder:
         raise FrameError(f"header type {serialize_type}, known are 0 (JSON) and 1 (ROCKETMQ)")
 
     def _keep(self, rest: bytes) -> None:
-        self._partial += rest
+        self.partial += rest
         if len(rest) >= _LENGTH.size:
             (size,) = _LENGTH.unpack_from(rest)
             # Less than a prefix is there: a bogus length is refused as soon as the prefix is whole.

@@ -92,7 +92,7 @@ def test_frames_survive_any_slicing(bodies: list[bytes], data: st.DataObject):
         found += [decode_command(frame) for frame in session.feed(stream[start:end])]
 
     assert [(command.opaque, command.body) for command in found] == list(enumerate(bodies))
-    assert session.partial_size == 0
+    assert not session.partial
 
 
 @given(st.lists(st.sampled_from(["ask", "answer", "expire"]), max_size=40))
