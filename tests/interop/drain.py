@@ -11,11 +11,13 @@ from orbitmq.model.message import StoredMessage
 PATIENCE_S = 60
 
 
-def read_all(name_servers: str, topic: str, count: int, group: str = "interop-readers") -> list[StoredMessage]:
-    """Read `count` messages of a topic from its beginning with our PullConsumer."""
+def read_all(
+    name_servers: str, topic: str, count: int, group: str = "interop-readers", **settings: Any
+) -> list[StoredMessage]:
+    """Read `count` messages of a topic from its beginning with our PullConsumer; `settings` are the consumer's."""
     found: list[StoredMessage] = []
     deadline = time.monotonic() + PATIENCE_S
-    with PullConsumer(group, name_servers) as consumer:
+    with PullConsumer(group, name_servers, **settings) as consumer:
         queues = consumer.queues(topic)
         consumer.assign(queues)
         for queue in queues:

@@ -22,6 +22,9 @@ _READING = (
     RequestCode.GET_MIN_OFFSET,
     RequestCode.GET_EARLIEST_MSG_STORETIME,
     RequestCode.VIEW_MESSAGE_BY_ID,
+    RequestCode.QUERY_MESSAGE,
+    RequestCode.QUERY_CONSUME_QUEUE,
+    RequestCode.QUERY_CONSUME_TIME_SPAN,
     RequestCode.HEART_BEAT,
     RequestCode.UNREGISTER_CLIENT,
     RequestCode.CHECK_CLIENT_CONFIG,
@@ -36,13 +39,23 @@ _READING = (
     RequestCode.GET_SUBSCRIPTIONGROUP_CONFIG,
     RequestCode.GET_CONSUME_STATS,
     RequestCode.GET_ALL_CONSUMER_OFFSET,
+    RequestCode.GET_ALL_DELAY_OFFSET,
+    RequestCode.GET_CONSUMER_RUNNING_INFO,
+    RequestCode.GET_CONSUMER_STATUS_FROM_CLIENT,
     RequestCode.QUERY_TOPIC_CONSUME_BY_WHO,
     RequestCode.GET_CONSUMER_CONNECTION_LIST,
     RequestCode.GET_PRODUCER_CONNECTION_LIST,
     RequestCode.GET_BROKER_RUNTIME_INFO,
     RequestCode.GET_BROKER_CONFIG,
 )
-_WRITING = (RequestCode.SEND_MESSAGE, RequestCode.SEND_MESSAGE_V2, RequestCode.SEND_BATCH_MESSAGE)
+_WRITING = (
+    RequestCode.SEND_MESSAGE,
+    RequestCode.SEND_MESSAGE_V2,
+    RequestCode.SEND_BATCH_MESSAGE,
+    RequestCode.SEND_REPLY_MESSAGE,
+    RequestCode.SEND_REPLY_MESSAGE_V2,
+    RequestCode.END_TRANSACTION,
+)
 _ROLES: dict[int, Role] = {**dict.fromkeys(_READING, Role.READER), **dict.fromkeys(_WRITING, Role.WRITER)}
 
 

@@ -41,7 +41,8 @@ final class Consumers {
 
     private Object start(JSONObject arguments) throws Exception {
         String name = arguments.getString("name");
-        DefaultMQPushConsumer consumer = new DefaultMQPushConsumer(arguments.getString("group"));
+        DefaultMQPushConsumer consumer =
+            new DefaultMQPushConsumer(arguments.getString("group"), Signing.hook(arguments));
         consumer.setNamesrvAddr(arguments.getString("name_servers"));
         consumer.setConsumeFromWhere(
             ConsumeFromWhere.valueOf(arguments.getOrDefault("from", "CONSUME_FROM_FIRST_OFFSET").toString()));

@@ -32,8 +32,8 @@ final class Producers {
 
     private Object start(JSONObject arguments) throws Exception {
         String group = arguments.getString("group");
-        DefaultMQProducer producer =
-            arguments.getBooleanValue("transactional") ? transactional(group) : new DefaultMQProducer(group);
+        DefaultMQProducer producer = arguments.getBooleanValue("transactional")
+            ? transactional(group) : new DefaultMQProducer(group, Signing.hook(arguments));
         producer.setNamesrvAddr(arguments.getString("name_servers"));
         if (arguments.containsKey("compress_over")) {
             producer.setCompressMsgBodyOverHowmuch(arguments.getIntValue("compress_over"));
