@@ -9,6 +9,7 @@ from contextlib import contextmanager
 
 import pytest
 
+from guarded import guarded_cluster as all_guarded
 from orbitmq.errors import ConfigError
 from orbitmq.net.security import load_security
 from orbitmq.testing.processes import ServerProcess
@@ -79,6 +80,36 @@ def test_a_broker_and_commands_reach_a_name_server_that_enforces_tls(tmp_path):
         (health,) = json.loads(run(name_server, "health", "-o", "json", security=security).stdout)
         assert health["brokers"] == 1
         assert run(name_server, "health").returncode == 3
+
+
+def test_every_command_works_where_all_is_encrypted_and_signed(tmp_path):
+    commands = [
+        (["topic", "create", "orders", "--queues", "1"], "admin"),
+        (["topic", "list"], "reader"),
+        (["send", "orders", "hello"], "writer"),
+        (["topic", "status", "orders"], "reader"),
+        (["topic", "route", "orders"], "reader"),
+        (["consume", "orders", "--count", "1"], "reader"),
+        (["route", "orders"], "reader"),
+        (["route", "history"], "reader"),
+        (["route", "compare"], "reader"),
+        (["cluster"], "reader"),
+        (["health"], "reader"),
+        (["topic", "delete", "orders"], "admin"),
+    ]
+    with all_guarded(tmp_path) as cluster:
+        for words, role in commands:
+            file = cluster.security_file(role)
+            if words[0] == "topic":  # both ways to name the file
+                done = run(cluster.name_servers, *words, "--security", str(file))
+            else:
+                done = run(cluster.name_servers, *words, security=file)
+            assert done.returncode == 0, (words, done.stdout, done.stderr)
+            assert run(cluster.name_servers, *words).returncode == 3, words
+        assert (
+            run(cluster.name_servers, "send", "orders", "no", security=cluster.security_file("reader")).returncode == 1
+        )
+        assert run(cluster.name_servers, "topic", "list", "--security", str(tmp_path / "nowhere")).returncode == 2
 
 
 @pytest.mark.parametrize(

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
-from orbitmq.cli.options import DEFAULT_NAME_SERVERS, FormatOption, NameServersOption, TimeoutOption
+from orbitmq.cli.options import DEFAULT_NAME_SERVERS, FormatOption, NameServersOption, SecurityOption, TimeoutOption
 from orbitmq.cli.output import Format, Row, say, show_rows
 from orbitmq.cli.security import admin_client
 
@@ -13,22 +14,24 @@ COLUMNS = ("cluster", "broker", "id", "address", "version", "put_per_s", "get_pe
 
 def cluster(
     name_servers: NameServersOption = DEFAULT_NAME_SERVERS,
+    security: SecurityOption = None,
     output: FormatOption = Format.TABLE,
     timeout_ms: TimeoutOption = 3000,
 ) -> None:
     """Show every broker of every cluster."""
     from orbitmq.net.loop import run
 
-    rows = run(_rows(name_servers, timeout_ms))
+    rows = run(_rows(name_servers, timeout_ms, security))
     show_rows(rows, COLUMNS, output)
     for row in rows:
-        if "problem" in row:
-            say(f"{row['broker']}: {row['problem']}")
+        for said in ("problem", "warnings"):
+            if row.get(said):
+                say(f"{row['broker']}: {row[said]}")
 
 
-async def _rows(name_servers: str, timeout_ms: int) -> list[Row]:
+async def _rows(name_servers: str, timeout_ms: int, security: Path | None) -> list[Row]:
     rows: list[Row] = []
-    async with admin_client(name_servers, timeout_ms) as admin:
+    async with admin_client(name_servers, timeout_ms, security) as admin:
         info = await admin.cluster_info()
         for cluster_name, broker_names in sorted(info.clusters.items()):
             for data in (info.brokers[name] for name in sorted(broker_names) if name in info.brokers):
@@ -51,6 +54,7 @@ async def _runtime(admin: Any, address: str) -> dict[str, Any]:
         "put_per_s": _first(values.get("putTps")),
         "get_per_s": _first(values.get("getTransferredTps")),
         "messages_today": _difference(values, "msgPutTotalTodayNow", "msgPutTotalTodayMorning"),
+        "warnings": values.get("warnings"),
     }
 
 

@@ -7,9 +7,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from orbitmq.cli.options import DEFAULT_NAME_SERVERS, NameServersOption
+from orbitmq.cli.options import DEFAULT_NAME_SERVERS, NameServersOption, SecurityOption
 from orbitmq.cli.output import Format, say
-from orbitmq.cli.security import read_security
 from orbitmq.cli.times import TIME_HELP, parse_time
 
 if TYPE_CHECKING:
@@ -50,19 +49,21 @@ def consume(
         ),
     ] = r"%s\n",
     name_servers: NameServersOption = DEFAULT_NAME_SERVERS,
+    security: SecurityOption = None,
     output: Annotated[Format, typer.Option("--output", "-o", help="table, or json: one object a line.")] = Format.TABLE,
 ) -> None:
     """Print a topic's messages: those that are there, or with --follow those to come, too."""
     from orbitmq.cli.message_format import format_json_line, parse_template
     from orbitmq.client.pull_consumer import PullConsumer
     from orbitmq.net.loop import run
+    from orbitmq.net.security import load_security
 
     formatter = format_json_line if output is Format.JSON else parse_template(template)
     since_ms = parse_start(start)
 
     async def work() -> int:
         async with PullConsumer(
-            group or ANONYMOUS_GROUP, name_servers, tag=tag, **read_security()._asdict()
+            group or ANONYMOUS_GROUP, name_servers, tag=tag, **load_security(security)._asdict()
         ) as consumer:
             ends = await _begin(consumer, topic, since_ms, is_group=group is not None)
             return await _copy(consumer, {} if follow else ends, formatter, count, is_group=group is not None)

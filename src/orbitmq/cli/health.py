@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from orbitmq.cli.exits import ExitCode, explain
-from orbitmq.cli.options import DEFAULT_NAME_SERVERS, FormatOption, NameServersOption, TimeoutOption
+from orbitmq.cli.options import DEFAULT_NAME_SERVERS, FormatOption, NameServersOption, SecurityOption, TimeoutOption
 from orbitmq.cli.output import Format, say, show_json, show_rows
 from orbitmq.cli.route import ask_each
 
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
 def health(
     name_servers: NameServersOption = DEFAULT_NAME_SERVERS,
+    security: SecurityOption = None,
     output: FormatOption = Format.TABLE,
     timeout_ms: TimeoutOption = 3000,
 ) -> None:
@@ -30,7 +31,7 @@ def health(
         except ClientError as error:
             return {"healthy": False, "reachable": False, "alerts": [{"rule": "Unreachable", "reason": explain(error)}]}
 
-    answers, _ = ask_each(name_servers, ask)
+    answers, _ = ask_each(name_servers, ask, security)
     if output is Format.JSON:
         show_json([{"nameServer": address, **found} for address, found in answers.items()])
     else:

@@ -18,6 +18,12 @@ NameServersOption = Annotated[
         "--name-servers", "-n", envvar="NAMESRV_ADDR", metavar="HOST:PORT[;HOST:PORT]", help="NameServers to ask."
     ),
 ]
+SecurityOption = Annotated[
+    Path | None,
+    typer.Option(
+        "--security", envvar="ORBITMQ_SECURITY", metavar="FILE", help="File with access key and TLS settings."
+    ),
+]
 FormatOption = Annotated[Format, typer.Option("--output", "-o", help="table, or json for programs.")]
 TimeoutOption = Annotated[int, typer.Option("--timeout-ms", min=1, help="Patience with each request.")]
 LogLevelOption = Annotated[LogLevel, typer.Option("--log-level", help="From which severity on to log, on stderr.")]

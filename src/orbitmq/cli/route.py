@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Collection, Mapping
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 import typer
 from typer.core import TyperGroup
 
 from orbitmq.cli.exits import ExitCode
-from orbitmq.cli.options import DEFAULT_NAME_SERVERS, FormatOption, NameServersOption, TimeoutOption
+from orbitmq.cli.options import DEFAULT_NAME_SERVERS, FormatOption, NameServersOption, SecurityOption, TimeoutOption
 from orbitmq.cli.output import Format, Row, format_time, say, show_json, show_rows
-from orbitmq.cli.security import read_security
 from orbitmq.cli.times import TIME_HELP, parse_time
 from orbitmq.cli.topic import route as topic_route
 
@@ -50,6 +50,7 @@ def history(
     since: SinceOption = None,
     count: Annotated[int, typer.Option("--count", min=1, max=1000, help="At most so many from each NameServer.")] = 50,
     name_servers: NameServersOption = DEFAULT_NAME_SERVERS,
+    security: SecurityOption = None,
     output: FormatOption = Format.TABLE,
     timeout_ms: TimeoutOption = 3000,
 ) -> None:
@@ -67,7 +68,7 @@ def history(
             found.update((event["number"], event) for event in events)
         return [found[number] for number in sorted(found, reverse=True)[:count]]
 
-    answers, silent = ask_each(name_servers, ask)
+    answers, silent = ask_each(name_servers, ask, security)
     rows = [_event_row(address, event) for address, events in answers.items() for event in events]
     rows.sort(key=lambda row: row["at"], reverse=True)
     if output is Format.JSON:
@@ -82,6 +83,7 @@ def history(
 def diff(
     at: AtOption,
     name_servers: NameServersOption = DEFAULT_NAME_SERVERS,
+    security: SecurityOption = None,
     output: FormatOption = Format.TABLE,
     timeout_ms: TimeoutOption = 3000,
 ) -> None:
@@ -96,7 +98,7 @@ def diff(
     async def ask(pool: ConnectionPool, address: str) -> dict[str, Any]:
         return await ask_difference(pool, address, at_ms, timeout_ms=timeout_ms)
 
-    answers, silent = ask_each(name_servers, ask)
+    answers, silent = ask_each(name_servers, ask, security)
     rows = [row for address, found in answers.items() for row in _difference_rows(address, found)]
     if output is Format.JSON:
         show_json([{"nameServer": address, **found} for address, found in answers.items()])
@@ -111,6 +113,7 @@ def diff(
 @app.command("compare")
 def compare(
     name_servers: NameServersOption = DEFAULT_NAME_SERVERS,
+    security: SecurityOption = None,
     output: FormatOption = Format.TABLE,
     timeout_ms: TimeoutOption = 3000,
 ) -> None:
@@ -121,7 +124,7 @@ def compare(
     async def ask(pool: ConnectionPool, address: str) -> Any:
         return await take_snapshot(pool, address, timeout_ms=timeout_ms)
 
-    snapshots, silent = ask_each(name_servers, ask)
+    snapshots, silent = ask_each(name_servers, ask, security)
     found = list(differences(snapshots))
     digests = [
         {"name_server": address, "digest": snapshot.digest, "facts": len(snapshot.facts)}
@@ -139,12 +142,13 @@ def compare(
 
 
 def ask_each(
-    name_servers: str, ask: Callable[[ConnectionPool, str], Awaitable[T]]
+    name_servers: str, ask: Callable[[ConnectionPool, str], Awaitable[T]], security: Path | None
 ) -> tuple[dict[str, T], dict[str, ClientError]]:
     """Ask every NameServer; return by address the answers, and why others gave none, which is also said on stderr.
 
     Raises:
         ClientError: none of them gives an answer.
+        ConfigError: the security file cannot be used.
     """
     import asyncio
 
@@ -152,6 +156,7 @@ def ask_each(
     from orbitmq.net.address import parse_name_servers
     from orbitmq.net.loop import run
     from orbitmq.net.pool import ConnectionPool
+    from orbitmq.net.security import load_security
 
     answers: dict[str, T] = {}
     silent: dict[str, ClientError] = {}
@@ -163,7 +168,7 @@ def ask_each(
             silent[address] = error
 
     async def work() -> None:
-        pool = ConnectionPool(name="admin", **read_security()._asdict())
+        pool = ConnectionPool(name="admin", **load_security(security)._asdict())
         try:
             await asyncio.gather(*(ask_one(pool, address) for address in addresses))
         finally:

@@ -12,9 +12,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from orbitmq.cli.options import DEFAULT_NAME_SERVERS, FormatOption, NameServersOption, TimeoutOption
+from orbitmq.cli.options import DEFAULT_NAME_SERVERS, FormatOption, NameServersOption, SecurityOption, TimeoutOption
 from orbitmq.cli.output import Format, say, show_json, show_rows
-from orbitmq.cli.security import read_security
 
 if TYPE_CHECKING:
     from orbitmq.client.producer import Producer
@@ -48,6 +47,7 @@ def send(
     count: Annotated[int, typer.Option("--count", min=1, help="Send each message so many times.")] = 1,
     group: Annotated[str, typer.Option("--group", "-g", help="The producer group.")] = "orbitmq-cli",
     name_servers: NameServersOption = DEFAULT_NAME_SERVERS,
+    security: SecurityOption = None,
     output: FormatOption = Format.TABLE,
     timeout_ms: TimeoutOption = 3000,
 ) -> None:
@@ -55,6 +55,7 @@ def send(
     from orbitmq.client.producer import Producer
     from orbitmq.model.message import Message
     from orbitmq.net.loop import run
+    from orbitmq.net.security import load_security
 
     if body is not None and file is not None:
         raise typer.BadParameter("a body and a file exclude one another", param_hint="--file")
@@ -68,7 +69,9 @@ def send(
     sink = _Sink(output, is_summary=count > 1 or (body is None and file is None))
 
     async def work() -> None:
-        async with Producer(group, name_servers, send_timeout_ms=timeout_ms, **read_security()._asdict()) as producer:
+        async with Producer(
+            group, name_servers, send_timeout_ms=timeout_ms, **load_security(security)._asdict()
+        ) as producer:
             await _send_all(contents, message, count, sink, producer)
 
     run(work())

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from orbitmq.cli.options import DEFAULT_NAME_SERVERS, FormatOption, NameServersOption, TimeoutOption
+from orbitmq.cli.options import DEFAULT_NAME_SERVERS, FormatOption, NameServersOption, SecurityOption, TimeoutOption
 from orbitmq.cli.output import Format, Row, format_time, say, show_json, show_rows
 from orbitmq.cli.security import admin_client
 
@@ -25,6 +25,7 @@ _LETTERS = {6: "rw", 4: "r", 2: "w", 0: "none"}
 @app.command("list")
 def list_topics(
     name_servers: NameServersOption = DEFAULT_NAME_SERVERS,
+    security: SecurityOption = None,
     cluster: ClusterOption = None,
     show_all: Annotated[bool, typer.Option("--all", help="With the topics that RocketMQ makes for itself.")] = False,
     output: FormatOption = Format.TABLE,
@@ -34,7 +35,7 @@ def list_topics(
     from orbitmq.net.loop import run
 
     async def work() -> list[Row]:
-        async with admin_client(name_servers, timeout_ms) as admin:
+        async with admin_client(name_servers, timeout_ms, security) as admin:
             own = set() if show_all else await _own_topics(admin)
             return [{"topic": name} for name in await admin.topic_list(cluster) if name not in own]
 
@@ -49,6 +50,7 @@ def create(
     cluster: ClusterOption = None,
     broker: Annotated[str | None, typer.Option("--broker", help="Only the broker of this name.")] = None,
     name_servers: NameServersOption = DEFAULT_NAME_SERVERS,
+    security: SecurityOption = None,
     output: FormatOption = Format.TABLE,
     timeout_ms: TimeoutOption = 3000,
 ) -> None:
@@ -61,7 +63,7 @@ def create(
     config = TopicConfig(topic=topic, read_queue_count=queues, write_queue_count=queues, perm=_PERMISSIONS[permission])
 
     async def work() -> list[Row]:
-        async with admin_client(name_servers, timeout_ms) as admin:
+        async with admin_client(name_servers, timeout_ms, security) as admin:
             changed = await admin.create_topic(config, cluster=cluster, broker=broker)
         return [{"topic": topic, "broker": name, "address": at, "queues": queues} for name, at in changed.items()]
 
@@ -73,6 +75,7 @@ def delete(
     topic: TopicArgument,
     cluster: ClusterOption = None,
     name_servers: NameServersOption = DEFAULT_NAME_SERVERS,
+    security: SecurityOption = None,
     output: FormatOption = Format.TABLE,
     timeout_ms: TimeoutOption = 3000,
 ) -> None:
@@ -80,7 +83,7 @@ def delete(
     from orbitmq.net.loop import run
 
     async def work() -> list[Row]:
-        async with admin_client(name_servers, timeout_ms) as admin:
+        async with admin_client(name_servers, timeout_ms, security) as admin:
             return [
                 {"topic": topic, "address": address} for address in await admin.delete_topic(topic, cluster=cluster)
             ]
@@ -92,6 +95,7 @@ def delete(
 def status(
     topic: TopicArgument,
     name_servers: NameServersOption = DEFAULT_NAME_SERVERS,
+    security: SecurityOption = None,
     output: FormatOption = Format.TABLE,
     timeout_ms: TimeoutOption = 3000,
 ) -> None:
@@ -99,7 +103,7 @@ def status(
     from orbitmq.net.loop import run
 
     async def work() -> list[Row]:
-        async with admin_client(name_servers, timeout_ms) as admin:
+        async with admin_client(name_servers, timeout_ms, security) as admin:
             stats = await admin.topic_stats(topic)
         return [
             {
@@ -123,6 +127,7 @@ def status(
 def route(
     topic: TopicArgument,
     name_servers: NameServersOption = DEFAULT_NAME_SERVERS,
+    security: SecurityOption = None,
     output: FormatOption = Format.TABLE,
     timeout_ms: TimeoutOption = 3000,
 ) -> None:
@@ -131,7 +136,7 @@ def route(
     from orbitmq.net.loop import run
 
     async def work() -> TopicRoute:
-        async with admin_client(name_servers, timeout_ms) as admin:
+        async with admin_client(name_servers, timeout_ms, security) as admin:
             return await admin.topic_route(topic)
 
     found = run(work())
