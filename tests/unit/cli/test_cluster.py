@@ -23,3 +23,15 @@ def test_a_broker_that_does_not_answer_is_shown_all_the_same(orbitmq, monkeypatc
     assert "did not answer" in result.json[0]["problem"]
     assert "broker-a: " in result.err
     assert result.err.count("did not answer") == 1
+
+
+def test_what_a_broker_warns_of_is_said(orbitmq, monkeypatch):
+    from orbitmq.admin import AdminClient
+
+    async def warn(self, address):
+        return {"warnings": "the door is open"}
+
+    monkeypatch.setattr(AdminClient, "broker_runtime_info", warn)
+    result = orbitmq("cluster")
+    assert result.code == 0
+    assert result.err == "broker-a: the door is open\n"
