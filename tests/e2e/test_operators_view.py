@@ -52,6 +52,7 @@ def test_name_servers_that_differ_are_told_apart(cluster):
     assert code == 1
     assert found["equal"] is False
     assert {difference["subject"] for difference in found["differences"]} >= {"broker broker-a"}
+    assert [digest["nameServer"] for digest in found["digests"]] == both.split(";")
     assert len({digest["digest"] for digest in found["digests"]}) == 2
 
 

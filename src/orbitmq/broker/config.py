@@ -171,7 +171,7 @@ _RANGES: dict[str, tuple[int, int]] = {
     "broker_heartbeat_interval": (100, 60_000),
     "broker_not_active_timeout_millis": (500, 600_000),
     "listen_port": (0, 65_535),
-    "server_channel_max_idle_time_seconds": (1, 86_400),
+    "server_channel_max_idle_time_seconds": (0, 86_400),
     "flush_interval_commit_log": (1, 60_000),
     "sync_flush_timeout": (100, 600_000),
     "mapped_file_size_commit_log": (64 * _KIB, _GIB * 2 - 1),

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Collection, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 import typer
 from typer.core import TyperGroup
 
-from orbitmq.cli.exits import ExitCode
+from orbitmq.cli.exits import ExitCode, exit_code_of
 from orbitmq.cli.options import DEFAULT_NAME_SERVERS, FormatOption, NameServersOption, SecurityOption, TimeoutOption
 from orbitmq.cli.output import Format, Row, format_time, say, show_json, show_rows
 from orbitmq.cli.times import TIME_HELP, parse_time
@@ -126,15 +126,19 @@ def compare(
 
     snapshots, silent = ask_each(name_servers, ask, security)
     found = list(differences(snapshots))
-    digests = [
-        {"name_server": address, "digest": snapshot.digest, "facts": len(snapshot.facts)}
-        for address, snapshot in snapshots.items()
-    ]
     if output is Format.JSON:
+        digests = [
+            {"nameServer": address, "digest": taken.digest, "facts": len(taken.facts)}
+            for address, taken in snapshots.items()
+        ]
         drift = [{"subject": subject, "facts": dict(facts)} for subject, facts in found]
         show_json({"equal": not found, "digests": digests, "differences": drift})
     else:
-        show_rows(digests, ("name_server", "digest", "facts"), output)
+        rows = [
+            {"name_server": address, "digest": taken.digest, "facts": len(taken.facts)}
+            for address, taken in snapshots.items()
+        ]
+        show_rows(rows, ("name_server", "digest", "facts"), output)
         if found:
             print()
             show_rows([{"subject": subject, **facts} for subject, facts in found], ("subject", *snapshots), output)
@@ -183,10 +187,10 @@ def ask_each(
     return {address: answers[address] for address in addresses if address in answers}, silent
 
 
-def _end(is_no: bool, silent: Collection[str]) -> None:
-    """End with 1 where the answer is no, and with 3 where a NameServer gave none."""
+def _end(is_no: bool, silent: Mapping[str, ClientError]) -> None:
+    """End with 1 where the answer is no; where a NameServer gave none, as if it had been the only one."""
     if is_no or silent:
-        raise typer.Exit(ExitCode.NO if is_no else ExitCode.UNREACHABLE)
+        raise typer.Exit(ExitCode.NO if is_no else max(map(exit_code_of, silent.values())))
 
 
 def _event_row(address: str, event: Mapping[str, Any]) -> Row:

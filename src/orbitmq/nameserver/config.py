@@ -128,6 +128,8 @@ class NameServerConfig(GuardSettings):
         for key in properties:
             if key not in _FIELDS and key not in WITHOUT_EFFECT:
                 log.warning("the setting %s is not known and has no effect", key)
+        if properties.get(_CONTROLLER, "").strip().lower() == "true":
+            log.warning("the setting %s=true has no effect: there is no controller yet", _CONTROLLER)
         return cls(**{**_parse(properties), **overrides})
 
     def changed_by(self, properties: Mapping[str, str]) -> NameServerConfig:
@@ -152,12 +154,13 @@ def _parse(properties: Mapping[str, str]) -> dict[str, Any]:
 
 _FIELDS = fields_by_key(NameServerConfig)
 _PATHS = ("kv_config_path", "config_store_path", "acl_file")
+_CONTROLLER = "enableControllerInNamesrv"
 _DAY_SECONDS = 86_400
 _RANGES: dict[str, tuple[int, int]] = {
     "listen_port": (0, 65_535),
     "scan_not_active_broker_interval": (10, 600_000),
     "wait_seconds_for_service": (0, 3_600),
-    "server_channel_max_idle_time_seconds": (1, _DAY_SECONDS),
+    "server_channel_max_idle_time_seconds": (0, _DAY_SECONDS),
     "server_socket_backlog": (1, 65_535),
     "shutdown_wait_time_seconds": (0, 3_600),
     "frame_deadline_seconds": (0, 3_600),
@@ -177,7 +180,7 @@ WITHOUT_EFFECT = frozenset(
         "defaultThreadPoolNums",
         "defaultThreadPoolQueueCapacity",
         "unRegisterBrokerQueueCapacity",
-        "enableControllerInNamesrv",
+        _CONTROLLER,
         "serverWorkerThreads",
         "serverCallbackExecutorThreads",
         "serverSelectorThreads",

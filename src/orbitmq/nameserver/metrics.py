@@ -77,7 +77,9 @@ class NameServerMetrics(Collector):
         )
         yield _counter("failed_requests", "Requests that hit an error of ours", counters.failed_requests)
         yield _histogram(
-            "service_seconds", "From the arrival of bytes until their answers were written", counters.service_s
+            "service_seconds",
+            "From the arrival of bytes until their answers were written; of every 16th read of a connection",
+            counters.service_s,
         )
 
     def _connections(self) -> Iterator[Metric]:

@@ -3,12 +3,20 @@
 from __future__ import annotations
 
 import logging
+import re
 from pathlib import Path
 
 import pytest
 
+from golden import golden
 from orbitmq.errors import ConfigError
+from orbitmq.nameserver import config
 from orbitmq.nameserver.config import NameServerConfig
+from orbitmq.net.properties import java_key
+from orbitmq.wire.command import decode_command
+from orbitmq.wire.frame import FrameDecoder
+
+REFERENCE = Path(__file__).parents[3] / "docs" / "reference" / "nameserver.md"
 
 
 def test_defaults_are_those_of_5_3_3():
@@ -48,6 +56,35 @@ def test_an_unknown_key_is_named_and_one_of_javas_threads_is_not(caplog: pytest.
     with caplog.at_level(logging.WARNING):
         NameServerConfig.from_mapping({"typo": "1", "defaultThreadPoolNums": "16", "rocketmqHome": "/opt"})
     assert [record.message for record in caplog.records] == ["the setting typo is not known and has no effect"]
+
+
+def test_a_file_with_every_setting_of_javas_is_taken_without_a_word(caplog: pytest.LogCaptureFixture):
+    (answer,) = FrameDecoder().feed(golden("319-get-namesrv-config-answer").data)
+    java = bytes(decode_command(answer).body).decode()
+    properties = dict(line.split("=", 1) for line in java.splitlines())
+    with caplog.at_level(logging.WARNING):
+        config = NameServerConfig.from_mapping(properties)
+    assert len(properties) == 40
+    assert caplog.records == []
+    assert {key: value for key, value in config.to_properties().items() if properties.get(key, value) != value} == {}
+
+
+def test_an_embedded_controller_is_missed_aloud(caplog: pytest.LogCaptureFixture):
+    with caplog.at_level(logging.WARNING):
+        NameServerConfig.from_mapping({"enableControllerInNamesrv": " TRUE"})
+    assert "enableControllerInNamesrv=true has no effect" in caplog.text
+
+
+def test_the_reference_names_every_setting_with_its_default_and_range():
+    page = REFERENCE.read_text(encoding="utf-8").split("## Metrics")[0]
+    rows = dict(re.findall(r"^\| `(\w+)` \| (.*)$", page, re.MULTILINE))
+    assert rows.keys() == NameServerConfig().to_properties().keys()
+    for key, value in NameServerConfig().to_properties().items():
+        default = re.match(r"`(.*?)` ", rows[key])
+        assert (default[1] if default else "") == value.replace(str(Path.home()), "~"), key
+    for name, (low, high) in config._RANGES.items():
+        assert f"| {low} to {high} " in rows[java_key(name)], name
+    assert [key for key in config.WITHOUT_EFFECT if f"`{key}`" not in page] == []
 
 
 @pytest.mark.parametrize(

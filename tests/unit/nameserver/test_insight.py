@@ -3,6 +3,8 @@
 import asyncio
 import contextlib
 import logging
+import re
+from pathlib import Path
 
 import orjson
 import pytest
@@ -15,6 +17,7 @@ from orbitmq.net.pool import ConnectionPool, expect
 from orbitmq.wire import headers
 from orbitmq.wire.bodies.registration import encode_registration
 
+REFERENCE = Path(__file__).parents[3] / "docs" / "reference" / "nameserver.md"
 BROKER = headers.RegisterBroker(broker_name="a", broker_addr="h:1", cluster_name="c", ha_server_addr="h:2", broker_id=0)
 BODY = encode_registration(DataVersion(0, 1, 1), {name: TopicConfig(topic=name) for name in ("t", "u")})
 
@@ -81,6 +84,20 @@ def test_metrics_count_what_happened_and_parse():
     assert found[prefix + "refusals_total", ("105", "17", "TOPIC_NOT_EXIST")] == 1
     assert found[prefix + "route_changes_total", ("broker joined", "registration")] == 1
     assert found["process_resident_memory_bytes", ()] > 0
+
+
+def test_the_reference_names_every_metric():
+    async def scenario(talk):
+        return (await talk.get("/metrics"))[1]
+
+    text = run(scenario, shadow_address="127.0.0.1:1")
+    named = set(re.findall(r"`(rocketmq_nameserver_\w+)", REFERENCE.read_text(encoding="utf-8")))
+    # The comment lines name families without a sample, too; a counter's samples end with _total.
+    there = {
+        f"{name}_total" if kind == "counter" and not name.endswith("_total") else name
+        for name, kind in re.findall(r"^# TYPE (rocketmq_nameserver_\w+) (\w+)$", text, re.MULTILINE)
+    }
+    assert there == named
 
 
 def test_bytes_of_another_protocol_are_counted_by_kind():
