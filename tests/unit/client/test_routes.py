@@ -142,7 +142,7 @@ async def test_known_routes_survive_an_outage_and_a_name_server_that_forgot_them
         assert await routes.find("orders") == route
 
 
-async def test_other_name_servers_may_be_configured_while_running():
+async def test_other_name_servers_may_be_configured_while_running_2042():
     async with name_servers(2, {"orders": TopicRoute()}) as (first, second), routes_of(first) as routes:
         await routes.find("orders")
         routes.configure(second.address)
@@ -153,7 +153,7 @@ async def test_other_name_servers_may_be_configured_while_running():
             routes.configure("")
 
 
-async def test_a_host_name_is_looked_up_and_followed(cluster, monkeypatch):
+async def test_a_host_name_is_looked_up_and_followed_2042(cluster, monkeypatch):
     cluster.topic("orders")
     port = cluster.name_server.address.partition(":")[2]
     answers = [[], [("127.0.0.1", 0)]]

@@ -177,7 +177,7 @@ def test_an_address_has_one_id_through_a_switch_of_roles():
     assert addresses(table, "one") == {"a": {0: "y:1", 1: "x:1"}}
 
 
-def test_a_process_that_lost_its_id_has_no_lease_any_more():
+def test_a_process_that_lost_its_id_has_no_lease_any_more_stale_live_entries():
     table = RouteTable()
     table.register(broker("a", "one", "two", address="x:1"), at())
     table.register(broker("a", "one", "two", address="y:1"), at())
