@@ -143,12 +143,14 @@ async def a_silent_broker_leaves_the_routes_when_its_lease_ends(stage: Stage) ->
         async with stage.load(cluster) as load:
             cluster.hosts.partition("broker-b", "broker-c")
             with_registrations, with_heartbeats = stage.pace.silence_ms
-            with stage.timed("silent, registrations alone: gone", at_most_ms=with_registrations):
+            with stage.timed("silent, without heartbeats: gone", at_most_ms=with_registrations):
                 with stage.timed("silent, with heartbeats: gone", at_most_ms=with_heartbeats):
                     await cluster.until_gone("broker-c")
                 await cluster.until_gone("broker-b")
-            for name in ("broker-b", "broker-c"):
-                stage.expect(f"why {name} left", await cluster.causes("ns1", name), ["lease expired"])
+            # The NameServer also closes connections that were idle for 120 s: without heartbeats that may come first.
+            causes = await cluster.causes("ns1", "broker-b")
+            stage.expect("why the one without left", causes, ["lease expired"], ["connection closed"])
+            stage.expect("why the one with left", await cluster.causes("ns1", "broker-c"), ["lease expired"])
             await load.more()
             stage.expect("who takes messages", load.last_brokers, {"broker-a"})
             cluster.hosts.heal()
@@ -179,6 +181,7 @@ async def a_name_server_that_was_cut_off_agrees_again_after_healing(stage: Stage
 @scenario()
 async def brokers_change_while_most_name_servers_are_gone_and_clients_follow(stage: Stage) -> None:
     async with stage.cluster() as cluster, stage.load(cluster) as load:
+        await asyncio.sleep(stage.pace.calm_s)
         await cluster.name_servers["ns1"].kill()
         await cluster.name_servers["ns2"].kill()
         await cluster.brokers["broker-b"].stop()
@@ -195,6 +198,7 @@ async def brokers_change_while_most_name_servers_are_gone_and_clients_follow(sta
 async def a_broker_retires_gracefully(stage: Stage) -> None:
     async with stage.cluster() as cluster, stage.load(cluster) as load:
         await stage.until(lambda: uses(load, "broker-b"), "the broker in use")
+        await asyncio.sleep(stage.pace.calm_s)
         for address in cluster.name_server_list:  # as mqadmin wipeWritePerm does
             expect(await cluster.pool.request(address, WipeWritePerm(broker_name="broker-b")), address)
         with stage.timed("write permission wiped: no traffic to the broker", at_most_ms=stage.pace.poll_ms + 6_000):

@@ -28,6 +28,7 @@ class Pace:
         silence_ms: how long such a broker without heartbeats, with heartbeats, stays known after its last word.
         poll_ms: how often clients ask for routes.
         send_pause_s: between two sends of the load.
+        calm_s: after this long without a change clients ask no more often than every `poll_ms`.
         outage_s: how long all NameServers are down.
         cut_s: how long a NameServer is cut off.
         patience_s: how long anything may take before a scenario gives up.
@@ -39,6 +40,7 @@ class Pace:
     silence_ms: tuple[int, int]
     poll_ms: int
     send_pause_s: float
+    calm_s: float
     outage_s: float
     cut_s: float
     patience_s: float
@@ -52,6 +54,7 @@ QUICK = Pace(
     silence_ms=(1_700, 1_700),
     poll_ms=1_000,
     send_pause_s=0.001,
+    calm_s=0,
     outage_s=0,
     cut_s=0,
     patience_s=60,
@@ -63,6 +66,7 @@ DEFAULTS = Pace(
     silence_ms=(125_000, 15_000),
     poll_ms=30_000,
     send_pause_s=0.01,
+    calm_s=20,
     outage_s=90,
     cut_s=180,
     patience_s=300,
@@ -115,9 +119,9 @@ class Stage:
         bound = f"<= {at_most_ms:,} ms"
         self._note(Finding(what, round(found_ms), "ms", bound, found_ms <= at_most_ms, is_time=True))
 
-    def expect(self, what: str, found: Any, wanted: Any) -> None:
-        """Note an outcome that has to be `wanted`."""
-        self._note(Finding(what, found, "", f"= {_plain(wanted)}", found == wanted))
+    def expect(self, what: str, found: Any, *wanted: Any) -> None:
+        """Note an outcome that has to be one of `wanted`."""
+        self._note(Finding(what, found, "", f"= {' or '.join(map(_plain, wanted))}", found in wanted))
 
     def note(self, what: str, found: Any, unit: str = "") -> None:
         """Note something that has no bound."""
