@@ -7,6 +7,7 @@ can smuggle anything into the file that they are saved in (CVE-2023-33246, CVE-2
 from __future__ import annotations
 
 import logging
+import re
 
 from orbitmq.codes import ResponseCode
 from orbitmq.errors import ConfigError, Rejected
@@ -35,6 +36,8 @@ CHANGEABLE = frozenset(
     ]
 )
 """Every key that a request may change; all of them are numbers or booleans."""
+_PLAIN = re.compile(r"-?[0-9]{1,19}|true|false", re.ASCII | re.IGNORECASE)
+"""What Java's keys that have no effect here hold, too: other text is an attack or a mistake."""
 
 
 @handlers.on(UpdateNameServerConfig)
@@ -46,6 +49,9 @@ def update_config(registry: Registry, call: Call[UpdateNameServerConfig]) -> Rep
     forbidden |= {key.strip() for key in config.config_black_list.split(";")}
     if forbidden & properties.keys():
         raise Rejected(ResponseCode.NO_PERMISSION, "Can not update config in black list.")
+    for key in properties.keys() & WITHOUT_EFFECT:
+        if _PLAIN.fullmatch(properties[key]) is None:
+            raise Rejected(ResponseCode.SYSTEM_ERROR, f"{key}: a number, true or false is expected")
     known = {key: text for key, text in properties.items() if key in CHANGEABLE}
     if ignored := properties.keys() - known.keys() - WITHOUT_EFFECT:
         log.info("%s sent %d unknown settings, which are ignored", call.connection.remote, len(ignored))
