@@ -1,60 +1,40 @@
-"""Hostile peers over live sockets (S1, S4, S5, S8, S16): the NameServer goes on serving honest ones. `make hostile` is the long form."""
+"""Hostile peers of a NameServer (S1, S2, S4, S5, S8, S10, S11, S16): honest ones go on being served.
+
+`make hostile` is the long form. S3 and S6 in small are in `unit/net/test_server.py`.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import os
 import socket
-import struct
+import subprocess
+import sys
+import tracemalloc
 import zlib
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from pathlib import Path
 from random import Random
 
 import psutil
 import pytest
 
-from fuzz.mutation import mutate
+from hostile.attacks import BOMBS, LIES, connections_of, golden_requests
+from hostile.requests import enter_names, replay_attacks, walk_matrix
+from orbitmq.errors import FrameError
 from orbitmq.nameserver.names import illegal_names
 from orbitmq.wire.command import decode_command
-from orbitmq.wire.frame import Frame, FrameDecoder
-from orbitmq.wire.headers import DeleteTopicInNameServer, GetClusterInfo, GetRouteInfo, RegisterTopicInNameServer
+from orbitmq.wire.frame import FrameDecoder
+from orbitmq.wire.headers import GetClusterInfo, GetRouteInfo
 from unit.nameserver.support import Asker, asking, registration
-from unit.net.support import until
+from unit.net.support import peer_of, until
 
-FRAMES = int(os.environ.get("ORBITMQ_HOSTILE_FRAMES", "10000"))
+TESTS = Path(__file__).parents[1]
+FRAMES = 10_000
 SEED = int(os.environ.get("ORBITMQ_SEED", "20261121"))
-FRAMES_PER_CONNECTION = 25
 MEMORY_GROWTH_MAX = 50 * 1024 * 1024
 HONEST_TOPIC = "honest-topic-that-nobody-else-names"
-
-_GOLDEN = Path(__file__).parents[1] / "golden"
-# A forged 318 may switch things off, which is what it is for without access control.
-_CODES = (100, 101, 102, 103, 104, 105, 106, 205, 206, 216, 217, 219, 224, 304, 311, 319, 322, 327, 901, 904)
-
-
-def golden_requests() -> list[Frame]:
-    """What Java peers sent, as far as a NameServer takes it."""
-    found: list[Frame] = []
-    for path in sorted(_GOLDEN.glob("*request*.bin")):
-        frames = FrameDecoder().feed(path.read_bytes())
-        found += [frame for frame in frames if decode_command(frame).code in _CODES]
-    assert len(found) >= 10, "the captures of Java peers are there"
-    return found
-
-
-def injured(frames: list[Frame], random: Random) -> bytes:
-    """Injure a request: mostly inside its header or body, so that it gets past the frame's own checks."""
-    frame = random.choice(frames)
-    header, body = frame.header, frame.body
-    kind = random.random()
-    if kind < 0.45:
-        header = mutate(header, [other.header for other in frames], random)
-    elif kind < 0.8:
-        body = mutate(body or b"{}", [other.body for other in frames], random)
-    mark = frame.serialize_type << 24 | len(header) & 0xFFFFFF
-    whole = struct.pack(">II", 4 + len(header) + len(body), mark) + header + body
-    return mutate(whole, [whole], random) if kind >= 0.8 else whole
 
 
 async def attack(asker: Asker, data: bytes) -> None:
@@ -90,8 +70,8 @@ async def test_injured_frames_do_no_harm_s1(tmp_path: Path):
         before = process.memory_info().rss
 
         async def work() -> None:
-            for _ in range(max(1, FRAMES // FRAMES_PER_CONNECTION)):
-                await attack(asker, b"".join(injured(frames, random) for _ in range(FRAMES_PER_CONNECTION)))
+            for sent in connections_of(frames, FRAMES, random):
+                await attack(asker, sent)
 
         await honestly(asker, work)
         counters = asker.server.server.counters
@@ -140,28 +120,6 @@ async def test_a_flood_of_connections_from_one_address_s5(tmp_path: Path):
         assert asker.server.server.counters.connections_refused >= 20 * 30
 
 
-DEEP = 100_000
-BOMBS = {
-    "deep list": b"[" * DEEP,
-    "deep closed list": b"[" * DEEP + b"]" * DEEP,
-    "deep object": b'{"a":' * DEEP,
-    "deep object keys": b"{{" * DEEP,
-    "a million keys": b"{" + b",".join(b'"k%d":0' % number for number in range(1_000_000)) + b"}",
-    "duplicate keys": b"{" + b",".join([b'"topicConfigSerializeWrapper":{}'] * 100_000) + b"}",
-    "huge integer": b'{"topicConfigSerializeWrapper":{"dataVersion":{"counter":' + b"9" * 100_000 + b"}}}",
-    "huge bare key": b"{" + b"1" * 100_000 + b":0}",
-    "many bare keys": b"{" + b",".join(b"%d:0" % number for number in range(100_000)) + b"}",
-    "not a number": b'{"topicConfigSerializeWrapper":{"dataVersion":{"counter":NaN}}}',
-    "bad UTF-8": b'{"topicConfigSerializeWrapper":{"topicConfigTable":{"\xff\xfe":{}}}}',
-    "lone surrogate": b'{"topicConfigSerializeWrapper":{"topicConfigTable":{"\\ud800":{},"b":{}}}}',
-    "unclosed text": b'{"a":"' + b"x" * 1_000_000,
-    "backslashes": b'{"a":"' + b"\\" * 1_000_001,
-    "wrong kinds": b'{"topicConfigSerializeWrapper":{"topicConfigTable":{"T":[],"U":{}}}}',
-    "queues that are no numbers": b'{"topicConfigSerializeWrapper":{"topicConfigTable":{"T":{"perm":true},"U":{}}}}',
-    "filter servers that are no texts": b'{"filterServerList":[1,{}]}',
-}
-
-
 @pytest.mark.parametrize("bomb", BOMBS)
 @pytest.mark.parametrize("is_compressed", [False, True])
 async def test_a_json_bomb_is_refused_and_registers_nothing_s8(bomb: str, is_compressed: bool, tmp_path: Path):
@@ -176,41 +134,39 @@ async def test_a_json_bomb_is_refused_and_registers_nothing_s8(bomb: str, is_com
         assert (await asker.ask(GetClusterInfo())).code == 0
 
 
-PAYLOADS = [
-    "../../etc/passwd",
-    "/etc/passwd",
-    "..\\..\\boot.ini",
-    "$(reboot)",
-    "`reboot`",
-    "; reboot",
-    "| reboot",
-    "a\nb",
-    "a\r\nSet-Cookie: x",
-    "a\x00b",
-    "\x1b[31m",
-    "<script>alert(1)</script>",
-    '"><img src=x onerror=alert(1)>',
-    "'; DROP TABLE topics; --",
-    "{{7*7}}",
-    "${jndi:ldap://x/y}",
-    "名",
-    "‮",
-    " ",
-    "",
-    "x" * 256,
-]
-
-
-@pytest.mark.parametrize("payload", PAYLOADS, ids=repr)
-async def test_a_name_that_means_something_elsewhere_enters_nowhere_s16(payload: str, tmp_path: Path):
-    async with asking(tmp_path) as asker:
-        header, body = registration(payload, "T1", "T2")
-        assert (await asker.ask(header, body)).code == 1
-        for field in ("cluster_name", "broker_addr"):
-            header, body = registration("a", "T1", "T2", **{field: payload})
-            assert (await asker.ask(header, body)).code == 1
-        assert (await asker.register("a", "T1", "T2", payload)).code == 0
-        assert (await asker.ask(RegisterTopicInNameServer(topic=payload), b"{}")).code == 1
-        await asker.ask(DeleteTopicInNameServer(topic=payload))
-        assert set(asker.server.registry.table.topics()) == {"T1", "T2"}
+async def test_a_name_that_means_something_elsewhere_enters_nowhere_s16(tmp_path: Path):
+    assert (await enter_names(tmp_path)).wrong == []
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("registration", [False, True])
+async def test_every_code_is_answered_to_whom_the_documentation_says_s11(registration: bool, tmp_path: Path):
+    assert (await walk_matrix(tmp_path, covers_registration=registration)).wrong == []
+
+
+async def test_requests_of_known_attacks_are_refused_and_change_no_file_s10(tmp_path: Path):
+    assert (await replay_attacks(tmp_path)).wrong == []
+
+
+@pytest.mark.parametrize("lie", LIES)
+async def test_a_length_that_lies_ends_the_connection_and_allocates_nothing_s2(lie: str, tmp_path: Path):
+    tracemalloc.start()
+    with suppress(FrameError):
+        for frame in FrameDecoder().feed(LIES[lie]):
+            decode_command(frame)
+    allocated = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert allocated < 64 * 1024
+    async with asking(tmp_path) as asker, peer_of(asker.server.server) as peer:
+        await peer.send(LIES[lie])
+        await peer.is_cut_off()
+        assert asker.server.server.counters.closed_by_us == {"bad frame": 1}
+
+
+def test_the_long_form_measures_and_says_whether_it_reached(tmp_path: Path):
+    rows = ("S1-codecs", "S1-sockets", "S2", "S5", "N6")
+    command = [sys.executable, "-m", "hostile.figures", *rows, "--share", "0.0005", "--seed", str(SEED)]
+    told = subprocess.run(command, capture_output=True, text=True, env={**os.environ, "PYTHONPATH": str(TESTS)})
+    assert told.returncode in (0, 1), told.stderr
+    for row in rows:
+        assert f"| {row} | " in told.stdout

@@ -1,0 +1,109 @@
+"""Every hostility figure with its full size: `make hostile`, or `python -m hostile.figures [S3 S4 …] [--share 0.01]`.
+
+Prints what was asked, what was measured and whether that reaches it; keeps full-size results as JSON, those of rows that
+were not run as they were. Exit code 1 when a figure is not reached.
+
+S1 to S16 and N6 are the rows of the reliability plan: injured bytes, lying lengths, slow, idle, many and deaf peers,
+documents that explode, replays of known attacks, the matrix of request codes, names, and the route table's model.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import json
+import logging
+import os
+import platform
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import asdict
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import psutil
+
+from hostile import forged, peers, requests
+from hostile.figure import Figure, Size
+
+RESULTS = Path(__file__).parents[2] / "benchmarks" / "results" / "latest-hostile.json"
+FIGURES: Mapping[str, Callable[[Size], Figure]] = {
+    "S1-codecs": forged.injured_inputs,
+    "S1-sockets": forged.injured_frames,
+    "S2": forged.lying_lengths,
+    "S3": peers.slow_senders,
+    "S4": peers.idle_connections,
+    "S5": peers.connection_flood,
+    "S6": peers.deaf_readers,
+    "S8": forged.json_bombs,
+    "S10": requests.known_attacks,
+    "S11": requests.request_matrix,
+    "S16": requests.names_at_every_entry,
+    "N6": forged.model_histories,
+}
+
+
+def main() -> int:
+    """Measure, print, keep."""
+    parser = argparse.ArgumentParser(prog="hostile", description=__doc__)
+    parser.add_argument("rows", nargs="*", help=f"of {', '.join(FIGURES)}; S1 means both; all when left out")
+    parser.add_argument("--share", type=float, default=1.0, help="how much of everything; less than 1 is not kept")
+    parser.add_argument("--seed", type=int, default=int(time.time()))
+    options = parser.parse_args()
+    names = [name for name in FIGURES if not options.rows or {name, name.partition("-")[0]} & set(options.rows)]
+    if not names:
+        parser.error(f"no such row, there are {', '.join(FIGURES)}")
+    logging.disable(logging.WARNING)  # what is refused is logged, and nothing else happens here
+    found = {name: _measure(name, Size(options.share, options.seed)) for name in names}
+    print("\n" + _table(found), flush=True)
+    if options.share >= 1:
+        _keep(found)
+    return 0 if all(row["reached"] for row in found.values()) else 1
+
+
+def _measure(name: str, size: Size) -> dict[str, Any]:
+    print(f"{name} … (seed {size.seed})", flush=True)
+    began, others = time.monotonic(), _cpu_of_others()
+    figure = FIGURES[name](size)
+    took_s = time.monotonic() - began
+    share = (_cpu_of_others() - others) / took_s / (psutil.cpu_count() or 1)
+    print(f"  {figure.measured}\n  {'reached' if figure.reached else 'NOT REACHED'} in {took_s:.0f} s", flush=True)
+    return {
+        **asdict(figure),
+        "at": datetime.now(UTC).isoformat(timespec="seconds"),
+        "took_s": round(took_s, 1),
+        "seed": size.seed,
+        "cores": len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else psutil.cpu_count(),
+        "others_cpu": round(max(0.0, share), 2),
+    }
+
+
+def _cpu_of_others() -> float:
+    """Return the CPU time of the machine so far without ours and our children's that have ended."""
+    machine, ours = psutil.cpu_times(), os.times()
+    busy = machine.user + machine.nice + machine.system
+    return busy - (ours.user + ours.system + ours.children_user + ours.children_system)
+
+
+def _table(found: Mapping[str, Mapping[str, Any]]) -> str:
+    lines = ["| row | asked | measured | reached |", "|---|---|---|---|"]
+    lines += [
+        f"| {name} | {row['asked']} | {row['measured']} | {'yes' if row['reached'] else 'NO'} |"
+        for name, row in found.items()
+    ]
+    return "\n".join(lines)
+
+
+def _keep(found: Mapping[str, Mapping[str, Any]]) -> None:
+    kept = json.loads(RESULTS.read_text())["rows"] if RESULTS.exists() else {}
+    rows = {name: found.get(name, kept.get(name)) for name in FIGURES if name in found or name in kept}
+    document = {"python": platform.python_version(), "machine_cores": psutil.cpu_count(), "rows": rows}
+    RESULTS.write_text(json.dumps(document, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
+
+
+if __name__ == "__main__":
+    try:
+        raise SystemExit(main())
+    except (KeyboardInterrupt, asyncio.CancelledError):
+        raise SystemExit(130) from None

@@ -1,0 +1,197 @@
+"""Figures of hostile bytes: injured ones (S1), lengths that lie (S2), documents that explode (S8), and the model (N6)."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+import sys
+import time
+import tracemalloc
+import zlib
+from asyncio.subprocess import PIPE
+from collections.abc import Callable
+from contextlib import suppress
+
+from fuzz.campaign import fuzz
+from fuzz.targets import TARGETS
+from hostile.attacks import BOMBS, LIES
+from hostile.figure import Figure, Size, percentile, say
+from hostile.honest import Honest
+from hostile.victim import Victim
+from orbitmq.errors import FrameError
+from orbitmq.net.loop import run
+from orbitmq.net.pool import ConnectionPool
+from orbitmq.wire.command import decode_command
+from orbitmq.wire.frame import FrameDecoder
+from orbitmq.wire.headers import GetAllTopics
+from unit.nameserver.route_history import play
+from unit.nameserver.support import registration
+
+MEMORY_GROWTH_MAX_MB = 50
+ALLOCATED_MAX = 64 * 1024
+FRAMES_PER_ROUND = 10_000
+QUIET_S = 0.5
+
+
+def injured_inputs(size: Size) -> Figure:
+    """S1: give every decoder its share of ten million injured inputs."""
+    count = size.of(10_000_000) // len(TARGETS)
+    outcomes = [fuzz(name, count, size.seed) for name in TARGETS]
+    grown = sum(outcome.memory_added_mb for outcome in outcomes)
+    slowest = max(outcome.slowest_ms for outcome in outcomes)
+    return Figure(
+        asked=f"10,000,000 injured inputs to {len(TARGETS)} decoders: values or errors of ours, memory +50 MB at most",
+        measured=f"{sum(outcome.count for outcome in outcomes):,} inputs, no failure, +{grown:.0f} MB, "
+        f"slowest {slowest:.0f} ms of CPU",
+        reached=grown <= MEMORY_GROWTH_MAX_MB,
+    )
+
+
+def injured_frames(size: Size) -> Figure:
+    """S1: send a million injured frames over sockets, in turns with quiet times, while honest clients ask."""
+    count = size.of(1_000_000)
+    with Victim() as victim:
+        command = [sys.executable, "-m", "hostile.attacker", "frames", victim.host, str(victim.port), str(count)]
+        quiet, attacked, took_s, memory = run(_in_turns(victim, [*command, str(size.seed)], count))
+        found, log = victim.metrics(), victim.log
+    p50, p99 = percentile(quiet.answers_ms, 0.5), percentile(quiet.answers_ms, 0.99)
+    p50_attacked, p99_attacked = percentile(attacked.answers_ms, 0.5), percentile(attacked.answers_ms, 0.99)
+    failures = quiet.failures + attacked.failures
+    errors = found["failed_requests_total"]
+    return Figure(
+        asked="1,000,000 injured frames over sockets: no error of ours, memory +50 MB at most, good clients' p99 < 2 x",
+        measured=f"{count:,} frames at {count / took_s:,.0f}/s, {errors:.0f} errors, +{memory:.1f} MB; good clients: "
+        f"{failures} of {quiet.count + attacked.count:,} failed, p50 {p50:.2f} → {p50_attacked:.2f} ms, "
+        f"p99 {p99:.2f} → {p99_attacked:.2f} ms (x {p99_attacked / p99:.1f})",
+        reached=not errors
+        and not failures
+        and memory <= MEMORY_GROWTH_MAX_MB
+        and p99_attacked < 2 * p99
+        and "Traceback" not in log,
+    )
+
+
+async def _in_turns(victim: Victim, command: list[str], count: int) -> tuple[Honest, Honest, float, float]:
+    """Attack and rest by turns; return who asked in the rests and in the attacks, the attacks' time, and the memory."""
+    quiet, attacked = Honest(victim), Honest(victim)
+    await quiet.register()
+    await quiet.ask_while(_for(3.0))
+    quiet.answers_ms.clear()
+    memory, took_s, done, told = victim.memory_mb, 0.0, 0, time.monotonic()
+    attacker = await asyncio.create_subprocess_exec(*command, stdin=PIPE, stdout=PIPE)
+    assert attacker.stdin is not None
+    assert attacker.stdout is not None
+    try:
+        while done < count:
+            done += min(FRAMES_PER_ROUND, count - done)
+            attacker.stdin.write(b"%d\n" % FRAMES_PER_ROUND)
+            await _hear(attacker.stdout, b"ready")
+            await quiet.ask_while(_for(QUIET_S))
+            attacker.stdin.write(b"go\n")
+            began, over = time.monotonic(), asyncio.ensure_future(_hear(attacker.stdout, b"done"))
+            await attacked.ask_while(lambda over=over: not over.done())
+            await over
+            took_s += time.monotonic() - began
+            if time.monotonic() - told > 10:
+                told = time.monotonic()
+                say(f"{done:,} of {count:,} frames, {attacked.count:,} honest questions meanwhile")
+    finally:
+        if attacker.returncode is None:
+            attacker.stdin.close()
+        await attacker.wait()
+        await quiet.close()
+    return quiet, attacked, took_s, victim.memory_mb - memory
+
+
+async def _hear(stream: asyncio.StreamReader, word: bytes) -> None:
+    heard = (await stream.readline()).strip()
+    if heard != word:
+        raise RuntimeError(f"the attack itself failed: {heard!r} instead of {word!r}")
+
+
+def _for(seconds: float) -> Callable[[], bool]:
+    end = time.monotonic() + seconds
+    return lambda: time.monotonic() < end
+
+
+def lying_lengths(size: Size) -> Figure:
+    """S2: declare lengths that are no lengths, and see what is allocated for them, and when the connection ends."""
+    allocated = 0
+    for data in LIES.values():
+        tracemalloc.start()
+        with suppress(FrameError):
+            for frame in FrameDecoder().feed(data):
+                decode_command(frame)
+        allocated = max(allocated, tracemalloc.get_traced_memory()[1])
+        tracemalloc.stop()
+    closed_ms: list[float] = []
+    with Victim() as victim:
+        for _ in range(size.of(200)):
+            for data in LIES.values():
+                with socket.create_connection((victim.host, victim.port)) as peer:
+                    began = time.perf_counter()
+                    peer.sendall(data)
+                    peer.settimeout(5)
+                    with suppress(ConnectionError):
+                        assert peer.recv(1) == b""
+                    closed_ms.append((time.perf_counter() - began) * 1000)
+        ended = victim.metrics()['connections_ended_total{reason="bad frame"}']
+    p99 = percentile(closed_ms, 0.99)
+    return Figure(
+        asked="lengths that lie: refused before 64 KB are allocated, connection closed within 10 ms",
+        measured=f"{len(LIES)} lies: {allocated / 1024:.0f} KB at most; {len(closed_ms):,} connections closed, "
+        f"p99 {p99:.2f} ms, the slowest {max(closed_ms):.1f} ms",
+        reached=allocated <= ALLOCATED_MAX and p99 <= 10 and ended == len(closed_ms),
+    )
+
+
+def json_bombs(size: Size) -> Figure:
+    """S8: throw each bomb as a registration's body, plain and compressed; the figure is the server's CPU time."""
+    with Victim() as victim:
+        costs = run(_throw(victim, size.of(5)))
+        errors = victim.metrics()["failed_requests_total"]
+    entered = [name for name, (_, registered) in costs.items() if registered]
+    slowest = max(costs, key=lambda name: costs[name][0])
+    over = sorted(name for name, (cost_ms, _) in costs.items() if cost_ms > 20)
+    return Figure(
+        asked="JSON bombs: refused or without effect, 20 ms of CPU at most",
+        measured=f"{len(costs)} bombs, {len(entered)} entered, {errors:.0f} errors; slowest {slowest!r} "
+        f"{costs[slowest][0]:.1f} ms" + (f"; over 20 ms: {', '.join(over)}" if over else ""),
+        reached=not entered and not errors and not over,
+    )
+
+
+async def _throw(victim: Victim, turns: int) -> dict[str, tuple[float, bool]]:
+    """Return by bomb: the least CPU time in ms, and whether a topic was registered."""
+    pool, costs = ConnectionPool(), dict[str, tuple[float, bool]]()
+    for is_compressed in (False, True):
+        for name, bomb in BOMBS.items():
+            body = zlib.compress(bomb) if is_compressed else bomb
+            header, _ = registration("evil", compressed=is_compressed, body_crc32=0)
+            taken = []
+            for _ in range(turns):
+                before = victim.cpu_ns
+                answer = await pool.request(victim.address, header, body, timeout_ms=30_000)
+                taken.append((victim.cpu_ns - before) / 1e6)
+            topics = await pool.request(victim.address, GetAllTopics())
+            registered = answer.code == 0 and b'"topicList":[]' not in topics.body
+            costs[name + (", compressed" if is_compressed else "")] = (min(taken), registered)
+    await pool.close()
+    return costs
+
+
+def model_histories(size: Size) -> Figure:
+    """N6: live a million steps, in histories of different lengths, on the route table and on its sequential model."""
+    asked, done, number, told = size.of(1_000_000), 0, 0, time.monotonic()
+    while done < asked:
+        steps = (20, 60, 60, 200)[number % 4]
+        play(f"{size.seed}-{number}", steps)
+        done, number = done + steps, number + 1
+        if time.monotonic() - told > 10:
+            told = time.monotonic()
+            say(f"{done:,} of {asked:,} steps")
+    return Figure(
+        asked="1,000,000 random steps of the route table as in a sequential model",
+        measured=f"{done:,} steps in {number:,} histories, 0 mismatches",
+        reached=True,
+    )
