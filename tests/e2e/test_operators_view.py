@@ -68,6 +68,28 @@ def test_a_name_server_that_is_down_hides_nothing_that_the_others_know(cluster, 
     assert errors.count("\n") == 1
 
 
+def test_a_broker_is_retired_on_every_name_server_and_called_back(cluster):
+    assert run(cluster, "topic", "create", "retired")[0] == 0
+
+    def permissions():
+        addresses = cluster.name_servers.split(";")
+        found = [run(cluster, "route", "retired", "-o", "json", name_servers=address)[1] for address in addresses]
+        return [queue["perm"] for text in found for queue in json.loads(text)["queues"]]
+
+    code, text, _ = run(cluster, "route", "wipe-write-perm", "broker-a", "-o", "json")
+    assert code == 0
+    assert [told["nameServer"] for told in json.loads(text)] == cluster.name_servers.split(";")
+    assert min(told["topics"] for told in json.loads(text)) > 0
+    assert permissions() == [4, 4]
+    code, text, errors = run(
+        cluster, "route", "add-write-perm", "broker-a", name_servers=f"{cluster.name_servers};127.0.0.1:1"
+    )
+    assert code == 3
+    assert "127.0.0.1:1" in errors
+    assert permissions() == [6, 6]
+    assert run(cluster, "route", "wipe-write-perm", "nobody")[0] == 1
+
+
 def test_health_is_0_when_all_are_fine_1_when_one_is_not_and_3_when_nobody_answers(cluster):
     code, text, _ = run(cluster, "health", "-o", "json")
     assert code == 0

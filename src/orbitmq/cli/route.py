@@ -1,4 +1,4 @@
-"""`orbitmq route …`: where topics are, what happened to them, and whether all NameServers agree."""
+"""`orbitmq route …`: where topics are, what happened to them, whether all NameServers agree; and retiring brokers."""
 
 from __future__ import annotations
 
@@ -33,12 +33,13 @@ class _RouteGroup(TyperGroup):
 
 app = typer.Typer(
     cls=_RouteGroup,
-    help="Show a topic's route (`orbitmq route TOPIC`), its history, and whether all NameServers agree.",
+    help="Show a topic's route (`orbitmq route TOPIC`), its history, and whether all NameServers agree; retire brokers.",
     no_args_is_help=True,
     rich_markup_mode=None,
 )
 SinceOption = Annotated[str | None, typer.Option("--since", metavar="TIME", help=TIME_HELP)]
 AtOption = Annotated[str, typer.Option("--at", metavar="TIME", help=TIME_HELP)]
+BrokerArgument = Annotated[str, typer.Argument(metavar="BROKER", help="The broker's name.")]
 
 
 app.command("show")(topic_route)
@@ -145,6 +146,40 @@ def compare(
     _end(bool(found), silent)
 
 
+@app.command("wipe-write-perm")
+def wipe_write_perm(
+    broker: BrokerArgument,
+    name_servers: NameServersOption = DEFAULT_NAME_SERVERS,
+    security: SecurityOption = None,
+    output: FormatOption = Format.TABLE,
+    timeout_ms: TimeoutOption = 3000,
+) -> None:
+    """Take a broker's write permission on every NameServer, to retire it; exit code 1 when none knows it."""
+    from orbitmq.admin.permissions import wipe_write_perm as wipe
+
+    async def tell(pool: ConnectionPool, address: str) -> int:
+        return await wipe(pool, address, broker, timeout_ms=timeout_ms)
+
+    _show_touched(*ask_each(name_servers, tell, security), output)
+
+
+@app.command("add-write-perm")
+def add_write_perm(
+    broker: BrokerArgument,
+    name_servers: NameServersOption = DEFAULT_NAME_SERVERS,
+    security: SecurityOption = None,
+    output: FormatOption = Format.TABLE,
+    timeout_ms: TimeoutOption = 3000,
+) -> None:
+    """Let a broker be written to again, on every NameServer; exit code 1 when none knows it."""
+    from orbitmq.admin.permissions import add_write_perm as add
+
+    async def tell(pool: ConnectionPool, address: str) -> int:
+        return await add(pool, address, broker, timeout_ms=timeout_ms)
+
+    _show_touched(*ask_each(name_servers, tell, security), output)
+
+
 def ask_each(
     name_servers: str, ask: Callable[[ConnectionPool, str], Awaitable[T]], security: Path | None
 ) -> tuple[dict[str, T], dict[str, ClientError]]:
@@ -185,6 +220,16 @@ def ask_each(
     for address in silent:
         say(f"orbitmq: {silent[address]}")
     return {address: answers[address] for address in addresses if address in answers}, silent
+
+
+def _show_touched(counts: Mapping[str, int], silent: Mapping[str, ClientError], output: Format) -> None:
+    """Show how many topics each NameServer knows of a broker."""
+    if output is Format.JSON:
+        show_json([{"nameServer": address, "topics": count} for address, count in counts.items()])
+    else:
+        rows = [{"name_server": address, "topics": count} for address, count in counts.items()]
+        show_rows(rows, ("name_server", "topics"), output)
+    _end(not any(counts.values()), silent)
 
 
 def _end(is_no: bool, silent: Mapping[str, ClientError]) -> None:
