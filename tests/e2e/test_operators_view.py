@@ -119,8 +119,11 @@ def test_settings_are_printed_as_java_prints_them(tmp_path):
     config = tmp_path / "namesrv.conf"
     config.write_text("listenPort=1234\nscanNotActiveBrokerInterval=10000\n")
     done = subprocess.run(
-        [sys.executable, "-m", "orbitmq", "nameserver", "-c", str(config), "-p"],
+        [sys.executable, "-m", "orbitmq", "nameserver", "-c", str(config), "--data-dir", str(tmp_path / "data"), "-p"],
         capture_output=True, text=True, timeout=60, check=False,
     )  # fmt: skip
     assert done.returncode == 0
-    assert {"listenPort=1234", "scanNotActiveBrokerInterval=10000"} <= set(done.stdout.splitlines())
+    printed = dict(line.split("=", 1) for line in done.stdout.splitlines())
+    assert (printed["listenPort"], printed["scanNotActiveBrokerInterval"]) == ("1234", "10000")
+    assert printed["kvConfigPath"] == str(tmp_path / "data" / "kvConfig.json")
+    assert printed["configStorePath"] == str(config)

@@ -54,7 +54,8 @@ def nameserver(
     }
     if data_dir is not None:
         given["kv_config_path"] = data_dir / "kvConfig.json"
-        given["config_store_path"] = data_dir / "namesrv.properties"
+        if config is None:  # else changes are saved where the next start reads them
+            given["config_store_path"] = data_dir / "namesrv.properties"
     overrides = {name: value for name, value in given.items() if value is not None}
     settings = NameServerConfig.from_properties(config, **overrides) if config else NameServerConfig(**overrides)
     if print_config:
