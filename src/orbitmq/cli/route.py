@@ -155,12 +155,7 @@ def wipe_write_perm(
     timeout_ms: TimeoutOption = 3000,
 ) -> None:
     """Take a broker's write permission on every NameServer, to retire it; exit code 1 when none knows it."""
-    from orbitmq.admin.permissions import wipe_write_perm as wipe
-
-    async def tell(pool: ConnectionPool, address: str) -> int:
-        return await wipe(pool, address, broker, timeout_ms=timeout_ms)
-
-    _show_touched(*ask_each(name_servers, tell, security), output)
+    _set_write_perm(broker, False, name_servers, security, output, timeout_ms)
 
 
 @app.command("add-write-perm")
@@ -172,12 +167,7 @@ def add_write_perm(
     timeout_ms: TimeoutOption = 3000,
 ) -> None:
     """Let a broker be written to again, on every NameServer; exit code 1 when none knows it."""
-    from orbitmq.admin.permissions import add_write_perm as add
-
-    async def tell(pool: ConnectionPool, address: str) -> int:
-        return await add(pool, address, broker, timeout_ms=timeout_ms)
-
-    _show_touched(*ask_each(name_servers, tell, security), output)
+    _set_write_perm(broker, True, name_servers, security, output, timeout_ms)
 
 
 def ask_each(
@@ -222,8 +212,16 @@ def ask_each(
     return {address: answers[address] for address in addresses if address in answers}, silent
 
 
-def _show_touched(counts: Mapping[str, int], silent: Mapping[str, ClientError], output: Format) -> None:
-    """Show how many topics each NameServer knows of a broker."""
+def _set_write_perm(
+    broker: str, is_writable: bool, name_servers: str, security: Path | None, output: Format, timeout_ms: int
+) -> None:
+    """Tell every NameServer, and show how many topics each one knows of the broker."""
+    from orbitmq.admin.permissions import set_write_perm
+
+    async def tell(pool: ConnectionPool, address: str) -> int:
+        return await set_write_perm(pool, address, broker, is_writable=is_writable, timeout_ms=timeout_ms)
+
+    counts, silent = ask_each(name_servers, tell, security)
     if output is Format.JSON:
         show_json([{"nameServer": address, "topics": count} for address, count in counts.items()])
     else:
