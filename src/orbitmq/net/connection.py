@@ -102,8 +102,7 @@ class Connection(asyncio.Protocol):
         rate = endpoint.limits.requests_per_second_max
         self._allowance = Allowance(rate) if rate else None
         self._watch = Watch()
-        is_unguarded = endpoint.tls is None and not rate
-        self._quick = endpoint.shortcut.answer if endpoint.shortcut is not None and is_unguarded else None
+        self._quick = endpoint.quick
 
     # What programs use.
 
@@ -205,7 +204,6 @@ class Connection(asyncio.Protocol):
             self.is_closed = True
             self._transport.abort()
             return
-        self._outlet = Outlet(self._transport)
         self._transport.set_write_buffer_limits(high=self._endpoint.limits.write_pause_size)
 
     def data_received(self, data: bytes) -> None:
@@ -422,12 +420,14 @@ class Connection(asyncio.Protocol):
         self._flush()
 
     def _flush(self) -> None:
-        if not self._session.out or self._transport is None or self._outlet is None or self.is_closed:
+        if not self._session.out or self._transport is None or self.is_closed:
             return
         self._owed = 0
         self._writes += 1
         out = self._session.out
         if self._tls is None:
+            if self._outlet is None:  # not before: thousands may be idle, and 200 bytes each
+                self._outlet = Outlet(self._transport)
             self._counters.bytes_sent += self._outlet.write(out)
             out.clear()
         else:

@@ -80,6 +80,9 @@ class Endpoint:
         self.shortcut = shortcut
         self.admission = admission
         self.tls = tls if tls is not None and tls.mode is not TlsMode.DISABLED else None
+        is_unguarded = self.tls is None and not limits.requests_per_second_max
+        self.quick = shortcut.answer if shortcut is not None and is_unguarded else None
+        """The shortcut's answers where nothing stands before them: one bound method for all connections."""
         self.counters = Counters()
         self.connections: dict[int, Connection] = {}
         self.on_connection_lost: list[Callable[[Connection], None]] = []

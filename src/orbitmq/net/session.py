@@ -31,6 +31,11 @@ class Pending(NamedTuple):
     """The connection's count of reads when the request was sent: unchanged at time-out means the peer is silent."""
 
 
+_NO_PENDING: dict[int, Pending] = {}
+_NO_DEADLINES: list[tuple[int, int]] = []
+"""Shared by all sessions that have asked nothing yet, which is most of a server's; never added to."""
+
+
 class Session(FrameDecoder):
     """Takes frames in, matches answers with requests, and joins what is to be written."""
 
@@ -39,8 +44,8 @@ class Session(FrameDecoder):
     def __init__(self, frame_size_max: int = FRAME_SIZE_MAX) -> None:
         super().__init__(frame_size_max)
         self._next_opaque = 0
-        self._pending: dict[int, Pending] = {}
-        self._deadlines: list[tuple[int, int]] = []
+        self._pending = _NO_PENDING
+        self._deadlines = _NO_DEADLINES
         self.out: list[bytes] = []
         """Frames to be written, in order."""
 
@@ -56,6 +61,8 @@ class Session(FrameDecoder):
 
     def request(self, command: Command, waiter: Waiter, deadline_ms: int, reads: int = 0) -> int:
         """Queue a request and return its opaque. The waiter is told the answer, or that there will be none."""
+        if self._pending is _NO_PENDING:
+            self._pending, self._deadlines = {}, []
         opaque = self._take_opaque()
         self.out.append(encode_command(command._replace(opaque=opaque)))
         self._pending[opaque] = Pending(opaque, command.code, waiter, reads)

@@ -116,3 +116,14 @@ def test_every_request_ends_exactly_once(steps: list[str]):
     for pending in session.abandon():
         pending.waiter(ClientError())
     assert all(len(ends) == 1 for ends in told.values())
+
+
+def test_sessions_share_nothing_that_they_ask():
+    first, second, answers = Session(), Session(), []
+    ask(first, answers)
+    assert (first.pending_count, second.pending_count) == (1, 0)
+    second.abandon()
+    assert (first.pending_count, second.next_deadline_ms) == (1, None)
+    ask(second, answers)
+    first.abandon()
+    assert (first.pending_count, second.pending_count, Session().pending_count) == (0, 1, 0)
