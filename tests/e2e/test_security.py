@@ -10,7 +10,9 @@ from contextlib import contextmanager
 import pytest
 
 from guarded import guarded_cluster as all_guarded
-from orbitmq.errors import ConfigError
+from orbitmq import ConsumeFrom, Message
+from orbitmq.blocking import Producer, PushConsumer
+from orbitmq.errors import ConfigError, SendFailed
 from orbitmq.net.security import load_security
 from orbitmq.testing.processes import ServerProcess
 from unit.net.certificates import Authority
@@ -110,6 +112,22 @@ def test_every_command_works_where_all_is_encrypted_and_signed(tmp_path):
             run(cluster.name_servers, "send", "orders", "no", security=cluster.security_file("reader")).returncode == 1
         )
         assert run(cluster.name_servers, "topic", "list", "--security", str(tmp_path / "nowhere")).returncode == 2
+
+
+def test_a_push_consumer_is_a_reader_and_its_session_is_never_refused(tmp_path):
+    with all_guarded(tmp_path) as cluster:
+        writer, reader = (cluster.security(role)._asdict() for role in ("writer", "reader"))
+        with Producer("orders-service", cluster.name_servers, **writer) as producer:
+            producer.send(Message("orders", b"hello"))
+        with PushConsumer("billing", cluster.name_servers, consume_from=ConsumeFrom.FIRST, **reader) as consumer:
+            consumer.subscribe("orders")
+            assert consumer.next_batch(timeout_ms=30_000).retry()
+            again = consumer.next_batch(timeout_ms=30_000)
+            assert ([message.body for message in again], again.attempt) == ([b"hello"], 2)
+            assert again.commit()
+        assert [refused for refused in cluster.broker.server.counters.refusals if refused[1] == 16] == []
+        with pytest.raises(SendFailed, match="role writer"), Producer("x", cluster.name_servers, **reader) as producer:
+            producer.send(Message("orders", b"hello"))
 
 
 @pytest.mark.parametrize(
