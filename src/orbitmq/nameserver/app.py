@@ -79,6 +79,7 @@ class NameServer:
             OSError: the address cannot be bound.
         """
         self._kv.load()
+        self.registry.unfinished.on_begin = self._work_next
         await self.server.start(self._config.bind_address, self._config.listen_port)
         self._arm_scan()
         self.observation.start()
@@ -111,6 +112,8 @@ class NameServer:
     def scan(self) -> None:
         """Take out the brokers that have been silent for too long, and close their connections."""
         now = self._clock()
+        if not self.registry.table.has_silent(now):
+            return
         with self.registry.changing(Cause.LEASE_EXPIRED, now) as origin:
             over = self.registry.table.expire(origin)
         for key, lease in over:
@@ -164,12 +167,16 @@ class NameServer:
         finally:
             self._arm_scan()
 
+    def _work_next(self) -> None:
+        asyncio.get_running_loop().call_soon(self._work)
+
+    def _work(self) -> None:
+        """Do a slice of what is unfinished; in the next turn of the loop, after whoever asks something, the next one."""
+        if self.registry.unfinished.step():
+            self._work_next()
+
     def _lose_connection(self, connection: Connection) -> None:
-        if not self.registry.table.owns_leases(connection.id):
-            return
-        with self.registry.changing(Cause.CONNECTION_CLOSED, self._clock(), connection.remote) as origin:
-            for key in self.registry.table.disconnect(connection.id, origin):
-                self.registry.unchanged.forget(key)
+        self.registry.disconnect(connection.id, self._clock(), connection.remote)
 
     def _notify(self, notice: MinIdNotice) -> None:
         """Tell a group's members of its new smallest id, where that is wanted; nobody waits for it."""

@@ -15,7 +15,7 @@ from typing import Any
 
 import orjson
 
-from orbitmq.wire.bodies.registration import RegisteredTopic, parse_registered_topics
+from orbitmq.wire.bodies.topic_table import RegisteredTopic, parse_registered_topics
 
 HEAD = b',"topicConfigTable":{'
 TAIL = b'},"topicQueueMappingDetailMap":{},"topicQueueMappingInfoMap":{}}}'
@@ -24,6 +24,8 @@ TAIL = b'},"topicQueueMappingDetailMap":{},"topicQueueMappingInfoMap":{}}}'
 _ATTRIBUTES = b'"attributes":{'
 _CHUNK_SIZE = 4096
 _TRIES_MAX = 8
+DIFFERENCE_SIZE_MAX = 64 * 1024
+"""Bytes of entries that are worth comparing; what differs by more is parsed as a whole, in slices."""
 
 Entries = dict[str, dict[str, Any]]
 
@@ -41,7 +43,7 @@ def is_plain(rest: bytes, topic_count: int) -> bool:
     return opened == 3 + topic_count + rest.count(_ATTRIBUTES) and rest.count(b"}") == opened + 2
 
 
-def find_difference(old: bytes, new: bytes) -> tuple[RegisteredTopic, ...] | None:
+def find_difference(old: bytes, new: bytes) -> dict[str, RegisteredTopic] | None:
     """Return the topics that `new` adds or changes; None when that cannot be told without parsing all of it.
 
     Args:
@@ -52,6 +54,8 @@ def find_difference(old: bytes, new: bytes) -> tuple[RegisteredTopic, ...] | Non
         return None
     first = _common_prefix_size(old, new)
     last = _common_suffix_size(old, new, min(len(old), len(new)) - first)
+    if max(len(old), len(new)) - first - last > DIFFERENCE_SIZE_MAX:
+        return None
     start = _entry_start(old, first)
     for end in _entry_ends(old, len(old) - last):
         entries = _entries(old[start:end]), _entries(new[start : end + len(new) - len(old)])

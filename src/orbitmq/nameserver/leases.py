@@ -51,10 +51,14 @@ class Leases:
         return tuple(self._owned.get(owner, ()))
 
     def begin(self, key: BrokerKey, lease: Lease) -> None:
-        """Give a broker a new lease in place of the one it has; the newer connection of both owns it."""
+        """Give a broker a new lease in place of the one it has; the newer connection of both owns it.
+
+        What renewed the one it has while the registration was being taken in counts for the new one.
+        """
         previous = self.end(key)
         if previous is not None:
             lease.owner = max(lease.owner, previous.owner)
+            lease.renewed_at_ms = max(lease.renewed_at_ms, previous.renewed_at_ms)
         self._leases[key] = lease
         self._owned.setdefault(lease.owner, {})[key] = None
 

@@ -1,7 +1,7 @@
 """The route table with everything that lives on its changes: cached answers, listeners, settings, key-value store.
 
-Handlers change the table inside `changing`; when that ends, whatever the change outdates is dropped and the listeners
-(journal, log) are told. No clock and no socket.
+Handlers change the table inside `changing`, registrations inside `changing_in_slices`; when that ends, whatever the change
+outdates is dropped and the listeners (journal, log) are told. No clock and no socket.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
-from typing import Any
+from typing import Any, TypeVar
 
 from orbitmq.model.route import TopicRoute
 from orbitmq.nameserver.answers import RouteAnswers, RouteMemo
@@ -21,7 +21,11 @@ from orbitmq.nameserver.product import ProductEnvironment
 from orbitmq.nameserver.route_table import RouteTable
 from orbitmq.nameserver.route_view import show_acting_masters
 from orbitmq.nameserver.unchanged import UnchangedRegistrations
+from orbitmq.nameserver.unfinished import Unfinished
 from orbitmq.wire.bodies.route import RouteEncoder
+from orbitmq.wire.slices import Slices
+
+T = TypeVar("T")
 
 ORDER_TOPIC_NAMESPACE = "ORDER_TOPIC_CONFIG"
 
@@ -37,6 +41,7 @@ class Registry:
         self._encoder = RouteEncoder()
         self.memo = RouteMemo()
         self.unchanged = UnchangedRegistrations()
+        self.unfinished = Unfinished()
         self.history = History(config.route_history_size)
         self.warnings: list[str] = []
         """Sentences about the way this NameServer is set up that its operator should know."""
@@ -51,11 +56,34 @@ class Registry:
 
     @contextmanager
     def changing(self, cause: Cause, now_ms: int, remote: str = "") -> Iterator[Origin]:
-        """Change the table in here; afterwards nobody sees anything of before."""
+        """Change the table in here, after what is unfinished; afterwards nobody sees anything of before."""
+        self.unfinished.finish()
         try:
             yield Origin(cause, now_ms, remote)
         finally:
             self._settle()
+
+    def changing_in_slices(self, slices: Slices[T]) -> Slices[T]:
+        """Let a registration change the table; after each slice nobody sees anything of before that slice."""
+        while True:
+            try:
+                next(slices)
+            except StopIteration as end:
+                result: T = end.value
+                return result
+            finally:
+                self._settle()
+            yield
+
+    def disconnect(self, connection_id: int, now_ms: int, remote: str) -> None:
+        """Take out every broker whose newest connection is gone, after what came through it before."""
+        if self.unfinished.is_from(connection_id):
+            self.unfinished.finish()
+        if not self.table.owns_leases(connection_id):
+            return
+        with self.changing(Cause.CONNECTION_CLOSED, now_ms, remote) as origin:
+            for key in self.table.disconnect(connection_id, origin):
+                self.unchanged.forget(key)
 
     def find_route(self, topic: str) -> TopicRoute | None:
         """Return a topic's route as clients see it, None when there is none."""

@@ -10,8 +10,7 @@ Source: docs/explain/nameserver.md; Java RouteInfoManager.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Mapping, Sequence
 
 from orbitmq.codes import ResponseCode
 from orbitmq.errors import Rejected
@@ -20,26 +19,27 @@ from orbitmq.model.topic import DataVersion, Perm
 from orbitmq.nameserver.changes import Change, ChangeKind, MinIdNotice, Origin, QueueChange
 from orbitmq.nameserver.leases import Lease
 from orbitmq.nameserver.registration import BrokerKey, MasterAddresses, Registration
-from orbitmq.nameserver.tables import NO_QUEUES, Group, Look, Tables
+from orbitmq.nameserver.table_changes import ChangingTables, PermRule, drop_address, with_perm
+from orbitmq.nameserver.tables import NO_QUEUES, Group, Look
+from orbitmq.wire.slices import Slices, finish, parts_of
 
+SLICE_TOPICS = 2_000
 _NOT_WRITABLE = ~int(Perm.WRITE)
-_PermRule = Callable[[int], int]
 
 
-class RouteTable(Tables):
+class RouteTable(ChangingTables):
     """Topics, brokers, clusters, leases and filter servers, changed only as one.
 
     Args:
         deletes_missing_topics: a registration removes the broker's topics that it does not list
             (`deleteTopicWithBrokerRegistration`).
+        slice_topics: how many topics a registration enters at once.
     """
 
-    def __init__(self, *, deletes_missing_topics: bool = False) -> None:
+    def __init__(self, *, deletes_missing_topics: bool = False, slice_topics: int = SLICE_TOPICS) -> None:
         super().__init__()
         self.deletes_missing_topics = deletes_missing_topics
-        self._changes: list[Change] = []
-        self._notices: list[MinIdNotice] = []
-        self._next_revision = 1
+        self._slice_topics = slice_topics
 
     # Registration and leases.
 
@@ -55,6 +55,16 @@ class RouteTable(Tables):
         Raises:
             Rejected: a new broker id that lists exactly one topic: a broker that knows its topics lists more.
         """
+        return finish(self.registering(broker, origin, owner, is_partial=is_partial))
+
+    def registering(
+        self, broker: Registration, origin: Origin, owner: int = 0, *, is_partial: bool = False
+    ) -> Slices[MasterAddresses]:
+        """Do what `register` does, thousands of topics in slices.
+
+        After each slice every topic's queues are either as before or as after. Nothing else may change anything about
+        the broker name until the last one, but for its lease, which may be renewed.
+        """
         group = self._groups.get(broker.broker_name)
         previous_address = group.addresses.get(broker.broker_id) if group is not None else None
         if previous_address is None and len(broker.queues) == 1:
@@ -68,7 +78,7 @@ class RouteTable(Tables):
         smallest_before = min(group.addresses, default=MASTER_ID)
         group.acting_master = bool(broker.acting_master)
         group.zone_name = broker.zone_name
-        _drop_address(group, broker.address, except_id=broker.broker_id)
+        drop_address(group, broker.address, except_id=broker.broker_id)
         if self._is_outdated(broker, previous_address):
             self._leases.end(broker.key)
             self._note_group(broker, group, before, origin)
@@ -78,7 +88,7 @@ class RouteTable(Tables):
         group.addresses[broker.broker_id] = broker.address
         has_filter_change = self._keep_filter_servers(broker)
         self._note_group(broker, group, before, origin, has_filter_change)
-        self._register_topics(broker, group, previous_address is None, origin, is_partial)
+        yield from self._register_topics(broker, group, previous_address is None, origin, is_partial)
         lease = Lease(broker.broker_name, origin.at_ms, broker.lease_ms, broker.data_version, broker.ha_address, owner)
         self._leases.begin(broker.key, lease)
         if broker.broker_id < smallest_before:
@@ -110,7 +120,7 @@ class RouteTable(Tables):
             return lease is not None
         gone_id = next(broker_id for broker_id, address in group.addresses.items() if address == key.address)
         was_smallest = gone_id == min(group.addresses)
-        _drop_address(group, key.address)
+        drop_address(group, key.address)
         self._touch(group)
         self._changes.append(
             Change(
@@ -175,16 +185,6 @@ class RouteTable(Tables):
                 self._apply(queue.broker_name, self._groups[queue.broker_name], [change], origin)
         return True
 
-    def take_changes(self) -> list[Change]:
-        """Return the changes since the last call, in order."""
-        changes, self._changes = self._changes, []
-        return changes
-
-    def take_notices(self) -> list[MinIdNotice]:
-        """Return the notices since the last call, in order."""
-        notices, self._notices = self._notices, []
-        return notices
-
     # The steps of a registration.
 
     def _forget_former_name(self, broker: Registration, origin: Origin) -> None:
@@ -201,7 +201,7 @@ class RouteTable(Tables):
 
     def _register_topics(
         self, broker: Registration, group: Group, is_first: bool, origin: Origin, is_partial: bool
-    ) -> None:
+    ) -> Slices[None]:
         is_prime_slave = (
             broker.acting_master is not None
             and broker.broker_id != MASTER_ID
@@ -209,15 +209,22 @@ class RouteTable(Tables):
         )
         if broker.broker_id != MASTER_ID and not is_prime_slave:
             return
-        lease = self._leases.get(broker.key)
+        name, lease = broker.broker_name, self._leases.get(broker.key)
         is_changed = is_first or lease is None or lease.data_version != broker.data_version
-        queues = broker.queues
-        if is_prime_slave and group.acting_master:  # it stands in for its master, for reading only
-            queues = {topic: _with_perm(queue, queue.perm & _NOT_WRITABLE) for topic, queue in queues.items()}
-        finds_missing = self.deletes_missing_topics and not is_partial
-        changes = self._missing_topics(broker, group) if finds_missing else []
-        changes += self._different_topics(broker.broker_name, group, queues, is_changed)
-        self._apply(broker.broker_name, group, changes, origin)
+        perm_mask = _NOT_WRITABLE if is_prime_slave and group.acting_master else -1  # it stands in for reading only
+        missing = self._missing_topics(broker, group) if self.deletes_missing_topics and not is_partial else []
+        while len(missing) > self._slice_topics:
+            self._apply(name, group, missing[: self._slice_topics], origin)
+            del missing[: self._slice_topics]
+            yield
+        for number, part in enumerate(parts_of(broker.queues, self._slice_topics)):
+            if number:
+                yield
+            queues = part
+            if perm_mask != -1:
+                queues = {topic: with_perm(queue, queue.perm & perm_mask) for topic, queue in part.items()}
+            self._apply(name, group, missing + self._different_topics(name, group, queues, is_changed), origin)
+            missing = []
         if is_changed and broker.queue_mappings:
             self._keep_mappings(broker, group, origin)
 
@@ -230,7 +237,7 @@ class RouteTable(Tables):
         return [
             QueueChange(topic, before, queue)
             for topic, queue in queues.items()
-            if (before := known.get(topic, nothing).get(broker_name)) != queue
+            if (before := known.get(topic, nothing).get(broker_name)) is not queue and before != queue
         ]
 
     def _missing_topics(self, broker: Registration, group: Group) -> list[QueueChange]:
@@ -295,84 +302,17 @@ class RouteTable(Tables):
             )
         )
 
-    # The tables behind all of it.
-
     def _unregister(self, key: BrokerKey, origin: Origin) -> None:
         lease = self._leases.get(key)
         assert lease is not None, "only living brokers are taken out by their key"
         self.unregister(key, lease.broker_name, origin)
 
-    def _end_lease(self, key: BrokerKey) -> None:
-        self._leases.end(key)
-        self._filter_servers.pop(key, None)
-
-    def _apply(self, broker_name: str, group: Group, queues: Sequence[QueueChange], origin: Origin) -> None:
-        """Put queues into the topic table, or take them out, and say so."""
-        if not queues:
-            return
-        for topic, _, after in queues:
-            if after is not None:
-                self._topics.setdefault(topic, {})[broker_name] = after
-                group.topics[topic] = None
-                continue
-            del self._topics[topic][broker_name]
-            del group.topics[topic]
-            if not self._topics[topic]:
-                del self._topics[topic]
-        self._touch(group)
-        self._changes.append(
-            Change(
-                kind=ChangeKind.TOPICS_CHANGED,
-                origin=origin,
-                cluster=group.cluster,
-                broker_name=broker_name,
-                queues=tuple(queues),
-            )
-        )
-
-    def _set_all_perms(self, broker_name: str, origin: Origin, perm_of: _PermRule) -> int:
+    def _set_all_perms(self, broker_name: str, origin: Origin, perm_of: PermRule) -> int:
         group = self._groups.get(broker_name)
         if group is None:
             return 0
         self._set_perms(broker_name, group, origin, perm_of)
         return len(group.topics)
-
-    def _set_perms(self, broker_name: str, group: Group, origin: Origin, perm_of: _PermRule) -> None:
-        found = ((topic, self._topics[topic][broker_name]) for topic in group.topics)
-        changes = [
-            QueueChange(topic, before, _with_perm(before, perm_of(before.perm)))
-            for topic, before in found
-            if perm_of(before.perm) != before.perm
-        ]
-        self._apply(broker_name, group, changes, origin)
-
-    def _drop_group(self, broker_name: str, group: Group, origin: Origin) -> None:
-        gone = [QueueChange(topic, self._topics[topic][broker_name], None) for topic in group.topics]
-        self._apply(broker_name, group, gone, origin)
-        del self._groups[broker_name]
-        for cluster in [cluster for cluster, names in self._clusters.items() if broker_name in names]:
-            del self._clusters[cluster][broker_name]
-            if not self._clusters[cluster]:
-                del self._clusters[cluster]
-        for topic in [topic for topic, mappings in self._mappings.items() if broker_name in mappings]:
-            del self._mappings[topic][broker_name]
-            if not self._mappings[topic]:
-                del self._mappings[topic]
-
-    def _touch(self, group: Group) -> None:
-        group.data = None
-        group.revision = self._next_revision
-        self._next_revision += 1
-
-
-def _drop_address(group: Group, address: str, except_id: int | None = None) -> None:
-    """An address has one id: take it from every other one."""
-    for broker_id in [known for known, found in group.addresses.items() if found == address and known != except_id]:
-        del group.addresses[broker_id]
-
-
-def _with_perm(queue: QueueData, perm: int) -> QueueData:
-    return queue if queue.perm == perm else replace(queue, perm=perm)
 
 
 def _smallest_joined(broker: Registration, group: Group) -> MinIdNotice:

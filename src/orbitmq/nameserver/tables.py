@@ -12,7 +12,7 @@ from typing import Any
 
 from orbitmq.model.route import MASTER_ID, BrokerData, ClusterInfo, QueueData, TopicRoute
 from orbitmq.nameserver.leases import Lease, Leases
-from orbitmq.nameserver.registration import BrokerKey, MasterAddresses, Registration
+from orbitmq.nameserver.registration import BrokerKey, MasterAddresses
 
 NO_QUEUES: Mapping[str, QueueData] = {}
 
@@ -91,10 +91,14 @@ class Tables:
             topic for topic, first in firsts if first.topic_sys_flag & has == has and not first.topic_sys_flag & has_not
         )
 
-    def agrees_with(self, broker: Registration) -> bool:
-        """Tell whether the table holds every topic of a registration just as that says it."""
-        name = broker.broker_name
-        return all(self._topics.get(topic, NO_QUEUES).get(name) == queue for topic, queue in broker.queues.items())
+    def agrees_with(self, broker_name: str, queues: Mapping[str, QueueData]) -> bool:
+        """Tell whether the table holds these topics of a broker name just so."""
+        known, nothing = self._topics, NO_QUEUES
+        for topic, queue in queues.items():
+            held = known.get(topic, nothing).get(broker_name)
+            if held is not queue and held != queue:
+                return False
+        return True
 
     def lease_of(self, key: BrokerKey) -> Lease | None:
         """Return a broker's lease, None when it is not registered. Not to be changed by the caller."""
@@ -111,6 +115,10 @@ class Tables:
         master = group.addresses.get(MASTER_ID) if group is not None and broker_id != MASTER_ID else None
         lease = self._leases.get(BrokerKey(cluster, master)) if master is not None else None
         return MasterAddresses(lease.ha_address, master) if lease is not None else MasterAddresses()
+
+    def has_silent(self, now_ms: int) -> bool:
+        """Tell whether any broker's lease is over."""
+        return bool(self._leases.over(now_ms))
 
     def owns_leases(self, owner: int) -> bool:
         """Tell whether any broker speaks through a connection."""

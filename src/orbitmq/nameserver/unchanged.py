@@ -9,17 +9,21 @@ since (its revision).
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from typing import NamedTuple
 
 from orbitmq.errors import HeaderError
 from orbitmq.model.topic import DataVersion
 from orbitmq.nameserver.difference import find_difference, is_plain
 from orbitmq.nameserver.registration import BrokerKey
-from orbitmq.wire.bodies.registration import RegisteredTopic, decode_data_version
+from orbitmq.wire.bodies.registration import decode_data_version
+from orbitmq.wire.bodies.topic_table import RegisteredTopic
 from orbitmq.wire.headers import RegisterBroker
 
 BODIES_SIZE_MAX = 64 * 1024 * 1024
 """Bytes of bodies that are kept; of what is more, a digest."""
+
+NO_TOPICS: Mapping[str, RegisteredTopic] = {}
 
 _VERSION_KEY = b'"dataVersion":'
 # Anchored at the start of the body, so that the version is the table's own and nothing that a topic carries: the filter
@@ -49,7 +53,7 @@ class Recognised(NamedTuple):
 
     data_version: DataVersion
     checksum: int | None
-    topics: tuple[RegisteredTopic, ...] = ()
+    topics: Mapping[str, RegisteredTopic] = NO_TOPICS
 
 
 class _Seen(NamedTuple):

@@ -18,25 +18,38 @@ import orjson
 
 DEPTH_MAX = 64
 """Nesting of the dialects' own parser; standard JSON has orjson's limit."""
+TEXTS_MAX = 20_000
+"""Texts and bare keys of a document with bare keys, where documents are bounded."""
+CONTAINERS_MAX = 50_000
+"""Objects and lists of a document, where documents are bounded."""
 
-_STRING_OR_BARE_KEY = re.compile(rb'"(?:[^"\\]|\\.)*+"|([{,]\s*+)(-?\d++)(\s*+:)')
+_TEXT_OR_BARE_KEY = re.compile(rb'"(?:[^"\\]++|(?:\\.)++)*+"|([{,]\s*+)(-?\d++)(\s*+:)')
 _SPACE = re.compile(r"[ \t\n\r]*")
 _SCALAR = re.compile(r"-?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?|true|false|null")
 
 
-def loads(data: bytes) -> Any:
+def loads(data: bytes, *, is_bounded: bool = False) -> Any:
     """Parse standard JSON or one of the dialects; integer keys come back as text.
+
+    Args:
+        is_bounded: refuse what takes long: more than `CONTAINERS_MAX` objects and lists (or braces in texts), more
+            than `TEXTS_MAX` texts beside bare keys, and objects as keys. The size is the caller's to bound.
 
     Raises:
         ValueError: neither.
     """
+    if is_bounded and data.count(b"{") + data.count(b"[") > CONTAINERS_MAX:
+        raise ValueError(f"more than {CONTAINERS_MAX} objects and lists")
     try:
         return orjson.loads(data)
     except orjson.JSONDecodeError as error:
+        quoted, count = _TEXT_OR_BARE_KEY.subn(_quote_key, data, TEXTS_MAX if is_bounded else 0)
+        if is_bounded and count == TEXTS_MAX:
+            raise ValueError(f"not JSON, nor a dialect of it with less than {TEXTS_MAX} texts: {error}") from None
         try:
-            return orjson.loads(_STRING_OR_BARE_KEY.sub(_quote_key, data))
+            return orjson.loads(quoted)
         except orjson.JSONDecodeError:
-            if b"{{" not in data and b"},{" not in data:
+            if is_bounded or (b"{{" not in data and b"},{" not in data):
                 raise ValueError(f"not JSON: {error}") from None
     return _parse_document(data)
 

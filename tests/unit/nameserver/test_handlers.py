@@ -186,13 +186,13 @@ async def test_an_unchanged_registration_is_not_parsed_again_until_something_abo
     from orbitmq.nameserver.handlers import brokers
 
     parsed: list[int] = []
-    decode = brokers.decode_registration
+    read = brokers.read_registration
 
     def counting(*args, **kwargs):
         parsed.append(1)
-        return decode(*args, **kwargs)
+        return read(*args, **kwargs)
 
-    brokers.decode_registration = counting
+    brokers.read_registration = counting
     try:
         async with asking(tmp_path) as asker:
             for version in (1, 1, 2, 3):
@@ -212,7 +212,7 @@ async def test_an_unchanged_registration_is_not_parsed_again_until_something_abo
             assert len(parsed) == 3
             assert await route_of(asker, "T4") is not None
     finally:
-        brokers.decode_registration = decode
+        brokers.read_registration = read
 
 
 async def test_a_new_version_restores_a_wiped_permission_even_when_the_topics_are_the_same(tmp_path: Path):

@@ -6,7 +6,7 @@ import pytest
 
 from orbitmq.model.topic import DataVersion
 from orbitmq.nameserver.registration import BrokerKey
-from orbitmq.nameserver.unchanged import UnchangedRegistrations, split
+from orbitmq.nameserver.unchanged import Recognised, UnchangedRegistrations, split
 from orbitmq.wire.bodies.registration import decode_registration
 from orbitmq.wire.headers import RegisterBroker
 
@@ -52,7 +52,7 @@ def test_a_body_that_differs_in_its_version_alone_is_recognised_with_that_versio
 def test_a_changed_topic_is_recognised_alone():
     seen = Remembered(body_of("T1", "T2", "T3"))
     known = seen.memory.recognise(KEY, seen.header, 479, body_of("T1", "T2", "new", "T3", version=5), 7)
-    assert (known.data_version, [topic.topic for topic in known.topics]) == (DataVersion(0, 0, 5), ["new"])
+    assert (known.data_version, list(known.topics)) == (DataVersion(0, 0, 5), ["new"])
 
 
 def test_a_body_that_the_table_does_not_hold_is_recognised_under_its_own_version_alone():
@@ -128,7 +128,7 @@ def test_bodies_are_kept_up_to_a_size_and_digests_beyond():
         memory = UnchangedRegistrations(size_max)
         for _ in range(2):
             remember(memory, seen.header, body_of())
-        assert memory.recognise(KEY, seen.header, 479, body_of(version=4), 7) == (DataVersion(0, 0, 4), None, ())
+        assert memory.recognise(KEY, seen.header, 479, body_of(version=4), 7) == Recognised(DataVersion(0, 0, 4), None)
         assert memory.recognise(KEY, seen.header, 479, body_of("T1", "T4"), 7) is None
         assert memory._size == (0 if size_max == 10 else len(split(body_of()).rest))
         memory.forget(KEY)

@@ -9,6 +9,7 @@ from orbitmq.model.group import ConsumerInfo, Heartbeat, Subscription
 from orbitmq.model.route import BrokerData, ClusterInfo, MessageQueue, QueueData, TopicRoute
 from orbitmq.model.topic import DataVersion, TopicConfig
 from orbitmq.wire.bodies import heartbeat, kv, registration, route, topics
+from orbitmq.wire.bodies.topic_table import RegisteredTopic
 
 BROKER = BrokerData(cluster="c", broker_name="a", addresses={0: "10.0.0.1:10911", 1: "10.0.0.2:10911"})
 ROUTE = TopicRoute(
@@ -43,7 +44,7 @@ def test_a_registration_round_trips():
     body = registration.encode_registration(version, {"t": TopicConfig(topic="t", read_queue_count=8)}, ("f:1",))
     decoded = registration.decode_registration(body)
     assert decoded.data_version == version
-    assert decoded.topics == (registration.RegisteredTopic("t", 8, 16, 6, 0),)
+    assert decoded.topics == {"t": RegisteredTopic(8, 16, 6, 0)}
     assert decoded.filter_servers == ("f:1",)
 
 
@@ -69,7 +70,7 @@ def test_the_compressed_registration_of_4x_brokers_is_understood(mappings):
         compressed_body(mappings=mappings), compressed=True, version=413 if mappings else 401
     )
     assert decoded.data_version == DataVersion(0, 2, 3)
-    assert [topic.topic for topic in decoded.topics] == ["t1", "t2"]
+    assert decoded.topics == {"t1": RegisteredTopic(4, 4, 6, 0), "t2": RegisteredTopic(8, 8, 4, 0)}
     assert decoded.queue_mappings == ({"t1": {"topic": "t1", "bname": "x"}} if mappings else {})
 
 

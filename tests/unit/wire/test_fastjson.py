@@ -55,3 +55,23 @@ def test_what_is_no_json_is_refused(data):
 def test_any_bytes_give_a_value_or_a_value_error(data):
     with contextlib.suppress(ValueError):
         fastjson.loads(data)
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        b"[" + b"[]," * fastjson.CONTAINERS_MAX + b"[]]",
+        b"{" + b",".join(b"%d:0" % number for number in range(fastjson.TEXTS_MAX)) + b"}",
+        b"{" + b'"a":"b",' * fastjson.TEXTS_MAX + b"1:0}",
+        b'{{"a":1}:2}',
+    ],
+    ids=["containers", "bare keys", "texts beside bare keys", "an object as key"],
+)
+def test_what_takes_long_is_refused_where_documents_are_bounded(data):
+    fastjson.loads(data)
+    with pytest.raises(ValueError, match=r"."):
+        fastjson.loads(data, is_bounded=True)
+
+
+def test_small_documents_of_both_kinds_pass_the_bounds():
+    assert fastjson.loads(b'{"a":[{}],1:{}}', is_bounded=True) == {"a": [{}], "1": {}}

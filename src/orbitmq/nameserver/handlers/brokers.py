@@ -5,25 +5,29 @@ from __future__ import annotations
 import logging
 import zlib
 from collections.abc import Mapping
-from sys import intern
+from functools import lru_cache
+from itertools import repeat
+from typing import Literal
 
 from orbitmq.codes import ResponseCode
 from orbitmq.errors import Rejected
 from orbitmq.model.route import QueueData
-from orbitmq.nameserver.changes import Cause
+from orbitmq.nameserver.changes import Cause, Origin
 from orbitmq.nameserver.names import check_registered_name, illegal_names
 from orbitmq.nameserver.registration import LEASE_MS, BrokerKey, MasterAddresses, Registration
 from orbitmq.nameserver.registry import ORDER_TOPIC_NAMESPACE, Registry
-from orbitmq.net.handlers import Call, Handlers, Reply
+from orbitmq.nameserver.route_table import SLICE_TOPICS
+from orbitmq.nameserver.unfinished import Concerns
+from orbitmq.net.handlers import Call, Handlers, Later, Reply
 from orbitmq.wire.bodies.kv import encode_kv_table
 from orbitmq.wire.bodies.registration import (
     RegisterBrokerBody,
-    RegisteredTopic,
     decode_data_version,
-    decode_registration,
     encode_data_version,
+    read_registration,
 )
 from orbitmq.wire.bodies.route import encode_member_group
+from orbitmq.wire.bodies.topic_table import RegisteredTopic
 from orbitmq.wire.headers import (
     BrokerHeartbeat,
     GetBrokerMemberGroup,
@@ -33,6 +37,7 @@ from orbitmq.wire.headers import (
     RegisterBrokerResponse,
     UnregisterBroker,
 )
+from orbitmq.wire.slices import Slices, finish, parts_of
 
 log = logging.getLogger(__name__)
 
@@ -40,18 +45,20 @@ handlers: Handlers[Registry] = Handlers()
 
 LEASE_MS_MAX = 24 * 3_600_000
 ADDRESS_LENGTH_MAX = 255
+QUEUE_DATA_MAX = 65_536
+"""Queue settings that brokers' topics share: most topics of a broker differ by their names alone."""
 
 
 @handlers.on(RegisterBroker)
-def register_broker(registry: Registry, call: Call[RegisterBroker]) -> Reply:
-    """Enter a broker with its topics, or renew its lease."""
+def register_broker(registry: Registry, call: Call[RegisterBroker]) -> Reply | Literal[Later.LATER]:
+    """Enter a broker with its topics, or renew its lease; thousands of topics in slices."""
+    unfinished = registry.unfinished
+    if unfinished and unfinished.is_before(concerns := _concerns(registry, call.header)):
+        return unfinished.append(call, concerns, _renew_or_register(registry, call))
     master = _renew_unchanged(registry, call)
-    if master is None:
-        master = _register(registry, call)
-    return Reply(
-        header=RegisterBrokerResponse(ha_server_addr=master.ha_address, master_addr=master.master_address),
-        body=_order_topics(registry),
-    )
+    if master is not None:
+        return _registered(registry, master)
+    return unfinished.take(call, _concerns(registry, call.header), _register(registry, call))
 
 
 @handlers.on(UnregisterBroker)
@@ -112,33 +119,68 @@ def _renew_unchanged(registry: Registry, call: Call[RegisterBroker]) -> MasterAd
     return table.master_of(header.broker_name, header.broker_id, header.cluster_name)
 
 
-def _register(registry: Registry, call: Call[RegisterBroker]) -> MasterAddresses:
+def _concerns(registry: Registry, header: RegisterBroker) -> Concerns:
+    key = BrokerKey(header.cluster_name, header.broker_addr)
+    lease = registry.table.lease_of(key)
+    former_name = header.broker_name if lease is None else lease.broker_name
+    return frozenset((key, header.broker_name, former_name))
+
+
+def _renew_or_register(registry: Registry, call: Call[RegisterBroker]) -> Slices[Reply]:
+    master = _renew_unchanged(registry, call)
+    if master is not None:
+        return _registered(registry, master)
+    return (yield from _register(registry, call))
+
+
+def _register(registry: Registry, call: Call[RegisterBroker]) -> Slices[Reply]:
     header, command = call.header, call.command
     _check_body(header, command.body)
     _check_names(header)
-    body = decode_registration(command.body, compressed=header.compressed, version=command.version)
-    return _apply(registry, call, body, is_partial=False)
+    body = yield from read_registration(command.body, compressed=header.compressed, version=command.version)
+    return _registered(registry, (yield from _applying(registry, call, body, is_partial=False)))
+
+
+def _registered(registry: Registry, master: MasterAddresses) -> Reply:
+    return Reply(
+        header=RegisterBrokerResponse(ha_server_addr=master.ha_address, master_addr=master.master_address),
+        body=_order_topics(registry),
+    )
 
 
 def _apply(
     registry: Registry, call: Call[RegisterBroker], body: RegisterBrokerBody, *, is_partial: bool
 ) -> MasterAddresses:
+    return finish(_applying(registry, call, body, is_partial=is_partial))
+
+
+def _applying(
+    registry: Registry, call: Call[RegisterBroker], body: RegisterBrokerBody, *, is_partial: bool
+) -> Slices[MasterAddresses]:
     """Register a broker with all its topics, or with those that differ from its last registration."""
-    header, table = call.header, registry.table
-    registration = _to_registration(header, body, call.connection.remote)
-    with registry.changing(Cause.REGISTRATION, call.now_ms, call.connection.remote) as origin:
-        master = table.register(registration, origin, call.connection.id, is_partial=is_partial)
-    if table.lease_of(registration.key) is not None:
-        registry.unchanged.remember(
-            registration.key,
-            header,
-            call.command.version,
-            call.command.body,
-            body.data_version,
-            table.revision_of(header.broker_name),
-            topic_count=None if is_partial else len(body.topics),
-            is_applied=not body.queue_mappings and table.agrees_with(registration),
-        )
+    header, table, remote = call.header, registry.table, call.connection.remote
+    queues = yield from _to_queues(header.broker_name, body.topics, remote)
+    registration = _to_registration(header, body, queues)
+    origin = Origin(Cause.REGISTRATION, call.now_ms, remote)
+    registering = table.registering(registration, origin, call.connection.id, is_partial=is_partial)
+    master = yield from registry.changing_in_slices(registering)
+    if table.lease_of(registration.key) is None:
+        return master
+    is_applied = not body.queue_mappings
+    for part in parts_of(queues, SLICE_TOPICS):
+        is_applied = is_applied and table.agrees_with(header.broker_name, part)
+        if part is not queues:
+            yield
+    registry.unchanged.remember(
+        registration.key,
+        header,
+        call.command.version,
+        call.command.body,
+        body.data_version,
+        table.revision_of(header.broker_name),
+        topic_count=None if is_partial else len(body.topics),
+        is_applied=is_applied,
+    )
     return master
 
 
@@ -153,7 +195,7 @@ def _check_names(header: RegisterBroker) -> None:
     check_registered_name("brokerAddr", header.broker_addr.replace("[", "").replace("]", ""))
 
 
-def _to_registration(header: RegisterBroker, body: RegisterBrokerBody, remote: str) -> Registration:
+def _to_registration(header: RegisterBroker, body: RegisterBrokerBody, queues: Mapping[str, QueueData]) -> Registration:
     lease_ms = header.heartbeat_timeout_millis
     return Registration(
         cluster=header.cluster_name,
@@ -165,33 +207,37 @@ def _to_registration(header: RegisterBroker, body: RegisterBrokerBody, remote: s
         acting_master=header.enable_acting_master,
         zone_name=header.zone_name,
         data_version=body.data_version,
-        queues=_to_queues(header.broker_name, body.topics, remote),
+        queues=queues,
         filter_servers=body.filter_servers,
         queue_mappings=body.queue_mappings,
     )
 
 
-def _to_queues(broker_name: str, topics: tuple[RegisteredTopic, ...], remote: str) -> Mapping[str, QueueData]:
-    illegal = illegal_names(topic.topic for topic in topics)
-    if illegal:
-        log.warning("%s at %s: left out %d topics with illegal names", broker_name, remote, len(illegal))
-    shared: dict[tuple[int, int, int, int], QueueData] = {}  # most topics of a broker differ by their names alone
+def _to_queues(broker_name: str, topics: Mapping[str, RegisteredTopic], remote: str) -> Slices[Mapping[str, QueueData]]:
     queues: dict[str, QueueData] = {}
-    for topic, read_queue_count, write_queue_count, perm, topic_sys_flag in topics:
-        numbers = (read_queue_count, write_queue_count, perm, topic_sys_flag)
-        queue = shared.get(numbers)
-        if queue is None:
-            queue = shared[numbers] = QueueData(
-                broker_name=broker_name,
-                read_queue_count=read_queue_count,
-                write_queue_count=write_queue_count,
-                perm=perm,
-                topic_sys_flag=topic_sys_flag,
-            )
-        queues[intern(topic)] = queue
-    for topic in illegal:
-        del queues[topic]
+    illegal_count = 0
+    for part in parts_of(topics, SLICE_TOPICS):
+        queues.update(zip(part, map(_queue_data, repeat(broker_name), part.values()), strict=False))
+        illegal = illegal_names(part)
+        for topic in illegal:
+            del queues[topic]
+        illegal_count += len(illegal)
+        if part is not topics:
+            yield
+    if illegal_count:
+        log.warning("%s at %s: left out %d topics with illegal names", broker_name, remote, illegal_count)
     return queues
+
+
+@lru_cache(maxsize=QUEUE_DATA_MAX)
+def _queue_data(broker_name: str, topic: RegisteredTopic) -> QueueData:
+    return QueueData(
+        broker_name=broker_name,
+        read_queue_count=topic.read_queue_count,
+        write_queue_count=topic.write_queue_count,
+        perm=topic.perm,
+        topic_sys_flag=topic.topic_sys_flag,
+    )
 
 
 def _order_topics(registry: Registry) -> bytes:

@@ -11,14 +11,17 @@ from orbitmq.wire import fastjson
 T = TypeVar("T")
 
 
-def parse_body(what: str, body: bytes, parse: Callable[[dict[str, Any]], T]) -> T:
+def parse_body(what: str, body: bytes, parse: Callable[[dict[str, Any]], T], *, is_bounded: bool = False) -> T:
     """Parse a JSON object body in any dialect and build a value from it.
+
+    Args:
+        is_bounded: only what `fastjson.loads` is quick at: for a server, whose peers may be anybody.
 
     Raises:
         HeaderError: not JSON, not an object, or a field that `parse` could not use.
     """
     try:
-        document = fastjson.loads(body)
+        document = fastjson.loads(body, is_bounded=is_bounded)
     except ValueError as error:
         raise HeaderError(f"{what}: {error}") from None
     if not isinstance(document, dict):

@@ -6,10 +6,11 @@ Source: docs/formats/wire_frame.md, "Registration"; Java RegisterBrokerBody, Top
 from __future__ import annotations
 
 import zlib
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
 from struct import Struct
-from typing import Any, NamedTuple
+from sys import intern
+from typing import Any
 
 import orjson
 
@@ -18,32 +19,36 @@ from orbitmq.errors import HeaderError
 from orbitmq.model.topic import DataVersion, TopicConfig
 from orbitmq.wire import fastjson
 from orbitmq.wire.bodies._parts import number, parse_body, text
+from orbitmq.wire.bodies.topic_table import (
+    DOCUMENT_SIZE_MAX,
+    PIECE_SIZE,
+    SLICED_SIZE_MIN,
+    TOPICS_MAX,
+    RegisteredTopic,
+    cut_table,
+    parse_registered_topics,
+    read_table,
+)
+from orbitmq.wire.slices import Slices, finish
 
 INFLATED_SIZE_MAX = 64 * 1024 * 1024
 """Bytes of a compressed registration once inflated: four times the frame limit."""
+DATA_VERSION_SIZE_MAX = 4096
+"""Bytes of a DataVersion alone."""
 
 _INT = Struct(">i")
-
-
-class RegisteredTopic(NamedTuple):
-    """The part of a topic's configuration that routes are made of."""
-
-    topic: str
-    read_queue_count: int
-    write_queue_count: int
-    perm: int
-    topic_sys_flag: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RegisterBrokerBody:
     """The body of REGISTER_BROKER.
 
-    `filter_servers` None means "leave mine as they are". `queue_mappings` holds static-topic mappings by topic.
+    `topics` are by name. `filter_servers` None means "leave mine as they are". `queue_mappings` holds static-topic
+    mappings by topic.
     """
 
     data_version: DataVersion = DataVersion()
-    topics: tuple[RegisteredTopic, ...] = ()
+    topics: Mapping[str, RegisteredTopic] = field(default_factory=dict)
     filter_servers: tuple[str, ...] | None = None
     queue_mappings: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
 
@@ -64,7 +69,12 @@ def encode_registration(
 
 
 def decode_registration(body: bytes, *, compressed: bool = False, version: int = Version.V5_3_3) -> RegisterBrokerBody:
-    """Decode the body of REGISTER_BROKER.
+    """Decode the body of REGISTER_BROKER in one go, see `read_registration`."""
+    return finish(read_registration(body, compressed=compressed, version=version))
+
+
+def read_registration(body: bytes, *, compressed: bool, version: int) -> Slices[RegisterBrokerBody]:
+    """Decode the body of REGISTER_BROKER; a large one in slices.
 
     Args:
         compressed: the header's field of that name: the zlib form.
@@ -72,15 +82,22 @@ def decode_registration(body: bytes, *, compressed: bool = False, version: int =
             mappings to the compressed form.
 
     Raises:
-        HeaderError: the body does not parse.
+        HeaderError: the body does not parse, or is larger than any that can be read in slices.
     """
     if not body:
         return RegisterBrokerBody()
     if compressed:
-        return _decode_compressed(body, version)
-    if version < Version.V3_0_11:
-        return parse_body("topic table", body, lambda document: _parse_wrapper(document, None))
-    return parse_body("registration", body, _parse_registration)
+        return (yield from _read_compressed(body, version))
+    parse, wrapper_of = _FORMS[version >= Version.V3_0_11]
+    if len(body) > SLICED_SIZE_MIN and (cut := cut_table(body, wrapper_of)) is not None:
+        decoded = parse_body("registration", cut.rest, parse, is_bounded=True)
+        try:
+            return replace(decoded, topics=(yield from read_table(body, cut.start, cut.end)))
+        except HeaderError:
+            if len(body) > DOCUMENT_SIZE_MAX:
+                raise
+    _check_size("registration", body, DOCUMENT_SIZE_MAX)
+    return parse_body("registration", body, parse, is_bounded=True)
 
 
 def encode_data_version(version: DataVersion) -> bytes:
@@ -89,8 +106,13 @@ def encode_data_version(version: DataVersion) -> bytes:
 
 
 def decode_data_version(body: bytes) -> DataVersion:
-    """Decode a DataVersion alone."""
-    return parse_body("DataVersion", body, parse_data_version)
+    """Decode a DataVersion alone.
+
+    Raises:
+        HeaderError: the body is none.
+    """
+    _check_size("DataVersion", body, DATA_VERSION_SIZE_MAX)
+    return parse_body("DataVersion", body, parse_data_version, is_bounded=True)
 
 
 def data_version_document(version: DataVersion) -> dict[str, int]:
@@ -133,10 +155,24 @@ def parse_topic(document: Mapping[str, Any]) -> TopicConfig:
     )
 
 
+def _check_size(what: str, body: bytes, size_max: int) -> None:
+    if len(body) > size_max:
+        raise HeaderError(f"{what}: {len(body)} bytes to be parsed at once, limit {size_max}")
+
+
 def _parse_registration(document: dict[str, Any]) -> RegisterBrokerBody:
     servers = document.get("filterServerList", ())  # only an explicit null leaves them as they are
     filter_servers = None if servers is None else tuple(map(text, servers))
-    return _parse_wrapper(document.get("topicConfigSerializeWrapper") or {}, filter_servers)
+    return _parse_wrapper(_wrapper_of(document), filter_servers)
+
+
+def _wrapper_of(document: dict[str, Any]) -> dict[str, Any]:
+    wrapper: dict[str, Any] = document.get("topicConfigSerializeWrapper") or {}
+    return wrapper
+
+
+def _parse_table_alone(document: dict[str, Any]) -> RegisterBrokerBody:
+    return _parse_wrapper(document, None)
 
 
 def _parse_wrapper(wrapper: dict[str, Any], filter_servers: tuple[str, ...] | None) -> RegisterBrokerBody:
@@ -148,63 +184,72 @@ def _parse_wrapper(wrapper: dict[str, Any], filter_servers: tuple[str, ...] | No
     )
 
 
-def parse_registered_topics(table: Mapping[str, Mapping[str, Any]]) -> tuple[RegisteredTopic, ...]:
-    """Build what routes need of a topic table.
-
-    Raises:
-        TypeError: a topic's number is none.
-    """
-    topics = tuple(
-        RegisteredTopic(
-            topic,
-            config.get("readQueueNums", 16),
-            config.get("writeQueueNums", 16),
-            config.get("perm", 6),
-            config.get("topicSysFlag", 0),
-        )
-        for topic, config in table.items()
-    )
-    # Thousands of topics may come at once: one pass in C tells whether every number is one.
-    kinds: set[type] = set()
-    for column in range(1, 5):
-        kinds.update(map(type, [topic[column] for topic in topics]))
-    if kinds - {int}:
-        raise TypeError("a topic's queue numbers, perm and flag must be integers")
-    return topics
+_Form = tuple[Callable[[dict[str, Any]], RegisterBrokerBody], Callable[[dict[str, Any]], dict[str, Any]]]
+_FORMS: dict[bool, _Form] = {
+    True: (_parse_registration, _wrapper_of),
+    False: (_parse_table_alone, lambda document: document),
+}
 
 
-def _decode_compressed(body: bytes, version: int) -> RegisterBrokerBody:
+def _read_compressed(body: bytes, version: int) -> Slices[RegisterBrokerBody]:
+    try:
+        data = yield from _inflate(body)
+        return (yield from _read_pieces(_Pieces(data), version))
+    except (ValueError, TypeError, KeyError, AttributeError, zlib.error) as error:
+        raise HeaderError(f"compressed registration: {error}") from None
+
+
+def _inflate(body: bytes) -> Slices[bytes]:
     inflater = zlib.decompressobj()
-    try:
-        data = inflater.decompress(body, INFLATED_SIZE_MAX)
-    except zlib.error as error:
-        raise HeaderError(f"compressed registration: {error}") from None
-    if inflater.unconsumed_tail:
-        raise HeaderError(f"compressed registration: over {INFLATED_SIZE_MAX} bytes when inflated")
-    try:
-        return _parse_compressed(_Pieces(data), version)
-    except (ValueError, TypeError, KeyError, AttributeError) as error:
-        raise HeaderError(f"compressed registration: {error}") from None
+    parts: list[bytes] = []
+    size = 0
+    for place in range(0, len(body), PIECE_SIZE):
+        rest = body[place : place + PIECE_SIZE]
+        while rest:
+            parts.append(inflater.decompress(rest, DOCUMENT_SIZE_MAX))
+            rest = inflater.unconsumed_tail
+            size += len(parts[-1])
+            if size > INFLATED_SIZE_MAX:
+                raise HeaderError(f"compressed registration: over {INFLATED_SIZE_MAX} bytes when inflated")
+            if rest or size > DOCUMENT_SIZE_MAX:
+                yield
+    return b"".join(parts)
 
 
-def _parse_compressed(pieces: _Pieces, version: int) -> RegisterBrokerBody:
-    data_version = parse_data_version(fastjson.loads(pieces.take()))
-    topics = tuple(_parse_topic_line(pieces.take().decode()) for _ in range(pieces.take_count()))
-    filter_servers = tuple(map(text, fastjson.loads(pieces.take())))
+def _read_pieces(pieces: _Pieces, version: int) -> Slices[RegisterBrokerBody]:
+    data_version = parse_data_version(_parse_piece(pieces))
+    count = pieces.take_count()
+    if count > TOPICS_MAX:
+        raise ValueError(f"{count} topics, limit {TOPICS_MAX}")
+    topics: dict[str, RegisteredTopic] = {}
+    for _ in range(count):
+        if pieces.are_many:
+            yield
+        topic, numbers = _parse_topic_line(pieces.take().decode())
+        topics[intern(topic)] = numbers
+    filter_servers = tuple(map(text, _parse_piece(pieces)))
     mappings: dict[str, Mapping[str, Any]] = {}
     if version >= Version.V5_0_0 and pieces.are_left:
         for _ in range(pieces.take_count()):
-            mapping = fastjson.loads(pieces.take())
+            if pieces.are_many:
+                yield
+            mapping = _parse_piece(pieces)
             mappings[text(mapping["topic"])] = mapping
     return RegisterBrokerBody(
         data_version=data_version, topics=topics, filter_servers=filter_servers, queue_mappings=mappings
     )
 
 
-def _parse_topic_line(line: str) -> RegisteredTopic:
+def _parse_piece(pieces: _Pieces) -> Any:
+    piece = pieces.take()
+    _check_size("a piece", piece, DOCUMENT_SIZE_MAX)
+    return fastjson.loads(piece, is_bounded=True)
+
+
+def _parse_topic_line(line: str) -> tuple[str, RegisteredTopic]:
     """Parse `name read write perm filterType [attributes]`; the flag is lost in this form."""
     topic, read_count, write_count, perm, *_ = line.split(" ")
-    return RegisteredTopic(topic, int(read_count), int(write_count), int(perm), 0)
+    return topic, RegisteredTopic(int(read_count), int(write_count), int(perm), 0)
 
 
 class _Pieces:
@@ -213,6 +258,15 @@ class _Pieces:
     def __init__(self, data: bytes) -> None:
         self._data = data
         self._place = 0
+        self._slice_end = PIECE_SIZE
+
+    @property
+    def are_many(self) -> bool:
+        """True each time that as many bytes were taken as one slice may read."""
+        if self._place < self._slice_end:
+            return False
+        self._slice_end = self._place + PIECE_SIZE
+        return True
 
     @property
     def are_left(self) -> bool:

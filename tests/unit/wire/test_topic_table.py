@@ -1,0 +1,209 @@
+"""Claims about topic tables: read in slices they are what one parser makes of the whole, and no slice is large."""
+
+from __future__ import annotations
+
+import zlib
+from struct import pack
+from typing import Any
+
+import orjson
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from orbitmq.errors import HeaderError
+from orbitmq.model.topic import DataVersion, TopicConfig
+from orbitmq.wire import fastjson
+from orbitmq.wire.bodies import registration, topic_table
+from orbitmq.wire.bodies.registration import RegisterBrokerBody, decode_registration, encode_registration
+from orbitmq.wire.bodies.topic_table import RegisteredTopic
+from orbitmq.wire.slices import Slices, finish, parts_of
+
+TRAPS = ['"},"t":{', '},"t1":{"perm":1', "{", "}", "\\", '"', '"topicConfigTable":{', "}}}}", "é"]
+FORMS = {
+    "5.x": '{"filterServerList":[],"topicConfigSerializeWrapper":{"dataVersion":%s,"mappingDataVersion":%s,'
+    '"topicConfigTable":%s,"topicQueueMappingDetailMap":{},"topicQueueMappingInfoMap":{}}}',
+    "4.x": '{"filterServerList":[],"topicConfigSerializeWrapper":{"dataVersion":%s,"extra":%s,"topicConfigTable":%s}}',
+    "table first": '{"topicConfigSerializeWrapper":{"topicConfigTable":%s,"dataVersion":%s},"filterServerList":["f:1"]}',
+    "table alone": '{"dataVersion":%s,"extra":%s,"topicConfigTable":%s}',
+    "two tables": '{"topicConfigSerializeWrapper":{"dataVersion":%s,"topicConfigTable":{"x":{}},"topicConfigTable":%s}}',
+    "another after": '{"topicConfigSerializeWrapper":{"dataVersion":%s,"topicConfigTable":%s,"topicConfigTable":{}}}',
+    "a number after": '{"topicConfigSerializeWrapper":{"dataVersion":%s,"topicConfigTable":%s,"topicConfigTable":0}}',
+    "not in the wrapper": '{"topicConfigTable":%s,"topicConfigSerializeWrapper":{"dataVersion":%s}}',
+    "in a text": '{"topicConfigSerializeWrapper":{"dataVersion":%s,"a":"\\"topicConfigTable\\":{","topicConfigTable":%s}}',
+}
+VERSION = '{"counter":7,"stateVersion":0,"timestamp":5}'
+
+
+def make_body(form: str, table: dict[str, Any], indent: bool) -> bytes:
+    parts = FORMS[form].split("%s")
+    text = orjson.dumps(table, option=orjson.OPT_INDENT_2 if indent else 0).decode()
+    where = next(number for number, part in enumerate(parts) if part.endswith('"topicConfigTable":'))
+    if form == "two tables":
+        where = 1
+    fills = [VERSION] * (len(parts) - 1)
+    fills[where] = text
+    return "".join(part + fill for part, fill in zip(parts, [*fills, ""], strict=True)).encode()
+
+
+def counted(slices: Slices[RegisterBrokerBody]) -> tuple[RegisterBrokerBody, int]:
+    count = 1
+    while True:
+        try:
+            next(slices)
+            count += 1
+        except StopIteration as end:
+            return end.value, count
+
+
+def outcome(body: bytes, version: int) -> RegisterBrokerBody | None:
+    try:
+        return decode_registration(body, version=version)
+    except HeaderError:
+        return None
+
+
+@pytest.fixture
+def small(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Make every body a large one, and every entry a piece."""
+    monkeypatch.setattr(registration, "SLICED_SIZE_MIN", 0)
+    monkeypatch.setattr(topic_table, "PIECE_SIZE", 1)
+    monkeypatch.setattr(registration, "PIECE_SIZE", 1)
+
+
+names = st.sampled_from(["t", "t1", "%RETRY%g", *TRAPS])
+configs = st.fixed_dictionaries(
+    {"perm": st.sampled_from([2, 4, 6, 6, 6, "6", None, True])},
+    optional={
+        "attributes": st.dictionaries(names, names, max_size=2),
+        "readQueueNums": st.integers(0, 9),
+        "writeQueueNums": st.integers(0, 9),
+        "topicSysFlag": st.integers(0, 3),
+        "topicName": names,
+        "other": st.sampled_from([{"t": {}}, [], [{}, {"a": {}}], {}]),
+    },
+)
+tables = st.dictionaries(names, configs | st.sampled_from([{}, {}, None, [], 1]), max_size=6)
+
+
+@given(st.sampled_from(list(FORMS)), tables, st.booleans(), st.sampled_from([0, 500]))
+def test_a_table_in_slices_is_what_a_parser_of_the_whole_finds(form: str, table: Any, indent: bool, version: int):
+    body = make_body(form, table, indent)
+    whole = outcome(body, version)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(registration, "SLICED_SIZE_MIN", 0)
+        patch.setattr(topic_table, "PIECE_SIZE", 1)
+        assert outcome(body, version) == whole
+        patch.setattr(registration, "DOCUMENT_SIZE_MAX", 1)  # no way back to the parser of the whole
+        sliced = outcome(body, version)
+        assert sliced is None or sliced == whole
+
+
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("version", [0, 500])
+def test_a_table_wherever_it_stands_counts_as_it_would_for_a_parser_of_the_whole(
+    form: str, version: int, monkeypatch: pytest.MonkeyPatch
+):
+    body = make_body(form, {"t1": {"perm": 2}, "t2": {"perm": 4}}, False)
+    whole = outcome(body, version)
+    monkeypatch.setattr(registration, "SLICED_SIZE_MIN", 0)
+    monkeypatch.setattr(topic_table, "PIECE_SIZE", 1)
+    assert outcome(body, version) == whole is not None
+
+
+@pytest.mark.parametrize("form", ["5.x", "4.x", "table alone"])
+@pytest.mark.usefixtures("small")
+def test_a_table_as_brokers_write_it_is_read_entry_by_entry(form: str, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(registration, "DOCUMENT_SIZE_MAX", 1)
+    table = {f"t{number}": {"attributes": {"a": "b"}, "perm": number % 7, "x": 1} for number in range(9)}
+    version = 0 if form == "table alone" else 500
+    slices = registration.read_registration(make_body(form, table, False), compressed=False, version=version)
+    decoded, count = counted(slices)
+    assert decoded.topics == {name: RegisteredTopic(16, 16, config["perm"], 0) for name, config in table.items()}
+    assert decoded.data_version == DataVersion(0, 5, 7)
+    assert count == 9
+
+
+@pytest.mark.usefixtures("small")
+def test_the_compressed_form_is_read_line_by_line():
+    def piece(data: bytes) -> bytes:
+        return pack(">i", len(data)) + data
+
+    parts = [piece(VERSION.encode()), pack(">i", 3), piece(b"a 4 4 6 X"), piece(b"b 8 8 4 X"), piece(b"c 8 8 4 X")]
+    body = zlib.compress(b"".join([*parts, piece(b"[]"), pack(">i", 1), piece(b'{"topic":"a"}')]))
+    decoded, count = counted(registration.read_registration(body, compressed=True, version=500))
+    assert decoded.topics == {
+        "a": RegisteredTopic(4, 4, 6, 0),
+        "b": RegisteredTopic(8, 8, 4, 0),
+        "c": RegisteredTopic(8, 8, 4, 0),
+    }
+    assert (decoded.queue_mappings, count) == ({"a": {"topic": "a"}}, 5)
+
+
+def test_topics_that_are_configured_alike_share_their_numbers():
+    topics = decode_registration(encode_registration(DataVersion(), {n: TopicConfig(topic=n) for n in "ab"})).topics
+    assert topics["a"] is topics["b"]
+
+
+LARGE = {f"topic-{number:06}": TopicConfig(topic=f"topic-{number:06}") for number in range(12_000)}
+
+
+def test_nothing_large_is_parsed_at_once(monkeypatch: pytest.MonkeyPatch):
+    sizes: list[int] = []
+    loads = fastjson.loads
+    monkeypatch.setattr(fastjson, "loads", lambda data, **options: sizes.append(len(data)) or loads(data, **options))
+    body = encode_registration(DataVersion(), LARGE)
+    decoded, count = counted(registration.read_registration(body, compressed=False, version=500))
+    assert len(decoded.topics) == len(LARGE)
+    assert max(sizes) < 2 * topic_table.PIECE_SIZE
+    assert count > len(body) / topic_table.PIECE_SIZE / 2
+
+
+def test_more_topics_than_any_broker_has_are_refused(monkeypatch: pytest.MonkeyPatch):
+    body = encode_registration(DataVersion(), LARGE)
+    monkeypatch.setattr(topic_table, "TOPICS_MAX", len(LARGE) - 1)
+    with pytest.raises(HeaderError, match="more than 11999"):
+        decode_registration(body)
+
+
+def test_a_count_of_more_compressed_topics_than_any_broker_has_is_refused(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(registration, "TOPICS_MAX", 2)
+    version = VERSION.encode()
+    body = zlib.compress(pack(">i", len(version)) + version + pack(">i", 3) + bytes(99))
+    with pytest.raises(HeaderError, match="3 topics, limit 2"):
+        decode_registration(body, compressed=True)
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        b'{"a":"' + bytes(topic_table.DOCUMENT_SIZE_MAX) + b'"}',
+        make_body("5.x", {"t": {"x": "y" * topic_table.DOCUMENT_SIZE_MAX}}, False),
+        make_body("5.x", {"t": {}}, False).replace(b'"counter"', b'"x":"%b","counter"' % bytes(10**6)),
+    ],
+    ids=["no table", "one entry", "around the table"],
+)
+def test_what_would_be_parsed_at_once_is_bounded(body: bytes):
+    with pytest.raises(HeaderError, match="limit 1048576"):
+        decode_registration(body)
+
+
+def test_a_data_version_alone_is_small():
+    with pytest.raises(HeaderError, match="limit 4096"):
+        registration.decode_data_version(VERSION.encode() + b" " * 4096)
+
+
+def test_a_table_is_parted_in_order():
+    table = {number: str(number) for number in range(7)}
+    assert list(parts_of(table, 3)) == [{0: "0", 1: "1", 2: "2"}, {3: "3", 4: "4", 5: "5"}, {6: "6"}]
+    assert list(parts_of(table, 7)) == [table]
+    assert list(parts_of({}, 3)) == [{}]
+
+
+def test_slices_in_one_go_return_their_result():
+    def slices() -> Slices[int]:
+        yield
+        yield
+        return 7
+
+    assert finish(slices()) == 7
