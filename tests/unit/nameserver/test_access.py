@@ -1,4 +1,4 @@
-"""Claims about who may ask for what (S11, S13)."""
+"""Claims about who may ask for what (S13). Every code by everybody (S11) is in `hostile/requests.py`."""
 
 from __future__ import annotations
 
@@ -10,58 +10,14 @@ import pytest
 
 from orbitmq.nameserver.access import make_guard
 from orbitmq.nameserver.config import NameServerConfig
-from orbitmq.nameserver.handlers import handlers
 from orbitmq.net.pool import ConnectionPool
 from orbitmq.wire.command import Command, encode_command
 from orbitmq.wire.headers import DeleteTopicInNameServer, GetNameServerConfig, PutKvConfig, WipeWritePerm
 from orbitmq.wire.signature import Credentials
 
-from ..net.accounts import ADMIN, FORGER, READER, STRANGER, WRITER, write_accounts
+from ..net.accounts import ADMIN, FORGER, READER, STRANGER, write_accounts
 from ..net.support import peer_of
 from .support import asking
-
-EVERYBODY, READERS, ADMINS = 3, 2, 1
-NEEDS = {
-    **dict.fromkeys((105, 106, 206, 224, 304, 311, 312, 313, 901, 103, 104, 217, 322, 904), EVERYBODY),
-    **dict.fromkeys((101, 219, 319, 30001, 30002, 30003), READERS),
-    **dict.fromkeys((100, 102, 205, 216, 318, 327), ADMINS),
-}
-
-
-def test_every_request_has_its_place_in_the_table():
-    assert set(NEEDS) == set(handlers.codes)
-
-
-@pytest.mark.parametrize("registration", [False, True])
-async def test_the_table_of_codes_and_roles_holds(registration: bool, tmp_path: Path):
-    path = write_accounts(tmp_path)
-    async with asking(tmp_path, acl_enable=True, acl_file=path, acl_registration=registration) as asker:
-        pools = {
-            name: ConnectionPool(credentials=credentials)
-            for name, credentials in (
-                ("nobody", None),
-                ("forger", FORGER),
-                ("stranger", STRANGER),
-                ("reader", READER),
-                ("writer", WRITER),
-                ("admin", ADMIN),
-            )
-        }
-        for code, needs in NEEDS.items():
-            if registration and code in (103, 104, 217, 322, 904):
-                needs = ADMINS
-            for name, pool in pools.items():
-                allowed = needs == EVERYBODY or name == "admin" or (needs == READERS and name in ("reader", "writer"))
-                answer = await pool.request(asker.server.address, GetNameServerConfig(), code=code)
-                # A request that passes may lack fields; that is found after its role.
-                assert (answer.code == 16) is (not allowed and _is_whole(code)), (code, name, answer)
-        for pool in pools.values():
-            await pool.close()
-
-
-def _is_whole(code: int) -> bool:
-    """These need no field, so that their role is looked at."""
-    return code in (106, 206, 304, 311, 312, 313, 318, 319, 30001, 30002, 100)
 
 
 async def test_a_signature_covers_fields_and_body(tmp_path: Path):
