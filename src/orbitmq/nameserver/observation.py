@@ -5,14 +5,15 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from orbitmq.clock import Clock
 from orbitmq.codes import RequestCode
-from orbitmq.nameserver.alerts import Alert, AlertWatch, Sample
+from orbitmq.nameserver.alerts import WINDOW_MS, Alert, AlertWatch, Rule, Sample
 from orbitmq.nameserver.changes import Cause, Change, ChangeKind
 from orbitmq.nameserver.history import describe
+from orbitmq.nameserver.missing import MissingTopic
 from orbitmq.nameserver.registry import Registry
 from orbitmq.net.server import Server
 from orbitmq.net.vitals import Vitals, memory_used
@@ -20,6 +21,7 @@ from orbitmq.net.vitals import Vitals, memory_used
 log = logging.getLogger(__name__)
 
 SAMPLE_EVERY_MS = 5_000
+MISSING_TOPICS_MAX = 10
 _ROUTE_QUERY = RequestCode.GET_ROUTEINFO_BY_TOPIC
 
 
@@ -79,7 +81,7 @@ class Observation:
     def sample(self) -> None:
         """Look at everything once, and log the alerts that begin or end."""
         before = {alert.rule for alert in self.alerts}
-        self.alerts = self._watch.add(
+        alerts = self._watch.add(
             Sample(
                 at_ms=self._clock(),
                 brokers=self._registry.table.broker_count,
@@ -91,6 +93,7 @@ class Observation:
                 loop_lag_ms=self.vitals.last_lag_ms,
             )
         )
+        self.alerts = tuple(map(self._with_topics, alerts))
         for alert in self.alerts:
             if alert.rule not in before:
                 log.warning("alert %s: %s", alert.rule, alert.reason)
@@ -116,8 +119,19 @@ class Observation:
             "memory": memory_used(),
             "memoryLimit": self.vitals.memory_limit,
             "loopLagMs": round(self.vitals.last_lag_ms, 3),
+            "missingTopics": [missing.document() for missing in self._missing(MISSING_TOPICS_MAX)],
             **{name: tell() for name, tell in self.describe.items()},
         }
+
+    def _missing(self, count_max: int) -> Sequence[MissingTopic]:
+        return self._registry.missing.most_wanted(self._clock() - WINDOW_MS, count_max)
+
+    def _with_topics(self, alert: Alert) -> Alert:
+        """Name the topics where queries for them are the alert."""
+        named = ", ".join(f"{found.topic} ({found.queries}, last by {found.remote})" for found in self._missing(3))
+        if alert.rule is not Rule.ROUTE_QUERIES_FAIL or not named:
+            return alert
+        return Alert(alert.rule, f"{alert.reason}; without a route: {named}")
 
     def _note(self, change: Change) -> None:
         self.changes[change.kind, change.origin.cause] += 1

@@ -17,6 +17,7 @@ from orbitmq.nameserver.changes import Cause, Change, MinIdNotice, Origin
 from orbitmq.nameserver.config import NameServerConfig
 from orbitmq.nameserver.history import History
 from orbitmq.nameserver.kv_config import KvConfig
+from orbitmq.nameserver.missing import MissingTopics
 from orbitmq.nameserver.product import ProductEnvironment
 from orbitmq.nameserver.route_table import RouteTable
 from orbitmq.nameserver.route_view import show_acting_masters
@@ -43,6 +44,7 @@ class Registry:
         self.unchanged = UnchangedRegistrations()
         self.unfinished = Unfinished()
         self.history = History(config.route_history_size)
+        self.missing = MissingTopics()
         self.warnings: list[str] = []
         """Sentences about the way this NameServer is set up that its operator should know."""
         self.health: Callable[[], dict[str, Any]] = dict

@@ -10,6 +10,7 @@ import orjson
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
+from orbitmq.clock import now_ms
 from orbitmq.errors import RemoteRefused
 from orbitmq.model.topic import DataVersion, TopicConfig
 from orbitmq.nameserver import NameServer, NameServerConfig
@@ -42,10 +43,10 @@ class Talk:
         return int(head.split()[1]), text
 
 
-def run(scenario, **settings):
+def run(scenario, clock=now_ms, **settings):
     async def main():
         settings_of_tests = {"bind_address": "127.0.0.1", "listen_port": 0, "metrics_port": 0} | settings
-        name_server = NameServer(NameServerConfig(**settings_of_tests))
+        name_server = NameServer(NameServerConfig(**settings_of_tests), clock=clock)
         await name_server.start()
         talk = Talk(name_server)
         try:
@@ -179,6 +180,25 @@ def test_a_broker_that_leaves_is_an_alert_in_health_and_one_line_in_the_log(capl
     assert [alert["rule"] for alert in health["alerts"]] == ["RocketmqNameServerBrokerCountDropped"]
     lines = [record for record in caplog.records if record.getMessage().startswith("broker left: c/a:0 at h:1")]
     assert [line.cause for line in lines] == ["unregistration"]
+
+
+def test_topics_that_are_asked_for_in_vain_are_named_in_health_and_in_the_alert(caplog):
+    moments = iter(range(1_700_000_000_000, 1_800_000_000_000, 1_000))
+
+    async def scenario(talk):
+        for _ in range(100):
+            with pytest.raises(RemoteRefused):
+                await talk.ask(headers.GetRouteInfo(topic="nowhere"))
+        return orjson.loads(await talk.ask(headers.GetHealth()))
+
+    health = run(scenario, clock=lambda: next(moments))
+    (missing,) = health["missingTopics"]
+    assert (missing["topic"], missing["count"]) == ("nowhere", 100)
+    assert missing["remote"].startswith("127.0.0.1:")
+    (alert,) = health["alerts"]
+    assert alert["rule"] == "RocketmqNameServerRouteQueriesFail"
+    assert f"nowhere (100, last by {missing['remote']})" in alert["reason"]
+    assert f"alert {alert['rule']}: {alert['reason']}" in caplog.text
 
 
 def test_without_a_port_there_is_no_http():

@@ -58,4 +58,4 @@ async def test_a_stop_gives_up_what_is_being_asked(tmp_path: Path):
 
 def test_an_address_that_is_none_is_refused():
     with pytest.raises(InvalidArgument, match="nowhere"):
-        NameServerConfig(product_name_servers="nowhere")
+        NameServerConfig(product_name_servers="nowhere:x")

@@ -26,6 +26,7 @@ def get_route_info(registry: Registry, call: Call[GetRouteInfo]) -> Reply | Lite
     standard = call.command.version >= Version.V4_9_4 or header.accept_standard_json_only is True
     body = registry.answers.get(header.topic, standard)
     if body is None:
+        registry.missing.note(header.topic, call.now_ms, call.connection.remote)
         remark = f"No topic route info in name server for the topic: {header.topic}\n{_FAQ}"
         if registry.product is None:
             raise Rejected(ResponseCode.TOPIC_NOT_EXIST, remark)
