@@ -187,7 +187,6 @@ class Broker:
             admission=guard.admission,
             tls=guard.tls,
         )
-        self._lane.counters = self._server.counters
         self._server.on_connection_lost.append(service.connection_lost)
         await self._server.start(self.config.bind_address, port)
 

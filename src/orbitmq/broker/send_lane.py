@@ -22,7 +22,6 @@ from orbitmq.model.message import PROPERTIES_SIZE_MAX
 from orbitmq.model.topic import DataVersion, Perm
 from orbitmq.net.connection import Connection
 from orbitmq.net.handlers import Reply, encode_reply
-from orbitmq.net.limits import Counters
 from orbitmq.store.values import Draft
 from orbitmq.wire.command import Command
 from orbitmq.wire.frame import Frame
@@ -48,8 +47,6 @@ class SendLane:
     def __init__(self, service: BrokerService) -> None:
         self.is_open = True
         """False while the broker shuts down: everybody goes the long way, and is sent away there."""
-        self.counters = Counters()
-        """The server puts its own here, so that requests are counted however they were served."""
         self._service = service
         self._version: DataVersion | None = None
         self._queue_counts: dict[str, int] = {}
@@ -103,7 +100,7 @@ class SendLane:
             stats = service.stats
             stats.put_count += len(opaques)
             stats.put_size += size_sum
-            self.counters.requests[_CODE] += len(opaques)
+            connection.counters.requests[_CODE] += len(opaques)
             if service.is_sync:
                 self._hold(answers, first, opaques, log_end, connection)
         return at

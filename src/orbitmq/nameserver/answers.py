@@ -10,13 +10,16 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from functools import lru_cache
 from struct import Struct
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from orbitmq.codes import RequestCode
-from orbitmq.errors import FrameError
 from orbitmq.net.handlers import Reply
-from orbitmq.wire.command import Command, decode_command, encode_command
+from orbitmq.wire.command import FLAG_RESPONSE, Command, encode_command
 from orbitmq.wire.frame import Frame
+from orbitmq.wire.header_text import OPAQUE, PROBE, CutAnswer, cut_answer, is_plain_opaque, split_header
+
+if TYPE_CHECKING:
+    from orbitmq.net.connection import Connection
 
 BODIES_SIZE_MAX = 64 * 1024 * 1024
 """Bytes of encoded routes that are kept."""
@@ -24,12 +27,10 @@ TEXTS_MAX = 20_000
 """Header texts that are kept: one per topic and kind of client."""
 ANSWERS_SIZE_MAX = 1024 * 1024
 """Bytes of answers from memory to one read; what the peer asked beyond goes the long way, which minds slow readers."""
-OPAQUE_DIGITS_MAX = 9
 
 _PREFIX = Struct(">II")
 _unpack_prefix = _PREFIX.unpack_from
-_OPAQUE = b'"opaque":'
-_PROBE = 987_654_321
+_CODE = int(RequestCode.GET_ROUTEINFO_BY_TOPIC)
 
 
 class RouteAnswers:
@@ -89,20 +90,21 @@ class _Known(NamedTuple):
 class RouteMemo:
     """Answers route queries whose header text was seen before, whatever their opaque.
 
-    A text is learnt from a query that was parsed and answered the long way, and only if the digits after `"opaque":`
-    are the opaque and nothing else: the header is parsed a second time with other digits in their place, and must
-    differ in the opaque alone. So a hit answers what the long way would.
+    A text is learnt from a query that was parsed and answered the long way (`wire.header_text`), so a hit answers what the
+    long way would.
     """
 
     def __init__(self, texts_max: int = TEXTS_MAX) -> None:
-        self.hits = 0
         self._texts_max = texts_max
         self._count = 0
         # By what follows the opaque, which clients of a kind share, then by what stands before it.
         self._known: dict[bytes, dict[bytes, _Known]] = {}
         self._texts_by_topic: dict[str, list[tuple[bytes, bytes]]] = {}
 
-    def answer(self, data: bytes, answers: list[bytes], connection: object = None) -> int:
+    def __len__(self) -> int:
+        return self._count
+
+    def answer(self, data: bytes, answers: list[bytes], connection: Connection) -> int:
         """Append the answers of the known queries at the start of `data`; return how many bytes those take."""
         start, end = 0, len(data)
         hits, size_left = 0, ANSWERS_SIZE_MAX
@@ -111,7 +113,7 @@ class RouteMemo:
             frame_end = start + 4 + size
             if header_size + 4 != size or frame_end > end:  # a body, a binary header, or not whole yet
                 break
-            mark = data.find(_OPAQUE, start + 8, frame_end)
+            mark = data.find(OPAQUE, start + 8, frame_end)
             comma = data.find(b",", mark + 9, frame_end)
             known = self._known.get(data[comma:frame_end])
             if known is None:
@@ -120,20 +122,21 @@ class RouteMemo:
             if found is None:
                 break
             digits = data[mark + 9 : comma]
-            if not digits.isdigit() or len(digits) > OPAQUE_DIGITS_MAX or (digits[0] == 48 and len(digits) > 1):
+            if not is_plain_opaque(digits):
                 break
             prefixes, rest, body = found
             answers += (prefixes[len(digits)], digits, rest, body)
             size_left -= len(body)
             start = frame_end
             hits += 1
-        self.hits += hits
+        if hits:
+            connection.counters.requests[_CODE] += hits
         return start
 
     def learn(self, frame: Frame, command: Command, reply: Reply) -> None:
         """See how a request was answered the long way."""
-        if command.code == RequestCode.GET_ROUTEINFO_BY_TOPIC and not reply.code and reply.header is None:
-            text = _split(frame, command)
+        if command.code == _CODE and not (reply.code or reply.header or frame.body):
+            text = split_header(frame, command)
             topic = (command.ext_fields or {}).get("topic")
             if text is not None and topic is not None:
                 self._remember(topic, text, reply.body)
@@ -168,30 +171,7 @@ class RouteMemo:
         self._count += 1
 
 
-def _split(frame: Frame, command: Command) -> tuple[bytes, bytes] | None:
-    """Return the header's text before and after the opaque; None when it cannot be learnt."""
-    header = frame.header
-    if frame.serialize_type or frame.body or command.is_oneway or header.count(_OPAQUE) != 1:
-        return None
-    before, _, rest = header.partition(_OPAQUE)
-    digits, comma, after = rest.partition(b",")
-    if not comma or digits != b"%d" % command.opaque:
-        return None
-    probe = b"%b%b%d,%b" % (before, _OPAQUE, _PROBE, after)
-    try:
-        probed = decode_command(Frame(0, probe, b""))
-    except FrameError:
-        return None
-    return (before, comma + after) if probed == command._replace(opaque=_PROBE) else None
-
-
 @lru_cache(maxsize=4096)
-def _cut(body_size: int) -> tuple[tuple[bytes, ...], bytes]:
+def _cut(body_size: int) -> CutAnswer:
     """Encode the start of an answer with a body of that size, and cut its opaque out."""
-    frame = encode_command(Command(0, _PROBE, 1, body=b"\0" * body_size))[: -body_size or None]
-    digits = b"%d" % _PROBE
-    place = frame.index(digits, frame.index(_OPAQUE))
-    size, mark = _PREFIX.unpack_from(frame)
-    shorter = [OPAQUE_DIGITS_MAX - count for count in range(OPAQUE_DIGITS_MAX + 1)]
-    prefixes = tuple(_PREFIX.pack(size - less, mark - less) + frame[_PREFIX.size : place] for less in shorter)
-    return prefixes, frame[place + len(digits) :]
+    return cut_answer(encode_command(Command(0, PROBE, FLAG_RESPONSE, body=bytes(body_size))), body_size)

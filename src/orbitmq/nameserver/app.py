@@ -16,6 +16,7 @@ from orbitmq.nameserver.kv_config import KvConfig
 from orbitmq.nameserver.observation import Observation
 from orbitmq.nameserver.product import ProductEnvironment
 from orbitmq.nameserver.registry import Registry
+from orbitmq.nameserver.shortcut import KnownRequests
 from orbitmq.net.connection import Connection
 from orbitmq.net.http import HttpServer
 from orbitmq.net.limits import Limits
@@ -50,7 +51,11 @@ class NameServer:
             name="nameserver",
             limits=_limits(self._config),
             clock=clock,
-            shortcut=self.registry.memo,
+            shortcut=KnownRequests(
+                self.registry.memo,
+                # With access control every signature is checked anew: the account may be gone by now.
+                self.registry.repeats if self._guard.admission is None else None,
+            ),
             admission=self._guard.admission,
             tls=self._guard.tls,
         )

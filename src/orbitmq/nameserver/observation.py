@@ -62,8 +62,8 @@ class Observation:
 
     @property
     def route_queries(self) -> int:
-        """Route queries so far, those answered from memory included."""
-        return self._server.counters.requests.get(_ROUTE_QUERY, 0) + self._registry.memo.hits
+        """Route queries so far."""
+        return self._server.counters.requests.get(_ROUTE_QUERY, 0)
 
     @property
     def route_failures(self) -> int:
@@ -73,10 +73,7 @@ class Observation:
 
     def requests(self) -> dict[int, int]:
         """Return the requests so far by code."""
-        counted = dict(self._server.counters.requests)
-        if self.route_queries:
-            counted[_ROUTE_QUERY] = self.route_queries
-        return counted
+        return dict(self._server.counters.requests)
 
     def sample(self) -> None:
         """Look at everything once, and log the alerts that begin or end."""

@@ -19,6 +19,7 @@ from orbitmq.nameserver.history import History
 from orbitmq.nameserver.kv_config import KvConfig
 from orbitmq.nameserver.missing import MissingTopics
 from orbitmq.nameserver.product import ProductEnvironment
+from orbitmq.nameserver.repeats import RepeatedRegistrations
 from orbitmq.nameserver.route_table import RouteTable
 from orbitmq.nameserver.route_view import show_acting_masters
 from orbitmq.nameserver.unchanged import UnchangedRegistrations
@@ -43,6 +44,7 @@ class Registry:
         self.memo = RouteMemo()
         self.unchanged = UnchangedRegistrations()
         self.unfinished = Unfinished()
+        self.repeats = RepeatedRegistrations(self.table, self.unchanged, self.unfinished)
         self.history = History(config.route_history_size)
         self.missing = MissingTopics()
         self.warnings: list[str] = []
@@ -111,7 +113,8 @@ class Registry:
         self.forget_answers()
 
     def forget_answers(self, topic: str | None = None) -> None:
-        """Drop what is cached of a topic's route, or of all."""
+        """Drop what is cached of a topic's route, or of all, and of the answers to brokers."""
+        self.repeats.clear()
         if topic is None:
             self.answers.clear()
             self.memo.clear()

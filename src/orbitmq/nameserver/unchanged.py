@@ -56,7 +56,9 @@ class Recognised(NamedTuple):
     topics: Mapping[str, RegisteredTopic] = NO_TOPICS
 
 
-class _Seen(NamedTuple):
+class Seen(NamedTuple):
+    """The last registration of a broker that was parsed; `revision` is the broker name's after it."""
+
     header: RegisterBroker
     peer_version: int
     start: bytes
@@ -68,6 +70,16 @@ class _Seen(NamedTuple):
     is_applied: bool
     is_plain: bool
 
+    def ends(self, data: bytes, body_start: int = 0) -> bool:
+        """Tell whether its body is what stands in `data` from `body_start` on."""
+        rest = self.rest
+        return (
+            isinstance(rest, bytes)
+            and len(data) - body_start == len(self.start) + len(rest)
+            and data.startswith(self.start, body_start)
+            and data.endswith(rest)
+        )
+
 
 class UnchangedRegistrations:
     """Remembers the last registration of each broker."""
@@ -75,7 +87,11 @@ class UnchangedRegistrations:
     def __init__(self, size_max: int = BODIES_SIZE_MAX) -> None:
         self._size_max = size_max
         self._size = 0
-        self._seen: dict[BrokerKey, _Seen] = {}
+        self._seen: dict[BrokerKey, Seen] = {}
+
+    def last(self, key: BrokerKey) -> Seen | None:
+        """Return a broker's last registration, None when it is not remembered."""
+        return self._seen.get(key)
 
     def recognise(
         self, key: BrokerKey, header: RegisterBroker, peer_version: int, body: bytes, revision: int
@@ -86,7 +102,7 @@ class UnchangedRegistrations:
             return None
         if not _same_but_checksum(seen.header, header):
             return None
-        if isinstance(seen.rest, bytes) and _is_joined_of(body, seen.start, seen.rest):
+        if seen.ends(body):
             return Recognised(seen.data_version, seen.header.body_crc32)
         parts = split(body) if seen.is_versioned else Parts(b"", None, body)
         if (parts.version is not None) != seen.is_versioned or parts.before != seen.before:
@@ -135,8 +151,17 @@ class UnchangedRegistrations:
             self._size += len(rest)
         plain = was_plain if topic_count is None else is_plain(rest, topic_count)
         start = body[: len(body) - len(rest)]
-        self._seen[key] = _Seen(
-            header, peer_version, start, before, kept, version is not None, data_version, revision, is_applied, plain
+        self._seen[key] = Seen(
+            header=header,
+            peer_version=peer_version,
+            start=start,
+            before=before,
+            rest=kept,
+            is_versioned=version is not None,
+            data_version=data_version,
+            revision=revision,
+            is_applied=is_applied,
+            is_plain=plain,
         )
 
     def forget(self, key: BrokerKey) -> None:
@@ -144,10 +169,6 @@ class UnchangedRegistrations:
         seen = self._seen.pop(key, None)
         if seen is not None and isinstance(seen.rest, bytes):
             self._size -= len(seen.rest)
-
-
-def _is_joined_of(body: bytes, start: bytes, rest: bytes) -> bool:
-    return len(body) == len(start) + len(rest) and body.startswith(start) and body.endswith(rest)
 
 
 def split(body: bytes) -> Parts:

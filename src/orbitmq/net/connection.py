@@ -43,12 +43,11 @@ _SAMPLE_MASK = 15
 class Connection(asyncio.Protocol):
     """One connection, of a server or of a client: both ends may ask and answer.
 
-    `remote` is `host:port`; `id` is unique within the endpoint.
+    `remote` is `host:port`; `id` is unique within the endpoint; `counters` are the endpoint's.
     """
 
     __slots__ = (
         "_allowance",
-        "_counters",
         "_endpoint",
         "_first_bytes",
         "_frames",
@@ -69,6 +68,7 @@ class Connection(asyncio.Protocol):
         "_transport",
         "_watch",
         "_writes",
+        "counters",
         "id",
         "is_closed",
         "parked_count",
@@ -81,7 +81,7 @@ class Connection(asyncio.Protocol):
         self.is_closed = False
         self.parked_count = 0
         self._endpoint = endpoint
-        self._counters = endpoint.counters
+        self.counters = endpoint.counters
         self._shortcut = endpoint.shortcut
         self._tls: TlsLayer | None = None
         self._loop = loop
@@ -105,6 +105,10 @@ class Connection(asyncio.Protocol):
         self._quick = endpoint.quick
 
     # What programs use.
+
+    def now_ms(self) -> int:
+        """Read the endpoint's clock."""
+        return self._endpoint.clock()
 
     async def request(self, header: object, body: bytes = b"", *, timeout_ms: int, code: int | None = None) -> Command:
         """Send a request and return its answer, whatever its code.
@@ -150,7 +154,7 @@ class Connection(asyncio.Protocol):
         if call.is_parked:
             self.parked_count -= 1
         if reply.code:
-            self._counters.refusals[call.command.code, reply.code] += 1
+            self.counters.refusals[call.command.code, reply.code] += 1
         if not call.command.flag & FLAG_ONEWAY:
             self._put(encode_reply_parts(call.command, reply))
             self._join()
@@ -180,7 +184,7 @@ class Connection(asyncio.Protocol):
     def abort(self, reason: str) -> None:
         """Close at once and count why."""
         if self._transport is not None and not self.is_closed:
-            self._counters.closed_by_us[reason] += 1
+            self.counters.closed_by_us[reason] += 1
             self.is_closed = True
             self._transport.abort()
 
@@ -198,8 +202,8 @@ class Connection(asyncio.Protocol):
         self.remote = format_peer(transport.get_extra_info("peername"))
         refusal = self._endpoint.admit(self, self._ip)
         if refusal is not None:
-            self._counters.connections_refused += 1
-            if is_worth_a_line(self._counters.connections_refused):
+            self.counters.connections_refused += 1
+            if is_worth_a_line(self.counters.connections_refused):
                 log.warning("%s: refused a connection from %s: %s", self._endpoint.name, self.remote, refusal)
             self.is_closed = True
             self._transport.abort()
@@ -211,7 +215,7 @@ class Connection(asyncio.Protocol):
         if self.is_closed:
             return
         self._reads += 1
-        self._counters.bytes_received += len(data)
+        self.counters.bytes_received += len(data)
         began = 0.0 if self._reads & _SAMPLE_MASK else perf_counter()
         session = self._session
         if self._quick is None or session.partial or self._held:
@@ -223,7 +227,7 @@ class Connection(asyncio.Protocol):
             self._frames += taken > 0
             self._joined(self._take_unknown, data[taken:])
         if began:
-            self._counters.service_s.observe(perf_counter() - began)
+            self.counters.service_s.observe(perf_counter() - began)
 
     def pause_writing(self) -> None:
         """Read nothing more from a client that does not read. A client goes on reading, or both would wait."""
@@ -305,7 +309,7 @@ class Connection(asyncio.Protocol):
         if self._reads == 1:
             if data[0] == HANDSHAKE_BYTE:
                 self._tls = tls.begin()
-                self._counters.connections_encrypted += 1
+                self.counters.connections_encrypted += 1
             elif tls.mode is TlsMode.ENFORCING:
                 self.abort("no TLS")
                 return
@@ -367,7 +371,7 @@ class Connection(asyncio.Protocol):
         pause_s = allowance.take(count, self._loop.time())
         if pause_s and not self._is_throttled:
             self._is_throttled = True
-            self._counters.throttled += 1
+            self.counters.throttled += 1
             self._choose_reading()
             self._loop.call_later(pause_s, self._end_throttling)
 
@@ -387,7 +391,7 @@ class Connection(asyncio.Protocol):
         command = decode_command(frame)
         if command.flag & FLAG_RESPONSE:
             if not self._session.resolve(command):
-                self._counters.unmatched_answers += 1
+                self.counters.unmatched_answers += 1
             return
         reply = self._endpoint.answer(command, self)
         if reply is LATER or command.flag & FLAG_ONEWAY:
@@ -405,7 +409,7 @@ class Connection(asyncio.Protocol):
         kind = sniff_foreign(self._first_bytes) if not self._frames and self._tls is None else None
         if kind is not None:
             self._endpoint.name_foreigner(kind, self.remote)
-        elif is_worth_a_line(self._counters.closed_by_us[BAD_FRAME] + 1):
+        elif is_worth_a_line(self.counters.closed_by_us[BAD_FRAME] + 1):
             log.warning("%s: disconnected %s: %s", self._endpoint.name, self.remote, error)
         self.abort(kind or BAD_FRAME)
 
@@ -428,11 +432,11 @@ class Connection(asyncio.Protocol):
         if self._tls is None:
             if self._outlet is None:  # not before: thousands may be idle, and 200 bytes each
                 self._outlet = Outlet(self._transport)
-            self._counters.bytes_sent += self._outlet.write(out)
+            self.counters.bytes_sent += self._outlet.write(out)
             out.clear()
         else:
             data = self._session.take_out()
-            self._counters.bytes_sent += len(data)
+            self.counters.bytes_sent += len(data)
             self._write_through(data)
         if self._is_paused and self._transport.get_write_buffer_size() > self._endpoint.limits.write_buffer_max > 0:
             self.abort("write buffer")

@@ -78,3 +78,11 @@ def test_unsigned_registration_is_said(tmp_path: Path):
     assert make_guard(NameServerConfig(acl_registration=True, **settings)).warnings == ()
     (warning,) = make_guard(NameServerConfig(**settings)).warnings
     assert "aclRegistration" in warning
+
+
+@pytest.mark.parametrize("acl_enable", [False, True])
+async def test_a_repeated_registration_is_looked_at_anew_where_signatures_are_checked(acl_enable: bool, tmp_path: Path):
+    async with asking(tmp_path, acl_enable=acl_enable, acl_file=write_accounts(tmp_path)) as asker:
+        await asker.register("a")
+        await asker.register("a")
+        assert len(asker.server.registry.repeats) == (0 if acl_enable else 1)

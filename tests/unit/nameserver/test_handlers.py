@@ -99,8 +99,9 @@ async def test_a_cached_answer_goes_with_the_change_that_outdates_it(tmp_path: P
 
         for _ in range(3):
             assert await perm() == 6
-        assert asker.server.registry.memo.hits == 2
+        assert len(asker.server.registry.memo) == 1
         await asker.ask(WipeWritePerm(broker_name="a"))
+        assert len(asker.server.registry.memo) == 0
         assert [await perm() for _ in range(2)] == [4, 4]
         await asker.ask(AddWritePerm(broker_name="a"))
         assert await perm() == 6
