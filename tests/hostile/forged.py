@@ -5,12 +5,14 @@ from __future__ import annotations
 import asyncio
 import socket
 import sys
+import tempfile
 import time
 import tracemalloc
 import zlib
 from asyncio.subprocess import PIPE
 from collections.abc import Callable
 from contextlib import suppress
+from pathlib import Path
 
 from fuzz.campaign import fuzz
 from fuzz.targets import TARGETS
@@ -20,12 +22,11 @@ from hostile.honest import Honest
 from hostile.victim import Victim
 from orbitmq.errors import FrameError
 from orbitmq.net.loop import run
-from orbitmq.net.pool import ConnectionPool
-from orbitmq.wire.command import decode_command
+from orbitmq.wire.command import Command, decode_command, encode_command
 from orbitmq.wire.frame import FrameDecoder
-from orbitmq.wire.headers import GetAllTopics
+from orbitmq.wire.header import encode_header
 from unit.nameserver.route_history import play
-from unit.nameserver.support import registration
+from unit.nameserver.support import asking, registration
 
 MEMORY_GROWTH_MAX_MB = 50
 ALLOCATED_MAX = 64 * 1024
@@ -146,38 +147,57 @@ def lying_lengths(size: Size) -> Figure:
 
 
 def json_bombs(size: Size) -> Figure:
-    """S8: throw each bomb as a registration's body, plain and compressed; the figure is the server's CPU time."""
-    with Victim() as victim:
-        costs = run(_throw(victim, size.of(5)))
-        errors = victim.metrics()["failed_requests_total"]
-    entered = [name for name, (_, registered) in costs.items() if registered]
-    slowest = max(costs, key=lambda name: costs[name][0])
-    over = sorted(name for name, (cost_ms, _) in costs.items() if cost_ms > 20)
+    """S8: throw each bomb as a registration's body, plain and compressed; the figure is what a turn of the loop takes."""
+    with tempfile.TemporaryDirectory() as folder:
+        held_ms, entered, errors = run(_throw(Path(folder), size.of(5)))
+    slowest = max(held_ms, key=lambda name: held_ms[name])
+    over = sorted(name for name, held in held_ms.items() if held > 20)
     return Figure(
-        asked="JSON bombs: refused or without effect, 20 ms of CPU at most",
-        measured=f"{len(costs)} bombs, {len(entered)} entered, {errors:.0f} errors; slowest {slowest!r} "
-        f"{costs[slowest][0]:.1f} ms" + (f"; over 20 ms: {', '.join(over)}" if over else ""),
+        asked="JSON bombs: refused or without effect, nobody else waits for more than 20 ms",
+        measured=f"{len(held_ms)} bombs, {len(entered)} entered, {errors} errors; slowest {slowest!r}: "
+        f"{held_ms[slowest]:.1f} ms of CPU in one turn of the event loop" + (f"; over 20 ms: {over}" if over else ""),
         reached=not entered and not errors and not over,
     )
 
 
-async def _throw(victim: Victim, turns: int) -> dict[str, tuple[float, bool]]:
-    """Return by bomb: the least CPU time in ms, and whether a topic was registered."""
-    pool, costs = ConnectionPool(), dict[str, tuple[float, bool]]()
-    for is_compressed in (False, True):
-        for name, bomb in BOMBS.items():
-            body = zlib.compress(bomb) if is_compressed else bomb
-            header, _ = registration("evil", compressed=is_compressed, body_crc32=0)
-            taken = []
-            for _ in range(turns):
-                before = victim.cpu_ns
-                answer = await pool.request(victim.address, header, body, timeout_ms=30_000)
-                taken.append((victim.cpu_ns - before) / 1e6)
-            topics = await pool.request(victim.address, GetAllTopics())
-            registered = answer.code == 0 and b'"topicList":[]' not in topics.body
-            costs[name + (", compressed" if is_compressed else "")] = (min(taken), registered)
-    await pool.close()
-    return costs
+async def _throw(folder: Path, turns: int) -> tuple[dict[str, float], list[str], int]:
+    """Return by bomb the longest turn of the loop in ms of CPU (the least of some tries), which entered, and our errors."""
+    held_ms, entered = dict[str, float](), list[str]()
+    longest = [0.0]
+
+    async def watch() -> None:
+        last = time.thread_time()
+        while True:
+            await asyncio.sleep(0)
+            now = time.thread_time()
+            longest[0], last = max(longest[0], now - last), now
+
+    async with asking(folder) as asker:
+        watching = asyncio.ensure_future(watch())
+        for is_compressed in (False, True):
+            for name, bomb in BOMBS.items():
+                body = zlib.compress(bomb) if is_compressed else bomb
+                tries = []
+                for number in range(turns):  # each from another broker, or it would be known already
+                    header, _ = registration(f"evil-{number}", compressed=is_compressed, body_crc32=0)
+                    frame = encode_command(Command(103, 1, ext_fields=encode_header(header), body=body))
+                    await asyncio.sleep(0)
+                    longest[0] = 0.0
+                    await asyncio.to_thread(_ask, asker.server.address, frame)
+                    tries.append(longest[0] * 1000)
+                held_ms[name + (", compressed" if is_compressed else "")] = min(tries)
+                if asker.server.registry.table.topics():
+                    entered.append(name)
+        watching.cancel()
+        return held_ms, entered, asker.server.server.counters.failed_requests
+
+
+def _ask(address: str, frame: bytes) -> None:
+    """Send a request and wait for its answer, on a thread: its CPU time is not the loop's."""
+    host, _, port = address.rpartition(":")
+    with socket.create_connection((host, int(port))) as peer:
+        peer.sendall(frame)
+        assert peer.recv(65536)
 
 
 def model_histories(size: Size) -> Figure:
