@@ -62,8 +62,8 @@ class RouteTable(ChangingTables):
     ) -> Slices[MasterAddresses]:
         """Do what `register` does, thousands of topics in slices.
 
-        After each slice every topic's queues are either as before or as after. Nothing else may change anything about
-        the broker name until the last one, but for its lease, which may be renewed.
+        After each slice every topic's queues on a broker name are either as before or as after. Nothing else may change
+        anything about the broker name until the last one, but for its lease, which may be renewed.
         """
         group = self._groups.get(broker.broker_name)
         previous_address = group.addresses.get(broker.broker_id) if group is not None else None

@@ -3,7 +3,7 @@
 A broker's registrations take effect in the order in which they came: one that comes while another of the same broker is
 unfinished waits for it. Whatever else changes the table finishes all of them first, in one go (`Registry.changing`). So
 everything happens as if each registration had been taken in whole when it was answered, and a client that asks meanwhile
-gets each topic's route as it was before or as it is after.
+gets each topic's queues on that broker as they were before or as they are after.
 """
 
 from __future__ import annotations

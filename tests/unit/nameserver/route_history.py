@@ -13,7 +13,7 @@ from random import Random
 from typing import Any
 
 from orbitmq.errors import Rejected
-from orbitmq.model.route import TopicRoute
+from orbitmq.model.route import QueueData, TopicRoute
 from orbitmq.nameserver.changes import Cause
 from orbitmq.nameserver.registration import BrokerKey
 from orbitmq.nameserver.route_table import RouteTable
@@ -62,7 +62,7 @@ class History:
     """A route table and its model, to which the same happens."""
 
     def begin(self, deletes_missing_topics: bool) -> None:
-        self.table = RouteTable(deletes_missing_topics=deletes_missing_topics)
+        self.table = RouteTable(deletes_missing_topics=deletes_missing_topics, slice_topics=1)
         self.model = SequentialModel(deletes_missing_topics)
         self.now = 0
         self.shown: dict[str, Any] = {}
@@ -80,9 +80,22 @@ class History:
             lease_ms=lease_ms,
             acting_master=acting,
         )
-        assert _told(lambda: tuple(self.table.register(new, at(self.now), connection))) == _told(
-            lambda: self.model.register(new, self.now, connection)
-        )
+        before = self._queues()
+        seen: list[Mapping[tuple[str, str], QueueData | None]] = []
+
+        def register() -> tuple[str | None, str | None]:
+            slices = self.table.registering(new, at(self.now), connection)
+            while True:
+                try:
+                    next(slices)
+                except StopIteration as end:
+                    return tuple(end.value)
+                seen.append(self._queues())
+
+        assert _told(register) == _told(lambda: self.model.register(new, self.now, connection))
+        after = self._queues()
+        for found in seen:  # by a client that asked between two slices
+            assert all(found[place] in (before[place], after[place]) for place in before)
 
     def unregister(self, name: str, address: str, cluster: str, connection: int) -> None:
         key = BrokerKey(cluster, address)
@@ -123,6 +136,14 @@ class History:
         self._lists_are_equal()
         self._leases_are_equal()
         self._whoever_hears_the_changes_knows_which_routes_are_old()
+
+    def _queues(self) -> dict[tuple[str, str], QueueData | None]:
+        """Return every topic's queues on every broker name."""
+        found: dict[tuple[str, str], QueueData | None] = {(topic, name): None for topic in TOPICS for name in NAMES}
+        for topic in TOPICS:
+            route = self.table.lookup(topic)
+            found |= {(topic, queue.broker_name): queue for queue in route.queues} if route is not None else {}
+        return found
 
     def _routes_are_equal(self) -> None:
         for topic in TOPICS:
