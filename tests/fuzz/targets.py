@@ -5,8 +5,9 @@ Invariant of all of them: a value or an error of our own tree that says what is 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from types import ModuleType
 from typing import NamedTuple
 
 from orbitmq.errors import CorruptRecord, FrameError, InvalidArgument, Rejected
@@ -16,7 +17,7 @@ from orbitmq.model.route import BrokerData, ClusterInfo, MessageQueue, QueueData
 from orbitmq.model.topic import DataVersion, TopicConfig
 from orbitmq.wire import fastjson, headers
 from orbitmq.wire.batch import encode_batch, parse_batch
-from orbitmq.wire.bodies import heartbeat, kv, registration, route, topics
+from orbitmq.wire.bodies import groups, heartbeat, kv, registration, route, topic_table, topics
 from orbitmq.wire.command import Command, SerializeType, decode_command, encode_command
 from orbitmq.wire.compression import CompressionType, compress, decompress
 from orbitmq.wire.frame import Frame, FrameDecoder
@@ -105,15 +106,40 @@ def _binary_headers(data: bytes) -> None:
         decode_command(Frame(1, data, b""))
 
 
-def _bodies(data: bytes) -> None:
-    for decode in (
-        route.decode_route, route.decode_cluster_info, route.decode_member_group, registration.decode_registration,
-        registration.decode_data_version, heartbeat.decode_heartbeat, heartbeat.decode_consumer_list,
-        heartbeat.decode_subscription_check, heartbeat.decode_queue_lock, kv.decode_kv_table, topics.decode_topic_list,
-        topics.decode_topic_table, topics.decode_topic_stats, topics.decode_consume_stats,
-    ):  # fmt: skip
+def _body(decode: Callable[[bytes], object]) -> Callable[[bytes], None]:
+    def decode_body(data: bytes) -> None:
         with suppress(Rejected):
             decode(data)
+
+    return decode_body
+
+
+def _sliced_registrations(data: bytes) -> None:
+    """In slices a registration is what it is in one piece, or refused where nothing large may be parsed at once."""
+    whole = _registered(data)
+    with _set(registration, SLICED_SIZE_MIN=0), _set(topic_table, PIECE_SIZE=1):
+        assert _registered(data) == whole
+        with _set(registration, DOCUMENT_SIZE_MAX=1):
+            assert _registered(data) in (None, whole)
+
+
+def _registered(data: bytes) -> registration.RegisterBrokerBody | None:
+    try:
+        return registration.decode_registration(data)
+    except Rejected:
+        return None
+
+
+@contextmanager
+def _set(module: ModuleType, **constants: int) -> Iterator[None]:
+    before = {name: getattr(module, name) for name in constants}
+    for name, value in constants.items():
+        setattr(module, name, value)
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            setattr(module, name, value)
 
 
 def _compressed_registrations(data: bytes) -> None:
@@ -168,24 +194,37 @@ _PIECES = [
     b"\0\0\0\1", _piece(b'{"topic":"t1","bname":"x"}'),
 ]  # fmt: skip
 
+_REGISTRATION = registration.encode_registration(
+    DataVersion(1, 2, 3),
+    {name: TopicConfig(topic=name, attributes={"+a": "}"}) for name in ("t", "u", "v")},
+    ("f:1",),
+)
+_BODY_DECODERS = (
+    route.decode_route, route.decode_cluster_info, route.decode_member_group, registration.decode_registration,
+    registration.decode_data_version, heartbeat.decode_heartbeat, heartbeat.decode_consumer_list,
+    heartbeat.decode_subscription_check, heartbeat.decode_queue_lock, heartbeat.decode_locked_queues,
+    kv.decode_kv_table, topics.decode_topic_list, topics.decode_topic_table, topics.decode_topic_config,
+    topics.decode_topic_stats, topics.decode_consume_stats, groups.decode_group_config, groups.decode_group_table,
+    groups.decode_group_list,
+)  # fmt: skip
+_BODIES = [
+    route.encode_route(_ROUTE),
+    route.encode_route(_ROUTE, standard=False),
+    route.encode_cluster_info(ClusterInfo(brokers={"a": _ROUTE.brokers[0]}, clusters={"c": ("a",)})),
+    route.encode_member_group("c", "a", {0: "h:1"}),
+    registration.encode_registration(DataVersion(1, 2, 3), {"t": TopicConfig(topic="t")}),
+    heartbeat.encode_heartbeat(_BEAT),
+    kv.encode_kv_table({"k": "v"}),
+    topics.encode_topic_stats({MessageQueue("t", "a", 0): topics.QueueStats(1, 2, 3)}),
+    topics.encode_consume_stats({MessageQueue("t", "a", 0): topics.Progress(1, 2, 3)}),
+]
+
 TARGETS: dict[str, Target] = {
     "frames": Target(_frames, [*_FRAMES, b"".join(_FRAMES)]),
     "json_headers": Target(_json_headers, [frame[8:] for frame in _FRAMES if frame[4] == 0]),
     "binary_headers": Target(_binary_headers, [frame[8:] for frame in _FRAMES if frame[4] == 1]),
-    "bodies": Target(
-        _bodies,
-        [
-            route.encode_route(_ROUTE),
-            route.encode_route(_ROUTE, standard=False),
-            route.encode_cluster_info(ClusterInfo(brokers={"a": _ROUTE.brokers[0]}, clusters={"c": ("a",)})),
-            route.encode_member_group("c", "a", {0: "h:1"}),
-            registration.encode_registration(DataVersion(1, 2, 3), {"t": TopicConfig(topic="t")}),
-            heartbeat.encode_heartbeat(_BEAT),
-            kv.encode_kv_table({"k": "v"}),
-            topics.encode_topic_stats({MessageQueue("t", "a", 0): topics.QueueStats(1, 2, 3)}),
-            topics.encode_consume_stats({MessageQueue("t", "a", 0): topics.Progress(1, 2, 3)}),
-        ],
-    ),
+    **{decode.__name__.removeprefix("decode_"): Target(_body(decode), _BODIES) for decode in _BODY_DECODERS},
+    "sliced_registrations": Target(_sliced_registrations, [_REGISTRATION, _REGISTRATION.replace(b",", b", ")]),
     "compressed_registrations": Target(
         _compressed_registrations, [compress(b"".join(_PIECES)), compress(b"".join(_PIECES[:4]))]
     ),
