@@ -18,6 +18,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Callable, Coroutine
 from pathlib import Path
 from typing import Any
 
@@ -53,7 +54,7 @@ class Server:
     @property
     def memory_mb(self) -> float:
         """Resident memory."""
-        return round(self._about.memory_info().rss / 2**20, 1)
+        return float(round(self._about.memory_info().rss / 2**20, 1))
 
     @property
     def cpu_s(self) -> float:
@@ -220,11 +221,12 @@ def main() -> None:
     parser.add_argument("--quick", action="store_true", help="a hundredth of everything, nothing is kept")
     quick = parser.parse_args().quick
     found: dict[str, Any] = {}
-    for name, load in (
-        ("topics on 2 brokers", lambda: many_topics(1_000 if quick else 100_000)),
-        ("idle connections", lambda: idle_connections(100 if quick else 10_000)),
-        ("brokers registering every 30 s", lambda: many_brokers(10 if quick else 1_000, 1 if quick else 3)),
-    ):
+    loads: dict[str, Callable[[], Coroutine[Any, Any, dict[str, Any]]]] = {
+        "topics on 2 brokers": lambda: many_topics(1_000 if quick else 100_000),
+        "idle connections": lambda: idle_connections(100 if quick else 10_000),
+        "brokers registering every 30 s": lambda: many_brokers(10 if quick else 1_000, 1 if quick else 3),
+    }
+    for name, load in loads.items():
         print(f"{name} …", flush=True)
         found[name] = run(load())
         print(json.dumps(found[name], indent=2), flush=True)
