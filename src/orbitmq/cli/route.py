@@ -107,7 +107,7 @@ def diff(
         show_rows(rows, ("name_server", "what", "broker", "before", "after"), output)
         for address, found in answers.items():
             if not found["complete"]:
-                say(f"{address} does not remember all since then: this is what it still knows")
+                say(f"{address} does not remember all since then (it forgot, or began later): this is what it knows")
     _end(bool(rows), silent)
 
 

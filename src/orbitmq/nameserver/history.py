@@ -32,10 +32,12 @@ class History:
 
     Args:
         weight_max: how much is kept: every change counts one, and every topic in it one more.
+        began_at_ms: since when there is somebody to write it, in ms since 1970.
     """
 
-    def __init__(self, weight_max: int) -> None:
+    def __init__(self, weight_max: int, began_at_ms: int = 0) -> None:
         self._weight_max = weight_max
+        self._began_at_ms = began_at_ms
         self._entries: deque[Entry] = deque()
         self._weight = 0
         self._next_number = 1
@@ -52,7 +54,9 @@ class History:
             self._forgotten_at_ms = gone.origin.at_ms
 
     def reaches_back_to(self, at_ms: int) -> bool:
-        """Tell whether everything that happened after `at_ms` is still known."""
+        """Tell whether everything that happened after `at_ms` is known: written down, and not forgotten."""
+        if at_ms < self._began_at_ms:
+            return False
         return self._forgotten_at_ms is None or self._forgotten_at_ms < at_ms
 
     def events(

@@ -45,7 +45,7 @@ class Registry:
         self.unchanged = UnchangedRegistrations()
         self.unfinished = Unfinished()
         self.repeats = RepeatedRegistrations(self.table, self.unchanged, self.unfinished)
-        self.history = History(config.route_history_size)
+        self.history = History(config.route_history_size, started_at_ms)
         self.missing = MissingTopics()
         self.warnings: list[str] = []
         """Sentences about the way this NameServer is set up that its operator should know."""

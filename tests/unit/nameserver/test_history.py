@@ -74,6 +74,11 @@ def test_the_difference_is_net():
     assert history.difference(9) == {"at": 9, "complete": True, "brokers": [], "topics": []}
 
 
+def test_of_the_time_before_its_start_a_name_server_knows_nothing():
+    history = History(100, began_at_ms=5)
+    assert (history.reaches_back_to(4), history.reaches_back_to(5)) == (False, True)
+
+
 def test_a_change_is_one_line_with_its_cause():
     changes = [QueueChange("t", None, queue()), QueueChange("u", queue(), None), QueueChange("v", queue(), queue(4))]
     line = describe(topics_changed(1, *changes, QueueChange("w", queue(), queue(4))))
