@@ -5,7 +5,7 @@ Invariant of all of them: a value or an error of our own tree that says what is 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from types import ModuleType
 from typing import NamedTuple
@@ -15,6 +15,7 @@ from orbitmq.model.group import ConsumerInfo, Heartbeat, Subscription
 from orbitmq.model.message import Host
 from orbitmq.model.route import BrokerData, ClusterInfo, MessageQueue, QueueData, TopicRoute
 from orbitmq.model.topic import DataVersion, TopicConfig
+from orbitmq.net.http import Answer, HttpServer
 from orbitmq.wire import fastjson, headers
 from orbitmq.wire.batch import encode_batch, parse_batch
 from orbitmq.wire.bodies import groups, heartbeat, kv, registration, route, topic_table, topics
@@ -180,9 +181,21 @@ def _compressed_bodies(data: bytes) -> None:
             assert len(decompress(data, kind.sys_flag, size_max=65536)) <= 65536
 
 
+def _http_requests(data: bytes) -> None:
+    answer, _ = _HTTP.answer(data)
+    assert answer.status in (200, 400, 404, 405)
+
+
 def _message_ids(data: bytes) -> None:
     with suppress(InvalidArgument):
         parse_offset_message_id(data.decode("latin-1"))
+
+
+def _http_page(query: Mapping[str, str]) -> Answer:
+    return Answer("".join(f"{name}={value}\n" for name, value in query.items()).encode("utf-8", "replace"))
+
+
+_HTTP = HttpServer({"/metrics": _http_page, "/routes/history": _http_page})
 
 
 def _piece(data: bytes) -> bytes:
@@ -236,4 +249,11 @@ TARGETS: dict[str, Target] = {
     "batches": Target(_batches, [encode_batch([(0, b"body", b"A\x01b\x02"), (1, b"", b"")])]),
     "compressed_bodies": Target(_compressed_bodies, [compress(b"x" * 9999, kind) for kind in CompressionType]),
     "message_ids": Target(_message_ids, [b"7F00000100002A9F0000000000000123", b"0" * 56]),
+    "http_requests": Target(
+        _http_requests,
+        [
+            b"GET /metrics HTTP/1.1\r\nHost: h:9557\r\n\r\n",
+            b"HEAD /routes/history?topic=%25RETRY%25g&since=1&count=20 HTTP/1.0\r\n\r\n",
+        ],
+    ),
 }
