@@ -87,6 +87,13 @@ BOMBS = {
     "wrong kinds": b'{"topicConfigSerializeWrapper":{"topicConfigTable":{"T":[],"U":{}}}}',
     "queues that are no numbers": b'{"topicConfigSerializeWrapper":{"topicConfigTable":{"T":{"perm":true},"U":{}}}}',
     "filter servers that are no texts": b'{"filterServerList":[1,{}]}',
+    "a topic of a million attributes": b'{"topicConfigSerializeWrapper":{"topicConfigTable":{"T":{"attributes":{'
+    + b",".join(b'"k%d":0' % number for number in range(1_000_000))
+    + b'}},"U":{}}}}',
+    "a million topics": b'{"topicConfigSerializeWrapper":{"topicConfigTable":{'
+    + b",".join(b'"k%d":{}' % number for number in range(1_000_000))
+    + b"}}}",
+    "lists": b'{"filterServerList":[' + b"[]," * 300_000 + b"[]]}",
 }
 """Bodies of registrations."""
 

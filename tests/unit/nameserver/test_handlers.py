@@ -12,6 +12,7 @@ import pytest
 from orbitmq.errors import ConnectionFailed
 from orbitmq.model.route import TopicRoute
 from orbitmq.model.topic import DataVersion, TopicConfig
+from orbitmq.nameserver.handlers.topics import ROUTE_SIZE_MAX
 from orbitmq.net.handlers import Call, Handlers, Reply
 from orbitmq.net.pool import ConnectionPool
 from orbitmq.net.server import Server
@@ -385,6 +386,15 @@ async def test_write_permission_is_wiped_and_added_by_broker_name(tmp_path: Path
         assert (await asker.ask(WipeWritePerm(broker_name="a"))).ext_fields == {"wipeTopicCount": "2"}
         assert (await asker.ask(AddWritePerm(broker_name="a"))).ext_fields == {"addTopicCount": "2"}
         assert (await asker.ask(WipeWritePerm(broker_name="unknown"))).ext_fields == {"wipeTopicCount": "0"}
+
+
+async def test_the_queues_of_one_topic_are_bounded(tmp_path: Path):
+    async with asking(tmp_path) as asker:
+        await asker.register()
+        for size, code in ((ROUTE_SIZE_MAX, 0), (ROUTE_SIZE_MAX + 1, 1)):
+            body = encode_route(TopicRoute(queues=(queue("a"),))).ljust(size)
+            assert (await asker.ask(RegisterTopicInNameServer(topic=f"new{size}"), body)).code == code
+        assert set(asker.server.registry.table.topics()) == {"T1", "T2", f"new{ROUTE_SIZE_MAX}"}
 
 
 async def test_one_topic_is_registered_and_deleted(tmp_path: Path):

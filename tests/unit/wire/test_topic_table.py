@@ -56,6 +56,18 @@ def counted(slices: Slices[RegisterBrokerBody]) -> tuple[RegisterBrokerBody, int
             return end.value, count
 
 
+def refuse_whole(patch: pytest.MonkeyPatch, whole: bytes) -> None:
+    """Leave no way back to the parser of the whole."""
+    parse = registration.parse_body
+
+    def parse_rest(what: str, body: bytes, *args: Any, **options: Any) -> Any:
+        if body == whole:
+            raise HeaderError("the whole at once")
+        return parse(what, body, *args, **options)
+
+    patch.setattr(registration, "parse_body", parse_rest)
+
+
 def outcome(body: bytes, version: int) -> RegisterBrokerBody | None:
     try:
         return decode_registration(body, version=version)
@@ -94,7 +106,7 @@ def test_a_table_in_slices_is_what_a_parser_of_the_whole_finds(form: str, table:
         patch.setattr(registration, "SLICED_SIZE_MIN", 0)
         patch.setattr(topic_table, "PIECE_SIZE", 1)
         assert outcome(body, version) == whole
-        patch.setattr(registration, "DOCUMENT_SIZE_MAX", 1)  # no way back to the parser of the whole
+        refuse_whole(patch, body)
         sliced = outcome(body, version)
         assert sliced is None or sliced == whole
 
@@ -114,10 +126,10 @@ def test_a_table_wherever_it_stands_counts_as_it_would_for_a_parser_of_the_whole
 @pytest.mark.parametrize("form", ["5.x", "4.x", "table alone"])
 @pytest.mark.usefixtures("small")
 def test_a_table_as_brokers_write_it_is_read_entry_by_entry(form: str, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(registration, "DOCUMENT_SIZE_MAX", 1)
     table = {f"t{number}": {"attributes": {"a": "b"}, "perm": number % 7, "x": 1} for number in range(9)}
-    version = 0 if form == "table alone" else 500
-    slices = registration.read_registration(make_body(form, table, False), compressed=False, version=version)
+    version, body = 0 if form == "table alone" else 500, make_body(form, table, False)
+    refuse_whole(monkeypatch, body)
+    slices = registration.read_registration(body, compressed=False, version=version)
     decoded, count = counted(slices)
     assert decoded.topics == {name: RegisteredTopic(16, 16, config["perm"], 0) for name, config in table.items()}
     assert decoded.data_version == DataVersion(0, 5, 7)

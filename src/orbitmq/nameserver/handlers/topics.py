@@ -24,6 +24,9 @@ from orbitmq.wire.headers import (
 
 handlers: Handlers[Registry] = Handlers()
 
+ROUTE_SIZE_MAX = 256 * 1024
+"""Bytes of the queues of one topic that is registered by itself: some 1,000 brokers'."""
+
 UNIT = 0b01
 UNIT_SUBSCRIPTION = 0b10
 """Bits of a topic's system flag (Java: TopicSysFlag)."""
@@ -63,7 +66,8 @@ def get_unit_subscription_ununit_topics(registry: Registry, call: Call[GetUnitSu
 def register_topic(registry: Registry, call: Call[RegisterTopicInNameServer]) -> Reply:
     """Add one topic's queues on known brokers; ignored as a whole when one of them is not known."""
     check_registered_name("topic", call.header.topic)
-    queues = decode_route(call.command.body).queues if call.command.body else ()
+    body = call.command.body
+    queues = decode_route(body, size_max=ROUTE_SIZE_MAX).queues if body else ()
     with registry.changing(Cause.TOPIC_REGISTRATION, call.now_ms, call.connection.remote) as origin:
         registry.table.register_topic(call.header.topic, queues, origin)
     return Reply()

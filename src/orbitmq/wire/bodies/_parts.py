@@ -10,18 +10,24 @@ from orbitmq.wire import fastjson
 
 T = TypeVar("T")
 
+DOCUMENT_SIZE_MAX = 1024 * 1024
+"""Bytes of JSON that a server parses at once."""
 
-def parse_body(what: str, body: bytes, parse: Callable[[dict[str, Any]], T], *, is_bounded: bool = False) -> T:
+
+def parse_body(what: str, body: bytes, parse: Callable[[dict[str, Any]], T], *, size_max: int = 0) -> T:
     """Parse a JSON object body in any dialect and build a value from it.
 
     Args:
-        is_bounded: only what `fastjson.loads` is quick at: for a server, whose peers may be anybody.
+        size_max: for a server, whose peers may be anybody: no more bytes, and only what `fastjson.loads` is quick at;
+            0 for what we asked for.
 
     Raises:
-        HeaderError: not JSON, not an object, or a field that `parse` could not use.
+        HeaderError: too large, not JSON, not an object, or a field that `parse` could not use.
     """
+    if size_max and len(body) > size_max:
+        raise HeaderError(f"{what}: {len(body)} bytes to be parsed at once, limit {size_max}")
     try:
-        document = fastjson.loads(body, is_bounded=is_bounded)
+        document = fastjson.loads(body, is_bounded=size_max > 0)
     except ValueError as error:
         raise HeaderError(f"{what}: {error}") from None
     if not isinstance(document, dict):

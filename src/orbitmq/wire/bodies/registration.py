@@ -18,9 +18,8 @@ from orbitmq.codes import Version
 from orbitmq.errors import HeaderError
 from orbitmq.model.topic import DataVersion, TopicConfig
 from orbitmq.wire import fastjson
-from orbitmq.wire.bodies._parts import number, parse_body, text
+from orbitmq.wire.bodies._parts import DOCUMENT_SIZE_MAX, number, parse_body, text
 from orbitmq.wire.bodies.topic_table import (
-    DOCUMENT_SIZE_MAX,
     PIECE_SIZE,
     SLICED_SIZE_MIN,
     TOPICS_MAX,
@@ -90,14 +89,13 @@ def read_registration(body: bytes, *, compressed: bool, version: int) -> Slices[
         return (yield from _read_compressed(body, version))
     parse, wrapper_of = _FORMS[version >= Version.V3_0_11]
     if len(body) > SLICED_SIZE_MIN and (cut := cut_table(body, wrapper_of)) is not None:
-        decoded = parse_body("registration", cut.rest, parse, is_bounded=True)
+        decoded = parse_body("registration", cut.rest, parse, size_max=DOCUMENT_SIZE_MAX)
         try:
             return replace(decoded, topics=(yield from read_table(body, cut.start, cut.end)))
         except HeaderError:
             if len(body) > DOCUMENT_SIZE_MAX:
                 raise
-    _check_size("registration", body, DOCUMENT_SIZE_MAX)
-    return parse_body("registration", body, parse, is_bounded=True)
+    return parse_body("registration", body, parse, size_max=DOCUMENT_SIZE_MAX)
 
 
 def encode_data_version(version: DataVersion) -> bytes:
@@ -111,8 +109,7 @@ def decode_data_version(body: bytes) -> DataVersion:
     Raises:
         HeaderError: the body is none.
     """
-    _check_size("DataVersion", body, DATA_VERSION_SIZE_MAX)
-    return parse_body("DataVersion", body, parse_data_version, is_bounded=True)
+    return parse_body("DataVersion", body, parse_data_version, size_max=DATA_VERSION_SIZE_MAX)
 
 
 def data_version_document(version: DataVersion) -> dict[str, int]:
@@ -153,11 +150,6 @@ def parse_topic(document: Mapping[str, Any]) -> TopicConfig:
         order=bool(get("order")),
         attributes={text(name): text(value) for name, value in (get("attributes") or {}).items()},
     )
-
-
-def _check_size(what: str, body: bytes, size_max: int) -> None:
-    if len(body) > size_max:
-        raise HeaderError(f"{what}: {len(body)} bytes to be parsed at once, limit {size_max}")
 
 
 def _parse_registration(document: dict[str, Any]) -> RegisterBrokerBody:
@@ -242,7 +234,8 @@ def _read_pieces(pieces: _Pieces, version: int) -> Slices[RegisterBrokerBody]:
 
 def _parse_piece(pieces: _Pieces) -> Any:
     piece = pieces.take()
-    _check_size("a piece", piece, DOCUMENT_SIZE_MAX)
+    if len(piece) > DOCUMENT_SIZE_MAX:
+        raise ValueError(f"a piece of {len(piece)} bytes, limit {DOCUMENT_SIZE_MAX}")
     return fastjson.loads(piece, is_bounded=True)
 
 

@@ -51,13 +51,16 @@ def encode_route(route: TopicRoute, *, standard: bool = True) -> bytes:
     return RouteEncoder().encode(route, standard=standard)
 
 
-def decode_route(body: bytes) -> TopicRoute:
-    """Decode a route answer, of either dialect.
+def decode_route(body: bytes, *, size_max: int = 0) -> TopicRoute:
+    """Decode a route, of either dialect.
+
+    Args:
+        size_max: bytes of a route that somebody sent unasked; 0 for an answer.
 
     Raises:
         HeaderError: the body is no route.
     """
-    return parse_body("route", body, _parse_route)
+    return parse_body("route", body, _parse_route, size_max=size_max)
 
 
 def encode_cluster_info(info: ClusterInfo, *, standard: bool = False) -> bytes:

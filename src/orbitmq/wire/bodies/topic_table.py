@@ -16,17 +16,15 @@ from sys import intern
 from typing import Any, NamedTuple
 
 from orbitmq.errors import HeaderError
-from orbitmq.wire.bodies._parts import parse_body
+from orbitmq.wire.bodies._parts import DOCUMENT_SIZE_MAX, parse_body
 from orbitmq.wire.slices import Slices
 
 SLICED_SIZE_MIN = 256 * 1024
 """Bytes of a body from which on it is read in slices: some 1,500 topics as Java writes them."""
 PIECE_SIZE = 64 * 1024
 """Bytes of topics that are read at once."""
-DOCUMENT_SIZE_MAX = 1024 * 1024
-"""Bytes that are parsed at once: a registration without its topics, or one whose topics cannot be cut."""
-TOPICS_MAX = 200_000
-"""Topics of one registration: twice what fits into a frame the way Java writes it."""
+TOPICS_MAX = 150_000
+"""Topics of one registration: more than fit into a frame the way Java writes them."""
 
 _TABLE = b'"topicConfigTable":{'
 _CUT = re.compile(rb'\}\s*+,(?=\s*+"(?:[^"\\]|\\.){0,512}+"\s*+:\s*+\{)')
@@ -98,7 +96,7 @@ def read_table(body: bytes, start: int, end: int) -> Slices[dict[str, Registered
     for piece in _pieces(body, start, end):
         if topics:
             yield
-        topics.update(parse_body("topics", b"{%b}" % piece, parse_registered_topics, is_bounded=True))
+        topics.update(parse_body("topics", b"{%b}" % piece, parse_registered_topics, size_max=DOCUMENT_SIZE_MAX + 2))
         if len(topics) > TOPICS_MAX:
             raise HeaderError(f"topics: more than {TOPICS_MAX}")
     return topics
@@ -128,6 +126,8 @@ def _table_ends(body: bytes, start: int) -> Iterator[int]:
 
 def _table_in(rest: bytes, wrapper_of: Callable[[dict[str, Any]], dict[str, Any]]) -> Any:
     try:
-        return parse_body("registration", rest, lambda it: wrapper_of(it).get("topicConfigTable"), is_bounded=True)
+        return parse_body(
+            "registration", rest, lambda it: wrapper_of(it).get("topicConfigTable"), size_max=DOCUMENT_SIZE_MAX
+        )
     except HeaderError:
         return None
