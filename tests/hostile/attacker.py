@@ -1,8 +1,4 @@
-"""Processes that attack a NameServer: `python -m hostile.attacker frames|flood HOST PORT COUNT …`. They end by themselves.
-
-They run at the lowest priority, so that on a machine with few cores they do not take the time of those whose answers
-are measured.
-"""
+"""Processes that attack a NameServer and end by themselves: `python -m hostile.attacker frames|flood HOST PORT COUNT …`."""
 
 from __future__ import annotations
 
@@ -77,9 +73,9 @@ def flood(host: str, port: int, count: int, rate: int) -> None:
 def main() -> None:
     """Run one attack."""
     kind, host, port, count, how = sys.argv[1:]
-    if hasattr(os, "nice"):
-        os.nice(19)
     if kind == "frames":
+        if hasattr(os, "nice"):  # where cores are few, those whose answers are timed go first
+            os.nice(19)
         send_frames(host, int(port), int(count), how)
     else:
         flood(host, int(port), int(count), int(how))
