@@ -7,9 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from orbitmq.broker.config import BrokerConfig
-from orbitmq.net.address import binding
-
-WILDCARDS = ("0.0.0.0", "::", "")
+from orbitmq.net.address import WILDCARDS, binding
 
 
 def announced_host(config: BrokerConfig) -> str:

@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     from orbitmq.nameserver.config import NameServerConfig
 
 BROKER_NAME = "broker-a"
-WILDCARDS = ("0.0.0.0", "::")
 
 NameServerPort = Annotated[
     int, typer.Option("--nameserver-port", min=0, max=PORT_MAX, help="0 chooses one and prints it.")
@@ -90,7 +89,7 @@ class Pair:
     @property
     def name_server_address(self) -> str:
         """Where clients reach the NameServer, as host:port: nobody can connect to a wildcard such as 0.0.0.0."""
-        from orbitmq.net.address import format_address, parse_address
+        from orbitmq.net.address import WILDCARDS, format_address, parse_address
 
         host, port = parse_address(self._name_server.address)
         return format_address("127.0.0.1" if host in WILDCARDS else host, port)

@@ -17,6 +17,8 @@ log = logging.getLogger(__name__)
 
 PORT_MAX = 65535
 NAME_SERVER_PORT = 9876
+WILDCARDS = ("0.0.0.0", "::")
+"""Hosts to listen on that nobody can connect to."""
 
 _SEPARATORS = re.compile(r"[;,\s]+")
 

@@ -38,6 +38,8 @@ class GuardSettings:
         Raises:
             ConfigError: one of them is not allowed.
         """
+        if not self.bind_address.strip():
+            raise ConfigError("bindAddress", self.bind_address, "an address to listen on, 0.0.0.0 for all")
         if self.tls_server_mode not in list(TlsMode):
             raise ConfigError("tlsServerMode", self.tls_server_mode, " or ".join(TlsMode))
 

@@ -39,6 +39,7 @@ def test_an_override_wins_over_the_file(tmp_path: Path) -> None:
         ("brokerId", "one"),
         ("brokerId", "-1"),
         ("listenPort", "65536"),
+        ("bindAddress", " "),
         ("flushDiskType", "SOMETIMES"),
         ("brokerRole", "SLAVE"),
         ("autoCreateTopicEnable", "yes"),
