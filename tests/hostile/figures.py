@@ -83,9 +83,8 @@ def _measure(name: str, size: Size) -> dict[str, Any]:
 
 
 def _verdict(reached: bool, others_cpu: float) -> str:
-    if reached:
-        return "yes"
-    return "NO" if others_cpu <= OTHERS_CPU_MAX else f"NO, while others took {others_cpu:.0%} of the cores"
+    word = "yes" if reached else "NO"
+    return word if others_cpu <= OTHERS_CPU_MAX else f"{word}, while others took {others_cpu:.0%} of the cores"
 
 
 def _cpu_of_others() -> float:
