@@ -47,7 +47,7 @@ bench: $(INSTALLED) $(PEERS) ## Ours and Java's in turn, with ratios
 	@$(WITH_PEERS) $(BIN)/python -m benchmarks $(ARGS)
 
 golden: $(INSTALLED) $(PEERS) ## Capture tests/golden anew from Java peers
-	@$(WITH_PEERS) PYTHONPATH=tests $(BIN)/python -m golden.capture
+	@$(WITH_PEERS) PYTHONPATH=tests $(BIN)/python -m golden.capture $(ARGS)
 
 compat: $(INSTALLED) $(PEERS) ## 100,000 random requests to Java's NameServer and ours, answers compared
 	@$(WITH_PEERS) PYTHONPATH=tests $(BIN)/python -m compat.differential $(ARGS)

@@ -1,18 +1,22 @@
 """Captures the golden files from Java peers: `PYTHONPATH=tests .venv/bin/python -m golden.capture`.
 
+`--only CODE` (may be repeated) captures the frames of some codes anew, or for the first time, and leaves all other files.
+
 Frames pass through taps between Java's NameServer, broker and clients; what they mean is what Java's own decoder says.
 Store files are those of a Java broker with small segments, stopped cleanly.
 """
 
 from __future__ import annotations
 
+import argparse
 import base64
 import json
 import shutil
 import struct
 import sys
 import tempfile
-from collections.abc import Iterator
+import time
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -40,6 +44,7 @@ NAMES = {
     14: "query-consumer-offset",
     15: "update-consumer-offset",
     17: "update-and-create-topic",
+    18: "update-and-create-topic-list",
     21: "get-all-topic-config",
     25: "update-broker-config",
     26: "get-broker-config",
@@ -82,9 +87,11 @@ NAMES = {
     217: "register-topic-in-namesrv",
     219: "get-kvlist-by-namespace",
     220: "reset-consumer-client-offset",
+    221: "get-consumer-status-from-client",
     222: "invoke-broker-to-reset-offset",
     224: "get-topics-by-cluster",
     300: "query-topic-consume-by-who",
+    303: "query-consume-time-span",
     304: "get-system-topic-list-from-ns",
     305: "get-system-topic-list-from-broker",
     307: "get-consumer-running-info",
@@ -98,21 +105,29 @@ NAMES = {
     320: "send-batch-message",
     321: "query-consume-queue",
     322: "query-data-version",
+    324: "send-reply-message",
+    325: "send-reply-message-v2",
+    326: "push-reply-message-to-client",
     327: "add-write-perm-of-broker",
     351: "get-topic-config",
     352: "get-subscriptiongroup-config",
     361: "lite-pull-message",
     901: "get-broker-member-group",
     904: "broker-heartbeat",
+    905: "notify-min-broker-id-change",
     99999: "unknown",
 }
-IN_BINARY_TOO = {11, 14, 15, 30, 31, 34, 38, 40, 46, 103, 104, 105, 106, 310, 320, 322, 901, 904}
+IN_BINARY_TOO = {11, 14, 15, 30, 31, 34, 38, 40, 46, 103, 104, 105, 106, 310, 320, 322, 325, 326, 901, 904, 905}
 PACKED = ("golden-zlib", "golden-lz4", "golden-zstd")
 BODY_MAX = 40_000
+PATIENCE_S = 60
 
 
 def main() -> None:
-    """Capture everything anew."""
+    """Capture everything anew, or the frames of some codes."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
+    parser.add_argument("--only", action="append", type=int, choices=sorted(NAMES), metavar="CODE")
+    only = frozenset(parser.parse_args().only or ())
     if (reason := why_unavailable()) is not None:
         sys.exit(reason)
     with tempfile.TemporaryDirectory() as folder:
@@ -123,18 +138,22 @@ def main() -> None:
             with running(home, serialize_type) as (clients, name_server, broker, passed):
                 exercise(clients, name_server, broker)
                 ask_by_hand(name_server, broker)
-            write_frames(target, home / "decoder", passed, serialize_type)
-            if serialize_type == "JSON":
+            passed += lose_a_master(home / "group", serialize_type)
+            write_frames(target, home / "decoder", passed, serialize_type, only or NAMES.keys())
+            if serialize_type == "JSON" and not only:
                 write_store(target / "store", home / "broker" / "store", home / "decoder")
-        write_ipv6_records(target, Path(folder, "ipv6"))
-        replace_old_files(target)
+        if not only:
+            write_ipv6_records(target, Path(folder, "ipv6"))
+        replace_old_files(target, only)
 
 
-def replace_old_files(new: Path) -> None:
+def replace_old_files(new: Path, only: Collection[int]) -> None:
     """Put the new files in the place of the old ones, now that all of them are there."""
-    for stale in (*HERE.glob("*.bin"), *HERE.glob("*.json")):
+    prefixes = [f"{code}-" for code in only] or [""]
+    for stale in (path for prefix in prefixes for kind in ("bin", "json") for path in HERE.glob(f"{prefix}*.{kind}")):
         stale.unlink()
-    shutil.rmtree(HERE / "store", ignore_errors=True)
+    if not only:
+        shutil.rmtree(HERE / "store", ignore_errors=True)
     shutil.copytree(new, HERE, dirs_exist_ok=True)
 
 
@@ -159,6 +178,8 @@ def running(home: Path, serialize_type: str) -> Iterator[tuple[JavaClients, str,
     old = JavaClients(home / "old", jvm=(*jvm, old_client))
     try:
         send_the_old_way(old, address)
+        request_and_reply(clients, old, address, "golden-requests-to-old")  # who replies with long field names
+        request_and_reply(clients, clients, address, "golden-requests")
         yield clients, address, broker.address, passed
     finally:
         old.close()
@@ -195,10 +216,26 @@ def send_the_old_way(clients: JavaClients, name_server: str) -> None:
     producer.stop()
 
 
+def request_and_reply(clients: JavaClients, replier: JavaClients, name_server: str, topic: str) -> None:
+    """A request, its reply through the broker, and the broker's push of it."""
+    clients.mqadmin("updateTopic", "-n", name_server, "-c", "GoldenCluster", "-t", topic)
+    requests = clients.producer("golden-requesters", name_server)
+    replies = replier.producer("golden-repliers", name_server)
+    consumer = replier.consumer(f"{topic}-group", name_server, topic)
+    requests.request(message(topic, b"what is it?", tag="question"))
+    replies.reply(consumer.wait_for_messages(1)[0], b"that is it")
+    for client in (consumer, replies, requests):
+        client.stop()
+
+
 def exercise(clients: JavaClients, name_server: str, broker_address: str) -> None:
     """Everything that a Java client or mqadmin does in a day."""
     admin = clients.mqadmin
     admin("updateTopic", "-n", name_server, "-c", "GoldenCluster", "-t", "golden", "-r", "4", "-w", "4")
+    with tempfile.NamedTemporaryFile("w", suffix=".json") as file:
+        json.dump([{"topicName": f"golden-list-{number}", "perm": 6} for number in range(2)], file)
+        file.flush()
+        admin("updateTopicList", "-n", name_server, "-c", "GoldenCluster", "-f", file.name)
     produce(clients, name_server)
     pull_by_hand(clients, name_server)
     consume(clients, name_server, broker_address)
@@ -278,6 +315,8 @@ def consume(clients: JavaClients, name_server: str, broker_address: str) -> None
     clients.mqadmin("consumerConnection", *group)
     clients.mqadmin("consumerProgress", *group)
     clients.mqadmin("consumerStatus", *group)
+    clients.mqadmin("getConsumerStatus", *group, "-t", "golden", "-i", first.client_id)
+    clients.call("admin.consume_time_span", name_servers=name_server, topic="golden", group="golden-group")
     clients.mqadmin("resetOffsetByTime", *group, "-t", "golden", "-s", "now")
     second.stop()
     first.stop()
@@ -314,6 +353,29 @@ def administrate(clients: JavaClients, name_server: str) -> None:
         clients.mqadmin(line[0], "-n", name_server, *line[1:])
 
 
+def lose_a_master(home: Path, serialize_type: str) -> list[Passed]:
+    """A NameServer that tells a slave what its group's smallest id is: the master comes, and leaves again."""
+    passed: list[Passed] = []
+    jvm = (f"-Drocketmq.serialize.type={serialize_type}",)
+    settings = {"enableSlaveActingMaster": "true", "compatibleWithOldNameSrv": "false"}
+    with JavaNameServer(home / "nameserver", properties={"notifyMinBrokerIdChanged": "true"}, jvm=jvm) as name_server:
+        address = name_server.address
+        group = {"name": "broker-g", "cluster": "GoldenCluster", "properties": settings, "jvm": jvm}
+        slave = JavaBroker(home / "slave", address, broker_id=1, advertised_host=BROKER_HOST, **group)
+        slave.port = free_ports(-2, 0, 1)
+        tap = Tap("broker", (BROKER_HOST, slave.port), ("127.0.0.1", slave.port), passed)
+        slave.start()
+        with JavaBroker(home / "master", address, **group):
+            pass  # it comes, and leaves cleanly
+        deadline = time.monotonic() + PATIENCE_S
+        while not any(b"offlineBrokerAddr" in item.frame for item in passed):
+            assert time.monotonic() < deadline, "the NameServer did not tell the slave that its master has left"
+            time.sleep(0.05)
+        slave.kill()
+        tap.close()
+    return passed
+
+
 def ask_by_hand(name_server: str, broker: str) -> None:
     """What no 5.3.3 program asks: old versions' JSON dialect, an unknown code, lists without a tool."""
     questions: list[tuple[int, int, dict[str, str] | None]] = [
@@ -347,7 +409,7 @@ def ask_by_hand(name_server: str, broker: str) -> None:
         ask(broker, code, ext_fields)
 
 
-def write_frames(target: Path, home: Path, passed: list[Passed], serialize_type: str) -> None:
+def write_frames(target: Path, home: Path, passed: list[Passed], serialize_type: str, wanted: Collection[int]) -> None:
     """Write the first request of each kind, and the first answer of each code it got."""
     decoder = JavaClients(home)
     try:
@@ -369,7 +431,7 @@ def write_frames(target: Path, home: Path, passed: list[Passed], serialize_type:
                 if code not in IN_BINARY_TOO or header["serialize_type"] != "ROCKETMQ":
                     continue
                 stem += "-binary"
-            if stem in written or len(item.frame) > BODY_MAX or code not in NAMES:
+            if stem in written or len(item.frame) > BODY_MAX or code not in wanted:
                 continue
             written.add(stem)
             write_frame(target, decoder, stem, item, header)
@@ -393,6 +455,8 @@ def name_of(header: dict[str, Any], frame: bytes) -> str:
         name += "-standard-json"
     if fields.get("b") == "golden-transactions":
         name += "-half"
+    if "offlineBrokerAddr" in fields:
+        name += "-without-its-master"
     return name
 
 

@@ -431,6 +431,16 @@ class JavaProducer:
         """Send without waiting for any answer."""
         self._clients.call("producer.oneway", name=self.name, messages=list(messages))
 
+    def request(self, message: dict[str, Any], timeout_ms: int = 30_000) -> None:
+        """Send a request to whoever consumes its topic; 5.3.3's own `request` does not wait for the reply."""
+        self._clients.call("producer.request", name=self.name, message=message, timeout_ms=timeout_ms)
+
+    def reply(self, request: Mapping[str, Any], body: bytes) -> dict[str, Any]:
+        """Reply to a request as a consumer received it; the broker has handed it over when this returns."""
+        encoded = base64.b64encode(body).decode()
+        properties = request["properties"]
+        return dict(self._clients.call("producer.reply", name=self.name, properties=properties, body=encoded))
+
     def stop(self) -> None:
         """Unregister and stop."""
         self._clients.call("producer.stop", name=self.name)

@@ -7,14 +7,18 @@ import java.util.Base64;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
+import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.ConcurrentHashMap;
 import org.apache.rocketmq.client.producer.DefaultMQProducer;
 import org.apache.rocketmq.client.producer.LocalTransactionState;
+import org.apache.rocketmq.client.producer.RequestCallback;
 import org.apache.rocketmq.client.producer.SendResult;
 import org.apache.rocketmq.client.producer.TransactionListener;
 import org.apache.rocketmq.client.producer.TransactionMQProducer;
+import org.apache.rocketmq.client.utils.MessageUtil;
 import org.apache.rocketmq.common.compression.CompressionType;
 import org.apache.rocketmq.common.message.Message;
+import org.apache.rocketmq.common.message.MessageAccessor;
 import org.apache.rocketmq.common.message.MessageExt;
 import org.apache.rocketmq.common.message.MessageQueue;
 
@@ -27,6 +31,8 @@ final class Producers {
         actions.put("producer.send", this::send);
         actions.put("producer.batch", this::batch);
         actions.put("producer.oneway", this::oneway);
+        actions.put("producer.request", this::request);
+        actions.put("producer.reply", this::reply);
         actions.put("producer.stop", this::stop);
     }
 
@@ -106,6 +112,35 @@ final class Producers {
             running.get(arguments.getString("name")).sendOneway(message);
         }
         return null;
+    }
+
+    /** Send a request. 5.3.3 takes the success of that for the reply, in each form of this call, so none is returned. */
+    private Object request(JSONObject arguments) throws Exception {
+        CompletableFuture<Void> sent = new CompletableFuture<>();
+        RequestCallback callback = new RequestCallback() {
+            @Override
+            public void onSuccess(Message nothing) {
+                sent.complete(null);
+            }
+
+            @Override
+            public void onException(Throwable failure) {
+                sent.completeExceptionally(failure);
+            }
+        };
+        Message request = message(arguments.getJSONObject("message"));
+        running.get(arguments.getString("name")).request(request, callback, arguments.getLongValue("timeout_ms"));
+        return sent.get();
+    }
+
+    /** Reply to a request, known by the properties with which a consumer received it. */
+    private Object reply(JSONObject arguments) throws Exception {
+        Message request = new Message();
+        arguments.getJSONObject("properties").forEach(
+            (name, value) -> MessageAccessor.putProperty(request, name, String.valueOf(value)));
+        byte[] body = Base64.getDecoder().decode(arguments.getString("body"));
+        Message reply = MessageUtil.createReplyMessage(request, body);
+        return result(running.get(arguments.getString("name")).send(reply));
     }
 
     private Object stop(JSONObject arguments) {
