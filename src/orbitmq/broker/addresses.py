@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from orbitmq.broker.config import BrokerConfig
-from orbitmq.net.address import WILDCARDS, binding
+from orbitmq.net.address import WILDCARDS, looked_up
 
 
 def announced_host(config: BrokerConfig) -> str:
@@ -36,6 +36,6 @@ def reserved_port(host: str, port: int) -> Iterator[int]:
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     with socket.socket(family, socket.SOCK_STREAM) as placeholder:
         placeholder.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        with binding("bindAddress", host):
+        with looked_up("bindAddress", host):
             placeholder.bind((host, 0))
         yield int(placeholder.getsockname()[1])

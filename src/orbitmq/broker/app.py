@@ -27,7 +27,7 @@ from orbitmq.broker.topics import system_topics
 from orbitmq.clock import Clock, now_ms
 from orbitmq.codes import ResponseCode
 from orbitmq.model.message import Host
-from orbitmq.net.address import format_address, resolve
+from orbitmq.net.address import format_address, looked_up, resolve
 from orbitmq.net.handlers import Call, Reply
 from orbitmq.net.limits import Limits
 from orbitmq.net.pool import ConnectionPool
@@ -144,7 +144,8 @@ class Broker:
         config = self.config
         files = ConfigFiles(config.store_path_root_dir / "config")
         announced = announced_host(config)
-        host = Host(socket.gethostbyname(announced), port)
+        with looked_up("brokerIP1", announced):
+            host = Host(socket.gethostbyname(announced), port)
         topics = files.load_topics(auto_create_enable=config.auto_create_topic_enable)
         offsets = files.load_offsets()
         group_configs = files.load_groups(auto_create_enable=config.auto_create_subscription_group)

@@ -62,8 +62,8 @@ def parse_name_servers(text: str | Iterable[str]) -> tuple[str, ...]:
 
 
 @contextmanager
-def binding(key: str, host: str) -> Iterator[None]:
-    """Name the setting where the host to listen on is none.
+def looked_up(key: str, host: str) -> Iterator[None]:
+    """Name the setting where looking up the host that it holds fails in here.
 
     Raises:
         ConfigError: no name service knows `host`.
@@ -71,7 +71,7 @@ def binding(key: str, host: str) -> Iterator[None]:
     try:
         yield
     except socket.gaierror as error:
-        raise ConfigError(key, host, f"an address or a name of this machine ({error.strerror})") from None
+        raise ConfigError(key, host, f"an address, or a name that can be looked up ({error.strerror})") from None
 
 
 def is_ip(host: str) -> bool:

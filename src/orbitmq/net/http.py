@@ -12,7 +12,7 @@ from typing import NamedTuple, cast
 from urllib.parse import parse_qsl, urlsplit
 
 from orbitmq.errors import OrbitError
-from orbitmq.net.address import binding, format_address
+from orbitmq.net.address import format_address, looked_up
 
 log = logging.getLogger(__name__)
 
@@ -75,7 +75,7 @@ class HttpServer:
             OSError: the address cannot be bound.
         """
         loop = asyncio.get_running_loop()
-        with binding("metricsAddress", host):
+        with looked_up("metricsAddress", host):
             self._listener = await loop.create_server(lambda: _HttpConnection(self, loop), host, port)
         self._host = host
         self._port = int(self._listener.sockets[0].getsockname()[1])

@@ -7,7 +7,7 @@ from collections.abc import Callable, Collection
 from typing import Generic, TypeVar
 
 from orbitmq.clock import Clock, now_ms
-from orbitmq.net.address import binding, format_address
+from orbitmq.net.address import format_address, looked_up
 from orbitmq.net.connection import Connection
 from orbitmq.net.endpoint import Admission, Endpoint, Shortcut
 from orbitmq.net.handlers import Handlers
@@ -56,7 +56,7 @@ class Server(Generic[S]):
             OSError: the address cannot be bound.
         """
         loop = asyncio.get_running_loop()
-        with binding("bindAddress", host):
+        with looked_up("bindAddress", host):
             self._listener = await loop.create_server(
                 lambda: Connection(self._endpoint, loop), host, port, backlog=self._endpoint.limits.backlog
             )

@@ -6,7 +6,8 @@ import pytest
 
 from orbitmq.cli.main import main
 
-DIRECTORY, BINARY, MISSING, BAD_KEY, UNREADABLE = "a-directory", "binary", "missing", "bad-key", "not-a-directory"
+DIRECTORY, BINARY, MISSING, UNREADABLE = "a-directory", "binary", "missing", "not-a-directory"
+BAD_KEY, BAD_HOST = "bad-key", "bad-host"
 
 
 @pytest.fixture
@@ -16,6 +17,7 @@ def call(capfd, tmp_path, monkeypatch):
     (tmp_path / DIRECTORY).mkdir()
     (tmp_path / BINARY).write_bytes(b"listenPort=\xff\xfe\n")
     (tmp_path / BAD_KEY).write_text("listenPort=-5\n")
+    (tmp_path / BAD_HOST).write_text("brokerIP1=no-such-host.invalid\nbindAddress=127.0.0.1\nlistenPort=0\n")
     (tmp_path / UNREADABLE).write_text("")
 
     def started(*words):
@@ -45,6 +47,7 @@ def call(capfd, tmp_path, monkeypatch):
         ("broker -n h:0", "namesrvAddr: 'h:0'"),
         ("broker -n h --host no-such-host.invalid --port 0", "bindAddress: 'no-such-host.invalid'"),
         (f"broker -n h -c {BAD_KEY}", "listenPort: -5"),
+        (f"broker -n h -c {BAD_HOST} --data-dir d", "brokerIP1: 'no-such-host.invalid'"),
         (f"broker -n h --data-dir {UNREADABLE}", UNREADABLE),
         (f"up --data-dir {UNREADABLE}", UNREADABLE),
         ("topic list -n h:x", "name_servers: 'h:x'"),
