@@ -165,17 +165,21 @@ class ConnectionPool:
     async def _connect(self, address: str) -> Connection:
         host, port = parse_address(address)
         loop = asyncio.get_running_loop()
+        connection, is_open = Connection(self._endpoint, loop), False
         try:
             async with asyncio.timeout(self._connect_timeout_ms / 1000):
-                _, connection = await loop.create_connection(
-                    lambda: Connection(self._endpoint, loop), host, port, ssl=self._tls
-                )
+                await loop.create_connection(lambda: connection, host, port, ssl=self._tls)
+            is_open = True
         except TimeoutError:
             raise ConnectionFailed(
                 f"cannot connect to {address}: no answer within {self._connect_timeout_ms} ms"
             ) from None
         except OSError as error:
             raise ConnectionFailed(f"cannot connect to {address}: {error}") from error
+        finally:
+            if not is_open:
+                # uvloop does not tell it when the attempt ends in the turn in which it connects; twice does no harm.
+                connection.connection_lost(None)
         self._endpoint.watch(loop)
         return connection
 

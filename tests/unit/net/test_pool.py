@@ -214,3 +214,17 @@ async def test_a_request_that_a_draining_server_sends_away_is_sent_again_through
         server._endpoint.is_draining = True
         assert (await pool.request(server.address, GetRouteInfo(topic="t"))).code == 1500
         await pool.close()
+
+
+async def test_an_attempt_that_ends_in_the_turn_in_which_it_connects_leaves_nothing_behind():
+    async with serving() as server:
+        pool = ConnectionPool()
+        connecting = asyncio.ensure_future(pool.connect(server.address))
+        await until(lambda: pool._endpoint.connections)  # connection_made has been called, and nobody knows it yet
+        (attempt,) = pool._opening.values()
+        attempt.cancel()  # as the end of its time does
+
+        with pytest.raises(asyncio.CancelledError):
+            await connecting
+        await pool.close()
+        assert pool.counters.connections_closed == pool.counters.connections_opened == 1
