@@ -33,6 +33,7 @@ from orbitmq.wire.headers import GetRouteInfo, RegisterBroker
 REGISTER_EVERY_S = 30
 RESULTS = Path(__file__).parent / "results" / "latest-scale.json"
 PART_TOPICS = 10_000
+GIANT_TURNS = 12
 
 
 class Server:
@@ -119,6 +120,37 @@ async def many_topics(topic_count: int) -> dict[str, Any]:
             "cpu_s": round(server.cpu_s, 2),
         }
     finally:
+        await pool.close()
+        server.stop()
+
+
+async def giants(topic_count: int) -> dict[str, Any]:
+    """Brokers that register all their topics in one frame, each time others; clients that query meanwhile."""
+    server = Server()
+    pool, client, registrations, queries = ConnectionPool(), ConnectionPool(), Timings(), Timings()
+    names = [f"topic-{number:06}" for number in range(topic_count)]
+    bodies = [
+        encode_registration(DataVersion(0, 1, perm), {name: TopicConfig(topic=name, perm=perm) for name in names})
+        for perm in (6, 4)
+    ]
+    small = encode_registration(DataVersion(0, 1, 1), {name: TopicConfig(topic=name) for name in ("t", "u")})
+    try:
+        expect(await pool.request(server.address, _header("small", 0), small), server.address)
+        before = server.cpu_s
+        for turn in range(GIANT_TURNS):
+            header = _header(f"giant-{turn % 2}", 0)
+            work = asyncio.ensure_future(registrations.time(pool, server.address, header, bodies[turn // 2 % 2]))
+            while not work.done():
+                await queries.time(client, server.address, GetRouteInfo(topic="t"))
+            await work
+        return {
+            f"registration ({topic_count:,} topics, {len(bodies[0]):,} bytes)": registrations.summary(),
+            "query meanwhile": queries.summary(),
+            "memory_mb": server.memory_mb,
+            "cpu_ms_per_registration": round((server.cpu_s - before) * 1000 / GIANT_TURNS),
+        }
+    finally:
+        await client.close()
         await pool.close()
         server.stop()
 
@@ -216,13 +248,14 @@ def _header(broker: str, broker_id: int) -> RegisterBroker:
 
 
 def main() -> None:
-    """Run the three loads, print and keep what was found."""
+    """Run the loads, print and keep what was found."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--quick", action="store_true", help="a hundredth of everything, nothing is kept")
     quick = parser.parse_args().quick
     found: dict[str, Any] = {}
     loads: dict[str, Callable[[], Coroutine[Any, Any, dict[str, Any]]]] = {
         "topics on 2 brokers": lambda: many_topics(1_000 if quick else 100_000),
+        "brokers with all topics in one frame": lambda: giants(1_000 if quick else 80_000),
         "idle connections": lambda: idle_connections(100 if quick else 10_000),
         "brokers registering every 30 s": lambda: many_brokers(10 if quick else 1_000, 1 if quick else 3),
     }
