@@ -1,6 +1,7 @@
 """How the command line is called in these tests."""
 
 import json
+import logging
 import re
 
 import pytest
@@ -29,6 +30,16 @@ class Result:
     @property
     def json_lines(self):
         return [json.loads(line) for line in self.out.splitlines()]
+
+
+@pytest.fixture(autouse=True)
+def _same_logging_afterwards():
+    """Commands that run servers set logging up for the whole process, which here is pytest's."""
+    root = logging.getLogger()
+    handlers, level = root.handlers[:], root.level
+    yield
+    root.handlers[:] = handlers
+    root.setLevel(level)
 
 
 @pytest.fixture

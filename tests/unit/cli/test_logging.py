@@ -4,23 +4,12 @@ import io
 import json
 import logging
 
-import pytest
-
 from orbitmq.cli.logging import LogLevel, configure_logging
 
 
 class Terminal(io.StringIO):
     def isatty(self):
         return True
-
-
-@pytest.fixture(autouse=True)
-def _same_logging_afterwards():
-    root = logging.getLogger()
-    handlers, level = root.handlers[:], root.level
-    yield
-    root.handlers[:] = handlers
-    root.setLevel(level)
 
 
 def test_a_line_in_a_pipe_is_one_json_object_with_the_rooms_own_fields():
