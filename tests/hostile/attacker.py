@@ -75,7 +75,7 @@ def main() -> None:
     kind, host, port, count, how = sys.argv[1:]
     if kind == "frames":
         if hasattr(os, "nice"):  # where cores are few, those whose answers are timed go first
-            os.nice(19)
+            os.nice(5)
         send_frames(host, int(port), int(count), how)
     else:
         flood(host, int(port), int(count), int(how))

@@ -11,11 +11,11 @@ documents that explode, replays of known attacks, the matrix of request codes, n
 from __future__ import annotations
 
 import argparse
-import asyncio
 import json
 import logging
 import os
 import platform
+import signal
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import asdict
@@ -112,7 +112,10 @@ def _keep(found: Mapping[str, Mapping[str, Any]]) -> None:
 
 
 if __name__ == "__main__":
+    # A shell starts background jobs with SIGINT ignored; SIGTERM must not leave servers and attackers behind either.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
         raise SystemExit(main())
-    except (KeyboardInterrupt, asyncio.CancelledError):
+    except KeyboardInterrupt:
         raise SystemExit(130) from None

@@ -85,6 +85,7 @@ async def _in_turns(victim: Victim, command: list[str], count: int) -> tuple[Hon
     try:
         while done < count:
             done += min(FRAMES_PER_ROUND, count - done)
+            await quiet.register()  # a broker that is silent for 120 s is no honest one
             attacker.stdin.write(b"%d\n" % FRAMES_PER_ROUND)
             await _hear(attacker.stdout, b"ready")
             await quiet.ask_while(_for(QUIET_S))

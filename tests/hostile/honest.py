@@ -32,7 +32,7 @@ class Honest:
         return len(self.answers_ms) + self.failures
 
     async def register(self) -> None:
-        """Make the topic known; the broker's connection stays open."""
+        """Make the topic known, or renew it for 120 s; the broker's connection stays open."""
         header, body = registration("honest", TOPIC, "another")
         expect(await self._pool.request(self._victim.address, header, body), self._victim.address)
 
@@ -49,7 +49,7 @@ class Honest:
         else:
             self.failures += 1
 
-    async def ask_while(self, goes_on: Callable[[], bool], *, clients: int = 8, pause_s: float = 0.005) -> None:
+    async def ask_while(self, goes_on: Callable[[], bool], *, clients: int = 4, pause_s: float = 0.01) -> None:
         """Ask on connections that stay open, and between two questions pause."""
 
         async def client() -> None:
