@@ -118,12 +118,14 @@ def test_a_time_that_is_none_or_still_to_come_is_a_usage_error(cluster, at):
 def test_settings_are_printed_as_java_prints_them(tmp_path):
     config = tmp_path / "namesrv.conf"
     config.write_text("listenPort=1234\nscanNotActiveBrokerInterval=10000\n")
-    done = subprocess.run(
-        [sys.executable, "-m", "orbitmq", "nameserver", "-c", str(config), "--data-dir", str(tmp_path / "data"), "-p"],
-        capture_output=True, text=True, timeout=60, check=False,
-    )  # fmt: skip
-    assert done.returncode == 0
-    printed = dict(line.split("=", 1) for line in done.stdout.splitlines())
+
+    def print_settings(*more):
+        options = ("-c", str(config), "--data-dir", str(tmp_path / "data"), "-p", *more)
+        command = [sys.executable, "-m", "orbitmq", "nameserver", *options]
+        return subprocess.run(command, capture_output=True, text=True, timeout=60, check=True).stdout
+
+    printed = dict(line.split("=", 1) for line in print_settings().splitlines())
+    assert json.loads(print_settings("-o", "json")) == printed
     assert (printed["listenPort"], printed["scanNotActiveBrokerInterval"]) == ("1234", "10000")
     assert printed["kvConfigPath"] == str(tmp_path / "data" / "kvConfig.json")
     assert printed["configStorePath"] == str(config)

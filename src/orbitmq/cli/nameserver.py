@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -9,7 +10,7 @@ import typer
 
 from orbitmq.cli.logging import LogLevel, configure_logging
 from orbitmq.cli.options import PORT_MAX, ConfigOption, FormatOption, LogLevelOption
-from orbitmq.cli.output import Format
+from orbitmq.cli.output import Format, show_json
 
 
 def nameserver(
@@ -59,8 +60,7 @@ def nameserver(
     overrides = {name: value for name, value in given.items() if value is not None}
     settings = NameServerConfig.from_properties(config, **overrides) if config else NameServerConfig(**overrides)
     if print_config:
-        for key, value in settings.to_properties().items():
-            print(f"{key}={value}")
+        _show_settings(settings.to_properties(), output)
         return
 
     async def serve() -> None:
@@ -73,3 +73,12 @@ def nameserver(
         await serve_until_signal(service, announce)
 
     run(serve())
+
+
+def _show_settings(settings: Mapping[str, str], output: Format) -> None:
+    """Print settings as a properties file holds them, or as one JSON object."""
+    if output is Format.JSON:
+        show_json(settings)
+        return
+    for key, value in settings.items():
+        print(f"{key}={value}")

@@ -93,9 +93,9 @@ class Observation:
         self.alerts = tuple(map(self._with_topics, alerts))
         for alert in self.alerts:
             if alert.rule not in before:
-                log.warning("alert %s: %s", alert.rule, alert.reason)
+                log.warning("alert %s: %s", alert.rule, alert.reason, extra={"alert": alert.rule})
         for rule in before - {alert.rule for alert in self.alerts}:
-            log.info("alert %s is over", rule)
+            log.info("alert %s is over", rule, extra={"alert": rule})
 
     def health(self) -> dict[str, Any]:
         """Return how the NameServer is doing, as a JSON document; healthy means that no alert rule holds."""
