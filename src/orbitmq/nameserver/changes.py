@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import NamedTuple
@@ -47,6 +48,26 @@ class QueueChange(NamedTuple):
     after: QueueData | None
 
 
+@dataclass(frozen=True, slots=True)
+class QueueChanges:
+    """Queue changes in columns: the history keeps tens of thousands, each of which would be one more object to collect."""
+
+    topics: tuple[str, ...] = ()
+    before: tuple[QueueData | None, ...] = ()
+    after: tuple[QueueData | None, ...] = ()
+
+    @classmethod
+    def of(cls, changes: Sequence[QueueChange]) -> QueueChanges:
+        """Put changes into columns."""
+        return cls(*zip(*changes, strict=True)) if changes else cls()
+
+    def __len__(self) -> int:
+        return len(self.topics)
+
+    def __iter__(self) -> Iterator[QueueChange]:
+        return map(QueueChange, self.topics, self.before, self.after)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Change:
     """One change of the route table.
@@ -62,14 +83,14 @@ class Change:
     broker_id: int | None = None
     address: str | None = None
     previous_address: str | None = None
-    queues: tuple[QueueChange, ...] = ()
+    queues: QueueChanges = QueueChanges()
     topics: tuple[str, ...] = ()
     detail: str = ""
 
     @property
     def affected_topics(self) -> tuple[str, ...]:
         """The topics whose routes are different now."""
-        return tuple(queue.topic for queue in self.queues) if self.queues else self.topics
+        return self.queues.topics or self.topics
 
 
 class MinIdNotice(NamedTuple):

@@ -121,10 +121,10 @@ def describe(change: Change) -> str:
     if change.previous_address and change.previous_address != change.address:
         what += f" instead of {change.previous_address}"
     if change.queues:
-        gone = sum(queue.after is None for queue in change.queues)
-        new = sum(queue.before is None for queue in change.queues)
+        gone = sum(after is None for after in change.queues.after)
+        new = sum(before is None for before in change.queues.before)
         what += f", {new} topics added, {gone} removed, {len(change.queues) - new - gone} changed"
-        what += f" ({', '.join(queue.topic for queue in change.queues[:3])}{' …' if len(change.queues) > 3 else ''})"
+        what += f" ({', '.join(change.queues.topics[:3])}{' …' if len(change.queues) > 3 else ''})"
     return f"{what}; {origin.cause}{f' by {origin.remote}' if origin.remote else ''}"
 
 

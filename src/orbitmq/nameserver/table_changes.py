@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from orbitmq.model.route import QueueData
-from orbitmq.nameserver.changes import Change, ChangeKind, MinIdNotice, Origin, QueueChange
+from orbitmq.nameserver.changes import Change, ChangeKind, MinIdNotice, Origin, QueueChange, QueueChanges
 from orbitmq.nameserver.registration import BrokerKey
 from orbitmq.nameserver.tables import Group, Tables
 
@@ -64,7 +64,7 @@ class ChangingTables(Tables):
                 origin=origin,
                 cluster=group.cluster,
                 broker_name=broker_name,
-                queues=tuple(queues),
+                queues=QueueChanges.of(queues),
             )
         )
 
