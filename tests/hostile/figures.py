@@ -1,8 +1,8 @@
 """Every hostility figure with its full size: `make hostile`, or `python -m hostile.figures [S3 S4 …] [--share 0.01]`.
 
 Prints what was asked, what was measured and whether that reaches it; keeps full-size results as JSON, those of rows that
-were not run as they were, and those that missed while other processes took the cores. Exit code 1 when a figure is not
-reached.
+were not run as they were, and those that missed while other processes took the cores, unless there is nothing else to
+keep. Exit code 1 when a figure is not reached.
 
 S1 to S16 and N6 are the rows of the reliability plan: injured bytes, lying lengths, slow, idle, many and deaf peers,
 documents that explode, replays of known attacks, the matrix of request codes, names, and the route table's model.
@@ -105,7 +105,11 @@ def _table(found: Mapping[str, Mapping[str, Any]]) -> str:
 
 def _keep(found: Mapping[str, Mapping[str, Any]]) -> None:
     kept = json.loads(RESULTS.read_text())["rows"] if RESULTS.exists() else {}
-    found = {name: row for name, row in found.items() if row["reached"] or row["others_cpu"] <= OTHERS_CPU_MAX}
+    found = {
+        name: row
+        for name, row in found.items()
+        if row["reached"] or row["others_cpu"] <= OTHERS_CPU_MAX or name not in kept
+    }
     rows = {name: found.get(name, kept.get(name)) for name in FIGURES if name in found or name in kept}
     document = {"python": platform.python_version(), "machine_cores": psutil.cpu_count(), "rows": rows}
     RESULTS.write_text(json.dumps(document, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
