@@ -81,4 +81,17 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if not isinstance(error, KeyboardInterrupt):
             print(f"orbitmq: {explain(error)}", file=sys.stderr)
         return exit_code_of(error)
+    except (UnicodeEncodeError, TypeError):  # orjson's word for text that cannot be encoded is TypeError
+        strange = [word for word in given if _is_no_text(word)]
+        if not strange:
+            raise
+        print(
+            f"orbitmq: {strange[0]!r} is not allowed, expected text in {sys.getfilesystemencoding()}", file=sys.stderr
+        )
+        return ExitCode.USAGE
     return ExitCode.OK
+
+
+def _is_no_text(word: str) -> bool:
+    """Whether the shell gave bytes that mean nothing in its encoding; Python keeps such bytes as lone surrogates."""
+    return any("\ud800" <= letter <= "\udfff" for letter in word)

@@ -79,7 +79,7 @@ def send(
 
 def _contents(body: str | None, file: Path | None) -> AsyncIterator[list[bytes]]:
     if body is not None:
-        return _only(body.encode())
+        return _only(os.fsencode(body))  # byte for byte, text or not
     return _only(file.read_bytes()) if file is not None else read_stdin()
 
 

@@ -31,7 +31,8 @@ def parse_address(text: str) -> tuple[str, int]:
     """
     host, colon, port = text.strip().rpartition(":")
     host = host.removeprefix("[").removesuffix("]")
-    if not colon or not host or not port.isascii() or not port.isdigit() or int(port) > PORT_MAX:
+    is_port = port.isascii() and port.isdigit() and len(port) <= 5 and int(port) <= PORT_MAX
+    if not colon or not is_port or not _is_host(host):
         raise InvalidArgument("address", text, "host:port with a port from 0 to 65535")
     return host, int(port)
 
@@ -72,6 +73,8 @@ def looked_up(key: str, host: str) -> Iterator[None]:
         yield
     except socket.gaierror as error:
         raise ConfigError(key, host, f"an address, or a name that can be looked up ({error.strerror})") from None
+    except UnicodeError:
+        raise ConfigError(key, host, "an address, or a name that can be looked up") from None
 
 
 def is_ip(host: str) -> bool:
@@ -92,6 +95,16 @@ async def resolve(address: str) -> list[str]:
         log.debug("%s: %s", address, error)
         return []
     return list(dict.fromkeys(format_address(str(entry[4][0]), port) for entry in found))
+
+
+def _is_host(text: str) -> bool:
+    """Whether the name service can be asked for it: labels of 1 to 63 letters, in other alphabets than ours encoded."""
+    if text.isascii():
+        return all(0 < len(label) < 64 for label in text.removesuffix(".").split("."))
+    try:
+        return bool(text.encode("idna"))
+    except UnicodeError:
+        return False
 
 
 def _with_port(text: str) -> str:

@@ -68,6 +68,28 @@ def test_a_usage_error_names_what_is_wrong(call, words, named):
     assert named in " ".join(err.split())
 
 
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("send", "t", "body", "--tag"),
+        ("send", "t", "body", "--key"),
+        ("send", "t", "body", "--sharding-key"),
+        ("topic", "create"),
+        ("consume", "t", "--format"),
+        ("route", "history"),
+        ("topic", "list", "--cluster"),
+        ("topic", "list", "-n"),
+        ("nameserver", "--port", "0", "--host"),
+        ("nameserver", "-c"),
+    ],
+)
+def test_bytes_that_are_no_text_are_refused(call, words, rocketmq_session, monkeypatch):
+    monkeypatch.setenv("NAMESRV_ADDR", rocketmq_session.name_servers)
+    code, _, err = call(*words, "\udcff")
+    assert code == 2
+    assert "\\udcff" in err or "�" in err
+
+
 @pytest.mark.parametrize("option", ["--port", "--metrics-port"])
 def test_a_busy_port_is_one_sentence_with_the_port(call, option):
     with socket.create_server(("127.0.0.1", 0)) as holder:

@@ -37,6 +37,11 @@ def test_what_was_sent_is_consumed(orbitmq, topic):
     assert message["message_id"] == sent.rows[0][0]
 
 
+def test_a_body_need_not_be_text(orbitmq, topic):
+    assert orbitmq("send", topic, os.fsdecode(b"\xffx\xfe")).code == 0
+    assert orbitmq("consume", topic).raw == b"\xffx\xfe\n"
+
+
 def test_results_for_programs_are_json_lines(orbitmq, topic):
     results = orbitmq("send", topic, "x", "--count", 3, "-o", "json").json_lines
     assert len({row["message_id"] for row in results}) == 3

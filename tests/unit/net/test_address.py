@@ -10,14 +10,37 @@ from orbitmq.net.address import format_address, format_peer, parse_address, pars
 
 @pytest.mark.parametrize(
     ("text", "parsed"),
-    [("a:1", ("a", 1)), (" 10.0.0.1:9876 ", ("10.0.0.1", 9876)), ("[::1]:0", ("::1", 0)), ("h:65535", ("h", 65535))],
+    [
+        ("a:1", ("a", 1)),
+        (" 10.0.0.1:9876 ", ("10.0.0.1", 9876)),
+        ("[::1]:0", ("::1", 0)),
+        ("h:65535", ("h", 65535)),
+        ("h.:1", ("h.", 1)),
+        ("bücher.example:1", ("bücher.example", 1)),
+    ],
 )
 def test_an_address_is_host_and_port(text: str, parsed: tuple[str, int]):
     assert parse_address(text) == parsed
     assert parse_address(format_address(*parsed)) == parsed
 
 
-@pytest.mark.parametrize("text", ["", "host", "host:", ":1", "h:65536", "h:-1", "h:x", "h:1²"])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "host",
+        "host:",
+        ":1",
+        "h:65536",
+        "h:-1",
+        "h:x",
+        "h:1²",
+        "a..b:1",
+        f"{'l' * 64}:1",
+        "\udcff:1",
+        "h:" + "9" * 5000,
+    ],
+)
 def test_anything_else_is_refused_by_name(text: str):
     with pytest.raises(InvalidArgument, match="address"):
         parse_address(text)
