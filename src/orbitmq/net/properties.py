@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 _SPELT_OTHERWISE = {"ip1": "IP1", "crc": "CRC"}
 """Words that RocketMQ does not capitalise as the others."""
 
-_WHOLE_NUMBER = re.compile(r"[+-]?[0-9]{1,19}")
+_WHOLE_NUMBER = re.compile(r"[+-]?[0-9]{1,100}")
 
 
 def read_properties(path: Path | str) -> dict[str, str]:

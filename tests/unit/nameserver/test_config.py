@@ -92,6 +92,7 @@ def test_the_reference_names_every_setting_with_its_default_and_range():
     [
         ("listenPort", "65536", "0 to 65535"),
         ("listenPort", "x", "a whole number"),
+        ("listenPort", "9" * 30, "0 to 65535"),
         ("scanNotActiveBrokerInterval", "0", "10 to 600000"),
         ("orderMessageEnable", "yes", "true or false"),
         ("productEnvName", "a\u0007b", "printable"),
