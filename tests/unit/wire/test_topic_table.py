@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import zlib
+from random import Random
 from struct import pack
 from typing import Any
 
@@ -11,6 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from fuzz.mutation import mutate
 from orbitmq.errors import HeaderError
 from orbitmq.model.topic import DataVersion, TopicConfig
 from orbitmq.wire import fastjson
@@ -219,3 +221,16 @@ def test_slices_in_one_go_return_their_result():
         return 7
 
     assert finish(slices()) == 7
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_an_injured_table_in_slices_is_what_a_parser_of_the_whole_finds(seed: int, monkeypatch: pytest.MonkeyPatch):
+    random = Random(seed)
+    table = {name: {"attributes": {"a": trap}, "perm": 6} for name in ("t", "t1") for trap in TRAPS[:2]}
+    bodies = [make_body(form, table, indent) for form in FORMS for indent in (False, True)]
+    injured = [(mutate(random.choice(bodies), bodies, random), random.choice((0, 500))) for _ in range(1_000)]
+    whole = [outcome(body, version) for body, version in injured]
+    monkeypatch.setattr(registration, "SLICED_SIZE_MIN", 0)
+    monkeypatch.setattr(topic_table, "PIECE_SIZE", 1)
+    for (body, version), expected in zip(injured, whole, strict=True):
+        assert outcome(body, version) == expected, body
