@@ -27,7 +27,7 @@ class Pace:
         heartbeats: settings of a broker that renews its lease by heartbeats.
         silence_ms: how long such a broker without heartbeats, with heartbeats, stays known after its last word.
         poll_ms: how often clients ask for routes.
-        send_pause_s: between two sends of the load.
+        send_pause_s: between two sends of the load, by cast; every message to a Java client is a line to its JVM.
         calm_s: after this long without a change clients ask no more often than every `poll_ms`.
         outage_s: how long all NameServers are down.
         cut_s: how long a NameServer is cut off.
@@ -39,7 +39,7 @@ class Pace:
     heartbeats: Mapping[str, Any]
     silence_ms: tuple[int, int]
     poll_ms: int
-    send_pause_s: float
+    send_pause_s: Mapping[Cast, float]
     calm_s: float
     outage_s: float
     cut_s: float
@@ -53,7 +53,7 @@ QUICK = Pace(
     heartbeats=QUICK_LEASE,
     silence_ms=(1_700, 1_700),
     poll_ms=1_000,
-    send_pause_s=0.001,
+    send_pause_s={"ours": 0.001, "java": 0.01},
     calm_s=0,
     outage_s=0,
     cut_s=0,
@@ -65,7 +65,7 @@ DEFAULTS = Pace(
     heartbeats={"heartbeatEnable": True},
     silence_ms=(125_000, 15_000),
     poll_ms=30_000,
-    send_pause_s=0.01,
+    send_pause_s={"ours": 0.01, "java": 0.01},
     calm_s=20,
     outage_s=90,
     cut_s=180,
@@ -173,7 +173,7 @@ class Stage:
         """Keep a producer and a consumer busy inside."""
         make = OurClientPair if self.cast == "ours" else JavaClientPair
         clients = make(self.folder / "clients", cluster.name_server_list, self.pace.poll_ms)
-        return Load(clients, self.pace.send_pause_s, self.pace.patience_s).running()
+        return Load(clients, self.pace.send_pause_s[self.cast], self.pace.patience_s).running()
 
 
 def describe(finding: Finding) -> str:
