@@ -143,9 +143,11 @@ class World:
 
     async def close(self) -> None:
         """End everything."""
-        await self.pool.close()
-        for server in [*self.brokers.values(), *self.name_servers.values()]:
-            await server.kill()
+        try:
+            await self.pool.close()
+        finally:
+            for server in [*self.brokers.values(), *self.name_servers.values()]:
+                await server.kill()
 
     async def _start(self, command: str, name: str, properties: Mapping[str, Any], known: Server | None) -> Server:
         host = self.hosts.hosts[name] if self._lab is not None else None
