@@ -7,6 +7,8 @@ import os
 import platform
 import re
 import subprocess
+import sys
+import sysconfig
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -37,11 +39,19 @@ def describe_machine() -> dict[str, Any]:
         "cores": os.cpu_count(),
         "memory_gb": round(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 1e9),
         "kernel": platform.release(),
-        "python": platform.python_version(),
+        "python": f"{platform.python_version()}, {_build_of_python()}",
         "java": java,
         "rocketmq": JAVA_VERSION,
         "java_flags": {kind: " ".join(heap + JAVA_TUNING) for kind, heap in JAVA_HEAP.items()},
     }
+
+
+def _build_of_python() -> str:
+    """Say how this interpreter was built: the rule of scripts/find-python."""
+    if sys.base_prefix == "/usr":
+        return "the system's build"
+    options = sysconfig.get_config_var("CONFIG_ARGS") or ""
+    return "an optimised build" if "--enable-optimizations" in options else "built without optimisation"
 
 
 def machine_slug(machine: dict[str, Any]) -> str:
