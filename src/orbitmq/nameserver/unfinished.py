@@ -23,11 +23,8 @@ log = logging.getLogger(__name__)
 
 UNFINISHED_SIZE_MAX = 64 * 1024 * 1024
 """Bytes of bodies that wait; the oldest registration is finished in one go where it would be more."""
-
-
 JOB_SIZE_MIN = 64 * 1024
 """Bytes that a small registration counts for which waits behind a large one."""
-
 
 Concerns = frozenset[Hashable]
 """The broker process (its key) and the broker names that a registration changes something about."""
