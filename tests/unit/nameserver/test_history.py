@@ -9,7 +9,9 @@ def queue(perm: int = 6) -> QueueData:
 
 def topics_changed(at_ms: int, *queues: QueueChange, cause: Cause = Cause.REGISTRATION) -> Change:
     origin = Origin(cause, at_ms, "10.0.0.1:5000")
-    return Change(kind=ChangeKind.TOPICS_CHANGED, origin=origin, cluster="c", broker_name="a", queues=QueueChanges.of(queues))
+    return Change(
+        kind=ChangeKind.TOPICS_CHANGED, origin=origin, cluster="c", broker_name="a", queues=QueueChanges.of(queues)
+    )
 
 
 def broker(
