@@ -25,10 +25,9 @@ from orbitmq.broker.send_lane import SendLane
 from orbitmq.broker.service import BrokerService
 from orbitmq.broker.topics import system_topics
 from orbitmq.clock import Clock, now_ms
-from orbitmq.codes import ResponseCode
 from orbitmq.model.message import Host
 from orbitmq.net.address import format_address, looked_up, resolve
-from orbitmq.net.handlers import Call, Reply
+from orbitmq.net.handlers import Call
 from orbitmq.net.limits import Limits
 from orbitmq.net.pool import ConnectionPool
 from orbitmq.net.security import load_security
@@ -130,8 +129,8 @@ class Broker:
             await self._registrar.leave()
         if self._lane is not None:
             self._lane.is_open = False
-        for pull in service.polls.take_all():
-            pull.call.answer(Reply(ResponseCode.PULL_NOT_FOUND, "the broker is shutting down"))
+        for pull in service.polls.close():
+            retry_parked(service, pull)
         await server.drain(DRAIN_MS)
         await server.close()
         service.store.close()

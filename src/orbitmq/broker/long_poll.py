@@ -95,8 +95,9 @@ class ParkedPulls(Generic[T]):
         """Return the pulls of a topic that is deleted."""
         return self._take(lambda pull: pull.topic == topic)
 
-    def take_all(self) -> list[ParkedPull[T]]:
-        """Return every pull: the broker stops."""
+    def close(self) -> list[ParkedPull[T]]:
+        """Return every pull and park no more: the broker stops."""
+        self._count_max = 0
         return self._take(lambda pull: True)
 
     def drop_connection(self, connection: Hashable) -> None:

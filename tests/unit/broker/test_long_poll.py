@@ -74,7 +74,8 @@ def test_a_lost_wake_up_is_found_by_the_sweep() -> None:
     polls = parked(pull("a", offset=5), pull("b", offset=6))
     assert names(polls.take_overtaken(lambda topic, queue_id: 6)) == ["a"]
     assert names(polls.take_queue("t")) == ["b"]
-    assert polls.take_all() == []
+    assert polls.close() == []
+    assert not polls.park(pull("c")), "a broker that stops lets nobody wait"
 
 
 @given(st.lists(st.tuples(st.integers(0, 3), st.integers(0, 5), st.booleans()), max_size=60))
@@ -91,6 +92,6 @@ def test_no_pull_is_lost_or_answered_twice(steps: list[tuple[int, int, bool]]) -
             polls.park(pull(str(number), queue_id=queue_id, offset=offset))
             waiting.add(str(number))
         assert polls.count == len(waiting)
-    assert {one.call for one in polls.take_all()} == waiting
+    assert {one.call for one in polls.close()} == waiting
     assert not polls._by_queue
     assert not polls._by_connection

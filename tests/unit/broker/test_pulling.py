@@ -223,6 +223,19 @@ def test_pulls_over_the_limit_are_answered_at_once(serve: Serve) -> None:
     serve(scene, parked_pulls_max=0)
 
 
+def test_a_broker_that_stops_answers_waiting_pulls_as_if_their_time_were_over(serve: Serve) -> None:
+    async def scene(rig: Any) -> None:
+        await rig.send()
+        waiting = asyncio.create_task(rig.pull(queue_offset=1, sys_flag=SUSPEND, suspend_timeout_ms=15_000))
+        await parked(rig, 1)
+        await rig.broker.stop()
+        answer, _ = await waiting
+        assert answer.code == NOT_FOUND
+        assert decode_header(PullResponse, answer.ext_fields).next_begin_offset == 1
+
+    serve(scene)
+
+
 def test_the_pulls_of_a_client_that_left_are_forgotten(serve: Serve) -> None:
     async def scene(rig: Any) -> None:
         await rig.send()
