@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import math
 import socket
 import sys
 import tempfile
@@ -36,7 +37,7 @@ QUIET_S = 0.5
 
 def injured_inputs(size: Size) -> Figure:
     """S1: give every decoder its share of ten million injured inputs."""
-    count = size.of(10_000_000) // len(TARGETS)
+    count = math.ceil(size.of(10_000_000) / len(TARGETS))
     outcomes = [fuzz(name, count, size.seed) for name in TARGETS]
     grown = sum(outcome.memory_added_mb for outcome in outcomes)
     slowest = max(outcome.slowest_ms for outcome in outcomes)
