@@ -1,6 +1,6 @@
 """Route answers as bytes, encoded once per change of the topic.
 
-`RouteAnswers` keeps the encoded bodies. `RouteMemo` goes further: it answers a whole frame by looking up the text of its
+`RouteAnswers` keeps the encoded bodies; topics on the same brokers have the same one, and share it. `RouteMemo` goes further: it answers a whole frame by looking up the text of its
 header before and after the opaque, so that a query that was seen before is neither parsed nor encoded. Both forget a
 topic at the change that outdates it, never by a timer. Pure.
 """
@@ -13,6 +13,7 @@ from struct import Struct
 from typing import TYPE_CHECKING, NamedTuple
 
 from orbitmq.codes import RequestCode
+from orbitmq.nameserver.shared import Shared
 from orbitmq.net.handlers import Reply
 from orbitmq.wire.command import FLAG_RESPONSE, Command, encode_command
 from orbitmq.wire.frame import Frame
@@ -44,7 +45,7 @@ class RouteAnswers:
         self._encode = encode
         self._size_max = size_max
         self._bodies: dict[tuple[str, bool], bytes] = {}
-        self._size = 0
+        self._shared = Shared(lambda body: body)
 
     def get(self, topic: str, standard: bool) -> bytes | None:
         """Return a topic's encoded route, None when it has none."""
@@ -53,9 +54,8 @@ class RouteAnswers:
             return body
         body = self._encode(topic, standard)
         if body is not None:
-            self._bodies[topic, standard] = body
-            self._size += len(body)
-            while self._size > self._size_max and len(self._bodies) > 1:
+            body = self._bodies[topic, standard] = self._shared.take(body)
+            while self._shared.size > self._size_max and len(self._bodies) > 1:
                 self._drop(next(iter(self._bodies)))
         return body
 
@@ -68,12 +68,12 @@ class RouteAnswers:
     def clear(self) -> None:
         """Drop all answers."""
         self._bodies.clear()
-        self._size = 0
+        self._shared.clear()
 
     def _drop(self, key: tuple[str, bool]) -> None:
         body = self._bodies.pop(key, None)
         if body is not None:
-            self._size -= len(body)
+            self._shared.release(body)
 
 
 class _Known(NamedTuple):
@@ -100,6 +100,7 @@ class RouteMemo:
         # By what follows the opaque, which clients of a kind share, then by what stands before it.
         self._known: dict[bytes, dict[bytes, _Known]] = {}
         self._texts_by_topic: dict[str, list[tuple[bytes, bytes]]] = {}
+        self._answers = Shared(lambda body: _Known(*_cut(len(body)), body))
 
     def __len__(self) -> int:
         return self._count
@@ -146,7 +147,7 @@ class RouteMemo:
         for topic in topics:
             for before, after in self._texts_by_topic.pop(topic, ()):
                 known = self._known[after]
-                del known[before]
+                self._answers.release(known.pop(before).body)
                 self._count -= 1
                 if not known:
                     del self._known[after]
@@ -155,6 +156,7 @@ class RouteMemo:
         """Drop all answers."""
         self._known.clear()
         self._texts_by_topic.clear()
+        self._answers.clear()
         self._count = 0
 
     def _remember(self, topic: str, text: tuple[bytes, bytes], body: bytes) -> None:
@@ -163,11 +165,8 @@ class RouteMemo:
             return
         if self._count >= self._texts_max:
             self.forget([next(iter(self._texts_by_topic))])
-        texts = self._texts_by_topic.setdefault(topic, [])
-        shared = (self._known[rest][start] for start, rest in texts)  # clients of one kind share their bytes
-        answer = next((known for known in shared if known.body == body), None)
-        self._known.setdefault(after, {})[before] = answer or _Known(*_cut(len(body)), body)
-        texts.append(text)
+        self._texts_by_topic.setdefault(topic, []).append(text)
+        self._known.setdefault(after, {})[before] = self._answers.take(body)
         self._count += 1
 
 

@@ -69,12 +69,22 @@ def test_answers_are_kept_up_to_a_size_oldest_dropped_first():
 
     def encode(topic: str, standard: bool) -> bytes:
         encoded.append(topic)
-        return bytes(40)
+        return topic.encode() * 40
 
     answers = RouteAnswers(encode, size_max=100)
     for topic in ("a", "b", "c", "b", "a"):
         answers.get(topic, True)
     assert encoded == ["a", "b", "c", "a"]
+
+
+def test_topics_with_the_same_answer_share_its_bytes():
+    answers = RouteAnswers(lambda topic, _: bytes(40) if topic != "z" else b"z" * 90, size_max=100)
+    first = answers.get("t0", True)
+    assert all(answers.get(f"t{number}", True) is first for number in range(50))
+    answers.forget(["t0"])
+    assert answers.get("t1", True) is first
+    answers.get("z", True)  # too much together: the fifty go, one after another
+    assert answers.get("t2", True) is not first
 
 
 def test_a_query_seen_before_is_answered_whatever_its_opaque():
