@@ -34,6 +34,7 @@ RESULTS = Path(__file__).parents[2] / "benchmarks" / "results" / "latest-hostile
 FIGURES: Mapping[str, Callable[[Size], Figure]] = {
     "S1-codecs": forged.injured_inputs,
     "S1-sockets": forged.injured_frames,
+    "S1-latency": forged.latency_under_attack,
     "S2": forged.lying_lengths,
     "S3": peers.slow_senders,
     "S4": peers.idle_connections,
@@ -50,7 +51,7 @@ FIGURES: Mapping[str, Callable[[Size], Figure]] = {
 def main() -> int:
     """Measure, print, keep."""
     parser = argparse.ArgumentParser(prog="hostile", description=__doc__)
-    parser.add_argument("rows", nargs="*", help=f"of {', '.join(FIGURES)}; S1 means both; all when left out")
+    parser.add_argument("rows", nargs="*", help=f"of {', '.join(FIGURES)}; S1 means all of S1; all when left out")
     parser.add_argument("--share", type=float, default=1.0, help="how much of everything; less than 1 is not kept")
     parser.add_argument("--seed", type=int, default=int(time.time()))
     options = parser.parse_args()

@@ -45,7 +45,8 @@ class Victim:
         self._metrics_url = f"http://{ready['metrics']}/metrics"
         host, _, port = self.address.rpartition(":")
         self.host, self.port = host, int(port)
-        self._about = psutil.Process(self._process.pid)
+        self.process_id = self._process.pid
+        self._about = psutil.Process(self.process_id)
         cores = sorted(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else []
         self._cores = cores
         if len(cores) > 1:
@@ -74,17 +75,6 @@ class Victim:
     def memory_mb(self) -> float:
         """Resident memory."""
         return self._about.memory_info().rss / MIB
-
-    @property
-    def cpu_s(self) -> float:
-        """CPU time so far."""
-        times = self._about.cpu_times()
-        return times.user + times.system
-
-    @property
-    def cpu_ns(self) -> int:
-        """CPU time of its main thread so far, finer than `cpu_s` (Linux)."""
-        return int(Path(f"/proc/{self._process.pid}/schedstat").read_text().split()[0])
 
     @property
     def log(self) -> str:
