@@ -146,7 +146,7 @@ def test_a_port_that_is_taken_is_one_sentence(tmp_path):
             ("nameserver", "--host", "127.0.0.1", "--port", port, "--log-level", "error"),
         ):
             failed = run_command(*command)
-            assert failed.returncode == 1
+            assert failed.returncode == (255 if command[0] == "nameserver" else 1)
             assert f"{port}" in failed.stderr
             assert failed.stderr.count("\n") == 1, failed.stderr
 
@@ -166,20 +166,33 @@ def test_a_broker_needs_a_name_server(tmp_path):
 
 
 @pytest.mark.parametrize("text", ["listenPort=high\n", "listenPort=70000\n"])
-@pytest.mark.parametrize("command", [("nameserver",), ("broker", "-n", "127.0.0.1:1")])
-def test_a_bad_value_in_a_file_names_its_key(tmp_path, command, text):
+@pytest.mark.parametrize(("code", "command"), [(255, ("nameserver",)), (2, ("broker", "-n", "127.0.0.1:1"))])
+def test_a_bad_value_in_a_file_names_its_key(tmp_path, code, command, text):
     file = tmp_path / "conf"
     file.write_text(text)
     failed = run_command(*command, "-c", file)
-    assert failed.returncode == 2
+    assert failed.returncode == code
     assert "listenPort" in failed.stderr
     assert "Traceback" not in failed.stderr
 
 
-def test_a_file_that_is_not_there_is_a_usage_error(tmp_path):
-    failed = run_command("nameserver", "-c", tmp_path / "missing.conf")
-    assert failed.returncode == 2
+@pytest.mark.parametrize(
+    ("code", "command"),
+    [(255, ("nameserver",)), (2, ("broker", "-n", "127.0.0.1:1"))],
+    ids=["as Java's NameServer ends", "a usage error"],
+)
+def test_a_file_that_is_not_there_is_named(tmp_path, code, command):
+    failed = run_command(*command, "-c", tmp_path / "missing.conf")
+    assert failed.returncode == code
     assert "missing.conf" in failed.stderr
+    assert "Traceback" not in failed.stderr
+
+
+def test_a_name_server_ends_as_javas_does():
+    assert run_command("nameserver", "-h").returncode == 0
+    assert run_command("nameserver", "-p").returncode == 0
+    assert run_command("nameserver", "--no-such-option").returncode == 1
+    assert run_command("broker", "--no-such-option").returncode == 2
 
 
 def test_following_prints_what_comes_and_ends_with_an_interrupt(tmp_path):

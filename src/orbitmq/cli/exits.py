@@ -5,6 +5,9 @@
 2  usage: an option, an argument or a configuration value that is not allowed
 3  unreachable: no NameServer or broker answered
 130  interrupted before the work was done
+
+`orbitmq nameserver` ends as Java's NamesrvStartup does instead, for the scripts that start it: 1 for arguments that are
+not allowed, 255 when it cannot start.
 """
 
 from __future__ import annotations
@@ -22,6 +25,13 @@ class ExitCode(IntEnum):
     USAGE = 2
     UNREACHABLE = 3
     INTERRUPTED = 130
+
+
+class NameServerExit(IntEnum):
+    """How `orbitmq nameserver` ends otherwise than others (Java: NamesrvStartup, ServerUtil.parseCmdLine)."""
+
+    ARGUMENTS = 1
+    FAILED = 255
 
 
 EXIT_CODES_HELP = "Exit codes: 0 done, 1 the answer is no, 2 usage, 3 nobody answered."

@@ -12,7 +12,7 @@ from typing import Annotated
 
 import typer
 
-from orbitmq.cli.exits import EXIT_CODES_HELP, ExitCode, exit_code_of, explain
+from orbitmq.cli.exits import EXIT_CODES_HELP, ExitCode, NameServerExit, exit_code_of, explain
 from orbitmq.errors import OrbitError
 
 COMMANDS = {
@@ -71,15 +71,20 @@ def main(arguments: Sequence[str] | None = None) -> int:
     given = sys.argv[1:] if arguments is None else list(arguments)
     # The other commands would cost a server a tenth of its start-up.
     app = make_app(given[:1] if given[:1] and given[0] in COMMANDS else COMMANDS)
+    ends_as_java = given[:1] == ["nameserver"]
+    usage = NameServerExit.ARGUMENTS if ends_as_java else ExitCode.USAGE
     try:
         app(given, prog_name="orbitmq")
     except SystemExit as end:
         if isinstance(end.__context__, BrokenPipeError):
             return ExitCode.OK  # the reader of our pipe has seen enough: typer calls that 1, we call it done
-        return end.code if isinstance(end.code, int) else ExitCode.OK
+        code = end.code if isinstance(end.code, int) else ExitCode.OK
+        return usage if code == ExitCode.USAGE else code
     except (OrbitError, OSError, KeyboardInterrupt) as error:
         if not isinstance(error, KeyboardInterrupt):
             print(f"orbitmq: {explain(error)}", file=sys.stderr)
+            if ends_as_java:
+                return NameServerExit.FAILED
         return exit_code_of(error)
     except (UnicodeEncodeError, TypeError):  # orjson's word for text that cannot be encoded is TypeError
         strange = [word for word in given if _is_no_text(word)]
@@ -88,7 +93,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print(
             f"orbitmq: {strange[0]!r} is not allowed, expected text in {sys.getfilesystemencoding()}", file=sys.stderr
         )
-        return ExitCode.USAGE
+        return usage
     return ExitCode.OK
 
 

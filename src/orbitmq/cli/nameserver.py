@@ -9,12 +9,14 @@ from typing import Annotated, Any
 import typer
 
 from orbitmq.cli.logging import LogLevel, configure_logging
-from orbitmq.cli.options import PORT_MAX, ConfigOption, FormatOption, LogLevelOption
+from orbitmq.cli.options import PORT_MAX, FormatOption, LogLevelOption
 from orbitmq.cli.output import Format, show_json
 
 
 def nameserver(
-    config: ConfigOption = None,
+    config: Annotated[
+        Path | None, typer.Option("--config", "-c", metavar="FILE", help="Properties file with RocketMQ's own keys.")
+    ] = None,
     host: Annotated[str | None, typer.Option("--host", help="Address to listen on.  [default: 0.0.0.0]")] = None,
     port: Annotated[
         int | None,

@@ -12,6 +12,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable, Iterable
+from functools import partial
 from random import Random
 from typing import Any
 
@@ -168,7 +169,7 @@ class Routes:
         task = self._refreshing.get(topic)
         if task is None:
             task = self._refreshing[topic] = asyncio.create_task(self._refresh(topic), name=f"orbitmq route of {topic}")
-            task.add_done_callback(lambda _done: self._refreshing.pop(topic, None))
+            task.add_done_callback(partial(self._end_refreshing, topic))
         return await asyncio.shield(task)
 
     async def refresh_all(self) -> None:
@@ -193,6 +194,11 @@ class Routes:
         return await self._asking.everybody(header, body, code=code)
 
     # Below: how.
+
+    def _end_refreshing(self, topic: str, task: asyncio.Task[bool]) -> None:
+        self._refreshing.pop(topic, None)
+        if not task.cancelled():
+            task.exception()  # seen, although everybody who waited for it may have been cancelled meanwhile
 
     async def _refresh(self, topic: str) -> bool:
         route, teacher = await self._fetch(topic)

@@ -1,4 +1,5 @@
 import asyncio
+import gc
 import logging
 from contextlib import asynccontextmanager
 from random import Random
@@ -234,3 +235,15 @@ async def test_after_a_change_the_topic_is_looked_at_again_soon(cluster, monkeyp
         assert await changed.get() == "orders"
         while len(cluster.name_server.asked) < 4:
             await asyncio.sleep(0.001)
+
+
+async def test_nobody_is_told_of_a_refresh_that_fails_after_everybody_has_gone(cluster, caplog):
+    async with routes_of(cluster.name_server) as routes:
+        waiting = asyncio.create_task(routes.refresh("nowhere"))
+        await asyncio.sleep(0)
+        asking = routes._refreshing["nowhere"]
+        waiting.cancel()
+        await asyncio.wait([asking, waiting])
+        del asking, waiting
+        gc.collect()  # a task whose error nobody has seen says so when it is collected
+    assert not caplog.records
