@@ -26,6 +26,7 @@ def _find(name: str) -> Path:
     if path.exists():
         return path
     try:
-        return Path(SparkFiles.getRootDirectory()) / path
+        sent = Path(SparkFiles.getRootDirectory()) / path
     except AssertionError:  # there is no Spark in this process
         return path
+    return sent if sent.exists() else path

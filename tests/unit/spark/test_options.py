@@ -5,6 +5,7 @@ from __future__ import annotations
 import pickle
 
 import pytest
+from pyspark import SparkFiles
 
 from orbitmq.errors import ConfigError
 from orbitmq.model.route import MessageQueue
@@ -158,8 +159,14 @@ def test_options_carry_the_name_of_the_security_file_and_nothing_of_what_it_says
         assert read_security(options.security_file).credentials == Credentials("operator", "hidden-secret")
 
 
+@pytest.mark.parametrize("has_spark", [False, True])
 @pytest.mark.parametrize("name", ["", " ", "/nowhere/mine.properties", "mine.properties"])
-def test_a_security_file_that_is_not_there_is_an_error_that_names_it(name):
+def test_a_security_file_that_is_not_there_is_an_error_that_names_it(name, has_spark, tmp_path, monkeypatch):
+    def root() -> str:
+        assert has_spark
+        return str(tmp_path)
+
+    monkeypatch.setattr(SparkFiles, "getRootDirectory", root)
     with pytest.raises(ConfigError, match=rf"securityFile: '{name}' is not allowed, expected .*properties file"):
         read(securityFile=name)
 
