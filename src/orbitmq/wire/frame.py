@@ -71,12 +71,16 @@ class FrameDecoder:
             FrameError: a declared length or type that no frame has. Nothing was allocated for it; the stream
                 cannot be read any further.
         """
-        if self.partial:
-            self.partial += data
-            if len(self.partial) < self._needed:
-                return []
-            data = bytes(self.partial)
-            self.partial.clear()
+        if not self.partial:
+            return self._cut(data)
+        self.partial += data
+        if len(self.partial) < self._needed:
+            return []
+        assembled, self.partial = self.partial, bytearray()
+        with memoryview(assembled) as view:  # megabytes are copied once
+            return self._cut(view)
+
+    def _cut(self, data: bytes | memoryview) -> list[Frame]:
         frames: list[Frame] = []
         start, end = 0, len(data)
         size_max = self._frame_size_max
@@ -84,16 +88,17 @@ class FrameDecoder:
             size, mark = _unpack_prefix(data, start)
             header_size = mark & _HEADER_SIZE_MASK
             if not 4 <= size <= size_max or header_size > size - 4 or header_size > HEADER_SIZE_MAX or mark > _MARK_MAX:
-                self._refuse(size, mark >> 24, header_size, data[start : start + 16])
+                self._refuse(size, mark >> 24, header_size, bytes(data[start : start + 16]))
             frame_end = start + 4 + size
             if frame_end > end:
                 break
             header_start = start + 8
             body_start = header_start + header_size
-            frames.append(_new(Frame, (mark >> 24, data[header_start:body_start], data[body_start:frame_end])))
+            header, body = bytes(data[header_start:body_start]), bytes(data[body_start:frame_end])
+            frames.append(_new(Frame, (mark >> 24, header, body)))
             start = frame_end
         if start < end:
-            self._keep(data[start:] if start else data)
+            self._keep(data[start:])
         return frames
 
     def _refuse(self, size: int, serialize_type: int, header_size: int, first_bytes: bytes) -> NoReturn:
@@ -107,7 +112,7 @@ class FrameDecoder:
             raise FrameError(f"header of {header_size} bytes, limit {HEADER_SIZE_MAX}")
         raise FrameError(f"header type {serialize_type}, known are 0 (JSON) and 1 (ROCKETMQ)")
 
-    def _keep(self, rest: bytes) -> None:
+    def _keep(self, rest: bytes | memoryview) -> None:
         self.partial += rest
         if len(rest) >= _LENGTH.size:
             (size,) = _LENGTH.unpack_from(rest)
