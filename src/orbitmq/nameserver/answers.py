@@ -1,8 +1,8 @@
 """Route answers as bytes, encoded once per change of the topic.
 
-`RouteAnswers` keeps the encoded bodies; topics on the same brokers have the same one, and share it. `RouteMemo` goes further: it answers a whole frame by looking up the text of its
-header before and after the opaque, so that a query that was seen before is neither parsed nor encoded. Both forget a
-topic at the change that outdates it, never by a timer. Pure.
+`RouteAnswers` keeps the encoded bodies; topics on the same brokers have the same one, and share it. `RouteMemo` goes
+further: it answers a whole frame by looking up the text of its header before and after the opaque, so that a query that
+was seen before is neither parsed nor encoded. Both forget a topic at the change that outdates it, never by a timer. Pure.
 """
 
 from __future__ import annotations
@@ -115,6 +115,8 @@ class RouteMemo:
             if header_size + 4 != size or frame_end > end:  # a body, a binary header, or not whole yet
                 break
             mark = data.find(OPAQUE, start + 8, frame_end)
+            if mark < 0:
+                break
             comma = data.find(b",", mark + 9, frame_end)
             known = self._known.get(data[comma:frame_end])
             if known is None:

@@ -125,8 +125,10 @@ class Observation:
 
     def _with_topics(self, alert: Alert) -> Alert:
         """Name the topics where queries for them are the alert."""
+        if alert.rule is not Rule.ROUTE_QUERIES_FAIL:
+            return alert
         named = ", ".join(f"{found.topic} ({found.queries}, last by {found.remote})" for found in self._missing(3))
-        if alert.rule is not Rule.ROUTE_QUERIES_FAIL or not named:
+        if not named:
             return alert
         return Alert(alert.rule, f"{alert.reason}; without a route: {named}")
 
