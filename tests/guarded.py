@@ -10,10 +10,10 @@ from pathlib import Path
 
 from orbitmq.broker.app import Broker
 from orbitmq.broker.config import BrokerConfig
-from orbitmq.client.background import BackgroundLoop
+from orbitmq.client.loop_thread import BackgroundLoop
 from orbitmq.nameserver.app import NameServer
 from orbitmq.nameserver.config import NameServerConfig
-from orbitmq.net.security import Security, load_security
+from orbitmq.net.security.client_security import Security, load_security
 from unit.net.certificates import Authority
 
 SECRETS = {"admin": "the-operators-secret", "writer": "the-producers-secret", "reader": "the-consumers-secret"}

@@ -14,11 +14,11 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from orbitmq.client.batch import Batch
+    from orbitmq.client.consume.batch import Batch
     from orbitmq.client.producer import Producer
     from orbitmq.client.pull_consumer import PullConsumer
     from orbitmq.client.push_consumer import PushConsumer
-    from orbitmq.client.sending import SendResult, SendStatus
+    from orbitmq.client.send.request import SendResult, SendStatus
     from orbitmq.errors import (
         ClientError,
         ConnectionFailed,
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 _HOMES = {
-    "Batch": "orbitmq.client.batch",
+    "Batch": "orbitmq.client.consume.batch",
     "ClientError": "orbitmq.errors",
     "ConnectionFailed": "orbitmq.errors",
     "ConsumeFrom": "orbitmq.model.group",
@@ -56,8 +56,8 @@ _HOMES = {
     "RequestTimeout": "orbitmq.errors",
     "RouteNotFound": "orbitmq.errors",
     "SendFailed": "orbitmq.errors",
-    "SendResult": "orbitmq.client.sending",
-    "SendStatus": "orbitmq.client.sending",
+    "SendResult": "orbitmq.client.send.request",
+    "SendStatus": "orbitmq.client.send.request",
     "StoredMessage": "orbitmq.model.message",
 }
 

@@ -15,8 +15,8 @@ from cluster.clients import SEND_FAILURES, TOPIC, ClientPair
 from cluster.lab import Lab
 from interop.peers import JavaBroker
 from orbitmq.admin import AdminClient
-from orbitmq.admin.drift import Snapshot
-from orbitmq.admin.insight import ask_history, take_snapshot
+from orbitmq.admin.monitoring import ask_history, take_snapshot
+from orbitmq.admin.route_comparison import Snapshot
 from orbitmq.errors import ClientError
 from orbitmq.model.topic import TopicConfig
 from orbitmq.net.pool import ConnectionPool

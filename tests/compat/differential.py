@@ -21,10 +21,10 @@ from typing import Any
 
 from compat.stream import DEFAULTS, Step, Stream, Way
 from interop.peers import JavaNameServer, why_unavailable
-from orbitmq.client.background import BackgroundLoop
+from orbitmq.address import parse_address
+from orbitmq.client.loop_thread import BackgroundLoop
 from orbitmq.nameserver.app import NameServer
 from orbitmq.nameserver.config import NameServerConfig
-from orbitmq.net.address import parse_address
 from orbitmq.wire import fastjson
 from orbitmq.wire.command import Command, SerializeType, decode_command, encode_command
 from orbitmq.wire.frame import FrameDecoder

@@ -13,7 +13,7 @@ from guarded import guarded_cluster as all_guarded
 from orbitmq import ConsumeFrom, Message
 from orbitmq.blocking import Producer, PushConsumer
 from orbitmq.errors import ConfigError, SendFailed
-from orbitmq.net.security import load_security
+from orbitmq.net.security.client_security import load_security
 from orbitmq.testing.processes import ServerProcess
 from unit.net.certificates import Authority
 

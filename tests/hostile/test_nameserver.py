@@ -23,7 +23,7 @@ import pytest
 from hostile.attacks import BOMBS, LIES, connections_of, golden_requests
 from hostile.requests import enter_names, replay_attacks, walk_matrix
 from orbitmq.errors import FrameError
-from orbitmq.nameserver.names import illegal_names
+from orbitmq.nameserver.routing.validation import illegal_names
 from orbitmq.wire.command import decode_command
 from orbitmq.wire.frame import FrameDecoder
 from orbitmq.wire.headers import GetClusterInfo, GetRouteInfo

@@ -12,7 +12,7 @@ import psutil
 
 from orbitmq.errors import ConnectionFailed
 from orbitmq.net.pool import ConnectionPool
-from orbitmq.net.tls import TlsFiles, client_context
+from orbitmq.net.security.tls import TlsFiles, client_context
 from orbitmq.wire.headers import GetClusterInfo
 from unit.nameserver.support import Asker, asking
 from unit.net.certificates import Authority

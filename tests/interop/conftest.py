@@ -17,7 +17,7 @@ import pytest
 
 from interop.peers import JavaBroker, JavaClients, JavaNameServer, why_unavailable
 from orbitmq.admin.client import AdminClient
-from orbitmq.client.background import BackgroundLoop
+from orbitmq.client.loop_thread import BackgroundLoop
 from orbitmq.model.topic import TopicConfig
 from orbitmq.nameserver.app import NameServer
 from orbitmq.nameserver.config import NameServerConfig

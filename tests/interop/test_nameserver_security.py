@@ -10,10 +10,10 @@ from pathlib import Path
 import pytest
 
 from interop.peers import JavaBroker, JavaClients
-from orbitmq.client.background import BackgroundLoop
+from orbitmq.client.loop_thread import BackgroundLoop
 from orbitmq.nameserver.app import NameServer
 from orbitmq.nameserver.config import NameServerConfig
-from orbitmq.nameserver.registration import BrokerKey
+from orbitmq.nameserver.routing.values import BrokerKey
 from unit.net.certificates import Authority
 
 _PROVIDERS = "org.apache.rocketmq.auth.authentication.provider"

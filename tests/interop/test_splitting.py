@@ -6,8 +6,8 @@ import pytest
 
 from interop.peers import JavaBroker
 from orbitmq.admin import AdminClient
-from orbitmq.admin.insight import ask_history
-from orbitmq.client.background import BackgroundLoop
+from orbitmq.admin.monitoring import ask_history
+from orbitmq.client.loop_thread import BackgroundLoop
 from orbitmq.net.pool import ConnectionPool
 
 CLUSTER = "SplitCluster"

@@ -16,7 +16,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from types import TracebackType
 from typing import Any
 
-from orbitmq.client.routes import Routes
+from orbitmq.client.routing.routes import Routes
 from orbitmq.codes import ResponseCode
 from orbitmq.errors import ClientError, InvalidArgument, RemoteRefused, RouteNotFound
 from orbitmq.model.route import MASTER_ID, ClusterInfo, MessageQueue, TopicRoute
@@ -52,7 +52,7 @@ class AdminClient:
         name_servers: `"host:port;host:port"` or a list of addresses.
         timeout_ms: for each request.
         credentials: sign every request, for NameServers that ask for it.
-        tls: connect with TLS, as `orbitmq.net.tls.client_context` makes it.
+        tls: connect with TLS, as `orbitmq.net.security.tls.client_context` makes it.
     """
 
     def __init__(

@@ -12,25 +12,25 @@ import socket
 from contextlib import suppress
 from dataclasses import replace
 
-from orbitmq.broker.access import make_guard
-from orbitmq.broker.addresses import announced_host, reserved_port
+from orbitmq.address import format_address, looked_up, resolve
+from orbitmq.broker.acl import make_guard
 from orbitmq.broker.config import CONSUME_QUEUE_UNIT_SIZE, BrokerConfig
+from orbitmq.broker.delivery.long_poll import ParkedPulls
+from orbitmq.broker.fast_path.send import SendLane
 from orbitmq.broker.handlers import HANDLERS
 from orbitmq.broker.handlers.pull import retry_parked
 from orbitmq.broker.housekeeping import Housekeeping
-from orbitmq.broker.long_poll import ParkedPulls
 from orbitmq.broker.persistence import ConfigFiles
-from orbitmq.broker.registration import PART_TOPICS_MAX, Identity, Registrar, encode_parts
-from orbitmq.broker.send_lane import SendLane
+from orbitmq.broker.registration.addresses import announced_host, reserved_port
+from orbitmq.broker.registration.registrar import PART_TOPICS_MAX, Identity, Registrar, encode_parts
 from orbitmq.broker.service import BrokerService
 from orbitmq.broker.topics import system_topics
 from orbitmq.clock import Clock, now_ms
 from orbitmq.model.message import Host
-from orbitmq.net.address import format_address, looked_up, resolve
-from orbitmq.net.handlers import Call
+from orbitmq.net.dispatch.handlers import Call
 from orbitmq.net.limits import Limits
 from orbitmq.net.pool import ConnectionPool
-from orbitmq.net.security import load_security
+from orbitmq.net.security.client_security import load_security
 from orbitmq.net.server import Server
 from orbitmq.store import FlushMode, Store, StoreConfig
 from orbitmq.wire.headers import PullMessage

@@ -18,8 +18,8 @@ from typing import Any
 from orbitmq.errors import ConfigError, InvalidArgument
 from orbitmq.model.message import BODY_SIZE_MAX
 from orbitmq.model.topic import check_name
-from orbitmq.net.guard import GuardSettings
-from orbitmq.net.properties import (
+from orbitmq.net.security.server_security import GuardSettings
+from orbitmq.settings import (
     check_values,
     fields_by_key,
     format_values,

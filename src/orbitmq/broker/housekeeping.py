@@ -10,7 +10,7 @@ import asyncio
 import logging
 from contextlib import suppress
 
-from orbitmq.broker.delay import DelayQueues, parse_delay_offsets
+from orbitmq.broker.delivery.delay import DelayQueues, parse_delay_offsets
 from orbitmq.broker.handlers.pull import retry_parked
 from orbitmq.broker.persistence import format_offsets
 from orbitmq.broker.service import BrokerService

@@ -9,8 +9,8 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-from orbitmq.broker.group_configs import GroupConfigTable
-from orbitmq.broker.offsets import OffsetTable
+from orbitmq.broker.groups.offsets import OffsetTable
+from orbitmq.broker.groups.settings import GroupConfigTable
 from orbitmq.broker.topics import TopicTable
 from orbitmq.errors import HeaderError
 from orbitmq.files import read_generations, replace_file

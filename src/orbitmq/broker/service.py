@@ -7,22 +7,22 @@ from collections.abc import Callable, Iterable
 from random import Random
 
 from orbitmq.broker.config import BrokerConfig
-from orbitmq.broker.group_configs import GroupConfigTable
-from orbitmq.broker.groups import ClientGroups
-from orbitmq.broker.long_poll import ParkedPulls
-from orbitmq.broker.offsets import OffsetTable
+from orbitmq.broker.delivery.long_poll import ParkedPulls
+from orbitmq.broker.groups.clients import ClientGroups
+from orbitmq.broker.groups.offsets import OffsetTable
+from orbitmq.broker.groups.queue_locks import QueueLocks
+from orbitmq.broker.groups.settings import GroupConfigTable
+from orbitmq.broker.monitoring.stats import BrokerStats
 from orbitmq.broker.persistence import ConfigFiles
-from orbitmq.broker.queue_locks import QueueLocks
-from orbitmq.broker.stats import BrokerStats
 from orbitmq.broker.topics import TopicTable, retry_topic
 from orbitmq.clock import Clock
 from orbitmq.codes import ResponseCode
 from orbitmq.errors import Rejected
 from orbitmq.model.message import Host, PropertyName
 from orbitmq.model.topic import Perm
-from orbitmq.net.connection import Connection
-from orbitmq.net.guard import Guard
-from orbitmq.net.handlers import Call
+from orbitmq.net.connection.connection import Connection
+from orbitmq.net.dispatch.handlers import Call
+from orbitmq.net.security.server_security import Guard
 from orbitmq.store import ReadStatus, Store
 from orbitmq.wire.bodies.groups import GroupConfig
 from orbitmq.wire.headers import NotifyConsumerIdsChanged, PullMessage

@@ -56,7 +56,7 @@ def consume(
     from orbitmq.cli.message_format import format_json_line, parse_template
     from orbitmq.client.pull_consumer import PullConsumer
     from orbitmq.net.loop import run
-    from orbitmq.net.security import load_security
+    from orbitmq.net.security.client_security import load_security
 
     formatter = format_json_line if output is Format.JSON else parse_template(template)
     since_ms = parse_start(start)

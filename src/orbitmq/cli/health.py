@@ -22,7 +22,7 @@ def health(
     timeout_ms: TimeoutOption = 3000,
 ) -> None:
     """Show the health of every NameServer: alerts, warnings, figures. Exit code 1 when one is not healthy."""
-    from orbitmq.admin.insight import ask_health
+    from orbitmq.admin.monitoring import ask_health
     from orbitmq.errors import ClientError
 
     async def ask(pool: ConnectionPool, address: str) -> dict[str, Any]:

@@ -56,7 +56,7 @@ def history(
     timeout_ms: TimeoutOption = 3000,
 ) -> None:
     """Show who registered, changed, expired or was removed, when, from where and why; NameServers side by side."""
-    from orbitmq.admin.insight import ask_history
+    from orbitmq.admin.monitoring import ask_history
 
     since_ms = parse_time(since, "--since") if since else 0
 
@@ -89,7 +89,7 @@ def diff(
     timeout_ms: TimeoutOption = 3000,
 ) -> None:
     """Show what is different now from how it was at a time; exit code 1 where anything is."""
-    from orbitmq.admin.insight import ask_difference
+    from orbitmq.admin.monitoring import ask_difference
     from orbitmq.clock import now_ms
 
     at_ms = parse_time(at, "--at")
@@ -119,8 +119,8 @@ def compare(
     timeout_ms: TimeoutOption = 3000,
 ) -> None:
     """Compare the routes of all NameServers, Java's included: digests and differences; exit code 1 on drift."""
-    from orbitmq.admin.drift import differences
-    from orbitmq.admin.insight import take_snapshot
+    from orbitmq.admin.monitoring import take_snapshot
+    from orbitmq.admin.route_comparison import differences
 
     async def ask(pool: ConnectionPool, address: str) -> Any:
         return await take_snapshot(pool, address, timeout_ms=timeout_ms)
@@ -181,11 +181,11 @@ def ask_each(
     """
     import asyncio
 
+    from orbitmq.address import parse_name_servers
     from orbitmq.errors import ClientError
-    from orbitmq.net.address import parse_name_servers
     from orbitmq.net.loop import run
     from orbitmq.net.pool import ConnectionPool
-    from orbitmq.net.security import load_security
+    from orbitmq.net.security.client_security import load_security
 
     answers: dict[str, T] = {}
     silent: dict[str, ClientError] = {}

@@ -17,7 +17,7 @@ from orbitmq.cli.output import Format, say, show_json, show_rows
 
 if TYPE_CHECKING:
     from orbitmq.client.producer import Producer
-    from orbitmq.client.sending import SendResult
+    from orbitmq.client.send.request import SendResult
     from orbitmq.model.message import Message
 
 COLUMNS = ("message_id", "broker", "queue", "offset", "status")
@@ -55,7 +55,7 @@ def send(
     from orbitmq.client.producer import Producer
     from orbitmq.model.message import Message
     from orbitmq.net.loop import run
-    from orbitmq.net.security import load_security
+    from orbitmq.net.security.client_security import load_security
 
     if body is not None and file is not None:
         raise typer.BadParameter("a body and a file exclude one another", param_hint="--file")

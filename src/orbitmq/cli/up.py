@@ -89,7 +89,7 @@ class Pair:
     @property
     def name_server_address(self) -> str:
         """Where clients reach the NameServer, as host:port: nobody can connect to a wildcard such as 0.0.0.0."""
-        from orbitmq.net.address import WILDCARDS, format_address, parse_address
+        from orbitmq.address import WILDCARDS, format_address, parse_address
 
         host, port = parse_address(self._name_server.address)
         return format_address("127.0.0.1" if host in WILDCARDS else host, port)

@@ -11,11 +11,11 @@ from types import TracebackType
 from typing import Any, Generic, Self, TypeVar
 
 from orbitmq.client import producer, pull_consumer, push_consumer
-from orbitmq.client.background import BackgroundLoop
-from orbitmq.client.batch import Batch
-from orbitmq.client.lifetime import Client
-from orbitmq.client.offsets import OffsetRange
-from orbitmq.client.sending import SendResult
+from orbitmq.client.base import Client
+from orbitmq.client.consume.batch import Batch
+from orbitmq.client.consume.offsets import OffsetRange
+from orbitmq.client.loop_thread import BackgroundLoop
+from orbitmq.client.send.request import SendResult
 from orbitmq.errors import InvalidArgument
 from orbitmq.model.message import Message, StoredMessage
 from orbitmq.model.route import MessageQueue

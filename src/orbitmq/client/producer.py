@@ -11,11 +11,10 @@ from collections.abc import Iterable, Sequence
 from os import getpid
 from random import Random
 
-from orbitmq.client.delivery import Delivery, Target
-from orbitmq.client.identity import unique_instance, unique_key_seed
-from orbitmq.client.lanes import Lanes
-from orbitmq.client.lifetime import Client
-from orbitmq.client.sending import (
+from orbitmq.client.base import Client
+from orbitmq.client.client_id import unique_instance, unique_key_seed
+from orbitmq.client.send.accumulator import Lanes
+from orbitmq.client.send.request import (
     DEFAULT_QUEUE_COUNT,
     Outgoing,
     SendResult,
@@ -24,6 +23,7 @@ from orbitmq.client.sending import (
     prepare,
     split,
 )
+from orbitmq.client.send.sender import Delivery, Target
 from orbitmq.client.session import HEARTBEAT_INTERVAL_MS, ClientSession
 from orbitmq.clock import now_ms
 from orbitmq.errors import InvalidArgument
@@ -64,7 +64,7 @@ class Producer(Client):
         avoid_slow_brokers: keep away from brokers that failed or were slow, for some seconds.
         queue_count: queues per broker of a topic that is created by sending to it.
         credentials: sign every request with this access key (RocketMQ's ACL).
-        tls: connect with TLS, as `orbitmq.net.tls.client_context` or `ssl.create_default_context` makes it.
+        tls: connect with TLS, as `orbitmq.net.security.tls.client_context` or `ssl.create_default_context` makes it.
     """
 
     def __init__(

@@ -10,15 +10,15 @@ import ssl
 from collections import deque
 from collections.abc import Iterable, Mapping
 
-from orbitmq.client.identity import unique_instance
-from orbitmq.client.lifetime import Client
-from orbitmq.client.offsets import BrokerOffsets, OffsetRange, QueueOffsets
-from orbitmq.client.queues import readable_queues
-from orbitmq.client.reader import PULL_COUNT_MAX, PullSettings, QueueReader
-from orbitmq.client.rebalance import change
+from orbitmq.client.base import Client
+from orbitmq.client.client_id import unique_instance
+from orbitmq.client.consume.allocation import change
+from orbitmq.client.consume.offsets import BrokerOffsets, OffsetRange, QueueOffsets
+from orbitmq.client.consume.puller import PULL_COUNT_MAX, PullSettings, QueueReader
+from orbitmq.client.consume.subscriptions import parse_subscription
+from orbitmq.client.consume.window import COUNT_MAX, SIZE_MAX
+from orbitmq.client.routing.queue_selection import readable_queues
 from orbitmq.client.session import ClientSession
-from orbitmq.client.subscriptions import parse_subscription
-from orbitmq.client.window import COUNT_MAX, SIZE_MAX
 from orbitmq.clock import now_ms
 from orbitmq.errors import InvalidArgument
 from orbitmq.model.group import ConsumeFrom
@@ -49,7 +49,7 @@ class PullConsumer(Client):
         consume_from_ms: for TIMESTAMP, in ms since 1970.
         tag: one tag, several as "A || B", or "*"; for all queues.
         credentials: sign every request with this access key (RocketMQ's ACL).
-        tls: connect with TLS, as `orbitmq.net.tls.client_context` or `ssl.create_default_context` makes it.
+        tls: connect with TLS, as `orbitmq.net.security.tls.client_context` or `ssl.create_default_context` makes it.
     """
 
     def __init__(

@@ -16,25 +16,25 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
 from inspect import isawaitable
 from pathlib import Path
 
-from orbitmq.client.assignment import Assignments
-from orbitmq.client.batch import Batch
-from orbitmq.client.identity import DEFAULT_INSTANCE, unique_instance
-from orbitmq.client.lifetime import Client
-from orbitmq.client.local_offsets import LocalOffsets
-from orbitmq.client.offsets import BrokerOffsets
-from orbitmq.client.reader import PULL_COUNT_MAX, PullSettings
-from orbitmq.client.rebalance import Strategy, allocate_average
+from orbitmq.client.base import Client
+from orbitmq.client.client_id import DEFAULT_INSTANCE, unique_instance
+from orbitmq.client.consume.allocation import Strategy, allocate_average
+from orbitmq.client.consume.assigned_queue import Share
+from orbitmq.client.consume.assignment import Shares
+from orbitmq.client.consume.batch import Batch
+from orbitmq.client.consume.local_offsets import LocalOffsets
+from orbitmq.client.consume.offsets import BrokerOffsets
+from orbitmq.client.consume.puller import PULL_COUNT_MAX, PullSettings
+from orbitmq.client.consume.rebalancer import Assignments
+from orbitmq.client.consume.subscriptions import parse_subscription
+from orbitmq.client.consume.window import COUNT_MAX, SIZE_MAX
 from orbitmq.client.session import HEARTBEAT_INTERVAL_MS, ClientSession
-from orbitmq.client.share import Share
-from orbitmq.client.shares import Shares
-from orbitmq.client.subscriptions import parse_subscription
-from orbitmq.client.window import COUNT_MAX, SIZE_MAX
 from orbitmq.clock import now_ms
 from orbitmq.errors import InvalidArgument, OrbitError, RouteNotFound
 from orbitmq.model.group import ConsumeFrom, ConsumerInfo, Heartbeat, MessageModel, Subscription
 from orbitmq.model.route import MessageQueue, TopicRoute
 from orbitmq.model.topic import GROUP_LENGTH_MAX, RETRY_PREFIX, check_name
-from orbitmq.net.handlers import Call, Handlers, Reply
+from orbitmq.net.dispatch.handlers import Call, Handlers, Reply
 from orbitmq.wire.headers import NotifyConsumerIdsChanged, UnregisterClient
 from orbitmq.wire.signature import Credentials
 
@@ -85,7 +85,7 @@ class PushConsumer(Client):
         offset_dir: where broadcasting keeps its offsets, `~/.orbitmq/offsets` when left out.
         strategy: how a group shares queues.
         credentials: sign every request with this access key (RocketMQ's ACL).
-        tls: connect with TLS, as `orbitmq.net.tls.client_context` or `ssl.create_default_context` makes it.
+        tls: connect with TLS, as `orbitmq.net.security.tls.client_context` or `ssl.create_default_context` makes it.
     """
 
     def __init__(

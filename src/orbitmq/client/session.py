@@ -11,12 +11,12 @@ import ssl
 from collections.abc import Callable, Coroutine, Iterable
 from typing import Any
 
-from orbitmq.client.identity import client_id, local_ip
-from orbitmq.client.routes import Routes
+from orbitmq.client.client_id import client_id, local_ip
+from orbitmq.client.routing.routes import Routes
 from orbitmq.errors import ClientError, ConnectionFailed, OrbitError, RequestTimeout
 from orbitmq.model.group import Heartbeat
 from orbitmq.model.route import MASTER_ID, TopicRoute
-from orbitmq.net.handlers import Handlers
+from orbitmq.net.dispatch.handlers import Handlers
 from orbitmq.net.pool import ConnectionPool, expect
 from orbitmq.wire.bodies.heartbeat import encode_heartbeat
 from orbitmq.wire.command import Command

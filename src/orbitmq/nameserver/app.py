@@ -8,25 +8,25 @@ from typing import TYPE_CHECKING
 
 from orbitmq.clock import Clock, now_ms
 from orbitmq.errors import ClientError
-from orbitmq.nameserver.access import make_guard
-from orbitmq.nameserver.changes import Cause, MinIdNotice
+from orbitmq.nameserver.acl import make_guard
 from orbitmq.nameserver.config import NameServerConfig
+from orbitmq.nameserver.fast_path import KnownRequests
 from orbitmq.nameserver.handlers import handlers
 from orbitmq.nameserver.kv_config import KvConfig
-from orbitmq.nameserver.observation import Observation
-from orbitmq.nameserver.product import ProductEnvironment
-from orbitmq.nameserver.registry import Registry
-from orbitmq.nameserver.shortcut import KnownRequests
-from orbitmq.net.connection import Connection
+from orbitmq.nameserver.monitoring.monitor import Observation
+from orbitmq.nameserver.routing.events import Cause, MinIdNotice
+from orbitmq.nameserver.service import Registry
+from orbitmq.nameserver.upstream import ProductEnvironment
+from orbitmq.net.connection.connection import Connection
 from orbitmq.net.http import HttpServer
 from orbitmq.net.limits import Limits
 from orbitmq.net.pool import CONNECT_TIMEOUT_MS, ConnectionPool
-from orbitmq.net.security import load_security
+from orbitmq.net.security.client_security import load_security
 from orbitmq.net.server import Server
 from orbitmq.wire.headers import NotifyMinBrokerIdChange
 
 if TYPE_CHECKING:
-    from orbitmq.nameserver.shadow import Shadow
+    from orbitmq.nameserver.monitoring.shadow import Shadow
 
 log = logging.getLogger(__name__)
 
@@ -139,7 +139,7 @@ class NameServer:
         config = self._config
         if not config.shadow_address:
             return None
-        from orbitmq.nameserver.shadow import Shadow  # and with it the administrator's client
+        from orbitmq.nameserver.monitoring.shadow import Shadow  # and with it the administrator's client
 
         interval_ms = config.shadow_interval_seconds * 1000
         shadow = Shadow(
@@ -156,7 +156,7 @@ class NameServer:
         if self._config.metrics_port < 0:
             return
         # Imported here: a NameServer without the port starts in half the time.
-        from orbitmq.nameserver.pages import pages
+        from orbitmq.nameserver.monitoring.http import pages
 
         self._http = HttpServer(pages(self))
         await self._http.start(self._config.metrics_address, self._config.metrics_port)

@@ -16,8 +16,8 @@ from pathlib import Path
 from typing import Any
 
 from orbitmq.errors import ConfigError
-from orbitmq.net.guard import GuardSettings
-from orbitmq.net.properties import (
+from orbitmq.net.security.server_security import GuardSettings
+from orbitmq.settings import (
     check_values,
     fields_by_key,
     format_values,

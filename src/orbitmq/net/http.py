@@ -11,8 +11,8 @@ from collections.abc import Callable, Mapping
 from typing import NamedTuple, cast
 from urllib.parse import parse_qsl, urlsplit
 
+from orbitmq.address import format_address, looked_up
 from orbitmq.errors import OrbitError
-from orbitmq.net.address import format_address, looked_up
 
 log = logging.getLogger(__name__)
 

@@ -7,13 +7,13 @@ import ssl
 from collections.abc import Callable
 from typing import Any
 
+from orbitmq.address import parse_address
 from orbitmq.clock import Clock, now_ms
 from orbitmq.codes import ResponseCode
 from orbitmq.errors import ConnectionFailed, RemoteRefused, RequestTimeout
-from orbitmq.net.address import parse_address
-from orbitmq.net.connection import Connection
-from orbitmq.net.endpoint import Endpoint
-from orbitmq.net.handlers import Handlers
+from orbitmq.net.connection.connection import Connection
+from orbitmq.net.dispatch.endpoint import Endpoint
+from orbitmq.net.dispatch.handlers import Handlers
 from orbitmq.net.limits import DEFAULT_LIMITS, Counters, Limits
 from orbitmq.wire.command import Command
 from orbitmq.wire.signature import Credentials

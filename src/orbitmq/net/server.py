@@ -6,13 +6,13 @@ import asyncio
 from collections.abc import Callable, Collection
 from typing import Generic, TypeVar
 
+from orbitmq.address import format_address, looked_up
 from orbitmq.clock import Clock, now_ms
-from orbitmq.net.address import format_address, looked_up
-from orbitmq.net.connection import Connection
-from orbitmq.net.endpoint import Admission, Endpoint, Shortcut
-from orbitmq.net.handlers import Handlers
+from orbitmq.net.connection.connection import Connection
+from orbitmq.net.dispatch.endpoint import Admission, Endpoint, Shortcut
+from orbitmq.net.dispatch.handlers import Handlers
 from orbitmq.net.limits import DEFAULT_LIMITS, Counters, Limits
-from orbitmq.net.tls import ServerTls
+from orbitmq.net.security.tls import ServerTls
 
 S = TypeVar("S")
 

@@ -15,7 +15,7 @@ from orbitmq.errors import ClientError, NoNameServer, RemoteRefused, RouteNotFou
 from orbitmq.model.route import MASTER_ID, BrokerData, MessageQueue, TopicRoute
 from orbitmq.model.topic import Perm
 from orbitmq.net.blocking import BlockingConnection
-from orbitmq.net.security import UNSECURED, Security
+from orbitmq.net.security.client_security import UNSECURED, Security
 from orbitmq.spark.planning import Offsets
 from orbitmq.wire.bodies.route import decode_route
 from orbitmq.wire.bodies.topics import decode_topic_list

@@ -15,10 +15,10 @@ from difflib import get_close_matches
 
 import orjson
 
+from orbitmq.address import parse_name_servers
 from orbitmq.errors import ConfigError, InvalidArgument
 from orbitmq.model.group import SUBSCRIBE_ALL
 from orbitmq.model.topic import GROUP_LENGTH_MAX, check_name
-from orbitmq.net.address import parse_name_servers
 from orbitmq.spark.planning import Offsets, parse_offsets
 from orbitmq.spark.security import read_security
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from pyspark import SparkFiles
 
-from orbitmq.net.security import Security, load_security
+from orbitmq.net.security.client_security import Security, load_security
 
 
 def read_security(name: str | None) -> Security:

@@ -18,7 +18,7 @@ from pyspark.sql.datasource import DataSourceArrowWriter, DataSourceStreamArrowW
 from pyspark.sql.types import StructType
 
 from orbitmq.client.producer import Producer
-from orbitmq.client.sending import SendResult, SendStatus
+from orbitmq.client.send.request import SendResult, SendStatus
 from orbitmq.errors import ConfigError, SendFailed
 from orbitmq.net.loop import run
 from orbitmq.spark.options import WriteOptions

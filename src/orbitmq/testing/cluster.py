@@ -13,12 +13,12 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Protocol, TypeVar
 
+from orbitmq.address import parse_address
 from orbitmq.broker.app import Broker
 from orbitmq.broker.config import BrokerConfig
 from orbitmq.errors import InvalidArgument
 from orbitmq.nameserver.app import NameServer
 from orbitmq.nameserver.config import NameServerConfig
-from orbitmq.net.address import parse_address
 from orbitmq.net.loop import loop_factory
 from orbitmq.testing.processes import ServerProcess
 

@@ -10,7 +10,7 @@ from orbitmq.codes import ResponseCode
 from orbitmq.errors import InvalidArgument, NoNameServer, Rejected, RemoteRefused, RouteNotFound
 from orbitmq.model.route import BrokerData, ClusterInfo, MessageQueue, QueueData, TopicRoute
 from orbitmq.model.topic import TopicConfig
-from orbitmq.net.handlers import Handlers, Reply
+from orbitmq.net.dispatch.handlers import Handlers, Reply
 from orbitmq.net.loop import run
 from orbitmq.net.server import Server
 from orbitmq.wire.bodies.kv import encode_kv_table

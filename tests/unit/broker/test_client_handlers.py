@@ -9,7 +9,7 @@ import pytest
 
 from orbitmq.model.group import ConsumerInfo, Heartbeat, Subscription
 from orbitmq.model.route import MessageQueue
-from orbitmq.net.handlers import Call, Handlers, Reply
+from orbitmq.net.dispatch.handlers import Call, Handlers, Reply
 from orbitmq.wire.bodies.heartbeat import (
     QueueLock,
     decode_consumer_list,

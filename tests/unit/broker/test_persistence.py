@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from orbitmq.broker.config import BrokerConfig
-from orbitmq.broker.offsets import OffsetTable
+from orbitmq.broker.groups.offsets import OffsetTable
 from orbitmq.broker.persistence import ConfigFiles, format_offsets, parse_offsets
 from orbitmq.broker.topics import TopicTable, system_topics
 from orbitmq.errors import HeaderError

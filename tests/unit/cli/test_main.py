@@ -5,7 +5,16 @@ import sys
 
 import pytest
 
-HEAVY = ("asyncio", "orjson", "pyspark", "rich.table", "structlog", "uvloop", "orbitmq.store", "orbitmq.net.connection")
+HEAVY = (
+    "asyncio",
+    "orjson",
+    "pyspark",
+    "rich.table",
+    "structlog",
+    "uvloop",
+    "orbitmq.store",
+    "orbitmq.net.connection.connection",
+)
 
 
 def test_without_arguments_it_says_what_there_is(orbitmq):

@@ -7,7 +7,7 @@ from orbitmq.codes import ResponseCode
 from orbitmq.errors import Rejected
 from orbitmq.model.message import Host
 from orbitmq.model.route import BrokerData, QueueData, TopicRoute
-from orbitmq.net.handlers import LATER, Handlers, Reply
+from orbitmq.net.dispatch.handlers import LATER, Handlers, Reply
 from orbitmq.net.server import Server
 from orbitmq.wire.batch import parse_batch
 from orbitmq.wire.bodies.heartbeat import decode_heartbeat, encode_consumer_list

@@ -6,7 +6,7 @@ import threading
 import pytest
 
 from orbitmq import blocking
-from orbitmq.client.background import BackgroundLoop
+from orbitmq.client.loop_thread import BackgroundLoop
 from orbitmq.errors import ClientError, InvalidArgument, NoNameServer, RouteNotFound, SendFailed
 from orbitmq.model.group import ConsumeFrom
 from orbitmq.model.message import Message

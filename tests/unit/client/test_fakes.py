@@ -7,7 +7,7 @@ import pytest
 
 from orbitmq.codes import ResponseCode
 from orbitmq.model.group import ConsumerInfo, Heartbeat
-from orbitmq.net.handlers import Handlers, Reply
+from orbitmq.net.dispatch.handlers import Handlers, Reply
 from orbitmq.net.pool import ConnectionPool
 from orbitmq.testing import LocalCluster
 from orbitmq.wire.batch import encode_batch

@@ -3,7 +3,7 @@ import logging
 
 import pytest
 
-from orbitmq.client.local_offsets import decode_offsets
+from orbitmq.client.consume.local_offsets import decode_offsets
 from orbitmq.client.push_consumer import PushConsumer
 from orbitmq.codes import ResponseCode
 from orbitmq.errors import ClientError, InvalidArgument, NoNameServer

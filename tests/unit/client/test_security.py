@@ -1,7 +1,7 @@
 import pytest
 
 from orbitmq import Credentials, Message, NoNameServer, Producer, PullConsumer, PushConsumer
-from orbitmq.net.tls import ServerTls, TlsMode, client_context
+from orbitmq.net.security.tls import ServerTls, TlsMode, client_context
 from orbitmq.wire.signature import is_signed_by
 from unit.net.certificates import Authority
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from orbitmq.errors import Rejected
 from orbitmq.model.route import QueueData
-from orbitmq.nameserver.registration import BrokerKey, Registration
+from orbitmq.nameserver.routing.values import BrokerKey, Registration
 
 
 class SequentialModel:

@@ -14,9 +14,9 @@ from typing import Any
 
 from orbitmq.errors import Rejected
 from orbitmq.model.route import QueueData, TopicRoute
-from orbitmq.nameserver.changes import Cause
-from orbitmq.nameserver.registration import BrokerKey
-from orbitmq.nameserver.route_table import RouteTable
+from orbitmq.nameserver.routing.events import Cause
+from orbitmq.nameserver.routing.route_table import RouteTable
+from orbitmq.nameserver.routing.values import BrokerKey
 
 from .model import SequentialModel
 from .support import at, broker, queue

@@ -11,9 +11,9 @@ from typing import Any
 from orbitmq.model.route import QueueData
 from orbitmq.model.topic import DataVersion, TopicConfig
 from orbitmq.nameserver.app import NameServer
-from orbitmq.nameserver.changes import Cause, Origin
 from orbitmq.nameserver.config import NameServerConfig
-from orbitmq.nameserver.registration import Registration
+from orbitmq.nameserver.routing.events import Cause, Origin
+from orbitmq.nameserver.routing.values import Registration
 from orbitmq.net.pool import ConnectionPool
 from orbitmq.wire.bodies.registration import encode_registration
 from orbitmq.wire.command import Command

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from orbitmq.nameserver import alerts
+from orbitmq.nameserver.monitoring import alerts
 
 ROOT = Path(__file__).parents[3]
 RULES = ROOT / "deploy" / "prometheus" / "nameserver.rules.yml"

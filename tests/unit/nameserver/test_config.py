@@ -12,7 +12,7 @@ from golden import golden
 from orbitmq.errors import ConfigError
 from orbitmq.nameserver import config
 from orbitmq.nameserver.config import NameServerConfig
-from orbitmq.net.properties import java_key
+from orbitmq.settings import java_key
 from orbitmq.wire.command import decode_command
 from orbitmq.wire.frame import FrameDecoder
 

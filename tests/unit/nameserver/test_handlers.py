@@ -13,7 +13,7 @@ from orbitmq.errors import ConnectionFailed
 from orbitmq.model.route import TopicRoute
 from orbitmq.model.topic import DataVersion, TopicConfig
 from orbitmq.nameserver.handlers.topics import ROUTE_SIZE_MAX
-from orbitmq.net.handlers import Call, Handlers, Reply
+from orbitmq.net.dispatch.handlers import Call, Handlers, Reply
 from orbitmq.net.pool import ConnectionPool
 from orbitmq.net.server import Server
 from orbitmq.wire.bodies.registration import encode_data_version

@@ -5,10 +5,10 @@ from __future__ import annotations
 import asyncio
 from pathlib import Path
 
-from orbitmq.nameserver.changes import MinIdNotice
-from orbitmq.net.handlers import Call, Handlers, Reply
+from orbitmq.nameserver.routing.events import MinIdNotice
+from orbitmq.net.dispatch.handlers import Call, Handlers, Reply
+from orbitmq.net.security.tls import ServerTls, TlsMode
 from orbitmq.net.server import Server
-from orbitmq.net.tls import ServerTls, TlsMode
 from orbitmq.wire.command import Command
 from orbitmq.wire.headers import NotifyMinBrokerIdChange
 from orbitmq.wire.signature import is_signed_by

@@ -8,7 +8,7 @@ import pytest
 
 from orbitmq.admin.client import AdminClient
 from orbitmq.errors import ConnectionFailed, NoNameServer, RemoteRefused
-from orbitmq.net.tls import client_context
+from orbitmq.net.security.tls import client_context
 
 from ..net.accounts import ADMIN, READER, write_accounts
 from ..net.certificates import Authority

@@ -10,7 +10,7 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
-from orbitmq.net.tls import TlsFiles
+from orbitmq.net.security.tls import TlsFiles
 
 _DAY = datetime.timedelta(days=1)
 

@@ -8,7 +8,7 @@ from contextlib import asynccontextmanager, suppress
 from typing import Any
 
 from orbitmq.errors import Rejected
-from orbitmq.net.handlers import LATER, Call, Handlers, Reply
+from orbitmq.net.dispatch.handlers import LATER, Call, Handlers, Reply
 from orbitmq.net.limits import Limits
 from orbitmq.net.server import Server
 from orbitmq.wire.command import FLAG_ONEWAY, Command, decode_command, encode_command

@@ -13,7 +13,7 @@ import pytest
 
 from orbitmq.errors import ConnectionFailed, RequestTimeout
 from orbitmq.net.blocking import BlockingConnection
-from orbitmq.net.tls import ServerTls, TlsFiles, TlsMode, client_context
+from orbitmq.net.security.tls import ServerTls, TlsFiles, TlsMode, client_context
 from orbitmq.wire.command import FLAG_RESPONSE, Command, decode_command, encode_command
 from orbitmq.wire.frame import FrameDecoder
 from orbitmq.wire.headers import GetClusterInfo, GetRouteInfo, GetTopicsByCluster

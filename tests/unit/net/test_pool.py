@@ -8,7 +8,7 @@ import socket
 import pytest
 
 from orbitmq.errors import ConnectionFailed, InvalidArgument, RemoteRefused, RequestTimeout
-from orbitmq.net.handlers import LATER, Call, Handlers, Reply
+from orbitmq.net.dispatch.handlers import LATER, Call, Handlers, Reply
 from orbitmq.net.limits import Limits
 from orbitmq.net.pool import ConnectionPool, expect
 from orbitmq.wire.command import Command

@@ -9,8 +9,8 @@ import struct
 import pytest
 
 from orbitmq.errors import Rejected
-from orbitmq.net.connection import _count_frames
-from orbitmq.net.handlers import Reply
+from orbitmq.net.connection.connection import _count_frames
+from orbitmq.net.dispatch.handlers import Reply
 from orbitmq.net.limits import Limits
 from orbitmq.wire.command import Command, encode_command
 

@@ -11,7 +11,7 @@ from types import TracebackType
 from orbitmq.codes import ResponseCode
 from orbitmq.errors import Rejected
 from orbitmq.model.route import BrokerData, QueueData, TopicRoute
-from orbitmq.net.handlers import Call, Handlers, Reply
+from orbitmq.net.dispatch.handlers import Call, Handlers, Reply
 from orbitmq.net.server import Server
 from orbitmq.wire.bodies.route import encode_route
 from orbitmq.wire.bodies.topics import encode_topic_list

@@ -2,7 +2,7 @@
 
 from orbitmq.broker.handlers import admin, clients, groups, locks, offsets, pull, retry, send, topics
 from orbitmq.broker.service import BrokerService
-from orbitmq.net.handlers import Handlers
+from orbitmq.net.dispatch.handlers import Handlers
 
 HANDLERS: Handlers[BrokerService] = Handlers()
 for _family in (send, retry, pull, offsets, clients, groups, locks, topics, admin):

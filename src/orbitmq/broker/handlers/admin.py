@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+from orbitmq.broker.monitoring.runtime_info import runtime_info
 from orbitmq.broker.persistence import format_offsets
-from orbitmq.broker.runtime_info import runtime_info
 from orbitmq.broker.service import BrokerService
 from orbitmq.model.topic import DataVersion
-from orbitmq.net.handlers import Call, Handlers, Reply
+from orbitmq.net.dispatch.handlers import Call, Handlers, Reply
 from orbitmq.wire.bodies.kv import encode_kv_table
 from orbitmq.wire.bodies.registration import encode_data_version
 from orbitmq.wire.headers import (

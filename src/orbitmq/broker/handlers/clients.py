@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from orbitmq.broker.group_configs import GROUP_LENGTH_MAX
-from orbitmq.broker.groups import Member, Peer
+from orbitmq.broker.groups.clients import Member, Peer
+from orbitmq.broker.groups.settings import GROUP_LENGTH_MAX
 from orbitmq.broker.service import BrokerService
 from orbitmq.codes import ResponseCode
 from orbitmq.errors import InvalidArgument, Rejected
 from orbitmq.model.group import ConsumerInfo, Heartbeat
 from orbitmq.model.topic import check_name
-from orbitmq.net.connection import Connection
-from orbitmq.net.handlers import Call, Handlers, Reply
+from orbitmq.net.connection.connection import Connection
+from orbitmq.net.dispatch.handlers import Call, Handlers, Reply
 from orbitmq.wire.bodies.groups import ClientConnection, encode_consumer_connections, encode_producer_connections
 from orbitmq.wire.bodies.heartbeat import decode_heartbeat, decode_subscription_check, encode_consumer_list
 from orbitmq.wire.headers import (

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from orbitmq.broker.group_configs import GROUP_LENGTH_MAX
+from orbitmq.broker.groups.settings import GROUP_LENGTH_MAX
 from orbitmq.broker.service import BrokerService
 from orbitmq.codes import ResponseCode
 from orbitmq.errors import InvalidArgument, Rejected
 from orbitmq.model.topic import check_name
-from orbitmq.net.handlers import Call, Handlers, Reply
+from orbitmq.net.dispatch.handlers import Call, Handlers, Reply
 from orbitmq.wire.bodies.groups import decode_group_config, encode_group_config, encode_group_table
 from orbitmq.wire.headers import (
     DeleteSubscriptionGroup,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from orbitmq.broker.service import BrokerService
-from orbitmq.net.handlers import Call, Handlers, Reply
+from orbitmq.net.dispatch.handlers import Call, Handlers, Reply
 from orbitmq.wire.bodies.heartbeat import decode_queue_lock, encode_locked_queues
 from orbitmq.wire.headers import LockQueues, UnlockQueues
 

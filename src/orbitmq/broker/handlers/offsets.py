@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import os
 
-from orbitmq.broker.offsets import UNKNOWN
+from orbitmq.broker.groups.offsets import UNKNOWN
 from orbitmq.broker.service import BrokerService
 from orbitmq.codes import ResponseCode
 from orbitmq.errors import Rejected
-from orbitmq.net.handlers import Call, Handlers, Reply
+from orbitmq.net.dispatch.handlers import Call, Handlers, Reply
 from orbitmq.store.values import Boundary
 from orbitmq.wire.headers import (
     EarliestStoreTimeResponse,

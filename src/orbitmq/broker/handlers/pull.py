@@ -6,15 +6,15 @@ import logging
 from functools import lru_cache
 from typing import NamedTuple
 
-from orbitmq.broker.groups import ConsumerGroup
-from orbitmq.broker.long_poll import ParkedPull
+from orbitmq.broker.delivery.long_poll import ParkedPull
+from orbitmq.broker.groups.clients import ConsumerGroup
 from orbitmq.broker.service import BrokerService
 from orbitmq.codes import ResponseCode
 from orbitmq.errors import Rejected
 from orbitmq.model.group import SUBSCRIBE_ALL, MessageModel, Subscription
 from orbitmq.model.topic import Perm, TopicConfig
-from orbitmq.net.connection import Connection
-from orbitmq.net.handlers import LATER, Call, Handlers, Later, Reply
+from orbitmq.net.connection.connection import Connection
+from orbitmq.net.dispatch.handlers import LATER, Call, Handlers, Later, Reply
 from orbitmq.store.values import ReadResult, ReadStatus
 from orbitmq.wire.bodies.groups import GroupConfig
 from orbitmq.wire.headers import LitePullMessage, PullMessage, PullResponse, PullSysFlag, ViewMessage

@@ -8,14 +8,14 @@ Source: Java AbstractSendMessageProcessor.consumerSendMsgBack; facts D1, D2.
 
 from __future__ import annotations
 
-from orbitmq.broker.delay import LEVEL_MAX, schedule
+from orbitmq.broker.delivery.delay import LEVEL_MAX, schedule
 from orbitmq.broker.service import BrokerService
 from orbitmq.broker.topics import retry_topic
 from orbitmq.codes import ResponseCode
 from orbitmq.errors import Rejected, StoreUnavailable
 from orbitmq.model.message import PropertyName
 from orbitmq.model.topic import DLQ_PREFIX, Perm, TopicConfig
-from orbitmq.net.handlers import LATER, Call, Handlers, Later, Reply
+from orbitmq.net.dispatch.handlers import LATER, Call, Handlers, Later, Reply
 from orbitmq.store import Draft
 from orbitmq.wire.bodies.groups import GroupConfig
 from orbitmq.wire.headers import ConsumerSendBack

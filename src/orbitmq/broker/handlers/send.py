@@ -8,15 +8,15 @@ from __future__ import annotations
 
 from functools import lru_cache
 
-from orbitmq.broker.delay import level_of, schedule
+from orbitmq.address import parse_address
+from orbitmq.broker.delivery.delay import level_of, schedule
 from orbitmq.broker.service import BrokerService
 from orbitmq.broker.topics import CLOSED_TO_CLIENTS, check_topic_name
 from orbitmq.codes import ResponseCode
 from orbitmq.errors import HeaderError, InvalidArgument, Rejected, StoreUnavailable
 from orbitmq.model.message import PROPERTIES_SIZE_MAX, Host, PropertyName, SysFlag
 from orbitmq.model.topic import DLQ_PREFIX, RETRY_PREFIX, SCHEDULE_TOPIC, Perm, TopicConfig
-from orbitmq.net.address import parse_address
-from orbitmq.net.handlers import LATER, Call, Handlers, Later, Reply
+from orbitmq.net.dispatch.handlers import LATER, Call, Handlers, Later, Reply
 from orbitmq.store.values import AppendResult, Draft
 from orbitmq.wire.batch import parse_batch
 from orbitmq.wire.headers import SendBatch, SendMessage, SendMessageV2, SendResponse

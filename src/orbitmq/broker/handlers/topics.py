@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
+from orbitmq.broker.groups.offsets import UNKNOWN
 from orbitmq.broker.handlers.pull import retry_parked
-from orbitmq.broker.offsets import UNKNOWN
 from orbitmq.broker.service import BrokerService
 from orbitmq.broker.topics import check_topic_name, is_system_topic, parse_attribute_changes, system_topics
 from orbitmq.codes import ResponseCode
 from orbitmq.errors import Rejected
 from orbitmq.model.route import MessageQueue
 from orbitmq.model.topic import TopicConfig
-from orbitmq.net.handlers import LATER, Call, Handlers, Later, Reply
+from orbitmq.net.dispatch.handlers import LATER, Call, Handlers, Later, Reply
 from orbitmq.wire.bodies.groups import encode_group_list
 from orbitmq.wire.bodies.topics import (
     Progress,

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from orbitmq.nameserver.handlers import brokers, clusters, insight, kv, routes, settings, topics
-from orbitmq.nameserver.registry import Registry
-from orbitmq.net.handlers import Handlers
+from orbitmq.nameserver.handlers import brokers, clusters, config, kv, monitoring, routes, topics
+from orbitmq.nameserver.service import Registry
+from orbitmq.net.dispatch.handlers import Handlers
 
 handlers: Handlers[Registry] = Handlers()
 """All of them."""
 
-for family in (brokers, clusters, insight, kv, routes, settings, topics):
+for family in (brokers, clusters, monitoring, kv, routes, config, topics):
     handlers.include(family.handlers)

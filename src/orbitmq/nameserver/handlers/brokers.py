@@ -12,13 +12,13 @@ from typing import Literal
 from orbitmq.codes import ResponseCode
 from orbitmq.errors import Rejected
 from orbitmq.model.route import QueueData
-from orbitmq.nameserver.changes import Cause, Origin
-from orbitmq.nameserver.names import check_registered_name, illegal_names
-from orbitmq.nameserver.registration import LEASE_MS, BrokerKey, MasterAddresses, Registration
-from orbitmq.nameserver.registry import ORDER_TOPIC_NAMESPACE, Registry
-from orbitmq.nameserver.route_table import SLICE_TOPICS
-from orbitmq.nameserver.unfinished import Concerns
-from orbitmq.net.handlers import Call, Handlers, Later, Reply
+from orbitmq.nameserver.registration.queue import Concerns
+from orbitmq.nameserver.routing.events import Cause, Origin
+from orbitmq.nameserver.routing.route_table import SLICE_TOPICS
+from orbitmq.nameserver.routing.validation import check_registered_name, illegal_names
+from orbitmq.nameserver.routing.values import LEASE_MS, BrokerKey, MasterAddresses, Registration
+from orbitmq.nameserver.service import ORDER_TOPIC_NAMESPACE, Registry
+from orbitmq.net.dispatch.handlers import Call, Handlers, Later, Reply
 from orbitmq.wire.bodies.kv import encode_kv_table
 from orbitmq.wire.bodies.registration import (
     RegisterBrokerBody,

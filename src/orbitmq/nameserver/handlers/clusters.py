@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from orbitmq.nameserver.changes import Cause
-from orbitmq.nameserver.registry import Registry
-from orbitmq.net.handlers import Call, Handlers, Reply
+from orbitmq.nameserver.routing.events import Cause
+from orbitmq.nameserver.service import Registry
+from orbitmq.net.dispatch.handlers import Call, Handlers, Reply
 from orbitmq.wire.bodies.route import encode_cluster_info
 from orbitmq.wire.bodies.topics import encode_topic_list
 from orbitmq.wire.headers import (

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from orbitmq.codes import ResponseCode
 from orbitmq.errors import Rejected
-from orbitmq.nameserver.registry import ORDER_TOPIC_NAMESPACE, Registry
-from orbitmq.net.handlers import Call, Handlers, Reply
+from orbitmq.nameserver.service import ORDER_TOPIC_NAMESPACE, Registry
+from orbitmq.net.dispatch.handlers import Call, Handlers, Reply
 from orbitmq.wire.bodies.kv import encode_kv_table
 from orbitmq.wire.headers import DeleteKvConfig, GetKvConfig, GetKvConfigResponse, GetKvListByNamespace, PutKvConfig
 

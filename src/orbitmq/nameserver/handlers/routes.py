@@ -6,9 +6,9 @@ from typing import Literal
 
 from orbitmq.codes import ResponseCode, Version
 from orbitmq.errors import Rejected
-from orbitmq.nameserver.registry import Registry
-from orbitmq.nameserver.route_view import keep_zone
-from orbitmq.net.handlers import LATER, Call, Handlers, Later, Reply
+from orbitmq.nameserver.routing.views import keep_zone
+from orbitmq.nameserver.service import Registry
+from orbitmq.net.dispatch.handlers import LATER, Call, Handlers, Later, Reply
 from orbitmq.wire.bodies.route import encode_route
 from orbitmq.wire.headers import GetRouteInfo
 

@@ -6,10 +6,10 @@ from collections.abc import Iterable
 
 from orbitmq.codes import ResponseCode
 from orbitmq.errors import Rejected
-from orbitmq.nameserver.changes import Cause
-from orbitmq.nameserver.names import check_registered_name
-from orbitmq.nameserver.registry import Registry
-from orbitmq.net.handlers import Call, Handlers, Reply
+from orbitmq.nameserver.routing.events import Cause
+from orbitmq.nameserver.routing.validation import check_registered_name
+from orbitmq.nameserver.service import Registry
+from orbitmq.net.dispatch.handlers import Call, Handlers, Reply
 from orbitmq.wire.bodies.route import decode_route
 from orbitmq.wire.bodies.topics import encode_topic_list
 from orbitmq.wire.headers import (

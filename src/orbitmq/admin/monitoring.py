@@ -1,0 +1,117 @@
+"""Asking each NameServer by itself: snapshots of its routes, its health, and what happened to its routes.
+
+`AdminClient` asks whichever NameServer answers first; here every one is asked, because they may disagree.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from typing import Any
+
+import orjson
+
+from orbitmq.admin.route_comparison import Snapshot, snapshot_of
+from orbitmq.codes import ResponseCode
+from orbitmq.errors import RemoteRefused
+from orbitmq.model.route import TopicRoute
+from orbitmq.net.pool import ConnectionPool, expect
+from orbitmq.wire.bodies.route import decode_cluster_info, decode_route
+from orbitmq.wire.bodies.topics import decode_topic_list
+from orbitmq.wire.command import Command
+from orbitmq.wire.headers import (
+    GetAllTopics,
+    GetClusterInfo,
+    GetHealth,
+    GetRouteDifference,
+    GetRouteHistory,
+    GetRouteInfo,
+)
+
+ROUTES_AT_ONCE = 64
+"""Route queries that are in flight to one NameServer while its snapshot is taken."""
+
+
+async def take_snapshot(pool: ConnectionPool, address: str, *, timeout_ms: int = 3000) -> Snapshot:
+    """Return the routes of one NameServer, ours or Java's.
+
+    Raises:
+        ClientError: it cannot be asked.
+    """
+    info = decode_cluster_info(expect(await _ask(pool, address, GetClusterInfo(), timeout_ms), address).body)
+    topics = decode_topic_list(expect(await _ask(pool, address, GetAllTopics(), timeout_ms), address).body).topics
+    routes: dict[str, TopicRoute] = {}
+    for start in range(0, len(topics), ROUTES_AT_ONCE):
+        batch = topics[start : start + ROUTES_AT_ONCE]
+        found = await asyncio.gather(*(_route(pool, address, topic, timeout_ms) for topic in batch))
+        routes.update((topic, route) for topic, route in zip(batch, found, strict=True) if route is not None)
+    return snapshot_of(info, routes)
+
+
+async def ask_health(pool: ConnectionPool, address: str, *, timeout_ms: int = 3000) -> dict[str, Any]:
+    """Return how a NameServer says it is doing; of Java's only that it answers, and its brokers.
+
+    Raises:
+        ClientError: it cannot be asked.
+    """
+    answer = await _ask(pool, address, GetHealth(), timeout_ms)
+    if answer.code != ResponseCode.REQUEST_CODE_NOT_SUPPORTED:
+        health: dict[str, Any] = orjson.loads(expect(answer, address).body)
+        return health
+    info = decode_cluster_info(expect(await _ask(pool, address, GetClusterInfo(), timeout_ms), address).body)
+    return {
+        "healthy": True,
+        "ready": True,
+        "alerts": [],
+        "warnings": ["not an orbitmq NameServer: it answers, and tells nothing else"],
+        "brokers": sum(len(broker.addresses) for broker in info.brokers.values()),
+    }
+
+
+async def ask_history(
+    pool: ConnectionPool,
+    address: str,
+    *,
+    topic: str | None = None,
+    broker_name: str | None = None,
+    since_ms: int = 0,
+    count_max: int = 200,
+    timeout_ms: int = 3000,
+) -> Sequence[dict[str, Any]]:
+    """Return what happened to a topic, a broker or anything, newest first, as one orbitmq NameServer remembers it.
+
+    Raises:
+        ClientError: it cannot be asked, or it is Java's and remembers nothing.
+    """
+    header = GetRouteHistory(topic=topic, broker_name=broker_name, since_ms=since_ms, count_max=count_max)
+    events: list[dict[str, Any]] = orjson.loads((await _ask_ours(pool, address, header, timeout_ms)).body)
+    return events
+
+
+async def ask_difference(pool: ConnectionPool, address: str, at_ms: int, *, timeout_ms: int = 3000) -> dict[str, Any]:
+    """Return what is different now from how it was at a time, as one orbitmq NameServer remembers it.
+
+    Raises:
+        ClientError: it cannot be asked, or it is Java's and remembers nothing.
+    """
+    answer = await _ask_ours(pool, address, GetRouteDifference(at_ms=at_ms), timeout_ms)
+    difference: dict[str, Any] = orjson.loads(answer.body)
+    return difference
+
+
+async def _route(pool: ConnectionPool, address: str, topic: str, timeout_ms: int) -> TopicRoute | None:
+    answer = await _ask(pool, address, GetRouteInfo(topic=topic), timeout_ms)
+    if answer.code == ResponseCode.TOPIC_NOT_EXIST:  # gone since the list was taken
+        return None
+    return decode_route(expect(answer, address).body)
+
+
+async def _ask_ours(pool: ConnectionPool, address: str, header: object, timeout_ms: int) -> Command:
+    answer = await _ask(pool, address, header, timeout_ms)
+    if answer.code == ResponseCode.REQUEST_CODE_NOT_SUPPORTED:
+        raise RemoteRefused(answer.code, "it is no orbitmq NameServer and keeps no history", address)
+    return expect(answer, address)
+
+
+async def _ask(pool: ConnectionPool, address: str, header: object, timeout_ms: int) -> Command:
+    return await pool.request(address, header, timeout_ms=timeout_ms)

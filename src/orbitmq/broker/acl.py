@@ -1,0 +1,73 @@
+"""Which role each request of a broker needs, where access control is switched on.
+
+Who only consumes is a reader: that takes pulling, heartbeats, offsets, locks, and sending a message back to be retried.
+Who sends is a writer. What is not named here, now or by mistake later, is administration.
+"""
+
+from __future__ import annotations
+
+from orbitmq.broker.config import BrokerConfig
+from orbitmq.codes import RequestCode
+from orbitmq.net.security.acl import Role
+from orbitmq.net.security.server_security import Guard
+
+_READING = (
+    RequestCode.PULL_MESSAGE,
+    RequestCode.LITE_PULL_MESSAGE,
+    RequestCode.CONSUMER_SEND_MSG_BACK,
+    RequestCode.QUERY_CONSUMER_OFFSET,
+    RequestCode.UPDATE_CONSUMER_OFFSET,
+    RequestCode.SEARCH_OFFSET_BY_TIMESTAMP,
+    RequestCode.GET_MAX_OFFSET,
+    RequestCode.GET_MIN_OFFSET,
+    RequestCode.GET_EARLIEST_MSG_STORETIME,
+    RequestCode.VIEW_MESSAGE_BY_ID,
+    RequestCode.QUERY_MESSAGE,
+    RequestCode.QUERY_CONSUME_QUEUE,
+    RequestCode.QUERY_CONSUME_TIME_SPAN,
+    RequestCode.HEART_BEAT,
+    RequestCode.UNREGISTER_CLIENT,
+    RequestCode.CHECK_CLIENT_CONFIG,
+    RequestCode.GET_CONSUMER_LIST_BY_GROUP,
+    RequestCode.LOCK_BATCH_MQ,
+    RequestCode.UNLOCK_BATCH_MQ,
+    RequestCode.GET_ALL_TOPIC_CONFIG,
+    RequestCode.GET_TOPIC_CONFIG,
+    RequestCode.GET_TOPIC_STATS_INFO,
+    RequestCode.GET_SYSTEM_TOPIC_LIST_FROM_BROKER,
+    RequestCode.GET_ALL_SUBSCRIPTIONGROUP_CONFIG,
+    RequestCode.GET_SUBSCRIPTIONGROUP_CONFIG,
+    RequestCode.GET_CONSUME_STATS,
+    RequestCode.GET_ALL_CONSUMER_OFFSET,
+    RequestCode.GET_ALL_DELAY_OFFSET,
+    RequestCode.GET_CONSUMER_RUNNING_INFO,
+    RequestCode.GET_CONSUMER_STATUS_FROM_CLIENT,
+    RequestCode.QUERY_TOPIC_CONSUME_BY_WHO,
+    RequestCode.GET_CONSUMER_CONNECTION_LIST,
+    RequestCode.GET_PRODUCER_CONNECTION_LIST,
+    RequestCode.GET_BROKER_RUNTIME_INFO,
+    RequestCode.GET_BROKER_CONFIG,
+)
+_WRITING = (
+    RequestCode.SEND_MESSAGE,
+    RequestCode.SEND_MESSAGE_V2,
+    RequestCode.SEND_BATCH_MESSAGE,
+    RequestCode.SEND_REPLY_MESSAGE,
+    RequestCode.SEND_REPLY_MESSAGE_V2,
+    RequestCode.END_TRANSACTION,
+)
+_ROLES: dict[int, Role] = {**dict.fromkeys(_READING, Role.READER), **dict.fromkeys(_WRITING, Role.WRITER)}
+
+
+def role_for(code: int) -> Role:
+    """Return the role that a request code needs."""
+    return _ROLES.get(code, Role.ADMIN)
+
+
+def make_guard(config: BrokerConfig) -> Guard:
+    """Return the guard of a broker's port.
+
+    Raises:
+        ConfigError: the accounts or the certificates cannot be used.
+    """
+    return Guard(config, role_for, danger="read, send and delete messages")

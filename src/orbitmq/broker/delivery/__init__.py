@@ -1,0 +1,1 @@
+"""When messages reach consumers: at once, by long polling, or after a delay."""

@@ -1,0 +1,1 @@
+"""Plain sends, stored and answered without building a command."""

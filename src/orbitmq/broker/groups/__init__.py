@@ -1,0 +1,1 @@
+"""Client groups: members, settings, committed offsets and queue locks."""

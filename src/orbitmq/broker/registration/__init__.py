@@ -1,0 +1,1 @@
+"""A broker's addresses, and how every NameServer learns of it."""

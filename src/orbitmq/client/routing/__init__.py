@@ -1,0 +1,1 @@
+"""NameServers, routes, and the queues that they lead to."""

@@ -1,0 +1,92 @@
+"""The list of NameServers of one client: who is asked first, who next, and what their names resolve to.
+
+Pure: the list, resolved addresses and outcomes come in, an order of addresses goes out. Chance comes in as `Random`.
+A host name may stand for several addresses and change them while the client runs; each is asked on its own.
+
+Source: Java NettyRemotingClient.updateNameServerAddressList and getAndCreateNameserverChannel.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from random import Random
+
+from orbitmq.address import is_ip, parse_address
+
+
+class NameServers:
+    """The NameServers in the order they are to be asked.
+
+    A client begins at a random one, stays with the one that answers and goes on to the next when it fails.
+    """
+
+    def __init__(self, configured: Sequence[str], random: Random) -> None:
+        self._random = random
+        self._configured = tuple(configured)
+        self._resolved: dict[str, tuple[str, ...]] = {}
+        self._order: list[str] = []
+        self._arrange()
+
+    @property
+    def configured(self) -> tuple[str, ...]:
+        """The list as it was given."""
+        return self._configured
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Those of the list that hold a host name rather than an address: to be resolved again and again."""
+        return tuple(address for address in self._configured if not _is_literal(address))
+
+    def in_turn(self) -> list[str]:
+        """Return every address once, the one to ask first in front."""
+        return list(self._order)
+
+    def failed(self, address: str) -> None:
+        """Move past an address that did not answer."""
+        if self._order and self._order[0] == address:
+            self._order.append(self._order.pop(0))
+
+    def answered(self, address: str) -> None:
+        """Stay with an address that answered."""
+        if address in self._order:
+            place = self._order.index(address)
+            self._order = self._order[place:] + self._order[:place]
+
+    def configure(self, configured: Sequence[str]) -> list[str]:
+        """Replace the list; return the addresses that left it, whose connections are to be closed."""
+        self._configured = tuple(configured)
+        self._resolved = {name: found for name, found in self._resolved.items() if name in self._configured}
+        return self._arrange()
+
+    def resolved(self, name: str, addresses: Sequence[str]) -> list[str]:
+        """Note what one host name of the list means now; return the addresses that left.
+
+        An empty answer changes nothing: a name service that is down must not take the NameServers with it.
+        """
+        if not addresses or name not in self._configured:
+            return []
+        self._resolved[name] = tuple(addresses)
+        return self._arrange()
+
+    def origin(self, address: str) -> str:
+        """Say where an address comes from, for error messages."""
+        for name, addresses in self._resolved.items():
+            if address in addresses and name != address:
+                return f"{address} (from {name})"
+        return address
+
+    def _arrange(self) -> list[str]:
+        """Recompute the order: kept addresses stay in place, new ones come in random order behind them."""
+        wanted = dict.fromkeys(
+            address for configured in self._configured for address in self._resolved.get(configured, (configured,))
+        )
+        kept = [address for address in self._order if address in wanted]
+        left = [address for address in self._order if address not in wanted]
+        fresh = [address for address in wanted if address not in kept]
+        self._random.shuffle(fresh)
+        self._order = kept + fresh
+        return left
+
+
+def _is_literal(address: str) -> bool:
+    return is_ip(parse_address(address)[0])

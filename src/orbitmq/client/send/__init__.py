@@ -1,0 +1,1 @@
+"""Sending: requests, batches, retries, and the brokers that are avoided."""

@@ -1,0 +1,95 @@
+"""Settings, read and changed from afar.
+
+What may be changed is a white list of typed, range-checked keys. No remote value is a path, and none is text, so none
+can smuggle anything into the file that they are saved in (CVE-2023-33246, CVE-2023-37582).
+"""
+
+from __future__ import annotations
+
+import logging
+import re
+
+from orbitmq.codes import ResponseCode
+from orbitmq.errors import ConfigError, Rejected
+from orbitmq.files import replace_file
+from orbitmq.nameserver.config import WITHOUT_EFFECT, NameServerConfig
+from orbitmq.nameserver.service import Registry
+from orbitmq.net.dispatch.handlers import Call, Handlers, Reply
+from orbitmq.wire.headers import GetNameServerConfig, UpdateNameServerConfig
+
+log = logging.getLogger(__name__)
+
+handlers: Handlers[Registry] = Handlers()
+
+CHANGEABLE = frozenset(
+    [
+        "scanNotActiveBrokerInterval",
+        "deleteTopicWithBrokerRegistration",
+        "returnOrderTopicConfigToBroker",
+        "notifyMinBrokerIdChanged",
+        "orderMessageEnable",
+        "supportActingMaster",
+        "needWaitForService",
+        "waitSecondsForService",
+        "enableAllTopicList",
+        "enableTopicList",
+    ]
+)
+"""Every key that a request may change; all of them are numbers or booleans."""
+_PLAIN = re.compile(r"-?[0-9]{1,19}|true|false", re.ASCII | re.IGNORECASE)
+"""What Java's keys that have no effect here hold, too: other text is an attack or a mistake."""
+
+
+@handlers.on(UpdateNameServerConfig)
+def update_config(registry: Registry, call: Call[UpdateNameServerConfig]) -> Reply:
+    """Change settings and save them; one forbidden key refuses the whole request."""
+    properties = _parse(call.command.body)
+    config = registry.config
+    forbidden = (set(config.to_properties()) | {"rocketmqHome"}) - CHANGEABLE
+    forbidden |= {key.strip() for key in config.config_black_list.split(";")}
+    if forbidden & properties.keys():
+        raise Rejected(ResponseCode.NO_PERMISSION, "Can not update config in black list.")
+    for key in properties.keys() & WITHOUT_EFFECT:
+        if _PLAIN.fullmatch(properties[key]) is None:
+            raise Rejected(ResponseCode.SYSTEM_ERROR, f"{key}: a number, true or false is expected")
+    known = {key: text for key, text in properties.items() if key in CHANGEABLE}
+    if ignored := properties.keys() - known.keys() - WITHOUT_EFFECT:
+        log.info("%s sent %d unknown settings, which are ignored", call.connection.remote, len(ignored))
+    if known:
+        _change(registry, known, call.connection.remote)
+    return Reply()
+
+
+@handlers.on(GetNameServerConfig)
+def get_config(registry: Registry, call: Call[GetNameServerConfig]) -> Reply:
+    """List the settings in use."""
+    return Reply(body=format_properties(registry.config).encode())
+
+
+def format_properties(config: NameServerConfig) -> str:
+    """Return settings as lines of `key=value`, sorted by key, as `-p` prints them."""
+    return "".join(f"{key}={value}\n" for key, value in config.to_properties().items())
+
+
+def _parse(body: bytes) -> dict[str, str]:
+    import javaproperties  # it loads an XML parser: only who changes settings pays
+
+    try:
+        return dict(javaproperties.loads(body.decode()))
+    except ValueError:
+        raise Rejected(ResponseCode.SYSTEM_ERROR, "string2Properties error") from None
+
+
+def _change(registry: Registry, properties: dict[str, str], remote: str) -> None:
+    import javaproperties
+
+    try:
+        config = registry.config.changed_by(properties)
+    except ConfigError as error:
+        raise Rejected(ResponseCode.SYSTEM_ERROR, str(error)) from None
+    try:
+        replace_file(config.config_store_path, javaproperties.dumps(config.to_properties()).encode())
+    except OSError as error:
+        raise Rejected(ResponseCode.SYSTEM_ERROR, f"the settings cannot be saved: {error.strerror}") from None
+    log.info("%s changed the settings %s", remote, properties)
+    registry.reconfigure(config)

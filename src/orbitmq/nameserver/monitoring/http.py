@@ -1,0 +1,53 @@
+"""The pages of the NameServer's HTTP port, for machines: metrics, health, readiness, route history."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+import orjson
+
+from orbitmq.errors import InvalidArgument
+from orbitmq.nameserver.handlers.monitoring import EVENTS_MAX
+from orbitmq.nameserver.monitoring.metrics import NameServerMetrics
+from orbitmq.net.http import JSON, Answer, Page
+
+if TYPE_CHECKING:
+    from orbitmq.nameserver.app import NameServer
+
+
+def pages(name_server: NameServer) -> dict[str, Page]:
+    """Return the pages by path."""
+    metrics = NameServerMetrics(name_server)
+    registry = name_server.registry
+
+    def health(_query: Mapping[str, str]) -> Answer:
+        # Alive and answering: alerts are for people to look at, not for a supervisor to restart.
+        return Answer(orjson.dumps(registry.health()), content_type=JSON)
+
+    def readiness(_query: Mapping[str, str]) -> Answer:
+        is_ready = bool(registry.health()["ready"])
+        return Answer(b"ready\n" if is_ready else b"waiting for brokers to register\n", 200 if is_ready else 503)
+
+    def history(query: Mapping[str, str]) -> Answer:
+        events = registry.history.events(
+            topic=query.get("topic"),
+            broker_name=query.get("broker"),
+            since_ms=_number(query, "since", 0, 2**53),
+            count_max=_number(query, "count", 200, EVENTS_MAX),
+        )
+        return Answer(orjson.dumps(events), content_type=JSON)
+
+    return {
+        "/metrics": lambda _query: metrics.page(),
+        "/healthz": health,
+        "/readyz": readiness,
+        "/routes/history": history,
+    }
+
+
+def _number(query: Mapping[str, str], name: str, default: int, largest: int) -> int:
+    text = query.get(name, str(default))
+    if not (text.isascii() and text.isdigit() and len(text) < 20 and int(text) <= largest):
+        raise InvalidArgument(name, text, f"a number from 0 to {largest}")
+    return int(text)

@@ -1,0 +1,146 @@
+"""What a NameServer observes of itself: changes of routes, alerts, vitals; and what it tells of them."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections import Counter
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from orbitmq.clock import Clock
+from orbitmq.codes import RequestCode
+from orbitmq.nameserver.monitoring.alerts import WINDOW_MS, Alert, AlertWatch, Rule, Sample
+from orbitmq.nameserver.routing.events import Cause, Change, ChangeKind
+from orbitmq.nameserver.routing.journal import describe
+from orbitmq.nameserver.routing.unknown_topics import MissingTopic
+from orbitmq.nameserver.service import Registry
+from orbitmq.net.server import Server
+from orbitmq.process_stats import Vitals, memory_used
+
+log = logging.getLogger(__name__)
+
+SAMPLE_EVERY_MS = 5_000
+MISSING_TOPICS_MAX = 10
+_ROUTE_QUERY = RequestCode.GET_ROUTEINFO_BY_TOPIC
+
+
+class Observation:
+    """Watches one NameServer.
+
+    `changes` counts changes of routes by (kind, cause); `alerts` are the rules that hold now.
+    """
+
+    def __init__(self, server: Server[Registry], registry: Registry, *, clock: Clock) -> None:
+        self.changes: Counter[tuple[ChangeKind, Cause]] = Counter()
+        self.alerts: tuple[Alert, ...] = ()
+        self.vitals = Vitals()
+        self.describe: dict[str, Callable[[], Any]] = {}
+        """What else stands in the description of the health, by name."""
+        self._server = server
+        self._registry = registry
+        self._clock = clock
+        self._watch = AlertWatch()
+        self._started_at_ms = clock()
+        self._timer: asyncio.TimerHandle | None = None
+        registry.on_change.append(self._note)
+        registry.health = self.health
+
+    def start(self) -> None:
+        """Begin to take samples."""
+        loop = asyncio.get_running_loop()
+        self._started_at_ms = self._clock()
+        self.vitals.start(loop)
+        self._sample_and_arm()
+
+    def stop(self) -> None:
+        """End what `start` began."""
+        self.vitals.stop()
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+
+    @property
+    def route_queries(self) -> int:
+        """Route queries so far."""
+        return self._server.counters.requests.get(_ROUTE_QUERY, 0)
+
+    @property
+    def route_failures(self) -> int:
+        """Route queries that ended without a route, for whatever reason."""
+        refusals = self._server.counters.refusals.items()
+        return sum(count for (code, _), count in refusals if code == _ROUTE_QUERY)
+
+    def requests(self) -> dict[int, int]:
+        """Return the requests so far by code."""
+        return dict(self._server.counters.requests)
+
+    def sample(self) -> None:
+        """Look at everything once, and log the alerts that begin or end."""
+        before = {alert.rule for alert in self.alerts}
+        alerts = self._watch.add(
+            Sample(
+                at_ms=self._clock(),
+                brokers=self._registry.table.broker_count,
+                route_queries=self.route_queries,
+                route_failures=self.route_failures,
+                memory=memory_used(),
+                memory_limit=self.vitals.memory_limit,
+                gc_ms=self.vitals.gc_ms,
+                loop_lag_ms=self.vitals.last_lag_ms,
+            )
+        )
+        self.alerts = tuple(map(self._with_topics, alerts))
+        for alert in self.alerts:
+            if alert.rule not in before:
+                log.warning("alert %s: %s", alert.rule, alert.reason, extra={"alert": alert.rule})
+        for rule in before - {alert.rule for alert in self.alerts}:
+            log.info("alert %s is over", rule, extra={"alert": rule})
+
+    def health(self) -> dict[str, Any]:
+        """Return how the NameServer is doing, as a JSON document; healthy means that no alert rule holds."""
+        self.sample()
+        table, now = self._registry.table, self._clock()
+        return {
+            "healthy": not self.alerts,
+            "ready": self._registry.is_ready(now),
+            "alerts": [{"rule": alert.rule, "reason": alert.reason} for alert in self.alerts],
+            "warnings": list(self._registry.warnings),
+            "address": self._server.address,
+            "uptimeMs": now - self._started_at_ms,
+            "brokers": table.broker_count,
+            "topics": table.topic_count,
+            "connections": len(self._server.connections),
+            "routeQueries": self.route_queries,
+            "routeQueryFailures": self.route_failures,
+            "memory": memory_used(),
+            "memoryLimit": self.vitals.memory_limit,
+            "loopLagMs": round(self.vitals.last_lag_ms, 3),
+            "missingTopics": [missing.document() for missing in self._missing(MISSING_TOPICS_MAX)],
+            **{name: tell() for name, tell in self.describe.items()},
+        }
+
+    def _missing(self, count_max: int) -> Sequence[MissingTopic]:
+        return self._registry.missing.most_wanted(self._clock() - WINDOW_MS, count_max)
+
+    def _with_topics(self, alert: Alert) -> Alert:
+        """Name the topics where queries for them are the alert."""
+        if alert.rule is not Rule.ROUTE_QUERIES_FAIL:
+            return alert
+        named = ", ".join(f"{found.topic} ({found.queries}, last by {found.remote})" for found in self._missing(3))
+        if not named:
+            return alert
+        return Alert(alert.rule, f"{alert.reason}; without a route: {named}")
+
+    def _note(self, change: Change) -> None:
+        self.changes[change.kind, change.origin.cause] += 1
+        if log.isEnabledFor(logging.INFO):
+            facts = {"kind": change.kind, "cause": change.origin.cause, "remote": change.origin.remote}
+            log.info("%s", describe(change), extra=facts)
+
+    def _sample_and_arm(self) -> None:
+        try:
+            self.sample()
+        finally:
+            loop = asyncio.get_running_loop()
+            self._timer = loop.call_later(SAMPLE_EVERY_MS / 1000, self._sample_and_arm)

@@ -1,0 +1,1 @@
+"""Registrations of brokers: recognised, compared, queued and applied."""

@@ -1,0 +1,167 @@
+"""Route history: a bounded journal of who registered, changed, expired or was removed, when, from where and why. Pure.
+
+State: the last changes, oldest dropped first. In: `Change` values as the registry tells them. Out: events for people, and
+the net difference between a moment and now. Nothing is kept on disk: what brokers say next is worth more than what they
+said before a restart.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from orbitmq.model.route import QueueData
+from orbitmq.nameserver.routing.events import Change, ChangeKind
+
+TOPICS_IN_EVENT_MAX = 20
+"""Topics that one event names unless one topic is asked for; the rest is counted."""
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """A change and its number; numbers are never used twice."""
+
+    number: int
+    change: Change
+
+
+class History:
+    """The last changes of a route table.
+
+    Args:
+        weight_max: how much is kept: every change counts one, and every topic in it one more.
+        began_at_ms: since when there is somebody to write it, in ms since 1970.
+    """
+
+    def __init__(self, weight_max: int, began_at_ms: int = 0) -> None:
+        self._weight_max = weight_max
+        self._began_at_ms = began_at_ms
+        self._entries: deque[Entry] = deque()
+        self._weight = 0
+        self._next_number = 1
+        self._forgotten_at_ms: int | None = None
+
+    def add(self, change: Change) -> None:
+        """Write down a change, and forget the oldest ones where that makes too many."""
+        self._entries.append(Entry(self._next_number, change))
+        self._next_number += 1
+        self._weight += _weight_of(change)
+        while self._weight > self._weight_max and self._entries:
+            gone = self._entries.popleft().change
+            self._weight -= _weight_of(gone)
+            self._forgotten_at_ms = gone.origin.at_ms
+
+    def reaches_back_to(self, at_ms: int) -> bool:
+        """Tell whether everything that happened after `at_ms` is known: written down, and not forgotten."""
+        if at_ms < self._began_at_ms:
+            return False
+        return self._forgotten_at_ms is None or self._forgotten_at_ms < at_ms
+
+    def events(
+        self, *, topic: str | None = None, broker_name: str | None = None, since_ms: int = 0, count_max: int = 200
+    ) -> list[dict[str, Any]]:
+        """Return what happened to a topic, a broker, or anything, newest first, as JSON documents."""
+        found: list[dict[str, Any]] = []
+        for entry in reversed(self._entries):
+            change = entry.change
+            if change.origin.at_ms < since_ms or len(found) >= count_max:
+                break
+            if broker_name is not None and change.broker_name != broker_name:
+                continue
+            if topic is not None and topic not in change.affected_topics:
+                continue
+            found.append(_event(entry, topic))
+        return found
+
+    def difference(self, at_ms: int) -> dict[str, Any]:
+        """Return what is different now from how it was at `at_ms`, as a JSON document.
+
+        Something that changed and changed back is no difference.
+        """
+        brokers: dict[tuple[str, str, int], list[str | None]] = {}
+        queues: dict[tuple[str, str], list[QueueData | None]] = {}
+        for change in self._since(at_ms):
+            if change.broker_id is not None and change.kind is not ChangeKind.TOPICS_CHANGED:
+                is_gone = change.kind is ChangeKind.BROKER_LEFT
+                before = change.address if is_gone else change.previous_address
+                key = (change.cluster, change.broker_name, change.broker_id)
+                brokers.setdefault(key, [before, None])[1] = None if is_gone else change.address
+            for topic, queue_before, queue_after in change.queues:
+                queues.setdefault((topic, change.broker_name), [queue_before, None])[1] = queue_after
+        return {
+            "at": at_ms,
+            "complete": self.reaches_back_to(at_ms),
+            "brokers": [
+                {"cluster": cluster, "brokerName": name, "brokerId": broker_id, "before": before, "after": after}
+                for (cluster, name, broker_id), (before, after) in sorted(brokers.items())
+                if before != after
+            ],
+            "topics": [
+                {"topic": topic, "brokerName": name, "before": _queue(before), "after": _queue(after)}
+                for (topic, name), (before, after) in sorted(queues.items())
+                if before != after
+            ],
+        }
+
+    def _since(self, at_ms: int) -> Iterator[Change]:
+        for entry in self._entries:
+            if entry.change.origin.at_ms >= at_ms:
+                yield entry.change
+
+
+def describe(change: Change) -> str:
+    """Return a change as one line for the log."""
+    origin = change.origin
+    broker = change.broker_name if change.broker_id is None else f"{change.broker_name}:{change.broker_id}"
+    what = f"{change.kind}: {change.cluster}/{broker}"
+    if change.address:
+        what += f" at {change.address}"
+    if change.previous_address and change.previous_address != change.address:
+        what += f" instead of {change.previous_address}"
+    if change.queues:
+        gone = sum(after is None for after in change.queues.after)
+        new = sum(before is None for before in change.queues.before)
+        what += f", {new} topics added, {gone} removed, {len(change.queues) - new - gone} changed"
+        what += f" ({', '.join(change.queues.topics[:3])}{' …' if len(change.queues) > 3 else ''})"
+    return f"{what}; {origin.cause}{f' by {origin.remote}' if origin.remote else ''}"
+
+
+def _event(entry: Entry, topic: str | None) -> dict[str, Any]:
+    change = entry.change
+    queues = [queue for queue in change.queues if topic is None or queue.topic == topic]
+    event: dict[str, Any] = {
+        "number": entry.number,
+        "at": change.origin.at_ms,
+        "kind": change.kind,
+        "cause": change.origin.cause,
+        "remote": change.origin.remote,
+        "cluster": change.cluster,
+        "brokerName": change.broker_name,
+        "brokerId": change.broker_id,
+        "address": change.address,
+        "previousAddress": change.previous_address,
+        "detail": change.detail,
+        "topicCount": len(change.affected_topics),
+        "topics": [
+            {"topic": queue.topic, "before": _queue(queue.before), "after": _queue(queue.after)}
+            for queue in queues[:TOPICS_IN_EVENT_MAX]
+        ],
+    }
+    return event
+
+
+def _queue(queue: QueueData | None) -> dict[str, int] | None:
+    if queue is None:
+        return None
+    return {
+        "readQueueNums": queue.read_queue_count,
+        "writeQueueNums": queue.write_queue_count,
+        "perm": queue.perm,
+        "topicSysFlag": queue.topic_sys_flag,
+    }
+
+
+def _weight_of(change: Change) -> int:
+    return 1 + max(len(change.queues), len(change.topics))

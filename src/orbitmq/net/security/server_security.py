@@ -1,0 +1,119 @@
+"""What stands at a server's door: signatures and TLS as they are configured, and what the operator is told of it."""
+
+from __future__ import annotations
+
+import ipaddress
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+from orbitmq.errors import ConfigError
+from orbitmq.net.dispatch.endpoint import Admission
+from orbitmq.net.security.acl import Access, AccountsFile, RoleFor
+from orbitmq.net.security.tls import ServerTls, TlsFiles, TlsMode
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GuardSettings:
+    """The settings of every server's door, by RocketMQ's keys in snake case; a server's own settings extend them."""
+
+    bind_address: str = "0.0.0.0"
+
+    acl_enable: bool = False
+    """Ours: requests need a signature; which ones is the server's to say."""
+    acl_file: Path
+    """Ours: who may sign (`net.access`)."""
+    tls_server_mode: str = "disabled"
+    """disabled, permissive (both kinds of connections on one port) or enforcing."""
+    tls_server_cert_path: str = ""
+    tls_server_key_path: str = ""
+    tls_server_trust_cert_path: str = ""
+    tls_server_need_client_auth: bool = False
+    security_file: str = ""
+    """Ours: a file that says how this server signs and encrypts what it asks of others (`net.security`)."""
+
+    def check_guard(self) -> None:
+        """Check the values above.
+
+        Raises:
+            ConfigError: one of them is not allowed.
+        """
+        if not self.bind_address.strip():
+            raise ConfigError("bindAddress", self.bind_address, "an address to listen on, 0.0.0.0 for all")
+        if self.tls_server_mode not in list(TlsMode):
+            raise ConfigError("tlsServerMode", self.tls_server_mode, " or ".join(TlsMode))
+
+
+class Guard:
+    """Access control and TLS of one server's port.
+
+    Args:
+        role_for: which role each request code needs.
+        danger: what whoever reaches an open port may do, for the operator's warning.
+        warnings: what else the operator is to be told.
+
+    Raises:
+        ConfigError: the accounts or the certificates cannot be used.
+    """
+
+    def __init__(
+        self, settings: GuardSettings, role_for: RoleFor, *, danger: str, warnings: Iterable[str] = ()
+    ) -> None:
+        self._accounts: AccountsFile | None = None
+        self._access: Access | None = None
+        if settings.acl_enable:
+            self._accounts = AccountsFile(settings.acl_file)
+            self._access = Access(self._accounts.read(), role_for)
+        mode = TlsMode(settings.tls_server_mode)
+        self.tls = _tls(mode, settings) if mode is not TlsMode.DISABLED else None
+        self.warnings = (*warnings, *_warnings(settings, danger, self._accounts))
+
+    @property
+    def admission(self) -> Admission | None:
+        """What is asked before every handler; None without access control."""
+        return self._access.admit if self._access is not None else None
+
+    def reload_if_changed(self) -> None:
+        """Look whether accounts or certificates have changed on disk; what cannot be used changes nothing."""
+        if self._accounts is not None and self._access is not None:
+            accounts = self._accounts.read_if_changed()
+            if accounts is not None:
+                self._access.accounts = accounts
+        if self.tls is not None:
+            self.tls.reload_if_changed()
+
+
+def _tls(mode: TlsMode, settings: GuardSettings) -> ServerTls:
+    return ServerTls(
+        mode,
+        TlsFiles(
+            certificate=_path(settings.tls_server_cert_path),
+            key=_path(settings.tls_server_key_path),
+            trust=_path(settings.tls_server_trust_cert_path),
+        ),
+        needs_client_certificate=settings.tls_server_need_client_auth,
+    )
+
+
+def _path(text: str) -> Path | None:
+    return Path(text).expanduser() if text else None
+
+
+def _warnings(settings: GuardSettings, danger: str, accounts: AccountsFile | None) -> list[str]:
+    found = []
+    is_open = not settings.acl_enable and settings.tls_server_mode == TlsMode.DISABLED
+    if is_open and not _is_loopback(settings.bind_address):
+        found.append(
+            f"listening on {settings.bind_address} without access control (aclEnable) and without TLS "
+            f"(tlsServerMode): whoever reaches the port may {danger}"
+        )
+    if accounts is not None and accounts.is_open_to_others:
+        found.append(f"other users of this machine may read the secrets in {settings.acl_file}")
+    return found
+
+
+def _is_loopback(host: str) -> bool:
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"

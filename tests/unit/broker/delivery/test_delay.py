@@ -1,0 +1,188 @@
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from orbitmq.broker.delivery.delay import DelayQueues, level_of, parse_delay_offsets, schedule
+from orbitmq.errors import HeaderError
+from orbitmq.model.message import Host
+from orbitmq.model.topic import TopicConfig
+from orbitmq.store import Draft, ReadStatus, Store, StoreConfig
+from orbitmq.wire.bodies.groups import GroupConfig, encode_group_config
+from orbitmq.wire.header import decode_header
+from orbitmq.wire.headers import ConsumerSendBack, SendResponse, UpdateSubscriptionGroup
+from orbitmq.wire.message_id import parse_offset_message_id
+from orbitmq.wire.properties import parse_properties
+from orbitmq.wire.record import Record, iter_records
+
+Serve = Callable[..., None]
+
+
+class World:
+    """A store with a clock of its own, and the delay queues on it."""
+
+    def __init__(self, path: Path, offsets: dict[int, int] | None = None) -> None:
+        self.now_ms = 1_000_000
+        config = StoreConfig(path=path, segment_size=1 << 20, consume_queue_units=100)
+        self.store = Store.open(config, store_host=Host("127.0.0.1", 1), clock=lambda: self.now_ms)
+        self.topics = {"t": TopicConfig(topic="t")}
+        self.queues = DelayQueues(self.store, self.topics.get, offsets)
+
+    def add(self, level: int, body: bytes, topic: str = "t", queue_id: int = 2) -> None:
+        self.store.append(schedule(Draft(topic, queue_id, body), {"TAGS": "a"}, level))
+
+    def delivered(self, queue_id: int = 2) -> list[Record]:
+        found = self.store.read("t", queue_id, 0, 1000, 1 << 20)
+        return list(iter_records(found.body)) if found.status is ReadStatus.FOUND else []
+
+
+def bodies(records: list[Record]) -> list[bytes]:
+    return [bytes(record.body) for record in records]
+
+
+def test_a_message_comes_when_its_level_says_and_in_the_order_of_its_level(tmp_path: Path) -> None:
+    world = World(tmp_path)
+    world.add(2, b"5 s")
+    world.add(1, b"1 s")
+    world.now_ms += 500
+    world.add(1, b"1 s, later")
+
+    assert world.queues.deliver_due(1_000_999) == 0
+    assert world.queues.deliver_due(1_001_000) == 1
+    assert world.queues.deliver_due(1_004_999) == 1
+    assert world.queues.are_waiting
+    assert world.queues.deliver_due(1_005_000) == 1
+    assert not world.queues.are_waiting
+    assert bodies(world.delivered()) == [b"1 s", b"1 s, later", b"5 s"]
+    assert parse_properties(world.delivered()[0].properties) == {"TAGS": "a", "REAL_TOPIC": "t", "REAL_QID": "2"}
+    world.store.close()
+
+
+def test_what_waits_for_a_deleted_topic_is_dropped(tmp_path: Path) -> None:
+    world = World(tmp_path)
+    world.add(1, b"orphan", topic="gone")
+    world.add(1, b"fine")
+    assert world.queues.deliver_due(world.now_ms + 1000) == 2
+    assert bodies(world.delivered()) == [b"fine"]
+    world.store.close()
+
+
+def test_the_offset_is_kept_only_when_what_was_delivered_is_on_the_disk(tmp_path: Path) -> None:
+    world = World(tmp_path)
+    world.add(1, b"x")
+    assert world.queues.take_durable(1) is None
+    world.queues.deliver_due(world.now_ms + 1000)
+    assert world.queues.take_durable(1) is None
+    world.store.flush()
+    content = world.queues.take_durable(1)
+    assert content is not None
+    assert b"{1:1,2:0" in content
+    assert world.queues.take_durable(1) is None
+    offsets, version = parse_delay_offsets(content)
+    assert version.counter == 1
+    again = DelayQueues(world.store, world.topics.get, offsets, version)
+    assert not again.are_waiting
+    assert not DelayQueues(world.store, world.topics.get, {1: 99, 77: 5}).are_waiting
+    assert DelayQueues(world.store, world.topics.get, {1: 0}).are_waiting
+    world.store.close()
+
+
+@pytest.mark.parametrize(
+    ("text", "level"),
+    [("3", 3), ("18", 18), ("99", 18), ("0", 0), ("-1", 0), ("x", 0), ("", 0), ("²", 0), ("9" * 5000, 18)],
+)
+def test_a_level_above_the_highest_is_the_highest(text: str, level: int) -> None:
+    assert level_of({"DELAY": text}) == level
+
+
+def test_a_damaged_file_is_refused() -> None:
+    with pytest.raises(HeaderError):
+        parse_delay_offsets(b'{"offsetTable":{"x":1}}')
+
+
+async def until(condition: Callable[[], Any]) -> None:
+    while not condition():
+        await asyncio.sleep(0.01)
+
+
+def test_a_delayed_send_is_hidden_then_delivered_to_its_own_queue(serve: Serve) -> None:
+    async def scene(rig: Any) -> None:
+        answer = await rig.send(properties="DELAY\x011\x02TAGS\x01a\x02", queue_id=3, body=b"later")
+        assert decode_header(SendResponse, answer.ext_fields).queue_id == 3
+        store = rig.broker.service.store
+        assert store.max_offset("t", 3) == 0
+        assert store.max_offset("SCHEDULE_TOPIC_XXXX", 0) == 1
+        await until(lambda: store.max_offset("t", 3))
+        _, (record,) = await rig.pull(queue_id=3)
+        assert bytes(record.body) == b"later"
+        assert record.stored_at_ms - record.born_at_ms > 0
+
+    async def again(rig: Any) -> None:
+        await asyncio.sleep(0.3)
+        assert rig.broker.service.store.max_offset("t", 3) == 1
+
+    serve(scene)
+    serve(again)
+
+
+def test_a_message_taken_back_returns_to_its_group_and_dies_when_its_attempts_are_used_up(serve: Serve) -> None:
+    async def scene(rig: Any) -> None:
+        service = rig.broker.service
+        sent = decode_header(SendResponse, (await rig.send(body=b"hard", properties="UNIQ_KEY\x01K\x02")).ext_fields)
+        place = parse_offset_message_id(sent.message_id)[1]
+        assert await rig.code(ConsumerSendBack(physical_offset=place, group="g", delay_level=1)) == 0
+        await until(lambda: service.store.max_offset("%RETRY%g", 0))
+        _, (record,) = await rig.pull("%RETRY%g")
+        properties = parse_properties(record.properties)
+        assert (bytes(record.body), record.reconsume_times) == (b"hard", 1)
+        assert properties["RETRY_TOPIC"] == "t"
+        assert properties["ORIGIN_MESSAGE_ID"] == sent.message_id
+        assert properties["UNIQ_KEY"] == "K"
+
+        await rig.ask(UpdateSubscriptionGroup(), encode_group_config(GroupConfig(group="g", retry_times_max=1)))
+        again = ConsumerSendBack(physical_offset=record.physical_offset, group="g", delay_level=0)
+        assert await rig.code(again) == 0
+        _, (dead,) = await rig.pull("%DLQ%g")
+        properties = parse_properties(dead.properties)
+        assert properties["DLQ_ORIGIN_TOPIC"] == "t"
+        assert properties["ORIGIN_MESSAGE_ID"] == properties["DLQ_ORIGIN_MESSAGE_ID"] == sent.message_id
+        assert dead.reconsume_times == 2
+
+    serve(scene)
+
+
+@pytest.mark.parametrize(("reconsume_times", "level"), [(0, 3), (1, 4), (14, 17), (15, 18)])
+def test_each_attempt_waits_one_level_longer(serve: Serve, reconsume_times: int, level: int) -> None:
+    async def scene(rig: Any) -> None:
+        service = rig.broker.service
+        await rig.send()
+        place = service.store.append(Draft("t", 0, b"x", reconsume_times=reconsume_times)).physical_offset
+        assert await rig.code(ConsumerSendBack(physical_offset=place, group="g", delay_level=0)) == 0
+        assert service.store.max_offset("SCHEDULE_TOPIC_XXXX", level - 1) == 1
+
+    serve(scene)
+
+
+def test_what_cannot_be_taken_back_is_refused_with_its_code(serve: Serve) -> None:
+    async def scene(rig: Any) -> None:
+        await rig.send()
+        assert await rig.code(ConsumerSendBack(physical_offset=3, group="g", delay_level=0)) == 1
+        assert await rig.code(ConsumerSendBack(physical_offset=0, group="a b", delay_level=0)) == 26
+        assert await rig.code(ConsumerSendBack(physical_offset=0, group="g", delay_level=-1)) == 0
+        assert len((await rig.pull("%DLQ%g"))[1]) == 1
+
+    serve(scene)
+
+
+def test_in_sync_flush_a_message_is_taken_back_when_it_is_on_the_disk(serve: Serve) -> None:
+    async def scene(rig: Any) -> None:
+        await rig.send()
+        assert await rig.code(ConsumerSendBack(physical_offset=0, group="g", delay_level=-1)) == 0
+        store = rig.broker.service.store
+        assert store.durable_offset == store.max_physical_offset
+
+    serve(scene, flush_disk_type="SYNC_FLUSH")

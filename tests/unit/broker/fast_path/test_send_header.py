@@ -1,0 +1,102 @@
+from __future__ import annotations
+
+import orjson
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from orbitmq.broker.fast_path import send_header
+from orbitmq.broker.fast_path.send_header import SendTexts, parse_plain_send
+
+FIELDS = {
+    "a": "pg", "b": "orders", "c": "TBW102", "d": "4", "e": "1", "f": "0", "g": "1700000000000", "h": "0",
+    "i": "UNIQ_KEY\x01K\x02TAGS\x01a\x02", "j": "0", "k": "false", "m": "false", "n": "a",
+}  # fmt: skip
+
+
+def header(opaque: object = 7, **changes: str | None) -> bytes:
+    fields = {name: value for name, value in (FIELDS | changes).items() if value is not None}
+    document = {"code": 310, "extFields": fields, "flag": 0, "language": "JAVA", "opaque": opaque}
+    return orjson.dumps(document | {"serializeTypeCurrentRPC": "JSON", "version": 479})
+
+
+def test_a_text_is_read_without_a_json_parser_and_says_the_same() -> None:
+    texts = SendTexts()
+    expected = ("orders", 1, 0, 1_700_000_000_000, 0, b"UNIQ_KEY\x01K\x02TAGS\x01a\x02", 7)
+    for _ in range(2):
+        assert texts.parse(header()) == expected
+    assert parse_plain_send(header()) == expected
+    assert texts.parse(header(opaque=8, e="3", i="X\x01y\x02"))[1::4] == (3, b"X\x01y\x02")  # type: ignore[index]
+
+
+PIECES = [
+    b'"', b"\\", b'\\"', b",", b'","j":"', b'","g":"', b'"opaque":', b'"b":"other",', b"0", b"\\u0001", b"\\u0000", b"\x01",
+    "ä".encode(), b"\xff", b"}", b"{", b'"e":"2",', b'"flag":2,', b'"code":10,', b" ", b"-", b"\\n", b'"l":"1",', b"1700000000000",
+]  # fmt: skip
+
+
+@settings(max_examples=600)
+@given(st.lists(st.tuples(st.integers(0, 400), st.integers(0, 3), st.sampled_from(PIECES)), min_size=1, max_size=3))
+def test_whatever_is_written_into_a_text_it_means_what_json_says(edits: list[tuple[int, int, bytes]]) -> None:
+    texts = SendTexts()
+    assert texts.parse(header()) is not None
+    text = header()
+    for place, cut, piece in edits:
+        text = text[:place] + piece + text[place + cut :]
+    for _ in range(2):  # the second time from memory
+        found = texts.parse(text)
+        assert found is None or found == parse_plain_send(text)
+        assert texts.parse(header()) == parse_plain_send(header())
+
+
+@given(st.text(st.characters(codec="utf-8"), max_size=40))
+def test_any_properties_are_read_right_or_left_to_others(properties: str) -> None:
+    found = SendTexts().parse(header(i=properties))
+    assert found is None or found[5] == properties.encode()
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        header(opaque=-1),
+        header(opaque=10**9),
+        header(j="1"),
+        header(m="true"),
+        header(l="3"),
+        header(h="1"),
+        header(f="4"),
+        header(g="17"),
+        header(d="many"),
+        header(a=None),
+        header(i=None),
+        header().replace(b'"opaque":7', b'"opaque":07'),
+        header().replace(b'"flag":0', b'"flag":2'),
+        header().replace(b'"flag":0', b'"flag":false'),
+        header().replace(b'"version":479', b'"version":"479"'),
+        header().replace(b'"version":479', b'"version":479,"code":10'),
+        header().replace(b'"n":"a"', b'"n":"a","b":"other"'),
+        header().replace(b'"n":"a"', b'"n":1'),
+        header().replace(b'"c":"TBW102"', b'"c":1'),
+        header().replace(b'"code":310', b'"code":310,"remark":"x"'),
+        b"",
+        b'","g":"',
+    ],
+)
+def test_what_is_not_plain_or_not_written_like_most_is_left_to_others(text: bytes) -> None:
+    texts = SendTexts()
+    assert texts.parse(text) is None
+    assert texts.parse(text) is None
+
+
+def test_what_is_remembered_is_limited(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(send_header, "TEXTS_MAX", 3)
+    texts = SendTexts()
+    for number in range(10):
+        assert texts.parse(header(b=f"t{number}", n=f"b{number}")) is not None
+        assert texts.parse(header().replace(b'"version":479', b'"version":%d' % number)) is not None
+    assert len(texts._heads) <= 3
+    assert len(texts._middles) <= 3
+    assert len(texts._tails) <= 3
+    long = "x" * 2000
+    assert texts.parse(header(b=long, n=long)) is not None
+    assert not any(len(text) > 1024 for text in [*texts._heads, *texts._middles])

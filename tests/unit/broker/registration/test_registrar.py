@@ -1,0 +1,226 @@
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Coroutine
+from contextlib import asynccontextmanager
+from typing import Any
+
+from orbitmq.broker.registration.registrar import Identity, Registrar, encode_parts
+from orbitmq.codes import ResponseCode
+from orbitmq.errors import Rejected
+from orbitmq.model.topic import DataVersion, TopicConfig
+from orbitmq.net.dispatch.handlers import LATER, Call, Handlers, Later, Reply
+from orbitmq.net.loop import run
+from orbitmq.net.server import Server
+from orbitmq.wire.bodies.registration import decode_registration
+from orbitmq.wire.headers import BrokerHeartbeat, RegisterBroker, UnregisterBroker
+
+IDENTITY = Identity("c", "a", 0, "127.0.0.1:10911", "127.0.0.1:10912")
+
+
+class FakeNameServer:
+    """Counts what it is told; may refuse, or never answer."""
+
+    handlers: Handlers[FakeNameServer] = Handlers()
+
+    def __init__(self, *, refuses: bool = False, is_mute: bool = False) -> None:
+        self.refuses = refuses
+        self.is_mute = is_mute
+        self.bodies: asyncio.Queue[bytes] = asyncio.Queue()
+        self.left: list[str] = []
+        self.heartbeats: asyncio.Queue[BrokerHeartbeat] = asyncio.Queue()
+        self.refuses_heartbeats = False
+        self.address = ""
+        self._server: Server[FakeNameServer] | None = None
+
+    async def start(self, port: int = 0) -> None:
+        self._server = Server(self.handlers, self, name="fake")
+        self.address = f"127.0.0.1:{await self._server.start('127.0.0.1', port)}"
+
+    async def stop(self) -> None:
+        assert self._server is not None
+        await self._server.close()
+
+    @property
+    def port(self) -> int:
+        return int(self.address.rpartition(":")[2])
+
+
+@FakeNameServer.handlers.on(RegisterBroker)
+def _register(server: FakeNameServer, call: Call[RegisterBroker]) -> Reply | Later:
+    server.bodies.put_nowait(call.command.body)
+    if server.is_mute:
+        return LATER
+    if server.refuses:
+        raise Rejected(ResponseCode.SYSTEM_ERROR, "register broker failed")
+    return Reply()
+
+
+@FakeNameServer.handlers.on(BrokerHeartbeat)
+def _heartbeat(server: FakeNameServer, call: Call[BrokerHeartbeat]) -> Reply:
+    server.heartbeats.put_nowait(call.header)
+    if server.refuses_heartbeats:
+        raise Rejected(ResponseCode.SYSTEM_ERROR, "no")
+    return Reply()
+
+
+@FakeNameServer.handlers.on(UnregisterBroker)
+def _unregister(server: FakeNameServer, call: Call[UnregisterBroker]) -> Reply:
+    server.left.append(call.header.broker_addr)
+    return Reply()
+
+
+class Table:
+    """Stands for the topic table: its encoded form counts the changes."""
+
+    def __init__(self) -> None:
+        self.count = 0
+
+    def encode(self) -> list[bytes]:
+        return [b"%d" % self.count]
+
+
+@asynccontextmanager
+async def registrar(*servers: FakeNameServer, table: Table, **settings: Any) -> AsyncIterator[Registrar]:
+    found = Registrar(IDENTITY, table.encode, **settings)
+    found.set_name_servers(server.address for server in servers)
+    try:
+        yield found
+    finally:
+        await found.leave()
+        for server in servers:
+            await server.stop()
+
+
+async def started(**settings: bool) -> FakeNameServer:
+    server = FakeNameServer(**settings)
+    await server.start()
+    return server
+
+
+Scenario = Callable[[], Coroutine[Any, Any, None]]
+
+
+def scenario(test: Scenario) -> Callable[[], None]:
+    def runs() -> None:
+        run(asyncio.wait_for(test(), 30))
+
+    runs.__name__ = test.__name__
+    return runs
+
+
+@scenario
+async def test_a_broker_registers_everywhere_and_leaves_everywhere() -> None:
+    first, second = await started(), await started()
+    async with registrar(first, second, table=Table()) as found:
+        await found.wait_told()
+        assert first.bodies.get_nowait() == b"0"
+        assert second.bodies.get_nowait() == b"0"
+    assert first.left == second.left == ["127.0.0.1:10911"]
+
+
+@scenario
+async def test_a_change_is_announced_at_once_and_the_caller_hears_when_it_is_known() -> None:
+    server, table = await started(), Table()
+    async with registrar(server, table=table) as found:
+        await found.wait_told()
+        await server.bodies.get()
+        table.count = 1
+        told = asyncio.Event()
+        found.announce(told.set)
+        await told.wait()
+        assert server.bodies.get_nowait() == b"1"
+
+
+@scenario
+async def test_a_mute_or_refusing_name_server_delays_nobody() -> None:
+    mute, refusing, good = await started(is_mute=True), await started(refuses=True), await started()
+    async with registrar(mute, refusing, good, table=Table()):
+        assert await good.bodies.get() == b"0"
+        assert await refusing.bodies.get() == b"0"
+        assert await refusing.bodies.get() == b"0"  # and it is asked again
+
+
+@scenario
+async def test_a_name_server_that_comes_back_is_told_again() -> None:
+    server = await started()
+    async with registrar(server, table=Table()) as found:
+        await found.wait_told()
+        await server.bodies.get()
+        port = server.port
+        await server.stop()
+        await server.start(port)
+        assert await server.bodies.get() == b"0"
+
+
+@scenario
+async def test_the_list_may_change_while_the_broker_runs_2042() -> None:
+    old, new = await started(), await started()
+    async with registrar(old, table=Table()) as found:
+        await old.bodies.get()
+        found.set_name_servers([new.address])
+        assert await new.bodies.get() == b"0"
+        assert found.name_servers == (new.address,)
+        found.announce()
+        assert await new.bodies.get() == b"0"
+        assert old.bodies.empty()
+    assert old.left == []
+    await new.stop()
+
+
+@scenario
+async def test_the_period_renews_the_registration() -> None:
+    server = await started()
+    async with registrar(server, table=Table(), period_ms=20):
+        for _ in range(3):
+            await server.bodies.get()
+
+
+@scenario
+async def test_nobody_waits_when_there_is_no_name_server() -> None:
+    async with registrar(table=Table()) as found:
+        called = asyncio.Event()
+        found.announce(called.set)
+        await called.wait()
+        await found.wait_told()
+
+
+def test_the_wait_for_a_mute_name_server_ends() -> None:
+    async def scene() -> None:
+        mute = await started(is_mute=True)
+        async with registrar(mute, table=Table()) as found:
+            await found.wait_told(timeout_ms=10)
+
+    run(scene())
+
+
+@scenario
+async def test_heartbeats_renew_the_lease_between_two_registrations() -> None:
+    server = await started()
+    async with registrar(server, table=Table(), heartbeat_ms=10, lease_ms=300):
+        for _ in range(3):
+            beat = await server.heartbeats.get()
+        assert (beat.broker_addr, beat.broker_name, beat.heartbeat_timeout_mills) == ("127.0.0.1:10911", "a", 300)
+        assert server.bodies.qsize() == 1
+
+
+@scenario
+async def test_a_refused_heartbeat_registers_again() -> None:
+    server = await started()
+    server.refuses_heartbeats = True
+    async with registrar(server, table=Table(), heartbeat_ms=10):
+        await server.bodies.get()
+        await server.bodies.get()
+
+
+def test_rocketmq_5296_more_topics_than_a_frame_carries_are_registered_in_parts() -> None:
+    topics = {f"t{number}": TopicConfig(topic=f"t{number}") for number in range(25)}
+    parts = [decode_registration(body) for body in encode_parts(DataVersion(0, 5, 7), topics, part_size=10)]
+    assert [len(part.topics) for part in parts] == [10, 10, 5]
+    assert sorted(topic for part in parts for topic in part.topics) == sorted(topics)
+    assert [part.data_version for part in parts] == [DataVersion(0, 5, counter) for counter in (7, 8, 9)]
+
+
+def test_a_table_without_topics_is_one_part() -> None:
+    (part,) = [decode_registration(body) for body in encode_parts(DataVersion(), {})]
+    assert part.topics == {}

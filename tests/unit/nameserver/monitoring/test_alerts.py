@@ -1,0 +1,73 @@
+import pytest
+
+from orbitmq.nameserver.monitoring.alerts import AlertWatch, Rule, Sample
+
+
+def sample(at_s: int = 0, **values: float) -> Sample:
+    return Sample(**{"at_ms": at_s * 1000, "brokers": 3, "route_queries": 0, "route_failures": 0} | values)
+
+
+def rules_after(*samples: Sample) -> list[Rule]:
+    watch = AlertWatch()
+    alerts = ()
+    for each in samples:
+        alerts = watch.add(each)
+    return [alert.rule for alert in alerts]
+
+
+def test_a_quiet_hour_raises_nothing():
+    quiet = [
+        sample(at, route_queries=at * 100, route_failures=at // 10, gc_ms=at, loop_lag_ms=2)
+        for at in range(0, 3600, 10)
+    ]
+    watch = AlertWatch()
+    assert [watch.add(each) for each in quiet] == [()] * len(quiet)
+
+
+def test_a_broker_that_leaves_is_one_alert_that_ends_with_the_window():
+    watch = AlertWatch()
+    watch.add(sample(0))
+    (alert,) = watch.add(sample(10, brokers=2))
+    assert alert.rule == Rule.BROKER_COUNT_DROPPED
+    assert alert.reason == "2 brokers are registered, there were 3"
+    assert watch.add(sample(300, brokers=2))
+    assert watch.add(sample(301, brokers=2)) == ()
+
+
+def test_a_broker_that_comes_back_ends_the_alert():
+    assert rules_after(sample(0), sample(10, brokers=2), sample(20)) == []
+
+
+@pytest.mark.parametrize(("failures", "holds"), [(100, False), (101, True)])
+def test_one_per_cent_of_failures_is_allowed_and_more_is_not(failures, holds):
+    rules = rules_after(sample(0), sample(60, route_queries=10_000, route_failures=failures))
+    assert (Rule.ROUTE_QUERIES_FAIL in rules) is holds
+
+
+@pytest.mark.parametrize(("memory", "holds"), [(800, False), (801, True)])
+def test_eighty_per_cent_of_memory_is_allowed_and_more_is_not(memory, holds):
+    assert (Rule.MEMORY_HIGH in rules_after(sample(memory=memory, memory_limit=1000))) is holds
+
+
+@pytest.mark.parametrize(("queries", "holds"), [(99, False), (100, True)])
+def test_a_failure_among_few_queries_says_nothing(queries, holds):
+    rules = rules_after(sample(0), sample(60, route_queries=queries, route_failures=2))
+    assert (Rule.ROUTE_QUERIES_FAIL in rules) is holds
+
+
+def test_shares_of_a_moment_say_nothing_yet():
+    assert rules_after(sample(0), sample(29, route_queries=2, route_failures=1, gc_ms=29_000, loop_lag_ms=999)) == []
+
+
+def test_an_unknown_memory_limit_raises_nothing():
+    assert rules_after(sample(memory=10**12)) == []
+
+
+@pytest.mark.parametrize(("gc_ms", "holds"), [(3000, False), (3001, True)])
+def test_collections_may_take_a_twentieth_of_the_time(gc_ms, holds):
+    assert (Rule.GC_OR_LAG in rules_after(sample(0), sample(60, gc_ms=gc_ms))) is holds
+
+
+@pytest.mark.parametrize(("lag_ms", "holds"), [(100, False), (101, True)])
+def test_the_loop_may_run_a_tenth_of_a_second_late(lag_ms, holds):
+    assert (Rule.GC_OR_LAG in rules_after(sample(0, loop_lag_ms=lag_ms), sample(60, loop_lag_ms=lag_ms))) is holds

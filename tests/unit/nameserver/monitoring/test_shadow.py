@@ -1,0 +1,91 @@
+import asyncio
+
+from orbitmq.admin.route_comparison import Snapshot
+from orbitmq.clock import now_ms
+from orbitmq.model.topic import DataVersion, TopicConfig
+from orbitmq.nameserver import NameServer, NameServerConfig
+from orbitmq.nameserver.monitoring.shadow import Comparison, Shadow, compare
+from orbitmq.net.pool import ConnectionPool, expect
+from orbitmq.wire import headers
+from orbitmq.wire.bodies.registration import encode_registration
+
+BROKER = headers.RegisterBroker(broker_name="a", broker_addr="h:1", cluster_name="c", ha_server_addr="h:2", broker_id=0)
+BODY = encode_registration(DataVersion(0, 1, 1), {name: TopicConfig(topic=name) for name in ("t", "u")})
+
+
+def test_a_difference_is_drift_only_when_it_lasts():
+    ours, theirs = Snapshot({"topic t at a": "4"}), Snapshot({"topic t at a": "8"})
+    first = compare(Comparison(), ours, theirs, "java:1", 1)
+    assert [difference.subject for difference in first.differences] == ["topic t at a"]
+    assert first.drift == ()
+    second = compare(first, ours, theirs, "java:1", 2)
+    assert second.drift == second.differences
+    third = compare(second, ours, ours, "java:1", 3)
+    assert third.drift == third.differences == ()
+    assert third.own_digest == third.other_digest
+
+
+def run(scenario):
+    async def main():
+        servers = [NameServer(NameServerConfig(bind_address="127.0.0.1", listen_port=0)) for _ in range(2)]
+        for server in servers:
+            await server.start()
+        pool = ConnectionPool()
+        shadow = Shadow(
+            servers[0].registry.table, servers[1].address, interval_ms=1000, clock=now_ms, pool=ConnectionPool()
+        )
+        try:
+            return await scenario(servers, pool, shadow)
+        finally:
+            await shadow.stop()
+            await pool.close()
+            for server in servers:
+                await server.stop()
+
+    return asyncio.run(main())
+
+
+def test_two_name_servers_with_the_same_brokers_do_not_drift_and_a_missing_broker_does():
+    async def scenario(servers, pool, shadow):
+        expect(await pool.request(servers[1].address, BROKER, BODY), "")
+        await shadow.compare()
+        missing = await shadow.compare()
+        expect(await pool.request(servers[0].address, BROKER, BODY), "")
+        return missing, await shadow.compare()
+
+    missing, equal = run(scenario)
+    assert [difference.subject for difference in missing.drift] == ["broker a", "topic t at a", "topic u at a"]
+    assert equal.is_up
+    assert equal.differences == ()
+    assert equal.own_digest == equal.other_digest != ""
+
+
+def test_a_name_server_that_is_down_is_said_to_be_down(caplog):
+    async def scenario(servers, pool, shadow):
+        await servers[1].stop()
+        return await shadow.compare(), await shadow.compare()
+
+    first, second = run(scenario)
+    assert not first.is_up
+    assert "cannot connect" in second.error
+    assert sum("cannot be compared" in message for message in caplog.messages) == 1
+
+
+def test_shadow_mode_is_one_setting_and_stands_in_health():
+    async def main():
+        other = NameServer(NameServerConfig(bind_address="127.0.0.1", listen_port=0))
+        await other.start()
+        settings = NameServerConfig(bind_address="127.0.0.1", listen_port=0, shadow_address=other.address)
+        server = NameServer(settings)
+        compared = asyncio.Event()
+        server.shadow.on_compared.append(lambda _: compared.set())
+        await server.start()
+        await compared.wait()
+        health = server.observation.health()
+        await server.stop()
+        await other.stop()
+        return health["shadow"]
+
+    document = asyncio.run(main())
+    assert document["up"] is True
+    assert document["drift"] == []

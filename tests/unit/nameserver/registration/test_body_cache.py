@@ -1,0 +1,158 @@
+"""Claims about unchanged registrations: recognised only when parsing them would have changed nothing."""
+
+from __future__ import annotations
+
+import pytest
+
+from orbitmq.model.topic import DataVersion
+from orbitmq.nameserver.registration.body_cache import Recognised, UnchangedRegistrations, split
+from orbitmq.nameserver.routing.values import BrokerKey
+from orbitmq.wire.bodies.registration import decode_registration
+from orbitmq.wire.headers import RegisterBroker
+
+from ..support import registration
+
+KEY = BrokerKey("c", "a:1")
+
+
+def remember(memory: UnchangedRegistrations, header: RegisterBroker, body: bytes, *, is_applied: bool = True) -> None:
+    decoded = decode_registration(body)
+    memory.remember(
+        KEY, header, 479, body, decoded.data_version, 7, topic_count=len(decoded.topics), is_applied=is_applied
+    )
+
+
+class Remembered:
+    """A memory that has seen one registration."""
+
+    def __init__(self, body: bytes, **fields: object) -> None:
+        self.memory = UnchangedRegistrations()
+        self.header, self.body = registration("a", "T1", "T2", **fields)[0], body
+        remember(self.memory, self.header, body)
+
+    def recognise(
+        self, body: bytes, *, header: RegisterBroker | None = None, peer_version: int = 479, revision: int = 7
+    ) -> DataVersion | None:
+        known = self.memory.recognise(KEY, header or self.header, peer_version, body, revision)
+        return None if known is None else known.data_version
+
+
+def body_of(*topics: str, version: int = 1, **options: object) -> bytes:
+    return registration("a", *(topics or ("T1", "T2")), version=version, **options)[1]
+
+
+def test_the_same_body_is_recognised():
+    assert Remembered(body_of()).recognise(body_of()) == DataVersion(0, 0, 1)
+
+
+def test_a_body_that_differs_in_its_version_alone_is_recognised_with_that_version():
+    assert Remembered(body_of()).recognise(body_of(version=999_999)) == DataVersion(0, 0, 999_999)
+
+
+def test_a_changed_topic_is_recognised_alone():
+    seen = Remembered(body_of("T1", "T2", "T3"))
+    known = seen.memory.recognise(KEY, seen.header, 479, body_of("T1", "T2", "new", "T3", version=5), 7)
+    assert (known.data_version, list(known.topics)) == (DataVersion(0, 0, 5), ["new"])
+
+
+def test_a_body_that_the_table_does_not_hold_is_recognised_under_its_own_version_alone():
+    memory = UnchangedRegistrations()
+    header = registration("a", "T1", "T2")[0]
+    remember(memory, header, body_of(), is_applied=False)
+    assert memory.recognise(KEY, header, 479, body_of(), 7).data_version == DataVersion(0, 0, 1)
+    assert memory.recognise(KEY, header, 479, body_of(version=2), 7) is None
+    assert memory.recognise(KEY, header, 479, body_of("T1", "T2", "T3"), 7) is None
+
+
+@pytest.mark.parametrize(
+    "body", [body_of("T1", "T3"), body_of("T1"), body_of(filter_servers=("f:1",)), b"", body_of()[:-1]], ids=len
+)
+def test_any_other_difference_is_not(body: bytes):
+    assert Remembered(body_of()).recognise(body) is None
+
+
+def test_another_header_peer_or_revision_is_looked_at():
+    seen = Remembered(body_of())
+    for fields in (
+        {"broker_id": 1},
+        {"zone_name": "z"},
+        {"enable_acting_master": True},
+        {"heartbeat_timeout_millis": 5},
+        {"ha_server_addr": "other:1"},
+        {"cluster_name": "d"},
+        {"compressed": True},
+    ):
+        assert seen.recognise(body_of(), header=registration("a", "T1", "T2", **fields)[0]) is None, fields
+    assert seen.recognise(body_of(), peer_version=36) is None
+    assert seen.recognise(body_of(), revision=8) is None
+    seen.memory.forget(KEY)
+    assert seen.recognise(body_of()) is None
+
+
+def test_the_checksum_may_differ_as_it_does_with_the_version():
+    assert Remembered(body_of()).recognise(body_of(), header=registration("a", "T1", version=5)[0]) is not None
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        b'{"topicConfigSerializeWrapper":{"topicConfigTable":{"T":{"attributes":{"dataVersion":{}}}}}}',
+        b'{"x":{"dataVersion":{"counter":1}},"topicConfigSerializeWrapper":{}}',
+        b'{"topicConfigSerializeWrapper":{"dataVersion":{"counter":"x"}}}',
+        b'{"filterServerList":["\\"],"],"topicConfigSerializeWrapper":{"dataVersion":{"counter":1}}}',
+    ],
+    ids=str,
+)
+def test_a_version_that_is_not_in_its_place_belongs_to_the_whole(body: bytes):
+    assert split(body) == (b"", None, body)
+
+
+@pytest.mark.parametrize(
+    ("first", "second"),
+    [
+        (b'"dataVersion":{"counter":1},"topicConfigTable":{"dataVersion":{"perm":1}}', b"1}"),
+        (b'"dataVersion":{"counter":7},"dataVersion":{"counter":1}', b"7}"),
+    ],
+    ids=str,
+)
+def test_a_second_version_makes_every_difference_count(first: bytes, second: bytes):
+    body = b'{"topicConfigSerializeWrapper":{%b}}' % first
+    seen = Remembered(body)
+    assert seen.recognise(body) == DataVersion(0, 0, 1)
+    assert seen.recognise(body.replace(second, b"9}", 1)) is None
+
+
+def test_bodies_are_kept_up_to_a_size_and_digests_beyond():
+    seen = Remembered(body_of())
+    for size_max in (10, 10_000_000):
+        memory = UnchangedRegistrations(size_max)
+        for _ in range(2):
+            remember(memory, seen.header, body_of())
+        assert memory.recognise(KEY, seen.header, 479, body_of(version=4), 7) == Recognised(DataVersion(0, 0, 4), None)
+        assert memory.recognise(KEY, seen.header, 479, body_of("T1", "T4"), 7) is None
+        assert memory._size == (0 if size_max == 10 else len(split(body_of()).rest))
+        memory.forget(KEY)
+        assert memory._size == 0
+
+
+def test_a_version_elsewhere_than_the_tables_own_is_never_remembered():
+    body = b'{"dataVersion":{"counter":5},"topicConfigSerializeWrapper":{}}'
+    assert split(body).version == DataVersion(0, 0, 5)
+    assert Remembered(body).recognise(body) is None
+
+
+def test_javas_mapping_version_belongs_to_the_version():
+    def java(counter: int, mapping: int) -> bytes:
+        return (
+            b'{"filterServerList":["f:1","g:2"],"topicConfigSerializeWrapper":{"dataVersion":{"counter":%d,'
+            b'"stateVersion":0,"timestamp":3},"mappingDataVersion":{"counter":%d},"topicConfigTable":{}}}'
+        ) % (counter, mapping)
+
+    assert Remembered(java(1, 1)).recognise(java(2, 2)) == DataVersion(0, 3, 2)
+
+
+def test_the_checksum_is_known_of_the_very_same_body_only():
+    seen = Remembered(body_of())
+    same = seen.memory.recognise(KEY, seen.header, 479, body_of(), 7)
+    newer = seen.memory.recognise(KEY, seen.header, 479, body_of(version=2), 7)
+    assert (same.checksum, newer.checksum) == (seen.header.body_crc32, None)

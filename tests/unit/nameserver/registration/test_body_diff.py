@@ -1,0 +1,128 @@
+"""Claims about differences between two registrations: found without parsing, and always what parsing would find."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from orbitmq.model.topic import DataVersion, TopicConfig
+from orbitmq.nameserver.registration.body_cache import split
+from orbitmq.nameserver.registration.body_diff import HEAD, TAIL, find_difference, is_plain
+from orbitmq.wire.bodies.registration import decode_registration, encode_registration
+from orbitmq.wire.bodies.topic_table import RegisteredTopic
+
+
+def rest_of(topics: dict[str, TopicConfig]) -> bytes:
+    return split(encode_registration(DataVersion(0, 0, 1), topics)).rest
+
+
+def parsed(rest: bytes) -> dict[str, RegisteredTopic]:
+    body = b'{"topicConfigSerializeWrapper":{"dataVersion":{}' + rest
+    return dict(decode_registration(body).topics)
+
+
+def table(*names: str, **counts: int) -> dict[str, TopicConfig]:
+    return {name: TopicConfig(topic=name, read_queue_count=counts.get(name, 8)) for name in names}
+
+
+def difference(old: dict[str, TopicConfig], new: dict[str, TopicConfig]) -> set[str] | None:
+    found = find_difference(rest_of(old), rest_of(new))
+    return None if found is None else set(found)
+
+
+def test_an_ordinary_registration_is_plain():
+    assert is_plain(rest_of(table("a", "b")), 2)
+    assert is_plain(rest_of({"a": TopicConfig(topic="a", attributes={"message.type": "FIFO"})}), 1)
+
+
+@pytest.mark.parametrize(
+    ("rest", "count"),
+    [
+        (rest_of(table("a", "b")), 3),
+        (rest_of({"a": TopicConfig(topic="a", attributes={"x": "{"})}), 1),
+        (rest_of({"a": TopicConfig(topic="a", attributes={"x": "}"})}), 1),
+        (rest_of({"a": TopicConfig(topic="a", attributes={"x": '"attributes":{'})}), 1),
+        (rest_of(table("a"))[:-1], 1),
+        (rest_of(table("a")).replace(HEAD, b',"other":{'), 1),
+        (HEAD + b'"a":{"perm":6},"a":{"perm":4}' + TAIL, 1),
+        (HEAD + b'"a":{"perm":6,"x":{}}' + TAIL, 1),
+    ],
+    ids=str,
+)
+def test_anything_out_of_the_ordinary_is_not_plain(rest: bytes, count: int):
+    assert not is_plain(rest, count)
+
+
+def test_a_changed_an_added_and_an_inserted_topic_are_found():
+    old = table("a", "b", "c")
+    assert difference(old, table("a", "b", "c", b=9)) == {"b"}
+    assert difference(old, table("a", "b", "c", "d")) == {"d"}
+    assert difference(old, table("new", "a", "b", "c")) == {"new"}
+    assert difference(old, table("a", "b", "bb", "c")) == {"bb"}
+    assert difference(old, table("a", "b", "c", a=9, c=9)) == {"a", "c"}
+
+
+def test_a_removed_topic_needs_a_parser():
+    assert difference(table("a", "b", "c"), table("a", "c")) is None
+    assert difference(table("a", "b"), table("a", "x")) is None
+    assert difference(table("a"), table()) is None
+    assert difference(table(), table("a")) is None
+
+
+@pytest.mark.parametrize(
+    "new",
+    [
+        HEAD + b'"a":{"perm":6},"a":{"perm":4}' + TAIL,
+        HEAD + b'"a":{"perm":"6"}' + TAIL,
+        HEAD + b'"a":{"perm":7' + TAIL,
+        HEAD + b'"a":7' + TAIL,
+        HEAD + b'"a":{"perm":7,"x":{}}' + TAIL,
+        HEAD + b'"a":{"perm":7},' + TAIL,
+        HEAD + b'"a":{"perm":6}},"x":{"b":{"perm":6}' + TAIL,
+        b"",
+        HEAD,
+        TAIL,
+        HEAD + TAIL,
+    ],
+    ids=str,
+)
+def test_what_is_no_list_of_entries_needs_a_parser(new: bytes):
+    old = HEAD + b'"a":{"perm":6}' + TAIL
+    assert is_plain(old, 1)
+    assert find_difference(old, new) is None
+
+
+names = st.sampled_from([f"t{number}" for number in range(12)])
+configs = st.builds(
+    lambda count, attributes: TopicConfig(topic="x", read_queue_count=count, attributes=attributes),
+    st.integers(1, 3),
+    st.sampled_from([{}, {}, {"a": "b"}, {"a": '"},"t1":{"perm":1}'}, {"a": "{"}]),
+)
+
+
+@given(st.dictionaries(names, configs, max_size=8), st.dictionaries(names, configs, max_size=8))
+def test_a_found_difference_is_the_parsers(old: dict[str, TopicConfig], new: dict[str, TopicConfig]):
+    before, after = rest_of(old), rest_of(new)
+    if not is_plain(before, len(parsed(before))):
+        return
+    found = find_difference(before, after)
+    if found is not None:
+        merged = parsed(before) | found
+        assert merged == parsed(after)
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_injured_bodies_are_never_taken_for_another(seed: int):
+    source = random.Random(seed)
+    before = rest_of(table(*(f"topic{number}" for number in range(40))))
+    for _ in range(400):
+        after = bytearray(before)
+        for _ in range(source.randint(1, 3)):
+            place = source.randrange(len(after))
+            after[place : place + source.randint(0, 3)] = bytes(source.choices(b'{},:"a1\\', k=source.randint(0, 3)))
+        found = find_difference(before, bytes(after))
+        if found is not None:  # then the parser reads it as well, and finds the same
+            assert parsed(before) | found == parsed(bytes(after)), f"seed {seed}"

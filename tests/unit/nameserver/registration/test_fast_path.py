@@ -1,0 +1,218 @@
+"""Claims about repeated registrations: answered without parsing, and never otherwise than the long way would."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+from orbitmq.nameserver.config import NameServerConfig
+from orbitmq.nameserver.fast_path import KnownRequests
+from orbitmq.nameserver.handlers import handlers
+from orbitmq.nameserver.kv_config import KvConfig
+from orbitmq.nameserver.registration.fast_path import RepeatedRegistrations
+from orbitmq.nameserver.routing.events import Cause
+from orbitmq.nameserver.routing.values import BrokerKey
+from orbitmq.nameserver.service import ORDER_TOPIC_NAMESPACE, Registry
+from orbitmq.net.dispatch.endpoint import Endpoint
+from orbitmq.net.dispatch.handlers import Reply, encode_reply
+from orbitmq.net.limits import Counters
+from orbitmq.net.session import make_request
+from orbitmq.wire.command import Command, decode_command, encode_command
+from orbitmq.wire.frame import Frame, FrameDecoder
+from orbitmq.wire.headers import DeleteTopicInNameServer, GetRouteInfo, PutKvConfig, UnregisterBroker, WipeWritePerm
+
+from ..support import CLUSTER, address_of, registration
+
+REGISTER = 103
+
+
+@dataclass
+class Line:
+    """What handlers and shortcuts see of a connection."""
+
+    id: int
+    side: Side
+    remote: str = "10.0.0.9:5"
+    counters: Counters = field(default_factory=Counters)
+    parked_count: int = 0
+
+    def now_ms(self) -> int:
+        return self.side.ms
+
+
+class Side:
+    """A registry behind its handlers, with or without the shortcut."""
+
+    def __init__(self, folder: Path, *, is_short: bool) -> None:
+        self.ms = 1_000
+        config = NameServerConfig()
+        self.registry = Registry(config, KvConfig(folder / f"kv-{is_short}.json"))
+        self.endpoint = Endpoint(handlers, self.registry, name="test", clock=lambda: self.ms)
+        registry = self.registry
+        self.shortcut = KnownRequests(registry.memo, registry.repeats) if is_short else None
+        self.short_count = 0
+
+    def serve(self, data: bytes, connection_id: int) -> bytes:
+        line: Any = Line(connection_id, self)
+        answers: list[bytes] = []
+        if self.shortcut is not None and self.shortcut.answer(data, answers, line) == len(data):
+            self.short_count += 1
+            return b"".join(answers)
+        (frame,) = FrameDecoder().feed(data)
+        command = decode_command(frame)
+        reply = self.endpoint.answer(command, line)
+        assert isinstance(reply, Reply)
+        if self.shortcut is not None:
+            self.shortcut.learn(frame, command, reply)
+        return encode_reply(command, reply)
+
+    @property
+    def state(self) -> object:
+        table = self.registry.table
+        leases = {key: repr(table.lease_of(key)) for key in (BrokerKey(CLUSTER, address_of(*who)) for who in BROKERS)}
+        return leases, [self.registry.find_route(topic) for topic in TOPICS]
+
+
+BROKERS = [("a", 0), ("a", 1), ("b", 0)]
+TOPICS = ("T1", "T2", "T3")
+
+who = st.sampled_from(BROKERS)
+FIRST = registration("a", "T1", "T2")
+NEW_VERSION = registration("a", "T1", "T2", version=2)
+SHORT_LEASE = registration("a", "T1", "T2", heartbeat_timeout_millis=9_000)
+UNCHECKED = registration("a", "T1", "T2", body_crc32=0)
+UNCHECKED_OTHER = registration("a", "T1", "T3", body_crc32=0)
+UNUSUAL = 2_000_000_000
+opaques = st.sampled_from([0, 0, UNUSUAL])
+# Few, so that the same one comes again after something else has happened.
+registrations = st.sampled_from(
+    [
+        FIRST,
+        NEW_VERSION,
+        SHORT_LEASE,
+        UNCHECKED,
+        UNCHECKED_OTHER,
+        registration("a", "T1", "T2", broker_id=1),
+        registration("b", "T1", "T2"),
+        registration("b", "T1", "T2", zone_name="z"),
+    ]
+)
+others = st.one_of(
+    who.map(lambda who: (UnregisterBroker(broker_name=who[0], broker_addr=address_of(*who), cluster_name=CLUSTER, broker_id=who[1]), b"")),
+    st.sampled_from(TOPICS).map(lambda topic: (DeleteTopicInNameServer(topic=topic), b"")),
+    st.sampled_from(["a", "b"]).map(lambda name: (WipeWritePerm(broker_name=name), b"")),
+    st.sampled_from(TOPICS).map(lambda topic: (GetRouteInfo(topic=topic), b"")),
+    st.sampled_from(TOPICS).map(lambda topic: (PutKvConfig(namespace=ORDER_TOPIC_NAMESPACE, key=topic, value="a:1"), b"")),
+    st.integers(1, 150_000),
+)  # fmt: skip
+
+
+def frame_of(header: object, body: bytes, opaque: int) -> bytes:
+    return encode_command(make_request(header, body)._replace(opaque=opaque))
+
+
+@example([(FIRST, 1, 0), (NEW_VERSION, 1, 0), (FIRST, 1, 0)])
+@example([(FIRST, 1, 0), (SHORT_LEASE, 1, UNUSUAL), (FIRST, 1, 0)])
+@example([(UNCHECKED, 1, 0), (UNCHECKED_OTHER, 1, 0), (UNCHECKED, 1, 0)])
+@example([(FIRST, 1, 0), ((DeleteTopicInNameServer(topic="T1"), b""), 1, 0), (FIRST, 2, 0)])
+@settings(max_examples=300)
+@given(st.lists(st.tuples(st.one_of(registrations, registrations, others), st.integers(1, 3), opaques), max_size=25))
+def test_whatever_happens_nothing_is_answered_or_kept_otherwise(tmp_path_factory: Any, steps: list[Any]):
+    folder = tmp_path_factory.mktemp("kv")
+    sides = [Side(folder, is_short=True), Side(folder, is_short=False)]
+    for number, (step, connection_id, opaque) in enumerate(steps):
+        said = []
+        for side in sides:
+            if isinstance(step, int):
+                side.ms += step
+                with side.registry.changing(Cause.LEASE_EXPIRED, side.ms) as origin:
+                    for key, _ in side.registry.table.expire(origin):
+                        side.registry.unchanged.forget(key)
+            else:
+                said.append(
+                    [side.serve(frame_of(*step, opaque + number + turn), connection_id) for turn in (0, 10_000)]
+                )
+        assert said[1:] == said[:1] * (len(said) - 1)
+        assert sides[0].state == sides[1].state
+
+
+def test_a_repeated_registration_is_recognised_by_its_bytes(tmp_path: Path):
+    side = Side(tmp_path, is_short=True)
+    header, body = registration("a", "T1", "T2")
+    first = side.serve(frame_of(header, body, 1), 1)
+    side.ms += 5
+    for opaque in (2, 30, 123_456_789):
+        answer = side.serve(frame_of(header, body, opaque), 1)
+        (frame,) = FrameDecoder().feed(answer)
+        assert decode_command(frame) == decode_command(*FrameDecoder().feed(first))._replace(opaque=opaque)
+    assert side.short_count == 3
+    assert side.registry.table.lease_of(BrokerKey(CLUSTER, address_of("a"))).renewed_at_ms == 1_005
+
+
+@pytest.mark.parametrize("opaque", [-1, 1_234_567_890, 2**31 - 1])
+def test_an_unusual_opaque_goes_the_long_way(opaque: int, tmp_path: Path):
+    side = Side(tmp_path, is_short=True)
+    header, body = registration("a", "T1", "T2")
+    side.serve(frame_of(header, body, 1), 1)
+    assert decode_command(*FrameDecoder().feed(side.serve(frame_of(header, body, opaque), 1))).opaque == opaque
+    assert side.short_count == 0
+
+
+def test_less_or_more_than_one_frame_is_not_taken(tmp_path: Path):
+    side = Side(tmp_path, is_short=True)
+    data = frame_of(*registration("a", "T1", "T2"), 1)
+    side.serve(data, 1)
+    line: Any = Line(1, side)
+    for other in (data[:7], data[:-1], data + data, data + b"\0", frame_of(*registration("a", "T1", "T2"), 2)[:60]):
+        assert side.registry.repeats.answer(other, [], line) == 0
+    assert side.registry.repeats.answer(data, [], line) == len(data)
+
+
+def test_what_comes_behind_an_unfinished_registration_waits_for_it(tmp_path: Path):
+    side = Side(tmp_path, is_short=True)
+    data = frame_of(*FIRST, 1)
+    side.serve(data, 1)
+    line: Any = Line(1, side)
+    header, body = registration("a", *(f"G{number}" for number in range(5_000)))
+    (frame,) = FrameDecoder().feed(frame_of(header, body, 2))
+    side.endpoint.answer(decode_command(frame), line)
+    assert side.registry.unfinished
+    assert side.registry.repeats.answer(data, [], line) == 0
+
+
+def test_a_text_is_learnt_from_an_unconditional_success_alone(tmp_path: Path):
+    side = Side(tmp_path, is_short=True)
+    header, body = registration("a", "T1", "T2")
+    (frame,) = FrameDecoder().feed(frame_of(header, body, 1))
+    command, repeats = decode_command(frame), side.registry.repeats
+    line: Any = Line(1, side)
+    repeats.learn(frame, command, Reply())  # nothing is remembered of this broker
+    side.endpoint.answer(command, line)
+    repeats.learn(frame, command, Reply(1))
+    repeats.learn(frame, command, Reply(body=b"{}"))
+    repeats.learn(frame, command._replace(ext_fields=None), Reply())
+    repeats.learn(frame, Command(REGISTER + 1), Reply())
+    repeats.learn(Frame(1, b"", b""), command, Reply())
+    assert repeats.answer(frame_of(header, body, 1), [], line) == 0
+    repeats.learn(frame, command, Reply())
+    assert repeats.answer(frame_of(header, body, 1), [], line) > 0
+
+
+def test_texts_of_brokers_that_are_gone_do_not_pile_up(tmp_path: Path):
+    side = Side(tmp_path, is_short=True)
+    side.registry.repeats = RepeatedRegistrations(
+        side.registry.table, side.registry.unchanged, side.registry.unfinished, texts_max=3
+    )
+    side.shortcut = KnownRequests(side.registry.memo, side.registry.repeats)
+    for number in range(10):
+        side.serve(frame_of(*registration(f"n{number}", "T1", "T2"), 1), 1)
+        assert len(side.registry.repeats) <= 3
+    count = len(side.registry.repeats)
+    for version in (2, 3):
+        side.serve(frame_of(*registration("n9", "T1", f"T{version}", version=version), 1), 1)
+        assert len(side.registry.repeats) == count

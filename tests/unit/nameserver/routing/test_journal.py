@@ -1,0 +1,91 @@
+from orbitmq.model.route import QueueData
+from orbitmq.nameserver.routing.events import Cause, Change, ChangeKind, Origin, QueueChange, QueueChanges
+from orbitmq.nameserver.routing.journal import History, describe
+
+
+def queue(perm: int = 6) -> QueueData:
+    return QueueData(broker_name="a", read_queue_count=4, write_queue_count=4, perm=perm)
+
+
+def topics_changed(at_ms: int, *queues: QueueChange, cause: Cause = Cause.REGISTRATION) -> Change:
+    origin = Origin(cause, at_ms, "10.0.0.1:5000")
+    return Change(
+        kind=ChangeKind.TOPICS_CHANGED, origin=origin, cluster="c", broker_name="a", queues=QueueChanges.of(queues)
+    )
+
+
+def broker(
+    kind: ChangeKind, at_ms: int, address: str = "a:1", previous: str | None = None, topics: tuple[str, ...] = ()
+) -> Change:
+    return Change(
+        kind=kind, origin=Origin(Cause.CONNECTION_CLOSED, at_ms), cluster="c", broker_name="a", broker_id=0,
+        address=address, previous_address=previous, topics=topics,
+    )  # fmt: skip
+
+
+def history_of(*changes: Change, weight_max: int = 1000) -> History:
+    history = History(weight_max)
+    for change in changes:
+        history.add(change)
+    return history
+
+
+def test_the_journal_answers_who_removed_a_topics_route_when_and_why():
+    history = history_of(
+        topics_changed(1, QueueChange("orders", None, queue()), QueueChange("other", None, queue())),
+        topics_changed(2, QueueChange("orders", queue(), None), cause=Cause.TOPIC_DELETION),
+        broker(ChangeKind.BROKER_LEFT, 3, topics=("other",)),
+    )
+    (removed, added) = history.events(topic="orders")
+    assert (removed["cause"], removed["remote"], removed["at"]) == ("topic deletion", "10.0.0.1:5000", 2)
+    assert removed["topics"] == [{"topic": "orders", "before": added["topics"][0]["after"], "after": None}]
+    assert [event["kind"] for event in history.events(topic="other")] == ["broker left", "topics changed"]
+    assert len(history.events(broker_name="a")) == 3
+    assert history.events(broker_name="b") == []
+    assert [event["number"] for event in history.events(since_ms=2)] == [3, 2]
+    assert [event["number"] for event in history.events(count_max=1)] == [3]
+
+
+def test_the_oldest_changes_are_forgotten_and_the_journal_says_so():
+    history = history_of(*(topics_changed(at, QueueChange("t", None, queue())) for at in range(1, 6)), weight_max=4)
+    assert [event["at"] for event in history.events()] == [5, 4]
+    assert history.reaches_back_to(4)
+    assert not history.reaches_back_to(3)
+    assert history.difference(3)["complete"] is False
+
+
+def test_one_change_larger_than_the_journal_leaves_it_empty():
+    history = history_of(topics_changed(1, *(QueueChange(str(n), None, queue()) for n in range(9))), weight_max=4)
+    assert history.events() == []
+    assert not history.reaches_back_to(1)
+
+
+def test_the_difference_is_net():
+    history = history_of(
+        broker(ChangeKind.BROKER_JOINED, 1),
+        topics_changed(1, QueueChange("kept", None, queue())),
+        topics_changed(5, QueueChange("wiped", queue(6), queue(4)), QueueChange("back", queue(6), queue(4))),
+        topics_changed(6, QueueChange("back", queue(4), queue(6))),
+        broker(ChangeKind.BROKER_LEFT, 7),
+        broker(ChangeKind.BROKER_JOINED, 8, address="a:2"),
+    )
+    difference = history.difference(5)
+    assert difference["complete"] is True
+    assert [topic["topic"] for topic in difference["topics"]] == ["wiped"]
+    assert [(change["before"], change["after"]) for change in difference["brokers"]] == [("a:1", "a:2")]
+    assert history.difference(9) == {"at": 9, "complete": True, "brokers": [], "topics": []}
+
+
+def test_of_the_time_before_its_start_a_name_server_knows_nothing():
+    history = History(100, began_at_ms=5)
+    assert (history.reaches_back_to(4), history.reaches_back_to(5)) == (False, True)
+
+
+def test_a_change_is_one_line_with_its_cause():
+    changes = [QueueChange("t", None, queue()), QueueChange("u", queue(), None), QueueChange("v", queue(), queue(4))]
+    line = describe(topics_changed(1, *changes, QueueChange("w", queue(), queue(4))))
+    assert line == (
+        "topics changed: c/a, 1 topics added, 1 removed, 2 changed (t, u, v …); registration by 10.0.0.1:5000"
+    )
+    line = describe(broker(ChangeKind.BROKER_UPDATED, 1, "a:2", "a:1"))
+    assert line == "broker updated: c/a:0 at a:2 instead of a:1; connection closed"

@@ -1,0 +1,44 @@
+"""Claims about leases and the connections that own them."""
+
+from __future__ import annotations
+
+from orbitmq.model.topic import DataVersion
+from orbitmq.nameserver.routing.leases import Lease, Leases
+from orbitmq.nameserver.routing.values import BrokerKey
+
+KEY = BrokerKey("c", "a:1")
+
+
+def lease(owner: int = 0, renewed_at_ms: int = 0) -> Lease:
+    return Lease("a", renewed_at_ms, 100, DataVersion(), "ha", owner)
+
+
+def test_the_newer_connection_owns():
+    leases = Leases()
+    leases.begin(KEY, lease(owner=2))
+    leases.begin(KEY, lease(owner=1))
+    assert (leases.owned_by(1), leases.owned_by(2)) == ((), (KEY,))
+    leases.renew(KEY, 0, 3)
+    assert (leases.owned_by(2), leases.owned_by(3)) == ((), (KEY,))
+    leases.renew(KEY, 0, 1)
+    assert leases.owned_by(3) == (KEY,)
+
+
+def test_an_ended_lease_is_owned_by_nobody_and_can_begin_again_anywhere():
+    leases = Leases()
+    leases.begin(KEY, lease(owner=5))
+    assert leases.end(KEY).owner == 5
+    assert leases.end(KEY) is None
+    assert (leases.owned_by(5), len(leases), leases.renew(KEY, 0, 9)) == ((), 0, False)
+    leases.begin(KEY, lease(owner=1))
+    assert leases.owned_by(1) == (KEY,)
+
+
+def test_a_lease_is_over_when_more_than_its_time_has_passed():
+    leases = Leases()
+    leases.begin(KEY, lease())
+    assert leases.over(100) == []
+    assert [key for key, _ in leases.over(101)] == [KEY]
+    leases.renew(KEY, 101, 0, DataVersion(1, 2, 3))
+    assert leases.over(201) == []
+    assert [(key, found.data_version) for key, found in leases] == [(KEY, DataVersion(1, 2, 3))]

@@ -1,0 +1,111 @@
+"""Claims about writing past the transport: every byte arrives once and in order, whatever the kernel takes at a time."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import socket
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import cast
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from orbitmq.net.connection import socket_writer as module
+from orbitmq.net.connection.socket_writer import JOINED_SIZE_MAX, Outlet
+from orbitmq.net.loop import run
+
+
+@asynccontextmanager
+async def connected() -> AsyncIterator[tuple[asyncio.Transport, socket.socket]]:
+    """Return a transport with a small send buffer, and the socket at its other end."""
+    ours, theirs = socket.socketpair()
+    ours.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 4096)
+    theirs.setblocking(False)
+    transport, _ = await asyncio.get_running_loop().create_connection(asyncio.Protocol, sock=ours)
+    try:
+        yield cast(asyncio.Transport, transport), theirs
+    finally:
+        transport.abort()
+        theirs.close()
+
+
+async def read_all(source: socket.socket, size: int) -> bytes:
+    loop = asyncio.get_running_loop()
+    data = b""
+    while len(data) < size:
+        data += await loop.sock_recv(source, 1 << 20)
+    return data
+
+
+def parts_of(*sizes: int) -> list[bytes]:
+    return [bytes([number % 251]) * size for number, size in enumerate(sizes)]
+
+
+@given(st.lists(st.lists(st.integers(0, 3 * JOINED_SIZE_MAX), min_size=1, max_size=6), min_size=1, max_size=6))
+def test_what_is_written_arrives_once_and_in_order(writes: list[list[int]]):
+    async def play() -> None:
+        async with connected() as (transport, source):
+            outlet = Outlet(transport)
+            expected = b""
+            for sizes in writes:
+                parts = parts_of(*sizes)
+                assert outlet.write(parts) == sum(sizes)
+                expected += b"".join(parts)
+            assert await read_all(source, len(expected)) == expected
+
+    run(play())
+
+
+@pytest.mark.parametrize("last", [10, JOINED_SIZE_MAX + 1])
+async def test_a_small_answer_reaches_the_kernel_at_once(last: int):
+    async with connected() as (transport, source):
+        Outlet(transport).write(parts_of(3, last))
+        assert source.recv(1 << 20) == b"\0" * 3 + b"\1" * last
+
+
+async def test_nothing_overtakes_what_waits_in_the_transport():
+    async with connected() as (transport, source):
+        outlet = Outlet(transport)
+        many, few = 1 << 20, 5
+        outlet.write([b"a" * many])
+        assert transport.get_write_buffer_size() > 0
+        source.recv(1 << 20)  # now the kernel would take more
+        outlet.write([b"b" * few])
+        rest = await read_all(source, transport.get_write_buffer_size())
+        while not rest.endswith(b"b" * few):
+            rest += await read_all(source, 1)
+        assert rest.count(b"b") == few
+
+
+async def test_a_broken_line_is_the_transports_to_report():
+    lost = asyncio.get_running_loop().create_future()
+
+    class Protocol(asyncio.Protocol):
+        def connection_lost(self, exc: Exception | None) -> None:
+            lost.set_result(exc)
+
+    ours, theirs = socket.socketpair()
+    transport, _ = await asyncio.get_running_loop().create_connection(Protocol, sock=ours)
+    outlet = Outlet(cast(asyncio.Transport, transport))
+    theirs.close()
+    assert outlet.write([b"into the void"]) == 13
+    await lost
+    assert transport.is_closing()
+
+
+async def test_where_a_socket_is_no_file_the_transport_writes(monkeypatch: pytest.MonkeyPatch):
+    def refuse(*_: object) -> int:
+        raise AssertionError("written past the transport")
+
+    monkeypatch.setattr(module, "_IS_SOCKET_A_FILE", False)
+    async with connected() as (transport, source):
+        outlet = Outlet(transport)
+        monkeypatch.setattr(os, "write", refuse)
+        monkeypatch.setattr(os, "writev", refuse)
+        outlet.write(parts_of(1, 1))
+        outlet.write(parts_of(1, JOINED_SIZE_MAX + 1))
+        size = JOINED_SIZE_MAX + 4
+        assert await read_all(source, size) == b"\0\1\0" + b"\1" * (JOINED_SIZE_MAX + 1)

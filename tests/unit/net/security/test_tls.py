@@ -1,0 +1,166 @@
+"""Claims about TLS: the three modes on one port, client certificates, and certificates that change at run time."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import ssl
+from pathlib import Path
+
+import pytest
+
+from orbitmq.errors import ConfigError, ConnectionFailed
+from orbitmq.net.limits import Limits
+from orbitmq.net.pool import ConnectionPool
+from orbitmq.net.security.tls import ServerTls, TlsFiles, TlsMode, client_context
+from orbitmq.wire.headers import GetRouteInfo, GetTopicsByCluster
+
+from ..certificates import Authority
+from ..support import peer_of, request_frame, serving, until
+
+
+async def echo(address: str, context: ssl.SSLContext | None, topic: str = "t") -> bytes:
+    pool = ConnectionPool(tls=context)
+    try:
+        return (await pool.request(address, GetRouteInfo(topic=topic))).body
+    finally:
+        await pool.close()
+
+
+def touch_later(*paths: Path | None) -> None:
+    for path in paths:
+        assert path is not None
+        seen = path.stat().st_mtime_ns
+        os.utime(path, ns=(seen + 10**9, seen + 10**9))
+
+
+async def test_permissive_serves_both_kinds_on_one_port(tmp_path: Path):
+    files = Authority(tmp_path).issue("server")
+    async with serving(tls=ServerTls(TlsMode.PERMISSIVE, files)) as server:
+        assert await echo(server.address, client_context(files)) == b"t"
+        assert await echo(server.address, client_context(TlsFiles(), verifies=False)) == b"t"
+        assert await echo(server.address, None) == b"t"
+
+
+async def test_enforcing_cuts_off_who_does_not_begin_a_handshake(tmp_path: Path):
+    files = Authority(tmp_path).issue("server")
+    async with serving(tls=ServerTls(TlsMode.ENFORCING, files)) as server, peer_of(server) as peer:
+        await peer.send(request_frame("secret"))
+        assert await peer.is_cut_off()
+        assert server.counters.closed_by_us["no TLS"] == 1
+        assert server.service.seen == []
+        assert await echo(server.address, client_context(files)) == b"t"
+
+
+async def test_disabled_cuts_off_who_begins_a_handshake(tmp_path: Path):
+    files = Authority(tmp_path).issue("server")
+    async with serving(tls=ServerTls(TlsMode.DISABLED, files)) as server:
+        with pytest.raises(ConnectionFailed):
+            await echo(server.address, client_context(files))
+        assert server.counters.closed_by_us["TLS"] == 1
+
+
+async def test_a_server_that_the_client_does_not_trust_is_refused(tmp_path: Path):
+    (tmp_path / "other").mkdir()
+    ours, others = Authority(tmp_path).issue("server"), Authority(tmp_path / "other").issue("server")
+    async with serving(tls=ServerTls(TlsMode.ENFORCING, others)) as server:
+        with pytest.raises(ConnectionFailed, match="certificate verify failed"):
+            await echo(server.address, client_context(ours))
+        await until(lambda: not server.connections)
+
+
+async def test_a_client_without_a_certificate_is_refused_where_one_is_needed(tmp_path: Path):
+    authority = Authority(tmp_path)
+    files = authority.issue("server")
+    tls = ServerTls(TlsMode.ENFORCING, files, needs_client_certificate=True)
+    async with serving(tls=tls) as server:
+        with pytest.raises(ConnectionFailed):
+            await echo(server.address, client_context(TlsFiles(trust=files.trust)))
+        assert server.service.seen == []
+        assert await echo(server.address, client_context(authority.issue("client"))) == b"t"
+
+
+async def test_long_answers_and_pipelines_pass(tmp_path: Path):
+    files = Authority(tmp_path).issue("server")
+    async with serving(tls=ServerTls(TlsMode.ENFORCING, files)) as server:
+        pool = ConnectionPool(tls=client_context(files))
+        sizes = [10, 3_000_000, 0, 70_000]
+        answers = await asyncio.gather(
+            *(pool.request(server.address, GetTopicsByCluster(cluster=str(size))) for size in sizes)
+        )
+        assert [len(answer.body) for answer in answers] == sizes
+        await pool.close()
+
+
+async def test_a_handshake_that_never_ends_is_cut_off(tmp_path: Path):
+    files = Authority(tmp_path).issue("server")
+    limits = Limits(frame_ms=80)
+    async with serving(limits, tls=ServerTls(TlsMode.PERMISSIVE, files)) as server, peer_of(server) as peer:
+        await peer.send(b"\x16\x03\x01\x02\x00\x01")
+        assert await peer.is_cut_off()
+        assert server.counters.closed_by_us["frame deadline"] == 1
+
+
+async def test_garbage_that_looks_like_a_handshake_is_cut_off(tmp_path: Path):
+    files = Authority(tmp_path).issue("server")
+    async with serving(tls=ServerTls(TlsMode.PERMISSIVE, files)) as server, peer_of(server) as peer:
+        await peer.send(b"\x16" + b"garbage" * 10)
+        assert await peer.is_cut_off()
+        assert server.counters.closed_by_us["bad frame"] == 1
+
+
+async def test_a_new_certificate_serves_new_connections_and_old_ones_go_on(tmp_path: Path):
+    authority = Authority(tmp_path)
+    files = authority.issue("server")
+    tls = ServerTls(TlsMode.ENFORCING, files)
+    async with serving(tls=tls) as server:
+        old = ConnectionPool(tls=client_context(files))
+        await old.request(server.address, GetRouteInfo(topic="before"))
+        assert not tls.reload_if_changed()
+        authority.issue("renewed", file="server")
+        touch_later(files.certificate, files.key)
+        assert tls.reload_if_changed()
+        assert (await old.request(server.address, GetRouteInfo(topic="after"))).body == b"after"
+
+        host, _, port = server.address.rpartition(":")
+        _, writer = await asyncio.open_connection(host, int(port), ssl=client_context(files))
+        subject = dict(entry[0] for entry in writer.get_extra_info("peercert")["subject"])
+        assert subject["commonName"] == "renewed"
+        writer.close()
+        await writer.wait_closed()
+        assert server.counters.connections_opened == 2
+        await old.close()
+
+
+def test_half_a_pair_or_nothing_at_all_changes_nothing(tmp_path: Path):
+    authority = Authority(tmp_path)
+    files = authority.issue("server")
+    tls = ServerTls(TlsMode.ENFORCING, files)
+    context = tls._context
+    other = authority.issue("other")
+    assert files.certificate is not None and other.certificate is not None  # noqa: PT018
+    files.certificate.write_bytes(other.certificate.read_bytes())
+    touch_later(files.certificate)
+    assert not tls.reload_if_changed()
+    files.certificate.unlink()
+    assert not tls.reload_if_changed()
+    assert tls._context is context
+
+
+@pytest.mark.parametrize("mode", [TlsMode.PERMISSIVE, TlsMode.ENFORCING])
+def test_a_mode_needs_its_files(mode: TlsMode, tmp_path: Path):
+    files = Authority(tmp_path).issue("server")
+    with pytest.raises(ConfigError, match="a certificate and a key"):
+        ServerTls(mode, TlsFiles())
+    with pytest.raises(ConfigError, match="readable file"):
+        ServerTls(mode, TlsFiles(certificate=tmp_path / "missing", key=files.key))
+    with pytest.raises(ConfigError, match="trust certificate"):
+        ServerTls(mode, TlsFiles(certificate=files.certificate, key=files.key), needs_client_certificate=True)
+    with pytest.raises(ConfigError, match="a certificate with its key"):
+        ServerTls(mode, TlsFiles(certificate=files.key, key=files.key))
+
+
+def test_old_versions_of_tls_are_not_spoken(tmp_path: Path):
+    tls = ServerTls(TlsMode.ENFORCING, Authority(tmp_path).issue("server"))
+    assert tls._context.minimum_version == ssl.TLSVersion.TLSv1_2
+    assert tls._context.options & ssl.OP_NO_RENEGOTIATION

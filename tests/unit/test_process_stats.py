@@ -1,0 +1,50 @@
+import asyncio
+import gc
+import time
+
+from orbitmq import process_stats
+from orbitmq.process_stats import Histogram, Vitals
+
+
+def test_a_histogram_counts_up_to_each_bound():
+    histogram = Histogram((0.1, 1.0))
+    for value in (0.1, 0.2, 5.0):
+        histogram.observe(value)
+    assert histogram.cumulative() == [("0.1", 1.0), ("1.0", 2.0), ("+Inf", 3.0)]
+    assert histogram.count == 3
+    assert histogram.total == 5.3
+
+
+def test_a_blocked_loop_shows_as_lag_and_a_collection_as_time(monkeypatch):
+    monkeypatch.setattr(process_stats, "LAG_EVERY_MS", 10)
+
+    async def scenario() -> Vitals:
+        watched = Vitals()
+        watched.start(asyncio.get_running_loop())
+        time.sleep(0.06)
+        gc.collect()
+        while not watched.lag.count:
+            await asyncio.sleep(0)
+        watched.stop()
+        return watched
+
+    watched = asyncio.run(scenario())
+    assert watched.last_lag_ms > 40
+    assert watched.gc_count >= 1
+    assert watched.gc_ms > 0
+    assert watched._on_gc not in gc.callbacks
+
+
+def test_memory_is_read_from_the_system():
+    assert 1_000_000 < process_stats.memory_used() < process_stats.memory_limit()
+
+
+def test_the_smaller_of_group_and_machine_limits_counts(monkeypatch, tmp_path):
+    group = tmp_path / "memory.max"
+    monkeypatch.setattr(process_stats, "_CGROUP_LIMITS", (tmp_path / "none", group))
+    group.write_text("max\n")
+    machine = process_stats.memory_limit()
+    group.write_text("123456\n")
+    assert process_stats.memory_limit() == 123456
+    group.write_text(f"{machine * 2}\n")
+    assert process_stats.memory_limit() == machine
