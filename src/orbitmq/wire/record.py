@@ -35,23 +35,54 @@ BLANK_SIZE_MIN = PREFIX.size
 """Bytes that every segment keeps free for the filler's head."""
 
 
+# The fixed fields, as (name, format character of `struct` and numpy) in big-endian order without padding. The two hosts
+# have 8 bytes (IPv4) or 20 (IPv6) and cut them into three runs, so what stands behind a host moves with its size.
+HEAD_FIELDS = (
+    ("size", "I"),
+    ("magic", "I"),
+    ("body_crc", "I"),
+    ("queue_id", "i"),
+    ("flag", "i"),
+    ("queue_offset", "q"),
+    ("physical_offset", "q"),
+    ("sys_flag", "i"),
+    ("born_at_ms", "q"),
+)
+"""From the record's start to the born host."""
+STORED_FIELDS = (("stored_at_ms", "q"),)
+"""Between the born host and the store host."""
+TAIL_FIELDS = (("reconsume_times", "i"), ("prepared_transaction_offset", "q"), ("body_size", "i"))
+"""From the store host to the body."""
+HOST_SIZE_V4 = 8
+HOST_SIZE_V6 = 20
+
+
+def _formats(*fields: tuple[str, str]) -> str:
+    return "".join(code for _, code in fields)
+
+
 def _head(born_size: int, store_size: int) -> Struct:
-    return Struct(f">IIIiiqqiq{born_size}sq{store_size}siqi")
+    head, stored, tail = _formats(*HEAD_FIELDS), _formats(*STORED_FIELDS), _formats(*TAIL_FIELDS)
+    return Struct(f">{head}{born_size}s{stored}{store_size}s{tail}")
 
 
-_V4_SIZE = 8
-_V6_SIZE = 20
 HEADS = (
-    _head(_V4_SIZE, _V4_SIZE),
-    _head(_V6_SIZE, _V4_SIZE),
-    _head(_V4_SIZE, _V6_SIZE),
-    _head(_V6_SIZE, _V6_SIZE),
+    _head(HOST_SIZE_V4, HOST_SIZE_V4),
+    _head(HOST_SIZE_V6, HOST_SIZE_V4),
+    _head(HOST_SIZE_V4, HOST_SIZE_V6),
+    _head(HOST_SIZE_V6, HOST_SIZE_V6),
 )
 """From `size` to `body size`; indexed by bits 4 (born host is IPv6) and 5 (store host is IPv6) of sys_flag."""
 
 QUEUE_OFFSET_AT = 20
 PHYSICAL_OFFSET_AT = 28
-STORED_AT_AT = 56  # 68 with an IPv6 born host
+BORN_HOST_AT = 48
+STORED_AT_AT = 56  # here and below: 12 more behind an IPv6 host
+STORE_HOST_AT = 64
+TAIL_AT = 72
+BODY_AT = 88
+RECORD_SIZE_MIN = BODY_AT + 3
+"""Bytes of a record with IPv4 hosts, without body, topic and properties: the sizes of the last two remain."""
 LONG = Struct(">q")
 TOPIC_SIZE_V2 = Struct(">H")
 PROPERTIES_SIZE = Struct(">H")
@@ -301,9 +332,9 @@ def format_topic(topic: str) -> tuple[int, bytes]:
 def with_host_flags(sys_flag: int, born: bytes, store: bytes) -> int:
     """Return sys_flag with the two bits that tell the sizes of the packed hosts."""
     sys_flag &= ~(SysFlag.BORN_HOST_V6 | SysFlag.STORE_HOST_V6)
-    if len(born) == _V6_SIZE:
+    if len(born) == HOST_SIZE_V6:
         sys_flag |= SysFlag.BORN_HOST_V6
-    if len(store) == _V6_SIZE:
+    if len(store) == HOST_SIZE_V6:
         sys_flag |= SysFlag.STORE_HOST_V6
     return sys_flag
 

@@ -1,6 +1,6 @@
 """The message record: layout, checks, conversions."""
 
-from struct import pack_into
+from struct import calcsize, pack_into
 from zlib import crc32
 
 import pytest
@@ -9,7 +9,20 @@ from orbitmq.errors import CorruptRecord, InvalidArgument
 from orbitmq.model.message import Host, SysFlag
 from orbitmq.wire.compression import CompressionType, compress
 from orbitmq.wire.record import (
+    BODY_AT,
+    BORN_HOST_AT,
     CRC_PROPERTY_SIZE,
+    HEAD_FIELDS,
+    HEADS,
+    HOST_SIZE_V4,
+    PHYSICAL_OFFSET_AT,
+    QUEUE_OFFSET_AT,
+    RECORD_SIZE_MIN,
+    STORE_HOST_AT,
+    STORED_AT_AT,
+    STORED_FIELDS,
+    TAIL_AT,
+    TAIL_FIELDS,
     Blank,
     format_host,
     format_record,
@@ -54,6 +67,21 @@ def test_the_layout_is_the_documented_one():
         "0000018bcfe56800 0a000001000004d2 0000018bcfe56801 0a00000200002a9f 00000002 0000000000000005"
         "00000005 68656c6c6f 06 6f7264657273 0012"
     ) + bytes(FIELDS["properties"])
+
+
+def test_positions_follow_from_the_fields_before_them():
+    def size(fields, until=None):
+        names = [name for name, _ in fields]
+        return calcsize(">" + "".join(code for _, code in fields[: None if until is None else names.index(until)]))
+
+    assert size(HEAD_FIELDS, "queue_offset") == QUEUE_OFFSET_AT
+    assert size(HEAD_FIELDS, "physical_offset") == PHYSICAL_OFFSET_AT
+    assert size(HEAD_FIELDS) == BORN_HOST_AT
+    assert BORN_HOST_AT + HOST_SIZE_V4 == STORED_AT_AT
+    assert STORED_AT_AT + size(STORED_FIELDS) == STORE_HOST_AT
+    assert STORE_HOST_AT + HOST_SIZE_V4 == TAIL_AT
+    assert TAIL_AT + size(TAIL_FIELDS) == BODY_AT == HEADS[0].size
+    assert len(format_record(topic="", body=b"")) == RECORD_SIZE_MIN
 
 
 def test_every_field_survives():
