@@ -11,18 +11,17 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, replace
 from typing import Final
 
+from orbitmq.client.consume.pull_result import PullStatus, parse_pull_answer
 from orbitmq.client.consume.subscriptions import wants
 from orbitmq.client.consume.window import COUNT_MAX, SIZE_MAX, Window
 from orbitmq.client.session import ClientSession
-from orbitmq.codes import ResponseCode
 from orbitmq.errors import ConnectionFailed, OrbitError, RemoteRefused, RequestTimeout
 from orbitmq.model.group import Subscription
 from orbitmq.model.message import PropertyName, StoredMessage
 from orbitmq.model.route import MASTER_ID, MessageQueue
 from orbitmq.model.topic import RETRY_PREFIX
 from orbitmq.wire.command import Command
-from orbitmq.wire.header import decode_header
-from orbitmq.wire.headers import PullMessage, PullResponse, PullSysFlag
+from orbitmq.wire.headers import PullMessage, PullSysFlag
 from orbitmq.wire.record import iter_records, to_stored_message
 
 log = logging.getLogger(__name__)
@@ -163,15 +162,16 @@ class QueueReader:
 
     def _take(self, answer: Command) -> bool:
         """Put an answer's messages into the window; False when there were none."""
-        if answer.code not in _PULL_CODES:
+        result = parse_pull_answer(answer)
+        if result is None:
             address = self._session.routes.address(self.queue.broker_name, self._broker_id)
             self._broker_id = MASTER_ID
             raise RemoteRefused(answer.code, answer.remark, address)
-        header = decode_header(PullResponse, answer.ext_fields)
+        header = result.header
         self._broker_id = header.suggest_which_broker_id
         self.end_offset = header.max_offset
-        messages = self._decode(answer.body) if answer.code == ResponseCode.SUCCESS else []
-        if answer.code == ResponseCode.PULL_OFFSET_MOVED:
+        messages = self._decode(result.records)
+        if result.status is PullStatus.OFFSET_ILLEGAL:
             log.warning(
                 "queue %s has no offset %d, it holds %d to %d: going on at %d",
                 self.queue, self.window.pull_offset, header.min_offset, header.max_offset, header.next_begin_offset,
@@ -226,16 +226,6 @@ class QueueReader:
         if self._trouble:
             self._trouble = ""
             log.info("queue %s is read again", self.queue)
-
-
-_PULL_CODES = frozenset(
-    (
-        ResponseCode.SUCCESS,
-        ResponseCode.PULL_NOT_FOUND,
-        ResponseCode.PULL_RETRY_IMMEDIATELY,
-        ResponseCode.PULL_OFFSET_MOVED,
-    )
-)
 
 
 def _as_sent(message: StoredMessage) -> StoredMessage:

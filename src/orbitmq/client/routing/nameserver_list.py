@@ -18,9 +18,13 @@ class NameServers:
     """The NameServers in the order they are to be asked.
 
     A client begins at a random one, stays with the one that answers and goes on to the next when it fails.
+
+    Args:
+        configured: host:port each.
+        random: mixes the order; None keeps the order of the list.
     """
 
-    def __init__(self, configured: Sequence[str], random: Random) -> None:
+    def __init__(self, configured: Sequence[str], random: Random | None = None) -> None:
         self._random = random
         self._configured = tuple(configured)
         self._resolved: dict[str, tuple[str, ...]] = {}
@@ -83,7 +87,8 @@ class NameServers:
         kept = [address for address in self._order if address in wanted]
         left = [address for address in self._order if address not in wanted]
         fresh = [address for address in wanted if address not in kept]
-        self._random.shuffle(fresh)
+        if self._random is not None:
+            self._random.shuffle(fresh)
         self._order = kept + fresh
         return left
 
