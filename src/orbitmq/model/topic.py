@@ -21,6 +21,10 @@ DLQ_PREFIX = "%DLQ%"
 SCHEDULE_TOPIC = "SCHEDULE_TOPIC_XXXX"
 
 _NAME = re.compile(r"[%|a-zA-Z0-9_-]+")
+_SYSTEM_TOPICS = frozenset(
+    (AUTO_CREATE_TOPIC, SCHEDULE_TOPIC, "SELF_TEST_TOPIC", "OFFSET_MOVED_EVENT", "BenchmarkTest")
+)
+_SYSTEM_PREFIXES = ("RMQ_SYS_", "rmq_sys_", "%SYS%")
 
 
 class Perm(IntFlag):
@@ -78,3 +82,12 @@ def check_name(kind: str, name: str, length_max: int = NAME_LENGTH_MAX) -> str:
     if _NAME.fullmatch(name) is None:
         raise InvalidArgument(kind, name, "only letters, digits and % | _ -")
     return name
+
+
+def is_reserved_topic(topic: str) -> bool:
+    """Tell whether RocketMQ keeps `topic` for itself, by its name alone (Java: TopicValidator.SYSTEM_TOPIC_SET).
+
+    Topics that are named after a cluster or a broker are not known by their name; retry and dead-letter topics belong to
+    their groups.
+    """
+    return topic in _SYSTEM_TOPICS or topic.startswith(_SYSTEM_PREFIXES)

@@ -65,3 +65,10 @@ def test_what_a_name_meant_is_forgotten_with_the_name():
     assert found.in_turn() == ["ns.example:9876"]
     found.answered("10.0.0.5:1")
     assert found.in_turn() == ["ns.example:9876"]
+
+
+def test_without_chance_the_order_is_that_of_the_list():
+    found = NameServers(["c:1", "a:1", "b:1"])
+    assert found.in_turn() == ["c:1", "a:1", "b:1"]
+    found.failed("c:1")
+    assert found.in_turn() == ["a:1", "b:1", "c:1"]
