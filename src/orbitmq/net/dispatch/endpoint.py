@@ -50,7 +50,7 @@ class Endpoint:
 
     Args:
         handlers: by request code; None where peers may ask nothing.
-        service: what every handler gets as its first argument.
+        service: what the handlers work on; each gets it, or its part of it, as the first argument.
         name: stands in log lines.
         shortcut: answers known frames from memory.
         admission: is asked before every handler.
@@ -89,8 +89,7 @@ class Endpoint:
         self.on_quiet: Callable[[], None] | None = None
         """Is called when a late answer has gone out while the endpoint drains."""
         self.is_draining = False
-        self._handlers = handlers if handlers is not None else Handlers[Any]()
-        self._service = service
+        self._handlers = {} if handlers is None else handlers.bind(service)
         self._credentials = credentials
         self._next_id = 0
         self._addresses: dict[str, int] = {}
@@ -106,12 +105,12 @@ class Endpoint:
         self.counters.requests[command.code] += 1
         if self.is_draining and command.version > Version.V5_3_1:
             return Reply(ResponseCode.GO_AWAY, "please go away")
-        header_type, handler = entry
+        header_type, handler, part = entry
         try:
             call: Call[Any] = Call(decode_header(header_type, command.ext_fields), command, connection, self.clock())
             if self.admission is not None:
                 self.admission(call)
-            reply = handler(self._service, call)
+            reply = handler(part, call)
         except Rejected as refusal:
             reply = Reply(refusal.code, refusal.remark)
         except OrbitError as error:  # bad input that a deeper room has found

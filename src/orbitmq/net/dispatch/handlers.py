@@ -5,13 +5,18 @@
 
 A handler sees values, returns a value and refuses by raising `Rejected`. It runs on the event loop and must not block;
 one that has to wait returns `LATER` and calls `call.answer` when it knows.
+
+A service that has grown gives each family of handlers only the part that it works on:
+
+    HANDLERS: Handlers[Broker] = Handlers()
+    HANDLERS.include(locks.handlers, lambda broker: broker.queue_locks)
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from enum import Enum
-from typing import TYPE_CHECKING, Any, Final, Generic, Literal, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, Final, Generic, Literal, NamedTuple, TypeVar, overload
 
 from orbitmq.codes import ResponseCode
 from orbitmq.wire.command import Command, encode_response
@@ -21,6 +26,7 @@ if TYPE_CHECKING:
     from orbitmq.net.connection.connection import Connection
 
 S = TypeVar("S")
+P = TypeVar("P")
 H = TypeVar("H")
 
 
@@ -75,13 +81,22 @@ class Call(Generic[H]):
 
 
 Handler = Callable[[S, Call[H]], Reply | Literal[Later.LATER]]
+BoundHandler = tuple[type, Handler[Any, Any], Any]
+"""A header type, the handler that answers it, and what that handler works on."""
+
+
+class _Entry(NamedTuple):
+    header_type: type
+    handler: Handler[Any, Any]
+    part: Callable[[Any], Any] | None
+    """Takes what the handler works on from the service; None: the service itself."""
 
 
 class Handlers(Generic[S]):
     """The handlers of one service, by request code."""
 
     def __init__(self) -> None:
-        self._entries: dict[int, tuple[type, Handler[S, Any]]] = {}
+        self._entries: dict[int, _Entry] = {}
 
     def on(self, *header_types: type[H]) -> Callable[[Handler[S, H]], Handler[S, H]]:
         """Decorator: bind a function to every request code of `header_types`. Binding a code twice fails at import."""
@@ -92,30 +107,50 @@ class Handlers(Generic[S]):
                 if not codes:
                     raise TypeError(f"{header_type.__name__} is bound to no request code")
                 for code in codes:
-                    self._bind(code, header_type, handler)
+                    self._enter(code, _Entry(header_type, handler, None))
             return handler
 
         return bind
 
-    def include(self, other: Handlers[S]) -> None:
-        """Take over every handler of `other`."""
-        for code, (header_type, handler) in other._entries.items():
-            self._bind(code, header_type, handler)
+    @overload
+    def include(self, other: Handlers[S]) -> None: ...
 
-    def get(self, code: int) -> tuple[type, Handler[S, Any]] | None:
-        """Return the header type and handler of a request code, None when there is none."""
-        return self._entries.get(code)
+    @overload
+    def include(self, other: Handlers[P], part: Callable[[S], P]) -> None: ...
+
+    def include(self, other: Handlers[Any], part: Callable[[S], Any] | None = None) -> None:
+        """Take over every handler of `other`.
+
+        Args:
+            part: returns what those handlers work on, a part of this service; without it, they get the service itself.
+        """
+        for code, entry in other._entries.items():
+            assert entry.part is None or part is None, "a part of a part"
+            self._enter(code, entry if part is None else entry._replace(part=part))
+
+    def bind(self, service: S) -> dict[int, BoundHandler]:
+        """Return, by request code, each header type and handler with what the handler works on.
+
+        Parts are taken here, once for each family: a request pays nothing for the choice.
+        """
+        parts: dict[Callable[[Any], Any] | None, Any] = {None: service}
+        bound = {}
+        for code, (header_type, handler, part) in self._entries.items():
+            if part is not None and part not in parts:
+                parts[part] = part(service)
+            bound[code] = header_type, handler, parts[part]
+        return bound
 
     @property
     def codes(self) -> tuple[int, ...]:
         """Every request code that has a handler."""
         return tuple(sorted(self._entries))
 
-    def _bind(self, code: int, header_type: type, handler: Handler[S, Any]) -> None:
+    def _enter(self, code: int, entry: _Entry) -> None:
         if code in self._entries:
-            bound = self._entries[code][1]
+            bound = self._entries[code].handler
             raise TypeError(f"request code {code} is handled by {getattr(bound, '__name__', bound)} already")
-        self._entries[code] = (header_type, handler)
+        self._entries[code] = entry
 
 
 def encode_reply(command: Command, reply: Reply) -> bytes:

@@ -64,9 +64,9 @@ class Peers:
         peer: Any = SimpleNamespace(id=connection, remote=f"x:{connection}")
         peer.answer_later = lambda _, reply: self.done.append((number, reply))
         call: Call[Any] = Call(header, Command(code_of(type(header)), body=body), peer, 1_000 + number)
-        _, handle = handlers.get(code_of(type(header)))
+        _, handle, registry = handlers.bind(self.registry)[code_of(type(header))]
         try:
-            reply = handle(self.registry, call)
+            reply = handle(registry, call)
         except Rejected as refusal:
             reply = Reply(refusal.code, refusal.remark)
         except HeaderError as error:

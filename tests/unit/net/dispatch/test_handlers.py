@@ -37,6 +37,27 @@ def test_including_the_same_code_twice_fails():
         both.include(one)
 
 
+def test_a_family_gets_its_part_of_the_service_and_all_its_handlers_the_same_one():
+    seen: list[object] = []
+    family: Handlers[list[int]] = Handlers()
+    for header_type in (GetClusterInfo, SendBatch):
+        family.on(header_type)(lambda part, call: Reply(remark=str(seen.append(part))))
+    own: Handlers[dict[str, int]] = Handlers()
+    own.on(SendMessageV2)(lambda service, call: Reply(remark=str(seen.append(service))))
+    own.include(family, lambda service: list(service.values()))
+
+    service = {"a": 1}
+    bound = own.bind(service)
+    for code in (106, 320, 310):
+        _, handler, part = bound[code]
+        handler(part, None)
+
+    assert bound[106][0] is GetClusterInfo
+    assert seen == [[1], [1], service]
+    assert seen[0] is seen[1]
+    assert seen[2] is service
+
+
 def test_a_type_without_a_code_cannot_be_bound():
     with pytest.raises(TypeError, match="GetKvConfigResponse"):
         Handlers().on(GetKvConfigResponse)(lambda service, call: Reply())
