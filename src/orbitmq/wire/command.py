@@ -15,12 +15,11 @@ import orjson
 
 from orbitmq.codes import LanguageCode, Version
 from orbitmq.errors import FrameError
-from orbitmq.wire.frame import Frame
+from orbitmq.wire.frame import PREFIX, Frame
 
 FLAG_RESPONSE = 1
 FLAG_ONEWAY = 2
 
-_PREFIX = Struct(">II")
 _BINARY_HEAD = Struct(">hBhii")
 _SHORT = Struct(">h")
 _INT = Struct(">i")
@@ -74,8 +73,8 @@ def encode_command(command: Command) -> bytes:
     size, body = len(header), command.body
     mark = command.serialize_type << 24 | size
     if body:
-        return b"".join((_PREFIX.pack(4 + size + len(body), mark), header, body))
-    return _PREFIX.pack(4 + size, mark) + header
+        return b"".join((PREFIX.pack(4 + size + len(body), mark), header, body))
+    return PREFIX.pack(4 + size, mark) + header
 
 
 def encode_response(
@@ -95,7 +94,7 @@ def encode_response(
     text = b"" if remark is None else b'"remark":%b,' % orjson.dumps(remark)
     header = _RESPONSE % (code, fields, opaque, text)
     size = len(header)
-    return b"".join((_PREFIX.pack(4 + size + len(body), size), header, body))
+    return b"".join((PREFIX.pack(4 + size + len(body), size), header, body))
 
 
 def decode_command(frame: Frame) -> Command:

@@ -18,11 +18,15 @@ HEADER_SIZE_MAX = 256 * 1024
 """Bytes of a header. The largest honest one carries 32,767 bytes of properties, each escaped to six."""
 SERIALIZE_TYPE_MAX = 1
 
-_LENGTH = Struct(">i")
-_PREFIX = Struct(">iI")
-_HEADER_SIZE_MASK = 0xFFFFFF
-_MARK_MAX = SERIALIZE_TYPE_MAX << 24 | _HEADER_SIZE_MASK
-_unpack_prefix = _PREFIX.unpack_from
+LENGTH = Struct(">i")
+"""A frame's first field: the bytes that follow it. Signed, as in Java, so that nonsense is shown as the peer meant it."""
+PREFIX = Struct(">iI")
+"""What stands before each header: LENGTH, then the header's serialize type (8 bits) and size (24 bits)."""
+HEADER_SIZE_MASK = 0xFFFFFF
+"""The part of a prefix's second field that is the header's size."""
+
+_MARK_MAX = SERIALIZE_TYPE_MAX << 24 | HEADER_SIZE_MASK
+_unpack_prefix = PREFIX.unpack_from
 _new = tuple.__new__
 
 _FOREIGN = (
@@ -86,7 +90,7 @@ class FrameDecoder:
         size_max = self._frame_size_max
         while end - start >= 8:
             size, mark = _unpack_prefix(data, start)
-            header_size = mark & _HEADER_SIZE_MASK
+            header_size = mark & HEADER_SIZE_MASK
             if not 4 <= size <= size_max or header_size > size - 4 or header_size > HEADER_SIZE_MAX or mark > _MARK_MAX:
                 self._refuse(size, mark >> 24, header_size, bytes(data[start : start + 16]))
             frame_end = start + 4 + size
@@ -102,11 +106,11 @@ class FrameDecoder:
         return frames
 
     def _refuse(self, size: int, serialize_type: int, header_size: int, first_bytes: bytes) -> NoReturn:
-        if not _LENGTH.size <= size <= self._frame_size_max:
+        if not LENGTH.size <= size <= self._frame_size_max:
             kind = sniff_foreign(first_bytes)
             hint = f" ({kind} bytes on a remoting port)" if kind else ""
             raise FrameError(f"frame of {size} bytes, allowed 4 to {self._frame_size_max}{hint}")
-        if header_size > size - _LENGTH.size:
+        if header_size > size - LENGTH.size:
             raise FrameError(f"header of {header_size} bytes in a frame of {size}")
         if header_size > HEADER_SIZE_MAX:
             raise FrameError(f"header of {header_size} bytes, limit {HEADER_SIZE_MAX}")
@@ -114,12 +118,22 @@ class FrameDecoder:
 
     def _keep(self, rest: bytes | memoryview) -> None:
         self.partial += rest
-        if len(rest) >= _LENGTH.size:
-            (size,) = _LENGTH.unpack_from(rest)
+        if len(rest) >= LENGTH.size:
+            (size,) = LENGTH.unpack_from(rest)
             # Less than a prefix is there: a bogus length is refused as soon as the prefix is whole.
-            self._needed = _PREFIX.size if len(rest) < _PREFIX.size else _LENGTH.size + size
+            self._needed = PREFIX.size if len(rest) < PREFIX.size else LENGTH.size + size
         else:
-            self._needed = _PREFIX.size
+            self._needed = PREFIX.size
+
+
+def count_frames(data: bytes, end: int) -> int:
+    """Return how many frames the bytes up to `end` hold; they are known to be whole."""
+    count = start = 0
+    while start < end:
+        (size,) = LENGTH.unpack_from(data, start)
+        start += LENGTH.size + size
+        count += 1
+    return count
 
 
 def sniff_foreign(first_bytes: bytes) -> str | None:

@@ -6,20 +6,18 @@ number need not parse it: it means what it meant the last time. Pure.
 
 from __future__ import annotations
 
-from struct import Struct
 from typing import NamedTuple
 
 from orbitmq.errors import FrameError
 from orbitmq.wire.command import Command, decode_command
-from orbitmq.wire.frame import Frame
+from orbitmq.wire.frame import PREFIX, Frame
 
 OPAQUE = b'"opaque":'
+OPAQUE_SIZE = len(OPAQUE)
 OPAQUE_DIGITS_MAX = 9
 """Digits of an opaque that is taken from its text; longer ones may not fit the wire's 32 bits."""
 PROBE = 987_654_321
 """An opaque that has as many digits."""
-
-_PREFIX = Struct(">II")
 
 
 class CutAnswer(NamedTuple):
@@ -59,7 +57,7 @@ def cut_answer(frame: bytes, body_size: int = 0) -> CutAnswer:
     """Cut a JSON answer whose opaque is `PROBE`, without its body of so many bytes, where the opaque stands."""
     digits = b"%d" % PROBE
     place = frame.index(digits, frame.index(OPAQUE))
-    size, mark = _PREFIX.unpack_from(frame)
+    size, mark = PREFIX.unpack_from(frame)
     shorter = [OPAQUE_DIGITS_MAX - count for count in range(OPAQUE_DIGITS_MAX + 1)]
-    prefixes = tuple(_PREFIX.pack(size - less, mark - less) + frame[_PREFIX.size : place] for less in shorter)
+    prefixes = tuple(PREFIX.pack(size - less, mark - less) + frame[PREFIX.size : place] for less in shorter)
     return CutAnswer(prefixes, frame[place + len(digits) : len(frame) - body_size])

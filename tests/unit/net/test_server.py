@@ -9,7 +9,6 @@ import struct
 import pytest
 
 from orbitmq.errors import Rejected
-from orbitmq.net.connection.connection import _count_frames
 from orbitmq.net.dispatch.handlers import Reply
 from orbitmq.net.limits import Limits
 from orbitmq.wire.command import Command, encode_command
@@ -406,8 +405,3 @@ async def test_questions_answered_from_memory_count_for_the_rate_as_well():
             await peer.send(frame)
             assert (await peer.receive()).body == b"short"
         assert server.counters.throttled > 0
-
-
-def test_whole_frames_are_counted_by_their_lengths():
-    data = b"".join(request_frame("t" * size) for size in range(5))
-    assert _count_frames(data + b"rest", len(data)) == 5

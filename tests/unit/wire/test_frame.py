@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from orbitmq.errors import FrameError
-from orbitmq.wire.frame import FRAME_SIZE_MAX, HEADER_SIZE_MAX, Frame, FrameDecoder, sniff_foreign
+from orbitmq.wire.frame import FRAME_SIZE_MAX, HEADER_SIZE_MAX, Frame, FrameDecoder, count_frames, sniff_foreign
 
 
 def frame_bytes(header: bytes = b"{}", body: bytes = b"", serialize_type: int = 0) -> bytes:
@@ -87,3 +87,9 @@ def test_bytes_of_another_protocol_are_named(first, name):
 
 def test_a_real_frame_is_not_taken_for_another_protocol():
     assert sniff_foreign(frame_bytes()) is None
+
+
+@given(st.lists(frames, max_size=8), st.binary(max_size=300))
+def test_whole_frames_are_counted_by_their_lengths(sent, trailing):
+    stream = b"".join(frame_bytes(frame.header, frame.body, frame.serialize_type) for frame in sent)
+    assert count_frames(stream + trailing, len(stream)) == len(sent)

@@ -10,8 +10,6 @@ It is worth its lines: a third of the long way's time per message (benchmarks/).
 
 from __future__ import annotations
 
-from struct import Struct
-
 from orbitmq.broker.fast_path.send_header import SendTexts, parse_plain_send
 from orbitmq.broker.handlers.send import host_of, plain_properties
 from orbitmq.broker.service import BrokerService
@@ -24,16 +22,14 @@ from orbitmq.net.connection.connection import Connection
 from orbitmq.net.dispatch.handlers import Reply, encode_reply
 from orbitmq.store.values import Draft
 from orbitmq.wire.command import Command
-from orbitmq.wire.frame import Frame
+from orbitmq.wire.frame import HEADER_SIZE_MASK, PREFIX, Frame
 from orbitmq.wire.headers import SendResponse
 from orbitmq.wire.message_id import offset_message_id
 
-_PREFIX = Struct(">II")
-_HEADER_SIZE_MASK = 0xFFFFFF
 _START = b'{"code":310,'
 _FRAME_SIZE_MIN = 20
 _CODE = int(RequestCode.SEND_MESSAGE_V2)
-_unpack_prefix = _PREFIX.unpack_from
+_unpack_prefix = PREFIX.unpack_from
 _WRITE = int(Perm.WRITE)
 _SENTINELS = ("<id>", 111_111_111, 222_222_222, 333_333_333)
 _new = tuple.__new__  # a named tuple's own constructor is a Python function
@@ -72,7 +68,7 @@ class SendLane:
         try:
             while end - at > _FRAME_SIZE_MIN and data.startswith(_START, at + 8):
                 size, mark = _unpack_prefix(data, at)
-                body_start = at + 8 + (mark & _HEADER_SIZE_MASK)
+                body_start = at + 8 + (mark & HEADER_SIZE_MASK)
                 frame_end = at + 4 + size
                 if frame_end > end or body_start > frame_end or mark >> 24 or frame_end - body_start > body_size_max:
                     break
@@ -123,7 +119,7 @@ class SendLane:
             f"{to_id}{self._id_start}{physical_offset:016X}{to_queue}{queue_id}{to_offset}{queue_offset}"
             f"{to_opaque}{opaque}{rest}"
         ).encode()
-        return _PREFIX.pack(len(header) + 4, len(header)) + header
+        return PREFIX.pack(len(header) + 4, len(header)) + header
 
     def _hold(self, answers: list[bytes], first: int, opaques: list[int], log_end: int, connection: Connection) -> None:
         """SYNC_FLUSH: take this read's answers back until the disk has its messages."""

@@ -9,15 +9,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from functools import lru_cache
-from struct import Struct
 from typing import TYPE_CHECKING, NamedTuple
 
 from orbitmq.codes import RequestCode
 from orbitmq.nameserver.cache.interned import Shared
 from orbitmq.net.dispatch.handlers import Reply
 from orbitmq.wire.command import FLAG_RESPONSE, Command, encode_command
-from orbitmq.wire.frame import Frame
-from orbitmq.wire.header_text import OPAQUE, PROBE, CutAnswer, cut_answer, is_plain_opaque, split_header
+from orbitmq.wire.frame import PREFIX, Frame
+from orbitmq.wire.header_text import OPAQUE, OPAQUE_SIZE, PROBE, CutAnswer, cut_answer, is_plain_opaque, split_header
 
 if TYPE_CHECKING:
     from orbitmq.net.connection.connection import Connection
@@ -29,8 +28,7 @@ TEXTS_MAX = 20_000
 ANSWERS_SIZE_MAX = 1024 * 1024
 """Bytes of answers from memory to one read; what the peer asked beyond goes the long way, which minds slow readers."""
 
-_PREFIX = Struct(">II")
-_unpack_prefix = _PREFIX.unpack_from
+_unpack_prefix = PREFIX.unpack_from
 _CODE = int(RequestCode.GET_ROUTEINFO_BY_TOPIC)
 
 
@@ -117,14 +115,15 @@ class RouteMemo:
             mark = data.find(OPAQUE, start + 8, frame_end)
             if mark < 0:
                 break
-            comma = data.find(b",", mark + 9, frame_end)
+            digits_start = mark + OPAQUE_SIZE
+            comma = data.find(b",", digits_start, frame_end)
             known = self._known.get(data[comma:frame_end])
             if known is None:
                 break
             found = known.get(data[start + 8 : mark])
             if found is None:
                 break
-            digits = data[mark + 9 : comma]
+            digits = data[digits_start:comma]
             if not is_plain_opaque(digits):
                 break
             prefixes, rest, body = found

@@ -6,7 +6,6 @@ do is to compare the body with the last one, and to renew the lease.
 
 from __future__ import annotations
 
-from struct import Struct
 from typing import TYPE_CHECKING, NamedTuple
 
 from orbitmq.codes import RequestCode
@@ -16,8 +15,8 @@ from orbitmq.nameserver.routing.route_table import RouteTable
 from orbitmq.nameserver.routing.values import BrokerKey
 from orbitmq.net.dispatch.handlers import Reply, encode_reply
 from orbitmq.wire.command import Command
-from orbitmq.wire.frame import Frame
-from orbitmq.wire.header_text import OPAQUE, PROBE, CutAnswer, cut_answer, is_plain_opaque, split_header
+from orbitmq.wire.frame import LENGTH, PREFIX, Frame
+from orbitmq.wire.header_text import OPAQUE, OPAQUE_SIZE, PROBE, CutAnswer, cut_answer, is_plain_opaque, split_header
 
 if TYPE_CHECKING:
     from orbitmq.net.connection.connection import Connection
@@ -25,7 +24,6 @@ if TYPE_CHECKING:
 TEXTS_MAX = 20_000
 """Header texts that are kept, one per broker."""
 
-_PREFIX = Struct(">II")
 _CODE = int(RequestCode.REGISTER_BROKER)
 
 
@@ -58,18 +56,20 @@ class RepeatedRegistrations:
 
     def answer(self, data: bytes, answers: list[bytes], connection: Connection) -> int:
         """Append the answer when `data` is one registration that repeats the last one; return the bytes that it takes."""
-        if len(data) < _PREFIX.size or self._unfinished:
+        if len(data) < PREFIX.size or self._unfinished:
             return 0
-        size, header_size = _PREFIX.unpack_from(data)
-        body_start = _PREFIX.size + header_size
-        if size + 4 != len(data) or header_size > size - 4:  # not whole, more than one, or a binary header
+        size, header_size = PREFIX.unpack_from(data)
+        body_start = PREFIX.size + header_size
+        # Not whole, more than one, or a binary header.
+        if size + LENGTH.size != len(data) or header_size > size - LENGTH.size:
             return 0
-        mark = data.find(OPAQUE, _PREFIX.size, body_start)
+        mark = data.find(OPAQUE, PREFIX.size, body_start)
         if mark < 0:
             return 0
-        comma = data.find(b",", mark + 9, body_start)
-        known = self._known.get((data[_PREFIX.size : mark], data[comma:body_start]))
-        digits = data[mark + 9 : comma]
+        digits_start = mark + OPAQUE_SIZE
+        comma = data.find(b",", digits_start, body_start)
+        known = self._known.get((data[PREFIX.size : mark], data[comma:body_start]))
+        digits = data[digits_start:comma]
         if known is None or not is_plain_opaque(digits):
             return 0
         key, revision, (prefixes, rest) = known

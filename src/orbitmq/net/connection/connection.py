@@ -9,7 +9,6 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable
-from struct import Struct
 from time import perf_counter
 from typing import Any, TypeVar, cast
 
@@ -23,7 +22,7 @@ from orbitmq.net.limits import is_worth_a_line
 from orbitmq.net.security.tls import HANDSHAKE_BYTE, TlsLayer, TlsMode
 from orbitmq.net.session import Session, Waiter, make_request
 from orbitmq.wire.command import FLAG_ONEWAY, FLAG_RESPONSE, Command, decode_command
-from orbitmq.wire.frame import Frame, sniff_foreign
+from orbitmq.wire.frame import Frame, count_frames, sniff_foreign
 
 log = logging.getLogger(__name__)
 
@@ -35,7 +34,6 @@ BAD_FRAME = "bad frame"
 _NOTHING: list[Frame] = []
 """Shared by all connections that hold nothing back; never added to."""
 _FIRST_BYTES = 16
-_LENGTH = Struct(">I")
 _SAMPLE_MASK = 15
 """One read in sixteen is timed: the clock would cost as much as the histogram tells."""
 
@@ -283,7 +281,7 @@ class Connection(asyncio.Protocol):
             if taken:
                 self._frames += 1
                 if self._allowance is not None:
-                    self._throttle(self._allowance, _count_frames(data, taken))
+                    self._throttle(self._allowance, count_frames(data, taken))
                 if taken == len(data):
                     return
                 data = data[taken:]
@@ -460,13 +458,3 @@ class Connection(asyncio.Protocol):
         deadline_ms = self._session.next_deadline_ms
         if deadline_ms is not None and self._timer is None and not self.is_closed:
             self._arm(deadline_ms)
-
-
-def _count_frames(data: bytes, end: int) -> int:
-    """Return how many frames the bytes up to `end` hold; they are known to be whole."""
-    count = place = 0
-    while place < end:
-        (size,) = _LENGTH.unpack_from(data, place)
-        place += _LENGTH.size + size
-        count += 1
-    return count

@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any, Final, Generic, Literal, NamedTuple, Type
 
 from orbitmq.codes import ResponseCode
 from orbitmq.wire.command import Command, encode_response
+from orbitmq.wire.frame import LENGTH
 from orbitmq.wire.header import bound_codes, encode_header, request_type
 
 if TYPE_CHECKING:
@@ -32,7 +33,6 @@ H = TypeVar("H")
 
 LARGE_BODY_SIZE = 32 * 1024
 """Bytes from which on a body is written from where it is, not copied behind its header first."""
-_LENGTH_SIZE = 4
 
 
 class Later(Enum):
@@ -167,4 +167,5 @@ def encode_reply_parts(command: Command, reply: Reply) -> tuple[bytes, ...]:
     if len(body) < LARGE_BODY_SIZE:
         return (encode_reply(command, reply),)
     head = encode_reply(command, reply._replace(body=b""))
-    return (len(head) - _LENGTH_SIZE + len(body)).to_bytes(_LENGTH_SIZE, "big") + head[_LENGTH_SIZE:], body
+    # The head was encoded as a whole frame without a body: only its length has to be written anew.
+    return LENGTH.pack(len(head) - LENGTH.size + len(body)) + head[LENGTH.size :], body
