@@ -183,11 +183,11 @@ class Broker:
             limits=limits,
             clock=self._clock,
             # The lane asks nobody: where sends need a signature they go the long way.
-            shortcut=self._lane if guard.admission is None else None,
+            fast_path=self._lane if guard.admission is None else None,
             admission=guard.admission,
             tls=guard.tls,
         )
-        self._server.on_connection_lost.append(service.connection_lost)
+        self._server.on_connection_lost(service.connection_lost)
         await self._server.start(self.config.bind_address, port)
 
     def _make_registrar(self, service: BrokerService) -> Registrar:

@@ -20,8 +20,8 @@ from orbitmq.codes import ResponseCode
 from orbitmq.errors import Rejected
 from orbitmq.model.message import Host, PropertyName
 from orbitmq.model.topic import Perm
-from orbitmq.net.connection.connection import Connection
 from orbitmq.net.dispatch.handlers import Call
+from orbitmq.net.dispatch.peer import Peer
 from orbitmq.net.security.server_security import Guard
 from orbitmq.store import ReadStatus, Store
 from orbitmq.wire.bodies.groups import GroupConfig
@@ -68,7 +68,7 @@ class BrokerService:
         self.guard = guard
         self.clock = clock
         self.random = Random()
-        self.clients: ClientGroups[Connection] = ClientGroups()
+        self.clients: ClientGroups[Peer] = ClientGroups()
         self.polls: ParkedPulls[Call[PullMessage]] = ParkedPulls(config.parked_pulls_max)
         self.locks = QueueLocks(config.rebalance_lock_max_live_time)
         self.stats = BrokerStats(clock())
@@ -147,7 +147,7 @@ class BrokerService:
         record = parse_record(found.body, check_crc=False) if found.status is ReadStatus.FOUND else None
         return record if isinstance(record, Record) else None
 
-    def connection_lost(self, connection: Connection) -> None:
+    def connection_lost(self, connection: Peer) -> None:
         """Forget what belonged to a connection that closed."""
         self.polls.drop_connection(connection)
         self.tell_members(self.clients.drop_connection(connection))

@@ -17,7 +17,7 @@ from orbitmq.nameserver.monitoring.monitor import Observation
 from orbitmq.nameserver.routing.events import Cause, MinIdNotice
 from orbitmq.nameserver.service import Registry
 from orbitmq.nameserver.upstream import ProductEnvironment
-from orbitmq.net.connection.connection import Connection
+from orbitmq.net.dispatch.peer import Peer
 from orbitmq.net.http import HttpServer
 from orbitmq.net.limits import Limits
 from orbitmq.net.pool import CONNECT_TIMEOUT_MS, ConnectionPool
@@ -51,7 +51,7 @@ class NameServer:
             name="nameserver",
             limits=_limits(self._config),
             clock=clock,
-            shortcut=KnownRequests(
+            fast_path=KnownRequests(
                 self.registry.memo,
                 # With access control every signature is checked anew: the account may be gone by now.
                 self.registry.repeats if self._guard.admission is None else None,
@@ -59,7 +59,7 @@ class NameServer:
             admission=self._guard.admission,
             tls=self._guard.tls,
         )
-        self.server.on_connection_lost.append(self._lose_connection)
+        self.server.on_connection_lost(self._lose_connection)
         self.observation = Observation(self.server, self.registry, clock=clock)
         self.shadow = self._make_shadow()
         self._http: HttpServer | None = None
@@ -70,6 +70,7 @@ class NameServer:
                 self._config.product_env_name, self._config.product_addresses, self._product_pool
             )
         self._tasks: set[asyncio.Task[None]] = set()
+        self._is_stopping = False
         self._scan_timer: asyncio.TimerHandle | None = None
 
     @property
@@ -105,7 +106,7 @@ class NameServer:
             await self.shadow.stop()
         if self._http is not None:
             await self._http.close()
-        self.server.on_connection_lost.clear()
+        self._is_stopping = True
         for task in tuple(self._tasks):
             task.cancel()
         if self.registry.product is not None:
@@ -180,8 +181,9 @@ class NameServer:
         if self.registry.unfinished.step():
             self._work_next()
 
-    def _lose_connection(self, connection: Connection) -> None:
-        self.registry.disconnect(connection.id, self._clock(), connection.remote)
+    def _lose_connection(self, connection: Peer) -> None:
+        if not self._is_stopping:  # the brokers are there still: it is this NameServer that goes
+            self.registry.disconnect(connection.id, self._clock(), connection.remote)
 
     def _notify(self, notice: MinIdNotice) -> None:
         """Tell a group's members of its new smallest id, where that is wanted; nobody waits for it."""

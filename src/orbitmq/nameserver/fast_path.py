@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from orbitmq.nameserver.cache.routes import RouteMemo
 from orbitmq.nameserver.registration.fast_path import RepeatedRegistrations
-from orbitmq.net.dispatch.handlers import Reply
+from orbitmq.net.dispatch.peer import Peer
+from orbitmq.net.dispatch.reply import Reply
 from orbitmq.wire.command import Command
 from orbitmq.wire.frame import Frame
 
-if TYPE_CHECKING:
-    from orbitmq.net.connection.connection import Connection
-
 
 class KnownRequests:
-    """Answers requests that repeat earlier ones, all but their opaque (a `net.endpoint.Shortcut`).
+    """Answers requests that repeat earlier ones, all but their opaque (a `net.dispatch.fast_path.FastPath`).
 
     Args:
         registrations: None where each registration has to be looked at.
@@ -25,7 +21,7 @@ class KnownRequests:
         self._routes = routes
         self._registrations = registrations
 
-    def answer(self, data: bytes, answers: list[bytes], connection: Connection) -> int:
+    def answer(self, data: bytes, answers: list[bytes], connection: Peer) -> int:
         """Append the answers of the known requests at the start of `data`; return how many bytes those take."""
         taken = self._routes.answer(data, answers, connection)
         if not taken and self._registrations is not None:

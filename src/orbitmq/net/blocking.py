@@ -10,7 +10,7 @@ from types import TracebackType
 from orbitmq.address import parse_address
 from orbitmq.codes import ResponseCode
 from orbitmq.errors import ClientError, ConnectionFailed, FrameError, RequestTimeout
-from orbitmq.net.dispatch.handlers import Reply, encode_reply
+from orbitmq.net.dispatch.reply import Reply, encode_reply
 from orbitmq.net.session import Session, make_request
 from orbitmq.wire.command import FLAG_ONEWAY, FLAG_RESPONSE, Command, decode_command
 from orbitmq.wire.signature import Credentials, sign_command

@@ -12,9 +12,12 @@ from orbitmq.clock import Clock, now_ms
 from orbitmq.codes import ResponseCode
 from orbitmq.errors import ConnectionFailed, RemoteRefused, RequestTimeout
 from orbitmq.net.connection.connection import Connection
-from orbitmq.net.dispatch.endpoint import Endpoint
+from orbitmq.net.connection.endpoint import Endpoint
+from orbitmq.net.counters import Counters
+from orbitmq.net.dispatch.dispatcher import Dispatcher
 from orbitmq.net.dispatch.handlers import Handlers
-from orbitmq.net.limits import DEFAULT_LIMITS, Counters, Limits
+from orbitmq.net.dispatch.peer import Peer
+from orbitmq.net.limits import DEFAULT_LIMITS, Limits
 from orbitmq.wire.command import Command
 from orbitmq.wire.signature import Credentials
 
@@ -55,8 +58,16 @@ class ConnectionPool:
         credentials: Credentials | None = None,
         tls: ssl.SSLContext | None = None,
     ) -> None:
+        self.counters = Counters()
+        """How much was sent and received so far."""
         self._endpoint = Endpoint(
-            handlers, service, name=name, limits=limits, clock=clock, is_listener=False, credentials=credentials
+            Dispatcher(handlers, service, name=name, counters=self.counters, clock=clock),
+            name=name,
+            counters=self.counters,
+            limits=limits,
+            clock=clock,
+            is_listener=False,
+            credentials=credentials,
         )
         self._tls = tls
         self._connect_timeout_ms = connect_timeout_ms
@@ -64,15 +75,9 @@ class ConnectionPool:
         self._opening: dict[str, asyncio.Task[Connection]] = {}
         self._is_closed = False
 
-    @property
-    def counters(self) -> Counters:
-        """How much was sent and received so far."""
-        return self._endpoint.counters
-
-    @property
-    def on_connection_lost(self) -> list[Callable[[Connection], None]]:
-        """Callbacks that are told of every connection that ends."""
-        return self._endpoint.on_connection_lost
+    def on_connection_lost(self, callback: Callable[[Peer], None]) -> None:
+        """Call `callback` with every connection that ends from now on."""
+        self._endpoint.on_connection_lost(callback)
 
     @property
     def addresses(self) -> tuple[str, ...]:
@@ -180,7 +185,7 @@ class ConnectionPool:
             if not is_open:
                 # uvloop does not tell it when the attempt ends in the turn in which it connects; twice does no harm.
                 connection.connection_lost(None)
-        self._endpoint.watch(loop)
+        self._endpoint.start_timeouts(loop)
         return connection
 
     def _connected(self, address: str, task: asyncio.Task[Connection]) -> None:

@@ -9,9 +9,13 @@ from typing import Generic, TypeVar
 from orbitmq.address import format_address, looked_up
 from orbitmq.clock import Clock, now_ms
 from orbitmq.net.connection.connection import Connection
-from orbitmq.net.dispatch.endpoint import Admission, Endpoint, Shortcut
+from orbitmq.net.connection.endpoint import Endpoint, OpenConnection
+from orbitmq.net.counters import Counters
+from orbitmq.net.dispatch.dispatcher import Admission, Dispatcher
+from orbitmq.net.dispatch.fast_path import FastPath
 from orbitmq.net.dispatch.handlers import Handlers
-from orbitmq.net.limits import DEFAULT_LIMITS, Counters, Limits
+from orbitmq.net.dispatch.peer import Peer
+from orbitmq.net.limits import DEFAULT_LIMITS, Limits
 from orbitmq.net.security.tls import ServerTls
 
 S = TypeVar("S")
@@ -24,7 +28,7 @@ class Server(Generic[S]):
         handlers: by request code.
         service: the first argument of every handler.
         name: stands in log lines.
-        shortcut: answers known frames from memory, see `endpoint.Shortcut`.
+        fast_path: answers known frames from memory.
         admission: is asked before every handler; refuses by raising Rejected.
         tls: mode and certificates; None: TLS is not spoken.
     """
@@ -37,12 +41,29 @@ class Server(Generic[S]):
         name: str,
         limits: Limits = DEFAULT_LIMITS,
         clock: Clock = now_ms,
-        shortcut: Shortcut | None = None,
+        fast_path: FastPath | None = None,
         admission: Admission | None = None,
         tls: ServerTls | None = None,
     ) -> None:
+        self.counters = Counters()
+        """How much was served and refused so far."""
+        self._dispatcher = Dispatcher(
+            handlers,
+            service,
+            name=name,
+            counters=self.counters,
+            clock=clock,
+            fast_path=fast_path,
+            admission=admission,
+        )
         self._endpoint = Endpoint(
-            handlers, service, name=name, limits=limits, clock=clock, shortcut=shortcut, admission=admission, tls=tls
+            self._dispatcher,
+            name=name,
+            counters=self.counters,
+            limits=limits,
+            clock=clock,
+            fast_path=fast_path,
+            tls=tls,
         )
         self._listener: asyncio.Server | None = None
         self._host = ""
@@ -62,7 +83,7 @@ class Server(Generic[S]):
             )
         self._host = host
         self._port = int(self._listener.sockets[0].getsockname()[1])
-        self._endpoint.watch(loop)
+        self._endpoint.start_timeouts(loop)
         return self._port
 
     @property
@@ -71,19 +92,13 @@ class Server(Generic[S]):
         return format_address(self._host, self._port)
 
     @property
-    def connections(self) -> Collection[Connection]:
+    def connections(self) -> Collection[OpenConnection]:
         """The open connections."""
         return self._endpoint.connections.values()
 
-    @property
-    def counters(self) -> Counters:
-        """How much was served and refused so far."""
-        return self._endpoint.counters
-
-    @property
-    def on_connection_lost(self) -> list[Callable[[Connection], None]]:
-        """Callbacks that are told of every connection that ends."""
-        return self._endpoint.on_connection_lost
+    def on_connection_lost(self, callback: Callable[[Peer], None]) -> None:
+        """Call `callback` with every connection that ends from now on."""
+        self._endpoint.on_connection_lost(callback)
 
     def close_connection(self, connection_id: int) -> None:
         """Close one connection, if it is still open."""
@@ -98,21 +113,12 @@ class Server(Generic[S]):
             False when the time was over first.
         """
         self._stop_listening()
-        self._endpoint.is_draining = True
-        quiet = asyncio.Event()
-
-        def look() -> None:
-            if not self._endpoint.parked_count:
-                quiet.set()
-
-        self._endpoint.on_quiet = look
-        look()
+        self._dispatcher.drain()
         try:
-            await asyncio.wait_for(quiet.wait(), timeout_ms / 1000)
+            async with asyncio.timeout(timeout_ms / 1000):
+                await self._endpoint.wait_until(lambda: not self._endpoint.parked_count)
         except TimeoutError:
             return False
-        finally:
-            self._endpoint.on_quiet = None
         return True
 
     async def close(self) -> None:

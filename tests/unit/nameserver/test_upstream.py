@@ -48,7 +48,6 @@ async def test_ordered_topics_are_shown_and_nobody_waits_for_brokers(tmp_path: P
 
 async def test_a_stop_gives_up_what_is_being_asked(tmp_path: Path):
     async with asking(tmp_path, cluster_test=True, product_name_servers="192.0.2.1:9876") as test:
-        test.pool._endpoint.clock = test.clock
         connection = await test.pool.connect(test.server.address)
         connection.send_oneway(GetRouteInfo(topic="nowhere"))
         await until(lambda: bool(test.server.registry.product._tasks))

@@ -11,6 +11,7 @@ from orbitmq.errors import ConnectionFailed, InvalidArgument, RemoteRefused, Req
 from orbitmq.net.dispatch.handlers import LATER, Call, Handlers, Reply
 from orbitmq.net.limits import Limits
 from orbitmq.net.pool import ConnectionPool, expect
+from orbitmq.net.server import Server
 from orbitmq.wire.command import Command
 from orbitmq.wire.headers import GetAllTopics, GetClusterInfo, GetRouteInfo, NotifyConsumerIdsChanged
 
@@ -130,18 +131,14 @@ async def test_the_server_may_ask_its_client():
 async def test_a_server_does_not_cut_off_a_client_that_answers_late():
     async with serving() as server:
         handlers: Handlers[None] = Handlers()
+        handlers.on(GetClusterInfo)(lambda service, call: LATER)
         pool = ConnectionPool(handlers)
         await pool.request(server.address, GetRouteInfo(topic="t"))
-        pool._endpoint.answer = lambda command, connection: _never()  # type: ignore[method-assign]
         (connection,) = server.connections
         with pytest.raises(RequestTimeout):
             await connection.request(GetClusterInfo(), timeout_ms=20)
         assert not connection.is_closed
         await pool.close()
-
-
-def _never():
-    return LATER
 
 
 async def test_oneway_needs_no_answer():
@@ -201,19 +198,21 @@ async def test_a_connection_that_waits_for_an_answer_is_not_idle():
         await pool.close()
 
 
-async def test_a_request_that_a_draining_server_sends_away_is_sent_again_through_a_new_connection():
-    async with serving() as server:
-        pool = ConnectionPool()
-        old = await pool.connect(server.address)
-        server._endpoint.is_draining = True
-        served = asyncio.ensure_future(pool.request(server.address, GetRouteInfo(topic="t")))
-        await until(lambda: server.counters.requests[105] == 1)
-        server._endpoint.is_draining = False
-        assert (await served).body == b"t"
-        assert old.is_closed
-        server._endpoint.is_draining = True
-        assert (await pool.request(server.address, GetRouteInfo(topic="t"))).code == 1500
-        await pool.close()
+async def test_a_request_that_a_draining_server_sends_away_is_sent_again_once_through_a_new_connection():
+    handlers: Handlers[list[int]] = Handlers()
+    handlers.on(GetRouteInfo)(lambda codes, call: Reply(codes.pop(0)))
+    codes = [1500, 0, 1500, 1500]
+    server = Server(handlers, codes, name="test")
+    await server.start("127.0.0.1", 0)
+    pool = ConnectionPool()
+    old = await pool.connect(server.address)
+
+    assert (await pool.request(server.address, GetRouteInfo(topic="t"))).code == 0
+    assert old.is_closed
+    assert (await pool.request(server.address, GetRouteInfo(topic="t"))).code == 1500
+    assert codes == []
+    await pool.close()
+    await server.close()
 
 
 async def test_an_attempt_that_ends_in_the_turn_in_which_it_connects_leaves_nothing_behind():

@@ -9,7 +9,7 @@ import struct
 import pytest
 
 from orbitmq.errors import Rejected
-from orbitmq.net.dispatch.handlers import Reply
+from orbitmq.net.dispatch.reply import Reply
 from orbitmq.net.limits import Limits
 from orbitmq.wire.command import Command, encode_command
 
@@ -119,7 +119,7 @@ async def test_a_late_answer_to_a_peer_that_left_does_nothing():
 async def test_whoever_wants_to_know_is_told_of_a_lost_connection():
     async with serving() as server:
         lost = []
-        server.on_connection_lost.append(lambda connection: lost.append(connection.remote))
+        server.on_connection_lost(lambda connection: lost.append(connection.remote))
         async with peer_of(server) as peer:
             await until(lambda: len(server.connections) == 1)
             name = peer.writer.get_extra_info("sockname")
@@ -356,7 +356,7 @@ async def _answered(peer: Peer, opaque: int) -> bool:
 
 
 class OneAnswer:
-    """A shortcut that knows one frame."""
+    """A fast path that knows one frame."""
 
     def __init__(self, frame: bytes) -> None:
         self.frame = frame
@@ -372,9 +372,9 @@ class OneAnswer:
         self.learnt.append(command.opaque)
 
 
-async def test_a_shortcut_answers_what_it_knows_and_the_handlers_the_rest():
-    shortcut = OneAnswer(request_frame("t", 1))
-    async with serving(shortcut=shortcut) as server, peer_of(server) as peer:
+async def test_a_fast_path_answers_what_it_knows_and_the_handlers_the_rest():
+    fast_path = OneAnswer(request_frame("t", 1))
+    async with serving(fast_path=fast_path) as server, peer_of(server) as peer:
         await peer.send(request_frame("t", 1) + request_frame("t", 2))
         assert [(await peer.receive()).body for _ in range(2)] == [b"short", b"t"]
         before = server.counters.bytes_received
@@ -383,7 +383,7 @@ async def test_a_shortcut_answers_what_it_knows_and_the_handlers_the_rest():
         await peer.send(request_frame("t", 1)[5:])
         assert (await peer.receive()).body == b"t"
         assert await _answered(peer, 7)
-        assert shortcut.learnt == [2, 1, 7]
+        assert fast_path.learnt == [2, 1, 7]
 
 
 async def test_what_peers_can_cause_at_will_does_not_fill_the_log(caplog):
@@ -400,7 +400,7 @@ async def test_what_peers_can_cause_at_will_does_not_fill_the_log(caplog):
 async def test_questions_answered_from_memory_count_for_the_rate_as_well():
     frame = request_frame("t", 1)
     limits = Limits(requests_per_second_max=20)
-    async with serving(limits, shortcut=OneAnswer(frame)) as server, peer_of(server) as peer:
+    async with serving(limits, fast_path=OneAnswer(frame)) as server, peer_of(server) as peer:
         for _ in range(30):
             await peer.send(frame)
             assert (await peer.receive()).body == b"short"

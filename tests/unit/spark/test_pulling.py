@@ -9,7 +9,7 @@ import pytest
 from orbitmq.codes import ResponseCode
 from orbitmq.errors import ConnectionFailed, RemoteRefused
 from orbitmq.model.route import MessageQueue
-from orbitmq.net.dispatch.handlers import Reply
+from orbitmq.net.dispatch.reply import Reply
 from orbitmq.spark import pulling
 from orbitmq.spark.options import Earliest, ReadOptions
 from orbitmq.spark.planning import Range

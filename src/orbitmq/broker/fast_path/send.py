@@ -18,8 +18,8 @@ from orbitmq.codes import RequestCode, ResponseCode
 from orbitmq.errors import OrbitError
 from orbitmq.model.message import PROPERTIES_SIZE_MAX
 from orbitmq.model.topic import DataVersion, Perm
-from orbitmq.net.connection.connection import Connection
-from orbitmq.net.dispatch.handlers import Reply, encode_reply
+from orbitmq.net.dispatch.peer import Peer
+from orbitmq.net.dispatch.reply import Reply, encode_reply
 from orbitmq.store.values import Draft
 from orbitmq.wire.command import Command
 from orbitmq.wire.frame import HEADER_SIZE_MASK, PREFIX, Frame
@@ -38,7 +38,7 @@ NOT_DURABLE = Reply(ResponseCode.SERVICE_NOT_AVAILABLE, "the disk refused to kee
 
 
 class SendLane:
-    """Serves plain sends straight from a read's bytes (a `net.endpoint.Shortcut`)."""
+    """Serves plain sends straight from a read's bytes (a `net.dispatch.fast_path.FastPath`)."""
 
     def __init__(self, service: BrokerService) -> None:
         self.is_open = True
@@ -51,7 +51,7 @@ class SendLane:
         self._id_start = offset_message_id(service.host, 0)[:-16]
         self._body_size_max = service.config.max_message_size
 
-    def answer(self, data: bytes, answers: list[bytes], connection: Connection) -> int:
+    def answer(self, data: bytes, answers: list[bytes], connection: Peer) -> int:
         """Store the plain sends at the start of `data`; return how many bytes their frames take."""
         if not data.startswith(_START, 8) or not self.is_open:
             return 0
@@ -121,7 +121,7 @@ class SendLane:
         ).encode()
         return PREFIX.pack(len(header) + 4, len(header)) + header
 
-    def _hold(self, answers: list[bytes], first: int, opaques: list[int], log_end: int, connection: Connection) -> None:
+    def _hold(self, answers: list[bytes], first: int, opaques: list[int], log_end: int, connection: Peer) -> None:
         """SYNC_FLUSH: take this read's answers back until the disk has its messages."""
         held = answers[first:]
         del answers[first:]

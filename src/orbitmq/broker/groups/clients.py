@@ -45,7 +45,7 @@ class ConsumerGroup(Generic[C]):
     members: dict[str, Member[C]] = field(default_factory=dict)
 
 
-class Peer(NamedTuple, Generic[C]):
+class HeartbeatSource(NamedTuple, Generic[C]):
     """Where a heartbeat came from."""
 
     connection: C
@@ -80,7 +80,7 @@ class ClientGroups(Generic[C]):
         """A read-only view of the producer groups: name -> client id -> member."""
         return MappingProxyType(self._producers)
 
-    def heartbeat(self, heartbeat: Heartbeat, peer: Peer[C], now_ms: int) -> HeartbeatOutcome:
+    def heartbeat(self, heartbeat: Heartbeat, peer: HeartbeatSource[C], now_ms: int) -> HeartbeatOutcome:
         """Insert or renew a client in all its groups."""
         self._connections.add(peer.connection)
         for name in heartbeat.producer_groups:
@@ -128,7 +128,7 @@ class ClientGroups(Generic[C]):
         found = self._consumers.get(group)
         return {} if found is None else found.members
 
-    def _join(self, heartbeat: Heartbeat, info: ConsumerInfo, peer: Peer[C], now_ms: int) -> bool:
+    def _join(self, heartbeat: Heartbeat, info: ConsumerInfo, peer: HeartbeatSource[C], now_ms: int) -> bool:
         group = self._consumers.setdefault(info.group, ConsumerGroup(info.group))
         group.consume_type = info.consume_type
         group.message_model = info.message_model
@@ -140,7 +140,7 @@ class ClientGroups(Generic[C]):
         is_changed = _subscribe(group, info.subscriptions)
         return is_changed or old is None or old.connection != peer.connection
 
-    def _renew(self, heartbeat: Heartbeat, peer: Peer[C], now_ms: int) -> HeartbeatOutcome:
+    def _renew(self, heartbeat: Heartbeat, peer: HeartbeatSource[C], now_ms: int) -> HeartbeatOutcome:
         is_known = True
         for info in heartbeat.consumers:
             member = self._members(info.group).get(heartbeat.client_id)
@@ -176,7 +176,7 @@ class ClientGroups(Generic[C]):
             del self._consumers[name]
 
 
-def _member(client_id: str, peer: Peer[C], now_ms: int) -> Member[C]:
+def _member(client_id: str, peer: HeartbeatSource[C], now_ms: int) -> Member[C]:
     return Member(client_id, peer.connection, peer.language, peer.version, now_ms)
 
 

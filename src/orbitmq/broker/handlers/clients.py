@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from orbitmq.broker.groups.clients import Member, Peer
+from orbitmq.broker.groups.clients import HeartbeatSource, Member
 from orbitmq.broker.groups.settings import GROUP_LENGTH_MAX
 from orbitmq.broker.service import BrokerService
 from orbitmq.codes import ResponseCode
 from orbitmq.errors import InvalidArgument, Rejected
 from orbitmq.model.group import ConsumerInfo, Heartbeat
 from orbitmq.model.topic import check_name
-from orbitmq.net.connection.connection import Connection
 from orbitmq.net.dispatch.handlers import Call, Handlers, Reply
+from orbitmq.net.dispatch.peer import Peer
 from orbitmq.wire.bodies.groups import ClientConnection, encode_consumer_connections, encode_producer_connections
 from orbitmq.wire.bodies.heartbeat import decode_heartbeat, decode_subscription_check, encode_consumer_list
 from orbitmq.wire.headers import (
@@ -34,7 +34,7 @@ def heartbeat(service: BrokerService, call: Call[HeartbeatRequest]) -> Reply:
     beat = decode_heartbeat(call.command.body)
     _check_names(beat)
     service.admit_groups((consumer.group for consumer in beat.consumers), call.now_ms)
-    peer = Peer(call.connection, call.command.language, call.command.version)
+    peer = HeartbeatSource(call.connection, call.command.language, call.command.version)
     outcome = service.clients.heartbeat(beat, peer, call.now_ms)
     service.tell_members(outcome.changed_groups)
     return Reply(header=HeartbeatResponse(is_support_heart_beat_v2=True, is_sub_change=outcome.needs_subscriptions))
@@ -108,5 +108,5 @@ def get_producer_connections(service: BrokerService, call: Call[GetProducerConne
     return Reply(body=encode_producer_connections(map(_connection, members.values())))
 
 
-def _connection(member: Member[Connection]) -> ClientConnection:
+def _connection(member: Member[Peer]) -> ClientConnection:
     return ClientConnection(member.client_id, member.connection.remote, member.language, member.version)

@@ -13,8 +13,8 @@ from orbitmq.codes import ResponseCode
 from orbitmq.errors import Rejected
 from orbitmq.model.group import SUBSCRIBE_ALL, MessageModel, Subscription
 from orbitmq.model.topic import Perm, TopicConfig
-from orbitmq.net.connection.connection import Connection
 from orbitmq.net.dispatch.handlers import LATER, Call, Handlers, Later, Reply
+from orbitmq.net.dispatch.peer import Peer
 from orbitmq.store.values import ReadResult, ReadStatus
 from orbitmq.wire.bodies.groups import GroupConfig
 from orbitmq.wire.headers import LitePullMessage, PullMessage, PullResponse, PullSysFlag, ViewMessage
@@ -126,7 +126,7 @@ def _filter_of(service: BrokerService, header: PullMessage, group: GroupConfig) 
     return Filter(parse_tag_codes(subscription.expression))
 
 
-def _subscription_of(consumers: ConsumerGroup[Connection], header: PullMessage, group: GroupConfig) -> Subscription:
+def _subscription_of(consumers: ConsumerGroup[Peer], header: PullMessage, group: GroupConfig) -> Subscription:
     if not group.consume_broadcast_enable and consumers.message_model == MessageModel.BROADCASTING:
         raise Rejected(
             ResponseCode.NO_PERMISSION, f"the consumer group[{group.group}] can not consume by broadcast way"

@@ -19,7 +19,7 @@ from typing import NamedTuple
 
 from orbitmq.errors import ClientError
 from orbitmq.model.topic import DataVersion, TopicConfig
-from orbitmq.net.connection.connection import Connection
+from orbitmq.net.dispatch.peer import Peer
 from orbitmq.net.pool import ConnectionPool, expect
 from orbitmq.wire.bodies.registration import encode_registration
 from orbitmq.wire.headers import BrokerHeartbeat, RegisterBroker, UnregisterBroker
@@ -82,7 +82,7 @@ class Registrar:
         self._lease_ms = lease_ms
         self._timeout_ms = timeout_ms
         self._pool = pool or ConnectionPool(name=f"broker {identity.broker_name}")
-        self._pool.on_connection_lost.append(self._connection_lost)
+        self._pool.on_connection_lost(self._connection_lost)
         self._name_servers: dict[str, _NameServer] = {}
         self._generation = 0
         self._told = asyncio.Condition()
@@ -235,7 +235,7 @@ class Registrar:
         except ClientError as error:
             log.warning("cannot un-register at NameServer %s: %s", address, error)
 
-    def _connection_lost(self, connection: Connection) -> None:
+    def _connection_lost(self, connection: Peer) -> None:
         """Look after every NameServer that has no connection now."""
         connected = self._pool.addresses
         for entry in self._name_servers.values():

@@ -9,17 +9,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from functools import lru_cache
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from orbitmq.codes import RequestCode
 from orbitmq.nameserver.cache.interned import Shared
-from orbitmq.net.dispatch.handlers import Reply
+from orbitmq.net.dispatch.peer import Peer
+from orbitmq.net.dispatch.reply import Reply
 from orbitmq.wire.command import FLAG_RESPONSE, Command, encode_command
 from orbitmq.wire.frame import PREFIX, Frame
 from orbitmq.wire.header_text import OPAQUE, OPAQUE_SIZE, PROBE, CutAnswer, cut_answer, is_plain_opaque, split_header
-
-if TYPE_CHECKING:
-    from orbitmq.net.connection.connection import Connection
 
 BODIES_SIZE_MAX = 64 * 1024 * 1024
 """Bytes of encoded routes that are kept."""
@@ -103,7 +101,7 @@ class RouteMemo:
     def __len__(self) -> int:
         return self._count
 
-    def answer(self, data: bytes, answers: list[bytes], connection: Connection) -> int:
+    def answer(self, data: bytes, answers: list[bytes], connection: Peer) -> int:
         """Append the answers of the known queries at the start of `data`; return how many bytes those take."""
         start, end = 0, len(data)
         hits, size_left = 0, ANSWERS_SIZE_MAX

@@ -6,20 +6,18 @@ do is to compare the body with the last one, and to renew the lease.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from orbitmq.codes import RequestCode
 from orbitmq.nameserver.registration.body_cache import UnchangedRegistrations
 from orbitmq.nameserver.registration.queue import Unfinished
 from orbitmq.nameserver.routing.route_table import RouteTable
 from orbitmq.nameserver.routing.values import BrokerKey
-from orbitmq.net.dispatch.handlers import Reply, encode_reply
+from orbitmq.net.dispatch.peer import Peer
+from orbitmq.net.dispatch.reply import Reply, encode_reply
 from orbitmq.wire.command import Command
 from orbitmq.wire.frame import LENGTH, PREFIX, Frame
 from orbitmq.wire.header_text import OPAQUE, OPAQUE_SIZE, PROBE, CutAnswer, cut_answer, is_plain_opaque, split_header
-
-if TYPE_CHECKING:
-    from orbitmq.net.connection.connection import Connection
 
 TEXTS_MAX = 20_000
 """Header texts that are kept, one per broker."""
@@ -54,7 +52,7 @@ class RepeatedRegistrations:
     def __len__(self) -> int:
         return len(self._known)
 
-    def answer(self, data: bytes, answers: list[bytes], connection: Connection) -> int:
+    def answer(self, data: bytes, answers: list[bytes], connection: Peer) -> int:
         """Append the answer when `data` is one registration that repeats the last one; return the bytes that it takes."""
         if len(data) < PREFIX.size or self._unfinished:
             return 0

@@ -10,15 +10,15 @@ import asyncio
 import logging
 from collections.abc import Callable
 from time import perf_counter
-from typing import Any, TypeVar, cast
+from typing import TypeVar, cast
 
 from orbitmq.address import format_peer
 from orbitmq.errors import ClientError, ConnectionFailed, FrameError, RequestTimeout
+from orbitmq.net.connection.endpoint import Endpoint
 from orbitmq.net.connection.socket_writer import Outlet
 from orbitmq.net.connection.timeouts import Allowance, Watch
-from orbitmq.net.dispatch.endpoint import Endpoint
-from orbitmq.net.dispatch.handlers import LATER, Call, Reply, encode_reply_parts
-from orbitmq.net.limits import is_worth_a_line
+from orbitmq.net.counters import is_worth_a_line
+from orbitmq.net.dispatch.reply import Reply, encode_reply_parts
 from orbitmq.net.security.tls import HANDSHAKE_BYTE, TlsLayer, TlsMode
 from orbitmq.net.session import Session, Waiter, make_request
 from orbitmq.wire.command import FLAG_ONEWAY, FLAG_RESPONSE, Command, decode_command
@@ -46,7 +46,10 @@ class Connection(asyncio.Protocol):
 
     __slots__ = (
         "_allowance",
+        "_answer_fast",
+        "_dispatcher",
         "_endpoint",
+        "_fast_path",
         "_first_bytes",
         "_frames",
         "_held",
@@ -56,10 +59,8 @@ class Connection(asyncio.Protocol):
         "_loop",
         "_outlet",
         "_owed",
-        "_quick",
         "_reads",
         "_session",
-        "_shortcut",
         "_timer",
         "_timer_ms",
         "_tls",
@@ -80,7 +81,8 @@ class Connection(asyncio.Protocol):
         self.parked_count = 0
         self._endpoint = endpoint
         self.counters = endpoint.counters
-        self._shortcut = endpoint.shortcut
+        self._dispatcher = endpoint.dispatcher
+        self._fast_path = endpoint.fast_path
         self._tls: TlsLayer | None = None
         self._loop = loop
         self._session = Session(endpoint.limits.frame_size_max)
@@ -100,7 +102,7 @@ class Connection(asyncio.Protocol):
         rate = endpoint.limits.requests_per_second_max
         self._allowance = Allowance(rate) if rate else None
         self._watch = Watch()
-        self._quick = endpoint.quick
+        self._answer_fast = endpoint.answer_fast
 
     # What programs use.
 
@@ -145,29 +147,27 @@ class Connection(asyncio.Protocol):
             self._session.oneway(self._endpoint.signed(make_request(header, body, code=code)))
             self._join()
 
-    def answer_later(self, call: Call[Any], reply: Reply) -> None:
+    def answer_later(self, command: Command, reply: Reply, *, was_parked: bool) -> None:
         """Send the answer of a handler that returned LATER."""
         if self.is_closed:
             return
-        if call.is_parked:
+        if was_parked:
             self.parked_count -= 1
         if reply.code:
-            self.counters.refusals[call.command.code, reply.code] += 1
-        if not call.command.flag & FLAG_ONEWAY:
-            self._put(encode_reply_parts(call.command, reply))
+            self.counters.refusals[command.code, reply.code] += 1
+        if not command.flag & FLAG_ONEWAY:
+            self._put(encode_reply_parts(command, reply))
             self._join()
-        if self._endpoint.on_quiet is not None:
-            self._loop.call_soon(self._endpoint.on_quiet)
+        self._tell_waiting()
 
     def answer_held(self, answers: list[bytes]) -> None:
-        """Send answers that a shortcut held back; it raised `parked_count` by one for them."""
+        """Send answers that a fast path held back; it raised `parked_count` by one for them."""
         if self.is_closed:
             return
         self.parked_count -= 1
         self._session.out += answers
         self._join()
-        if self._endpoint.on_quiet is not None:
-            self._loop.call_soon(self._endpoint.on_quiet)
+        self._tell_waiting()
 
     def close(self) -> None:
         """Write what waits, then close."""
@@ -216,9 +216,9 @@ class Connection(asyncio.Protocol):
         self.counters.bytes_received += len(data)
         began = 0.0 if self._reads & _SAMPLE_MASK else perf_counter()
         session = self._session
-        if self._quick is None or session.partial or self._held:
+        if self._answer_fast is None or session.partial or self._held:
             self._joined(self._take if self._endpoint.tls is None else self._take_encrypted, data)
-        elif (taken := self._quick(data, session.out, self)) == len(data):
+        elif (taken := self._answer_fast(data, session.out, self)) == len(data):
             self._frames += 1
             self._flush()
         else:
@@ -276,8 +276,8 @@ class Connection(asyncio.Protocol):
 
     def _take(self, data: bytes) -> None:
         session = self._session
-        if self._shortcut is not None and not session.partial and not self._held:
-            taken = self._shortcut.answer(data, session.out, self)
+        if self._fast_path is not None and not session.partial and not self._held:
+            taken = self._fast_path.answer(data, session.out, self)
             if taken:
                 self._frames += 1
                 if self._allowance is not None:
@@ -288,7 +288,7 @@ class Connection(asyncio.Protocol):
         self._take_unknown(data)
 
     def _take_unknown(self, data: bytes) -> None:
-        """Take bytes that no shortcut knows."""
+        """Take bytes that no fast path knows."""
         session = self._session
         if not self._frames:
             self._first_bytes = (self._first_bytes + data[:_FIRST_BYTES])[:_FIRST_BYTES]
@@ -391,12 +391,14 @@ class Connection(asyncio.Protocol):
             if not self._session.resolve(command):
                 self.counters.unmatched_answers += 1
             return
-        reply = self._endpoint.answer(command, self)
-        if reply is LATER or command.flag & FLAG_ONEWAY:
-            return
-        self._put(encode_reply_parts(command, reply))
-        if self._shortcut is not None:
-            self._shortcut.learn(frame, command, reply)
+        for part in self._dispatcher.serve(frame, command, self):
+            self._owed += len(part)
+            self._session.out.append(part)
+
+    def _tell_waiting(self) -> None:
+        """Tell whoever waits for the last late answers, after this one has been written."""
+        if self._endpoint.is_awaited:
+            self._loop.call_soon(self._endpoint.note_change)
 
     def _put(self, parts: tuple[bytes, ...]) -> None:
         for part in parts:

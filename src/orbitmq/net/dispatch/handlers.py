@@ -14,25 +14,21 @@ A service that has grown gives each family of handlers only the part that it wor
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from enum import Enum
-from typing import TYPE_CHECKING, Any, Final, Generic, Literal, NamedTuple, TypeVar, overload
+from typing import Any, Final, Generic, Literal, NamedTuple, TypeVar, overload
 
-from orbitmq.codes import ResponseCode
-from orbitmq.wire.command import Command, encode_response
-from orbitmq.wire.frame import LENGTH
-from orbitmq.wire.header import bound_codes, encode_header, request_type
+from orbitmq.net.dispatch.peer import Peer
+from orbitmq.net.dispatch.reply import Reply
+from orbitmq.wire.command import Command
+from orbitmq.wire.header import bound_codes, request_type
 
-if TYPE_CHECKING:
-    from orbitmq.net.connection.connection import Connection
+__all__ = ["LATER", "Call", "Handler", "Handlers", "Later", "Reply"]
+"""All that a module of handlers needs, the type of its answers included."""
 
 S = TypeVar("S")
 P = TypeVar("P")
 H = TypeVar("H")
-
-
-LARGE_BODY_SIZE = 32 * 1024
-"""Bytes from which on a body is written from where it is, not copied behind its header first."""
 
 
 class Later(Enum):
@@ -45,22 +41,12 @@ LATER: Final = Later.LATER
 """What a handler returns that will call `call.answer` later."""
 
 
-class Reply(NamedTuple):
-    """The answer to a request: `header` is a typed header, `ext_fields` what no type describes."""
-
-    code: int = ResponseCode.SUCCESS
-    remark: str | None = None
-    header: object | None = None
-    body: bytes = b""
-    ext_fields: Mapping[str, str] | None = None
-
-
 class Call(Generic[H]):
     """One request on its way through a handler."""
 
     __slots__ = ("_is_answered", "command", "connection", "header", "is_parked", "now_ms")
 
-    def __init__(self, header: H, command: Command, connection: Connection, now_ms: int) -> None:
+    def __init__(self, header: H, command: Command, connection: Peer, now_ms: int) -> None:
         self.header = header
         self.command = command
         self.connection = connection
@@ -77,7 +63,7 @@ class Call(Generic[H]):
         """Answer a request whose handler returned LATER. Does nothing when the peer has left or waits for none."""
         assert not self._is_answered, "a request is answered once"
         self._is_answered = True
-        self.connection.answer_later(self, reply)
+        self.connection.answer_later(self.command, reply, was_parked=self.is_parked)
 
 
 Handler = Callable[[S, Call[H]], Reply | Literal[Later.LATER]]
@@ -151,21 +137,3 @@ class Handlers(Generic[S]):
             bound = self._entries[code].handler
             raise TypeError(f"request code {code} is handled by {getattr(bound, '__name__', bound)} already")
         self._entries[code] = entry
-
-
-def encode_reply(command: Command, reply: Reply) -> bytes:
-    """Return the frame that answers `command` with `reply`, in the header form of the request."""
-    fields = reply.ext_fields
-    if reply.header is not None:
-        fields = encode_header(reply.header) if fields is None else {**fields, **encode_header(reply.header)}
-    return encode_response(reply.code, command.opaque, reply.remark, fields, reply.body, command.serialize_type)
-
-
-def encode_reply_parts(command: Command, reply: Reply) -> tuple[bytes, ...]:
-    """Return the frame of `encode_reply`, a large body as a part of its own: a pull's megabytes are not copied again."""
-    body = reply.body
-    if len(body) < LARGE_BODY_SIZE:
-        return (encode_reply(command, reply),)
-    head = encode_reply(command, reply._replace(body=b""))
-    # The head was encoded as a whole frame without a body: only its length has to be written anew.
-    return LENGTH.pack(len(head) - LENGTH.size + len(body)) + head[LENGTH.size :], body

@@ -17,8 +17,8 @@ import orjson
 
 from orbitmq.codes import ResponseCode
 from orbitmq.errors import ConfigError, Rejected
+from orbitmq.net.counters import is_worth_a_line
 from orbitmq.net.dispatch.handlers import Call
-from orbitmq.net.limits import is_worth_a_line
 from orbitmq.wire.signature import ACCESS_KEY, Credentials, is_signed_by
 
 log = logging.getLogger(__name__)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from orbitmq.errors import ConfigError
-from orbitmq.net.dispatch.endpoint import Admission
+from orbitmq.net.dispatch.dispatcher import Admission
 from orbitmq.net.security.acl import Access, AccountsFile, RoleFor
 from orbitmq.net.security.tls import ServerTls, TlsFiles, TlsMode
 

@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from orbitmq.broker.groups.clients import ClientGroups, Peer
+from orbitmq.broker.groups.clients import ClientGroups, HeartbeatSource
 from orbitmq.model.group import ConsumerInfo, Heartbeat, Subscription
 
 
@@ -14,9 +14,9 @@ def beat(
 
 def test_a_new_member_makes_its_group_rebalance_and_a_known_one_does_not() -> None:
     groups: ClientGroups[str] = ClientGroups()
-    assert groups.heartbeat(beat("c1", "t"), Peer("conn1"), 0).changed_groups == ("g",)
-    assert groups.heartbeat(beat("c1", "t"), Peer("conn1"), 1).changed_groups == ()
-    assert groups.heartbeat(beat("c2", "t"), Peer("conn2"), 2).changed_groups == ("g",)
+    assert groups.heartbeat(beat("c1", "t"), HeartbeatSource("conn1"), 0).changed_groups == ("g",)
+    assert groups.heartbeat(beat("c1", "t"), HeartbeatSource("conn1"), 1).changed_groups == ()
+    assert groups.heartbeat(beat("c2", "t"), HeartbeatSource("conn2"), 2).changed_groups == ("g",)
     assert groups.consumer_ids("g") == ["c1", "c2"]
     assert groups.connections("g") == ["conn1", "conn2"]
     assert set(groups.producers["p"]) == {"c1", "c2"}
@@ -24,12 +24,16 @@ def test_a_new_member_makes_its_group_rebalance_and_a_known_one_does_not() -> No
 
 def test_a_changed_subscription_makes_the_group_rebalance_once() -> None:
     groups: ClientGroups[str] = ClientGroups()
-    groups.heartbeat(beat("c1", "t"), Peer("conn1"), 0)
-    assert groups.heartbeat(beat("c1", "t", "u"), Peer("conn1"), 1).changed_groups == ("g",)
+    groups.heartbeat(beat("c1", "t"), HeartbeatSource("conn1"), 0)
+    assert groups.heartbeat(beat("c1", "t", "u"), HeartbeatSource("conn1"), 1).changed_groups == ("g",)
     assert groups.groups_of("u") == ["g"]
-    assert groups.heartbeat(beat("c1", "t", version=1, expression="a"), Peer("conn1"), 2).changed_groups == ("g",)
+    assert groups.heartbeat(beat("c1", "t", version=1, expression="a"), HeartbeatSource("conn1"), 2).changed_groups == (
+        "g",
+    )
     assert groups.groups_of("u") == []
-    assert groups.heartbeat(beat("c1", "t", version=2, expression="a"), Peer("conn1"), 3).changed_groups == ()
+    assert (
+        groups.heartbeat(beat("c1", "t", version=2, expression="a"), HeartbeatSource("conn1"), 3).changed_groups == ()
+    )
     found = groups.find("g")
     assert found is not None
     assert found.subscriptions["t"].version == 2
@@ -37,15 +41,15 @@ def test_a_changed_subscription_makes_the_group_rebalance_once() -> None:
 
 def test_an_older_subscription_does_not_replace_a_newer_one() -> None:
     groups: ClientGroups[str] = ClientGroups()
-    groups.heartbeat(beat("c1", "t", version=5, expression="new"), Peer("conn1"), 0)
-    groups.heartbeat(beat("c2", "t", version=4, expression="old"), Peer("conn2"), 1)
+    groups.heartbeat(beat("c1", "t", version=5, expression="new"), HeartbeatSource("conn1"), 0)
+    groups.heartbeat(beat("c2", "t", version=4, expression="old"), HeartbeatSource("conn2"), 1)
     assert groups.consumers["g"].subscriptions["t"].expression == "new"
 
 
 def test_a_client_leaves_with_its_connection() -> None:
     groups: ClientGroups[str] = ClientGroups()
-    groups.heartbeat(beat("c1", "t"), Peer("conn1"), 0)
-    groups.heartbeat(beat("c2", "t"), Peer("conn2"), 0)
+    groups.heartbeat(beat("c1", "t"), HeartbeatSource("conn1"), 0)
+    groups.heartbeat(beat("c2", "t"), HeartbeatSource("conn2"), 0)
     assert groups.drop_connection("conn1") == ("g",)
     assert groups.drop_connection("conn1") == ()
     assert groups.consumer_ids("g") == ["c2"]
@@ -53,15 +57,15 @@ def test_a_client_leaves_with_its_connection() -> None:
 
 def test_the_end_of_an_old_connection_leaves_the_client_on_its_new_one() -> None:
     groups: ClientGroups[str] = ClientGroups()
-    groups.heartbeat(beat("c1", "t"), Peer("old"), 0)
-    assert groups.heartbeat(beat("c1", "t"), Peer("new"), 1).changed_groups == ("g",)
+    groups.heartbeat(beat("c1", "t"), HeartbeatSource("old"), 0)
+    assert groups.heartbeat(beat("c1", "t"), HeartbeatSource("new"), 1).changed_groups == ("g",)
     assert groups.drop_connection("old") == ()
     assert groups.consumer_ids("g") == ["c1"]
 
 
 def test_a_silent_client_leaves_after_its_time_and_an_empty_group_is_forgotten() -> None:
     groups: ClientGroups[str] = ClientGroups()
-    groups.heartbeat(beat("c1", "t"), Peer("conn1"), 0)
+    groups.heartbeat(beat("c1", "t"), HeartbeatSource("conn1"), 0)
     assert groups.expire(119_999, 120_000) == ()
     assert groups.expire(120_000, 120_000) == ("g",)
     assert groups.find("g") is None
@@ -70,7 +74,7 @@ def test_a_silent_client_leaves_after_its_time_and_an_empty_group_is_forgotten()
 
 def test_unregistering_tells_the_others() -> None:
     groups: ClientGroups[str] = ClientGroups()
-    groups.heartbeat(beat("c1", "t"), Peer("conn1"), 0)
+    groups.heartbeat(beat("c1", "t"), HeartbeatSource("conn1"), 0)
     assert groups.unregister("c1", "p", None) == ()
     assert not groups.producers
     assert groups.unregister("c1", None, "g") == ("g",)
@@ -79,10 +83,10 @@ def test_unregistering_tells_the_others() -> None:
 
 def test_a_bare_heartbeat_renews_known_members_and_asks_unknown_ones_for_their_subscriptions() -> None:
     groups: ClientGroups[str] = ClientGroups()
-    assert groups.heartbeat(beat("c1", bare=True), Peer("conn1"), 0).needs_subscriptions
+    assert groups.heartbeat(beat("c1", bare=True), HeartbeatSource("conn1"), 0).needs_subscriptions
     assert groups.consumer_ids("g") == []
-    groups.heartbeat(beat("c1", "t"), Peer("conn1"), 0)
-    outcome = groups.heartbeat(beat("c1", bare=True), Peer("conn1"), 100)
+    groups.heartbeat(beat("c1", "t"), HeartbeatSource("conn1"), 0)
+    outcome = groups.heartbeat(beat("c1", bare=True), HeartbeatSource("conn1"), 100)
     assert not outcome.needs_subscriptions
     assert groups.consumers["g"].subscriptions.keys() == {"t"}
     assert groups.expire(150, 100) == ()

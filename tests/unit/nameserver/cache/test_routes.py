@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from orbitmq.nameserver.cache.routes import RouteAnswers, RouteMemo
-from orbitmq.net.dispatch.handlers import Reply, encode_reply
-from orbitmq.net.limits import Counters
+from orbitmq.net.counters import Counters
+from orbitmq.net.dispatch.reply import Reply, encode_reply
 from orbitmq.wire.command import FLAG_ONEWAY, Command, decode_command, encode_command
 from orbitmq.wire.frame import Frame, FrameDecoder
 

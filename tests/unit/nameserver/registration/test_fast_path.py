@@ -18,9 +18,9 @@ from orbitmq.nameserver.registration.fast_path import RepeatedRegistrations
 from orbitmq.nameserver.routing.events import Cause
 from orbitmq.nameserver.routing.values import BrokerKey
 from orbitmq.nameserver.service import ORDER_TOPIC_NAMESPACE, Registry
-from orbitmq.net.dispatch.endpoint import Endpoint
-from orbitmq.net.dispatch.handlers import Reply, encode_reply
-from orbitmq.net.limits import Counters
+from orbitmq.net.counters import Counters
+from orbitmq.net.dispatch.dispatcher import Dispatcher
+from orbitmq.net.dispatch.reply import Reply, encode_reply
 from orbitmq.net.session import make_request
 from orbitmq.wire.command import Command, decode_command, encode_command
 from orbitmq.wire.frame import Frame, FrameDecoder
@@ -33,7 +33,7 @@ REGISTER = 103
 
 @dataclass
 class Line:
-    """What handlers and shortcuts see of a connection."""
+    """What handlers and fast paths see of a connection."""
 
     id: int
     side: Side
@@ -46,29 +46,29 @@ class Line:
 
 
 class Side:
-    """A registry behind its handlers, with or without the shortcut."""
+    """A registry behind its handlers, with or without the fast path."""
 
     def __init__(self, folder: Path, *, is_short: bool) -> None:
         self.ms = 1_000
         config = NameServerConfig()
         self.registry = Registry(config, KvConfig(folder / f"kv-{is_short}.json"))
-        self.endpoint = Endpoint(handlers, self.registry, name="test", clock=lambda: self.ms)
+        self.dispatcher = Dispatcher(handlers, self.registry, name="test", counters=Counters(), clock=lambda: self.ms)
         registry = self.registry
-        self.shortcut = KnownRequests(registry.memo, registry.repeats) if is_short else None
+        self.fast_path = KnownRequests(registry.memo, registry.repeats) if is_short else None
         self.short_count = 0
 
     def serve(self, data: bytes, connection_id: int) -> bytes:
         line: Any = Line(connection_id, self)
         answers: list[bytes] = []
-        if self.shortcut is not None and self.shortcut.answer(data, answers, line) == len(data):
+        if self.fast_path is not None and self.fast_path.answer(data, answers, line) == len(data):
             self.short_count += 1
             return b"".join(answers)
         (frame,) = FrameDecoder().feed(data)
         command = decode_command(frame)
-        reply = self.endpoint.answer(command, line)
+        reply = self.dispatcher.answer(command, line)
         assert isinstance(reply, Reply)
-        if self.shortcut is not None:
-            self.shortcut.learn(frame, command, reply)
+        if self.fast_path is not None:
+            self.fast_path.learn(frame, command, reply)
         return encode_reply(command, reply)
 
     @property
@@ -180,7 +180,7 @@ def test_what_comes_behind_an_unfinished_registration_waits_for_it(tmp_path: Pat
     line: Any = Line(1, side)
     header, body = registration("a", *(f"G{number}" for number in range(5_000)))
     (frame,) = FrameDecoder().feed(frame_of(header, body, 2))
-    side.endpoint.answer(decode_command(frame), line)
+    side.dispatcher.answer(decode_command(frame), line)
     assert side.registry.unfinished
     assert side.registry.repeats.answer(data, [], line) == 0
 
@@ -192,7 +192,7 @@ def test_a_text_is_learnt_from_an_unconditional_success_alone(tmp_path: Path):
     command, repeats = decode_command(frame), side.registry.repeats
     line: Any = Line(1, side)
     repeats.learn(frame, command, Reply())  # nothing is remembered of this broker
-    side.endpoint.answer(command, line)
+    side.dispatcher.answer(command, line)
     repeats.learn(frame, command, Reply(1))
     repeats.learn(frame, command, Reply(body=b"{}"))
     repeats.learn(frame, command._replace(ext_fields=None), Reply())
@@ -208,7 +208,7 @@ def test_texts_of_brokers_that_are_gone_do_not_pile_up(tmp_path: Path):
     side.registry.repeats = RepeatedRegistrations(
         side.registry.table, side.registry.unchanged, side.registry.unfinished, texts_max=3
     )
-    side.shortcut = KnownRequests(side.registry.memo, side.registry.repeats)
+    side.fast_path = KnownRequests(side.registry.memo, side.registry.repeats)
     for number in range(10):
         side.serve(frame_of(*registration(f"n{number}", "T1", "T2"), 1), 1)
         assert len(side.registry.repeats) <= 3

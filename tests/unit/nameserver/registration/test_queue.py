@@ -62,7 +62,7 @@ class Peers:
 
     def ask(self, number: int, connection: int, header: object, body: bytes = b"") -> None:
         peer: Any = SimpleNamespace(id=connection, remote=f"x:{connection}")
-        peer.answer_later = lambda _, reply: self.done.append((number, reply))
+        peer.answer_later = lambda _, reply, was_parked: self.done.append((number, reply))
         call: Call[Any] = Call(header, Command(code_of(type(header)), body=body), peer, 1_000 + number)
         _, handle, registry = handlers.bind(self.registry)[code_of(type(header))]
         try:
@@ -289,7 +289,7 @@ def test_every_slice_outdates_the_answers_that_it_changes():
 
 def pending(size: int, log: list[str], name: str) -> tuple[Call[RegisterBroker], Slices[Reply]]:
     header, _ = registration(name, "T")
-    connection: Any = SimpleNamespace(id=1, answer_later=lambda _, reply: log.append(f"{name} {reply.remark}"))
+    connection: Any = SimpleNamespace(id=1, answer_later=lambda _, reply, was_parked: log.append(f"{name} {reply.remark}"))
 
     def slices() -> Slices[Reply]:
         log.append(name)

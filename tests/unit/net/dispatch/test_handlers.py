@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from orbitmq.net.dispatch.handlers import Handlers, Reply, encode_reply
+from orbitmq.net.dispatch.handlers import Handlers, Reply
+from orbitmq.net.dispatch.reply import encode_reply
 from orbitmq.wire.command import Command, decode_command
 from orbitmq.wire.frame import FrameDecoder
 from orbitmq.wire.headers import GetClusterInfo, GetKvConfigResponse, SendBatch, SendMessageV2

@@ -1,0 +1,105 @@
+"""The way of a request from its command to the bytes of its answer: header, admission, handler, reply."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Sequence
+from typing import Any, Literal
+
+from orbitmq.clock import Clock
+from orbitmq.codes import ResponseCode, Version
+from orbitmq.errors import OrbitError, Rejected
+from orbitmq.net.counters import Counters, is_worth_a_line
+from orbitmq.net.dispatch.fast_path import FastPath
+from orbitmq.net.dispatch.handlers import LATER, Call, Handlers, Later
+from orbitmq.net.dispatch.peer import Peer
+from orbitmq.net.dispatch.reply import Reply, encode_reply_parts
+from orbitmq.wire.command import FLAG_ONEWAY, Command
+from orbitmq.wire.frame import Frame
+from orbitmq.wire.header import decode_header
+
+log = logging.getLogger(__name__)
+
+Admission = Callable[[Call[Any]], None]
+"""Looks at a call before its handler does, and refuses it by raising Rejected."""
+
+
+class Dispatcher:
+    """Lets handlers answer requests; whatever goes wrong becomes an answer, too.
+
+    Args:
+        handlers: by request code; None where peers may ask nothing.
+        service: what handlers work on, or the parts of it.
+        name: stands in log lines.
+        fast_path: learns from each answer that a handler gave.
+        admission: is asked before every handler.
+    """
+
+    def __init__(
+        self,
+        handlers: Handlers[Any] | None,
+        service: Any,
+        *,
+        name: str,
+        counters: Counters,
+        clock: Clock,
+        fast_path: FastPath | None = None,
+        admission: Admission | None = None,
+    ) -> None:
+        self._handlers = handlers.bind(service) if handlers is not None else {}
+        self._name = name
+        self._counters = counters
+        self._clock = clock
+        self._fast_path = fast_path
+        self._admission = admission
+        self._is_draining = False
+
+    def drain(self) -> None:
+        """Send new requests away from now on: their clients know another server, or wait for this one's successor."""
+        self._is_draining = True
+
+    def serve(self, frame: Frame, command: Command, peer: Peer) -> Sequence[bytes]:
+        """Return the bytes that answer a request now: none when it is one-way, or answered later."""
+        reply = self.answer(command, peer)
+        if reply is LATER or command.flag & FLAG_ONEWAY:
+            return ()
+        parts = encode_reply_parts(command, reply)
+        if self._fast_path is not None:
+            self._fast_path.learn(frame, command, reply)
+        return parts
+
+    def answer(self, command: Command, peer: Peer) -> Reply | Literal[Later.LATER]:
+        """Let the handler of a request answer it."""
+        entry = self._handlers.get(command.code)
+        if entry is None:
+            self._counters.unsupported_requests += 1
+            return Reply(ResponseCode.REQUEST_CODE_NOT_SUPPORTED, f" request type {command.code} not supported")
+        self._counters.requests[command.code] += 1
+        # Clients up to 5.3.1 would take GO_AWAY for an error (Java NettyRemotingAbstract).
+        if self._is_draining and command.version > Version.V5_3_1:
+            return Reply(ResponseCode.GO_AWAY, "please go away")
+        header_type, handler, part = entry
+        try:
+            call: Call[Any] = Call(decode_header(header_type, command.ext_fields), command, peer, self._clock())
+            if self._admission is not None:
+                self._admission(call)
+            reply = handler(part, call)
+        except Rejected as refusal:
+            reply = Reply(refusal.code, refusal.remark)
+        except OrbitError as error:  # bad input that a deeper room has found
+            reply = Reply(ResponseCode.SYSTEM_ERROR, str(error))
+        except Exception as error:
+            reply = self._failure(command, peer, error)
+        if reply is LATER:
+            if not call.is_answered:
+                call.is_parked = True
+                peer.parked_count += 1
+        elif reply.code:
+            self._counters.refusals[command.code, reply.code] += 1
+        return reply
+
+    def _failure(self, command: Command, peer: Peer, error: Exception) -> Reply:
+        self._counters.failed_requests += 1
+        if is_worth_a_line(self._counters.failed_requests):
+            log.exception("%s: request %d from %s failed", self._name, command.code, peer.remote)
+        return Reply(ResponseCode.SYSTEM_ERROR, f"{type(error).__name__}: {error}")

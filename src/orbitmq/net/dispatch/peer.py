@@ -1,0 +1,54 @@
+"""The other end of a connection, as handlers and fast paths see it.
+
+It is a protocol, so that dispatch knows nothing of sockets, and so that a test can answer a call without one.
+"""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from orbitmq.net.counters import Counters
+from orbitmq.net.dispatch.reply import Reply
+from orbitmq.wire.command import Command
+
+
+class Peer(Protocol):
+    """Whoever sent a request: where its answers go."""
+
+    @property
+    def id(self) -> int:
+        """A number that no other connection of the same server has had."""
+        ...
+
+    @property
+    def remote(self) -> str:
+        """The peer's address, as host:port."""
+        ...
+
+    @property
+    def counters(self) -> Counters:
+        """What the server counts."""
+        ...
+
+    parked_count: int
+    """Requests that will be answered later and have not been yet. Who parks one counts it here."""
+
+    def __hash__(self) -> int:
+        """Connections are keys of tables: each is equal to itself alone."""
+        ...
+
+    def now_ms(self) -> int:
+        """Read the server's clock."""
+        ...
+
+    def send_oneway(self, header: object, body: bytes = b"", *, code: int | None = None) -> None:
+        """Send a request that nobody answers; nothing happens when the peer has left."""
+        ...
+
+    def answer_later(self, command: Command, reply: Reply, *, was_parked: bool) -> None:
+        """Send the answer of a handler that returned LATER; nothing happens when the peer has left."""
+        ...
+
+    def answer_held(self, answers: list[bytes]) -> None:
+        """Send answers that a fast path held back; it raised `parked_count` by one for them."""
+        ...
