@@ -1,4 +1,4 @@
-"""Every `orbitmq …` that README and docs show is one that the command line takes."""
+"""Every `orbitmq …` that README, CONTRIBUTING and docs show is one that the command line takes."""
 
 import re
 import shlex
@@ -9,7 +9,7 @@ import pytest
 from orbitmq.cli.main import main
 
 ROOT = Path(__file__).resolve().parents[2]
-PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
+PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
 CALL = re.compile(r"(?:^|[`|=] ?|\$ |/bin/)orbitmq ([a-z][^`#|\n]*)", re.MULTILINE)
 PLACEHOLDERS = re.compile(r"[\[\]…]|\.\.\.")
 CALLS = [
