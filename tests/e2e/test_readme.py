@@ -60,15 +60,3 @@ def test_the_commands_run(cluster, tmp_path):
     assert done.returncode == 0, done.stderr
     assert "sent 1000 messages" in done.stderr
     assert re.search(r"^\d \d+ demo \d+$", done.stdout, re.MULTILINE)
-
-
-def test_every_file_it_links_is_there():
-    text = (ROOT / "README.md").read_text(encoding="utf-8")
-    links = [link for link in re.findall(r"\]\(([^)#]+)", text) if "://" not in link]
-    assert [link for link in links if not (ROOT / link).exists()] == []
-
-
-def test_every_target_it_names_is_in_the_makefile():
-    targets = set(re.findall(r"^([a-z]+):", (ROOT / "Makefile").read_text(encoding="utf-8"), re.MULTILINE))
-    named = set(re.findall(r"\bmake ([a-z]+)", (ROOT / "README.md").read_text(encoding="utf-8")))
-    assert named - targets == set()

@@ -1,0 +1,111 @@
+"""Every page can be found, every link leads somewhere, and every module that a page names is there."""
+
+import importlib
+import re
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+DOCS = ROOT / "docs"
+INDEX = DOCS / "README.md"
+FOLDERS = ("docs", "benchmarks", "deploy", "examples", "scripts", "src")
+PAGES = sorted({*ROOT.glob("*.md"), *(page for folder in FOLDERS for page in (ROOT / folder).rglob("*.md"))})
+FENCE = re.compile(r"^```.*?^```", re.MULTILINE | re.DOTALL)
+LINK = re.compile(r"\]\(([^)\s]+)\)")
+HEADING = re.compile(r"^#+ +(.+?) *$", re.MULTILINE)
+MODULE = re.compile(r"`([\w./-]+\.py)`")
+PATH = re.compile(r"`((?:benchmarks|deploy|docs|examples|scripts|src|tests)/[\w./%-]+)`")
+MAKE = re.compile(r"(?:^|`|  )make (?:PYTHON=\S+ )?([a-z]+)", re.MULTILINE)
+DOTTED = re.compile(r"\borbitmq(?:\.\w+)+")
+IMPORT_BASES = (ROOT, ROOT / "src", ROOT / "src" / "orbitmq")
+MODULE_NAMES = {
+    path.name for folder in ("src", "tests", "benchmarks", "examples") for path in (ROOT / folder).rglob("*.py")
+}
+
+each_page = pytest.mark.parametrize("page", PAGES, ids=[str(page.relative_to(ROOT)) for page in PAGES])
+
+
+def links(page: Path) -> list[tuple[str, Path, str]]:
+    """Return a page's relative links, each as it is written, with its file and its anchor."""
+    found = LINK.findall(FENCE.sub("", page.read_text(encoding="utf-8")))
+    parts = [(link, *link.partition("#")[::2]) for link in found if "://" not in link]
+    return [(link, (page.parent / path).resolve() if path else page, anchor) for link, path, anchor in parts]
+
+
+def anchors(page: Path) -> set[str]:
+    """Return the anchors of a page's headings, made as GitHub makes them."""
+    headings = HEADING.findall(FENCE.sub("", page.read_text(encoding="utf-8")))
+    return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
+
+
+def is_a_file_or_folder(name: str) -> bool:
+    return any((base / name).exists() for base in IMPORT_BASES)
+
+
+def is_importable(dotted: str) -> bool:
+    """Tell whether a dotted name is a module, or an attribute of one."""
+    parts = dotted.split(".")
+    for count in range(len(parts), 0, -1):
+        try:
+            found = importlib.import_module(".".join(parts[:count]))
+        except ModuleNotFoundError:
+            continue
+        return count == len(parts) or hasattr(found, parts[count])
+    return False
+
+
+def test_the_pages_are_found():
+    assert {"README.md", "CHANGELOG.md", "CONTRIBUTING.md"} <= {page.name for page in PAGES}
+    assert len(PAGES) > 20
+
+
+@each_page
+def test_a_link_leads_to_a_file_that_is_there(page):
+    assert [link for link, path, _ in links(page) if not path.exists()] == []
+
+
+@each_page
+def test_an_anchor_is_a_heading_of_its_page(page):
+    wrong = [
+        link for link, path, anchor in links(page) if anchor and path.suffix == ".md" and anchor not in anchors(path)
+    ]
+    assert wrong == []
+
+
+def test_the_index_links_every_page_of_docs():
+    linked = {path for _, path, _ in links(INDEX)}
+    # Decisions have an index of their own.
+    linked |= {path for _, path, _ in links(DOCS / "adr" / "README.md")}
+    missing = {page for page in DOCS.rglob("*.md") if page not in linked} - {INDEX}
+    assert {str(page.relative_to(ROOT)) for page in missing} == set()
+
+
+def test_decisions_are_numbered_without_gaps():
+    numbers = sorted(int(page.name[:4]) for page in (DOCS / "adr").glob("[0-9]*.md"))
+    assert numbers == list(range(1, len(numbers) + 1))
+
+
+@each_page
+def test_a_module_that_a_page_names_is_there(page):
+    named = set(MODULE.findall(page.read_text(encoding="utf-8")))
+    missing = {name for name in named if name not in MODULE_NAMES and not is_a_file_or_folder(name)}
+    assert missing == set()
+
+
+@each_page
+def test_a_path_that_a_page_names_is_there(page):
+    named = PATH.findall(page.read_text(encoding="utf-8"))
+    assert {name for name in named if not (ROOT / name).exists()} == set()
+
+
+@each_page
+def test_a_dotted_name_that_a_page_names_can_be_imported(page):
+    named = set(DOTTED.findall(page.read_text(encoding="utf-8")))
+    assert {name for name in named if not is_importable(name)} == set()
+
+
+@each_page
+def test_a_make_target_that_a_page_names_is_in_the_makefile(page):
+    targets = set(re.findall(r"^([a-z]+):", (ROOT / "Makefile").read_text(encoding="utf-8"), re.MULTILINE))
+    assert set(MAKE.findall(page.read_text(encoding="utf-8"))) - targets == set()
