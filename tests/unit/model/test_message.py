@@ -1,0 +1,64 @@
+"""Messages: what may be sent, and what a stored message says of itself."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from orbitmq.errors import InvalidArgument
+from orbitmq.model.message import BODY_SIZE_MAX, Host, Message, PropertyName, StoredMessage
+
+
+def stored(**properties: str) -> StoredMessage:
+    return StoredMessage(
+        topic="orders", body=b"", properties=properties, queue_id=0, queue_offset=0, physical_offset=0, store_size=0
+    )
+
+
+@pytest.mark.parametrize("body", [b"", bytearray(b"a"), memoryview(b"a"), bytes(BODY_SIZE_MAX)])
+def test_a_body_is_bytes_up_to_the_limit(body: bytes) -> None:
+    message = Message("orders", body)
+    assert (message.flag, message.delay_level, message.properties, message.keys) == (0, 0, {}, ())
+
+
+@pytest.mark.parametrize(
+    ("changed", "named"),
+    [
+        ({"topic": ""}, "topic"),
+        ({"topic": "with blank"}, "topic"),
+        ({"body": "text"}, "body: 'str' is not allowed, expected bytes"),
+        ({"body": bytes(BODY_SIZE_MAX + 1)}, f"{BODY_SIZE_MAX + 1} bytes"),
+        ({"keys": "42"}, "a list of strings"),
+        ({"keys": [""]}, "not empty"),
+        ({"keys": ["42", "4 2"]}, "no blank inside"),
+    ],
+)
+def test_a_message_that_no_broker_would_take_is_refused(changed: dict[str, Any], named: str) -> None:
+    with pytest.raises(InvalidArgument, match=named):
+        Message(**{"topic": "orders", "body": b"", **changed})
+
+
+def test_a_stored_message_reads_tag_keys_and_id_from_its_properties() -> None:
+    message = stored(TAGS="new", KEYS="42 43", UNIQ_KEY="0A")
+    assert (message.tag, message.keys, message.message_id) == ("new", ("42", "43"), "0A")
+
+
+def test_a_stored_message_without_properties_has_no_tag_no_keys_and_no_id() -> None:
+    assert (stored().tag, stored().keys, stored().message_id) == (None, (), "")
+
+
+def test_fields_that_a_message_may_lack_are_zero() -> None:
+    message = stored()
+    numbers = (message.flag, message.sys_flag, message.born_at_ms, message.stored_at_ms, message.reconsume_times)
+    assert numbers == (0, 0, 0, 0, 0)
+    assert (message.prepared_transaction_offset, message.body_crc, message.broker_name) == (0, 0, "")
+    assert message.born_host == message.store_host == Host("0.0.0.0", 0)
+
+
+def test_a_host_of_ipv6_is_written_in_brackets() -> None:
+    assert [str(Host("10.0.0.1", 10911)), str(Host("::1", 10911))] == ["10.0.0.1:10911", "[::1]:10911"]
+
+
+def test_names_of_properties_are_upstreams() -> None:
+    assert (PropertyName.KEYS, PropertyName.TAGS, PropertyName.UNIQ_KEY) == ("KEYS", "TAGS", "UNIQ_KEY")
