@@ -29,7 +29,7 @@ $(PEERS): $(PEER_SOURCES) scripts/make-peers
 	@scripts/make-peers
 
 quickstart: $(INSTALLED) ## 336,776 flights through NameServer, broker and Spark
-	@$(WITH_JAVA) $(BIN)/python -m orbitmq.spark.jobs.quickstart $(ARGS)
+	@$(WITH_JAVA) $(BIN)/python -m examples.quickstart $(ARGS)
 
 test: $(INSTALLED) $(PEERS) ## All tests, Java peers and Spark included
 	@$(WITH_PEERS) $(BIN)/python -m pytest $(ARGS)

@@ -27,10 +27,10 @@ from typing import Any
 
 import psutil
 
+from examples.quickstart.embedded import embedded_cluster
 from orbitmq import Message
 from orbitmq.blocking import Producer
-from orbitmq.spark.jobs.embedded import embedded_cluster
-from orbitmq.spark.session import local_session
+from orbitmq.spark.driver.session import local_session
 
 TOPIC = "spark-read"
 SEED = 20130101

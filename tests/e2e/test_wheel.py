@@ -1,5 +1,6 @@
 """What `pip install orbitmq` would install."""
 
+import re
 import subprocess
 import sys
 import zipfile
@@ -30,7 +31,9 @@ def test_it_holds_every_module_of_the_tree_and_the_mark_of_typed_packages(wheel)
 def test_it_is_pure_and_small_and_brings_no_tests(wheel):
     assert wheel.filename.endswith("-py3-none-any.whl")
     assert sum(entry.compress_size for entry in wheel.infolist()) < 5_000_000
-    assert [name for name in wheel.namelist() if name.startswith(("tests/", "benchmarks/", "scripts/"))] == []
+    assert [
+        name for name in wheel.namelist() if name.startswith(("tests/", "benchmarks/", "examples/", "scripts/"))
+    ] == []
 
 
 def test_it_announces_the_command_and_the_fixtures(wheel):
@@ -38,6 +41,14 @@ def test_it_announces_the_command_and_the_fixtures(wheel):
     text = wheel.read(entry_points).decode()
     assert "orbitmq = orbitmq.cli.main:main" in text
     assert "orbitmq = orbitmq.testing.pytest_plugin" in text
+
+
+def test_the_spark_extra_brings_what_the_connector_needs_and_nothing_of_the_examples(wheel):
+    (metadata,) = (name for name in wheel.namelist() if name.endswith("METADATA"))
+    requirements = re.findall(
+        r"^Requires-Dist: ([\w-]+).*extra == 'spark'$", wheel.read(metadata).decode(), re.MULTILINE
+    )
+    assert sorted(requirements) == ["numpy", "pyarrow", "pyspark"]
 
 
 def test_the_licence_travels_with_it(wheel):

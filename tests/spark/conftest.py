@@ -15,7 +15,7 @@ _topic_numbers = count()
 
 @pytest.fixture(scope="session")
 def spark():
-    from orbitmq.spark.session import local_session
+    from orbitmq.spark.driver.session import local_session
 
     session = local_session("orbitmq-tests")  # local[2,2]: a task that fails is tried once more
     yield session

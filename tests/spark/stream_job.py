@@ -9,7 +9,7 @@ import sys
 
 from pyspark.sql.streaming import StreamingQueryListener
 
-from orbitmq.spark.session import local_session
+from orbitmq.spark.driver.session import local_session
 
 name_servers, topic, directory = sys.argv[1:]
 

@@ -13,9 +13,11 @@ from pathlib import Path
 import psutil
 import pytest
 
-from orbitmq.spark.jobs.flights import find_flights
+from examples.quickstart.flights import find_flights
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
+
+ROOT = Path(__file__).resolve().parents[2]
 
 
 def start(out: Path, *options: str) -> subprocess.Popen[str]:
@@ -25,7 +27,7 @@ def start(out: Path, *options: str) -> subprocess.Popen[str]:
     command = [
         sys.executable,
         "-m",
-        "orbitmq.spark.jobs.quickstart",
+        "examples.quickstart",
         "--months",
         "1",
         "--out",
@@ -33,7 +35,9 @@ def start(out: Path, *options: str) -> subprocess.Popen[str]:
         *options,
     ]
     environment = os.environ | {"TMPDIR": str(temporary)}
-    return subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=environment, start_new_session=True)
+    return subprocess.Popen(
+        command, cwd=ROOT, stdout=subprocess.PIPE, text=True, env=environment, start_new_session=True
+    )
 
 
 def test_one_month_of_flights_arrives_whole(tmp_path):

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from math import isclose
 from typing import Any
 
-from orbitmq.spark.jobs.flights import Truth
+from examples.quickstart.flights import Truth
 
 KNOWN_FLIGHTS = 336_776
 KNOWN_CANCELLED = 8_255

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from pyspark.errors import StreamingQueryException
 
-from orbitmq.spark.jobs.supervision import RESTARTS_MAX, SupervisedQuery
+from orbitmq.spark.driver.supervision import RESTARTS_MAX, SupervisedQuery
 
 
 class FakeQuery:

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from orbitmq.spark.java import find_java_home
+from orbitmq.spark.driver.java import find_java_home
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

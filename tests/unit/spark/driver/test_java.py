@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from orbitmq.errors import ConfigError
-from orbitmq.spark import java
-from orbitmq.spark.java import find_java_home, java_version
+from orbitmq.spark.driver import java
+from orbitmq.spark.driver.java import find_java_home, java_version
 
 
 def fake_java(home: Path, version: str) -> Path:

@@ -1,0 +1,1 @@
+"""A whole pipeline on real data that checks itself: `make quickstart`, or `python -m examples.quickstart`."""

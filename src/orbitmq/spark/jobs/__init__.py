@@ -1,1 +1,0 @@
-"""Whole jobs, from a topic to a result, that check themselves: `python -m orbitmq.spark.jobs.quickstart`."""
