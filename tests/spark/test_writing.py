@@ -65,13 +65,13 @@ def test_a_task_that_is_run_again_repeats_rows_under_their_ids(spark, rocketmq_s
         from pyspark import TaskContext
 
         from orbitmq.errors import RouteNotFound
-        from orbitmq.spark.cluster import Cluster
+        from orbitmq.spark.reading.metadata_client import MetadataClient
 
         yield from batches
         has_arrived = TaskContext.get().attemptNumber() > 0
         while not has_arrived:  # rows of the first attempt are to be in the topic when it fails
-            with Cluster([name_servers]) as cluster, suppress(RouteNotFound):
-                has_arrived = any(cluster.latest(cluster.queues([topic])).values())
+            with MetadataClient([name_servers]) as client, suppress(RouteNotFound):
+                has_arrived = any(client.latest(client.queues([topic])).values())
         if TaskContext.get().attemptNumber() == 0:
             raise RuntimeError("the first attempt fails after its rows")
 

@@ -1,7 +1,7 @@
-"""Options of the data source, parsed at the door: strings in, frozen values out. Pure, but for a look into the file that
-securityFile names: what is wrong with it is said here, too.
+"""The options of the data source: strings in, frozen values out.
 
-Names are case-insensitive, as Spark's are. A name that is none of ours is an error that says which one was meant: an
+Pure, except that the file which securityFile names is looked into, so that what is wrong with it is said when the query is
+made. Names are case-insensitive, as Spark's are. A name that is none of ours is an error that says which one was meant: an
 option that is silently ignored costs more than one that is refused.
 """
 
@@ -19,7 +19,7 @@ from orbitmq.address import parse_name_servers
 from orbitmq.errors import ConfigError, InvalidArgument
 from orbitmq.model.group import SUBSCRIBE_ALL
 from orbitmq.model.topic import GROUP_LENGTH_MAX, check_name
-from orbitmq.spark.planning import Offsets, parse_offsets
+from orbitmq.spark.offsets import Bound, Earliest, Latest, Timestamp, parse_offsets
 from orbitmq.spark.security import read_security
 
 DEFAULT_GROUP = "orbitmq-spark"
@@ -65,26 +65,6 @@ SPARK_OPTIONS = frozenset({"path", "checkpointlocation", "queryname", "outputmod
 """What Spark itself puts among the options of a source or a sink."""
 
 
-@dataclass(frozen=True)
-class Timestamp:
-    """Start or end at the first message stored at or after this time."""
-
-    ms: int
-
-
-@dataclass(frozen=True)
-class Latest:
-    """Start or end behind the newest message."""
-
-
-@dataclass(frozen=True)
-class Earliest:
-    """Start at the oldest message that is still there."""
-
-
-Place = Earliest | Latest | Timestamp | Offsets
-
-
 @dataclass(frozen=True, kw_only=True)
 class ReadOptions:
     """How to read.
@@ -96,8 +76,8 @@ class ReadOptions:
     security_file: str | None = None
     topics: tuple[str, ...] = ()
     topic_pattern: str | None = None
-    start: Place
-    end: Place = Latest()
+    start: Bound
+    end: Bound = Latest()
     tags: frozenset[str] | None = None
     group: str = DEFAULT_GROUP
     offsets_per_trigger_max: int | None = None
@@ -142,8 +122,8 @@ def parse_read_options(options: Mapping[str, str], *, streaming: bool | None) ->
     """
     given = _Options(options, READ_OPTIONS)
     topics, pattern = _parse_topics(given)
-    start = _parse_place(given, "starting", Latest() if streaming else Earliest())
-    end = _parse_place(given, "ending", Latest())
+    start = _parse_bound(given, "starting", Latest() if streaming else Earliest())
+    end = _parse_bound(given, "ending", Latest())
     if streaming is False and start == Latest():
         raise ConfigError("startingOffsets", "latest", "earliest, a timestamp or JSON: a batch ends at latest")
     if end == Earliest():
@@ -301,7 +281,7 @@ def _checked_topic(option: str, topic: str) -> str:
         raise ConfigError(option, topic, error.allowed) from error
 
 
-def _parse_place(given: _Options, side: str, default: Place) -> Place:
+def _parse_bound(given: _Options, side: str, default: Bound) -> Bound:
     offsets_option, timestamp_option = f"{side}Offsets", f"{side}Timestamp"
     if timestamp_option in given:
         if offsets_option in given:

@@ -45,7 +45,7 @@ class FakeBroker:
     """Holds queues by (topic, queue id).
 
     `pull_count_max` caps a pull as brokers do; `faults` are answers given to the next pulls instead of messages, None
-    closes the connection.
+    closes the connection. `broker_address` stands in routes in place of the broker's own.
     """
 
     def __init__(self) -> None:
@@ -54,6 +54,7 @@ class FakeBroker:
         self.faults: deque[Reply | None] = deque()
         self.asked: list[object] = []
         self.address = ""
+        self.broker_address: str | None = None
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._loop.run_forever, daemon=True)
 
@@ -106,7 +107,7 @@ def get_route(fake: FakeBroker, call: Call[GetRouteInfo]) -> Reply:
         raise Rejected(ResponseCode.TOPIC_NOT_EXIST, "no route")
     count = max(held) + 1
     queue = QueueData(broker_name="fake", read_queue_count=count, write_queue_count=count, perm=6)
-    broker = BrokerData(cluster="c", broker_name="fake", addresses={0: fake.address})
+    broker = BrokerData(cluster="c", broker_name="fake", addresses={0: fake.broker_address or fake.address})
     return Reply(body=encode_route(TopicRoute(queues=(queue,), brokers=(broker,))))
 
 
@@ -146,7 +147,7 @@ def pull(fake: FakeBroker, call: Call[PullMessage]) -> Reply:
     if not queue.first <= header.queue_offset <= queue.end:
         return moved(queue, queue.first if header.queue_offset < queue.first else queue.end)
     if header.queue_offset == queue.end:
-        return Reply(ResponseCode.PULL_NOT_FOUND, header=place(queue, queue.end))
+        return Reply(ResponseCode.PULL_NOT_FOUND, header=where(queue, queue.end))
     wanted = [tag.strip() for tag in header.subscription.split("||")]
     found: list[bytes] = []
     end = header.queue_offset - queue.first
@@ -156,15 +157,15 @@ def pull(fake: FakeBroker, call: Call[PullMessage]) -> Reply:
             found.append(queue.records[end])
         end += 1
     if not found:
-        return Reply(ResponseCode.PULL_RETRY_IMMEDIATELY, header=place(queue, queue.first + end))
-    return Reply(header=place(queue, queue.first + end), body=b"".join(found))
+        return Reply(ResponseCode.PULL_RETRY_IMMEDIATELY, header=where(queue, queue.first + end))
+    return Reply(header=where(queue, queue.first + end), body=b"".join(found))
 
 
 def moved(queue: Queue, next_begin_offset: int) -> Reply:
-    return Reply(ResponseCode.PULL_OFFSET_MOVED, header=place(queue, next_begin_offset))
+    return Reply(ResponseCode.PULL_OFFSET_MOVED, header=where(queue, next_begin_offset))
 
 
-def place(queue: Queue, next_begin_offset: int) -> PullResponse:
+def where(queue: Queue, next_begin_offset: int) -> PullResponse:
     return PullResponse(
         suggest_which_broker_id=0, next_begin_offset=next_begin_offset, min_offset=queue.first, max_offset=queue.end
     )

@@ -9,13 +9,8 @@ from pyspark import SparkFiles
 
 from orbitmq.errors import ConfigError
 from orbitmq.model.route import MessageQueue
-from orbitmq.spark.options import (
-    Earliest,
-    Latest,
-    Timestamp,
-    parse_read_options,
-    parse_write_options,
-)
+from orbitmq.spark.offsets import Earliest, Latest, Timestamp
+from orbitmq.spark.options import parse_read_options, parse_write_options
 from orbitmq.spark.security import read_security
 from orbitmq.wire.signature import Credentials
 
@@ -67,7 +62,7 @@ def test_what_spark_adds_is_no_typo():
 
 
 @pytest.mark.parametrize(
-    ("text", "place"),
+    ("text", "bound"),
     [
         ("1357002000000", Timestamp(1357002000000)),
         ("2013-01-01T01:00:00Z", Timestamp(1357002000000)),
@@ -76,9 +71,9 @@ def test_what_spark_adds_is_no_typo():
         ('{"orders":{"a":{"0":-2,"1":7}}}', {MessageQueue("orders", "a", 0): -2, MessageQueue("orders", "a", 1): 7}),
     ],
 )
-def test_places_are_words_times_or_json(text, place):
-    assert read(startingOffsets=text).start == place
-    assert read(endingOffsets=text).end == place
+def test_bounds_are_words_times_or_json(text, bound):
+    assert read(startingOffsets=text).start == bound
+    assert read(endingOffsets=text).end == bound
 
 
 def test_timestamps_have_options_of_their_own():

@@ -10,9 +10,9 @@ from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadMaxRows
 from pyspark.sql.types import LongType, StringType, StructField, StructType
 
 from orbitmq.errors import ConfigError, RouteNotFound
-from orbitmq.spark import source
 from orbitmq.spark.options import parse_read_options
-from orbitmq.spark.pulling import DataLoss
+from orbitmq.spark.reading import offset_poller
+from orbitmq.spark.reading.continuity import DataLoss
 from orbitmq.spark.schema import COLUMN_NAMES, spark_schema
 from orbitmq.spark.source import BatchReader, StreamReader, read_schema
 from orbitmq.wire.headers import GetMaxOffset, GetRouteInfo
@@ -87,8 +87,8 @@ def test_an_idle_stream_asks_brokers_at_the_poll_interval_only(fake, stream, mon
         waits.append(seconds)
         clock[0] += seconds
 
-    monkeypatch.setattr(source.time, "monotonic", lambda: clock[0])
-    monkeypatch.setattr(source.time, "sleep", sleep)
+    monkeypatch.setattr(offset_poller.time, "monotonic", lambda: clock[0])
+    monkeypatch.setattr(offset_poller.time, "sleep", sleep)
     reader = stream(offsetPollMs="250")
     start = reader.initialOffset()
     fake.asked.clear()
@@ -145,7 +145,7 @@ def test_available_now_ends_where_it_began_to_look(fake, stream):
 
 
 def test_flink_93_a_new_queue_is_read_from_its_first_message(fake, stream, monkeypatch):
-    monkeypatch.setattr("orbitmq.spark.source.ROUTE_POLL_S", 0)
+    monkeypatch.setattr(offset_poller, "ROUTE_POLL_S", 0)
     fake.fill("orders", 0, 5)
     reader = stream()
     start = reader.initialOffset()
@@ -168,12 +168,12 @@ def test_a_topic_that_was_made_anew_is_an_error_or_read_from_its_beginning(fake,
     assert taken(reader, start, reader.latestOffset(start, ALL)) == {0: (0, 8)}
 
 
-def test_an_unreachable_broker_keeps_its_queues_where_they_are(fake, stream, monkeypatch):
+def test_an_unreachable_broker_keeps_its_queues_where_they_are(fake, stream):
     fake.fill("orders", 0, 5)
     reader = stream()
     start = reader.initialOffset()
-    reader._queues = dict.fromkeys(reader._queues, "127.0.0.1:1")
-    reader._routed_at = float("inf")
+    fake.fill("orders", 0, 5)
+    fake.broker_address = "127.0.0.1:1"
 
     assert reader.latestOffset(start, ALL) is start
 

@@ -1,38 +1,37 @@
-"""What the driver asks a cluster: which queues a topic has, who holds them, and where they begin and end.
+"""The blocking client for metadata: a topic's queues, the brokers that hold them, and where queues begin and end.
 
-Over blocking connections that stay open between micro-batches; questions to one broker leave together.
+Connections stay open between micro-batches; questions to one broker leave together.
 """
 
 from __future__ import annotations
 
-import logging
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from types import TracebackType
 
+from orbitmq.client.routing.nameserver_list import NameServers
+from orbitmq.client.routing.queue_selection import address_of, readable_queues
 from orbitmq.codes import ResponseCode
-from orbitmq.errors import ClientError, NoNameServer, RemoteRefused, RouteNotFound
-from orbitmq.model.route import MASTER_ID, BrokerData, MessageQueue, TopicRoute
-from orbitmq.model.topic import Perm
+from orbitmq.errors import ClientError, ConfigError, InvalidArgument, NoNameServer, RemoteRefused, RouteNotFound
+from orbitmq.model.route import MessageQueue, TopicRoute
+from orbitmq.model.topic import is_reserved_topic
 from orbitmq.net.blocking import BlockingConnection
 from orbitmq.net.security.client_security import UNSECURED, Security
-from orbitmq.spark.planning import Offsets
+from orbitmq.spark.offsets import Bound, Earliest, Latest, Offsets, Timestamp, resolve_marks
+from orbitmq.spark.options import ReadOptions
+from orbitmq.spark.security import read_security
 from orbitmq.wire.bodies.route import decode_route
 from orbitmq.wire.bodies.topics import decode_topic_list
 from orbitmq.wire.command import Command
 from orbitmq.wire.header import decode_header
 from orbitmq.wire.headers import GetAllTopics, GetMaxOffset, GetMinOffset, GetRouteInfo, OffsetResponse, SearchOffset
 
-log = logging.getLogger(__name__)
-
-_SYSTEM_TOPIC = re.compile(
-    r"TBW102|SCHEDULE_TOPIC_XXXX|SELF_TEST_TOPIC|OFFSET_MOVED_EVENT|BenchmarkTest|RMQ_SYS_.*|rmq_sys_.*|%SYS%.*"
-)
-Addresses = dict[MessageQueue, str]
+QueueAddresses = dict[MessageQueue, str]
+"""The address, host:port, of the broker to read each queue from."""
 
 
-class Cluster:
-    """A cluster as its NameServers describe it.
+class MetadataClient:
+    """Asks NameServers for routes and brokers for offsets.
 
     Args:
         name_servers: host:port each; asked in turn until one answers.
@@ -41,12 +40,18 @@ class Cluster:
     """
 
     def __init__(self, name_servers: Sequence[str], *, timeout_ms: int = 3000, security: Security = UNSECURED) -> None:
-        self._name_servers = list(name_servers)
+        self._name_servers = NameServers(name_servers)
         self._timeout_ms = timeout_ms
         self._security = security
         self._connections: dict[str, BlockingConnection] = {}
 
-    def __enter__(self) -> Cluster:
+    @classmethod
+    def of(cls, options: ReadOptions) -> MetadataClient:
+        """Return the client that a query's options describe."""
+        security = read_security(options.security_file)
+        return cls(options.name_servers, timeout_ms=options.pull_timeout_ms, security=security)
+
+    def __enter__(self) -> MetadataClient:
         return self
 
     def __exit__(
@@ -59,20 +64,20 @@ class Cluster:
         while self._connections:
             self._connections.popitem()[1].close()
 
-    def queues(self, topics: Iterable[str], pattern: str | None = None) -> Addresses:
-        """Return the readable queues of `topics`, or of the topics that `pattern` matches, and who holds them.
+    def queues(self, topics: Iterable[str], pattern: str | None = None) -> QueueAddresses:
+        """Return the readable queues of `topics`, or of the topics that `pattern` matches, and where to read them.
 
         Raises:
             RouteNotFound: a topic that was named does not exist.
             NoNameServer: none answered.
         """
-        found: Addresses = {}
+        found: QueueAddresses = {}
         for topic in topics:
-            found |= readable_queues(topic, self.route(topic))
+            found |= queue_addresses(topic, self.route(topic))
         if pattern is not None:
             for topic in self.matching_topics(pattern):
                 try:
-                    found |= readable_queues(topic, self.route(topic))
+                    found |= queue_addresses(topic, self.route(topic))
                 except RouteNotFound:  # deleted since the list was made
                     continue
         return found
@@ -85,27 +90,29 @@ class Cluster:
         """
         answer = self._ask_name_server(GetRouteInfo(topic=topic, accept_standard_json_only=True))
         if answer.code == ResponseCode.TOPIC_NOT_EXIST:
-            servers = ", ".join(self._name_servers)
+            servers = ", ".join(self._name_servers.in_turn())
             raise RouteNotFound(
                 f"topic {topic} has no route at {servers}: create it, or start the broker that holds it"
             )
-        return decode_route(_accepted(answer, self._name_servers[0]).body)
+        return decode_route(_accepted(answer, self._name_servers.in_turn()[0]).body)
 
     def matching_topics(self, pattern: str) -> list[str]:
         """Return the topics whose whole name matches `pattern`.
 
         RocketMQ's own topics never match; retry and dead-letter topics only where the pattern begins with their %.
         """
-        answer = _accepted(self._ask_name_server(GetAllTopics()), self._name_servers[0])
+        answer = _accepted(self._ask_name_server(GetAllTopics()), self._name_servers.in_turn()[0])
         return [
             topic
             for topic in sorted(decode_topic_list(answer.body).topics)
             if re.fullmatch(pattern, topic)
-            and not _SYSTEM_TOPIC.fullmatch(topic)
+            and not is_reserved_topic(topic)
             and (pattern.startswith("%") or not topic.startswith("%"))
         ]
 
-    def latest(self, queues: Addresses, *, unreachable: Callable[[str, ClientError], None] | None = None) -> Offsets:
+    def latest(
+        self, queues: QueueAddresses, *, unreachable: Callable[[str, ClientError], None] | None = None
+    ) -> Offsets:
         """Return the offset behind the last message of each queue.
 
         Args:
@@ -113,21 +120,42 @@ class Cluster:
         """
         return self._offsets(queues, lambda q: GetMaxOffset(topic=q.topic, queue_id=q.queue_id), unreachable)
 
-    def earliest(self, queues: Addresses) -> Offsets:
+    def earliest(self, queues: QueueAddresses) -> Offsets:
         """Return the offset of the first message of each queue that is still there."""
-        return self._offsets(queues, lambda q: GetMinOffset(topic=q.topic, queue_id=q.queue_id), None)
+        return self._offsets(queues, lambda q: GetMinOffset(topic=q.topic, queue_id=q.queue_id))
 
-    def at(self, queues: Addresses, timestamp_ms: int) -> Offsets:
+    def at(self, queues: QueueAddresses, timestamp_ms: int) -> Offsets:
         """Return the offset of the first message of each queue that was stored at or after a time."""
         return self._offsets(
-            queues, lambda q: SearchOffset(topic=q.topic, queue_id=q.queue_id, timestamp_ms=timestamp_ms), None
+            queues, lambda q: SearchOffset(topic=q.topic, queue_id=q.queue_id, timestamp_ms=timestamp_ms)
         )
+
+    def resolve(self, queues: QueueAddresses, bound: Bound, option: str) -> Offsets:
+        """Return the offset of each queue that `bound` means now.
+
+        Args:
+            option: the option that names the bound; stands in the error.
+
+        Raises:
+            ConfigError: the bound names other queues than there are.
+        """
+        match bound:
+            case Earliest():
+                return self.earliest(queues)
+            case Latest():
+                return self.latest(queues)
+            case Timestamp(ms):
+                return self.at(queues, ms)
+        try:
+            return resolve_marks(bound, self.earliest(queues), self.latest(queues), option)
+        except InvalidArgument as error:
+            raise ConfigError(error.field, error.value, error.allowed) from error
 
     def _offsets(
         self,
         queues: Mapping[MessageQueue, str],
         question: Callable[[MessageQueue], object],
-        unreachable: Callable[[str, ClientError], None] | None,
+        unreachable: Callable[[str, ClientError], None] | None = None,
     ) -> Offsets:
         by_address: dict[str, list[MessageQueue]] = {}
         for queue, address in queues.items():
@@ -146,14 +174,14 @@ class Cluster:
         return offsets
 
     def _ask_name_server(self, header: object) -> Command:
-        errors = []
-        for address in tuple(self._name_servers):
+        causes = []
+        for address in self._name_servers.in_turn():
             try:
                 return self._ask(address, [header])[0]
             except ClientError as error:
-                errors.append(str(error))
-                self._name_servers.append(self._name_servers.pop(0))  # stay with one that answers
-        raise NoNameServer(f"no NameServer could be asked: {'; '.join(errors)}")
+                causes.append(str(error))
+                self._name_servers.failed(address)
+        raise NoNameServer(f"no NameServer could be asked: {'; '.join(causes)}")
 
     def _ask(self, address: str, headers: Sequence[object]) -> list[Command]:
         """Send all questions at once. A connection that was open already may have died: then a new one is tried."""
@@ -179,22 +207,14 @@ class Cluster:
         return answers
 
 
-def readable_queues(topic: str, route: TopicRoute) -> Addresses:
-    """Return a topic's readable queues and the address to read each from."""
-    addresses = {broker.broker_name: _reading_address(broker) for broker in route.brokers}
+def queue_addresses(topic: str, route: TopicRoute) -> QueueAddresses:
+    """Return a topic's readable queues and where to read each: at its master, or at a slave while there is none."""
+    addresses = {broker.broker_name: address_of(broker) for broker in route.brokers}
     return {
-        MessageQueue(topic, queue.broker_name, queue_id): address
-        for queue in route.queues
-        if queue.perm & Perm.READ and (address := addresses.get(queue.broker_name)) is not None
-        for queue_id in range(queue.read_queue_count)
+        queue: address
+        for queue in readable_queues(topic, route)
+        if (address := addresses.get(queue.broker_name)) is not None
     }
-
-
-def _reading_address(broker: BrokerData) -> str | None:
-    """Return the master's address, or that of the slave with the smallest id while there is no master."""
-    if not broker.addresses:
-        return None
-    return broker.addresses.get(MASTER_ID) or broker.addresses[min(broker.addresses)]
 
 
 def _accepted(answer: Command, address: str) -> Command:

@@ -8,15 +8,15 @@ from pyspark.sql.types import BinaryType, IntegerType, LongType, StringType, Str
 
 from orbitmq.errors import ConfigError, InvalidArgument
 from orbitmq.spark.options import WriteOptions
-from orbitmq.spark.rows import ROW_ID, Rows, check_columns
 from orbitmq.spark.schema import COLUMN_NAMES, PROPERTIES, spark_schema
+from orbitmq.spark.writing.messages import ROW_ID, MessageBuilder, check_columns
 
 OPTIONS = WriteOptions(name_servers=("h:1",), topic="orders")
 
 
 def messages(columns, options=OPTIONS):
     batch = pa.RecordBatch.from_pydict(columns)
-    return list(Rows(options, "query/7/0").messages(batch))
+    return list(MessageBuilder(options, "query/7/0").messages(batch))
 
 
 def schema(**types):
@@ -43,12 +43,12 @@ def test_columns_become_the_parts_of_a_message():
 
 
 def test_rows_are_numbered_over_all_batches():
-    rows = Rows(OPTIONS, "q/1/2")
+    builder = MessageBuilder(OPTIONS, "q/1/2")
     batch = pa.RecordBatch.from_pydict({"body": ["a", "b"]})
-    found = [message.properties[ROW_ID] for _ in range(2) for message in rows.messages(batch)]
+    found = [message.properties[ROW_ID] for _ in range(2) for message in builder.messages(batch)]
 
     assert found == ["q/1/2/0", "q/1/2/1", "q/1/2/2", "q/1/2/3"]
-    assert rows.count == 4
+    assert builder.count == 4
 
 
 def test_row_ids_may_be_left_out():

@@ -1,4 +1,4 @@
-"""Rows of a DataFrame as messages to send. Pure."""
+"""Messages made of a DataFrame's rows. Pure."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from orbitmq.spark.options import WriteOptions
 from orbitmq.spark.schema import COLUMN_NAMES
 
 ROW_ID = "SPARK_ROW_ID"
-"""The property that is the same in every attempt to send a row: `origin/row number`."""
+"""The property that is the same in every attempt to send a row: `query/batch/partition/row` for streams."""
 
 COLUMNS: Mapping[str, tuple[str, ...]] = {
     "topic": ("string",),
@@ -54,18 +54,19 @@ def check_columns(schema: StructType, options: WriteOptions) -> None:
         raise ConfigError("topic", None, "a column topic, or the option topic for all rows")
 
 
-class Rows:
+class MessageBuilder:
     """Makes messages of rows, and numbers them.
 
     Args:
         options: for the topic of rows that name none, and whether rows get ids.
-        origin: what row ids begin with.
+        row_id_prefix: the row ids are `row_id_prefix/row number`.
     """
 
-    def __init__(self, options: WriteOptions, origin: str) -> None:
+    def __init__(self, options: WriteOptions, row_id_prefix: str) -> None:
         self._options = options
-        self._origin = origin
+        self._row_id_prefix = row_id_prefix
         self.count = 0
+        """Rows that were made into messages."""
 
     def messages(self, batch: pa.RecordBatch) -> Iterator[Message]:
         """Yield a message for each row.
@@ -94,11 +95,13 @@ class Rows:
         topic = topic if topic is not None else self._options.topic
         if topic is None or body is None:
             missing = "topic" if topic is None else "body"
-            raise InvalidArgument(missing, None, f"a value in every row; row {self._origin}/{self.count} has null")
+            raise InvalidArgument(
+                missing, None, f"a value in every row; row {self._row_id_prefix}/{self.count} has null"
+            )
         given: dict[str, Any] = {name: value for name, value in properties or () if value}
         own = {name: value for name, value in given.items() if name not in _SYSTEM_PROPERTIES}
         if self._options.row_ids:
-            own[ROW_ID] = f"{self._origin}/{self.count}"
+            own[ROW_ID] = f"{self._row_id_prefix}/{self.count}"
         keys = keys if keys is not None else given.get(PropertyName.KEYS, "")
         return Message(
             topic,

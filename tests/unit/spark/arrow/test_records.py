@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 
 from orbitmq.errors import CorruptRecord
 from orbitmq.model.message import Host
-from orbitmq.spark import arrow
-from orbitmq.spark.arrow import decode_records
+from orbitmq.spark.arrow import records as record_columns
+from orbitmq.spark.arrow.records import decode_records
 from orbitmq.spark.schema import COLUMN_NAMES, arrow_schema
 from orbitmq.wire.message_id import offset_message_id
 from orbitmq.wire.properties import parse_properties
@@ -143,7 +143,7 @@ def test_nothing_in_gives_nothing_out():
 
 
 def test_bodies_that_decompress_to_much_come_in_several_batches(monkeypatch):
-    monkeypatch.setattr(arrow, "DECOMPRESSED_SIZE_MAX", 1000)
+    monkeypatch.setattr(record_columns, "DECOMPRESSED_SIZE_MAX", 1000)
     plain = [bytes([65 + n]) * 600 for n in range(12)]
     raw = b"".join(
         record(zlib.compress(body), sys_flag=COMPRESSED_ZLIB) if n % 3 else record(body) for n, body in enumerate(plain)
@@ -167,18 +167,18 @@ def test_bytes_that_are_cut_short_are_refused(raw, data):
 @given(st.lists(records, min_size=1, max_size=3).map(b"".join), st.data())
 def test_flipped_bytes_are_read_or_refused_and_never_anything_else(raw, data):
     damaged = bytearray(raw)
-    for place in data.draw(st.lists(st.integers(0, len(raw) - 1), max_size=4)):
-        damaged[place] = data.draw(st.integers(0, 255))
+    for at in data.draw(st.lists(st.integers(0, len(raw) - 1), max_size=4)):
+        damaged[at] = data.draw(st.integers(0, 255))
 
     with suppress(CorruptRecord):
         for batch in decode_records(bytes(damaged), COLUMN_NAMES):
             batch.validate(full=True)
 
 
-@pytest.mark.parametrize(("place", "value"), [(0, 5), (0, -1), (0, 1 << 30), (4, 7), (84, 1 << 20), (84, -4)])
-def test_a_length_or_magic_that_makes_no_sense_is_refused(place, value):
+@pytest.mark.parametrize(("at", "value"), [(0, 5), (0, -1), (0, 1 << 30), (4, 7), (84, 1 << 20), (84, -4)])
+def test_a_length_or_magic_that_makes_no_sense_is_refused(at, value):
     raw = bytearray(record() + record())
-    pack_into(">i", raw, place, value)
+    pack_into(">i", raw, at, value)
 
     with pytest.raises(CorruptRecord):
         list(decode_records(bytes(raw), COLUMN_NAMES))

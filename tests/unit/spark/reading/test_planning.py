@@ -8,19 +8,8 @@ from hypothesis import strategies as st
 
 from orbitmq.errors import InvalidArgument
 from orbitmq.model.route import MessageQueue
-from orbitmq.spark.planning import (
-    Position,
-    Range,
-    advance,
-    format_offsets,
-    format_position,
-    limit,
-    parse_offsets,
-    parse_position,
-    ranges_between,
-    resolve_marks,
-    split,
-)
+from orbitmq.spark.reading.checkpoint import Position, format_position, parse_position
+from orbitmq.spark.reading.planning import Range, advance, limit, ranges_between, split
 
 queues = st.builds(MessageQueue, st.sampled_from(["orders", "bills"]), st.sampled_from(["a", "b"]), st.integers(0, 3))
 offsets = st.dictionaries(queues, st.integers(0, 1000), max_size=8)
@@ -28,30 +17,6 @@ offsets = st.dictionaries(queues, st.integers(0, 1000), max_size=8)
 
 def queue(queue_id: int, topic: str = "orders") -> MessageQueue:
     return MessageQueue(topic, "a", queue_id)
-
-
-@given(offsets, st.none() | offsets)
-def test_positions_survive_the_checkpoint(ends, begins):
-    position = Position(ends, ends if begins is None else begins)
-
-    assert parse_position(format_position(position)) == position
-    assert parse_position(format_position(position)).is_initial == position.is_initial
-    assert parse_offsets(format_offsets(ends)) == ends
-
-
-@pytest.mark.parametrize(
-    "document", [None, [], {}, {"orders": {"a": {"0": 1}}}, {"queues": {}, "more": {}}, {"queues": {"t": 1}}]
-)
-def test_a_foreign_checkpoint_is_refused(document):
-    with pytest.raises(InvalidArgument):
-        parse_position(document)
-
-
-def test_positions_of_equal_offsets_are_equal_text():
-    one = format_offsets({queue(1): 5, queue(10): 6, queue(2): 7})
-    other = format_offsets({queue(2): 7, queue(10): 6, queue(1): 5})
-
-    assert list(one["orders"]["a"].items()) == list(other["orders"]["a"].items())
 
 
 @given(offsets, offsets, st.integers(1, 500))
@@ -134,7 +99,7 @@ def test_a_position_with_a_queue_of_unknown_beginning_is_refused():
 
 @given(st.lists(st.integers(1, 300), min_size=1, max_size=6), st.none() | st.integers(1, 40))
 def test_a_split_loses_and_repeats_nothing(counts, partition_count_min):
-    whole = [Range(queue(place), 7, 7 + count) for place, count in enumerate(counts)]
+    whole = [Range(queue(index), 7, 7 + count) for index, count in enumerate(counts)]
 
     parts = split(whole, partition_count_min)
 
@@ -149,19 +114,3 @@ def test_the_longest_queue_is_split_first():
     parts = split([Range(queue(0), 0, 10), Range(queue(1), 0, 90)], 4)
 
     assert [(part.queue.queue_id, part.count) for part in parts] == [(0, 10), (1, 30), (1, 30), (1, 30)]
-
-
-def test_marks_become_offsets():
-    earliest, latest = {queue(0): 3, queue(1): 4, queue(2): 5}, {queue(0): 13, queue(1): 14, queue(2): 15}
-
-    assert resolve_marks({queue(0): -2, queue(1): -1, queue(2): 7}, earliest, latest, "startingOffsets") == {
-        queue(0): 3,
-        queue(1): 14,
-        queue(2): 7,
-    }
-
-
-@pytest.mark.parametrize(("given", "named"), [({}, "missing orders/a/0"), ({queue(0): 1, queue(9): 1}, "orders/a/9")])
-def test_offsets_name_every_queue_and_no_other(given, named):
-    with pytest.raises(InvalidArgument, match=named):
-        resolve_marks(given, {queue(0): 0}, {queue(0): 5}, "startingOffsets")

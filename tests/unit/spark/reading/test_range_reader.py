@@ -10,17 +10,19 @@ from orbitmq.codes import ResponseCode
 from orbitmq.errors import ConnectionFailed, RemoteRefused
 from orbitmq.model.route import MessageQueue
 from orbitmq.net.dispatch.reply import Reply
-from orbitmq.spark import pulling
-from orbitmq.spark.options import Earliest, ReadOptions
-from orbitmq.spark.planning import Range
-from orbitmq.spark.pulling import DataLoss, RangeReader
+from orbitmq.spark.offsets import Earliest
+from orbitmq.spark.options import ReadOptions
+from orbitmq.spark.reading import blocks, range_reader
+from orbitmq.spark.reading.continuity import DataLoss
+from orbitmq.spark.reading.planning import Range
+from orbitmq.spark.reading.range_reader import RangeReader
 
 NAMES = ("queueOffset", "body", "tags")
 
 
 @pytest.fixture(autouse=True)
 def no_waiting(monkeypatch):
-    monkeypatch.setattr(pulling, "BACKOFF_MS_MAX", 0)
+    monkeypatch.setattr(range_reader, "BACKOFF_MS_MAX", 0)
 
 
 def rows(fake, begin, end, *, queue_id=0, **options):
@@ -51,8 +53,8 @@ def test_nothing_is_asked_for_twice_or_behind_the_end(fake):
 
 
 def test_large_messages_come_in_blocks_of_a_megabyte(fake, monkeypatch):
-    monkeypatch.setattr(pulling, "DECODE_SIZE", 300_000)
-    monkeypatch.setattr(pulling, "BLOCK_SIZE", 100_000)
+    monkeypatch.setattr(range_reader, "DECODE_SIZE", 300_000)
+    monkeypatch.setattr(blocks, "BLOCK_SIZE", 100_000)
     fake.fill("orders", 0, 400, size=5000)
 
     assert offsets(fake, 0, 400) == list(range(400))
@@ -60,7 +62,7 @@ def test_large_messages_come_in_blocks_of_a_megabyte(fake, monkeypatch):
 
 
 def test_a_block_that_runs_ahead_waits_when_it_holds_enough(fake, monkeypatch):
-    monkeypatch.setattr(pulling, "BUFFER_SIZE_MAX", 1)
+    monkeypatch.setattr(blocks, "BUFFER_SIZE_MAX", 1)
     fake.fill("orders", 0, 200)
     fake.pull_count_max = 3
 

@@ -1,0 +1,1 @@
+"""Records in columnar form: bytes of pull answers in, Arrow columns out. Pure."""

@@ -1,0 +1,46 @@
+"""Gathers: many parts of one byte string at once, without a Python loop over them. Pure."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+Bytes = npt.NDArray[np.uint8]
+Flags = npt.NDArray[np.bool_]
+Positions = npt.NDArray[np.int64]
+
+
+def gather_fields(data: Bytes, positions: Positions, fields: np.dtype[Any]) -> npt.NDArray[Any]:
+    """Return the fields that stand at each position, as one structured array."""
+    return gather_bytes(data, positions, fields.itemsize).view(fields).reshape(-1)
+
+
+def gather_bytes(data: Bytes, positions: Positions, size: int) -> Bytes:
+    """Return the `size` bytes at each position, one row per position."""
+    if not len(positions):  # there may be fewer than `size` bytes then, of which no window can be made
+        return np.empty((0, size), np.uint8)
+    # The view has a window at every byte and costs nothing; the index copies those that are wanted, in one loop in C.
+    # They are unaligned in `data`, and aligned, back to back, in the copy, so that it can be seen as an array of fields.
+    return np.lib.stride_tricks.sliding_window_view(data, size)[positions]
+
+
+def gather_slices(raw: pa.Buffer, starts: Positions, ends: Positions, kind: pa.DataType | None = None) -> pa.Array:
+    """Return the slices of `raw` between `starts` and `ends`; both ascend and do not overlap."""
+    if not len(starts):
+        return pa.array([], kind or pa.binary())
+    # Arrow's arrays of variable length have no gaps: entry n ends where entry n + 1 starts. An array over the raw bytes that
+    # alternates "wanted, gap, wanted, gap" needs no copy; picking its even entries copies what is wanted, and only that.
+    offsets = np.stack((starts, ends), axis=1).astype(np.int32).reshape(-1)
+    alternating = pa.Array.from_buffers(kind or pa.binary(), len(offsets) - 1, [None, pa.py_buffer(offsets), raw])
+    return alternating.take(pa.array(np.arange(0, len(offsets), 2, dtype=np.int32)))
+
+
+def to_text(encoded: pa.Array) -> pa.Array:
+    """Return bytes as strings; what is no UTF-8 is shown with replacement characters, as Java shows it."""
+    try:
+        return encoded.cast(pa.string())  # checks all values at once
+    except pa.ArrowInvalid:
+        return pa.array([value.decode(errors="replace") for value in encoded.to_pylist()], pa.string())

@@ -1,0 +1,99 @@
+"""The newest offsets of a stream's queues, asked for no more often than the poll interval allows."""
+
+from __future__ import annotations
+
+import logging
+import time
+
+from orbitmq.errors import ClientError
+from orbitmq.model.route import MessageQueue
+from orbitmq.spark.offsets import Bound, Offsets
+from orbitmq.spark.options import ReadOptions
+from orbitmq.spark.reading.metadata_client import MetadataClient, QueueAddresses
+
+log = logging.getLogger(__name__)
+
+ROUTE_POLL_S = 1.0
+"""New queues and brokers are looked for this often, at most."""
+
+
+class OffsetPoller:
+    """Polls NameServers for a stream's queues and brokers for the ends of them.
+
+    Args:
+        client: asks them; closed with the poller.
+        options: which topics, and how often brokers are asked.
+    """
+
+    def __init__(self, client: MetadataClient, options: ReadOptions) -> None:
+        self.queues: QueueAddresses = {}
+        """Every queue that was found so far: one that has left its route may come back."""
+        self._client = client
+        self._options = options
+        self._latest: Offsets = {}
+        self._target: Offsets | None = None
+        self._asked_at = self._routed_at = -float("inf")
+
+    @property
+    def latest(self) -> Offsets:
+        """The newest offsets known; those at which the run ends once `fix_end` was called."""
+        return self._latest if self._target is None else self._target
+
+    @property
+    def is_fresh(self) -> bool:
+        """True while the poll interval since the last answers is not over."""
+        return self._target is not None or time.monotonic() < self._due_at
+
+    def refresh(self) -> None:
+        """Ask for the latest offsets, not before the poll interval is over: waiting is what keeps an idle query calm.
+
+        The answer is always newer than the question: `processAllAvailable` relies on that. A broker that does not
+        answer stops only its own queues: they stay where they are until it is back.
+        """
+        if self._target is not None:
+            return
+        time.sleep(max(0.0, self._due_at - time.monotonic()))
+        now = time.monotonic()
+        if now - self._routed_at >= ROUTE_POLL_S:
+            self._routed_at = now
+            try:
+                self.find_queues()
+            except ClientError as error:  # NameServers are needed for new queues only
+                log.warning("no routes now, going on with the queues known: %s", error)
+        self._latest = self._client.latest(self.queues, unreachable=_log_unreachable)
+        self._asked_at = time.monotonic()
+
+    def fix_end(self) -> None:
+        """Let the run end at the latest offsets of now: what arrives later belongs to the next one."""
+        self._target = self._client.latest(self.find_queues())
+
+    def resolve(self, bound: Bound, option: str) -> Offsets:
+        """Return the offset of each queue that `bound` means now; see `MetadataClient.resolve`."""
+        return self._client.resolve(self.find_queues(), bound, option)
+
+    def earliest(self, queues: set[MessageQueue]) -> Offsets:
+        """Return where those of `queues` begin that were found."""
+        wanted = {queue: self.queues[queue] for queue in queues if queue in self.queues}
+        return self._client.earliest(wanted) if wanted else {}
+
+    def find_queues(self) -> QueueAddresses:
+        """Ask NameServers for the queues now; return them with all that were found before.
+
+        Raises:
+            RouteNotFound: a topic that was named does not exist.
+            NoNameServer: none answered.
+        """
+        self.queues = self.queues | self._client.queues(self._options.topics, self._options.topic_pattern)
+        return self.queues
+
+    def close(self) -> None:
+        """Close the client."""
+        self._client.close()
+
+    @property
+    def _due_at(self) -> float:
+        return self._asked_at + self._options.offset_poll_ms / 1000
+
+
+def _log_unreachable(address: str, error: ClientError) -> None:
+    log.warning("broker %s does not answer, its queues wait: %s", address, error)

@@ -1,0 +1,112 @@
+"""Ranges of queues to read: what a batch takes, how much a trigger may take, how it is split into tasks. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from heapq import heapify, heapreplace
+from itertools import pairwise
+
+from orbitmq.errors import InvalidArgument
+from orbitmq.model.route import MessageQueue
+from orbitmq.spark.offsets import Offsets
+from orbitmq.spark.reading.checkpoint import Position
+
+
+@dataclass(frozen=True, slots=True)
+class Range:
+    """The messages of one queue from `begin` up to, not including, `end`."""
+
+    queue: MessageQueue
+    begin: int
+    end: int
+
+    @property
+    def count(self) -> int:
+        """How many messages, if none is filtered out."""
+        return max(0, self.end - self.begin)
+
+
+def advance(start: Position, latest: Offsets, first: Offsets, count_max: int | None = None) -> Position:
+    """Return the position at which the next micro-batch ends.
+
+    Args:
+        start: where it begins.
+        latest: the end of every queue that could be asked; queues that could not stay where they are.
+        first: where queues begin that `start` does not know, or that have lost what was before `start`.
+        count_max: messages that the batch may take; None for all.
+
+    Returns:
+        `start` itself when there is nothing to read.
+    """
+    begins = dict(start.offsets)
+    fresh = {queue: begin for queue, begin in first.items() if queue in latest}
+    begins.update(fresh)
+    ends = {queue: max(end, begins.get(queue, 0)) for queue, end in latest.items()}
+    if count_max is not None:
+        ends = limit(begins, ends, count_max)
+    offsets = begins | ends
+    if offsets == start.offsets:
+        return start
+    return Position(offsets, begins if start.is_initial else fresh)
+
+
+def limit(begins: Offsets, ends: Offsets, count_max: int) -> dict[MessageQueue, int]:
+    """Cut `ends` so that at most `count_max` messages lie between: each queue's share follows its backlog.
+
+    No queue with a backlog is left out while there is one message for each, so that none starves behind the long ones.
+    """
+    backlog = {queue: end - begins.get(queue, 0) for queue, end in ends.items() if end > begins.get(queue, 0)}
+    if sum(backlog.values()) <= count_max:
+        return dict(ends)
+    each = 1 if len(backlog) <= count_max else 0
+    weights = {queue: count - each for queue, count in backlog.items()}
+    shares = _apportion(weights, count_max - each * len(backlog))
+    return {
+        queue: begins.get(queue, 0) + each + shares[queue] if queue in shares else end for queue, end in ends.items()
+    }
+
+
+def ranges_between(start: Position, end: Position) -> list[Range]:
+    """Return what a micro-batch reads, queue by queue; empty ranges are left out.
+
+    Raises:
+        InvalidArgument: a queue of `end` has no beginning.
+    """
+    begins = {**start.offsets, **end.begins}
+    unknown = sorted(queue for queue in end.offsets if queue not in begins)
+    if unknown:
+        raise InvalidArgument("checkpointed position", unknown, "a beginning for every queue")
+    ranges = (Range(queue, begins[queue], offset) for queue, offset in sorted(end.offsets.items()))
+    return [found for found in ranges if found.count]
+
+
+def split(ranges: Sequence[Range], partition_count_min: int | None) -> list[Range]:
+    """Split the longest ranges until there are at least `partition_count_min`, if there are as many messages."""
+    missing = min(partition_count_min or 0, sum(found.count for found in ranges)) - len(ranges)
+    if missing <= 0:
+        return list(ranges)
+    # A heap of (-part size, index of the range, parts): the range whose parts are largest now gets one more of them.
+    parts = [(-found.count, index, 1) for index, found in enumerate(ranges)]
+    heapify(parts)
+    for _ in range(missing):
+        _, index, count = parts[0]
+        heapreplace(parts, (-ranges[index].count // (count + 1), index, count + 1))
+    counts = {index: count for _, index, count in parts}
+    return [part for index, found in enumerate(ranges) for part in _even_parts(found, counts[index])]
+
+
+def _apportion(weights: Mapping[MessageQueue, int], total: int) -> dict[MessageQueue, int]:
+    """Return whole shares of `total` in proportion to `weights`; what rounding down leaves goes to the largest remainders."""
+    whole = sum(weights.values())
+    shares = {queue: total * weight // whole for queue, weight in weights.items()}
+    left = total - sum(shares.values())
+    by_remainder = sorted(weights, key=lambda queue: (-(total * weights[queue] % whole), queue))
+    for queue in by_remainder[:left]:
+        shares[queue] += 1
+    return shares
+
+
+def _even_parts(found: Range, count: int) -> Iterable[Range]:
+    cuts = [found.begin + found.count * part // count for part in range(count + 1)]
+    return (Range(found.queue, begin, end) for begin, end in pairwise(cuts))

@@ -1,0 +1,193 @@
+"""The work of a Spark task: pull one range of one queue and decode it, megabytes at a time."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Iterator, Sequence
+
+import pyarrow as pa
+
+from orbitmq.client.consume.pull_result import PullStatus, parse_pull_answer
+from orbitmq.codes import ResponseCode
+from orbitmq.errors import ClientError, ConnectionFailed, RemoteRefused, RequestTimeout
+from orbitmq.net.blocking import BlockingConnection
+from orbitmq.spark.arrow.records import parse_records
+from orbitmq.spark.options import ReadOptions
+from orbitmq.spark.reading.blocks import BLOCK_SIZE, Block, Blocks
+from orbitmq.spark.reading.continuity import Continuity
+from orbitmq.spark.reading.metadata_client import MetadataClient, queue_addresses
+from orbitmq.spark.reading.planning import Range
+from orbitmq.spark.security import read_security
+from orbitmq.wire.command import Command
+from orbitmq.wire.headers import PullMessage, PullResponse, PullSysFlag
+
+log = logging.getLogger(__name__)
+
+DECODE_SIZE = 4 * 1024 * 1024
+"""Bytes of answers that are decoded at once: smaller is slower, larger falls out of the processor's cache."""
+FIRST_BACKOFF_MS = 100
+BACKOFF_MS_MAX = 2000
+
+_RETRIED = frozenset({ResponseCode.SYSTEM_ERROR, ResponseCode.SYSTEM_BUSY, ResponseCode.SERVICE_NOT_AVAILABLE})
+
+
+class _TryAgain(Exception):
+    """The broker cannot answer now; the reason is for the log and the last error."""
+
+
+class RangeReader:
+    """Reads one range of one queue.
+
+    Args:
+        wanted: the range.
+        address: the broker that held the queue when the range was planned.
+        options: how to read.
+        names: the columns to decode.
+    """
+
+    def __init__(self, wanted: Range, address: str, options: ReadOptions, names: Sequence[str]) -> None:
+        self._range = wanted
+        self._address = address
+        self._options = options
+        self._security = read_security(options.security_file)
+        self._names = names
+        self._blocks = Blocks(wanted, options)
+        self._continuity = Continuity(wanted, fails=options.fail_on_data_loss)
+        self._attempt = 0
+
+    def batches(self) -> Iterator[pa.RecordBatch]:
+        """Yield the range's messages in order, in batches of a few megabytes.
+
+        Raises:
+            DataLoss: messages of the range are gone.
+            ClientError: the broker could not be asked, or refused, after every retry.
+            CorruptRecord: an answer cannot be read.
+        """
+        bodies: list[bytes] = []
+        size = 0
+        for body in self._pull():
+            bodies.append(body)
+            size += len(body)
+            if size >= DECODE_SIZE:
+                yield from self._decode(bodies)
+                bodies, size = [], 0
+        yield from self._decode(bodies)
+        if self._options.tags is None:
+            self._continuity.finish()
+
+    def _pull(self) -> Iterator[bytes]:
+        """Yield the bodies of pull answers in order; connect again after a failure."""
+        while not self._blocks.is_finished:
+            try:
+                with self._connect() as connection:
+                    yield from self._pull_over(connection)
+            except (ConnectionFailed, RequestTimeout, _TryAgain) as error:
+                self._wait_before_retry(error)
+            finally:
+                self._blocks.forget_pulls()
+
+    def _connect(self) -> BlockingConnection:
+        timeout_ms = self._options.pull_timeout_ms
+        return BlockingConnection(self._address, timeout_ms=timeout_ms, **self._security._asdict())
+
+    def _pull_over(self, connection: BlockingConnection) -> Iterator[bytes]:
+        asked: dict[int, Block] = {}
+        while not self._blocks.is_finished:
+            for block in self._blocks.due():
+                block.opaque = connection.send(self._request(block))
+                asked[block.opaque] = block
+            answer = connection.receive()  # the oldest; meanwhile the broker works on the others
+            block = asked.pop(answer.opaque)
+            block.opaque = None
+            self._accept(block, answer)
+            yield from self._blocks.drain()
+
+    def _request(self, block: Block) -> PullMessage:
+        queue = self._range.queue
+        return PullMessage(
+            consumer_group=self._options.group,
+            topic=queue.topic,
+            queue_id=queue.queue_id,
+            queue_offset=block.cursor,
+            count_max=min(self._options.pull_count, block.end - block.cursor),
+            sys_flag=PullSysFlag.SUBSCRIPTION,
+            commit_offset=0,
+            suspend_timeout_ms=0,
+            subscription=self._options.subscription,
+            sub_version=0,
+            expression_type="TAG",
+            size_max=BLOCK_SIZE,
+        )
+
+    def _accept(self, block: Block, answer: Command) -> None:
+        """Keep an answer's messages, and go on where it says."""
+        result = parse_pull_answer(answer)
+        if result is None:
+            raise self._refusal(answer)
+        next_begin_offset = result.header.next_begin_offset
+        match result.status:
+            case PullStatus.FOUND:
+                self._blocks.add(block, result.records, next_begin_offset)
+                self._go_on(block, next_begin_offset)
+            case PullStatus.NO_MATCHED_MESSAGE:
+                self._go_on(block, next_begin_offset)
+            case PullStatus.OFFSET_ILLEGAL:
+                self._move(block, result.header)
+            case PullStatus.NO_NEW_MESSAGE:
+                self._miss(block)
+
+    def _refusal(self, answer: Command) -> Exception:
+        """Return the error that a refusal leads to: an answer that says "not now" is asked for again."""
+        if answer.code in _RETRIED:
+            return _TryAgain(f"{self._address} answered code {answer.code}: {answer.remark}")
+        if answer.code == ResponseCode.SUBSCRIPTION_GROUP_NOT_EXIST:
+            hint = f"{answer.remark}: create group {self._options.group}, or name one that exists with the option group"
+            return RemoteRefused(answer.code, hint, self._address)
+        return RemoteRefused(answer.code, answer.remark, self._address)
+
+    def _go_on(self, block: Block, cursor: int) -> None:
+        if cursor <= block.cursor:
+            raise _TryAgain(f"{self._address} does not get past offset {block.cursor} of {self._range.queue}")
+        block.cursor = cursor
+        self._attempt = 0
+
+    def _move(self, block: Block, header: PullResponse) -> None:
+        """Leave an offset that is outside what the broker holds: before its first message, or behind its last."""
+        if block.cursor < header.min_offset:
+            self._continuity.lose(block.cursor, min(header.min_offset, block.end))
+            self._go_on(block, header.min_offset)
+        else:
+            self._miss(block)
+
+    def _miss(self, block: Block) -> None:
+        """Wait for a message that the plan saw and the broker lacks: it may come yet, from a master to its slave."""
+        if self._attempt < self._options.retries:
+            raise _TryAgain(f"{self._address} has no message at offset {block.cursor} of {self._range.queue}")
+        self._continuity.lose(block.cursor, block.end)
+        block.cursor = block.end
+
+    def _wait_before_retry(self, error: Exception) -> None:
+        self._attempt += 1
+        if self._attempt > self._options.retries:
+            raise ConnectionFailed(f"gave up after {self._attempt} attempts: {error}") from error
+        log.warning("attempt %d of %d: %s", self._attempt, self._options.retries, error)
+        time.sleep(min(FIRST_BACKOFF_MS * 2 ** (self._attempt - 1), BACKOFF_MS_MAX) / 1000)
+        self._find_broker()
+
+    def _find_broker(self) -> None:
+        """Ask where the queue is now: its broker may have come back under another address."""
+        queue = self._range.queue
+        timeout_ms = self._options.pull_timeout_ms
+        try:
+            with MetadataClient(self._options.name_servers, timeout_ms=timeout_ms, security=self._security) as client:
+                self._address = queue_addresses(queue.topic, client.route(queue.topic)).get(queue, self._address)
+        except ClientError as error:
+            log.warning("no route for %s now, trying %s again: %s", queue, self._address, error)
+
+    def _decode(self, bodies: list[bytes]) -> Iterator[pa.RecordBatch]:
+        # Under a tag filter the last pull passes over the range's end: it counts what matches.
+        records = parse_records(b"".join(bodies)).between(self._range.begin, self._range.end)
+        if self._options.tags is None:
+            self._continuity.check(records.queue_offsets)
+        yield from records.batches(self._names, self._range.queue.broker_name, self._options.tags)

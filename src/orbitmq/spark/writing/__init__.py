@@ -1,0 +1,1 @@
+"""The way from a DataFrame's rows to acknowledged messages."""
