@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from orbitmq.broker.app import Broker
 from orbitmq.broker.config import BrokerConfig
@@ -58,7 +59,7 @@ def guarded_cluster(folder: Path) -> Iterator[GuardedCluster]:
     for role, secret in {**SECRETS, "nobody": ""}.items():
         signing = f"accessKey={role}-key\nsecretKey={secret}\n" if secret else ""
         _private(folder / f"{role}.properties", f"{signing}tlsEnable=true\ntlsClientTrustCertPath=trust.pem\n")
-    guard = {
+    guard: dict[str, Any] = {
         "bind_address": "127.0.0.1",
         "listen_port": 0,
         "acl_enable": True,
@@ -68,7 +69,10 @@ def guarded_cluster(folder: Path) -> Iterator[GuardedCluster]:
         "tls_server_key_path": str(files.key),
         "security_file": str(folder / "admin.properties"),
     }
-    paths = {"kv_config_path": folder / "kvConfig.json", "config_store_path": folder / "namesrv.properties"}
+    paths: dict[str, Any] = {
+        "kv_config_path": folder / "kvConfig.json",
+        "config_store_path": folder / "namesrv.properties",
+    }
     background = BackgroundLoop("guarded cluster")
     try:
         name_server = background.apply(lambda: NameServer(NameServerConfig(acl_registration=True, **guard, **paths)))

@@ -1,7 +1,9 @@
 """Every request code has a typed header and a handler, or docs/compatibility.md says that it is a gap."""
 
 import re
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -11,11 +13,12 @@ import orbitmq.nameserver.handlers
 import orbitmq.wire.headers
 from golden import golden_frames
 from orbitmq.codes import RequestCode
+from orbitmq.net.dispatch.handlers import Handlers
 from orbitmq.wire.header import bound_codes
 
 PAGE = Path(__file__).parents[1] / "docs" / "compatibility.md"
 ROW = re.compile(r"^\| (\d+) \| (\w+) \| (yes|sent|not yet|no) \|", re.MULTILINE)
-HANDLERS = {
+HANDLERS: Mapping[str, Handlers[Any]] = {
     "NameServer": orbitmq.nameserver.handlers.handlers,
     "Broker": orbitmq.broker.handlers.HANDLERS,
     "Clients": orbitmq.client.push_consumer.handlers,

@@ -22,7 +22,7 @@ class Failed(Exception):
 class Outcome(NamedTuple):
     """What a campaign without a failure found."""
 
-    count: int
+    input_count: int
     slowest_ms: float
     """CPU time of the slowest input."""
     memory_added_mb: float

@@ -360,7 +360,7 @@ def lose_a_master(home: Path, serialize_type: str) -> list[Passed]:
     settings = {"enableSlaveActingMaster": "true", "compatibleWithOldNameSrv": "false"}
     with JavaNameServer(home / "nameserver", properties={"notifyMinBrokerIdChanged": "true"}, jvm=jvm) as name_server:
         address = name_server.address
-        group = {"name": "broker-g", "cluster": "GoldenCluster", "properties": settings, "jvm": jvm}
+        group: dict[str, Any] = {"name": "broker-g", "cluster": "GoldenCluster", "properties": settings, "jvm": jvm}
         slave = JavaBroker(home / "slave", address, broker_id=1, advertised_host=BROKER_HOST, **group)
         slave.port = free_ports(-2, 0, 1)
         tap = Tap("broker", (BROKER_HOST, slave.port), ("127.0.0.1", slave.port), passed)

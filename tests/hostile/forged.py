@@ -14,6 +14,7 @@ import zlib
 from asyncio.subprocess import PIPE
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext, suppress
+from functools import partial
 from pathlib import Path
 
 from fuzz.campaign import fuzz
@@ -44,7 +45,7 @@ def injured_inputs(size: Size) -> Figure:
     slowest = max(outcome.slowest_ms for outcome in outcomes)
     return Figure(
         asked=f"10,000,000 injured inputs to {len(TARGETS)} decoders: values or errors of ours, memory +50 MB at most",
-        measured=f"{sum(outcome.count for outcome in outcomes):,} inputs, no failure, +{grown:.0f} MB, "
+        measured=f"{sum(outcome.input_count for outcome in outcomes):,} inputs, no failure, +{grown:.0f} MB, "
         f"slowest {slowest:.0f} ms of CPU",
         reached=grown <= MEMORY_GROWTH_MAX_MB,
     )
@@ -129,7 +130,7 @@ async def _in_turns(victim: Victim, command: list[str], count: int) -> tuple[Hon
             await quiet.ask_while(_for(QUIET_S))
             attacker.stdin.write(b"go\n")
             began, over = time.monotonic(), asyncio.ensure_future(_hear(attacker.stdout, b"done"))
-            await attacked.ask_while(lambda over=over: not over.done())
+            await attacked.ask_while(partial(_runs, over))
             await over
             took_s += time.monotonic() - began
             if time.monotonic() - told > 10:
@@ -147,6 +148,10 @@ async def _hear(stream: asyncio.StreamReader, word: bytes) -> None:
     heard = (await stream.readline()).strip()
     if heard != word:
         raise RuntimeError(f"the attack itself failed: {heard!r} instead of {word!r}")
+
+
+def _runs(task: asyncio.Future[None]) -> bool:
+    return not task.done()
 
 
 def _for(seconds: float) -> Callable[[], bool]:

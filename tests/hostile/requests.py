@@ -52,7 +52,7 @@ NAMES = (
 class Found(NamedTuple):
     """How many requests were made, and what was wrong with their answers."""
 
-    count: int
+    request_count: int
     wrong: list[str]
 
 
@@ -71,7 +71,8 @@ async def enter_names(folder: Path, names: tuple[str, ...] = NAMES) -> Found:
         for name in names:
             await refused(f"broker {name!r}", *registration(name, "T1", "T2"))
             for field in ("cluster_name", "broker_addr"):
-                await refused(f"{field} {name!r}", *registration("a", "T1", "T2", **{field: name}))
+                named: dict[str, Any] = {field: name}
+                await refused(f"{field} {name!r}", *registration("a", "T1", "T2", **named))
             await refused(f"topic {name!r}", RegisterTopicInNameServer(topic=name), b"{}")
             route = TopicRoute(queues=(QueueData(broker_name=name, read_queue_count=1, write_queue_count=1, perm=6),))
             await asker.ask(RegisterTopicInNameServer(topic="T3"), encode_route(route))
@@ -233,7 +234,7 @@ def known_attacks(_size: Size) -> Figure:
     return Figure(
         asked="requests of CVE-2023-33246, -37582, 2019-17572 and every setting with shell and path characters: refused, "
         "file tree outside the data folder unchanged",
-        measured=f"{found.count} requests, {len(found.wrong)} not refused or with an effect",
+        measured=f"{found.request_count} requests, {len(found.wrong)} not refused or with an effect",
         reached=not found.wrong,
     )
 
@@ -244,7 +245,7 @@ def request_matrix(_size: Size) -> Figure:
     for covers_registration in (False, True):
         with tempfile.TemporaryDirectory() as folder:
             found = run(walk_matrix(Path(folder), covers_registration=covers_registration))
-        count, wrong = count + found.count, wrong + found.wrong
+        count, wrong = count + found.request_count, wrong + found.wrong
     return Figure(
         asked="every request code without credentials, with bad signatures, as reader, writer, admin: as documented",
         measured=f"{len(handlers.codes)} codes, {count} requests, {len(wrong)} answers not as documented",
@@ -258,6 +259,6 @@ def names_at_every_entry(_size: Size) -> Figure:
         found = run(enter_names(Path(folder)))
     return Figure(
         asked="names outside the alphabet at every entry: refused everywhere",
-        measured=f"{len(NAMES)} names, {found.count} requests, {len(found.wrong)} entered",
+        measured=f"{len(NAMES)} names, {found.request_count} requests, {len(found.wrong)} entered",
         reached=not found.wrong,
     )

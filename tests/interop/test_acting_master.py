@@ -1,5 +1,7 @@
 """A slave that stands in for its master, as Java's brokers do with enableSlaveActingMaster, hears of it from our NameServer."""
 
+from typing import Any
+
 import pytest
 
 from interop.peers import JavaBroker
@@ -20,7 +22,7 @@ def has_logged(broker: JavaBroker, text: str) -> bool:
 @pytest.mark.slow
 def test_our_name_server_tells_a_java_slave_that_its_master_came_and_that_it_left(java, tmp_path):
     with our_name_server(tmp_path / "nameserver", notifyMinBrokerIdChanged="true") as name_server:
-        group = {"name": "broker-g", "properties": GROUP}
+        group: dict[str, Any] = {"name": "broker-g", "properties": GROUP}
         slave = JavaBroker(tmp_path / "slave", name_server, broker_id=1, jvm=LOGGED, **group)
         master = JavaBroker(tmp_path / "master", name_server, **group)
         slave.start()

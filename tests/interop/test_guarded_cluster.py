@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from typing import Any
 
 import pytest
 
@@ -49,11 +50,11 @@ def topic(java_over_tls: JavaClients, guarded: GuardedCluster, name: str) -> str
 @pytest.fixture
 def clients(java_over_tls: JavaClients, guarded: GuardedCluster) -> Iterator[Callable[..., object]]:
     """Return a function that starts a Java producer or consumer with an account's keys; all are stopped at the end."""
-    started = []
+    started: list[Any] = []
 
     def start(kind: str, role: str, *arguments: str, secret: str = "", **settings: object):
         keys = {"access_key": f"{role}-key", "secret_key": secret or SECRETS[role]}
-        make = {"producer": java_over_tls.producer, "consumer": java_over_tls.consumer}[kind]
+        make: Any = {"producer": java_over_tls.producer, "consumer": java_over_tls.consumer}[kind]
         started.append(make(f"{role}-group", guarded.name_servers, *arguments, **keys, **settings))
         return started[-1]
 

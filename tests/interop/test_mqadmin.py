@@ -74,6 +74,7 @@ def test_consumer_progress_shows_how_far_a_group_is(mqadmin, ours, name):
             taken = 0
             while taken < 5:
                 batch = consumer.next_batch(timeout_ms=5000)
+                assert batch is not None
                 taken += len(batch)
                 batch.commit()
             consumer.commit_offsets()

@@ -65,7 +65,7 @@ def test_a_damaged_record_parses_or_is_corrupt_and_nothing_else(fields, data):
     at = data.draw(st.integers(0, len(encoded) - 1))
     encoded[at] = data.draw(st.integers(0, 255))
     with contextlib.suppress(CorruptRecord):
-        parse_record(encoded)
+        parse_record(bytes(encoded))
 
 
 @given(properties)

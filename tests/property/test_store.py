@@ -42,7 +42,8 @@ class StoreAgainstLists(RuleBasedStateMachine):
     def append(self, queue, body, tag, later_ms):
         self.now_ms += later_ms
         properties = format_properties({"TAGS": tag}) if tag else b""
-        result = self.store.append(Draft(*queue, body, properties))
+        topic, queue_id = queue
+        result = self.store.append(Draft(topic, queue_id, body, properties))
         messages = self.model.setdefault(queue, [])
         assert result.queue_offset == len(messages)
         messages.append((body, tag, self.now_ms))
@@ -51,7 +52,8 @@ class StoreAgainstLists(RuleBasedStateMachine):
 
     @rule(queue=QUEUES, bodies=st.lists(st.binary(max_size=200), max_size=6))
     def append_batch(self, queue, bodies):
-        results = self.store.append_batch([Draft(*queue, body) for body in bodies])
+        topic, queue_id = queue
+        results = self.store.append_batch([Draft(topic, queue_id, body) for body in bodies])
         messages = self.model.setdefault(queue, [])
         assert [result.queue_offset for result in results] == list(range(len(messages), len(messages) + len(bodies)))
         messages += [(body, "", self.now_ms) for body in bodies]
@@ -74,7 +76,8 @@ class StoreAgainstLists(RuleBasedStateMachine):
     @rule(queue=QUEUES, start=st.integers(0, 12), count_max=st.integers(1, 9), tags=st.none() | st.frozensets(TAGS))
     def read(self, queue, start, count_max, tags):
         codes = None if tags is None else frozenset(map(tag_code, tags))
-        found = self.store.read(*queue, start, count_max, 2000, codes)
+        topic, queue_id = queue
+        found = self.store.read(topic, queue_id, start, count_max, 2000, codes)
         visible = self.model.get(queue, [])[: self.readable.get(queue, 0)]
         wanted = [
             offset
@@ -90,13 +93,14 @@ class StoreAgainstLists(RuleBasedStateMachine):
 
     @rule(queue=QUEUES, back_ms=st.integers(-10, 5000), boundary=st.sampled_from(Boundary))
     def search(self, queue, back_ms, boundary):
+        topic, queue_id = queue
         times = [stored for _body, _tag, stored in self.model.get(queue, [])[: self.readable.get(queue, 0)]]
         wanted = self.now_ms - back_ms
         if boundary is Boundary.LOWER:
             expected = sum(time < wanted for time in times)
         else:
             expected = max(sum(time <= wanted for time in times) - 1, 0)
-        assert self.store.offset_at(*queue, wanted, boundary) == expected
+        assert self.store.offset_at(topic, queue_id, wanted, boundary) == expected
 
     @invariant()
     def ends_agree(self):

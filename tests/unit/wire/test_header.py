@@ -88,4 +88,4 @@ def test_a_decoded_header_is_frozen_and_equal_to_a_made_one():
 
     assert decoded == headers.GetRouteInfo(topic="orders")
     with pytest.raises(FrozenInstanceError):
-        decoded.topic = "other"
+        decoded.topic = "other"  # type: ignore[misc]

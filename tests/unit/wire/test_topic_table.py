@@ -17,6 +17,7 @@ from orbitmq.errors import HeaderError
 from orbitmq.model.topic import DataVersion, TopicConfig
 from orbitmq.wire import fastjson
 from orbitmq.wire.bodies import registration, topic_table
+from orbitmq.wire.bodies._parts import DOCUMENT_SIZE_MAX, parse_body
 from orbitmq.wire.bodies.registration import RegisterBrokerBody, decode_registration, encode_registration
 from orbitmq.wire.bodies.topic_table import RegisteredTopic
 from orbitmq.wire.slices import Slices, finish, parts_of
@@ -60,12 +61,11 @@ def counted(slices: Slices[RegisterBrokerBody]) -> tuple[RegisterBrokerBody, int
 
 def refuse_whole(patch: pytest.MonkeyPatch, whole: bytes) -> None:
     """Leave no way back to the parser of the whole."""
-    parse = registration.parse_body
 
     def parse_rest(what: str, body: bytes, *args: Any, **options: Any) -> Any:
         if body == whole:
             raise HeaderError("the whole at once")
-        return parse(what, body, *args, **options)
+        return parse_body(what, body, *args, **options)
 
     patch.setattr(registration, "parse_body", parse_rest)
 
@@ -128,7 +128,9 @@ def test_a_table_wherever_it_stands_counts_as_it_would_for_a_parser_of_the_whole
 @pytest.mark.parametrize("form", ["5.x", "4.x", "table alone"])
 @pytest.mark.usefixtures("small")
 def test_a_table_as_brokers_write_it_is_read_entry_by_entry(form: str, monkeypatch: pytest.MonkeyPatch):
-    table = {f"t{number}": {"attributes": {"a": "b"}, "perm": number % 7, "x": 1} for number in range(9)}
+    table: dict[str, dict[str, Any]] = {
+        f"t{number}": {"attributes": {"a": "b"}, "perm": number % 7, "x": 1} for number in range(9)
+    }
     version, body = 0 if form == "table alone" else 500, make_body(form, table, False)
     refuse_whole(monkeypatch, body)
     slices = registration.read_registration(body, compressed=False, version=version)
@@ -165,7 +167,12 @@ LARGE = {f"topic-{number:06}": TopicConfig(topic=f"topic-{number:06}") for numbe
 def test_nothing_large_is_parsed_at_once(monkeypatch: pytest.MonkeyPatch):
     sizes: list[int] = []
     loads = fastjson.loads
-    monkeypatch.setattr(fastjson, "loads", lambda data, **options: sizes.append(len(data)) or loads(data, **options))
+
+    def measured_loads(data: bytes, **options: Any) -> Any:
+        sizes.append(len(data))
+        return loads(data, **options)
+
+    monkeypatch.setattr(fastjson, "loads", measured_loads)
     body = encode_registration(DataVersion(), LARGE)
     decoded, count = counted(registration.read_registration(body, compressed=False, version=500))
     assert len(decoded.topics) == len(LARGE)
@@ -191,8 +198,8 @@ def test_a_count_of_more_compressed_topics_than_any_broker_has_is_refused(monkey
 @pytest.mark.parametrize(
     "body",
     [
-        b'{"a":"' + bytes(topic_table.DOCUMENT_SIZE_MAX) + b'"}',
-        make_body("5.x", {"t": {"x": "y" * topic_table.DOCUMENT_SIZE_MAX}}, False),
+        b'{"a":"' + bytes(DOCUMENT_SIZE_MAX) + b'"}',
+        make_body("5.x", {"t": {"x": "y" * DOCUMENT_SIZE_MAX}}, False),
         make_body("5.x", {"t": {}}, False).replace(b'"counter"', b'"x":"%b","counter"' % bytes(10**6)),
     ],
     ids=["no table", "one entry", "around the table"],

@@ -289,7 +289,9 @@ def test_every_slice_outdates_the_answers_that_it_changes():
 
 def pending(size: int, log: list[str], name: str) -> tuple[Call[RegisterBroker], Slices[Reply]]:
     header, _ = registration(name, "T")
-    connection: Any = SimpleNamespace(id=1, answer_later=lambda _, reply, was_parked: log.append(f"{name} {reply.remark}"))
+    connection: Any = SimpleNamespace(
+        id=1, answer_later=lambda _, reply, was_parked: log.append(f"{name} {reply.remark}")
+    )
 
     def slices() -> Slices[Reply]:
         log.append(name)
