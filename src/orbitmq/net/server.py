@@ -10,13 +10,14 @@ from orbitmq.address import format_address, looked_up
 from orbitmq.clock import Clock, now_ms
 from orbitmq.net.connection.connection import Connection
 from orbitmq.net.connection.endpoint import Endpoint, OpenConnection
+from orbitmq.net.connection.tls_transport import TlsTransport
 from orbitmq.net.counters import Counters
 from orbitmq.net.dispatch.dispatcher import Admission, Dispatcher
 from orbitmq.net.dispatch.fast_path import FastPath
 from orbitmq.net.dispatch.handlers import Handlers
 from orbitmq.net.dispatch.peer import Peer
 from orbitmq.net.limits import DEFAULT_LIMITS, Limits
-from orbitmq.net.security.tls import ServerTls
+from orbitmq.net.security.tls import ServerTls, TlsMode
 
 S = TypeVar("S")
 
@@ -63,8 +64,8 @@ class Server(Generic[S]):
             limits=limits,
             clock=clock,
             fast_path=fast_path,
-            tls=tls,
         )
+        self._tls = tls if tls is not None and tls.mode is not TlsMode.DISABLED else None
         self._listener: asyncio.Server | None = None
         self._host = ""
         self._port = 0
@@ -79,7 +80,7 @@ class Server(Generic[S]):
         loop = asyncio.get_running_loop()
         with looked_up("bindAddress", host):
             self._listener = await loop.create_server(
-                lambda: Connection(self._endpoint, loop), host, port, backlog=self._endpoint.limits.backlog
+                lambda: self._make_protocol(loop), host, port, backlog=self._endpoint.limits.backlog
             )
         self._host = host
         self._port = int(self._listener.sockets[0].getsockname()[1])
@@ -125,6 +126,12 @@ class Server(Generic[S]):
         """Stop listening and close every connection, after what was written has left or been given up."""
         self._stop_listening()
         await self._endpoint.close_connections()
+
+    def _make_protocol(self, loop: asyncio.AbstractEventLoop) -> asyncio.Protocol:
+        connection = Connection(self._endpoint, loop)
+        if self._tls is None:
+            return connection
+        return TlsTransport(connection, self._tls, loop, handshake_ms=self._endpoint.limits.frame_ms)
 
     def _stop_listening(self) -> None:
         if self._listener is not None:

@@ -225,10 +225,10 @@ async def test_nothing_more_is_read_from_a_peer_that_does_not_read():
         peer.writer.write(encode_command(Command(224, 1, ext_fields={"cluster": str(8 * 1024 * 1024)})) * 2)
         await until(lambda: len(server.connections) == 1)
         (connection,) = server.connections
-        await until(lambda: connection._is_paused)
+        await until(lambda: connection._flow.is_paused)
         assert len((await peer.receive()).body) == 8 * 1024 * 1024
         assert len((await peer.receive()).body) == 8 * 1024 * 1024
-        await until(lambda: not connection._is_paused)
+        await until(lambda: not connection._flow.is_paused)
         await peer.send(request_frame("t", 9))
         assert (await peer.receive()).opaque == 9
 

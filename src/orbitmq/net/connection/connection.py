@@ -1,7 +1,8 @@
 """A connection on the event loop: the thin asyncio shell around a session.
 
 All answers of one read leave in one write; answers that come later, and requests of our own, are joined per turn of
-the loop.
+the loop. Beside it stand its flow control, its timeouts and the timer of its requests; TLS is a layer below it
+(`tls_transport`), of which it knows nothing.
 """
 
 from __future__ import annotations
@@ -15,12 +16,13 @@ from typing import TypeVar, cast
 from orbitmq.address import format_peer
 from orbitmq.errors import ClientError, ConnectionFailed, FrameError, RequestTimeout
 from orbitmq.net.connection.endpoint import Endpoint
-from orbitmq.net.connection.socket_writer import Outlet
-from orbitmq.net.connection.timeouts import Allowance, Watch
+from orbitmq.net.connection.flow_control import FlowControl
+from orbitmq.net.connection.request_timers import RequestTimers
+from orbitmq.net.connection.socket_writer import SocketWriter
+from orbitmq.net.connection.timeouts import Timeouts
 from orbitmq.net.counters import is_worth_a_line
 from orbitmq.net.dispatch.reply import Reply, encode_reply_parts
-from orbitmq.net.security.tls import HANDSHAKE_BYTE, TlsLayer, TlsMode
-from orbitmq.net.session import Session, Waiter, make_request
+from orbitmq.net.session import Pending, Session, Waiter, make_request
 from orbitmq.wire.command import FLAG_ONEWAY, FLAG_RESPONSE, Command, decode_command
 from orbitmq.wire.frame import Frame, count_frames, sniff_foreign
 
@@ -31,8 +33,6 @@ T = TypeVar("T")
 BAD_FRAME = "bad frame"
 """The reason under which connections are counted that sent no frame, and no protocol that we know."""
 
-_NOTHING: list[Frame] = []
-"""Shared by all connections that hold nothing back; never added to."""
 _FIRST_BYTES = 16
 _SAMPLE_MASK = 15
 """One read in sixteen is timed: the clock would cost as much as the histogram tells."""
@@ -45,27 +45,19 @@ class Connection(asyncio.Protocol):
     """
 
     __slots__ = (
-        "_allowance",
         "_answer_fast",
-        "_dispatcher",
         "_endpoint",
-        "_fast_path",
         "_first_bytes",
+        "_flow",
         "_frames",
-        "_held",
         "_is_joining",
-        "_is_paused",
-        "_is_throttled",
         "_loop",
-        "_outlet",
-        "_owed",
         "_reads",
         "_session",
-        "_timer",
-        "_timer_ms",
-        "_tls",
+        "_timeouts",
+        "_timers",
         "_transport",
-        "_watch",
+        "_writer",
         "_writes",
         "counters",
         "id",
@@ -74,35 +66,28 @@ class Connection(asyncio.Protocol):
         "remote",
     )
 
+    # Both are there from `connection_made` on, and nothing needs them before: no read or write pays for a look.
+    _transport: asyncio.Transport
+    _flow: FlowControl
+
     def __init__(self, endpoint: Endpoint, loop: asyncio.AbstractEventLoop) -> None:
         self.id = endpoint.next_id()
         self.remote = "unknown:0"
         self.is_closed = False
         self.parked_count = 0
-        self._endpoint = endpoint
         self.counters = endpoint.counters
-        self._dispatcher = endpoint.dispatcher
-        self._fast_path = endpoint.fast_path
-        self._tls: TlsLayer | None = None
+        self._endpoint = endpoint
+        self._answer_fast = endpoint.answer_fast
         self._loop = loop
         self._session = Session(endpoint.limits.frame_size_max)
-        self._transport: asyncio.Transport | None = None
-        self._timer: asyncio.TimerHandle | None = None
-        self._timer_ms = 0
+        self._timeouts = Timeouts()
+        self._timers: RequestTimers | None = None
+        self._writer: SocketWriter | None = None
         self._reads = 0
         self._writes = 0
         self._frames = 0
         self._first_bytes = b""
         self._is_joining = False
-        self._is_paused = False
-        self._is_throttled = False
-        self._outlet: Outlet | None = None
-        self._owed = 0
-        self._held = _NOTHING
-        rate = endpoint.limits.requests_per_second_max
-        self._allowance = Allowance(rate) if rate else None
-        self._watch = Watch()
-        self._answer_fast = endpoint.answer_fast
 
     # What programs use.
 
@@ -138,8 +123,11 @@ class Connection(asyncio.Protocol):
         deadline_ms = int(self._loop.time() * 1000) + timeout_ms
         self._session.request(self._endpoint.signed(command), waiter, deadline_ms, self._reads)
         self._join()
-        if self._timer is None or deadline_ms < self._timer_ms:
-            self._arm(deadline_ms)
+        timers = self._timers
+        if timers is None:  # not before: most connections of a server never ask
+            timers = self._timers = RequestTimers(self._loop, self._session, self._expire)
+        if deadline_ms < timers.due_ms:
+            timers.arm(deadline_ms)
 
     def send_oneway(self, header: object, body: bytes = b"", *, code: int | None = None) -> None:
         """Send a request that nobody answers; nothing happens on a closed connection."""
@@ -156,7 +144,9 @@ class Connection(asyncio.Protocol):
         if reply.code:
             self.counters.refusals[command.code, reply.code] += 1
         if not command.flag & FLAG_ONEWAY:
-            self._put(encode_reply_parts(command, reply))
+            parts = encode_reply_parts(command, reply)
+            self._flow.owed_size += sum(map(len, parts))
+            self._session.out += parts
             self._join()
         self._tell_waiting()
 
@@ -171,80 +161,100 @@ class Connection(asyncio.Protocol):
 
     def close(self) -> None:
         """Write what waits, then close."""
-        if self._transport is not None and not self.is_closed:
+        if not self.is_closed:
             self._flush()
-            if self._tls is not None:
-                self._tls.end()
-                self._write_through(b"")
             self.is_closed = True
             self._transport.close()
 
     def abort(self, reason: str) -> None:
         """Close at once and count why."""
-        if self._transport is not None and not self.is_closed:
+        if not self.is_closed:
             self.counters.closed_by_us[reason] += 1
-            self.is_closed = True
-            self._transport.abort()
+            self.kill()
 
     def kill(self) -> None:
-        """Close at once, whatever waits to be written."""
-        if self._transport is not None:
-            self.is_closed = True
-            self._transport.abort()
+        """Close at once, whatever waits to be written; a connection that is closing, too."""
+        self.is_closed = True
+        self._transport.abort()
 
-    # What the event loop calls.
+    def refuse(self, error: FrameError) -> None:
+        """Disconnect a peer that breaks the protocol, and say what it seems to speak instead."""
+        is_foreign = not self._frames and self._transport.get_extra_info("ssl_object") is None
+        kind = sniff_foreign(self._first_bytes) if is_foreign else None
+        if kind is not None:
+            self._endpoint.name_foreigner(kind, self.remote)
+        elif is_worth_a_line(self.counters.closed_by_us[BAD_FRAME] + 1):
+            log.warning("%s: disconnected %s: %s", self._endpoint.name, self.remote, error)
+        self.abort(kind or BAD_FRAME)
+
+    # What the event loop calls, or the layer below.
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Enter the connection, unless a limit forbids it."""
+        endpoint = self._endpoint
         self._transport = cast(asyncio.Transport, transport)
         self.remote = format_peer(transport.get_extra_info("peername"))
-        refusal = self._endpoint.admit(self, self._ip)
+        self._flow = FlowControl(
+            self._transport,
+            self._loop,
+            limits=endpoint.limits,
+            counters=self.counters,
+            is_listener=endpoint.is_listener,
+        )
+        refusal = endpoint.admit(self, self._ip)
         if refusal is not None:
             self.counters.connections_refused += 1
             if is_worth_a_line(self.counters.connections_refused):
-                log.warning("%s: refused a connection from %s: %s", self._endpoint.name, self.remote, refusal)
-            self.is_closed = True
-            self._transport.abort()
+                log.warning("%s: refused a connection from %s: %s", endpoint.name, self.remote, refusal)
+            self.kill()
             return
-        self._transport.set_write_buffer_limits(high=self._endpoint.limits.write_pause_size)
+        self._transport.set_write_buffer_limits(high=endpoint.limits.write_pause_size)
 
     def data_received(self, data: bytes) -> None:
-        """Take every whole frame of one read; everything it makes us say leaves in one write."""
+        """Serve every whole frame of one read; everything that they make us say leaves in one write."""
         if self.is_closed:
             return
         self._reads += 1
         self.counters.bytes_received += len(data)
         began = 0.0 if self._reads & _SAMPLE_MASK else perf_counter()
-        session = self._session
-        if self._answer_fast is None or session.partial or self._held:
-            self._joined(self._take if self._endpoint.tls is None else self._take_encrypted, data)
-        elif (taken := self._answer_fast(data, session.out, self)) == len(data):
-            self._frames += 1
-            self._flush()
+        session, flow = self._session, self._flow
+        # The fast path knows whole frames at the start of a read, and nothing may overtake frames that are held back.
+        if self._answer_fast is None or session.partial or flow.held:
+            self._joined(self._serve_bytes, data)
         else:
-            self._frames += taken > 0
-            self._joined(self._take_unknown, data[taken:])
+            size = self._answer_fast(data, session.out, self)
+            if size:
+                self._frames += 1
+                if flow.rate_limit is not None:
+                    flow.throttle(count_frames(data, size))
+            if size == len(data):
+                self._flush()
+            else:
+                self._joined(self._serve_bytes, data[size:])
         if began:
             self.counters.service_s.observe(perf_counter() - began)
 
+    def note_activity(self) -> None:
+        """Count a read that made nothing plain: a layer below had use for all of it."""
+        self._reads += 1
+
     def pause_writing(self) -> None:
-        """Read nothing more from a client that does not read. A client goes on reading, or both would wait."""
-        self._is_paused = True
-        self._choose_reading()
+        """Read nothing more from a client that does not read."""
+        self._flow.is_paused = True
+        self._flow.choose_reading()
 
     def resume_writing(self) -> None:
         """Serve what was held back, and go on reading."""
-        self._is_paused = False
-        self._watch.hears_again()
+        self._flow.is_paused = False
+        self._timeouts.end_stall()
         self._serve_held()
-        self._choose_reading()
 
     def connection_lost(self, exc: Exception | None) -> None:
         """Tell everybody who waits."""
         self.is_closed = True
-        if self._timer is not None:
-            self._timer.cancel()
-            self._timer = None
+        if self._timers is not None:
+            self._timers.cancel()
+            self._timers = None  # it knows a method of this connection: as a circle, both would stay until a collection
         why = f": {exc}" if exc else ""
         for pending in self._session.abandon():
             pending.waiter(ConnectionFailed(f"the connection to {self.remote} broke before the answer came{why}"))
@@ -252,104 +262,62 @@ class Connection(asyncio.Protocol):
 
     def tick(self, elapsed_ms: int) -> None:
         """Close when idle, when a frame does not get whole, or when the peer does not read, for too long."""
-        is_waited_for = self._session.partial or (self._tls is not None and not self._tls.is_established)
-        reason = self._watch.tick(
+        reason = self._timeouts.tick(
             self._endpoint.limits,
             elapsed_ms,
             activity=self._reads + self._writes,
             frames=self._frames,
             awaits_answer=self._session.pending_count > 0,
-            waits_for_frame=bool(is_waited_for) and not self._is_held_back,
-            is_deaf=self._is_paused,
+            waits_for_frame=bool(self._session.partial) and not self._flow.is_holding_back,
+            is_stalled=self._flow.is_paused,
         )
         if reason is not None:
             self.abort(reason)
 
     @property
-    def _is_held_back(self) -> bool:
-        """True while it is us who do not read."""
-        return self._is_paused or self._is_throttled or bool(self._held)
-
-    @property
     def _ip(self) -> str:
         return self.remote.rpartition(":")[0]
 
-    def _take(self, data: bytes) -> None:
-        session = self._session
-        if self._fast_path is not None and not session.partial and not self._held:
-            taken = self._fast_path.answer(data, session.out, self)
-            if taken:
-                self._frames += 1
-                if self._allowance is not None:
-                    self._throttle(self._allowance, count_frames(data, taken))
-                if taken == len(data):
-                    return
-                data = data[taken:]
-        self._take_unknown(data)
-
-    def _take_unknown(self, data: bytes) -> None:
-        """Take bytes that no fast path knows."""
-        session = self._session
+    def _serve_bytes(self, data: bytes) -> None:
+        """Serve bytes that no fast path knows."""
         if not self._frames:
             self._first_bytes = (self._first_bytes + data[:_FIRST_BYTES])[:_FIRST_BYTES]
-        frames = session.feed(data)
-        if self._allowance is not None:
-            self._throttle(self._allowance, len(frames))
-        if self._held:
-            self._held = [*self._held, *frames]
+        frames = self._session.feed(data)
+        flow = self._flow
+        if flow.rate_limit is not None:
+            flow.throttle(len(frames))
+        if flow.held:
+            flow.hold_more(frames)
         else:
-            self._serve_all(frames)
+            self._serve_frames(frames)
 
-    def _take_encrypted(self, data: bytes) -> None:
-        """Take bytes where TLS is spoken: a connection's first byte says whether it begins a handshake."""
-        tls = self._endpoint.tls
-        assert tls is not None, "only endpoints with TLS come here"
-        if self._reads == 1:
-            if data[0] == HANDSHAKE_BYTE:
-                self._tls = tls.begin()
-                self.counters.connections_encrypted += 1
-            elif tls.mode is TlsMode.ENFORCING:
-                self.abort("no TLS")
-                return
-        if self._tls is None:
-            self._take(data)
-            return
-        try:
-            plain = self._tls.receive(data)
-        finally:  # an alert tells the peer what was wrong with its handshake
-            self._write_through(b"")
-        if plain:
-            self._take(plain)
-        if self._tls.is_over:
-            self.close()
-
-    def _write_through(self, data: bytes) -> None:
-        assert self._transport is not None, "a connection that is made has a transport"
-        if self._tls is not None:
-            if data:
-                self._tls.encrypt(data)
-            data = self._tls.take_out()
-        if data:
-            self._transport.write(data)
-
-    def _serve_all(self, frames: list[Frame]) -> None:
+    def _serve_frames(self, frames: list[Frame]) -> None:
         """Serve frames until the peer owes us reading more than it may; the others wait until it has read."""
-        owed_max = self._endpoint.limits.write_pause_size
-        for place, frame in enumerate(frames, 1):
+        flow = self._flow
+        for count, frame in enumerate(frames, 1):
             self._frames += 1
             self._serve(frame)
-            if self._owed > owed_max and self._endpoint.is_listener:
+            if flow.owed_size > flow.owed_size_max:
                 self._flush()
-                if self._transport is not None and self._transport.get_write_buffer_size() > owed_max:
-                    self._held = frames[place:]
-                    if not self._is_paused:
-                        self._loop.call_soon(self._serve_held)
+                if flow.hold(frames[count:]):
+                    self._loop.call_soon(self._serve_held)
                     return
 
     def _serve_held(self) -> None:
-        if self._held and not self._is_paused and not self.is_closed:
-            frames, self._held = self._held, _NOTHING
-            self._joined(self._serve_all, frames)
+        """Serve the frames that were held back, unless the peer does not read: `resume_writing` comes back then."""
+        flow = self._flow
+        if flow.held and not flow.is_paused and not self.is_closed:
+            self._joined(self._serve_frames, flow.take_held())
+        flow.choose_reading()
+
+    def _serve(self, frame: Frame) -> None:
+        command = decode_command(frame)
+        if not command.flag & FLAG_RESPONSE:
+            for part in self._endpoint.dispatcher.serve(frame, command, self):
+                self._flow.owed_size += len(part)
+                self._session.out.append(part)
+        elif not self._session.resolve(command):
+            self.counters.unmatched_answers += 1
 
     def _joined(self, step: Callable[[T], None], argument: T) -> None:
         """Do something whose answers leave in one write."""
@@ -358,60 +326,11 @@ class Connection(asyncio.Protocol):
             step(argument)
         except FrameError as error:
             self._flush()
-            self._refuse(error)
+            self.refuse(error)
             return
         finally:
             self._is_joining = False
         self._flush()
-
-    def _throttle(self, allowance: Allowance, count: int) -> None:
-        """Read nothing more for a while from a peer that asks more often than it may."""
-        pause_s = allowance.take(count, self._loop.time())
-        if pause_s and not self._is_throttled:
-            self._is_throttled = True
-            self.counters.throttled += 1
-            self._choose_reading()
-            self._loop.call_later(pause_s, self._end_throttling)
-
-    def _end_throttling(self) -> None:
-        self._is_throttled = False
-        self._choose_reading()
-
-    def _choose_reading(self) -> None:
-        if self._transport is None or self._transport.is_closing() or not self._endpoint.is_listener:
-            return
-        if self._is_held_back:
-            self._transport.pause_reading()
-        else:
-            self._transport.resume_reading()
-
-    def _serve(self, frame: Frame) -> None:
-        command = decode_command(frame)
-        if command.flag & FLAG_RESPONSE:
-            if not self._session.resolve(command):
-                self.counters.unmatched_answers += 1
-            return
-        for part in self._dispatcher.serve(frame, command, self):
-            self._owed += len(part)
-            self._session.out.append(part)
-
-    def _tell_waiting(self) -> None:
-        """Tell whoever waits for the last late answers, after this one has been written."""
-        if self._endpoint.is_awaited:
-            self._loop.call_soon(self._endpoint.note_change)
-
-    def _put(self, parts: tuple[bytes, ...]) -> None:
-        for part in parts:
-            self._owed += len(part)
-            self._session.out.append(part)
-
-    def _refuse(self, error: FrameError) -> None:
-        kind = sniff_foreign(self._first_bytes) if not self._frames and self._tls is None else None
-        if kind is not None:
-            self._endpoint.name_foreigner(kind, self.remote)
-        elif is_worth_a_line(self.counters.closed_by_us[BAD_FRAME] + 1):
-            log.warning("%s: disconnected %s: %s", self._endpoint.name, self.remote, error)
-        self.abort(kind or BAD_FRAME)
 
     def _join(self) -> None:
         """Write at the end of this read, or of this turn of the loop."""
@@ -424,39 +343,30 @@ class Connection(asyncio.Protocol):
         self._flush()
 
     def _flush(self) -> None:
-        if not self._session.out or self._transport is None or self.is_closed:
-            return
-        self._owed = 0
-        self._writes += 1
         out = self._session.out
-        if self._tls is None:
-            if self._outlet is None:  # not before: thousands may be idle, and 200 bytes each
-                self._outlet = Outlet(self._transport)
-            self.counters.bytes_sent += self._outlet.write(out)
-            out.clear()
-        else:
-            data = self._session.take_out()
-            self.counters.bytes_sent += len(data)
-            self._write_through(data)
-        if self._is_paused and self._transport.get_write_buffer_size() > self._endpoint.limits.write_buffer_max > 0:
+        if not out or self.is_closed:
+            return
+        flow = self._flow
+        flow.owed_size = 0
+        self._writes += 1
+        if self._writer is None:  # not before: thousands may be idle, and 200 bytes each
+            self._writer = SocketWriter(self._transport)
+        self.counters.bytes_sent += self._writer.write(out)
+        out.clear()
+        if flow.is_paused and self._transport.get_write_buffer_size() > self._endpoint.limits.write_buffer_max > 0:
             self.abort("write buffer")
 
-    def _arm(self, deadline_ms: int) -> None:
-        if self._timer is not None:
-            self._timer.cancel()
-        self._timer_ms = deadline_ms
-        self._timer = self._loop.call_at(deadline_ms / 1000, self._expire)
+    def _tell_waiting(self) -> None:
+        """Let whoever waits for the last late answer look again, once this one has been written."""
+        if self._endpoint.is_awaited:
+            self._loop.call_soon(self._endpoint.note_change)
 
-    def _expire(self) -> None:
-        self._timer = None
-        is_dead = False
-        for pending in self._session.expire(int(self._loop.time() * 1000) + 1):
-            is_dead = is_dead or pending.reads == self._reads
+    def _expire(self, expired: list[Pending]) -> None:
+        """Tell those whose requests were not answered in time."""
+        is_silent = False
+        for pending in expired:
+            is_silent = is_silent or pending.reads == self._reads
             pending.waiter(RequestTimeout(f"{self.remote} did not answer request {pending.code} in time"))
-        if is_dead and not self._endpoint.is_listener:
+        if is_silent and not self._endpoint.is_listener:
             # Nothing at all came since that request left: the server is gone, and TCP has not noticed.
             self.abort("silent peer")
-            return
-        deadline_ms = self._session.next_deadline_ms
-        if deadline_ms is not None and self._timer is None and not self.is_closed:
-            self._arm(deadline_ms)

@@ -13,7 +13,6 @@ from orbitmq.net.dispatch.dispatcher import Dispatcher
 from orbitmq.net.dispatch.fast_path import FastPath
 from orbitmq.net.dispatch.peer import Peer
 from orbitmq.net.limits import DEFAULT_LIMITS, Limits
-from orbitmq.net.security.tls import ServerTls, TlsMode
 from orbitmq.wire.command import Command
 from orbitmq.wire.signature import Credentials, sign_command
 
@@ -47,7 +46,6 @@ class Endpoint:
         name: stands in log lines.
         fast_path: answers known frames before anybody decodes them.
         is_listener: True for a server, False for a pool.
-        tls: for a server that speaks TLS with those who begin it.
         credentials: sign what is asked through these connections.
     """
 
@@ -61,7 +59,6 @@ class Endpoint:
         clock: Clock = now_ms,
         fast_path: FastPath | None = None,
         is_listener: bool = True,
-        tls: ServerTls | None = None,
         credentials: Credentials | None = None,
     ) -> None:
         self.dispatcher = dispatcher
@@ -69,11 +66,8 @@ class Endpoint:
         self.counters = counters
         self.limits = limits
         self.clock = clock
-        self.fast_path = fast_path
-        self.tls = tls if tls is not None and tls.mode is not TlsMode.DISABLED else None
-        is_unguarded = self.tls is None and not limits.requests_per_second_max
-        self.answer_fast = fast_path.answer if fast_path is not None and is_unguarded else None
-        """The fast path's answers where nothing stands before them: one bound method for all connections."""
+        self.answer_fast = fast_path.answer if fast_path is not None else None
+        """The fast path's answers: one bound method for all connections."""
         self.is_listener = is_listener
         self.connections: dict[int, OpenConnection] = {}
         self.is_awaited = False

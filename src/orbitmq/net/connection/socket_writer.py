@@ -1,8 +1,8 @@
-"""The way out of a connection: straight to the kernel where nothing waits, else through the transport's buffer.
+"""Writes to a connection's socket: straight to the kernel where nothing waits, else through the transport's buffer.
 
 A transport keeps what is written until the end of the loop's turn. Answers are joined per read already, so that waiting
 only costs; and large parts reach the kernel without being joined first, which is the greater part of serving a large
-route (benchmarks/).
+route (docs/adr/0007-writing-past-the-transport.md, benchmarks/).
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _PARTS_MAX = 1024
 _IS_SOCKET_A_FILE = os.name == "posix"
 
 
-class Outlet:
+class SocketWriter:
     """Writes to one transport, in order, whichever way."""
 
     __slots__ = ("_fd", "_transport")
@@ -26,6 +26,7 @@ class Outlet:
     def __init__(self, transport: asyncio.Transport) -> None:
         self._transport = transport
         socket = transport.get_extra_info("socket")
+        # Encrypted bytes are made by the transport: nothing may reach the socket beside it.
         is_plain = socket is not None and transport.get_extra_info("ssl_object") is None
         self._fd: int = socket.fileno() if is_plain and _IS_SOCKET_A_FILE else -1
 
@@ -36,13 +37,16 @@ class Outlet:
             Their size in bytes.
         """
         transport = self._transport
+        # An empty buffer is the condition for order: what waits in the transport must not be overtaken. And once the
+        # transport is closing, its descriptor may soon be another connection's.
         is_direct = self._fd >= 0 and not transport.get_write_buffer_size() and not transport.is_closing()
+        # A read's last answer stands for all of them: looking at each would cost more than a wrong guess.
         if len(parts[-1]) > JOINED_SIZE_MAX and len(parts) <= _PARTS_MAX:
             return self._write_apart(parts, is_direct)
         data = parts[0] if len(parts) == 1 else b"".join(parts)
         sent = 0
         if is_direct:
-            try:  # noqa: SIM105 - suppress() would cost more than the rest of this method
+            try:  # noqa: SIM105 - suppress() would cost more than all else here
                 sent = os.write(self._fd, data)
             except OSError:  # would block, or broken: the transport finds out, and tells the protocol
                 pass
@@ -51,6 +55,7 @@ class Outlet:
         return len(data)
 
     def _write_apart(self, parts: Sequence[bytes], is_direct: bool) -> int:
+        """Write large parts without joining them: one system call gathers them where they are."""
         size, sent = sum(map(len, parts)), 0
         if is_direct:
             try:  # noqa: SIM105
@@ -58,15 +63,15 @@ class Outlet:
             except OSError:
                 pass
         if sent < size:
-            self._transport.writelines(_from(parts, sent))
+            self._transport.writelines(_without_first(sent, parts))
         return size
 
 
-def _from(parts: Sequence[bytes], place: int) -> list[bytes]:
-    """Return what follows the first `place` bytes."""
-    rest: list[bytes] = []
+def _without_first(count: int, parts: Sequence[bytes]) -> list[bytes]:
+    """Return the parts without their first `count` bytes."""
+    unsent: list[bytes] = []
     for part in parts:
-        if place < len(part):
-            rest.append(part[place:])
-        place = max(0, place - len(part))
-    return rest
+        if count < len(part):
+            unsent.append(part[count:])
+        count = max(0, count - len(part))
+    return unsent

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any, Literal
 
 from orbitmq.clock import Clock
@@ -58,7 +58,7 @@ class Dispatcher:
         """Send new requests away from now on: their clients know another server, or wait for this one's successor."""
         self._is_draining = True
 
-    def serve(self, frame: Frame, command: Command, peer: Peer) -> Sequence[bytes]:
+    def serve(self, frame: Frame, command: Command, peer: Peer) -> tuple[bytes, ...]:
         """Return the bytes that answer a request now: none when it is one-way, or answered later."""
         reply = self.answer(command, peer)
         if reply is LATER or command.flag & FLAG_ONEWAY:

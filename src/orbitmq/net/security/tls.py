@@ -1,7 +1,4 @@
-"""TLS on a remoting port: RocketMQ's three modes, told apart by a connection's first byte; certificates reloaded at run time.
-
-`TlsLayer` does no I/O: bytes of the network in, plain bytes out, and the other way round. So one port can serve both kinds of
-connections, and a connection keeps the certificate that it began with.
+"""TLS settings: RocketMQ's three modes of a server, certificates that are reloaded at run time, a client's context.
 
 Source: Java TlsMode, TlsSystemConfig, NettyRemotingServer.TlsModeHandler.
 """
@@ -10,17 +7,14 @@ from __future__ import annotations
 
 import logging
 import ssl
-from contextlib import suppress
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 
-from orbitmq.errors import ConfigError, FrameError
+from orbitmq.errors import ConfigError
+from orbitmq.net.security.tls_engine import TlsEngine
 
 log = logging.getLogger(__name__)
-
-HANDSHAKE_BYTE = 0x16
-_READ_SIZE = 65536
 
 
 class TlsMode(StrEnum):
@@ -58,9 +52,9 @@ class ServerTls:
         self._changed_at = self._modified_at()
         self._context = self._load()
 
-    def begin(self) -> TlsLayer:
-        """Return the layer of a new connection, with the certificates of now."""
-        return TlsLayer(self._context)
+    def begin(self) -> TlsEngine:
+        """Return the engine of a new connection, which keeps today's certificates."""
+        return TlsEngine(self._context)
 
     def reload_if_changed(self) -> bool:
         """Load changed files for the connections to come; what cannot be loaded changes nothing."""
@@ -91,53 +85,6 @@ class ServerTls:
         if self._needs_client_certificate:
             context.verify_mode = ssl.CERT_REQUIRED
         return context
-
-
-class TlsLayer:
-    """One connection's TLS, without a socket. `is_over` once the peer has said good-bye."""
-
-    def __init__(self, context: ssl.SSLContext) -> None:
-        self.is_established = False
-        self.is_over = False
-        self._incoming = ssl.MemoryBIO()
-        self._outgoing = ssl.MemoryBIO()
-        self._object = context.wrap_bio(self._incoming, self._outgoing, server_side=True)
-
-    def receive(self, data: bytes) -> bytes:
-        """Take bytes of the network and return the plain bytes that they complete.
-
-        Raises:
-            FrameError: the peer breaks the protocol, or its certificate is not accepted.
-        """
-        self._incoming.write(data)
-        plain: list[bytes] = []
-        try:
-            if not self.is_established:
-                self._object.do_handshake()
-                self.is_established = True
-            while piece := self._object.read(_READ_SIZE):
-                plain.append(piece)
-            self.is_over = True
-        except ssl.SSLWantReadError:
-            pass
-        except ssl.SSLZeroReturnError:
-            self.is_over = True
-        except ssl.SSLError as error:
-            raise FrameError(f"TLS: {error.reason or error}") from None
-        return b"".join(plain)
-
-    def encrypt(self, data: bytes) -> None:
-        """Queue plain bytes for the peer."""
-        self._object.write(data)
-
-    def end(self) -> None:
-        """Queue the good-bye, so that the peer does not wait for it."""
-        with suppress(ssl.SSLError):  # the peer's own good-bye is still to come, or never will
-            self._object.unwrap()
-
-    def take_out(self) -> bytes:
-        """Return what has to be written to the network."""
-        return self._outgoing.read()
 
 
 def client_context(files: TlsFiles, *, verifies: bool = True) -> ssl.SSLContext:

@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from orbitmq.net.connection import socket_writer as module
-from orbitmq.net.connection.socket_writer import JOINED_SIZE_MAX, Outlet
+from orbitmq.net.connection.socket_writer import JOINED_SIZE_MAX, SocketWriter
 from orbitmq.net.loop import run
 
 
@@ -48,11 +48,11 @@ def parts_of(*sizes: int) -> list[bytes]:
 def test_what_is_written_arrives_once_and_in_order(writes: list[list[int]]):
     async def play() -> None:
         async with connected() as (transport, source):
-            outlet = Outlet(transport)
+            writer = SocketWriter(transport)
             expected = b""
             for sizes in writes:
                 parts = parts_of(*sizes)
-                assert outlet.write(parts) == sum(sizes)
+                assert writer.write(parts) == sum(sizes)
                 expected += b"".join(parts)
             assert await read_all(source, len(expected)) == expected
 
@@ -62,18 +62,18 @@ def test_what_is_written_arrives_once_and_in_order(writes: list[list[int]]):
 @pytest.mark.parametrize("last", [10, JOINED_SIZE_MAX + 1])
 async def test_a_small_answer_reaches_the_kernel_at_once(last: int):
     async with connected() as (transport, source):
-        Outlet(transport).write(parts_of(3, last))
+        SocketWriter(transport).write(parts_of(3, last))
         assert source.recv(1 << 20) == b"\0" * 3 + b"\1" * last
 
 
 async def test_nothing_overtakes_what_waits_in_the_transport():
     async with connected() as (transport, source):
-        outlet = Outlet(transport)
+        writer = SocketWriter(transport)
         many, few = 1 << 20, 5
-        outlet.write([b"a" * many])
+        writer.write([b"a" * many])
         assert transport.get_write_buffer_size() > 0
         source.recv(1 << 20)  # now the kernel would take more
-        outlet.write([b"b" * few])
+        writer.write([b"b" * few])
         rest = await read_all(source, transport.get_write_buffer_size())
         while not rest.endswith(b"b" * few):
             rest += await read_all(source, 1)
@@ -89,9 +89,9 @@ async def test_a_broken_line_is_the_transports_to_report():
 
     ours, theirs = socket.socketpair()
     transport, _ = await asyncio.get_running_loop().create_connection(Protocol, sock=ours)
-    outlet = Outlet(cast(asyncio.Transport, transport))
+    writer = SocketWriter(cast(asyncio.Transport, transport))
     theirs.close()
-    assert outlet.write([b"into the void"]) == 13
+    assert writer.write([b"into the void"]) == 13
     await lost
     assert transport.is_closing()
 
@@ -102,10 +102,10 @@ async def test_where_a_socket_is_no_file_the_transport_writes(monkeypatch: pytes
 
     monkeypatch.setattr(module, "_IS_SOCKET_A_FILE", False)
     async with connected() as (transport, source):
-        outlet = Outlet(transport)
+        writer = SocketWriter(transport)
         monkeypatch.setattr(os, "write", refuse)
         monkeypatch.setattr(os, "writev", refuse)
-        outlet.write(parts_of(1, 1))
-        outlet.write(parts_of(1, JOINED_SIZE_MAX + 1))
+        writer.write(parts_of(1, 1))
+        writer.write(parts_of(1, JOINED_SIZE_MAX + 1))
         size = JOINED_SIZE_MAX + 4
         assert await read_all(source, size) == b"\0\1\0" + b"\1" * (JOINED_SIZE_MAX + 1)

@@ -1,4 +1,4 @@
-"""Claims about patience with a peer, in ticks, and about how often it may ask."""
+"""Claims about the time limits of a connection, in ticks."""
 
 from __future__ import annotations
 
@@ -6,22 +6,22 @@ from typing import Any
 
 import pytest
 
-from orbitmq.net.connection.timeouts import Allowance, Watch
+from orbitmq.net.connection.timeouts import Timeouts
 from orbitmq.net.limits import Limits
 
 LIMITS = Limits(idle_ms=100, frame_ms=50, write_stall_ms=70)
 
 
-def ticks(watch: Watch, *looks: dict[str, Any], limits: Limits = LIMITS) -> list[str | None]:
+def ticks(timeouts: Timeouts, *looks: dict[str, Any], limits: Limits = LIMITS) -> list[str | None]:
     """Look at a connection every 10 ms."""
-    quiet = {"activity": 1, "frames": 1, "awaits_answer": False, "waits_for_frame": False, "is_deaf": False}
-    return [watch.tick(limits, 10, **{**quiet, **look}) for look in looks]
+    quiet = {"activity": 1, "frames": 1, "awaits_answer": False, "waits_for_frame": False, "is_stalled": False}
+    return [timeouts.tick(limits, 10, **{**quiet, **look}) for look in looks]
 
 
 def first_reason(
-    watch: Watch, look: dict[str, Any], count: int = 30, limits: Limits = LIMITS
+    timeouts: Timeouts, look: dict[str, Any], count: int = 30, limits: Limits = LIMITS
 ) -> tuple[int, str] | None:
-    for number, reason in enumerate(ticks(watch, *[look] * count, limits=limits), 1):
+    for number, reason in enumerate(ticks(timeouts, *[look] * count, limits=limits), 1):
         if reason is not None:
             return number, reason
     return None
@@ -32,34 +32,25 @@ def first_reason(
     [
         ({}, (11, "idle")),  # the first look sees the activity before it
         ({"waits_for_frame": True}, (6, "frame deadline")),
-        ({"is_deaf": True}, (7, "write stall")),
+        ({"is_stalled": True}, (7, "write stall")),
         ({"awaits_answer": True}, None),
     ],
 )
 def test_each_limit_ends_the_connection_in_its_time(look: dict[str, Any], expected: tuple[int, str] | None):
-    assert first_reason(Watch(), look) == expected
+    assert first_reason(Timeouts(), look) == expected
 
 
 def test_no_limit_is_none():
     limits = Limits(idle_ms=0, frame_ms=0, write_stall_ms=0)
-    assert first_reason(Watch(), {"waits_for_frame": True, "is_deaf": True}, limits=limits) is None
+    assert first_reason(Timeouts(), {"waits_for_frame": True, "is_stalled": True}, limits=limits) is None
 
 
 def test_activity_and_whole_frames_and_reading_begin_anew():
     busy = [{"activity": number, "frames": number, "waits_for_frame": True} for number in range(2, 40)]
-    assert set(ticks(Watch(), *busy)) == {None}
+    assert set(ticks(Timeouts(), *busy)) == {None}
     slow = [{"activity": number, "waits_for_frame": True} for number in range(2, 40)]
-    assert "frame deadline" in ticks(Watch(), *slow)
-    watch = Watch()
+    assert "frame deadline" in ticks(Timeouts(), *slow)
+    timeouts = Timeouts()
     for _ in range(5):
-        assert set(ticks(watch, *[{"activity": number, "is_deaf": True} for number in range(2, 8)])) == {None}
-        watch.hears_again()
-
-
-def test_a_rate_allows_a_burst_of_a_second_and_then_its_rate():
-    allowance = Allowance(10)
-    assert allowance.take(10, now=100.0) == 0
-    assert allowance.take(5, now=100.0) == pytest.approx(0.5)
-    assert allowance.take(0, now=100.5) == 0
-    assert allowance.take(1, now=100.5) == pytest.approx(0.1)
-    assert allowance.take(10, now=200.0) == 0
+        assert set(ticks(timeouts, *[{"activity": number, "is_stalled": True} for number in range(2, 8)])) == {None}
+        timeouts.end_stall()

@@ -1,0 +1,106 @@
+"""Flow control of one connection: when its peer is read, and which of its requests have to wait.
+
+A peer that does not read its answers makes them pile up here. So a server stops reading from it (back-pressure), and
+holds back the requests that it has read already. A client never stops: if both ends did, both would wait for ever.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+
+from orbitmq.net.connection.rate_limit import RateLimit
+from orbitmq.net.counters import Counters
+from orbitmq.net.limits import Limits
+from orbitmq.wire.frame import Frame
+
+_NONE_HELD: list[Frame] = []
+"""Shared by all connections that hold nothing back; never added to."""
+
+
+class FlowControl:
+    """Pauses and resumes reading from one transport.
+
+    `owed_size` counts the bytes of answers since the last write; past `owed_size_max` it is time to write, and to
+    look whether the peer reads.
+    """
+
+    __slots__ = (
+        "_counters",
+        "_is_listener",
+        "_is_throttled",
+        "_loop",
+        "_transport",
+        "held",
+        "is_paused",
+        "owed_size",
+        "owed_size_max",
+        "rate_limit",
+    )
+
+    def __init__(
+        self,
+        transport: asyncio.Transport,
+        loop: asyncio.AbstractEventLoop,
+        *,
+        limits: Limits,
+        counters: Counters,
+        is_listener: bool,
+    ) -> None:
+        self._transport = transport
+        self._loop = loop
+        self._counters = counters
+        self._is_listener = is_listener
+        self._is_throttled = False
+        self.is_paused = False
+        """True while the transport's buffer is too full: the peer does not read."""
+        self.held = _NONE_HELD
+        """Frames that were read and are not served yet."""
+        self.owed_size = 0
+        self.owed_size_max = limits.write_pause_size if is_listener else sys.maxsize
+        rate = limits.requests_per_second_max
+        self.rate_limit = RateLimit(rate) if rate else None
+
+    @property
+    def is_holding_back(self) -> bool:
+        """True while it is us who do not read."""
+        return self.is_paused or self._is_throttled or bool(self.held)
+
+    def choose_reading(self) -> None:
+        """Let the transport read, or not."""
+        if not self._is_listener or self._transport.is_closing():
+            return
+        if self.is_holding_back:
+            self._transport.pause_reading()
+        else:
+            self._transport.resume_reading()
+
+    def throttle(self, count: int) -> None:
+        """Count requests; read nothing more for a while from a peer that asks more often than its `rate_limit`."""
+        assert self.rate_limit is not None, "callers look, so that most reads need no call"
+        pause_s = self.rate_limit.spend(count, self._loop.time())
+        if pause_s and not self._is_throttled:
+            self._is_throttled = True
+            self._counters.throttled += 1
+            self.choose_reading()
+            self._loop.call_later(pause_s, self._end_throttling)
+
+    def hold(self, frames: list[Frame]) -> bool:
+        """Hold frames back when the peer has not read enough of what was written; False: it has, so serve them."""
+        if self._transport.get_write_buffer_size() <= self.owed_size_max:
+            return False
+        self.held = frames
+        return True
+
+    def hold_more(self, frames: list[Frame]) -> None:
+        """Hold frames back that have arrived behind others."""
+        self.held = [*self.held, *frames]
+
+    def take_held(self) -> list[Frame]:
+        """Return the frames that were held back, and hold none."""
+        frames, self.held = self.held, _NONE_HELD
+        return frames
+
+    def _end_throttling(self) -> None:
+        self._is_throttled = False
+        self.choose_reading()
