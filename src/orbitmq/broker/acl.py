@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from orbitmq.broker.config import BrokerConfig
 from orbitmq.codes import RequestCode
-from orbitmq.net.security.acl import Role
-from orbitmq.net.security.server_security import Guard
+from orbitmq.net.security.accounts import Role
+from orbitmq.net.security.server_security import ServerSecurity
 
 _READING = (
     RequestCode.PULL_MESSAGE,
@@ -64,10 +64,10 @@ def role_for(code: int) -> Role:
     return _ROLES.get(code, Role.ADMIN)
 
 
-def make_guard(config: BrokerConfig) -> Guard:
+def make_guard(config: BrokerConfig) -> ServerSecurity:
     """Return the guard of a broker's port.
 
     Raises:
         ConfigError: the accounts or the certificates cannot be used.
     """
-    return Guard(config, role_for, danger="read, send and delete messages")
+    return ServerSecurity(config, role_for, danger="read, send and delete messages")

@@ -30,7 +30,7 @@ from orbitmq.model.message import Host
 from orbitmq.net.dispatch.handlers import Call
 from orbitmq.net.limits import Limits
 from orbitmq.net.pool import ConnectionPool
-from orbitmq.net.security.client_security import load_security
+from orbitmq.net.security.client_security import load_client_security
 from orbitmq.net.server import Server
 from orbitmq.store import FlushMode, Store, StoreConfig
 from orbitmq.wire.headers import PullMessage
@@ -48,7 +48,7 @@ class Broker:
     def __init__(self, config: BrokerConfig, *, clock: Clock = now_ms) -> None:
         self.config = config
         self._clock = clock
-        self._security = load_security(config.security_file)
+        self._security = load_client_security(config.security_file)
         self._guard = make_guard(config)
         self._service: BrokerService | None = None
         self._server: Server[BrokerService] | None = None

@@ -18,7 +18,7 @@ from typing import Any
 from orbitmq.errors import ConfigError, InvalidArgument
 from orbitmq.model.message import BODY_SIZE_MAX
 from orbitmq.model.topic import check_name
-from orbitmq.net.security.server_security import GuardSettings
+from orbitmq.net.security.server_security import ServerSecuritySettings
 from orbitmq.settings import (
     check_values,
     fields_by_key,
@@ -43,7 +43,7 @@ def _host_name() -> str:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class BrokerConfig(GuardSettings):
+class BrokerConfig(ServerSecuritySettings):
     """What a broker is told at start. Every value is checked here, so that nobody else has to."""
 
     # Who it is, and whom it tells.
@@ -119,7 +119,7 @@ class BrokerConfig(GuardSettings):
         for name in ("broker_cluster_name", "broker_name"):
             _check_config_name(name, getattr(self, name))
         parse_addresses("namesrvAddr", self.namesrv_addr)
-        self.check_guard()
+        self.check_server_security()
         object.__setattr__(self, "acl_file", Path(self.acl_file).expanduser())
         object.__setattr__(self, "store_path_root_dir", Path(self.store_path_root_dir))
 

@@ -22,7 +22,7 @@ from orbitmq.model.message import Host, PropertyName
 from orbitmq.model.topic import Perm
 from orbitmq.net.dispatch.handlers import Call
 from orbitmq.net.dispatch.peer import Peer
-from orbitmq.net.security.server_security import Guard
+from orbitmq.net.security.server_security import ServerSecurity
 from orbitmq.store import ReadStatus, Store
 from orbitmq.wire.bodies.groups import GroupConfig
 from orbitmq.wire.headers import NotifyConsumerIdsChanged, PullMessage
@@ -54,7 +54,7 @@ class BrokerService:
         offsets: OffsetTable,
         group_configs: GroupConfigTable,
         files: ConfigFiles,
-        guard: Guard,
+        guard: ServerSecurity,
         clock: Clock,
     ) -> None:
         self.config = config

@@ -185,7 +185,7 @@ def ask_each(
     from orbitmq.errors import ClientError
     from orbitmq.net.loop import run
     from orbitmq.net.pool import ConnectionPool
-    from orbitmq.net.security.client_security import load_security
+    from orbitmq.net.security.client_security import load_client_security
 
     answers: dict[str, T] = {}
     silent: dict[str, ClientError] = {}
@@ -197,7 +197,7 @@ def ask_each(
             silent[address] = error
 
     async def work() -> None:
-        pool = ConnectionPool(name="admin", **load_security(security)._asdict())
+        pool = ConnectionPool(name="admin", **load_client_security(security)._asdict())
         try:
             await asyncio.gather(*(ask_one(pool, address) for address in addresses))
         finally:

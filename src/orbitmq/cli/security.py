@@ -16,6 +16,6 @@ def admin_client(name_servers: str, timeout_ms: int, security: Path | None) -> A
         ConfigError: the file cannot be used.
     """
     from orbitmq.admin import AdminClient
-    from orbitmq.net.security.client_security import load_security
+    from orbitmq.net.security.client_security import load_client_security
 
-    return AdminClient(name_servers, timeout_ms=timeout_ms, **load_security(security)._asdict())
+    return AdminClient(name_servers, timeout_ms=timeout_ms, **load_client_security(security)._asdict())

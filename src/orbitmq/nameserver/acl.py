@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from orbitmq.codes import RequestCode
 from orbitmq.nameserver.config import NameServerConfig
-from orbitmq.net.security.acl import Role
-from orbitmq.net.security.server_security import Guard
+from orbitmq.net.security.accounts import Role
+from orbitmq.net.security.server_security import ServerSecurity
 
 _ROLES: dict[int, Role] = {
     RequestCode.PUT_KV_CONFIG: Role.ADMIN,
@@ -37,7 +37,7 @@ _REGISTRATION: dict[int, Role] = dict.fromkeys(
 )
 
 
-def make_guard(config: NameServerConfig) -> Guard:
+def make_guard(config: NameServerConfig) -> ServerSecurity:
     """Return the guard of a NameServer's port.
 
     Raises:
@@ -47,4 +47,4 @@ def make_guard(config: NameServerConfig) -> Guard:
     warnings = []
     if config.acl_enable and not config.acl_registration:
         warnings.append("brokers register without a signature (aclRegistration=false)")
-    return Guard(config, roles.get, danger="change routes", warnings=warnings)
+    return ServerSecurity(config, roles.get, danger="change routes", warnings=warnings)

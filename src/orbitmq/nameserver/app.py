@@ -21,7 +21,7 @@ from orbitmq.net.dispatch.peer import Peer
 from orbitmq.net.http import HttpServer
 from orbitmq.net.limits import Limits
 from orbitmq.net.pool import CONNECT_TIMEOUT_MS, ConnectionPool
-from orbitmq.net.security.client_security import load_security
+from orbitmq.net.security.client_security import load_client_security
 from orbitmq.net.server import Server
 from orbitmq.wire.headers import NotifyMinBrokerIdChange
 
@@ -43,7 +43,7 @@ class NameServer:
         self.registry = Registry(self._config, self._kv, started_at_ms=clock())
         self.registry.on_notice.append(self._notify)
         self._guard = make_guard(self._config)
-        self._security = load_security(self._config.security_file)
+        self._security = load_client_security(self._config.security_file)
         self.registry.warnings += self._guard.warnings
         self.server: Server[Registry] = Server(
             handlers,

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from orbitmq.errors import ConfigError
-from orbitmq.net.security.server_security import GuardSettings
+from orbitmq.net.security.server_security import ServerSecuritySettings
 from orbitmq.settings import (
     check_values,
     fields_by_key,
@@ -30,7 +30,7 @@ log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class NameServerConfig(GuardSettings):
+class NameServerConfig(ServerSecuritySettings):
     """What a NameServer is told at start. Every value is checked here, so that nobody else has to."""
 
     # Where it listens. Port 0 means: choose one.
@@ -97,7 +97,7 @@ class NameServerConfig(GuardSettings):
         check_values(self, _RANGES)
         for name in _PATHS:
             object.__setattr__(self, name, Path(getattr(self, name)).expanduser())
-        self.check_guard()
+        self.check_server_security()
         parse_addresses("productNameServers", self.product_name_servers)
         shadow = parse_addresses("shadowAddress", self.shadow_address)
         if len(shadow) > 1:

@@ -6,10 +6,10 @@ from pathlib import Path
 
 from pyspark import SparkFiles
 
-from orbitmq.net.security.client_security import Security, load_security
+from orbitmq.net.security.client_security import ClientSecurity, load_client_security
 
 
-def read_security(name: str | None) -> Security:
+def read_security(name: str | None) -> ClientSecurity:
     """Return what the option securityFile says; without it nothing is signed or encrypted.
 
     Args:
@@ -18,7 +18,7 @@ def read_security(name: str | None) -> Security:
     Raises:
         ConfigError: the file or a certificate that it names cannot be used. Never shows a secret.
     """
-    return load_security(_find(name) if name else None)
+    return load_client_security(_find(name) if name else None)
 
 
 def _find(name: str) -> Path:

@@ -18,7 +18,7 @@ from orbitmq.broker.handlers import HANDLERS
 from orbitmq.broker.housekeeping import SWEEP_MS
 from orbitmq.broker.monitoring.runtime_info import WARNINGS
 from orbitmq.errors import ConfigError, ConnectionFailed
-from orbitmq.net.security.acl import Role
+from orbitmq.net.security.accounts import Role
 from orbitmq.net.security.tls import TlsFiles, client_context
 from orbitmq.wire.bodies.kv import decode_kv_table
 from orbitmq.wire.header import request_type

@@ -1,4 +1,4 @@
-"""How this side shows itself to servers: a signature, TLS, or both; read from a properties file that only we may read.
+"""Security of the connections that we open: a signature, TLS, or both, from a properties file that only we may read.
 
     accessKey=operator
     secretKey=a long secret
@@ -7,7 +7,8 @@
     tlsClientCertPath=/etc/orbitmq/client.pem
     tlsClientKeyPath=/etc/orbitmq/client.key
 
-Paths may be relative to the file's own folder. Secrets are in a file rather than in options, because every user of a machine sees the options of every process.
+Paths may be relative to the file's own folder. Secrets are in a file rather than in options, because every user of a machine
+sees the options of every process.
 """
 
 from __future__ import annotations
@@ -37,17 +38,17 @@ _KEYS = frozenset(
 _OTHERS_MAY_READ, _OTHERS_MAY_ENTER = 0o044, 0o011
 
 
-class Security(NamedTuple):
+class ClientSecurity(NamedTuple):
     """What requests are signed with, and what connections are encrypted with; None: they are not."""
 
     credentials: Credentials | None = None
     tls: ssl.SSLContext | None = None
 
 
-UNSECURED = Security()
+UNSECURED = ClientSecurity()
 
 
-def load_security(path: Path | str | None) -> Security:
+def load_client_security(path: Path | str | None) -> ClientSecurity:
     """Read a properties file with the keys above; without `accessKey`, or without a file, nothing is signed.
 
     Raises:
@@ -68,7 +69,7 @@ def load_security(path: Path | str | None) -> Security:
     if unknown := sorted(properties.keys() - _KEYS):
         raise ConfigError(str(path), ", ".join(unknown), f"only the keys {', '.join(sorted(_KEYS))}")
     try:
-        return Security(_credentials(properties), _tls(properties, path.parent))
+        return ClientSecurity(_credentials(properties), _tls(properties, path.parent))
     except ConfigError as error:
         raise ConfigError(f"{path}: {error.field}", error.value, error.allowed) from None
 

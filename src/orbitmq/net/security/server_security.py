@@ -1,4 +1,4 @@
-"""What stands at a server's door: signatures and TLS as they are configured, and what the operator is told of it."""
+"""Security of a server's port: access control and TLS as they are configured, and warnings for the operator."""
 
 from __future__ import annotations
 
@@ -9,20 +9,21 @@ from pathlib import Path
 
 from orbitmq.errors import ConfigError
 from orbitmq.net.dispatch.dispatcher import Admission
-from orbitmq.net.security.acl import Access, AccountsFile, RoleFor
+from orbitmq.net.security.accounts import AccountsFile
+from orbitmq.net.security.acl import AccessControl, RoleFor
 from orbitmq.net.security.tls import ServerTls, TlsFiles, TlsMode
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class GuardSettings:
-    """The settings of every server's door, by RocketMQ's keys in snake case; a server's own settings extend them."""
+class ServerSecuritySettings:
+    """Settings that every server's port has, by RocketMQ's keys in snake case; a server's own settings extend them."""
 
     bind_address: str = "0.0.0.0"
 
     acl_enable: bool = False
     """Ours: requests need a signature; which ones is the server's to say."""
     acl_file: Path
-    """Ours: who may sign (`net.access`)."""
+    """Ours: who may sign (`net.security.accounts`)."""
     tls_server_mode: str = "disabled"
     """disabled, permissive (both kinds of connections on one port) or enforcing."""
     tls_server_cert_path: str = ""
@@ -30,9 +31,9 @@ class GuardSettings:
     tls_server_trust_cert_path: str = ""
     tls_server_need_client_auth: bool = False
     security_file: str = ""
-    """Ours: a file that says how this server signs and encrypts what it asks of others (`net.security`)."""
+    """Ours: a file that says how this server signs and encrypts what it asks of others (`net.security.client_security`)."""
 
-    def check_guard(self) -> None:
+    def check_server_security(self) -> None:
         """Check the values above.
 
         Raises:
@@ -44,7 +45,7 @@ class GuardSettings:
             raise ConfigError("tlsServerMode", self.tls_server_mode, " or ".join(TlsMode))
 
 
-class Guard:
+class ServerSecurity:
     """Access control and TLS of one server's port.
 
     Args:
@@ -57,13 +58,13 @@ class Guard:
     """
 
     def __init__(
-        self, settings: GuardSettings, role_for: RoleFor, *, danger: str, warnings: Iterable[str] = ()
+        self, settings: ServerSecuritySettings, role_for: RoleFor, *, danger: str, warnings: Iterable[str] = ()
     ) -> None:
         self._accounts: AccountsFile | None = None
-        self._access: Access | None = None
+        self._access: AccessControl | None = None
         if settings.acl_enable:
             self._accounts = AccountsFile(settings.acl_file)
-            self._access = Access(self._accounts.read(), role_for)
+            self._access = AccessControl(self._accounts.read(), role_for)
         mode = TlsMode(settings.tls_server_mode)
         self.tls = _tls(mode, settings) if mode is not TlsMode.DISABLED else None
         self.warnings = (*warnings, *_warnings(settings, danger, self._accounts))
@@ -74,16 +75,16 @@ class Guard:
         return self._access.admit if self._access is not None else None
 
     def reload_if_changed(self) -> None:
-        """Look whether accounts or certificates have changed on disk; what cannot be used changes nothing."""
+        """Read accounts and certificates again that have changed on disk; what cannot be used changes nothing."""
         if self._accounts is not None and self._access is not None:
             accounts = self._accounts.read_if_changed()
             if accounts is not None:
-                self._access.accounts = accounts
+                self._access.replace_accounts(accounts)
         if self.tls is not None:
             self.tls.reload_if_changed()
 
 
-def _tls(mode: TlsMode, settings: GuardSettings) -> ServerTls:
+def _tls(mode: TlsMode, settings: ServerSecuritySettings) -> ServerTls:
     return ServerTls(
         mode,
         TlsFiles(
@@ -99,7 +100,7 @@ def _path(text: str) -> Path | None:
     return Path(text).expanduser() if text else None
 
 
-def _warnings(settings: GuardSettings, danger: str, accounts: AccountsFile | None) -> list[str]:
+def _warnings(settings: ServerSecuritySettings, danger: str, accounts: AccountsFile | None) -> list[str]:
     found = []
     is_open = not settings.acl_enable and settings.tls_server_mode == TlsMode.DISABLED
     if is_open and not _is_loopback(settings.bind_address):

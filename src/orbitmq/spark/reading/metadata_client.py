@@ -16,7 +16,7 @@ from orbitmq.errors import ClientError, ConfigError, InvalidArgument, NoNameServ
 from orbitmq.model.route import MessageQueue, TopicRoute
 from orbitmq.model.topic import is_reserved_topic
 from orbitmq.net.blocking import BlockingConnection
-from orbitmq.net.security.client_security import UNSECURED, Security
+from orbitmq.net.security.client_security import UNSECURED, ClientSecurity
 from orbitmq.spark.offsets import Bound, Earliest, Latest, Offsets, Timestamp, resolve_marks
 from orbitmq.spark.options import ReadOptions
 from orbitmq.spark.security import read_security
@@ -39,7 +39,9 @@ class MetadataClient:
         security: what requests are signed with, and connections encrypted with.
     """
 
-    def __init__(self, name_servers: Sequence[str], *, timeout_ms: int = 3000, security: Security = UNSECURED) -> None:
+    def __init__(
+        self, name_servers: Sequence[str], *, timeout_ms: int = 3000, security: ClientSecurity = UNSECURED
+    ) -> None:
         self._name_servers = NameServers(name_servers)
         self._timeout_ms = timeout_ms
         self._security = security

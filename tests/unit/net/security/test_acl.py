@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from orbitmq.errors import ConfigError
-from orbitmq.net.security.acl import AccountsFile
+from orbitmq.net.security.accounts import AccountsFile
 
 
 @pytest.mark.parametrize(

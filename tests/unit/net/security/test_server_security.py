@@ -8,15 +8,17 @@ from typing import Any
 import pytest
 
 from orbitmq.errors import ConfigError
-from orbitmq.net.security.acl import Role
-from orbitmq.net.security.server_security import Guard, GuardSettings
+from orbitmq.net.security.accounts import Role
+from orbitmq.net.security.server_security import ServerSecurity, ServerSecuritySettings
 
 from ..accounts import write_accounts
 
 
-def guard(**settings: Any) -> Guard:
-    return Guard(
-        GuardSettings(**{"acl_file": Path("accounts.json"), **settings}), lambda code: Role.ADMIN, danger="dance"
+def guard(**settings: Any) -> ServerSecurity:
+    return ServerSecurity(
+        ServerSecuritySettings(**{"acl_file": Path("accounts.json"), **settings}),
+        lambda code: Role.ADMIN,
+        danger="dance",
     )
 
 
@@ -42,4 +44,4 @@ def test_readable_secrets_are_said(tmp_path: Path):
 
 def test_a_mode_that_does_not_exist_is_refused():
     with pytest.raises(ConfigError, match="disabled or permissive or enforcing"):
-        GuardSettings(tls_server_mode="permisive", acl_file=Path("x")).check_guard()
+        ServerSecuritySettings(tls_server_mode="permisive", acl_file=Path("x")).check_server_security()
