@@ -1,4 +1,4 @@
-"""What is measured: every row of the table, its load, and the bar it has to reach."""
+"""The rows of the benchmarks' table: each with its load and the bar it has to reach."""
 
 from __future__ import annotations
 

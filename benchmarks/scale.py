@@ -1,4 +1,4 @@
-"""How a NameServer of ours bears size: many topics, many brokers, many idle connections (facts N5, S4).
+"""Measurements of a NameServer of ours by size: many topics, many brokers, many idle connections.
 
     python -m benchmarks.scale [--quick]
 

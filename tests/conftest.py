@@ -1,4 +1,4 @@
-"""What all tests share: hypothesis settings, a loop for async tests, and what happens where no Java is installed."""
+"""Set-up of all tests: hypothesis settings, a loop for async tests, and what happens where no Java is installed."""
 
 from __future__ import annotations
 

@@ -1,9 +1,9 @@
 """Small files that are replaced whole: never half-written, the generation before kept as `.bak`.
 
-Upstream #3401 lost them to power cuts. Here new content is written beside the old, synced, renamed over it, and the
+apache/rocketmq#3401 lost them to power cuts. Here new content is written beside the old, synced, renamed over it, and the
 directory is synced; whoever reads takes the `.bak` when the file itself is damaged.
 
-Source: docs/formats/config_files.md; facts C13.
+Source: docs/formats/config_files.md.
 """
 
 from __future__ import annotations

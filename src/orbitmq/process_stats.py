@@ -1,4 +1,4 @@
-"""How the process and its event loop are doing: memory, garbage collection, lag. Read by metrics and alerts."""
+"""Measurements of the process and its event loop: memory, garbage collection, lag. Read by metrics and alerts."""
 
 from __future__ import annotations
 

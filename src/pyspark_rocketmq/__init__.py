@@ -1,4 +1,4 @@
-"""Where Spark finds the data source: it imports every top-level package called pyspark_* in each session.
+"""The entry by which Spark finds the data source: it imports every top-level package called pyspark_* in each session.
 
 So nothing is imported here but the base class; the work is done in orbitmq.spark, loaded at first use.
 """

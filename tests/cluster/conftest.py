@@ -1,4 +1,4 @@
-"""What failure scenarios need of the machine: root for those with hosts of their own, Java for those with its peers."""
+"""Requirements of failure scenarios on the machine: root for those with hosts of their own, Java for those with its peers."""
 
 import os
 

@@ -1,4 +1,4 @@
-"""What operators fear of NameServers (facts A8, N1 to N4), played with real processes and clients under load.
+"""Outages that operators fear of NameServers, played with real processes and clients under load.
 
 Each scenario is a claim and its play. The tests play all of them at a short pace and look at the outcomes; `python -m
 cluster` plays them with the true defaults and holds every duration against its bound.

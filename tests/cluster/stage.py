@@ -1,4 +1,4 @@
-"""What a scenario is played on: its pace, its cast, and what was found, with the bound that each figure has to keep."""
+"""The stage of a scenario: its pace, its cast, and what was found, with the bound that each figure has to keep."""
 
 from __future__ import annotations
 

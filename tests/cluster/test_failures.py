@@ -1,4 +1,4 @@
-"""What operators fear of NameServers, at a short pace. Outcomes are looked at, durations are `python -m cluster`'s."""
+"""Outages that operators fear of NameServers, at a short pace. Outcomes are looked at, durations are `python -m cluster`'s."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""kill -9 of a broker's process under load (R1): what was acknowledged is there, in order; running clients go on."""
+"""kill -9 of a broker's process under load: what was acknowledged is there, in order; running clients go on."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Failing disks (R4, R5): whatever call fails, nothing unsynced is acknowledged and the process goes on reading."""
+"""Failing disks: whatever call fails, nothing unsynced is acknowledged and the process goes on reading."""
 
 import errno
 import os

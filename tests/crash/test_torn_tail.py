@@ -1,4 +1,4 @@
-"""Torn tails (R3): the CommitLog cut at every byte of its last records, and every bit of them flipped.
+"""Torn tails: the CommitLog cut at every byte of its last records, and every bit of them flipped.
 
 RocketMQ's checksum covers the body: a topic or a time that rots into another legal one stays unseen. With `record_crc`
 nothing does.

@@ -1,4 +1,4 @@
-"""What an operator asks NameServers on the command line: health, history, differences; exit codes for scripts."""
+"""An operator's questions to NameServers on the command line: health, history, differences; exit codes for scripts."""
 
 import json
 import subprocess

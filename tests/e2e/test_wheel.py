@@ -1,4 +1,4 @@
-"""What `pip install orbitmq` would install."""
+"""The wheel: its files, and the command in a fresh environment."""
 
 import re
 import subprocess

@@ -1,4 +1,4 @@
-"""The quick form of S1: some thousand injured inputs per decoder. `make hostile` runs the long one."""
+"""Some thousand injured inputs per decoder. `make hostile` runs the long one."""
 
 import os
 from random import Random

@@ -1,4 +1,4 @@
-"""What hostile peers send to a NameServer: injured requests of Java peers, lengths that lie, documents that explode."""
+"""Bytes that hostile peers send to a NameServer: injured requests of Java peers, lengths that lie, documents that explode."""
 
 from __future__ import annotations
 

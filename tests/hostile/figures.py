@@ -1,11 +1,8 @@
-"""Every hostility figure with its full size: `make hostile`, or `python -m hostile.figures [S3 S4 …] [--share 0.01]`.
+"""Every hostility figure with its full size: `make hostile`, or `python -m hostile.figures [slow-senders idle-connections …] [--share 0.01]`.
 
 Prints what was asked, what was measured and whether that reaches it; keeps full-size results as JSON, those of rows that
 were not run as they were, and those that missed while other processes took the cores, unless there is nothing else to
 keep. Exit code 1 when a figure is not reached.
-
-S1 to S16 and N6 are the rows of the reliability plan: injured bytes, lying lengths, slow, idle, many and deaf peers,
-documents that explode, replays of known attacks, the matrix of request codes, names, and the route table's model.
 """
 
 from __future__ import annotations
@@ -32,30 +29,30 @@ OTHERS_CPU_MAX = 0.1
 """Share of the machine that others may take before a figure that was not reached says little."""
 RESULTS = Path(__file__).parents[2] / "benchmarks" / "results" / "latest-hostile.json"
 FIGURES: Mapping[str, Callable[[Size], Figure]] = {
-    "S1-codecs": forged.injured_inputs,
-    "S1-sockets": forged.injured_frames,
-    "S1-latency": forged.latency_under_attack,
-    "S2": forged.lying_lengths,
-    "S3": peers.slow_senders,
-    "S4": peers.idle_connections,
-    "S5": peers.connection_flood,
-    "S6": peers.deaf_readers,
-    "S8": forged.json_bombs,
-    "S10": requests.known_attacks,
-    "S11": requests.request_matrix,
-    "S16": requests.names_at_every_entry,
-    "N6": forged.model_histories,
+    "injured-inputs": forged.injured_inputs,
+    "injured-frames": forged.injured_frames,
+    "latency-under-attack": forged.latency_under_attack,
+    "lying-lengths": forged.lying_lengths,
+    "slow-senders": peers.slow_senders,
+    "idle-connections": peers.idle_connections,
+    "connection-flood": peers.connection_flood,
+    "deaf-readers": peers.deaf_readers,
+    "json-bombs": forged.json_bombs,
+    "known-attacks": requests.known_attacks,
+    "request-matrix": requests.request_matrix,
+    "names": requests.names_at_every_entry,
+    "model-histories": forged.model_histories,
 }
 
 
 def main() -> int:
     """Measure, print, keep."""
     parser = argparse.ArgumentParser(prog="hostile", description=__doc__)
-    parser.add_argument("rows", nargs="*", help=f"of {', '.join(FIGURES)}; S1 means all of S1; all when left out")
+    parser.add_argument("rows", nargs="*", help=f"of {', '.join(FIGURES)}; all when left out")
     parser.add_argument("--share", type=float, default=1.0, help="how much of everything; less than 1 is not kept")
     parser.add_argument("--seed", type=int, default=int(time.time()))
     options = parser.parse_args()
-    names = [name for name in FIGURES if not options.rows or {name, name.partition("-")[0]} & set(options.rows)]
+    names = [name for name in FIGURES if not options.rows or name in options.rows]
     if not names:
         parser.error(f"no such row, there are {', '.join(FIGURES)}")
     logging.disable(logging.WARNING)  # what is refused is logged, and nothing else happens here

@@ -1,4 +1,4 @@
-"""Figures of hostile bytes: injured ones (S1), lengths that lie (S2), documents that explode (S8), and the model (N6)."""
+"""Figures of hostile bytes: injured ones, lengths that lie, documents that explode, and the model."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ QUIET_S = 0.5
 
 
 def injured_inputs(size: Size) -> Figure:
-    """S1: give every decoder its share of ten million injured inputs."""
+    """Give every decoder its share of ten million injured inputs."""
     count = math.ceil(size.of(10_000_000) / len(TARGETS))
     outcomes = [fuzz(name, count, size.seed) for name in TARGETS]
     grown = sum(outcome.memory_added_mb for outcome in outcomes)
@@ -52,7 +52,7 @@ def injured_inputs(size: Size) -> Figure:
 
 
 def injured_frames(size: Size) -> Figure:
-    """S1: send a million injured frames over sockets, in turns with quiet times, while honest clients ask."""
+    """Send a million injured frames over sockets, in turns with quiet times, while honest clients ask."""
     count = size.of(1_000_000)
     quiet, attacked, took_s, memory, errors = _attack(count, size.seed, goes_first=False)
     failures = quiet.failures + attacked.failures
@@ -65,7 +65,7 @@ def injured_frames(size: Size) -> Figure:
 
 
 def latency_under_attack(size: Size) -> Figure:
-    """S1: the same, shorter; the server and the honest clients go before other processes, where the system lets them.
+    """The same, shorter; the server and the honest clients go before other processes, where the system lets them.
 
     So what is measured is how long the server takes, not how long it waits for a core.
     """
@@ -160,7 +160,7 @@ def _for(seconds: float) -> Callable[[], bool]:
 
 
 def lying_lengths(size: Size) -> Figure:
-    """S2: declare lengths that are no lengths, and see what is allocated for them, and when the connection ends."""
+    """Declare lengths that are no lengths, and see what is allocated for them, and when the connection ends."""
     allocated = 0
     for data in LIES.values():
         tracemalloc.start()
@@ -191,7 +191,7 @@ def lying_lengths(size: Size) -> Figure:
 
 
 def json_bombs(size: Size) -> Figure:
-    """S8: throw each bomb as a registration's body, plain and compressed; the figure is what a turn of the loop takes."""
+    """Throw each bomb as a registration's body, plain and compressed; the figure is what a turn of the loop takes."""
     with tempfile.TemporaryDirectory() as folder:
         held_ms, entered, errors = run(_throw(Path(folder), size.of(5)))
     slowest = max(held_ms, key=lambda name: held_ms[name])
@@ -245,7 +245,7 @@ def _ask(address: str, frame: bytes) -> None:
 
 
 def model_histories(size: Size) -> Figure:
-    """N6: live a million steps, in histories of different lengths, on the route table and on its sequential model."""
+    """Live a million steps, in histories of different lengths, on the route table and on its sequential model."""
     asked, done, number, told = size.of(1_000_000), 0, 0, time.monotonic()
     while done < asked:
         steps = (20, 60, 60, 200)[number % 4]

@@ -1,4 +1,4 @@
-"""Figures of hostile peers: slow ones (S3), idle ones (S4), floods (S5), and those that never read (S6)."""
+"""Figures of hostile peers: slow ones, idle ones, floods, and those that never read."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ TICKS_PER_LIMIT = 8
 
 
 def slow_senders(size: Size) -> Figure:
-    """S3: a thousand connections send a byte per second of a frame that never gets whole."""
+    """A thousand connections send a byte per second of a frame that never gets whole."""
     count = size.of(1_000)
     frame_s = max(1, size.of(FRAME_MS // 1000))
     with Victim(frameDeadlineSeconds=frame_s) as victim:
@@ -73,7 +73,7 @@ async def _drip(victim: Victim, count: int, frame_s: int) -> tuple[list[float], 
 
 
 def idle_connections(size: Size) -> Figure:
-    """S4: ten thousand connections that do nothing, until the server closes them."""
+    """Ten thousand connections that do nothing, until the server closes them."""
     count, idle_s = size.of(10_000), size.of(IDLE_MS // 1000, 2)
     with _many_files(), Victim(serverChannelMaxIdleTimeSeconds=idle_s) as victim:
         before = victim.memory_mb
@@ -138,7 +138,7 @@ def _many_files() -> Iterator[None]:
 
 
 def connection_flood(size: Size) -> Figure:
-    """S5: five thousand connections per second for ten seconds, with a limit per address."""
+    """Five thousand connections per second for ten seconds, with a limit per address."""
     rate = 5_000
     count = size.of(rate * 10)
     with _many_files(), Victim(connectionsPerAddressMax=100) as victim:
@@ -186,7 +186,7 @@ async def _flood(victim: Victim, count: int, rate: int) -> tuple[int, float, Hon
 
 
 def deaf_readers(size: Size) -> Figure:
-    """S6: peers that ask and ask and never read an answer."""
+    """Peers that ask and ask and never read an answer."""
     count, topics = size.of(16), 300
     with Victim() as victim:
         run(_register(victim.address, topics))

@@ -1,4 +1,4 @@
-"""Forged requests: those of known attacks (S10), every code by everybody (S11), names that mean something elsewhere (S16).
+"""Forged requests: those of known attacks, every code by everybody, names that mean something elsewhere.
 
 They are few enough to be complete: tests and `make hostile` do the same.
 """
@@ -57,7 +57,7 @@ class Found(NamedTuple):
 
 
 async def enter_names(folder: Path, names: tuple[str, ...] = NAMES) -> Found:
-    """S16: try every name at every entry of a NameServer; none may be in its tables afterwards."""
+    """Try every name at every entry of a NameServer; none may be in its tables afterwards."""
     count, wrong = 0, list[str]()
     async with asking(folder) as asker:
 
@@ -100,7 +100,7 @@ def needs_by_code(*, covers_registration: bool) -> dict[int, str]:
 
 
 async def walk_matrix(folder: Path, *, covers_registration: bool) -> Found:
-    """S11: ask for every code without a signature, with wrong ones, and as each role."""
+    """Ask for every code without a signature, with wrong ones, and as each role."""
     needs = needs_by_code(covers_registration=covers_registration)
     wrong = [f"{code} is not in the table" for code in handlers.codes if code not in needs]
     wrong += [f"{code} is in the table, and nobody answers it" for code in needs if code not in handlers.codes]
@@ -148,7 +148,7 @@ VALUES = ("; touch owned", "`touch owned`", "$(touch owned)", "../../owned", "/t
 
 
 def attacks(outside: Path) -> Iterator[tuple[str, object, int | None, bytes, tuple[int, ...]]]:
-    """Yield what, header, code, body and the codes that refuse it, for each request of S10."""
+    """Yield what, header, code, body and the codes that refuse it, for each request of a known attack."""
     update, refusals = UpdateNameServerConfig(), (NO_PERMISSION, ILLEGAL)
     owned = outside / "owned"
     shell = f"filterServerNums=1\nrocketmqHome=-c $@|sh . echo touch {owned};\n".encode()
@@ -170,7 +170,7 @@ _TOPICS = encode_registration(DataVersion(0, 0, 1), {})
 
 
 async def replay_attacks(folder: Path) -> Found:
-    """S10: make the requests of known attacks; the file tree around the data folder must not change."""
+    """Make the requests of known attacks; the file tree around the data folder must not change."""
     data, outside = folder / "data", folder / "outside"
     for path in (data, outside / "home" / "store", outside / "work"):
         path.mkdir(parents=True)
@@ -228,7 +228,7 @@ def _tree(folder: Path) -> dict[str, tuple[int, bytes]]:
 
 
 def known_attacks(_size: Size) -> Figure:
-    """S10 as a figure."""
+    """Make the requests of known attacks, as a figure."""
     with tempfile.TemporaryDirectory() as folder:
         found = run(replay_attacks(Path(folder)))
     return Figure(
@@ -240,7 +240,7 @@ def known_attacks(_size: Size) -> Figure:
 
 
 def request_matrix(_size: Size) -> Figure:
-    """S11 as a figure."""
+    """Ask for every code as everybody, as a figure."""
     count, wrong = 0, list[str]()
     for covers_registration in (False, True):
         with tempfile.TemporaryDirectory() as folder:
@@ -254,7 +254,7 @@ def request_matrix(_size: Size) -> Figure:
 
 
 def names_at_every_entry(_size: Size) -> Figure:
-    """S16 as a figure."""
+    """Enter strange names everywhere, as a figure."""
     with tempfile.TemporaryDirectory() as folder:
         found = run(enter_names(Path(folder)))
     return Figure(

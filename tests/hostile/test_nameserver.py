@@ -1,6 +1,6 @@
-"""Hostile peers of a NameServer (S1, S2, S4, S5, S8, S10, S11, S16): honest ones go on being served.
+"""Hostile peers of a NameServer: honest ones go on being served.
 
-`make hostile` is the long form. S3 and S6 in small are in `unit/net/test_server.py`.
+`make hostile` is the long form. Slow senders and peers that never read are, in small, in `unit/net/test_server.py`.
 """
 
 from __future__ import annotations
@@ -164,7 +164,7 @@ async def test_a_length_that_lies_ends_the_connection_and_allocates_nothing_s2(l
 
 
 def test_the_long_form_measures_and_says_whether_it_reached(tmp_path: Path):
-    rows = ("S1-codecs", "S1-sockets", "S2", "S5", "N6")
+    rows = ("injured-inputs", "injured-frames", "lying-lengths", "connection-flood", "model-histories")
     command = [sys.executable, "-m", "hostile.figures", *rows, "--share", "0.0005", "--seed", str(SEED)]
     told = subprocess.run(command, capture_output=True, text=True, env={**os.environ, "PYTHONPATH": str(TESTS)})
     assert told.returncode in (0, 1), told.stderr

@@ -1,4 +1,4 @@
-"""TLS under strain (S14): certificates that change a thousand times at run time, and never a word in plain text."""
+"""TLS under strain: certificates that change a thousand times at run time, and never a word in plain text."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a Java consumer could not process comes back to it, later, through our broker."""
+"""Retries of Java consumers: a message that one could not process comes back to it, later, through our broker."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Store directories that change hands: what Java 5.3.3 wrote opens here, and the other way round (R10)."""
+"""Store directories that change hands: what Java 5.3.3 wrote opens here, and the other way round."""
 
 from __future__ import annotations
 

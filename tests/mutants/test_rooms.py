@@ -1,4 +1,4 @@
-"""Where mutants lie, which tests run first, and the list of those that are not run."""
+"""Places of mutants, the order of tests, and the list of mutants that are not run."""
 
 from __future__ import annotations
 

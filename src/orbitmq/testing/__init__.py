@@ -1,4 +1,4 @@
-"""What users need to test code that speaks RocketMQ: public API.
+"""Support for the tests of programs that speak RocketMQ: public API.
 
     from orbitmq.testing import LocalCluster
 

@@ -1,4 +1,4 @@
-"""Random histories of the route table and of its sequential model, compared after each step (N6).
+"""Random histories of the route table and of its sequential model, compared after each step.
 
 Also held: every change of a route is told (whoever only hears of changes knows which routes are old).
 

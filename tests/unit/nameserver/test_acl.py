@@ -1,4 +1,4 @@
-"""Claims about who may ask for what (S13). Every code by everybody (S11) is in `hostile/requests.py`."""
+"""Claims about who may ask for what. Every code by everybody is in `hostile/requests.py`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The route table against a plain sequential model, by random histories (N6). `make hostile` lives a million steps."""
+"""The route table against a plain sequential model, by random histories. `make hostile` lives a million steps."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What real Java 5.3.3 peers sent and stored, read and written again by our codecs."""
+"""Bytes that real Java 5.3.3 peers sent and stored, read and written again by our codecs."""
 
 import base64
 from ipaddress import ip_address

@@ -1,4 +1,4 @@
-"""Claims about registrations in slices: whatever happens in between, it is as if each had been taken in whole (N6, #11043)."""
+"""Claims about registrations in slices: whatever happens in between, it is as if each had been taken in whole (apache/rocketmq#11043)."""
 
 from __future__ import annotations
 

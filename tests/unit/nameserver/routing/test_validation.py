@@ -1,4 +1,4 @@
-"""Claims about names that may be registered (S16)."""
+"""Claims about names that may be registered."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Claims about the file of accounts (S11, S13). Who may ask for what is tested at each server."""
+"""Claims about the file of accounts. Who may ask for what is tested at each server."""
 
 from __future__ import annotations
 

@@ -1,0 +1,36 @@
+"""Print the table of what can be counted in this repository, and with `--list` what was counted."""
+
+from __future__ import annotations
+
+import argparse
+
+from house import measures
+
+
+def main() -> None:
+    """Count and print."""
+    parser = argparse.ArgumentParser(prog="house", description=__doc__)
+    parser.add_argument("--list", action="store_true", help="print each thing that was counted, too")
+    is_listed = parser.parse_args().list
+    tops = measures.modules_at_top()
+    rows: dict[str, list[str]] = {
+        "import circles between modules": [" - ".join(circle) for circle in measures.import_circles()],
+        f"packages with more than {measures.TOP_MAX} modules at their top": [
+            f"{package}: {count}" for package, count in tops.items() if count > measures.TOP_MAX
+        ],
+        "module docstrings that open with What/How/Who/Where": measures.vague_openings(),
+        "references that a reader cannot open": measures.unreachable_references(),
+        "modules without a test of their name": measures.modules_without_test(),
+        f"commit subjects over {measures.SUBJECT_LENGTH_MAX} characters since {measures.RULE_SINCE}": measures.long_subjects(),
+    }
+    for name in ("nameserver", "client", "net"):
+        print(f"{f'modules at the top of {name}':<60}{tops[f'orbitmq.{name}']:>8}")
+    print(f"{'comment lines in src':<60}{measures.comment_share():>8.1%}")
+    for name, found in rows.items():
+        print(f"{name:<60}{len(found):>8}")
+        if is_listed:
+            print(*(f"    {line}" for line in found), sep="\n")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,128 @@
+"""Countable properties of the repository: circles, sizes of packages, comments, docstrings, references, tests, commits."""
+
+from __future__ import annotations
+
+import ast
+import re
+import subprocess
+import tokenize
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+
+import grimp
+
+ROOT = Path(__file__).parents[2]
+SOURCE = ROOT / "src" / "orbitmq"
+UNIT = ROOT / "tests" / "unit"
+PACKAGES = ("orbitmq", "pyspark_rocketmq")
+SUBJECT_LENGTH_MAX = 72
+RULE_SINCE = "91ca469"
+"""The last commit before the rule on the length of subjects."""
+TOP_MAX = 8
+OPENINGS = re.compile(r"(What|How|Who|Where)\b")
+UNREACHABLE = re.compile(r"\bfacts? (of the requests?\b|[A-Z][0-9])|\b[ABCDNRS][0-9]{1,2}(-[0-9]+)?\b")
+"""A row of a plan or of a collection of facts that lies outside this repository."""
+NAMES_LIKE_REFERENCES = re.compile(r"\bC1\b|\bB6\b")
+"""A cluster's name in tests; an airline."""
+READ_BY_PEOPLE = (
+    "src",
+    "tests",
+    "docs",
+    "benchmarks",
+    "examples",
+    "scripts",
+    "README.md",
+    "CHANGELOG.md",
+    "CONTRIBUTING.md",
+    "Makefile",
+)
+
+
+def import_circles() -> list[list[str]]:
+    """Return the groups of modules that import one another in circles, imports for types included."""
+    graph = grimp.build_graph(*PACKAGES, exclude_type_checking_imports=False)
+    circles = []
+    left = set(graph.modules)
+    while left:
+        module = left.pop()
+        both = (graph.find_upstream_modules(module) & graph.find_downstream_modules(module)) | {module}
+        left -= both
+        if len(both) > 1:
+            circles.append(sorted(both))
+    return sorted(circles)
+
+
+def modules_at_top() -> dict[str, int]:
+    """Return the number of modules directly in each package; what lies in its sub-packages does not count."""
+    packages = [path.parent for path in SOURCE.rglob("__init__.py")]
+    return {
+        _dotted(package): sum(not path.name.startswith("__") for path in package.glob("*.py"))
+        for package in sorted(packages)
+    }
+
+
+def comment_share(folder: Path = SOURCE) -> float:
+    """Return the share of lines with a comment among all lines that are not blank."""
+    comments = lines = 0
+    for path in folder.rglob("*.py"):
+        with tokenize.open(path) as file:
+            tokens = list(tokenize.generate_tokens(file.readline))
+        comments += sum(token.type == tokenize.COMMENT and not _is_directive(token.string) for token in tokens)
+        lines += sum(bool(line.strip()) for line in path.read_text().splitlines())
+    return comments / lines
+
+
+def vague_openings() -> list[str]:
+    """Return the modules of all Python files whose docstring opens with What, How, Who or Where."""
+    return [name for path, name in _python_files() if OPENINGS.match(ast.get_docstring(_parsed(path)) or "")]
+
+
+def unreachable_references() -> list[str]:
+    """Return the lines that point to something that a reader of the repository cannot open, as path:line."""
+    return [
+        f"{name}:{number}"
+        for name in _tracked(*READ_BY_PEOPLE)
+        if not name.endswith((".json", ".bin")) and name != f"tests/house/{Path(__file__).name}"
+        for number, line in enumerate((ROOT / name).read_text(errors="replace").splitlines(), start=1)
+        if UNREACHABLE.search(NAMES_LIKE_REFERENCES.sub("", line))
+    ]
+
+
+def modules_without_test() -> list[str]:
+    """Return the modules without a test file of their name in the folder that mirrors theirs."""
+    modules = sorted(path.relative_to(SOURCE) for path in SOURCE.rglob("*.py") if not path.name.startswith("__"))
+    return [str(path) for path in modules if not (UNIT / path.parent / f"test_{path.stem.strip('_')}.py").exists()]
+
+
+def long_subjects() -> list[str]:
+    """Return the subjects of commits since the rule that are longer than it allows."""
+    subjects = _git("log", "--format=%s", f"{RULE_SINCE}..HEAD")
+    return [subject for subject in subjects if len(subject) > SUBJECT_LENGTH_MAX]
+
+
+def _dotted(path: Path) -> str:
+    return ".".join(path.relative_to(SOURCE.parent).parts)
+
+
+def _is_directive(comment: str) -> bool:
+    return comment.startswith(("# type:", "# noqa", "# fmt:"))
+
+
+def _python_files() -> Iterator[tuple[Path, str]]:
+    for name in _tracked("src", "tests", "benchmarks", "examples"):
+        if name.endswith(".py"):
+            yield ROOT / name, name
+
+
+@cache
+def _parsed(path: Path) -> ast.Module:
+    return ast.parse(path.read_bytes())
+
+
+def _tracked(*folders: str) -> list[str]:
+    return [name for name in _git("ls-files", *folders) if (ROOT / name).is_file()]
+
+
+def _git(*arguments: str) -> list[str]:
+    return subprocess.run(["git", *arguments], cwd=ROOT, check=True, capture_output=True, text=True).stdout.splitlines()
