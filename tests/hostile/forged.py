@@ -230,7 +230,7 @@ async def _throw(folder: Path, turns: int) -> tuple[dict[str, float], list[str],
                     await asyncio.to_thread(_ask, asker.server.address, frame)
                     tries.append(longest[0] * 1000)
                 held_ms[name + (", compressed" if is_compressed else "")] = min(tries)
-                if asker.server.registry.table.topics():
+                if asker.server.service.tables.topics():
                     entered.append(name)
         watching.cancel()
         return held_ms, entered, asker.server.server.counters.failed_requests

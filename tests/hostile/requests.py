@@ -79,7 +79,7 @@ async def enter_names(folder: Path, names: tuple[str, ...] = NAMES) -> Found:
             await asker.register("a", "T1", "T2", name)
             await asker.ask(DeleteTopicInNameServer(topic=name))
             count += 3
-            if (entered := set(asker.server.registry.table.topics())) != {"T1", "T2"}:
+            if (entered := set(asker.server.service.tables.topics())) != {"T1", "T2"}:
                 wrong.append(f"topics {entered}")
     return Found(count, wrong)
 
@@ -179,7 +179,7 @@ async def replay_attacks(folder: Path) -> Found:
     with _living_in(outside):
         before = _tree(outside)
         async with asking(data) as asker:
-            config = asker.server.registry.config
+            config = asker.server.service.config
             for what, header, code, body, refusals in attacks(outside):
                 answer = await asker.pool.request(asker.server.address, header, body, code=code)
                 count += 1
@@ -189,7 +189,7 @@ async def replay_attacks(folder: Path) -> Found:
             for text in ("../../owned", "$(touch owned)"):
                 await asker.ask(PutKvConfig(namespace=text, key=text, value=text))
                 count += 1
-            if asker.server.registry.config != config:
+            if asker.server.service.config != config:
                 wrong.append("settings have changed")
             wrong += await _others_than(asker, config)
         if _tree(outside) != before:

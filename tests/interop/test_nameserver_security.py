@@ -79,7 +79,7 @@ def test_java_signatures_open_what_their_role_may(guarded: Guarded, mqadmin: tup
     before = _encrypted(guarded)
     java.mqadmin("updateKvConfig", *name_server, "-s", "namespace", "-k", role, "-v", "written")
     config = java.mqadmin("getNamesrvConfig", *name_server)
-    written = guarded.background.apply(guarded.server.registry.kv.get, "namespace", role)
+    written = guarded.background.apply(guarded.server.service.kv.get, "namespace", role)
 
     assert written == ("written" if role == "admin" else None)
     assert ("aclEnable" in config) is (role != "forger")
@@ -104,7 +104,7 @@ def test_a_java_broker_registers_with_its_signature_over_tls(guarded: Guarded, t
     try:
         broker.start()
         lease = guarded.background.apply(
-            guarded.server.registry.table.lease_of, BrokerKey(broker.cluster, broker.address)
+            guarded.server.service.tables.lease_of, BrokerKey(broker.cluster, broker.address)
         )
         assert lease is not None
         assert _encrypted(guarded) > before

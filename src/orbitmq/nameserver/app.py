@@ -1,4 +1,4 @@
-"""The program around the registry: the port, the timers, and what happens when a connection ends."""
+"""The program around the service: the port, the timers, and what happens when a connection ends."""
 
 from __future__ import annotations
 
@@ -10,13 +10,12 @@ from orbitmq.clock import Clock, now_ms
 from orbitmq.errors import ClientError
 from orbitmq.nameserver.acl import make_guard
 from orbitmq.nameserver.config import NameServerConfig
-from orbitmq.nameserver.fast_path import KnownRequests
+from orbitmq.nameserver.fast_path import NameServerFastPath
 from orbitmq.nameserver.handlers import handlers
-from orbitmq.nameserver.kv_config import KvConfig
-from orbitmq.nameserver.monitoring.monitor import Observation
-from orbitmq.nameserver.routing.events import Cause, MinIdNotice
-from orbitmq.nameserver.service import Registry
-from orbitmq.nameserver.upstream import ProductEnvironment
+from orbitmq.nameserver.monitoring.monitor import Monitor
+from orbitmq.nameserver.routing.events import MinIdNotice
+from orbitmq.nameserver.service import NameServerService
+from orbitmq.nameserver.upstream import Upstream
 from orbitmq.net.dispatch.peer import Peer
 from orbitmq.net.http import HttpServer
 from orbitmq.net.limits import Limits
@@ -39,36 +38,46 @@ class NameServer:
     def __init__(self, config: NameServerConfig | None = None, *, clock: Clock = now_ms) -> None:
         self._config = config or NameServerConfig()
         self._clock = clock
-        self._kv = KvConfig(self._config.kv_config_path)
-        self.registry = Registry(self._config, self._kv, started_at_ms=clock())
-        self.registry.on_notice.append(self._notify)
         self._guard = make_guard(self._config)
         self._security = load_client_security(self._config.security_file)
-        self.registry.warnings += self._guard.warnings
-        self.server: Server[Registry] = Server(
+        self._pool = self._make_pool(connect_timeout_ms=NOTICE_TIMEOUT_MS)
+        self._upstream = self._make_upstream()
+        self.service = NameServerService(
+            self._config,
+            started_at_ms=clock(),
+            upstream=self._upstream,
+            # The monitor needs the server, and the server the service: these two are looked up when they are called.
+            health=lambda: self.monitor.health(),
+            on_change=lambda change: self.monitor.note(change),
+            on_notice=self._notify,
+            on_unfinished=self._work_next,
+        )
+        self.server: Server[NameServerService] = Server(
             handlers,
-            self.registry,
+            self.service,
             name="nameserver",
             limits=_limits(self._config),
             clock=clock,
-            fast_path=KnownRequests(
-                self.registry.memo,
+            fast_path=NameServerFastPath(
+                self.service.route_queries,
                 # With access control every signature is checked anew: the account may be gone by now.
-                self.registry.repeats if self._guard.admission is None else None,
+                self.service.registration_fast_path if self._guard.admission is None else None,
             ),
             admission=self._guard.admission,
             tls=self._guard.tls,
         )
         self.server.on_connection_lost(self._lose_connection)
-        self.observation = Observation(self.server, self.registry, clock=clock)
         self.shadow = self._make_shadow()
+        self.monitor = Monitor(
+            self.server,
+            self.service.tables,
+            self.service.unknown_topics,
+            is_ready=self.service.is_ready,
+            clock=clock,
+            warnings=self._guard.warnings,
+            sections={} if self.shadow is None else {"shadow": self.shadow.document},
+        )
         self._http: HttpServer | None = None
-        self._pool = self._make_pool(connect_timeout_ms=NOTICE_TIMEOUT_MS)
-        self._product_pool = self._make_pool()
-        if self._config.cluster_test:
-            self.registry.product = ProductEnvironment(
-                self._config.product_env_name, self._config.product_addresses, self._product_pool
-            )
         self._tasks: set[asyncio.Task[None]] = set()
         self._is_stopping = False
         self._scan_timer: asyncio.TimerHandle | None = None
@@ -84,15 +93,14 @@ class NameServer:
         Raises:
             OSError: the address cannot be bound.
         """
-        self._kv.load()
-        self.registry.unfinished.on_begin = self._work_next
+        self.service.kv.load()
         await self.server.start(self._config.bind_address, self._config.listen_port)
         self._arm_scan()
-        self.observation.start()
+        self.monitor.start()
         if self.shadow is not None:
             self.shadow.start()
         await self._start_http()
-        for warning in self.registry.warnings:
+        for warning in self._guard.warnings:
             log.warning("%s", warning)
         log.info("The Name Server boot success. serializeType=JSON, address %s", self.address)
 
@@ -101,7 +109,7 @@ class NameServer:
         if self._scan_timer is not None:
             self._scan_timer.cancel()
             self._scan_timer = None
-        self.observation.stop()
+        self.monitor.stop()
         if self.shadow is not None:
             await self.shadow.stop()
         if self._http is not None:
@@ -109,23 +117,16 @@ class NameServer:
         self._is_stopping = True
         for task in tuple(self._tasks):
             task.cancel()
-        if self.registry.product is not None:
-            self.registry.product.stop()
-        await self._product_pool.close()
+        if self._upstream is not None:
+            await self._upstream.close()
         await self._pool.close()
         await self.server.close()
 
     def scan(self) -> None:
         """Take out the brokers that have been silent for too long, and close their connections."""
-        now = self._clock()
-        if not self.registry.table.has_silent(now):
-            return
-        with self.registry.changing(Cause.LEASE_EXPIRED, now) as origin:
-            over = self.registry.table.expire(origin)
-        for key, lease in over:
-            self.registry.unchanged.forget(key)
+        for key, lease in self.service.expire(self._clock()):
             log.warning("the broker %s was silent for more than %d ms", key.address, lease.lease_ms)
-            if not self.registry.table.owns_leases(lease.owner):
+            if not self.service.tables.leases.owned_by(lease.owner):
                 self.server.close_connection(lease.owner)
 
     @property
@@ -143,27 +144,33 @@ class NameServer:
         from orbitmq.nameserver.monitoring.shadow import Shadow  # and with it the administrator's client
 
         interval_ms = config.shadow_interval_seconds * 1000
-        shadow = Shadow(
-            self.registry.table,
+        return Shadow(
+            self.service.tables,
             config.shadow_address,
             interval_ms=interval_ms,
             clock=self._clock,
             pool=self._make_pool(name="shadow"),
         )
-        self.observation.describe["shadow"] = shadow.document
-        return shadow
+
+    def _make_upstream(self) -> Upstream | None:
+        config = self._config
+        if not config.cluster_test:
+            return None
+        return Upstream(config.product_env_name, config.product_addresses, self._make_pool())
 
     async def _start_http(self) -> None:
         if self._config.metrics_port < 0:
             return
         # Imported here: a NameServer without the port starts in half the time.
         from orbitmq.nameserver.monitoring.http import pages
+        from orbitmq.nameserver.monitoring.metrics import NameServerMetrics
 
-        self._http = HttpServer(pages(self))
+        metrics = NameServerMetrics(self.server, self.service.tables, self.monitor, self.shadow)
+        self._http = HttpServer(pages(self.monitor, metrics, self.service.journal))
         await self._http.start(self._config.metrics_address, self._config.metrics_port)
 
     def _arm_scan(self) -> None:
-        delay = self.registry.config.scan_not_active_broker_interval / 1000
+        delay = self.service.config.scan_not_active_broker_interval / 1000
         self._scan_timer = asyncio.get_running_loop().call_later(delay, self._scan_and_arm)
 
     def _scan_and_arm(self) -> None:
@@ -178,17 +185,17 @@ class NameServer:
 
     def _work(self) -> None:
         """Do a slice of what is unfinished; in the next turn of the loop, after whoever asks something, the next one."""
-        if self.registry.unfinished.step():
+        if self.service.queue.step():
             self._work_next()
 
     def _lose_connection(self, connection: Peer) -> None:
         if not self._is_stopping:  # the brokers are there still: it is this NameServer that goes
-            self.registry.disconnect(connection.id, self._clock(), connection.remote)
+            self.service.disconnect(connection.id, self._clock(), connection.remote)
 
     def _notify(self, notice: MinIdNotice) -> None:
         """Tell a group's members of its new smallest id, where that is wanted; nobody waits for it."""
         is_wanted = notice.offline_address is None or notice.needs_acting_master
-        if not self.registry.config.notify_min_broker_id_changed or not is_wanted:
+        if not self.service.config.notify_min_broker_id_changed or not is_wanted:
             return
         header = NotifyMinBrokerIdChange(
             min_broker_id=notice.min_broker_id,

@@ -8,7 +8,7 @@ Source: Java KVConfigManager, KVConfigSerializeWrapper; docs/formats/wire_frame.
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import orjson
@@ -24,10 +24,15 @@ ENTRIES_MAX = 100_000
 
 
 class KvConfig:
-    """Text values by namespace and key. Every change is on disk before it is visible."""
+    """Text values by namespace and key. Every change is on disk before it is visible.
 
-    def __init__(self, path: Path) -> None:
+    Args:
+        on_change: is told the namespace and key of each value that was set or deleted, or was to be deleted.
+    """
+
+    def __init__(self, path: Path, on_change: Callable[[str, str], None] = lambda namespace, key: None) -> None:
         self._path = path
+        self._on_change = on_change
         self._table: dict[str, dict[str, str]] = {}
 
     def load(self) -> None:
@@ -61,7 +66,8 @@ class KvConfig:
                 raise InvalidArgument(what, text, f"at most {length_max} characters")
         if key not in self._table.get(namespace, ()) and sum(map(len, self._table.values())) >= ENTRIES_MAX:
             raise InvalidArgument("key", key, f"one of at most {ENTRIES_MAX} entries")
-        self._change({**self._table, namespace: {**self._table.get(namespace, {}), key: value}})
+        self._write({**self._table, namespace: {**self._table.get(namespace, {}), key: value}})
+        self._on_change(namespace, key)
 
     def delete(self, namespace: str, key: str) -> None:
         """Forget a value, if there is one. The namespace stays, as in Java.
@@ -71,9 +77,10 @@ class KvConfig:
         """
         if key in self._table.get(namespace, ()):
             left = {name: value for name, value in self._table[namespace].items() if name != key}
-            self._change({**self._table, namespace: left})
+            self._write({**self._table, namespace: left})
+        self._on_change(namespace, key)
 
-    def _change(self, table: dict[str, dict[str, str]]) -> None:
+    def _write(self, table: dict[str, dict[str, str]]) -> None:
         replace_file(self._path, orjson.dumps({"configTable": table}, option=orjson.OPT_INDENT_2))
         self._table = table
 

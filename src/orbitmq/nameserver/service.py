@@ -1,7 +1,7 @@
-"""The route table with everything that lives on its changes: cached answers, listeners, settings, key-value store.
+"""The service of a NameServer: the route table with everything that lives on its changes, as the handlers see it.
 
-Handlers change the table inside `changing`, registrations inside `changing_in_slices`; when that ends, whatever the change
-outdates is dropped and the listeners (journal, log) are told. No clock and no socket.
+Handlers change the table inside `changing`, registrations by themselves (`registration.pipeline`). After each change the
+caches drop what it outdates, the journal writes it down, and listeners are told. No clock and no socket.
 """
 
 from __future__ import annotations
@@ -9,89 +9,124 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
-from typing import Any, TypeVar
+from typing import Any
 
 from orbitmq.model.route import TopicRoute
-from orbitmq.nameserver.cache.routes import RouteAnswers, RouteMemo
+from orbitmq.nameserver.cache.route_queries import RouteQueryCache
+from orbitmq.nameserver.cache.routes import RouteCache
 from orbitmq.nameserver.config import NameServerConfig
 from orbitmq.nameserver.kv_config import KvConfig
-from orbitmq.nameserver.registration.body_cache import UnchangedRegistrations
-from orbitmq.nameserver.registration.fast_path import RepeatedRegistrations
-from orbitmq.nameserver.registration.queue import Unfinished
-from orbitmq.nameserver.routing.events import Cause, Change, MinIdNotice, Origin
-from orbitmq.nameserver.routing.journal import History
-from orbitmq.nameserver.routing.route_table import RouteTable
-from orbitmq.nameserver.routing.unknown_topics import MissingTopics
+from orbitmq.nameserver.monitoring.journal import Journal
+from orbitmq.nameserver.monitoring.unknown_topics import UnknownTopics
+from orbitmq.nameserver.registration.body_cache import BodyCache
+from orbitmq.nameserver.registration.fast_path import RegistrationFastPath
+from orbitmq.nameserver.registration.pipeline import ORDER_TOPIC_NAMESPACE, RegistrationPipeline
+from orbitmq.nameserver.registration.queue import RegistrationQueue
+from orbitmq.nameserver.routing.events import Cause, Change, MinIdNotice, Trigger
+from orbitmq.nameserver.routing.leases import Lease
+from orbitmq.nameserver.routing.route_table import SLICE_TOPICS, RouteTable
+from orbitmq.nameserver.routing.tables import Tables
+from orbitmq.nameserver.routing.values import BrokerKey
 from orbitmq.nameserver.routing.views import show_acting_masters
-from orbitmq.nameserver.upstream import ProductEnvironment
+from orbitmq.nameserver.upstream import Upstream
 from orbitmq.wire.bodies.route import RouteEncoder
-from orbitmq.wire.slices import Slices
-
-T = TypeVar("T")
-
-ORDER_TOPIC_NAMESPACE = "ORDER_TOPIC_CONFIG"
 
 
-class Registry:
-    """What the handlers of a NameServer work on."""
+class NameServerService:
+    """What the handlers of a NameServer work on.
 
-    def __init__(self, config: NameServerConfig, kv: KvConfig, *, started_at_ms: int = 0) -> None:
+    Args:
+        upstream: is asked for unknown topics in cluster-test mode.
+        health: describes how the NameServer is doing, as a JSON document.
+        on_change: is told of every change of the routes.
+        on_notice: is told of every group whose smallest broker id is another one.
+        on_unfinished: is called when registrations begin to wait: `queue.step` once per turn of the event loop then.
+        slice_topics: how many topics of a registration are entered at once.
+    """
+
+    def __init__(
+        self,
+        config: NameServerConfig,
+        *,
+        started_at_ms: int = 0,
+        upstream: Upstream | None = None,
+        health: Callable[[], dict[str, Any]] = dict,
+        on_change: Callable[[Change], None] = lambda change: None,
+        on_notice: Callable[[MinIdNotice], None] = lambda notice: None,
+        on_unfinished: Callable[[], None] = lambda: None,
+        slice_topics: int = SLICE_TOPICS,
+    ) -> None:
         self.config = config
-        self.kv = kv
-        self.table = RouteTable(deletes_missing_topics=config.delete_topic_with_broker_registration)
-        self.answers = RouteAnswers(self._encode_route)
+        self.upstream = upstream
+        self.health = health
+        self.kv = KvConfig(config.kv_config_path, on_change=self._forget_order)
+        self.journal = Journal(config.route_history_size, started_at_ms)
+        self.unknown_topics = UnknownTopics()
+        self.routes = RouteCache(self._encode_route)
+        self.route_queries = RouteQueryCache()
+        self.tables = Tables()
+        self.route_table = RouteTable(
+            self.tables,
+            on_change=(self._outdate, self.journal.add, on_change),
+            on_notice=on_notice,
+            deletes_missing_topics=config.delete_topic_with_broker_registration,
+            slice_topics=slice_topics,
+        )
+        self.bodies = BodyCache()
+        self.queue = RegistrationQueue(on_unfinished)
+        self.registrations = RegistrationPipeline(
+            self.route_table,
+            self.bodies,
+            self.queue,
+            self.kv,
+            tells_order_topics=config.return_order_topic_config_to_broker,
+            slice_topics=slice_topics,
+        )
+        self.registration_fast_path = RegistrationFastPath(self.tables, self.bodies, self.queue)
         self._encoder = RouteEncoder()
-        self.memo = RouteMemo()
-        self.unchanged = UnchangedRegistrations()
-        self.unfinished = Unfinished()
-        self.repeats = RepeatedRegistrations(self.table, self.unchanged, self.unfinished)
-        self.history = History(config.route_history_size, started_at_ms)
-        self.missing = MissingTopics()
-        self.warnings: list[str] = []
-        """Sentences about the way this NameServer is set up that its operator should know."""
-        self.health: Callable[[], dict[str, Any]] = dict
-        """Describes how the NameServer is doing; whoever observes it puts its own function here."""
-        self.product: ProductEnvironment | None = None
-        """Who is asked for unknown topics in cluster-test mode."""
-        self.on_change: list[Callable[[Change], None]] = []
-        self.on_notice: list[Callable[[MinIdNotice], None]] = []
         self._serves_from_ms = started_at_ms
-        self.reconfigure(config)
 
     @contextmanager
-    def changing(self, cause: Cause, now_ms: int, remote: str = "") -> Iterator[Origin]:
-        """Change the table in here, after what is unfinished; afterwards nobody sees anything of before."""
-        self.unfinished.finish()
-        try:
-            yield Origin(cause, now_ms, remote)
-        finally:
-            self._settle()
+    def changing(self, cause: Cause, now_ms: int, remote: str = "") -> Iterator[Trigger]:
+        """Apply table changes; on exit, drop outdated cache entries and notify listeners.
 
-    def changing_in_slices(self, slices: Slices[T]) -> Slices[T]:
-        """Let a registration change the table; after each slice nobody sees anything of before that slice."""
-        while True:
-            try:
-                next(slices)
-            except StopIteration as end:
-                result: T = end.value
-                return result
-            finally:
-                self._settle()
-            yield
+        Registrations that are unfinished are finished first: they came earlier.
+        """
+        self.queue.finish()
+        try:
+            yield Trigger(cause, now_ms, remote)
+        finally:
+            self.route_table.publish()
+
+    def unregister(self, key: BrokerKey, broker_name: str, connection_id: int, now_ms: int, remote: str) -> None:
+        """Take out a broker that says good-bye, unless it has registered anew through a later connection."""
+        with self.changing(Cause.UNREGISTRATION, now_ms, remote) as trigger:
+            self.route_table.unregister(key, broker_name, trigger, owner=connection_id)
+        self.bodies.forget(key)
 
     def disconnect(self, connection_id: int, now_ms: int, remote: str) -> None:
         """Take out every broker whose newest connection is gone, after what came through it before."""
-        if self.unfinished.is_from(connection_id):
-            self.unfinished.finish()
-        if not self.table.owns_leases(connection_id):
+        if self.queue.has_from(connection_id):
+            self.queue.finish()
+        if not self.tables.leases.owned_by(connection_id):
             return
-        with self.changing(Cause.CONNECTION_CLOSED, now_ms, remote) as origin:
-            for key in self.table.disconnect(connection_id, origin):
-                self.unchanged.forget(key)
+        with self.changing(Cause.CONNECTION_CLOSED, now_ms, remote) as trigger:
+            for key in self.route_table.disconnect(connection_id, trigger):
+                self.bodies.forget(key)
+
+    def expire(self, now_ms: int) -> list[tuple[BrokerKey, Lease]]:
+        """Take out every broker that has been silent for too long; return whom, with the lease that each had."""
+        if not self.tables.leases.over(now_ms):
+            return []
+        with self.changing(Cause.LEASE_EXPIRED, now_ms) as trigger:
+            over = self.route_table.expire(trigger)
+        for key, _ in over:
+            self.bodies.forget(key)
+        return over
 
     def find_route(self, topic: str) -> TopicRoute | None:
         """Return a topic's route as clients see it, None when there is none."""
-        route = self.table.lookup(topic)
+        route = self.tables.lookup(topic)
         if route is None:
             return None
         if self.config.support_acting_master:
@@ -109,30 +144,23 @@ class Registry:
     def reconfigure(self, config: NameServerConfig) -> None:
         """Work with other settings from now on."""
         self.config = config
-        self.table.deletes_missing_topics = config.delete_topic_with_broker_registration
-        self.forget_answers()
+        self.route_table.deletes_missing_topics = config.delete_topic_with_broker_registration
+        self.registrations.tells_order_topics = config.return_order_topic_config_to_broker
+        self.registration_fast_path.clear()
+        self.routes.clear()
+        self.route_queries.clear()
 
-    def forget_answers(self, topic: str | None = None) -> None:
-        """Drop what is cached of a topic's route, or of all, and of the answers to brokers."""
-        self.repeats.clear()
-        if topic is None:
-            self.answers.clear()
-            self.memo.clear()
-        else:
-            self.answers.forget((topic,))
-            self.memo.forget((topic,))
+    def _outdate(self, change: Change) -> None:
+        topics = change.affected_topics
+        self.routes.forget(topics)
+        self.route_queries.forget(topics)
 
-    def _settle(self) -> None:
-        for change in self.table.take_changes():
-            topics = change.affected_topics
-            self.answers.forget(topics)
-            self.memo.forget(topics)
-            self.history.add(change)
-            for listener in self.on_change:
-                listener(change)
-        for notice in self.table.take_notices():
-            for hear in self.on_notice:
-                hear(notice)
+    def _forget_order(self, namespace: str, topic: str) -> None:
+        """Drop what is kept of a topic whose order has changed: its route, and the answers to brokers, which list it."""
+        if namespace == ORDER_TOPIC_NAMESPACE:
+            self.registration_fast_path.clear()
+            self.routes.forget((topic,))
+            self.route_queries.forget((topic,))
 
     def _encode_route(self, topic: str, standard: bool) -> bytes | None:
         route = self.find_route(topic)

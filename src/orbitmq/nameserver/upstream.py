@@ -1,4 +1,4 @@
-"""Cluster-test mode: topics that this NameServer does not know are asked for in the product environment.
+"""The NameServers that are asked for unknown topics in cluster-test mode: those of the product environment.
 
 As in Java 4.x, everything else is served as usual; 5.x takes every request for a route query in this mode. Java finds the
 product environment's NameServers through an address server by its name (`productEnvName`); here they are configured.
@@ -21,8 +21,13 @@ log = logging.getLogger(__name__)
 TIMEOUT_MS = 3_000
 
 
-class ProductEnvironment:
-    """The NameServers of the product environment, asked in turn."""
+class Upstream:
+    """The NameServers of the product environment, asked in turn.
+
+    Args:
+        name: stands in log lines.
+        pool: what they are asked through; closed by `close`.
+    """
 
     def __init__(self, name: str, addresses: Sequence[str], pool: ConnectionPool) -> None:
         self._name = name
@@ -36,10 +41,11 @@ class ProductEnvironment:
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
-    def stop(self) -> None:
-        """Give up what is still being asked."""
+    async def close(self) -> None:
+        """Give up what is still being asked, and close the connections."""
         for task in tuple(self._tasks):
             task.cancel()
+        await self._pool.close()
 
     async def _answer(self, call: Call[GetRouteInfo], otherwise: Reply) -> None:
         for address in self._addresses:

@@ -56,12 +56,12 @@ async def test_a_broker_follows_the_name_of_its_name_server_2042(tmp_path: Path,
             )
             await broker.start()
             try:
-                assert first.registry.table.broker_count == 1
+                assert first.service.tables.broker_count == 1
                 meaning = ""
                 await until(lambda: failures > 1)
                 assert broker.registrar.name_servers == (f"127.0.0.1:{port}",)
                 meaning = "127.0.0.2"
-                await until(lambda: second.registry.table.broker_count == 1)
+                await until(lambda: second.service.tables.broker_count == 1)
                 assert broker.registrar.name_servers == (f"127.0.0.2:{port}",)
             finally:
                 await broker.stop()

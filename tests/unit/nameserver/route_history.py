@@ -16,6 +16,7 @@ from orbitmq.errors import Rejected
 from orbitmq.model.route import QueueData, TopicRoute
 from orbitmq.nameserver.routing.events import Cause
 from orbitmq.nameserver.routing.route_table import RouteTable
+from orbitmq.nameserver.routing.tables import Tables
 from orbitmq.nameserver.routing.values import BrokerKey
 
 from .model import SequentialModel
@@ -62,7 +63,7 @@ class History:
     """A route table and its model, to which the same happens."""
 
     def begin(self, deletes_missing_topics: bool) -> None:
-        self.table = RouteTable(deletes_missing_topics=deletes_missing_topics, slice_topics=1)
+        self.table = RouteTable(Tables(), deletes_missing_topics=deletes_missing_topics, slice_topics=1)
         self.model = SequentialModel(deletes_missing_topics)
         self.now = 0
         self.shown: dict[str, Any] = {}
@@ -103,7 +104,7 @@ class History:
         self.model.unregister(key, name, connection)
 
     def renew(self, address: str, cluster: str, connection: int) -> None:
-        self.table.renew(BrokerKey(cluster, address), self.now, connection)
+        self.table.tables.leases.renew(BrokerKey(cluster, address), self.now, connection)
         self.model.renew(BrokerKey(cluster, address), self.now, connection)
 
     def disconnect(self, connection: int) -> None:
@@ -141,33 +142,33 @@ class History:
         """Return every topic's queues on every broker name."""
         found: dict[tuple[str, str], QueueData | None] = {(topic, name): None for topic in TOPICS for name in NAMES}
         for topic in TOPICS:
-            route = self.table.lookup(topic)
+            route = self.table.tables.lookup(topic)
             found |= {(topic, queue.broker_name): queue for queue in route.queues} if route is not None else {}
         return found
 
     def _routes_are_equal(self) -> None:
         for topic in TOPICS:
-            assert _look(self.table.lookup(topic)) == self.model.route(topic)
+            assert _look(self.table.tables.lookup(topic)) == self.model.route(topic)
 
     def _lists_are_equal(self) -> None:
-        info = self.table.cluster_info()
+        info = self.table.tables.cluster_info()
         assert {name: dict(found.addresses) for name, found in info.brokers.items()} == self.model.groups
         assert {cluster: set(found) for cluster, found in info.clusters.items()} == self.model.clusters
-        assert set(self.table.topics()) == set(self.model.topics)
-        assert self.table.broker_count == len(self.model.live)
+        assert set(self.table.tables.topics()) == set(self.model.topics)
+        assert self.table.tables.broker_count == len(self.model.live)
 
     def _leases_are_equal(self) -> None:
         for key, expected in self.model.live.items():
-            lease = self.table.lease_of(key)
+            lease = self.table.tables.lease_of(key)
             assert lease is not None
             assert [lease.renewed_at_ms, lease.lease_ms, lease.data_version, lease.owner] == expected[:4]
 
     def _whoever_hears_the_changes_knows_which_routes_are_old(self) -> None:
-        for change in self.table.take_changes():
+        for change in self.table.tables.take_changes():
             for topic in change.affected_topics:
                 self.shown.pop(topic, None)
         for topic in TOPICS:
-            route = _look(self.table.lookup(topic))
+            route = _look(self.table.tables.lookup(topic))
             assert self.shown.setdefault(topic, route) == route
 
 

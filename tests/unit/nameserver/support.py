@@ -12,7 +12,7 @@ from orbitmq.model.route import QueueData
 from orbitmq.model.topic import DataVersion, TopicConfig
 from orbitmq.nameserver.app import NameServer
 from orbitmq.nameserver.config import NameServerConfig
-from orbitmq.nameserver.routing.events import Cause, Origin
+from orbitmq.nameserver.routing.events import Cause, Trigger
 from orbitmq.nameserver.routing.values import Registration
 from orbitmq.net.pool import ConnectionPool
 from orbitmq.wire.bodies.registration import encode_registration
@@ -58,8 +58,8 @@ def address_of(name: str, broker_id: int = 0) -> str:
     return f"{name}-{broker_id}:10911"
 
 
-def at(now_ms: int = 0, cause: Cause = Cause.REGISTRATION) -> Origin:
-    return Origin(cause, now_ms, "test:1")
+def at(now_ms: int = 0, cause: Cause = Cause.REGISTRATION) -> Trigger:
+    return Trigger(cause, now_ms, "test:1")
 
 
 class FakeClock:

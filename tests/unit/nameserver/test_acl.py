@@ -85,4 +85,4 @@ async def test_a_repeated_registration_is_looked_at_anew_where_signatures_are_ch
     async with asking(tmp_path, acl_enable=acl_enable, acl_file=write_accounts(tmp_path)) as asker:
         await asker.register("a")
         await asker.register("a")
-        assert len(asker.server.registry.repeats) == (0 if acl_enable else 1)
+        assert len(asker.server.service.registration_fast_path) == (0 if acl_enable else 1)

@@ -100,9 +100,9 @@ async def test_a_cached_answer_goes_with_the_change_that_outdates_it(tmp_path: P
 
         for _ in range(3):
             assert await perm() == 6
-        assert len(asker.server.registry.memo) == 1
+        assert len(asker.server.service.route_queries) == 1
         await asker.ask(WipeWritePerm(broker_name="a"))
-        assert len(asker.server.registry.memo) == 0
+        assert len(asker.server.service.route_queries) == 0
         assert [await perm() for _ in range(2)] == [4, 4]
         await asker.ask(AddWritePerm(broker_name="a"))
         assert await perm() == 6
@@ -135,7 +135,7 @@ async def test_a_body_that_was_damaged_is_refused(tmp_path: Path):
         header, body = registration("a", "T1", "T2")
         answer = await asker.ask(header, body + b" ")
         assert (answer.code, answer.remark) == (1, "crc32 not match")
-        assert asker.server.registry.table.broker_count == 0
+        assert asker.server.service.tables.broker_count == 0
         assert (await asker.ask(registration("a", "T1", "T2", body_crc32=0)[0], body)).code == 0
         for version in (1, 2):  # recognised bodies are checked as well
             wrong = await asker.register(version=version, body_crc32=7)
@@ -185,22 +185,22 @@ async def test_a_slave_is_told_its_master(tmp_path: Path):
 
 
 async def test_an_unchanged_registration_is_not_parsed_again_until_something_about_it_changes(tmp_path: Path):
-    from orbitmq.nameserver.handlers import brokers
+    from orbitmq.nameserver.registration import pipeline
 
     parsed: list[int] = []
-    read = brokers.read_registration
+    read = pipeline.read_registration
 
     def counting(*args, **kwargs):
         parsed.append(1)
         return read(*args, **kwargs)
 
-    brokers.read_registration = counting
+    pipeline.read_registration = counting
     try:
         async with asking(tmp_path) as asker:
             for version in (1, 1, 2, 3):
                 await asker.register(version=version)
             assert len(parsed) == 1
-            assert asker.server.registry.table.lease_of((CLUSTER, "a-0:10911")).data_version.counter == 3
+            assert asker.server.service.tables.lease_of((CLUSTER, "a-0:10911")).data_version.counter == 3
             await asker.ask(DeleteTopicInNameServer(topic="T1"))
             await asker.register(version=3)
             assert len(parsed) == 2
@@ -214,7 +214,7 @@ async def test_an_unchanged_registration_is_not_parsed_again_until_something_abo
             assert len(parsed) == 3
             assert await route_of(asker, "T4") is not None
     finally:
-        brokers.read_registration = read
+        pipeline.read_registration = read
 
 
 async def test_a_new_version_restores_a_wiped_permission_even_when_the_topics_are_the_same(tmp_path: Path):
@@ -276,7 +276,7 @@ async def test_the_scan_runs_by_itself(tmp_path: Path):
     async with asking(tmp_path, scan_not_active_broker_interval=10) as asker:
         await asker.register()
         asker.clock.ms += 120_001
-        await until(lambda: not asker.server.registry.table.broker_count, lambda: asyncio.sleep(0.001))
+        await until(lambda: not asker.server.service.tables.broker_count, lambda: asyncio.sleep(0.001))
 
 
 async def test_a_broker_whose_connection_ends_leaves_at_once(tmp_path: Path):
@@ -285,7 +285,7 @@ async def test_a_broker_whose_connection_ends_leaves_at_once(tmp_path: Path):
         await asker.register(pool=broker)
         assert await route_of(asker) is not None
         await broker.close()
-        await until(lambda: not asker.server.registry.table.broker_count)
+        await until(lambda: not asker.server.service.tables.broker_count)
         assert await route_of(asker) is None
 
 
@@ -328,13 +328,13 @@ async def test_a_light_heartbeat_renews_the_lease(renewal: str, tmp_path: Path):
     header = QueryDataVersion(**fields) if renewal == "query" else BrokerHeartbeat(**fields)
     async with asking(tmp_path) as asker:
         assert (await asker.ask(header)).code == 0
-        assert asker.server.registry.table.broker_count == 0
+        assert asker.server.service.tables.broker_count == 0
         await asker.register()
         asker.clock.ms += 100_000
         await asker.ask(header)
         asker.clock.ms += 100_000
         asker.server.scan()
-        assert asker.server.registry.table.broker_count == 1
+        assert asker.server.service.tables.broker_count == 1
 
 
 async def test_clusters_brokers_and_topics_are_listed(tmp_path: Path):
@@ -394,7 +394,7 @@ async def test_the_queues_of_one_topic_are_bounded(tmp_path: Path):
         for size, code in ((ROUTE_SIZE_MAX, 0), (ROUTE_SIZE_MAX + 1, 1)):
             body = encode_route(TopicRoute(queues=(queue("a"),))).ljust(size)
             assert (await asker.ask(RegisterTopicInNameServer(topic=f"new{size}"), body)).code == code
-        assert set(asker.server.registry.table.topics()) == {"T1", "T2", f"new{ROUTE_SIZE_MAX}"}
+        assert set(asker.server.service.tables.topics()) == {"T1", "T2", f"new{ROUTE_SIZE_MAX}"}
 
 
 async def test_one_topic_is_registered_and_deleted(tmp_path: Path):
@@ -458,11 +458,11 @@ async def test_settings_are_listed_changed_and_saved(tmp_path: Path):
 )
 async def test_no_remote_value_reaches_a_path_cve_2023_37582(key: str, tmp_path: Path):
     async with asking(tmp_path) as asker:
-        before = asker.server.registry.config
+        before = asker.server.service.config
         body = f"enableTopicList=false\n{key}={tmp_path}/owned".encode()
         answer = await asker.ask(UpdateNameServerConfig(), body)
         assert (answer.code, answer.remark) == (16, "Can not update config in black list.")
-        assert asker.server.registry.config == before
+        assert asker.server.service.config == before
     assert list(tmp_path.iterdir()) == []
 
 
@@ -482,9 +482,9 @@ async def test_no_remote_value_reaches_a_path_cve_2023_37582(key: str, tmp_path:
 )
 async def test_a_value_out_of_its_range_is_refused_cve_2023_33246(body: bytes, tmp_path: Path):
     async with asking(tmp_path) as asker:
-        before = asker.server.registry.config
+        before = asker.server.service.config
         assert (await asker.ask(UpdateNameServerConfig(), body)).code == 1
-        assert asker.server.registry.config == before
+        assert asker.server.service.config == before
     assert list(tmp_path.iterdir()) == []
 
 

@@ -50,9 +50,9 @@ async def test_a_stop_gives_up_what_is_being_asked(tmp_path: Path):
     async with asking(tmp_path, cluster_test=True, product_name_servers="192.0.2.1:9876") as test:
         connection = await test.pool.connect(test.server.address)
         connection.send_oneway(GetRouteInfo(topic="nowhere"))
-        await until(lambda: bool(test.server.registry.product._tasks))
+        await until(lambda: bool(test.server.service.upstream._tasks))
         await test.server.stop()
-        await until(lambda: not test.server.registry.product._tasks)
+        await until(lambda: not test.server.service.upstream._tasks)
 
 
 def test_an_address_that_is_none_is_refused():

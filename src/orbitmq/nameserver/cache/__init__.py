@@ -1,1 +1,1 @@
-"""Answers kept as bytes: routes by topic and by request, and equal values kept once."""
+"""Answers kept as bytes: routes by topic, and whole answers by the text of the query."""

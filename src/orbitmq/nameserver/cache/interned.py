@@ -1,4 +1,4 @@
-"""What equal bytes share: made once, and kept while somebody has it. Pure."""
+"""Interned values: one value for all who have equal bytes, counted, and dropped with the last of them. Pure."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Generic, TypeVar
 V = TypeVar("V")
 
 
-class Shared(Generic[V]):
+class Interned(Generic[V]):
     """Values by the bytes that they are made from; `size` is how many bytes those are.
 
     Args:
@@ -23,8 +23,8 @@ class Shared(Generic[V]):
     def __len__(self) -> int:
         return len(self._entries)
 
-    def take(self, key: bytes) -> V:
-        """Return the value of `key`; each `take` wants a `release`."""
+    def acquire(self, key: bytes) -> V:
+        """Return the value of `key`, made now if nobody has it; each `acquire` needs a `release`."""
         entry = self._entries.get(key)
         if entry is None:
             self.size += len(key)
@@ -34,7 +34,7 @@ class Shared(Generic[V]):
         return value
 
     def release(self, key: bytes) -> None:
-        """Give back what was taken; the last one to do so ends it."""
+        """Give up one use of a value; with the last use it is dropped."""
         value, count = self._entries.pop(key)
         if count > 1:
             self._entries[key] = value, count - 1
@@ -42,6 +42,6 @@ class Shared(Generic[V]):
             self.size -= len(key)
 
     def clear(self) -> None:
-        """End all values, whoever has them."""
+        """Drop all values; nothing that was acquired before may be released after."""
         self._entries.clear()
         self.size = 0

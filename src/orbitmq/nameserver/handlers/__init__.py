@@ -1,13 +1,14 @@
-"""What a NameServer answers, one module per family of requests."""
+"""Handlers of everything that a NameServer is asked, one module per family of requests."""
 
 from __future__ import annotations
 
 from orbitmq.nameserver.handlers import brokers, clusters, config, kv, monitoring, routes, topics
-from orbitmq.nameserver.service import Registry
+from orbitmq.nameserver.service import NameServerService
 from orbitmq.net.dispatch.handlers import Handlers
 
-handlers: Handlers[Registry] = Handlers()
+handlers: Handlers[NameServerService] = Handlers()
 """All of them."""
 
-for family in (brokers, clusters, monitoring, kv, routes, config, topics):
+for family in (brokers, clusters, monitoring, routes, config, topics):
     handlers.include(family.handlers)
+handlers.include(kv.handlers, lambda service: service.kv)

@@ -1,4 +1,4 @@
-"""Settings, read and changed from afar.
+"""Handlers of settings: read and changed from afar.
 
 What may be changed is a white list of typed, range-checked keys. No remote value is a path, and none is text, so none
 can smuggle anything into the file that they are saved in (CVE-2023-33246, CVE-2023-37582).
@@ -13,13 +13,13 @@ from orbitmq.codes import ResponseCode
 from orbitmq.errors import ConfigError, Rejected
 from orbitmq.files import replace_file
 from orbitmq.nameserver.config import WITHOUT_EFFECT, NameServerConfig
-from orbitmq.nameserver.service import Registry
+from orbitmq.nameserver.service import NameServerService
 from orbitmq.net.dispatch.handlers import Call, Handlers, Reply
 from orbitmq.wire.headers import GetNameServerConfig, UpdateNameServerConfig
 
 log = logging.getLogger(__name__)
 
-handlers: Handlers[Registry] = Handlers()
+handlers: Handlers[NameServerService] = Handlers()
 
 CHANGEABLE = frozenset(
     [
@@ -41,10 +41,10 @@ _PLAIN = re.compile(r"-?[0-9]{1,19}|true|false", re.ASCII | re.IGNORECASE)
 
 
 @handlers.on(UpdateNameServerConfig)
-def update_config(registry: Registry, call: Call[UpdateNameServerConfig]) -> Reply:
+def update_config(service: NameServerService, call: Call[UpdateNameServerConfig]) -> Reply:
     """Change settings and save them; one forbidden key refuses the whole request."""
     properties = _parse(call.command.body)
-    config = registry.config
+    config = service.config
     forbidden = (set(config.to_properties()) | {"rocketmqHome"}) - CHANGEABLE
     forbidden |= {key.strip() for key in config.config_black_list.split(";")}
     if forbidden & properties.keys():
@@ -56,14 +56,14 @@ def update_config(registry: Registry, call: Call[UpdateNameServerConfig]) -> Rep
     if ignored := properties.keys() - known.keys() - WITHOUT_EFFECT:
         log.info("%s sent %d unknown settings, which are ignored", call.connection.remote, len(ignored))
     if known:
-        _change(registry, known, call.connection.remote)
+        _change(service, known, call.connection.remote)
     return Reply()
 
 
 @handlers.on(GetNameServerConfig)
-def get_config(registry: Registry, call: Call[GetNameServerConfig]) -> Reply:
+def get_config(service: NameServerService, call: Call[GetNameServerConfig]) -> Reply:
     """List the settings in use."""
-    return Reply(body=format_properties(registry.config).encode())
+    return Reply(body=format_properties(service.config).encode())
 
 
 def format_properties(config: NameServerConfig) -> str:
@@ -80,11 +80,11 @@ def _parse(body: bytes) -> dict[str, str]:
         raise Rejected(ResponseCode.SYSTEM_ERROR, "string2Properties error") from None
 
 
-def _change(registry: Registry, properties: dict[str, str], remote: str) -> None:
+def _change(service: NameServerService, properties: dict[str, str], remote: str) -> None:
     import javaproperties
 
     try:
-        config = registry.config.changed_by(properties)
+        config = service.config.changed_by(properties)
     except ConfigError as error:
         raise Rejected(ResponseCode.SYSTEM_ERROR, str(error)) from None
     try:
@@ -92,4 +92,4 @@ def _change(registry: Registry, properties: dict[str, str], remote: str) -> None
     except OSError as error:
         raise Rejected(ResponseCode.SYSTEM_ERROR, f"the settings cannot be saved: {error.strerror}") from None
     log.info("%s changed the settings %s", remote, properties)
-    registry.reconfigure(config)
+    service.reconfigure(config)

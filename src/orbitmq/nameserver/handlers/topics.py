@@ -1,4 +1,4 @@
-"""Lists of topics, and topics registered or forgotten one at a time."""
+"""Handlers of topics: lists of them, and one registered or deleted at a time."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from orbitmq.codes import ResponseCode
 from orbitmq.errors import Rejected
 from orbitmq.nameserver.routing.events import Cause
 from orbitmq.nameserver.routing.validation import check_registered_name
-from orbitmq.nameserver.service import Registry
+from orbitmq.nameserver.service import NameServerService
 from orbitmq.net.dispatch.handlers import Call, Handlers, Reply
 from orbitmq.wire.bodies.route import decode_route
 from orbitmq.wire.bodies.topics import encode_topic_list
@@ -22,7 +22,7 @@ from orbitmq.wire.headers import (
     RegisterTopicInNameServer,
 )
 
-handlers: Handlers[Registry] = Handlers()
+handlers: Handlers[NameServerService] = Handlers()
 
 ROUTE_SIZE_MAX = 256 * 1024
 """Bytes of the queues of one topic that is registered by itself: some 1,000 brokers'."""
@@ -33,52 +33,54 @@ UNIT_SUBSCRIPTION = 0b10
 
 
 @handlers.on(GetAllTopics)
-def get_all_topics(registry: Registry, call: Call[GetAllTopics]) -> Reply:
+def get_all_topics(service: NameServerService, call: Call[GetAllTopics]) -> Reply:
     """List every topic."""
-    return _list(registry.config.enable_all_topic_list, registry.table.topics())
+    return _list(service.config.enable_all_topic_list, service.tables.topics())
 
 
 @handlers.on(GetTopicsByCluster)
-def get_topics_by_cluster(registry: Registry, call: Call[GetTopicsByCluster]) -> Reply:
+def get_topics_by_cluster(service: NameServerService, call: Call[GetTopicsByCluster]) -> Reply:
     """List the topics of a cluster; none for an unknown one."""
-    return _list(registry.config.enable_topic_list, registry.table.topics_of_cluster(call.header.cluster))
+    return _list(service.config.enable_topic_list, service.tables.topics_of_cluster(call.header.cluster))
 
 
 @handlers.on(GetUnitTopics)
-def get_unit_topics(registry: Registry, call: Call[GetUnitTopics]) -> Reply:
+def get_unit_topics(service: NameServerService, call: Call[GetUnitTopics]) -> Reply:
     """List the topics with the unit flag."""
-    return _list(registry.config.enable_topic_list, registry.table.topics_by_flag(UNIT))
+    return _list(service.config.enable_topic_list, service.tables.topics_by_flag(UNIT))
 
 
 @handlers.on(GetUnitSubscriptionTopics)
-def get_unit_subscription_topics(registry: Registry, call: Call[GetUnitSubscriptionTopics]) -> Reply:
+def get_unit_subscription_topics(service: NameServerService, call: Call[GetUnitSubscriptionTopics]) -> Reply:
     """List the topics with the unit-subscription flag."""
-    return _list(registry.config.enable_topic_list, registry.table.topics_by_flag(UNIT_SUBSCRIPTION))
+    return _list(service.config.enable_topic_list, service.tables.topics_by_flag(UNIT_SUBSCRIPTION))
 
 
 @handlers.on(GetUnitSubscriptionUnunitTopics)
-def get_unit_subscription_ununit_topics(registry: Registry, call: Call[GetUnitSubscriptionUnunitTopics]) -> Reply:
+def get_unit_subscription_ununit_topics(
+    service: NameServerService, call: Call[GetUnitSubscriptionUnunitTopics]
+) -> Reply:
     """List the topics with the unit-subscription flag and without the unit flag."""
-    return _list(registry.config.enable_topic_list, registry.table.topics_by_flag(UNIT_SUBSCRIPTION, UNIT))
+    return _list(service.config.enable_topic_list, service.tables.topics_by_flag(UNIT_SUBSCRIPTION, UNIT))
 
 
 @handlers.on(RegisterTopicInNameServer)
-def register_topic(registry: Registry, call: Call[RegisterTopicInNameServer]) -> Reply:
+def register_topic(service: NameServerService, call: Call[RegisterTopicInNameServer]) -> Reply:
     """Add one topic's queues on known brokers; ignored as a whole when one of them is not known."""
     check_registered_name("topic", call.header.topic)
     body = call.command.body
     queues = decode_route(body, size_max=ROUTE_SIZE_MAX).queues if body else ()
-    with registry.changing(Cause.TOPIC_REGISTRATION, call.now_ms, call.connection.remote) as origin:
-        registry.table.register_topic(call.header.topic, queues, origin)
+    with service.changing(Cause.TOPIC_REGISTRATION, call.now_ms, call.connection.remote) as trigger:
+        service.route_table.register_topic(call.header.topic, queues, trigger)
     return Reply()
 
 
 @handlers.on(DeleteTopicInNameServer)
-def delete_topic(registry: Registry, call: Call[DeleteTopicInNameServer]) -> Reply:
-    """Forget a topic, wholly or on one cluster's brokers."""
+def delete_topic(service: NameServerService, call: Call[DeleteTopicInNameServer]) -> Reply:
+    """Remove a topic, wholly or on one cluster's brokers."""
     header = call.header
-    with registry.changing(Cause.TOPIC_DELETION, call.now_ms, call.connection.remote) as origin:
-        registry.table.delete_topic(header.topic, origin, header.cluster_name or None)
+    with service.changing(Cause.TOPIC_DELETION, call.now_ms, call.connection.remote) as trigger:
+        service.route_table.delete_topic(header.topic, trigger, header.cluster_name or None)
     return Reply()
 
 

@@ -61,15 +61,15 @@ class Alert:
     reason: str
 
 
-class AlertWatch:
-    """Keeps the samples of the window and says which rules hold."""
+class AlertRules:
+    """The rules, with the samples of the window that they look back on."""
 
     def __init__(self, window_ms: int = WINDOW_MS) -> None:
         self._window_ms = window_ms
         self._samples: deque[Sample] = deque()
 
     def add(self, sample: Sample) -> tuple[Alert, ...]:
-        """Take one sample and return the alerts that hold now."""
+        """Add a sample and return the alerts that hold now."""
         self._samples.append(sample)
         while self._samples[0].at_ms < sample.at_ms - self._window_ms:
             self._samples.popleft()

@@ -3,34 +3,29 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
 
 import orjson
 
 from orbitmq.errors import InvalidArgument
-from orbitmq.nameserver.handlers.monitoring import EVENTS_MAX
+from orbitmq.nameserver.monitoring.journal import EVENTS_MAX, Journal
 from orbitmq.nameserver.monitoring.metrics import NameServerMetrics
+from orbitmq.nameserver.monitoring.monitor import Monitor
 from orbitmq.net.http import JSON, Answer, Page
 
-if TYPE_CHECKING:
-    from orbitmq.nameserver.app import NameServer
 
-
-def pages(name_server: NameServer) -> dict[str, Page]:
+def pages(monitor: Monitor, metrics: NameServerMetrics, journal: Journal) -> dict[str, Page]:
     """Return the pages by path."""
-    metrics = NameServerMetrics(name_server)
-    registry = name_server.registry
 
     def health(_query: Mapping[str, str]) -> Answer:
         # Alive and answering: alerts are for people to look at, not for a supervisor to restart.
-        return Answer(orjson.dumps(registry.health()), content_type=JSON)
+        return Answer(orjson.dumps(monitor.health()), content_type=JSON)
 
     def readiness(_query: Mapping[str, str]) -> Answer:
-        is_ready = bool(registry.health()["ready"])
+        is_ready = bool(monitor.health()["ready"])
         return Answer(b"ready\n" if is_ready else b"waiting for brokers to register\n", 200 if is_ready else 503)
 
     def history(query: Mapping[str, str]) -> Answer:
-        events = registry.history.events(
+        events = journal.events(
             topic=query.get("topic"),
             broker_name=query.get("broker"),
             since_ms=_number(query, "since", 0, 2**53),

@@ -1,4 +1,4 @@
-"""What Prometheus is shown of a NameServer. Nothing is counted here: plain integers are read at each scrape.
+"""The metrics that Prometheus is shown of a NameServer. Nothing is counted here: plain integers are read at each scrape.
 
 The names that RocketMQ's monitoring texts use stand in the help lines.
 """
@@ -6,28 +6,38 @@ The names that RocketMQ's monitoring texts use stand in the help lines.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from prometheus_client import CollectorRegistry, ProcessCollector, generate_latest
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily, Metric
 from prometheus_client.registry import Collector
 
 from orbitmq.codes import RequestCode, ResponseCode
+from orbitmq.nameserver.monitoring.monitor import Monitor
+from orbitmq.nameserver.routing.tables import Tables
 from orbitmq.net.http import Answer
+from orbitmq.net.server import Server
 from orbitmq.process_stats import Histogram
 
 if TYPE_CHECKING:
-    from orbitmq.nameserver.app import NameServer
+    from orbitmq.nameserver.monitoring.shadow import Shadow  # with it comes the administrator's client
 
 PREFIX = "rocketmq_nameserver"
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 
 
 class NameServerMetrics(Collector):
-    """Reads one NameServer's figures."""
+    """The figures of one NameServer.
 
-    def __init__(self, name_server: NameServer) -> None:
-        self._name_server = name_server
+    Args:
+        shadow: the comparison with another NameServer, None where there is none.
+    """
+
+    def __init__(self, server: Server[Any], tables: Tables, monitor: Monitor, shadow: Shadow | None) -> None:
+        self._server = server
+        self._tables = tables
+        self._monitor = monitor
+        self._shadow = shadow
         self._registry = CollectorRegistry()
         self._registry.register(self)
         ProcessCollector(registry=self._registry)
@@ -38,28 +48,28 @@ class NameServerMetrics(Collector):
 
     def collect(self) -> Iterator[Metric]:
         """Yield every figure there is now."""
-        yield from self._tables()
+        yield from self._routes()
         yield from self._requests()
         yield from self._connections()
         yield from self._vitals()
-        yield from self._shadow()
+        yield from self._comparison()
 
-    def _tables(self) -> Iterator[Metric]:
-        table = self._name_server.registry.table
-        yield _gauge("registered_brokers", "registeredBrokerCount: brokers with a lease", table.broker_count)
-        yield _gauge("registered_topics", "registeredTopicCount: topics with a route", table.topic_count)
+    def _routes(self) -> Iterator[Metric]:
+        tables = self._tables
+        yield _gauge("registered_brokers", "registeredBrokerCount: brokers with a lease", tables.broker_count)
+        yield _gauge("registered_topics", "registeredTopicCount: topics with a route", tables.topic_count)
         changes = CounterMetricFamily(
             f"{PREFIX}_route_changes", "Changes of routes by kind and cause", labels=["kind", "cause"]
         )
-        for (kind, cause), count in self._name_server.observation.changes.items():
+        for (kind, cause), count in self._monitor.changes.items():
             changes.add_metric([kind, cause], count)
         yield changes
 
     def _requests(self) -> Iterator[Metric]:
-        observation = self._name_server.observation
-        counters = self._name_server.server.counters
+        monitor = self._monitor
+        counters = self._server.counters
         requests = CounterMetricFamily(f"{PREFIX}_requests", "Requests by code", labels=["code", "name"])
-        for code, count in observation.requests().items():
+        for code, count in monitor.requests().items():
             requests.add_metric([str(code), _name_of(code)], count)
         yield requests
         refusals = CounterMetricFamily(
@@ -68,8 +78,8 @@ class NameServerMetrics(Collector):
         for (request_code, code), count in counters.refusals.items():
             refusals.add_metric([str(request_code), str(code), _answer_name_of(code)], count)
         yield refusals
-        yield _counter("route_queries", "Route queries; their rate is routeQueryQPS", observation.route_queries)
-        yield _counter("route_query_failures", "Route queries without a route", observation.route_failures)
+        yield _counter("route_queries", "Route queries; their rate is routeQueryQPS", monitor.route_queries)
+        yield _counter("route_query_failures", "Route queries without a route", monitor.route_failures)
         registrations = counters.requests[RequestCode.REGISTER_BROKER]
         yield _counter("registrations", "Registrations; their rate is brokerRegisterQPS", registrations)
         yield _counter(
@@ -83,7 +93,7 @@ class NameServerMetrics(Collector):
         )
 
     def _connections(self) -> Iterator[Metric]:
-        server = self._name_server.server
+        server = self._server
         counters = server.counters
         yield _gauge("active_connections", "activeConnectionCount: open connections", len(server.connections))
         yield _counter("connections_opened", "Connections accepted", counters.connections_opened)
@@ -101,8 +111,8 @@ class NameServerMetrics(Collector):
         yield _counter("received_bytes", "Bytes received", counters.bytes_received)
         yield _counter("sent_bytes", "Bytes sent", counters.bytes_sent)
 
-    def _shadow(self) -> Iterator[Metric]:
-        shadow = self._name_server.shadow
+    def _comparison(self) -> Iterator[Metric]:
+        shadow = self._shadow
         if shadow is None:
             return
         last = shadow.last
@@ -112,7 +122,7 @@ class NameServerMetrics(Collector):
         yield _gauge("shadow_compared_timestamp_seconds", "When they were compared last", last.at_ms / 1000)
 
     def _vitals(self) -> Iterator[Metric]:
-        vitals = self._name_server.observation.vitals
+        vitals = self._monitor.vitals
         yield _gauge(
             "memory_limit_bytes", "What this process may use: its control group, or the machine", vitals.memory_limit
         )
@@ -120,7 +130,7 @@ class NameServerMetrics(Collector):
         yield _counter("gc_collections", "Garbage collections", vitals.gc_count)
         yield _histogram("event_loop_lag_seconds", "How late the event loop ran a timer", vitals.lag)
         alerts = GaugeMetricFamily(f"{PREFIX}_alert", "1 while a built-in alert rule holds", labels=["rule"])
-        for alert in self._name_server.observation.alerts:
+        for alert in self._monitor.alerts:
             alerts.add_metric([alert.rule], 1)
         yield alerts
 

@@ -1,50 +1,65 @@
-"""What a NameServer observes of itself: changes of routes, alerts, vitals; and what it tells of them."""
+"""The monitor of a NameServer: its counters, figures of the process, alerts, and the health document made of them."""
 
 from __future__ import annotations
 
 import asyncio
 import logging
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from orbitmq.clock import Clock
 from orbitmq.codes import RequestCode
-from orbitmq.nameserver.monitoring.alerts import WINDOW_MS, Alert, AlertWatch, Rule, Sample
+from orbitmq.nameserver.monitoring.alerts import WINDOW_MS, Alert, AlertRules, Rule, Sample
+from orbitmq.nameserver.monitoring.journal import describe
+from orbitmq.nameserver.monitoring.unknown_topics import UnknownTopic, UnknownTopics
 from orbitmq.nameserver.routing.events import Cause, Change, ChangeKind
-from orbitmq.nameserver.routing.journal import describe
-from orbitmq.nameserver.routing.unknown_topics import MissingTopic
-from orbitmq.nameserver.service import Registry
+from orbitmq.nameserver.routing.tables import Tables
 from orbitmq.net.server import Server
 from orbitmq.process_stats import Vitals, memory_used
 
 log = logging.getLogger(__name__)
 
 SAMPLE_EVERY_MS = 5_000
-MISSING_TOPICS_MAX = 10
+UNKNOWN_TOPICS_MAX = 10
 _ROUTE_QUERY = RequestCode.GET_ROUTEINFO_BY_TOPIC
 
 
-class Observation:
-    """Watches one NameServer.
+class Monitor:
+    """Observes one NameServer.
 
     `changes` counts changes of routes by (kind, cause); `alerts` are the rules that hold now.
+
+    Args:
+        is_ready: tells whether the NameServer answers route queries at a time (ms since 1970).
+        warnings: sentences about the way it is set up that its operator should know.
+        sections: what else stands in the health document, by name.
     """
 
-    def __init__(self, server: Server[Registry], registry: Registry, *, clock: Clock) -> None:
+    def __init__(
+        self,
+        server: Server[Any],
+        tables: Tables,
+        unknown_topics: UnknownTopics,
+        *,
+        is_ready: Callable[[int], bool],
+        clock: Clock,
+        warnings: Sequence[str] = (),
+        sections: Mapping[str, Callable[[], Any]] | None = None,
+    ) -> None:
         self.changes: Counter[tuple[ChangeKind, Cause]] = Counter()
         self.alerts: tuple[Alert, ...] = ()
         self.vitals = Vitals()
-        self.describe: dict[str, Callable[[], Any]] = {}
-        """What else stands in the description of the health, by name."""
         self._server = server
-        self._registry = registry
+        self._tables = tables
+        self._unknown_topics = unknown_topics
+        self._is_ready = is_ready
+        self._warnings = warnings
+        self._sections = sections or {}
         self._clock = clock
-        self._watch = AlertWatch()
+        self._rules = AlertRules()
         self._started_at_ms = clock()
         self._timer: asyncio.TimerHandle | None = None
-        registry.on_change.append(self._note)
-        registry.health = self.health
 
     def start(self) -> None:
         """Begin to take samples."""
@@ -59,6 +74,13 @@ class Observation:
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
+
+    def note(self, change: Change) -> None:
+        """Count a change of the routes, and log it."""
+        self.changes[change.kind, change.trigger.cause] += 1
+        if log.isEnabledFor(logging.INFO):
+            facts = {"kind": change.kind, "cause": change.trigger.cause, "remote": change.trigger.remote}
+            log.info("%s", describe(change), extra=facts)
 
     @property
     def route_queries(self) -> int:
@@ -78,10 +100,10 @@ class Observation:
     def sample(self) -> None:
         """Look at everything once, and log the alerts that begin or end."""
         before = {alert.rule for alert in self.alerts}
-        alerts = self._watch.add(
+        alerts = self._rules.add(
             Sample(
                 at_ms=self._clock(),
-                brokers=self._registry.table.broker_count,
+                brokers=self._tables.broker_count,
                 route_queries=self.route_queries,
                 route_failures=self.route_failures,
                 memory=memory_used(),
@@ -100,43 +122,37 @@ class Observation:
     def health(self) -> dict[str, Any]:
         """Return how the NameServer is doing, as a JSON document; healthy means that no alert rule holds."""
         self.sample()
-        table, now = self._registry.table, self._clock()
+        now = self._clock()
         return {
             "healthy": not self.alerts,
-            "ready": self._registry.is_ready(now),
+            "ready": self._is_ready(now),
             "alerts": [{"rule": alert.rule, "reason": alert.reason} for alert in self.alerts],
-            "warnings": list(self._registry.warnings),
+            "warnings": list(self._warnings),
             "address": self._server.address,
             "uptimeMs": now - self._started_at_ms,
-            "brokers": table.broker_count,
-            "topics": table.topic_count,
+            "brokers": self._tables.broker_count,
+            "topics": self._tables.topic_count,
             "connections": len(self._server.connections),
             "routeQueries": self.route_queries,
             "routeQueryFailures": self.route_failures,
             "memory": memory_used(),
             "memoryLimit": self.vitals.memory_limit,
             "loopLagMs": round(self.vitals.last_lag_ms, 3),
-            "missingTopics": [missing.document() for missing in self._missing(MISSING_TOPICS_MAX)],
-            **{name: tell() for name, tell in self.describe.items()},
+            "missingTopics": [topic.document() for topic in self._most_wanted(UNKNOWN_TOPICS_MAX)],
+            **{name: tell() for name, tell in self._sections.items()},
         }
 
-    def _missing(self, count_max: int) -> Sequence[MissingTopic]:
-        return self._registry.missing.most_wanted(self._clock() - WINDOW_MS, count_max)
+    def _most_wanted(self, count_max: int) -> Sequence[UnknownTopic]:
+        return self._unknown_topics.most_wanted(self._clock() - WINDOW_MS, count_max)
 
     def _with_topics(self, alert: Alert) -> Alert:
         """Name the topics where queries for them are the alert."""
         if alert.rule is not Rule.ROUTE_QUERIES_FAIL:
             return alert
-        named = ", ".join(f"{found.topic} ({found.queries}, last by {found.remote})" for found in self._missing(3))
+        named = ", ".join(f"{found.topic} ({found.queries}, last by {found.remote})" for found in self._most_wanted(3))
         if not named:
             return alert
         return Alert(alert.rule, f"{alert.reason}; without a route: {named}")
-
-    def _note(self, change: Change) -> None:
-        self.changes[change.kind, change.origin.cause] += 1
-        if log.isEnabledFor(logging.INFO):
-            facts = {"kind": change.kind, "cause": change.origin.cause, "remote": change.origin.remote}
-            log.info("%s", describe(change), extra=facts)
 
     def _sample_and_arm(self) -> None:
         try:

@@ -1,4 +1,4 @@
-"""Shadow mode: watches another NameServer's routes next to our own, for operators who try us beside Java's.
+"""Shadow mode: another NameServer's routes compared with our own, for operators who try us beside Java's.
 
 Brokers register with both; this side asks the other one for its routes from time to time and compares. Brokers reach
 the two at different moments, so a difference counts as drift only when two comparisons in a row have seen it.
@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,7 +15,7 @@ from orbitmq.admin.monitoring import take_snapshot
 from orbitmq.admin.route_comparison import Difference, Snapshot, differences, snapshot_of
 from orbitmq.clock import Clock
 from orbitmq.errors import OrbitError
-from orbitmq.nameserver.routing.route_table import RouteTable
+from orbitmq.nameserver.routing.tables import Tables
 from orbitmq.net.pool import ConnectionPool
 
 log = logging.getLogger(__name__)
@@ -38,7 +37,7 @@ class Comparison:
 
 
 class Shadow:
-    """Compares a route table with another NameServer's answers.
+    """The comparison of our tables with another NameServer's answers, again and again.
 
     Args:
         other: host:port.
@@ -46,11 +45,10 @@ class Shadow:
         pool: what the other one is asked through; closed by `stop`.
     """
 
-    def __init__(self, table: RouteTable, other: str, *, interval_ms: int, clock: Clock, pool: ConnectionPool) -> None:
+    def __init__(self, tables: Tables, other: str, *, interval_ms: int, clock: Clock, pool: ConnectionPool) -> None:
         self.other = other
         self.last = Comparison()
-        self.on_compared: list[Callable[[Comparison], None]] = []
-        self._table = table
+        self._tables = tables
         self._interval_s = interval_ms / 1000
         self._clock = clock
         self._pool = pool
@@ -75,10 +73,8 @@ class Shadow:
         except OrbitError as error:
             self.last = Comparison(at_ms=self._clock(), error=str(error), drift=before.drift)
         else:
-            self.last = compare(before, own_snapshot(self._table), theirs, self.other, self._clock())
+            self.last = compare(before, own_snapshot(self._tables), theirs, self.other, self._clock())
         self._log(before)
-        for tell in self.on_compared:
-            tell(self.last)
         return self.last
 
     def document(self) -> dict[str, Any]:
@@ -112,10 +108,10 @@ class Shadow:
             log.info("shadow: no difference from %s any more", self.other)
 
 
-def own_snapshot(table: RouteTable) -> Snapshot:
+def own_snapshot(tables: Tables) -> Snapshot:
     """Return our own routes as a snapshot."""
-    routes = {topic: route for topic in table.topics() if (route := table.lookup(topic)) is not None}
-    return snapshot_of(table.cluster_info(), routes)
+    routes = {topic: route for topic in tables.topics() if (route := tables.lookup(topic)) is not None}
+    return snapshot_of(tables.cluster_info(), routes)
 
 
 def compare(before: Comparison, ours: Snapshot, theirs: Snapshot, other: str, now_ms: int) -> Comparison:

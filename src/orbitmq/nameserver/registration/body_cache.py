@@ -1,9 +1,10 @@
-"""Registrations that say nearly what the last one said, recognised without parsing them. Pure.
+"""The last registration body of each broker, to recognise the next one without parsing it. Pure.
 
 A broker repeats its whole topic table every 30 seconds. Nearly always nothing in it is new, or nothing but the version, or
-one topic. The last body of each broker is kept: comparing bytes costs a hundredth of parsing them. Then it is enough to
-renew the lease, or to register the topics that differ, as long as nobody else has changed anything about the broker name
-since (its revision).
+one topic. Comparing bytes costs a hundredth of parsing them. What is recognised needs only its lease renewed, or the topics
+entered that differ, as long as nobody else has changed anything about the broker name since (its revision).
+
+docs/explain/registrations.md lists every way in which a registration is recognised, and what makes each of them invalid.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from orbitmq.wire.bodies.topic_table import RegisteredTopic
 from orbitmq.wire.headers import RegisterBroker
 
 BODIES_SIZE_MAX = 64 * 1024 * 1024
-"""Bytes of bodies that are kept; of what is more, a digest."""
+"""Bytes of bodies that are kept; of each further one a hash is kept instead."""
 
 NO_TOPICS: Mapping[str, RegisteredTopic] = {}
 
@@ -37,18 +38,18 @@ _START = re.compile(
 class Parts(NamedTuple):
     """A registration's body: what stands before, inside and after its DataVersion.
 
-    Without a DataVersion in its usual place `version` is None and `rest` is the whole body.
+    Without a DataVersion in its usual position `version` is None and `after` is the whole body.
     """
 
     before: bytes
     version: DataVersion | None
-    rest: bytes
+    after: bytes
 
 
-class Recognised(NamedTuple):
-    """A registration that needs no parsing; `checksum` is the body's, where that is known.
+class Recognition(NamedTuple):
+    """The content of a registration that was recognised.
 
-    `topics` are those that differ from the last registration's.
+    `checksum` is the body's, where that is known. `topics` are those that differ from the last registration's.
     """
 
     data_version: DataVersion
@@ -56,14 +57,20 @@ class Recognised(NamedTuple):
     topics: Mapping[str, RegisteredTopic] = NO_TOPICS
 
 
-class Seen(NamedTuple):
-    """The last registration of a broker that was parsed; `revision` is the broker name's after it."""
+class CachedBody(NamedTuple):
+    """The last registration of a broker that changed something, with its body in parts.
+
+    `start` is the body up to the end of its DataVersion, `before` the body up to its beginning, `after` what follows it or
+    the hash of that. `revision` is the broker name's when the registration had been applied. `is_applied` says that the
+    tables held then what the body says: otherwise (a version that did not change, a wiped permission) the same topics
+    under a new version would change them. `is_plain` says that differences can be found in it (`body_diff`).
+    """
 
     header: RegisterBroker
     peer_version: int
     start: bytes
     before: bytes
-    rest: bytes | int
+    after: bytes | int
     is_versioned: bool
     data_version: DataVersion
     revision: int
@@ -72,51 +79,57 @@ class Seen(NamedTuple):
 
     def ends(self, data: bytes, body_start: int = 0) -> bool:
         """Tell whether its body is what stands in `data` from `body_start` on."""
-        rest = self.rest
+        # Both parts are compared where they lie: joining or cutting them first would copy the body each time.
+        after = self.after
         return (
-            isinstance(rest, bytes)
-            and len(data) - body_start == len(self.start) + len(rest)
+            isinstance(after, bytes)
+            and len(data) - body_start == len(self.start) + len(after)
             and data.startswith(self.start, body_start)
-            and data.endswith(rest)
+            and data.endswith(after)
         )
 
 
-class UnchangedRegistrations:
-    """Remembers the last registration of each broker."""
+class BodyCache:
+    """The last registration of each broker, by the broker's key."""
 
     def __init__(self, size_max: int = BODIES_SIZE_MAX) -> None:
+        self.size = 0
         self._size_max = size_max
-        self._size = 0
-        self._seen: dict[BrokerKey, Seen] = {}
+        self._bodies: dict[BrokerKey, CachedBody] = {}
 
-    def last(self, key: BrokerKey) -> Seen | None:
-        """Return a broker's last registration, None when it is not remembered."""
-        return self._seen.get(key)
+    def last(self, key: BrokerKey) -> CachedBody | None:
+        """Return a broker's last registration, None when it is not kept."""
+        return self._bodies.get(key)
 
     def recognise(
         self, key: BrokerKey, header: RegisterBroker, peer_version: int, body: bytes, revision: int
-    ) -> Recognised | None:
-        """Return what a registration says that differs little from the last one; None: it has to be parsed."""
-        seen = self._seen.get(key)
-        if seen is None or seen.revision != revision or seen.peer_version != peer_version:
+    ) -> Recognition | None:
+        """Return the content of a registration that differs little from the last one; None: it has to be parsed.
+
+        Args:
+            peer_version: the sender's: the same bytes may mean something else to another one (brokers before 3.0.11).
+            revision: the broker name's, now.
+        """
+        last = self._bodies.get(key)
+        if last is None or last.revision != revision or last.peer_version != peer_version:
             return None
-        if not _same_but_checksum(seen.header, header):
+        if not _same_but_checksum(last.header, header):
             return None
-        if seen.ends(body):
-            return Recognised(seen.data_version, seen.header.body_crc32)
-        parts = split(body) if seen.is_versioned else Parts(b"", None, body)
-        if (parts.version is not None) != seen.is_versioned or parts.before != seen.before:
+        if last.ends(body):
+            return Recognition(last.data_version, last.header.body_crc32)
+        parts = split(body) if last.is_versioned else Parts(b"", None, body)
+        if (parts.version is not None) != last.is_versioned or parts.before != last.before:
             return None
-        is_same_version = parts.version in (None, seen.data_version)
-        if not (is_same_version or seen.is_applied):
+        is_same_version = parts.version in (None, last.data_version)
+        if not (is_same_version or last.is_applied):
             return None
-        if seen.rest == (parts.rest if isinstance(seen.rest, bytes) else hash(parts.rest)):
-            checksum = seen.header.body_crc32 if is_same_version else None
-            return Recognised(parts.version or seen.data_version, checksum)
-        if not (seen.is_plain and seen.is_applied and isinstance(seen.rest, bytes)) or parts.version is None:
+        if last.after == (parts.after if isinstance(last.after, bytes) else hash(parts.after)):
+            checksum = last.header.body_crc32 if is_same_version else None
+            return Recognition(parts.version or last.data_version, checksum)
+        if not (last.is_plain and last.is_applied and isinstance(last.after, bytes)) or parts.version is None:
             return None
-        topics = find_difference(seen.rest, parts.rest)
-        return Recognised(parts.version, None, topics) if topics else None
+        topics = find_difference(last.after, parts.after)
+        return Recognition(parts.version, None, topics) if topics else None
 
     def remember(
         self,
@@ -130,45 +143,44 @@ class UnchangedRegistrations:
         topic_count: int | None,
         is_applied: bool,
     ) -> None:
-        """Remember a registration that was applied.
+        """Keep a registration that was applied.
 
         Args:
             topic_count: how many topics the body lists; None for one that was recognised by its difference.
-            is_applied: the route table holds what the body says, so that a new version alone would change nothing.
+            is_applied: the tables hold what the body says, so that a new version alone would change nothing.
         """
-        before, version, rest = split(body)
-        last = self._seen.get(key)
+        before, version, after = split(body)
+        last = self._bodies.get(key)
         was_plain = last is not None and last.is_plain
         self.forget(key)
-        if version is not None and _VERSION_KEY in rest:  # which of them counts is for the parser to say
-            before, version, rest = b"", None, body
+        if version is not None and _VERSION_KEY in after:  # which of them counts is for the parser to say
+            before, version, after = b"", None, body
         if version not in (None, data_version):
             return
-        kept: bytes | int = rest
-        if self._size + len(rest) > self._size_max:
-            kept = hash(rest)  # keyed, 64 bits: nobody can aim at a collision
+        kept: bytes | int = after
+        if self.size + len(after) > self._size_max:
+            kept = hash(after)  # keyed, 64 bits: nobody can aim at a collision
         else:
-            self._size += len(rest)
-        plain = was_plain if topic_count is None else is_plain(rest, topic_count)
-        start = body[: len(body) - len(rest)]
-        self._seen[key] = Seen(
+            self.size += len(after)
+        self._bodies[key] = CachedBody(
             header=header,
             peer_version=peer_version,
-            start=start,
+            start=body[: len(body) - len(after)],
             before=before,
-            rest=kept,
+            after=kept,
             is_versioned=version is not None,
             data_version=data_version,
             revision=revision,
             is_applied=is_applied,
-            is_plain=plain,
+            # What was recognised by its difference is as plain as the body before: whole entries were exchanged or added.
+            is_plain=was_plain if topic_count is None else is_plain(after, topic_count),
         )
 
     def forget(self, key: BrokerKey) -> None:
-        """Forget a broker that is gone."""
-        seen = self._seen.pop(key, None)
-        if seen is not None and isinstance(seen.rest, bytes):
-            self._size -= len(seen.rest)
+        """Drop the body of a broker that is gone."""
+        last = self._bodies.pop(key, None)
+        if last is not None and isinstance(last.after, bytes):
+            self.size -= len(last.after)
 
 
 def split(body: bytes) -> Parts:

@@ -1,7 +1,10 @@
-"""Registrations that repeat the last one byte for byte, all but their opaque: answered without parsing even their header.
+"""Registrations that repeat the last one byte for byte, all but their opaque, answered without parsing even the header.
 
 A broker that says nothing new writes the same header again, too. Its text names the broker, and the answer; what is left to
 do is to compare the body with the last one, and to renew the lease.
+
+It stays because `register-80-same` needs it: without it such a registration costs more than twice the processor time
+(docs/adr/0008-second-ways.md).
 """
 
 from __future__ import annotations
@@ -9,9 +12,9 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from orbitmq.codes import RequestCode
-from orbitmq.nameserver.registration.body_cache import UnchangedRegistrations
-from orbitmq.nameserver.registration.queue import Unfinished
-from orbitmq.nameserver.routing.route_table import RouteTable
+from orbitmq.nameserver.registration.body_cache import BodyCache
+from orbitmq.nameserver.registration.queue import RegistrationQueue
+from orbitmq.nameserver.routing.tables import Tables
 from orbitmq.nameserver.routing.values import BrokerKey
 from orbitmq.net.dispatch.peer import Peer
 from orbitmq.net.dispatch.reply import Reply, encode_reply
@@ -25,36 +28,36 @@ TEXTS_MAX = 20_000
 _CODE = int(RequestCode.REGISTER_BROKER)
 
 
-class _Known(NamedTuple):
+class _Answer(NamedTuple):
+    """What a header's text stands for: the broker, its name's revision at that time, and the answer."""
+
     key: BrokerKey
     revision: int
     answer: CutAnswer
 
 
-class RepeatedRegistrations:
-    """Remembers the header text of each broker's last registration.
+class RegistrationFastPath:
+    """Answers by the header's text of each broker's last registration (a `net.dispatch.fast_path.FastPath`).
 
     Args:
-        unchanged: remembers the bodies; a text is worth something while the registration that it belongs to is there.
-        unfinished: while there are any, all registrations go the long way, which keeps their order.
+        bodies: a text is worth something while the body that came with it is there.
+        queue: while any registration is unfinished, all of them go through the pipeline, which keeps their order.
     """
 
-    def __init__(
-        self, table: RouteTable, unchanged: UnchangedRegistrations, unfinished: Unfinished, texts_max: int = TEXTS_MAX
-    ) -> None:
-        self._table = table
-        self._unchanged = unchanged
-        self._unfinished = unfinished
+    def __init__(self, tables: Tables, bodies: BodyCache, queue: RegistrationQueue, texts_max: int = TEXTS_MAX) -> None:
+        self._tables = tables
+        self._bodies = bodies
+        self._queue = queue
         self._texts_max = texts_max
-        self._known: dict[tuple[bytes, bytes] | None, _Known] = {}
+        self._answers: dict[tuple[bytes, bytes] | None, _Answer] = {}
         self._texts: dict[BrokerKey, tuple[bytes, bytes]] = {}
 
     def __len__(self) -> int:
-        return len(self._known)
+        return len(self._answers)
 
     def answer(self, data: bytes, answers: list[bytes], connection: Peer) -> int:
-        """Append the answer when `data` is one registration that repeats the last one; return the bytes that it takes."""
-        if len(data) < PREFIX.size or self._unfinished:
+        """Append the answer when `data` is one registration that repeats the last one; return its size, 0 otherwise."""
+        if len(data) < PREFIX.size or self._queue:
             return 0
         size, header_size = PREFIX.unpack_from(data)
         body_start = PREFIX.size + header_size
@@ -66,39 +69,43 @@ class RepeatedRegistrations:
             return 0
         digits_start = mark + OPAQUE_SIZE
         comma = data.find(b",", digits_start, body_start)
-        known = self._known.get((data[PREFIX.size : mark], data[comma:body_start]))
+        known = self._answers.get((data[PREFIX.size : mark], data[comma:body_start]))
         digits = data[digits_start:comma]
         if known is None or not is_plain_opaque(digits):
             return 0
-        key, revision, (prefixes, rest) = known
-        seen = self._unchanged.last(key)
-        if seen is None or revision != self._table.revision_of(seen.header.broker_name):
+        key, revision, (prefixes, suffix) = known
+        last = self._bodies.last(key)
+        # The revision proves that the tables still hold what this body made of them: then the pipeline would renew the
+        # lease as well, and nothing else.
+        if last is None or revision != self._tables.revision_of(last.header.broker_name):
             return 0
-        if not seen.ends(data, body_start):
+        if not last.ends(data, body_start):
             return 0
-        if not self._table.renew(key, connection.now_ms(), connection.id, seen.data_version):
+        if not self._tables.leases.renew(key, connection.now_ms(), connection.id, last.data_version):
             return 0
-        answers += (prefixes[len(digits)], digits, rest)
+        answers += (prefixes[len(digits)], digits, suffix)
         connection.counters.requests[_CODE] += 1
         return len(data)
 
     def learn(self, frame: Frame, command: Command, reply: Reply) -> None:
-        """See how a registration was answered the long way."""
+        """Keep what the pipeline answered to a registration."""
         fields = command.ext_fields
         if command.code != _CODE or reply.code or reply.body or fields is None:
             return
         key = BrokerKey(fields.get("clusterName", ""), fields.get("brokerAddr", ""))
-        seen = self._unchanged.last(key)
-        text = split_header(frame, command) if seen is not None and seen.ends(command.body) else None
-        if seen is None or text is None:
+        last = self._bodies.last(key)
+        text = split_header(frame, command) if last is not None and last.ends(command.body) else None
+        if last is None or text is None:
             return
-        self._known.pop(self._texts.pop(key, None), None)
-        if len(self._known) >= self._texts_max:  # of brokers that are long gone, most of them
+        self._answers.pop(self._texts.pop(key, None), None)
+        if len(self._answers) >= self._texts_max:  # of brokers that are long gone, most of them
             self.clear()
         self._texts[key] = text
-        self._known[text] = _Known(key, seen.revision, cut_answer(encode_reply(command._replace(opaque=PROBE), reply)))
+        self._answers[text] = _Answer(
+            key, last.revision, cut_answer(encode_reply(command._replace(opaque=PROBE), reply))
+        )
 
     def clear(self) -> None:
-        """Forget all texts."""
-        self._known.clear()
+        """Drop all texts."""
+        self._answers.clear()
         self._texts.clear()

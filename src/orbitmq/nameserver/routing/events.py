@@ -1,4 +1,7 @@
-"""What changed in the route table, when, why and through whom: the values that caches, journal, log and metrics live on."""
+"""Changes of the route table, as values: what changed, when, why and through whom.
+
+Caches, journal, log and metrics learn from them what has happened; they never look for differences themselves.
+"""
 
 from __future__ import annotations
 
@@ -32,8 +35,8 @@ class ChangeKind(StrEnum):
     TOPICS_CHANGED = "topics changed"
 
 
-class Origin(NamedTuple):
-    """Who asked for something, when and why; stands in every change that follows from it."""
+class Trigger(NamedTuple):
+    """What set off a change: its cause, when, and who asked for it."""
 
     cause: Cause
     at_ms: int
@@ -77,7 +80,7 @@ class Change:
     """
 
     kind: ChangeKind
-    origin: Origin
+    trigger: Trigger
     cluster: str
     broker_name: str
     broker_id: int | None = None

@@ -1,4 +1,4 @@
-"""Leases: which brokers live, until when, and through which connection each of them speaks. Pure.
+"""Leases: the brokers that live, until when, and the connection that each of them speaks through. Pure.
 
 A lease belongs to the newest connection that renewed it: neither the end of an older one nor anything that still
 arrives through an older one takes it away (apache/rocketmq#11043).
@@ -51,9 +51,10 @@ class Leases:
         return tuple(self._owned.get(owner, ()))
 
     def begin(self, key: BrokerKey, lease: Lease) -> None:
-        """Give a broker a new lease in place of the one it has; the newer connection of both owns it.
+        """Give a broker a new lease in place of the one it has.
 
-        What renewed the one it has while the registration was being taken in counts for the new one.
+        A registration of many topics takes several turns of the event loop, and its lease begins with the last one. A
+        heartbeat between them renewed the old lease. So the new one keeps the later time and the newer connection.
         """
         previous = self.end(key)
         if previous is not None:

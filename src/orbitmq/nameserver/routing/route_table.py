@@ -1,7 +1,7 @@
-"""Every rule about the NameServer's state (`tables.py` has the state itself). Pure: no clock, no socket, no lock.
+"""The rules by which the NameServer's tables change. Pure: no clock, no socket, no lock.
 
-In: registrations, un-registrations, administrative changes, the time. Out: routes and lists,
-and a `Change` for everything that became different.
+In: registrations, un-registrations, administrative changes, the time. Out: what the asker is told, a `Change` for
+everything that became different, and a `MinIdNotice` for every group whose smallest broker id is another one.
 
 Every operation is whole: it is refused before it touches anything, or it is applied to all tables.
 
@@ -10,16 +10,16 @@ Source: docs/explain/nameserver.md; Java RouteInfoManager.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from orbitmq.codes import ResponseCode
 from orbitmq.errors import Rejected
 from orbitmq.model.route import MASTER_ID, QueueData
-from orbitmq.model.topic import DataVersion, Perm
-from orbitmq.nameserver.routing.events import Change, ChangeKind, MinIdNotice, Origin, QueueChange
+from orbitmq.model.topic import Perm
+from orbitmq.nameserver.routing.events import Change, ChangeKind, MinIdNotice, QueueChange, Trigger
+from orbitmq.nameserver.routing.group import Group, GroupState
 from orbitmq.nameserver.routing.leases import Lease
-from orbitmq.nameserver.routing.table_changes import ChangingTables, PermRule, drop_address, with_perm
-from orbitmq.nameserver.routing.tables import NO_QUEUES, Group, Look
+from orbitmq.nameserver.routing.tables import PermRule, Tables, with_perm
 from orbitmq.nameserver.routing.values import BrokerKey, MasterAddresses, Registration
 from orbitmq.wire.slices import Slices, finish, parts_of
 
@@ -27,24 +27,52 @@ SLICE_TOPICS = 2_000
 _NOT_WRITABLE = ~int(Perm.WRITE)
 
 
-class RouteTable(ChangingTables):
-    """Topics, brokers, clusters, leases and filter servers, changed only as one.
+class RouteTable:
+    """Changes topics, brokers, clusters, leases and filter servers, always as one.
 
     Args:
+        tables: the state; nobody else changes it, but for leases that are renewed.
+        on_change: are told of every change of the tables when `publish` is called, in this order.
+        on_notice: is told of every group whose smallest broker id is another one.
         deletes_missing_topics: a registration removes the broker's topics that it does not list
-            (`deleteTopicWithBrokerRegistration`).
+            (`deleteTopicWithBrokerRegistration`); may be set to something else later.
         slice_topics: how many topics a registration enters at once.
     """
 
-    def __init__(self, *, deletes_missing_topics: bool = False, slice_topics: int = SLICE_TOPICS) -> None:
-        super().__init__()
+    def __init__(
+        self,
+        tables: Tables,
+        *,
+        on_change: Sequence[Callable[[Change], None]] = (),
+        on_notice: Callable[[MinIdNotice], None] | None = None,
+        deletes_missing_topics: bool = False,
+        slice_topics: int = SLICE_TOPICS,
+    ) -> None:
+        self.tables = tables
         self.deletes_missing_topics = deletes_missing_topics
+        self._on_change = on_change
+        self._on_notice = on_notice
         self._slice_topics = slice_topics
+        self._notices: list[MinIdNotice] = []
+
+    def publish(self) -> None:
+        """Tell the listeners what has changed since the last call."""
+        for change in self.tables.take_changes():
+            for tell in self._on_change:
+                tell(change)
+        for notice in self.take_notices():
+            if self._on_notice is not None:
+                self._on_notice(notice)
+
+    def take_notices(self) -> list[MinIdNotice]:
+        """Return the notices since the last call, in order."""
+        notices, self._notices = self._notices, []
+        return notices
 
     # Registration and leases.
 
     def register(
-        self, broker: Registration, origin: Origin, owner: int = 0, *, is_partial: bool = False
+        self, broker: Registration, trigger: Trigger, owner: int = 0, *, is_partial: bool = False
     ) -> MasterAddresses:
         """Enter a broker, its topics and its lease, or renew them.
 
@@ -55,51 +83,35 @@ class RouteTable(ChangingTables):
         Raises:
             Rejected: a new broker id that lists exactly one topic: a broker that knows its topics lists more.
         """
-        return finish(self.registering(broker, origin, owner, is_partial=is_partial))
+        return finish(self.registering(broker, trigger, owner, is_partial=is_partial))
 
     def registering(
-        self, broker: Registration, origin: Origin, owner: int = 0, *, is_partial: bool = False
+        self, broker: Registration, trigger: Trigger, owner: int = 0, *, is_partial: bool = False
     ) -> Slices[MasterAddresses]:
         """Do what `register` does, thousands of topics in slices.
 
         After each slice every topic's queues on a broker name are either as before or as after. Nothing else may change
         anything about the broker name until the last one, but for its lease, which may be renewed.
         """
-        group = self._groups.get(broker.broker_name)
-        previous_address = group.addresses.get(broker.broker_id) if group is not None else None
+        tables, name = self.tables, broker.broker_name
+        known = tables.group_of(name)
+        previous_address = known.addresses.get(broker.broker_id) if known is not None else None
         if previous_address is None and len(broker.queues) == 1:
             raise Rejected(ResponseCode.SYSTEM_ERROR, "register broker failed")
-        self._forget_former_name(broker, origin)
-        group = self._groups.get(broker.broker_name)
-        if group is None:
-            group = self._groups[broker.broker_name] = Group(broker.cluster)
-        self._clusters.setdefault(broker.cluster, {})[broker.broker_name] = None
-        before = group.look
-        smallest_before = min(group.addresses, default=MASTER_ID)
-        group.acting_master = bool(broker.acting_master)
-        group.zone_name = broker.zone_name
-        drop_address(group, broker.address, except_id=broker.broker_id)
-        if self._is_outdated(broker, previous_address):
-            self._leases.end(broker.key)
-            self._note_group(broker, group, before, origin)
+        self._leave_former_name(broker, trigger)
+        group = tables.enter_group(name, broker.cluster)
+        smallest_before = group.smallest_id
+        if not self._enter_broker(broker, group, previous_address, trigger):
             return MasterAddresses()
-        if previous_address not in (None, broker.address):
-            self._end_lease(BrokerKey(broker.cluster, previous_address))
-        group.addresses[broker.broker_id] = broker.address
-        has_filter_change = self._keep_filter_servers(broker)
-        self._note_group(broker, group, before, origin, has_filter_change)
-        yield from self._register_topics(broker, group, previous_address is None, origin, is_partial)
-        lease = Lease(broker.broker_name, origin.at_ms, broker.lease_ms, broker.data_version, broker.ha_address, owner)
-        self._leases.begin(broker.key, lease)
+        yield from self._register_topics(broker, group, previous_address is None, trigger, is_partial)
+        # The lease comes last: a broker lives when all its topics are there.
+        lease = Lease(name, trigger.at_ms, broker.lease_ms, broker.data_version, broker.ha_address, owner)
+        tables.leases.begin(broker.key, lease)
         if broker.broker_id < smallest_before:
             self._notices.append(_smallest_joined(broker, group))
-        return self.master_of(broker.broker_name, broker.broker_id, broker.cluster)
+        return tables.master_of(name, broker.broker_id, broker.cluster)
 
-    def renew(self, key: BrokerKey, now_ms: int, owner: int = 0, data_version: DataVersion | None = None) -> bool:
-        """Renew a lease, and note the version of an otherwise unchanged registration. False: no such broker."""
-        return self._leases.renew(key, now_ms, owner, data_version)
-
-    def unregister(self, key: BrokerKey, broker_name: str, origin: Origin, owner: int | None = None) -> bool:
+    def unregister(self, key: BrokerKey, broker_name: str, trigger: Trigger, owner: int | None = None) -> bool:
         """Take a broker out of all tables.
 
         Args:
@@ -109,112 +121,109 @@ class RouteTable(ChangingTables):
         Returns:
             False when nothing was there, or the request came too late.
         """
-        lease = self._leases.get(key)
+        tables = self.tables
+        lease = tables.leases.get(key)
         if lease is not None and owner is not None and owner < lease.owner:
             return False
         if lease is not None and lease.broker_name != broker_name:  # it has another name by now
             return False
-        self._end_lease(key)
-        group = self._groups.get(broker_name)
-        if group is None or key.address not in group.addresses.values():
+        tables.end_lease(key)
+        group = tables.group_of(broker_name)
+        broker_id = group.id_of(key.address) if group is not None else None
+        if group is None or broker_id is None:
             return lease is not None
-        gone_id = next(broker_id for broker_id, address in group.addresses.items() if address == key.address)
-        was_smallest = gone_id == min(group.addresses)
-        drop_address(group, key.address)
-        self._touch(group)
-        self._changes.append(
-            Change(
-                kind=ChangeKind.BROKER_LEFT,
-                origin=origin,
-                cluster=key.cluster,
-                broker_name=broker_name,
-                broker_id=gone_id,
-                address=key.address,
-                topics=tuple(group.topics),
-            )
-        )
-        if not group.addresses:
-            self._drop_group(broker_name, group, origin)
-            return True
-        if group.acting_master and MASTER_ID not in group.addresses:
-            self._set_perms(broker_name, group, origin, lambda perm: perm & _NOT_WRITABLE)
-        if was_smallest:
-            self._notices.append(_smallest_left(broker_name, group, key.address))
+        self._leave_group(key, group, broker_id, trigger)
         return True
 
-    def disconnect(self, owner: int, origin: Origin) -> tuple[BrokerKey, ...]:
+    def disconnect(self, owner: int, trigger: Trigger) -> tuple[BrokerKey, ...]:
         """Take out every broker whose newest connection is `owner`; return whom."""
-        gone = self._leases.owned_by(owner)
+        gone = self.tables.leases.owned_by(owner)
         for key in gone:
-            self._unregister(key, origin)
+            self._unregister(key, trigger)
         return gone
 
-    def expire(self, origin: Origin) -> list[tuple[BrokerKey, Lease]]:
+    def expire(self, trigger: Trigger) -> list[tuple[BrokerKey, Lease]]:
         """Take out every broker whose lease is over; return whom, with the lease that each had."""
-        over = self._leases.over(origin.at_ms)
+        over = self.tables.leases.over(trigger.at_ms)
         for key, _ in over:
-            self._unregister(key, origin)
+            self._unregister(key, trigger)
         return over
 
     # Administration.
 
-    def wipe_write_perm(self, broker_name: str, origin: Origin) -> int:
+    def wipe_write_perm(self, broker_name: str, trigger: Trigger) -> int:
         """Take the write bit from every topic of a broker name; return how many topics it has."""
-        return self._set_all_perms(broker_name, origin, lambda perm: perm & _NOT_WRITABLE)
+        return self._change_perms(broker_name, trigger, lambda perm: perm & _NOT_WRITABLE)
 
-    def add_write_perm(self, broker_name: str, origin: Origin) -> int:
+    def add_write_perm(self, broker_name: str, trigger: Trigger) -> int:
         """Let every topic of a broker name be read and written; return how many topics it has."""
-        return self._set_all_perms(broker_name, origin, lambda perm: int(Perm.READ_WRITE))
+        return self._change_perms(broker_name, trigger, lambda perm: int(Perm.READ_WRITE))
 
-    def delete_topic(self, topic: str, origin: Origin, cluster: str | None = None) -> None:
-        """Forget a topic, wholly or on one cluster's brokers."""
-        names = list(self._topics.get(topic, ()))
-        if cluster is not None:
-            names = [name for name in names if name in self._clusters.get(cluster, ())]
-        for name in names:
-            self._apply(name, self._groups[name], [QueueChange(topic, self._topics[topic][name], None)], origin)
+    def delete_topic(self, topic: str, trigger: Trigger, cluster: str | None = None) -> None:
+        """Remove a topic, wholly or on one cluster's brokers."""
+        for name in self.tables.broker_names_of(topic, cluster):
+            group = self.tables.group_of(name)
+            assert group is not None, "a broker name with topics has a group"
+            self.tables.change_queues(group, self.tables.removals(group, [topic]), trigger)
 
-    def register_topic(self, topic: str, queues: Sequence[QueueData], origin: Origin) -> bool:
+    def register_topic(self, topic: str, queues: Sequence[QueueData], trigger: Trigger) -> bool:
         """Add one topic's queues. False: one of the broker names is not known, and nothing was done."""
-        if any(queue.broker_name not in self._groups for queue in queues):
+        groups = [self.tables.group_of(queue.broker_name) for queue in queues]
+        if None in groups:
             return False
-        for queue in queues:
-            before = self._topics.get(topic, {}).get(queue.broker_name)
-            if before != queue:
-                change = QueueChange(topic, before, queue)
-                self._apply(queue.broker_name, self._groups[queue.broker_name], [change], origin)
+        for group, queue in zip(groups, queues, strict=True):
+            assert group is not None, "all of them were looked at"
+            changes = self.tables.differences(queue.broker_name, {topic: queue})
+            self.tables.change_queues(group, changes, trigger)
         return True
 
     # The steps of a registration.
 
-    def _forget_former_name(self, broker: Registration, origin: Origin) -> None:
-        lease = self._leases.get(broker.key)
+    def _leave_former_name(self, broker: Registration, trigger: Trigger) -> None:
+        """Take a broker out of the group that it was in under another name."""
+        lease = self.tables.leases.get(broker.key)
         if lease is not None and lease.broker_name != broker.broker_name:
-            self._unregister(broker.key, origin)
+            self._unregister(broker.key, trigger)
+
+    def _enter_broker(self, broker: Registration, group: Group, previous_address: str | None, trigger: Trigger) -> bool:
+        """Put a broker's address and what routes show of it into its group. False: it is outdated, and was left out."""
+        before = group.state
+        group.acting_master = bool(broker.acting_master)
+        group.zone_name = broker.zone_name
+        group.drop_address(broker.address, except_id=broker.broker_id)
+        if self._is_outdated(broker, previous_address):
+            self.tables.leases.end(broker.key)
+            self._record_group(broker, group, before, trigger)
+            return False
+        if previous_address not in (None, broker.address):
+            self.tables.end_lease(BrokerKey(broker.cluster, previous_address))
+        group.addresses[broker.broker_id] = broker.address
+        servers = broker.filter_servers
+        has_filter_change = servers is not None and self.tables.set_filter_servers(broker.key, servers)
+        self._record_group(broker, group, before, trigger, has_filter_change)
+        return True
 
     def _is_outdated(self, broker: Registration, holder: str | None) -> bool:
         """Another process holds the broker id and knows of a later state (an election that the newcomer missed)."""
         if holder is None or holder == broker.address:
             return False
-        lease = self._leases.get(BrokerKey(broker.cluster, holder))
+        lease = self.tables.leases.get(BrokerKey(broker.cluster, holder))
         return lease is not None and lease.data_version.state_version > broker.data_version.state_version
 
     def _register_topics(
-        self, broker: Registration, group: Group, is_first: bool, origin: Origin, is_partial: bool
+        self, broker: Registration, group: Group, is_first: bool, trigger: Trigger, is_partial: bool
     ) -> Slices[None]:
-        is_prime_slave = (
-            broker.acting_master is not None
-            and broker.broker_id != MASTER_ID
-            and broker.broker_id == min(group.addresses)
-        )
-        if broker.broker_id != MASTER_ID and not is_prime_slave:
+        is_master = broker.broker_id == MASTER_ID
+        is_prime_slave = not is_master and broker.acting_master is not None and broker.broker_id == group.smallest_id
+        if not (is_master or is_prime_slave):
             return
-        name, lease = broker.broker_name, self._leases.get(broker.key)
+        lease = self.tables.leases.get(broker.key)
         is_changed = is_first or lease is None or lease.data_version != broker.data_version
-        perm_mask = _NOT_WRITABLE if is_prime_slave and group.acting_master else -1  # it stands in for reading only
+        # An acting master stands in for reading only.
+        perm_mask = _NOT_WRITABLE if is_prime_slave and group.acting_master else -1
         missing = self._missing_topics(broker, group) if self.deletes_missing_topics and not is_partial else []
         while len(missing) > self._slice_topics:
-            self._apply(name, group, missing[: self._slice_topics], origin)
+            self.tables.change_queues(group, missing[: self._slice_topics], trigger)
             del missing[: self._slice_topics]
             yield
         for number, part in enumerate(parts_of(broker.queues, self._slice_topics)):
@@ -223,95 +232,102 @@ class RouteTable(ChangingTables):
             queues = part
             if perm_mask != -1:
                 queues = {topic: with_perm(queue, queue.perm & perm_mask) for topic, queue in part.items()}
-            self._apply(name, group, missing + self._different_topics(name, group, queues, is_changed), origin)
+            self.tables.change_queues(group, missing + self._different_topics(group, queues, is_changed), trigger)
             missing = []
         if is_changed and broker.queue_mappings:
-            self._keep_mappings(broker, group, origin)
+            self._set_mappings(broker, group, trigger)
 
-    def _different_topics(
-        self, broker_name: str, group: Group, queues: Mapping[str, QueueData], is_changed: bool
-    ) -> list[QueueChange]:
-        if not is_changed:  # only what went missing meanwhile comes back
-            return [QueueChange(topic, None, queue) for topic, queue in queues.items() if topic not in group.topics]
-        known, nothing = self._topics, NO_QUEUES
-        return [
-            QueueChange(topic, before, queue)
-            for topic, queue in queues.items()
-            if (before := known.get(topic, nothing).get(broker_name)) is not queue and before != queue
-        ]
+    def _different_topics(self, group: Group, queues: Mapping[str, QueueData], is_changed: bool) -> list[QueueChange]:
+        if is_changed:
+            return self.tables.differences(group.broker_name, queues)
+        # Under an unchanged version only what went missing meanwhile comes back.
+        return [QueueChange(topic, None, queue) for topic, queue in queues.items() if topic not in group.topics]
 
     def _missing_topics(self, broker: Registration, group: Group) -> list[QueueChange]:
         if broker.queue_mappings:  # static topics do not live by registrations
             return []
-        name = broker.broker_name
-        return [
-            QueueChange(topic, self._topics[topic][name], None) for topic in group.topics if topic not in broker.queues
-        ]
+        return self.tables.removals(group, (topic for topic in group.topics if topic not in broker.queues))
 
-    def _keep_mappings(self, broker: Registration, group: Group, origin: Origin) -> None:
+    def _set_mappings(self, broker: Registration, group: Group, trigger: Trigger) -> None:
         for topic, mapping in broker.queue_mappings.items():
-            self._mappings.setdefault(topic, {})[mapping.get("bname") or broker.broker_name] = mapping
-        self._touch(group)
-        self._changes.append(
+            self.tables.set_mapping(topic, mapping.get("bname") or broker.broker_name, mapping)
+        self.tables.record(
+            group,
             Change(
                 kind=ChangeKind.BROKER_UPDATED,
-                origin=origin,
+                trigger=trigger,
                 cluster=broker.cluster,
                 broker_name=broker.broker_name,
                 broker_id=broker.broker_id,
                 address=broker.address,
                 topics=tuple(broker.queue_mappings),
                 detail="static topic mappings",
-            )
+            ),
         )
 
-    def _keep_filter_servers(self, broker: Registration) -> bool:
-        if broker.filter_servers is None:
-            return False
-        before = self._filter_servers.get(broker.key, ())
-        if broker.filter_servers:
-            self._filter_servers[broker.key] = broker.filter_servers
-        else:
-            self._filter_servers.pop(broker.key, None)
-        return before != broker.filter_servers
-
-    def _note_group(
+    def _record_group(
         self,
         broker: Registration,
         group: Group,
-        before: Look,
-        origin: Origin,
+        before: GroupState,
+        trigger: Trigger,
         has_filter_change: bool = False,
     ) -> None:
-        """Say what a registration changed of the broker group itself."""
+        """Record what a registration changed of the group itself, if anything."""
         addresses, *_ = before
-        if group.look == before and not has_filter_change:
+        if group.state == before and not has_filter_change:
             return
         is_new = broker.address not in addresses.values()
-        self._touch(group)
-        self._changes.append(
+        self.tables.record(
+            group,
             Change(
                 kind=ChangeKind.BROKER_JOINED if is_new else ChangeKind.BROKER_UPDATED,
-                origin=origin,
+                trigger=trigger,
                 cluster=broker.cluster,
                 broker_name=broker.broker_name,
                 broker_id=broker.broker_id,
                 address=broker.address,
                 previous_address=addresses.get(broker.broker_id),
                 topics=tuple(group.topics),
-            )
+            ),
         )
 
-    def _unregister(self, key: BrokerKey, origin: Origin) -> None:
-        lease = self._leases.get(key)
-        assert lease is not None, "only living brokers are taken out by their key"
-        self.unregister(key, lease.broker_name, origin)
+    # The steps of leaving.
 
-    def _set_all_perms(self, broker_name: str, origin: Origin, perm_of: PermRule) -> int:
-        group = self._groups.get(broker_name)
+    def _unregister(self, key: BrokerKey, trigger: Trigger) -> None:
+        lease = self.tables.leases.get(key)
+        assert lease is not None, "only living brokers are taken out by their key"
+        self.unregister(key, lease.broker_name, trigger)
+
+    def _leave_group(self, key: BrokerKey, group: Group, broker_id: int, trigger: Trigger) -> None:
+        """Take a broker out of its group, and the group out of the tables when it was the last one."""
+        was_smallest = broker_id == group.smallest_id
+        group.drop_address(key.address)
+        self.tables.record(
+            group,
+            Change(
+                kind=ChangeKind.BROKER_LEFT,
+                trigger=trigger,
+                cluster=key.cluster,
+                broker_name=group.broker_name,
+                broker_id=broker_id,
+                address=key.address,
+                topics=tuple(group.topics),
+            ),
+        )
+        if not group.addresses:
+            self.tables.drop_group(group, trigger)
+            return
+        if group.acting_master and MASTER_ID not in group.addresses:
+            self.tables.change_perms(group, lambda perm: perm & _NOT_WRITABLE, trigger)
+        if was_smallest:
+            self._notices.append(_smallest_left(group, key.address))
+
+    def _change_perms(self, broker_name: str, trigger: Trigger, perm_of: PermRule) -> int:
+        group = self.tables.group_of(broker_name)
         if group is None:
             return 0
-        self._set_perms(broker_name, group, origin, perm_of)
+        self.tables.change_perms(group, perm_of, trigger)
         return len(group.topics)
 
 
@@ -328,10 +344,10 @@ def _smallest_joined(broker: Registration, group: Group) -> MinIdNotice:
     )
 
 
-def _smallest_left(broker_name: str, group: Group, gone: str) -> MinIdNotice:
-    smallest = min(group.addresses)
+def _smallest_left(group: Group, gone: str) -> MinIdNotice:
+    smallest = group.smallest_id
     return MinIdNotice(
-        broker_name=broker_name,
+        broker_name=group.broker_name,
         min_broker_id=smallest,
         min_broker_address=group.addresses[smallest],
         offline_address=gone,

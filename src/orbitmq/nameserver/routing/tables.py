@@ -1,60 +1,50 @@
-"""The NameServer's whole state, and every question about it. Pure.
+"""The NameServer's whole state, with every question about it and every elementary change of it. Pure.
 
-State: topics -> queues by broker name, broker names -> addresses by id, clusters -> broker names, brokers -> leases,
-brokers -> filter servers. `route_table.RouteTable` changes them, always all of them together.
+State: topics -> queues by broker name, broker names -> groups, clusters -> broker names, brokers -> leases,
+brokers -> filter servers, topics -> static-topic mappings by broker name.
+
+Each elementary change keeps all tables in step, gives the broker name a new revision, and records a `Change`. When to make
+which of them is for `route_table.RouteTable` to know.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from orbitmq.model.route import MASTER_ID, BrokerData, ClusterInfo, QueueData, TopicRoute
+from orbitmq.nameserver.routing.events import Change, ChangeKind, QueueChange, QueueChanges, Trigger
+from orbitmq.nameserver.routing.group import Group
 from orbitmq.nameserver.routing.leases import Lease, Leases
 from orbitmq.nameserver.routing.values import BrokerKey, MasterAddresses
 
-NO_QUEUES: Mapping[str, QueueData] = {}
+PermRule = Callable[[int], int]
 
-Look = tuple[dict[int, str], bool, str | None]
-"""What routes show of a group: addresses by id, acting master, zone."""
-
-
-@dataclass(slots=True)
-class Group:
-    """A broker name: master and slaves by id. `data` is how routes show it, made when first asked for after a change."""
-
-    cluster: str
-    addresses: dict[int, str] = field(default_factory=dict)
-    zone_name: str | None = None
-    acting_master: bool = False
-    topics: dict[str, None] = field(default_factory=dict)
-    revision: int = 0
-    data: BrokerData | None = None
-
-    @property
-    def look(self) -> Look:
-        """What routes show of the group, as a value to compare with a later one."""
-        return dict(self.addresses), self.acting_master, self.zone_name
+_NO_QUEUES: Mapping[str, QueueData] = {}
 
 
 class Tables:
-    """Topics, brokers, clusters, leases and filter servers, to be looked at."""
+    """Topics, broker groups, clusters, leases, filter servers and static-topic mappings."""
 
     def __init__(self) -> None:
+        self.leases = Leases()
         self._topics: dict[str, dict[str, QueueData]] = {}
         self._groups: dict[str, Group] = {}
         self._clusters: dict[str, dict[str, None]] = {}
-        self._leases = Leases()
         self._filter_servers: dict[BrokerKey, tuple[str, ...]] = {}
         self._mappings: dict[str, dict[str, Mapping[str, Any]]] = {}
+        self._changes: list[Change] = []
+        self._last_revision = 0
+
+    # Questions of clients and administrators.
 
     def lookup(self, topic: str) -> TopicRoute | None:
         """Return where a topic's queues are; None when no known broker has any."""
         queues = self._topics.get(topic)
         if not queues:
             return None
-        brokers = tuple(map(self._broker_data, queues))
+        brokers = tuple(self._groups[name].data for name in queues)
         mappings = self._mappings.get(topic)
         return TopicRoute(
             queues=tuple(queues.values()),
@@ -66,7 +56,7 @@ class Tables:
     def cluster_info(self) -> ClusterInfo:
         """Return all brokers of all clusters."""
         return ClusterInfo(
-            brokers={name: self._broker_data(name) for name in self._groups},
+            brokers={name: group.data for name, group in self._groups.items()},
             clusters={cluster: tuple(names) for cluster, names in self._clusters.items()},
         )
 
@@ -91,18 +81,30 @@ class Tables:
             topic for topic, first in firsts if first.topic_sys_flag & has == has and not first.topic_sys_flag & has_not
         )
 
-    def agrees_with(self, broker_name: str, queues: Mapping[str, QueueData]) -> bool:
-        """Tell whether the table holds these topics of a broker name just so."""
-        known, nothing = self._topics, NO_QUEUES
-        for topic, queue in queues.items():
-            held = known.get(topic, nothing).get(broker_name)
-            if held is not queue and held != queue:
-                return False
-        return True
+    @property
+    def broker_count(self) -> int:
+        """Brokers with a lease."""
+        return len(self.leases)
+
+    @property
+    def topic_count(self) -> int:
+        """Topics known."""
+        return len(self._topics)
+
+    # Questions of registrations.
+
+    def group_of(self, broker_name: str) -> Group | None:
+        """Return a broker name's group, None when it is not known."""
+        return self._groups.get(broker_name)
+
+    def broker_names_of(self, topic: str, cluster: str | None = None) -> list[str]:
+        """Return the broker names that have a topic, in one cluster or in any."""
+        names = list(self._topics.get(topic, ()))
+        return names if cluster is None else [name for name in names if name in self._clusters.get(cluster, ())]
 
     def lease_of(self, key: BrokerKey) -> Lease | None:
         """Return a broker's lease, None when it is not registered. Not to be changed by the caller."""
-        return self._leases.get(key)
+        return self.leases.get(key)
 
     def revision_of(self, broker_name: str) -> int:
         """Return a number that is another one after every change that concerns the broker name; 0: unknown."""
@@ -113,38 +115,117 @@ class Tables:
         """Return what a slave is told of its master, if that is alive."""
         group = self._groups.get(broker_name)
         master = group.addresses.get(MASTER_ID) if group is not None and broker_id != MASTER_ID else None
-        lease = self._leases.get(BrokerKey(cluster, master)) if master is not None else None
+        lease = self.leases.get(BrokerKey(cluster, master)) if master is not None else None
         return MasterAddresses(lease.ha_address, master) if lease is not None else MasterAddresses()
 
-    def has_silent(self, now_ms: int) -> bool:
-        """Tell whether any broker's lease is over."""
-        return bool(self._leases.over(now_ms))
+    def agrees_with(self, broker_name: str, queues: Mapping[str, QueueData]) -> bool:
+        """Tell whether the table holds these topics of a broker name just so."""
+        known, nothing = self._topics, _NO_QUEUES
+        for topic, queue in queues.items():
+            held = known.get(topic, nothing).get(broker_name)
+            if held is not queue and held != queue:
+                return False
+        return True
 
-    def owns_leases(self, owner: int) -> bool:
-        """Tell whether any broker speaks through a connection."""
-        return bool(self._leases.owned_by(owner))
+    def differences(self, broker_name: str, queues: Mapping[str, QueueData]) -> list[QueueChange]:
+        """Return the changes after which the table holds these topics of a broker name just so."""
+        # A broker's topics share few QueueData values (most are configured alike), and registrations get the very same
+        # objects again: `is not` spares the comparison of most of tens of thousands.
+        known, nothing = self._topics, _NO_QUEUES
+        return [
+            QueueChange(topic, before, queue)
+            for topic, queue in queues.items()
+            if (before := known.get(topic, nothing).get(broker_name)) is not queue and before != queue
+        ]
 
-    @property
-    def broker_count(self) -> int:
-        """Brokers with a lease."""
-        return len(self._leases)
+    def removals(self, group: Group, topics: Iterable[str]) -> list[QueueChange]:
+        """Return the changes that take topics from a group that has them."""
+        return [QueueChange(topic, self._topics[topic][group.broker_name], None) for topic in topics]
 
-    @property
-    def topic_count(self) -> int:
-        """Topics known."""
-        return len(self._topics)
+    # Elementary changes.
 
-    def _broker_data(self, broker_name: str) -> BrokerData:
-        group = self._groups[broker_name]
-        if group.data is None:
-            group.data = BrokerData(
+    def take_changes(self) -> list[Change]:
+        """Return the changes since the last call, in order."""
+        changes, self._changes = self._changes, []
+        return changes
+
+    def record(self, group: Group, change: Change) -> None:
+        """Record a change of a group."""
+        self._last_revision += 1
+        group.revise(self._last_revision)
+        self._changes.append(change)
+
+    def enter_group(self, broker_name: str, cluster: str) -> Group:
+        """Return a broker name's group, a new one where there is none, and list it in a cluster."""
+        group = self._groups.get(broker_name)
+        if group is None:
+            group = self._groups[broker_name] = Group(cluster, broker_name)
+        self._clusters.setdefault(cluster, {})[broker_name] = None
+        return group
+
+    def change_queues(self, group: Group, changes: Sequence[QueueChange], trigger: Trigger) -> None:
+        """Put a group's queues into the topic table, or take them out."""
+        if not changes:
+            return
+        broker_name, topics = group.broker_name, self._topics
+        for topic, _, after in changes:
+            if after is None:
+                del topics[topic][broker_name]
+                del group.topics[topic]
+                if not topics[topic]:
+                    del topics[topic]
+            elif topic in topics:
+                topics[topic][broker_name] = after
+                group.topics[topic] = None
+            else:
+                topics[topic] = {broker_name: after}
+                group.topics[topic] = None
+        self.record(
+            group,
+            Change(
+                kind=ChangeKind.TOPICS_CHANGED,
+                trigger=trigger,
                 cluster=group.cluster,
                 broker_name=broker_name,
-                addresses=dict(group.addresses),
-                zone_name=group.zone_name,
-                enable_acting_master=group.acting_master,
-            )
-        return group.data
+                queues=QueueChanges.of(changes),
+            ),
+        )
+
+    def change_perms(self, group: Group, perm_of: PermRule, trigger: Trigger) -> None:
+        """Give every topic of a group the permission that a rule makes of its present one."""
+        found = ((topic, self._topics[topic][group.broker_name]) for topic in group.topics)
+        changes = [
+            QueueChange(topic, before, with_perm(before, perm_of(before.perm)))
+            for topic, before in found
+            if perm_of(before.perm) != before.perm
+        ]
+        self.change_queues(group, changes, trigger)
+
+    def set_filter_servers(self, key: BrokerKey, servers: tuple[str, ...]) -> bool:
+        """Set a broker's filter servers. False: it has these already."""
+        before = self._filter_servers.get(key, ())
+        if servers:
+            self._filter_servers[key] = servers
+        else:
+            self._filter_servers.pop(key, None)
+        return before != servers
+
+    def set_mapping(self, topic: str, broker_name: str, mapping: Mapping[str, Any]) -> None:
+        """Set a static topic's mapping of a broker name."""
+        self._mappings.setdefault(topic, {})[broker_name] = mapping
+
+    def end_lease(self, key: BrokerKey) -> None:
+        """Take a broker's lease and filter servers away, if it has any."""
+        self.leases.end(key)
+        self._filter_servers.pop(key, None)
+
+    def drop_group(self, group: Group, trigger: Trigger) -> None:
+        """Take a group out of all tables."""
+        broker_name = group.broker_name
+        self.change_queues(group, self.removals(group, group.topics), trigger)
+        del self._groups[broker_name]
+        _drop_from_each(self._clusters, broker_name)
+        _drop_from_each(self._mappings, broker_name)
 
     def _filter_servers_of(self, brokers: Iterable[BrokerData]) -> dict[str, tuple[str, ...]]:
         return {
@@ -153,3 +234,16 @@ class Tables:
             for address in broker.addresses.values()
             if (servers := self._filter_servers.get(BrokerKey(broker.cluster, address)))
         }
+
+
+def with_perm(queue: QueueData, perm: int) -> QueueData:
+    """Return the queues with another permission."""
+    return queue if queue.perm == perm else replace(queue, perm=perm)
+
+
+def _drop_from_each(tables: dict[str, dict[str, Any]], broker_name: str) -> None:
+    """Take a broker name out of every inner table, and the inner tables that are empty then."""
+    for key in [key for key, inner in tables.items() if broker_name in inner]:
+        del tables[key][broker_name]
+        if not tables[key]:
+            del tables[key]

@@ -1,4 +1,4 @@
-"""Which names a NameServer takes from brokers and administrators.
+"""The names that a NameServer accepts from brokers and administrators. Pure.
 
 Brokers register topics that no user could create: their own host name, `%RETRY%group+topic` of pop consumers. So the
 alphabet is a little wider than a user's topic (`model.topic.check_name`), and still has nothing in it that means

@@ -1,4 +1,4 @@
-"""What a broker says of itself, as the route table takes it."""
+"""Values of registrations: a broker with its topics, its key, and what a slave is told of its master."""
 
 from __future__ import annotations
 

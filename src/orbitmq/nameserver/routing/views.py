@@ -1,4 +1,4 @@
-"""How one route is shown to different askers: with stand-in masters, or only one zone's brokers. Pure."""
+"""Views of one route for different askers: with acting masters, or with one zone's brokers alone. Pure."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 import pytest
 
-from orbitmq.nameserver.monitoring.alerts import AlertWatch, Rule, Sample
+from orbitmq.nameserver.monitoring.alerts import AlertRules, Rule, Sample
 
 
 def sample(at_s: int = 0, **values: float) -> Sample:
@@ -8,7 +8,7 @@ def sample(at_s: int = 0, **values: float) -> Sample:
 
 
 def rules_after(*samples: Sample) -> list[Rule]:
-    watch = AlertWatch()
+    watch = AlertRules()
     alerts = ()
     for each in samples:
         alerts = watch.add(each)
@@ -20,12 +20,12 @@ def test_a_quiet_hour_raises_nothing():
         sample(at, route_queries=at * 100, route_failures=at // 10, gc_ms=at, loop_lag_ms=2)
         for at in range(0, 3600, 10)
     ]
-    watch = AlertWatch()
+    watch = AlertRules()
     assert [watch.add(each) for each in quiet] == [()] * len(quiet)
 
 
 def test_a_broker_that_leaves_is_one_alert_that_ends_with_the_window():
-    watch = AlertWatch()
+    watch = AlertRules()
     watch.add(sample(0))
     (alert,) = watch.add(sample(10, brokers=2))
     assert alert.rule == Rule.BROKER_COUNT_DROPPED

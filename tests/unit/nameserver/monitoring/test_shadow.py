@@ -8,6 +8,7 @@ from orbitmq.nameserver.monitoring.shadow import Comparison, Shadow, compare
 from orbitmq.net.pool import ConnectionPool, expect
 from orbitmq.wire import headers
 from orbitmq.wire.bodies.registration import encode_registration
+from unit.net.support import until
 
 BROKER = headers.RegisterBroker(broker_name="a", broker_addr="h:1", cluster_name="c", ha_server_addr="h:2", broker_id=0)
 BODY = encode_registration(DataVersion(0, 1, 1), {name: TopicConfig(topic=name) for name in ("t", "u")})
@@ -32,7 +33,7 @@ def run(scenario):
             await server.start()
         pool = ConnectionPool()
         shadow = Shadow(
-            servers[0].registry.table, servers[1].address, interval_ms=1000, clock=now_ms, pool=ConnectionPool()
+            servers[0].service.tables, servers[1].address, interval_ms=1000, clock=now_ms, pool=ConnectionPool()
         )
         try:
             return await scenario(servers, pool, shadow)
@@ -77,11 +78,9 @@ def test_shadow_mode_is_one_setting_and_stands_in_health():
         await other.start()
         settings = NameServerConfig(bind_address="127.0.0.1", listen_port=0, shadow_address=other.address)
         server = NameServer(settings)
-        compared = asyncio.Event()
-        server.shadow.on_compared.append(lambda _: compared.set())
         await server.start()
-        await compared.wait()
-        health = server.observation.health()
+        await until(lambda: server.shadow.last.is_up)
+        health = server.monitor.health()
         await server.stop()
         await other.stop()
         return health["shadow"]

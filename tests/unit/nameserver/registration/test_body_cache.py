@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from orbitmq.model.topic import DataVersion
-from orbitmq.nameserver.registration.body_cache import Recognised, UnchangedRegistrations, split
+from orbitmq.nameserver.registration.body_cache import BodyCache, Recognition, split
 from orbitmq.nameserver.routing.values import BrokerKey
 from orbitmq.wire.bodies.registration import decode_registration
 from orbitmq.wire.headers import RegisterBroker
@@ -15,25 +15,25 @@ from ..support import registration
 KEY = BrokerKey("c", "a:1")
 
 
-def remember(memory: UnchangedRegistrations, header: RegisterBroker, body: bytes, *, is_applied: bool = True) -> None:
+def remember(cache: BodyCache, header: RegisterBroker, body: bytes, *, is_applied: bool = True) -> None:
     decoded = decode_registration(body)
-    memory.remember(
+    cache.remember(
         KEY, header, 479, body, decoded.data_version, 7, topic_count=len(decoded.topics), is_applied=is_applied
     )
 
 
 class Remembered:
-    """A memory that has seen one registration."""
+    """A cache that has seen one registration."""
 
     def __init__(self, body: bytes, **fields: object) -> None:
-        self.memory = UnchangedRegistrations()
+        self.cache = BodyCache()
         self.header, self.body = registration("a", "T1", "T2", **fields)[0], body
-        remember(self.memory, self.header, body)
+        remember(self.cache, self.header, body)
 
     def recognise(
         self, body: bytes, *, header: RegisterBroker | None = None, peer_version: int = 479, revision: int = 7
     ) -> DataVersion | None:
-        known = self.memory.recognise(KEY, header or self.header, peer_version, body, revision)
+        known = self.cache.recognise(KEY, header or self.header, peer_version, body, revision)
         return None if known is None else known.data_version
 
 
@@ -51,17 +51,17 @@ def test_a_body_that_differs_in_its_version_alone_is_recognised_with_that_versio
 
 def test_a_changed_topic_is_recognised_alone():
     seen = Remembered(body_of("T1", "T2", "T3"))
-    known = seen.memory.recognise(KEY, seen.header, 479, body_of("T1", "T2", "new", "T3", version=5), 7)
+    known = seen.cache.recognise(KEY, seen.header, 479, body_of("T1", "T2", "new", "T3", version=5), 7)
     assert (known.data_version, list(known.topics)) == (DataVersion(0, 0, 5), ["new"])
 
 
 def test_a_body_that_the_table_does_not_hold_is_recognised_under_its_own_version_alone():
-    memory = UnchangedRegistrations()
+    cache = BodyCache()
     header = registration("a", "T1", "T2")[0]
-    remember(memory, header, body_of(), is_applied=False)
-    assert memory.recognise(KEY, header, 479, body_of(), 7).data_version == DataVersion(0, 0, 1)
-    assert memory.recognise(KEY, header, 479, body_of(version=2), 7) is None
-    assert memory.recognise(KEY, header, 479, body_of("T1", "T2", "T3"), 7) is None
+    remember(cache, header, body_of(), is_applied=False)
+    assert cache.recognise(KEY, header, 479, body_of(), 7).data_version == DataVersion(0, 0, 1)
+    assert cache.recognise(KEY, header, 479, body_of(version=2), 7) is None
+    assert cache.recognise(KEY, header, 479, body_of("T1", "T2", "T3"), 7) is None
 
 
 @pytest.mark.parametrize(
@@ -85,7 +85,7 @@ def test_another_header_peer_or_revision_is_looked_at():
         assert seen.recognise(body_of(), header=registration("a", "T1", "T2", **fields)[0]) is None, fields
     assert seen.recognise(body_of(), peer_version=36) is None
     assert seen.recognise(body_of(), revision=8) is None
-    seen.memory.forget(KEY)
+    seen.cache.forget(KEY)
     assert seen.recognise(body_of()) is None
 
 
@@ -125,14 +125,14 @@ def test_a_second_version_makes_every_difference_count(first: bytes, second: byt
 def test_bodies_are_kept_up_to_a_size_and_digests_beyond():
     seen = Remembered(body_of())
     for size_max in (10, 10_000_000):
-        memory = UnchangedRegistrations(size_max)
+        cache = BodyCache(size_max)
         for _ in range(2):
-            remember(memory, seen.header, body_of())
-        assert memory.recognise(KEY, seen.header, 479, body_of(version=4), 7) == Recognised(DataVersion(0, 0, 4), None)
-        assert memory.recognise(KEY, seen.header, 479, body_of("T1", "T4"), 7) is None
-        assert memory._size == (0 if size_max == 10 else len(split(body_of()).rest))
-        memory.forget(KEY)
-        assert memory._size == 0
+            remember(cache, seen.header, body_of())
+        assert cache.recognise(KEY, seen.header, 479, body_of(version=4), 7) == Recognition(DataVersion(0, 0, 4), None)
+        assert cache.recognise(KEY, seen.header, 479, body_of("T1", "T4"), 7) is None
+        assert cache.size == (0 if size_max == 10 else len(split(body_of()).after))
+        cache.forget(KEY)
+        assert cache.size == 0
 
 
 def test_a_version_elsewhere_than_the_tables_own_is_never_remembered():
@@ -153,6 +153,6 @@ def test_javas_mapping_version_belongs_to_the_version():
 
 def test_the_checksum_is_known_of_the_very_same_body_only():
     seen = Remembered(body_of())
-    same = seen.memory.recognise(KEY, seen.header, 479, body_of(), 7)
-    newer = seen.memory.recognise(KEY, seen.header, 479, body_of(version=2), 7)
+    same = seen.cache.recognise(KEY, seen.header, 479, body_of(), 7)
+    newer = seen.cache.recognise(KEY, seen.header, 479, body_of(version=2), 7)
     assert (same.checksum, newer.checksum) == (seen.header.body_crc32, None)

@@ -16,7 +16,7 @@ from orbitmq.wire.bodies.topic_table import RegisteredTopic
 
 
 def rest_of(topics: dict[str, TopicConfig]) -> bytes:
-    return split(encode_registration(DataVersion(0, 0, 1), topics)).rest
+    return split(encode_registration(DataVersion(0, 0, 1), topics)).after
 
 
 def parsed(rest: bytes) -> dict[str, RegisteredTopic]:

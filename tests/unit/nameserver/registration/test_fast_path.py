@@ -1,4 +1,4 @@
-"""Claims about repeated registrations: answered without parsing, and never otherwise than the long way would."""
+"""Claims about repeated registrations: answered without parsing, and never otherwise than the pipeline would."""
 
 from __future__ import annotations
 
@@ -11,13 +11,12 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from orbitmq.nameserver.config import NameServerConfig
-from orbitmq.nameserver.fast_path import KnownRequests
+from orbitmq.nameserver.fast_path import NameServerFastPath
 from orbitmq.nameserver.handlers import handlers
-from orbitmq.nameserver.kv_config import KvConfig
-from orbitmq.nameserver.registration.fast_path import RepeatedRegistrations
-from orbitmq.nameserver.routing.events import Cause
+from orbitmq.nameserver.registration.fast_path import RegistrationFastPath
+from orbitmq.nameserver.registration.pipeline import ORDER_TOPIC_NAMESPACE
 from orbitmq.nameserver.routing.values import BrokerKey
-from orbitmq.nameserver.service import ORDER_TOPIC_NAMESPACE, Registry
+from orbitmq.nameserver.service import NameServerService
 from orbitmq.net.counters import Counters
 from orbitmq.net.dispatch.dispatcher import Dispatcher
 from orbitmq.net.dispatch.reply import Reply, encode_reply
@@ -46,36 +45,36 @@ class Line:
 
 
 class Side:
-    """A registry behind its handlers, with or without the fast path."""
+    """A service behind its handlers, with or without the fast path."""
 
     def __init__(self, folder: Path, *, is_short: bool) -> None:
         self.ms = 1_000
-        config = NameServerConfig()
-        self.registry = Registry(config, KvConfig(folder / f"kv-{is_short}.json"))
-        self.dispatcher = Dispatcher(handlers, self.registry, name="test", counters=Counters(), clock=lambda: self.ms)
-        registry = self.registry
-        self.fast_path = KnownRequests(registry.memo, registry.repeats) if is_short else None
+        self.service = NameServerService(NameServerConfig(kv_config_path=folder / f"kv-{is_short}.json"))
+        service = self.service
+        self.dispatcher = Dispatcher(handlers, service, name="test", counters=Counters(), clock=lambda: self.ms)
+        self.fast_path = service.registration_fast_path
+        self.port = NameServerFastPath(service.route_queries, self.fast_path) if is_short else None
         self.short_count = 0
 
     def serve(self, data: bytes, connection_id: int) -> bytes:
         line: Any = Line(connection_id, self)
         answers: list[bytes] = []
-        if self.fast_path is not None and self.fast_path.answer(data, answers, line) == len(data):
+        if self.port is not None and self.port.answer(data, answers, line) == len(data):
             self.short_count += 1
             return b"".join(answers)
         (frame,) = FrameDecoder().feed(data)
         command = decode_command(frame)
         reply = self.dispatcher.answer(command, line)
         assert isinstance(reply, Reply)
-        if self.fast_path is not None:
-            self.fast_path.learn(frame, command, reply)
+        if self.port is not None:
+            self.port.learn(frame, command, reply)
         return encode_reply(command, reply)
 
     @property
     def state(self) -> object:
-        table = self.registry.table
-        leases = {key: repr(table.lease_of(key)) for key in (BrokerKey(CLUSTER, address_of(*who)) for who in BROKERS)}
-        return leases, [self.registry.find_route(topic) for topic in TOPICS]
+        tables = self.service.tables
+        leases = {key: repr(tables.lease_of(key)) for key in (BrokerKey(CLUSTER, address_of(*who)) for who in BROKERS)}
+        return leases, [self.service.find_route(topic) for topic in TOPICS]
 
 
 BROKERS = [("a", 0), ("a", 1), ("b", 0)]
@@ -130,9 +129,7 @@ def test_whatever_happens_nothing_is_answered_or_kept_otherwise(tmp_path_factory
         for side in sides:
             if isinstance(step, int):
                 side.ms += step
-                with side.registry.changing(Cause.LEASE_EXPIRED, side.ms) as origin:
-                    for key, _ in side.registry.table.expire(origin):
-                        side.registry.unchanged.forget(key)
+                side.service.expire(side.ms)
             else:
                 said.append(
                     [side.serve(frame_of(*step, opaque + number + turn), connection_id) for turn in (0, 10_000)]
@@ -151,11 +148,11 @@ def test_a_repeated_registration_is_recognised_by_its_bytes(tmp_path: Path):
         (frame,) = FrameDecoder().feed(answer)
         assert decode_command(frame) == decode_command(*FrameDecoder().feed(first))._replace(opaque=opaque)
     assert side.short_count == 3
-    assert side.registry.table.lease_of(BrokerKey(CLUSTER, address_of("a"))).renewed_at_ms == 1_005
+    assert side.service.tables.lease_of(BrokerKey(CLUSTER, address_of("a"))).renewed_at_ms == 1_005
 
 
 @pytest.mark.parametrize("opaque", [-1, 1_234_567_890, 2**31 - 1])
-def test_an_unusual_opaque_goes_the_long_way(opaque: int, tmp_path: Path):
+def test_an_unusual_opaque_is_left_to_the_pipeline(opaque: int, tmp_path: Path):
     side = Side(tmp_path, is_short=True)
     header, body = registration("a", "T1", "T2")
     side.serve(frame_of(header, body, 1), 1)
@@ -169,8 +166,8 @@ def test_less_or_more_than_one_frame_is_not_taken(tmp_path: Path):
     side.serve(data, 1)
     line: Any = Line(1, side)
     for other in (data[:7], data[:-1], data + data, data + b"\0", frame_of(*registration("a", "T1", "T2"), 2)[:60]):
-        assert side.registry.repeats.answer(other, [], line) == 0
-    assert side.registry.repeats.answer(data, [], line) == len(data)
+        assert side.fast_path.answer(other, [], line) == 0
+    assert side.fast_path.answer(data, [], line) == len(data)
 
 
 def test_what_comes_behind_an_unfinished_registration_waits_for_it(tmp_path: Path):
@@ -181,38 +178,37 @@ def test_what_comes_behind_an_unfinished_registration_waits_for_it(tmp_path: Pat
     header, body = registration("a", *(f"G{number}" for number in range(5_000)))
     (frame,) = FrameDecoder().feed(frame_of(header, body, 2))
     side.dispatcher.answer(decode_command(frame), line)
-    assert side.registry.unfinished
-    assert side.registry.repeats.answer(data, [], line) == 0
+    assert side.service.queue
+    assert side.fast_path.answer(data, [], line) == 0
 
 
 def test_a_text_is_learnt_from_an_unconditional_success_alone(tmp_path: Path):
     side = Side(tmp_path, is_short=True)
     header, body = registration("a", "T1", "T2")
     (frame,) = FrameDecoder().feed(frame_of(header, body, 1))
-    command, repeats = decode_command(frame), side.registry.repeats
+    command, fast_path = decode_command(frame), side.fast_path
     line: Any = Line(1, side)
-    repeats.learn(frame, command, Reply())  # nothing is remembered of this broker
+    fast_path.learn(frame, command, Reply())  # nothing is remembered of this broker
     side.dispatcher.answer(command, line)
-    repeats.learn(frame, command, Reply(1))
-    repeats.learn(frame, command, Reply(body=b"{}"))
-    repeats.learn(frame, command._replace(ext_fields=None), Reply())
-    repeats.learn(frame, Command(REGISTER + 1), Reply())
-    repeats.learn(Frame(1, b"", b""), command, Reply())
-    assert repeats.answer(frame_of(header, body, 1), [], line) == 0
-    repeats.learn(frame, command, Reply())
-    assert repeats.answer(frame_of(header, body, 1), [], line) > 0
+    fast_path.learn(frame, command, Reply(1))
+    fast_path.learn(frame, command, Reply(body=b"{}"))
+    fast_path.learn(frame, command._replace(ext_fields=None), Reply())
+    fast_path.learn(frame, Command(REGISTER + 1), Reply())
+    fast_path.learn(Frame(1, b"", b""), command, Reply())
+    assert fast_path.answer(frame_of(header, body, 1), [], line) == 0
+    fast_path.learn(frame, command, Reply())
+    assert fast_path.answer(frame_of(header, body, 1), [], line) > 0
 
 
 def test_texts_of_brokers_that_are_gone_do_not_pile_up(tmp_path: Path):
     side = Side(tmp_path, is_short=True)
-    side.registry.repeats = RepeatedRegistrations(
-        side.registry.table, side.registry.unchanged, side.registry.unfinished, texts_max=3
-    )
-    side.fast_path = KnownRequests(side.registry.memo, side.registry.repeats)
+    service = side.service
+    side.fast_path = RegistrationFastPath(service.tables, service.bodies, service.queue, texts_max=3)
+    side.port = NameServerFastPath(service.route_queries, side.fast_path)
     for number in range(10):
         side.serve(frame_of(*registration(f"n{number}", "T1", "T2"), 1), 1)
-        assert len(side.registry.repeats) <= 3
-    count = len(side.registry.repeats)
+        assert len(side.fast_path) <= 3
+    count = len(side.fast_path)
     for version in (2, 3):
         side.serve(frame_of(*registration("n9", "T1", f"T{version}", version=version), 1), 1)
-        assert len(side.registry.repeats) == count
+        assert len(side.fast_path) == count

@@ -1,383 +1,83 @@
-"""Claims about registrations in slices: whatever happens in between, it is as if each had been taken in whole (apache/rocketmq#11043)."""
+"""Claims about registrations that wait: oldest first, within a budget of bytes, one slice per call."""
 
 from __future__ import annotations
 
-import asyncio
-import os
-from collections.abc import Iterator
-from pathlib import Path
-from types import SimpleNamespace
-from typing import Any
-
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
-from orbitmq.errors import HeaderError, Rejected
-from orbitmq.model.topic import TopicConfig
-from orbitmq.nameserver.config import NameServerConfig
-from orbitmq.nameserver.handlers import brokers, handlers
-from orbitmq.nameserver.kv_config import KvConfig
-from orbitmq.nameserver.registration import queue as registration_queue
-from orbitmq.nameserver.registration.queue import Unfinished
-from orbitmq.nameserver.routing.events import Cause
-from orbitmq.nameserver.routing.route_table import RouteTable
-from orbitmq.nameserver.service import Registry
-from orbitmq.net.dispatch.handlers import LATER, Call, Reply
-from orbitmq.net.pool import ConnectionPool
-from orbitmq.wire.bodies import registration as bodies
-from orbitmq.wire.bodies import topic_table
-from orbitmq.wire.bodies.route import decode_route
-from orbitmq.wire.command import Command
-from orbitmq.wire.header import code_of
-from orbitmq.wire.headers import (
-    BrokerHeartbeat,
-    DeleteTopicInNameServer,
-    GetRouteInfo,
-    RegisterBroker,
-    UnregisterBroker,
-    WipeWritePerm,
-)
+from orbitmq.nameserver.registration.queue import JOB_SIZE_MIN, Job, RegistrationQueue
 from orbitmq.wire.slices import Slices
-from unit.net.support import until
-
-from ..support import CLUSTER, address_of, asking, registration
-
-TOPICS = ("t0", "t1", "t2", "t3")
-# The long form is `ORBITMQ_MODEL_STEPS=1000000`.
-STEPS = int(os.environ.get("ORBITMQ_MODEL_STEPS", "6000"))
-STEPS_PER_HISTORY = 25
 
 
-class Peers:
-    """A registry without a server, and connections that ask it; every registration takes several slices."""
+def job(log: list[str], name: str, size: int = 1, *, connection_id: int = 1) -> Job:
+    """Return a job of two slices that write down when they are done."""
 
-    def __init__(self, *, in_one_go: bool = False, deletes_missing_topics: bool = False) -> None:
-        config = NameServerConfig(delete_topic_with_broker_registration=deletes_missing_topics)
-        self.registry = Registry(config, KvConfig(Path("nowhere")))
-        self.registry.table = RouteTable(deletes_missing_topics=deletes_missing_topics, slice_topics=1)
-        self.done: list[tuple[int, Any]] = []
-        """Numbers and answers of what was asked, in the order in which it took effect."""
-        self._in_one_go = in_one_go
-
-    def ask(self, number: int, connection: int, header: object, body: bytes = b"") -> None:
-        peer: Any = SimpleNamespace(id=connection, remote=f"x:{connection}")
-        peer.answer_later = lambda _, reply, was_parked: self.done.append((number, reply))
-        call: Call[Any] = Call(header, Command(code_of(type(header)), body=body), peer, 1_000 + number)
-        _, handle, registry = handlers.bind(self.registry)[code_of(type(header))]
-        try:
-            reply = handle(registry, call)
-        except Rejected as refusal:
-            reply = Reply(refusal.code, refusal.remark)
-        except HeaderError as error:
-            reply = Reply(1, str(error))
-        if reply is not LATER:
-            self.done.append((number, reply))
-        if self._in_one_go:
-            self.registry.unfinished.finish()
-
-    def leave(self, number: int, connection: int) -> None:
-        self.registry.disconnect(connection, 1_000 + number, "")
-        self.done.append((number, None))
-
-    def look(self) -> Any:
-        table = self.registry.table
-        leases = {
-            (name, broker_id): table.lease_of((CLUSTER, address_of(name, broker_id)))
-            for name in "ab"
-            for broker_id in (0, 1)
-        }
-        routes = {topic: table.lookup(topic) for topic in TOPICS}
-        return (
-            leases,
-            {
-                topic: (set(route.queues), route.brokers and len(route.brokers))
-                for topic, route in routes.items()
-                if route
-            },
-            {name: dict(found.addresses) for name, found in table.cluster_info().brokers.items()},
-        )
-
-
-@pytest.fixture(autouse=True)
-def tiny_slices(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    with small_slices():
-        yield
-
-
-def small_slices() -> Any:
-    patch = pytest.MonkeyPatch()
-    patch.setattr(bodies, "SLICED_SIZE_MIN", 0)
-    patch.setattr(topic_table, "PIECE_SIZE", 1)
-    patch.setattr(brokers, "SLICE_TOPICS", 1)
-
-    class Restoring:
-        def __enter__(self) -> None: ...
-
-        def __exit__(self, *_: object) -> None:
-            patch.undo()
-
-    return Restoring()
-
-
-names, ids, connections, topics = st.sampled_from("ab"), st.integers(0, 1), st.integers(1, 3), st.sampled_from(TOPICS)
-steps = st.one_of(
-    st.tuples(
-        st.just("register"),
-        connections,
-        names,
-        ids,
-        st.lists(topics, max_size=4, unique=True),
-        st.integers(1, 3),
-        st.sampled_from([4, 6]),
-        st.sampled_from([None, None, True]),
-    ),
-    st.tuples(
-        st.just("register"), connections, st.just("a"), st.just(0), st.just(list(TOPICS)), ids, st.just(6), st.none()
-    ),
-    st.tuples(st.just("slice"), st.integers(1, 9)),
-    st.tuples(st.just("slice"), st.integers(1, 9)),
-    st.tuples(st.just("unregister"), connections, names, ids),
-    st.tuples(st.just("leave"), connections),
-    st.tuples(st.just("wipe"), names),
-    st.tuples(st.just("delete"), topics),
-)
-
-
-def do(peers: Peers, number: int, step: tuple[Any, ...]) -> None:
-    match step:
-        case ("register", connection, name, broker_id, listed, version, perm, acting):
-            configs = {topic: TopicConfig(topic=topic, perm=perm) for topic in listed}
-            fields = {"broker_id": broker_id, "enable_acting_master": acting}
-            peers.ask(number, connection, *registration(name, configs=configs, version=version, **fields))
-        case ("unregister", connection, name, broker_id):
-            address = address_of(name, broker_id)
-            header = UnregisterBroker(broker_name=name, broker_addr=address, cluster_name=CLUSTER, broker_id=broker_id)
-            peers.ask(number, connection, header)
-        case ("beat", connection, name, broker_id):
-            header = BrokerHeartbeat(cluster_name=CLUSTER, broker_addr=address_of(name, broker_id), broker_name=name)
-            peers.ask(number, connection, header)
-        case ("wipe", name):
-            peers.ask(number, 9, WipeWritePerm(broker_name=name))
-        case ("delete", topic):
-            peers.ask(number, 9, DeleteTopicInNameServer(topic=topic))
-        case ("leave", connection):
-            peers.leave(number, connection)
-
-
-@settings(deadline=None, max_examples=max(1, STEPS // STEPS_PER_HISTORY))
-@given(st.lists(steps, max_size=STEPS_PER_HISTORY), st.booleans())
-def test_slices_end_where_whole_registrations_in_the_order_of_their_answers_do(history: list[Any], deletes: bool):
-    sliced, whole = Peers(deletes_missing_topics=deletes), Peers(in_one_go=True, deletes_missing_topics=deletes)
-    for number, step in enumerate(history):
-        if step[0] == "slice":
-            for _ in range(step[1]):
-                sliced.registry.unfinished.step()
-        else:
-            do(sliced, number, step)
-    sliced.registry.unfinished.finish()
-
-    for number, _ in sliced.done:
-        do(whole, number, history[number])
-
-    assert sliced.done == whole.done
-    assert sliced.look() == whole.look()
-    assert_in_order_of_arrival(history, [number for number, _ in sliced.done])
-
-
-def assert_in_order_of_arrival(history: list[Any], order: list[int]) -> None:
-    """Only what concerns other brokers overtakes an unfinished registration."""
-    assert sorted(order) == [number for number, step in enumerate(history) if step[0] != "slice"]
-    for place, number in enumerate(order):
-        for later in order[place + 1 :]:
-            if later > number:
-                continue
-            overtaken, overtaking = history[later], history[number]
-            assert overtaken[0] == "register"
-            distinguishing = {"register": 2, "leave": 1}[overtaking[0]]
-            assert overtaking[distinguishing] != overtaken[distinguishing]
-
-
-def register(peers: Peers, number: int, *, connection: int = 1, version: int = 1, perm: int = 6) -> None:
-    """Register all topics, in another zone for each version, so that none of it is recognised from the last one."""
-    configs = {topic: TopicConfig(topic=topic, perm=perm) for topic in TOPICS}
-    peers.ask(number, connection, *registration("a", configs=configs, version=version, zone_name=f"z{version}"))
-    assert len(peers.registry.unfinished) == 1
-
-
-def test_a_broker_lives_when_all_its_topics_are_there_and_is_answered_then():
-    peers = Peers()
-    register(peers, 1)
-    while peers.registry.unfinished.step():
-        is_alive = peers.registry.table.lease_of((CLUSTER, address_of("a"))) is not None
-        assert not is_alive or set(peers.registry.table.topics()) == set(TOPICS)
-        assert peers.done == []
-    assert [(number, reply.code) for number, reply in peers.done] == [(1, 0)]
-    assert set(peers.registry.table.topics()) == set(TOPICS)
-
-
-@pytest.mark.parametrize("slices", range(0, 14, 3))
-@pytest.mark.parametrize(
-    "end",
-    [("unregister", 1, "a", 0), ("unregister", 2, "a", 0), ("leave", 1)],
-    ids=["by itself", "by a newer", "close"],
-)
-def test_whoever_leaves_during_its_registration_is_gone_11043(end: tuple[Any, ...], slices: int):
-    peers = Peers()
-    register(peers, 1)
-    for _ in range(slices):
-        peers.registry.unfinished.step()
-    do(peers, 2, end)
-    assert [number for number, _ in peers.done] == [1, 2]
-    assert peers.registry.table.topics() == ()
-
-
-@pytest.mark.parametrize("slices", range(0, 14, 3))
-@pytest.mark.parametrize("late", [("unregister", 1, "a", 0), ("leave", 1)], ids=["unregister", "close"])
-def test_what_comes_late_through_the_old_connection_spares_a_registration_in_slices_11043(
-    late: tuple[Any, ...], slices: int
-):
-    peers = Peers()
-    register(peers, 1, connection=1)
-    peers.registry.unfinished.finish()
-    register(peers, 2, connection=2, version=2)
-    for _ in range(slices):
-        peers.registry.unfinished.step()
-    do(peers, 3, late)
-    peers.registry.unfinished.finish()
-    assert set(peers.registry.table.topics()) == set(TOPICS)
-
-
-@pytest.mark.parametrize("slices", range(0, 14, 3))
-def test_a_heartbeat_during_the_slices_counts(slices: int):
-    peers = Peers()
-    register(peers, 1)
-    peers.registry.unfinished.finish()
-    register(peers, 2, version=2)
-    for _ in range(slices):
-        peers.registry.unfinished.step()
-    do(peers, 3, ("beat", 2, "a", 0))
-    peers.registry.unfinished.finish()
-    lease = peers.registry.table.lease_of((CLUSTER, address_of("a")))
-    assert (lease.renewed_at_ms, lease.owner, lease.data_version.counter) == (1_003, 2, 2)
-
-
-def test_a_damaged_registration_is_refused_before_it_touches_anything():
-    peers = Peers()
-    header, body = registration("a", *TOPICS, body_crc32=0)
-    peers.ask(1, 1, header, body.replace(b'"t3":{"attributes":{}', b'"t3":{"attributes":!!'))
-    peers.registry.unfinished.finish()
-    assert [(number, reply.code) for number, reply in peers.done] == [(1, 1)]
-    assert peers.registry.table.topics() == ()
-
-
-def test_every_slice_outdates_the_answers_that_it_changes():
-    peers = Peers()
-    answers = peers.registry.answers
-    register(peers, 1)
-    peers.registry.unfinished.finish()
-    register(peers, 2, version=2, perm=4)
-    perms: list[tuple[int, ...]] = []
-    more = True
-    while more:
-        routes = [decode_route(answers.get(topic, True) or b"") for topic in TOPICS]
-        assert routes == [peers.registry.table.lookup(topic) for topic in TOPICS]
-        perms.append(tuple(route.queues[0].perm for route in routes))
-        more = peers.registry.unfinished.step()
-    assert {(6, 6, 6, 6), (4, 6, 6, 6), (4, 4, 4, 6), (4, 4, 4, 4)} <= set(perms)
-
-
-def pending(size: int, log: list[str], name: str) -> tuple[Call[RegisterBroker], Slices[Reply]]:
-    header, _ = registration(name, "T")
-    connection: Any = SimpleNamespace(
-        id=1, answer_later=lambda _, reply, was_parked: log.append(f"{name} {reply.remark}")
-    )
-
-    def slices() -> Slices[Reply]:
+    def slices() -> Slices[None]:
         log.append(name)
         yield
-        return Reply(remark="done")
+        log.append(f"{name} done")
 
-    return Call(header, Command(0, body=bytes(size)), connection, 0), slices()
-
-
-def append(jobs: Unfinished, log: list[str], name: str, size: int) -> None:
-    call, slices = pending(size, log, name)
-    assert jobs.append(call, frozenset([name]), slices) is LATER
+    return Job(connection_id, size, frozenset([name]), slices())
 
 
 def test_the_oldest_is_finished_at_once_when_too_many_bytes_wait():
     log: list[str] = []
-    jobs = Unfinished(size_max=3 * registration_queue.JOB_SIZE_MIN)
+    queue = RegistrationQueue(size_max=3 * JOB_SIZE_MIN)
     for name in "abc":
-        append(jobs, log, name, 1)
-    assert (log, len(jobs)) == ([], 3)
-    append(jobs, log, "d", registration_queue.JOB_SIZE_MIN + 1)
-    assert (log, len(jobs)) == (["a", "a done", "b", "b done"], 2)
-    jobs.finish()
-    append(jobs, log, "e", 4 * registration_queue.JOB_SIZE_MIN)
-    assert (log[-2:], len(jobs)) == (["e", "e done"], 0)
+        queue.append(job(log, name))
+    assert (log, len(queue)) == ([], 3)
+    queue.append(job(log, "d", JOB_SIZE_MIN + 1))
+    assert (log, len(queue)) == (["a", "a done", "b", "b done"], 2)
+    queue.finish()
+    queue.append(job(log, "e", 4 * JOB_SIZE_MIN))
+    assert (log[-2:], len(queue)) == (["e", "e done"], 0)
+
+
+def test_the_budget_is_given_back_by_whatever_ends():
+    log: list[str] = []
+    queue = RegistrationQueue(size_max=2 * JOB_SIZE_MIN)
+    for name in "abcd":
+        queue.append(job(log, name, 2 * JOB_SIZE_MIN))
+        assert len(queue) == 1
+        while queue.step():
+            pass
+    assert log == [line for name in "abcd" for line in (name, f"{name} done")]
 
 
 def test_whoever_does_the_slices_is_woken_once_for_each_time_there_is_work():
     log: list[str] = []
-    jobs = Unfinished()
-    jobs.on_begin = lambda: log.append("woken")
-    append(jobs, log, "a", 1)
-    append(jobs, log, "b", 1)
-    jobs.finish()
-    append(jobs, log, "c", 1)
+    queue = RegistrationQueue(lambda: log.append("woken"))
+    queue.append(job(log, "a"))
+    queue.append(job(log, "b"))
+    queue.finish()
+    queue.append(job(log, "c"))
     assert log.count("woken") == 1
-    while jobs.step():
+    while queue.step():
         pass
-    append(jobs, log, "d", 1)
+    queue.append(job(log, "d"))
     assert log.count("woken") == 2
 
 
-def test_an_error_of_ours_ends_one_registration_alone(caplog: pytest.LogCaptureFixture):
+def test_a_step_is_one_slice_of_the_oldest():
     log: list[str] = []
-    jobs = Unfinished()
-
-    def broken() -> Slices[Reply]:
-        yield
-        raise RuntimeError("ours")
-
-    call, _ = pending(1, log, "a")
-    jobs.append(call, frozenset("a"), broken())
-    append(jobs, log, "b", 1)
-    jobs.finish()
-    assert log == ["a RuntimeError: ours", "b", "b done"]
-    assert "the registration of a failed" in caplog.text
+    queue = RegistrationQueue()
+    assert queue.step() is False
+    queue.append(job(log, "a"))
+    queue.append(job(log, "b"))
+    assert [queue.step() for _ in range(4)] == [True, True, True, False]
+    assert log == ["a", "a done", "b", "b done"]
 
 
-async def test_others_are_served_between_the_slices(tmp_path: Path):
-    names = [f"topic-{number}" for number in range(300)]
-    async with asking(tmp_path) as asker:
-        giant, served = ConnectionPool(), 0
-        await asker.register("small", "T1", "T2")
-        header, body = registration("giant", *names)
-        registering = asyncio.ensure_future(giant.request(asker.server.address, header, body))
-        await until(lambda: bool(asker.server.registry.unfinished))
-        while not registering.done():
-            assert (await asker.ask(GetRouteInfo(topic="T1"))).code == 0
-            served += 1
-        assert served > 5
-        assert (await registering).code == 0
-        for name in names[:: len(names) - 1]:
-            route = decode_route((await asker.ask(GetRouteInfo(topic=name))).body)
-            assert [found.broker_name for found in route.brokers] == ["giant"]
-        assert not asker.server.registry.unfinished
-        await giant.close()
+@pytest.mark.parametrize(("concerns", "waits"), [({"b"}, True), ({"a", "x"}, True), ({"x"}, False), (set(), False)])
+def test_what_concerns_the_same_broker_waits(concerns: set[str], waits: bool):
+    queue = RegistrationQueue()
+    queue.append(job([], "a"))
+    queue.append(job([], "b"))
+    assert queue.has_before(frozenset(concerns)) is waits
 
 
-async def test_a_giant_whose_connection_closes_leaves_nothing(tmp_path: Path):
-    async with asking(tmp_path) as asker:
-        registry = asker.server.registry
-        giant = ConnectionPool()
-        header, body = registration("giant", *(f"topic-{number}" for number in range(300)))
-        registering = asyncio.ensure_future(giant.request(asker.server.address, header, body))
-        await until(lambda: bool(registry.unfinished))
-        await giant.close()
-        await asyncio.gather(registering, return_exceptions=True)
-        await until(lambda: not registry.unfinished and not registry.table.topics())
-        assert registry.history.events()[0]["cause"] == Cause.CONNECTION_CLOSED
+def test_a_connections_registrations_are_known_until_they_are_done():
+    queue = RegistrationQueue()
+    queue.append(job([], "a", connection_id=7))
+    assert (queue.has_from(7), queue.has_from(1)) == (True, False)
+    queue.finish()
+    assert queue.has_from(7) is False

@@ -8,18 +8,19 @@ from orbitmq.errors import Rejected
 from orbitmq.model.topic import DataVersion
 from orbitmq.nameserver.routing.events import Cause, ChangeKind
 from orbitmq.nameserver.routing.route_table import RouteTable
+from orbitmq.nameserver.routing.tables import Tables
 from orbitmq.nameserver.routing.values import BrokerKey, MasterAddresses
 
 from ..support import CLUSTER, address_of, at, broker, queue
 
 
 def addresses(table: RouteTable, topic: str) -> dict[str, dict[int, str]]:
-    route = table.lookup(topic)
+    route = table.tables.lookup(topic)
     return {} if route is None else {found.broker_name: dict(found.addresses) for found in route.brokers}
 
 
 def perms(table: RouteTable, topic: str) -> dict[str, int]:
-    route = table.lookup(topic)
+    route = table.tables.lookup(topic)
     return {} if route is None else {found.broker_name: found.perm for found in route.queues}
 
 
@@ -32,124 +33,124 @@ def leave(table: RouteTable, name: str, broker_id: int = 0, **options: int) -> b
 
 
 def test_a_registered_broker_is_in_the_routes_of_its_topics():
-    table = RouteTable()
+    table = RouteTable(Tables())
     table.register(broker("a", "orders", "bills"), at())
     table.register(broker("b", "orders", "x"), at())
 
     assert addresses(table, "orders") == {"a": {0: "a-0:10911"}, "b": {0: "b-0:10911"}}
     assert addresses(table, "bills") == {"a": {0: "a-0:10911"}}
-    assert table.lookup("nothing") is None
-    assert (table.broker_count, table.topic_count) == (2, 3)
-    assert set(table.topics()) == {"orders", "bills", "x"}
+    assert table.tables.lookup("nothing") is None
+    assert (table.tables.broker_count, table.tables.topic_count) == (2, 3)
+    assert set(table.tables.topics()) == {"orders", "bills", "x"}
 
 
 def test_a_topic_on_a_new_broker_alone_is_refused_and_leaves_nothing_behind():
-    table = RouteTable()
+    table = RouteTable(Tables())
     with pytest.raises(Rejected, match="register broker failed"):
         table.register(broker("a", "only"), at())
 
-    assert table.cluster_info().brokers == {}
-    assert table.cluster_info().clusters == {}
-    assert table.take_changes() == []
+    assert table.tables.cluster_info().brokers == {}
+    assert table.tables.cluster_info().clusters == {}
+    assert table.tables.take_changes() == []
 
 
 def test_a_known_broker_may_register_a_single_topic():
-    table = RouteTable()
+    table = RouteTable(Tables())
     table.register(broker("a", "one", "two"), at())
     table.register(broker("a", "three", version=2), at())
-    assert set(table.topics()) == {"one", "two", "three"}
+    assert set(table.tables.topics()) == {"one", "two", "three"}
 
 
 def test_an_unchanged_version_changes_no_queues_but_brings_back_what_went_missing():
-    table = RouteTable()
+    table = RouteTable(Tables())
     table.register(broker("a", "one", "two", count=8), at())
     table.delete_topic("one", at())
     table.register(broker("a", "one", "two", count=4), at())
 
-    assert [found.read_queue_count for topic in ("one", "two") for found in table.lookup(topic).queues] == [4, 8]
+    assert [found.read_queue_count for topic in ("one", "two") for found in table.tables.lookup(topic).queues] == [4, 8]
 
 
 @pytest.mark.parametrize("version", [DataVersion(0, 0, 2), DataVersion(0, 5, 1), DataVersion(1, 0, 1)], ids=str)
 def test_a_version_differs_by_any_of_its_parts(version: DataVersion):
-    table = RouteTable()
+    table = RouteTable(Tables())
     table.register(broker("a", "one", "two", count=8), at())
     changed = broker("a", "one", "two", count=4)
     table.register(
         type(changed)(**{name: getattr(changed, name) for name in changed.__slots__} | {"data_version": version}), at()
     )
-    assert [found.read_queue_count for found in table.lookup("one").queues] == [4]
+    assert [found.read_queue_count for found in table.tables.lookup("one").queues] == [4]
 
 
 def test_topics_that_a_registration_does_not_list_stay():
-    table = RouteTable()
+    table = RouteTable(Tables())
     table.register(broker("a", "one", "two"), at())
     table.register(broker("a", "two", "three", version=2), at())
-    assert set(table.topics()) == {"one", "two", "three"}
+    assert set(table.tables.topics()) == {"one", "two", "three"}
 
 
 def test_topics_that_a_registration_does_not_list_go_where_that_is_wanted():
-    table = RouteTable(deletes_missing_topics=True)
+    table = RouteTable(Tables(), deletes_missing_topics=True)
     table.register(broker("a", "one", "two"), at())
     table.register(broker("b", "one", "two"), at())
     table.register(broker("a", "two", "three", version=2), at())
     assert addresses(table, "one") == {"b": {0: "b-0:10911"}}
     table.register(broker("b", "two", "three", version=2), at())
-    assert set(table.topics()) == {"two", "three"}
+    assert set(table.tables.topics()) == {"two", "three"}
 
 
 def test_a_static_topic_keeps_the_others_even_then():
-    table = RouteTable(deletes_missing_topics=True)
+    table = RouteTable(Tables(), deletes_missing_topics=True)
     table.register(broker("a", "one", "two"), at())
     table.register(broker("a", "two", "x", version=2, queue_mappings={"s": {"bname": "a", "topic": "s"}}), at())
-    assert "one" in table.topics()
+    assert "one" in table.tables.topics()
 
 
 def test_static_topic_mappings_stand_in_the_route():
-    table = RouteTable()
+    table = RouteTable(Tables())
     mapping = {"bname": "logical", "topic": "s", "totalQueues": 8}
     table.register(broker("a", "s", "x", queue_mappings={"s": mapping}), at())
-    assert table.lookup("s").queue_mappings == {"logical": mapping}
-    assert table.lookup("x").queue_mappings is None
+    assert table.tables.lookup("s").queue_mappings == {"logical": mapping}
+    assert table.tables.lookup("x").queue_mappings is None
 
 
 def test_a_slave_changes_no_topics_and_learns_its_master():
-    table = RouteTable()
+    table = RouteTable(Tables())
     assert table.register(broker("a", "one", "two"), at()) == MasterAddresses()
     told = table.register(broker("a", "three", "four", broker_id=1), at())
 
     assert told == MasterAddresses("ha-a-0:10911", "a-0:10911")
-    assert set(table.topics()) == {"one", "two"}
+    assert set(table.tables.topics()) == {"one", "two"}
     assert addresses(table, "one") == {"a": {0: "a-0:10911", 1: "a-1:10911"}}
 
 
 def test_a_slave_without_a_living_master_learns_nothing():
-    table = RouteTable()
+    table = RouteTable(Tables())
     assert table.register(broker("a", "one", "two", broker_id=1), at()) == MasterAddresses()
 
 
 def test_an_old_slave_alone_registers_no_topics_and_a_new_one_read_only():
-    old, new = RouteTable(), RouteTable()
+    old, new = RouteTable(Tables()), RouteTable(Tables())
     old.register(broker("a", "one", "two", broker_id=1), at())
     new.register(broker("a", "one", "two", broker_id=1, acting_master=True), at())
-    assert old.topics() == ()
+    assert old.tables.topics() == ()
     assert perms(new, "one") == {"a": 4}
 
 
 def test_only_the_smallest_slave_stands_in():
-    table = RouteTable()
+    table = RouteTable(Tables())
     table.register(broker("a", "one", "two", broker_id=1, acting_master=True), at())
     table.register(broker("a", "three", "four", broker_id=2, acting_master=True), at())
-    assert set(table.topics()) == {"one", "two"}
+    assert set(table.tables.topics()) == {"one", "two"}
 
 
 def test_a_slave_that_says_it_does_not_stand_in_keeps_its_permissions():
-    table = RouteTable()
+    table = RouteTable(Tables())
     table.register(broker("a", "one", "two", broker_id=1, acting_master=False), at())
     assert perms(table, "one") == {"a": 6}
 
 
 def test_a_master_that_leaves_an_acting_group_makes_it_read_only_until_it_is_back():
-    table = RouteTable()
+    table = RouteTable(Tables())
     table.register(broker("a", "one", "two", acting_master=True), at())
     table.register(broker("a", "one", "two", broker_id=1, acting_master=True), at())
     leave(table, "a")
@@ -159,7 +160,7 @@ def test_a_master_that_leaves_an_acting_group_makes_it_read_only_until_it_is_bac
 
 
 def test_a_master_that_leaves_an_old_group_leaves_the_permissions():
-    table = RouteTable()
+    table = RouteTable(Tables())
     table.register(broker("a", "one", "two"), at())
     table.register(broker("a", "one", "two", broker_id=1), at())
     leave(table, "a")
@@ -168,7 +169,7 @@ def test_a_master_that_leaves_an_old_group_leaves_the_permissions():
 
 
 def test_an_address_has_one_id_through_a_switch_of_roles():
-    table = RouteTable()
+    table = RouteTable(Tables())
     table.register(broker("a", "one", "two", address="x:1"), at())
     table.register(broker("a", "one", "two", broker_id=1, address="y:1"), at())
     table.register(broker("a", "one", "two", address="y:1", version=2), at())
@@ -178,54 +179,54 @@ def test_an_address_has_one_id_through_a_switch_of_roles():
 
 
 def test_a_process_that_lost_its_id_has_no_lease_any_more_stale_live_entries():
-    table = RouteTable()
+    table = RouteTable(Tables())
     table.register(broker("a", "one", "two", address="x:1"), at())
     table.register(broker("a", "one", "two", address="y:1"), at())
-    assert table.lease_of(BrokerKey(CLUSTER, "x:1")) is None
-    assert table.broker_count == 1
+    assert table.tables.lease_of(BrokerKey(CLUSTER, "x:1")) is None
+    assert table.tables.broker_count == 1
 
 
 def test_a_newcomer_of_an_older_state_does_not_take_the_id():
-    table = RouteTable()
+    table = RouteTable(Tables())
     table.register(broker("a", "one", "two", address="x:1", state=2), at())
     told = table.register(broker("a", "three", "four", address="y:1", state=1), at())
 
     assert told == MasterAddresses()
     assert addresses(table, "one") == {"a": {0: "x:1"}}
-    assert set(table.topics()) == {"one", "two"}
-    assert table.lease_of(BrokerKey(CLUSTER, "y:1")) is None
+    assert set(table.tables.topics()) == {"one", "two"}
+    assert table.tables.lease_of(BrokerKey(CLUSTER, "y:1")) is None
 
 
 def test_a_newcomer_of_the_same_state_takes_the_id():
-    table = RouteTable()
+    table = RouteTable(Tables())
     table.register(broker("a", "one", "two", address="x:1", state=2), at())
     table.register(broker("a", "one", "two", address="y:1", state=2), at())
     assert addresses(table, "one") == {"a": {0: "y:1"}}
 
 
 def test_the_last_of_a_group_takes_everything_with_it():
-    table = RouteTable()
+    table = RouteTable(Tables())
     table.register(broker("a", "one", "two", filter_servers=("f:1",)), at())
     table.register(broker("b", "one", "two"), at())
     leave(table, "a")
     assert addresses(table, "one") == {"b": {0: "b-0:10911"}}
     leave(table, "b")
 
-    info = table.cluster_info()
-    assert (info.brokers, info.clusters, table.topics(), table.broker_count) == ({}, {}, (), 0)
+    info = table.tables.cluster_info()
+    assert (info.brokers, info.clusters, table.tables.topics(), table.tables.broker_count) == ({}, {}, (), 0)
 
 
 def test_one_of_three_leaves():
-    table = RouteTable()
+    table = RouteTable(Tables())
     for broker_id in range(3):
         table.register(broker("a", "one", "two", broker_id=broker_id), at())
     leave(table, "a", 2)
-    assert table.member_group("a") == {0: "a-0:10911", 1: "a-1:10911"}
-    assert table.member_group("unknown") == {}
+    assert table.tables.member_group("a") == {0: "a-0:10911", 1: "a-1:10911"}
+    assert table.tables.member_group("unknown") == {}
 
 
 def test_somebody_unknown_may_leave():
-    table = RouteTable()
+    table = RouteTable(Tables())
     assert not leave(table, "a")
     table.register(broker("a", "one", "two"), at())
     assert not leave(table, "a", 7)
@@ -233,18 +234,18 @@ def test_somebody_unknown_may_leave():
 
 
 def test_the_same_address_in_two_clusters_is_two_brokers():
-    table = RouteTable()
+    table = RouteTable(Tables())
     table.register(broker("a", "one", "two", cluster="c1", address="x:1", version=1), at())
     table.register(broker("b", "one", "two", cluster="c2", address="x:1", version=2), at())
-    assert table.lease_of(BrokerKey("c1", "x:1")).data_version.counter == 1
-    assert table.lease_of(BrokerKey("c2", "x:1")).data_version.counter == 2
+    assert table.tables.lease_of(BrokerKey("c1", "x:1")).data_version.counter == 1
+    assert table.tables.lease_of(BrokerKey("c2", "x:1")).data_version.counter == 2
     table.unregister(BrokerKey("c1", "x:1"), "a", at())
-    assert table.lease_of(BrokerKey("c1", "x:1")) is None
-    assert table.lease_of(BrokerKey("c2", "x:1")) is not None
+    assert table.tables.lease_of(BrokerKey("c1", "x:1")) is None
+    assert table.tables.lease_of(BrokerKey("c2", "x:1")) is not None
 
 
 def test_a_broker_that_comes_back_under_another_name_leaves_the_old_one():
-    table = RouteTable()
+    table = RouteTable(Tables())
     table.register(broker("old", "one", "two", address="x:1"), at())
     table.register(broker("new", "one", "two", address="x:1"), at())
     assert addresses(table, "one") == {"new": {0: "x:1"}}
@@ -253,7 +254,7 @@ def test_a_broker_that_comes_back_under_another_name_leaves_the_old_one():
 
 
 def test_a_silent_broker_leaves_the_route_when_its_lease_ends():
-    table = RouteTable()
+    table = RouteTable(Tables())
     table.register(broker("a", "orders", "x"), at(0))
     table.register(broker("b", "orders", "x", lease_ms=30_000), at(60_000))
 
@@ -261,31 +262,31 @@ def test_a_silent_broker_leaves_the_route_when_its_lease_ends():
     assert [key for key, _ in table.expire(at(90_001))] == [key_of("b")]
     assert [key for key, _ in table.expire(at(120_000))] == []
     assert [key for key, _ in table.expire(at(120_001))] == [key_of("a")]
-    assert table.topics() == ()
+    assert table.tables.topics() == ()
 
 
 def test_a_renewed_lease_lasts_on():
-    table = RouteTable()
+    table = RouteTable(Tables())
     table.register(broker("a", "orders", "x"), at(0))
-    assert table.renew(key_of("a"), 100_000)
-    assert not table.renew(key_of("unknown"), 100_000)
+    assert table.tables.leases.renew(key_of("a"), 100_000, 0)
+    assert not table.tables.leases.renew(key_of("unknown"), 100_000, 0)
     assert table.expire(at(220_000)) == []
     assert [lease.broker_name for _, lease in table.expire(at(220_001))] == ["a"]
 
 
 def test_the_end_of_a_connection_takes_its_brokers_and_no_others():
-    table = RouteTable()
+    table = RouteTable(Tables())
     table.register(broker("a", "one", "two"), at(), owner=1)
     table.register(broker("b", "one", "two"), at(), owner=1)
     table.register(broker("d", "one", "two"), at(), owner=2)
     assert set(table.disconnect(1, at())) == {key_of("a"), key_of("b")}
     assert addresses(table, "one") == {"d": {0: "d-0:10911"}}
     assert table.disconnect(1, at()) == ()
-    assert (table.owns_leases(1), table.owns_leases(2)) == (False, True)
+    assert (bool(table.tables.leases.owned_by(1)), bool(table.tables.leases.owned_by(2))) == (False, True)
 
 
 def test_an_old_connections_end_spares_a_newer_registration_11043():
-    table = RouteTable()
+    table = RouteTable(Tables())
     table.register(broker("a", "one", "two"), at(), owner=1)
     table.register(broker("a", "one", "two"), at(), owner=2)
     assert table.disconnect(1, at()) == ()
@@ -293,17 +294,17 @@ def test_an_old_connections_end_spares_a_newer_registration_11043():
 
 
 def test_a_late_unregistration_spares_a_newer_registration_11043():
-    table = RouteTable()
+    table = RouteTable(Tables())
     table.register(broker("a", "one", "two"), at(), owner=1)
     table.register(broker("a", "one", "two"), at(), owner=2)
     assert not leave(table, "a", owner=1)
     assert addresses(table, "one") == {"a": {0: "a-0:10911"}}
     assert leave(table, "a", owner=3)
-    assert table.topics() == ()
+    assert table.tables.topics() == ()
 
 
 def test_a_late_registration_through_the_old_connection_does_not_take_the_lease_back_11043():
-    table = RouteTable()
+    table = RouteTable(Tables())
     table.register(broker("a", "one", "two"), at(), owner=2)
     table.register(broker("a", "one", "two"), at(), owner=1)
     assert table.disconnect(1, at()) == ()
@@ -311,15 +312,15 @@ def test_a_late_registration_through_the_old_connection_does_not_take_the_lease_
 
 
 def test_a_heartbeat_through_a_new_connection_takes_the_lease_along():
-    table = RouteTable()
+    table = RouteTable(Tables())
     table.register(broker("a", "one", "two"), at(), owner=1)
-    table.renew(key_of("a"), 10, owner=2)
+    table.tables.leases.renew(key_of("a"), 10, owner=2)
     assert table.disconnect(1, at()) == ()
     assert table.disconnect(2, at()) == (key_of("a"),)
 
 
 def test_write_permission_is_wiped_and_added():
-    table = RouteTable()
+    table = RouteTable(Tables())
     table.register(broker("a", "one", "two", perm=7), at())
     table.register(broker("b", "one", "two"), at())
     assert table.wipe_write_perm("a", at()) == 2
@@ -330,7 +331,7 @@ def test_write_permission_is_wiped_and_added():
 
 
 def test_a_wiped_permission_survives_an_unchanged_registration_and_no_changed_one():
-    table = RouteTable()
+    table = RouteTable(Tables())
     table.register(broker("a", "one", "two"), at())
     table.wipe_write_perm("a", at())
     table.register(broker("a", "one", "two"), at())
@@ -340,7 +341,7 @@ def test_a_wiped_permission_survives_an_unchanged_registration_and_no_changed_on
 
 
 def test_a_topic_is_deleted_wholly_or_in_one_cluster():
-    table = RouteTable()
+    table = RouteTable(Tables())
     for name, cluster in (("a", "c1"), ("b", "c2")):
         table.register(broker(name, "one", "two", cluster=cluster), at())
     table.delete_topic("one", at(), "unknown")
@@ -350,77 +351,77 @@ def test_a_topic_is_deleted_wholly_or_in_one_cluster():
     assert set(addresses(table, "one")) == {"b"}
     table.delete_topic("one", at(), "c2")
     table.delete_topic("two", at())
-    assert table.topics() == ()
-    assert set(table.cluster_info().brokers) == {"a", "b"}
+    assert table.tables.topics() == ()
+    assert set(table.tables.cluster_info().brokers) == {"a", "b"}
 
 
 def test_a_single_topic_is_registered_on_known_brokers_or_not_at_all():
-    table = RouteTable()
+    table = RouteTable(Tables())
     table.register(broker("a", "one", "two"), at())
     assert not table.register_topic("new", [queue("a"), queue("unknown")], at())
-    assert table.lookup("new") is None
+    assert table.tables.lookup("new") is None
     assert table.register_topic("new", [queue("a", count=3)], at())
     assert table.register_topic("one", [queue("a", count=3)], at())
-    assert [found.read_queue_count for topic in ("new", "one") for found in table.lookup(topic).queues] == [3, 3]
+    assert [found.read_queue_count for topic in ("new", "one") for found in table.tables.lookup(topic).queues] == [3, 3]
 
 
 def test_topics_of_a_cluster_and_topics_by_flag():
-    table = RouteTable()
+    table = RouteTable(Tables())
     table.register(broker("a", "one", "two", cluster="c1"), at())
     table.register(broker("b", "two", "three", cluster="c2"), at())
     table.register_topic("unit", [queue("a", flag=1)], at())
     table.register_topic("both", [queue("a", flag=3)], at())
     table.register_topic("sub", [queue("a", flag=2)], at())
 
-    assert set(table.topics_of_cluster("c2")) == {"two", "three"}
-    assert table.topics_of_cluster("unknown") == ()
-    assert set(table.topics_by_flag(1)) == {"unit", "both"}
-    assert set(table.topics_by_flag(2)) == {"both", "sub"}
-    assert set(table.topics_by_flag(2, 1)) == {"sub"}
+    assert set(table.tables.topics_of_cluster("c2")) == {"two", "three"}
+    assert table.tables.topics_of_cluster("unknown") == ()
+    assert set(table.tables.topics_by_flag(1)) == {"unit", "both"}
+    assert set(table.tables.topics_by_flag(2)) == {"both", "sub"}
+    assert set(table.tables.topics_by_flag(2, 1)) == {"sub"}
 
 
 def test_filter_servers_are_kept_removed_or_replaced():
-    table = RouteTable()
+    table = RouteTable(Tables())
     table.register(broker("a", "one", "two", filter_servers=("f:1",)), at())
-    assert table.lookup("one").filter_servers == {"a-0:10911": ("f:1",)}
+    assert table.tables.lookup("one").filter_servers == {"a-0:10911": ("f:1",)}
     table.register(broker("a", "one", "two"), at())
-    assert table.lookup("one").filter_servers == {"a-0:10911": ("f:1",)}
+    assert table.tables.lookup("one").filter_servers == {"a-0:10911": ("f:1",)}
     table.register(broker("a", "one", "two", filter_servers=("f:2",)), at())
-    assert table.lookup("one").filter_servers == {"a-0:10911": ("f:2",)}
+    assert table.tables.lookup("one").filter_servers == {"a-0:10911": ("f:2",)}
     table.register(broker("a", "one", "two", filter_servers=()), at())
-    assert table.lookup("one").filter_servers == {}
+    assert table.tables.lookup("one").filter_servers == {}
 
 
 def test_an_answer_is_a_copy():
-    table = RouteTable()
+    table = RouteTable(Tables())
     table.register(broker("a", "one", "two"), at())
-    before = table.lookup("one")
+    before = table.tables.lookup("one")
     table.register(broker("a", "one", "two", broker_id=1), at())
     assert dict(before.brokers[0].addresses) == {0: "a-0:10911"}
 
 
 def test_every_change_is_told_with_its_cause_and_nothing_else_is():
-    table = RouteTable()
+    table = RouteTable(Tables())
     table.register(broker("a", "one", "two"), at(5))
-    joined, topics = table.take_changes()
-    assert (joined.kind, joined.address, joined.origin) == (ChangeKind.BROKER_JOINED, "a-0:10911", at(5))
+    joined, topics = table.tables.take_changes()
+    assert (joined.kind, joined.address, joined.trigger) == (ChangeKind.BROKER_JOINED, "a-0:10911", at(5))
     assert [(change.topic, change.before) for change in topics.queues] == [("one", None), ("two", None)]
 
     table.register(broker("a", "one", "two", version=2), at(6))
-    assert table.take_changes() == []
+    assert table.tables.take_changes() == []
 
     leave(table, "a")
-    left, gone = table.take_changes()
+    left, gone = table.tables.take_changes()
     assert (left.kind, left.affected_topics) == (ChangeKind.BROKER_LEFT, ("one", "two"))
     assert [(change.topic, change.after) for change in gone.queues] == [("one", None), ("two", None)]
 
 
 def test_a_new_member_is_told_to_change_the_routes_of_the_groups_topics():
-    table = RouteTable()
+    table = RouteTable(Tables())
     table.register(broker("a", "one", "two"), at())
-    table.take_changes()
+    table.tables.take_changes()
     table.register(broker("a", "one", "two", broker_id=1), at())
-    (joined,) = table.take_changes()
+    (joined,) = table.tables.take_changes()
     assert (joined.kind, joined.broker_id, joined.affected_topics) == (ChangeKind.BROKER_JOINED, 1, ("one", "two"))
 
 
@@ -428,16 +429,16 @@ def test_a_new_member_is_told_to_change_the_routes_of_the_groups_topics():
     "options", [{"zone_name": "z"}, {"acting_master": True}, {"filter_servers": ("f:1",)}, {"address": "y:1"}], ids=str
 )
 def test_whatever_routes_show_of_a_broker_is_a_change(options: dict):
-    table = RouteTable()
+    table = RouteTable(Tables())
     table.register(broker("a", "one", "two"), at())
-    table.take_changes()
+    table.tables.take_changes()
     table.register(broker("a", "one", "two", **options), at())
-    assert {"one"} <= {topic for change in table.take_changes() for topic in change.affected_topics}
+    assert {"one"} <= {topic for change in table.tables.take_changes() for topic in change.affected_topics}
 
 
 def test_the_revision_moves_with_every_change_and_not_otherwise():
-    table = RouteTable()
-    assert table.revision_of("a") == 0
+    table = RouteTable(Tables())
+    assert table.tables.revision_of("a") == 0
     seen = []
     for step in (
         lambda: table.register(broker("a", "one", "two"), at()),
@@ -448,15 +449,15 @@ def test_the_revision_moves_with_every_change_and_not_otherwise():
         lambda: leave(table, "a", 1),
     ):
         step()
-        seen.append(table.revision_of("a"))
+        seen.append(table.tables.revision_of("a"))
     assert len(set(seen)) == len(seen)
     table.register(broker("a", "two", "new"), at())
-    table.renew(key_of("a"), 1, 1)
-    assert table.revision_of("a") == seen[-1]
+    table.tables.leases.renew(key_of("a"), 1, 1)
+    assert table.tables.revision_of("a") == seen[-1]
 
 
 def test_a_smaller_id_that_joins_is_told_to_the_others():
-    table = RouteTable()
+    table = RouteTable(Tables())
     table.register(broker("a", "one", "two", broker_id=2), at())
     assert table.take_notices() == []
     table.register(broker("a", "one", "two", broker_id=1), at())
@@ -466,7 +467,7 @@ def test_a_smaller_id_that_joins_is_told_to_the_others():
 
 
 def test_the_smallest_id_that_leaves_is_told_to_those_who_stay():
-    table = RouteTable()
+    table = RouteTable(Tables())
     for broker_id in range(3):
         table.register(broker("a", "one", "two", broker_id=broker_id, acting_master=True), at())
     table.take_notices()
@@ -479,14 +480,14 @@ def test_the_smallest_id_that_leaves_is_told_to_those_who_stay():
 
 
 def test_groups_clusters_and_topics_together():
-    table = RouteTable()
+    table = RouteTable(Tables())
     topics = [f"T{number}" for number in range(10)]
     for group in range(3):
         for broker_id in range(3):
             table.register(broker(f"g{group}", *topics, broker_id=broker_id), at())
-    info = table.cluster_info()
+    info = table.tables.cluster_info()
     assert info.clusters == {CLUSTER: ("g0", "g1", "g2")}
     assert all(len(found.addresses) == 3 for found in info.brokers.values())
-    assert set(table.topics_of_cluster(CLUSTER)) == set(topics)
-    route = table.lookup("T0")
+    assert set(table.tables.topics_of_cluster(CLUSTER)) == set(topics)
+    route = table.tables.lookup("T0")
     assert (len(route.queues), len(route.brokers)) == (3, 3)

@@ -1,6 +1,6 @@
 from orbitmq.model.route import QueueData
-from orbitmq.nameserver.routing.events import Cause, Change, ChangeKind, Origin, QueueChange, QueueChanges
-from orbitmq.nameserver.routing.journal import History, describe
+from orbitmq.nameserver.monitoring.journal import Journal, describe
+from orbitmq.nameserver.routing.events import Cause, Change, ChangeKind, QueueChange, QueueChanges, Trigger
 
 
 def queue(perm: int = 6) -> QueueData:
@@ -8,9 +8,9 @@ def queue(perm: int = 6) -> QueueData:
 
 
 def topics_changed(at_ms: int, *queues: QueueChange, cause: Cause = Cause.REGISTRATION) -> Change:
-    origin = Origin(cause, at_ms, "10.0.0.1:5000")
+    trigger = Trigger(cause, at_ms, "10.0.0.1:5000")
     return Change(
-        kind=ChangeKind.TOPICS_CHANGED, origin=origin, cluster="c", broker_name="a", queues=QueueChanges.of(queues)
+        kind=ChangeKind.TOPICS_CHANGED, trigger=trigger, cluster="c", broker_name="a", queues=QueueChanges.of(queues)
     )
 
 
@@ -18,13 +18,13 @@ def broker(
     kind: ChangeKind, at_ms: int, address: str = "a:1", previous: str | None = None, topics: tuple[str, ...] = ()
 ) -> Change:
     return Change(
-        kind=kind, origin=Origin(Cause.CONNECTION_CLOSED, at_ms), cluster="c", broker_name="a", broker_id=0,
+        kind=kind, trigger=Trigger(Cause.CONNECTION_CLOSED, at_ms), cluster="c", broker_name="a", broker_id=0,
         address=address, previous_address=previous, topics=topics,
     )  # fmt: skip
 
 
-def history_of(*changes: Change, weight_max: int = 1000) -> History:
-    history = History(weight_max)
+def history_of(*changes: Change, weight_max: int = 1000) -> Journal:
+    history = Journal(weight_max)
     for change in changes:
         history.add(change)
     return history
@@ -77,7 +77,7 @@ def test_the_difference_is_net():
 
 
 def test_of_the_time_before_its_start_a_name_server_knows_nothing():
-    history = History(100, began_at_ms=5)
+    history = Journal(100, began_at_ms=5)
     assert (history.reaches_back_to(4), history.reaches_back_to(5)) == (False, True)
 
 

@@ -1,6 +1,6 @@
-"""Route history: a bounded journal of who registered, changed, expired or was removed, when, from where and why. Pure.
+"""The route history: a bounded journal of who registered, changed, expired or was removed, when and why. Pure.
 
-State: the last changes, oldest dropped first. In: `Change` values as the registry tells them. Out: events for people, and
+State: the last changes, oldest dropped first. In: `Change` values as the route table publishes them. Out: events for people, and
 the net difference between a moment and now. Nothing is kept on disk: what brokers say next is worth more than what they
 said before a restart.
 """
@@ -15,6 +15,8 @@ from typing import Any
 from orbitmq.model.route import QueueData
 from orbitmq.nameserver.routing.events import Change, ChangeKind
 
+EVENTS_MAX = 1_000
+"""Events of one answer."""
 TOPICS_IN_EVENT_MAX = 20
 """Topics that one event names unless one topic is asked for; the rest is counted."""
 
@@ -27,7 +29,7 @@ class Entry:
     change: Change
 
 
-class History:
+class Journal:
     """The last changes of a route table.
 
     Args:
@@ -51,7 +53,7 @@ class History:
         while self._weight > self._weight_max and self._entries:
             gone = self._entries.popleft().change
             self._weight -= _weight_of(gone)
-            self._forgotten_at_ms = gone.origin.at_ms
+            self._forgotten_at_ms = gone.trigger.at_ms
 
     def reaches_back_to(self, at_ms: int) -> bool:
         """Tell whether everything that happened after `at_ms` is known: written down, and not forgotten."""
@@ -66,7 +68,7 @@ class History:
         found: list[dict[str, Any]] = []
         for entry in reversed(self._entries):
             change = entry.change
-            if change.origin.at_ms < since_ms or len(found) >= count_max:
+            if change.trigger.at_ms < since_ms or len(found) >= count_max:
                 break
             if broker_name is not None and change.broker_name != broker_name:
                 continue
@@ -107,13 +109,13 @@ class History:
 
     def _since(self, at_ms: int) -> Iterator[Change]:
         for entry in self._entries:
-            if entry.change.origin.at_ms >= at_ms:
+            if entry.change.trigger.at_ms >= at_ms:
                 yield entry.change
 
 
 def describe(change: Change) -> str:
     """Return a change as one line for the log."""
-    origin = change.origin
+    trigger = change.trigger
     broker = change.broker_name if change.broker_id is None else f"{change.broker_name}:{change.broker_id}"
     what = f"{change.kind}: {change.cluster}/{broker}"
     if change.address:
@@ -125,7 +127,7 @@ def describe(change: Change) -> str:
         new = sum(before is None for before in change.queues.before)
         what += f", {new} topics added, {gone} removed, {len(change.queues) - new - gone} changed"
         what += f" ({', '.join(change.queues.topics[:3])}{' …' if len(change.queues) > 3 else ''})"
-    return f"{what}; {origin.cause}{f' by {origin.remote}' if origin.remote else ''}"
+    return f"{what}; {trigger.cause}{f' by {trigger.remote}' if trigger.remote else ''}"
 
 
 def _event(entry: Entry, topic: str | None) -> dict[str, Any]:
@@ -133,10 +135,10 @@ def _event(entry: Entry, topic: str | None) -> dict[str, Any]:
     queues = [queue for queue in change.queues if topic is None or queue.topic == topic]
     event: dict[str, Any] = {
         "number": entry.number,
-        "at": change.origin.at_ms,
+        "at": change.trigger.at_ms,
         "kind": change.kind,
-        "cause": change.origin.cause,
-        "remote": change.origin.remote,
+        "cause": change.trigger.cause,
+        "remote": change.trigger.remote,
         "cluster": change.cluster,
         "brokerName": change.broker_name,
         "brokerId": change.broker_id,

@@ -1,10 +1,10 @@
 """Claims about the topics that are asked for and have no route."""
 
-from orbitmq.nameserver.routing.unknown_topics import ILLEGAL, TOPICS_MAX, MissingTopics
+from orbitmq.nameserver.monitoring.unknown_topics import ILLEGAL, TOPICS_MAX, UnknownTopics
 
 
 def test_the_most_wanted_come_first_with_who_asked_last():
-    missing = MissingTopics()
+    missing = UnknownTopics()
     for number, topic in enumerate(["a", "b", "a"]):
         missing.note(topic, number, f"h:{number}")
     assert missing.most_wanted(0, 10) == [("a", 2, 2, "h:2"), ("b", 1, 1, "h:1")]
@@ -13,7 +13,7 @@ def test_the_most_wanted_come_first_with_who_asked_last():
 
 
 def test_a_hundred_are_remembered_and_the_one_asked_for_longest_ago_goes():
-    missing = MissingTopics()
+    missing = UnknownTopics()
     for number in range(TOPICS_MAX):
         missing.note(f"t{number}", number, "h:1")
     missing.note("t0", TOPICS_MAX, "h:1")
@@ -25,7 +25,7 @@ def test_a_hundred_are_remembered_and_the_one_asked_for_longest_ago_goes():
 
 
 def test_names_that_no_topic_may_have_are_one():
-    missing = MissingTopics()
+    missing = UnknownTopics()
     for topic in ("\x1b[31m", "a b", "", "x" * 300, "../etc"):
         missing.note(topic, 0, "h:1")
     assert missing.most_wanted(0, 10) == [(ILLEGAL, 5, 0, "h:1")]

@@ -1,6 +1,6 @@
-"""Topics that clients ask for and no broker has: which, how often, and who asked last.
+"""Topics that clients ask for and no broker has, with how often, and who asked last.
 
-Pure: time comes in. Bounded, and names come from anybody, so only those that a topic may have are kept as they are.
+Pure: time comes in. Bounded. Names come from anybody and end up in logs, so those that no topic may have are kept as one.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ TOPICS_MAX = 100
 ILLEGAL = "(names that no topic may have)"
 
 
-class MissingTopic(NamedTuple):
+class UnknownTopic(NamedTuple):
     """A topic without a route; asked for `queries` times since it was first remembered, last by `remote`."""
 
     topic: str
@@ -27,22 +27,22 @@ class MissingTopic(NamedTuple):
         return {"topic": self.topic, "count": self.queries, "at": self.at_ms, "remote": self.remote}
 
 
-class MissingTopics:
-    """Remembers the last hundred topics without a route that were asked for."""
+class UnknownTopics:
+    """The last hundred topics without a route that were asked for."""
 
     def __init__(self) -> None:
-        self._topics: dict[str, MissingTopic] = {}
+        self._topics: dict[str, UnknownTopic] = {}
 
     def note(self, topic: str, now_ms: int, remote: str) -> None:
-        """Remember a query without an answer; the topic that was asked for longest ago makes room."""
+        """Count a query without an answer; the topic that was asked for longest ago makes room for a new one."""
         if illegal_names((topic,)):
             topic = ILLEGAL
         known = self._topics.pop(topic, None)
-        self._topics[topic] = MissingTopic(topic, 1 if known is None else known.queries + 1, now_ms, remote)
+        self._topics[topic] = UnknownTopic(topic, 1 if known is None else known.queries + 1, now_ms, remote)
         if len(self._topics) > TOPICS_MAX:
             del self._topics[next(iter(self._topics))]
 
-    def most_wanted(self, since_ms: int, count_max: int) -> Sequence[MissingTopic]:
+    def most_wanted(self, since_ms: int, count_max: int) -> Sequence[UnknownTopic]:
         """Return those that were asked for since a time (ms since 1970), most queries first."""
-        recent = [missing for missing in self._topics.values() if missing.at_ms >= since_ms]
-        return sorted(recent, key=lambda missing: missing.queries, reverse=True)[:count_max]
+        recent = [topic for topic in self._topics.values() if topic.at_ms >= since_ms]
+        return sorted(recent, key=lambda topic: topic.queries, reverse=True)[:count_max]

@@ -1,0 +1,270 @@
+"""The pipeline of a registration: recognise, or parse, check and apply; then remember and answer.
+
+A broker registers all its topics every 30 seconds, and hardly ever has anything new to say. So the first step compares
+(`body_cache`), and only what is new is parsed. Thousands of topics are entered in slices, so that others are served in
+between (`queue`).
+"""
+
+from __future__ import annotations
+
+import logging
+import zlib
+from collections.abc import Mapping
+from functools import lru_cache
+from itertools import repeat
+from typing import Literal, TypeVar
+
+from orbitmq.codes import ResponseCode
+from orbitmq.errors import OrbitError, Rejected
+from orbitmq.model.route import QueueData
+from orbitmq.nameserver.kv_config import KvConfig
+from orbitmq.nameserver.registration.body_cache import BodyCache
+from orbitmq.nameserver.registration.queue import Concerns, Job, RegistrationQueue
+from orbitmq.nameserver.routing.events import Cause, Trigger
+from orbitmq.nameserver.routing.route_table import SLICE_TOPICS, RouteTable
+from orbitmq.nameserver.routing.validation import check_registered_name, illegal_names
+from orbitmq.nameserver.routing.values import LEASE_MS, BrokerKey, MasterAddresses, Registration
+from orbitmq.net.dispatch.handlers import LATER, Call, Later, Reply
+from orbitmq.wire.bodies.kv import encode_kv_table
+from orbitmq.wire.bodies.registration import RegisterBrokerBody, read_registration
+from orbitmq.wire.bodies.topic_table import RegisteredTopic
+from orbitmq.wire.headers import RegisterBroker, RegisterBrokerResponse
+from orbitmq.wire.slices import Slices, finish, parts_of
+
+log = logging.getLogger(__name__)
+
+T = TypeVar("T")
+
+ORDER_TOPIC_NAMESPACE = "ORDER_TOPIC_CONFIG"
+"""Key-value namespace of ordered topics; brokers are told its content (Java: NAMESPACE_ORDER_TOPIC_CONFIG)."""
+LEASE_MS_MAX = 24 * 3_600_000
+QUEUE_DATA_MAX = 65_536
+"""Queue settings that brokers' topics share: most topics of a broker differ by their names alone."""
+
+
+class RegistrationPipeline:
+    """Enters brokers with their topics into the route table, or renews their leases.
+
+    Args:
+        bodies: what each broker registered last.
+        queue: registrations that are unfinished.
+        tells_order_topics: the answer lists the ordered topics (`returnOrderTopicConfigToBroker`); may be set to
+            something else later.
+        slice_topics: how many topics are looked at in one slice.
+    """
+
+    def __init__(
+        self,
+        route_table: RouteTable,
+        bodies: BodyCache,
+        queue: RegistrationQueue,
+        kv: KvConfig,
+        *,
+        tells_order_topics: bool = True,
+        slice_topics: int = SLICE_TOPICS,
+    ) -> None:
+        self.tells_order_topics = tells_order_topics
+        self._route_table = route_table
+        self._tables = route_table.tables
+        self._bodies = bodies
+        self._queue = queue
+        self._kv = kv
+        self._slice_topics = slice_topics
+
+    def register(self, call: Call[RegisterBroker]) -> Reply | Literal[Later.LATER]:
+        """Answer a registration at once; one of thousands of topics later."""
+        queue = self._queue
+        if queue and queue.has_before(concerns := self._concerns_of(call.header)):
+            # It may be recognised only when it is its turn: the registration before it decides what is new.
+            return self._enqueue(call, concerns, self._recognise_or_enter(call))
+        master = self._recognise(call)
+        if master is not None:
+            return self._reply(master)
+        concerns = self._concerns_of(call.header)
+        slices = self._enter(call)
+        try:
+            next(slices)
+        except StopIteration as end:
+            reply: Reply = end.value
+            return reply
+        return self._enqueue(call, concerns, slices)
+
+    # Recognise.
+
+    def _recognise(self, call: Call[RegisterBroker]) -> MasterAddresses | None:
+        """Renew the lease of a broker that registers nearly what it did last time; None: it has to be parsed."""
+        header, body, tables = call.header, call.command.body, self._tables
+        key = BrokerKey(header.cluster_name, header.broker_addr)
+        revision = tables.revision_of(header.broker_name)
+        known = self._bodies.recognise(key, header, call.command.version, body, revision)
+        if known is None:
+            return None
+        if known.checksum != header.body_crc32:
+            _check_body(header, body)
+        if known.topics:
+            changed = RegisterBrokerBody(data_version=known.data_version, topics=known.topics, filter_servers=None)
+            return finish(self._apply(call, changed, is_partial=True))
+        if not tables.leases.renew(key, call.now_ms, call.connection.id, known.data_version):
+            return None
+        return tables.master_of(header.broker_name, header.broker_id, header.cluster_name)
+
+    def _recognise_or_enter(self, call: Call[RegisterBroker]) -> Slices[Reply]:
+        master = self._recognise(call)
+        if master is not None:
+            return self._reply(master)
+        return (yield from self._enter(call))
+
+    # Parse, check, apply, remember.
+
+    def _enter(self, call: Call[RegisterBroker]) -> Slices[Reply]:
+        header, command = call.header, call.command
+        _check_body(header, command.body)
+        _check_names(header)
+        body = yield from read_registration(command.body, compressed=header.compressed, version=command.version)
+        return self._reply((yield from self._apply(call, body, is_partial=False)))
+
+    def _apply(
+        self, call: Call[RegisterBroker], body: RegisterBrokerBody, *, is_partial: bool
+    ) -> Slices[MasterAddresses]:
+        """Register a broker with all its topics, or with those that differ from its last registration."""
+        header, remote = call.header, call.connection.remote
+        queues = yield from self._queues_of(header.broker_name, body.topics, remote)
+        registration = _to_registration(header, body, queues)
+        trigger = Trigger(Cause.REGISTRATION, call.now_ms, remote)
+        master = yield from self._publishing(
+            self._route_table.registering(registration, trigger, call.connection.id, is_partial=is_partial)
+        )
+        if self._tables.lease_of(registration.key) is not None:
+            yield from self._remember(call, registration, body, is_partial)
+        return master
+
+    def _publishing(self, slices: Slices[T]) -> Slices[T]:
+        """Tell the listeners what each slice has changed before anybody else has a turn."""
+        while True:
+            try:
+                next(slices)
+            except StopIteration as end:
+                result: T = end.value
+                return result
+            finally:
+                self._route_table.publish()
+            yield
+
+    def _remember(
+        self, call: Call[RegisterBroker], registration: Registration, body: RegisterBrokerBody, is_partial: bool
+    ) -> Slices[None]:
+        broker_name, queues = registration.broker_name, registration.queues
+        is_applied = not body.queue_mappings
+        for part in parts_of(queues, self._slice_topics):
+            is_applied = is_applied and self._tables.agrees_with(broker_name, part)
+            if part is not queues:
+                yield
+        self._bodies.remember(
+            registration.key,
+            call.header,
+            call.command.version,
+            call.command.body,
+            body.data_version,
+            self._tables.revision_of(broker_name),
+            topic_count=None if is_partial else len(body.topics),
+            is_applied=is_applied,
+        )
+
+    def _queues_of(
+        self, broker_name: str, topics: Mapping[str, RegisteredTopic], remote: str
+    ) -> Slices[Mapping[str, QueueData]]:
+        """Return the queues of all topics whose names are legal."""
+        queues: dict[str, QueueData] = {}
+        illegal_count = 0
+        for part in parts_of(topics, self._slice_topics):
+            # One pass in C, thousands of topics at once; the illegal ones, which are rare, are taken out again.
+            queues.update(zip(part, map(_queue_data, repeat(broker_name), part.values()), strict=False))
+            illegal = illegal_names(part)
+            for topic in illegal:
+                del queues[topic]
+            illegal_count += len(illegal)
+            if part is not topics:
+                yield
+        if illegal_count:
+            log.warning("%s at %s: left out %d topics with illegal names", broker_name, remote, illegal_count)
+        return queues
+
+    # Answer.
+
+    def _reply(self, master: MasterAddresses) -> Reply:
+        header = RegisterBrokerResponse(ha_server_addr=master.ha_address, master_addr=master.master_address)
+        return Reply(header=header, body=self._order_topics())
+
+    def _order_topics(self) -> bytes:
+        if not self.tells_order_topics:
+            return b""
+        table = self._kv.namespace(ORDER_TOPIC_NAMESPACE)
+        return b"" if table is None else encode_kv_table(table)
+
+    # Answer later.
+
+    def _concerns_of(self, header: RegisterBroker) -> Concerns:
+        key = BrokerKey(header.cluster_name, header.broker_addr)
+        lease = self._tables.lease_of(key)
+        former_name = header.broker_name if lease is None else lease.broker_name
+        return frozenset((key, header.broker_name, former_name))
+
+    def _enqueue(self, call: Call[RegisterBroker], concerns: Concerns, slices: Slices[Reply]) -> Literal[Later.LATER]:
+        job = Job(call.connection.id, len(call.command.body), concerns, _answering(call, slices))
+        self._queue.append(job)
+        return LATER
+
+
+def _answering(call: Call[RegisterBroker], slices: Slices[Reply]) -> Slices[None]:
+    """Do the slices and send their answer; whatever goes wrong becomes an answer, too, and harms no other registration."""
+    try:
+        reply = yield from slices
+    except Rejected as refusal:
+        reply = Reply(refusal.code, refusal.remark)
+    except OrbitError as error:
+        reply = Reply(ResponseCode.SYSTEM_ERROR, str(error))
+    except Exception as error:
+        log.exception("the registration of %s failed", call.header.broker_name)
+        reply = Reply(ResponseCode.SYSTEM_ERROR, f"{type(error).__name__}: {error}")
+    call.answer(reply)
+
+
+def _check_body(header: RegisterBroker, body: bytes) -> None:
+    if header.body_crc32 and zlib.crc32(body) & 0x7FFFFFFF != header.body_crc32:
+        raise Rejected(ResponseCode.SYSTEM_ERROR, "crc32 not match")
+
+
+def _check_names(header: RegisterBroker) -> None:
+    check_registered_name("clusterName", header.cluster_name)
+    check_registered_name("brokerName", header.broker_name)
+    check_registered_name("brokerAddr", header.broker_addr.replace("[", "").replace("]", ""))
+
+
+def _to_registration(header: RegisterBroker, body: RegisterBrokerBody, queues: Mapping[str, QueueData]) -> Registration:
+    lease_ms = header.heartbeat_timeout_millis
+    return Registration(
+        cluster=header.cluster_name,
+        broker_name=header.broker_name,
+        broker_id=header.broker_id,
+        address=header.broker_addr,
+        ha_address=header.ha_server_addr,
+        lease_ms=LEASE_MS if lease_ms is None else min(max(lease_ms, 0), LEASE_MS_MAX),
+        acting_master=header.enable_acting_master,
+        zone_name=header.zone_name,
+        data_version=body.data_version,
+        queues=queues,
+        filter_servers=body.filter_servers,
+        queue_mappings=body.queue_mappings,
+    )
+
+
+@lru_cache(maxsize=QUEUE_DATA_MAX)
+def _queue_data(broker_name: str, topic: RegisteredTopic) -> QueueData:
+    # Cached, so that the topics of a broker share a few values, and most comparisons with the table end at `is`.
+    return QueueData(
+        broker_name=broker_name,
+        read_queue_count=topic.read_queue_count,
+        write_queue_count=topic.write_queue_count,
+        perm=topic.perm,
+        topic_sys_flag=topic.topic_sys_flag,
+    )
