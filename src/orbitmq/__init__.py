@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from orbitmq.client.producer import Producer
     from orbitmq.client.pull_consumer import PullConsumer
     from orbitmq.client.push_consumer import PushConsumer
-    from orbitmq.client.send.request import SendResult, SendStatus
+    from orbitmq.client.send.result import SendResult, SendStatus
     from orbitmq.errors import (
         ClientError,
         ConnectionFailed,
@@ -56,8 +56,8 @@ _HOMES = {
     "RequestTimeout": "orbitmq.errors",
     "RouteNotFound": "orbitmq.errors",
     "SendFailed": "orbitmq.errors",
-    "SendResult": "orbitmq.client.send.request",
-    "SendStatus": "orbitmq.client.send.request",
+    "SendResult": "orbitmq.client.send.result",
+    "SendStatus": "orbitmq.client.send.result",
     "StoredMessage": "orbitmq.model.message",
 }
 

@@ -112,7 +112,7 @@ async def test_a_keys_messages_keep_their_order_from_end_to_end():
 
 async def until_settled(producer):
     """Wait until the topic's true route is known: before that, a key may still change its queue."""
-    while producer._session.routes.cached("orders") is None:
+    while "orders" not in producer._session.routes.known.routes:
         await asyncio.sleep(0.005)
 
 

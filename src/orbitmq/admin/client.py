@@ -16,6 +16,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from types import TracebackType
 from typing import Any
 
+from orbitmq.client.routing.nameserver_client import NameServerClient
 from orbitmq.client.routing.routes import Routes
 from orbitmq.codes import ResponseCode
 from orbitmq.errors import ClientError, InvalidArgument, RemoteRefused, RouteNotFound
@@ -65,7 +66,8 @@ class AdminClient:
     ) -> None:
         self._timeout_ms = timeout_ms
         self._pool = ConnectionPool(name="admin", credentials=credentials, tls=tls)
-        self._routes = Routes(name_servers, self._pool, ask_timeout_ms=timeout_ms)
+        self._name_servers = NameServerClient(name_servers, self._pool, timeout_ms=timeout_ms)
+        self._routes = Routes(self._name_servers)
 
     async def __aenter__(self) -> AdminClient:
         return self
@@ -78,6 +80,7 @@ class AdminClient:
     async def close(self) -> None:
         """Close every connection."""
         await self._routes.close()
+        await self._name_servers.close()
         await self._pool.close()
 
     async def cluster_info(self) -> ClusterInfo:
@@ -141,7 +144,7 @@ class AdminClient:
         addresses = [address for data in brokers for address in data.addresses.values()]
         await self._tell_all(addresses, DeleteTopicInBroker(topic=topic))
         forget = DeleteTopicInNameServer(topic=topic, cluster_name=cluster)
-        for address, answer in (await self._routes.ask_all(forget)).items():
+        for address, answer in (await self._name_servers.ask_all(forget)).items():
             if isinstance(answer, ClientError):
                 raise answer
             if answer.code != _NOT_SUPPORTED:
@@ -198,7 +201,7 @@ class AdminClient:
         return masters
 
     async def _ask(self, header: object) -> Command:
-        return expect(await self._routes.ask(header), ", ".join(self._routes.name_servers))
+        return expect(await self._name_servers.ask(header), ", ".join(self._name_servers.configured))
 
     async def _tell(self, address: str, header: object) -> Command:
         return expect(await self._pool.request(address, header, timeout_ms=self._timeout_ms), address)

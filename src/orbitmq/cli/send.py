@@ -17,7 +17,7 @@ from orbitmq.cli.output import Format, say, show_json, show_rows
 
 if TYPE_CHECKING:
     from orbitmq.client.producer import Producer
-    from orbitmq.client.send.request import SendResult
+    from orbitmq.client.send.result import SendResult
     from orbitmq.model.message import Message
 
 COLUMNS = ("message_id", "broker", "queue", "offset", "status")

@@ -1,4 +1,4 @@
-"""What Producer, PushConsumer and PullConsumer share: one session, opened once, closed when `async with` ends."""
+"""The base of Producer, PushConsumer and PullConsumer: one session, opened once, closed when `async with` ends."""
 
 from __future__ import annotations
 
@@ -7,14 +7,15 @@ from collections.abc import Iterable
 from types import TracebackType
 from typing import Self
 
-from orbitmq.client.session import ClientSession
+from orbitmq.client.session.session import ClientSession
 from orbitmq.errors import ClientError
 
 
 class Client(ABC):
     """A client as its user holds it: an async context manager over a `ClientSession`."""
 
-    _session: ClientSession
+    def __init__(self, session: ClientSession) -> None:
+        self._session = session
 
     @abstractmethod
     async def open(self) -> None:
@@ -26,7 +27,7 @@ class Client(ABC):
 
     def use_name_servers(self, name_servers: str | Iterable[str]) -> None:
         """Ask other NameServers from now on; known routes stay in use until the new ones say otherwise."""
-        self._session.routes.configure(name_servers)
+        self._session.name_servers.configure(name_servers)
 
     async def __aenter__(self) -> Self:
         await self.open()

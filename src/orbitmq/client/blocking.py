@@ -13,9 +13,9 @@ from typing import Any, Generic, Self, TypeVar
 from orbitmq.client import producer, pull_consumer, push_consumer
 from orbitmq.client.base import Client
 from orbitmq.client.consume.batch import Batch
-from orbitmq.client.consume.offsets import OffsetRange
+from orbitmq.client.consume.offsets.queue_offsets import OffsetRange
 from orbitmq.client.loop_thread import BackgroundLoop
-from orbitmq.client.send.request import SendResult
+from orbitmq.client.send.result import SendResult
 from orbitmq.errors import InvalidArgument
 from orbitmq.model.message import Message, StoredMessage
 from orbitmq.model.route import MessageQueue

@@ -1,6 +1,6 @@
 """The Producer: sends messages to a topic's queues, and to another broker when one fails.
 
-Source: Java DefaultMQProducerImpl; facts of the requests 310 and 320.
+Source: Java DefaultMQProducerImpl.
 """
 
 from __future__ import annotations
@@ -12,19 +12,18 @@ from os import getpid
 from random import Random
 
 from orbitmq.client.base import Client
-from orbitmq.client.client_id import unique_instance, unique_key_seed
-from orbitmq.client.send.accumulator import Lanes
-from orbitmq.client.send.request import (
-    DEFAULT_QUEUE_COUNT,
-    Outgoing,
-    SendResult,
-    check_batch,
-    fits_batch,
-    prepare,
-    split,
-)
-from orbitmq.client.send.sender import Delivery, Target
-from orbitmq.client.session import HEARTBEAT_INTERVAL_MS, ClientSession
+from orbitmq.client.routing.routes import POLL_INTERVAL_MS
+from orbitmq.client.send.accumulator.accumulator import Accumulator
+from orbitmq.client.send.accumulator.in_flight import InFlight
+from orbitmq.client.send.batch import check_batch, fits_batch, split
+from orbitmq.client.send.fault_tolerance import FaultTolerance
+from orbitmq.client.send.queue_selector import QueueSelector, Target
+from orbitmq.client.send.request import DEFAULT_QUEUE_COUNT, EncodedMessage, encode_message
+from orbitmq.client.send.result import SendResult
+from orbitmq.client.send.sender import Sender
+from orbitmq.client.session.client_id import unique_instance, unique_key_seed
+from orbitmq.client.session.heartbeats import HEARTBEAT_INTERVAL_MS
+from orbitmq.client.session.session import ClientSession
 from orbitmq.clock import now_ms
 from orbitmq.errors import InvalidArgument
 from orbitmq.model.group import Heartbeat
@@ -82,7 +81,7 @@ class Producer(Client):
         avoid_slow_brokers: bool = True,
         queue_count: int = DEFAULT_QUEUE_COUNT,
         heartbeat_interval_ms: int = HEARTBEAT_INTERVAL_MS,
-        poll_interval_ms: int = 30_000,
+        poll_interval_ms: int = POLL_INTERVAL_MS,
         credentials: Credentials | None = None,
         tls: ssl.SSLContext | None = None,
     ) -> None:
@@ -93,7 +92,7 @@ class Producer(Client):
         self.group = check_name("group", group, GROUP_LENGTH_MAX)
         self._compress_over = compress_over
         self._batch_size_max = batch_size_max
-        self._session = ClientSession(
+        session = ClientSession(
             name_servers,
             instance=unique_instance(),
             describe=self._describe,
@@ -102,23 +101,25 @@ class Producer(Client):
             credentials=credentials,
             tls=tls,
         )
-        self._delivery = Delivery(
-            self._session,
-            self.group,
-            random=Random(),
+        super().__init__(session)
+        fault_tolerance = FaultTolerance() if avoid_slow_brokers else None
+        self._selector = QueueSelector(session.routes, fault_tolerance, random=Random(), queue_count=queue_count)
+        self._sender = Sender(
+            session,
+            self._selector,
+            fault_tolerance,
+            group=self.group,
             timeout_ms=send_timeout_ms,
             attempt_timeout_ms=attempt_timeout_ms,
             retries=retries,
-            avoid_slow_brokers=avoid_slow_brokers,
             queue_count=queue_count,
         )
-        self._lanes = Lanes(
-            self._delivery, count_max=soon_count_max, size_max=soon_size_max, batch_size_max=batch_size_max
+        self._in_flight = InFlight(count_max=soon_count_max, size_max=soon_size_max)
+        self._accumulator = Accumulator(
+            self._sender, self._selector, self._in_flight, session.tasks, batch_size_max=batch_size_max
         )
         self._message_ids = UniqueKeys("127.0.0.1", getpid(), 0)
         self._oneway_count = 0
-
-    # Life.
 
     async def open(self) -> None:
         """Begin. No server is asked before the first send."""
@@ -126,7 +127,7 @@ class Producer(Client):
         self._message_ids = UniqueKeys(self._session.ip, getpid(), unique_key_seed())
 
     async def close(self) -> None:
-        """Wait for what `send_soon` took, then leave.
+        """Wait for what `send_soon` queued, then leave.
 
         Raises:
             SendFailed: some of it could not be sent and nobody was told yet; see `flush`.
@@ -137,8 +138,6 @@ class Producer(Client):
             await self.flush()
         finally:
             await self._session.close([UnregisterClient(client_id=self._session.id, producer_group=self.group)])
-
-    # Sending.
 
     async def send(
         self,
@@ -163,9 +162,9 @@ class Producer(Client):
             NoNameServer: the topic's route is not known yet, and nobody answers.
         """
         self._check_open()
-        outgoing = self._prepare(message)
+        encoded = self._encode(message)
         target = Target(message.topic, queue, key if key is not None else message.sharding_key)
-        return (await self._delivery.deliver((outgoing,), target, timeout_ms))[0]
+        return (await self._sender.send((encoded,), target, timeout_ms))[0]
 
     async def send_batch(
         self,
@@ -183,18 +182,18 @@ class Producer(Client):
         """
         self._check_open()
         check_batch(messages)
-        batch = [self._prepare(message, compress_over=BODY_SIZE_MAX) for message in messages]
+        batch = [self._encode(message, compress_over=BODY_SIZE_MAX) for message in messages]
         target = Target(messages[0].topic, queue, key if key is not None else messages[0].sharding_key)
         found: list[SendResult] = []
         for run in split(batch, self._batch_size_max):
-            found += await self._delivery.deliver(run, target, timeout_ms)
+            found += await self._sender.send(run, target, timeout_ms)
             target = target._replace(queue=found[0].queue)  # later runs follow the first one
         return found
 
     async def send_soon(
         self, message: Message, *, queue: MessageQueue | None = None, key: str | None = None
     ) -> asyncio.Future[SendResult]:
-        """Take a message and return at once; it travels with others in the background.
+        """Queue a message and return at once; it travels with others in the background.
 
         Waits only while `soon_count_max` messages or `soon_size_max` bytes are under way. Messages of one queue or
         key keep their order.
@@ -204,14 +203,13 @@ class Producer(Client):
         """
         self._check_open()
         is_single = len(message.body) > self._compress_over
-        outgoing = self._prepare(message)
+        encoded = self._encode(message)
         target = Target(message.topic, queue, key if key is not None else message.sharding_key)
-        is_batchable = not is_single and fits_batch(outgoing, message, self._batch_size_max)
-        lanes = self._lanes
-        if not lanes.has_room:
-            await lanes.room()
-        lane = lanes.find(target) or await lanes.open(target)
-        return lane.put(outgoing, is_batchable)
+        is_batchable = not is_single and fits_batch(encoded, message, self._batch_size_max)
+        if not self._in_flight.has_room:
+            await self._in_flight.wait_for_room()
+        buffer = self._accumulator.buffer_now(target) or await self._accumulator.buffer(target)
+        return buffer.append(encoded, is_batchable)
 
     async def send_oneway(self, message: Message, *, queue: MessageQueue | None = None, key: str | None = None) -> None:
         """Send one message that nobody answers: fastest, and nobody tells when it is lost.
@@ -228,15 +226,15 @@ class Producer(Client):
             await self.send(message, queue=queue, key=key)
             return
         target = Target(message.topic, queue, key if key is not None else message.sharding_key)
-        await self._delivery.throw(self._prepare(message), target)
+        await self._sender.send_oneway(self._encode(message), target)
 
     async def flush(self) -> None:
-        """Wait until everything that `send_soon` took is answered.
+        """Wait until everything that `send_soon` queued is answered.
 
         Raises:
             SendFailed: some messages could not be sent since the last flush; names how many, and the first errors.
         """
-        await self._lanes.flush()
+        await self._in_flight.flush()
 
     async def queues(self, topic: str) -> tuple[MessageQueue, ...]:
         """Return the queues that `topic` may be sent to.
@@ -245,11 +243,11 @@ class Producer(Client):
             RouteNotFound: the topic is unknown and no broker creates topics by itself.
         """
         self._check_open()
-        return await self._delivery.queues(topic)
+        return await self._selector.queues(topic)
 
-    def _prepare(self, message: Message, compress_over: int | None = None) -> Outgoing:
+    def _encode(self, message: Message, compress_over: int | None = None) -> EncodedMessage:
         limit = self._compress_over if compress_over is None else compress_over
-        return prepare(message, self._message_ids.next(now_ms()), limit)
+        return encode_message(message, self._message_ids.next(now_ms()), limit)
 
     def _describe(self, client_id: str) -> Heartbeat:
         return Heartbeat(client_id=client_id, producer_groups=(self.group,))

@@ -9,16 +9,21 @@ import asyncio
 import ssl
 from collections import deque
 from collections.abc import Iterable, Mapping
+from functools import partial
 
 from orbitmq.client.base import Client
-from orbitmq.client.client_id import unique_instance
-from orbitmq.client.consume.allocation import change
-from orbitmq.client.consume.offsets import BrokerOffsets, OffsetRange, QueueOffsets
-from orbitmq.client.consume.puller import PULL_COUNT_MAX, PullSettings, QueueReader
+from orbitmq.client.consume.assignment.allocation import assignment_change
+from orbitmq.client.consume.offsets.broker_offsets import BrokerOffsets
+from orbitmq.client.consume.offsets.queue_offsets import OffsetRange, QueueOffsets
+from orbitmq.client.consume.offsets.start_offsets import StartOffsets
+from orbitmq.client.consume.pull.pull_request import PULL_COUNT_MAX, PullSettings
+from orbitmq.client.consume.pull.puller import Puller
+from orbitmq.client.consume.pull.window import COUNT_MAX, SIZE_MAX
 from orbitmq.client.consume.subscriptions import parse_subscription
-from orbitmq.client.consume.window import COUNT_MAX, SIZE_MAX
-from orbitmq.client.routing.queue_selection import readable_queues
-from orbitmq.client.session import ClientSession
+from orbitmq.client.routing.route_queues import readable_queues
+from orbitmq.client.routing.routes import POLL_INTERVAL_MS
+from orbitmq.client.session.client_id import unique_instance
+from orbitmq.client.session.session import ClientSession
 from orbitmq.clock import now_ms
 from orbitmq.errors import InvalidArgument
 from orbitmq.model.group import ConsumeFrom
@@ -63,29 +68,31 @@ class PullConsumer(Client):
         pull_count_max: int = PULL_COUNT_MAX,
         window_count_max: int = COUNT_MAX,
         window_size_max: int = SIZE_MAX,
-        poll_interval_ms: int = 30_000,
+        poll_interval_ms: int = POLL_INTERVAL_MS,
         credentials: Credentials | None = None,
         tls: ssl.SSLContext | None = None,
     ) -> None:
         self.group = check_name("group", group, GROUP_LENGTH_MAX)
-        self._consume_from = ConsumeFrom(consume_from)
-        self._consume_from_ms = consume_from_ms
         self._tag = tag
         self._settings = PullSettings(
             pull_count_max=pull_count_max, window_count_max=window_count_max, window_size_max=window_size_max
         )
-        # No heartbeats: they would make this a member of the group, and its push consumers would leave it a share.
-        self._session = ClientSession(
+        # No heartbeats: they would make this a member of the group, and its push consumers would leave queues to it.
+        session = ClientSession(
             name_servers,
             instance=unique_instance(),
             poll_interval_ms=poll_interval_ms,
             credentials=credentials,
             tls=tls,
         )
-        self._queue_offsets = QueueOffsets(self._session)
-        self._group_offsets = BrokerOffsets(self._session, self.group, young_queue_at_zero=False)
-        self._readers: dict[MessageQueue, QueueReader] = {}
-        self._ready: deque[QueueReader] = deque()
+        super().__init__(session)
+        self._queue_offsets = QueueOffsets(session)
+        self._group_offsets = BrokerOffsets(session, self.group, young_queue_at_zero=False)
+        self._start_offsets = StartOffsets(
+            self._group_offsets, self._queue_offsets, ConsumeFrom(consume_from), consume_from_ms, stores=False
+        )
+        self._pullers: dict[MessageQueue, Puller] = {}
+        self._ready: deque[MessageQueue] = deque()
         self._arrived = asyncio.Event()
 
     async def open(self) -> None:
@@ -95,11 +102,9 @@ class PullConsumer(Client):
     async def close(self) -> None:
         """Stop reading and close the connections; what was not committed comes again."""
         if self._session.is_open:
-            await asyncio.gather(*(reader.stop() for reader in self._readers.values()))
-            self._readers.clear()
+            await asyncio.gather(*(puller.stop() for puller in self._pullers.values()))
+            self._pullers.clear()
             await self._session.close()
-
-    # Queues and their offsets.
 
     async def queues(self, topic: str) -> list[MessageQueue]:
         """Return the topic's readable queues as the NameServer knows them now.
@@ -108,12 +113,9 @@ class PullConsumer(Client):
             RouteNotFound: no NameServer knows the topic.
         """
         self._check_open()
-        if self._session.routes.cached(topic) is None:
-            route = await self._session.routes.find(topic)
-        else:
+        if topic in self._session.routes.known.routes:
             await self._session.routes.refresh(topic)
-            route = await self._session.routes.find(topic)
-        return list(readable_queues(topic, route))
+        return list(readable_queues(topic, await self._session.routes.find(topic)))
 
     async def begin_offset(self, queue: MessageQueue) -> int:
         """Return the offset of the queue's first message that is still there."""
@@ -134,32 +136,30 @@ class PullConsumer(Client):
         ends = await asyncio.gather(*map(self.end_offset, asked))
         return dict(zip(asked, map(OffsetRange, begins, ends), strict=True))
 
-    # Assignment and position.
-
     @property
     def assignment(self) -> frozenset[MessageQueue]:
         """The queues that are read now."""
-        return frozenset(self._readers)
+        return frozenset(self._pullers)
 
     def assign(self, queues: Iterable[MessageQueue]) -> None:
         """Read these queues and no others; those that were read before go on where they are."""
         self._check_open()
-        removed, added = change(self._readers, [MessageQueue(*queue) for queue in queues])
+        removed, added = assignment_change(self._pullers, [MessageQueue(*queue) for queue in queues])
         for queue in removed:
-            self._session.spawn(self._readers.pop(queue).stop(), f"end of {queue}")
+            self._session.tasks.spawn(self._pullers.pop(queue).stop(), f"end of {queue}")
         for queue in added:
             subscription = parse_subscription(queue.topic, self._tag, now_ms())
             self._session.routes.watch(queue.topic)
-            reader = self._readers[queue] = QueueReader(
+            puller = self._pullers[queue] = Puller(
                 self._session,
                 self.group,
                 queue,
                 subscription,
-                start=self._start_offset,
-                on_messages=self._offer,
+                find_offset=self._find_offset,
+                on_messages=partial(self._offer, queue),
                 settings=self._settings,
             )
-            reader.start()
+            puller.start()
 
     def seek(self, queue: MessageQueue, queue_offset: int) -> None:
         """Go on reading `queue` at `queue_offset`.
@@ -169,7 +169,7 @@ class PullConsumer(Client):
         """
         if queue_offset < 0:
             raise InvalidArgument("queue_offset", queue_offset, "0 or more")
-        self._reader(queue).seek(queue_offset)
+        self._puller(queue).seek(queue_offset)
 
     async def seek_to_begin(self, queue: MessageQueue) -> int:
         """Go on at the queue's first message; return its offset."""
@@ -185,10 +185,8 @@ class PullConsumer(Client):
 
     def position(self, queue: MessageQueue) -> int | None:
         """Return the offset of the next message that `poll` gives of `queue`; None while that is being looked up."""
-        reader = self._reader(queue)
-        return reader.window.consumed_offset if reader.is_started else None
-
-    # Messages.
+        puller = self._puller(queue)
+        return puller.window.consumed_offset if puller.is_started else None
 
     async def poll(self, timeout_ms: int = POLL_TIMEOUT_MS, count_max: int = POLL_COUNT_MAX) -> list[StoredMessage]:
         """Return messages of the assigned queues as they come, each queue's in order.
@@ -201,7 +199,7 @@ class PullConsumer(Client):
             list of messages, empty when none came in time.
         """
         self._check_open()
-        found = self._take(count_max)
+        found = self._collect(count_max)
         if found:
             return found
         try:
@@ -209,7 +207,7 @@ class PullConsumer(Client):
                 while not found:
                     self._arrived.clear()
                     await self._arrived.wait()
-                    found = self._take(count_max)
+                    found = self._collect(count_max)
         except TimeoutError:
             pass
         return found
@@ -225,53 +223,48 @@ class PullConsumer(Client):
             ClientError: a broker did not take its part.
         """
         if offsets is None:
-            positions = {queue: self.position(queue) for queue in self._readers}
+            positions = {queue: self.position(queue) for queue in self._pullers}
             offsets = {queue: offset for queue, offset in positions.items() if offset is not None}
         for queue in offsets:
             await self._known(queue)
         await asyncio.gather(*(self._group_offsets.store(queue, offset) for queue, offset in offsets.items()))
 
-    # Below: how.
-
-    def _take(self, count_max: int) -> list[StoredMessage]:
+    def _collect(self, count_max: int) -> list[StoredMessage]:
+        """Take messages out of the windows, queue by queue; a queue that has more goes to the end of the line."""
         found: list[StoredMessage] = []
         while self._ready and len(found) < count_max:
-            reader = self._ready.popleft()
-            if self._readers.get(reader.queue) is not reader:
+            puller = self._pullers.get(self._ready.popleft())
+            if puller is None:
                 continue
-            batch = reader.window.take(count_max - len(found))
-            reader.window.commit(batch)
-            reader.made_room()
+            batch = puller.window.next_batch(count_max - len(found))
+            puller.window.commit(batch)
+            puller.resume()
             found += batch
-            if reader.window.is_ready:
-                self._ready.append(reader)
+            if puller.window.is_ready:
+                self._ready.append(puller.queue)
         return found
 
-    def _offer(self, reader: QueueReader) -> None:
-        if reader not in self._ready:
-            self._ready.append(reader)
+    def _offer(self, queue: MessageQueue) -> None:
+        if queue not in self._ready:
+            self._ready.append(queue)
         self._arrived.set()
 
-    async def _start_offset(self, queue: MessageQueue) -> int:
-        await self._known(queue)
-        found = await self._group_offsets.load(queue)
-        if found is None:
-            found = await self._queue_offsets.start(queue, self._consume_from, self._consume_from_ms)
-        return found
+    async def _find_offset(self, queue: MessageQueue) -> int:
+        return await self._start_offsets.find(await self._known(queue))
 
     def _seek(self, queue: MessageQueue, queue_offset: int) -> int:
         self.seek(queue, queue_offset)
         return queue_offset
 
-    def _reader(self, queue: MessageQueue) -> QueueReader:
-        reader = self._readers.get(queue)
-        if reader is None:
+    def _puller(self, queue: MessageQueue) -> Puller:
+        puller = self._pullers.get(queue)
+        if puller is None:
             raise InvalidArgument("queue", tuple(queue), "an assigned queue; assign() comes first")
-        return reader
+        return puller
 
     async def _known(self, queue: MessageQueue) -> MessageQueue:
         """Make sure that the queue's broker is known, and return the queue."""
         self._check_open()
-        if self._session.routes.broker(queue.broker_name) is None:
+        if queue.broker_name not in self._session.routes.known.brokers:
             await self._session.routes.find(queue.topic)
         return queue

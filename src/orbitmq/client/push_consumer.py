@@ -1,60 +1,58 @@
 """The PushConsumer: all its queues are long-polled at once, and its messages come as batches.
 
-A group's consumers share the queues (clustering) or get all of them each (broadcasting). Each one computes its share
-from the same two sorted lists: at the start, every 20 s, when a broker says that the group has changed, and when a
-route changes.
+A group's consumers divide the queues among them (clustering) or get all of them each (broadcasting).
 
-Source: Java DefaultMQPushConsumerImpl, RebalanceImpl.
+Source: Java DefaultMQPushConsumerImpl.
 """
 
 from __future__ import annotations
 
 import asyncio
-import logging
 import ssl
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
-from inspect import isawaitable
+from collections.abc import AsyncIterator, Iterable
 from pathlib import Path
 
 from orbitmq.client.base import Client
-from orbitmq.client.client_id import DEFAULT_INSTANCE, unique_instance
-from orbitmq.client.consume.allocation import Strategy, allocate_average
-from orbitmq.client.consume.assigned_queue import Share
-from orbitmq.client.consume.assignment import Shares
+from orbitmq.client.consume.assignment.allocation import Strategy, allocate_average
+from orbitmq.client.consume.assignment.assignment import Assignment
+from orbitmq.client.consume.assignment.queue_allocator import QueueAllocator
+from orbitmq.client.consume.assignment.rebalancer import REBALANCE_INTERVAL_MS, Rebalancer
 from orbitmq.client.consume.batch import Batch
-from orbitmq.client.consume.local_offsets import LocalOffsets
-from orbitmq.client.consume.offsets import BrokerOffsets
-from orbitmq.client.consume.puller import PULL_COUNT_MAX, PullSettings
-from orbitmq.client.consume.rebalancer import Assignments
+from orbitmq.client.consume.dispatch.batch_iterator import BatchIterator
+from orbitmq.client.consume.dispatch.handler_pool import Handler, HandlerPool
+from orbitmq.client.consume.dispatch.ready_queues import ReadyQueues
+from orbitmq.client.consume.offsets.broker_offsets import BrokerOffsets
+from orbitmq.client.consume.offsets.local_offsets import LocalOffsets
+from orbitmq.client.consume.offsets.queue_offsets import QueueOffsets
+from orbitmq.client.consume.offsets.start_offsets import StartOffsets
+from orbitmq.client.consume.pull.pull_request import PULL_COUNT_MAX, PullSettings
+from orbitmq.client.consume.pull.window import COUNT_MAX, SIZE_MAX
 from orbitmq.client.consume.subscriptions import parse_subscription
-from orbitmq.client.consume.window import COUNT_MAX, SIZE_MAX
-from orbitmq.client.session import HEARTBEAT_INTERVAL_MS, ClientSession
+from orbitmq.client.routing.routes import POLL_INTERVAL_MS
+from orbitmq.client.session.client_id import DEFAULT_INSTANCE, unique_instance
+from orbitmq.client.session.heartbeats import HEARTBEAT_INTERVAL_MS
+from orbitmq.client.session.session import ClientSession
 from orbitmq.clock import now_ms
-from orbitmq.errors import InvalidArgument, OrbitError, RouteNotFound
+from orbitmq.errors import InvalidArgument
 from orbitmq.model.group import ConsumeFrom, ConsumerInfo, Heartbeat, MessageModel, Subscription
-from orbitmq.model.route import MessageQueue, TopicRoute
+from orbitmq.model.route import MessageQueue
 from orbitmq.model.topic import GROUP_LENGTH_MAX, RETRY_PREFIX, check_name
 from orbitmq.net.dispatch.handlers import Call, Handlers, Reply
 from orbitmq.wire.headers import NotifyConsumerIdsChanged, UnregisterClient
 from orbitmq.wire.signature import Credentials
 
-log = logging.getLogger(__name__)
-
 BATCH_COUNT_MAX = 32
 CONCURRENCY = 20
 COMMIT_INTERVAL_MS = 5_000
-REBALANCE_INTERVAL_MS = 20_000
-UNBALANCED_INTERVAL_MS = 1_000
 RETRY_DELAY_MS = 1_000
 DRAIN_MS = 5_000
-
-Handler = Callable[[Batch], Awaitable[object] | object]
+"""How long closing waits for running handlers."""
 
 handlers: Handlers[PushConsumer] = Handlers()
 
 
 class PushConsumer(Client):
-    """Consumes a group's share of some topics.
+    """Consumes some topics as a member of a group.
 
         async with PushConsumer("billing", name_servers=["127.0.0.1:9876"]) as consumer:
             consumer.subscribe("orders", tag="new")
@@ -69,7 +67,7 @@ class PushConsumer(Client):
         group: the consumer group.
         name_servers: `["host:port", ...]` or `"host:port;host:port"`.
         handler: an async function that takes a Batch; without one, iterate.
-        message_model: share the queues with the group (CLUSTERING) or get all of them (BROADCASTING).
+        message_model: divide the queues among the group (CLUSTERING) or read all of them (BROADCASTING).
         consume_from: where a group without an offset begins. As with Java, LAST means the beginning for a queue that
             still holds its very first message, so that nothing sent to a new topic is missed.
         consume_from_ms: for TIMESTAMP, in ms since 1970; half an hour ago when left out.
@@ -83,7 +81,7 @@ class PushConsumer(Client):
         instance: the second half of the client id. Broadcasting keeps its offsets under it, so give each
             broadcasting consumer of one machine its own.
         offset_dir: where broadcasting keeps its offsets, `~/.orbitmq/offsets` when left out.
-        strategy: how a group shares queues.
+        strategy: how a group divides the queues.
         credentials: sign every request with this access key (RocketMQ's ACL).
         tls: connect with TLS, as `orbitmq.net.security.tls.client_context` or `ssl.create_default_context` makes it.
     """
@@ -106,7 +104,7 @@ class PushConsumer(Client):
         commit_interval_ms: int = COMMIT_INTERVAL_MS,
         rebalance_interval_ms: int = REBALANCE_INTERVAL_MS,
         heartbeat_interval_ms: int = HEARTBEAT_INTERVAL_MS,
-        poll_interval_ms: int = 30_000,
+        poll_interval_ms: int = POLL_INTERVAL_MS,
         instance: str | None = None,
         offset_dir: Path | str | None = None,
         strategy: Strategy = allocate_average,
@@ -119,25 +117,16 @@ class PushConsumer(Client):
         self.group = check_name("group", group, GROUP_LENGTH_MAX)
         self._retry_topic = RETRY_PREFIX + self.group
         self._message_model = MessageModel(message_model)
-        self._is_broadcasting = self._message_model is MessageModel.BROADCASTING
         self._consume_from = ConsumeFrom(consume_from)
-        self._handler = handler
-        self._batch_count_max = batch_count_max
-        self._concurrency = concurrency
         self._commit_interval_ms = commit_interval_ms
-        self._rebalance_interval_ms = rebalance_interval_ms
-        self._offset_dir = Path(offset_dir) if offset_dir is not None else Path.home() / ".orbitmq" / "offsets"
+        self._retry_topic = RETRY_PREFIX + self.group
         self._subscriptions: dict[str, Subscription] = {}
-        self._ready: asyncio.Queue[Share | None] = asyncio.Queue()
-        self._changed = asyncio.Event()
-        self._assigned = asyncio.Event()
         self._closed = asyncio.Event()
-        self._workers: list[asyncio.Task[None]] = []
-        self._timers: list[asyncio.Task[None]] = []
-        self._is_heartbeat_due = True
-        self._session = ClientSession(
+        self._loops: list[asyncio.Task[None]] = []
+        is_broadcasting = self._message_model is MessageModel.BROADCASTING
+        session = ClientSession(
             name_servers,
-            instance=instance or (DEFAULT_INSTANCE if self._is_broadcasting else unique_instance()),
+            instance=instance or (DEFAULT_INSTANCE if is_broadcasting else unique_instance()),
             describe=self._describe,
             handlers=handlers,
             service=self,
@@ -146,22 +135,38 @@ class PushConsumer(Client):
             credentials=credentials,
             tls=tls,
         )
-        self._session.routes.on_change.append(self._route_changed)
-        self._shares = Shares(
-            self._session,
+        super().__init__(session)
+        self._ready = ReadyQueues(batch_count_max)
+        self._handlers = (
+            None
+            if handler is None
+            else HandlerPool(self.group, self._ready, handler, concurrency=concurrency, tasks=session.tasks)
+        )
+        directory = Path(offset_dir) if offset_dir is not None else Path.home() / ".orbitmq" / "offsets"
+        self._local_offsets = LocalOffsets(directory, self.group) if is_broadcasting else None
+        store = self._local_offsets or BrokerOffsets(
+            session, self.group, young_queue_at_zero=self._consume_from is ConsumeFrom.LAST
+        )
+        self._assignment = Assignment(
+            session,
             self.group,
-            BrokerOffsets(self._session, self.group, young_queue_at_zero=self._consume_from is ConsumeFrom.LAST),
-            consume_from=self._consume_from,
-            consume_from_ms=consume_from_ms,
+            store,
+            StartOffsets(store, QueueOffsets(session), self._consume_from, consume_from_ms, stores=True),
             settings=PullSettings(
                 pull_count_max=pull_count_max, window_count_max=window_count_max, window_size_max=window_size_max
             ),
+            commits_with_pulls=not is_broadcasting,
             retry_delay_ms=retry_delay_ms,
-            on_ready=self._ready.put_nowait,
+            on_ready=self._ready.put,
         )
-        self._assignments = Assignments(self._session, self.group, self._message_model, strategy)
-
-    # Life.
+        self._rebalancer = Rebalancer(
+            session,
+            QueueAllocator(session, self.group, self._message_model, strategy),
+            self._assignment,
+            self._subscriptions,
+            optional_topic=self._retry_topic,
+            interval_ms=rebalance_interval_ms,
+        )
 
     async def open(self) -> None:
         """Begin to consume.
@@ -171,43 +176,38 @@ class PushConsumer(Client):
         """
         self._session.open()
         try:
-            if self._is_broadcasting:
-                self._shares.commits = False
-                self._shares.store = LocalOffsets(self._offset_dir / self._session.id / f"{self.group}.json")
+            if self._local_offsets is not None:
+                self._local_offsets.open(self._session.id)
             else:
                 self.subscribe(self._retry_topic)  # where Java members of the group send what they could not do
-            await self._find_routes()
+            await self._rebalancer.find_routes()
         except BaseException:
             await self._session.close()
             raise
-        self._timers = [
-            self._session.spawn(self._keep_balanced(), "rebalance"),
-            self._session.spawn(self._keep_offsets(), "offsets"),
+        self._loops = [
+            self._session.tasks.spawn(self._rebalancer.run(), "rebalancer"),
+            self._session.tasks.spawn(self._store_offsets(), "offsets"),
         ]
-        if self._handler is not None:
-            self._workers = [
-                self._session.spawn(self._work(self._handler), "handler") for _ in range(self._concurrency)
-            ]
+        if self._handlers is not None:
+            self._handlers.start()
 
     async def close(self) -> None:
         """Let running handlers end, store the offsets, leave the group and close the connections."""
         if self._closed.is_set() or not self._session.is_open:
             return
         self._closed.set()
-        for timer in self._timers:
-            timer.cancel()
-        await asyncio.gather(*self._timers, return_exceptions=True)
-        self._ready.put_nowait(None)
-        if self._workers:
-            await asyncio.wait(self._workers, timeout=DRAIN_MS / 1000)
-        await self._shares.close()
+        self._ready.close()
+        for loop in self._loops:
+            loop.cancel()
+        await asyncio.gather(*self._loops, return_exceptions=True)
+        if self._handlers is not None:
+            await self._handlers.drain(DRAIN_MS)
+        await self._assignment.close()
         await self._session.close([UnregisterClient(client_id=self._session.id, consumer_group=self.group)])
 
     async def run(self) -> None:
         """Wait until the consumer is closed; for programs whose handler does the work."""
         await self._closed.wait()
-
-    # Subscriptions and queues.
 
     def subscribe(self, topic: str, tag: str = "*") -> None:
         """Consume `topic` from now on.
@@ -218,17 +218,15 @@ class PushConsumer(Client):
         """
         subscription = parse_subscription(topic, tag, now_ms())
         self._subscriptions[topic] = subscription
-        self._shares.subscribe(subscription)
+        self._assignment.subscribe(subscription)
         self._session.routes.watch(topic)
-        self._is_heartbeat_due = True
-        self._changed.set()
+        self._rebalancer.note_subscriptions()
 
     def unsubscribe(self, topic: str) -> None:
         """Consume `topic` no more."""
         self._subscriptions.pop(topic, None)
         self._session.routes.unwatch(topic)
-        self._is_heartbeat_due = True
-        self._changed.set()
+        self._rebalancer.note_subscriptions()
 
     @property
     def client_id(self) -> str:
@@ -237,103 +235,37 @@ class PushConsumer(Client):
 
     @property
     def assignment(self) -> frozenset[MessageQueue]:
-        """The queues that are this consumer's now, the group's retry queues aside."""
-        return frozenset(queue for queue in self._shares.queues if queue.topic != self._retry_topic)
+        """The queues that this consumer reads now, the group's retry queues aside."""
+        return frozenset(queue for queue in self._assignment.queues if queue.topic != self._retry_topic)
 
     async def assigned(self) -> frozenset[MessageQueue]:
         """Wait for the first assignment, and return it."""
-        await self._assigned.wait()
+        await self._rebalancer.first_assignment()
         return self.assignment
-
-    # Batches.
 
     def __aiter__(self) -> AsyncIterator[Batch]:
         """Yield batches until the consumer is closed. Several tasks may iterate, each over its own batches."""
-        return _Batches(self)
+        return BatchIterator(self.next_batch)
 
     async def next_batch(self, timeout_ms: int | None = None) -> Batch | None:
         """Return the next batch, to be committed by the caller; None after `timeout_ms`, or when closed."""
+        if not self._closed.is_set():  # closed while somebody iterates: the iteration ends, nothing is wrong
+            self._check_open()
         if timeout_ms is None:
-            return await self._next_batch()
+            return await self._ready.next_batch()
         try:
-            return await asyncio.wait_for(self._next_batch(), timeout_ms / 1000)
+            return await asyncio.wait_for(self._ready.next_batch(), timeout_ms / 1000)
         except TimeoutError:
             return None
 
     async def commit_offsets(self) -> None:
         """Store the group's offsets now; errors are logged, the next round tries again."""
-        await self._shares.store_offsets()
+        await self._assignment.store_offsets()
 
-    async def _next_batch(self) -> Batch | None:
-        self._check_open()
-        while True:
-            share = await self._ready.get()
-            if share is None or self._closed.is_set():
-                self._ready.put_nowait(None)  # for whoever else waits
-                return None
-            batch = share.take(self._batch_count_max)
-            if batch is not None:
-                return batch
-
-    async def _work(self, handler: Handler) -> None:
-        async for batch in self:
-            try:
-                result = handler(batch)
-                if isawaitable(result):
-                    await result
-            except Exception:
-                log.exception("group %s: the handler failed on %r, attempt %d", self.group, batch, batch.attempt)
-                batch.retry()
-            else:
-                batch.commit()
-
-    # Keeping up.
-
-    async def _keep_balanced(self) -> None:
-        pause_ms = UNBALANCED_INTERVAL_MS
-        while True:
-            self._changed.clear()
-            is_balanced = await self._rebalance()
-            limit_ms = self._rebalance_interval_ms if is_balanced else min(pause_ms, self._rebalance_interval_ms)
-            try:
-                async with asyncio.timeout(limit_ms / 1000):
-                    await self._changed.wait()
-            except TimeoutError:
-                pass
-            is_news = is_balanced or self._changed.is_set()
-            pause_ms = UNBALANCED_INTERVAL_MS if is_news else min(2 * pause_ms, REBALANCE_INTERVAL_MS)
-
-    async def _rebalance(self) -> bool:
-        """Take up this consumer's share; False when it could not be told for some topic."""
-        if self._is_heartbeat_due:
-            self._is_heartbeat_due = False
-            await self._find_routes(raises=False)
-            await self._session.send_heartbeats()
-        wanted = await self._assignments.of(tuple(self._subscriptions))
-        wanted.update((topic, []) for topic in self._shares.topics - self._subscriptions.keys())
-        for topic, queues in wanted.items():
-            if queues is not None:
-                await self._shares.take_up(topic, self._subscriptions.get(topic), queues)
-        is_complete = all(queues is not None for topic, queues in wanted.items() if topic != self._retry_topic)
-        if is_complete and wanted.keys() - {self._retry_topic}:
-            self._assigned.set()
-        return is_complete
-
-    async def _keep_offsets(self) -> None:
+    async def _store_offsets(self) -> None:
         while True:
             await asyncio.sleep(self._commit_interval_ms / 1000)
             await self.commit_offsets()
-
-    async def _find_routes(self, *, raises: bool = True) -> None:
-        """Learn the routes of all subscriptions, so that heartbeats know where to go."""
-        for topic in tuple(self._subscriptions):
-            try:
-                await self._session.routes.find(topic)
-            except RouteNotFound as error:
-                log.debug("group %s: %s", self.group, error)
-            except OrbitError:
-                if raises:
-                    raise
 
     def _describe(self, client_id: str) -> Heartbeat:
         consumer = ConsumerInfo(
@@ -344,35 +276,9 @@ class PushConsumer(Client):
         )
         return Heartbeat(client_id=client_id, consumers=(consumer,))
 
-    def _route_changed(self, topic: str, _route: TopicRoute) -> None:
-        if topic in self._subscriptions:
-            self._changed.set()
-
-    def _check_open(self) -> None:
-        if not self._closed.is_set():  # closed while somebody iterates: the iteration ends, nothing is wrong
-            super()._check_open()
-
-
-class _Batches(AsyncIterator[Batch]):
-    """One loop over a consumer's batches."""
-
-    def __init__(self, consumer: PushConsumer) -> None:
-        self._consumer = consumer
-        self._current: Batch | None = None
-
-    async def __anext__(self) -> Batch:
-        if self._current is not None:
-            self._current.leave()
-            self._current = None
-        batch = await self._consumer.next_batch()
-        if batch is None:
-            raise StopAsyncIteration
-        self._current = batch
-        return batch
-
 
 @handlers.on(NotifyConsumerIdsChanged)
 def _group_changed(consumer: PushConsumer, call: Call[NotifyConsumerIdsChanged]) -> Reply:
     if call.header.consumer_group == consumer.group:
-        consumer._changed.set()
+        consumer._rebalancer.request()
     return Reply()

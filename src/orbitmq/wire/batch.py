@@ -17,7 +17,8 @@ from orbitmq.model.message import PROPERTIES_SIZE_MAX
 
 _HEAD = Struct(">iiiii")
 _PROPERTIES_SIZE = Struct(">H")
-_ITEM_SIZE_MIN = _HEAD.size + _PROPERTIES_SIZE.size
+ITEM_SIZE_MIN = _HEAD.size + _PROPERTIES_SIZE.size
+"""Bytes of a message in a batch beside its body and properties."""
 
 
 class BatchItem(NamedTuple):
@@ -38,7 +39,7 @@ def encode_batch(items: Iterable[tuple[int, bytes, bytes]]) -> bytes:
     for flag, body, properties in items:
         if len(properties) > PROPERTIES_SIZE_MAX:
             raise InvalidArgument("properties", f"{len(properties)} bytes", f"at most {PROPERTIES_SIZE_MAX} bytes")
-        size = _ITEM_SIZE_MIN + len(body) + len(properties)
+        size = ITEM_SIZE_MIN + len(body) + len(properties)
         parts += (_HEAD.pack(size, 0, 0, flag, len(body)), body, _PROPERTIES_SIZE.pack(len(properties)), properties)
     return b"".join(parts)
 
@@ -52,12 +53,12 @@ def parse_batch(encoded: bytes) -> list[BatchItem]:
     items: list[BatchItem] = []
     start = 0
     while start < len(encoded):
-        if len(encoded) - start < _ITEM_SIZE_MIN:
+        if len(encoded) - start < ITEM_SIZE_MIN:
             raise HeaderError(f"batch message {len(items)} is cut short after {len(encoded) - start} bytes")
         size, _magic, _crc, flag, body_size = _HEAD.unpack_from(encoded, start)
         end = start + size
         body_start = start + _HEAD.size
-        if not _ITEM_SIZE_MIN <= size <= len(encoded) - start or not 0 <= body_size <= size - _ITEM_SIZE_MIN:
+        if not ITEM_SIZE_MIN <= size <= len(encoded) - start or not 0 <= body_size <= size - ITEM_SIZE_MIN:
             raise HeaderError(f"batch message {len(items)} declares {size} bytes with a body of {body_size}")
         body_end = body_start + body_size
         (properties_size,) = _PROPERTIES_SIZE.unpack_from(encoded, body_end)

@@ -78,6 +78,7 @@ class FakeNameServer(FakeServer):
         self.routes = routes
         self.asked = []
         self.refusal = None
+        self.is_silent = False
 
 
 class FakeBroker(FakeServer):
@@ -211,6 +212,8 @@ class FakeCluster:
 @name_server_handlers.on(GetRouteInfo)
 def _route(server, call):
     server.asked.append(call.header.topic)
+    if server.is_silent:
+        return LATER
     if server.refusal is not None:
         raise Rejected(server.refusal, "as the test wants")
     route = server.routes.get(call.header.topic)

@@ -17,6 +17,7 @@ from orbitmq.errors import (
 from orbitmq.model.message import Message
 from orbitmq.model.route import MessageQueue
 from orbitmq.wire.headers import HeartbeatRequest, SendBatch, SendMessageV2
+from unit.net.support import until
 
 
 def producer(cluster, **settings):
@@ -130,8 +131,7 @@ async def test_a_broker_that_comes_back_in_time_is_waited_for(cluster):
     await cluster.a.stop()
     async with producer(cluster) as sender:
         sending = asyncio.create_task(sender.send(Message("orders", b"x")))
-        while not sender._delivery._latencies.avoided(int(asyncio.get_running_loop().time() * 1000)):
-            await asyncio.sleep(0.001)
+        await until(lambda: sender._selector._fault_tolerance.avoided(int(asyncio.get_running_loop().time() * 1000)))
         await cluster.a.start()
         assert (await sending).queue_offset == 0
 
@@ -150,12 +150,11 @@ async def test_a_new_topic_is_made_from_the_template_and_its_true_route_found(cl
     cluster.topic("TBW102", count=8)
     async with producer(cluster) as sender:
         assert len(await sender.queues("orders")) == 4
-        while cluster.name_server.asked.count("orders") < 2:  # the regular poll has been, the next one is far away
-            await asyncio.sleep(0.001)
+        await until(lambda: cluster.name_server.asked.count("orders") >= 2)
         await sender.send(Message("orders", b"x"))
         cluster.topic("orders", cluster.a, count=2)
         while len(await sender.queues("orders")) != 2:
-            await asyncio.sleep(0.001)
+            await asyncio.sleep(0)
 
 
 async def test_a_new_topic_where_no_broker_makes_topics_is_an_error(cluster):
@@ -176,8 +175,7 @@ async def test_write_permission_taken_away_is_noticed(cluster):
     async with producer(cluster, poll_interval_ms=1) as sender:
         await sender.send(Message("orders", b"x"))
         cluster.topic("orders", perm=4)
-        while await sender._session.routes.find("orders") != cluster.routes["orders"]:
-            await asyncio.sleep(0.001)
+        await until(lambda: sender._session.routes.known.routes["orders"] == cluster.routes["orders"])
         with pytest.raises(RouteNotFound):
             await sender.send(Message("orders", b"x"))
 
@@ -327,8 +325,7 @@ async def test_a_broker_learns_of_the_group_and_of_its_end(cluster):
     cluster.topic("orders")
     async with producer(cluster) as sender:
         await sender.send(Message("orders", b"x"))
-        while not cluster.a.heartbeats:
-            await asyncio.sleep(0.001)
+        await until(lambda: cluster.a.heartbeats)
     heartbeat = cluster.a.heartbeats[0]
     assert heartbeat.producer_groups == ("makers",)
     assert heartbeat.client_id.startswith("127.0.0.1@")
@@ -340,24 +337,21 @@ async def test_a_restarted_broker_gets_a_heartbeat_with_the_first_send(cluster):
     cluster.topic("orders")
     async with producer(cluster) as sender:
         await sender.send(Message("orders", b"x"))
-        while not cluster.a.heartbeats:
-            await asyncio.sleep(0.001)
+        await until(lambda: cluster.a.heartbeats)
         await cluster.a.stop()
         with pytest.raises(SendFailed):
             await sender.send(Message("orders", b"x"), timeout_ms=50)
         await cluster.a.start()
         count = len(cluster.a.heartbeats)
         await sender.send(Message("orders", b"x"))
-        while len(cluster.a.heartbeats) == count:
-            await asyncio.sleep(0.001)
+        await until(lambda: len(cluster.a.heartbeats) != count)
 
 
 async def test_heartbeats_go_on(cluster):
     cluster.topic("orders")
     async with producer(cluster, heartbeat_interval_ms=1) as sender:
         await sender.send(Message("orders", b"x"))
-        while len([1 for request in cluster.a.requests if isinstance(request, HeartbeatRequest)]) < 3:
-            await asyncio.sleep(0.001)
+        await until(lambda: len([1 for request in cluster.a.requests if isinstance(request, HeartbeatRequest)]) >= 3)
 
 
 async def test_a_producer_that_is_not_open_says_what_to_do(cluster):

@@ -8,6 +8,7 @@ from orbitmq.errors import ClientError, InvalidArgument, RemoteRefused, RouteNot
 from orbitmq.model.group import ConsumeFrom
 from orbitmq.model.route import MessageQueue
 from orbitmq.wire.headers import UpdateConsumerOffset
+from unit.net.support import until
 
 
 def consumer(cluster, **settings):
@@ -45,8 +46,7 @@ async def test_a_poll_waits_for_messages_and_gives_up_in_time(cluster):
         reader.assign([queue(0)])
         assert await reader.poll(timeout_ms=1) == []
         polling = asyncio.create_task(reader.poll(timeout_ms=20_000))
-        while not cluster.a.parked:
-            await asyncio.sleep(0.001)
+        await until(lambda: cluster.a.parked)
         cluster.a.put("orders", 0, b"1")
         assert [message.body for message in await polling] == [b"1"]
 
@@ -85,8 +85,7 @@ async def test_a_seek_counts_at_once_while_a_pull_is_held(cluster):
     async with consumer(cluster) as reader:
         reader.assign([queue(0)])
         assert await poll(reader, 1) == [b"1"]
-        while not cluster.a.parked:
-            await asyncio.sleep(0.001)
+        await until(lambda: cluster.a.parked)
         reader.seek(queue(0), 0)
         assert await poll(reader, 1) == [b"1"]
 
@@ -129,8 +128,7 @@ async def test_without_an_offset_the_settings_say_where_to_begin(cluster):
     cluster.a.put("orders", 0, b"1")
     async with consumer(cluster, consume_from=ConsumeFrom.LAST) as reader:
         reader.assign([queue(0)])
-        while not cluster.a.parked:
-            await asyncio.sleep(0.001)
+        await until(lambda: cluster.a.parked)
         cluster.a.put("orders", 0, b"2")
         assert await poll(reader, 1) == [b"2"]
 

@@ -3,13 +3,14 @@ import logging
 
 import pytest
 
-from orbitmq.client.consume.local_offsets import decode_offsets
+from orbitmq.client.consume.offsets.local_offsets import decode_offsets
 from orbitmq.client.push_consumer import PushConsumer
 from orbitmq.codes import ResponseCode
 from orbitmq.errors import ClientError, InvalidArgument, NoNameServer
 from orbitmq.model.group import ConsumeFrom, MessageModel
 from orbitmq.model.route import MessageQueue
 from orbitmq.wire.headers import PullMessage, UpdateConsumerOffset
+from unit.net.support import until
 
 
 def consumer(cluster, topic="orders", *, group="takers", tag="*", **settings):
@@ -32,11 +33,6 @@ async def take(reader, count, *, commit=True):
 
 def subscribed_topics(heartbeat):
     return {subscription.topic for subscription in heartbeat.consumers[0].subscriptions}
-
-
-async def until(condition):
-    while not condition():
-        await asyncio.sleep(0.001)
 
 
 async def test_messages_that_are_there_and_messages_to_come_arrive(cluster):
@@ -133,9 +129,10 @@ async def test_handlers_work_on_several_queues_at_once(cluster):
     meeting = asyncio.Barrier(3)
 
     async with consumer(cluster, handler=lambda _batch: meeting.wait()) as reader:
+        await reader.assigned()
         await until(
-            lambda: (
-                all(share.offset_to_store == 1 for share in reader._shares._shares.values()) and reader._shares.queues
+            lambda: all(
+                offsets.offset_to_store == 1 for offsets in map(reader._assignment.__getitem__, reader.assignment)
             )
         )
 
@@ -206,8 +203,8 @@ async def test_a_group_without_an_offset_begins_where_it_is_told(cluster, consum
         cluster.a.put("orders", 0, body, stored_at_ms=stored_at_ms)
     cluster.a.min_offsets["orders", 0] = 1  # the first message has expired
     async with consumer(cluster, consume_from=consume_from, consume_from_ms=150, batch_count_max=1) as reader:
-        await until(lambda: cluster.a.parked or (len(cluster.a.offsets) and reader._shares.queues))
-        await until(lambda: all(share.reader.is_started for share in reader._shares._shares.values()))
+        await until(lambda: cluster.a.parked or (len(cluster.a.offsets) and reader.assignment))
+        await until(lambda: all(reader._assignment[queue].puller.is_started for queue in reader.assignment))
         cluster.a.put("orders", 0, b"4")
         assert await take(reader, 1) == [first]
 
@@ -369,7 +366,7 @@ async def test_pulling_pauses_while_the_window_is_full(cluster):
     cluster.a.put("orders", 0, *(b"x" for _ in range(30)))
     async with consumer(cluster, window_count_max=10, pull_count_max=5, batch_count_max=5) as reader:
         (queue,) = await reader.assigned()
-        window = reader._shares[queue].reader.window
+        window = reader._assignment[queue].puller.window
         await until(lambda: window.count == 10)
         for _ in range(20):
             await asyncio.sleep(0)

@@ -1,1 +1,1 @@
-"""Consuming: which queues, what was pulled, what is done, and where to go on."""
+"""Consuming: the assignment of queues, pulling, offsets, and the delivery of batches."""

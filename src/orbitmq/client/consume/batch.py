@@ -1,4 +1,4 @@
-"""What a PushConsumer hands out: some messages of one queue, in order."""
+"""Batches, as a PushConsumer hands them out: some messages of one queue, in order."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ class Batch(Sequence[StoredMessage]):
         queue: where the messages come from.
         messages: one at least.
         attempt: 1 the first time, one more with every redelivery.
-        settle: is told whether the messages are done; returns False when that comes too late.
+        settle: is called with whether the messages are done; returns False when that comes too late.
     """
 
     __slots__ = ("_is_deferred", "_messages", "_settle", "attempt", "is_settled", "queue")
@@ -36,7 +36,7 @@ class Batch(Sequence[StoredMessage]):
         self._is_deferred = False
 
     def commit(self) -> bool:
-        """All messages are done: they will not come again, and the group's offset moves past them within 5 s.
+        """Mark all messages as done: they will not come again, and the group's offset moves past them within 5 s.
 
         Returns:
             False when that comes too late: the queue belongs to another consumer now, which gets the messages again.
@@ -52,7 +52,7 @@ class Batch(Sequence[StoredMessage]):
         self._is_deferred = True
 
     def leave(self) -> None:
-        """The loop's body has ended: a batch that is neither settled nor deferred is to be delivered again."""
+        """End the loop's body: a batch that is neither settled nor deferred is delivered again."""
         if not self.is_settled and not self._is_deferred:
             self.retry()
 
@@ -63,11 +63,11 @@ class Batch(Sequence[StoredMessage]):
         return self._settle(is_done)
 
     @overload
-    def __getitem__(self, place: int) -> StoredMessage: ...
+    def __getitem__(self, index: int) -> StoredMessage: ...
     @overload
-    def __getitem__(self, place: slice) -> Sequence[StoredMessage]: ...
-    def __getitem__(self, place: int | slice) -> StoredMessage | Sequence[StoredMessage]:
-        return self._messages[place]
+    def __getitem__(self, index: slice) -> Sequence[StoredMessage]: ...
+    def __getitem__(self, index: int | slice) -> StoredMessage | Sequence[StoredMessage]:
+        return self._messages[index]
 
     def __len__(self) -> int:
         return len(self._messages)

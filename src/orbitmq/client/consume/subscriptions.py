@@ -1,4 +1,4 @@
-"""Tag expressions: from `A || B` to a subscription, and the check by text that the broker's hash check needs.
+"""Tag expressions such as `A || B`: how they become subscriptions, and which tags they want.
 
 Pure. Source: Java FilterAPI.buildSubscriptionData.
 """
@@ -37,5 +37,8 @@ def parse_subscription(topic: str, expression: str | None, version: int) -> Subs
 
 
 def wants(subscription: Subscription, tag: str | None) -> bool:
-    """True when a message with `tag` belongs to the subscription: hashes clash, so the text decides."""
+    """True when a message with `tag` belongs to the subscription.
+
+    Brokers compare hashes of tags, and hashes clash: so the consumer compares the texts once more.
+    """
     return not subscription.tags or tag in subscription.tags

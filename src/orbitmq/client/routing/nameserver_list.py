@@ -1,4 +1,4 @@
-"""The list of NameServers of one client: who is asked first, who next, and what their names resolve to.
+"""The list of NameServers of one client: the order in which they are asked, and the addresses of their host names.
 
 Pure: the list, resolved addresses and outcomes come in, an order of addresses goes out. Chance comes in as `Random`.
 A host name may stand for several addresses and change them while the client runs; each is asked on its own.
@@ -14,8 +14,8 @@ from random import Random
 from orbitmq.address import is_ip, parse_address
 
 
-class NameServers:
-    """The NameServers in the order they are to be asked.
+class NameServerList:
+    """The addresses of NameServers in the order in which they are to be asked.
 
     A client begins at a random one, stays with the one that answers and goes on to the next when it fails.
 
@@ -41,20 +41,22 @@ class NameServers:
         """Those of the list that hold a host name rather than an address: to be resolved again and again."""
         return tuple(address for address in self._configured if not _is_literal(address))
 
-    def in_turn(self) -> list[str]:
-        """Return every address once, the one to ask first in front."""
+    @property
+    def addresses(self) -> list[str]:
+        """Every address once, the one to ask first in front."""
         return list(self._order)
 
-    def failed(self, address: str) -> None:
-        """Move past an address that did not answer."""
+    def mark_failed(self, address: str) -> None:
+        """Move an address that did not answer behind all others."""
+        # Only the first one: an address further back was moved there by somebody else's failed request.
         if self._order and self._order[0] == address:
             self._order.append(self._order.pop(0))
 
-    def answered(self, address: str) -> None:
-        """Stay with an address that answered."""
+    def mark_answered(self, address: str) -> None:
+        """Ask this address first from now on, and those behind it next."""
         if address in self._order:
-            place = self._order.index(address)
-            self._order = self._order[place:] + self._order[:place]
+            index = self._order.index(address)
+            self._order = self._order[index:] + self._order[:index]
 
     def configure(self, configured: Sequence[str]) -> list[str]:
         """Replace the list; return the addresses that left it, whose connections are to be closed."""
@@ -62,8 +64,8 @@ class NameServers:
         self._resolved = {name: found for name, found in self._resolved.items() if name in self._configured}
         return self._arrange()
 
-    def resolved(self, name: str, addresses: Sequence[str]) -> list[str]:
-        """Note what one host name of the list means now; return the addresses that left.
+    def set_resolved(self, name: str, addresses: Sequence[str]) -> list[str]:
+        """Replace the addresses of a host name of the list; return those that left.
 
         An empty answer changes nothing: a name service that is down must not take the NameServers with it.
         """
@@ -72,15 +74,15 @@ class NameServers:
         self._resolved[name] = tuple(addresses)
         return self._arrange()
 
-    def origin(self, address: str) -> str:
-        """Say where an address comes from, for error messages."""
+    def describe(self, address: str) -> str:
+        """Return an address with the host name that it was resolved from, for error messages."""
         for name, addresses in self._resolved.items():
             if address in addresses and name != address:
                 return f"{address} (from {name})"
         return address
 
     def _arrange(self) -> list[str]:
-        """Recompute the order: kept addresses stay in place, new ones come in random order behind them."""
+        """Recompute the order: addresses that stay keep theirs, new ones come in random order behind them."""
         wanted = dict.fromkeys(
             address for configured in self._configured for address in self._resolved.get(configured, (configured,))
         )

@@ -1,1 +1,1 @@
-"""Sending: requests, batches, retries, and the brokers that are avoided."""
+"""Sending: requests and results, the choice of queues, retries, and batches in the background."""

@@ -9,8 +9,9 @@ import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from types import TracebackType
 
-from orbitmq.client.routing.nameserver_list import NameServers
-from orbitmq.client.routing.queue_selection import address_of, readable_queues
+from orbitmq.client.routing.nameserver_list import NameServerList
+from orbitmq.client.routing.route_cache import address_of
+from orbitmq.client.routing.route_queues import readable_queues
 from orbitmq.codes import ResponseCode
 from orbitmq.errors import ClientError, ConfigError, InvalidArgument, NoNameServer, RemoteRefused, RouteNotFound
 from orbitmq.model.route import MessageQueue, TopicRoute
@@ -42,7 +43,7 @@ class MetadataClient:
     def __init__(
         self, name_servers: Sequence[str], *, timeout_ms: int = 3000, security: ClientSecurity = UNSECURED
     ) -> None:
-        self._name_servers = NameServers(name_servers)
+        self._name_servers = NameServerList(name_servers)
         self._timeout_ms = timeout_ms
         self._security = security
         self._connections: dict[str, BlockingConnection] = {}
@@ -92,18 +93,18 @@ class MetadataClient:
         """
         answer = self._ask_name_server(GetRouteInfo(topic=topic, accept_standard_json_only=True))
         if answer.code == ResponseCode.TOPIC_NOT_EXIST:
-            servers = ", ".join(self._name_servers.in_turn())
+            servers = ", ".join(self._name_servers.addresses)
             raise RouteNotFound(
                 f"topic {topic} has no route at {servers}: create it, or start the broker that holds it"
             )
-        return decode_route(_accepted(answer, self._name_servers.in_turn()[0]).body)
+        return decode_route(_accepted(answer, self._name_servers.addresses[0]).body)
 
     def matching_topics(self, pattern: str) -> list[str]:
         """Return the topics whose whole name matches `pattern`.
 
         RocketMQ's own topics never match; retry and dead-letter topics only where the pattern begins with their %.
         """
-        answer = _accepted(self._ask_name_server(GetAllTopics()), self._name_servers.in_turn()[0])
+        answer = _accepted(self._ask_name_server(GetAllTopics()), self._name_servers.addresses[0])
         return [
             topic
             for topic in sorted(decode_topic_list(answer.body).topics)
@@ -177,12 +178,12 @@ class MetadataClient:
 
     def _ask_name_server(self, header: object) -> Command:
         causes = []
-        for address in self._name_servers.in_turn():
+        for address in self._name_servers.addresses:
             try:
                 return self._ask(address, [header])[0]
             except ClientError as error:
                 causes.append(str(error))
-                self._name_servers.failed(address)
+                self._name_servers.mark_failed(address)
         raise NoNameServer(f"no NameServer could be asked: {'; '.join(causes)}")
 
     def _ask(self, address: str, headers: Sequence[object]) -> list[Command]:

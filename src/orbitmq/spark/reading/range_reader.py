@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 
 import pyarrow as pa
 
-from orbitmq.client.consume.pull_result import PullStatus, parse_pull_answer
+from orbitmq.client.consume.pull.pull_result import PullStatus, parse_pull_answer
 from orbitmq.codes import ResponseCode
 from orbitmq.errors import ClientError, ConnectionFailed, RemoteRefused, RequestTimeout
 from orbitmq.net.blocking import BlockingConnection

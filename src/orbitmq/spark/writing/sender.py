@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import pyarrow as pa
 
 from orbitmq.client.producer import Producer
-from orbitmq.client.send.request import SendResult, SendStatus
+from orbitmq.client.send.result import SendResult, SendStatus
 from orbitmq.errors import SendFailed
 from orbitmq.spark.options import WriteOptions
 from orbitmq.spark.security import read_security

@@ -1,6 +1,6 @@
 import pytest
 
-from orbitmq.client.send.fault_tolerance import AVOID_MS, LATENCY_MS, Latencies, avoidance_ms
+from orbitmq.client.send.fault_tolerance import AVOID_MS, LATENCY_MS, FaultTolerance, avoidance_ms
 
 
 @pytest.mark.parametrize(("latency_ms", "avoid_ms"), list(zip(LATENCY_MS, AVOID_MS, strict=True)))
@@ -15,31 +15,31 @@ def test_a_fast_answer_is_no_reason_to_avoid_anybody():
 
 
 def test_a_failed_broker_is_avoided_for_ten_seconds():
-    latencies = Latencies()
-    latencies.failed("a", now_ms=1_000)
+    faults = FaultTolerance()
+    faults.record_failure("a", now_ms=1_000)
 
-    assert latencies.avoided(1_000) == {"a"}
-    assert latencies.avoided(10_999) == {"a"}
-    assert latencies.avoided(11_000) == frozenset()
+    assert faults.avoided(1_000) == {"a"}
+    assert faults.avoided(10_999) == {"a"}
+    assert faults.avoided(11_000) == frozenset()
 
 
 def test_a_fast_answer_ends_the_avoidance_at_once():
-    latencies = Latencies()
-    latencies.failed("a", now_ms=0)
-    latencies.answered("b", 3, now_ms=1)
-    latencies.answered("a", 3, now_ms=1)
+    faults = FaultTolerance()
+    faults.record_failure("a", now_ms=0)
+    faults.record_answer("b", 3, now_ms=1)
+    faults.record_answer("a", 3, now_ms=1)
 
-    assert latencies.avoided(1) == frozenset()
+    assert faults.avoided(1) == frozenset()
 
 
 def test_nothing_is_avoided_before_anything_happened():
-    assert Latencies().avoided(0) == frozenset()
+    assert FaultTolerance().avoided(0) == frozenset()
 
 
 def test_of_all_avoided_brokers_the_one_that_comes_back_first_is_taken():
-    latencies = Latencies()
-    latencies.answered("a", 15_000, now_ms=0)
-    latencies.answered("b", 600, now_ms=0)
+    faults = FaultTolerance()
+    faults.record_answer("a", 15_000, now_ms=0)
+    faults.record_answer("b", 600, now_ms=0)
 
-    assert latencies.soonest(["a", "b"]) == "b"
-    assert latencies.soonest(["a", "c"]) == "c"
+    assert faults.soonest(["a", "b"]) == "b"
+    assert faults.soonest(["a", "c"]) == "c"

@@ -1,0 +1,1 @@
+"""The assignment: which queues of a group a consumer reads, and how it follows changes."""

@@ -1,0 +1,1 @@
+"""Dispatch: the way of batches from the queues to handlers and loops."""

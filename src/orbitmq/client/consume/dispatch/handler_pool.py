@@ -1,0 +1,62 @@
+"""The tasks that call a consumer's handler, several batches at the same time, each of another queue.
+
+Source: Java ConsumeMessageOrderlyService, without its locks: one batch per queue is handed out at a time.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable
+from inspect import isawaitable
+
+from orbitmq.client.consume.batch import Batch
+from orbitmq.client.consume.dispatch.ready_queues import ReadyQueues
+from orbitmq.client.session.background_tasks import BackgroundTasks
+
+log = logging.getLogger(__name__)
+
+Handler = Callable[[Batch], Awaitable[object] | object]
+
+
+class HandlerPool:
+    """Calls a handler with batch after batch: one that returns has done its batch, one that raises gets it again.
+
+    Args:
+        group: the consumer group, for the log.
+        ready: where the batches come from.
+        handler: is called with each one.
+        concurrency: batches that are handled at the same time.
+        tasks: where the handlers run.
+    """
+
+    def __init__(
+        self, group: str, ready: ReadyQueues, handler: Handler, *, concurrency: int, tasks: BackgroundTasks
+    ) -> None:
+        self._group = group
+        self._ready = ready
+        self._handler = handler
+        self._concurrency = concurrency
+        self._tasks = tasks
+        self._workers: list[asyncio.Task[None]] = []
+
+    def start(self) -> None:
+        """Handle batches from now on."""
+        self._workers = [self._tasks.spawn(self._work(), "handler") for _ in range(self._concurrency)]
+
+    async def drain(self, timeout_ms: int) -> None:
+        """Wait until running handlers have ended, `timeout_ms` at most; the queues were closed before."""
+        if self._workers:
+            await asyncio.wait(self._workers, timeout=timeout_ms / 1000)
+
+    async def _work(self) -> None:
+        while (batch := await self._ready.next_batch()) is not None:
+            try:
+                result = self._handler(batch)
+                if isawaitable(result):
+                    await result
+            except Exception:
+                log.exception("group %s: the handler failed on %r, attempt %d", self._group, batch, batch.attempt)
+                batch.retry()
+            else:
+                batch.commit()

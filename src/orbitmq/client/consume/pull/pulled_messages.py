@@ -1,0 +1,31 @@
+"""The messages of a pull as their consumer is to see them: decoded, and filtered by the text of their tags. Pure.
+
+Source: Java PullAPIWrapper.processPullResult.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from orbitmq.client.consume.subscriptions import wants
+from orbitmq.model.group import Subscription
+from orbitmq.model.message import PropertyName, StoredMessage
+from orbitmq.model.route import MessageQueue
+from orbitmq.model.topic import RETRY_PREFIX
+from orbitmq.wire.record import iter_records, to_stored_message
+
+
+def decode_messages(records: bytes, queue: MessageQueue, subscription: Subscription) -> list[StoredMessage]:
+    """Return the messages that `subscription` wants, of whole records back to back."""
+    messages = [to_stored_message(record, queue.broker_name) for record in iter_records(records)]
+    if subscription.tags:
+        messages = [message for message in messages if wants(subscription, message.tag)]
+    if queue.topic.startswith(RETRY_PREFIX):
+        messages = [_as_sent(message) for message in messages]
+    return messages
+
+
+def _as_sent(message: StoredMessage) -> StoredMessage:
+    """Return a message from the retry topic under the topic it was sent to."""
+    topic = message.properties.get(PropertyName.RETRY_TOPIC)
+    return replace(message, topic=topic) if topic else message

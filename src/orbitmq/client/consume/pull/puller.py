@@ -1,0 +1,182 @@
+"""The task that reads one queue: long polls its broker for as long as the queue's window has room.
+
+Source: Java DefaultMQPushConsumerImpl.pullMessage, PullMessageService.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable
+
+from orbitmq.client.consume.pull.pull_request import DEFAULT_SETTINGS, PullSettings, pull_header
+from orbitmq.client.consume.pull.pull_result import PullResult, PullStatus, parse_pull_answer
+from orbitmq.client.consume.pull.pulled_messages import decode_messages
+from orbitmq.client.consume.pull.window import Window
+from orbitmq.client.session.session import ClientSession
+from orbitmq.errors import ConnectionFailed, OrbitError, RemoteRefused, RequestTimeout
+from orbitmq.model.group import Subscription
+from orbitmq.model.route import MASTER_ID, MessageQueue
+from orbitmq.wire.headers import PullMessage
+
+log = logging.getLogger(__name__)
+
+FIRST_BACKOFF_MS = 50
+BACKOFF_MAX_MS = 1_000
+IDLE_PAUSE_MS = 20
+"""Before the next pull after an empty answer that came at once: not every broker holds pulls."""
+
+
+class Puller:
+    """One queue, its window, and the task that fills it.
+
+    Args:
+        session: carries the pulls.
+        group: the consumer group, for the broker's statistics and flow control.
+        queue: what to read.
+        subscription: which messages; the tags are checked again here, by text.
+        find_offset: returns the first offset; called again when it fails.
+        on_messages: is called when messages have come in.
+        commits: let every pull carry the consumed offset to the broker, which keeps it for the group: after a crash
+            the queue's next reader repeats little.
+    """
+
+    def __init__(
+        self,
+        session: ClientSession,
+        group: str,
+        queue: MessageQueue,
+        subscription: Subscription,
+        *,
+        find_offset: Callable[[MessageQueue], Awaitable[int]],
+        on_messages: Callable[[], None],
+        settings: PullSettings = DEFAULT_SETTINGS,
+        commits: bool = False,
+    ) -> None:
+        self.queue = queue
+        self.window = Window(0, count_max=settings.window_count_max, size_max=settings.window_size_max)
+        self.is_started = False
+        """True once the first offset is known."""
+        self._session = session
+        self._group = group
+        self._subscription = subscription
+        self._find_offset = find_offset
+        self._on_messages = on_messages
+        self._settings = settings
+        self._commits = commits
+        self._room = asyncio.Event()
+        self._broker_id = MASTER_ID
+        self._warned = ""
+        self._is_stopped = False
+        self._task: asyncio.Task[None] | None = None
+
+    def start(self) -> None:
+        """Read from now on."""
+        self._task = self._session.tasks.spawn(self._read(), f"puller of {self.queue}")
+
+    async def stop(self) -> None:
+        """Read no more. The window stays as it is."""
+        self._is_stopped = True
+        if self._task is not None:
+            self._task.cancel()
+            await asyncio.gather(self._task, return_exceptions=True)
+
+    def seek(self, queue_offset: int) -> None:
+        """Go on at `queue_offset`; what was read and not handed out is forgotten."""
+        self.is_started = True
+        self.window.seek(queue_offset)
+        self.resume()
+        if self._task is not None and not self._is_stopped:
+            self._task.cancel()  # with it goes the pull at the old offset, which a broker may hold for many seconds
+            self.start()
+
+    def subscribe(self, subscription: Subscription) -> None:
+        """Read by another subscription from the next pull on."""
+        self._subscription = subscription
+
+    def resume(self) -> None:
+        """Go on pulling: messages have left the window."""
+        self._room.set()
+
+    async def _read(self) -> None:
+        backoff_ms = FIRST_BACKOFF_MS
+        while True:
+            try:
+                if not self.is_started:
+                    self.window.seek(await self._find_offset(self.queue))
+                    self.is_started = True
+                while not self.window.has_room:
+                    self._room.clear()
+                    await self._room.wait()
+                await self._pull()
+            except OrbitError as error:
+                self._warn(error)
+                await asyncio.sleep(backoff_ms / 1000)
+                backoff_ms = min(2 * backoff_ms, BACKOFF_MAX_MS)
+                await self._refresh_route()
+            else:
+                backoff_ms = FIRST_BACKOFF_MS
+                self._end_warning()
+
+    async def _pull(self) -> None:
+        loop = asyncio.get_running_loop()
+        began, offset = loop.time(), self.window.pull_offset
+        answer = await self._session.call(
+            self.queue.broker_name, self._header(), timeout_ms=self._settings.timeout_ms, broker_id=self._broker_id
+        )
+        self._session.note_answer(self.queue.broker_name, self._broker_id)
+        result = parse_pull_answer(answer)
+        if result is None:
+            address = self._session.routes.address(self.queue.broker_name, self._broker_id)
+            self._broker_id = MASTER_ID
+            raise RemoteRefused(answer.code, answer.remark, address)
+        if self._keep(result):
+            self._on_messages()
+        elif offset == self.window.pull_offset and loop.time() - began < IDLE_PAUSE_MS / 1000:
+            await asyncio.sleep(IDLE_PAUSE_MS / 1000)
+
+    def _header(self) -> PullMessage:
+        # Masters keep the groups' offsets; a slave only has a copy of them.
+        is_told = self._commits and self._broker_id == MASTER_ID
+        return pull_header(
+            self._group,
+            self.queue,
+            self._subscription,
+            self._settings,
+            queue_offset=self.window.pull_offset,
+            commit_offset=self.window.consumed_offset if is_told else 0,
+        )
+
+    def _keep(self, result: PullResult) -> bool:
+        """Put the messages of a pull into the window; False when there were none."""
+        header = result.header
+        self._broker_id = header.suggest_which_broker_id
+        messages = decode_messages(result.records, self.queue, self._subscription)
+        if result.status is PullStatus.OFFSET_ILLEGAL:
+            log.warning(
+                "queue %s has no offset %d, it holds %d to %d: going on at %d",
+                self.queue, self.window.pull_offset, header.min_offset, header.max_offset, header.next_begin_offset,
+            )  # fmt: skip
+        self.window.add(messages, header.next_begin_offset)
+        return bool(messages)
+
+    async def _refresh_route(self) -> None:
+        self._broker_id = MASTER_ID
+        try:
+            await self._session.routes.refresh(self.queue.topic)
+        except OrbitError as error:
+            log.debug("queue %s: %s", self.queue, error)
+
+    def _warn(self, error: OrbitError) -> None:
+        """Warn of an error once; the same one again is no news."""
+        if isinstance(error, ConnectionFailed | RequestTimeout):
+            self._session.note_failure(self.queue.broker_name, error)
+            return
+        kind = f"{type(error).__name__} {getattr(error, 'code', '')}"
+        log.log(logging.DEBUG if kind == self._warned else logging.WARNING, "queue %s: %s", self.queue, error)
+        self._warned = kind
+
+    def _end_warning(self) -> None:
+        if self._warned:
+            self._warned = ""
+            log.info("queue %s is read again", self.queue)

@@ -1,0 +1,81 @@
+"""Batches: several messages of one topic in one request. Pure.
+
+Source: Java MessageBatch, MessageDecoder.encodeMessages.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from orbitmq.client.send.request import EncodedMessage
+from orbitmq.errors import InvalidArgument
+from orbitmq.model.message import Message
+from orbitmq.model.route import MessageQueue
+from orbitmq.model.topic import AUTO_CREATE_TOPIC, RETRY_PREFIX
+from orbitmq.wire.batch import ITEM_SIZE_MIN, encode_batch
+from orbitmq.wire.headers import SendBatch
+
+
+def batch_header(topic: str, group: str, queue: MessageQueue, now_ms: int, queue_count: int) -> SendBatch:
+    """Return the header that sends a batch to one queue."""
+    return SendBatch(
+        producer_group=group,
+        topic=topic,
+        default_topic=AUTO_CREATE_TOPIC,
+        default_topic_queue_nums=queue_count,
+        queue_id=queue.queue_id,
+        sys_flag=0,
+        born_at_ms=now_ms,
+        flag=0,
+        properties="",
+        reconsume_times=0,
+        unit_mode=False,
+        batch=True,
+        broker_name=queue.broker_name,
+    )
+
+
+def batch_body(batch: Iterable[EncodedMessage]) -> bytes:
+    """Return the body of a batch request."""
+    return encode_batch((encoded.flag, encoded.body, encoded.properties) for encoded in batch)
+
+
+def split(batch: Sequence[EncodedMessage], size_max: int) -> list[list[EncodedMessage]]:
+    """Cut a list of messages into runs whose encoded size stays below `size_max` bytes (one message at least)."""
+    runs: list[list[EncodedMessage]] = []
+    size = size_max  # as if a run were full: the first message begins a new one
+    for encoded in batch:
+        item_size = encoded.size + ITEM_SIZE_MIN
+        if size + item_size > size_max:
+            runs.append([])
+            size = 0
+        runs[-1].append(encoded)
+        size += item_size
+    return runs
+
+
+def check_batch(messages: Sequence[Message]) -> None:
+    """Refuse what cannot travel in one batch.
+
+    Raises:
+        InvalidArgument: no message, several topics, delayed messages or a retry topic.
+    """
+    if not messages:
+        raise InvalidArgument("messages", messages, "at least one message")
+    topics = {message.topic for message in messages}
+    if len(topics) > 1:
+        raise InvalidArgument("messages", sorted(topics)[:3], "messages of one topic")
+    if any(message.delay_level for message in messages):
+        raise InvalidArgument("delay_level", "a delay", "no delay inside a batch: send such messages on their own")
+    if messages[0].topic.startswith(RETRY_PREFIX):
+        raise InvalidArgument("topic", messages[0].topic, "a topic that is no retry topic, for a batch")
+
+
+def fits_batch(encoded: EncodedMessage, message: Message, size_max: int) -> bool:
+    """True for a message that may travel with others: not compressed, not delayed, small, no retry topic."""
+    return not (
+        encoded.sys_flag
+        or message.delay_level
+        or encoded.size + ITEM_SIZE_MIN > size_max
+        or message.topic.startswith(RETRY_PREFIX)
+    )

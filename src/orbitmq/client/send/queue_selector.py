@@ -1,0 +1,148 @@
+"""The choice of the queue that messages are sent to: one that is named, the one of a key, or the next in turn.
+
+Owns what a producer knows of its topics: the queues that can be written, and whose turn it is.
+
+Source: Java TopicPublishInfo, MQFaultStrategy.selectOneMessageQueue, SelectMessageQueueByHash.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from random import Random
+from typing import NamedTuple
+
+from orbitmq.client.routing.route_queues import writable_queues
+from orbitmq.client.routing.routes import Routes
+from orbitmq.client.send.fault_tolerance import FaultTolerance
+from orbitmq.client.send.round_robin import RoundRobin
+from orbitmq.errors import RouteNotFound
+from orbitmq.model.route import MessageQueue, TopicRoute
+from orbitmq.model.topic import AUTO_CREATE_TOPIC
+from orbitmq.wire.tags import tag_code
+
+
+class Target(NamedTuple):
+    """Where messages are to go: a queue, the queue of a key, or any queue of the topic."""
+
+    topic: str
+    queue: MessageQueue | None = None
+    key: str | None = None
+
+
+class _TopicQueues(NamedTuple):
+    """A topic's writable queues (Java: TopicPublishInfo)."""
+
+    queues: tuple[MessageQueue, ...]
+    broker_names: frozenset[str]
+    turns: RoundRobin
+    is_template: bool
+    """The topic does not exist yet; the queues are those it will get."""
+
+
+class QueueSelector:
+    """Chooses queues for one producer.
+
+    Args:
+        routes: tell the topics' queues.
+        fault_tolerance: names the brokers to avoid; None to avoid only those that failed during the same send.
+        random: where round robin begins.
+        queue_count: queues per broker of a topic that is yet to be created.
+    """
+
+    def __init__(
+        self, routes: Routes, fault_tolerance: FaultTolerance | None, *, random: Random, queue_count: int
+    ) -> None:
+        self._routes = routes
+        self._fault_tolerance = fault_tolerance
+        self._random = random
+        self._queue_count = queue_count
+        self._topics: dict[str, _TopicQueues] = {}
+        routes.add_listener(self._route_changed)
+
+    async def queues(self, topic: str) -> tuple[MessageQueue, ...]:
+        """Return the queues that the topic's messages may go to."""
+        return (self._topics.get(topic) or await self._find(topic)).queues
+
+    async def choose(self, target: Target, failed: frozenset[str] = frozenset()) -> MessageQueue:
+        """Return the queue for the next messages to `target`; ask for the topic's route where it is not known.
+
+        Args:
+            failed: brokers that the messages were refused by already.
+
+        Raises:
+            RouteNotFound: the topic has no queue that can be written.
+        """
+        if target.queue is not None:
+            if target.queue.broker_name not in self._routes.known.brokers:
+                await self._find(target.topic)
+            return target.queue
+        return self.choose_now(target, failed) or self._choose(await self._find(target.topic), target, failed)
+
+    def choose_now(self, target: Target, failed: frozenset[str] = frozenset()) -> MessageQueue | None:
+        """Return the queue for the next messages to a topic or key, None while the topic's route is not known."""
+        topic = self._topics.get(target.topic)
+        return None if topic is None else self._choose(topic, target, failed)
+
+    def mark_created(self, topic: str) -> bool:
+        """Note that a message has been stored in `topic`; True when it was this message that created the topic."""
+        known = self._topics.get(topic)
+        if known is None or not known.is_template:
+            return False
+        self._topics[topic] = known._replace(is_template=False)
+        return True
+
+    def _choose(self, topic: _TopicQueues, target: Target, failed: frozenset[str]) -> MessageQueue:
+        if target.key is not None:
+            return choose_by_key(topic.queues, target.key)
+        if self._fault_tolerance is None:
+            return topic.turns.choose(topic.queues, failed)
+        avoided = self._fault_tolerance.avoided(int(asyncio.get_running_loop().time() * 1000))
+        if failed:
+            avoided |= failed
+        if avoided and avoided >= topic.broker_names:
+            # Nobody is left: rather the broker that is avoided for the shortest time than a random one, and one that
+            # has not failed in this very send before one that has.
+            avoided -= {self._fault_tolerance.soonest(sorted(topic.broker_names - failed or topic.broker_names))}
+        return topic.turns.choose(topic.queues, avoided)
+
+    async def _find(self, topic: str) -> _TopicQueues:
+        """Ask for the topic's route, or for the template from which a broker will create the topic."""
+        self._routes.watch(topic)
+        try:
+            route, is_template = await self._routes.find(topic), False
+        except RouteNotFound:
+            try:
+                route, is_template = await self._routes.find(AUTO_CREATE_TOPIC), True
+            except RouteNotFound:
+                route, is_template = TopicRoute(), True
+            if not writable_queues(topic, route):
+                raise
+        return self._keep(topic, route, is_template)
+
+    def _keep(self, topic: str, route: TopicRoute, is_template: bool) -> _TopicQueues:
+        queues = writable_queues(topic, route, queue_count_max=self._queue_count if is_template else None)
+        if not queues:
+            perms = ", ".join(f"{data.broker_name} perm {data.perm}" for data in route.queues) or "no queues at all"
+            raise RouteNotFound(
+                f"topic {topic} has a route but no queue that can be written ({perms}): its masters are down, or write "
+                "permission was taken away (mqadmin updateTopicPerm and wipeWritePerm do that, and undo it)"
+            )
+        known = self._topics.get(topic)
+        turns = known.turns if known is not None else RoundRobin(self._random.randrange(len(queues)))
+        found = _TopicQueues(queues, frozenset(queue.broker_name for queue in queues), turns, is_template)
+        self._topics[topic] = found
+        return found
+
+    def _route_changed(self, topic: str, route: TopicRoute) -> None:
+        if topic not in self._topics:
+            return
+        try:
+            self._keep(topic, route, is_template=False)
+        except RouteNotFound:
+            del self._topics[topic]  # the next send says why
+
+
+def choose_by_key(queues: Sequence[MessageQueue], key: str) -> MessageQueue:
+    """Return the queue that `key` belongs to; Java's SelectMessageQueueByHash picks the same one for a String."""
+    return queues[abs(tag_code(key)) % len(queues)]

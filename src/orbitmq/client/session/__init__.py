@@ -1,0 +1,1 @@
+"""What every client has: an id, connections, routes, heartbeats and background tasks."""

@@ -1,0 +1,119 @@
+"""The heartbeats of one client: they tell every broker which groups the client belongs to.
+
+A broker forgets a client whose heartbeats stop, and knows none when it starts. So there are three reasons for a
+heartbeat: time has passed, a route names a new broker, and a broker answers that was away.
+
+Source: Java MQClientInstance.sendHeartbeatToAllBrokerWithLock.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Iterable
+
+from orbitmq.client.routing.routes import Routes
+from orbitmq.client.session.background_tasks import BackgroundTasks
+from orbitmq.errors import OrbitError
+from orbitmq.model.group import Heartbeat
+from orbitmq.model.route import MASTER_ID, TopicRoute
+from orbitmq.net.pool import ConnectionPool, expect
+from orbitmq.wire.bodies.heartbeat import encode_heartbeat
+from orbitmq.wire.headers import HeartbeatRequest, UnregisterClient
+
+log = logging.getLogger(__name__)
+
+HEARTBEAT_INTERVAL_MS = 30_000
+UNREGISTER_TIMEOUT_MS = 1_000
+
+
+class Heartbeats:
+    """Sends heartbeats to the brokers that the known routes name.
+
+    Args:
+        pool: the connections that carry them.
+        routes: name the brokers.
+        tasks: where heartbeats run that nobody waits for.
+        describe: returns what a heartbeat says.
+        interval_ms: between two heartbeats to the same broker.
+    """
+
+    def __init__(
+        self,
+        pool: ConnectionPool,
+        routes: Routes,
+        tasks: BackgroundTasks,
+        describe: Callable[[], Heartbeat],
+        interval_ms: int,
+    ) -> None:
+        self.announced: set[str] = set()
+        """Addresses of the brokers that took a heartbeat and have answered since; to be read, not changed."""
+        self._pool = pool
+        self._routes = routes
+        self._tasks = tasks
+        self._describe = describe
+        self._interval_ms = interval_ms
+        self._is_running = False
+        routes.add_listener(self._route_changed)
+
+    def start(self) -> None:
+        """Send heartbeats from now on."""
+        self._is_running = True
+        self._tasks.spawn(self._beat(), "heartbeats")
+
+    def stop(self) -> None:
+        """Begin no more heartbeats; those under way end with the background tasks."""
+        self._is_running = False
+
+    async def send_to_all(self) -> None:
+        """Send a heartbeat to every broker now; those that do not answer are logged and asked again next time."""
+        await asyncio.gather(*(self._send(address) for address in self._addresses()))
+
+    def announce(self, address: str) -> None:
+        """Send a heartbeat to one broker in the background."""
+        self.announced.add(address)
+        self._tasks.spawn(self._send(address), "heartbeat")
+
+    def mark_unreachable(self, address: str) -> None:
+        """Send a heartbeat with the broker's next answer: it may have been restarted in between."""
+        self.announced.discard(address)
+
+    async def unregister(self, headers: Iterable[UnregisterClient]) -> None:
+        """Take leave of every connected broker; those that do not answer in time find out by themselves."""
+        requests = [
+            self._pool.request(address, header, timeout_ms=UNREGISTER_TIMEOUT_MS)
+            for address in self.announced.intersection(self._pool.addresses)
+            for header in headers
+        ]
+        await asyncio.gather(*requests, return_exceptions=True)
+
+    async def _beat(self) -> None:
+        while True:
+            await self.send_to_all()
+            await asyncio.sleep(self._interval_ms / 1000)
+
+    def _addresses(self) -> list[str]:
+        """All members for a consumer, which may read from slaves; masters alone for a producer."""
+        with_slaves = bool(self._describe().consumers)
+        return [
+            address
+            for broker in self._routes.known.brokers.values()
+            for broker_id, address in broker.addresses.items()
+            if with_slaves or broker_id == MASTER_ID
+        ]
+
+    async def _send(self, address: str) -> None:
+        body = encode_heartbeat(self._describe())
+        try:
+            expect(await self._pool.request(address, HeartbeatRequest(), body), address)
+            self.announced.add(address)
+        except OrbitError as error:
+            if address in self.announced:
+                log.warning("heartbeat to %s: %s", address, error)
+            self.announced.discard(address)
+
+    def _route_changed(self, _topic: str, _route: TopicRoute) -> None:
+        if not self._is_running:
+            return
+        for address in set(self._addresses()) - self.announced:
+            self._tasks.spawn(self._send(address), "heartbeat")

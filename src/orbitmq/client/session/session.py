@@ -1,0 +1,167 @@
+"""What a producer and a consumer have in common: an id, connections, routes, and heartbeats to every broker.
+
+Source: Java MQClientInstance.
+"""
+
+from __future__ import annotations
+
+import logging
+import ssl
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from orbitmq.client.routing.nameserver_client import NameServerClient
+from orbitmq.client.routing.routes import POLL_INTERVAL_MS, Routes
+from orbitmq.client.session.background_tasks import BackgroundTasks
+from orbitmq.client.session.client_id import client_id, local_ip
+from orbitmq.client.session.heartbeats import HEARTBEAT_INTERVAL_MS, Heartbeats
+from orbitmq.errors import ClientError, ConnectionFailed, RequestTimeout
+from orbitmq.model.group import Heartbeat
+from orbitmq.model.route import MASTER_ID
+from orbitmq.net.dispatch.handlers import Handlers
+from orbitmq.net.pool import ConnectionPool
+from orbitmq.wire.command import Command
+from orbitmq.wire.headers import UnregisterClient
+from orbitmq.wire.signature import Credentials
+
+log = logging.getLogger(__name__)
+
+REQUEST_TIMEOUT_MS = 3_000
+
+
+class ClientSession:
+    """One client's connections, routes and heartbeats.
+
+    Args:
+        name_servers: `["host:port", ...]` or `"host:port;host:port"`.
+        instance: the second half of the client id.
+        describe: returns what heartbeats say, by client id; None for a client that sends none.
+        handlers: answers to what brokers ask.
+        service: the first argument of every handler.
+        heartbeat_interval_ms: between two heartbeats to the same broker.
+        poll_interval_ms: between two refreshes of the routes.
+        credentials: sign every request with them.
+        tls: connect with TLS.
+    """
+
+    def __init__(
+        self,
+        name_servers: str | Iterable[str],
+        *,
+        instance: str,
+        describe: Callable[[str], Heartbeat] | None = None,
+        handlers: Handlers[Any] | None = None,
+        service: Any = None,
+        heartbeat_interval_ms: int = HEARTBEAT_INTERVAL_MS,
+        poll_interval_ms: int = POLL_INTERVAL_MS,
+        credentials: Credentials | None = None,
+        tls: ssl.SSLContext | None = None,
+    ) -> None:
+        self.pool = ConnectionPool(handlers, service, credentials=credentials, tls=tls)
+        self.name_servers = NameServerClient(name_servers, self.pool)
+        self.routes = Routes(self.name_servers, poll_interval_ms=poll_interval_ms)
+        self.tasks = BackgroundTasks()
+        """What runs beside everything else until the session closes."""
+        self.ip = "127.0.0.1"
+        self.is_open = False
+        self._was_opened = False
+        self._instance = instance
+        self._unreachable: set[str] = set()
+        self._heartbeats = (
+            None
+            if describe is None
+            else Heartbeats(self.pool, self.routes, self.tasks, lambda: describe(self.id), heartbeat_interval_ms)
+        )
+
+    @property
+    def id(self) -> str:
+        """The client id, `ip@instance`; final once the session is open."""
+        return client_id(self.ip, self._instance)
+
+    def open(self) -> None:
+        """Begin: refresh routes and send heartbeats from now on.
+
+        Raises:
+            ClientError: the session was opened before.
+        """
+        if self._was_opened:
+            raise ClientError("a client is opened once: make a new one")
+        self.is_open = self._was_opened = True
+        self.ip = local_ip(*self.name_servers.configured)
+        self.routes.start()
+        if self._heartbeats is not None:
+            self._heartbeats.start()
+
+    async def close(self, groups: Iterable[UnregisterClient] = ()) -> None:
+        """Take leave of every broker and close the connections.
+
+        Args:
+            groups: the memberships that end.
+        """
+        self.is_open = False
+        if self._heartbeats is not None:
+            self._heartbeats.stop()
+        await self.tasks.close()
+        if self._heartbeats is not None:
+            await self._heartbeats.unregister(groups)
+        await self.routes.close()
+        await self.name_servers.close()
+        await self.pool.close()
+
+    async def call(
+        self,
+        broker_name: str,
+        header: object,
+        body: bytes = b"",
+        *,
+        timeout_ms: int = REQUEST_TIMEOUT_MS,
+        broker_id: int = MASTER_ID,
+        only_this: bool = False,
+    ) -> Command:
+        """Ask one member of a broker group; return its answer, whatever its code.
+
+        Raises:
+            RouteNotFound: no known route names the group.
+            ConnectionFailed, RequestTimeout: say the address, where it was learnt and what to try.
+        """
+        address = self.routes.address(broker_name, broker_id, only_this=only_this)
+        try:
+            return await self.pool.request(address, header, body, timeout_ms=timeout_ms)
+        except (ConnectionFailed, RequestTimeout) as error:
+            if self._heartbeats is not None:
+                self._heartbeats.mark_unreachable(address)
+            raise self.explain(error, broker_name, address) from error
+
+    def explain(self, error: ClientError, broker_name: str, address: str) -> ClientError:
+        """Return the same error with the address, where it was learnt and what to try."""
+        text = (
+            f"{error} (broker {broker_name} at {address}, an address learnt from {self.routes.teacher(broker_name)})."
+        )
+        if isinstance(error, ConnectionFailed):
+            text += " Is the broker up? If it runs behind NAT or in a container, set brokerIP1 to an address"
+            text += " that clients can reach"
+        else:
+            text += " The broker is overloaded or cut off; a longer timeout_ms may help"
+        return type(error)(text)
+
+    def note_failure(self, broker_name: str, error: ClientError) -> None:
+        """Warn that a broker does not answer: once, however many queues wait for it."""
+        is_news = broker_name not in self._unreachable
+        self._unreachable.add(broker_name)
+        log.log(logging.WARNING if is_news else logging.DEBUG, "%s", error)
+
+    def note_answer(self, broker_name: str, broker_id: int = MASTER_ID) -> None:
+        """Make sure that a broker that has answered knows this client: after a restart it waits for a heartbeat."""
+        if broker_name in self._unreachable:
+            self._unreachable.discard(broker_name)
+            log.info("broker %s answers again", broker_name)
+        if self._heartbeats is None or not self.is_open:
+            return
+        address = self.routes.address(broker_name, broker_id)
+        if address not in self._heartbeats.announced:
+            self._heartbeats.announce(address)
+
+    async def send_heartbeats(self) -> None:
+        """Send a heartbeat to every broker now, so that the group knows this client before it is asked for members."""
+        if self._heartbeats is not None:
+            await self._heartbeats.send_to_all()

@@ -1,0 +1,86 @@
+import pytest
+
+from orbitmq.client.routing.route_cache import RouteCache, address_of, is_same_route
+from orbitmq.model.route import BrokerData, QueueData, TopicRoute
+
+
+def queue_data(name, *, read=2, write=2, perm=6):
+    return QueueData(broker_name=name, read_queue_count=read, write_queue_count=write, perm=perm)
+
+
+def broker(name, addresses=None):
+    return BrokerData(cluster="c", broker_name=name, addresses=addresses or {0: f"{name}:10911"})
+
+
+def route(*queues, brokers=None, **more):
+    return TopicRoute(queues=queues, brokers=brokers or tuple(broker(q.broker_name) for q in queues), **more)
+
+
+def test_a_route_is_kept_with_its_brokers_and_who_told_it():
+    cache = RouteCache()
+    assert cache.learn("t", route(queue_data("a")), "ns-1")
+    assert cache.routes == {"t": route(queue_data("a"))}
+    assert cache.brokers == {"a": broker("a")}
+    assert cache.teacher("a") == "ns-1"
+    assert cache.teacher("b") is None
+
+
+def test_a_route_that_says_the_same_changes_nothing():
+    cache = RouteCache()
+    cache.learn("t", route(queue_data("a")), "ns-1")
+    assert not cache.learn("t", route(queue_data("a")), "ns-2")
+    assert cache.teacher("a") == "ns-1"
+
+
+def test_the_latest_route_tells_a_brokers_address():
+    cache = RouteCache()
+    moved = broker("a", {0: "elsewhere:1"})
+    cache.learn("t", route(queue_data("a")), "ns-1")
+    cache.learn("u", route(queue_data("a"), brokers=(moved,)), "ns-2")
+    assert cache.brokers["a"] == moved
+    cache.learn("t", route(queue_data("a", read=3)), "ns-3")
+    assert cache.brokers["a"] == broker("a")
+    assert cache.teacher("a") == "ns-3"
+
+
+def test_a_forgotten_topics_brokers_stay_until_another_route_changes():
+    cache = RouteCache()
+    cache.learn("t", route(queue_data("a")), "ns-1")
+    cache.forget("t")
+    cache.forget("t")
+    assert cache.routes == {}
+    assert cache.brokers == {"a": broker("a")}
+    cache.learn("u", route(queue_data("b")), "ns-1")
+    assert cache.brokers == {"b": broker("b")}
+
+
+def test_the_order_of_lists_makes_no_other_route():
+    one = route(queue_data("a"), queue_data("b"))
+    other = TopicRoute(queues=one.queues[::-1], brokers=one.brokers[::-1])
+    assert is_same_route(one, one)
+    assert is_same_route(one, other)
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        route(queue_data("a")),
+        route(queue_data("a"), queue_data("b", perm=4)),
+        route(queue_data("a"), queue_data("b"), order_topic_conf="a:1"),
+        route(queue_data("a"), queue_data("b"), brokers=(broker("a"), broker("b", {0: "other:1"}))),
+        route(queue_data("a"), queue_data("b"), filter_servers={"a:10911": ("f:1",)}),
+        None,
+    ],
+)
+def test_every_other_difference_makes_another_route(changed):
+    one = route(queue_data("a"), queue_data("b"))
+    assert not is_same_route(one, changed)
+    assert not is_same_route(changed, one)
+
+
+def test_the_master_answers_or_else_the_smallest_slave():
+    members = broker("a", {2: "s2", 1: "s1"})
+    assert address_of(members) == "s1"
+    assert address_of(members, 2) == "s2"
+    assert address_of(members, only_this=True) is None
+    assert address_of(BrokerData(cluster="c", broker_name="a", addresses={})) is None

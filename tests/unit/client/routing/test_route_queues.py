@@ -1,0 +1,52 @@
+import pytest
+
+from orbitmq.client.routing.route_queues import readable_queues, writable_queues
+from orbitmq.errors import InvalidArgument
+from orbitmq.model.route import BrokerData, MessageQueue, QueueData, TopicRoute
+
+
+def queue_data(name, *, read=2, write=2, perm=6):
+    return QueueData(broker_name=name, read_queue_count=read, write_queue_count=write, perm=perm)
+
+
+def broker(name, addresses=None):
+    return BrokerData(cluster="c", broker_name=name, addresses=addresses or {0: f"{name}:10911"})
+
+
+def route(*queues, brokers=None, **more):
+    return TopicRoute(queues=queues, brokers=brokers or tuple(broker(q.broker_name) for q in queues), **more)
+
+
+def queue(name, number):
+    return MessageQueue("t", name, number)
+
+
+def test_a_producer_sees_the_writable_queues_in_the_order_of_broker_names():
+    found = writable_queues("t", route(queue_data("b", write=1), queue_data("a", write=2), queue_data("c", perm=4)))
+    assert found == (queue("a", 0), queue("a", 1), queue("b", 0))
+
+
+def test_a_group_without_master_takes_no_messages_but_is_read():
+    one = route(queue_data("a"), brokers=(broker("a", {1: "a:10912"}),))
+    assert writable_queues("t", one) == ()
+    assert readable_queues("t", one) == (queue("a", 0), queue("a", 1))
+
+
+def test_a_topic_to_be_created_gets_no_more_queues_than_the_producer_asks_for():
+    assert len(writable_queues("t", route(queue_data("a", write=8)), queue_count_max=4)) == 4
+
+
+def test_a_consumer_sees_the_readable_queues_sorted():
+    found = readable_queues("t", route(queue_data("b", read=1), queue_data("a", read=1), queue_data("c", perm=2)))
+    assert found == (queue("a", 0), queue("b", 0))
+
+
+def test_an_order_configuration_fixes_the_queues_whatever_brokers_are_there():
+    found = writable_queues("t", route(queue_data("a"), order_topic_conf="b:1;a:2"))
+    assert found == (queue("b", 0), queue("a", 0), queue("a", 1))
+
+
+@pytest.mark.parametrize("conf", ["b", "b:x", ":4"])
+def test_an_order_configuration_that_does_not_parse_is_named(conf):
+    with pytest.raises(InvalidArgument, match="order configuration of topic t"):
+        writable_queues("t", route(queue_data("a"), order_topic_conf=conf))

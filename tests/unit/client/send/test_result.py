@@ -1,0 +1,48 @@
+import pytest
+
+from orbitmq.client.send.request import encode_message
+from orbitmq.client.send.result import SendStatus, decode_results
+from orbitmq.errors import HeaderError
+from orbitmq.model.message import Message
+from orbitmq.model.route import MessageQueue
+from orbitmq.wire.command import Command
+
+QUEUE = MessageQueue("t", "a", 3)
+
+
+def encoded(body=b"x", **fields):
+    return encode_message(Message("t", body, **fields), "ID", compress_over=100)
+
+
+def answer(code=0, **fields):
+    return Command(code, ext_fields={"msgId": "OFF", "queueId": "3", "queueOffset": "40", **fields})
+
+
+def test_a_result_says_where_the_message_is():
+    (result,) = decode_results([encoded()], QUEUE, answer())
+    assert result == ("ID", "OFF", QUEUE, 40, SendStatus.SEND_OK)
+
+
+@pytest.mark.parametrize(
+    ("code", "status"),
+    [(10, "FLUSH_DISK_TIMEOUT"), (11, "SLAVE_NOT_AVAILABLE"), (12, "FLUSH_SLAVE_TIMEOUT")],
+)
+def test_a_stored_message_whose_safety_is_in_doubt_says_so(code, status):
+    (result,) = decode_results([encoded()], QUEUE, answer(code))
+    assert result.status == status
+
+
+def test_a_refusal_is_no_result():
+    assert decode_results([encoded()], QUEUE, answer(13)) is None
+
+
+def test_a_batch_is_answered_with_the_first_offset_and_all_ids():
+    found = decode_results([encoded(), encoded()], QUEUE, answer(msgId="A,B"))
+    assert [(result.offset_message_id, result.queue_offset) for result in found] == [("A", 40), ("B", 41)]
+    found = decode_results([encoded(), encoded()], QUEUE, answer(msgId=""))
+    assert [result.offset_message_id for result in found] == ["", ""]
+
+
+def test_a_success_without_a_place_is_no_success():
+    with pytest.raises(HeaderError, match="msgId"):
+        decode_results([encoded()], QUEUE, Command(0, ext_fields={}))

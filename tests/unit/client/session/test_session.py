@@ -1,0 +1,107 @@
+import asyncio
+import logging
+
+import pytest
+
+from orbitmq.client.session.session import ClientSession
+from orbitmq.errors import ClientError, ConnectionFailed, RequestTimeout, RouteNotFound
+from orbitmq.model.group import ConsumerInfo, Heartbeat
+from orbitmq.wire.headers import GetMaxOffset, SendMessageV2, UnregisterClient
+
+A_SEND = SendMessageV2(
+    producer_group="g", topic="orders", default_topic="TBW102", default_topic_queue_nums=4, queue_id=0, sys_flag=0,
+    born_at_ms=0, flag=0,
+)  # fmt: skip
+
+
+def describe(client_id):
+    return Heartbeat(client_id=client_id, consumers=(ConsumerInfo(group="g"),))
+
+
+def session(cluster, **settings):
+    return ClientSession(cluster.name_servers, instance="me", **settings)
+
+
+async def test_its_name_is_address_and_instance(cluster):
+    found = session(cluster)
+    found.open()
+    assert found.id == "127.0.0.1@me"
+    await found.close()
+
+
+async def test_a_call_goes_to_the_broker_that_the_route_names(cluster):
+    cluster.topic("orders")
+    found = session(cluster)
+    found.open()
+    await found.routes.find("orders")
+    assert (await found.call("broker-a", GetMaxOffset(topic="orders", queue_id=0))).ext_fields == {"offset": "0"}
+    with pytest.raises(RouteNotFound, match="broker-b"):
+        await found.call("broker-b", GetMaxOffset(topic="orders", queue_id=0))
+    await found.close()
+
+
+async def test_errors_of_calls_say_where_the_address_was_learnt_and_what_to_try(cluster):
+    cluster.topic("orders")
+    cluster.a.silent.add(SendMessageV2)
+    found = session(cluster)
+    found.open()
+    await found.routes.find("orders")
+    with pytest.raises(RequestTimeout, match="did not answer") as slow:
+        await found.call("broker-a", A_SEND, timeout_ms=20)
+    await cluster.a.stop()
+    with pytest.raises(ConnectionFailed) as gone:
+        await found.call("broker-a", GetMaxOffset(topic="orders", queue_id=0))
+    for error, hint in ((slow.value, "timeout_ms"), (gone.value, "brokerIP1")):
+        assert all(part in str(error) for part in (cluster.a.address, cluster.name_server.address, "broker-a", hint))
+    await found.close()
+
+
+async def test_every_broker_gets_a_heartbeat_and_a_farewell(cluster):
+    cluster.topic("orders", cluster.a, cluster.b)
+    found = session(cluster, describe=describe)
+    found.open()
+    await found.routes.find("orders")
+    await found.send_heartbeats()
+    for broker in (cluster.a, cluster.b):
+        assert list(broker.members["g"]) == [found.id]
+    await found.close([UnregisterClient(client_id=found.id, consumer_group="g")])
+    for broker in (cluster.a, cluster.b):
+        assert broker.members["g"] == {}
+
+
+async def test_a_broker_that_does_not_take_heartbeats_harms_nobody(cluster, caplog):
+    cluster.topic("orders", cluster.a, cluster.b)
+    found = session(cluster, describe=describe)
+    found.open()
+    await found.routes.find("orders")
+    await found.send_heartbeats()
+    await cluster.a.stop()
+    cluster.b.members.clear()
+    with caplog.at_level(logging.WARNING):
+        await found.send_heartbeats()
+        await found.send_heartbeats()
+    assert list(cluster.b.members["g"]) == [found.id]
+    assert len([line for line in caplog.messages if "heartbeat to" in line]) == 1
+    await found.close()
+
+
+async def test_a_session_is_opened_once(cluster):
+    found = session(cluster)
+    found.open()
+    with pytest.raises(ClientError, match="once"):
+        found.open()
+    await found.close()
+
+
+async def test_background_work_ends_with_the_session_and_its_errors_are_logged(cluster, caplog):
+    found = session(cluster)
+    found.open()
+    endless = found.tasks.spawn(asyncio.Event().wait(), "waiting")
+
+    async def fail():
+        raise ValueError("a mistake of ours")
+
+    await asyncio.wait([found.tasks.spawn(fail(), "failing")])
+    await found.close()
+    assert endless.cancelled()
+    assert "orbitmq failing ended with an error" in caplog.text
