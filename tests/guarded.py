@@ -43,7 +43,7 @@ class GuardedCluster:
 
     def encrypted_count(self) -> tuple[int, int]:
         """Return how many connections have spoken TLS so far: with the NameServer, with the broker."""
-        servers = (self.name_server.server, self.broker.server)
+        servers = (self.name_server.server, self.broker.running.server)
         name_server, broker = self.background.apply(
             lambda: [server.counters.connections_encrypted for server in servers]
         )

@@ -125,7 +125,7 @@ def test_a_push_consumer_is_a_reader_and_its_session_is_never_refused(tmp_path):
             again = consumer.next_batch(timeout_ms=30_000)
             assert ([message.body for message in again], again.attempt) == ([b"hello"], 2)
             assert again.commit()
-        assert [refused for refused in cluster.broker.server.counters.refusals if refused[1] == 16] == []
+        assert [refused for refused in cluster.broker.running.server.counters.refusals if refused[1] == 16] == []
         with pytest.raises(SendFailed, match="role writer"), Producer("x", cluster.name_servers, **reader) as producer:
             producer.send(Message("orders", b"hello"))
 

@@ -64,8 +64,8 @@ def role_for(code: int) -> Role:
     return _ROLES.get(code, Role.ADMIN)
 
 
-def make_guard(config: BrokerConfig) -> ServerSecurity:
-    """Return the guard of a broker's port.
+def make_server_security(config: BrokerConfig) -> ServerSecurity:
+    """Return what stands at a broker's port.
 
     Raises:
         ConfigError: the accounts or the certificates cannot be used.

@@ -1,17 +1,19 @@
 """The broker's tables as files: topics.json, consumerOffset.json, subscriptionGroup.json, in Java's formats.
 
-Source: docs/formats/config_files.md; facts C13, C14.
+Source: docs/formats/config_files.md.
 """
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-from orbitmq.broker.groups.offsets import OffsetTable
-from orbitmq.broker.groups.settings import GroupConfigTable
-from orbitmq.broker.topics import TopicTable
+from orbitmq.broker.groups.configs import GroupConfigs
+from orbitmq.broker.groups.offsets import GroupOffsets
+from orbitmq.broker.topics.table import TopicTable
+from orbitmq.clock import Clock
 from orbitmq.errors import HeaderError
 from orbitmq.files import read_generations, replace_file
 from orbitmq.wire import fastjson
@@ -21,7 +23,7 @@ from orbitmq.wire.bodies.registration import data_version_document, parse_data_v
 
 
 class ConfigFiles:
-    """Where the tables are kept between two runs.
+    """The files that keep the tables between two runs.
 
     Args:
         directory: `store/config`.
@@ -45,33 +47,59 @@ class ConfigFiles:
         table = topic_bodies.TopicTable(topics.version, topics.all)
         replace_file(self.topics_path, topic_bodies.encode_topic_table(table, pretty=True))
 
-    def load_offsets(self) -> OffsetTable:
+    def load_offsets(self) -> GroupOffsets:
         """Return the committed offsets, none at the first start."""
-        return read_generations(self.offsets_path, parse_offsets) or OffsetTable()
+        return read_generations(self.offsets_path, parse_offsets) or GroupOffsets()
 
-    def load_groups(self, *, auto_create_enable: bool) -> GroupConfigTable:
+    def load_groups(self, *, auto_create_enable: bool) -> GroupConfigs:
         """Return the groups' settings, only the system's at the first start."""
         found = read_generations(self.groups_path, decode_group_table)
         if found is None:
-            return GroupConfigTable(auto_create_enable=auto_create_enable)
-        return GroupConfigTable(
+            return GroupConfigs(auto_create_enable=auto_create_enable)
+        return GroupConfigs(
             found.groups.values(),
             found.data_version,
             forbidden=found.forbidden,
             auto_create_enable=auto_create_enable,
         )
 
-    def save_groups(self, groups: GroupConfigTable) -> None:
+    def save_groups(self, groups: GroupConfigs) -> None:
         """Store the groups' settings."""
         replace_file(self.groups_path, encode_group_table(groups.table, pretty=True))
 
 
-def format_offsets(offsets: OffsetTable) -> bytes:
+class OffsetFile:
+    """The file of the committed offsets, written from time to time: losing the last seconds repeats messages."""
+
+    def __init__(self, path: Path, offsets: GroupOffsets, clock: Clock) -> None:
+        self._path = path
+        self._offsets = offsets
+        self._clock = clock
+        self._saved_change_count = 0
+
+    async def save(self) -> None:
+        """Write the offsets when they changed. A thread syncs the bytes, so that a slow disk stops nobody."""
+        offsets = self._offsets
+        if offsets.change_count == self._saved_change_count:
+            return
+        change_count = offsets.change_count
+        offsets.version = offsets.version.next(self._clock())
+        await asyncio.to_thread(replace_file, self._path, format_offsets(offsets))
+        # Commits that came during the write are not in the file: they count as changes still.
+        self._saved_change_count = change_count
+
+    def save_now(self) -> None:
+        """Write the offsets when they changed, on the caller's thread."""
+        if self._offsets.change_count != self._saved_change_count:
+            replace_file(self._path, format_offsets(self._offsets))
+
+
+def format_offsets(offsets: GroupOffsets) -> bytes:
     """Return the content of consumerOffset.json, queue ids bare as fastjson writes them."""
     return fastjson.dumps_loose({"dataVersion": data_version_document(offsets.version), "offsetTable": offsets.all})
 
 
-def parse_offsets(data: bytes) -> OffsetTable:
+def parse_offsets(data: bytes) -> GroupOffsets:
     """Parse consumerOffset.json, with bare or quoted queue ids.
 
     Raises:
@@ -81,7 +109,7 @@ def parse_offsets(data: bytes) -> OffsetTable:
         document = fastjson.loads(data)
         table: Mapping[str, Mapping[str, Any]] = document.get("offsetTable") or {}
         offsets = {key: _queues(queues.items()) for key, queues in table.items()}
-        return OffsetTable(offsets, parse_data_version(document.get("dataVersion") or {}))
+        return GroupOffsets(offsets, parse_data_version(document.get("dataVersion") or {}))
     except (ValueError, TypeError, AttributeError) as error:
         raise HeaderError(f"consumer offsets: {error}") from None
 

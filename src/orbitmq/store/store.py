@@ -35,6 +35,7 @@ from orbitmq.store.values import (
     ReadStatus,
     StoreConfig,
 )
+from orbitmq.wire.record import Record, parse_record
 
 log = logging.getLogger(__name__)
 
@@ -224,6 +225,12 @@ class Store:
         if queue is None:
             return ReadResult(ReadStatus.NO_MATCHED_QUEUE, 0, 0, 0)
         return read_messages(self._commit_log, queue, queue_offset, count_max, size_max, tag_codes)
+
+    def message_at(self, topic: str, queue_id: int, queue_offset: int) -> Record | None:
+        """Return the message at a queue offset, None when it is not there."""
+        found = self.read(topic, queue_id, queue_offset, 1, 1)
+        record = parse_record(found.body, check_crc=False) if found.status is ReadStatus.FOUND else None
+        return record if isinstance(record, Record) else None
 
     def max_offset(self, topic: str, queue_id: int) -> int:
         """Return the queue offset after the last message that can be read, 0 for a queue that never had one."""

@@ -12,10 +12,9 @@ from typing import Any
 import pytest
 
 from orbitmq.broker.acl import role_for
-from orbitmq.broker.app import Broker
+from orbitmq.broker.app import SWEEP_MS, Broker
 from orbitmq.broker.config import BrokerConfig
 from orbitmq.broker.handlers import HANDLERS
-from orbitmq.broker.housekeeping import SWEEP_MS
 from orbitmq.broker.monitoring.runtime_info import WARNINGS
 from orbitmq.errors import ConfigError, ConnectionFailed
 from orbitmq.net.security.accounts import Role
@@ -38,7 +37,7 @@ CREATE = CreateTopic(
 )
 
 
-def test_every_request_has_its_place_in_the_table():
+def test_every_request_has_its_role():
     needs = {code: role_for(code) for code in HANDLERS.codes}
     assert {code for code, role in needs.items() if role is Role.ADMIN} == ADMINISTRATION & needs.keys()
     assert {code for code, role in needs.items() if role is Role.WRITER} == WRITING & needs.keys()
@@ -103,7 +102,7 @@ def test_an_enforcing_broker_serves_whom_it_speaks_tls_with(serve: Any, tmp_path
         assert [record.body for record in iter_records(pulled.body)] == [body] * 3
         with pytest.raises(ConnectionFailed):
             await rig.send("orders")
-        assert rig.broker.server.counters.closed_by_us["no TLS"] == 1
+        assert rig.broker.running.server.counters.closed_by_us["no TLS"] == 1
 
     serve(scenario, **tls_settings("enforcing", files))
 
@@ -115,7 +114,7 @@ def test_a_permissive_broker_serves_both_kinds(serve: Any, tmp_path: Path):
         pool = rig.connect(tls=client_context(files))
         assert (await pool.request(rig.broker.address, send_header("orders"), b"x")).code == 0
         assert (await rig.send("orders")).code == 0
-        assert rig.broker.server.counters.connections_encrypted == 1
+        assert rig.broker.running.server.counters.connections_encrypted == 1
 
     serve(scenario, **tls_settings("permissive", files))
 
@@ -128,7 +127,7 @@ def test_a_parked_pull_is_answered_over_tls(serve: Any, tmp_path: Path):
         assert (await sending.request(rig.broker.address, send_header("orders"), b"first")).code == 0
         header = pull_header("orders", queue_offset=1, sys_flag=6, suspend_timeout_ms=20_000)
         pull = asyncio.ensure_future(waiting.request(rig.broker.address, header, timeout_ms=30_000))
-        await until(lambda: rig.broker.service.polls.count == 1)
+        await until(lambda: rig.broker.service.pulls.parked_count == 1)
         assert (await sending.request(rig.broker.address, send_header("orders"), b"second")).code == 0
         assert [record.body for record in iter_records((await pull).body)] == [b"second"]
 
@@ -148,7 +147,7 @@ def test_housekeeping_takes_changed_accounts_and_certificates(serve: Any, tmp_pa
         authority.issue("renewed", file="broker")
         for path in (accounts, files.certificate, files.key):
             os.utime(path, ns=(10**18, 10**18))
-        rig.broker._housekeeping._sweep(SWEEP_MS)
+        await rig.broker.running.housekeeping.do_due(SWEEP_MS)
         assert (await old.request(rig.broker.address, GetBrokerRuntimeInfo())).code == 16
         assert (await new.request(rig.broker.address, GetBrokerRuntimeInfo())).code == 0
         host, _, port = rig.broker.address.rpartition(":")

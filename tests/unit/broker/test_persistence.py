@@ -5,9 +5,10 @@ from pathlib import Path
 import pytest
 
 from orbitmq.broker.config import BrokerConfig
-from orbitmq.broker.groups.offsets import OffsetTable
+from orbitmq.broker.groups.offsets import GroupOffsets
 from orbitmq.broker.persistence import ConfigFiles, format_offsets, parse_offsets
-from orbitmq.broker.topics import TopicTable, system_topics
+from orbitmq.broker.topics.system_topics import system_topics
+from orbitmq.broker.topics.table import TopicTable
 from orbitmq.errors import HeaderError
 from orbitmq.files import replace_file
 from orbitmq.model.topic import TopicConfig
@@ -35,7 +36,7 @@ def test_a_first_start_finds_nothing_and_that_is_fine(tmp_path: Path) -> None:
 
 
 def test_queue_ids_stand_bare_as_java_writes_them_and_both_forms_are_read() -> None:
-    offsets = OffsetTable({"t@g": {0: 123, 11: 4}})
+    offsets = GroupOffsets({"t@g": {0: 123, 11: 4}})
     assert b'"t@g":{0:123,11:4}' in format_offsets(offsets)
     assert parse_offsets(format_offsets(offsets)).all == offsets.all
     assert parse_offsets(b'{\n\t"offsetTable":{"t@g":{"0":123,\n"11":4}\n\t}\n}').all == offsets.all

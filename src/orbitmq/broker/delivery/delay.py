@@ -1,10 +1,10 @@
-"""Delayed messages, levels 1 to 18: kept in SCHEDULE_TOPIC_XXXX until their time, then sent on to where they belong.
+"""Delayed messages, levels 1 to 18: they wait in SCHEDULE_TOPIC_XXXX until their time, then go to their own topic.
 
 State: per level, the offset in its schedule queue up to which everything was delivered. In: messages that ask for a
 delay, the clock. Out: the messages again, under their own topic, at least once: an offset is kept only when what was
 delivered before it is on the disk, so a crash repeats and never loses.
 
-Source: Java ScheduleMessageService, HookUtils.transformDelayLevelMessage; facts D6.
+Source: Java ScheduleMessageService, HookUtils.transformDelayLevelMessage.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ def level_of(properties: Mapping[str, str]) -> int:
 
 
 def schedule(draft: Draft, properties: Mapping[str, str], level: int) -> Draft:
-    """Return the form in which a message waits: in the level's queue, with its own place among its properties.
+    """Return the form in which a message waits: in the level's queue, with its own topic and queue among its properties.
 
     Args:
         properties: the message's, parsed; they replace `draft.properties`.
@@ -82,7 +82,9 @@ class DelayQueues:
     @property
     def are_waiting(self) -> bool:
         """True while any message waits."""
-        return any(self._store.max_offset(SCHEDULE_TOPIC, level - 1) > place for level, place in self._offsets.items())
+        return any(
+            self._store.max_offset(SCHEDULE_TOPIC, level - 1) > offset for level, offset in self._offsets.items()
+        )
 
     def deliver_due(self, now_ms: int) -> int:
         """Send on every message whose time has come; return how many.
@@ -94,6 +96,7 @@ class DelayQueues:
 
     def take_durable(self, now_ms: int) -> bytes | None:
         """Return the content of delayOffset.json when it has changed and may be kept, else None."""
+        # A crash may take back deliveries that are not on the disk: offsets beyond them would lose messages.
         if not self.is_changed or self._store.durable_offset < self._delivered_end:
             return None
         self.is_changed = False
@@ -101,16 +104,17 @@ class DelayQueues:
         return format_delay_offsets(self._offsets, self.version)
 
     def _deliver_level(self, level: int, now_ms: int) -> int:
-        place = self._offsets[level]
-        if self._store.max_offset(SCHEDULE_TOPIC, level - 1) <= place:
+        offset = self._offsets[level]
+        if self._store.max_offset(SCHEDULE_TOPIC, level - 1) <= offset:
             return 0
-        found = self._store.read(SCHEDULE_TOPIC, level - 1, place, _READ_COUNT, _READ_SIZE)
+        found = self._store.read(SCHEDULE_TOPIC, level - 1, offset, _READ_COUNT, _READ_SIZE)
         if found.status is not ReadStatus.FOUND:  # the log was cleaned past it: go on where it says
-            if found.next_offset > place:
+            if found.next_offset > offset:
                 self._advance(level, found.next_offset)
             return 0
         count = 0
         for record in iter_records(found.body, check_crc=False):
+            # All messages of a level wait equally long: the first that is too young ends the level's turn.
             if record.stored_at_ms + DELAY_LEVELS_MS[level - 1] > now_ms:
                 break
             self._deliver(record)

@@ -1,12 +1,12 @@
-"""Pulls that wait for messages.
+"""Parked pulls: those that found nothing and wait for messages. Pure.
 
-State: parked pulls by queue, and those that wake in this turn. In: pulls that found nothing, arrivals from the
-store's dispatch, the clock, closed connections. Out: the pulls that may be tried again, or whose time is over.
+State: parked pulls by queue and by connection, and those that arrivals have woken. In: pulls that found nothing,
+arrivals from the store's dispatch, the clock, closed connections. Out: pulls to be tried again, or whose time is over.
 
-A pull is parked with what wakes it: an offset and, for a tag filter, the tags' codes. It is not answered here;
-the handler that parked it reads again, and parks it again when another filter than the code rejects the message.
+A pull is parked with what wakes it: an offset and, for a tag filter, the tags' codes. It is not answered here; whoever
+parked it reads again, and parks it again when another filter than the code rejects the message.
 
-Source: Java PullRequestHoldService; facts D2.
+Source: Java PullRequestHoldService.
 """
 
 from __future__ import annotations
@@ -71,34 +71,35 @@ class ParkedPulls(Generic[T]):
         woken = [pull for pull in waiting if queue_offset >= pull.queue_offset and _wants(pull, tag_code)]
         if not woken:
             return False
+        # Only the first arrival of a turn says so: the caller then schedules one answer for all that follow.
         was_idle = not self._ready
         self._remove(woken)
         self._ready += woken
         return was_idle
 
     def take_ready(self) -> list[ParkedPull[T]]:
-        """Return the pulls that arrivals woke."""
+        """Hand out the pulls that arrivals woke."""
         ready, self._ready = self._ready, []
         return ready
 
     def take_expired(self, now_ms: int) -> list[ParkedPull[T]]:
-        """Return the pulls whose time is over."""
-        return self._take(lambda pull: pull.deadline_ms <= now_ms)
+        """Hand out the pulls whose time is over."""
+        return self._drain(lambda pull: pull.deadline_ms <= now_ms)
 
     def take_overtaken(self, offset_max: Callable[[str, int], int]) -> list[ParkedPull[T]]:
-        """Return the pulls whose queue has grown past them: the safety net under lost wake-ups."""
-        return self._take(
+        """Hand out the pulls whose queue has grown past them: the safety net under lost wake-ups."""
+        return self._drain(
             lambda pull: pull.tag_codes is None and offset_max(pull.topic, pull.queue_id) > pull.queue_offset
         )
 
-    def take_queue(self, topic: str) -> list[ParkedPull[T]]:
-        """Return the pulls of a topic that is deleted."""
-        return self._take(lambda pull: pull.topic == topic)
+    def take_topic(self, topic: str) -> list[ParkedPull[T]]:
+        """Hand out the pulls of a topic that is deleted."""
+        return self._drain(lambda pull: pull.topic == topic)
 
     def close(self) -> list[ParkedPull[T]]:
-        """Return every pull and park no more: the broker stops."""
+        """Hand out every pull and park no more: the broker stops."""
         self._count_max = 0
-        return self._take(lambda pull: True)
+        return self.take_ready() + self._drain(lambda pull: True)
 
     def drop_connection(self, connection: Hashable) -> None:
         """Forget the pulls of a connection that closed: nobody is there to be answered."""
@@ -106,10 +107,10 @@ class ParkedPulls(Generic[T]):
         if self._ready:
             self._ready = [pull for pull in self._ready if pull.connection != connection]
 
-    def _take(self, chosen: Callable[[ParkedPull[T]], bool]) -> list[ParkedPull[T]]:
-        taken = [pull for waiting in self._by_queue.values() for pull in waiting if chosen(pull)]
-        self._remove(taken)
-        return taken
+    def _drain(self, chosen: Callable[[ParkedPull[T]], bool]) -> list[ParkedPull[T]]:
+        drained = [pull for waiting in self._by_queue.values() for pull in waiting if chosen(pull)]
+        self._remove(drained)
+        return drained
 
     def _remove(self, pulls: Iterable[ParkedPull[T]]) -> None:
         for pull in list(pulls):

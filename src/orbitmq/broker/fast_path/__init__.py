@@ -1,1 +1,1 @@
-"""Plain sends, stored and answered without building a command."""
+"""The fast path of plain sends, which are stored and answered without building a command."""

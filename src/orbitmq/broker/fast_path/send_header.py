@@ -1,4 +1,4 @@
-"""Reading the header of a plain send without building a command: by its text, or by one JSON parse.
+"""The headers of plain sends, read without building a command: by their text, or by one JSON parse. Pure.
 
 Clients write the same text again and again. Between two sends of one producer to one queue only the birth time, the
 properties and the opaque differ:
@@ -10,7 +10,7 @@ properties and the opaque differ:
 
 The three texts around them are parsed once each, completed to a JSON document of their own, and remembered; a text that
 holds a key it should not hold is never remembered. So a header that is read by its texts means what a JSON parser would
-say it means. Pure.
+say it means.
 """
 
 from __future__ import annotations
@@ -32,11 +32,12 @@ _BORN_AT, _BORN_SIZE = b'","g":"', 13
 _BEFORE_PROPERTIES, _AFTER_PROPERTIES = b'","h":"0","i":"', b'","j":"'
 _OPAQUE = b'"opaque":'
 _OPAQUE_DIGITS_MAX = 9
+_ZERO = ord("0")
 _NOT_IN_TEXT = bytes(range(32)) + b'"'
 _HEAD_KEYS = frozenset("abcdef")
 _CLOSED_KEYS = frozenset("abcdefghil")
 
-Fields = tuple[str, int, int, int, int, bytes, int]
+PlainSend = tuple[str, int, int, int, int, bytes, int]
 """topic, queue id, sys_flag, birth time (ms), flag, encoded properties, opaque."""
 
 
@@ -46,27 +47,30 @@ class _Head(NamedTuple):
     sys_flag: int
 
 
-class SendTexts:
-    """The texts that were seen before."""
+class SendHeaderTexts:
+    """The texts of send headers that were seen before."""
 
     def __init__(self) -> None:
         self._heads: dict[bytes, _Head] = {}
         self._middles: set[bytes] = set()
         self._tails: set[bytes] = set()
 
-    def parse(self, text: bytes) -> Fields | None:
+    def parse(self, text: bytes) -> PlainSend | None:
         """Return what a plain send's header says, None when it is not plain or not written like most."""
+        # The three texts lie around birth time, properties and opaque. What is found too early or too late makes one of
+        # them a text that no JSON parser completes: so a `find` that was misled by a value costs the fast path, no more.
         head_end = text.find(_BORN_AT)
-        born_end = head_end + 7 + _BORN_SIZE
-        start = born_end + 15
+        born_start = head_end + len(_BORN_AT)
+        born_end = born_start + _BORN_SIZE
+        start = born_end + len(_BEFORE_PROPERTIES)
         end = text.find(_AFTER_PROPERTIES, start)
-        opaque_at = text.find(_OPAQUE, end) + 9
+        opaque_at = text.find(_OPAQUE, end) + len(_OPAQUE)
         if head_end < 0 or end < 0 or opaque_at < end or not text.startswith(_BEFORE_PROPERTIES, born_end):
             return None
         opaque_end = text.find(b",", opaque_at)
         head = self._heads.get(text[:head_end]) or self._learn_head(text[:head_end])
         middle, tail = text[end:opaque_at], text[opaque_end:]
-        born_at, opaque = text[head_end + 7 : born_end], text[opaque_at:opaque_end]
+        born_at, opaque = text[born_start:born_end], text[opaque_at:opaque_end]
         if (
             head is None
             or (middle not in self._middles and not self._learn_middle(middle))
@@ -74,10 +78,12 @@ class SendTexts:
             or not born_at.isdigit()
             or not opaque.isdigit()
             or len(opaque) > _OPAQUE_DIGITS_MAX
-            or (opaque[0] == 48 and len(opaque) > 1)
+            or (opaque[0] == _ZERO and len(opaque) > 1)  # JSON knows no number 007: the long way refuses it
         ):
             return None
         raw = text[start:end]
+        # Quotes and control characters would end the value or make the document no JSON; other text than ASCII may be
+        # broken UTF-8. Of JSON's escapes only the two separators of properties are read here.
         if not raw.isascii() or len(raw.translate(None, _NOT_IN_TEXT)) != len(raw):
             return None
         properties = raw.replace(b"\\u0001", b"\x01").replace(b"\\u0002", b"\x02")
@@ -86,6 +92,8 @@ class SendTexts:
         return head[0], head[1], head[2], int(born_at), 0, properties, int(opaque)
 
     def _learn_head(self, text: bytes) -> _Head | None:
+        # `keys() ==`: a key that stands twice, here or in another text, would mean something else to a JSON parser,
+        # which takes the last one. So each text may hold only keys that no other text may hold.
         try:
             document = orjson.loads(text + b'"}}')
             fields = document["extFields"]
@@ -135,7 +143,7 @@ class SendTexts:
         return is_plain and _remember(self._tails, text)
 
 
-def parse_plain_send(text: bytes) -> Fields | None:
+def parse_plain_send(text: bytes) -> PlainSend | None:
     """Return what a plain send's header says by parsing it as JSON, None when it has to be looked at."""
     try:
         header: dict[str, Any] = orjson.loads(text)

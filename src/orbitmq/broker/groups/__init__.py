@@ -1,1 +1,1 @@
-"""Client groups: members, settings, committed offsets and queue locks."""
+"""Consumer and producer groups: settings, members, committed offsets, and queue locks."""

@@ -1,9 +1,9 @@
-"""How far each group has consumed each queue.
+"""Committed offsets: up to where each group has consumed each queue. Pure.
 
 State: topic@group -> queue id -> queue offset. In: commits, with the end of the queue they speak of. Out: offsets.
-A committed offset never lies beyond its queue's end (upstream #4771): the caller says where that is.
+A committed offset never lies beyond its queue's end (apache/rocketmq#4771): the caller says where that is.
 
-Source: Java ConsumerOffsetManager; facts A13-10, C13.
+Source: Java ConsumerOffsetManager.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ UNKNOWN = -1
 """The answer for a queue that a group never committed."""
 
 
-class OffsetTable:
+class GroupOffsets:
     """Committed offsets of all groups."""
 
     def __init__(
@@ -29,7 +29,7 @@ class OffsetTable:
         self._offsets = {key: dict(queues) for key, queues in (offsets or {}).items()}
         self.version = version
         self.change_count = 0
-        """Grows with every change: tells the flusher whether the file is out of date."""
+        """Grows with every change: tells whether the file is out of date."""
 
     @property
     def all(self) -> Mapping[str, Mapping[int, int]]:

@@ -2,7 +2,7 @@
 
 State: group -> queue -> who holds it, until when. Pure: time is an argument.
 
-Source: Java RebalanceLockManager; facts D2, codes 41 and 42.
+Source: Java RebalanceLockManager, request codes 41 and 42.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ class _Lock(NamedTuple):
 
 
 class QueueLocks:
-    """Who works on which queue of an ordered topic."""
+    """The locks of all groups, each held by one client until it expires."""
 
     def __init__(self, lifetime_ms: int) -> None:
         self._lifetime_ms = lifetime_ms

@@ -1,9 +1,60 @@
-"""The broker's handlers, one module per family of requests; HANDLERS holds them all."""
+"""The broker's handlers, one module per family of requests. HANDLERS holds them all, each with the tables that it uses."""
 
-from orbitmq.broker.handlers import admin, clients, groups, locks, offsets, pull, retry, send, topics
+from orbitmq.broker.handlers import admin, groups, queries, send, topics
+from orbitmq.broker.handlers.consuming import clients, locks, offsets, pull, send_back
 from orbitmq.broker.service import BrokerService
+from orbitmq.broker.topics.system_topics import system_topics
 from orbitmq.net.dispatch.handlers import Handlers
 
 HANDLERS: Handlers[BrokerService] = Handlers()
-for _family in (send, retry, pull, offsets, clients, groups, locks, topics, admin):
-    HANDLERS.include(_family.handlers)
+
+
+def _send_back_tables(broker: BrokerService) -> send_back.SendBackTables:
+    return send_back.SendBackTables(
+        broker.store,
+        broker.topics,
+        broker.groups,
+        broker.delays,
+        broker.address.host.ip,
+        broker.is_writable,
+        broker.random,
+    )
+
+
+def _pull_tables(broker: BrokerService) -> pull.PullTables:
+    config = broker.config
+    return pull.PullTables(
+        broker.store,
+        broker.pulls,
+        broker.topics,
+        broker.groups,
+        broker.membership.members,
+        broker.offsets,
+        broker.address.host.ip,
+        broker.is_readable,
+        None if config.long_polling_enable else config.short_polling_time_mills,
+    )
+
+
+def _topic_tables(broker: BrokerService) -> topics.TopicTables:
+    return topics.TopicTables(
+        broker.topics,
+        broker.store,
+        broker.pulls,
+        broker.membership.members,
+        broker.offsets,
+        broker.config.broker_name,
+        tuple(config.topic for config in system_topics(broker.config)),
+    )
+
+
+HANDLERS.include(send.handlers, lambda broker: broker.sending)
+HANDLERS.include(send_back.handlers, _send_back_tables)
+HANDLERS.include(pull.handlers, _pull_tables)
+HANDLERS.include(offsets.handlers, lambda broker: offsets.OffsetTables(broker.store, broker.topics, broker.offsets))
+HANDLERS.include(clients.handlers, lambda broker: clients.ClientTables(broker.groups, broker.membership))
+HANDLERS.include(locks.handlers, lambda broker: broker.locks)
+HANDLERS.include(groups.handlers, lambda broker: groups.GroupTables(broker.groups, broker.offsets))
+HANDLERS.include(topics.handlers, _topic_tables)
+HANDLERS.include(queries.handlers, lambda broker: broker.store)
+HANDLERS.include(admin.handlers, lambda broker: admin.AdminTables(broker.config, broker.runtime_info, broker.offsets))

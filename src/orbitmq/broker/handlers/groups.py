@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
-from orbitmq.broker.groups.settings import GROUP_LENGTH_MAX
-from orbitmq.broker.service import BrokerService
+from dataclasses import dataclass
+
+from orbitmq.broker.groups.configs import GROUP_LENGTH_MAX
+from orbitmq.broker.groups.offsets import GroupOffsets
+from orbitmq.broker.groups.registry import GroupRegistry
 from orbitmq.codes import ResponseCode
 from orbitmq.errors import InvalidArgument, Rejected
 from orbitmq.model.topic import check_name
@@ -16,14 +19,23 @@ from orbitmq.wire.headers import (
     UpdateSubscriptionGroup,
 )
 
-handlers: Handlers[BrokerService] = Handlers()
+
+@dataclass(frozen=True, slots=True)
+class GroupTables:
+    """What is kept of a group that has no members: its settings and its offsets."""
+
+    groups: GroupRegistry
+    offsets: GroupOffsets
+
+
+handlers: Handlers[GroupTables] = Handlers()
 
 RETRY_QUEUES_MAX = 1_024
 """Ours: queues of a group's retry topic, which is made without asking again."""
 
 
 @handlers.on(UpdateSubscriptionGroup)
-def update_group(service: BrokerService, call: Call[UpdateSubscriptionGroup]) -> Reply:
+def update_group(tables: GroupTables, call: Call[UpdateSubscriptionGroup]) -> Reply:
     """Create or replace a group's settings."""
     config = decode_group_config(call.command.body)
     try:
@@ -35,21 +47,20 @@ def update_group(service: BrokerService, call: Call[UpdateSubscriptionGroup]) ->
             ResponseCode.INVALID_PARAMETER,
             f"retryQueueNums: {config.retry_queue_count} is not allowed, expected 0 to {RETRY_QUEUES_MAX}",
         )
-    service.group_configs.update(config, call.now_ms)
-    service.files.save_groups(service.group_configs)
+    tables.groups.update(config, call.now_ms)
     return Reply()
 
 
 @handlers.on(GetAllSubscriptionGroups)
-def get_all_groups(service: BrokerService, call: Call[GetAllSubscriptionGroups]) -> Reply:
+def get_all_groups(tables: GroupTables, call: Call[GetAllSubscriptionGroups]) -> Reply:
     """Answer with every group's settings."""
-    return Reply(body=encode_group_table(service.group_configs.table))
+    return Reply(body=encode_group_table(tables.groups.configs.table))
 
 
 @handlers.on(GetSubscriptionGroup)
-def get_group(service: BrokerService, call: Call[GetSubscriptionGroup]) -> Reply:
+def get_group(tables: GroupTables, call: Call[GetSubscriptionGroup]) -> Reply:
     """Answer with one group's settings."""
-    config = service.group_configs.all.get(call.header.group)
+    config = tables.groups.configs.get(call.header.group)
     if config is None:
         raise Rejected(
             ResponseCode.SUBSCRIPTION_GROUP_NOT_EXIST, f"No group in this broker. group: {call.header.group:.260}"
@@ -58,10 +69,9 @@ def get_group(service: BrokerService, call: Call[GetSubscriptionGroup]) -> Reply
 
 
 @handlers.on(DeleteSubscriptionGroup)
-def delete_group(service: BrokerService, call: Call[DeleteSubscriptionGroup]) -> Reply:
+def delete_group(tables: GroupTables, call: Call[DeleteSubscriptionGroup]) -> Reply:
     """Forget a group's settings, and its offsets where that is asked for."""
-    service.group_configs.delete(call.header.group_name, call.now_ms)
-    service.files.save_groups(service.group_configs)
+    tables.groups.delete(call.header.group_name, call.now_ms)
     if call.header.clean_offset:
-        service.offsets.forget_group(call.header.group_name)
+        tables.offsets.forget_group(call.header.group_name)
     return Reply()

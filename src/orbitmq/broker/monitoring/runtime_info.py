@@ -1,17 +1,21 @@
-"""The values that GET_BROKER_RUNTIME_INFO answers: real ones, under Java's names.
+"""The run-time values that GET_BROKER_RUNTIME_INFO answers: real ones, under Java's names.
 
 Java counts queues of its thread pools here. There are none: what would wait in them waits in no queue, so those
 values are 0 and say the truth. Names that stand for parts this version does not have are left out.
 
-Source: Java AdminBrokerProcessor.prepareRuntimeInfo; facts D9, mqadmin clusterList and brokerStatus.
+Source: Java AdminBrokerProcessor.prepareRuntimeInfo; mqadmin clusterList and brokerStatus read them.
 """
 
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 
-from orbitmq.broker.service import BrokerService
+from orbitmq.broker.config import BrokerConfig
+from orbitmq.broker.monitoring.stats import BrokerStats
 from orbitmq.codes import Version
+from orbitmq.net.security.server_security import ServerSecurity
+from orbitmq.store import Store
 from orbitmq.wire.record import Record, parse_record
 
 VERSION_NAME = "V5_3_3"
@@ -21,91 +25,112 @@ WARNINGS = "warnings"
 _POOLS = ("send", "pull", "query", "heartbeat", "litePull", "ack", "endTransaction", "adminBroker", "clientManager")
 
 
-def runtime_info(service: BrokerService, now_ms: int) -> dict[str, str]:
-    """Return the run-time values as text."""
-    return {
-        **_about_the_process(service, now_ms),
-        **_about_messages(service, now_ms),
-        **_about_the_store(service, now_ms),
-        **_about_pools(service),
-        **({WARNINGS: "; ".join(service.guard.warnings)} if service.guard.warnings else {}),
-    }
+class RuntimeInfo:
+    """Reads the run-time values off the parts of a running broker.
 
+    Args:
+        parked_count: tells how many pulls wait.
+    """
 
-def _about_the_process(service: BrokerService, now_ms: int) -> dict[str, str]:
-    started_at_ms = service.stats.started_at_ms
-    seconds = (now_ms - started_at_ms) // 1000
-    days, hours, minutes = seconds // 86_400, seconds // 3600 % 24, seconds // 60 % 60
-    return {
-        "brokerActive": "true",
-        "brokerVersion": str(int(Version.V5_3_3)),
-        "brokerVersionDesc": VERSION_NAME,
-        "bootTimestamp": str(started_at_ms),
-        "startAcceptSendRequestTimeStamp": "0",
-        "runtime": f"[ {days} days, {hours} hours, {minutes} minutes, {seconds % 60} seconds ]",
-    }
+    def __init__(
+        self,
+        config: BrokerConfig,
+        store: Store,
+        stats: BrokerStats,
+        security: ServerSecurity,
+        *,
+        parked_count: Callable[[], int],
+    ) -> None:
+        self._config = config
+        self._store = store
+        self._stats = stats
+        self._parked_count = parked_count
+        self._security = security
 
+    def values(self, now_ms: int) -> dict[str, str]:
+        """Return the run-time values as text."""
+        warnings = self._security.warnings
+        return {
+            **self._of_process(now_ms),
+            **self._of_messages(now_ms),
+            **self._of_store(now_ms),
+            **self._of_pools(),
+            **({WARNINGS: "; ".join(warnings)} if warnings else {}),
+        }
 
-def _about_messages(service: BrokerService, now_ms: int) -> dict[str, str]:
-    stats = service.stats
-    totals, morning, yesterday = stats.totals, stats.this_morning, stats.yesterday_morning
+    def _of_process(self, now_ms: int) -> dict[str, str]:
+        started_at_ms = self._stats.started_at_ms
+        seconds = (now_ms - started_at_ms) // 1000
+        days, hours, minutes = seconds // 86_400, seconds // 3600 % 24, seconds // 60 % 60
+        return {
+            "brokerActive": "true",
+            "brokerVersion": str(int(Version.V5_3_3)),
+            "brokerVersionDesc": VERSION_NAME,
+            "bootTimestamp": str(started_at_ms),
+            "startAcceptSendRequestTimeStamp": "0",
+            "runtime": f"[ {days} days, {hours} hours, {minutes} minutes, {seconds % 60} seconds ]",
+        }
 
-    def rates(field: str) -> str:
-        return " ".join(f"{rate:.3f}" for rate in stats.rates(field, now_ms))
+    def _of_messages(self, now_ms: int) -> dict[str, str]:
+        stats = self._stats
+        totals, morning, yesterday = stats.totals, stats.this_morning, stats.yesterday_morning
 
-    return {
-        "putTps": rates("put_count"),
-        "getTransferredTps": rates("get_count"),
-        "getTransferedTps": rates("get_count"),  # the name that tools before 5.0 ask for
-        "getFoundTps": rates("found_count"),
-        "getMissTps": rates("miss_count"),
-        "getTotalTps": " ".join(
-            f"{found + missed:.3f}"
-            for found, missed in zip(stats.rates("found_count", now_ms), stats.rates("miss_count", now_ms), strict=True)
-        ),
-        "putMessageTimesTotal": str(totals.put_count),
-        "putMessageSizeTotal": str(totals.put_size),
-        "putMessageAverageSize": str(totals.put_size / totals.put_count if totals.put_count else 0.0),
-        "msgPutTotalYesterdayMorning": str(yesterday.put_count),
-        "msgPutTotalTodayMorning": str(morning.put_count),
-        "msgPutTotalTodayNow": str(totals.put_count),
-        "msgGetTotalYesterdayMorning": str(yesterday.get_count),
-        "msgGetTotalTodayMorning": str(morning.get_count),
-        "msgGetTotalTodayNow": str(totals.get_count),
-    }
+        def rates(field: str) -> str:
+            return " ".join(f"{rate:.3f}" for rate in stats.rates(field, now_ms))
 
+        return {
+            "putTps": rates("put_count"),
+            "getTransferredTps": rates("get_count"),
+            "getTransferedTps": rates("get_count"),  # the name that tools before 5.0 ask for
+            "getFoundTps": rates("found_count"),
+            "getMissTps": rates("miss_count"),
+            "getTotalTps": " ".join(
+                f"{found + missed:.3f}"
+                for found, missed in zip(
+                    stats.rates("found_count", now_ms), stats.rates("miss_count", now_ms), strict=True
+                )
+            ),
+            "putMessageTimesTotal": str(totals.put_count),
+            "putMessageSizeTotal": str(totals.put_size),
+            "putMessageAverageSize": str(totals.put_size / totals.put_count if totals.put_count else 0.0),
+            "msgPutTotalYesterdayMorning": str(yesterday.put_count),
+            "msgPutTotalTodayMorning": str(morning.put_count),
+            "msgPutTotalTodayNow": str(totals.put_count),
+            "msgGetTotalYesterdayMorning": str(yesterday.get_count),
+            "msgGetTotalTodayMorning": str(morning.get_count),
+            "msgGetTotalTodayNow": str(totals.get_count),
+        }
 
-def _about_the_store(service: BrokerService, now_ms: int) -> dict[str, str]:
-    store, config = service.store, service.config
-    first = store.record_at(store.min_physical_offset)
-    # What is not synced yet waits for its readers in SYNC_FLUSH, and for nobody in ASYNC_FLUSH.
-    unsynced = store.max_physical_offset - store.durable_offset
-    usage = os.statvfs(config.store_path_root_dir)
-    total = usage.f_blocks * usage.f_frsize
-    free = usage.f_bavail * usage.f_frsize
-    ratio = 1 - free / total if total else 0.0
-    return {
-        "commitLogMinOffset": str(store.min_physical_offset),
-        "commitLogMaxOffset": str(store.max_physical_offset),
-        "commitLogDiskRatio": f"{ratio:.4f}",
-        "consumeQueueDiskRatio": f"{ratio:.4f}",
-        "commitLogDirCapacity": f"Total : {total / 2**30:.1f} GiB, Free : {free / 2**30:.1f} GiB.",
-        "earliestMessageTimeStamp": str(now_ms if first is None else _stored_at_ms(first)),
-        "dispatchBehindBytes": str(unsynced if config.flush_disk_type == "SYNC_FLUSH" else 0),
-        "remainHowManyDataToFlush": f"{unsynced} B",
-        "pageCacheLockTimeMills": "0",
-    }
+    def _of_store(self, now_ms: int) -> dict[str, str]:
+        store, config = self._store, self._config
+        first = store.record_at(store.min_physical_offset)
+        # What is not synced yet waits for its readers in SYNC_FLUSH, and for nobody in ASYNC_FLUSH.
+        unsynced = store.max_physical_offset - store.durable_offset
+        usage = os.statvfs(config.store_path_root_dir)
+        total = usage.f_blocks * usage.f_frsize
+        free = usage.f_bavail * usage.f_frsize
+        ratio = 1 - free / total if total else 0.0
+        return {
+            "commitLogMinOffset": str(store.min_physical_offset),
+            "commitLogMaxOffset": str(store.max_physical_offset),
+            "commitLogDiskRatio": f"{ratio:.4f}",
+            "consumeQueueDiskRatio": f"{ratio:.4f}",
+            "commitLogDirCapacity": f"Total : {total / 2**30:.1f} GiB, Free : {free / 2**30:.1f} GiB.",
+            "earliestMessageTimeStamp": str(now_ms if first is None else _stored_at_ms(first)),
+            "dispatchBehindBytes": str(unsynced if config.flush_disk_type == "SYNC_FLUSH" else 0),
+            "remainHowManyDataToFlush": f"{unsynced} B",
+            "pageCacheLockTimeMills": "0",
+        }
 
-
-def _about_pools(service: BrokerService) -> dict[str, str]:
-    found = {"parkedPullCount": str(service.polls.count)}
-    for pool in _POOLS:
-        found[f"{pool}ThreadPoolQueueSize"] = "0"
-        found[f"{pool}ThreadPoolQueueCapacity"] = "0"
-        found[f"{pool}ThreadPoolQueueHeadWaitTimeMills"] = "0"
-    for name in ("timerReadBehind", "timerOffsetBehind", "timerCongestNum", "timerEnqueueTps", "timerDequeueTps"):
-        found[name] = "0"  # no timer messages are accepted, so none wait
-    return found
+    def _of_pools(self) -> dict[str, str]:
+        found = {"parkedPullCount": str(self._parked_count())}
+        for pool in _POOLS:
+            found[f"{pool}ThreadPoolQueueSize"] = "0"
+            found[f"{pool}ThreadPoolQueueCapacity"] = "0"
+            found[f"{pool}ThreadPoolQueueHeadWaitTimeMills"] = "0"
+        for name in ("timerReadBehind", "timerOffsetBehind", "timerCongestNum", "timerEnqueueTps", "timerDequeueTps"):
+            found[name] = "0"  # no timer messages are accepted, so none wait
+        return found
 
 
 def _stored_at_ms(encoded: bytes) -> int:

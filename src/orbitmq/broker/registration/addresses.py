@@ -1,13 +1,41 @@
-"""Where a broker listens and what it calls itself."""
+"""The addresses of a broker: where it listens, what clients are told, and what records carry."""
 
 from __future__ import annotations
 
 import socket
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import NamedTuple
 
-from orbitmq.address import WILDCARDS, looked_up
+from orbitmq.address import WILDCARDS, format_address, looked_up
 from orbitmq.broker.config import BrokerConfig
+from orbitmq.model.message import Host
+
+
+class BrokerAddress(NamedTuple):
+    """One broker's address.
+
+    Args:
+        host: IP address and port, as records and message ids carry them.
+        announced: where clients reach this broker, as host:port.
+        replication: where other brokers of its name would reach it, as host:port.
+    """
+
+    host: Host
+    announced: str
+    replication: str
+
+
+def broker_address(config: BrokerConfig, port: int) -> BrokerAddress:
+    """Return the address of a broker that listens on `port`.
+
+    Raises:
+        ConfigError: no name service knows brokerIP1.
+    """
+    announced = announced_host(config)
+    with looked_up("brokerIP1", announced):
+        host = Host(socket.gethostbyname(announced), port)
+    return BrokerAddress(host, format_address(announced, port), format_address(announced, port + 1))
 
 
 def announced_host(config: BrokerConfig) -> str:
@@ -18,7 +46,8 @@ def announced_host(config: BrokerConfig) -> str:
         return config.bind_address
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
         try:
-            probe.connect(("192.0.2.1", 9))  # sends nothing: asks the routing table which address we have outside
+            # Sends nothing: asks the routing table which address this host has outside.
+            probe.connect(("192.0.2.1", 9))
             return str(probe.getsockname()[0])
         except OSError:
             return "127.0.0.1"

@@ -1,11 +1,11 @@
-"""Telling every NameServer about this broker: at start, every 30 s, at once after a change, and on the way out.
+"""The registrar: it tells every NameServer of this broker at start, every 30 s, after a change, and on the way out.
 
 Each NameServer has a task of its own, so that a dead one delays nobody. A task registers, then sleeps until its period
 is over, the topics changed, or its connection broke; while the NameServer cannot be reached it tries again every
 `RETRY_MS`, so that one that came back knows this broker within a second. With a short lease, heartbeats renew it between
 two registrations, so that a silent death is noticed in seconds.
 
-Source: Java BrokerOuterAPI, BrokerController.registerBrokerAll; facts A3, B9, D8.
+Source: Java BrokerOuterAPI, BrokerController.registerBrokerAll.
 """
 
 from __future__ import annotations
@@ -107,7 +107,7 @@ class Registrar:
                 entry.task = asyncio.get_running_loop().create_task(self._keep(entry))
 
     def announce(self, then: Callable[[], None] | None = None) -> None:
-        """The topics changed: tell every NameServer at once; `then` is called when they know, or cannot be told."""
+        """Tell every NameServer of changed topics at once; `then` is called when they know, or cannot be told."""
         self._generation += 1
         for entry in self._name_servers.values():
             entry.wake.set()
@@ -144,14 +144,14 @@ class Registrar:
 
     async def _is_woken(self, entry: _NameServer) -> bool:
         """Wait until it is time to register again; True: something has happened before that."""
-        rest_ms = self._period_ms if entry.is_reachable else RETRY_MS
-        while rest_ms > 0:
-            pause_ms = min(rest_ms, self._heartbeat_ms or rest_ms)
+        left_ms = self._period_ms if entry.is_reachable else RETRY_MS
+        while left_ms > 0:
+            pause_ms = min(left_ms, self._heartbeat_ms or left_ms)
             try:
                 await asyncio.wait_for(entry.wake.wait(), pause_ms / 1000)
             except TimeoutError:
-                rest_ms -= pause_ms
-                if rest_ms > 0 and not await self._has_heartbeat(entry):
+                left_ms -= pause_ms
+                if left_ms > 0 and not await self._has_heartbeat(entry):
                     return False
             else:
                 return True

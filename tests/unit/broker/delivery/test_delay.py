@@ -1,9 +1,7 @@
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -12,10 +10,6 @@ from orbitmq.errors import HeaderError
 from orbitmq.model.message import Host
 from orbitmq.model.topic import TopicConfig
 from orbitmq.store import Draft, ReadStatus, Store, StoreConfig
-from orbitmq.wire.bodies.groups import GroupConfig, encode_group_config
-from orbitmq.wire.header import decode_header
-from orbitmq.wire.headers import ConsumerSendBack, SendResponse, UpdateSubscriptionGroup
-from orbitmq.wire.message_id import parse_offset_message_id
 from orbitmq.wire.properties import parse_properties
 from orbitmq.wire.record import Record, iter_records
 
@@ -102,87 +96,3 @@ def test_a_level_above_the_highest_is_the_highest(text: str, level: int) -> None
 def test_a_damaged_file_is_refused() -> None:
     with pytest.raises(HeaderError):
         parse_delay_offsets(b'{"offsetTable":{"x":1}}')
-
-
-async def until(condition: Callable[[], Any]) -> None:
-    while not condition():
-        await asyncio.sleep(0.01)
-
-
-def test_a_delayed_send_is_hidden_then_delivered_to_its_own_queue(serve: Serve) -> None:
-    async def scene(rig: Any) -> None:
-        answer = await rig.send(properties="DELAY\x011\x02TAGS\x01a\x02", queue_id=3, body=b"later")
-        assert decode_header(SendResponse, answer.ext_fields).queue_id == 3
-        store = rig.broker.service.store
-        assert store.max_offset("t", 3) == 0
-        assert store.max_offset("SCHEDULE_TOPIC_XXXX", 0) == 1
-        await until(lambda: store.max_offset("t", 3))
-        _, (record,) = await rig.pull(queue_id=3)
-        assert bytes(record.body) == b"later"
-        assert record.stored_at_ms - record.born_at_ms > 0
-
-    async def again(rig: Any) -> None:
-        await asyncio.sleep(0.3)
-        assert rig.broker.service.store.max_offset("t", 3) == 1
-
-    serve(scene)
-    serve(again)
-
-
-def test_a_message_taken_back_returns_to_its_group_and_dies_when_its_attempts_are_used_up(serve: Serve) -> None:
-    async def scene(rig: Any) -> None:
-        service = rig.broker.service
-        sent = decode_header(SendResponse, (await rig.send(body=b"hard", properties="UNIQ_KEY\x01K\x02")).ext_fields)
-        place = parse_offset_message_id(sent.message_id)[1]
-        assert await rig.code(ConsumerSendBack(physical_offset=place, group="g", delay_level=1)) == 0
-        await until(lambda: service.store.max_offset("%RETRY%g", 0))
-        _, (record,) = await rig.pull("%RETRY%g")
-        properties = parse_properties(record.properties)
-        assert (bytes(record.body), record.reconsume_times) == (b"hard", 1)
-        assert properties["RETRY_TOPIC"] == "t"
-        assert properties["ORIGIN_MESSAGE_ID"] == sent.message_id
-        assert properties["UNIQ_KEY"] == "K"
-
-        await rig.ask(UpdateSubscriptionGroup(), encode_group_config(GroupConfig(group="g", retry_times_max=1)))
-        again = ConsumerSendBack(physical_offset=record.physical_offset, group="g", delay_level=0)
-        assert await rig.code(again) == 0
-        _, (dead,) = await rig.pull("%DLQ%g")
-        properties = parse_properties(dead.properties)
-        assert properties["DLQ_ORIGIN_TOPIC"] == "t"
-        assert properties["ORIGIN_MESSAGE_ID"] == properties["DLQ_ORIGIN_MESSAGE_ID"] == sent.message_id
-        assert dead.reconsume_times == 2
-
-    serve(scene)
-
-
-@pytest.mark.parametrize(("reconsume_times", "level"), [(0, 3), (1, 4), (14, 17), (15, 18)])
-def test_each_attempt_waits_one_level_longer(serve: Serve, reconsume_times: int, level: int) -> None:
-    async def scene(rig: Any) -> None:
-        service = rig.broker.service
-        await rig.send()
-        place = service.store.append(Draft("t", 0, b"x", reconsume_times=reconsume_times)).physical_offset
-        assert await rig.code(ConsumerSendBack(physical_offset=place, group="g", delay_level=0)) == 0
-        assert service.store.max_offset("SCHEDULE_TOPIC_XXXX", level - 1) == 1
-
-    serve(scene)
-
-
-def test_what_cannot_be_taken_back_is_refused_with_its_code(serve: Serve) -> None:
-    async def scene(rig: Any) -> None:
-        await rig.send()
-        assert await rig.code(ConsumerSendBack(physical_offset=3, group="g", delay_level=0)) == 1
-        assert await rig.code(ConsumerSendBack(physical_offset=0, group="a b", delay_level=0)) == 26
-        assert await rig.code(ConsumerSendBack(physical_offset=0, group="g", delay_level=-1)) == 0
-        assert len((await rig.pull("%DLQ%g"))[1]) == 1
-
-    serve(scene)
-
-
-def test_in_sync_flush_a_message_is_taken_back_when_it_is_on_the_disk(serve: Serve) -> None:
-    async def scene(rig: Any) -> None:
-        await rig.send()
-        assert await rig.code(ConsumerSendBack(physical_offset=0, group="g", delay_level=-1)) == 0
-        store = rig.broker.service.store
-        assert store.durable_offset == store.max_physical_offset
-
-    serve(scene, flush_disk_type="SYNC_FLUSH")

@@ -73,7 +73,7 @@ def test_the_pulls_of_a_closed_connection_are_forgotten_even_when_they_were_abou
 def test_a_lost_wake_up_is_found_by_the_sweep() -> None:
     polls = parked(pull("a", offset=5), pull("b", offset=6))
     assert names(polls.take_overtaken(lambda topic, queue_id: 6)) == ["a"]
-    assert names(polls.take_queue("t")) == ["b"]
+    assert names(polls.take_topic("t")) == ["b"]
     assert polls.close() == []
     assert not polls.park(pull("c")), "a broker that stops lets nobody wait"
 

@@ -133,7 +133,7 @@ def test_the_lane_stores_and_answers_what_the_long_way_does(serve: Serve) -> Non
     """Every variant goes both ways; answers and records must agree, whatever the verdict."""
 
     async def scene(rig: Any) -> None:
-        service, lane = rig.broker.service, rig.broker._lane
+        service, lane = rig.broker.service, rig.broker.running.fast_path
         seen: dict[str, tuple[list[Any], list[Any]]] = {}
         for topic in ("lane", "long"):
             await rig.send(topic, queue_id=0)
@@ -160,7 +160,7 @@ def test_the_lane_stores_and_answers_what_the_long_way_does(serve: Serve) -> Non
 def test_plain_sends_do_take_the_lane(serve: Serve) -> None:
     async def scene(rig: Any) -> None:
         await rig.send("t")
-        lane, connection = rig.broker._lane, next(iter(rig.broker.server.connections))
+        lane, connection = rig.broker.running.fast_path, next(iter(rig.broker.running.server.connections))
         one = encode_command(Command(310, 9, 0, None, header("t", {}), b"body", "JAVA"))
         answers: list[bytes] = []
         assert lane.answer(one * 3, answers, connection) == 3 * len(one)
@@ -170,7 +170,7 @@ def test_plain_sends_do_take_the_lane(serve: Serve) -> None:
         service = rig.broker.service
         assert service.stats.put_count == 5
         assert service.stats.put_size == service.store.max_physical_offset
-        assert rig.broker.server.counters.requests[310] == 5
+        assert rig.broker.running.server.counters.requests[310] == 5
 
     serve(scene)
 
@@ -182,11 +182,11 @@ def test_the_lane_forgets_a_topic_when_it_changes(serve: Serve) -> None:
         config = service.topics.get("t")
         import dataclasses
 
-        service.topics.update(dataclasses.replace(config, read_queue_count=2, write_queue_count=2), now_ms=1)
+        service.topics.table.update(dataclasses.replace(config, read_queue_count=2, write_queue_count=2), now_ms=1)
         assert (await rig.send("t", queue_id=3)).code == 29
-        service.topics.update(dataclasses.replace(config, perm=4), now_ms=1)
+        service.topics.table.update(dataclasses.replace(config, perm=4), now_ms=1)
         assert (await rig.send("t", queue_id=1)).code == 16
-        service.topics.delete("t", now_ms=2)
+        service.topics.table.delete("t", now_ms=2)
         assert (await rig.send("t", queue_id=1, default_topic="none")).code == 17
 
     serve(scene)

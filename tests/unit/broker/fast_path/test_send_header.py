@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from orbitmq.broker.fast_path import send_header
-from orbitmq.broker.fast_path.send_header import SendTexts, parse_plain_send
+from orbitmq.broker.fast_path.send_header import SendHeaderTexts, parse_plain_send
 
 FIELDS = {
     "a": "pg", "b": "orders", "c": "TBW102", "d": "4", "e": "1", "f": "0", "g": "1700000000000", "h": "0",
@@ -21,7 +21,7 @@ def header(opaque: object = 7, **changes: str | None) -> bytes:
 
 
 def test_a_text_is_read_without_a_json_parser_and_says_the_same() -> None:
-    texts = SendTexts()
+    texts = SendHeaderTexts()
     expected = ("orders", 1, 0, 1_700_000_000_000, 0, b"UNIQ_KEY\x01K\x02TAGS\x01a\x02", 7)
     for _ in range(2):
         assert texts.parse(header()) == expected
@@ -38,7 +38,7 @@ PIECES = [
 @settings(max_examples=600)
 @given(st.lists(st.tuples(st.integers(0, 400), st.integers(0, 3), st.sampled_from(PIECES)), min_size=1, max_size=3))
 def test_whatever_is_written_into_a_text_it_means_what_json_says(edits: list[tuple[int, int, bytes]]) -> None:
-    texts = SendTexts()
+    texts = SendHeaderTexts()
     assert texts.parse(header()) is not None
     text = header()
     for place, cut, piece in edits:
@@ -51,7 +51,7 @@ def test_whatever_is_written_into_a_text_it_means_what_json_says(edits: list[tup
 
 @given(st.text(st.characters(codec="utf-8"), max_size=40))
 def test_any_properties_are_read_right_or_left_to_others(properties: str) -> None:
-    found = SendTexts().parse(header(i=properties))
+    found = SendHeaderTexts().parse(header(i=properties))
     assert found is None or found[5] == properties.encode()
 
 
@@ -83,14 +83,14 @@ def test_any_properties_are_read_right_or_left_to_others(properties: str) -> Non
     ],
 )
 def test_what_is_not_plain_or_not_written_like_most_is_left_to_others(text: bytes) -> None:
-    texts = SendTexts()
+    texts = SendHeaderTexts()
     assert texts.parse(text) is None
     assert texts.parse(text) is None
 
 
 def test_what_is_remembered_is_limited(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(send_header, "TEXTS_MAX", 3)
-    texts = SendTexts()
+    texts = SendHeaderTexts()
     for number in range(10):
         assert texts.parse(header(b=f"t{number}", n=f"b{number}")) is not None
         assert texts.parse(header().replace(b'"version":479', b'"version":%d' % number)) is not None

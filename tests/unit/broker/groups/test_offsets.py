@@ -3,15 +3,15 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from orbitmq.broker.groups.offsets import UNKNOWN, OffsetTable
+from orbitmq.broker.groups.offsets import UNKNOWN, GroupOffsets
 
 
 def test_a_queue_nobody_committed_is_unknown() -> None:
-    assert OffsetTable().query("g", "t", 0) == UNKNOWN
+    assert GroupOffsets().query("g", "t", 0) == UNKNOWN
 
 
 def test_a_commit_is_read_back_by_its_group_only() -> None:
-    offsets = OffsetTable()
+    offsets = GroupOffsets()
     offsets.commit("g", "t", 3, 42, offset_max=100)
     assert offsets.query("g", "t", 3) == 42
     assert offsets.query("other", "t", 3) == UNKNOWN
@@ -20,13 +20,13 @@ def test_a_commit_is_read_back_by_its_group_only() -> None:
 
 @given(offset=st.integers(-(2**63), 2**63 - 1), end=st.integers(0, 2**62))
 def test_issue_4771_a_committed_offset_is_never_beyond_the_queue(offset: int, end: int) -> None:
-    offsets = OffsetTable()
+    offsets = GroupOffsets()
     assert 0 <= offsets.commit("g", "t", 0, offset, offset_max=end) <= end
     assert 0 <= offsets.query("g", "t", 0) <= end
 
 
 def test_offsets_past_a_log_that_a_crash_cut_are_pulled_back() -> None:
-    offsets = OffsetTable({"t@g": {0: 10, 1: 99}})
+    offsets = GroupOffsets({"t@g": {0: 10, 1: 99}})
     assert offsets.cut_to(lambda topic, queue_id: 20) == ["t@g queue 1: 99 -> 20"]
     assert offsets.query("g", "t", 1) == 20
     assert offsets.query("g", "t", 0) == 10
@@ -34,7 +34,7 @@ def test_offsets_past_a_log_that_a_crash_cut_are_pulled_back() -> None:
 
 
 def test_the_change_count_moves_only_with_changes() -> None:
-    offsets = OffsetTable()
+    offsets = GroupOffsets()
     offsets.commit("g", "t", 0, 5, offset_max=9)
     before = offsets.change_count
     offsets.commit("g", "t", 0, 5, offset_max=9)
@@ -44,7 +44,7 @@ def test_the_change_count_moves_only_with_changes() -> None:
 
 
 def test_topics_and_groups_are_forgotten_by_name() -> None:
-    offsets = OffsetTable({"t@g": {0: 1}, "t@h": {0: 2}, "u@g": {0: 3}, "%RETRY%g@g": {0: 4}})
+    offsets = GroupOffsets({"t@g": {0: 1}, "t@h": {0: 2}, "u@g": {0: 3}, "%RETRY%g@g": {0: 4}})
     assert offsets.groups_of("t") == ["g", "h"]
     assert offsets.topics_of("g") == ["t", "u", "%RETRY%g"]
     offsets.forget_topic("t")

@@ -3,14 +3,8 @@ from __future__ import annotations
 import pytest
 
 from orbitmq.broker.config import BrokerConfig
-from orbitmq.broker.topics import (
-    TopicTable,
-    check_topic_name,
-    format_attribute_changes,
-    is_system_topic,
-    parse_attribute_changes,
-    system_topics,
-)
+from orbitmq.broker.topics.system_topics import system_topics
+from orbitmq.broker.topics.table import TopicTable, check_topic_name
 from orbitmq.errors import Rejected
 from orbitmq.model.topic import AUTO_CREATE_TOPIC, TopicConfig
 
@@ -96,25 +90,10 @@ def test_a_registration_never_gives_more_permission_than_the_broker_has() -> Non
     assert topics.get("t").perm == 6  # type: ignore[union-attr]
 
 
-def test_the_system_topics_are_those_of_a_java_broker() -> None:
-    names = set(table(trace_topic_enable=True).all)
-    assert {"DefaultCluster", "a", "TBW102", "SCHEDULE_TOPIC_XXXX", "DefaultCluster_REPLY_TOPIC"} <= names
-    assert len(names) == 14
-    assert is_system_topic("rmq_sys_REVIVE_LOG_c")
-    assert not is_system_topic("orders")
-
-
 def test_a_retry_topic_is_made_once() -> None:
     topics = table()
     first = topics.create_retry_topic("%RETRY%g", 1, now_ms=2)
     assert topics.create_retry_topic("%RETRY%g", 3, now_ms=3) is first
-
-
-def test_attribute_changes_round_trip_and_a_missing_sign_is_refused() -> None:
-    assert format_attribute_changes(parse_attribute_changes("+a=b,-c")) == "+a=b,-c"
-    assert parse_attribute_changes(None) == {}
-    with pytest.raises(Rejected):
-        parse_attribute_changes("a=b")
 
 
 def test_a_topic_name_outside_the_alphabet_answers_29() -> None:

@@ -8,14 +8,10 @@ import orjson
 import pytest
 
 from orbitmq.model.group import ConsumerInfo, Heartbeat, Subscription
-from orbitmq.model.route import MessageQueue
 from orbitmq.net.dispatch.handlers import Call, Handlers, Reply
 from orbitmq.wire.bodies.heartbeat import (
-    QueueLock,
     decode_consumer_list,
-    decode_locked_queues,
     encode_heartbeat,
-    encode_queue_lock,
     subscription_document,
 )
 from orbitmq.wire.headers import (
@@ -25,9 +21,7 @@ from orbitmq.wire.headers import (
     GetProducerConnections,
     HeartbeatRequest,
     HeartbeatResponse,
-    LockQueues,
     NotifyConsumerIdsChanged,
-    UnlockQueues,
     UnregisterClient,
 )
 
@@ -92,7 +86,7 @@ def test_a_heartbeat_makes_the_retry_topic_and_keeps_the_group(serve: Serve) -> 
         assert rig.broker.service.topics.get("%RETRY%g").read_queue_count == 1
 
     async def again(rig: Any) -> None:
-        assert "g" in rig.broker.service.group_configs.all
+        assert "g" in rig.broker.service.groups.configs.all
         assert await ids(rig) == ()
 
     serve(scene)
@@ -124,8 +118,8 @@ def test_a_bare_heartbeat_of_a_stranger_asks_for_its_subscriptions(serve: Serve)
 def test_a_bad_heartbeat_is_refused_and_changes_nothing(serve: Serve, body: bytes, code: int) -> None:
     async def scene(rig: Any) -> None:
         assert await rig.code(HeartbeatRequest(), body) == code
-        assert not rig.broker.service.clients.consumers
-        assert not rig.broker.service.clients.producers
+        assert not rig.broker.service.membership.members.consumers
+        assert not rig.broker.service.membership.members.producers
 
     serve(scene)
 
@@ -159,20 +153,5 @@ def test_only_tag_filters_pass_the_check(serve: Serve) -> None:
 
         assert await rig.code(CheckClientConfig(), check("TAG")) == 0
         assert await rig.code(CheckClientConfig(), check("SQL92")) == 1
-
-    serve(scene)
-
-
-def test_queues_are_locked_for_one_client_at_a_time(serve: Serve) -> None:
-    async def scene(rig: Any) -> None:
-        queues = (MessageQueue("t", "a", 0), MessageQueue("t", "a", 1))
-
-        def lock(client: str) -> bytes:
-            return encode_queue_lock(QueueLock(group="g", client_id=client, queues=queues))
-
-        assert set(decode_locked_queues((await rig.ask(LockQueues(), lock("c1"))).body)) == set(queues)
-        assert decode_locked_queues((await rig.ask(LockQueues(), lock("c2"))).body) == ()
-        assert await rig.code(UnlockQueues(), lock("c1")) == 0
-        assert set(decode_locked_queues((await rig.ask(LockQueues(), lock("c2"))).body)) == set(queues)
 
     serve(scene)

@@ -8,14 +8,9 @@ import pytest
 from orbitmq.model.group import ConsumerInfo, Heartbeat, Subscription
 from orbitmq.model.route import MessageQueue
 from orbitmq.wire.bodies.groups import (
-    GroupConfig,
-    decode_group_config,
     decode_group_list,
-    decode_group_table,
-    encode_group_config,
 )
 from orbitmq.wire.bodies.heartbeat import encode_heartbeat
-from orbitmq.wire.bodies.kv import decode_kv_table
 from orbitmq.wire.bodies.topics import (
     decode_consume_stats,
     decode_topic_config,
@@ -25,22 +20,15 @@ from orbitmq.wire.bodies.topics import (
 )
 from orbitmq.wire.headers import (
     CreateTopic,
-    DeleteSubscriptionGroup,
     DeleteTopicInBroker,
-    GetAllSubscriptionGroups,
     GetAllTopicConfig,
-    GetBrokerConfig,
-    GetBrokerRuntimeInfo,
     GetConsumeStats,
-    GetSubscriptionGroup,
     GetSystemTopicsOfBroker,
     GetTopicConfig,
     GetTopicStats,
     HeartbeatRequest,
     QueryTopicConsumers,
-    UpdateBrokerConfig,
     UpdateConsumerOffset,
-    UpdateSubscriptionGroup,
 )
 
 Serve = Callable[..., None]
@@ -87,9 +75,9 @@ def test_a_topic_is_made_changed_listed_and_kept(serve: Serve) -> None:
 )
 def test_a_topic_change_that_is_not_allowed_is_refused(serve: Serve, header: object) -> None:
     async def scene(rig: Any) -> None:
-        before = rig.broker.service.topics.version
+        before = rig.broker.service.topics.table.version
         assert await rig.code(header) == 29
-        assert rig.broker.service.topics.version == before
+        assert rig.broker.service.topics.table.version == before
 
     serve(scene)
 
@@ -147,55 +135,5 @@ def test_stats_list_every_queue_also_the_empty_ones(serve: Serve) -> None:
         for topic, topic_list in (("t", None), (None, "t;none")):
             header = GetConsumeStats(consumer_group="g", topic=topic, topic_list=topic_list)
             assert len(decode_consume_stats((await rig.ask(header)).body)) == 4
-
-    serve(scene)
-
-
-def test_group_settings_are_made_listed_and_forgotten(serve: Serve) -> None:
-    async def scene(rig: Any) -> None:
-        config = GroupConfig(group="g", retry_times_max=3, extra={"attributes": {}})
-        assert await rig.code(UpdateSubscriptionGroup(), encode_group_config(config)) == 0
-        assert decode_group_config((await rig.ask(GetSubscriptionGroup(group="g"))).body) == config
-        assert decode_group_table((await rig.ask(GetAllSubscriptionGroups())).body).groups["g"] == config
-        assert await rig.code(UpdateSubscriptionGroup(), b'{"groupName":"a b"}') == 29
-        assert await rig.code(UpdateSubscriptionGroup(), b'{"groupName":"g","retryQueueNums":99999999}') == 29
-        assert await rig.code(UpdateSubscriptionGroup(), b'{"groupName":"g","retryQueueNums":-1}') == 29
-        await rig.send("t")
-        await rig.ask(UpdateConsumerOffset(consumer_group="g", topic="t", queue_id=0, commit_offset=1))
-        assert await rig.code(DeleteSubscriptionGroup(group_name="g", clean_offset=True)) == 0
-        assert await rig.code(GetSubscriptionGroup(group="g")) == 26
-        assert rig.broker.service.offsets.query("g", "t", 0) == -1
-
-    serve(scene)
-
-
-def test_run_time_values_are_those_that_cluster_list_reads(serve: Serve) -> None:
-    async def scene(rig: Any) -> None:
-        await rig.send("t", body=b"x" * 10)
-        values = decode_kv_table((await rig.ask(GetBrokerRuntimeInfo())).body)
-        assert values["brokerVersionDesc"] == "V5_3_3"
-        assert len(values["putTps"].split(" ")) == 3
-        assert values["msgPutTotalTodayNow"] == "1"
-        assert int(values["earliestMessageTimeStamp"]) > 0
-        assert 0 <= float(values["commitLogDiskRatio"]) <= 1
-        assert values["sendThreadPoolQueueSize"] == "0"
-
-    serve(scene)
-
-
-def test_the_settings_in_use_can_be_read(serve: Serve) -> None:
-    async def scene(rig: Any) -> None:
-        answer = await rig.ask(GetBrokerConfig())
-        assert b"brokerName=a\n" in answer.body
-        assert "counter" in answer.ext_fields["version"]
-
-    serve(scene)
-
-
-def test_a_code_that_is_not_there_answers_3(serve: Serve) -> None:
-    async def scene(rig: Any) -> None:
-        answer = await rig.ask(UpdateBrokerConfig())
-        assert answer.code == 3
-        assert "25 not supported" in answer.remark
 
     serve(scene)

@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from orbitmq.broker.groups.clients import ClientGroups, HeartbeatSource
+from orbitmq.broker.groups.members import GroupMembers, HeartbeatSource
 from orbitmq.model.group import ConsumerInfo, Heartbeat, Subscription
 
 
@@ -13,7 +13,7 @@ def beat(
 
 
 def test_a_new_member_makes_its_group_rebalance_and_a_known_one_does_not() -> None:
-    groups: ClientGroups[str] = ClientGroups()
+    groups: GroupMembers[str] = GroupMembers()
     assert groups.heartbeat(beat("c1", "t"), HeartbeatSource("conn1"), 0).changed_groups == ("g",)
     assert groups.heartbeat(beat("c1", "t"), HeartbeatSource("conn1"), 1).changed_groups == ()
     assert groups.heartbeat(beat("c2", "t"), HeartbeatSource("conn2"), 2).changed_groups == ("g",)
@@ -23,7 +23,7 @@ def test_a_new_member_makes_its_group_rebalance_and_a_known_one_does_not() -> No
 
 
 def test_a_changed_subscription_makes_the_group_rebalance_once() -> None:
-    groups: ClientGroups[str] = ClientGroups()
+    groups: GroupMembers[str] = GroupMembers()
     groups.heartbeat(beat("c1", "t"), HeartbeatSource("conn1"), 0)
     assert groups.heartbeat(beat("c1", "t", "u"), HeartbeatSource("conn1"), 1).changed_groups == ("g",)
     assert groups.groups_of("u") == ["g"]
@@ -40,14 +40,14 @@ def test_a_changed_subscription_makes_the_group_rebalance_once() -> None:
 
 
 def test_an_older_subscription_does_not_replace_a_newer_one() -> None:
-    groups: ClientGroups[str] = ClientGroups()
+    groups: GroupMembers[str] = GroupMembers()
     groups.heartbeat(beat("c1", "t", version=5, expression="new"), HeartbeatSource("conn1"), 0)
     groups.heartbeat(beat("c2", "t", version=4, expression="old"), HeartbeatSource("conn2"), 1)
     assert groups.consumers["g"].subscriptions["t"].expression == "new"
 
 
 def test_a_client_leaves_with_its_connection() -> None:
-    groups: ClientGroups[str] = ClientGroups()
+    groups: GroupMembers[str] = GroupMembers()
     groups.heartbeat(beat("c1", "t"), HeartbeatSource("conn1"), 0)
     groups.heartbeat(beat("c2", "t"), HeartbeatSource("conn2"), 0)
     assert groups.drop_connection("conn1") == ("g",)
@@ -56,7 +56,7 @@ def test_a_client_leaves_with_its_connection() -> None:
 
 
 def test_the_end_of_an_old_connection_leaves_the_client_on_its_new_one() -> None:
-    groups: ClientGroups[str] = ClientGroups()
+    groups: GroupMembers[str] = GroupMembers()
     groups.heartbeat(beat("c1", "t"), HeartbeatSource("old"), 0)
     assert groups.heartbeat(beat("c1", "t"), HeartbeatSource("new"), 1).changed_groups == ("g",)
     assert groups.drop_connection("old") == ()
@@ -64,7 +64,7 @@ def test_the_end_of_an_old_connection_leaves_the_client_on_its_new_one() -> None
 
 
 def test_a_silent_client_leaves_after_its_time_and_an_empty_group_is_forgotten() -> None:
-    groups: ClientGroups[str] = ClientGroups()
+    groups: GroupMembers[str] = GroupMembers()
     groups.heartbeat(beat("c1", "t"), HeartbeatSource("conn1"), 0)
     assert groups.expire(119_999, 120_000) == ()
     assert groups.expire(120_000, 120_000) == ("g",)
@@ -73,7 +73,7 @@ def test_a_silent_client_leaves_after_its_time_and_an_empty_group_is_forgotten()
 
 
 def test_unregistering_tells_the_others() -> None:
-    groups: ClientGroups[str] = ClientGroups()
+    groups: GroupMembers[str] = GroupMembers()
     groups.heartbeat(beat("c1", "t"), HeartbeatSource("conn1"), 0)
     assert groups.unregister("c1", "p", None) == ()
     assert not groups.producers
@@ -82,7 +82,7 @@ def test_unregistering_tells_the_others() -> None:
 
 
 def test_a_bare_heartbeat_renews_known_members_and_asks_unknown_ones_for_their_subscriptions() -> None:
-    groups: ClientGroups[str] = ClientGroups()
+    groups: GroupMembers[str] = GroupMembers()
     assert groups.heartbeat(beat("c1", bare=True), HeartbeatSource("conn1"), 0).needs_subscriptions
     assert groups.consumer_ids("g") == []
     groups.heartbeat(beat("c1", "t"), HeartbeatSource("conn1"), 0)

@@ -1,12 +1,14 @@
 from __future__ import annotations
 
 import asyncio
+import dataclasses
 from collections.abc import Callable
 from typing import Any
 
 import pytest
 
 from orbitmq.model.group import ConsumerInfo, Heartbeat, MessageModel, Subscription
+from orbitmq.store import Draft
 from orbitmq.wire.bodies.groups import GroupConfig, encode_group_config
 from orbitmq.wire.bodies.heartbeat import encode_heartbeat
 from orbitmq.wire.header import decode_header
@@ -17,9 +19,8 @@ from orbitmq.wire.headers import (
     PullResponse,
     PullSysFlag,
     UpdateSubscriptionGroup,
-    ViewMessage,
 )
-from orbitmq.wire.record import Record, iter_records, parse_record
+from orbitmq.wire.record import Record, iter_records
 
 Serve = Callable[..., None]
 
@@ -33,7 +34,7 @@ def bodies(records: list[Record]) -> list[bytes]:
 
 async def parked(rig: Any, count: int) -> None:
     """Wait until so many pulls are parked."""
-    while rig.broker.service.polls.count != count:
+    while rig.broker.service.pulls.parked_count != count:
         await asyncio.sleep(0)
 
 
@@ -125,13 +126,11 @@ def test_a_pull_that_is_not_allowed_is_refused_with_its_code(serve: Serve, field
 
 def test_permissions_of_broker_topic_and_group_are_looked_at(serve: Serve) -> None:
     async def scene(rig: Any) -> None:
-        service = rig.broker.service
+        topics = rig.broker.service.topics
         await rig.send()
         await rig.ask(UpdateSubscriptionGroup(), encode_group_config(GroupConfig(group="shut", consume_enable=False)))
         assert (await rig.pull(consumer_group="shut"))[0].code == 16
-        import dataclasses
-
-        service.topics.update(dataclasses.replace(service.topics.get("t"), perm=2), now_ms=1)
+        topics.table.update(dataclasses.replace(topics.get("t"), perm=2), now_ms=1)
         assert (await rig.pull())[0].code == 16
 
     async def unreadable(rig: Any) -> None:
@@ -176,7 +175,7 @@ def test_a_pull_waits_for_the_message_it_wants(serve: Serve) -> None:
         await parked(rig, 2)
         await rig.send(properties="TAGS\x01a\x02", body=b"A")
         assert bodies((await anything)[1]) == [b"A"]
-        assert rig.broker.service.polls.count == 1
+        assert rig.broker.service.pulls.parked_count == 1
         await rig.send(properties="TAGS\x01b\x02", body=b"B")
         assert bodies((await wanted)[1]) == [b"B"]
 
@@ -279,28 +278,12 @@ def test_a_pull_can_commit_an_offset_on_its_way(serve: Serve) -> None:
 def test_issue_8239_in_sync_flush_nothing_is_seen_before_it_is_on_the_disk(serve: Serve) -> None:
     async def scene(rig: Any) -> None:
         await rig.send(body=b"durable")
-        service = rig.broker.service
-        from orbitmq.store import Draft
-
-        service.store.append(Draft("t", 0, b"not yet"))
+        rig.broker.service.store.append(Draft("t", 0, b"not yet"))
         answer, records = await rig.pull()
         assert bodies(records) == [b"durable"]
         assert decode_header(PullResponse, answer.ext_fields).max_offset == 1
 
     serve(scene, flush_disk_type="SYNC_FLUSH")
-
-
-def test_a_message_is_found_by_its_place(serve: Serve) -> None:
-    async def scene(rig: Any) -> None:
-        await rig.send(body=b"here")
-        record = parse_record((await rig.ask(ViewMessage(physical_offset=0))).body)
-        assert isinstance(record, Record)
-        assert bytes(record.body) == b"here"
-        assert await rig.code(ViewMessage(physical_offset=5)) == 1
-        assert await rig.code(ViewMessage(physical_offset=-5)) == 1
-        assert await rig.code(ViewMessage(physical_offset=2**62)) == 1
-
-    serve(scene)
 
 
 def test_large_answers_are_whole_and_in_order_beside_small_ones(serve: Serve) -> None:

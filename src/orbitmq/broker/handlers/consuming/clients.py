@@ -1,10 +1,14 @@
-"""Clients: heartbeats (34), leaving (35), who consumes in a group (38, 203, 204), checking a subscription (46)."""
+"""Clients in their groups: heartbeats (34), leaving (35), who consumes in a group (38, 203, 204), checking a subscription (46)."""
 
 from __future__ import annotations
 
-from orbitmq.broker.groups.clients import HeartbeatSource, Member
-from orbitmq.broker.groups.settings import GROUP_LENGTH_MAX
-from orbitmq.broker.service import BrokerService
+from dataclasses import dataclass
+
+from orbitmq.broker.delivery.tag_filter import check_expression_type
+from orbitmq.broker.groups.configs import GROUP_LENGTH_MAX
+from orbitmq.broker.groups.members import HeartbeatSource, Member
+from orbitmq.broker.groups.membership import Membership
+from orbitmq.broker.groups.registry import GroupRegistry
 from orbitmq.codes import ResponseCode
 from orbitmq.errors import InvalidArgument, Rejected
 from orbitmq.model.group import ConsumerInfo, Heartbeat
@@ -23,20 +27,28 @@ from orbitmq.wire.headers import (
     UnregisterClient,
 )
 
-handlers: Handlers[BrokerService] = Handlers()
+
+@dataclass(frozen=True, slots=True)
+class ClientTables:
+    """What clients come, go and are asked for in."""
+
+    groups: GroupRegistry
+    membership: Membership
+
+
+handlers: Handlers[ClientTables] = Handlers()
 
 CONSUMER_NOT_ONLINE_REMARK = "the consumer group[{group}] not online"
 
 
 @handlers.on(HeartbeatRequest)
-def heartbeat(service: BrokerService, call: Call[HeartbeatRequest]) -> Reply:
+def heartbeat(tables: ClientTables, call: Call[HeartbeatRequest]) -> Reply:
     """Keep a client in its groups; tell the groups that it joined."""
     beat = decode_heartbeat(call.command.body)
     _check_names(beat)
-    service.admit_groups((consumer.group for consumer in beat.consumers), call.now_ms)
+    tables.groups.admit((consumer.group for consumer in beat.consumers), call.now_ms)
     peer = HeartbeatSource(call.connection, call.command.language, call.command.version)
-    outcome = service.clients.heartbeat(beat, peer, call.now_ms)
-    service.tell_members(outcome.changed_groups)
+    outcome = tables.membership.heartbeat(beat, peer, call.now_ms)
     return Reply(header=HeartbeatResponse(is_support_heart_beat_v2=True, is_sub_change=outcome.needs_subscriptions))
 
 
@@ -53,39 +65,35 @@ def _check_names(beat: Heartbeat) -> None:
 
 
 @handlers.on(UnregisterClient)
-def unregister_client(service: BrokerService, call: Call[UnregisterClient]) -> Reply:
+def unregister_client(tables: ClientTables, call: Call[UnregisterClient]) -> Reply:
     """Take a client out of its groups, and tell those who stay."""
     header = call.header
-    service.tell_members(service.clients.unregister(header.client_id, header.producer_group, header.consumer_group))
+    tables.membership.unregister(header.client_id, header.producer_group, header.consumer_group)
     return Reply()
 
 
 @handlers.on(GetConsumerList)
-def get_consumer_list(service: BrokerService, call: Call[GetConsumerList]) -> Reply:
+def get_consumer_list(tables: ClientTables, call: Call[GetConsumerList]) -> Reply:
     """Answer with the client ids of a group: what every member computes its share from."""
-    client_ids = service.clients.consumer_ids(call.header.consumer_group)
+    client_ids = tables.membership.members.consumer_ids(call.header.consumer_group)
     if not client_ids:
         raise Rejected(ResponseCode.SYSTEM_ERROR, f"no consumer for this group, {call.header.consumer_group}")
     return Reply(body=encode_consumer_list(client_ids))
 
 
 @handlers.on(CheckClientConfig)
-def check_client_config(service: BrokerService, call: Call[CheckClientConfig]) -> Reply:
+def check_client_config(tables: ClientTables, call: Call[CheckClientConfig]) -> Reply:
     """Say whether this broker can filter as a subscription asks."""
     subscription = decode_subscription_check(call.command.body).subscription
-    if subscription.expression_type not in ("", "TAG"):
-        raise Rejected(
-            ResponseCode.SYSTEM_ERROR,
-            f"The broker does not support consumer to filter message by {subscription.expression_type:.20}",
-        )
+    check_expression_type(subscription.expression_type)
     return Reply()
 
 
 @handlers.on(GetConsumerConnections)
-def get_consumer_connections(service: BrokerService, call: Call[GetConsumerConnections]) -> Reply:
+def get_consumer_connections(tables: ClientTables, call: Call[GetConsumerConnections]) -> Reply:
     """Answer with a consumer group's clients and subscriptions."""
     name = call.header.consumer_group
-    group = service.clients.find(name)
+    group = tables.membership.members.find(name)
     if group is None:
         raise Rejected(ResponseCode.CONSUMER_NOT_ONLINE, CONSUMER_NOT_ONLINE_REMARK.format(group=name))
     info = ConsumerInfo(
@@ -99,10 +107,10 @@ def get_consumer_connections(service: BrokerService, call: Call[GetConsumerConne
 
 
 @handlers.on(GetProducerConnections)
-def get_producer_connections(service: BrokerService, call: Call[GetProducerConnections]) -> Reply:
+def get_producer_connections(tables: ClientTables, call: Call[GetProducerConnections]) -> Reply:
     """Answer with a producer group's clients."""
     name = call.header.producer_group
-    members = service.clients.producers.get(name)
+    members = tables.membership.members.producers.get(name)
     if members is None:
         raise Rejected(ResponseCode.SYSTEM_ERROR, f"the producer group[{name}] not exist")
     return Reply(body=encode_producer_connections(map(_connection, members.values())))

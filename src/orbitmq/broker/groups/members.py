@@ -1,10 +1,10 @@
-"""Client groups: who produces, who consumes, and what they subscribe to, as heartbeats tell it.
+"""The members of producer and consumer groups, and what they subscribe to, as heartbeats tell it. Pure.
 
 State: members of every group by client id, and each consumer group's subscriptions. In: heartbeats, un-registrations,
 closed connections, the clock. Out: the names of the consumer groups whose members must rebalance.
 A connection is an opaque value here; a client that came back over a new one is not removed by the old one's end.
 
-Source: Java ConsumerManager, ProducerManager, ConsumerGroupInfo; facts D2.
+Source: Java ConsumerManager, ProducerManager, ConsumerGroupInfo.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ class HeartbeatOutcome(NamedTuple):
     needs_subscriptions: bool = False
 
 
-class ClientGroups(Generic[C]):
+class GroupMembers(Generic[C]):
     """Every producer and consumer group with members on this broker."""
 
     def __init__(self) -> None:

@@ -1,9 +1,9 @@
-"""The broker's topic table: which topics it has, with how many queues and which permissions.
+"""The broker's topic table: its topics with their queue counts and permissions. Pure: no clock, no file.
 
-State: every TopicConfig and the table's DataVersion. In: create, delete, and sends to topics nobody created.
-Out: configurations; `version` tells whether anything changed. Pure: no clock, no file.
+State: every TopicConfig and the table's DataVersion. In: create, delete, and sends to topics that nobody has created.
+Out: configurations; `version` tells whether anything changed.
 
-Source: Java TopicConfigManager, TopicValidator; facts C13, D1, D9.
+Source: Java TopicConfigManager, TopicValidator.
 """
 
 from __future__ import annotations
@@ -12,66 +12,15 @@ import dataclasses
 from collections.abc import Iterable, Mapping
 from types import MappingProxyType
 
-from orbitmq.broker.config import BrokerConfig
+from orbitmq.broker.topics.attributes import apply_attribute_changes
 from orbitmq.codes import ResponseCode
 from orbitmq.errors import InvalidArgument, Rejected
-from orbitmq.model.topic import (
-    AUTO_CREATE_TOPIC,
-    RETRY_PREFIX,
-    SCHEDULE_TOPIC,
-    DataVersion,
-    Perm,
-    TopicConfig,
-    check_name,
-)
+from orbitmq.model.topic import AUTO_CREATE_TOPIC, DataVersion, Perm, TopicConfig, check_name
 
 QUEUES_PER_TOPIC_MAX = 16_384
 """Ours: a topic with more queues is a mistake, and its table would not fit a frame."""
 TOPICS_MAX = 200_000
 """Ours: automatic creation must not fill the memory."""
-SCHEDULE_QUEUE_COUNT = 18
-
-CLOSED_TO_CLIENTS = frozenset(
-    (
-        SCHEDULE_TOPIC,
-        "RMQ_SYS_TRANS_HALF_TOPIC",
-        "RMQ_SYS_TRANS_OP_HALF_TOPIC",
-        "TRANS_CHECK_MAX_TIME_TOPIC",
-        "SELF_TEST_TOPIC",
-        "OFFSET_MOVED_EVENT",
-    )
-)
-"""Topics that the broker writes itself; a client's send is refused (Java: NOT_ALLOWED_SEND_TOPIC_SET)."""
-_SYSTEM_TOPICS = CLOSED_TO_CLIENTS | {AUTO_CREATE_TOPIC, "BenchmarkTest", "RMQ_SYS_TRACE_TOPIC"}
-
-
-def is_system_topic(topic: str) -> bool:
-    """Tell whether `topic` is the broker's own and may not be made or deleted by a client."""
-    return topic in _SYSTEM_TOPICS or topic.startswith("rmq_sys_")
-
-
-def system_topics(config: BrokerConfig) -> list[TopicConfig]:
-    """Return the topics that a broker with these settings has from the start (facts D9)."""
-    cluster, broker = config.broker_cluster_name, config.broker_name
-    found = [
-        _topic("SELF_TEST_TOPIC", 1),
-        _topic("BenchmarkTest", 1024),
-        _topic(cluster, 16, Perm.INHERIT | (Perm.READ_WRITE if config.cluster_topic_enable else 0)),
-        _topic(broker, 1, Perm.INHERIT | (Perm.READ_WRITE if config.broker_topic_enable else 0)),
-        _topic("OFFSET_MOVED_EVENT", 1),
-        _topic(SCHEDULE_TOPIC, SCHEDULE_QUEUE_COUNT),
-        _topic(f"{cluster}_REPLY_TOPIC", 1),
-        _topic(f"rmq_sys_REVIVE_LOG_{cluster}", 8),
-        _topic(f"rmq_sys_SYNC_BROKER_MEMBER_{broker}", 1, Perm.INHERIT),
-        _topic("RMQ_SYS_TRANS_HALF_TOPIC", 1),
-        _topic("RMQ_SYS_TRANS_OP_HALF_TOPIC", 1),
-        _topic("rmq_sys_wheel_timer", 1),
-    ]
-    if config.auto_create_topic_enable:
-        found.append(_topic(AUTO_CREATE_TOPIC, config.default_topic_queue_nums, Perm.INHERIT | Perm.READ_WRITE))
-    if config.trace_topic_enable:
-        found.append(_topic(config.msg_trace_topic_name, 1))
-    return found
 
 
 class TopicTable:
@@ -111,7 +60,7 @@ class TopicTable:
         """
         _check(config)
         old = self._topics.get(config.topic)
-        attributes = _altered({} if old is None else old.attributes, config.attributes)
+        attributes = apply_attribute_changes({} if old is None else old.attributes, config.attributes)
         return self._put(dataclasses.replace(config, attributes=attributes), now_ms)
 
     def delete(self, topic: str, now_ms: int) -> bool:
@@ -140,7 +89,7 @@ class TopicTable:
         if count < 1:
             return None
         perm = source.perm & ~Perm.INHERIT
-        return self._put(_topic(topic, count, perm, filter_type=source.topic_filter_type), now_ms)
+        return self._put(plain_topic(topic, count, perm, filter_type=source.topic_filter_type), now_ms)
 
     def create_retry_topic(self, topic: str, queue_count: int, now_ms: int) -> TopicConfig | None:
         """Create a group's `%RETRY%` (or `%DLQ%`) topic unless it is there."""
@@ -148,7 +97,7 @@ class TopicTable:
             return found
         if len(self._topics) >= TOPICS_MAX:
             return None
-        return self._put(_topic(topic, queue_count), now_ms)
+        return self._put(plain_topic(topic, queue_count), now_ms)
 
     def masked(self, permission: int) -> Mapping[str, TopicConfig]:
         """Return the table as a registration carries it: no topic has more permission than the broker."""
@@ -172,38 +121,6 @@ def check_topic_name(topic: str) -> None:
         raise Rejected(ResponseCode.INVALID_PARAMETER, str(error)) from None
 
 
-def parse_attribute_changes(text: str | None) -> dict[str, str]:
-    """Parse `+key=value,-key` into {"+key": "value", "-key": ""}.
-
-    Raises:
-        Rejected: 29, a part starts with neither sign.
-    """
-    changes: dict[str, str] = {}
-    for part in (text or "").split(","):
-        if not (part := part.strip()):
-            continue
-        key, _, value = part.partition("=")
-        if key[0] not in "+-" or len(key) < 2:
-            raise Rejected(ResponseCode.INVALID_PARAMETER, f"attributes: {part!r:.80}, expected +key=value or -key")
-        changes[key] = value
-    return changes
-
-
-def format_attribute_changes(attributes: Mapping[str, str]) -> str:
-    """Format the changes back into their text."""
-    return ",".join(f"{key}={value}" if key.startswith("+") else key for key, value in attributes.items())
-
-
-def _altered(attributes: Mapping[str, str], changes: Mapping[str, str]) -> dict[str, str]:
-    kept = dict(attributes)
-    for key, value in changes.items():
-        if key.startswith("-"):
-            kept.pop(key[1:], None)
-        else:
-            kept[key.removeprefix("+")] = value
-    return kept
-
-
 def _check(config: TopicConfig) -> None:
     check_topic_name(config.topic)
     for name, count in (("readQueueNums", config.read_queue_count), ("writeQueueNums", config.write_queue_count)):
@@ -220,9 +137,10 @@ def _check(config: TopicConfig) -> None:
         )
 
 
-def _topic(
+def plain_topic(
     topic: str, queue_count: int, perm: int = Perm.READ_WRITE, *, filter_type: str = "SINGLE_TAG"
 ) -> TopicConfig:
+    """Return the configuration of a topic with as many queues to read as to write."""
     return TopicConfig(
         topic=topic,
         read_queue_count=queue_count,
@@ -230,8 +148,3 @@ def _topic(
         perm=int(perm),
         topic_filter_type=filter_type,
     )
-
-
-def retry_topic(group: str) -> str:
-    """Return the name of a group's retry topic."""
-    return RETRY_PREFIX + group

@@ -1,8 +1,8 @@
-"""Settings of consumer groups: may a group consume, how often is a message retried.
+"""The settings of consumer groups: whether a group may consume, how often a message is retried.
 
 State: every GroupConfig and the table's DataVersion. Pure.
 
-Source: Java SubscriptionGroupManager, SubscriptionGroupConfig; facts C13, D9.
+Source: Java SubscriptionGroupManager, SubscriptionGroupConfig.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ SYSTEM_GROUPS = (
 )
 
 
-class GroupConfigTable:
+class GroupConfigs:
     """The settings of every group this broker knows."""
 
     def __init__(
@@ -48,6 +48,8 @@ class GroupConfigTable:
         self.forbidden = dict(forbidden or {})
         """Kept for the file; 353 that changes it is not there yet."""
         self.version = version
+        self.get = self._groups.get
+        """Return a group's settings or None; bound once, since every pull asks."""
         for name in SYSTEM_GROUPS:
             self._groups.setdefault(name, GroupConfig(group=name))
 
@@ -61,11 +63,10 @@ class GroupConfigTable:
         """The table as it is encoded."""
         return GroupTable(self.version, self._groups, self.forbidden)
 
-    def find(self, group: str, now_ms: int) -> GroupConfig | None:
-        """Return a group's settings, made with defaults when that is allowed; None: there is no such group."""
-        found = self._groups.get(group)
-        if found is not None or not self._auto_create_enable or len(self._groups) >= GROUPS_MAX:
-            return found
+    def auto_create(self, group: str, now_ms: int) -> GroupConfig | None:
+        """Create the settings of a group that is not there, with defaults; None where that is not allowed."""
+        if not self._auto_create_enable or len(self._groups) >= GROUPS_MAX:
+            return None
         try:
             check_name("group", group, GROUP_LENGTH_MAX)
         except InvalidArgument:

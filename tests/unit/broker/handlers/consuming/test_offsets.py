@@ -3,7 +3,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from orbitmq.broker.handlers import offsets as handlers
+from orbitmq.broker.handlers.consuming import offsets as handlers
 from orbitmq.wire.headers import (
     EarliestStoreTimeResponse,
     GetAllConsumerOffsets,
@@ -68,7 +68,7 @@ def test_the_ends_and_times_of_a_queue(serve: Serve) -> None:
         for _ in range(3):
             await rig.send()
         service = rig.broker.service
-        times = [service.record_in("t", 0, offset).stored_at_ms for offset in range(3)]
+        times = [service.store.message_at("t", 0, offset).stored_at_ms for offset in range(3)]
         assert (await rig.answer(GetMaxOffset(topic="t", queue_id=0), OffsetResponse)).offset == 3
         assert (await rig.answer(GetMinOffset(topic="t", queue_id=0), OffsetResponse)).offset == 0
         earliest = await rig.answer(GetEarliestStoreTime(topic="t", queue_id=0), EarliestStoreTimeResponse)

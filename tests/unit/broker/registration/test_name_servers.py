@@ -10,12 +10,12 @@ from typing import Any
 
 import pytest
 
-from orbitmq.broker import app
 from orbitmq.broker.app import Broker
 from orbitmq.broker.config import BrokerConfig
+from orbitmq.broker.registration import name_servers
 from orbitmq.nameserver import NameServer, NameServerConfig
 
-from ..net.support import until
+from ...net.support import until
 
 
 @asynccontextmanager
@@ -39,7 +39,7 @@ async def test_a_broker_follows_the_name_of_its_name_server_2042(tmp_path: Path,
             raise OSError("the name service is down")
         return await real(meaning if host == "ns.example" else host, port, **kwargs)
 
-    monkeypatch.setattr(app, "NAMES_MS", 10)
+    monkeypatch.setattr(name_servers, "LOOK_UP_MS", 10)
     monkeypatch.setattr(asyncio.get_running_loop(), "getaddrinfo", getaddrinfo, raising=False)
     async with name_server("127.0.0.1") as first:
         port = int(first.address.partition(":")[2])
@@ -59,9 +59,9 @@ async def test_a_broker_follows_the_name_of_its_name_server_2042(tmp_path: Path,
                 assert first.service.tables.broker_count == 1
                 meaning = ""
                 await until(lambda: failures > 1)
-                assert broker.registrar.name_servers == (f"127.0.0.1:{port}",)
+                assert broker.running.registrar.name_servers == (f"127.0.0.1:{port}",)
                 meaning = "127.0.0.2"
                 await until(lambda: second.service.tables.broker_count == 1)
-                assert broker.registrar.name_servers == (f"127.0.0.2:{port}",)
+                assert broker.running.registrar.name_servers == (f"127.0.0.2:{port}",)
             finally:
                 await broker.stop()

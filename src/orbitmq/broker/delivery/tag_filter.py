@@ -1,0 +1,34 @@
+"""Tag filters: the codes of the tags that a subscription names."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+
+from orbitmq.codes import ResponseCode
+from orbitmq.errors import Rejected
+from orbitmq.model.group import SUBSCRIBE_ALL
+from orbitmq.wire.tags import tag_code
+
+
+def check_expression_type(expression_type: str | None) -> None:
+    """Raise Rejected 1 unless the broker can filter by expressions of this type: tags, and nothing else."""
+    if expression_type not in (None, "", "TAG"):
+        raise Rejected(
+            ResponseCode.SYSTEM_ERROR,
+            f"The broker does not support consumer to filter message by {expression_type:.20}",
+        )
+
+
+@lru_cache(maxsize=4096)
+def parse_tag_codes(expression: str) -> frozenset[int] | None:
+    """Return the codes of the tags in `a || b`, None for every message.
+
+    Raises:
+        Rejected: 23, an expression without a tag.
+    """
+    if expression.strip() in ("", SUBSCRIBE_ALL):
+        return None
+    tags = {tag.strip() for tag in expression.split("||")} - {""}
+    if not tags:
+        raise Rejected(ResponseCode.SUBSCRIPTION_PARSE_FAILED, "parse the consumer's subscription failed")
+    return frozenset(map(tag_code, tags))

@@ -1,0 +1,128 @@
+"""Pulling (11, 361) with tag filter and long polling.
+
+Source: Java PullMessageProcessor.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from orbitmq.broker.delivery.pulls import Pulls
+from orbitmq.broker.delivery.tag_filter import check_expression_type, parse_tag_codes
+from orbitmq.broker.groups.members import ConsumerGroup, GroupMembers
+from orbitmq.broker.groups.offsets import GroupOffsets
+from orbitmq.broker.groups.registry import GroupRegistry
+from orbitmq.broker.topics.registry import TopicRegistry
+from orbitmq.codes import ResponseCode
+from orbitmq.errors import Rejected
+from orbitmq.model.group import SUBSCRIBE_ALL, MessageModel, Subscription
+from orbitmq.model.topic import Perm
+from orbitmq.net.dispatch.handlers import LATER, Call, Handlers, Later, Reply
+from orbitmq.net.dispatch.peer import Peer
+from orbitmq.store import Store
+from orbitmq.wire.bodies.groups import GroupConfig
+from orbitmq.wire.headers import LitePullMessage, PullMessage, PullSysFlag
+
+
+@dataclass(frozen=True, slots=True)
+class PullTables:
+    """What pulls need.
+
+    Args:
+        ip: this broker's, for remarks.
+        is_readable: False where the broker's own permission forbids pulls.
+        suspend_ms: how long every pull waits that may wait; None: as long as its client says.
+    """
+
+    store: Store
+    pulls: Pulls
+    topics: TopicRegistry
+    groups: GroupRegistry
+    members: GroupMembers[Peer]
+    offsets: GroupOffsets
+    ip: str
+    is_readable: bool
+    suspend_ms: int | None
+
+
+handlers: Handlers[PullTables] = Handlers()
+
+SUSPEND_MS_MAX = 60_000
+"""Ours: nobody waits longer; a client that wants to asks again."""
+_READ = int(Perm.READ)
+
+
+@handlers.on(PullMessage, LitePullMessage)
+def pull(tables: PullTables, call: Call[PullMessage]) -> Reply | Later:
+    """Answer with the queue's messages from an offset on, or wait for the first one."""
+    header = call.header
+    group = _check_group(tables, header, call.now_ms)
+    _check_topic(tables, header)
+    tag_codes = _tag_codes_of(tables, header, group)
+    if header.sys_flag & PullSysFlag.COMMIT_OFFSET:
+        end = tables.store.max_offset(header.topic, header.queue_id)
+        tables.offsets.commit(
+            header.consumer_group, header.topic, header.queue_id, header.commit_offset, offset_max=end
+        )
+    reply = tables.pulls.read(header, tag_codes)
+    if reply.code == ResponseCode.PULL_NOT_FOUND and header.sys_flag & PullSysFlag.SUSPEND:
+        suspend_ms = min(header.suspend_timeout_ms, SUSPEND_MS_MAX) if tables.suspend_ms is None else tables.suspend_ms
+        if suspend_ms > 0 and tables.pulls.park(call, tag_codes, suspend_ms):
+            return LATER
+    return reply
+
+
+def _check_group(tables: PullTables, header: PullMessage, now_ms: int) -> GroupConfig:
+    if not tables.is_readable:
+        raise Rejected(ResponseCode.NO_PERMISSION, f"the broker[{tables.ip}] pulling message is forbidden")
+    group = tables.groups.find(header.consumer_group, now_ms)
+    if group is None:
+        raise Rejected(
+            ResponseCode.SUBSCRIPTION_GROUP_NOT_EXIST,
+            f"subscription group [{header.consumer_group:.80}] does not exist",
+        )
+    if not group.consume_enable:
+        raise Rejected(ResponseCode.NO_PERMISSION, f"subscription group no permission, {header.consumer_group}")
+    return group
+
+
+def _check_topic(tables: PullTables, header: PullMessage) -> None:
+    config = tables.topics.get(header.topic)
+    if config is None:
+        raise Rejected(ResponseCode.TOPIC_NOT_EXIST, f"topic[{header.topic:.140}] not exist, apply first please!")
+    if not config.perm & _READ:
+        raise Rejected(ResponseCode.NO_PERMISSION, f"the topic[{header.topic}] pulling message is forbidden")
+    if not 0 <= header.queue_id < config.read_queue_count:
+        raise Rejected(
+            ResponseCode.SYSTEM_ERROR,
+            f"queueId[{header.queue_id}] is illegal, topic:[{header.topic}] "
+            f"topicConfig.readQueueNums:[{config.read_queue_count}] consumer:[{header.consumer_group}]",
+        )
+
+
+def _tag_codes_of(tables: PullTables, header: PullMessage, group: GroupConfig) -> frozenset[int] | None:
+    """Return the codes that pass the filter of the request itself, or of what the group's heartbeats said."""
+    if header.sys_flag & PullSysFlag.SUBSCRIPTION:
+        check_expression_type(header.expression_type)
+        return parse_tag_codes(header.subscription or SUBSCRIBE_ALL)
+    consumers = tables.members.find(header.consumer_group)
+    if consumers is None:
+        raise Rejected(
+            ResponseCode.SUBSCRIPTION_NOT_EXIST, f"the consumer's group info not exist, {header.consumer_group}"
+        )
+    subscription = _subscription_of(consumers, header, group)
+    check_expression_type(subscription.expression_type)
+    return parse_tag_codes(subscription.expression)
+
+
+def _subscription_of(consumers: ConsumerGroup[Peer], header: PullMessage, group: GroupConfig) -> Subscription:
+    if not group.consume_broadcast_enable and consumers.message_model == MessageModel.BROADCASTING:
+        raise Rejected(
+            ResponseCode.NO_PERMISSION, f"the consumer group[{group.group}] can not consume by broadcast way"
+        )
+    subscription = consumers.subscriptions.get(header.topic)
+    if subscription is None:
+        raise Rejected(ResponseCode.SUBSCRIPTION_NOT_EXIST, f"the consumer's subscription not exist, {group.group}")
+    if subscription.version < header.sub_version:
+        raise Rejected(ResponseCode.SUBSCRIPTION_NOT_LATEST, f"the consumer's subscription not latest, {group.group}")
+    return subscription

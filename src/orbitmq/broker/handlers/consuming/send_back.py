@@ -1,0 +1,131 @@
+"""CONSUMER_SEND_MSG_BACK (36): a consumer could not process a message and wants it again later.
+
+The message is stored once more for the group alone, under `%RETRY%group`, after a delay that grows with every attempt;
+when the attempts are used up it goes to `%DLQ%group`, where people look.
+
+Source: Java AbstractSendMessageProcessor.consumerSendMsgBack.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from random import Random
+
+from orbitmq.broker.delivery.delay import LEVEL_MAX, schedule
+from orbitmq.broker.delivery.delay_service import DelayService
+from orbitmq.broker.groups.registry import GroupRegistry
+from orbitmq.broker.sending.answers import NOT_DURABLE
+from orbitmq.broker.topics.registry import TopicRegistry, dead_letter_topic, retry_topic
+from orbitmq.codes import ResponseCode
+from orbitmq.errors import Rejected, StoreUnavailable
+from orbitmq.model.message import PropertyName
+from orbitmq.model.topic import Perm, TopicConfig
+from orbitmq.net.dispatch.handlers import LATER, Call, Handlers, Later, Reply
+from orbitmq.store import Draft, Store
+from orbitmq.wire.bodies.groups import GroupConfig
+from orbitmq.wire.headers import ConsumerSendBack
+from orbitmq.wire.message_id import offset_message_id
+from orbitmq.wire.properties import format_properties, parse_properties
+from orbitmq.wire.record import Record, parse_record
+
+
+@dataclass(frozen=True, slots=True)
+class SendBackTables:
+    """What it takes to store a message again.
+
+    Args:
+        ip: this broker's, for remarks.
+        is_writable: False where the broker's own permission forbids sends.
+        random: chooses among the queues of a retry topic.
+    """
+
+    store: Store
+    topics: TopicRegistry
+    groups: GroupRegistry
+    delays: DelayService
+    ip: str
+    is_writable: bool
+    random: Random
+
+
+handlers: Handlers[SendBackTables] = Handlers()
+
+FIRST_RETRY_LEVEL = 3
+"""10 s; every further attempt waits one level longer."""
+
+
+@handlers.on(ConsumerSendBack)
+def send_back(tables: SendBackTables, call: Call[ConsumerSendBack]) -> Reply | Later:
+    """Store a message again for its group, delayed; or with the dead letters."""
+    header = call.header
+    group = tables.groups.find(header.group, call.now_ms)
+    if group is None:
+        raise Rejected(ResponseCode.SUBSCRIPTION_GROUP_NOT_EXIST, f"subscription group not exist, {header.group:.260}")
+    if not tables.is_writable:
+        raise Rejected(ResponseCode.NO_PERMISSION, f"the broker[{tables.ip}] sending message is forbidden")
+    if group.retry_queue_count <= 0:
+        return Reply()
+    record = _find_record(tables, header.physical_offset)
+    draft = _again(tables, call, group, record)
+    try:
+        result = tables.store.append(draft)
+    except StoreUnavailable as error:
+        raise Rejected(ResponseCode.SERVICE_NOT_AVAILABLE, str(error)) from None
+    tables.delays.wake()
+
+    def synced(is_durable: bool) -> None:
+        call.answer(Reply() if is_durable else NOT_DURABLE)
+
+    return Reply() if tables.store.wait_durable(result.end, synced) else LATER
+
+
+def _find_record(tables: SendBackTables, physical_offset: int) -> Record:
+    encoded = tables.store.record_at(physical_offset)
+    record = None if encoded is None else parse_record(encoded)
+    if not isinstance(record, Record):
+        raise Rejected(ResponseCode.SYSTEM_ERROR, f"look message by offset failed, {physical_offset}")
+    return record
+
+
+def _again(tables: SendBackTables, call: Call[ConsumerSendBack], group: GroupConfig, record: Record) -> Draft:
+    """Return the message as its group gets it next: delayed in the retry topic, or as a dead letter."""
+    header = call.header
+    properties = parse_properties(record.properties)
+    properties.setdefault(PropertyName.RETRY_TOPIC, record.topic)
+    properties.setdefault(PropertyName.ORIGIN_MESSAGE_ID, offset_message_id(record.store_host, record.physical_offset))
+    properties.pop(PropertyName.DELAY, None)
+    times_max = group.retry_times_max if header.max_reconsume_times is None else header.max_reconsume_times
+    if record.reconsume_times >= times_max or header.delay_level < 0:
+        properties["DLQ_ORIGIN_TOPIC"] = properties[PropertyName.RETRY_TOPIC]
+        properties["DLQ_ORIGIN_MESSAGE_ID"] = properties[PropertyName.ORIGIN_MESSAGE_ID]
+        config = _topic(tables, dead_letter_topic(group.group), 1, call.now_ms)
+        return _draft(tables, config, 1, properties, record)
+    config = _topic(tables, retry_topic(group.group), group.retry_queue_count, call.now_ms)
+    draft = _draft(tables, config, group.retry_queue_count, properties, record)
+    level = header.delay_level or FIRST_RETRY_LEVEL + record.reconsume_times
+    return schedule(draft, properties, min(level, LEVEL_MAX))
+
+
+def _draft(
+    tables: SendBackTables, config: TopicConfig, queue_count: int, properties: dict[str, str], record: Record
+) -> Draft:
+    return Draft(
+        config.topic,
+        tables.random.randrange(max(1, min(queue_count, config.write_queue_count))),
+        bytes(record.body),
+        format_properties(properties),
+        record.flag,
+        record.sys_flag,
+        record.born_at_ms,
+        record.born_host,
+        record.reconsume_times + 1,
+    )
+
+
+def _topic(tables: SendBackTables, topic: str, queue_count: int, now_ms: int) -> TopicConfig:
+    config = tables.topics.create_retry_topic(topic, queue_count, now_ms)
+    if config is None:
+        raise Rejected(ResponseCode.SYSTEM_ERROR, f"topic[{topic}] not exist")
+    if not config.perm & int(Perm.WRITE):
+        raise Rejected(ResponseCode.NO_PERMISSION, f"the topic[{topic}] sending message is forbidden")
+    return config

@@ -1,0 +1,51 @@
+"""Answers to sends: where the messages went, given when the flush mode's promise is kept."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from orbitmq.codes import ResponseCode
+from orbitmq.model.message import Host
+from orbitmq.net.dispatch.handlers import LATER, Call, Later, Reply
+from orbitmq.store import AppendResult, Store
+from orbitmq.wire.headers import SendBatch, SendMessage, SendMessageV2, SendResponse
+from orbitmq.wire.message_id import offset_message_id
+
+SendCall = Call[SendMessage] | Call[SendMessageV2] | Call[SendBatch]
+
+NOT_DURABLE = Reply(ResponseCode.SERVICE_NOT_AVAILABLE, "the disk refused to keep the message: it is not acknowledged")
+
+
+class SendAnswers:
+    """Answers sends of one broker.
+
+    Args:
+        host: this broker's address, as message ids carry it.
+        region_id: for trace consoles, as `trace_on`.
+    """
+
+    def __init__(self, store: Store, *, host: Host, region_id: str, trace_on: bool) -> None:
+        self.host = host
+        self._store = store
+        self._region_id = region_id
+        self._trace_on = str(trace_on).lower()
+
+    def header(self, message_id: str, queue_id: int, queue_offset: int) -> SendResponse:
+        """Return the header that says where a message went."""
+        return SendResponse(
+            message_id=message_id,
+            queue_id=queue_id,
+            queue_offset=queue_offset,
+            region_id=self._region_id,
+            trace_on=self._trace_on,
+        )
+
+    def when_durable(self, call: SendCall, queue_id: int, results: Sequence[AppendResult]) -> Reply | Later:
+        """Answer now, or after the group commit that covers the last message."""
+        message_id = ",".join([offset_message_id(self.host, result.physical_offset) for result in results])
+        reply = Reply(header=self.header(message_id, queue_id, results[0].queue_offset))
+
+        def synced(is_durable: bool) -> None:
+            call.answer(reply if is_durable else NOT_DURABLE)
+
+        return reply if self._store.wait_durable(results[-1].end, synced) else LATER

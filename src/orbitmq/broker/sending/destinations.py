@@ -1,0 +1,113 @@
+"""The destination of a send: its topic, made where that is allowed, and one of the topic's queues.
+
+Source: Java AbstractSendMessageProcessor.msgCheck, SendMessageProcessor.handleRetryAndDLQ.
+"""
+
+from __future__ import annotations
+
+from random import Random
+
+from orbitmq.broker.groups.registry import GroupRegistry
+from orbitmq.broker.topics.registry import TopicRegistry, dead_letter_topic
+from orbitmq.broker.topics.system_topics import CLOSED_TO_CLIENTS
+from orbitmq.broker.topics.table import check_topic_name
+from orbitmq.codes import ResponseCode
+from orbitmq.errors import Rejected
+from orbitmq.model.topic import DLQ_PREFIX, RETRY_PREFIX, Perm, TopicConfig
+from orbitmq.wire.headers import SendMessage, SendMessageV2
+
+SendHeader = SendMessage | SendMessageV2
+
+_WRITE = int(Perm.WRITE)  # an IntFlag's `&` is a Python function, this one runs for every message
+
+
+class Destinations:
+    """Finds the topic and the queue that a send goes to.
+
+    Args:
+        ip: this broker's, for remarks.
+        is_writable: False where the broker's own permission forbids sends.
+        random: chooses a queue where the client leaves that to the broker.
+    """
+
+    def __init__(
+        self, topics: TopicRegistry, groups: GroupRegistry, *, ip: str, is_writable: bool, random: Random
+    ) -> None:
+        self.topics = topics
+        self.is_writable = is_writable
+        self._groups = groups
+        self._ip = ip
+        self._random = random
+
+    def open_topic(self, topic: str) -> TopicConfig | None:
+        """Return a topic that clients may send to without a second look, None for every other one."""
+        config = self.topics.get(topic)
+        if config is not None and config.perm & _WRITE and self.is_writable and topic not in CLOSED_TO_CLIENTS:
+            return config
+        return None
+
+    def resolve(self, header: SendHeader, now_ms: int) -> TopicConfig:
+        """Return the topic of a send that needs a second look: a retry, a topic that is new, or one that is closed.
+
+        Raises:
+            Rejected: 16, 17 or 29 in Java's order.
+        """
+        topic = header.topic
+        config = self.open_topic(topic)
+        if config is not None:
+            is_retry = topic.startswith(RETRY_PREFIX) and header.reconsume_times
+            return self._retry_or_dead_letter(header, config, now_ms) if is_retry else config
+        if not self.is_writable:
+            raise Rejected(
+                ResponseCode.NO_PERMISSION,
+                f"the broker[{self._ip}] sending message is forbidden: no write permission",
+            )
+        check_topic_name(topic)
+        if topic in CLOSED_TO_CLIENTS:
+            raise Rejected(ResponseCode.NO_PERMISSION, f"Sending message to topic[{topic}] is forbidden.")
+        if self.topics.get(topic) is not None:
+            raise Rejected(ResponseCode.NO_PERMISSION, f"the topic[{topic}] sending message is forbidden")
+        return self._create(header, now_ms)
+
+    def choose_queue(self, config: TopicConfig, header: SendHeader) -> int:
+        """Return the queue that the client asked for; below 0 it leaves the choice to the broker."""
+        queue_id = header.queue_id
+        if config.topic is not header.topic and config.topic != header.topic:
+            return 0  # dead letters have one queue
+        if queue_id < 0:
+            return self._random.randrange(config.write_queue_count)
+        if queue_id >= config.write_queue_count and queue_id >= config.read_queue_count:
+            raise Rejected(
+                ResponseCode.INVALID_PARAMETER,
+                f"request queueId[{queue_id}] is illegal, topic[{config.topic}] has {config.write_queue_count} queues",
+            )
+        return queue_id
+
+    def _create(self, header: SendHeader, now_ms: int) -> TopicConfig:
+        topic = header.topic
+        if topic.startswith((RETRY_PREFIX, DLQ_PREFIX)):
+            config = self.topics.create_retry_topic(topic, 1, now_ms)
+        else:
+            config = self.topics.auto_create(topic, header.default_topic, header.default_topic_queue_nums, now_ms)
+        if config is None:
+            raise Rejected(
+                ResponseCode.TOPIC_NOT_EXIST,
+                f"topic[{topic}] not exist, apply first please! "
+                "(create it with `orbitmq topic create` or mqadmin updateTopic, or set autoCreateTopicEnable=true)",
+            )
+        return config
+
+    def _retry_or_dead_letter(self, header: SendHeader, config: TopicConfig, now_ms: int) -> TopicConfig:
+        """Return the group's dead letters for a message that came back more often than its group allows."""
+        name = header.topic.removeprefix(RETRY_PREFIX)
+        group = self._groups.find(name, now_ms)
+        if group is None:
+            raise Rejected(ResponseCode.SUBSCRIPTION_GROUP_NOT_EXIST, f"subscription group not exist, {name}")
+        times_max = group.retry_times_max if header.max_reconsume_times is None else header.max_reconsume_times
+        if (header.reconsume_times or 0) <= times_max:
+            return config
+        dead_letters = dead_letter_topic(name)
+        found = self.topics.create_retry_topic(dead_letters, 1, now_ms)
+        if found is None:
+            raise Rejected(ResponseCode.SYSTEM_ERROR, f"topic[{dead_letters}] cannot be created: too many topics")
+        return found

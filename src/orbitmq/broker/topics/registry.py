@@ -1,0 +1,84 @@
+"""The topic table of a running broker: every change is kept in its file and told to the NameServers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from orbitmq.broker.topics.table import TopicTable
+from orbitmq.codes import ResponseCode
+from orbitmq.errors import Rejected
+from orbitmq.model.topic import DLQ_PREFIX, RETRY_PREFIX, TopicConfig
+
+Announced = Callable[[], None]
+
+
+class TopicRegistry:
+    """The broker's topics with what has to happen when they change.
+
+    Args:
+        save: writes the table's file and syncs it.
+        announce: tells every NameServer of the changed table, then calls back; see `registration`.
+    """
+
+    def __init__(
+        self,
+        table: TopicTable,
+        save: Callable[[TopicTable], None],
+        announce: Callable[[Announced | None], None],
+    ) -> None:
+        self.table = table
+        self.get = table.get
+        """Return a topic's configuration or None; bound once, since every send and pull asks."""
+        self._save = save
+        self._announce = announce
+
+    def changed(self, then: Announced | None = None) -> None:
+        """Keep the changed table, and tell every NameServer at once.
+
+        The file is written before anybody is answered: a topic must not vanish under its messages.
+
+        Args:
+            then: is called when the NameServers that answer have been told.
+        """
+        self._save(self.table)
+        self._announce(then)
+
+    def update(self, config: TopicConfig, now_ms: int, then: Announced | None = None) -> None:
+        """Create a topic, or change it (see `TopicTable.update`)."""
+        self.table.update(config, now_ms)
+        self.changed(then)
+
+    def auto_create(self, topic: str, template: str, queue_count: int, now_ms: int) -> TopicConfig | None:
+        """Create a topic that somebody sends to (see `TopicTable.auto_create`)."""
+        made = self.table.auto_create(topic, template, queue_count, now_ms)
+        if made is not None:
+            self.changed()
+        return made
+
+    def create_retry_topic(self, topic: str, queue_count: int, now_ms: int) -> TopicConfig | None:
+        """Return a group's `%RETRY%` or `%DLQ%` topic, made if need be; None: there are too many topics."""
+        if (found := self.get(topic)) is not None:
+            return found
+        made = self.table.create_retry_topic(topic, queue_count, now_ms)
+        if made is not None:
+            self.changed()
+        return made
+
+    def check_queue(self, topic: str, queue_id: int) -> None:
+        """Raise Rejected unless this broker has the queue; 17 for the topic, 1 for the queue."""
+        config = self.get(topic)
+        if config is None:
+            raise Rejected(ResponseCode.TOPIC_NOT_EXIST, f"topic[{topic:.140}] not exist, apply first please!")
+        count = max(config.read_queue_count, config.write_queue_count)
+        if not 0 <= queue_id < count:
+            raise Rejected(ResponseCode.SYSTEM_ERROR, f"queueId[{queue_id}] is illegal, topic[{topic}] has {count}")
+
+
+def retry_topic(group: str) -> str:
+    """Return the name of a group's retry topic."""
+    return RETRY_PREFIX + group
+
+
+def dead_letter_topic(group: str) -> str:
+    """Return the name of the topic that keeps what a group could not process."""
+    return DLQ_PREFIX + group

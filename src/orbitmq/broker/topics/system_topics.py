@@ -1,0 +1,53 @@
+"""The topics that a broker makes for itself, and those of them that no client may send to.
+
+Source: Java TopicConfigManager (what it creates), TopicValidator (what is closed to clients).
+"""
+
+from __future__ import annotations
+
+from orbitmq.broker.config import BrokerConfig
+from orbitmq.broker.topics.table import plain_topic
+from orbitmq.model.topic import AUTO_CREATE_TOPIC, SCHEDULE_TOPIC, Perm, TopicConfig
+
+CLOSED_TO_CLIENTS = frozenset(
+    (
+        SCHEDULE_TOPIC,
+        "RMQ_SYS_TRANS_HALF_TOPIC",
+        "RMQ_SYS_TRANS_OP_HALF_TOPIC",
+        "TRANS_CHECK_MAX_TIME_TOPIC",
+        "SELF_TEST_TOPIC",
+        "OFFSET_MOVED_EVENT",
+    )
+)
+"""Topics that the broker writes itself; a client's send is refused (Java: NOT_ALLOWED_SEND_TOPIC_SET)."""
+_SYSTEM_TOPICS = CLOSED_TO_CLIENTS | {AUTO_CREATE_TOPIC, "BenchmarkTest", "RMQ_SYS_TRACE_TOPIC"}
+_SCHEDULE_QUEUE_COUNT = 18
+
+
+def is_system_topic(topic: str) -> bool:
+    """Tell whether `topic` is the broker's own and may not be made or deleted by a client."""
+    return topic in _SYSTEM_TOPICS or topic.startswith("rmq_sys_")
+
+
+def system_topics(config: BrokerConfig) -> list[TopicConfig]:
+    """Return the topics that a broker with these settings has from the start."""
+    cluster, broker = config.broker_cluster_name, config.broker_name
+    found = [
+        plain_topic("SELF_TEST_TOPIC", 1),
+        plain_topic("BenchmarkTest", 1024),
+        plain_topic(cluster, 16, Perm.INHERIT | (Perm.READ_WRITE if config.cluster_topic_enable else 0)),
+        plain_topic(broker, 1, Perm.INHERIT | (Perm.READ_WRITE if config.broker_topic_enable else 0)),
+        plain_topic("OFFSET_MOVED_EVENT", 1),
+        plain_topic(SCHEDULE_TOPIC, _SCHEDULE_QUEUE_COUNT),
+        plain_topic(f"{cluster}_REPLY_TOPIC", 1),
+        plain_topic(f"rmq_sys_REVIVE_LOG_{cluster}", 8),
+        plain_topic(f"rmq_sys_SYNC_BROKER_MEMBER_{broker}", 1, Perm.INHERIT),
+        plain_topic("RMQ_SYS_TRANS_HALF_TOPIC", 1),
+        plain_topic("RMQ_SYS_TRANS_OP_HALF_TOPIC", 1),
+        plain_topic("rmq_sys_wheel_timer", 1),
+    ]
+    if config.auto_create_topic_enable:
+        found.append(plain_topic(AUTO_CREATE_TOPIC, config.default_topic_queue_nums, Perm.INHERIT | Perm.READ_WRITE))
+    if config.trace_topic_enable:
+        found.append(plain_topic(config.msg_trace_topic_name, 1))
+    return found

@@ -1,0 +1,80 @@
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from orbitmq.store import Draft
+from orbitmq.wire.bodies.groups import GroupConfig, encode_group_config
+from orbitmq.wire.header import decode_header
+from orbitmq.wire.headers import ConsumerSendBack, SendResponse, UpdateSubscriptionGroup
+from orbitmq.wire.message_id import parse_offset_message_id
+from orbitmq.wire.properties import parse_properties
+
+Serve = Callable[..., None]
+
+
+async def until(condition: Callable[[], Any]) -> None:
+    while not condition():
+        await asyncio.sleep(0.01)
+
+
+def test_a_message_sent_back_returns_to_its_group_and_dies_when_its_attempts_are_used_up(serve: Serve) -> None:
+    async def scene(rig: Any) -> None:
+        service = rig.broker.service
+        sent = decode_header(SendResponse, (await rig.send(body=b"hard", properties="UNIQ_KEY\x01K\x02")).ext_fields)
+        offset = parse_offset_message_id(sent.message_id)[1]
+        assert await rig.code(ConsumerSendBack(physical_offset=offset, group="g", delay_level=1)) == 0
+        await until(lambda: service.store.max_offset("%RETRY%g", 0))
+        _, (record,) = await rig.pull("%RETRY%g")
+        properties = parse_properties(record.properties)
+        assert (bytes(record.body), record.reconsume_times) == (b"hard", 1)
+        assert properties["RETRY_TOPIC"] == "t"
+        assert properties["ORIGIN_MESSAGE_ID"] == sent.message_id
+        assert properties["UNIQ_KEY"] == "K"
+
+        await rig.ask(UpdateSubscriptionGroup(), encode_group_config(GroupConfig(group="g", retry_times_max=1)))
+        again = ConsumerSendBack(physical_offset=record.physical_offset, group="g", delay_level=0)
+        assert await rig.code(again) == 0
+        _, (dead,) = await rig.pull("%DLQ%g")
+        properties = parse_properties(dead.properties)
+        assert properties["DLQ_ORIGIN_TOPIC"] == "t"
+        assert properties["ORIGIN_MESSAGE_ID"] == properties["DLQ_ORIGIN_MESSAGE_ID"] == sent.message_id
+        assert dead.reconsume_times == 2
+
+    serve(scene)
+
+
+@pytest.mark.parametrize(("reconsume_times", "level"), [(0, 3), (1, 4), (14, 17), (15, 18)])
+def test_each_attempt_waits_one_level_longer(serve: Serve, reconsume_times: int, level: int) -> None:
+    async def scene(rig: Any) -> None:
+        service = rig.broker.service
+        await rig.send()
+        offset = service.store.append(Draft("t", 0, b"x", reconsume_times=reconsume_times)).physical_offset
+        assert await rig.code(ConsumerSendBack(physical_offset=offset, group="g", delay_level=0)) == 0
+        assert service.store.max_offset("SCHEDULE_TOPIC_XXXX", level - 1) == 1
+
+    serve(scene)
+
+
+def test_what_cannot_be_sent_back_is_refused_with_its_code(serve: Serve) -> None:
+    async def scene(rig: Any) -> None:
+        await rig.send()
+        assert await rig.code(ConsumerSendBack(physical_offset=3, group="g", delay_level=0)) == 1
+        assert await rig.code(ConsumerSendBack(physical_offset=0, group="a b", delay_level=0)) == 26
+        assert await rig.code(ConsumerSendBack(physical_offset=0, group="g", delay_level=-1)) == 0
+        assert len((await rig.pull("%DLQ%g"))[1]) == 1
+
+    serve(scene)
+
+
+def test_in_sync_flush_a_message_is_sent_back_when_it_is_on_the_disk(serve: Serve) -> None:
+    async def scene(rig: Any) -> None:
+        await rig.send()
+        assert await rig.code(ConsumerSendBack(physical_offset=0, group="g", delay_level=-1)) == 0
+        store = rig.broker.service.store
+        assert store.durable_offset == store.max_physical_offset
+
+    serve(scene, flush_disk_type="SYNC_FLUSH")

@@ -1,0 +1,33 @@
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from orbitmq.wire.bodies.groups import GroupConfig, decode_group_config, decode_group_table, encode_group_config
+from orbitmq.wire.headers import (
+    DeleteSubscriptionGroup,
+    GetAllSubscriptionGroups,
+    GetSubscriptionGroup,
+    UpdateConsumerOffset,
+    UpdateSubscriptionGroup,
+)
+
+Serve = Callable[..., None]
+
+
+def test_group_settings_are_made_listed_and_forgotten(serve: Serve) -> None:
+    async def scene(rig: Any) -> None:
+        config = GroupConfig(group="g", retry_times_max=3, extra={"attributes": {}})
+        assert await rig.code(UpdateSubscriptionGroup(), encode_group_config(config)) == 0
+        assert decode_group_config((await rig.ask(GetSubscriptionGroup(group="g"))).body) == config
+        assert decode_group_table((await rig.ask(GetAllSubscriptionGroups())).body).groups["g"] == config
+        assert await rig.code(UpdateSubscriptionGroup(), b'{"groupName":"a b"}') == 29
+        assert await rig.code(UpdateSubscriptionGroup(), b'{"groupName":"g","retryQueueNums":99999999}') == 29
+        assert await rig.code(UpdateSubscriptionGroup(), b'{"groupName":"g","retryQueueNums":-1}') == 29
+        await rig.send("t")
+        await rig.ask(UpdateConsumerOffset(consumer_group="g", topic="t", queue_id=0, commit_offset=1))
+        assert await rig.code(DeleteSubscriptionGroup(group_name="g", clean_offset=True)) == 0
+        assert await rig.code(GetSubscriptionGroup(group="g")) == 26
+        assert rig.broker.service.offsets.query("g", "t", 0) == -1
+
+    serve(scene)
