@@ -5,15 +5,7 @@ from __future__ import annotations
 import pytest
 
 from orbitmq.net.dispatch.handlers import Handlers, Reply
-from orbitmq.net.dispatch.reply import encode_reply
-from orbitmq.wire.command import Command, decode_command
-from orbitmq.wire.frame import FrameDecoder
 from orbitmq.wire.headers import GetClusterInfo, GetKvConfigResponse, SendBatch, SendMessageV2
-
-
-def decoded(frame: bytes) -> Command:
-    (found,) = FrameDecoder().feed(frame)
-    return decode_command(found)
 
 
 def test_one_function_may_answer_several_header_types():
@@ -62,15 +54,3 @@ def test_a_family_gets_its_part_of_the_service_and_all_its_handlers_the_same_one
 def test_a_type_without_a_code_cannot_be_bound():
     with pytest.raises(TypeError, match="GetKvConfigResponse"):
         Handlers().on(GetKvConfigResponse)(lambda service, call: Reply())
-
-
-@pytest.mark.parametrize("serialize_type", [0, 1])
-def test_an_answer_has_the_header_form_of_its_request(serialize_type: int):
-    asked = Command(101, 7, serialize_type=serialize_type)
-    reply = Reply(header=GetKvConfigResponse(value="v"), ext_fields={"MSG_REGION": "r"}, body=b"b", remark="m")
-
-    answer = decoded(encode_reply(asked, reply))
-
-    assert (answer.serialize_type, answer.opaque, answer.flag) == (serialize_type, 7, 1)
-    assert answer.ext_fields == {"MSG_REGION": "r", "value": "v"}
-    assert (answer.body, answer.remark, answer.code) == (b"b", "m", 0)

@@ -1,0 +1,142 @@
+"""Claims about flow control: when a peer is read, and what is held back."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import cast
+
+import pytest
+
+from orbitmq.net.connection.flow_control import FlowControl
+from orbitmq.net.counters import Counters
+from orbitmq.net.limits import Limits
+from orbitmq.wire.frame import Frame
+
+LIMITS = Limits(write_pause_size=100, requests_per_second_max=10)
+FRAMES = [Frame(0, b"{}", b"%d" % number) for number in range(3)]
+
+
+class FakeTransport:
+    """Says what a transport would, and remembers whether it reads."""
+
+    def __init__(self) -> None:
+        self.is_reading = True
+        self.is_closed = False
+        self.unwritten_size = 0
+
+    def pause_reading(self) -> None:
+        self.is_reading = False
+
+    def resume_reading(self) -> None:
+        self.is_reading = True
+
+    def is_closing(self) -> bool:
+        return self.is_closed
+
+    def get_write_buffer_size(self) -> int:
+        return self.unwritten_size
+
+
+class FakeLoop:
+    """A clock, and the one call that waits for it."""
+
+    def __init__(self) -> None:
+        self.now = 50.0
+        self.calls: list[tuple[float, object]] = []
+
+    def time(self) -> float:
+        return self.now
+
+    def call_later(self, delay: float, callback: object) -> None:
+        self.calls.append((delay, callback))
+
+    def run(self) -> None:
+        ((delay, callback),) = self.calls
+        self.calls.clear()
+        self.now += delay
+        cast("object", callback)()  # type: ignore[operator]
+
+
+class Side:
+    """Flow control between a fake loop and a fake transport."""
+
+    def __init__(self, *, is_listener: bool = True, limits: Limits = LIMITS) -> None:
+        self.transport, self.loop, self.counters = FakeTransport(), FakeLoop(), Counters()
+        self.flow = FlowControl(
+            cast(asyncio.Transport, self.transport),
+            cast(asyncio.AbstractEventLoop, self.loop),
+            limits=limits,
+            counters=self.counters,
+            is_listener=is_listener,
+        )
+
+
+@pytest.mark.parametrize("is_listener", [True, False])
+def test_a_server_stops_reading_from_who_does_not_read_and_a_client_goes_on(is_listener: bool):
+    side = Side(is_listener=is_listener)
+    side.flow.is_paused = True
+    side.flow.choose_reading()
+    assert side.transport.is_reading == (not is_listener)
+    side.flow.is_paused = False
+    side.flow.choose_reading()
+    assert side.transport.is_reading
+
+
+def test_a_transport_that_closes_is_left_alone():
+    side = Side()
+    side.transport.is_closed = True
+    side.flow.is_paused = True
+    side.flow.choose_reading()
+    assert side.transport.is_reading
+
+
+def test_frames_are_held_back_while_more_than_the_limit_waits_to_be_read():
+    side = Side()
+    side.transport.unwritten_size = LIMITS.write_pause_size
+    assert not side.flow.hold(FRAMES[:1])
+    assert not side.flow.is_holding_back
+
+    side.transport.unwritten_size += 1
+    assert side.flow.hold(FRAMES[:1])
+    side.flow.hold_more(FRAMES[1:])
+    assert side.flow.is_holding_back
+
+    assert side.flow.take_held() == FRAMES
+    assert not side.flow.held
+    assert not side.flow.is_holding_back
+
+
+def test_two_connections_hold_back_frames_of_their_own():
+    one, two = Side(), Side()
+    one.flow.hold_more(FRAMES)
+    assert two.flow.held == []
+
+
+def test_a_client_owes_without_limit():
+    assert Side().flow.owed_size_max == LIMITS.write_pause_size
+    assert Side(is_listener=False).flow.owed_size_max > 2**60
+
+
+def test_who_asks_too_often_is_not_read_for_as_long_as_its_debt_takes():
+    side = Side()
+    side.flow.throttle(10)
+    assert side.transport.is_reading
+    side.flow.throttle(5)
+    side.flow.throttle(5)
+    assert not side.transport.is_reading
+    assert side.counters.throttled == 1
+    assert [delay for delay, _ in side.loop.calls] == [pytest.approx(0.5)]
+    side.loop.run()
+    assert side.transport.is_reading
+
+
+def test_the_end_of_a_pause_does_not_read_from_who_does_not_read():
+    side = Side()
+    side.flow.throttle(20)
+    side.flow.is_paused = True
+    side.loop.run()
+    assert not side.transport.is_reading
+
+
+def test_without_a_rate_nobody_is_throttled():
+    assert Side(limits=Limits()).flow.rate_limit is None

@@ -1,0 +1,54 @@
+"""Claims about dispatch: whatever happens to a request becomes an answer."""
+
+from __future__ import annotations
+
+from orbitmq.errors import Rejected
+from orbitmq.wire.command import Command, encode_command
+
+from ..support import peer_of, request_frame, serving
+
+
+async def test_an_unknown_code_is_answered_with_3():
+    async with serving() as server, peer_of(server) as peer:
+        await peer.send(encode_command(Command(99999, 4)))
+        answer = await peer.receive()
+        assert (answer.code, answer.remark) == (3, " request type 99999 not supported")
+        assert server.counters.unsupported_requests == 1
+
+
+async def test_a_handler_that_fails_is_answered_with_its_text():
+    async with serving() as server, peer_of(server) as peer:
+        await peer.send(encode_command(Command(206, 4)))
+        answer = await peer.receive()
+        assert (answer.code, answer.remark) == (1, "ZeroDivisionError: by design")
+        assert server.counters.failed_requests == 1
+
+
+async def test_a_refusal_and_a_bad_header_keep_the_line():
+    async with serving() as server, peer_of(server) as peer:
+        await peer.send(encode_command(Command(205, 1, ext_fields={"brokerName": "b"})))
+        await peer.send(encode_command(Command(205, 2)))
+        refused, incomplete = await peer.receive(), await peer.receive()
+        assert (refused.code, refused.remark) == (16, "not for you")
+        assert incomplete.code == 1
+        assert "brokerName" in incomplete.remark
+        assert dict(server.counters.refusals) == {(205, 16): 1, (205, 1): 1}
+
+
+async def test_a_handler_may_answer_before_it_says_later():
+    async with serving() as server, peer_of(server) as peer:
+        fields = {"clusterName": "c", "brokerAddr": "a", "brokerName": "b"}
+        await peer.send(encode_command(Command(904, 3, ext_fields=fields)))
+        assert (await peer.receive()).remark == "before returning"
+        (connection,) = server.connections
+        assert connection.parked_count == 0
+
+
+async def test_an_admission_may_refuse_before_the_handler():
+    def nobody(call):
+        raise Rejected(16, "who are you?")
+
+    async with serving(admission=nobody) as server, peer_of(server) as peer:
+        await peer.send(request_frame("t"))
+        assert (await peer.receive()).remark == "who are you?"
+        assert server.service.seen == []
