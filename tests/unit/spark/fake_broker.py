@@ -13,6 +13,7 @@ from orbitmq.errors import Rejected
 from orbitmq.model.route import BrokerData, QueueData, TopicRoute
 from orbitmq.net.dispatch.handlers import Call, Handlers, Reply
 from orbitmq.net.server import Server
+from orbitmq.wire.batch import parse_batch
 from orbitmq.wire.bodies.route import encode_route
 from orbitmq.wire.bodies.topics import encode_topic_list
 from orbitmq.wire.headers import (
@@ -20,11 +21,17 @@ from orbitmq.wire.headers import (
     GetMaxOffset,
     GetMinOffset,
     GetRouteInfo,
+    HeartbeatRequest,
     OffsetResponse,
     PullMessage,
     PullResponse,
     SearchOffset,
+    SendBatch,
+    SendMessageV2,
+    SendResponse,
+    UnregisterClient,
 )
+from orbitmq.wire.properties import parse_properties
 from orbitmq.wire.record import format_record
 
 
@@ -45,14 +52,19 @@ class FakeBroker:
     """Holds queues by (topic, queue id).
 
     `pull_count_max` caps a pull as brokers do; `faults` are answers given to the next pulls instead of messages, None
-    closes the connection. `broker_address` stands in routes in place of the broker's own.
+    closes the connection; `send_faults` are codes that the next sends are answered with; requests
+    of a type in `refuses` get NO_PERMISSION. `broker_address` stands in routes in place of the broker's own.
     """
 
     def __init__(self) -> None:
         self.queues: dict[tuple[str, int], Queue] = {}
         self.pull_count_max = 1_000_000
         self.faults: deque[Reply | None] = deque()
+        self.send_faults: deque[ResponseCode] = deque()
         self.asked: list[object] = []
+        self.sent: list[tuple[str, bytes, dict[str, str]]] = []
+        """Topic, body and properties of each message that was sent here."""
+        self.refuses: set[type] = set()
         self.address = ""
         self.broker_address: str | None = None
         self._loop = asyncio.new_event_loop()
@@ -92,6 +104,26 @@ class FakeBroker:
             )
         return queue
 
+    @property
+    def connection_count(self) -> int:
+        """Connections that are open now."""
+        return len(self._server.connections)
+
+    def drop_connections(self) -> None:
+        """Close every connection; returns when the clients can know."""
+
+        async def drop() -> None:
+            for connection in tuple(self._server.connections):
+                connection.close()
+
+        self._call(drop())
+
+    def note(self, call: Call[object]) -> None:
+        """Keep a request for the test to look at; refuse it where the test wants that."""
+        self.asked.append(call.header)
+        if type(call.header) in self.refuses:
+            raise Rejected(ResponseCode.NO_PERMISSION, "not you")
+
     def _call(self, coroutine):
         return asyncio.run_coroutine_threadsafe(coroutine, self._loop).result(10)
 
@@ -101,7 +133,7 @@ handlers: Handlers[FakeBroker] = Handlers()
 
 @handlers.on(GetRouteInfo)
 def get_route(fake: FakeBroker, call: Call[GetRouteInfo]) -> Reply:
-    fake.asked.append(call.header)
+    fake.note(call)
     held = [queue_id for topic, queue_id in fake.queues if topic == call.header.topic]
     if not held:
         raise Rejected(ResponseCode.TOPIC_NOT_EXIST, "no route")
@@ -118,7 +150,7 @@ def get_topics(fake: FakeBroker, call: Call[GetAllTopics]) -> Reply:
 
 @handlers.on(GetMaxOffset)
 def get_max(fake: FakeBroker, call: Call[GetMaxOffset]) -> Reply:
-    fake.asked.append(call.header)
+    fake.note(call)
     return Reply(header=OffsetResponse(offset=queue_of(fake, call.header).end))
 
 
@@ -159,6 +191,37 @@ def pull(fake: FakeBroker, call: Call[PullMessage]) -> Reply:
     if not found:
         return Reply(ResponseCode.PULL_RETRY_IMMEDIATELY, header=where(queue, queue.first + end))
     return Reply(header=where(queue, queue.first + end), body=b"".join(found))
+
+
+@handlers.on(HeartbeatRequest)
+def heartbeat(fake: FakeBroker, call: Call[HeartbeatRequest]) -> Reply:
+    return Reply()
+
+
+@handlers.on(UnregisterClient)
+def unregister(fake: FakeBroker, call: Call[UnregisterClient]) -> Reply:
+    return Reply()
+
+
+@handlers.on(SendMessageV2)
+def send(fake: FakeBroker, call: Call[SendMessageV2]) -> Reply:
+    return stored(fake, call.header, [(call.command.body, (call.header.properties or "").encode())])
+
+
+@handlers.on(SendBatch)
+def send_batch(fake: FakeBroker, call: Call[SendBatch]) -> Reply:
+    return stored(fake, call.header, [(item.body, item.properties) for item in parse_batch(call.command.body)])
+
+
+def stored(fake: FakeBroker, header: SendMessageV2, found: list[tuple[bytes, bytes]]) -> Reply:
+    fake.asked.append(header)
+    code = fake.send_faults.popleft() if fake.send_faults else ResponseCode.SUCCESS
+    if code in (ResponseCode.SYSTEM_ERROR, ResponseCode.MESSAGE_ILLEGAL):
+        return Reply(code, "as the test wants")
+    offset = len(fake.sent)
+    fake.sent += [(header.topic, body, parse_properties(properties)) for body, properties in found]
+    ids = ",".join(f"{offset + number:032X}" for number in range(len(found)))
+    return Reply(code, header=SendResponse(message_id=ids, queue_id=header.queue_id, queue_offset=offset))
 
 
 def moved(queue: Queue, next_begin_offset: int) -> Reply:

@@ -39,10 +39,10 @@ def format_offset_ids(data: Bytes, positions: Positions, is_v6: Flags, physical_
         return pa.array(ids, pa.string())
     # An id is host and offset in hexadecimal digits, all ids are equally long: the digits of all rows are looked up at
     # once, and lie back to back as Arrow wants its strings.
-    offsets = np.ascontiguousarray(physical_offsets.astype(">i8")).view(np.uint8).reshape(len(positions), -1)
-    digits = np.ascontiguousarray(_HEX[np.concatenate((gather_bytes(data, positions, HOST_SIZE_V4), offsets), axis=1)])
-    id_length = 2 * (HOST_SIZE_V4 + offsets.shape[1])
-    bounds = np.arange(0, digits.size + 1, id_length, dtype=np.int32)
+    offsets = np.ascontiguousarray(physical_offsets.astype(">i8"))
+    packed = (gather_bytes(data, positions, HOST_SIZE_V4), offsets.view(np.uint8).reshape(-1, offsets.itemsize))
+    digits = np.ascontiguousarray(_HEX[np.concatenate(packed, axis=1)])
+    bounds = np.arange(0, digits.size + 1, 2 * (HOST_SIZE_V4 + offsets.itemsize), dtype=np.int32)
     return pa.Array.from_buffers(pa.string(), len(positions), [None, pa.py_buffer(bounds), pa.py_buffer(digits)])
 
 

@@ -30,7 +30,7 @@ async def send_rows(batches: Iterator[pa.RecordBatch], options: WriteOptions, ro
         InvalidArgument: a row cannot be a message.
     """
     builder = MessageBuilder(options, row_id_prefix)
-    outcome = _Outcome()
+    failure = FirstFailure()
     async with Producer(
         options.group,
         options.name_servers,
@@ -41,16 +41,16 @@ async def send_rows(batches: Iterator[pa.RecordBatch], options: WriteOptions, ro
     ) as producer:
         for batch in batches:
             for message in builder.messages(batch):
-                (await producer.send_soon(message)).add_done_callback(outcome.note)
+                (await producer.send_soon(message)).add_done_callback(failure.note)
                 if builder.count % _YIELD_EVERY == 0:
                     await asyncio.sleep(0)  # lets requests leave and answers in while rows are made into messages
-            outcome.check()
+            failure.check()
         await producer.flush()
-    outcome.check()
+    failure.check()
     return builder.count
 
 
-class _Outcome:
+class FirstFailure:
     """The first failure among the messages that were answered so far."""
 
     def __init__(self) -> None:

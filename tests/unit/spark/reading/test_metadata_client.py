@@ -1,0 +1,137 @@
+"""Queues, their brokers and their offsets, as a cluster tells them over a blocking connection."""
+
+from __future__ import annotations
+
+import pytest
+
+from orbitmq.errors import ConfigError, ConnectionFailed, NoNameServer, RemoteRefused, RouteNotFound
+from orbitmq.model.route import BrokerData, MessageQueue, QueueData, TopicRoute
+from orbitmq.spark.offsets import Earliest, Latest, Timestamp
+from orbitmq.spark.reading.metadata_client import MetadataClient, queue_addresses
+from orbitmq.wire.headers import GetMaxOffset, GetRouteInfo
+
+DEAD = "127.0.0.1:1"
+
+
+@pytest.fixture
+def client(fake):
+    with MetadataClient([fake.address]) as opened:
+        yield opened
+
+
+def queue(queue_id: int, topic: str = "orders", broker_name: str = "fake") -> MessageQueue:
+    return MessageQueue(topic, broker_name, queue_id)
+
+
+def test_queues_of_named_topics_and_of_a_pattern_come_with_their_address(fake, client):
+    fake.fill("orders", 1, 1)
+    fake.fill("bills", 0, 1)
+    fake.fill("other", 0, 1)
+
+    found = client.queues(["orders"], "b.*")
+
+    assert found == dict.fromkeys((queue(0), queue(1), queue(0, "bills")), fake.address)
+
+
+def test_a_pattern_means_whole_names_of_topics_that_users_made(fake, client):
+    for topic in ("orders", "orders-eu", "BenchmarkTest"):
+        fake.fill(topic, 0, 1)
+
+    assert client.matching_topics("orders") == ["orders"]
+    assert client.matching_topics(".*") == ["orders", "orders-eu"]
+    assert client.matching_topics("%RETRY%.*") == ["%RETRY%g"]
+
+
+def test_a_topic_of_a_pattern_may_be_deleted_meanwhile(fake, client):
+    fake.fill("orders", 0, 1)
+
+    assert client.queues([], "%RETRY%g|orders") == {queue(0): fake.address}
+    assert client.queues([], "%RETRY%g") == {}
+
+
+def test_a_topic_that_was_named_must_exist(fake, client):
+    with pytest.raises(RouteNotFound, match=f"topic orders has no route at {fake.address}"):
+        client.queues(["orders"])
+
+
+def test_bounds_become_offsets(fake, client):
+    fake.fill("orders", 0, 10, first=5)
+    queues = client.queues(["orders"])
+
+    assert client.resolve(queues, Earliest(), "startingOffsets") == {queue(0): 5}
+    assert client.resolve(queues, Latest(), "startingOffsets") == {queue(0): 15}
+    assert client.resolve(queues, Timestamp(9), "startingOffsets") == {queue(0): 9}
+    assert client.resolve(queues, {queue(0): -1}, "startingOffsets") == {queue(0): 15}
+    assert client.resolve(queues, {queue(0): -2}, "startingOffsets") == {queue(0): 5}
+    with pytest.raises(ConfigError, match="endingOffsets"):
+        client.resolve(queues, {queue(7): 0}, "endingOffsets")
+
+
+def test_a_name_server_that_is_dead_is_passed_over_and_not_asked_again(fake):
+    fake.fill("orders", 0, 1)
+    with MetadataClient([DEAD, fake.address]) as client:
+        client.route("orders")
+        with pytest.raises(RouteNotFound, match=f"at {fake.address}, {DEAD}:"):
+            client.route("nothing")
+
+
+def test_when_nobody_answers_the_error_names_everybody():
+    with (
+        MetadataClient([DEAD, "127.0.0.1:2"]) as client,
+        pytest.raises(NoNameServer, match=r"127.0.0.1:1.*127.0.0.1:2"),
+    ):
+        client.route("orders")
+
+
+def test_a_broker_that_does_not_answer_is_reported_or_raised(fake, client):
+    fake.fill("orders", 0, 3)
+    queues = {queue(0): fake.address, queue(1): DEAD}
+    silent = []
+
+    assert client.latest(queues, unreachable=lambda address, _: silent.append(address)) == {queue(0): 3}
+    assert silent == [DEAD]
+    with pytest.raises(ConnectionFailed, match=DEAD):
+        client.latest(queues)
+
+
+def test_a_refusal_says_who_refused(fake, client):
+    fake.refuses.add(GetMaxOffset)
+
+    with pytest.raises(RemoteRefused, match=f"{fake.address} answered code 16: not you"):
+        client.latest({queue(0): fake.address})
+
+
+def test_a_route_that_is_refused_says_who_refused(fake, client):
+    fake.refuses.add(GetRouteInfo)
+
+    with pytest.raises(RemoteRefused, match=f"{fake.address} answered code 16: not you"):
+        client.route("orders")
+
+
+def test_a_connection_that_died_between_two_questions_is_made_anew(fake, client):
+    fake.fill("orders", 0, 3)
+    assert client.latest({queue(0): fake.address}) == {queue(0): 3}
+    fake.drop_connections()
+
+    assert client.latest({queue(0): fake.address}) == {queue(0): 3}
+
+
+def test_one_connection_carries_all_questions(fake, client):
+    fake.fill("orders", 3, 3)
+    client.latest(client.queues(["orders"]))
+    client.earliest(client.queues(["orders"]))
+
+    assert fake.connection_count == 1
+
+
+def test_queues_are_read_from_the_master_or_a_slave_while_there_is_none():
+    queues = tuple(
+        QueueData(broker_name=name, read_queue_count=1, write_queue_count=1, perm=perm)
+        for name, perm in [("both", 6), ("slaves", 4), ("closed", 2), ("gone", 6), ("empty", 6)]
+    )
+    addresses = {"both": {0: "m:1", 1: "s:1"}, "slaves": {3: "s:3", 2: "s:2"}, "closed": {0: "c:1"}, "empty": {}}
+    brokers = tuple(BrokerData(cluster="c", broker_name=name, addresses=found) for name, found in addresses.items())
+
+    found = queue_addresses("orders", TopicRoute(queues=queues, brokers=brokers))
+
+    assert found == {queue(0, broker_name="both"): "m:1", queue(0, broker_name="slaves"): "s:2"}

@@ -1,0 +1,135 @@
+"""Brokers are asked for new offsets at the poll interval, NameServers for new queues once a second."""
+
+from __future__ import annotations
+
+import pytest
+
+from orbitmq.model.route import MessageQueue
+from orbitmq.spark.offsets import Earliest
+from orbitmq.spark.options import ReadOptions
+from orbitmq.spark.reading import offset_poller as module
+from orbitmq.spark.reading.metadata_client import MetadataClient
+from orbitmq.spark.reading.offset_poller import OffsetPoller
+from orbitmq.wire.headers import GetMaxOffset, GetRouteInfo
+
+FIRST, SECOND, NOBODY = (MessageQueue("orders", "fake", queue_id) for queue_id in (0, 1, 7))
+
+
+class Time:
+    """A clock that only sleeping moves."""
+
+    def __init__(self) -> None:
+        self.now = 1000.0
+        self.waits: list[float] = []
+
+    def monotonic(self) -> float:
+        return self.now
+
+    def sleep(self, seconds: float) -> None:
+        self.waits.append(round(seconds, 3))
+        self.now += seconds
+
+
+@pytest.fixture
+def clock(monkeypatch):
+    found = Time()
+    monkeypatch.setattr(module, "time", found)
+    return found
+
+
+@pytest.fixture
+def poller(fake, clock):
+    options = ReadOptions(name_servers=(fake.address,), start=Earliest(), topics=("orders",), offset_poll_ms=400)
+    found = OffsetPoller(MetadataClient.of(options), options)
+    yield found
+    found.close()
+
+
+def test_the_latest_offsets_are_known_after_a_refresh(fake, poller):
+    fake.fill("orders", 0, 5)
+    assert poller.latest == {}
+    poller.refresh()
+
+    assert poller.latest == {FIRST: 5}
+
+
+def test_a_refresh_waits_for_the_poll_interval(fake, poller, clock):
+    fake.fill("orders", 0, 5)
+    assert not poller.is_fresh
+    poller.refresh()
+    assert poller.is_fresh
+    clock.now += 0.1
+    poller.refresh()
+    clock.now += 0.4
+
+    assert not poller.is_fresh
+    poller.refresh()
+    assert clock.waits == [0, 0.3, 0]
+
+
+def test_routes_are_asked_for_once_a_second(fake, poller, clock):
+    fake.fill("orders", 0, 5)
+    for _ in range(4):  # at 0, 0.4, 0.8 and 1.2 seconds
+        poller.refresh()
+
+    assert [type(header) for header in fake.asked] == [
+        GetRouteInfo, GetMaxOffset, GetMaxOffset, GetMaxOffset, GetRouteInfo, GetMaxOffset
+    ]  # fmt: skip
+
+
+def test_without_name_servers_the_known_queues_go_on(fake, poller, clock, caplog):
+    fake.fill("orders", 0, 5)
+    poller.refresh()
+    fake.refuses.add(GetRouteInfo)
+    fake.fill("orders", 0, 1)
+    clock.now += 10
+    poller.refresh()
+
+    assert poller.latest == {FIRST: 6}
+    assert "going on with the queues known" in caplog.text
+
+
+def test_a_broker_that_does_not_answer_leaves_its_queues_out(fake, poller, caplog):
+    fake.fill("orders", 0, 5)
+    fake.broker_address = "127.0.0.1:1"
+    poller.refresh()
+
+    assert poller.latest == {}
+    assert "broker 127.0.0.1:1 does not answer, its queues wait" in caplog.text
+
+
+def test_a_queue_that_left_its_route_stays_known(fake, poller):
+    fake.fill("orders", 1, 5)
+    poller.find_queues()
+    del fake.queues["orders", 1]
+    fake.fill("orders", 0, 5)
+
+    assert poller.find_queues().keys() == {FIRST, SECOND} == poller.queues.keys()
+
+
+def test_a_fixed_end_stays_and_nobody_is_asked_any_more(fake, poller, clock):
+    fake.fill("orders", 0, 5)
+    poller.fix_end()
+    fake.fill("orders", 0, 5)
+    fake.asked.clear()
+    clock.now += 10
+    poller.refresh()
+
+    assert poller.is_fresh
+    assert poller.latest == {FIRST: 5}
+    assert (fake.asked, clock.waits) == ([], [])
+
+
+def test_the_beginnings_of_known_queues_are_found(fake, poller):
+    fake.fill("orders", 0, 5, first=3)
+    poller.find_queues()
+
+    assert poller.earliest({FIRST, NOBODY}) == {FIRST: 3}
+    assert poller.earliest({NOBODY}) == {}
+
+
+def test_a_bound_is_resolved_for_the_queues_of_now(fake, poller):
+    fake.fill("orders", 0, 5, first=3)
+
+    assert poller.resolve(Earliest(), "startingOffsets") == {FIRST: 3}
+    assert poller.queues == {FIRST: fake.address}

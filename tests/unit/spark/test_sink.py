@@ -1,0 +1,85 @@
+"""A task of the sink sends its rows under ids that are the same in every attempt."""
+
+from __future__ import annotations
+
+import pickle
+
+import pyarrow as pa
+import pytest
+from pyspark.sql.types import BinaryType, IntegerType, StructField, StructType
+
+from orbitmq.errors import ConfigError
+from orbitmq.spark import sink
+from orbitmq.spark.options import WriteOptions
+from orbitmq.spark.sink import BatchWriter, Sent, StreamWriter
+
+SCHEMA = StructType([StructField("body", BinaryType())])
+NO_BODY = StructType([StructField("flag", IntegerType())])
+
+
+class Task:
+    """The context of Spark's third task in the fifth micro-batch of a query."""
+
+    @classmethod
+    def get(cls):
+        return cls()
+
+    def partitionId(self) -> int:  # noqa: N802
+        return 3
+
+    def getLocalProperty(self, name: str) -> str:  # noqa: N802
+        return {"streaming.sql.batchId": "5", "sql.streaming.queryId": "some-query"}[name]
+
+
+@pytest.fixture
+def options(fake, monkeypatch):
+    monkeypatch.setattr(sink, "TaskContext", Task)
+    fake.fill("orders", 0, 0)
+    return WriteOptions(name_servers=(fake.address,), topic="orders")
+
+
+def batches():
+    return iter([pa.RecordBatch.from_pydict({"body": [b"a", b"b"]}), pa.RecordBatch.from_pydict({"body": [b"c"]})])
+
+
+def row_ids(fake):
+    return [properties["SPARK_ROW_ID"] for _, _, properties in fake.sent]
+
+
+def test_a_task_of_a_batch_sends_every_row_and_says_how_many(fake, options):
+    sent = BatchWriter(SCHEMA, options, False).write(batches())
+
+    assert sent == Sent(3)
+    assert [body for _, body, _ in fake.sent] == [b"a", b"b", b"c"]
+
+
+def test_attempts_of_a_batch_share_its_ids_and_batches_do_not(fake, options):
+    writer = BatchWriter(SCHEMA, options, False)
+    for _ in range(2):
+        pickle.loads(pickle.dumps(writer)).write(batches())
+    BatchWriter(SCHEMA, options, False).write(batches())
+
+    first, again, other = (row_ids(fake)[at : at + 3] for at in (0, 3, 6))
+    assert first == again
+    assert not set(first) & set(other)
+    assert [found.split("/")[1:] for found in first] == [["3", "0"], ["3", "1"], ["3", "2"]]
+
+
+def test_rows_of_a_stream_are_known_by_query_batch_partition_and_row(fake, options):
+    sent = StreamWriter(SCHEMA, options).write(batches())
+
+    assert sent == Sent(3)
+    assert row_ids(fake) == [f"some-query/5/3/{row}" for row in range(3)]
+
+
+def test_a_topic_is_not_overwritten(options):
+    with pytest.raises(ConfigError, match="append"):
+        BatchWriter(SCHEMA, options, True)
+
+
+@pytest.mark.parametrize(
+    "make", [lambda options: BatchWriter(NO_BODY, options, False), lambda options: StreamWriter(NO_BODY, options)]
+)
+def test_columns_that_make_no_message_are_refused_before_anything_is_sent(options, make):
+    with pytest.raises(ConfigError, match="body"):
+        make(options)
