@@ -17,6 +17,7 @@ from orbitmq import (
     SendFailed,
 )
 from orbitmq.testing import LocalCluster
+from waiting import until
 
 
 def messages(count, topic="orders", start=0, **fields):
@@ -37,11 +38,6 @@ async def take(reader, count):
         bodies += [message.body for message in batch]
         assert batch.commit()
     return bodies
-
-
-async def until(condition):
-    while not condition():
-        await asyncio.sleep(0.005)
 
 
 async def test_what_is_sent_is_consumed_with_all_its_fields():
@@ -112,8 +108,7 @@ async def test_a_keys_messages_keep_their_order_from_end_to_end():
 
 async def until_settled(producer):
     """Wait until the topic's true route is known: before that, a key may still change its queue."""
-    while "orders" not in producer._session.routes.known.routes:
-        await asyncio.sleep(0.005)
+    await until(lambda: "orders" in producer._session.routes.known.routes, pause_s=0.005)
 
 
 async def test_tags_are_filtered():
@@ -159,7 +154,7 @@ async def test_two_consumers_share_the_queues_and_one_takes_over():
                     mine, others = await asyncio.gather(take(first, 10), take(second, 10))
                     assert sorted(map(int, mine)) == list(range(100, 110))
                     assert sorted(map(int, others)) == list(range(200, 210))
-                await until(lambda: first.assignment == all_queues)
+                await until(lambda: first.assignment == all_queues, pause_s=0.005)
 
 
 async def test_offsets_are_resumed_after_a_restart_of_consumer_and_broker():

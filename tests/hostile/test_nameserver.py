@@ -28,7 +28,8 @@ from orbitmq.wire.command import decode_command
 from orbitmq.wire.frame import FrameDecoder
 from orbitmq.wire.headers import GetClusterInfo, GetRouteInfo
 from unit.nameserver.support import Asker, asking, registration
-from unit.net.support import peer_of, until
+from unit.net.support import peer_of
+from waiting import until
 
 TESTS = Path(__file__).parents[1]
 FRAMES = 10_000
@@ -91,7 +92,7 @@ async def test_a_thousand_idle_connections_cost_little_s4(tmp_path: Path):
             await until(lambda: len(asker.server.server.connections) == count)
             grown = process.memory_info().rss - before
             assert (await asker.ask(GetClusterInfo())).code == 0
-            await until(lambda: len(asker.server.server.connections) <= 1, lambda: asyncio.sleep(0.01))
+            await until(lambda: len(asker.server.server.connections) <= 1, pause_s=0.01)
             assert asker.server.server.counters.closed_by_us["idle"] >= count
         finally:
             for one in sockets:

@@ -4,6 +4,7 @@ import time
 
 from orbitmq import process_stats
 from orbitmq.process_stats import Histogram, Vitals
+from waiting import until
 
 
 def test_a_histogram_counts_up_to_each_bound():
@@ -23,8 +24,7 @@ def test_a_blocked_loop_shows_as_lag_and_a_collection_as_time(monkeypatch):
         watched.start(asyncio.get_running_loop())
         time.sleep(0.06)
         gc.collect()
-        while not watched.lag.count:
-            await asyncio.sleep(0)
+        await until(lambda: watched.lag.count)
         watched.stop()
         return watched
 

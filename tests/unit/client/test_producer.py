@@ -17,7 +17,7 @@ from orbitmq.errors import (
 from orbitmq.model.message import Message
 from orbitmq.model.route import MessageQueue
 from orbitmq.wire.headers import HeartbeatRequest, SendBatch, SendMessageV2
-from unit.net.support import until
+from waiting import until
 
 
 def producer(cluster, **settings):

@@ -8,7 +8,7 @@ from orbitmq.errors import ClientError, InvalidArgument, RemoteRefused, RouteNot
 from orbitmq.model.group import ConsumeFrom
 from orbitmq.model.route import MessageQueue
 from orbitmq.wire.headers import UpdateConsumerOffset
-from unit.net.support import until
+from waiting import until
 
 
 def consumer(cluster, **settings):

@@ -10,7 +10,7 @@ from orbitmq.errors import ClientError, InvalidArgument, NoNameServer
 from orbitmq.model.group import ConsumeFrom, MessageModel
 from orbitmq.model.route import MessageQueue
 from orbitmq.wire.headers import PullMessage, UpdateConsumerOffset
-from unit.net.support import until
+from waiting import until
 
 
 def consumer(cluster, topic="orders", *, group="takers", tag="*", **settings):

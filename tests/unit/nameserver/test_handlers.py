@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import zlib
 from pathlib import Path
 
@@ -45,8 +44,9 @@ from orbitmq.wire.headers import (
     UpdateNameServerConfig,
     WipeWritePerm,
 )
+from waiting import until
 
-from ..net.support import peer_of, until
+from ..net.support import peer_of
 from .support import CLUSTER, Asker, address_of, asking, queue, registration
 
 BROKER = {"broker_name": "a", "broker_addr": address_of("a"), "cluster_name": CLUSTER, "broker_id": 0}
@@ -276,7 +276,7 @@ async def test_the_scan_runs_by_itself(tmp_path: Path):
     async with asking(tmp_path, scan_not_active_broker_interval=10) as asker:
         await asker.register()
         asker.clock.ms += 120_001
-        await until(lambda: not asker.server.service.tables.broker_count, lambda: asyncio.sleep(0.001))
+        await until(lambda: not asker.server.service.tables.broker_count, pause_s=0.001)
 
 
 async def test_a_broker_whose_connection_ends_leaves_at_once(tmp_path: Path):

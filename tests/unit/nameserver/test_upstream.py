@@ -10,8 +10,8 @@ from orbitmq.errors import InvalidArgument
 from orbitmq.nameserver.config import NameServerConfig
 from orbitmq.wire.bodies.route import decode_route
 from orbitmq.wire.headers import GetClusterInfo, GetRouteInfo, PutKvConfig
+from waiting import until
 
-from ..net.support import until
 from .support import asking
 
 

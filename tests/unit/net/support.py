@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 from typing import Any
 
@@ -134,9 +134,3 @@ def request_frame(topic: str, opaque: int = 1, *, flag: int = 0, serialize_type:
 
 def oneway_frame(topic: str) -> bytes:
     return request_frame(topic, flag=FLAG_ONEWAY)
-
-
-async def until(condition: Callable[[], bool], step: Callable[[], Awaitable[None]] | None = None) -> None:
-    """Let the loop turn until something is so; pytest's own time-out ends a test that waits for ever."""
-    while not condition():
-        await (step() if step is not None else asyncio.sleep(0))

@@ -14,8 +14,9 @@ from orbitmq.net.pool import ConnectionPool, expect
 from orbitmq.net.server import Server
 from orbitmq.wire.command import Command
 from orbitmq.wire.headers import GetAllTopics, GetClusterInfo, GetRouteInfo, NotifyConsumerIdsChanged
+from waiting import until
 
-from .support import serving, until
+from .support import serving
 
 
 async def test_concurrent_requests_share_one_connection_and_its_writes():
@@ -194,7 +195,7 @@ async def test_a_connection_that_waits_for_an_answer_is_not_idle():
         await asyncio.sleep(0.15)
         server.service.parked[0].answer(Reply(body=b"patience"))
         assert (await waiting).body == b"patience"
-        await until(lambda: pool.counters.closed_by_us["idle"] == 1, lambda: asyncio.sleep(0.005))
+        await until(lambda: pool.counters.closed_by_us["idle"] == 1, pause_s=0.005)
         await pool.close()
 
 

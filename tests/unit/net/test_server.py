@@ -7,8 +7,9 @@ import asyncio
 from orbitmq.net.dispatch.reply import Reply
 from orbitmq.net.limits import Limits
 from orbitmq.wire.command import Command, encode_command
+from waiting import until
 
-from .support import peer_of, request_frame, serving, until
+from .support import peer_of, request_frame, serving
 
 
 def _reply(body: bytes) -> Reply:

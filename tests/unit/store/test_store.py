@@ -14,6 +14,7 @@ from orbitmq.store.checkpoint import parse_checkpoint
 from orbitmq.testing.fake_disk import FakeDisk
 from orbitmq.wire.record import parse_record
 from orbitmq.wire.tags import tag_code
+from waiting import until
 
 HOST = Host("127.0.0.1", 10911)
 ROOT = Path("/store")
@@ -276,12 +277,6 @@ class WatchedDisk(FakeDisk):
             if self.gate:
                 self.gate.acquire()
         super().act(operation, path)
-
-
-async def until(condition):
-    """Let the loop turn until `condition()` holds."""
-    while not condition():
-        await asyncio.sleep(0)
 
 
 def on_loop(disk, scenario, **changes):

@@ -6,13 +6,9 @@ from typing import Any
 
 from orbitmq.wire.header import decode_header
 from orbitmq.wire.headers import SendResponse
+from waiting import until
 
 Serve = Callable[..., None]
-
-
-async def until(condition: Callable[[], Any]) -> None:
-    while not condition():
-        await asyncio.sleep(0.01)
 
 
 def test_a_delayed_send_is_hidden_then_delivered_to_its_own_queue(serve: Serve) -> None:
@@ -22,7 +18,7 @@ def test_a_delayed_send_is_hidden_then_delivered_to_its_own_queue(serve: Serve) 
         store = rig.broker.service.store
         assert store.max_offset("t", 3) == 0
         assert store.max_offset("SCHEDULE_TOPIC_XXXX", 0) == 1
-        await until(lambda: store.max_offset("t", 3))
+        await until(lambda: store.max_offset("t", 3), pause_s=0.01)
         _, (record,) = await rig.pull(queue_id=3)
         assert bytes(record.body) == b"later"
         assert record.stored_at_ms - record.born_at_ms > 0

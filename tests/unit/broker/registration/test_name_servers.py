@@ -14,8 +14,7 @@ from orbitmq.broker.app import Broker
 from orbitmq.broker.config import BrokerConfig
 from orbitmq.broker.registration import name_servers
 from orbitmq.nameserver import NameServer, NameServerConfig
-
-from ...net.support import until
+from waiting import until
 
 
 @asynccontextmanager

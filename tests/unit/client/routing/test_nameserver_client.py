@@ -7,7 +7,7 @@ from orbitmq.codes import ResponseCode
 from orbitmq.errors import ConnectionFailed, InvalidArgument, NoNameServer
 from orbitmq.wire.headers import GetRouteInfo
 from unit.client.routing.support import client_of, name_servers
-from unit.net.support import until
+from waiting import until
 
 QUERY = GetRouteInfo(topic="orders")
 

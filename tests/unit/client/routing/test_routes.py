@@ -6,7 +6,7 @@ import pytest
 
 from orbitmq.errors import RouteNotFound
 from unit.client.routing.support import routes_of
-from unit.net.support import until
+from waiting import until
 
 
 async def test_a_route_is_asked_for_once_and_then_known(cluster):

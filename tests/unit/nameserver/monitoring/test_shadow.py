@@ -8,7 +8,7 @@ from orbitmq.nameserver.monitoring.shadow import Comparison, Shadow, compare
 from orbitmq.net.pool import ConnectionPool, expect
 from orbitmq.wire import headers
 from orbitmq.wire.bodies.registration import encode_registration
-from unit.net.support import until
+from waiting import until
 
 BROKER = headers.RegisterBroker(broker_name="a", broker_addr="h:1", cluster_name="c", ha_server_addr="h:2", broker_id=0)
 BODY = encode_registration(DataVersion(0, 1, 1), {name: TopicConfig(topic=name) for name in ("t", "u")})

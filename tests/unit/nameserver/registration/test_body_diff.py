@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 
 import pytest
-from hypothesis import given
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from orbitmq.model.topic import DataVersion, TopicConfig
@@ -106,8 +106,7 @@ configs = st.builds(
 @given(st.dictionaries(names, configs, max_size=8), st.dictionaries(names, configs, max_size=8))
 def test_a_found_difference_is_the_parsers(old: dict[str, TopicConfig], new: dict[str, TopicConfig]):
     before, after = rest_of(old), rest_of(new)
-    if not is_plain(before, len(parsed(before))):
-        return
+    assume(is_plain(before, len(parsed(before))))
     found = find_difference(before, after)
     if found is not None:
         merged = parsed(before) | found

@@ -37,7 +37,7 @@ from orbitmq.wire.headers import (
     UnregisterBroker,
     WipeWritePerm,
 )
-from unit.net.support import until
+from waiting import until
 
 from ..support import CLUSTER, address_of, asking, registration
 

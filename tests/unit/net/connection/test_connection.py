@@ -11,8 +11,9 @@ import pytest
 from orbitmq.net.dispatch.reply import Reply
 from orbitmq.net.limits import Limits
 from orbitmq.wire.command import Command, encode_command
+from waiting import until
 
-from ..support import oneway_frame, peer_of, request_frame, serving, until
+from ..support import oneway_frame, peer_of, request_frame, serving
 
 
 async def test_all_answers_of_one_read_leave_in_one_write():
@@ -239,7 +240,7 @@ async def test_a_peer_that_never_reads_is_cut_off():
     limits = Limits(write_pause_size=64 * 1024, write_stall_ms=80)
     async with serving(limits) as server, peer_of(server) as peer:
         await peer.send(encode_command(Command(224, 1, ext_fields={"cluster": str(12 * 1024 * 1024)})))
-        await until(lambda: server.counters.closed_by_us["write stall"] == 1, lambda: asyncio.sleep(0.005))
+        await until(lambda: server.counters.closed_by_us["write stall"] == 1, pause_s=0.005)
 
 
 async def test_late_answers_to_a_peer_that_does_not_read_stop_at_the_cap():

@@ -11,6 +11,7 @@ from orbitmq.net.connection.endpoint import Endpoint, OpenConnection
 from orbitmq.net.counters import Counters
 from orbitmq.net.dispatch.dispatcher import Dispatcher
 from orbitmq.net.limits import Limits
+from waiting import until
 
 
 class FakeConnection:
@@ -121,8 +122,7 @@ async def test_connections_are_looked_at_eight_times_within_the_shortest_limit(l
     endpoint.start_timeouts(asyncio.get_running_loop())
     endpoint.start_timeouts(asyncio.get_running_loop())
     async with asyncio.timeout(10):
-        while len(connection.ticks) < 2:
-            await asyncio.sleep(0)
+        await until(lambda: len(connection.ticks) >= 2)
     assert set(connection.ticks) == {tick_ms}
     await endpoint.close_connections()
 

@@ -11,9 +11,10 @@ from orbitmq.net.security.tls import ServerTls, TlsMode, client_context
 from orbitmq.net.session import make_request
 from orbitmq.wire.command import encode_command
 from orbitmq.wire.headers import GetRouteInfo, GetTopicsByCluster
+from waiting import until
 
 from ..certificates import Authority
-from ..support import peer_of, request_frame, serving, until
+from ..support import peer_of, request_frame, serving
 
 
 async def test_bytes_are_counted_as_the_network_carries_them(tmp_path: Path):
@@ -56,7 +57,7 @@ async def test_a_handshake_that_ended_in_time_is_not_cut_off_later(tmp_path: Pat
         await pool.request(server.address, GetRouteInfo(topic="t"))
         (connection,) = server.connections
         ended = asyncio.get_running_loop().time() + 0.12  # a deadline is a time: two of them must pass
-        await until(lambda: asyncio.get_running_loop().time() > ended, lambda: asyncio.sleep(0.01))
+        await until(lambda: asyncio.get_running_loop().time() > ended, pause_s=0.01)
         assert not connection.is_closed
         assert (await pool.request(server.address, GetRouteInfo(topic="t"))).body == b"t"
         await pool.close()
@@ -71,13 +72,13 @@ async def test_an_encrypted_peer_that_does_not_read_is_not_read(tmp_path: Path):
         writer.write(encode_command(make_request(GetTopicsByCluster(cluster=str(8 * 1024 * 1024)))))
         await until(lambda: len(server.connections) == 1)
         (connection,) = server.connections
-        await until(lambda: connection._flow.is_paused, lambda: asyncio.sleep(0.001))
+        await until(lambda: connection._flow.is_paused, pause_s=0.001)
         size = 0
         while size < 8 * 1024 * 1024:
             size += len(await reader.read(1 << 20))
-        await until(lambda: not connection._flow.is_paused, lambda: asyncio.sleep(0.001))
+        await until(lambda: not connection._flow.is_paused, pause_s=0.001)
         writer.close()
-        await until(lambda: not server.connections, lambda: asyncio.sleep(0.001))
+        await until(lambda: not server.connections, pause_s=0.001)
 
 
 async def test_a_good_bye_closes_the_connection_and_is_returned(tmp_path: Path):

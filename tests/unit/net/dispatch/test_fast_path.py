@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from orbitmq.net.limits import Limits
 from orbitmq.wire.command import Command, encode_command
+from waiting import until
 
-from ..support import Peer, peer_of, request_frame, serving, until
+from ..support import Peer, peer_of, request_frame, serving
 
 
 async def _answered(peer: Peer, opaque: int) -> bool:

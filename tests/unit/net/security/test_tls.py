@@ -14,9 +14,10 @@ from orbitmq.net.limits import Limits
 from orbitmq.net.pool import ConnectionPool
 from orbitmq.net.security.tls import ServerTls, TlsFiles, TlsMode, client_context
 from orbitmq.wire.headers import GetRouteInfo, GetTopicsByCluster
+from waiting import until
 
 from ..certificates import Authority
-from ..support import peer_of, request_frame, serving, until
+from ..support import peer_of, request_frame, serving
 
 
 async def echo(address: str, context: ssl.SSLContext | None, topic: str = "t") -> bytes:

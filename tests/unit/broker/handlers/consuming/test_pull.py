@@ -21,6 +21,7 @@ from orbitmq.wire.headers import (
     UpdateSubscriptionGroup,
 )
 from orbitmq.wire.record import Record, iter_records
+from waiting import until
 
 Serve = Callable[..., None]
 
@@ -34,8 +35,7 @@ def bodies(records: list[Record]) -> list[bytes]:
 
 async def parked(rig: Any, count: int) -> None:
     """Wait until so many pulls are parked."""
-    while rig.broker.service.pulls.parked_count != count:
-        await asyncio.sleep(0)
+    await until(lambda: rig.broker.service.pulls.parked_count == count)
 
 
 async def beat(rig: Any, *subscriptions: Subscription, **fields: Any) -> None:

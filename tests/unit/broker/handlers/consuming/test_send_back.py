@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable
 from typing import Any
 
@@ -12,13 +11,9 @@ from orbitmq.wire.header import decode_header
 from orbitmq.wire.headers import ConsumerSendBack, SendResponse, UpdateSubscriptionGroup
 from orbitmq.wire.message_id import parse_offset_message_id
 from orbitmq.wire.properties import parse_properties
+from waiting import until
 
 Serve = Callable[..., None]
-
-
-async def until(condition: Callable[[], Any]) -> None:
-    while not condition():
-        await asyncio.sleep(0.01)
 
 
 def test_a_message_sent_back_returns_to_its_group_and_dies_when_its_attempts_are_used_up(serve: Serve) -> None:
@@ -27,7 +22,7 @@ def test_a_message_sent_back_returns_to_its_group_and_dies_when_its_attempts_are
         sent = decode_header(SendResponse, (await rig.send(body=b"hard", properties="UNIQ_KEY\x01K\x02")).ext_fields)
         offset = parse_offset_message_id(sent.message_id)[1]
         assert await rig.code(ConsumerSendBack(physical_offset=offset, group="g", delay_level=1)) == 0
-        await until(lambda: service.store.max_offset("%RETRY%g", 0))
+        await until(lambda: service.store.max_offset("%RETRY%g", 0), pause_s=0.01)
         _, (record,) = await rig.pull("%RETRY%g")
         properties = parse_properties(record.properties)
         assert (bytes(record.body), record.reconsume_times) == (b"hard", 1)

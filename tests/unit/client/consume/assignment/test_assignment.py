@@ -8,7 +8,7 @@ from orbitmq.client.consume.subscriptions import parse_subscription
 from orbitmq.client.session.session import ClientSession
 from orbitmq.model.group import ConsumeFrom
 from orbitmq.model.route import MessageQueue
-from unit.net.support import until
+from waiting import until
 
 QUEUES = [MessageQueue("orders", "broker-a", number) for number in range(2)]
 ORDERS = parse_subscription("orders", "*", 1)

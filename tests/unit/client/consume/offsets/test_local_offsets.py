@@ -6,6 +6,7 @@ import pytest
 from orbitmq.client.consume.offsets.local_offsets import LocalOffsets, decode_offsets, encode_offsets
 from orbitmq.errors import HeaderError
 from orbitmq.model.route import MessageQueue
+from waiting import until
 
 QUEUE = MessageQueue("orders", "broker-a", 1)
 OTHER = MessageQueue("orders", "broker-a", 0)
@@ -58,8 +59,7 @@ async def test_offsets_stored_at_the_same_time_are_written_one_after_the_other(t
     monkeypatch.setattr("orbitmq.client.consume.offsets.local_offsets.replace_file", replace)
     offsets = opened(tmp_path)
     first = [asyncio.create_task(offsets.store(MessageQueue("orders", "broker-a", n), n)) for n in range(5)]
-    while not written:
-        await asyncio.sleep(0)
+    await until(lambda: written)
     second = [asyncio.create_task(offsets.store(MessageQueue("orders", "broker-a", n), 10 + n)) for n in range(5)]
     for _ in range(100):
         await asyncio.sleep(0)
