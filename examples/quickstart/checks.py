@@ -1,4 +1,4 @@
-"""What must hold after the quickstart: Spark's findings against plain Python's, and against known answers. Pure."""
+"""The checks after the quickstart: Spark's findings against plain Python's, and against known answers. Pure."""
 
 from __future__ import annotations
 

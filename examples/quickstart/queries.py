@@ -1,4 +1,4 @@
-"""What Spark does in the quickstart: two streams, a summary that is sent, and the figures that are checked."""
+"""The Spark part of the quickstart: two streams, a summary that is sent, and the figures that are checked."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a job shows: bars and tables on a terminal, plain lines everywhere else."""
+"""The output of a job: bars and tables on a terminal, plain lines everywhere else."""
 
 from __future__ import annotations
 
@@ -46,8 +46,8 @@ class Screen:
     def table(self, title: str, columns: Sequence[str], rows: Sequence[Sequence[object]]) -> None:
         """Show a table; all columns but the first are numbers."""
         table = Table(title=title)
-        for place, column in enumerate(columns):
-            table.add_column(column, justify="right" if place else "left")
+        for index, column in enumerate(columns):
+            table.add_column(column, justify="right" if index else "left")
         for row in rows:
             table.add_row(*(f"{value:,.1f}" if isinstance(value, float) else str(value) for value in row))
         self._console.print(table)

@@ -1,6 +1,7 @@
-"""The entry by which Spark finds the data source: it imports every top-level package called pyspark_* in each session.
+"""The data source `rocketmq`, under a name by which Spark finds it.
 
-So nothing is imported here but the base class; the work is done in orbitmq.spark, loaded at first use.
+Spark imports every top-level package called pyspark_* in each session, whether it is used or not. So nothing is imported
+here but the base class; the work is done in orbitmq.spark, loaded at first use.
 """
 
 from __future__ import annotations

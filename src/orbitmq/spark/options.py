@@ -67,7 +67,7 @@ SPARK_OPTIONS = frozenset({"path", "checkpointlocation", "queryname", "outputmod
 
 @dataclass(frozen=True, kw_only=True)
 class ReadOptions:
-    """How to read.
+    """The options of a read.
 
     Exactly one of `topics` and `topic_pattern` is given. Counts are messages, times milliseconds.
     """
@@ -98,7 +98,7 @@ class ReadOptions:
 
 @dataclass(frozen=True, kw_only=True)
 class WriteOptions:
-    """How to write. `topic` is for rows that name none; `row_ids` adds the property that makes repeats recognisable."""
+    """The options of a write. `topic` is for rows that name none; `row_ids` adds the property that makes repeats recognisable."""
 
     name_servers: tuple[str, ...]
     security_file: str | None = None

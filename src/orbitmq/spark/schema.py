@@ -1,6 +1,6 @@
 """The columns of a RocketMQ DataFrame, for Spark and for Arrow.
 
-Names are those of the old RocketMQ connector where it had them; the rest follows the message's own terms.
+Names are those of the old RocketMQ connector where it had them; the others follow the message's own terms.
 """
 
 from __future__ import annotations

@@ -1,4 +1,7 @@
-"""How a query signs and encrypts: a file that the driver and every executor can read, so that no secret is an option."""
+"""The file that says how a query signs and encrypts.
+
+The driver and every executor read it, so that no secret is an option: options are part of plans, tasks and logs.
+"""
 
 from __future__ import annotations
 

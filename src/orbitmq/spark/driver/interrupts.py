@@ -1,4 +1,4 @@
-"""Ending a job early: Ctrl-C and SIGTERM go through every `finally`, in event loops too."""
+"""Ctrl-C and SIGTERM for jobs: both end a job early through every `finally`, in event loops too."""
 
 from __future__ import annotations
 

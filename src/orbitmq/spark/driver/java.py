@@ -1,4 +1,4 @@
-"""Finding the Java that Spark runs on, and saying in one sentence what to do when there is none."""
+"""The Java that Spark runs on: found where systems install it, or asked for in one sentence."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from pathlib import Path
 from orbitmq.errors import ConfigError
 
 JAVA_VERSION_MIN = 17
-_PLACES = ("/usr/lib/jvm", "/Library/Java/JavaVirtualMachines", "/opt")
+_INSTALL_DIRS = ("/usr/lib/jvm", "/Library/Java/JavaVirtualMachines", "/opt")
 _VERSION = re.compile(r'version "(\d+)')
 
 
@@ -52,9 +52,9 @@ def _candidates(environment: Mapping[str, str]) -> list[Path]:
     on_path = shutil.which("java", path=environment.get("PATH"))
     if on_path:
         homes.append(Path(on_path).resolve().parent.parent)
-    for place in _PLACES:
-        homes += sorted(path.parent.parent for path in Path(place).glob("*/bin/java"))
-        homes += sorted(path.parent.parent for path in Path(place).glob("*/Contents/Home/bin/java"))
+    for directory in _INSTALL_DIRS:
+        homes += sorted(path.parent.parent for path in Path(directory).glob("*/bin/java"))
+        homes += sorted(path.parent.parent for path in Path(directory).glob("*/Contents/Home/bin/java"))
     return homes
 
 

@@ -23,7 +23,7 @@ class Range:
 
     @property
     def count(self) -> int:
-        """How many messages, if none is filtered out."""
+        """Messages in the range, if none is filtered out."""
         return max(0, self.end - self.begin)
 
 
@@ -68,7 +68,7 @@ def limit(begins: Offsets, ends: Offsets, count_max: int) -> dict[MessageQueue, 
 
 
 def ranges_between(start: Position, end: Position) -> list[Range]:
-    """Return what a micro-batch reads, queue by queue; empty ranges are left out.
+    """Return the ranges that a micro-batch reads, sorted by queue; empty ones are left out.
 
     Raises:
         InvalidArgument: a queue of `end` has no beginning.

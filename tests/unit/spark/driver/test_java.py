@@ -21,7 +21,7 @@ def fake_java(home: Path, version: str) -> Path:
 
 @pytest.fixture(autouse=True)
 def nothing_installed(monkeypatch):
-    monkeypatch.setattr(java, "_PLACES", ())
+    monkeypatch.setattr(java, "_INSTALL_DIRS", ())
 
 
 @pytest.mark.parametrize(("told", "version"), [("17.0.15", 17), ("21", 21), ("1.8.0_452", 1)])
