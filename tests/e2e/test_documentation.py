@@ -86,6 +86,17 @@ def test_decisions_are_numbered_without_gaps():
     assert numbers == list(range(1, len(numbers) + 1))
 
 
+def test_the_architecture_names_every_package_and_no_other():
+    source = ROOT / "src" / "orbitmq"
+    packages = {".".join(path.relative_to(source).parent.parts) for path in source.rglob("*/__init__.py")}
+    rows = re.findall(
+        r"^\| (`.*?`) \|", (DOCS / "explain" / "architecture.md").read_text(encoding="utf-8"), re.MULTILINE
+    )
+    named = {name for row in rows for name in re.findall(r"`([\w.]+)`", row)}
+    assert packages - named == set()
+    assert {name for name in named if not is_importable(f"orbitmq.{name}")} == set()
+
+
 @each_page
 def test_a_module_that_a_page_names_is_there(page):
     named = set(MODULE.findall(page.read_text(encoding="utf-8")))
