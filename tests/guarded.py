@@ -11,7 +11,7 @@ from typing import Any
 
 from orbitmq.broker.app import Broker
 from orbitmq.broker.config import BrokerConfig
-from orbitmq.client.loop_thread import BackgroundLoop
+from orbitmq.client.loop_thread import LoopThread
 from orbitmq.nameserver.app import NameServer
 from orbitmq.nameserver.config import NameServerConfig
 from orbitmq.net.security.client_security import ClientSecurity, load_client_security
@@ -26,7 +26,7 @@ class GuardedCluster:
     """The running cluster, and the folder with everybody's files."""
 
     folder: Path
-    background: BackgroundLoop
+    background: LoopThread
     name_server: NameServer
     broker: Broker
 
@@ -73,7 +73,7 @@ def guarded_cluster(folder: Path) -> Iterator[GuardedCluster]:
         "kv_config_path": folder / "kvConfig.json",
         "config_store_path": folder / "namesrv.properties",
     }
-    background = BackgroundLoop("guarded cluster")
+    background = LoopThread("guarded cluster")
     try:
         name_server = background.apply(lambda: NameServer(NameServerConfig(acl_registration=True, **guard, **paths)))
         background.call(name_server.start())

@@ -22,7 +22,7 @@ from typing import Any
 from compat.stream import DEFAULTS, Step, Stream, Way
 from interop.peers import JavaNameServer, why_unavailable
 from orbitmq.address import parse_address
-from orbitmq.client.loop_thread import BackgroundLoop
+from orbitmq.client.loop_thread import LoopThread
 from orbitmq.nameserver.app import NameServer
 from orbitmq.nameserver.config import NameServerConfig
 from orbitmq.wire import fastjson
@@ -278,7 +278,7 @@ def both_name_servers(home: Path) -> Iterator[tuple[str, str]]:
         kv_config_path=home / "ours" / "kvConfig.json",
         config_store_path=home / "ours" / "namesrv.properties",
     )
-    background = BackgroundLoop("our name server")
+    background = LoopThread("our name server")
     name_server = background.apply(lambda: NameServer(config))
     background.call(name_server.start())
     try:

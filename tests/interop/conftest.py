@@ -17,7 +17,7 @@ import pytest
 
 from interop.peers import JavaBroker, JavaClients, JavaNameServer, why_unavailable
 from orbitmq.admin.client import AdminClient
-from orbitmq.client.loop_thread import BackgroundLoop
+from orbitmq.client.loop_thread import LoopThread
 from orbitmq.model.topic import TopicConfig
 from orbitmq.nameserver.app import NameServer
 from orbitmq.nameserver.config import NameServerConfig
@@ -78,7 +78,7 @@ def our_name_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
         kv_config_path=root / "kvConfig.json",
         config_store_path=root / "namesrv.properties",
     )
-    background = BackgroundLoop("our name server")
+    background = LoopThread("our name server")
     name_server = background.apply(lambda: NameServer(config))
     background.call(name_server.start())
     yield name_server.address
@@ -131,7 +131,7 @@ def create_topic() -> Callable[..., None]:
                 config = TopicConfig(topic=topic, read_queue_count=queue_count, write_queue_count=queue_count)
                 await admin.create_topic(config, cluster=cluster)
 
-        background = BackgroundLoop("admin")
+        background = LoopThread("admin")
         try:
             background.call(work())
         finally:

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from interop.peers import JavaBroker, JavaClients
-from orbitmq.client.loop_thread import BackgroundLoop
+from orbitmq.client.loop_thread import LoopThread
 from orbitmq.nameserver.app import NameServer
 from orbitmq.nameserver.config import NameServerConfig
 from orbitmq.nameserver.routing.values import BrokerKey
@@ -29,7 +29,7 @@ class Guarded:
     """A NameServer behind signatures and TLS."""
 
     server: NameServer
-    background: BackgroundLoop
+    background: LoopThread
     address: str
 
 
@@ -53,7 +53,7 @@ def guarded(jars: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Gu
         tls_server_cert_path=str(files.certificate),
         tls_server_key_path=str(files.key),
     )
-    background = BackgroundLoop("guarded name server")
+    background = LoopThread("guarded name server")
     server = background.apply(lambda: NameServer(config))
     background.call(server.start())
     yield Guarded(server, background, server.address)

@@ -7,7 +7,7 @@ import pytest
 from interop.peers import JavaBroker
 from orbitmq.admin import AdminClient
 from orbitmq.admin.monitoring import ask_history
-from orbitmq.client.loop_thread import BackgroundLoop
+from orbitmq.client.loop_thread import LoopThread
 from orbitmq.net.pool import ConnectionPool
 
 CLUSTER = "SplitCluster"
@@ -16,7 +16,7 @@ CLUSTER = "SplitCluster"
 @pytest.fixture
 def background():
     """A loop to ask NameServers on."""
-    loop = BackgroundLoop("admin")
+    loop = LoopThread("admin")
     yield loop
     loop.stop()
 

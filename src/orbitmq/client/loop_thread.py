@@ -18,8 +18,12 @@ from orbitmq.net.loop import loop_factory
 T = TypeVar("T")
 
 
-class BackgroundLoop:
-    """Runs coroutines for threads that wait for their results."""
+class LoopThread:
+    """Runs coroutines for threads that wait for their results.
+
+    Args:
+        name: the thread's.
+    """
 
     def __init__(self, name: str) -> None:
         self._loop = (loop_factory() or asyncio.new_event_loop)()

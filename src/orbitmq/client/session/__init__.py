@@ -1,1 +1,1 @@
-"""What every client has: an id, connections, routes, heartbeats and background tasks."""
+"""The part that all clients have: an id, connections, routes, heartbeats and background tasks."""

@@ -1,4 +1,4 @@
-"""What a producer and a consumer have in common: an id, connections, routes, and heartbeats to every broker.
+"""The session of a producer or consumer: its id, connections and routes, and heartbeats to every broker.
 
 Source: Java MQClientInstance.
 """

@@ -1,0 +1,35 @@
+import pytest
+
+from orbitmq.blocking import PushConsumer
+
+
+@pytest.fixture
+def batch(served):
+    """A batch of two messages."""
+    served.topic("orders", count=1)
+    served.apply(served.a.put, "orders", 0, b"1", b"2")
+    with PushConsumer("takers", served.name_servers, retry_delay_ms=1) as consumer:
+        consumer.subscribe("orders")
+        yield consumer.next_batch()
+
+
+def test_a_batch_is_a_sequence_of_its_messages(batch):
+    assert (batch.queue.topic, batch.attempt, len(batch)) == ("orders", 1, 2)
+    assert [message.body for message in batch] == [b"1", b"2"]
+    assert batch[1].body == b"2"
+    assert [message.body for message in batch[:1]] == [b"1"]
+    assert "orders" in repr(batch)
+
+
+def test_a_batch_is_settled_once(batch):
+    assert batch.commit()
+    assert not batch.commit()
+    assert not batch.retry()
+
+
+def test_a_batch_that_is_left_is_settled_unless_it_was_deferred(batch):
+    batch.defer()
+    batch.leave()
+    assert batch.retry()
+    batch.leave()
+    assert not batch.commit()

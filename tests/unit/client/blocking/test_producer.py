@@ -1,0 +1,52 @@
+import pytest
+
+from orbitmq.blocking import Producer
+from orbitmq.errors import SendFailed
+from orbitmq.model.message import Message
+from orbitmq.model.route import MessageQueue
+from orbitmq.wire.headers import SendBatch, SendMessageV2
+
+
+def test_each_way_of_sending_reaches_the_broker(served):
+    served.topic("orders", count=2)
+    with Producer("makers", served.name_servers) as producer:
+        queue = MessageQueue("orders", "broker-a", 1)
+        assert producer.queues("orders") == (MessageQueue("orders", "broker-a", 0), queue)
+        assert producer.send(Message("orders", b"1"), queue=queue).queue == queue
+        assert [sent.queue for sent in producer.send_batch([Message("orders", b"2")] * 2, queue=queue)] == [queue] * 2
+        producer.send_oneway(Message("orders", b"3"), queue=queue)
+        keyed = producer.send(Message("orders", b"4"), key="42").queue
+        assert {sent.queue for sent in producer.send_batch([Message("orders", b"5")] * 2, key="42")} == {keyed}
+        producer.send_oneway(Message("orders", b"6"), key="42")
+    assert sorted(served.a.bodies("orders")) == [b"1", b"2", b"2", b"3", b"4", b"5", b"5", b"6"]
+
+
+def test_send_all_sends_any_iterable_and_says_how_many(served):
+    served.topic("orders", count=4)
+    with Producer("makers", served.name_servers) as producer:
+        assert producer.send_all(Message("orders", str(number).encode()) for number in range(46)) == 46
+        assert len(served.a.bodies("orders")) == 46
+
+
+def test_send_all_keeps_the_order_of_a_key(served):
+    served.topic("orders", count=4)
+    with Producer("makers", served.name_servers) as producer:
+        producer.send_all((Message("orders", str(number).encode()) for number in range(100)), key=lambda _: "k")
+    assert served.a.bodies("orders") == [str(number).encode() for number in range(100)]
+
+
+def test_a_time_out_is_passed_on(served):
+    served.topic("orders", count=1)
+    served.apply(served.a.silent.update, (SendMessageV2, SendBatch))
+    with Producer("makers", served.name_servers) as producer:
+        with pytest.raises(SendFailed, match="within 20 ms"):
+            producer.send(Message("orders", b"x"), timeout_ms=20)
+        with pytest.raises(SendFailed, match="within 30 ms"):
+            producer.send_batch([Message("orders", b"x")] * 2, timeout_ms=30)
+
+
+def test_what_send_all_could_not_send_is_told(served):
+    served.topic("orders", perm=6)
+    served.call(served.a.stop())
+    with Producer("makers", served.name_servers, retries=0) as producer, pytest.raises(SendFailed):
+        producer.send_all([Message("orders", b"x")])

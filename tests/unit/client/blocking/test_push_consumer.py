@@ -1,0 +1,49 @@
+import pytest
+
+from orbitmq.blocking import PushConsumer
+from orbitmq.errors import InvalidArgument
+from orbitmq.model.group import ConsumeFrom
+from orbitmq.model.route import MessageQueue
+
+
+def test_a_script_consumes_what_it_subscribed_to(served):
+    served.topic("orders", count=2)
+    served.apply(lambda: served.a.put("orders", 0, b"1", tag="A"))
+    served.apply(lambda: served.a.put("orders", 0, b"2", tag="B"))
+    served.apply(lambda: served.a.put("orders", 1, b"3", tag="B"))
+    found = []
+    with PushConsumer("takers", served.name_servers, consume_from=ConsumeFrom.FIRST) as consumer:
+        consumer.subscribe("orders", tag="B")
+        for batch in consumer:
+            found += [message.body for message in batch]
+            assert batch.commit()
+            if len(found) == 2:
+                break
+        assert consumer.assignment == {MessageQueue("orders", "broker-a", number) for number in range(2)}
+        consumer.commit_offsets()
+        assert served.a.offsets["takers", "orders", 0] == 2
+        consumer.unsubscribe("orders")
+        assert consumer.next_batch(timeout_ms=1) is None
+    assert sorted(found) == [b"2", b"3"]
+
+
+def test_a_batch_that_is_left_without_commit_comes_again(served):
+    served.topic("orders", count=1)
+    served.apply(served.a.put, "orders", 0, b"1")
+    with PushConsumer("takers", served.name_servers, retry_delay_ms=1) as consumer:
+        consumer.subscribe("orders")
+        attempts = []
+        for batch in consumer:
+            attempts.append(batch.attempt)
+            if batch.attempt == 2:
+                assert batch.retry()
+            if batch.attempt == 3:
+                batch.defer()
+                assert batch.commit()
+                break
+    assert attempts == [1, 2, 3]
+
+
+def test_a_handler_is_refused():
+    with pytest.raises(InvalidArgument, match="handler"):
+        PushConsumer("takers", "127.0.0.1:1", handler=print)

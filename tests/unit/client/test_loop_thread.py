@@ -1,0 +1,59 @@
+import asyncio
+import threading
+
+import pytest
+
+from orbitmq.client.loop_thread import LoopThread
+from orbitmq.errors import ClientError
+
+
+@pytest.fixture
+def loop_thread():
+    thread = LoopThread("a loop")
+    yield thread
+    thread.stop()
+
+
+async def where():
+    return threading.current_thread().name
+
+
+def test_work_runs_on_the_loop_of_the_thread_and_its_result_comes_back(loop_thread):
+    assert loop_thread.call(where()) == "a loop"
+    assert loop_thread.apply(lambda *arguments: (threading.current_thread().name, arguments), 1, 2) == (
+        "a loop",
+        (1, 2),
+    )
+
+
+def test_an_error_is_raised_where_the_caller_is(loop_thread):
+    with pytest.raises(ZeroDivisionError):
+        loop_thread.apply(lambda: 1 / 0)
+
+
+def test_a_stopped_loop_takes_no_work_and_stopping_it_again_does_nothing(loop_thread):
+    loop_thread.stop()
+    loop_thread.stop()
+    with pytest.raises(ClientError, match="the client is closed"):
+        loop_thread.call(where())
+
+
+def test_stopping_cancels_what_runs_and_ends_the_thread(loop_thread):
+    ends = []
+
+    async def wait():
+        try:
+            await asyncio.Event().wait()
+        finally:
+            ends.append("ended")
+
+    tasks = loop_thread.apply(lambda: [asyncio.ensure_future(wait())])
+    loop_thread.apply(lambda: None)  # the task has begun
+    loop_thread.stop()
+    assert (ends, tasks[0].cancelled()) == (["ended"], True)
+    assert "a loop" not in {thread.name for thread in threading.enumerate()}
+
+
+def test_a_forgotten_loop_keeps_no_program_from_ending(loop_thread):
+    (thread,) = [thread for thread in threading.enumerate() if thread.name == "a loop"]
+    assert thread.daemon
