@@ -14,12 +14,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from orbitmq.testing.blocking_cluster import BlockingCluster
     from orbitmq.testing.clock import FakeClock
-    from orbitmq.testing.cluster import BlockingCluster, LocalCluster
+    from orbitmq.testing.cluster import LocalCluster
 
 __all__ = ["BlockingCluster", "FakeClock", "LocalCluster"]
 
-_MODULES = {"BlockingCluster": "cluster", "FakeClock": "clock", "LocalCluster": "cluster"}
+_MODULES = {"BlockingCluster": "blocking_cluster", "FakeClock": "clock", "LocalCluster": "cluster"}
 
 
 def __getattr__(name: str) -> Any:

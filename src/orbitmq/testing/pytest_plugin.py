@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 if TYPE_CHECKING:
-    from orbitmq.testing.cluster import BlockingCluster
+    from orbitmq.testing.blocking_cluster import BlockingCluster
 
 
 @pytest.fixture

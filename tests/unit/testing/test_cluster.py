@@ -2,34 +2,10 @@
 
 import pytest
 
-from orbitmq import Message, Producer, PullConsumer
-from orbitmq.admin import AdminClient
 from orbitmq.errors import InvalidArgument, NoNameServer, OrbitError
 from orbitmq.net.loop import run
 from orbitmq.testing import LocalCluster
-from orbitmq.testing.processes import ServerDied, ServerProcess
-
-
-async def send(name_servers, body=b"x", topic="orders"):
-    async with Producer("tests", name_servers) as producer:
-        return await producer.send(Message(topic, body))
-
-
-async def read(name_servers, topic="orders"):
-    """Return the bodies of a topic's messages, as many as the queues hold."""
-    async with PullConsumer("tests", name_servers) as consumer:
-        queues = await consumer.queues(topic)
-        missing = sum(found.end - found.begin for found in (await consumer.offsets(queues)).values())
-        consumer.assign(queues)
-        bodies = []
-        while len(bodies) < missing:
-            bodies += [message.body for message in await consumer.poll()]
-        return sorted(bodies)
-
-
-async def broker_names(name_servers):
-    async with AdminClient(name_servers) as admin:
-        return sorted((await admin.cluster_info()).brokers)
+from unit.testing.support import broker_names, read, send
 
 
 def test_a_message_goes_through_and_nothing_stays_behind():
@@ -134,21 +110,6 @@ def test_a_cluster_that_cannot_start_leaves_nothing_running(tmp_path):
     run(work())
 
 
-def test_the_synchronous_face_does_the_same():
-    with LocalCluster.running(brokers=2) as cluster:
-        run(send(cluster.name_servers, b"1"))
-        cluster.restart_name_server()
-        cluster.restart_broker("broker-b")
-        cluster.stop_broker("broker-a")
-        cluster.start_broker("broker-a")
-        cluster.stop_name_server()
-        cluster.start_name_server()
-        data_dir = cluster.data_dir
-        assert {path.name for path in data_dir.iterdir()} >= {"broker-a", "broker-b"}
-        assert len(cluster.brokers) == 2
-    assert not data_dir.exists()
-
-
 def test_a_killed_process_comes_back_with_what_it_had_acknowledged():
     with LocalCluster.running(processes=True, settings={"flush_disk_type": "SYNC_FLUSH"}) as cluster:
         run(send(cluster.name_servers, b"acknowledged"))
@@ -157,15 +118,3 @@ def test_a_killed_process_comes_back_with_what_it_had_acknowledged():
         cluster.start_name_server()
         cluster.start_broker()
         assert run(read(cluster.name_servers)) == [b"acknowledged"]
-
-
-def test_a_process_that_does_not_start_tells_its_own_words(tmp_path):
-    process = ServerProcess("broker", {"listenPort": "-1"}, tmp_path)
-    with pytest.raises(ServerDied, match="listenPort"):
-        run(process.start())
-    run(process.stop())
-
-
-def test_the_fixture_is_a_cluster_of_its_own(rocketmq, rocketmq_session):
-    run(send(rocketmq.name_servers, topic="mine"))
-    assert rocketmq.name_servers != rocketmq_session.name_servers

@@ -1,0 +1,48 @@
+import threading
+
+import pytest
+
+from orbitmq.errors import InvalidArgument, NoNameServer
+from orbitmq.net.loop import run
+from orbitmq.testing import LocalCluster
+from unit.testing.support import broker_names, send
+
+
+def test_a_synchronous_test_does_with_a_cluster_what_an_asynchronous_one_does():
+    with LocalCluster.running(brokers=2) as cluster:
+        run(send(cluster.name_servers, b"1"))
+        cluster.restart_name_server()
+        cluster.restart_broker("broker-b")
+        cluster.stop_broker("broker-a")
+        cluster.start_broker("broker-a")
+        cluster.stop_name_server()
+        cluster.start_name_server()
+        data_dir = cluster.data_dir
+        assert {path.name for path in data_dir.iterdir()} >= {"broker-a", "broker-b"}
+        assert len(cluster.brokers) == 2
+    assert not data_dir.exists()
+
+
+def test_each_server_may_be_stopped_by_its_name():
+    with LocalCluster.running(brokers=2, name_servers=2) as cluster:
+        first, second = cluster.name_servers.split(";")
+        cluster.stop_broker("broker-b")
+        assert run(broker_names(second)) == ["broker-a"]
+        cluster.stop_name_server(1)
+        with pytest.raises(NoNameServer):
+            run(broker_names(second))
+        assert run(broker_names(first)) == ["broker-a"]
+        with pytest.raises(InvalidArgument, match="processes"):
+            cluster.kill_name_server()
+        with pytest.raises(InvalidArgument, match="processes"):
+            cluster.kill_broker()
+
+
+def test_no_thread_stays_behind_whether_the_cluster_started_or_not(tmp_path):
+    before = threading.active_count()
+    with LocalCluster.running():
+        assert threading.active_count() > before
+    (tmp_path / "broker-a").write_text("a file where a directory should be")
+    with pytest.raises(Exception, match="broker-a"), LocalCluster.running(data_dir=tmp_path):
+        pass
+    assert threading.active_count() == before
