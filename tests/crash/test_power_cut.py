@@ -12,6 +12,7 @@ import pytest
 
 from orbitmq.model.message import Host
 from orbitmq.store import Draft, FlushMode, ReadStatus, Store, StoreConfig
+from orbitmq.testing import FakeClock
 from orbitmq.testing.fake_disk import FakeDisk, PowerCut
 from orbitmq.wire.record import iter_records
 
@@ -19,13 +20,11 @@ HOST = Host("127.0.0.1", 10911)
 TOPICS = ("orders", "bills")
 
 
-class Clock:
-    def __init__(self):
-        self.now_ms = 1_700_000_000_000
+class RunningClock(FakeClock):
+    """A clock that each look moves on, so that the checkpoint's three seconds of margin are a few messages."""
 
     def __call__(self):
-        self.now_ms += 700  # so that the checkpoint's three seconds of margin are a few messages
-        return self.now_ms
+        return self.advance(700)
 
 
 class Life:
@@ -42,7 +41,7 @@ class Life:
         )
         self.body_size_max = random.choice([10, 300, min(1500, self.config.segment_size // 3)])
         self.disk = FakeDisk()
-        self.clock = Clock()
+        self.clock = RunningClock()
         self.sent = {}
         self.acknowledged = {}
         self.store = None

@@ -29,3 +29,7 @@ class FakeClock:
             raise ValueError(f"time does not run backwards: {duration_ms} ms")
         self._now_ms += duration_ms
         return self._now_ms
+
+    def set(self, now_ms: int) -> None:
+        """Set the clock, as an administrator would: back as well."""
+        self._now_ms = now_ms

@@ -15,6 +15,7 @@ from orbitmq.nameserver.config import NameServerConfig
 from orbitmq.nameserver.routing.events import Cause, Trigger
 from orbitmq.nameserver.routing.values import Registration
 from orbitmq.net.pool import ConnectionPool
+from orbitmq.testing import FakeClock
 from orbitmq.wire.bodies.registration import encode_registration
 from orbitmq.wire.command import Command
 from orbitmq.wire.headers import RegisterBroker
@@ -60,16 +61,6 @@ def address_of(name: str, broker_id: int = 0) -> str:
 
 def at(now_ms: int = 0, cause: Cause = Cause.REGISTRATION) -> Trigger:
     return Trigger(cause, now_ms, "test:1")
-
-
-class FakeClock:
-    """Time that only a test moves."""
-
-    def __init__(self) -> None:
-        self.ms = 1_000_000
-
-    def __call__(self) -> int:
-        return self.ms
 
 
 class Asker:

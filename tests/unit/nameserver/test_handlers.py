@@ -251,9 +251,9 @@ async def test_topics_that_changed_under_the_same_version_count_with_the_next_on
 async def test_an_unchanged_registration_renews_the_lease(tmp_path: Path):
     async with asking(tmp_path) as asker:
         await asker.register()
-        asker.clock.ms += 100_000
+        asker.clock.advance(100_000)
         await asker.register()
-        asker.clock.ms += 100_000
+        asker.clock.advance(100_000)
         asker.server.scan()
         assert await route_of(asker) is not None
 
@@ -263,7 +263,7 @@ async def test_a_silent_broker_is_taken_out_by_the_scan_and_its_line_is_cut(tmp_
         silent, steady = ConnectionPool(), ConnectionPool()
         await asker.register("a", pool=silent, heartbeat_timeout_millis=30_000)
         await asker.register("b", pool=steady)
-        asker.clock.ms += 30_001
+        asker.clock.advance(30_001)
         asker.server.scan()
         assert [found.broker_name for found in (await route_of(asker)).brokers] == ["b"]
         await until(lambda: silent.addresses == ())
@@ -275,7 +275,7 @@ async def test_a_silent_broker_is_taken_out_by_the_scan_and_its_line_is_cut(tmp_
 async def test_the_scan_runs_by_itself(tmp_path: Path):
     async with asking(tmp_path, scan_not_active_broker_interval=10) as asker:
         await asker.register()
-        asker.clock.ms += 120_001
+        asker.clock.advance(120_001)
         await until(lambda: not asker.server.service.tables.broker_count, pause_s=0.001)
 
 
@@ -330,9 +330,9 @@ async def test_a_light_heartbeat_renews_the_lease(renewal: str, tmp_path: Path):
         assert (await asker.ask(header)).code == 0
         assert asker.server.service.tables.broker_count == 0
         await asker.register()
-        asker.clock.ms += 100_000
+        asker.clock.advance(100_000)
         await asker.ask(header)
-        asker.clock.ms += 100_000
+        asker.clock.advance(100_000)
         asker.server.scan()
         assert asker.server.service.tables.broker_count == 1
 
@@ -500,9 +500,9 @@ async def test_routes_wait_for_brokers_after_the_start_where_that_is_wanted(tmp_
         await asker.register()
         early = await asker.ask(GetRouteInfo(topic="T1"))
         assert (early.code, early.remark) == (1, "name server not ready")
-        asker.clock.ms += 2_999
+        asker.clock.advance(2_999)
         assert (await asker.ask(GetRouteInfo(topic="T1"))).code == 1
-        asker.clock.ms += 1
+        asker.clock.advance(1)
         assert (await asker.ask(GetRouteInfo(topic="T1"))).code == 0
 
 

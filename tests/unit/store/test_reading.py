@@ -6,6 +6,7 @@ import pytest
 
 from orbitmq.model.message import Host
 from orbitmq.store import Boundary, Draft, ReadStatus, Store, StoreConfig, reading
+from orbitmq.testing import FakeClock
 from orbitmq.testing.fake_disk import FakeDisk
 from orbitmq.wire.record import iter_records
 from orbitmq.wire.tags import tag_code
@@ -13,16 +14,9 @@ from orbitmq.wire.tags import tag_code
 T0 = 1_700_000_000_000
 
 
-class Clock:
-    now_ms = T0
-
-    def __call__(self):
-        return self.now_ms
-
-
 @pytest.fixture
 def clock():
-    return Clock()
+    return FakeClock(T0)
 
 
 @pytest.fixture
@@ -34,7 +28,7 @@ def store(clock):
 def fill(store, count, clock=None, tags="a", topic="orders"):
     for number in range(count):
         if clock:
-            clock.now_ms += 10
+            clock.advance(10)
         store.append(Draft(topic, 0, b"%d" % number, b"TAGS\x01%s\x02" % tags[number % len(tags)].encode()))
 
 

@@ -11,6 +11,7 @@ from orbitmq.errors import InvalidArgument, StoreError, StoreUnavailable
 from orbitmq.model.message import Host
 from orbitmq.store import Draft, FlushMode, ReadStatus, Store, StoreConfig
 from orbitmq.store.checkpoint import parse_checkpoint
+from orbitmq.testing import FakeClock
 from orbitmq.testing.fake_disk import FakeDisk
 from orbitmq.wire.record import parse_record
 from orbitmq.wire.tags import tag_code
@@ -20,17 +21,9 @@ HOST = Host("127.0.0.1", 10911)
 ROOT = Path("/store")
 
 
-class Clock:
-    def __init__(self):
-        self.now_ms = 1000
-
-    def __call__(self):
-        return self.now_ms
-
-
 def store_of(disk=None, clock=None, **changes):
     config = StoreConfig(**{"path": ROOT, "segment_size": 4096, "consume_queue_units": 8, **changes})
-    return Store.open(config, store_host=HOST, clock=clock or Clock(), disk=disk or FakeDisk())
+    return Store.open(config, store_host=HOST, clock=clock or FakeClock(1000), disk=disk or FakeDisk())
 
 
 def draft(topic="orders", queue_id=0, body=b"hello", **changes):
@@ -46,12 +39,12 @@ def test_offsets_count_per_queue_and_bytes_per_log():
 
 
 def test_time_never_goes_back():
-    clock = Clock()
+    clock = FakeClock(1000)
     store = store_of(clock=clock)
     assert store.append(draft()).stored_at_ms == 1000
-    clock.now_ms = 400
+    clock.set(400)
     assert store.append(draft()).stored_at_ms == 1000
-    clock.now_ms = 1001
+    clock.set(1001)
     assert store.append(draft()).stored_at_ms == 1001
 
 
@@ -204,7 +197,7 @@ def test_no_room_for_the_queues_entry_means_no_record_either():
 
 
 def test_a_stop_in_order_leaves_a_checkpoint_and_no_abort_file():
-    disk, clock = FakeDisk(), Clock()
+    disk, clock = FakeDisk(), FakeClock(1000)
     store = store_of(disk, clock)
     assert disk.exists(ROOT / "abort")
     result = store.append(draft())

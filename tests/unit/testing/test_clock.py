@@ -14,3 +14,9 @@ def test_time_stands_still_until_it_is_moved():
 def test_time_does_not_run_backwards():
     with pytest.raises(ValueError, match="backwards"):
         FakeClock().advance(-1)
+
+
+def test_it_can_be_set_back():
+    clock = FakeClock(1_000)
+    clock.set(400)
+    assert clock() == 400
