@@ -1,19 +1,13 @@
-"""Addresses as text: `host:port`, with IPv6 hosts in brackets."""
+"""Addresses as text: `host:port`, with IPv6 hosts in brackets. Pure: looking names up is `net.name_lookup`'s."""
 
 from __future__ import annotations
 
-import asyncio
-import logging
 import re
-import socket
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Iterable
 from ipaddress import ip_address
 from typing import Any
 
-from orbitmq.errors import ConfigError, InvalidArgument
-
-log = logging.getLogger(__name__)
+from orbitmq.errors import InvalidArgument
 
 PORT_MAX = 65535
 NAME_SERVER_PORT = 9876
@@ -62,21 +56,6 @@ def parse_name_servers(text: str | Iterable[str]) -> tuple[str, ...]:
     return addresses
 
 
-@contextmanager
-def looked_up(key: str, host: str) -> Iterator[None]:
-    """Name the setting where looking up the host that it holds fails in here.
-
-    Raises:
-        ConfigError: no name service knows `host`.
-    """
-    try:
-        yield
-    except socket.gaierror as error:
-        raise ConfigError(key, host, f"an address, or a name that can be looked up ({error.strerror})") from None
-    except UnicodeError:
-        raise ConfigError(key, host, "an address, or a name that can be looked up") from None
-
-
 def is_ip(host: str) -> bool:
     """Whether a host is an IP address rather than a name."""
     try:
@@ -84,17 +63,6 @@ def is_ip(host: str) -> bool:
     except ValueError:
         return False
     return True
-
-
-async def resolve(address: str) -> list[str]:
-    """Return the addresses that `host:port` means now, none when the name service does not say."""
-    host, port = parse_address(address)
-    try:
-        found = await asyncio.get_running_loop().getaddrinfo(host, port, type=socket.SOCK_STREAM)
-    except OSError as error:
-        log.debug("%s: %s", address, error)
-        return []
-    return list(dict.fromkeys(format_address(str(entry[4][0]), port) for entry in found))
 
 
 def _is_host(text: str) -> bool:

@@ -1,4 +1,4 @@
-"""The one place that reads the wall clock. Pure rooms get `now_ms` as an argument instead."""
+"""The wall clock, read in this one place: modules that decide get `now_ms` as an argument instead."""
 
 from __future__ import annotations
 

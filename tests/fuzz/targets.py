@@ -15,7 +15,8 @@ from orbitmq.model.group import ConsumerInfo, Heartbeat, Subscription
 from orbitmq.model.message import Host
 from orbitmq.model.route import BrokerData, ClusterInfo, MessageQueue, QueueData, TopicRoute
 from orbitmq.model.topic import DataVersion, TopicConfig
-from orbitmq.net.http import Answer, HttpServer
+from orbitmq.net.http.page import Answer
+from orbitmq.net.http.server import HttpServer
 from orbitmq.wire import fastjson, headers
 from orbitmq.wire.batch import encode_batch, parse_batch
 from orbitmq.wire.bodies import groups, heartbeat, kv, registration, route, topic_table, topics

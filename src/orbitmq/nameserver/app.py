@@ -17,7 +17,7 @@ from orbitmq.nameserver.routing.events import MinIdNotice
 from orbitmq.nameserver.service import NameServerService
 from orbitmq.nameserver.upstream import Upstream
 from orbitmq.net.dispatch.peer import Peer
-from orbitmq.net.http import HttpServer
+from orbitmq.net.http.server import HttpServer
 from orbitmq.net.limits import Limits
 from orbitmq.net.pool import CONNECT_TIMEOUT_MS, ConnectionPool
 from orbitmq.net.security.client_security import load_client_security

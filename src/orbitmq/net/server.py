@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Callable, Collection
 from typing import Generic, TypeVar
 
-from orbitmq.address import format_address, looked_up
+from orbitmq.address import format_address
 from orbitmq.clock import Clock, now_ms
 from orbitmq.net.connection.connection import Connection
 from orbitmq.net.connection.endpoint import Endpoint, OpenConnection
@@ -17,6 +17,7 @@ from orbitmq.net.dispatch.fast_path import FastPath
 from orbitmq.net.dispatch.handlers import Handlers
 from orbitmq.net.dispatch.peer import Peer
 from orbitmq.net.limits import DEFAULT_LIMITS, Limits
+from orbitmq.net.name_lookup import looked_up
 from orbitmq.net.security.tls import ServerTls, TlsMode
 
 S = TypeVar("S")

@@ -7,9 +7,10 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import NamedTuple
 
-from orbitmq.address import WILDCARDS, format_address, looked_up
+from orbitmq.address import WILDCARDS, format_address
 from orbitmq.broker.config import BrokerConfig
 from orbitmq.model.message import Host
+from orbitmq.net.name_lookup import looked_up
 
 
 class BrokerAddress(NamedTuple):

@@ -8,8 +8,8 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterable
 
-from orbitmq.address import resolve
 from orbitmq.broker.registration.registrar import Registrar
+from orbitmq.net.name_lookup import resolve
 
 LOOK_UP_MS = 30_000
 """How often the names are looked up again."""

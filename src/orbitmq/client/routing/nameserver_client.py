@@ -13,9 +13,10 @@ from collections.abc import Callable, Iterable, Sequence
 from random import Random
 from typing import TypeVar
 
-from orbitmq.address import parse_name_servers, resolve
+from orbitmq.address import parse_name_servers
 from orbitmq.client.routing.nameserver_list import NameServerList
 from orbitmq.errors import ClientError, NoNameServer
+from orbitmq.net.name_lookup import resolve
 from orbitmq.net.pool import ConnectionPool
 from orbitmq.wire.command import Command
 

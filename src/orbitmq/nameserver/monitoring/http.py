@@ -10,7 +10,7 @@ from orbitmq.errors import InvalidArgument
 from orbitmq.nameserver.monitoring.journal import EVENTS_MAX, Journal
 from orbitmq.nameserver.monitoring.metrics import NameServerMetrics
 from orbitmq.nameserver.monitoring.monitor import Monitor
-from orbitmq.net.http import JSON, Answer, Page
+from orbitmq.net.http.page import JSON, Answer, Page
 
 
 def pages(monitor: Monitor, metrics: NameServerMetrics, journal: Journal) -> dict[str, Page]:

@@ -15,7 +15,7 @@ from prometheus_client.registry import Collector
 from orbitmq.codes import RequestCode, ResponseCode
 from orbitmq.nameserver.monitoring.monitor import Monitor
 from orbitmq.nameserver.routing.tables import Tables
-from orbitmq.net.http import Answer
+from orbitmq.net.http.page import Answer
 from orbitmq.net.server import Server
 from orbitmq.process_stats import Histogram
 

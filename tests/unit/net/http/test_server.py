@@ -3,8 +3,9 @@ import asyncio
 import pytest
 
 from orbitmq.errors import InvalidArgument
-from orbitmq.net import http
-from orbitmq.net.http import Answer, HttpServer
+from orbitmq.net.http import server as module
+from orbitmq.net.http.page import Answer
+from orbitmq.net.http.server import HttpServer
 
 
 def refuse(query):
@@ -78,7 +79,7 @@ def test_a_query_reaches_its_page():
         (b"\xff\xfe\r\n\r\n", 400),
         (b"GET /bad?limit=99 HTTP/1.1\r\n\r\n", 400),
         (b"GET /echo?" + b"&".join(b"a=%d" % n for n in range(50)) + b" HTTP/1.1\r\n\r\n", 400),
-        (b"GET /" + b"a" * http.REQUEST_SIZE_MAX, 400),
+        (b"GET /" + b"a" * module.REQUEST_SIZE_MAX, 400),
         (b"GET /fail HTTP/1.1\r\n\r\n", 500),
     ],
 )
@@ -93,7 +94,7 @@ def test_the_root_lists_the_pages():
 
 
 def test_one_connection_too_many_is_dropped(monkeypatch):
-    monkeypatch.setattr(http, "CONNECTIONS_MAX", 1)
+    monkeypatch.setattr(module, "CONNECTIONS_MAX", 1)
 
     async def scenario() -> bytes:
         server = HttpServer(PAGES)

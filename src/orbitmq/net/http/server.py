@@ -7,12 +7,14 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Mapping
-from typing import NamedTuple, cast
+from collections.abc import Mapping
+from typing import cast
 from urllib.parse import parse_qsl, urlsplit
 
-from orbitmq.address import format_address, looked_up
+from orbitmq.address import format_address
 from orbitmq.errors import OrbitError
+from orbitmq.net.http.page import Answer, Page
+from orbitmq.net.name_lookup import looked_up
 
 log = logging.getLogger(__name__)
 
@@ -21,9 +23,6 @@ REQUEST_SIZE_MAX = 8192
 REQUEST_MS = 5_000
 """A request must be whole after this long, and its answer read after as long again."""
 CONNECTIONS_MAX = 64
-
-JSON = "application/json"
-TEXT = "text/plain; charset=utf-8"
 
 _REASONS = {
     200: "OK",
@@ -34,18 +33,6 @@ _REASONS = {
     503: "Service Unavailable",
 }
 _END = b"\r\n\r\n"
-
-
-class Answer(NamedTuple):
-    """What a page answers."""
-
-    body: bytes
-    status: int = 200
-    content_type: str = TEXT
-
-
-Page = Callable[[Mapping[str, str]], Answer]
-"""Gets the query's parameters. Refuses bad ones by raising an OrbitError."""
 
 
 class HttpServer:
