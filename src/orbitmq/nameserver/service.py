@@ -67,7 +67,7 @@ class NameServerService:
         self.tables = Tables()
         self.route_table = RouteTable(
             self.tables,
-            on_change=(self._outdate, self.journal.add, on_change),
+            on_change=(self.routes.outdate, self.route_queries.outdate, self.journal.add, on_change),
             on_notice=on_notice,
             deletes_missing_topics=config.delete_topic_with_broker_registration,
             slice_topics=slice_topics,
@@ -149,11 +149,6 @@ class NameServerService:
         self.registration_fast_path.clear()
         self.routes.clear()
         self.route_queries.clear()
-
-    def _outdate(self, change: Change) -> None:
-        topics = change.affected_topics
-        self.routes.forget(topics)
-        self.route_queries.forget(topics)
 
     def _forget_order(self, namespace: str, topic: str) -> None:
         """Drop what is kept of a topic whose order has changed: its route, and the answers to brokers, which list it."""

@@ -13,6 +13,7 @@ from typing import NamedTuple
 
 from orbitmq.codes import RequestCode
 from orbitmq.nameserver.cache.interned import Interned
+from orbitmq.nameserver.routing.events import Change
 from orbitmq.net.dispatch.peer import Peer
 from orbitmq.net.dispatch.reply import Reply
 from orbitmq.wire.command import FLAG_RESPONSE, Command, encode_command
@@ -98,8 +99,12 @@ class RouteQueryCache:
             if text is not None and topic is not None:
                 self._remember(topic, text, reply.body)
 
+    def outdate(self, change: Change) -> None:
+        """Drop the answers that a change of the route table makes wrong."""
+        self.forget(change.affected_topics)
+
     def forget(self, topics: Iterable[str]) -> None:
-        """Drop the answers of topics whose routes have changed."""
+        """Drop the answers of some topics."""
         for topic in topics:
             for before, after in self._texts_by_topic.pop(topic, ()):
                 by_start = self._answers[after]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 
 from orbitmq.nameserver.cache.interned import Interned
+from orbitmq.nameserver.routing.events import Change
 
 BODIES_SIZE_MAX = 64 * 1024 * 1024
 """Bytes of encoded routes that are kept."""
@@ -36,8 +37,12 @@ class RouteCache:
                 self._drop(next(iter(self._bodies)))
         return body
 
+    def outdate(self, change: Change) -> None:
+        """Drop the answers that a change of the route table makes wrong."""
+        self.forget(change.affected_topics)
+
     def forget(self, topics: Iterable[str]) -> None:
-        """Drop the answers of topics whose routes have changed."""
+        """Drop the answers of some topics."""
         for topic in topics:
             self._drop((topic, True))
             self._drop((topic, False))

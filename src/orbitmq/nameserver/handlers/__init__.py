@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from orbitmq.nameserver.handlers import brokers, clusters, config, kv, monitoring, routes, topics
+from orbitmq.nameserver.registration import pipeline
 from orbitmq.nameserver.service import NameServerService
 from orbitmq.net.dispatch.handlers import Handlers
 
@@ -12,3 +13,4 @@ handlers: Handlers[NameServerService] = Handlers()
 for family in (brokers, clusters, monitoring, routes, config, topics):
     handlers.include(family.handlers)
 handlers.include(kv.handlers, lambda service: service.kv)
+handlers.include(pipeline.handlers, lambda service: service.registrations)

@@ -1,12 +1,10 @@
-"""Handlers of brokers that register, renew their leases and leave."""
+"""Handlers of brokers that renew their leases and leave; they register in `registration.pipeline`."""
 
 from __future__ import annotations
 
-from typing import Literal
-
 from orbitmq.nameserver.routing.values import BrokerKey
 from orbitmq.nameserver.service import NameServerService
-from orbitmq.net.dispatch.handlers import Call, Handlers, Later, Reply
+from orbitmq.net.dispatch.handlers import Call, Handlers, Reply
 from orbitmq.wire.bodies.registration import decode_data_version, encode_data_version
 from orbitmq.wire.bodies.route import encode_member_group
 from orbitmq.wire.headers import (
@@ -14,17 +12,10 @@ from orbitmq.wire.headers import (
     GetBrokerMemberGroup,
     QueryDataVersion,
     QueryDataVersionResponse,
-    RegisterBroker,
     UnregisterBroker,
 )
 
 handlers: Handlers[NameServerService] = Handlers()
-
-
-@handlers.on(RegisterBroker)
-def register_broker(service: NameServerService, call: Call[RegisterBroker]) -> Reply | Literal[Later.LATER]:
-    """Enter a broker with its topics, or renew its lease; thousands of topics in slices."""
-    return service.registrations.register(call)
 
 
 @handlers.on(UnregisterBroker)

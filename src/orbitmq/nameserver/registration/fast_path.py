@@ -4,7 +4,7 @@ A broker that says nothing new writes the same header again, too. Its text names
 do is to compare the body with the last one, and to renew the lease.
 
 It stays because `register-80-same` needs it: without it such a registration costs more than twice the processor time
-(docs/adr/0008-second-ways.md).
+(docs/adr/0009-what-is-answered-from-memory.md).
 """
 
 from __future__ import annotations

@@ -24,7 +24,7 @@ from orbitmq.nameserver.routing.events import Cause, Trigger
 from orbitmq.nameserver.routing.route_table import SLICE_TOPICS, RouteTable
 from orbitmq.nameserver.routing.validation import check_registered_name, illegal_names
 from orbitmq.nameserver.routing.values import LEASE_MS, BrokerKey, MasterAddresses, Registration
-from orbitmq.net.dispatch.handlers import LATER, Call, Later, Reply
+from orbitmq.net.dispatch.handlers import LATER, Call, Handlers, Later, Reply
 from orbitmq.wire.bodies.kv import encode_kv_table
 from orbitmq.wire.bodies.registration import RegisterBrokerBody, read_registration
 from orbitmq.wire.bodies.topic_table import RegisteredTopic
@@ -213,6 +213,15 @@ class RegistrationPipeline:
         job = Job(call.connection.id, len(call.command.body), concerns, _answering(call, slices))
         self._queue.append(job)
         return LATER
+
+
+handlers: Handlers[RegistrationPipeline] = Handlers()
+
+
+@handlers.on(RegisterBroker)
+def register_broker(pipeline: RegistrationPipeline, call: Call[RegisterBroker]) -> Reply | Literal[Later.LATER]:
+    """Enter a broker with its topics, or renew its lease; thousands of topics in slices."""
+    return pipeline.register(call)
 
 
 def _answering(call: Call[RegisterBroker], slices: Slices[Reply]) -> Slices[None]:

@@ -7,9 +7,11 @@ from __future__ import annotations
 
 import asyncio
 import os
+import re
+import sys
 from collections.abc import Iterator
 from pathlib import Path
-from types import SimpleNamespace
+from types import FrameType, SimpleNamespace
 from typing import Any
 
 import pytest
@@ -56,12 +58,13 @@ class Peers:
         self.done: list[tuple[int, Any]] = []
         """Numbers and answers of what was asked, in the order in which it took effect."""
         self._in_one_go = in_one_go
+        self._handlers = handlers.bind(self.service)
 
     def ask(self, number: int, connection: int, header: object, body: bytes = b"") -> None:
         peer: Any = SimpleNamespace(id=connection, remote=f"x:{connection}")
         peer.answer_later = lambda _, reply, was_parked: self.done.append((number, reply))
         call: Call[Any] = Call(header, Command(code_of(type(header)), body=body), peer, 1_000 + number)
-        _, handle, part = handlers.bind(self.service)[code_of(type(header))]
+        _, handle, part = self._handlers[code_of(type(header))]
         try:
             reply = handle(part, call)
         except Rejected as refusal:
@@ -335,3 +338,50 @@ async def test_a_giant_whose_connection_closes_leaves_nothing(tmp_path: Path):
         await asyncio.gather(registering, return_exceptions=True)
         await until(lambda: not service.queue and not service.tables.topics())
         assert service.journal.events()[0]["cause"] == Cause.CONNECTION_CLOSED
+
+
+PAGE = Path(__file__).parents[4] / "docs" / "explain" / "registrations.md"
+VALUES = ["routing/values.py", "routing/group.py", "routing/events.py"]
+LISTENERS = ["cache/routes.py", "cache/route_queries.py", "monitoring/journal.py", "service.py"]
+"""What is told of changes; of the service only its listeners' defaults."""
+
+
+def files_passed(peers: Peers, number: int, **options: Any) -> tuple[list[str], set[tuple[str, str]]]:
+    """Register and return the NameServer's files that ran, in order of their first call, and who called whom."""
+    passed: dict[str, None] = {}
+    calls: set[tuple[str, str]] = set()
+
+    def file_of(frame: FrameType | None) -> str | None:
+        path = "" if frame is None else frame.f_code.co_filename
+        return path.partition("/orbitmq/nameserver/")[2] or None
+
+    def note(frame: FrameType, event: str, argument: object) -> None:
+        file, caller = file_of(frame), file_of(frame.f_back)
+        if event == "call" and file is not None and file not in (*VALUES, *LISTENERS):
+            passed[file] = None
+            if caller is not None and caller != file:
+                calls.add((caller, file))
+
+    header, body = registration("a", **options)
+    sys.setprofile(note)
+    try:
+        peers.ask(number, 1, header, body)
+        peers.service.queue.finish()
+    finally:
+        sys.setprofile(None)
+    return list(passed), calls
+
+
+def test_a_registration_passes_the_files_that_the_page_lists_and_never_climbs_back():
+    listed = re.findall(r"^\d+\. `([\w/]+\.py)`", PAGE.read_text(encoding="utf-8"), re.MULTILINE)
+    assert len(listed) <= 9
+    peers, passed = Peers(), set[str]()
+    for number, topics in enumerate([TOPICS[:2], TOPICS[:2], TOPICS[:3]]):
+        files, calls = files_passed(
+            peers, number, configs={topic: TopicConfig(topic=topic) for topic in topics}, version=number
+        )
+        passed |= set(files)
+        climbs = {(caller, callee) for caller, callee in calls if listed.index(caller) > listed.index(callee)}
+        # The queue goes on with what the pipeline has left to do: it calls a generator, and knows nothing of it.
+        assert climbs <= {("registration/queue.py", "registration/pipeline.py")}
+    assert passed == set(listed)
