@@ -10,7 +10,7 @@ from pyspark import SparkFiles
 from orbitmq.errors import ConfigError
 from orbitmq.model.route import MessageQueue
 from orbitmq.spark.offsets import Earliest, Latest, Timestamp
-from orbitmq.spark.options import parse_read_options, parse_write_options
+from orbitmq.spark.options import ReadOptions, WriteOptions, parse_read_options, parse_write_options
 from orbitmq.spark.security import read_security
 from orbitmq.wire.signature import Credentials
 
@@ -170,3 +170,63 @@ def test_a_sink_needs_no_topic():
     options = parse_write_options({"nameServer": "h:1", "sendTimeoutMs": "7", "rowIds": "FALSE"})
 
     assert (options.topic, options.send_timeout_ms, options.row_ids) == (None, 7, False)
+
+
+def test_the_defaults_are_those_of_the_reference():
+    assert read() == ReadOptions(
+        name_servers=("127.0.0.1:9876",), security_file=None, topics=("orders",), topic_pattern=None, start=Earliest(),
+        end=Latest(), tags=None, group="orbitmq-spark", offsets_per_trigger_max=None, partition_count_min=None,
+        fail_on_data_loss=True, include_body=True, pull_count=1024, pull_outstanding=4, pull_timeout_ms=10_000,
+        retries=3, offset_poll_ms=100,
+    )  # fmt: skip
+    assert parse_write_options({"nameServer": "h:1"}) == WriteOptions(
+        name_servers=("h:1",), security_file=None, topic=None, group="orbitmq-spark", send_timeout_ms=10_000,
+        retries=3, send_outstanding=10_000, row_ids=True,
+    )  # fmt: skip
+
+
+LIMITS = [
+    ("minPartitions", "partition_count_min", 1, 100_000),
+    ("pullBatchSize", "pull_count", 1, 65_536),
+    ("pullOutstanding", "pull_outstanding", 1, 64),
+    ("pullTimeoutMs", "pull_timeout_ms", 1, 2**31 - 1),
+    ("retries", "retries", 0, 1000),
+    ("offsetPollMs", "offset_poll_ms", 0, 2**31 - 1),
+]
+STREAM_LIMITS = [("maxOffsetsPerTrigger", "offsets_per_trigger_max", 1, 2**63 - 1)]
+WRITE_LIMITS = [
+    ("sendTimeoutMs", "send_timeout_ms", 1, 2**31 - 1),
+    ("retries", "retries", 0, 1000),
+    ("sendOutstanding", "send_outstanding", 1, 1_000_000),
+]
+
+
+@pytest.mark.parametrize(
+    ("parse", "option", "field", "least", "most"),
+    [
+        *((lambda given: parse_read_options(given, streaming=False), *limits) for limits in LIMITS),
+        *((lambda given: parse_read_options(given, streaming=True), *limits) for limits in STREAM_LIMITS),
+        *((parse_write_options, *limits) for limits in WRITE_LIMITS),
+    ],
+    ids=lambda value: value if isinstance(value, str) else "",
+)
+def test_a_number_has_its_limits(parse, option, field, least, most):
+    for value in (least, most):
+        assert getattr(parse(READ | {option: str(value)}), field) == value
+    for value in (least - 1, most + 1):
+        with pytest.raises(ConfigError, match=f"{option}.* expected a whole number from {least} to {most}"):
+            parse(READ | {option: str(value)})
+
+
+@pytest.mark.parametrize(
+    ("option", "field"), [("failOnDataLoss", "fail_on_data_loss"), ("includeBody", "include_body")]
+)
+def test_a_switch_is_true_or_false_in_any_case(option, field):
+    assert getattr(read(**{option: "False"}), field) is False
+    assert getattr(read(**{option: "TRUE"}), field) is True
+
+
+def test_what_is_checked_only_for_a_batch_or_a_stream_passes_while_that_is_not_known():
+    options = READ | {"startingOffsets": "latest", "maxOffsetsPerTrigger": "5", "endingOffsets": "latest"}
+
+    assert parse_read_options(options, streaming=None).start == Latest()

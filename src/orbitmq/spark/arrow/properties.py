@@ -46,10 +46,10 @@ class Properties:
         last wins: as RocketMQ reads them.
         """
         strings = to_text(encoded)
-        # Arrow keeps all strings back to back, with one table of where each starts: all rows are searched as one.
-        offsets = (
-            np.frombuffer(strings.buffers()[1], np.int32)[: len(strings) + 1] if len(strings) else np.zeros(1, int)
-        )
+        # Arrow keeps all strings back to back, with one table of where each starts: all rows are searched as one text.
+        # The table may be longer than needed, and is missing without rows; the text is missing when all rows are empty.
+        table = strings.buffers()[1] if len(strings) else bytes(4)
+        offsets = np.frombuffer(table, np.int32)[: len(strings) + 1]
         raw = strings.buffers()[2] or pa.py_buffer(b"")
         data = np.frombuffer(raw, np.uint8)[: offsets[-1]]
         starts, ends = _pair_bounds(data, offsets)
@@ -67,7 +67,7 @@ class Properties:
         """Keep the last of equal names in a row: an Arrow map must not hold a key twice."""
         encoded = names.dictionary_encode()
         codes = encoded.indices.to_numpy(zero_copy_only=False)
-        cells = rows * max(len(encoded.dictionary), 1) + codes  # one number per row and name
+        cells = rows * len(encoded.dictionary) + codes  # one number for each pair of row and name
         last = _last_of_each(cells, row_count * len(encoded.dictionary))
         if last is not None:
             rows, codes = rows[last], codes[last]
@@ -82,12 +82,14 @@ class Properties:
 
     def find(self, name: str) -> pa.Array:
         """Return each record's value of the property `name`, null where a record has none."""
-        positions = np.full(self.row_count, -1, np.int64)
+        positions, is_missing = np.zeros(self.row_count, np.int64), np.ones(self.row_count, np.bool_)
         code = self._codes.get(name)
         if code is not None:
             found = np.flatnonzero(self.name_codes == code)
-            positions[self.rows[found]] = found
-        return self.values.take(pa.array(positions, mask=positions < 0))
+            positions[self.rows[found]] = found  # at most one per row, since equal names were left out
+            is_missing[self.rows[found]] = False
+        # One `take` both copies the values and puts a null where its index is null.
+        return self.values.take(pa.array(positions, mask=is_missing))
 
     @cached_property
     def _codes(self) -> dict[str, int]:
@@ -98,9 +100,11 @@ class Properties:
 def _pair_bounds(data: Bytes, offsets: npt.NDArray[Any]) -> tuple[Positions, Positions]:
     """Return where pairs start and end: at separators, and at the end of a row that lacks its last one."""
     ends = np.flatnonzero(data == _PROPERTY_SEPARATOR)
+    # Rows that are not empty end behind their last byte; those where that byte is no separator have an open pair.
     row_ends = offsets[1:][offsets[1:] > offsets[:-1]]
     open_ends = row_ends[data[row_ends - 1] != _PROPERTY_SEPARATOR]
     if not len(open_ends):
+        # Nearly always: each pair starts behind the separator before it, across rows as well.
         return np.concatenate(([0], ends[:-1] + 1))[: len(ends)], ends
     # A row may end open just where the next one begins with a separator: the ends are equal then, the open one is first.
     both = np.concatenate((open_ends, ends))
@@ -111,6 +115,7 @@ def _pair_bounds(data: Bytes, offsets: npt.NDArray[Any]) -> tuple[Positions, Pos
 
 def _first_separators(data: Bytes, starts: Positions) -> Positions:
     """Return where the first 0x01 lies at or after each start; the end of the data where there is none."""
+    # The end of the data stands behind all of them, so that the search below always finds an entry.
     separators = np.append(np.flatnonzero(data == _NAME_VALUE_SEPARATOR), len(data))
     return separators[np.searchsorted(separators, starts)]
 
@@ -122,5 +127,6 @@ def _last_of_each(cells: Positions, cell_count: int) -> Positions | None:
     # Names hardly ever repeat in a row: counting shows that without sorting.
     if cell_count <= _CELLS_MAX and np.bincount(cells).max() == 1:
         return None
+    # `unique` reports the first entry of each value: in the reversed cells that is the last one.
     _, from_end = np.unique(cells[::-1], return_index=True)
     return None if len(from_end) == len(cells) else np.sort(len(cells) - 1 - from_end)

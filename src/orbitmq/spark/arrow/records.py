@@ -175,6 +175,8 @@ class Records:
             if len(self):
                 yield self
             return
+        # Bodies are decompressed here one by one, and before any column is built: a part ends at the body that makes it
+        # too large, so that a batch never holds more than the limit and one body.
         first, size = 0, 0
         bodies: dict[int, bytes] = {}
         for row in compressed.tolist():
@@ -218,6 +220,7 @@ class Records:
     @property
     def plain_bodies(self) -> pa.Array:
         """The bodies; those that were compressed as `bounded` has decompressed them."""
+        # Compressed bodies are gathered, too, and then replaced: an Arrow array of variable length cannot be built in parts.
         bodies = gather_slices(self.raw, *self.bodies)
         if not self.decompressed:
             return bodies
@@ -287,6 +290,7 @@ _COLUMNS: Mapping[str, Callable[[Records], pa.Array]] = {
 def _starts(raw: bytes) -> Positions:
     """Return where records start. Each tells only its own size, so this is a loop: the one per record that there is."""
     starts: list[int] = []
+    # Local names are looked up faster than attributes.
     append, unpack_from = starts.append, _SIZE.unpack_from
     position, end = 0, len(raw)
     while position < end:
@@ -313,4 +317,5 @@ def _check(head: npt.NDArray[Any], holds: Flags, reason: str) -> None:
 
 
 def _timestamps(milliseconds: npt.NDArray[Any]) -> pa.Array:
+    # Arrow wants the machine's byte order, Spark microseconds; a timestamp is seen as one without a further copy.
     return pa.array(milliseconds.astype(np.int64) * 1000).view(TIMESTAMP)

@@ -39,9 +39,11 @@ def advance(start: Position, latest: Offsets, first: Offsets, count_max: int | N
     Returns:
         `start` itself when there is nothing to read.
     """
+    # A queue in `first` overrules the position: one that was made anew begins at its own first offset.
     begins = dict(start.offsets)
     fresh = {queue: begin for queue, begin in first.items() if queue in latest}
     begins.update(fresh)
+    # A slave may lag behind what was read from its master: positions never move back.
     ends = {queue: max(end, begins.get(queue, 0)) for queue, end in latest.items()}
     if count_max is not None:
         ends = limit(begins, ends, count_max)
@@ -59,6 +61,7 @@ def limit(begins: Offsets, ends: Offsets, count_max: int) -> dict[MessageQueue, 
     backlog = {queue: end - begins.get(queue, 0) for queue, end in ends.items() if end > begins.get(queue, 0)}
     if sum(backlog.values()) <= count_max:
         return dict(ends)
+    # One message for each queue first, then shares of what is left in proportion to what each has left.
     each = 1 if len(backlog) <= count_max else 0
     weights = {queue: count - each for queue, count in backlog.items()}
     shares = _apportion(weights, count_max - each * len(backlog))

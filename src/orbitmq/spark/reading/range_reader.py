@@ -64,6 +64,7 @@ class RangeReader:
             ClientError: the broker could not be asked, or refused, after every retry.
             CorruptRecord: an answer cannot be read.
         """
+        # Answers are decoded together: each call of numpy and Arrow has its fixed cost.
         bodies: list[bytes] = []
         size = 0
         for body in self._pull():

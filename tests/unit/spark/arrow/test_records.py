@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from orbitmq.errors import CorruptRecord
-from orbitmq.model.message import Host
+from orbitmq.model.message import Host, SysFlag
 from orbitmq.spark.arrow import records as record_columns
 from orbitmq.spark.arrow.records import decode_records
 from orbitmq.spark.schema import COLUMN_NAMES, arrow_schema
@@ -163,6 +163,20 @@ def test_bytes_that_are_cut_short_are_refused(raw, data):
         list(decode_records(raw[:cut], COLUMN_NAMES))
 
 
+@pytest.mark.parametrize(
+    ("rest", "told"),
+    [
+        (b"\0\0", "2 bytes are left"),
+        (record()[:90], "90 bytes are left"),
+        (record()[:-1], "ends 1 bytes after its answer"),
+        (b"\0\0\0\x5a" + bytes(91), "a size of 90 bytes"),
+    ],
+)
+def test_bytes_behind_a_whole_record_that_are_none_are_refused_with_the_reason(rest, told):
+    with pytest.raises(CorruptRecord, match=told):
+        list(decode_records(record() + rest, COLUMN_NAMES))
+
+
 @settings(max_examples=200)
 @given(st.lists(records, min_size=1, max_size=3).map(b"".join), st.data())
 def test_flipped_bytes_are_read_or_refused_and_never_anything_else(raw, data):
@@ -181,6 +195,31 @@ def test_a_length_or_magic_that_makes_no_sense_is_refused(at, value):
     pack_into(">i", raw, at, value)
 
     with pytest.raises(CorruptRecord):
+        list(decode_records(bytes(raw), COLUMN_NAMES))
+
+
+@pytest.mark.parametrize("flag", [SysFlag.BORN_HOST_V6, SysFlag.STORE_HOST_V6])
+def test_a_record_that_has_no_room_for_its_hosts_is_refused(flag):
+    raw = bytearray(format_record(topic="", body=b"", physical_offset=777))
+    pack_into(">i", raw, 36, flag)
+
+    with pytest.raises(CorruptRecord, match="777: the record is too short for its hosts"):
+        list(decode_records(bytes(raw), COLUMN_NAMES))
+
+
+@pytest.mark.parametrize(
+    ("body_size", "topic_size", "properties_size", "told"),
+    [(6, 6, 0, "topic"), (7, 6, 0, "topic"), (12, 6, 0, "body"), (5, 7, 0, "topic"), (5, 6, 1, "properties")],
+)
+def test_a_length_that_leads_out_of_its_record_is_refused_by_what_it_belongs_to(
+    body_size, topic_size, properties_size, told
+):
+    raw = bytearray(format_record(topic="orders", body=b"\x06" * 5))
+    pack_into(">i", raw, 84, body_size)
+    raw[88 + 5] = topic_size
+    raw[-1] = properties_size
+
+    with pytest.raises(CorruptRecord, match=f"the {told} leads? out of the record"):
         list(decode_records(bytes(raw), COLUMN_NAMES))
 
 

@@ -42,6 +42,30 @@ def test_one_that_is_too_old_is_passed_over(tmp_path):
     assert find_java_home({"JAVA_HOME": str(old), "PATH": str(new / "bin")}) == new
 
 
+@pytest.mark.parametrize("below", ["", "Contents/Home"])
+def test_one_that_the_system_installed_is_found(tmp_path, monkeypatch, below):
+    home = fake_java(tmp_path / "temurin-21.jdk" / below, "21.0.2")
+    monkeypatch.setattr(java, "_INSTALL_DIRS", (str(tmp_path / "nowhere"), str(tmp_path)))
+
+    assert find_java_home({"PATH": ""}) == home
+
+
+@pytest.mark.parametrize(
+    ("tool", "advice"),
+    [
+        ("apt-get", "type `sudo apt-get install openjdk-17-jre-headless`"),
+        ("dnf", "type `sudo dnf install java-17-openjdk-headless`"),
+        ("brew", "type `brew install openjdk@17`"),
+        ("none", "install a JDK of your system"),
+    ],
+)
+def test_the_error_says_what_to_type_on_this_system(monkeypatch, tool, advice):
+    monkeypatch.setattr(java.shutil, "which", lambda name, path=None: name if name == tool else None)
+
+    with pytest.raises(ConfigError, match=f"version 17 or newer: {advice}, or set JAVA_HOME"):
+        find_java_home({"PATH": ""})
+
+
 def test_without_java_the_error_says_what_to_do(tmp_path):
     old = fake_java(tmp_path / "old", "11.0.2")
 
