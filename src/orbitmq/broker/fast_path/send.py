@@ -5,7 +5,7 @@ up to the first that is anything else: another request, another header form, a t
 be looked at. That one goes the long way (`handlers.send`), which refuses or serves it. So the fast path never refuses,
 and it stores only what the long way would store, byte for byte; a test holds the two together.
 
-It takes a third of the long way's time per message.
+It takes a third of the long way's time per message: docs/adr/0010-send-fast-path.md.
 """
 
 from __future__ import annotations
