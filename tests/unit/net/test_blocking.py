@@ -162,3 +162,22 @@ def test_a_handshake_that_never_ends_is_an_error(tmp_path: Path):
         with pytest.raises(ConnectionFailed, match="timed out"):
             BlockingConnection(address, timeout_ms=50, tls=context)
         may_end.set()
+
+
+def test_an_answer_that_dribbles_in_has_the_same_time_as_any_other():
+    is_over = threading.Event()
+
+    def dribble(connection: socket.socket) -> None:
+        (request,) = read_commands(connection, 1)
+        frame = encode_command(Command(0, request.opaque, FLAG_RESPONSE, body=bytes(1000)))
+        for byte in frame:
+            if is_over.wait(0.01):
+                break
+            connection.sendall(bytes([byte]))
+
+    with scripted(dribble) as address, BlockingConnection(address, timeout_ms=100) as connection:
+        try:
+            with pytest.raises(RequestTimeout):
+                connection.request(GetClusterInfo())
+        finally:
+            is_over.set()

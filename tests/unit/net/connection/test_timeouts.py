@@ -54,3 +54,20 @@ def test_activity_and_whole_frames_and_reading_begin_anew():
     for _ in range(5):
         assert set(ticks(timeouts, *[{"activity": number, "is_stalled": True} for number in range(2, 8)])) == {None}
         timeouts.end_stall()
+
+
+@pytest.mark.parametrize(
+    ("look", "limits"),
+    [
+        ({}, Limits(idle_ms=31, frame_ms=0, write_stall_ms=0)),
+        ({"waits_for_frame": True}, Limits(idle_ms=0, frame_ms=31, write_stall_ms=0)),
+        ({"is_stalled": True}, Limits(idle_ms=0, frame_ms=0, write_stall_ms=31)),
+    ],
+)
+def test_each_time_begins_at_nothing(look: dict[str, Any], limits: Limits):
+    timeouts = Timeouts()
+    ticks(timeouts, *[{"awaits_answer": True}] * 2, limits=limits)
+    assert first_reason(timeouts, look, limits=limits) is not None
+    ticks(timeouts, *[{"awaits_answer": True}] * 2, limits=limits)
+    number, _ = first_reason(timeouts, look, limits=limits) or (0, "")
+    assert number == 4, "four looks 10 ms apart see 31 ms, three do not"

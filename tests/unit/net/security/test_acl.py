@@ -1,35 +1,72 @@
-"""Claims about the file of accounts. Who may ask for what is tested at each server."""
+"""Claims about access control: which signature lets a request pass. Each server's own rules are tested there."""
 
 from __future__ import annotations
 
+import logging
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
-from orbitmq.errors import ConfigError
-from orbitmq.net.security.accounts import AccountsFile
+from orbitmq.errors import Rejected
+from orbitmq.net.dispatch.handlers import Call
+from orbitmq.net.security.accounts import AccountsFile, Role
+from orbitmq.net.security.acl import AccessControl
+from orbitmq.wire.command import Command
+from orbitmq.wire.signature import Credentials, sign_command
+
+from ..accounts import ADMIN, FORGER, READER, STRANGER, WRITER, write_accounts
+
+NEEDED = {10: Role.READER, 20: Role.WRITER, 30: Role.ADMIN}
+
+
+def call(code: int, credentials: Credentials | None) -> Call[Any]:
+    command = sign_command(Command(code, ext_fields={"topic": "t"}, body=b"b"), credentials)
+    peer: Any = SimpleNamespace(remote="10.0.0.1:5")
+    return Call(None, command, peer, 0)
+
+
+def access(folder: Path) -> AccessControl:
+    return AccessControl(AccountsFile(write_accounts(folder)).read(), NEEDED.get)
+
+
+@pytest.mark.parametrize("code", [0, *NEEDED])
+@pytest.mark.parametrize(
+    ("credentials", "role"),
+    [(None, 0), (STRANGER, 0), (FORGER, 0), (READER, Role.READER), (WRITER, Role.WRITER), (ADMIN, Role.ADMIN)],
+)
+def test_a_role_may_do_what_lower_ones_may(credentials: Credentials | None, role: int, code: int, tmp_path: Path):
+    control, needed = access(tmp_path), NEEDED.get(code)
+    if needed is None or role >= needed:
+        control.admit(call(code, credentials))
+    else:
+        with pytest.raises(Rejected, match=f"with the role {needed.name.lower()}$") as refused:
+            control.admit(call(code, credentials))
+        assert refused.value.code == 16
 
 
 @pytest.mark.parametrize(
-    "content",
+    ("credentials", "reason"),
     [
-        "",
-        "[]",
-        "{}",
-        '{"accounts":[{}]}',
-        '{"accounts":[{"accessKey":"short","secretKey":"secret-1"}]}',
-        '{"accounts":[{"accessKey":"access","secretKey":"secret-1","role":"root"}]}',
-        '{"accounts":["x"]}',
+        (None, "it is not signed"),
+        (STRANGER, "the access key 'stranger' is not known"),
+        (FORGER, "the signature of admin-key is wrong"),
+        (READER, "reader-key has the role reader only"),
     ],
 )
-def test_a_file_that_holds_something_else_is_an_error_without_its_secrets(content: str, tmp_path: Path):
-    path = tmp_path / "accounts.json"
-    path.write_text(content)
-    with pytest.raises(ConfigError, match="aclFile") as refused:
-        AccountsFile(path).read()
-    assert "secret-1" not in str(refused.value)
+def test_the_log_says_what_was_wrong_and_the_answer_does_not(
+    credentials: Credentials | None, reason: str, tmp_path: Path, caplog: pytest.LogCaptureFixture
+):
+    with caplog.at_level(logging.WARNING), pytest.raises(Rejected) as refused:
+        access(tmp_path).admit(call(30, credentials))
+    assert reason not in str(refused.value)
+    assert [record.getMessage() for record in caplog.records] == [f"refused request 30 from 10.0.0.1:5: {reason}"]
 
 
-def test_a_missing_file_is_an_error(tmp_path: Path):
-    with pytest.raises(ConfigError, match="aclFile"):
-        AccountsFile(tmp_path / "missing").read()
+def test_accounts_may_be_replaced(tmp_path: Path):
+    control, new = access(tmp_path), Credentials("new-key", "new-secret")
+    control.replace_accounts(AccountsFile(write_accounts(tmp_path, admin=new)).read())
+    control.admit(call(30, new))
+    with pytest.raises(Rejected):
+        control.admit(call(30, ADMIN))

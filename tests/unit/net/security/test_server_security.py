@@ -2,16 +2,23 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
-from orbitmq.errors import ConfigError
+from orbitmq.errors import ConfigError, Rejected
+from orbitmq.net.dispatch.handlers import Call
 from orbitmq.net.security.accounts import Role
 from orbitmq.net.security.server_security import ServerSecurity, ServerSecuritySettings
+from orbitmq.net.security.tls import TlsMode
+from orbitmq.wire.command import Command
+from orbitmq.wire.signature import Credentials, sign_command
 
-from ..accounts import write_accounts
+from ..accounts import ADMIN, write_accounts
+from ..certificates import Authority
 
 
 def guard(**settings: Any) -> ServerSecurity:
@@ -45,3 +52,52 @@ def test_readable_secrets_are_said(tmp_path: Path):
 def test_a_mode_that_does_not_exist_is_refused():
     with pytest.raises(ConfigError, match="disabled or permissive or enforcing"):
         ServerSecuritySettings(tls_server_mode="permisive", acl_file=Path("x")).check_server_security()
+
+
+def test_an_address_to_listen_on_is_needed():
+    with pytest.raises(ConfigError, match="bindAddress"):
+        ServerSecuritySettings(bind_address=" ", acl_file=Path("x")).check_server_security()
+    ServerSecuritySettings(tls_server_mode="permissive", acl_file=Path("x")).check_server_security()
+
+
+def test_without_settings_nothing_is_asked_and_a_reload_has_nothing_to_do():
+    security = guard()
+    assert (security.admission, security.tls) == (None, None)
+    security.reload_if_changed()
+
+
+def test_changed_accounts_count_from_the_next_reload_on(tmp_path: Path):
+    def is_admitted(credentials: Credentials) -> bool:
+        peer: Any = SimpleNamespace(remote="10.0.0.1:5")
+        assert security.admission is not None
+        try:
+            security.admission(Call(None, sign_command(Command(1), credentials), peer, 0))
+        except Rejected:
+            return False
+        return True
+
+    path, new = write_accounts(tmp_path), Credentials("new-key", "new-secret")
+    security = guard(acl_enable=True, acl_file=path)
+    security.reload_if_changed()
+    assert [is_admitted(ADMIN), is_admitted(new)] == [True, False]
+    write_accounts(tmp_path, admin=new)
+    os.utime(path, ns=(1, 1))
+    security.reload_if_changed()
+    assert [is_admitted(ADMIN), is_admitted(new)] == [False, True]
+
+
+def test_certificates_come_from_the_settings_and_a_mode_with_them_leaves_no_warning(tmp_path: Path):
+    files = Authority(tmp_path).issue("server")
+    settings: dict[str, Any] = {
+        "bind_address": "0.0.0.0",
+        "tls_server_mode": "enforcing",
+        "tls_server_cert_path": str(files.certificate),
+        "tls_server_key_path": str(files.key),
+    }
+    security = guard(**settings)
+    assert security.warnings == ()
+    assert security.tls is not None
+    assert security.tls.mode is TlsMode.ENFORCING
+    with pytest.raises(ConfigError, match="tlsServerNeedClientAuth"):
+        guard(**settings, tls_server_need_client_auth=True)
+    guard(**settings, tls_server_need_client_auth=True, tls_server_trust_cert_path=str(files.trust))

@@ -165,3 +165,18 @@ def test_old_versions_of_tls_are_not_spoken(tmp_path: Path):
     tls = ServerTls(TlsMode.ENFORCING, Authority(tmp_path).issue("server"))
     assert tls._context.minimum_version == ssl.TLSVersion.TLSv1_2
     assert tls._context.options & ssl.OP_NO_RENEGOTIATION
+
+
+def test_a_server_without_tls_has_nothing_to_reload(tmp_path: Path):
+    files = Authority(tmp_path).issue("server")
+    tls = ServerTls(TlsMode.DISABLED, files)
+    touch_later(files.certificate, files.key)
+    assert not tls.reload_if_changed()
+
+
+def test_a_client_without_trust_of_its_own_trusts_as_the_system_does(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    trust = Authority(tmp_path).trust
+    monkeypatch.setenv("SSL_CERT_FILE", str(trust))
+    (authority,) = client_context(TlsFiles()).get_ca_certs()
+    assert dict(entry[0] for entry in authority["subject"])["commonName"] == "test authority"
+    assert client_context(TlsFiles(), verifies=False).verify_mode == ssl.CERT_NONE
