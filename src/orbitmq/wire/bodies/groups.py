@@ -13,7 +13,7 @@ import orjson
 
 from orbitmq.model.group import ConsumerInfo
 from orbitmq.model.topic import DataVersion
-from orbitmq.wire.bodies._parts import number, parse_body, text
+from orbitmq.wire.bodies.document import number, parse_body, text
 from orbitmq.wire.bodies.heartbeat import subscription_document
 from orbitmq.wire.bodies.registration import data_version_document, parse_data_version
 

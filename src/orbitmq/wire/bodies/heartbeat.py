@@ -13,7 +13,7 @@ import orjson
 
 from orbitmq.model.group import ConsumeFrom, ConsumerInfo, ConsumeType, Heartbeat, MessageModel, Subscription
 from orbitmq.model.route import MessageQueue
-from orbitmq.wire.bodies._parts import number, parse_body, text
+from orbitmq.wire.bodies.document import number, parse_body, text
 
 
 def encode_heartbeat(heartbeat: Heartbeat) -> bytes:

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 import orjson
 
-from orbitmq.wire.bodies._parts import parse_body, text
+from orbitmq.wire.bodies.document import parse_body, text
 
 
 def encode_kv_table(table: Mapping[str, str]) -> bytes:

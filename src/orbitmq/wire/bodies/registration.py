@@ -18,7 +18,7 @@ from orbitmq.codes import Version
 from orbitmq.errors import HeaderError
 from orbitmq.model.topic import DataVersion, TopicConfig
 from orbitmq.wire import fastjson
-from orbitmq.wire.bodies._parts import DOCUMENT_SIZE_MAX, number, parse_body, text
+from orbitmq.wire.bodies.document import DOCUMENT_SIZE_MAX, number, parse_body, text
 from orbitmq.wire.bodies.topic_table import (
     PIECE_SIZE,
     SLICED_SIZE_MIN,

@@ -12,7 +12,7 @@ import orjson
 
 from orbitmq.model.route import BrokerData, ClusterInfo, QueueData, TopicRoute
 from orbitmq.wire import fastjson
-from orbitmq.wire.bodies._parts import number, parse_body, text
+from orbitmq.wire.bodies.document import number, parse_body, text
 
 FRAGMENTS_MAX = 20_000
 """Encoded brokers, and queues of brokers, that an encoder keeps."""

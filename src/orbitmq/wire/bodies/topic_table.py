@@ -16,7 +16,7 @@ from sys import intern
 from typing import Any, NamedTuple
 
 from orbitmq.errors import HeaderError
-from orbitmq.wire.bodies._parts import DOCUMENT_SIZE_MAX, parse_body
+from orbitmq.wire.bodies.document import DOCUMENT_SIZE_MAX, parse_body
 from orbitmq.wire.slices import Slices
 
 SLICED_SIZE_MIN = 256 * 1024

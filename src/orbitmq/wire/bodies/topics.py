@@ -13,7 +13,7 @@ import orjson
 from orbitmq.model.route import MessageQueue
 from orbitmq.model.topic import DataVersion, TopicConfig
 from orbitmq.wire import fastjson
-from orbitmq.wire.bodies._parts import number, parse_body, text
+from orbitmq.wire.bodies.document import number, parse_body, text
 from orbitmq.wire.bodies.heartbeat import parse_queue, queue_document
 from orbitmq.wire.bodies.registration import data_version_document, parse_data_version, parse_topic, topic_document
 

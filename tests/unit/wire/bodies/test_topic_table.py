@@ -17,10 +17,10 @@ from orbitmq.errors import HeaderError
 from orbitmq.model.topic import DataVersion, TopicConfig
 from orbitmq.wire import fastjson
 from orbitmq.wire.bodies import registration, topic_table
-from orbitmq.wire.bodies._parts import DOCUMENT_SIZE_MAX, parse_body
+from orbitmq.wire.bodies.document import DOCUMENT_SIZE_MAX, parse_body
 from orbitmq.wire.bodies.registration import RegisterBrokerBody, decode_registration, encode_registration
 from orbitmq.wire.bodies.topic_table import RegisteredTopic
-from orbitmq.wire.slices import Slices, finish, parts_of
+from orbitmq.wire.slices import Slices
 
 TRAPS = ['"},"t":{', '},"t1":{"perm":1', "{", "}", "\\", '"', '"topicConfigTable":{', "}}}}", "é"]
 FORMS = {
@@ -207,27 +207,6 @@ def test_a_count_of_more_compressed_topics_than_any_broker_has_is_refused(monkey
 def test_what_would_be_parsed_at_once_is_bounded(body: bytes):
     with pytest.raises(HeaderError, match="limit 1048576"):
         decode_registration(body)
-
-
-def test_a_data_version_alone_is_small():
-    with pytest.raises(HeaderError, match="limit 4096"):
-        registration.decode_data_version(VERSION.encode() + b" " * 4096)
-
-
-def test_a_table_is_parted_in_order():
-    table = {number: str(number) for number in range(7)}
-    assert list(parts_of(table, 3)) == [{0: "0", 1: "1", 2: "2"}, {3: "3", 4: "4", 5: "5"}, {6: "6"}]
-    assert list(parts_of(table, 7)) == [table]
-    assert list(parts_of({}, 3)) == [{}]
-
-
-def test_slices_in_one_go_return_their_result():
-    def slices() -> Slices[int]:
-        yield
-        yield
-        return 7
-
-    assert finish(slices()) == 7
 
 
 @pytest.mark.parametrize("seed", range(5))

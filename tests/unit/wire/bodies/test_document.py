@@ -1,0 +1,72 @@
+"""JSON objects at the door: what is refused, and with which words."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from orbitmq.errors import HeaderError
+from orbitmq.wire.bodies.document import number, parse_body, text
+
+
+def parsed(body: bytes, **options: Any) -> Any:
+    return parse_body("thing", body, lambda document: document["a"], **options)
+
+
+def test_an_object_is_given_to_its_parser() -> None:
+    assert parsed(b'{"a":1}') == 1
+
+
+def test_an_object_of_the_greatest_size_is_parsed_and_one_byte_more_is_not() -> None:
+    assert parsed(b'{"a":1}', size_max=7) == 1
+    with pytest.raises(HeaderError, match="thing: 8 bytes to be parsed at once, limit 7"):
+        parsed(b'{"a":1} ', size_max=7)
+
+
+@pytest.mark.parametrize(
+    ("body", "words"),
+    [
+        (b"{", "thing: "),
+        (b"[]", "thing: a JSON object is expected, not list"),
+        (b"{}", "thing: the field 'a' is missing"),
+    ],
+)
+def test_what_is_not_the_object_that_was_meant_is_refused(body: bytes, words: str) -> None:
+    with pytest.raises(HeaderError, match=words):
+        parsed(body)
+
+
+@pytest.mark.parametrize("error", [TypeError, ValueError, AttributeError])
+def test_a_field_that_cannot_be_used_is_refused(error: type[Exception]) -> None:
+    def parse(_document: dict[str, Any]) -> None:
+        raise error("no use")
+
+    with pytest.raises(HeaderError, match="thing: no use"):
+        parse_body("thing", b"{}", parse)
+
+
+def test_text_is_text_and_nothing_else() -> None:
+    assert text("a") == "a"
+    for value in (1, None, [], b"a"):
+        with pytest.raises(TypeError, match="text is expected"):
+            text(value)
+
+
+@pytest.mark.parametrize(
+    ("value", "found"), [(7, 7), ("7", 7), ("-7", -7), (2**63 - 1, 2**63 - 1), (-(2**63), -(2**63))]
+)
+def test_a_number_may_be_written_as_text(value: object, found: int) -> None:
+    assert number(value) == found
+
+
+@pytest.mark.parametrize("value", [True, None, 1.5, [], {}])
+def test_a_number_is_nothing_else(value: object) -> None:
+    with pytest.raises(TypeError, match="an integer is expected"):
+        number(value)
+
+
+@pytest.mark.parametrize("value", [2**63, -(2**63) - 1, str(2**63)])
+def test_a_number_of_more_than_64_bits_is_refused(value: object) -> None:
+    with pytest.raises(ValueError, match="out of the 64-bit range"):
+        number(value)

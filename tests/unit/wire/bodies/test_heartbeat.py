@@ -1,0 +1,123 @@
+"""Heartbeats, and the questions of members of a group."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import orjson
+import pytest
+
+from orbitmq.errors import HeaderError
+from orbitmq.model.group import ConsumeFrom, ConsumerInfo, ConsumeType, Heartbeat, MessageModel, Subscription
+from orbitmq.model.route import MessageQueue
+from orbitmq.wire.bodies import heartbeat
+
+
+def test_a_heartbeat_round_trips():
+    subscription = Subscription(
+        topic="t", expression="a||b", tags=frozenset("ab"), tag_codes=frozenset({97, 98}), version=5
+    )
+    beat = Heartbeat(
+        client_id="1@2", producer_groups=("p",), consumers=(ConsumerInfo(group="g", subscriptions=(subscription,)),)
+    )
+    assert heartbeat.decode_heartbeat(heartbeat.encode_heartbeat(beat)) == beat
+
+
+def test_a_heartbeat_with_a_deprecated_start_means_the_last_offset():
+    body = b'{"clientID":"c","consumerDataSet":[{"groupName":"g","consumeFromWhere":"CONSUME_FROM_MIN_OFFSET"}]}'
+    assert heartbeat.decode_heartbeat(body).consumers[0].consume_from == "CONSUME_FROM_LAST_OFFSET"
+
+
+FULL: dict[str, Any] = {
+    "clientID": "c",
+    "producerDataSet": [{"groupName": "p"}],
+    "consumerDataSet": [
+        {
+            "groupName": "g",
+            "consumeType": "CONSUME_POP",
+            "messageModel": "BROADCASTING",
+            "consumeFromWhere": "CONSUME_FROM_TIMESTAMP",
+            "unitMode": True,
+            "subscriptionDataSet": [
+                {
+                    "topic": "t", "subString": "a = 1", "expressionType": "SQL92", "tagsSet": ["a"], "codeSet": [97],
+                    "subVersion": 5, "classFilterMode": True,
+                }
+            ],
+        }
+    ],
+    "heartbeatFingerprint": 7,
+    "withoutSub": True,
+}  # fmt: skip
+
+
+def test_a_heartbeat_is_read_with_all_that_it_says():
+    found = heartbeat.decode_heartbeat(orjson.dumps(FULL))
+    (consumer,) = found.consumers
+    (subscription,) = consumer.subscriptions
+    assert (found.client_id, found.producer_groups, found.fingerprint) == ("c", ("p",), 7)
+    assert found.without_subscriptions is True
+    assert (consumer.group, consumer.consume_type) == ("g", ConsumeType.POP)
+    assert (consumer.message_model, consumer.consume_from) == (MessageModel.BROADCASTING, ConsumeFrom.TIMESTAMP)
+    assert consumer.unit_mode is True
+    assert (subscription.topic, subscription.expression, subscription.expression_type) == ("t", "a = 1", "SQL92")
+    assert (subscription.tags, subscription.tag_codes, subscription.version) == (frozenset("a"), frozenset({97}), 5)
+    assert subscription.class_filter_mode is True
+    assert orjson.loads(heartbeat.encode_heartbeat(found)) == FULL
+
+
+def test_what_a_heartbeat_leaves_out_has_javas_defaults():
+    body = b'{"clientID":"c","consumerDataSet":[{"groupName":"g","subscriptionDataSet":[{"topic":"t"}]}]}'
+    found = heartbeat.decode_heartbeat(body)
+    (consumer,) = found.consumers
+    (subscription,) = consumer.subscriptions
+    assert (found.producer_groups, found.fingerprint, found.without_subscriptions) == ((), 0, False)
+    assert (consumer.consume_type, consumer.message_model) == (ConsumeType.PUSH, MessageModel.CLUSTERING)
+    assert (consumer.consume_from, consumer.unit_mode) == (ConsumeFrom.LAST, False)
+    assert (subscription.expression, subscription.expression_type, subscription.version) == ("*", "TAG", 0)
+    assert (subscription.tags, subscription.tag_codes, subscription.class_filter_mode) == (frozenset(), frozenset(), False)
+
+
+def test_a_list_of_consumers_round_trips_and_may_be_left_out():
+    assert heartbeat.decode_consumer_list(heartbeat.encode_consumer_list(["c", "d"])) == ("c", "d")
+    assert heartbeat.decode_consumer_list(b"{}") == ()
+
+
+@pytest.mark.parametrize("only_this_broker", [True, False])
+def test_a_lock_round_trips(only_this_broker):
+    queues = (MessageQueue("t", "b", 0), MessageQueue("t", "b", 1))
+    lock = heartbeat.QueueLock(group="g", client_id="c", queues=queues, only_this_broker=only_this_broker)
+    assert heartbeat.decode_queue_lock(heartbeat.encode_queue_lock(lock)) == lock
+    assert heartbeat.decode_locked_queues(heartbeat.encode_locked_queues(queues)) == queues
+
+
+def test_a_lock_is_for_all_brokers_of_a_group_unless_it_says_otherwise():
+    lock = heartbeat.QueueLock(group="g", client_id="c", queues=())
+    assert lock.only_this_broker is False
+    assert heartbeat.decode_queue_lock(b'{"consumerGroup":"g","clientId":"c"}') == lock
+    assert heartbeat.decode_locked_queues(b"{}") == ()
+
+
+def test_a_subscription_to_be_checked_names_client_and_group_where_it_can():
+    check = heartbeat.decode_subscription_check(
+        b'{"clientId":"c","group":"g","subscriptionData":{"topic":"t","subString":"a"}}'
+    )
+    assert (check.client_id, check.group) == ("c", "g")
+    assert check.subscription == Subscription(topic="t", expression="a")
+    unnamed = heartbeat.decode_subscription_check(b'{"subscriptionData":{"topic":"t"}}')
+    assert (unnamed.client_id, unnamed.group) == ("", "")
+
+
+@pytest.mark.parametrize(
+    ("decode", "named"),
+    [
+        (heartbeat.decode_heartbeat, "heartbeat"),
+        (heartbeat.decode_consumer_list, "consumer list"),
+        (heartbeat.decode_subscription_check, "client config"),
+        (heartbeat.decode_queue_lock, "queue lock"),
+        (heartbeat.decode_locked_queues, "locked queues"),
+    ],
+)
+def test_a_body_that_is_none_is_refused_by_name(decode, named):
+    with pytest.raises(HeaderError, match=named):
+        decode(b"[]")

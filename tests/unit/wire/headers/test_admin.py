@@ -1,0 +1,29 @@
+"""Fields of the headers for a broker's administration."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from orbitmq.wire.headers import GetAllConsumerOffsets, GetBrokerConfigResponse, GetBrokerRuntimeInfo, GetConsumeStats
+
+from .support import travels_as
+
+
+@pytest.mark.parametrize(
+    ("header", "fields"),
+    [
+        (GetBrokerConfigResponse(version="{}"), {"version": "{}"}),
+        (GetConsumeStats(consumer_group="g"), {"consumerGroup": "g"}),
+        (
+            GetConsumeStats(consumer_group="g", topic="t", topic_list="a;b"),
+            {"consumerGroup": "g", "topic": "t", "topicList": "a;b"},
+        ),
+        (GetAllConsumerOffsets(), {}),
+        (GetBrokerRuntimeInfo(), {}),
+    ],
+    ids=repr,
+)
+def test_fields_travel_under_javas_names(header: Any, fields: dict[str, str]) -> None:
+    assert travels_as(header, fields)

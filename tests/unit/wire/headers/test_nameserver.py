@@ -1,0 +1,96 @@
+"""Fields of the headers that a NameServer understands."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from orbitmq.wire.header import decode_header
+from orbitmq.wire.headers import (
+    AddWritePermResponse,
+    BrokerHeartbeat,
+    DeleteTopicInNameServer,
+    GetRouteDifference,
+    GetRouteHistory,
+    GetRouteInfo,
+    NotifyMinBrokerIdChange,
+    QueryDataVersionResponse,
+    RegisterBroker,
+    RegisterBrokerResponse,
+    WipeWritePermResponse,
+)
+
+from .support import travels_as
+
+BROKER = {"brokerName": "a", "brokerAddr": "h:1", "clusterName": "c", "haServerAddr": "h:2", "brokerId": "0"}
+
+
+@pytest.mark.parametrize(
+    ("header", "fields"),
+    [
+        (RegisterBrokerResponse(), {}),
+        (RegisterBrokerResponse(ha_server_addr="h:2", master_addr="h:1"), {"haServerAddr": "h:2", "masterAddr": "h:1"}),
+        (GetRouteInfo(topic="t"), {"topic": "t"}),
+        (
+            GetRouteInfo(topic="t", accept_standard_json_only=True, zone_mode=False, zone_name="z"),
+            {"topic": "t", "acceptStandardJsonOnly": "true", "__ZONE_MODE": "false", "__ZONE_NAME": "z"},
+        ),
+        (WipeWritePermResponse(wipe_topic_count=3), {"wipeTopicCount": "3"}),
+        (AddWritePermResponse(add_topic_count=3), {"addTopicCount": "3"}),
+        (DeleteTopicInNameServer(topic="t"), {"topic": "t"}),
+        (DeleteTopicInNameServer(topic="t", cluster_name="c"), {"topic": "t", "clusterName": "c"}),
+        (QueryDataVersionResponse(changed=False), {"changed": "false"}),
+        (
+            BrokerHeartbeat(cluster_name="c", broker_addr="h:1", broker_name="a"),
+            {"clusterName": "c", "brokerAddr": "h:1", "brokerName": "a"},
+        ),
+        (
+            BrokerHeartbeat(
+                cluster_name="c", broker_addr="h:1", broker_name="a", broker_id=1, epoch=2, max_offset=3,
+                confirm_offset=4, heartbeat_timeout_mills=5, election_priority=6,
+            ),
+            {
+                "clusterName": "c", "brokerAddr": "h:1", "brokerName": "a", "brokerId": "1", "epoch": "2", "maxOffset": "3",
+                "confirmOffset": "4", "heartbeatTimeoutMills": "5", "electionPriority": "6",
+            },
+        ),
+        (NotifyMinBrokerIdChange(), {}),
+        (
+            NotifyMinBrokerIdChange(
+                min_broker_id=1, broker_name="a", min_broker_addr="h:1", offline_broker_addr="h:0", ha_broker_addr="h:2"
+            ),
+            {
+                "minBrokerId": "1", "brokerName": "a", "minBrokerAddr": "h:1", "offlineBrokerAddr": "h:0",
+                "haBrokerAddr": "h:2",
+            },
+        ),
+        (GetRouteDifference(at_ms=7), {"at": "7"}),
+        (
+            GetRouteHistory(topic="t", broker_name="a", since_ms=5, count_max=6),
+            {"topic": "t", "brokerName": "a", "since": "5", "maxNum": "6"},
+        ),
+    ],
+    ids=repr,
+)  # fmt: skip
+def test_fields_travel_under_javas_names(header: Any, fields: dict[str, str]) -> None:
+    assert travels_as(header, fields)
+
+
+def test_a_registration_without_the_newer_fields_is_plain_and_unchecked() -> None:
+    found = decode_header(RegisterBroker, BROKER)
+    assert (found.compressed, found.body_crc32) == (False, 0)
+    assert (found.heartbeat_timeout_millis, found.enable_acting_master, found.zone_name) == (None, None, None)
+
+
+def test_a_registration_with_all_fields_is_read() -> None:
+    newer = {"heartbeatTimeoutMillis": "9000", "enableActingMaster": "true", "compressed": "true", "bodyCrc32": "7"}
+    found = decode_header(RegisterBroker, {**BROKER, **newer, "__ZONE_NAME": "z"})
+    assert (found.heartbeat_timeout_millis, found.enable_acting_master) == (9000, True)
+    assert (found.compressed, found.body_crc32, found.zone_name) == (True, 7, "z")
+
+
+def test_history_without_bounds_is_the_latest_two_hundred_changes_of_all_time() -> None:
+    assert decode_header(GetRouteHistory, {}) == GetRouteHistory(
+        topic=None, broker_name=None, since_ms=0, count_max=200
+    )

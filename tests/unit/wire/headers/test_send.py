@@ -1,0 +1,70 @@
+"""Fields of the headers for sending."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from orbitmq.wire.headers import ConsumerSendBack, SendBatch, SendMessage, SendMessageV2, SendResponse
+
+from .support import travels_as
+
+SEND: dict[str, Any] = {
+    "producer_group": "g", "topic": "t", "default_topic": "TBW102", "default_topic_queue_nums": 4, "queue_id": -1,
+    "sys_flag": 0, "born_at_ms": 1, "flag": 2,
+}  # fmt: skip
+OPTIONAL: dict[str, Any] = {
+    "properties": "p", "reconsume_times": 5, "unit_mode": False, "max_reconsume_times": 6, "batch": True,
+    "broker_name": "b",
+}  # fmt: skip
+LONG = {
+    "producerGroup": "g", "topic": "t", "defaultTopic": "TBW102", "defaultTopicQueueNums": "4", "queueId": "-1",
+    "sysFlag": "0", "bornTimestamp": "1", "flag": "2",
+}  # fmt: skip
+LONG_OPTIONAL = {
+    "properties": "p", "reconsumeTimes": "5", "unitMode": "false", "maxReconsumeTimes": "6", "batch": "true",
+    "bname": "b",
+}  # fmt: skip
+SHORT = dict(zip("abcdefgh", LONG.values(), strict=True))
+SHORT_OPTIONAL = dict(zip("ijklmn", LONG_OPTIONAL.values(), strict=True))
+
+
+@pytest.mark.parametrize(
+    ("header", "fields"),
+    [
+        (SendMessage(**SEND), LONG),
+        (SendMessage(**SEND, **OPTIONAL), LONG | LONG_OPTIONAL),
+        (SendMessageV2(**SEND), SHORT),
+        (SendMessageV2(**SEND, **OPTIONAL), SHORT | SHORT_OPTIONAL),
+        (SendBatch(**SEND, **OPTIONAL), SHORT | SHORT_OPTIONAL),
+        (SendResponse(message_id="m", queue_id=1, queue_offset=2), {"msgId": "m", "queueId": "1", "queueOffset": "2"}),
+        (
+            SendResponse(
+                message_id="m", queue_id=1, queue_offset=2, transaction_id="x", batch_uniq_id="u", region_id="r",
+                trace_on="true",
+            ),
+            {
+                "msgId": "m", "queueId": "1", "queueOffset": "2", "transactionId": "x", "batchUniqId": "u",
+                "MSG_REGION": "r", "TRACE_ON": "true",
+            },
+        ),
+        (
+            ConsumerSendBack(physical_offset=1, group="g", delay_level=-1),
+            {"offset": "1", "group": "g", "delayLevel": "-1"},
+        ),
+        (
+            ConsumerSendBack(
+                physical_offset=1, group="g", delay_level=0, origin_msg_id="m", origin_topic="t", unit_mode=False,
+                max_reconsume_times=16,
+            ),
+            {
+                "offset": "1", "group": "g", "delayLevel": "0", "originMsgId": "m", "originTopic": "t",
+                "unitMode": "false", "maxReconsumeTimes": "16",
+            },
+        ),
+    ],
+    ids=repr,
+)  # fmt: skip
+def test_fields_travel_under_javas_names(header: Any, fields: dict[str, str]) -> None:
+    assert travels_as(header, fields)
