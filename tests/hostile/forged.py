@@ -28,7 +28,7 @@ from orbitmq.net.loop import run
 from orbitmq.wire.command import Command, decode_command, encode_command
 from orbitmq.wire.frame import FrameDecoder
 from orbitmq.wire.header import encode_header
-from unit.nameserver.route_history import play
+from unit.nameserver.routing.route_history import play
 from unit.nameserver.support import asking, registration
 
 MEMORY_GROWTH_MAX_MB = 50

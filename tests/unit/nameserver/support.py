@@ -8,7 +8,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
-from orbitmq.model.route import QueueData
+from orbitmq.model.route import QueueData, TopicRoute
 from orbitmq.model.topic import DataVersion, TopicConfig
 from orbitmq.nameserver.app import NameServer
 from orbitmq.nameserver.config import NameServerConfig
@@ -17,8 +17,10 @@ from orbitmq.nameserver.routing.values import Registration
 from orbitmq.net.pool import ConnectionPool
 from orbitmq.testing import FakeClock
 from orbitmq.wire.bodies.registration import encode_registration
+from orbitmq.wire.bodies.route import decode_route
+from orbitmq.wire.bodies.topics import decode_topic_list
 from orbitmq.wire.command import Command
-from orbitmq.wire.headers import RegisterBroker
+from orbitmq.wire.headers import GetRouteInfo, RegisterBroker
 
 CLUSTER = "c"
 
@@ -102,6 +104,24 @@ def registration(
         "body_crc32": zlib.crc32(body) & 0x7FFFFFFF,
     }
     return RegisterBroker(**{**fields, **options}), body
+
+
+BROKER: Mapping[str, Any] = {
+    "broker_name": "a",
+    "broker_addr": address_of("a"),
+    "cluster_name": CLUSTER,
+    "broker_id": 0,
+}
+"""Fields of requests about the broker that `registration("a")` registers."""
+
+
+async def route_of(asker: Asker, topic: str = "T1") -> TopicRoute | None:
+    answer = await asker.ask(GetRouteInfo(topic=topic))
+    return decode_route(answer.body) if answer.code == 0 else None
+
+
+async def topics_of(asker: Asker, header: object) -> tuple[str, ...]:
+    return decode_topic_list((await asker.ask(header)).body).topics
 
 
 @asynccontextmanager

@@ -8,14 +8,18 @@ from pathlib import Path
 
 import pytest
 
+from orbitmq.admin.client import AdminClient
+from orbitmq.errors import ConnectionFailed, NoNameServer, RemoteRefused
 from orbitmq.nameserver.acl import make_guard
 from orbitmq.nameserver.config import NameServerConfig
 from orbitmq.net.pool import ConnectionPool
+from orbitmq.net.security.tls import client_context
 from orbitmq.wire.command import Command, encode_command
 from orbitmq.wire.headers import DeleteTopicInNameServer, GetNameServerConfig, PutKvConfig, WipeWritePerm
 from orbitmq.wire.signature import Credentials
 
 from ..net.accounts import ADMIN, FORGER, READER, STRANGER, write_accounts
+from ..net.certificates import Authority
 from ..net.support import peer_of
 from .support import asking
 
@@ -86,3 +90,21 @@ async def test_a_repeated_registration_is_looked_at_anew_where_signatures_are_ch
         await asker.register("a")
         await asker.register("a")
         assert len(asker.server.service.registration_fast_path) == (0 if acl_enable else 1)
+
+
+async def test_who_signs_and_speaks_tls_may_administer(tmp_path: Path):
+    files = Authority(tmp_path).issue("server")
+    settings = {
+        "acl_enable": True,
+        "acl_file": write_accounts(tmp_path),
+        "tls_server_mode": "enforcing",
+        "tls_server_cert_path": str(files.certificate),
+        "tls_server_key_path": str(files.key),
+    }
+    async with asking(tmp_path, **settings) as asker:
+        address, context = asker.server.address, client_context(files)
+        async with AdminClient(address, credentials=ADMIN, tls=context) as admin:
+            assert await admin.topic_list() == ()
+        async with AdminClient(address, credentials=READER) as plain:
+            with pytest.raises((ConnectionFailed, NoNameServer, RemoteRefused)):
+                await plain.topic_list()

@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+import os
+
 import pytest
+from hypothesis import settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
 from orbitmq.errors import Rejected
 from orbitmq.model.topic import DataVersion
@@ -12,6 +17,7 @@ from orbitmq.nameserver.routing.tables import Tables
 from orbitmq.nameserver.routing.values import BrokerKey, MasterAddresses
 
 from ..support import CLUSTER, address_of, at, broker, queue
+from .route_history import ARGUMENTS, History, play
 
 
 def addresses(table: RouteTable, topic: str) -> dict[str, dict[int, str]]:
@@ -491,3 +497,30 @@ def test_groups_clusters_and_topics_together():
     assert set(table.tables.topics_of_cluster(CLUSTER)) == set(topics)
     route = table.tables.lookup("T0")
     assert (len(route.queues), len(route.brokers)) == (3, 3)
+
+
+STEPS = int(os.environ.get("ORBITMQ_MODEL_STEPS", "6000"))
+STEPS_PER_RUN = 60
+SEED = os.environ.get("ORBITMQ_SEED", "20261121")
+
+
+class RouteTableHistory(History, RuleBasedStateMachine):
+    """The operations as rules: hypothesis chooses, and shrinks what fails."""
+
+    begin = initialize(deletes_missing_topics=st.booleans())(History.begin)
+    compare = invariant()(History.compare)
+
+
+for operation, arguments in ARGUMENTS.items():
+    strategies = {name: st.sampled_from(options) for name, options in arguments.items()}
+    setattr(RouteTableHistory, operation, rule(**strategies)(getattr(History, operation)))
+
+TestRouteTableHistory = RouteTableHistory.TestCase
+TestRouteTableHistory.settings = settings(
+    max_examples=max(1, STEPS // STEPS_PER_RUN), stateful_step_count=STEPS_PER_RUN, deadline=None
+)
+
+
+def test_histories_that_follow_from_a_seed():
+    for number in range(STEPS // STEPS_PER_RUN):
+        play(f"{SEED}-{number}", STEPS_PER_RUN)

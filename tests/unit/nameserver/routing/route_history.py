@@ -19,8 +19,8 @@ from orbitmq.nameserver.routing.route_table import RouteTable
 from orbitmq.nameserver.routing.tables import Tables
 from orbitmq.nameserver.routing.values import BrokerKey
 
-from .model import SequentialModel
-from .support import at, broker, queue
+from ..support import at, broker, queue
+from .sequential_model import SequentialModel
 
 TOPICS = ("t0", "t1", "t2", "t3")
 NAMES = ("a", "b")

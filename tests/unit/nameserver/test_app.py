@@ -1,0 +1,180 @@
+"""Claims about a running NameServer: scans, lost connections, notices, and its end.
+
+A NameServer also shows itself where it asks others: when it tells brokers of each other, and in shadow mode.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+import pytest
+
+from orbitmq.errors import ConnectionFailed
+from orbitmq.nameserver.routing.events import MinIdNotice
+from orbitmq.net.dispatch.handlers import Call, Handlers, Reply
+from orbitmq.net.pool import ConnectionPool
+from orbitmq.net.security.tls import ServerTls, TlsMode
+from orbitmq.net.server import Server
+from orbitmq.wire.command import Command, encode_command
+from orbitmq.wire.headers import (
+    GetClusterInfo,
+    GetRouteInfo,
+    NotifyMinBrokerIdChange,
+    UnregisterBroker,
+)
+from orbitmq.wire.signature import is_signed_by
+from waiting import until
+
+from ..net.accounts import ADMIN
+from ..net.certificates import Authority
+from ..net.support import peer_of
+from .support import BROKER, address_of, asking, route_of
+
+
+async def test_a_silent_broker_is_taken_out_by_the_scan_and_its_line_is_cut(tmp_path: Path):
+    async with asking(tmp_path) as asker:
+        silent, steady = ConnectionPool(), ConnectionPool()
+        await asker.register("a", pool=silent, heartbeat_timeout_millis=30_000)
+        await asker.register("b", pool=steady)
+        asker.clock.advance(30_001)
+        asker.server.scan()
+        assert [found.broker_name for found in (await route_of(asker)).brokers] == ["b"]
+        await until(lambda: silent.addresses == ())
+        assert steady.addresses == (asker.server.address,)
+        await silent.close()
+        await steady.close()
+
+
+async def test_the_scan_runs_by_itself(tmp_path: Path):
+    async with asking(tmp_path, scan_not_active_broker_interval=10) as asker:
+        await asker.register()
+        asker.clock.advance(120_001)
+        await until(lambda: not asker.server.service.tables.broker_count, pause_s=0.001)
+
+
+async def test_a_broker_whose_connection_ends_leaves_at_once(tmp_path: Path):
+    async with asking(tmp_path) as asker:
+        broker = ConnectionPool()
+        await asker.register(pool=broker)
+        assert await route_of(asker) is not None
+        await broker.close()
+        await until(lambda: not asker.server.service.tables.broker_count)
+        assert await route_of(asker) is None
+
+
+async def test_a_reconnected_broker_survives_the_end_of_its_old_connection_11043(tmp_path: Path):
+    async with asking(tmp_path) as asker:
+        old, new = ConnectionPool(), ConnectionPool()
+        await asker.register(pool=old)
+        await asker.register(pool=new)
+        late = await asker.ask(UnregisterBroker(**BROKER), pool=old)
+        assert late.code == 0
+        await old.close()
+        await until(lambda: len(asker.server.server.connections) == 2)
+        assert await route_of(asker) is not None
+        await new.close()
+
+
+async def test_members_are_told_of_a_new_smallest_id_where_that_is_wanted(tmp_path: Path):
+    told: list[NotifyMinBrokerIdChange] = []
+    handlers: Handlers[None] = Handlers()
+
+    @handlers.on(NotifyMinBrokerIdChange)
+    def note(service: None, call: Call[NotifyMinBrokerIdChange]) -> Reply:
+        told.append(call.header)
+        return Reply()
+
+    member = Server(handlers, None, name="member")
+    await member.start("127.0.0.1", 0)
+    async with asking(tmp_path, notify_min_broker_id_changed=True) as asker:
+        await asker.register("a", broker_id=2, broker_addr=member.address, enable_acting_master=True)
+        await asker.register("a", broker_id=1, enable_acting_master=True)
+        await until(lambda: len(told) == 1)
+        leaver = {**BROKER, "broker_addr": address_of("a", 1), "broker_id": 1}
+        await asker.ask(UnregisterBroker(**leaver))
+        await until(lambda: len(told) == 2)
+    await member.close()
+    assert told[0] == NotifyMinBrokerIdChange(
+        min_broker_id=1, min_broker_addr="a-1:10911", ha_broker_addr="ha-a-1:10911"
+    )
+    assert told[1] == NotifyMinBrokerIdChange(
+        min_broker_id=2, min_broker_addr=member.address, offline_broker_addr="a-1:10911"
+    )
+
+
+async def test_a_member_that_cannot_be_told_harms_nobody(tmp_path: Path):
+    async with asking(tmp_path, notify_min_broker_id_changed=True) as asker:
+        for address in ("127.0.0.1:1", "no-port"):
+            await asker.register("a", broker_id=2, broker_addr=address)
+            await asker.register("a", broker_id=1, broker_addr="a-1:1")
+            await asker.ask(UnregisterBroker(**{**BROKER, "broker_id": 1, "broker_addr": "a-1:1"}))
+        await until(lambda: not asker.server._tasks)
+        assert (await asker.ask(GetClusterInfo())).code == 0
+
+
+async def test_an_unknown_code_and_a_missing_field(tmp_path: Path):
+    async with asking(tmp_path) as asker, peer_of(asker.server.server) as peer:
+        await peer.send(encode_command(Command(99999, 1)))
+        assert (await peer.receive()).remark == " request type 99999 not supported"
+        await peer.send(encode_command(Command(103, 2, ext_fields={"brokerName": "a"})))
+        assert (await peer.receive()).code == 1
+
+
+async def test_a_stopped_name_server_answers_nobody(tmp_path: Path):
+    async with asking(tmp_path) as asker:
+        await asker.register()
+        await asker.server.stop()
+        with pytest.raises(ConnectionFailed):
+            await asker.ask(GetRouteInfo(topic="T1"))
+
+
+handlers: Handlers[asyncio.Queue[Command]] = Handlers()
+
+
+@handlers.on(NotifyMinBrokerIdChange)
+def take(notices: asyncio.Queue[Command], call: Call[NotifyMinBrokerIdChange]) -> Reply:
+    notices.put_nowait(call.command)
+    return Reply()
+
+
+def own_file(folder: Path) -> str:
+    path = folder / "own.properties"
+    path.touch(0o600)
+    path.write_text(
+        f"accessKey={ADMIN.access_key}\nsecretKey={ADMIN.secret_key}\ntlsEnable=true\ntlsClientTrustCertPath=trust.pem\n"
+    )
+    return str(path)
+
+
+async def test_brokers_are_told_of_each_other_over_tls_with_a_signature(tmp_path: Path):
+    tls = ServerTls(TlsMode.ENFORCING, Authority(tmp_path).issue("broker"))
+    notices: asyncio.Queue[Command] = asyncio.Queue()
+    broker = Server(handlers, notices, name="broker", tls=tls)
+    await broker.start("127.0.0.1", 0)
+    try:
+        settings = {"notify_min_broker_id_changed": True, "security_file": own_file(tmp_path)}
+        async with asking(tmp_path, **settings) as asker:
+            asker.server._notify(
+                MinIdNotice("b", 1, "b:10911", None, None, (broker.address,), needs_acting_master=True)
+            )
+            notice = await notices.get()
+    finally:
+        await broker.close()
+    assert is_signed_by(notice.ext_fields or {}, notice.body, ADMIN.secret_key)
+
+
+async def test_shadow_mode_compares_with_a_name_server_that_enforces_tls(tmp_path: Path):
+    files = Authority(tmp_path).issue("server")
+    guard = {
+        "tls_server_mode": "enforcing",
+        "tls_server_cert_path": str(files.certificate),
+        "tls_server_key_path": str(files.key),
+    }
+    (tmp_path / "other").mkdir()
+    async with asking(tmp_path / "other", **guard) as other:
+        for security_file, is_up in (("", False), (own_file(tmp_path), True)):
+            settings = {"shadow_address": other.server.address, "security_file": security_file}
+            async with asking(tmp_path, **settings) as asker:
+                assert asker.server.shadow is not None
+                assert (await asker.server.shadow.compare()).is_up is is_up
