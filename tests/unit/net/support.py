@@ -84,7 +84,7 @@ async def serving(limits: Limits | None = None, **options: Any) -> AsyncIterator
         await server.close()
 
 
-class Peer:
+class RawClient:
     """A raw client: writes bytes, reads frames."""
 
     def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -115,11 +115,11 @@ class Peer:
 
 
 @asynccontextmanager
-async def peer_of(server: Server[Any]) -> AsyncIterator[Peer]:
+async def peer_of(server: Server[Any]) -> AsyncIterator[RawClient]:
     host, _, port = server.address.rpartition(":")
     reader, writer = await asyncio.open_connection(host, int(port))
     try:
-        yield Peer(reader, writer)
+        yield RawClient(reader, writer)
     finally:
         writer.close()
         with suppress(OSError):

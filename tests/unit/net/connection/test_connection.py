@@ -8,9 +8,11 @@ import struct
 
 import pytest
 
+from orbitmq.errors import RequestTimeout
 from orbitmq.net.dispatch.reply import Reply
 from orbitmq.net.limits import Limits
-from orbitmq.wire.command import Command, encode_command
+from orbitmq.wire.command import FLAG_RESPONSE, Command, encode_command
+from orbitmq.wire.headers import NotifyConsumerIdsChanged
 from waiting import until
 
 from ..support import oneway_frame, peer_of, request_frame, serving
@@ -263,3 +265,53 @@ async def test_what_peers_can_cause_at_will_does_not_fill_the_log(caplog):
                     assert await peer.is_cut_off()
             assert server.counters.closed_by_us["bad frame"] == 40
     assert len(caplog.records) == 10 + 2
+
+
+async def test_one_read_in_sixteen_is_timed():
+    async with serving() as server, peer_of(server) as peer:
+        for number in range(33):
+            await peer.send(request_frame("t", number))
+            await peer.receive()
+        assert server.counters.service_s.count == 2
+        assert 0 < server.counters.service_s.total < 60
+
+
+async def test_an_answer_that_nobody_waits_for_is_counted_and_does_no_harm():
+    async with serving() as server, peer_of(server) as peer:
+        await peer.send(encode_command(Command(0, 7, FLAG_RESPONSE)) + request_frame("t", 1))
+        assert (await peer.receive()).opaque == 1
+        assert server.counters.unmatched_answers == 1
+
+        (connection,) = server.connections
+        asked = asyncio.ensure_future(connection.request(NotifyConsumerIdsChanged(consumer_group="g"), timeout_ms=5000))
+        question = await peer.receive()
+        await peer.send(encode_command(Command(0, question.opaque, FLAG_RESPONSE, body=b"yes")))
+        assert (await asked).body == b"yes"
+        assert server.counters.unmatched_answers == 1
+
+
+async def test_a_request_that_is_not_answered_in_time_fails_and_the_next_one_does_not():
+    async with serving() as server, peer_of(server) as peer:
+        await peer.send(request_frame("t", 1))
+        await peer.receive()
+        (connection,) = server.connections
+        with pytest.raises(RequestTimeout, match="did not answer request 40 in time"):
+            await connection.request(NotifyConsumerIdsChanged(consumer_group="g"), timeout_ms=20)
+        late = await peer.receive()
+        asked = asyncio.ensure_future(connection.request(NotifyConsumerIdsChanged(consumer_group="h"), timeout_ms=5000))
+        question = await peer.receive()
+        answers = [
+            Command(0, command.opaque, FLAG_RESPONSE, body=b"%d" % n) for n, command in enumerate((late, question))
+        ]
+        await peer.send(b"".join(map(encode_command, answers)))
+        assert (await asked).body == b"1"
+        assert server.counters.unmatched_answers == 1
+
+
+async def test_a_server_counts_the_bytes_that_it_reads_and_writes():
+    async with serving() as server, peer_of(server) as peer:
+        ask = request_frame("t", 1)
+        await peer.send(ask)
+        answer = await peer.receive()
+        assert server.counters.bytes_received == len(ask)
+        assert server.counters.bytes_sent == len(encode_command(answer._replace(language="PYTHON")))

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import asyncio
+
+from orbitmq.net.dispatch.peer import Peer
+from orbitmq.net.dispatch.reply import Reply
 from orbitmq.net.limits import Limits
-from orbitmq.wire.command import Command, encode_command
+from orbitmq.wire.command import FLAG_RESPONSE, Command, encode_command
+from orbitmq.wire.frame import Frame
 from waiting import until
 
-from ..support import Peer, peer_of, request_frame, serving
+from ..support import RawClient, peer_of, request_frame, serving
 
 
-async def _answered(peer: Peer, opaque: int) -> bool:
+async def _answered(peer: RawClient, opaque: int) -> bool:
     await peer.send(request_frame("t", opaque))
     return (await peer.receive()).opaque == opaque
 
@@ -21,13 +26,13 @@ class OneAnswer:
         self.frame = frame
         self.learnt: list[int] = []
 
-    def answer(self, data: bytes, answers: list[bytes], connection: object) -> int:
+    def answer(self, data: bytes, answers: list[bytes], connection: Peer) -> int:
         if not data.startswith(self.frame):
             return 0
         answers.append(encode_command(Command(0, 1, 1, body=b"short")))
         return len(self.frame)
 
-    def learn(self, frame, command, reply) -> None:
+    def learn(self, frame: Frame, command: Command, reply: Reply) -> None:
         self.learnt.append(command.opaque)
 
 
@@ -53,3 +58,46 @@ async def test_questions_answered_from_memory_count_for_the_rate_as_well():
             await peer.send(frame)
             assert (await peer.receive()).body == b"short"
         assert server.counters.throttled > 0
+
+
+class HeldAnswer(OneAnswer):
+    """A fast path that knows one frame, and answers it when the test says so."""
+
+    def __init__(self, frame: bytes) -> None:
+        super().__init__(frame)
+        self.peers: list[Peer] = []
+
+    def answer(self, data: bytes, answers: list[bytes], connection: Peer) -> int:
+        held: list[bytes] = []
+        size = super().answer(data, held, connection)
+        if size:
+            connection.parked_count += 1
+            self.peers.append(connection)
+        return size
+
+
+async def test_a_held_answer_is_parked_until_it_is_given():
+    fast_path = HeldAnswer(request_frame("t", 1))
+    async with serving(fast_path=fast_path) as server, peer_of(server) as peer:
+        for count in (1, 2):  # one by one: a read that holds both would be split
+            await peer.send(fast_path.frame)
+            await until(lambda count=count: len(fast_path.peers) == count)
+        (connection,) = server.connections
+        draining = asyncio.ensure_future(server.drain(60_000))
+        for left in (1, 0):
+            assert not draining.done()
+            fast_path.peers[0].answer_held([encode_command(Command(0, left, FLAG_RESPONSE))])
+            assert connection.parked_count == left
+            assert (await peer.receive()).opaque == left
+        assert await draining
+
+
+async def test_a_held_answer_to_a_peer_that_left_does_nothing():
+    fast_path = HeldAnswer(request_frame("t", 1))
+    async with serving(fast_path=fast_path) as server:
+        async with peer_of(server) as peer:
+            await peer.send(fast_path.frame)
+            await until(lambda: fast_path.peers)
+        await until(lambda: not server.connections)
+        fast_path.peers[0].answer_held([b"late"])
+        assert server.counters.bytes_sent == 0
