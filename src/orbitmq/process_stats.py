@@ -6,6 +6,7 @@ import asyncio
 import gc
 import os
 import time
+from bisect import bisect_left
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -29,12 +30,7 @@ class Histogram:
     def observe(self, value: float, count: int = 1) -> None:
         """Count `value`, `count` times."""
         self.total += value * count
-        place = 0
-        for bound in self.bounds:
-            if value <= bound:
-                break
-            place += 1
-        self._counts[place] += count
+        self._counts[bisect_left(self.bounds, value)] += count
 
     def cumulative(self) -> list[tuple[str, float]]:
         """Return (upper bound as text, number of values up to it), ending with +Inf."""
@@ -50,8 +46,8 @@ class Histogram:
         return sum(self._counts)
 
 
-class Vitals:
-    """Watches garbage collection and the event loop from `start` to `stop`."""
+class ProcessStats:
+    """Measures garbage collection and the event loop's lag, from `start` to `stop`."""
 
     def __init__(self) -> None:
         self.gc_ms = 0.0

@@ -40,8 +40,8 @@ def read_properties(path: Path | str) -> dict[str, str]:
 
 def java_key(name: str) -> str:
     """Return RocketMQ's key for a field's name."""
-    first, *rest = name.split("_")
-    return first + "".join(_SPELT_OTHERWISE.get(word, word.capitalize()) for word in rest)
+    first, *words = name.split("_")
+    return first + "".join(_SPELT_OTHERWISE.get(word, word.capitalize()) for word in words)
 
 
 def fields_by_key(settings: type[DataclassInstance]) -> dict[str, dataclasses.Field[Any]]:

@@ -3,7 +3,7 @@ import gc
 import time
 
 from orbitmq import process_stats
-from orbitmq.process_stats import Histogram, Vitals
+from orbitmq.process_stats import Histogram, ProcessStats
 from waiting import until
 
 
@@ -19,8 +19,8 @@ def test_a_histogram_counts_up_to_each_bound():
 def test_a_blocked_loop_shows_as_lag_and_a_collection_as_time(monkeypatch):
     monkeypatch.setattr(process_stats, "LAG_EVERY_MS", 10)
 
-    async def scenario() -> Vitals:
-        watched = Vitals()
+    async def scenario() -> ProcessStats:
+        watched = ProcessStats()
         watched.start(asyncio.get_running_loop())
         time.sleep(0.06)
         gc.collect()

@@ -1,4 +1,7 @@
-"""The same session over a blocking socket: for scripts, notebooks and Spark executors."""
+"""A connection over a blocking socket, for scripts, notebooks and Spark's executors.
+
+The session is the same as on the event loop: there is one place that matches answers with requests.
+"""
 
 from __future__ import annotations
 
@@ -133,14 +136,14 @@ class BlockingConnection:
             raise self._broken(None)
         try:
             for frame in self._session.feed(data):
-                self._take(decode_command(frame))
+                self._serve(decode_command(frame))
         except FrameError as error:
             raise self._broken(error) from error
 
-    def _take(self, command: Command) -> None:
+    def _serve(self, command: Command) -> None:
         if command.flag & FLAG_RESPONSE:
             self._session.resolve(command)
-        elif not command.flag & FLAG_ONEWAY:  # servers ask event-loop clients; here nobody listens between calls
+        elif not command.flag & FLAG_ONEWAY:  # a server asks, but between calls nobody reads here
             reply = Reply(ResponseCode.REQUEST_CODE_NOT_SUPPORTED, f" request type {command.code} not supported")
             self._session.out.append(encode_reply(command, reply))
 

@@ -9,7 +9,7 @@ from orbitmq.wire.frame import FRAME_SIZE_MAX
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Limits:
-    """What a peer may ask of a server or pool. A limit of 0 means: none.
+    """Limits that a server or pool sets to each peer. 0 means: no limit.
 
     Args:
         frame_size_max: bytes of one frame without its length prefix.

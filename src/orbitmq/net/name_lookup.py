@@ -16,7 +16,7 @@ log = logging.getLogger(__name__)
 
 @contextmanager
 def looked_up(key: str, host: str) -> Iterator[None]:
-    """Name the setting where looking up the host that it holds fails in here.
+    """Turn a failed lookup within the block into an error that names the setting that holds the host.
 
     Raises:
         ConfigError: no name service knows `host`.

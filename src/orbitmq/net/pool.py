@@ -36,7 +36,7 @@ def expect(command: Command, address: str) -> Command:
 
 
 class ConnectionPool:
-    """Client side: requests go to addresses, connections are the pool's business.
+    """The client side: callers name addresses, and the pool keeps the connections.
 
     Args:
         handlers: for what servers ask their clients; None: everything is answered "not supported".

@@ -1,4 +1,4 @@
-"""A server: listens, and lets an endpoint's handlers answer."""
+"""A server: a listening port, and the connections that it accepts."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The session: what both ends of a connection remember, without a socket and without a clock.
+"""A session: the memory of one end of a connection, between its bytes and its commands. Pure.
 
 State: the unfinished frame, the requests that wait for their answers, the bytes that wait to be written together.
 In: bytes as they arrive, requests, the time. Out: frames, waiters and what they are told, one block of bytes.
@@ -18,7 +18,7 @@ from orbitmq.wire.header import code_of, encode_header
 OPAQUE_MAX = 0x7FFFFFFF
 
 Waiter = Callable[[Command | ClientError], None]
-"""Is told the answer, or why there will be none. Called once."""
+"""Is called once: with the answer, or with the error that says why there will be none."""
 
 
 class Pending(NamedTuple):
@@ -37,7 +37,7 @@ _NO_DEADLINES: list[tuple[int, int]] = []
 
 
 class Session(FrameDecoder):
-    """Takes frames in, matches answers with requests, and joins what is to be written."""
+    """Cuts bytes into frames, matches answers with requests, and joins what is to be written."""
 
     __slots__ = ("_deadlines", "_next_opaque", "_pending", "out")
 
@@ -60,10 +60,10 @@ class Session(FrameDecoder):
         return self._deadlines[0][0] if self._deadlines else None
 
     def request(self, command: Command, waiter: Waiter, deadline_ms: int, reads: int = 0) -> int:
-        """Queue a request and return its opaque. The waiter is told the answer, or that there will be none."""
+        """Queue a request and return its opaque; the waiter is called when it is answered."""
         if self._pending is _NO_PENDING:
             self._pending, self._deadlines = {}, []
-        opaque = self._take_opaque()
+        opaque = self._new_opaque()
         self.out.append(encode_command(command._replace(opaque=opaque)))
         self._pending[opaque] = Pending(opaque, command.code, waiter, reads)
         heappush(self._deadlines, (deadline_ms, opaque))
@@ -71,10 +71,10 @@ class Session(FrameDecoder):
 
     def oneway(self, command: Command) -> None:
         """Queue a request that nobody answers."""
-        self.out.append(encode_command(command._replace(opaque=self._take_opaque(), flag=FLAG_ONEWAY)))
+        self.out.append(encode_command(command._replace(opaque=self._new_opaque(), flag=FLAG_ONEWAY)))
 
     def resolve(self, answer: Command) -> bool:
-        """Tell an answer to whom waits for it. False: nobody does (any more)."""
+        """Hand an answer to the request's waiter. False: no request waits for it, or none any more."""
         pending = self._pending.pop(answer.opaque, None)
         if pending is None:
             return False
@@ -83,7 +83,7 @@ class Session(FrameDecoder):
         return True
 
     def expire(self, now_ms: int) -> list[Pending]:
-        """Forget the requests whose time is over and return them; their waiters are the caller's to tell."""
+        """Forget the requests whose time is over and return them; the caller tells their waiters."""
         expired: list[Pending] = []
         while self._deadlines and self._deadlines[0][0] <= now_ms:
             pending = self._pending.pop(heappop(self._deadlines)[1], None)
@@ -106,7 +106,7 @@ class Session(FrameDecoder):
         out.clear()
         return data
 
-    def _take_opaque(self) -> int:
+    def _new_opaque(self) -> int:
         opaque = self._next_opaque
         self._next_opaque = (opaque + 1) & OPAQUE_MAX
         while opaque in self._pending:  # after 2^31 requests an old long poll may still hold the number

@@ -16,7 +16,7 @@ from orbitmq.nameserver.monitoring.unknown_topics import UnknownTopic, UnknownTo
 from orbitmq.nameserver.routing.events import Cause, Change, ChangeKind
 from orbitmq.nameserver.routing.tables import Tables
 from orbitmq.net.server import Server
-from orbitmq.process_stats import Vitals, memory_used
+from orbitmq.process_stats import ProcessStats, memory_used
 
 log = logging.getLogger(__name__)
 
@@ -49,7 +49,7 @@ class Monitor:
     ) -> None:
         self.changes: Counter[tuple[ChangeKind, Cause]] = Counter()
         self.alerts: tuple[Alert, ...] = ()
-        self.vitals = Vitals()
+        self.vitals = ProcessStats()
         self._server = server
         self._tables = tables
         self._unknown_topics = unknown_topics

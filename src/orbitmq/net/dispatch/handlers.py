@@ -38,11 +38,11 @@ class Later(Enum):
 
 
 LATER: Final = Later.LATER
-"""What a handler returns that will call `call.answer` later."""
+"""A handler returns this instead of a Reply when it will call `call.answer` later."""
 
 
 class Call(Generic[H]):
-    """One request on its way through a handler."""
+    """One request, as its handler sees it."""
 
     __slots__ = ("_is_answered", "command", "connection", "header", "is_parked", "now_ms")
 

@@ -1,1 +1,1 @@
-"""A small HTTP server for machines: metrics, health, state. People's pages are not its business."""
+"""HTTP for machines: metrics, health and state. Pages for people belong to a dashboard."""

@@ -10,7 +10,7 @@ TEXT = "text/plain; charset=utf-8"
 
 
 class Answer(NamedTuple):
-    """What a page answers."""
+    """A page's answer to one query."""
 
     body: bytes
     status: int = 200

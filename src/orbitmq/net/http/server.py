@@ -1,6 +1,6 @@
-"""A small HTTP server for machines: GET only, whole answers, no keep-alive. For /metrics, /healthz and the like.
+"""An HTTP server for machines: GET only, whole answers, no keep-alive. For /metrics, /healthz and the like.
 
-People's pages are the dashboard's business; this port must come up without any extra installed.
+It is our own because this port must come up without any extra installed.
 """
 
 from __future__ import annotations
@@ -77,7 +77,7 @@ class HttpServer:
             connection.drop()
 
     def enter(self, connection: _HttpConnection) -> bool:
-        """Take a new connection in; False: too many are open."""
+        """Count a new connection in; False: too many are open."""
         if len(self._connections) >= CONNECTIONS_MAX:
             return False
         self._connections.add(connection)
