@@ -1,6 +1,11 @@
 """The message store: RocketMQ's CommitLog and ConsumeQueue files, byte-compatible with Java's.
 
-Read `commit_log.py`, then `consume_queue.py`, then `store.py`, the public face. Formats: docs/formats/.
+Read `log/commit_log.py`, then `queues/consume_queue.py`, then `store.py`, the public face. `disk.py` is the only way to a
+file. Formats: docs/formats/.
+
+Where more goes: index files are derived from the log as consume queues are, a package `index` told by `dispatch`.
+Retention and quarantine decide about whole segments: modules at the top, beside `recovery`. What keeps few maps and
+descriptors open belongs into `log`, around `segment`.
 """
 
 from orbitmq.store.store import Store

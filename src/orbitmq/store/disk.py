@@ -109,6 +109,7 @@ class LocalFile:
                 os.ftruncate(descriptor, size)
             self._map = mmap.mmap(descriptor, size)
             if is_one_of_many:
+                # Without it the kernel reads megabytes around the first entry that is looked at.
                 self._map.madvise(mmap.MADV_RANDOM)
             else:
                 self._descriptor = descriptor
@@ -159,6 +160,7 @@ class LocalFile:
     def close(self) -> None:
         """Unmap and close; a slice that is still alive keeps the mapping until it dies."""
         self._is_closed = True
+        # BufferError: a memoryview of the map is alive somewhere. The map is freed with the last of them.
         with contextlib.suppress(BufferError):
             self._map.close()
         if self._descriptor is not None:

@@ -61,7 +61,7 @@ class Dispatch:
 
 
 def is_queued(sys_flag: int) -> bool:
-    """Say whether a message has a place in its consume queue: half and rolled back transactions have none."""
+    """Say whether a message gets a consume-queue entry: half and rolled back transactions get none."""
     return sys_flag & SysFlag.TRANSACTION_MASK in (0, SysFlag.TRANSACTION_COMMIT)
 
 

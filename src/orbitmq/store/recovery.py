@@ -15,10 +15,10 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from orbitmq.errors import CorruptRecord, InvalidArgument
-from orbitmq.store.commit_log import CommitLog
-from orbitmq.store.consume_queue import BLANK_SIZE, ConsumeQueue, Entry
-from orbitmq.store.consume_queues import ConsumeQueues
 from orbitmq.store.dispatch import dispatched_of
+from orbitmq.store.log.commit_log import CommitLog
+from orbitmq.store.queues.consume_queue import BLANK_SIZE, ConsumeQueue, Entry
+from orbitmq.store.queues.consume_queues import ConsumeQueues
 from orbitmq.wire.record import Blank, parse_record
 
 log = logging.getLogger(__name__)
@@ -38,27 +38,30 @@ class Recovered(NamedTuple):
 
 
 def recover(
-    commit_log: CommitLog, queues: ConsumeQueues, recovery_ms: int | None, promise_less: Callable[[int], None]
+    commit_log: CommitLog, queues: ConsumeQueues, recovery_ms: int | None, lower_checkpoint: Callable[[int], None]
 ) -> Recovered:
     """Recover a store whose files have been loaded.
 
     Args:
         recovery_ms: messages stored up to this time are on the disk; None: all are, the store was closed in order.
-        promise_less: called with a time before anything is changed: entries of messages stored then or later are
+        lower_checkpoint: called with a time before anything is changed: entries of messages stored then or later are
             about to be written again, and the checkpoint must not vouch for them until that is synced. The power
             may go again now.
     """
     commit_log.end = commit_log.log.end  # so far, every byte may be a record
+    # Records are written in the order of their offsets: where one that is known to be on the disk starts, everything
+    # before it is on the disk, too. So the walk begins at the last record that any queue can vouch for.
     starts = [_trusted_start(queue, commit_log, recovery_ms) for queue in queues]
     start = max(starts, default=commit_log.min_offset)
     if recovery_ms is not None:
-        promise_less(commit_log.stored_at_ms(start))
+        lower_checkpoint(commit_log.stored_at_ms(start))
     for queue in queues:
         _cut_queue(queue, commit_log, start, is_clean=recovery_ms is None)
     recovered = _replay(commit_log, queues, start)
     commit_log.start(recovered.end)
     if recovery_ms is not None:
         commit_log.rewrite(start, recovered.end)
+    # One byte more: the segment that the next record goes to is synced as well, for its tail was cut off just now.
     commit_log.log.sync(start, recovered.end + 1)
     return recovered
 
@@ -68,6 +71,7 @@ def _trusted_start(queue: ConsumeQueue, commit_log: CommitLog, recovery_ms: int 
 
     def is_trusted(entry: Entry) -> bool:
         physical_offset, size, _tag_code = entry
+        # Entries whose records were cleaned away prove nothing, and stand before all others: bisection passes them.
         if size == BLANK_SIZE or physical_offset < commit_log.min_offset:
             return True
         if commit_log.record_at(physical_offset, check_crc=False) is None:
@@ -82,6 +86,7 @@ def _trusted_start(queue: ConsumeQueue, commit_log: CommitLog, recovery_ms: int 
 def _cut_queue(queue: ConsumeQueue, commit_log: CommitLog, start: int, *, is_clean: bool) -> None:
     """Drop the entries of the messages that will be read again, and what a torn sector left behind them."""
     end = queue.search(lambda entry: entry[1] == BLANK_SIZE or (entry[1] > 0 and entry[0] < start))
+    # A torn sector leaves old bytes or zeros among the last entries: bisection may have ended behind them.
     while end > queue.base_offset and not _is_entry_of(queue, end - 1, commit_log):
         end -= 1
     if end < queue.max_offset or not is_clean:

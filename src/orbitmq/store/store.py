@@ -15,16 +15,16 @@ from typing import NoReturn
 from orbitmq.clock import Clock, now_ms
 from orbitmq.errors import StoreUnavailable
 from orbitmq.model.message import Host
-from orbitmq.store.checkpoint import format_checkpoint, parse_checkpoint
-from orbitmq.store.commit_log import CommitLog
-from orbitmq.store.consume_queue import ConsumeQueue
-from orbitmq.store.consume_queues import ConsumeQueues
 from orbitmq.store.disk import Disk, LocalDisk
 from orbitmq.store.dispatch import Dispatch, DispatchConsumer, is_queued, tag_code_of
-from orbitmq.store.durability import Durability, Waiter
-from orbitmq.store.reading import offset_at, read_messages
+from orbitmq.store.log.commit_log import CommitLog
+from orbitmq.store.queues.consume_queue import ConsumeQueue
+from orbitmq.store.queues.consume_queues import ConsumeQueues
+from orbitmq.store.queues.reading import offset_at, read_messages
 from orbitmq.store.recovery import Recovered, recover
-from orbitmq.store.syncing import Syncing
+from orbitmq.store.sync.checkpoint import format_checkpoint, parse_checkpoint
+from orbitmq.store.sync.durability import Durability, Waiter
+from orbitmq.store.sync.syncing import Syncing
 from orbitmq.store.values import (
     AppendResult,
     Boundary,
@@ -150,15 +150,17 @@ class Store:
         if stored_at_ms < syncing.stored_at_ms:
             # Searching by time and recovery rely on times that never go back.
             stored_at_ms = syncing.stored_at_ms
-        has_place = not sys_flag & 0xC or is_queued(sys_flag)
-        queue_offset = queue.next_offset if has_place else 0
-        if has_place and queue_offset >= queue.reserved_offset:
+        has_entry = not sys_flag & 0xC or is_queued(sys_flag)
+        queue_offset = queue.next_offset if has_entry else 0
+        # Room for the entry comes before the record: a message in the log that no queue could take would be lost to
+        # readers, and nothing that fails may come behind the write.
+        if has_entry and queue_offset >= queue.reserved_offset:
             self._reserve(queue, queue_offset)
         commit_log = self._commit_log
         size = commit_log.append(draft, queue.magic, queue.topic_part, queue_offset, stored_at_ms)
         physical_offset = commit_log.end - size
         syncing.stored_at_ms = stored_at_ms
-        if has_place:
+        if has_entry:
             queue.next_offset = queue_offset + 1
         tag_code = draft.tag_code
         if tag_code is None:
@@ -173,7 +175,7 @@ class Store:
                 syncing.request()  # also for those whom nobody waits for: they are to be read, too
             else:
                 self._deliver(message)
-        elif has_place:
+        elif has_entry:
             # The same as `_deliver` would do, without a value in between: this is the hot path.
             queue.put(queue_offset, physical_offset, size, tag_code)
             if self.on_arrived:
@@ -297,12 +299,12 @@ class Store:
         self._commit_log.log.load()
         self._queues.load()
 
-        def promise_less(time_ms: int) -> None:
+        def lower_checkpoint(time_ms: int) -> None:
             lowered = checkpoint._replace(consume_queue_ms=min(checkpoint.consume_queue_ms, time_ms))
             self._disk.write(path / "checkpoint", format_checkpoint(lowered))
 
         recovery_ms = None if is_clean else checkpoint.recovery_ms
-        recovered = recover(self._commit_log, self._queues, recovery_ms, promise_less)
+        recovered = recover(self._commit_log, self._queues, recovery_ms, lower_checkpoint)
         self._durability.durable = recovered.end
         self._syncing.start(recovered.stored_at_ms)
         if not is_clean:

@@ -1,4 +1,4 @@
-"""Who may ask a broker for what, and what stands at its port."""
+"""Claims about the roles that requests need, and what stands at a broker's port."""
 
 from __future__ import annotations
 

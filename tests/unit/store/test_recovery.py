@@ -7,8 +7,8 @@ import pytest
 
 from orbitmq.model.message import Host
 from orbitmq.store import Draft, ReadStatus, Store, StoreConfig
-from orbitmq.store.checkpoint import Checkpoint, format_checkpoint
-from orbitmq.store.consume_queue import BLANK_UNIT
+from orbitmq.store.queues.consume_queue import BLANK_UNIT
+from orbitmq.store.sync.checkpoint import Checkpoint, format_checkpoint
 from orbitmq.testing.fake_disk import FakeDisk
 from orbitmq.wire.record import iter_records
 

@@ -10,7 +10,7 @@ import pytest
 from orbitmq.errors import InvalidArgument, StoreError, StoreUnavailable
 from orbitmq.model.message import Host
 from orbitmq.store import Draft, FlushMode, ReadStatus, Store, StoreConfig
-from orbitmq.store.checkpoint import parse_checkpoint
+from orbitmq.store.sync.checkpoint import parse_checkpoint
 from orbitmq.testing import FakeClock
 from orbitmq.testing.fake_disk import FakeDisk
 from orbitmq.wire.record import parse_record

@@ -1,4 +1,4 @@
-"""What every send works on, on the long way and on the fast path."""
+"""The tables that sends work on, on the long way and on the fast path."""
 
 from __future__ import annotations
 

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from orbitmq.errors import InvalidArgument
-from orbitmq.store.consume_queues import ConsumeQueues
+from orbitmq.store.queues.consume_queues import ConsumeQueues
 from orbitmq.store.values import Dispatched
 from orbitmq.testing.fake_disk import FakeDisk
 

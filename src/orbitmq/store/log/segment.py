@@ -17,7 +17,7 @@ def segment_name(base: int) -> str:
 class Segment:
     """A file of a log, opened at first use.
 
-    Who reads gets copies: slices of the buffer do not leave the store, so that a segment can be closed at any time.
+    Readers get copies: slices of the buffer do not leave the store, so that a segment can be closed at any time.
 
     Args:
         base: offset of the first byte in the log.
@@ -62,6 +62,9 @@ class Segment:
         """
         if position > self._reserved:
             end = min(-(-position // self._reserve_size) * self._reserve_size, self.size)
+            # A big file's next pages are written with zeros before anybody stores into them: a store then meets a page
+            # that is there, where a fault would have to make it in the middle of an append. Small files only claim
+            # their blocks: thousands of them must not fill the page cache with zeros.
             reserve = self.file.reserve if self._is_one_of_many else self.file.blank
             reserve(self._reserved, end - self._reserved)
             self._reserved = end

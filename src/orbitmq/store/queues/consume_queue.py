@@ -14,8 +14,8 @@ from struct import Struct
 
 from orbitmq.errors import CorruptRecord
 from orbitmq.store.disk import Buffer, Disk
-from orbitmq.store.segment import Segment
-from orbitmq.store.segment_log import SegmentLog
+from orbitmq.store.log.segment import Segment
+from orbitmq.store.log.segment_log import SegmentLog
 from orbitmq.wire.record import format_topic
 
 UNIT = Struct(">qiq")
@@ -96,7 +96,7 @@ class ConsumeQueue:
             CorruptRecord: no broker gave this queue offset; the record's checksum does not cover it.
         """
         if queue_offset != self.max_offset:
-            self._check_place(queue_offset, physical_offset)
+            self._check_offset(queue_offset, physical_offset)
         if queue_offset < self.max_offset:
             self.truncate(queue_offset)
         if queue_offset >= self.reserved_offset:
@@ -131,11 +131,14 @@ class ConsumeQueue:
             if segment is None:
                 return
             stop = min(end, segment.end // UNIT.size)
+            # The slice is a copy: a view would keep the map open while a reader holds this generator.
             yield from UNIT.iter_unpack(segment.buffer[position - segment.base : stop * UNIT.size - segment.base])
             queue_offset = stop
 
     def min_offset(self, physical_min: int) -> int:
         """Return the queue offset of the first message that is still in the CommitLog.
+
+        Found by bisection, and remembered until the CommitLog's beginning moves: every pull asks.
 
         Args:
             physical_min: the CommitLog's first byte.
@@ -173,7 +176,7 @@ class ConsumeQueue:
             low, high = high, first + 2 * (high - first) + 1
         return _first_without(lambda offset: self.entry(offset)[1] != 0, low, min(high, end))
 
-    def _check_place(self, queue_offset: int, physical_offset: int) -> None:
+    def _check_offset(self, queue_offset: int, physical_offset: int) -> None:
         """Refuse an offset that leads astray. A queue may start anywhere, have a gap, or begin again after deletion."""
         is_new = not self.log.segments and 0 <= queue_offset < _OFFSET_END
         is_gap = self.max_offset < queue_offset <= self.max_offset + _GAP_FILES_MAX * self._unit_count

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from orbitmq.errors import CorruptRecord
-from orbitmq.store.consume_queue import BLANK_SIZE, ConsumeQueue
+from orbitmq.store.queues.consume_queue import BLANK_SIZE, ConsumeQueue
 from orbitmq.testing.fake_disk import FakeDisk
 
 DIRECTORY = Path("/queues/orders/0")

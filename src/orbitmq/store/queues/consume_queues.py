@@ -6,9 +6,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from orbitmq.errors import InvalidArgument
-from orbitmq.store.consume_queue import ConsumeQueue
 from orbitmq.store.disk import Disk
 from orbitmq.store.dispatch import is_queued
+from orbitmq.store.queues.consume_queue import ConsumeQueue
 from orbitmq.store.values import Dispatched
 
 _NAME_SIZE_MAX = 255

@@ -3,7 +3,7 @@
 import asyncio
 import threading
 
-from orbitmq.store.flusher import Flusher
+from orbitmq.store.sync.flusher import Flusher
 
 
 def test_tasks_run_in_order_on_the_thread_and_report_on_the_loop():

@@ -2,7 +2,7 @@
 
 import pytest
 
-from orbitmq.store.durability import Durability
+from orbitmq.store.sync.durability import Durability
 
 
 def test_what_is_durable_need_not_wait():

@@ -5,7 +5,8 @@ from pathlib import Path
 import pytest
 
 from orbitmq.model.message import Host
-from orbitmq.store import Boundary, Draft, ReadStatus, Store, StoreConfig, reading
+from orbitmq.store import Boundary, Draft, ReadStatus, Store, StoreConfig
+from orbitmq.store.queues import reading
 from orbitmq.testing import FakeClock
 from orbitmq.testing.fake_disk import FakeDisk
 from orbitmq.wire.record import iter_records

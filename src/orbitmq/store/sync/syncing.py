@@ -1,4 +1,4 @@
-"""What is synced when: group commits first, then consume queues, then the checkpoint that vouches for both.
+"""The order of syncs: group commits first, then consume queues, then the checkpoint that vouches for both.
 
 At most one task is under way on the flusher's thread, so that everybody who appends meanwhile shares the next sync
 (group commit), and a group commit never waits for a whole round of consume queues.
@@ -12,13 +12,13 @@ from collections import deque
 from collections.abc import Callable, Iterable
 from functools import partial
 
-from orbitmq.store.checkpoint import Checkpoint, format_checkpoint
-from orbitmq.store.commit_log import CommitLog
-from orbitmq.store.consume_queue import ConsumeQueue
-from orbitmq.store.consume_queues import ConsumeQueues
 from orbitmq.store.disk import DiskFile
-from orbitmq.store.durability import Durability, Waiter
-from orbitmq.store.flusher import Flusher
+from orbitmq.store.log.commit_log import CommitLog
+from orbitmq.store.queues.consume_queue import ConsumeQueue
+from orbitmq.store.queues.consume_queues import ConsumeQueues
+from orbitmq.store.sync.checkpoint import Checkpoint, format_checkpoint
+from orbitmq.store.sync.durability import Durability, Waiter
+from orbitmq.store.sync.flusher import Flusher
 
 log = logging.getLogger(__name__)
 
@@ -128,20 +128,23 @@ class Syncing:
     def _schedule(self) -> None:
         if not self._is_busy and not self._is_scheduled and self._loop is not None:
             self._is_scheduled = True
-            self._loop.call_soon(self._take_turn)
+            self._loop.call_soon(self._submit_next)
 
-    def _take_turn(self) -> None:
+    def _submit_next(self) -> None:
         """Give the thread the most urgent task there is."""
         self._is_scheduled = False
         if self._is_busy or self._flusher is None or self._durability.is_fenced:
             return
         if self._is_commit_wanted and self._commit_log.end > self._durability.durable:
             self._is_commit_wanted = False
+            # Group commit: whatever is in the log by now shares this sync, whoever asked for it first.
             end = self._commit_log.end
             task = partial(_sync_files, self._commit_log_files(end))
             self._submit(task, partial(self._commit_log_synced, end, self.stored_at_ms))
         elif self._round:
+            # A few at a time: who waits for a commit waits for four files at most.
             batch = [self._round.popleft() for _ in range(min(_QUEUES_PER_TASK, len(self._round)))]
+            # The ends are noted before the sync: entries that come during it belong to the next round.
             ends = [(queue, queue.max_offset) for queue in batch]
             files = [segment.file for queue in batch for segment in queue.unsynced()]
             self._submit(partial(_sync_files, files), partial(self._queues_synced, ends))
@@ -158,7 +161,7 @@ class Syncing:
             self._is_busy = False
             done(error)
             if self._flusher is not None:
-                self._take_turn()
+                self._submit_next()
 
         self._flusher.submit(task, report)
 

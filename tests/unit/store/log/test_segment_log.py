@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 
 from orbitmq.errors import StoreError
-from orbitmq.store.segment import Segment, segment_name
-from orbitmq.store.segment_log import SegmentLog
+from orbitmq.store.log.segment import Segment, segment_name
+from orbitmq.store.log.segment_log import SegmentLog
 from orbitmq.testing.fake_disk import FakeDisk
 
 DIRECTORY = Path("/log")

@@ -2,7 +2,7 @@
 
 import pytest
 
-from orbitmq.store.checkpoint import Checkpoint, format_checkpoint, parse_checkpoint
+from orbitmq.store.sync.checkpoint import Checkpoint, format_checkpoint, parse_checkpoint
 
 SOME = Checkpoint(
     commit_log_ms=1_700_000_010_000,

@@ -8,7 +8,7 @@ import pytest
 
 from orbitmq.errors import CorruptRecord, InvalidArgument, StoreUnavailable
 from orbitmq.model.message import Host
-from orbitmq.store.commit_log import CommitLog
+from orbitmq.store.log.commit_log import CommitLog
 from orbitmq.store.values import Draft
 from orbitmq.testing.fake_disk import FakeDisk
 from orbitmq.wire.record import Blank, format_record, format_topic, parse_record

@@ -1,6 +1,6 @@
 """The CommitLog: every message of a broker, one record after another. Source: docs/formats/commit_log.md.
 
-It knows bytes, places and times; which queue offset a message has, and who may read it, is decided in `store.py`.
+It knows bytes, offsets and times; which queue offset a message has, and who may read it, is decided in `store.py`.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from zlib import crc32
 from orbitmq.errors import CorruptRecord, InvalidArgument, StoreUnavailable
 from orbitmq.model.message import PROPERTIES_SIZE_MAX, Host
 from orbitmq.store.disk import Buffer, Disk
-from orbitmq.store.segment_log import SegmentLog
+from orbitmq.store.log.segment_log import SegmentLog
 from orbitmq.store.values import Draft
 from orbitmq.wire.record import (
     BLANK_SIZE_MIN,
@@ -101,6 +101,8 @@ class CommitLog:
             head = self._v6_head
             sys_flag = sys_flag & ~_HOST_FLAGS | self._v6_flag
         properties_size = len(properties)
+        # Zeros are how a sector looks that a power cut has lost. No checksum covers properties, so zeros must not be
+        # stored: recovery could not tell them from a torn record.
         if properties_size > LOST_SECTOR_SIZE or properties[-1:] == b"\0":
             self._check_properties(properties)
         if self._record_crc:
@@ -110,10 +112,12 @@ class CommitLog:
         body_size = len(body)
         size = head.size + body_size + len(topic_part) + 2 + properties_size
         start = self.end - self._base
+        # Room for a filler's head is kept behind every record: closing a segment must not fail on a full disk.
         if start + size + BLANK_SIZE_MIN > self._room_end:
             self.make_room(size)
             start = self.end - self._base
         try:
+            # One bytes object and one copy into the map: packing field by field touches the map a dozen times.
             record = (
                 head.pack(
                     size, magic, crc32(body) & CRC_MASK, queue_id, flag, queue_offset, self.end, sys_flag, born_at_ms,
@@ -168,6 +172,7 @@ class CommitLog:
         """Go on writing at `end`; what lies behind it is cut off."""
         self.log.truncate(end)
         self.end = end
+        # No room anywhere: the next append asks for it, and enters the segment that it gets.
         self._base = end
         self._room_end = 0
         if self.log.find(end) is not None:
@@ -186,6 +191,7 @@ class CommitLog:
 
     def join(self, runs: list[tuple[int, int]]) -> bytes:
         """Return the bytes of all runs, each (start, end) within one segment, in one piece: one copy."""
+        # Views of a map keep it open as long as they live: they end with this method, what it returns is a copy.
         slices: list[memoryview] = []
         base = segment_end = 0
         view = memoryview(b"")
@@ -239,6 +245,8 @@ class CommitLog:
 
     def rewrite(self, start: int, end: int) -> None:
         """Write these bytes once more, so that the next sync writes them: an earlier one may have failed unseen."""
+        # After a failed write-back Linux marks pages clean and reports the error once: a sync by the next process
+        # would succeed without writing them. Writing makes them dirty again (apache/rocketmq#2706).
         for segment in self.log.between(start, end):
             low, high = max(start - segment.base, 0), min(end, segment.end) - segment.base
             buffer = segment.buffer

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from orbitmq.errors import StoreError
 from orbitmq.store.disk import Disk
-from orbitmq.store.segment import NAME_LENGTH, Segment
+from orbitmq.store.log.segment import NAME_LENGTH, Segment
 
 
 class SegmentLog:
@@ -83,12 +83,12 @@ class SegmentLog:
             self.segments[-1].file.sync()
             base = self.end
         segment = self._segment(base or 0)
-        _ = segment.file
+        _ = segment.file  # opens it: an error comes before the segment counts as part of the log
         self.segments.append(segment)
         return segment
 
     def truncate(self, end: int) -> None:
-        """Cut the log at `end`: later segments go, and the rest of the segment that holds it reads as zeros.
+        """Cut the log at `end`: later segments go, and the segment that holds it reads as zeros from there on.
 
         Stale bytes would otherwise look like records once the log grows past them again (apache/rocketmq#10666).
         """

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from orbitmq.store.commit_log import CommitLog
-from orbitmq.store.consume_queue import BLANK_SIZE, ConsumeQueue, Entry
+from orbitmq.store.log.commit_log import CommitLog
+from orbitmq.store.queues.consume_queue import BLANK_SIZE, ConsumeQueue, Entry
 from orbitmq.store.values import Boundary, ReadResult, ReadStatus
 
 _SCAN_COUNT_MAX = 16_384
