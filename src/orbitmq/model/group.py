@@ -1,4 +1,4 @@
-"""Client groups: who subscribes to what, as heartbeats carry it."""
+"""Client groups and their subscriptions, as heartbeats carry them."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ class ConsumerInfo:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Heartbeat:
-    """What a client says of itself to every broker (Java: HeartbeatData)."""
+    """A client's report to every broker: the groups it belongs to, with their subscriptions (Java: HeartbeatData)."""
 
     client_id: str
     producer_groups: tuple[str, ...] = ()

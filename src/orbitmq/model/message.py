@@ -1,4 +1,4 @@
-"""Messages: what a user sends, and what a broker has stored."""
+"""Messages: those that users send, and those that brokers have stored."""
 
 from __future__ import annotations
 

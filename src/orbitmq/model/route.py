@@ -1,4 +1,4 @@
-"""Routes: which brokers hold which queues of a topic. What a NameServer answers and a client follows."""
+"""Routes: the brokers that hold the queues of a topic. A NameServer answers with them, clients follow them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Topics: permissions, configuration, the version of a broker's topic table, and the one name validator."""
+"""Topics: permissions, configuration, the version of a broker's topic table, and the one check of names."""
 
 from __future__ import annotations
 

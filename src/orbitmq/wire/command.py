@@ -130,6 +130,7 @@ def _decode_json(frame: Frame) -> Command:
         if ext_fields is not None:
             "".join(ext_fields.values())  # one pass in C that fails on whatever is no text
         version = header.get("version", 0)
+        # The exact type, because JSON's `true` is an int to isinstance.
         if (
             type(code) is type(opaque) is type(flag) is type(version) is int
             and _INT32_MIN <= opaque <= _INT32_MAX
@@ -139,7 +140,7 @@ def _decode_json(frame: Frame) -> Command:
             # A named tuple's own constructor takes twice as long, and this runs for every request.
             return _new(Command, (code, opaque, flag, remark, ext_fields, frame.body, language, version, _JSON))
     except (ValueError, KeyError, AttributeError, TypeError):
-        pass
+        pass  # the patient decoder finds out whether anybody means this
     return _decode_loose_json(frame)
 
 
@@ -196,10 +197,10 @@ def _decode_binary(frame: Frame) -> Command:
     header = frame.header
     try:
         code, language, version, opaque, flag = _BINARY_HEAD.unpack_from(header)
-        remark, place = _take(header, _BINARY_HEAD.size, _INT)
-        fields, place = _take(header, place, _INT)
-        if place != len(header):
-            raise FrameError(f"{len(header) - place} bytes after the binary header's end")
+        remark, position = _take(header, _BINARY_HEAD.size, _INT)
+        fields, position = _take(header, position, _INT)
+        if position != len(header):
+            raise FrameError(f"{len(header) - position} bytes after the binary header's end")
         ext_fields = _decode_fields(fields)
         return Command(
             code,
@@ -220,18 +221,18 @@ def _decode_fields(fields: bytes) -> dict[str, str] | None:
     if not fields:
         return None
     ext_fields: dict[str, str] = {}
-    place = 0
-    while place < len(fields):
-        name, place = _take(fields, place, _SHORT)
-        value, place = _take(fields, place, _INT)
+    position = 0
+    while position < len(fields):
+        name, position = _take(fields, position, _SHORT)
+        value, position = _take(fields, position, _INT)
         ext_fields[name.decode()] = value.decode()
     return ext_fields
 
 
-def _take(data: bytes, place: int, length: Struct) -> tuple[bytes, int]:
-    """Return the length-prefixed bytes at `place` and where they end; the length is checked before the slice."""
-    (size,) = length.unpack_from(data, place)
-    start = place + length.size
+def _take(data: bytes, position: int, length: Struct) -> tuple[bytes, int]:
+    """Return the length-prefixed bytes at `position` and where they end; the length is checked before the slice."""
+    (size,) = length.unpack_from(data, position)
+    start = position + length.size
     if not 0 <= size <= len(data) - start:
         raise FrameError(f"a field of {size} bytes where {len(data) - start} are left")
     return data[start : start + size], start + size

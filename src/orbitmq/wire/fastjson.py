@@ -23,6 +23,7 @@ TEXTS_MAX = 20_000
 CONTAINERS_MAX = 50_000
 """Objects and lists of a document, where documents are bounded."""
 
+# Possessive repetitions: no document makes a search slower than its length.
 _MAYBE_BARE_KEY = re.compile(rb"[{,]\s*+-?\d")
 _TEXT_OR_BARE_KEY = re.compile(rb'"(?:[^"\\]++|(?:\\.)++)*+"|([{,]\s*+)(-?\d++)(\s*+:)')
 _SPACE = re.compile(r"[ \t\n\r]*")
@@ -84,63 +85,63 @@ def _dump_key(key: Any) -> str:
 def _parse_document(data: bytes) -> Any:
     try:
         text = data.decode()
-        value, place = _parse(text, _skip(text, 0), 0)
-        if _skip(text, place) != len(text):
-            raise ValueError(f"text after the end, at {place}")
+        value, position = _parse(text, _skip(text, 0), 0)
+        if _skip(text, position) != len(text):
+            raise ValueError(f"text after the end, at {position}")
     except IndexError:
         raise ValueError("JSON ends too early") from None
     return value
 
 
-def _parse(text: str, place: int, depth: int) -> tuple[Any, int]:
+def _parse(text: str, position: int, depth: int) -> tuple[Any, int]:
     if depth > DEPTH_MAX:
         raise ValueError(f"JSON nested deeper than {DEPTH_MAX}")
-    first = text[place]
+    first = text[position]
     if first == "{":
-        return _parse_map(text, place + 1, depth)
+        return _parse_map(text, position + 1, depth)
     if first == "[":
-        return _parse_list(text, place + 1, depth)
+        return _parse_list(text, position + 1, depth)
     if first == '"':
-        found, place = scanstring(text, place + 1)
+        found, position = scanstring(text, position + 1)
         found.encode()  # half a surrogate pair is no text: a ValueError here, as in orjson
-        return found, place
-    match = _SCALAR.match(text, place)
+        return found, position
+    match = _SCALAR.match(text, position)
     if match is None:
-        raise ValueError(f"no JSON value at {place}")
+        raise ValueError(f"no JSON value at {position}")
     return orjson.loads(match[0]), match.end()
 
 
-def _parse_map(text: str, place: int, depth: int) -> tuple[dict[Any, Any], int]:
+def _parse_map(text: str, position: int, depth: int) -> tuple[dict[Any, Any], int]:
     found: dict[Any, Any] = {}
-    place = _skip(text, place)
-    while text[place] != "}":
-        key, place = _parse(text, place, depth + 1)
-        place = _skip(text, place)
-        if text[place] != ":":
-            raise ValueError(f"no colon at {place}")
-        value, place = _parse(text, _skip(text, place + 1), depth + 1)
+    position = _skip(text, position)
+    while text[position] != "}":
+        key, position = _parse(text, position, depth + 1)
+        position = _skip(text, position)
+        if text[position] != ":":
+            raise ValueError(f"no colon at {position}")
+        value, position = _parse(text, _skip(text, position + 1), depth + 1)
         found[_as_key(key)] = value
-        place = _after_item(text, place, "}")
-    return found, place + 1
+        position = _after_item(text, position, "}")
+    return found, position + 1
 
 
-def _parse_list(text: str, place: int, depth: int) -> tuple[list[Any], int]:
+def _parse_list(text: str, position: int, depth: int) -> tuple[list[Any], int]:
     found: list[Any] = []
-    place = _skip(text, place)
-    while text[place] != "]":
-        value, place = _parse(text, place, depth + 1)
+    position = _skip(text, position)
+    while text[position] != "]":
+        value, position = _parse(text, position, depth + 1)
         found.append(value)
-        place = _after_item(text, place, "]")
-    return found, place + 1
+        position = _after_item(text, position, "]")
+    return found, position + 1
 
 
-def _after_item(text: str, place: int, end: str) -> int:
-    place = _skip(text, place)
-    if text[place] == ",":
-        return _skip(text, place + 1)
-    if text[place] != end:
-        raise ValueError(f"neither comma nor {end} at {place}")
-    return place
+def _after_item(text: str, position: int, end: str) -> int:
+    position = _skip(text, position)
+    if text[position] == ",":
+        return _skip(text, position + 1)
+    if text[position] != end:
+        raise ValueError(f"neither comma nor {end} at {position}")
+    return position
 
 
 def _as_key(key: Any) -> Any:
@@ -153,7 +154,7 @@ def _as_key(key: Any) -> Any:
     return key if isinstance(key, str) else orjson.dumps(key).decode()
 
 
-def _skip(text: str, place: int) -> int:
-    match = _SPACE.match(text, place)
+def _skip(text: str, position: int) -> int:
+    match = _SPACE.match(text, position)
     assert match is not None
     return match.end()

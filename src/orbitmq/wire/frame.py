@@ -1,4 +1,4 @@
-"""Frames: collects bytes in any slices, yields the whole frames they complete.
+"""Frames, the units of the remoting protocol, cut from bytes that arrive in any slices.
 
 State: the bytes of at most one unfinished frame. In: bytes as the network slices them. Out: frames, or FrameError.
 
@@ -21,7 +21,7 @@ SERIALIZE_TYPE_MAX = 1
 LENGTH = Struct(">i")
 """A frame's first field: the bytes that follow it. Signed, as in Java, so that nonsense is shown as the peer meant it."""
 PREFIX = Struct(">iI")
-"""What stands before each header: LENGTH, then the header's serialize type (8 bits) and size (24 bits)."""
+"""The fixed fields before each header: LENGTH, then the header's serialize type (8 bits) and size (24 bits)."""
 HEADER_SIZE_MASK = 0xFFFFFF
 """The part of a prefix's second field that is the header's size."""
 
@@ -88,6 +88,7 @@ class FrameDecoder:
         frames: list[Frame] = []
         start, end = 0, len(data)
         size_max = self._frame_size_max
+        # This runs for every frame: 8 and 4 are PREFIX.size and LENGTH.size, written out.
         while end - start >= 8:
             size, mark = _unpack_prefix(data, start)
             header_size = mark & HEADER_SIZE_MASK

@@ -141,7 +141,7 @@ _KINDS: dict[Any, tuple[str, str, str]] = {
 
 
 class _Field:
-    """What the compiler needs to know of one dataclass field."""
+    """One field of a header as the compiler needs it: wire name, default, parser, formatter."""
 
     def __init__(self, field: dataclasses.Field[Any], hint: Any) -> None:
         self.name = field.name
@@ -162,7 +162,7 @@ def _fields(cls: type) -> list[_Field]:
 
 
 def _compile_decoder(cls: type, fields: list[_Field]) -> Callable[[Mapping[str, str]], Any]:
-    """Compile what fills a header from ext fields.
+    """Compile the function that makes a header from ext fields.
 
     A frozen dataclass sets each field through `object.__setattr__`, which costs more than all the parsing. So the
     compiled code fills an unfrozen twin with the same slots, and turns it into the header at the end.

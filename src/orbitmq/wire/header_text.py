@@ -1,7 +1,7 @@
-"""JSON headers but for their opaque: what requests that repeat one another share, and answers cut where theirs stands.
+"""The text of a JSON header around its opaque: the part that requests share when they repeat one another. Pure.
 
-Peers write the same header again and again, with another number behind `"opaque":`. Whoever remembers the text around the
-number need not parse it: it means what it meant the last time. Pure.
+Peers write the same header again and again, with another number behind `"opaque":`. A server that keeps the text around
+the number need not parse it again: the same text means the same request. Answers that are kept are cut in the same way.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ PROBE = 987_654_321
 
 
 class CutAnswer(NamedTuple):
-    """An answer but for its opaque: what stands before it, by its number of digits, and what follows it."""
+    """An encoded answer without its opaque: the bytes before it, by its number of digits, and the bytes behind it."""
 
     prefixes: tuple[bytes, ...]
     rest: bytes
@@ -56,8 +56,8 @@ def split_header(frame: Frame, command: Command) -> tuple[bytes, bytes] | None:
 def cut_answer(frame: bytes, body_size: int = 0) -> CutAnswer:
     """Cut a JSON answer whose opaque is `PROBE`, without its body of so many bytes, where the opaque stands."""
     digits = b"%d" % PROBE
-    place = frame.index(digits, frame.index(OPAQUE))
+    position = frame.index(digits, frame.index(OPAQUE))
     size, mark = PREFIX.unpack_from(frame)
     shorter = [OPAQUE_DIGITS_MAX - count for count in range(OPAQUE_DIGITS_MAX + 1)]
-    prefixes = tuple(PREFIX.pack(size - less, mark - less) + frame[PREFIX.size : place] for less in shorter)
-    return CutAnswer(prefixes, frame[place + len(digits) : len(frame) - body_size])
+    prefixes = tuple(PREFIX.pack(size - less, mark - less) + frame[PREFIX.size : position] for less in shorter)
+    return CutAnswer(prefixes, frame[position + len(digits) : len(frame) - body_size])

@@ -92,6 +92,7 @@ NO_HOST = Host("0.0.0.0", 0)
 LOST_SECTOR_SIZE = 512
 LOST_SECTOR = bytes(LOST_SECTOR_SIZE)
 
+_SYS_FLAG = slice(36, 40)
 _CRC_NAME = b"__CRC32#\x01"
 _CRC_DIGITS = 10
 CRC_PROPERTY_SIZE = len(_CRC_NAME) + _CRC_DIGITS + 1
@@ -146,7 +147,7 @@ def parse_record(
             not UTF-8.
 
     Source: docs/formats/commit_log.md. Every length is checked: the body's checksum says nothing about the rest
-    (apache/rocketmq#7437), and a checksum of 0 is as good as any other (#9121). Sectors that never reached the disk
+    (apache/rocketmq#7437), and a checksum of 0 is as good as any other (apache/rocketmq#9121). Sectors that never reached the disk
     read as zeros, which whole properties never end in and never hold a sector of.
     """
     at = -1 if physical_offset is None else physical_offset
@@ -159,7 +160,8 @@ def parse_record(
         raise CorruptRecord(at, f"magic {magic:#010x}")
     if len(view) < HEADS[0].size:
         raise CorruptRecord(at, f"cut short after {len(view)} bytes")
-    sys_flag = int.from_bytes(view[36:40], "big")
+    # Two bits of sys_flag say how long the hosts are, and so which layout the rest has: it is read before the others.
+    sys_flag = int.from_bytes(view[_SYS_FLAG], "big")
     head = HEADS[(sys_flag >> 4) & 3]
     if not head.size <= size <= len(view):
         raise CorruptRecord(at, f"size {size} in {len(view)} bytes")
@@ -168,7 +170,9 @@ def parse_record(
         store_host, reconsume_times, prepared_transaction_offset, body_size,
     ) = head.unpack_from(view)  # fmt: skip
     if physical_offset is not None and own_offset != physical_offset:
-        raise CorruptRecord(at, f"says that it lies at {own_offset}")  # a reused file's old record: #10017
+        raise CorruptRecord(
+            at, f"says that it lies at {own_offset}"
+        )  # a reused file's old record: apache/rocketmq#10017
     body_end = head.size + body_size
     topic_start = body_end + (1 if magic == MAGIC_V1 else 2)
     if body_size < 0 or topic_start > size:

@@ -1,4 +1,4 @@
-"""What every body module needs: JSON objects parsed at the door, with errors that name the body and the field."""
+"""The JSON object that a body holds, parsed at the door: errors name the body and the field."""
 
 from __future__ import annotations
 

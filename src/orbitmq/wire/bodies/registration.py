@@ -1,4 +1,4 @@
-"""What a broker registers: its topics, their version, its filter servers. Plain and compressed forms.
+"""The body of a broker's registration: its topics, their version, its filter servers. Plain and compressed forms.
 
 Source: docs/formats/wire_frame.md, "Registration"; Java RegisterBrokerBody, TopicConfigSerializeWrapper, TopicConfig.
 """
@@ -195,8 +195,8 @@ def _inflate(body: bytes) -> Slices[bytes]:
     inflater = zlib.decompressobj()
     parts: list[bytes] = []
     size = 0
-    for place in range(0, len(body), PIECE_SIZE):
-        rest = body[place : place + PIECE_SIZE]
+    for position in range(0, len(body), PIECE_SIZE):
+        rest = body[position : position + PIECE_SIZE]
         while rest:
             parts.append(inflater.decompress(rest, DOCUMENT_SIZE_MAX))
             rest = inflater.unconsumed_tail
@@ -246,35 +246,35 @@ def _parse_topic_line(line: str) -> tuple[str, RegisteredTopic]:
 
 
 class _Pieces:
-    """Length-prefixed pieces, one after another."""
+    """A reader of length-prefixed pieces, which stand one behind another."""
 
     def __init__(self, data: bytes) -> None:
         self._data = data
-        self._place = 0
+        self._position = 0
         self._slice_end = PIECE_SIZE
 
     @property
     def are_many(self) -> bool:
         """True each time that as many bytes were taken as one slice may read."""
-        if self._place < self._slice_end:
+        if self._position < self._slice_end:
             return False
-        self._slice_end = self._place + PIECE_SIZE
+        self._slice_end = self._position + PIECE_SIZE
         return True
 
     @property
     def are_left(self) -> bool:
-        return self._place < len(self._data)
+        return self._position < len(self._data)
 
     def take_count(self) -> int:
-        if len(self._data) - self._place < _INT.size:
+        if len(self._data) - self._position < _INT.size:
             raise ValueError("it ends too early")
-        (count,) = _INT.unpack_from(self._data, self._place)
-        self._place += _INT.size
-        if not 0 <= count <= len(self._data) - self._place:
-            raise ValueError(f"a length of {count} where {len(self._data) - self._place} bytes are left")
+        (count,) = _INT.unpack_from(self._data, self._position)
+        self._position += _INT.size
+        if not 0 <= count <= len(self._data) - self._position:
+            raise ValueError(f"a length of {count} where {len(self._data) - self._position} bytes are left")
         return int(count)
 
     def take(self) -> bytes:
         size = self.take_count()
-        self._place += size
-        return self._data[self._place - size : self._place]
+        self._position += size
+        return self._data[self._position - size : self._position]

@@ -27,6 +27,7 @@ TOPICS_MAX = 150_000
 """Topics of one registration: more than fit into a frame the way Java writes them."""
 
 _TABLE = b'"topicConfigTable":{'
+# A comma between two entries. Each repetition is possessive: a hostile body cannot make the search go back and forth.
 _CUT = re.compile(rb'\}\s*+,(?=\s*+"(?:[^"\\]|\\.){0,512}+"\s*+:\s*+\{)')
 _FIELDS = ("readQueueNums", "writeQueueNums", "perm", "topicSysFlag")
 _DEFAULTS = (16, 16, 6, 0)
@@ -56,7 +57,7 @@ def parse_registered_topics(table: Mapping[str, Mapping[str, Any]]) -> dict[str,
     Raises:
         TypeError: a topic is no object, or one of its numbers no integer.
     """
-    # Thousands of topics may come at once: these passes run in C.
+    # Thousands of topics may come at once: each pass over them runs in C, and equal settings share one tuple.
     try:
         rows: list[tuple[Any, ...]] = list(map(_numbers_of, table.values()))
     except KeyError:
@@ -116,9 +117,9 @@ def _table_ends(body: bytes, start: int) -> Iterator[int]:
     """Return where the brace that ends the table may be, likeliest first."""
     first = max(start, len(body) - DOCUMENT_SIZE_MAX)
     for mark, skip in ((b'},"topicQueueMappingDetailMap":', 0), (b'}},"', 1)):  # Java 5.x, and ours; other orders
-        place = body.rfind(mark, first)
-        if place >= 0:
-            yield place + skip
+        position = body.rfind(mark, first)
+        if position >= 0:
+            yield position + skip
     for tail in (b"}}}}", b"}}}"):  # brokers before 5.0; before 3.0.11
         if body.endswith(tail):
             yield len(body) - len(tail) + 1

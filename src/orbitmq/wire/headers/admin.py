@@ -1,4 +1,4 @@
-"""Administration of a broker."""
+"""Requests of administrators to a broker, and its answers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Client groups: heartbeats, membership, queue locks."""
+"""Requests about client groups: heartbeats, membership, queue locks, settings."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class HeartbeatRequest:
 @header
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HeartbeatResponse:
-    """What the broker can do with heartbeats."""
+    """Says which forms of heartbeat the broker understands, and whether the subscriptions changed."""
 
     is_support_heart_beat_v2: bool | None = wire("IS_SUPPORT_HEART_BEAT_V2", default=None)
     is_sub_change: bool | None = wire("IS_SUB_CHANGE", default=None)
@@ -70,7 +70,7 @@ class NotifyConsumerIdsChanged:
 @request(RequestCode.CHECK_CLIENT_CONFIG)
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CheckClientConfig:
-    """Is this subscription's expression valid? The body names it."""
+    """Ask whether a subscription's expression is valid; the body holds it."""
 
 
 @request(RequestCode.LOCK_BATCH_MQ)
@@ -82,7 +82,7 @@ class LockQueues:
 @request(RequestCode.UNLOCK_BATCH_MQ)
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UnlockQueues:
-    """Give locks back; the body lists the queues."""
+    """Release locks of queues; the body lists them."""
 
 
 @request(RequestCode.UPDATE_AND_CREATE_SUBSCRIPTIONGROUP)
@@ -108,7 +108,7 @@ class GetSubscriptionGroup:
 @request(RequestCode.DELETE_SUBSCRIPTIONGROUP)
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeleteSubscriptionGroup:
-    """Forget a group."""
+    """Delete a group's settings, and its offsets where `clean_offset` says so."""
 
     group_name: str
     clean_offset: bool | None = None
@@ -117,7 +117,7 @@ class DeleteSubscriptionGroup:
 @request(RequestCode.GET_CONSUMER_CONNECTION_LIST)
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GetConsumerConnections:
-    """Who consumes in a group, from where?"""
+    """List the consumers of a group with their addresses."""
 
     consumer_group: str
 
@@ -125,6 +125,6 @@ class GetConsumerConnections:
 @request(RequestCode.GET_PRODUCER_CONNECTION_LIST)
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GetProducerConnections:
-    """Who produces in a group, from where?"""
+    """List the producers of a group with their addresses."""
 
     producer_group: str

@@ -1,4 +1,4 @@
-"""The NameServer's key-value store."""
+"""Requests to the NameServer's key-value store, and its answers."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class GetKvConfigResponse:
 @request(RequestCode.DELETE_KV_CONFIG)
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeleteKvConfig:
-    """Forget one value."""
+    """Delete one value."""
 
     namespace: str
     key: str

@@ -1,4 +1,4 @@
-"""What brokers, clients and administrators ask a NameServer."""
+"""Requests of brokers, clients and administrators to a NameServer, and its answers."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ class UnregisterBroker:
 @request(RequestCode.GET_ROUTEINFO_BY_TOPIC)
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GetRouteInfo:
-    """Where are a topic's queues? The zone fields travel beside the header's own."""
+    """Ask for a topic's route. The zone fields travel beside the header's own."""
 
     topic: str
     accept_standard_json_only: bool | None = None
@@ -103,7 +103,7 @@ class WipeWritePerm:
 @header
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WipeWritePermResponse:
-    """How many topics were touched."""
+    """Counts the topics whose permission changed."""
 
     wipe_topic_count: Int32
 
@@ -111,7 +111,7 @@ class WipeWritePermResponse:
 @request(RequestCode.ADD_WRITE_PERM_OF_BROKER)
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AddWritePerm:
-    """Give the write bit back."""
+    """Give the write bit back to every topic of a broker name."""
 
     broker_name: str
 
@@ -119,7 +119,7 @@ class AddWritePerm:
 @header
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AddWritePermResponse:
-    """How many topics were touched."""
+    """Counts the topics whose permission changed."""
 
     add_topic_count: Int32
 
@@ -165,7 +165,7 @@ class GetUnitSubscriptionUnunitTopics:
 @request(RequestCode.DELETE_TOPIC_IN_NAMESRV)
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeleteTopicInNameServer:
-    """Forget a topic, wholly or on one cluster's brokers."""
+    """Delete a topic from the routes, wholly or for one cluster's brokers."""
 
     topic: str
     cluster_name: str | None = None
@@ -182,7 +182,7 @@ class RegisterTopicInNameServer:
 @request(RequestCode.QUERY_DATA_VERSION)
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QueryDataVersion:
-    """Has my topic table changed since you saw it? Renews the lease as well."""
+    """Ask whether the NameServer has this version of the broker's topic table; renews the lease as well."""
 
     broker_name: str
     broker_addr: str
@@ -210,7 +210,7 @@ class GetBrokerMemberGroup:
 @request(RequestCode.BROKER_HEARTBEAT)
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BrokerHeartbeat:
-    """Renew a lease and nothing else."""
+    """Renew a broker's lease and nothing else."""
 
     cluster_name: str
     broker_addr: str
@@ -226,7 +226,7 @@ class BrokerHeartbeat:
 @request(RequestCode.NOTIFY_MIN_BROKER_ID_CHANGE)
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NotifyMinBrokerIdChange:
-    """NameServer to brokers, one-way: the smallest living id of your group is another one now."""
+    """NameServer to brokers, one-way: the smallest id among the living members of their group has changed."""
 
     min_broker_id: int | None = None
     broker_name: str | None = None
@@ -250,13 +250,13 @@ class GetNameServerConfig:
 @request(RequestCode.ORBITMQ_HEALTH)
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GetHealth:
-    """How is this NameServer doing? Answered with a JSON document (orbitmq only)."""
+    """Ask for this NameServer's health; the answer is a JSON document (orbitmq only)."""
 
 
 @request(RequestCode.ORBITMQ_ROUTE_HISTORY)
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GetRouteHistory:
-    """What happened to a topic, a broker, or anything? Answered with a JSON list, newest first (orbitmq only)."""
+    """Ask for the latest changes of a topic, a broker, or all; the answer is a JSON list, newest first (orbitmq only)."""
 
     topic: str | None = None
     broker_name: str | None = None
@@ -267,6 +267,6 @@ class GetRouteHistory:
 @request(RequestCode.ORBITMQ_ROUTE_DIFFERENCE)
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GetRouteDifference:
-    """What is different now from how it was at a time? Answered with a JSON document (orbitmq only)."""
+    """Compare the routes of now with those of an earlier time; the answer is a JSON document (orbitmq only)."""
 
     at_ms: int = wire("at")

@@ -1,4 +1,4 @@
-"""Offsets: what groups have consumed, and where queues begin and end."""
+"""Requests about offsets: how far groups have consumed, where queues begin and end; and their answers."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ __all__ = [
 @request(RequestCode.QUERY_CONSUMER_OFFSET)
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QueryConsumerOffset:
-    """How far has a group consumed a queue?"""
+    """Ask how far a group has consumed a queue."""
 
     consumer_group: str
     topic: str
@@ -34,7 +34,7 @@ class QueryConsumerOffset:
 @request(RequestCode.UPDATE_CONSUMER_OFFSET)
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UpdateConsumerOffset:
-    """A group has consumed a queue up to here; travels one-way or with an answer."""
+    """Store how far a group has consumed a queue; travels one-way or with an answer."""
 
     consumer_group: str
     topic: str
@@ -87,7 +87,7 @@ class GetMinOffset:
 @request(RequestCode.GET_EARLIEST_MSG_STORETIME)
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GetEarliestStoreTime:
-    """When was the queue's first message stored?"""
+    """Ask when the queue's first message was stored."""
 
     topic: str
     queue_id: Int32

@@ -1,4 +1,4 @@
-"""Pulling messages."""
+"""Requests for messages, and their answers."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ class LitePullMessage(PullMessage):
 @header
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PullResponse:
-    """Where to go on; the body holds the records."""
+    """Says where the next pull begins, and from which broker; the body holds the records."""
 
     suggest_which_broker_id: int
     next_begin_offset: int

@@ -1,4 +1,4 @@
-"""Sending messages."""
+"""Requests that bring messages to a broker, and its answer."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ class SendBatch(SendMessageV2):
 @header
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SendResponse:
-    """Where the message stands now. Java's client also reads the ext fields MSG_REGION and TRACE_ON."""
+    """The id and the offset that the message got. Java's client also reads the ext fields MSG_REGION and TRACE_ON."""
 
     message_id: str = wire("msgId")
     queue_id: Int32

@@ -1,4 +1,4 @@
-"""Topics on a broker."""
+"""Requests about topics on a broker."""
 
 from __future__ import annotations
 
