@@ -1,1 +1,1 @@
-"""The command line: one small module per family of commands."""
+"""The command line: one small module per family of commands, grouped by subject."""

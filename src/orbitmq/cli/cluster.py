@@ -5,9 +5,15 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from orbitmq.cli.options import DEFAULT_NAME_SERVERS, FormatOption, NameServersOption, SecurityOption, TimeoutOption
-from orbitmq.cli.output import Format, Row, say, show_rows
-from orbitmq.cli.security import admin_client
+from orbitmq.cli.access import admin_client
+from orbitmq.cli.terminal.options import (
+    DEFAULT_NAME_SERVERS,
+    FormatOption,
+    NameServersOption,
+    SecurityOption,
+    TimeoutOption,
+)
+from orbitmq.cli.terminal.output import Format, Row, say, show_rows
 
 COLUMNS = ("cluster", "broker", "id", "address", "version", "put_per_s", "get_per_s", "messages_today")
 
@@ -36,8 +42,8 @@ async def _rows(name_servers: str, timeout_ms: int, security: Path | None) -> li
         for cluster_name, broker_names in sorted(info.clusters.items()):
             for data in (info.brokers[name] for name in sorted(broker_names) if name in info.brokers):
                 for broker_id, address in sorted(data.addresses.items()):
-                    place = {"cluster": cluster_name, "broker": data.broker_name, "id": broker_id, "address": address}
-                    rows.append(place | await _runtime(admin, address))
+                    member = {"cluster": cluster_name, "broker": data.broker_name, "id": broker_id, "address": address}
+                    rows.append(member | await _runtime(admin, address))
     return rows
 
 

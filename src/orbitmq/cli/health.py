@@ -6,10 +6,16 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from orbitmq.cli.exits import ExitCode, explain
-from orbitmq.cli.options import DEFAULT_NAME_SERVERS, FormatOption, NameServersOption, SecurityOption, TimeoutOption
-from orbitmq.cli.output import Format, say, show_json, show_rows
-from orbitmq.cli.route import ask_each
+from orbitmq.cli.access import ask_each
+from orbitmq.cli.terminal.exits import ExitCode, explain
+from orbitmq.cli.terminal.options import (
+    DEFAULT_NAME_SERVERS,
+    FormatOption,
+    NameServersOption,
+    SecurityOption,
+    TimeoutOption,
+)
+from orbitmq.cli.terminal.output import Format, say, show_json, show_rows
 
 if TYPE_CHECKING:
     from orbitmq.net.pool import ConnectionPool

@@ -12,17 +12,17 @@ from typing import Annotated
 
 import typer
 
-from orbitmq.cli.exits import EXIT_CODES_HELP, ExitCode, NameServerExit, exit_code_of, explain
+from orbitmq.cli.terminal.exits import EXIT_CODES_HELP, ExitCode, NameServerExit, exit_code_of, explain
 from orbitmq.errors import OrbitError
 
 COMMANDS = {
-    "up": "orbitmq.cli.up",
-    "nameserver": "orbitmq.cli.nameserver",
-    "broker": "orbitmq.cli.broker",
+    "up": "orbitmq.cli.servers.up",
+    "nameserver": "orbitmq.cli.servers.nameserver",
+    "broker": "orbitmq.cli.servers.broker",
     "topic": "orbitmq.cli.topic",
     "route": "orbitmq.cli.route",
-    "send": "orbitmq.cli.send",
-    "consume": "orbitmq.cli.consume",
+    "send": "orbitmq.cli.messages.send",
+    "consume": "orbitmq.cli.messages.consume",
     "cluster": "orbitmq.cli.cluster",
     "health": "orbitmq.cli.health",
 }

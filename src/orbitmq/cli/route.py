@@ -2,24 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from typer.core import TyperGroup
 
-from orbitmq.cli.exits import ExitCode, exit_code_of
-from orbitmq.cli.options import DEFAULT_NAME_SERVERS, FormatOption, NameServersOption, SecurityOption, TimeoutOption
-from orbitmq.cli.output import Format, Row, format_time, say, show_json, show_rows
-from orbitmq.cli.times import TIME_HELP, parse_time
+from orbitmq.cli.access import ask_each
+from orbitmq.cli.route_rows import difference_rows, event_row
+from orbitmq.cli.terminal.exits import ExitCode, exit_code_of
+from orbitmq.cli.terminal.options import (
+    DEFAULT_NAME_SERVERS,
+    FormatOption,
+    NameServersOption,
+    SecurityOption,
+    TimeoutOption,
+)
+from orbitmq.cli.terminal.output import Format, say, show_json, show_rows
+from orbitmq.cli.terminal.times import TIME_HELP, parse_time
 from orbitmq.cli.topic import route as topic_route
 
 if TYPE_CHECKING:
     from orbitmq.errors import ClientError
     from orbitmq.net.pool import ConnectionPool
-
-T = TypeVar("T")
 
 
 class _RouteGroup(TyperGroup):
@@ -70,7 +76,7 @@ def history(
         return [found[number] for number in sorted(found, reverse=True)[:count]]
 
     answers, silent = ask_each(name_servers, ask, security)
-    rows = [_event_row(address, event) for address, events in answers.items() for event in events]
+    rows = [event_row(address, event) for address, events in answers.items() for event in events]
     rows.sort(key=lambda row: row["at"], reverse=True)
     if output is Format.JSON:
         show_json([{"nameServer": address, **event} for address, events in answers.items() for event in events])
@@ -100,7 +106,7 @@ def diff(
         return await ask_difference(pool, address, at_ms, timeout_ms=timeout_ms)
 
     answers, silent = ask_each(name_servers, ask, security)
-    rows = [row for address, found in answers.items() for row in _difference_rows(address, found)]
+    rows = [row for address, found in answers.items() for row in difference_rows(address, found)]
     if output is Format.JSON:
         show_json([{"nameServer": address, **found} for address, found in answers.items()])
     else:
@@ -170,48 +176,6 @@ def add_write_perm(
     _set_write_perm(broker, True, name_servers, security, output, timeout_ms)
 
 
-def ask_each(
-    name_servers: str, ask: Callable[[ConnectionPool, str], Awaitable[T]], security: Path | None
-) -> tuple[dict[str, T], dict[str, ClientError]]:
-    """Ask every NameServer; return by address the answers, and why others gave none, which is also said on stderr.
-
-    Raises:
-        ClientError: none of them gives an answer.
-        ConfigError: the security file cannot be used.
-    """
-    import asyncio
-
-    from orbitmq.address import parse_name_servers
-    from orbitmq.errors import ClientError
-    from orbitmq.net.loop import run
-    from orbitmq.net.pool import ConnectionPool
-    from orbitmq.net.security.client_security import load_client_security
-
-    answers: dict[str, T] = {}
-    silent: dict[str, ClientError] = {}
-
-    async def ask_one(pool: ConnectionPool, address: str) -> None:
-        try:
-            answers[address] = await ask(pool, address)
-        except ClientError as error:
-            silent[address] = error
-
-    async def work() -> None:
-        pool = ConnectionPool(name="admin", **load_client_security(security)._asdict())
-        try:
-            await asyncio.gather(*(ask_one(pool, address) for address in addresses))
-        finally:
-            await pool.close()
-
-    addresses = parse_name_servers(name_servers)
-    run(work())
-    if not answers:
-        raise silent[addresses[0]]
-    for address in silent:
-        say(f"orbitmq: {silent[address]}")
-    return {address: answers[address] for address in addresses if address in answers}, silent
-
-
 def _set_write_perm(
     broker: str, is_writable: bool, name_servers: str, security: Path | None, output: Format, timeout_ms: int
 ) -> None:
@@ -234,58 +198,3 @@ def _end(is_no: bool, silent: Mapping[str, ClientError]) -> None:
     """End with 1 where the answer is no; where a NameServer gave none, as if it had been the only one."""
     if is_no or silent:
         raise typer.Exit(ExitCode.NO if is_no else max(map(exit_code_of, silent.values())))
-
-
-def _event_row(address: str, event: Mapping[str, Any]) -> Row:
-    broker_id = event["brokerId"]
-    named = [_topic_change(topic) for topic in event["topics"][:3]]
-    more = event["topicCount"] - len(named)
-    return {
-        "name_server": address,
-        "at": event["at"],
-        "time": format_time(event["at"]),
-        "kind": event["kind"],
-        "broker": event["brokerName"] if broker_id is None else f"{event['brokerName']}:{broker_id}",
-        "address": event["address"],
-        "topics": ", ".join([*named, f"{more} more"] if named and more else named) or (str(more) if more else None),
-        "cause": event["cause"],
-        "remote": event["remote"],
-    }
-
-
-def _topic_change(change: Mapping[str, Any]) -> str:
-    if change["before"] is None:
-        return f"+{change['topic']}"
-    if change["after"] is None:
-        return f"-{change['topic']}"
-    return f"~{change['topic']}"
-
-
-def _difference_rows(address: str, found: Mapping[str, Any]) -> list[Row]:
-    brokers: list[Row] = [
-        {
-            "name_server": address,
-            "what": f"broker {change['brokerName']}:{change['brokerId']}",
-            "broker": change["brokerName"],
-            "before": change["before"],
-            "after": change["after"],
-        }
-        for change in found["brokers"]
-    ]
-    topics: list[Row] = [
-        {
-            "name_server": address,
-            "what": f"topic {change['topic']}",
-            "broker": change["brokerName"],
-            "before": _queues(change["before"]),
-            "after": _queues(change["after"]),
-        }
-        for change in found["topics"]
-    ]
-    return brokers + topics
-
-
-def _queues(queue: Mapping[str, int] | None) -> str | None:
-    if queue is None:
-        return None
-    return f"read {queue['readQueueNums']} write {queue['writeQueueNums']} perm {queue['perm']}"

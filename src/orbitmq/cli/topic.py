@@ -6,9 +6,15 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from orbitmq.cli.options import DEFAULT_NAME_SERVERS, FormatOption, NameServersOption, SecurityOption, TimeoutOption
-from orbitmq.cli.output import Format, Row, format_time, say, show_json, show_rows
-from orbitmq.cli.security import admin_client
+from orbitmq.cli.access import admin_client
+from orbitmq.cli.terminal.options import (
+    DEFAULT_NAME_SERVERS,
+    FormatOption,
+    NameServersOption,
+    SecurityOption,
+    TimeoutOption,
+)
+from orbitmq.cli.terminal.output import Format, Row, format_time, say, show_json, show_rows
 
 if TYPE_CHECKING:
     from orbitmq.admin import AdminClient
@@ -167,12 +173,11 @@ def _route_document(topic: str, route: object) -> dict[str, object]:
 
 
 async def _own_topics(admin: AdminClient) -> set[str]:
-    """Return the topics that no user made: those by fixed names, and those called like a cluster or a broker."""
-    from orbitmq.model.topic import AUTO_CREATE_TOPIC, SCHEDULE_TOPIC
+    """Return the topics that no user made: those by reserved names, and those called like a group, a cluster or a broker."""
+    from orbitmq.model.topic import DLQ_PREFIX, RETRY_PREFIX, is_reserved_topic
 
     info = await admin.cluster_info()
-    fixed = {AUTO_CREATE_TOPIC, SCHEDULE_TOPIC, "BenchmarkTest", "OFFSET_MOVED_EVENT", "SELF_TEST_TOPIC"}
     topics = await admin.topic_list()
-    prefixed = {name for name in topics if name.startswith(("RMQ_SYS_", "rmq_sys_", "%RETRY%", "%DLQ%"))}
+    named = {name for name in topics if is_reserved_topic(name) or name.startswith((RETRY_PREFIX, DLQ_PREFIX))}
     replies = {f"{cluster}_REPLY_TOPIC" for cluster in info.clusters}
-    return fixed | prefixed | replies | set(info.clusters) | set(info.brokers)
+    return named | replies | set(info.clusters) | set(info.brokers)

@@ -1,4 +1,4 @@
-"""How the command line is called in these tests."""
+"""The command line, called in the process of the tests."""
 
 import json
 import logging

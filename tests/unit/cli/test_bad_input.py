@@ -1,4 +1,4 @@
-"""What is not allowed is one clear error with the name and the value: exit code 2, nothing on stdout, no traceback."""
+"""Bad input is one clear error with the name and the value: exit code 2, nothing on stdout, no traceback."""
 
 import socket
 

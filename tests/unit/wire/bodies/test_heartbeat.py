@@ -75,7 +75,11 @@ def test_what_a_heartbeat_leaves_out_has_javas_defaults():
     assert (consumer.consume_type, consumer.message_model) == (ConsumeType.PUSH, MessageModel.CLUSTERING)
     assert (consumer.consume_from, consumer.unit_mode) == (ConsumeFrom.LAST, False)
     assert (subscription.expression, subscription.expression_type, subscription.version) == ("*", "TAG", 0)
-    assert (subscription.tags, subscription.tag_codes, subscription.class_filter_mode) == (frozenset(), frozenset(), False)
+    assert (subscription.tags, subscription.tag_codes, subscription.class_filter_mode) == (
+        frozenset(),
+        frozenset(),
+        False,
+    )
 
 
 def test_a_list_of_consumers_round_trips_and_may_be_left_out():

@@ -1,4 +1,4 @@
-"""What all servers on the command line share: start, say that they are ready, wait for a signal, stop."""
+"""The life of a server on the command line: start, say that it is ready, wait for a signal, stop."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import signal
 from collections.abc import Callable
 from typing import Protocol
 
-from orbitmq.cli.output import Format, show_json
+from orbitmq.cli.terminal.output import Format, show_json
 
 SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
@@ -35,7 +35,7 @@ async def serve_until_signal(service: Service, announce: Callable[[], None]) -> 
     loop = asyncio.get_running_loop()
 
     def stop() -> None:
-        # Whoever asks a second time does not want to wait: from now on the signals kill.
+        # A second signal is from somebody who does not want to wait: it kills.
         _restore_signals(loop)
         stopping.set()
 
@@ -51,7 +51,7 @@ async def serve_until_signal(service: Service, announce: Callable[[], None]) -> 
 
 
 def raise_descriptor_limit() -> None:
-    """Take as many file descriptors as the system gives: each connection and each consume queue needs one."""
+    """Raise the limit of file descriptors as far as the system allows: each connection and each consume queue needs one."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     if soft != hard:
         with contextlib.suppress(ValueError, OSError):  # macOS says "unlimited" and does not mean it

@@ -1,4 +1,4 @@
-"""What commands print: tables on a terminal, plain columns in a pipe, JSON for programs."""
+"""The output of commands: tables on a terminal, plain columns in a pipe, JSON for programs."""
 
 from __future__ import annotations
 

@@ -7,9 +7,10 @@ from typing import Annotated
 
 import typer
 
-from orbitmq.cli.logging import LogLevel, configure_logging
-from orbitmq.cli.options import PORT_MAX, ConfigOption, FormatOption, LogLevelOption
-from orbitmq.cli.output import Format
+from orbitmq.cli.servers.logging import LogLevel, configure_logging
+from orbitmq.cli.servers.options import PORT_MAX, ConfigOption, LogLevelOption
+from orbitmq.cli.terminal.options import FormatOption
+from orbitmq.cli.terminal.output import Format
 
 
 def broker(
@@ -40,7 +41,7 @@ def broker(
     """Run a broker until Ctrl-C or SIGTERM."""
     from orbitmq.broker.app import Broker
     from orbitmq.broker.config import BrokerConfig
-    from orbitmq.cli.serving import serve_until_signal, show_ready
+    from orbitmq.cli.servers.serving import serve_until_signal, show_ready
     from orbitmq.net.loop import run
 
     configure_logging(log_level)

@@ -1,11 +1,9 @@
-"""What commands print, on a terminal and elsewhere."""
-
 import io
 import json
 
 import pytest
 
-from orbitmq.cli.output import Format, format_cell, format_plain, format_time, show_json, show_rows
+from orbitmq.cli.terminal.output import Format, format_cell, format_plain, format_time, show_json, show_rows
 
 ROWS = [
     {"broker": "broker-a", "queue": 0, "messages": 12, "updated": None},

@@ -2,7 +2,7 @@
 
 import pytest
 
-from orbitmq.cli.exits import ExitCode, exit_code_of, explain
+from orbitmq.cli.terminal.exits import ExitCode, exit_code_of, explain
 from orbitmq.errors import (
     ConfigError,
     ConnectionFailed,

@@ -4,7 +4,7 @@ import io
 import json
 import logging
 
-from orbitmq.cli.logging import LogLevel, configure_logging
+from orbitmq.cli.servers.logging import LogLevel, configure_logging
 
 
 class Terminal(io.StringIO):

@@ -8,9 +8,10 @@ from typing import Annotated, Any
 
 import typer
 
-from orbitmq.cli.logging import LogLevel, configure_logging
-from orbitmq.cli.options import PORT_MAX, FormatOption, LogLevelOption
-from orbitmq.cli.output import Format, show_json
+from orbitmq.cli.servers.logging import LogLevel, configure_logging
+from orbitmq.cli.servers.options import PORT_MAX, LogLevelOption
+from orbitmq.cli.terminal.options import FormatOption
+from orbitmq.cli.terminal.output import Format, show_json
 
 
 def nameserver(
@@ -43,7 +44,7 @@ def nameserver(
     log_level: LogLevelOption = LogLevel.INFO,
 ) -> None:
     """Run a NameServer until Ctrl-C or SIGTERM."""
-    from orbitmq.cli.serving import serve_until_signal, show_ready
+    from orbitmq.cli.servers.serving import serve_until_signal, show_ready
     from orbitmq.nameserver.app import NameServer
     from orbitmq.nameserver.config import NameServerConfig
     from orbitmq.net.loop import run

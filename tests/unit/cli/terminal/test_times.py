@@ -1,7 +1,7 @@
 import pytest
 import typer
 
-from orbitmq.cli.times import parse_time
+from orbitmq.cli.terminal.times import parse_time
 
 
 @pytest.mark.parametrize(

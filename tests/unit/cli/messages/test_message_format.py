@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from orbitmq.cli.message_format import format_json_line, parse_template
+from orbitmq.cli.messages.message_format import format_json_line, parse_template
 from orbitmq.errors import InvalidArgument
 from orbitmq.model.message import StoredMessage
 

@@ -4,18 +4,14 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
-from orbitmq.cli.logging import LogLevel, configure_logging
-from orbitmq.cli.options import PORT_MAX, FormatOption, HostOption, LogLevelOption
-from orbitmq.cli.output import Format
-
-if TYPE_CHECKING:
-    from orbitmq.broker.app import Broker
-    from orbitmq.broker.config import BrokerConfig
-    from orbitmq.nameserver.config import NameServerConfig
+from orbitmq.cli.servers.logging import LogLevel, configure_logging
+from orbitmq.cli.servers.options import PORT_MAX, HostOption, LogLevelOption
+from orbitmq.cli.terminal.options import FormatOption
+from orbitmq.cli.terminal.output import Format
 
 BROKER_NAME = "broker-a"
 
@@ -41,7 +37,8 @@ def up(
 ) -> None:
     """Run a NameServer and a broker in one process, until Ctrl-C or SIGTERM."""
     from orbitmq.broker.config import BrokerConfig
-    from orbitmq.cli.serving import serve_until_signal, show_ready
+    from orbitmq.cli.servers.pair import Pair
+    from orbitmq.cli.servers.serving import serve_until_signal, show_ready
     from orbitmq.nameserver.config import NameServerConfig
     from orbitmq.net.loop import run
 
@@ -74,45 +71,3 @@ def default_data_dir() -> Path:
     """Return where `up` keeps messages when nobody says."""
     home = os.environ.get("XDG_DATA_HOME") or Path.home() / ".local" / "share"
     return Path(home) / "orbitmq"
-
-
-class Pair:
-    """A NameServer, and a broker that registers with it."""
-
-    def __init__(self, name_server_config: NameServerConfig, broker_config: BrokerConfig) -> None:
-        from orbitmq.nameserver.app import NameServer
-
-        self._name_server = NameServer(name_server_config)
-        self._broker_config = broker_config
-        self._broker: Broker | None = None
-
-    @property
-    def name_server_address(self) -> str:
-        """Where clients reach the NameServer, as host:port: nobody can connect to a wildcard such as 0.0.0.0."""
-        from orbitmq.address import WILDCARDS, format_address, parse_address
-
-        host, port = parse_address(self._name_server.address)
-        return format_address("127.0.0.1" if host in WILDCARDS else host, port)
-
-    @property
-    def broker_address(self) -> str:
-        """Where the broker listens, as host:port."""
-        assert self._broker is not None, "not started"
-        return self._broker.address
-
-    async def start(self) -> None:
-        """Start the NameServer, then the broker that needs to know its port."""
-        from dataclasses import replace
-
-        from orbitmq.broker.app import Broker
-
-        await self._name_server.start()
-        broker = Broker(replace(self._broker_config, namesrv_addr=self.name_server_address))
-        await broker.start()
-        self._broker = broker
-
-    async def stop(self) -> None:
-        """Stop the broker, then the NameServer it says good-bye to."""
-        if self._broker is not None:
-            await self._broker.stop()
-        await self._name_server.stop()

@@ -1,4 +1,4 @@
-"""How `consume` writes a message: by a template with %-tokens, or as a JSON object on a line. Pure.
+"""The forms in which `consume` writes a message: a template with %-tokens, or a JSON object on a line. Pure.
 
 The body goes out byte for byte; everything else is UTF-8.
 """
@@ -12,7 +12,7 @@ from typing import Any
 
 import orjson
 
-from orbitmq.cli.output import format_time
+from orbitmq.cli.terminal.output import format_time
 from orbitmq.errors import InvalidArgument
 from orbitmq.model.message import StoredMessage
 

@@ -3,26 +3,29 @@
 from __future__ import annotations
 
 import os
-import sys
-import time
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Callable
 from itertools import chain, islice, repeat
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from orbitmq.cli.options import DEFAULT_NAME_SERVERS, FormatOption, NameServersOption, SecurityOption, TimeoutOption
-from orbitmq.cli.output import Format, say, show_json, show_rows
+from orbitmq.cli.messages.result_printer import ResultPrinter
+from orbitmq.cli.messages.stdin import read_stdin
+from orbitmq.cli.terminal.options import (
+    DEFAULT_NAME_SERVERS,
+    FormatOption,
+    NameServersOption,
+    SecurityOption,
+    TimeoutOption,
+)
+from orbitmq.cli.terminal.output import Format
 
 if TYPE_CHECKING:
     from orbitmq.client.producer import Producer
-    from orbitmq.client.send.result import SendResult
     from orbitmq.model.message import Message
 
-COLUMNS = ("message_id", "broker", "queue", "offset", "status")
 IN_FLIGHT_MAX = 64
-READ_SIZE = 65_536
 
 
 def send(
@@ -66,13 +69,13 @@ def send(
         return Message(topic, content, tag=tag, keys=keys, properties=named, sharding_key=sharding_key)
 
     contents = _contents(body, file)
-    sink = _Sink(output, is_summary=count > 1 or (body is None and file is None))
+    printer = ResultPrinter(output, is_summary=count > 1 or (body is None and file is None))
 
     async def work() -> None:
         async with Producer(
             group, name_servers, send_timeout_ms=timeout_ms, **load_client_security(security)._asdict()
         ) as producer:
-            await _send_all(contents, message, count, sink, producer)
+            await _send_all(contents, message, count, printer, producer)
 
     run(work())
 
@@ -87,33 +90,6 @@ async def _only(content: bytes) -> AsyncIterator[list[bytes]]:
     yield [content]
 
 
-async def read_stdin() -> AsyncIterator[list[bytes]]:
-    """Yield the lines of stdin as they come, those of one read together."""
-    descriptor = sys.stdin.fileno()
-    rest = b""
-    while await _readable(descriptor) and (data := os.read(descriptor, READ_SIZE)):
-        *lines, rest = (rest + data).split(b"\n")
-        yield [line.removesuffix(b"\r") for line in lines]
-    if rest:
-        yield [rest]
-
-
-async def _readable(descriptor: int) -> bool:
-    """Wait for a terminal or a pipe without blocking the loop; a file is always readable."""
-    import asyncio
-
-    loop = asyncio.get_running_loop()
-    ready = asyncio.Event()
-    try:
-        loop.add_reader(descriptor, ready.set)
-    except OSError:
-        return True
-    try:
-        return await ready.wait()
-    finally:
-        loop.remove_reader(descriptor)
-
-
 def _parse_property(text: str) -> tuple[str, str]:
     name, equals, value = text.partition("=")
     if not name or not equals:
@@ -121,39 +97,11 @@ def _parse_property(text: str) -> tuple[str, str]:
     return name, value
 
 
-class _Sink:
-    """Prints results: a table for one message, a summary for many, JSON lines for programs."""
-
-    def __init__(self, form: Format, is_summary: bool) -> None:
-        self._form = form
-        self._is_summary = is_summary
-        self._started = time.monotonic()
-        self.count = 0
-
-    def take(self, results: Sequence[SendResult | BaseException]) -> None:
-        """Print what was sent, then raise the first failure."""
-        failures = [result for result in results if isinstance(result, BaseException)]
-        rows = [_row(result) for result in results if not isinstance(result, BaseException)]
-        self.count += len(rows)
-        if self._form is Format.JSON:
-            for row in rows:
-                show_json(row, is_line=True)
-        elif rows and not self._is_summary:
-            show_rows(rows, COLUMNS, self._form)
-        if failures:
-            raise failures[0]
-
-    def finish(self) -> None:
-        """Say how many there were."""
-        if self._is_summary:
-            say(f"sent {self.count} messages in {time.monotonic() - self._started:.2f} s")
-
-
 async def _send_all(
     contents: AsyncIterator[list[bytes]],
     message: Callable[[bytes], Message],
     count: int,
-    sink: _Sink,
+    printer: ResultPrinter,
     producer: Producer,
 ) -> None:
     import asyncio
@@ -162,18 +110,6 @@ async def _send_all(
         async for group in contents:
             messages = chain.from_iterable(repeat(message(content), count) for content in group)
             while batch := list(islice(messages, IN_FLIGHT_MAX)):
-                sink.take(await asyncio.gather(*map(producer.send, batch), return_exceptions=True))
+                printer.show(await asyncio.gather(*map(producer.send, batch), return_exceptions=True))
     finally:
-        sink.finish()
-
-
-def _row(result: SendResult) -> dict[str, Any]:
-    return {
-        "message_id": result.message_id,
-        "offset_message_id": result.offset_message_id,
-        "topic": result.queue.topic,
-        "broker": result.queue.broker_name,
-        "queue": result.queue.queue_id,
-        "offset": result.queue_offset,
-        "status": str(getattr(result.status, "name", result.status)),
-    }
+        printer.finish()

@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from orbitmq.cli.options import DEFAULT_NAME_SERVERS, NameServersOption, SecurityOption
-from orbitmq.cli.output import Format, say
-from orbitmq.cli.times import TIME_HELP, parse_time
+from orbitmq.cli.terminal.options import DEFAULT_NAME_SERVERS, NameServersOption, SecurityOption
+from orbitmq.cli.terminal.output import Format, say
+from orbitmq.cli.terminal.times import TIME_HELP, parse_time
 
 if TYPE_CHECKING:
-    from orbitmq.cli.message_format import Formatter
+    from orbitmq.cli.messages.message_format import Formatter
     from orbitmq.client.pull_consumer import PullConsumer
     from orbitmq.model.message import StoredMessage
     from orbitmq.model.route import MessageQueue
@@ -53,7 +53,7 @@ def consume(
     output: Annotated[Format, typer.Option("--output", "-o", help="table, or json: one object a line.")] = Format.TABLE,
 ) -> None:
     """Print a topic's messages: those that are there, or with --follow those to come, too."""
-    from orbitmq.cli.message_format import format_json_line, parse_template
+    from orbitmq.cli.messages.message_format import format_json_line, parse_template
     from orbitmq.client.pull_consumer import PullConsumer
     from orbitmq.net.loop import run
     from orbitmq.net.security.client_security import load_client_security

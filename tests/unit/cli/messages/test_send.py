@@ -1,29 +1,8 @@
-"""`orbitmq send` and `orbitmq consume`, one against the other."""
-
 import os
 
 import pytest
 
-
-@pytest.fixture
-def stdin(monkeypatch, tmp_path):
-    """Let the next command read these bytes: from a file, or from a pipe."""
-    opened = []
-
-    def provide(content, *, is_pipe):
-        if is_pipe:
-            reader, writer = os.pipe()
-            os.write(writer, content)
-            os.close(writer)
-        else:
-            (tmp_path / "in").write_bytes(content)
-            reader = os.open(tmp_path / "in", os.O_RDONLY)
-        opened.append(os.fdopen(reader, "rb"))
-        monkeypatch.setattr("sys.stdin", opened[-1])
-
-    yield provide
-    for file in opened:
-        file.close()
+from orbitmq.client.producer import Producer
 
 
 def test_what_was_sent_is_consumed(orbitmq, topic):
@@ -77,44 +56,6 @@ def test_messages_of_one_sharding_key_go_to_one_queue_in_order(orbitmq, topic, s
     assert [int(line.split()[1]) for line in lines] == list(range(200))
 
 
-def test_tags_are_filtered(orbitmq, topic):
-    for tag in ("a", "b", "c"):
-        orbitmq("send", topic, f"of {tag}", "--tag", tag)
-    assert sorted(orbitmq("consume", topic, "--tag", "a || c").out.splitlines()) == ["of a", "of c"]
-    assert orbitmq("consume", topic, "--tag", "none").out == ""
-
-
-def test_latest_starts_behind_what_is_there(orbitmq, topic):
-    orbitmq("send", topic, "old")
-    assert orbitmq("consume", topic, "--from", "latest").out == ""
-
-
-def test_a_time_starts_at_the_first_message_stored_since(orbitmq, topic):
-    orbitmq("send", topic, "old")
-    (first,) = orbitmq("consume", topic, "-o", "json").json_lines
-    later = first["stored_at_ms"] + 1
-    orbitmq("send", topic, "new", "--count", 8)
-    found = orbitmq("consume", topic, "--from", later).out.splitlines()
-    assert "old" not in found
-    assert orbitmq("consume", topic, "--from", "2001-01-01T00:00:00Z").out.count("\n") == 9
-
-
-def test_count_stops_early_and_says_when_there_was_too_little(orbitmq, topic):
-    orbitmq("send", topic, "x", "--count", 5)
-    assert orbitmq("consume", topic, "--count", 2).out == "x\nx\n"
-    short = orbitmq("consume", topic, "--count", 9)
-    assert (short.code, short.out) == (1, "x\n" * 5)
-    assert "5 of 9" in short.err
-
-
-def test_a_group_goes_on_where_it_was(orbitmq, topic):
-    orbitmq("send", topic, "x", "--count", 5)
-    group = f"g-{topic}"
-    counts = [orbitmq("consume", topic, "--group", group, *extra).out.count("x") for extra in (("--count", 2), (), ())]
-    assert counts == [2, 3, 0]
-    assert orbitmq("consume", topic).out.count("x") == 5
-
-
 @pytest.mark.parametrize(
     ("arguments", "named"),
     [
@@ -123,9 +64,6 @@ def test_a_group_goes_on_where_it_was(orbitmq, topic):
         (("send", "a b", "x"), "topic"),
         (("send", "t", "x", "--key", "two words"), "keys"),
         (("send", "t", "x", "-n", "nonsense:port"), "nonsense:port"),
-        (("consume", "t", "--from", "yesterday"), "--from"),
-        (("consume", "t", "-F", "%z"), "%z"),
-        (("consume", "t", "--count", "0"), "count"),
     ],
 )
 def test_usage_errors_name_what_is_wrong_and_end_with_2(orbitmq, arguments, named):
@@ -133,3 +71,40 @@ def test_usage_errors_name_what_is_wrong_and_end_with_2(orbitmq, arguments, name
     assert result.code == 2
     assert named in result.err
     assert "Traceback" not in result.err
+
+
+def test_an_id_an_offset_and_a_queue_are_told_for_each_message(orbitmq, topic):
+    result = orbitmq("send", topic, "x")
+    assert result.out.splitlines()[0].split() == ["MESSAGE_ID", "BROKER", "QUEUE", "OFFSET", "STATUS"]
+    assert result.rows[0][1:] == ["broker-a", result.rows[0][2], "0", "SEND_OK"]
+    assert result.err == ""
+
+
+def test_count_sends_each_message_so_many_times_and_sums_up(orbitmq, topic, stdin):
+    stdin(b"a\nb\n", is_pipe=True)
+    result = orbitmq("send", topic, "--count", 70)
+    assert (result.out, result.err[:18]) == ("", "sent 140 messages ")
+    lines = orbitmq("consume", topic).out.splitlines()
+    assert (lines.count("a"), lines.count("b")) == (70, 70)
+
+
+def test_a_message_that_fails_ends_the_command_after_those_that_went_through(orbitmq, topic, stdin):
+    stdin(b"good\n" + bytes(4 * 1024 * 1024 + 1) + b"\n", is_pipe=False)
+    result = orbitmq("send", topic)
+    assert result.code == 2
+    assert "sent 1 messages" in result.err
+    assert orbitmq("consume", topic).out == "good\n"
+
+
+def test_a_group_and_a_time_out_are_those_of_the_options(orbitmq, topic, monkeypatch):
+    made = []
+
+    class Noted(Producer):
+        def __init__(self, group, name_servers, **settings):
+            made.append((group, settings["send_timeout_ms"]))
+            super().__init__(group, name_servers, **settings)
+
+    monkeypatch.setattr("orbitmq.client.producer.Producer", Noted)
+    orbitmq("send", topic, "x", "--group", "makers", "--timeout-ms", 5000)
+    orbitmq("send", topic, "x")
+    assert made == [("makers", 5000), ("orbitmq-cli", 3000)]

@@ -1,0 +1,45 @@
+import pytest
+
+
+@pytest.fixture
+def broker(orbitmq, served, tmp_path):
+    """Call `orbitmq broker` on a free port of this machine, with the test cluster's NameServer."""
+
+    def call(*words):
+        return orbitmq("broker", "--port", 0, "--data-dir", tmp_path / "store", "--log-level", "error", *words)
+
+    return call
+
+
+def test_it_says_who_it_is_and_where_it_listens(broker, served, rocketmq_session, tmp_path):
+    addresses = []
+    served.inspect = lambda service: addresses.append(service.address)
+    ready = broker("--host", "127.0.0.1", "--name", "mine", "-o", "json").json
+    assert ready["event"] == "ready"
+    assert [ready["broker"]] == addresses
+    assert ready["broker"].startswith("127.0.0.1:")
+    assert (ready["name"], ready["name_servers"]) == ("mine", rocketmq_session.name_servers)
+    assert ready["data_dir"] == str(tmp_path / "store")
+
+
+def test_a_command_line_beats_the_file(broker, served, tmp_path):
+    file = tmp_path / "broker.conf"
+    file.write_text("brokerName=filed\nbindAddress=127.0.0.1\n")
+    assert broker("-c", file, "-o", "json").json["name"] == "filed"
+    assert broker("-c", file, "--name", "given", "-o", "json").json["name"] == "given"
+
+
+def test_a_broker_without_a_name_server_is_refused(orbitmq, monkeypatch, tmp_path):
+    monkeypatch.delenv("NAMESRV_ADDR")
+    result = orbitmq("broker", "--data-dir", tmp_path)
+    assert result.code == 2
+    assert "--name-servers" in result.err
+    assert "no NameServer to register with" in result.err
+
+
+def test_the_name_server_of_the_file_will_do(orbitmq, served, rocketmq_session, monkeypatch, tmp_path):
+    monkeypatch.delenv("NAMESRV_ADDR")
+    file = tmp_path / "broker.conf"
+    file.write_text(f"namesrvAddr={rocketmq_session.name_servers}\nbindAddress=127.0.0.1\nlistenPort=0\n")
+    ready = orbitmq("broker", "-c", file, "--data-dir", tmp_path, "--name", "filed", "-o", "json").json
+    assert ready["name_servers"] == rocketmq_session.name_servers

@@ -1,0 +1,38 @@
+from pathlib import Path
+
+from orbitmq.cli.servers.up import default_data_dir
+
+
+def up(orbitmq, tmp_path, *words):
+    return orbitmq("up", "--nameserver-port", 0, "--broker-port", 0, "--data-dir", tmp_path, *words)
+
+
+def test_it_says_where_both_listen_and_what_to_export(orbitmq, served, tmp_path):
+    seen = []
+    served.inspect = lambda pair: seen.append((pair.name_server_address, pair.broker_address))
+    result = up(orbitmq, tmp_path)
+    assert result.code == 0
+    ((nameserver, broker),) = seen
+    ready, export = result.out.splitlines()
+    assert ready.startswith(f"ready nameserver={nameserver} broker={broker} data_dir={tmp_path} pid=")
+    assert export == f"export NAMESRV_ADDR={nameserver}"
+
+
+def test_programs_get_one_object(orbitmq, served, tmp_path):
+    ready = up(orbitmq, tmp_path, "-o", "json").json
+    assert (ready["event"], ready["data_dir"]) == ("ready", str(tmp_path))
+    assert ready["nameserver"] == served.services[0].name_server_address
+
+
+def test_both_keep_their_files_under_the_data_dir(orbitmq, served, tmp_path):
+    up(orbitmq, tmp_path)
+    assert {path.name for path in tmp_path.iterdir()} == {"broker-a"}
+    assert (tmp_path / "broker-a" / "config").is_dir()
+
+
+def test_messages_are_kept_where_the_desktop_keeps_data(monkeypatch):
+    monkeypatch.setenv("XDG_DATA_HOME", "/data")
+    assert default_data_dir() == Path("/data/orbitmq")
+    monkeypatch.delenv("XDG_DATA_HOME")
+    monkeypatch.setenv("HOME", "/home/me")
+    assert default_data_dir() == Path("/home/me/.local/share/orbitmq")
