@@ -1,27 +1,56 @@
-"""Topic names: those that RocketMQ keeps for itself are told from users' by name alone."""
+"""Topics: names that are legal everywhere, and versions of tables."""
+
+from __future__ import annotations
 
 import pytest
 
-from orbitmq.model.topic import is_reserved_topic
+from orbitmq.errors import InvalidArgument
+from orbitmq.model.topic import NAME_LENGTH_MAX, DataVersion, Perm, TopicConfig, check_name
+
+
+@pytest.mark.parametrize("name", ["a", "%RETRY%group-1", "A_b|c", "x" * NAME_LENGTH_MAX])
+def test_a_legal_name_comes_back(name: str) -> None:
+    assert check_name("topic", name) == name
 
 
 @pytest.mark.parametrize(
-    "topic",
+    ("name", "words"),
     [
-        "TBW102",
-        "SCHEDULE_TOPIC_XXXX",
-        "SELF_TEST_TOPIC",
-        "OFFSET_MOVED_EVENT",
-        "BenchmarkTest",
-        "RMQ_SYS_TRACE_TOPIC",
-        "rmq_sys_wheel_timer",
-        "%SYS%anything",
+        ("", "group: '' is not allowed, expected a name that is not empty"),
+        (None, "a name that is not empty"),
+        ("x" * (NAME_LENGTH_MAX + 1), "at most 127 characters, not 128"),
+        ("a b", "only letters, digits"),
+        ("a\n", "only letters, digits"),
+        ("ä", "only letters, digits"),
     ],
 )
-def test_rocketmqs_own_topics_are_reserved(topic):
-    assert is_reserved_topic(topic)
+def test_any_other_name_is_refused_with_the_reason(name: str, words: str) -> None:
+    with pytest.raises(InvalidArgument, match=words):
+        check_name("group", name)
 
 
-@pytest.mark.parametrize("topic", ["orders", "TBW1024", "my-rmq_sys_topic", "%RETRY%billing", "%DLQ%billing", "RMQ"])
-def test_users_topics_are_not(topic):
-    assert not is_reserved_topic(topic)
+def test_the_length_of_a_name_may_have_another_limit() -> None:
+    assert check_name("group", "abc", length_max=3) == "abc"
+    with pytest.raises(InvalidArgument, match="at most 2 characters, not 3"):
+        check_name("group", "abc", length_max=2)
+
+
+def test_permissions_are_javas_bits() -> None:
+    assert (Perm.INHERIT, Perm.WRITE, Perm.READ, Perm.PRIORITY, Perm.READ_WRITE) == (1, 2, 4, 8, 6)
+
+
+def test_the_next_version_counts_one_more_at_its_time() -> None:
+    assert DataVersion() == (0, 0, 0)
+    assert DataVersion(1, 2, 3).next(9) == DataVersion(0, 9, 4)
+    assert DataVersion(1, 2, 3).next(9, state_version=7) == DataVersion(7, 9, 4)
+
+
+def test_a_topic_has_javas_defaults() -> None:
+    found = TopicConfig(topic="t")
+    assert (found.read_queue_count, found.write_queue_count, found.perm) == (16, 16, 6)
+    assert (found.topic_filter_type, found.topic_sys_flag, found.order, found.attributes) == (
+        "SINGLE_TAG",
+        0,
+        False,
+        {},
+    )

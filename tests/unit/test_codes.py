@@ -1,0 +1,40 @@
+"""Numbers on the wire are upstream's. Request codes are compared with docs/compatibility.md by test_coverage_of_codes.py."""
+
+from __future__ import annotations
+
+from orbitmq.codes import LanguageCode, RequestCode, ResponseCode, Version
+
+RESPONSES = {
+    0: "SUCCESS", 1: "SYSTEM_ERROR", 2: "SYSTEM_BUSY", 3: "REQUEST_CODE_NOT_SUPPORTED", 4: "TRANSACTION_FAILED",
+    10: "FLUSH_DISK_TIMEOUT", 11: "SLAVE_NOT_AVAILABLE", 12: "FLUSH_SLAVE_TIMEOUT", 13: "MESSAGE_ILLEGAL",
+    14: "SERVICE_NOT_AVAILABLE", 15: "VERSION_NOT_SUPPORTED", 16: "NO_PERMISSION", 17: "TOPIC_NOT_EXIST",
+    18: "TOPIC_EXIST_ALREADY", 19: "PULL_NOT_FOUND", 20: "PULL_RETRY_IMMEDIATELY", 21: "PULL_OFFSET_MOVED",
+    22: "QUERY_NOT_FOUND", 23: "SUBSCRIPTION_PARSE_FAILED", 24: "SUBSCRIPTION_NOT_EXIST",
+    25: "SUBSCRIPTION_NOT_LATEST", 26: "SUBSCRIPTION_GROUP_NOT_EXIST", 29: "INVALID_PARAMETER", 204: "NO_BUYER_ID",
+    205: "NOT_IN_CURRENT_UNIT", 206: "CONSUMER_NOT_ONLINE", 215: "FLOW_CONTROL", 1500: "GO_AWAY",
+}  # fmt: skip
+"""Java: ResponseCode, RemotingSysResponseCode."""
+LANGUAGES = (
+    "JAVA", "CPP", "DOTNET", "PYTHON", "DELPHI", "ERLANG", "RUBY", "OTHER", "HTTP", "GO", "PHP", "OMS", "RUST", "NODE_JS",
+)  # fmt: skip
+"""Java: LanguageCode, in the order of its numbers."""
+
+
+def test_response_codes_are_javas() -> None:
+    assert {code.value: code.name for code in ResponseCode} == RESPONSES
+
+
+def test_languages_are_javas() -> None:
+    assert tuple(LanguageCode(number).name for number in range(len(LANGUAGES))) == LANGUAGES
+    assert len(LanguageCode) == len(LANGUAGES)
+
+
+def test_versions_are_javas_ordinals() -> None:
+    versions = (Version.V3_0_11, Version.V4_9_4, Version.V5_0_0, Version.V5_3_1, Version.V5_3_3)
+    assert versions == (37, 401, 413, 475, 479)
+
+
+def test_our_own_requests_are_far_from_all_of_upstreams() -> None:
+    own = [code for code in RequestCode if code.name.startswith("ORBITMQ_")]
+    assert [code.value for code in own] == [30001, 30002, 30003]
+    assert max(set(RequestCode) - set(own)) < 2000

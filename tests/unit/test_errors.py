@@ -1,0 +1,85 @@
+"""Errors: one tree, and messages that name what was wrong."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from orbitmq import errors
+from orbitmq.errors import (
+    ClientError,
+    ConfigError,
+    CorruptRecord,
+    HeaderError,
+    InvalidArgument,
+    OrbitError,
+    Rejected,
+    RemoteRefused,
+    SendFailed,
+    StoreError,
+)
+
+
+def test_every_error_belongs_to_the_tree_that_the_page_draws() -> None:
+    classes = {name: value for name, value in vars(errors).items() if isinstance(value, type)}
+    drawn = set(re.findall(r"^(?:│   )?[├└]── (\w+)|^│   [├└]── (\w+)|^    [├└]── (\w+)", errors.__doc__ or "", re.M))
+    names = {name for group in drawn for name in group if name} | {"OrbitError"}
+    assert names == {name for name, value in classes.items() if issubclass(value, OrbitError)}
+
+
+@pytest.mark.parametrize(
+    ("error", "parent"),
+    [
+        (HeaderError, Rejected),
+        (ConfigError, InvalidArgument),
+        (InvalidArgument, ValueError),
+        (CorruptRecord, StoreError),
+        (RemoteRefused, ClientError),
+        (SendFailed, ClientError),
+    ],
+)
+def test_an_error_is_caught_with_its_kind(error: type[Exception], parent: type[Exception]) -> None:
+    assert issubclass(error, parent)
+
+
+def test_a_refusal_carries_the_code_and_the_remark_for_the_peer() -> None:
+    refusal = Rejected(17, "no route")
+    assert (refusal.code, refusal.remark, str(refusal)) == (17, "no route", "[17] no route")
+
+
+def test_a_bad_header_is_a_system_error() -> None:
+    assert (HeaderError("a field").code, HeaderError("a field").remark) == (1, "a field")
+
+
+def test_a_value_out_of_range_names_field_value_and_what_is_allowed() -> None:
+    error = InvalidArgument("port", 0, "1 to 65535")
+    assert (error.field, error.value, error.allowed) == ("port", 0, "1 to 65535")
+    assert str(error) == "port: 0 is not allowed, expected 1 to 65535"
+
+
+@pytest.mark.parametrize(("length", "is_cut"), [(118, False), (119, True)])
+def test_a_long_value_is_cut_at_120_characters(length: int, is_cut: bool) -> None:
+    shown = str(InvalidArgument("name", "x" * length, "less"))
+    assert ("…" in shown) is is_cut
+    assert shown.startswith("name: 'xxx")
+    assert not is_cut or "… (121 characters) is not allowed" in shown
+
+
+def test_a_corrupt_record_says_where_it_is() -> None:
+    error = CorruptRecord(4096, "bad magic")
+    assert (error.physical_offset, error.reason) == (4096, "bad magic")
+    assert str(error) == "record at physical offset 4096: bad magic"
+
+
+@pytest.mark.parametrize(("remark", "shown"), [("full", "full"), (None, "no remark")])
+def test_a_refusal_from_afar_names_the_server(remark: str | None, shown: str) -> None:
+    error = RemoteRefused(2, remark, "h:1")
+    assert (error.code, error.remark, error.address) == (2, remark, "h:1")
+    assert str(error) == f"h:1 answered code 2: {shown}"
+
+
+def test_a_failed_send_keeps_the_error_of_each_attempt() -> None:
+    causes = [ValueError("1"), ValueError("2")]
+    assert SendFailed("two attempts", causes).causes == tuple(causes)
+    assert SendFailed("none").causes == ()
