@@ -91,3 +91,11 @@ async def test_a_good_bye_closes_the_connection_and_is_returned(tmp_path: Path):
         await until(lambda: connection.is_closed)
         assert pool.counters.connections_closed == 1
         await pool.close()
+
+
+async def test_a_long_answer_to_a_plain_peer_goes_through_the_layer_unchanged(tmp_path: Path):
+    files, size = Authority(tmp_path).issue("server"), 8 * 1024 * 1024
+    async with serving(tls=ServerTls(TlsMode.PERMISSIVE, files)) as server, peer_of(server) as peer:
+        for _ in range(2):
+            await peer.send(encode_command(make_request(GetTopicsByCluster(cluster=str(size)))))
+        assert [len((await peer.receive()).body) for _ in range(2)] == [size, size]

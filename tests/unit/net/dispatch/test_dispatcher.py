@@ -52,3 +52,13 @@ async def test_an_admission_may_refuse_before_the_handler():
         await peer.send(request_frame("t"))
         assert (await peer.receive()).remark == "who are you?"
         assert server.service.seen == []
+
+
+async def test_requests_are_counted_by_their_codes_once_each():
+    async with serving() as server, peer_of(server) as peer:
+        for number in range(3):
+            await peer.send(request_frame("t", number))
+            await peer.receive()
+        await peer.send(encode_command(Command(206, 4)))
+        await peer.receive()
+        assert dict(server.counters.requests) == {105: 3, 206: 1}
