@@ -1,4 +1,4 @@
-"""The NameServer: read `route_table` first, then `handlers`, then `app`."""
+"""The NameServer. Read `routing.route_table` first, then `service`, `handlers` and `app`."""
 
 from orbitmq.nameserver.app import NameServer
 from orbitmq.nameserver.config import NameServerConfig

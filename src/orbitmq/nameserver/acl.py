@@ -1,4 +1,4 @@
-"""Which role each request of a NameServer needs, where access control is switched on.
+"""The role that each request of a NameServer needs, where access control is switched on.
 
 Route queries and lists are for everybody, as upstream. Administration needs the role admin, looking into settings, stored
 values and history the role reader; registration needs the role admin where that is switched on.

@@ -31,7 +31,7 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NameServerConfig(ServerSecuritySettings):
-    """What a NameServer is told at start. Every value is checked here, so that nobody else has to."""
+    """The settings of a NameServer. Every value is checked here, so that nobody else has to."""
 
     # Where it listens. Port 0 means: choose one.
     listen_port: int = 9876

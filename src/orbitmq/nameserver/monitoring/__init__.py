@@ -1,1 +1,1 @@
-"""What a NameServer tells of itself: alerts, metrics, health, and a comparison with a Java one."""
+"""Monitoring of a NameServer: journal, alerts, metrics, health, and a comparison with another NameServer."""

@@ -1,0 +1,183 @@
+"""Claims about the service: whoever lives on the tables is told of every change, and settings count at once."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from orbitmq.model.route import TopicRoute
+from orbitmq.nameserver.config import NameServerConfig
+from orbitmq.nameserver.registration.pipeline import ORDER_TOPIC_NAMESPACE
+from orbitmq.nameserver.routing.events import Cause, Change, MinIdNotice
+from orbitmq.nameserver.routing.values import BrokerKey
+from orbitmq.nameserver.service import NameServerService
+from orbitmq.wire.bodies.route import decode_route
+
+from .support import CLUSTER, address_of, broker
+
+
+def key_of(name: str, broker_id: int = 0) -> BrokerKey:
+    return BrokerKey(CLUSTER, address_of(name, broker_id))
+
+
+class Listeners:
+    """A service, and what its listeners were told."""
+
+    def __init__(self, folder: Path, **settings: Any) -> None:
+        self.changes: list[Change] = []
+        self.notices: list[MinIdNotice] = []
+        self.service = NameServerService(
+            NameServerConfig(kv_config_path=folder / "kv.json", **settings),
+            started_at_ms=1_000,
+            on_change=self.changes.append,
+            on_notice=self.notices.append,
+        )
+
+    def register(self, name: str = "a", *, owner: int = 1, at_ms: int = 0, **options: Any) -> None:
+        with self.service.changing(Cause.REGISTRATION, at_ms) as trigger:
+            self.service.route_table.register(broker(name, "t", "u", **options), trigger, owner)
+
+    def shown(self, topic: str = "t") -> TopicRoute | None:
+        body = self.service.routes.get(topic, True)
+        return None if body is None else decode_route(body)
+
+
+def test_a_change_drops_answers_is_written_down_and_told(tmp_path: Path):
+    it = Listeners(tmp_path)
+    it.register()
+    shown = it.shown()
+    assert shown is not None
+    with it.service.changing(Cause.WIPE_WRITE_PERM, 7, "h:1") as trigger:
+        assert trigger == (Cause.WIPE_WRITE_PERM, 7, "h:1")
+        it.service.route_table.wipe_write_perm("a", trigger)
+    changed = it.shown()
+    assert changed is not None
+    assert (shown.queues[0].perm, changed.queues[0].perm) == (6, 4)
+    assert it.changes[-1].trigger == (Cause.WIPE_WRITE_PERM, 7, "h:1")
+    assert it.service.journal.events()[0]["cause"] == "write permission wiped"
+
+
+def test_a_change_that_fails_half_way_is_told_as_far_as_it_went(tmp_path: Path):
+    it = Listeners(tmp_path)
+
+    def fail() -> None:
+        with it.service.changing(Cause.REGISTRATION, 0) as trigger:
+            it.service.route_table.register(broker("a", "t", "u"), trigger)
+            raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        fail()
+    assert {change.broker_name for change in it.changes} == {"a"}
+
+
+def test_members_are_told_of_a_smaller_id(tmp_path: Path):
+    it = Listeners(tmp_path)
+    it.register(broker_id=2)
+    assert it.notices == []
+    it.register(broker_id=1)
+    assert [notice.min_broker_id for notice in it.notices] == [1]
+
+
+def test_silent_brokers_are_taken_out_and_told(tmp_path: Path):
+    it = Listeners(tmp_path)
+    it.register("a", lease_ms=10)
+    it.register("b", lease_ms=50)
+    assert it.service.expire(10) == []
+    assert [key for key, _ in it.service.expire(11)] == [key_of("a")]
+    assert it.changes[-1].trigger == (Cause.LEASE_EXPIRED, 11, "")
+    assert it.service.tables.broker_count == 1
+
+
+def test_a_lost_connection_takes_its_brokers_along(tmp_path: Path):
+    it = Listeners(tmp_path)
+    it.register("a", owner=1)
+    it.register("b", owner=2)
+    it.service.disconnect(3, 5, "h:3")
+    assert it.service.tables.broker_count == 2
+    it.service.disconnect(1, 5, "h:1")
+    assert it.service.tables.lease_of(key_of("a")) is None
+    assert it.changes[-1].trigger == (Cause.CONNECTION_CLOSED, 5, "h:1")
+
+
+def test_a_good_bye_through_an_older_connection_comes_too_late(tmp_path: Path):
+    it = Listeners(tmp_path)
+    it.register("a", owner=2)
+    it.service.unregister(key_of("a"), "a", 1, 5, "h:1")
+    assert it.service.tables.broker_count == 1
+    it.service.unregister(key_of("a"), "a", 2, 6, "h:2")
+    assert it.service.tables.broker_count == 0
+    assert it.changes[-1].trigger == (Cause.UNREGISTRATION, 6, "h:2")
+
+
+@pytest.mark.parametrize("is_wanted", [False, True])
+def test_an_ordered_topic_stands_in_routes_where_that_is_wanted(is_wanted: bool, tmp_path: Path):
+    it = Listeners(tmp_path, order_message_enable=is_wanted)
+    it.register()
+    it.shown()
+    it.service.kv.put(ORDER_TOPIC_NAMESPACE, "t", "a:4")
+    shown, other = it.shown("t"), it.shown("u")
+    assert shown is not None
+    assert other is not None
+    assert (shown.order_topic_conf, other.order_topic_conf) == ("a:4" if is_wanted else None, None)
+    it.service.kv.delete(ORDER_TOPIC_NAMESPACE, "t")
+    shown = it.shown("t")
+    assert shown is not None
+    assert shown.order_topic_conf is None
+
+
+def test_other_values_leave_kept_answers_alone(tmp_path: Path):
+    it = Listeners(tmp_path)
+    it.register()
+    kept = it.service.routes.get("t", True)
+    it.service.kv.put("another", "t", "a:4")
+    assert it.service.routes.get("t", True) is kept
+    it.service.kv.put(ORDER_TOPIC_NAMESPACE, "u", "a:4")
+    assert it.service.routes.get("t", True) is kept
+
+
+def test_other_settings_count_at_once(tmp_path: Path):
+    it = Listeners(tmp_path)
+    it.register("a", broker_id=1, acting_master=True)
+    assert it.service.registrations.tells_order_topics is True
+    before = it.shown()
+    it.service.reconfigure(
+        NameServerConfig(
+            support_acting_master=True,
+            delete_topic_with_broker_registration=True,
+            return_order_topic_config_to_broker=False,
+        )
+    )
+    after = it.shown()
+    assert before is not None
+    assert after is not None
+    assert (dict(before.brokers[0].addresses), dict(after.brokers[0].addresses)) == (
+        {1: address_of("a", 1)},
+        {0: address_of("a", 1)},
+    )
+    assert it.service.registrations.tells_order_topics is False
+    with it.service.changing(Cause.REGISTRATION, 0) as trigger:
+        it.service.route_table.register(broker("a", "t", "v", version=2, broker_id=1, acting_master=True), trigger)
+    assert set(it.service.tables.topics()) == {"t", "v"}
+
+
+@pytest.mark.parametrize(
+    ("settings", "ready_at_ms"),
+    [
+        ({}, 1_000),
+        ({"need_wait_for_service": True, "wait_seconds_for_service": 3}, 4_000),
+        ({"need_wait_for_service": True, "wait_seconds_for_service": 3, "cluster_test": True}, 1_000),
+    ],
+    ids=["at once", "after a while", "cluster test"],
+)
+def test_it_is_ready_when_brokers_had_their_time(settings: dict[str, Any], ready_at_ms: int, tmp_path: Path):
+    service = Listeners(tmp_path, **settings).service
+    assert service.is_ready(ready_at_ms)
+    assert service.is_ready(ready_at_ms - 1) is (ready_at_ms == 1_000)
+
+
+def test_an_unknown_topic_has_no_route(tmp_path: Path):
+    it = Listeners(tmp_path)
+    assert it.service.find_route("nothing") is None
+    assert it.service.routes.get("nothing", True) is None
