@@ -34,6 +34,8 @@ from orbitmq.wire.headers import (
 from orbitmq.wire.properties import parse_properties
 from orbitmq.wire.record import format_record
 
+USUAL = Reply(remark="as usual")
+
 
 @dataclass
 class Queue:
@@ -52,7 +54,7 @@ class FakeBroker:
     """Holds queues by (topic, queue id).
 
     `pull_count_max` caps a pull as brokers do; `faults` are answers given to the next pulls instead of messages, None
-    closes the connection; `send_faults` are codes that the next sends are answered with; requests
+    closes the connection and USUAL is an answer with messages; `send_faults` are codes that the next sends are answered with; requests
     of a type in `refuses` get NO_PERMISSION. `broker_address` stands in routes in place of the broker's own.
     """
 
@@ -174,7 +176,8 @@ def pull(fake: FakeBroker, call: Call[PullMessage]) -> Reply:
         if fault is None:
             call.connection.close()
             return Reply()
-        return fault
+        if fault is not USUAL:
+            return fault
     queue = queue_of(fake, header)
     if not queue.first <= header.queue_offset <= queue.end:
         return moved(queue, queue.first if header.queue_offset < queue.first else queue.end)

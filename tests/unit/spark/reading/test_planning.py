@@ -37,6 +37,11 @@ def test_a_short_queue_does_not_starve_behind_a_long_one():
     assert cut == {queue(0): 9, queue(1): 1}
 
 
+def test_a_limit_of_one_message_for_each_queue_gives_each_its_message():
+    assert limit({}, {queue(0): 100, queue(1): 1, queue(2): 1}, 3) == {queue(0): 1, queue(1): 1, queue(2): 1}
+    assert limit({}, {queue(0): 100, queue(1): 1, queue(2): 1}, 2) == {queue(0): 2, queue(1): 0, queue(2): 0}
+
+
 def test_a_limited_stream_reads_every_message_once():
     latest = {queue(0): 25, queue(1): 0, queue(2): 7}
     position = Position(dict.fromkeys(latest, 0), dict.fromkeys(latest, 0))

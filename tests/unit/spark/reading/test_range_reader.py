@@ -16,6 +16,7 @@ from orbitmq.spark.reading import blocks, range_reader
 from orbitmq.spark.reading.continuity import DataLoss
 from orbitmq.spark.reading.planning import Range
 from orbitmq.spark.reading.range_reader import RangeReader
+from unit.spark.fake_broker import USUAL
 
 NAMES = ("queueOffset", "body", "tags")
 
@@ -93,6 +94,26 @@ def test_a_broker_that_keeps_failing_is_given_up_with_its_reason(fake):
 
     with pytest.raises(ConnectionFailed, match="page cache is busy"):
         offsets(fake, 0, 10)
+
+
+@pytest.mark.parametrize("retries", [0, 2])
+def test_a_failure_is_tried_again_as_often_as_the_option_says(fake, retries):
+    fake.fill("orders", 0, 10)
+    fake.faults.extend([Reply(ResponseCode.SYSTEM_BUSY, "busy")] * retries)
+    assert offsets(fake, 0, 10, retries=retries) == list(range(10))
+
+    fake.faults.extend([Reply(ResponseCode.SYSTEM_BUSY, "busy")] * (retries + 1))
+    with pytest.raises(ConnectionFailed, match=f"gave up after {retries + 1} attempts"):
+        offsets(fake, 0, 10, retries=retries)
+
+
+def test_messages_in_between_make_the_count_of_attempts_begin_anew(fake):
+    fake.fill("orders", 0, 100)
+    fake.pull_count_max = 10
+    busy = Reply(ResponseCode.SYSTEM_BUSY, "busy")
+    fake.faults.extend([busy, busy, USUAL, busy, busy])
+
+    assert offsets(fake, 0, 100, retries=2, pull_outstanding=1) == list(range(100))
 
 
 def test_a_broker_that_moved_is_found_through_the_name_server(fake):
