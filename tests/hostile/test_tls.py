@@ -43,7 +43,7 @@ async def test_a_thousand_new_certificates_cost_no_memory_and_never_let_plain_te
             for path, content in zip(_pair(files), pairs[number % 2], strict=True):
                 path.write_bytes(content)
                 os.utime(path, ns=(number, number))
-            asker.server._guard.reload_if_changed()
+            asker.server._server_security.reload_if_changed()
             if number % CONNECTED_EVERY < 2:
                 assert await _certificate(asker, context) == names[number % 2]
                 await _is_refused_in_plain_text(asker)

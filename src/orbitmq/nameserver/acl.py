@@ -37,8 +37,8 @@ _REGISTRATION: dict[int, Role] = dict.fromkeys(
 )
 
 
-def make_guard(config: NameServerConfig) -> ServerSecurity:
-    """Return the guard of a NameServer's port.
+def make_server_security(config: NameServerConfig) -> ServerSecurity:
+    """Return what protects a NameServer's port: signatures with roles, and TLS.
 
     Raises:
         ConfigError: the accounts or the certificates cannot be used.

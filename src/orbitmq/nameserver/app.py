@@ -1,4 +1,4 @@
-"""The program around the service: the port, the timers, and what happens when a connection ends."""
+"""The NameServer as a program: the port, the timers, lost connections, and what it asks others."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from orbitmq.clock import Clock, now_ms
 from orbitmq.errors import ClientError
-from orbitmq.nameserver.acl import make_guard
+from orbitmq.nameserver.acl import make_server_security
 from orbitmq.nameserver.config import NameServerConfig
 from orbitmq.nameserver.fast_path import NameServerFastPath
 from orbitmq.nameserver.handlers import handlers
@@ -38,8 +38,8 @@ class NameServer:
     def __init__(self, config: NameServerConfig | None = None, *, clock: Clock = now_ms) -> None:
         self._config = config or NameServerConfig()
         self._clock = clock
-        self._guard = make_guard(self._config)
-        self._security = load_client_security(self._config.security_file)
+        self._server_security = make_server_security(self._config)
+        self._client_security = load_client_security(self._config.security_file)
         self._pool = self._make_pool(connect_timeout_ms=NOTICE_TIMEOUT_MS)
         self._upstream = self._make_upstream()
         self.service = NameServerService(
@@ -61,10 +61,10 @@ class NameServer:
             fast_path=NameServerFastPath(
                 self.service.route_queries,
                 # With access control every signature is checked anew: the account may be gone by now.
-                self.service.registration_fast_path if self._guard.admission is None else None,
+                self.service.registration_fast_path if self._server_security.admission is None else None,
             ),
-            admission=self._guard.admission,
-            tls=self._guard.tls,
+            admission=self._server_security.admission,
+            tls=self._server_security.tls,
         )
         self.server.on_connection_lost(self._lose_connection)
         self.shadow = self._make_shadow()
@@ -74,7 +74,7 @@ class NameServer:
             self.service.unknown_topics,
             is_ready=self.service.is_ready,
             clock=clock,
-            warnings=self._guard.warnings,
+            warnings=self._server_security.warnings,
             sections={} if self.shadow is None else {"shadow": self.shadow.document},
         )
         self._http: HttpServer | None = None
@@ -100,7 +100,7 @@ class NameServer:
         if self.shadow is not None:
             self.shadow.start()
         await self._start_http()
-        for warning in self._guard.warnings:
+        for warning in self._server_security.warnings:
             log.warning("%s", warning)
         log.info("The Name Server boot success. serializeType=JSON, address %s", self.address)
 
@@ -135,7 +135,7 @@ class NameServer:
         return self._http.address if self._http is not None else None
 
     def _make_pool(self, *, name: str = "nameserver", connect_timeout_ms: int = CONNECT_TIMEOUT_MS) -> ConnectionPool:
-        return ConnectionPool(name=name, connect_timeout_ms=connect_timeout_ms, **self._security._asdict())
+        return ConnectionPool(name=name, connect_timeout_ms=connect_timeout_ms, **self._client_security._asdict())
 
     def _make_shadow(self) -> Shadow | None:
         config = self._config
@@ -176,7 +176,7 @@ class NameServer:
     def _scan_and_arm(self) -> None:
         try:
             self.scan()
-            self._guard.reload_if_changed()
+            self._server_security.reload_if_changed()
         finally:
             self._arm_scan()
 
@@ -184,7 +184,7 @@ class NameServer:
         asyncio.get_running_loop().call_soon(self._work)
 
     def _work(self) -> None:
-        """Do a slice of what is unfinished; in the next turn of the loop, after whoever asks something, the next one."""
+        """Do one slice of the unfinished registrations, and the next one a turn later: others are served in between."""
         if self.service.queue.step():
             self._work_next()
 

@@ -99,7 +99,7 @@ class NameServerService:
             self.route_table.publish()
 
     def unregister(self, key: BrokerKey, broker_name: str, connection_id: int, now_ms: int, remote: str) -> None:
-        """Take out a broker that says good-bye, unless it has registered anew through a later connection."""
+        """Take out a broker that unregisters, unless it has registered anew through a later connection."""
         with self.changing(Cause.UNREGISTRATION, now_ms, remote) as trigger:
             self.route_table.unregister(key, broker_name, trigger, owner=connection_id)
         self.bodies.forget(key)

@@ -1,4 +1,4 @@
-"""Builders for the NameServer's tests: brokers, origins, a registry, and a server to ask."""
+"""Builders for the NameServer's tests: registrations, triggers, and a server to ask."""
 
 from __future__ import annotations
 

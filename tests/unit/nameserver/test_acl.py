@@ -10,7 +10,7 @@ import pytest
 
 from orbitmq.admin.client import AdminClient
 from orbitmq.errors import ConnectionFailed, NoNameServer, RemoteRefused
-from orbitmq.nameserver.acl import make_guard
+from orbitmq.nameserver.acl import make_server_security
 from orbitmq.nameserver.config import NameServerConfig
 from orbitmq.net.pool import ConnectionPool
 from orbitmq.net.security.tls import client_context
@@ -56,11 +56,11 @@ async def test_changed_accounts_count_without_a_restart(tmp_path: Path):
         assert (await asker.ask(GetNameServerConfig(), pool=old)).code == 0
         write_accounts(tmp_path, admin=renewed)
         os.utime(path, ns=(10**18, 10**18))
-        asker.server._guard.reload_if_changed()
+        asker.server._server_security.reload_if_changed()
         assert (await asker.ask(GetNameServerConfig(), pool=old)).code == 16
         assert (await asker.ask(GetNameServerConfig(), pool=new)).code == 0
         path.write_text("broken")
-        asker.server._guard.reload_if_changed()
+        asker.server._server_security.reload_if_changed()
         assert (await asker.ask(GetNameServerConfig(), pool=new)).code == 0
         await old.close()
         await new.close()
@@ -79,8 +79,8 @@ async def test_secrets_are_in_no_log(tmp_path: Path, caplog: pytest.LogCaptureFi
 
 def test_unsigned_registration_is_said(tmp_path: Path):
     settings = {"acl_enable": True, "acl_file": write_accounts(tmp_path)}
-    assert make_guard(NameServerConfig(acl_registration=True, **settings)).warnings == ()
-    (warning,) = make_guard(NameServerConfig(**settings)).warnings
+    assert make_server_security(NameServerConfig(acl_registration=True, **settings)).warnings == ()
+    (warning,) = make_server_security(NameServerConfig(**settings)).warnings
     assert "aclRegistration" in warning
 
 

@@ -146,7 +146,7 @@ class Monitor:
         return self._unknown_topics.most_wanted(self._clock() - WINDOW_MS, count_max)
 
     def _with_topics(self, alert: Alert) -> Alert:
-        """Name the topics where queries for them are the alert."""
+        """Name the unknown topics in the alert about failing route queries."""
         if alert.rule is not Rule.ROUTE_QUERIES_FAIL:
             return alert
         named = ", ".join(f"{found.topic} ({found.queries}, last by {found.remote})" for found in self._most_wanted(3))

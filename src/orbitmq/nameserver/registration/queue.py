@@ -17,10 +17,10 @@ from orbitmq.wire.slices import Slices
 QUEUE_SIZE_MAX = 64 * 1024 * 1024
 """Bytes of bodies that wait; the oldest registration is finished in one go where it would be more."""
 JOB_SIZE_MIN = 64 * 1024
-"""Bytes that a small registration counts for which waits behind a large one."""
+"""The least that a registration counts for: a small one that waits holds more memory than its body."""
 
 Concerns = frozenset[Hashable]
-"""The broker process (its key) and the broker names that a registration changes something about."""
+"""What a registration may change: the broker process (by its key), and the broker names that it has or had."""
 
 
 class Job(NamedTuple):
@@ -60,11 +60,11 @@ class RegistrationQueue:
         return len(self._jobs)
 
     def has_before(self, concerns: Concerns) -> bool:
-        """Tell whether a registration is unfinished that concerns one of the same."""
+        """Tell whether an unfinished registration concerns any of these."""
         return any(not concerns.isdisjoint(job.concerns) for job in self._jobs)
 
     def has_from(self, connection_id: int) -> bool:
-        """Tell whether a registration that came through a connection is unfinished."""
+        """Tell whether an unfinished registration came through a connection."""
         return any(job.connection_id == connection_id for job in self._jobs)
 
     def append(self, job: Job) -> None:

@@ -1,1 +1,1 @@
-"""The route table, the leases that keep it alive, and the events that its changes are told as."""
+"""The route table: its state, its rules, the leases of brokers, and its changes as values."""

@@ -97,7 +97,7 @@ class Change:
 
 
 class MinIdNotice(NamedTuple):
-    """The smallest living broker id of a group is another one now; the members at `targets` want to know."""
+    """A notice for the members of a group at `targets`: its smallest living broker id is another one now."""
 
     broker_name: str
     min_broker_id: int
