@@ -16,7 +16,7 @@ from orbitmq.net.loop import run
 from orbitmq.net.pool import ConnectionPool
 from orbitmq.testing import LocalCluster
 from orbitmq.wire.headers import PullMessage, PullSysFlag, SendMessageV2
-from orbitmq.wire.record import iter_records
+from orbitmq.wire.messages.record import iter_records
 
 TOPIC = "orders"
 QUEUES = range(4)

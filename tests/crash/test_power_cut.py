@@ -14,7 +14,7 @@ from orbitmq.model.message import Host
 from orbitmq.store import Draft, FlushMode, ReadStatus, Store, StoreConfig
 from orbitmq.testing import FakeClock
 from orbitmq.testing.fake_disk import FakeDisk, PowerCut
-from orbitmq.wire.record import iter_records
+from orbitmq.wire.messages.record import iter_records
 
 HOST = Host("127.0.0.1", 10911)
 TOPICS = ("orders", "bills")

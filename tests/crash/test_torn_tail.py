@@ -11,7 +11,7 @@ import pytest
 from orbitmq.model.message import Host
 from orbitmq.store import Draft, Store, StoreConfig
 from orbitmq.testing.fake_disk import FakeDisk
-from orbitmq.wire.record import iter_records
+from orbitmq.wire.messages.record import iter_records
 
 ROOT = Path("/store")
 LOG = ROOT / "commitlog" / f"{0:020}"

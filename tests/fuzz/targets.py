@@ -18,15 +18,15 @@ from orbitmq.model.topic import DataVersion, TopicConfig
 from orbitmq.net.http.page import Answer
 from orbitmq.net.http.server import HttpServer
 from orbitmq.wire import fastjson, headers
-from orbitmq.wire.batch import encode_batch, parse_batch
 from orbitmq.wire.bodies import groups, heartbeat, kv, registration, route, topic_table, topics
 from orbitmq.wire.command import Command, SerializeType, decode_command, encode_command
-from orbitmq.wire.compression import CompressionType, compress, decompress
 from orbitmq.wire.frame import Frame, FrameDecoder
 from orbitmq.wire.header import bound_codes, decode_header, encode_header, request_type
-from orbitmq.wire.message_id import parse_offset_message_id
-from orbitmq.wire.properties import find_property, parse_properties
-from orbitmq.wire.record import format_record, iter_records, to_stored_message
+from orbitmq.wire.messages.batch import encode_batch, parse_batch
+from orbitmq.wire.messages.compression import CompressionType, compress, decompress
+from orbitmq.wire.messages.message_id import parse_offset_message_id
+from orbitmq.wire.messages.properties import find_property, parse_properties
+from orbitmq.wire.messages.record import format_record, iter_records, to_stored_message
 
 
 class Target(NamedTuple):

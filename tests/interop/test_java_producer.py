@@ -6,7 +6,7 @@ from interop.drain import bodies, consume, read_all
 from interop.peers import PeerError, message
 from orbitmq import Message
 from orbitmq.blocking import Producer, PushConsumer
-from orbitmq.wire.message_id import offset_message_id
+from orbitmq.wire.messages.message_id import offset_message_id
 
 
 @pytest.fixture(scope="module")

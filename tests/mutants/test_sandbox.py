@@ -10,8 +10,8 @@ from mutants.mutation import Mutant, mutants_of
 from mutants.rooms import ROOT, SOURCE
 from mutants.sandbox import Sandbox
 
-MODULE = "wire/tags.py"
-TESTS = ["tests/unit/wire/test_tags.py"]
+MODULE = "wire/messages/tags.py"
+TESTS = ["tests/unit/wire/messages/test_tags.py"]
 LIMIT_S = 120.0
 
 

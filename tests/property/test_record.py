@@ -7,10 +7,10 @@ from hypothesis import strategies as st
 
 from orbitmq.errors import CorruptRecord, HeaderError
 from orbitmq.model.message import Host
-from orbitmq.wire.batch import encode_batch, parse_batch
-from orbitmq.wire.message_id import offset_message_id, parse_offset_message_id
-from orbitmq.wire.properties import find_property, format_properties, parse_properties
-from orbitmq.wire.record import format_record, iter_records, parse_record
+from orbitmq.wire.messages.batch import encode_batch, parse_batch
+from orbitmq.wire.messages.message_id import offset_message_id, parse_offset_message_id
+from orbitmq.wire.messages.properties import find_property, format_properties, parse_properties
+from orbitmq.wire.messages.record import format_record, iter_records, parse_record
 
 int32 = st.integers(-(2**31), 2**31 - 1)
 int64 = st.integers(-(2**63), 2**63 - 1)

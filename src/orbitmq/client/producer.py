@@ -31,7 +31,7 @@ from orbitmq.model.message import BODY_SIZE_MAX, Message
 from orbitmq.model.route import MessageQueue
 from orbitmq.model.topic import GROUP_LENGTH_MAX, check_name
 from orbitmq.wire.headers import UnregisterClient
-from orbitmq.wire.message_id import UniqueKeys
+from orbitmq.wire.messages.message_id import UniqueKeys
 from orbitmq.wire.signature import Credentials
 
 SEND_TIMEOUT_MS = 3_000

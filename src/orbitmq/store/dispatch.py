@@ -13,9 +13,9 @@ from collections.abc import Callable, Iterator
 from orbitmq.model.message import SysFlag
 from orbitmq.model.topic import SCHEDULE_TOPIC
 from orbitmq.store.values import Dispatched
-from orbitmq.wire.properties import find_property
-from orbitmq.wire.record import Record
-from orbitmq.wire.tags import tag_code
+from orbitmq.wire.messages.properties import find_property
+from orbitmq.wire.messages.record import Record
+from orbitmq.wire.messages.tags import tag_code
 
 DispatchConsumer = Callable[[Dispatched], None]
 

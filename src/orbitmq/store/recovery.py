@@ -19,7 +19,7 @@ from orbitmq.store.dispatch import dispatched_of
 from orbitmq.store.log.commit_log import CommitLog
 from orbitmq.store.queues.consume_queue import BLANK_SIZE, ConsumeQueue, Entry
 from orbitmq.store.queues.consume_queues import ConsumeQueues
-from orbitmq.wire.record import Blank, parse_record
+from orbitmq.wire.messages.record import Blank, parse_record
 
 log = logging.getLogger(__name__)
 

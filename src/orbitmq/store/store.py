@@ -35,7 +35,7 @@ from orbitmq.store.values import (
     ReadStatus,
     StoreConfig,
 )
-from orbitmq.wire.record import Record, parse_record
+from orbitmq.wire.messages.record import Record, parse_record
 
 log = logging.getLogger(__name__)
 

@@ -16,7 +16,7 @@ from orbitmq.net.pool import ConnectionPool
 from orbitmq.wire.command import Command
 from orbitmq.wire.header import decode_header
 from orbitmq.wire.headers import PullMessage, SendMessageV2
-from orbitmq.wire.record import Record, iter_records
+from orbitmq.wire.messages.record import Record, iter_records
 
 
 class Rig:

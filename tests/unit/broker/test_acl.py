@@ -22,7 +22,7 @@ from orbitmq.net.security.tls import TlsFiles, client_context
 from orbitmq.wire.bodies.kv import decode_kv_table
 from orbitmq.wire.header import request_type
 from orbitmq.wire.headers import CreateTopic, GetBrokerRuntimeInfo, GetMaxOffset
-from orbitmq.wire.record import iter_records
+from orbitmq.wire.messages.record import iter_records
 from orbitmq.wire.signature import Credentials
 from waiting import until
 

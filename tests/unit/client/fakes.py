@@ -9,7 +9,6 @@ from orbitmq.model.message import Host
 from orbitmq.model.route import BrokerData, QueueData, TopicRoute
 from orbitmq.net.dispatch.handlers import LATER, Handlers, Reply
 from orbitmq.net.server import Server
-from orbitmq.wire.batch import parse_batch
 from orbitmq.wire.bodies.heartbeat import decode_heartbeat, encode_consumer_list
 from orbitmq.wire.bodies.route import encode_route
 from orbitmq.wire.headers import (
@@ -31,10 +30,11 @@ from orbitmq.wire.headers import (
     UnregisterClient,
     UpdateConsumerOffset,
 )
-from orbitmq.wire.message_id import offset_message_id
-from orbitmq.wire.properties import parse_properties
-from orbitmq.wire.record import format_record
-from orbitmq.wire.tags import tag_code
+from orbitmq.wire.messages.batch import parse_batch
+from orbitmq.wire.messages.message_id import offset_message_id
+from orbitmq.wire.messages.properties import parse_properties
+from orbitmq.wire.messages.record import format_record
+from orbitmq.wire.messages.tags import tag_code
 
 name_server_handlers = Handlers()
 broker_handlers = Handlers()

@@ -10,7 +10,6 @@ from orbitmq.model.group import ConsumerInfo, Heartbeat
 from orbitmq.net.dispatch.handlers import Handlers, Reply
 from orbitmq.net.pool import ConnectionPool
 from orbitmq.testing import LocalCluster
-from orbitmq.wire.batch import encode_batch
 from orbitmq.wire.bodies.heartbeat import decode_consumer_list, encode_heartbeat
 from orbitmq.wire.bodies.route import decode_route
 from orbitmq.wire.header import decode_header
@@ -33,7 +32,8 @@ from orbitmq.wire.headers import (
     UnregisterClient,
     UpdateConsumerOffset,
 )
-from orbitmq.wire.record import iter_records, to_stored_message
+from orbitmq.wire.messages.batch import encode_batch
+from orbitmq.wire.messages.record import iter_records, to_stored_message
 from unit.client.fakes import FakeCluster
 
 client_handlers = Handlers()

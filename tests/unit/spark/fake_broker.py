@@ -13,7 +13,6 @@ from orbitmq.errors import Rejected
 from orbitmq.model.route import BrokerData, QueueData, TopicRoute
 from orbitmq.net.dispatch.handlers import Call, Handlers, Reply
 from orbitmq.net.server import Server
-from orbitmq.wire.batch import parse_batch
 from orbitmq.wire.bodies.route import encode_route
 from orbitmq.wire.bodies.topics import encode_topic_list
 from orbitmq.wire.headers import (
@@ -31,8 +30,9 @@ from orbitmq.wire.headers import (
     SendResponse,
     UnregisterClient,
 )
-from orbitmq.wire.properties import parse_properties
-from orbitmq.wire.record import format_record
+from orbitmq.wire.messages.batch import parse_batch
+from orbitmq.wire.messages.properties import parse_properties
+from orbitmq.wire.messages.record import format_record
 
 USUAL = Reply(remark="as usual")
 

@@ -4,8 +4,8 @@ import pytest
 
 from orbitmq.store.dispatch import Dispatch, dispatched_of, is_queued, tag_code_of
 from orbitmq.store.values import Dispatched
-from orbitmq.wire.record import format_record, parse_record
-from orbitmq.wire.tags import tag_code
+from orbitmq.wire.messages.record import format_record, parse_record
+from orbitmq.wire.messages.tags import tag_code
 
 
 def message(start, size=10, topic="orders"):

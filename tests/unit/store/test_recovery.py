@@ -10,7 +10,7 @@ from orbitmq.store import Draft, ReadStatus, Store, StoreConfig
 from orbitmq.store.queues.consume_queue import BLANK_UNIT
 from orbitmq.store.sync.checkpoint import Checkpoint, format_checkpoint
 from orbitmq.testing.fake_disk import FakeDisk
-from orbitmq.wire.record import iter_records
+from orbitmq.wire.messages.record import iter_records
 
 ROOT = Path("/store")
 CONFIG = StoreConfig(path=ROOT, segment_size=2048, consume_queue_units=128)

@@ -13,8 +13,8 @@ from orbitmq.store import Draft, FlushMode, ReadStatus, Store, StoreConfig
 from orbitmq.store.sync.checkpoint import parse_checkpoint
 from orbitmq.testing import FakeClock
 from orbitmq.testing.fake_disk import FakeDisk
-from orbitmq.wire.record import parse_record
-from orbitmq.wire.tags import tag_code
+from orbitmq.wire.messages.record import parse_record
+from orbitmq.wire.messages.tags import tag_code
 from waiting import until
 
 HOST = Host("127.0.0.1", 10911)

@@ -12,14 +12,14 @@ import pytest
 import orbitmq.wire.headers as headers
 from golden import STORE, Golden, golden, golden_frames, store_records
 from orbitmq.wire import fastjson
-from orbitmq.wire.batch import parse_batch
 from orbitmq.wire.bodies import groups, heartbeat, kv, registration, route, topics
 from orbitmq.wire.command import Command, decode_command, encode_command
 from orbitmq.wire.frame import FrameDecoder
 from orbitmq.wire.header import decode_header, encode_header, request_type
-from orbitmq.wire.properties import format_properties, parse_properties
-from orbitmq.wire.record import Blank, format_record, iter_records, parse_record, to_stored_message
-from orbitmq.wire.tags import tag_code
+from orbitmq.wire.messages.batch import parse_batch
+from orbitmq.wire.messages.properties import format_properties, parse_properties
+from orbitmq.wire.messages.record import Blank, format_record, iter_records, parse_record, to_stored_message
+from orbitmq.wire.messages.tags import tag_code
 
 FRAMES = golden_frames()
 

@@ -19,8 +19,8 @@ from orbitmq.store import Draft, ReadStatus, Store
 from orbitmq.store.dispatch import DELAY_LEVELS_MS
 from orbitmq.wire import fastjson
 from orbitmq.wire.bodies.registration import data_version_document, parse_data_version
-from orbitmq.wire.properties import format_properties, parse_properties
-from orbitmq.wire.record import Record, iter_records
+from orbitmq.wire.messages.properties import format_properties, parse_properties
+from orbitmq.wire.messages.record import Record, iter_records
 
 log = logging.getLogger(__name__)
 

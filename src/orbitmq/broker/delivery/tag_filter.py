@@ -7,7 +7,7 @@ from functools import lru_cache
 from orbitmq.codes import ResponseCode
 from orbitmq.errors import Rejected
 from orbitmq.model.group import SUBSCRIBE_ALL
-from orbitmq.wire.tags import tag_code
+from orbitmq.wire.messages.tags import tag_code
 
 
 def check_expression_type(expression_type: str | None) -> None:

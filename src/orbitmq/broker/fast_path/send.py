@@ -22,7 +22,7 @@ from orbitmq.net.dispatch.reply import Reply, encode_reply
 from orbitmq.store import Draft
 from orbitmq.wire.command import Command
 from orbitmq.wire.frame import HEADER_SIZE_MASK, PREFIX, Frame
-from orbitmq.wire.message_id import offset_message_id
+from orbitmq.wire.messages.message_id import offset_message_id
 
 _START = b'{"code":310,'
 _FRAME_SIZE_MIN = 20

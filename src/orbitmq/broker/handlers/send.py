@@ -17,9 +17,9 @@ from orbitmq.model.message import PROPERTIES_SIZE_MAX, SysFlag
 from orbitmq.model.topic import DLQ_PREFIX, RETRY_PREFIX, SCHEDULE_TOPIC
 from orbitmq.net.dispatch.handlers import Call, Handlers, Later, Reply
 from orbitmq.store import Draft
-from orbitmq.wire.batch import parse_batch
 from orbitmq.wire.headers import SendBatch, SendMessage, SendMessageV2
-from orbitmq.wire.properties import format_properties
+from orbitmq.wire.messages.batch import parse_batch
+from orbitmq.wire.messages.properties import format_properties
 
 handlers: Handlers[SendTables] = Handlers()
 

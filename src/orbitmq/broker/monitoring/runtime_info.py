@@ -16,7 +16,7 @@ from orbitmq.broker.monitoring.stats import BrokerStats
 from orbitmq.codes import Version
 from orbitmq.net.security.server_security import ServerSecurity
 from orbitmq.store import Store
-from orbitmq.wire.record import Record, parse_record
+from orbitmq.wire.messages.record import Record, parse_record
 
 VERSION_NAME = "V5_3_3"
 """The upstream release whose behaviour this broker offers; Java's tools print it as the broker's version."""

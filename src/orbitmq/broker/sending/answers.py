@@ -9,7 +9,7 @@ from orbitmq.model.message import Host
 from orbitmq.net.dispatch.handlers import LATER, Call, Later, Reply
 from orbitmq.store import AppendResult, Store
 from orbitmq.wire.headers import SendBatch, SendMessage, SendMessageV2, SendResponse
-from orbitmq.wire.message_id import offset_message_id
+from orbitmq.wire.messages.message_id import offset_message_id
 
 SendCall = Call[SendMessage] | Call[SendMessageV2] | Call[SendBatch]
 

@@ -14,7 +14,7 @@ from orbitmq.broker.delivery.delay import level_of
 from orbitmq.codes import ResponseCode
 from orbitmq.errors import HeaderError, InvalidArgument, Rejected
 from orbitmq.model.message import PropertyName
-from orbitmq.wire.properties import format_properties, parse_properties
+from orbitmq.wire.messages.properties import format_properties, parse_properties
 
 _WAIT = b"WAIT\x01true\x02"
 _TIMERS = ("TIMER_DELAY_SEC", "TIMER_DELAY_MS", "TIMER_DELIVER_MS")

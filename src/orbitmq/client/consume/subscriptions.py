@@ -8,7 +8,7 @@ from __future__ import annotations
 from orbitmq.errors import InvalidArgument
 from orbitmq.model.group import SUBSCRIBE_ALL, Subscription
 from orbitmq.model.topic import check_name
-from orbitmq.wire.tags import tag_code
+from orbitmq.wire.messages.tags import tag_code
 
 
 def parse_subscription(topic: str, expression: str | None, version: int) -> Subscription:

@@ -12,8 +12,8 @@ from orbitmq.errors import InvalidArgument
 from orbitmq.model.message import Message
 from orbitmq.model.route import MessageQueue
 from orbitmq.model.topic import AUTO_CREATE_TOPIC, RETRY_PREFIX
-from orbitmq.wire.batch import ITEM_SIZE_MIN, encode_batch
 from orbitmq.wire.headers import SendBatch
+from orbitmq.wire.messages.batch import ITEM_SIZE_MIN, encode_batch
 
 
 def batch_header(topic: str, group: str, queue: MessageQueue, now_ms: int, queue_count: int) -> SendBatch:

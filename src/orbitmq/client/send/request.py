@@ -12,9 +12,9 @@ from orbitmq.errors import InvalidArgument
 from orbitmq.model.message import Message, PropertyName
 from orbitmq.model.route import MessageQueue
 from orbitmq.model.topic import AUTO_CREATE_TOPIC
-from orbitmq.wire.compression import CompressionType, compress
 from orbitmq.wire.headers import SendMessageV2
-from orbitmq.wire.properties import format_properties
+from orbitmq.wire.messages.compression import CompressionType, compress
+from orbitmq.wire.messages.properties import format_properties
 
 DEFAULT_QUEUE_COUNT = 4
 """Queues per broker of a topic that is created by sending to it (Java: defaultTopicQueueNums)."""

@@ -13,8 +13,8 @@ import pyarrow as pa
 
 from orbitmq.model.message import Host
 from orbitmq.spark.arrow.gather import Bytes, Flags, Positions, gather_bytes
-from orbitmq.wire.message_id import offset_message_id
-from orbitmq.wire.record import HOST_SIZE_V4, HOST_SIZE_V6, parse_host
+from orbitmq.wire.messages.message_id import offset_message_id
+from orbitmq.wire.messages.record import HOST_SIZE_V4, HOST_SIZE_V6, parse_host
 
 _HEX = np.frombuffer("".join(f"{value:02X}" for value in range(256)).encode(), np.uint8).reshape(256, 2)
 """The two hexadecimal digits of each byte."""

@@ -2,7 +2,7 @@
 
 The separators are ASCII, so text that is valid UTF-8 stays valid when it is cut at them.
 
-Source: docs/formats/commit_log.md, orbitmq.wire.properties for one record.
+Source: docs/formats/commit_log.md, orbitmq.wire.messages.properties for one record.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ import pyarrow as pa
 
 from orbitmq.spark.arrow.gather import Bytes, Positions, gather_slices, to_text
 from orbitmq.spark.schema import PROPERTIES
-from orbitmq.wire.properties import NAME_VALUE_SEPARATOR, PROPERTY_SEPARATOR
+from orbitmq.wire.messages.properties import NAME_VALUE_SEPARATOR, PROPERTY_SEPARATOR
 
 _NAME_VALUE_SEPARATOR = ord(NAME_VALUE_SEPARATOR)
 _PROPERTY_SEPARATOR = ord(PROPERTY_SEPARATOR)

@@ -4,7 +4,7 @@ A loop over messages is five times too slow for Spark. Here a loop only finds wh
 is one numpy gather per run of fixed fields, and one Arrow `take` per column of variable length, which copies the
 wanted slices out of the raw bytes in C.
 
-Source: docs/formats/commit_log.md, orbitmq.wire.record for one record.
+Source: docs/formats/commit_log.md, orbitmq.wire.messages.record for one record.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ from orbitmq.spark.arrow.gather import Bytes, Flags, Positions, gather_fields, g
 from orbitmq.spark.arrow.hosts import format_hosts, format_offset_ids
 from orbitmq.spark.arrow.properties import Properties
 from orbitmq.spark.schema import TIMESTAMP, arrow_schema
-from orbitmq.wire.compression import decompress
-from orbitmq.wire.record import (
+from orbitmq.wire.messages.compression import decompress
+from orbitmq.wire.messages.record import (
     BODY_AT,
     BORN_HOST_AT,
     HEAD_FIELDS,

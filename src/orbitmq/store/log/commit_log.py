@@ -16,7 +16,7 @@ from orbitmq.model.message import PROPERTIES_SIZE_MAX, Host
 from orbitmq.store.disk import Buffer, Disk
 from orbitmq.store.log.segment_log import SegmentLog
 from orbitmq.store.values import Draft
-from orbitmq.wire.record import (
+from orbitmq.wire.messages.record import (
     BLANK_SIZE_MIN,
     CRC_MASK,
     CRC_PROPERTY_SIZE,

@@ -16,7 +16,7 @@ from orbitmq.errors import CorruptRecord
 from orbitmq.store.disk import Buffer, Disk
 from orbitmq.store.log.segment import Segment
 from orbitmq.store.log.segment_log import SegmentLog
-from orbitmq.wire.record import format_topic
+from orbitmq.wire.messages.record import format_topic
 
 UNIT = Struct(">qiq")
 BLANK_SIZE = 0x7FFFFFFF

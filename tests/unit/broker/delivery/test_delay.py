@@ -10,8 +10,8 @@ from orbitmq.errors import HeaderError
 from orbitmq.model.message import Host
 from orbitmq.model.topic import TopicConfig
 from orbitmq.store import Draft, ReadStatus, Store, StoreConfig
-from orbitmq.wire.properties import parse_properties
-from orbitmq.wire.record import Record, iter_records
+from orbitmq.wire.messages.properties import parse_properties
+from orbitmq.wire.messages.record import Record, iter_records
 
 Serve = Callable[..., None]
 

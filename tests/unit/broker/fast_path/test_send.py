@@ -10,7 +10,7 @@ from orbitmq.codes import RequestCode
 from orbitmq.net.blocking import BlockingConnection
 from orbitmq.wire.command import Command, SerializeType, decode_command, encode_command
 from orbitmq.wire.frame import FrameDecoder
-from orbitmq.wire.record import iter_records
+from orbitmq.wire.messages.record import iter_records
 
 Serve = Callable[..., None]
 

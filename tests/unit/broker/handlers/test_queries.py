@@ -4,7 +4,7 @@ from collections.abc import Callable
 from typing import Any
 
 from orbitmq.wire.headers import ViewMessage
-from orbitmq.wire.record import Record, parse_record
+from orbitmq.wire.messages.record import Record, parse_record
 
 Serve = Callable[..., None]
 

@@ -7,12 +7,12 @@ from typing import Any
 import pytest
 
 from orbitmq.net.blocking import BlockingConnection
-from orbitmq.wire.batch import encode_batch
 from orbitmq.wire.header import decode_header
 from orbitmq.wire.headers import SendBatch, SendMessage, SendMessageV2, SendResponse
-from orbitmq.wire.message_id import parse_offset_message_id
-from orbitmq.wire.properties import parse_properties
-from orbitmq.wire.record import iter_records
+from orbitmq.wire.messages.batch import encode_batch
+from orbitmq.wire.messages.message_id import parse_offset_message_id
+from orbitmq.wire.messages.properties import parse_properties
+from orbitmq.wire.messages.record import iter_records
 
 Serve = Callable[..., None]
 

@@ -5,7 +5,7 @@ from orbitmq.client.send.request import encode_message
 from orbitmq.errors import InvalidArgument
 from orbitmq.model.message import Message
 from orbitmq.model.route import MessageQueue
-from orbitmq.wire.batch import parse_batch
+from orbitmq.wire.messages.batch import parse_batch
 
 QUEUE = MessageQueue("t", "a", 3)
 

@@ -6,7 +6,7 @@ from orbitmq.client.send.request import encode_message, send_header
 from orbitmq.errors import InvalidArgument
 from orbitmq.model.message import Message, SysFlag
 from orbitmq.model.route import MessageQueue
-from orbitmq.wire.properties import parse_properties
+from orbitmq.wire.messages.properties import parse_properties
 
 QUEUE = MessageQueue("t", "a", 3)
 

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from orbitmq.model.message import Host
 from orbitmq.spark.arrow.hosts import format_hosts, format_offset_ids
-from orbitmq.wire.message_id import offset_message_id
-from orbitmq.wire.record import HOST_SIZE_V6, format_host
+from orbitmq.wire.messages.message_id import offset_message_id
+from orbitmq.wire.messages.record import HOST_SIZE_V6, format_host
 
 V4 = st.sampled_from(["127.0.0.1", "10.0.0.255", "255.1.2.3", "0.0.0.0"])
 V6 = st.sampled_from(["::1", "fe80::1", "2001:db8::7"])

@@ -1,4 +1,4 @@
-"""Properties of many records are those that `orbitmq.wire.properties` reads one by one."""
+"""Properties of many records are those that `orbitmq.wire.messages.properties` reads one by one."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from orbitmq.spark.arrow import properties as module
 from orbitmq.spark.arrow.properties import Properties
 from orbitmq.spark.schema import PROPERTIES
-from orbitmq.wire.properties import parse_properties
+from orbitmq.wire.messages.properties import parse_properties
 
 pieces = st.sampled_from(["a", "b", "TAGS", "\x01", "\x02", "v", "é"])
 rows = st.lists(st.lists(pieces, max_size=10).map("".join), max_size=8)

@@ -1,4 +1,4 @@
-"""The columnar decoder says of any records what the loop over `wire.record` says of them."""
+"""The columnar decoder says of any records what the loop over `wire.messages.record` says of them."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ from orbitmq.model.message import Host, SysFlag
 from orbitmq.spark.arrow import records as record_columns
 from orbitmq.spark.arrow.records import decode_records
 from orbitmq.spark.schema import COLUMN_NAMES, arrow_schema
-from orbitmq.wire.message_id import offset_message_id
-from orbitmq.wire.properties import parse_properties
-from orbitmq.wire.record import format_record, iter_records, to_stored_message
+from orbitmq.wire.messages.message_id import offset_message_id
+from orbitmq.wire.messages.properties import parse_properties
+from orbitmq.wire.messages.record import format_record, iter_records, to_stored_message
 
 COMPRESSED_ZLIB = 0x301
 TIMES = ("bornTimestamp", "storeTimestamp")

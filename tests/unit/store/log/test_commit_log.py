@@ -11,7 +11,7 @@ from orbitmq.model.message import Host
 from orbitmq.store.log.commit_log import CommitLog
 from orbitmq.store.values import Draft
 from orbitmq.testing.fake_disk import FakeDisk
-from orbitmq.wire.record import Blank, format_record, format_topic, parse_record
+from orbitmq.wire.messages.record import Blank, format_record, format_topic, parse_record
 
 HOST = Host("127.0.0.1", 10911)
 V6 = Host("::1", 10911)

@@ -9,8 +9,8 @@ from orbitmq.store import Boundary, Draft, ReadStatus, Store, StoreConfig
 from orbitmq.store.queues import reading
 from orbitmq.testing import FakeClock
 from orbitmq.testing.fake_disk import FakeDisk
-from orbitmq.wire.record import iter_records
-from orbitmq.wire.tags import tag_code
+from orbitmq.wire.messages.record import iter_records
+from orbitmq.wire.messages.tags import tag_code
 
 T0 = 1_700_000_000_000
 

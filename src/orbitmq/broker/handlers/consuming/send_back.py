@@ -24,9 +24,9 @@ from orbitmq.net.dispatch.handlers import LATER, Call, Handlers, Later, Reply
 from orbitmq.store import Draft, Store
 from orbitmq.wire.bodies.groups import GroupConfig
 from orbitmq.wire.headers import ConsumerSendBack
-from orbitmq.wire.message_id import offset_message_id
-from orbitmq.wire.properties import format_properties, parse_properties
-from orbitmq.wire.record import Record, parse_record
+from orbitmq.wire.messages.message_id import offset_message_id
+from orbitmq.wire.messages.properties import format_properties, parse_properties
+from orbitmq.wire.messages.record import Record, parse_record
 
 
 @dataclass(frozen=True, slots=True)

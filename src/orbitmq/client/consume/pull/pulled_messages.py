@@ -12,7 +12,7 @@ from orbitmq.model.group import Subscription
 from orbitmq.model.message import PropertyName, StoredMessage
 from orbitmq.model.route import MessageQueue
 from orbitmq.model.topic import RETRY_PREFIX
-from orbitmq.wire.record import iter_records, to_stored_message
+from orbitmq.wire.messages.record import iter_records, to_stored_message
 
 
 def decode_messages(records: bytes, queue: MessageQueue, subscription: Subscription) -> list[StoredMessage]:

@@ -18,7 +18,7 @@ from orbitmq.client.send.sender import Sender
 from orbitmq.client.session.background_tasks import BackgroundTasks
 from orbitmq.errors import OrbitError
 from orbitmq.model.route import MessageQueue
-from orbitmq.wire.batch import ITEM_SIZE_MIN
+from orbitmq.wire.messages.batch import ITEM_SIZE_MIN
 
 BATCH_COUNT_MAX = 1_000
 

@@ -20,7 +20,7 @@ from orbitmq.wire.headers import (
     PullSysFlag,
     UpdateSubscriptionGroup,
 )
-from orbitmq.wire.record import Record, iter_records
+from orbitmq.wire.messages.record import Record, iter_records
 from waiting import until
 
 Serve = Callable[..., None]

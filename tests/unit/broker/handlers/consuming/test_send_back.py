@@ -9,8 +9,8 @@ from orbitmq.store import Draft
 from orbitmq.wire.bodies.groups import GroupConfig, encode_group_config
 from orbitmq.wire.header import decode_header
 from orbitmq.wire.headers import ConsumerSendBack, SendResponse, UpdateSubscriptionGroup
-from orbitmq.wire.message_id import parse_offset_message_id
-from orbitmq.wire.properties import parse_properties
+from orbitmq.wire.messages.message_id import parse_offset_message_id
+from orbitmq.wire.messages.properties import parse_properties
 from waiting import until
 
 Serve = Callable[..., None]

@@ -8,8 +8,8 @@ import pytest
 
 from orbitmq.errors import CorruptRecord, InvalidArgument
 from orbitmq.model.message import Host, SysFlag
-from orbitmq.wire.compression import CompressionType, compress
-from orbitmq.wire.record import (
+from orbitmq.wire.messages.compression import CompressionType, compress
+from orbitmq.wire.messages.record import (
     BODY_AT,
     BORN_HOST_AT,
     CRC_PROPERTY_SIZE,

@@ -2,7 +2,7 @@
 
 import pytest
 
-from orbitmq.wire.tags import tag_code
+from orbitmq.wire.messages.tags import tag_code
 
 
 @pytest.mark.parametrize(

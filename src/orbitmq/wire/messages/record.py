@@ -19,8 +19,8 @@ from zlib import crc32
 
 from orbitmq.errors import CorruptRecord, InvalidArgument
 from orbitmq.model.message import PROPERTIES_SIZE_MAX, Host, StoredMessage, SysFlag
-from orbitmq.wire.compression import decompress as decompress_body
-from orbitmq.wire.properties import parse_properties
+from orbitmq.wire.messages.compression import decompress as decompress_body
+from orbitmq.wire.messages.properties import parse_properties
 
 MAGIC_V1 = 0xDAA320A7
 MAGIC_V2 = 0xDAA320AB

@@ -5,7 +5,7 @@ from struct import pack
 import pytest
 
 from orbitmq.errors import HeaderError, InvalidArgument
-from orbitmq.wire.batch import BatchItem, encode_batch, parse_batch
+from orbitmq.wire.messages.batch import BatchItem, encode_batch, parse_batch
 
 
 def test_a_batch_is_a_chain_of_small_records():

@@ -8,7 +8,7 @@ import zstandard
 
 from orbitmq.errors import InvalidArgument
 from orbitmq.model.message import SysFlag
-from orbitmq.wire.compression import CompressionType, compress, compression_of, decompress
+from orbitmq.wire.messages.compression import CompressionType, compress, compression_of, decompress
 
 ALL = list(CompressionType)
 

@@ -6,7 +6,7 @@ import pytest
 
 from orbitmq.errors import InvalidArgument
 from orbitmq.model.message import Host
-from orbitmq.wire.message_id import UniqueKeys, offset_message_id, parse_offset_message_id
+from orbitmq.wire.messages.message_id import UniqueKeys, offset_message_id, parse_offset_message_id
 
 
 def test_an_offset_id_is_address_and_offset_in_hex():
