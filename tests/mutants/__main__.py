@@ -136,6 +136,8 @@ def main() -> int:
         campaign = Campaign(sample, Path(folder), options.seed, min(options.jobs, max(1, len(sample))))
         try:
             campaign.run()
+        except RuntimeError as error:
+            sys.exit(f"mutants: {error}")
         except KeyboardInterrupt:
             _report(campaign.tallies)
             print("interrupted: this is the part that was run")
