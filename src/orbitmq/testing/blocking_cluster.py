@@ -5,20 +5,38 @@ from __future__ import annotations
 from collections.abc import Coroutine
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, Protocol, TypeVar
 
 from orbitmq.client.loop_thread import LoopThread
 
-if TYPE_CHECKING:
-    from orbitmq.testing.cluster import LocalCluster
-
 T = TypeVar("T")
+
+
+class _AsyncCluster(Protocol):
+    """The part of a LocalCluster that its blocking face calls; LocalCluster makes that face, so it is not imported here."""
+
+    @property
+    def name_servers(self) -> str: ...
+    @property
+    def brokers(self) -> dict[str, str]: ...
+    @property
+    def data_dir(self) -> Path: ...
+    async def start(self) -> None: ...
+    async def stop(self) -> None: ...
+    async def stop_broker(self, name: str) -> None: ...
+    async def start_broker(self, name: str) -> None: ...
+    async def kill_broker(self, name: str) -> None: ...
+    async def restart_broker(self, name: str) -> None: ...
+    async def stop_name_server(self, index: int) -> None: ...
+    async def start_name_server(self, index: int) -> None: ...
+    async def kill_name_server(self, index: int) -> None: ...
+    async def restart_name_server(self, index: int) -> None: ...
 
 
 class BlockingCluster:
     """A LocalCluster in a thread of its own; every method waits until it is done."""
 
-    def __init__(self, cluster: LocalCluster) -> None:
+    def __init__(self, cluster: _AsyncCluster) -> None:
         self._cluster = cluster
         self._loop_thread: LoopThread | None = None
 

@@ -1,4 +1,4 @@
-"""What the three clients share: nothing works before they are open, or after they are closed."""
+"""The life of all three clients: nothing works before they are open, or after they are closed."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""What Spark's driver asks of the source, without Spark: where a stream begins, how far it goes, what a batch reads."""
+"""The questions of Spark's driver to the source, without Spark: where a stream begins, how far it goes, what a batch reads."""
 
 from __future__ import annotations
 

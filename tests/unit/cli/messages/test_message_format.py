@@ -1,4 +1,4 @@
-"""How `consume` writes one message."""
+"""The forms in which `consume` writes one message."""
 
 import json
 

@@ -1,4 +1,4 @@
-"""Where there is no terminal, the screen is plain lines."""
+"""The screen of a job; without a terminal it is plain lines."""
 
 from __future__ import annotations
 
