@@ -56,7 +56,7 @@ class NameServer:
             handlers,
             self.service,
             name="nameserver",
-            limits=_limits(self._config),
+            limits=limits_of(self._config),
             clock=clock,
             fast_path=NameServerFastPath(
                 self.service.route_queries,
@@ -215,7 +215,8 @@ class NameServer:
             log.warning("could not tell %s of its group's smallest broker id: %s", address, error)
 
 
-def _limits(config: NameServerConfig) -> Limits:
+def limits_of(config: NameServerConfig) -> Limits:
+    """Return the limits of the port, in the units of `Limits`."""
     return Limits(
         idle_ms=config.server_channel_max_idle_time_seconds * 1000,
         frame_ms=config.frame_deadline_seconds * 1000,

@@ -15,7 +15,27 @@ from orbitmq.nameserver.config import NameServerConfig
 from orbitmq.net.pool import ConnectionPool
 from orbitmq.net.security.tls import client_context
 from orbitmq.wire.command import Command, encode_command
-from orbitmq.wire.headers import DeleteTopicInNameServer, GetNameServerConfig, PutKvConfig, WipeWritePerm
+from orbitmq.wire.headers import (
+    AddWritePerm,
+    BrokerHeartbeat,
+    DeleteKvConfig,
+    DeleteTopicInNameServer,
+    GetAllTopics,
+    GetClusterInfo,
+    GetHealth,
+    GetKvConfig,
+    GetKvListByNamespace,
+    GetNameServerConfig,
+    GetRouteDifference,
+    GetRouteHistory,
+    GetRouteInfo,
+    PutKvConfig,
+    QueryDataVersion,
+    RegisterTopicInNameServer,
+    UnregisterBroker,
+    UpdateNameServerConfig,
+    WipeWritePerm,
+)
 from orbitmq.wire.signature import Credentials
 
 from ..net.accounts import ADMIN, FORGER, READER, STRANGER, write_accounts
@@ -108,3 +128,59 @@ async def test_who_signs_and_speaks_tls_may_administer(tmp_path: Path):
         async with AdminClient(address, credentials=READER) as plain:
             with pytest.raises((ConnectionFailed, NoNameServer, RemoteRefused)):
                 await plain.topic_list()
+
+
+BY_BROKERS = [
+    *(
+        header_type(broker_name="a", broker_addr="a:1", cluster_name="c", broker_id=0)
+        for header_type in (
+            UnregisterBroker,
+            QueryDataVersion,
+        )
+    ),
+    BrokerHeartbeat(broker_name="a", broker_addr="a:1", cluster_name="c"),
+    RegisterTopicInNameServer(topic="t"),
+]
+BY_READERS = [
+    GetNameServerConfig(),
+    GetKvConfig(namespace="n", key="k"),
+    GetKvListByNamespace(namespace="n"),
+    GetHealth(),
+    GetRouteHistory(),
+    GetRouteDifference(at_ms=0),
+]
+BY_ADMINISTRATORS = [
+    PutKvConfig(namespace="n", key="k", value="v"),
+    DeleteKvConfig(namespace="n", key="k"),
+    WipeWritePerm(broker_name="a"),
+    AddWritePerm(broker_name="a"),
+    DeleteTopicInNameServer(topic="t"),
+    UpdateNameServerConfig(),
+]
+NOT_SIGNED = 16
+
+
+@pytest.mark.parametrize("acl_registration", [False, True])
+async def test_brokers_need_a_signature_where_that_is_wanted(acl_registration: bool, tmp_path: Path):
+    settings = {"acl_enable": True, "acl_registration": acl_registration, "acl_file": write_accounts(tmp_path)}
+    async with asking(tmp_path, **settings) as asker:
+        for header in BY_BROKERS:
+            assert ((await asker.ask(header)).code == NOT_SIGNED) is acl_registration, header
+        assert ((await asker.register()).code == NOT_SIGNED) is acl_registration
+
+
+async def test_each_request_needs_its_role(tmp_path: Path):
+    async with asking(tmp_path, acl_enable=True, acl_file=write_accounts(tmp_path)) as asker:
+        pools = {role: ConnectionPool(credentials=role) for role in (None, READER, ADMIN)}
+        for headers, allowed in (
+            ([GetAllTopics(), GetRouteInfo(topic="t"), GetClusterInfo()], {None, READER, ADMIN}),
+            (BY_READERS, {READER, ADMIN}),
+            (BY_ADMINISTRATORS, {ADMIN}),
+        ):
+            for header in headers:
+                found = {
+                    role for role, pool in pools.items() if (await asker.ask(header, pool=pool)).code != NOT_SIGNED
+                }
+                assert found == allowed, header
+        for pool in pools.values():
+            await pool.close()

@@ -11,8 +11,10 @@ from pathlib import Path
 import pytest
 
 from orbitmq.errors import ConnectionFailed
-from orbitmq.nameserver.routing.events import MinIdNotice
+from orbitmq.nameserver.app import limits_of
+from orbitmq.nameserver.config import NameServerConfig
 from orbitmq.net.dispatch.handlers import Call, Handlers, Reply
+from orbitmq.net.limits import Limits
 from orbitmq.net.pool import ConnectionPool
 from orbitmq.net.security.tls import ServerTls, TlsMode
 from orbitmq.net.server import Server
@@ -155,9 +157,8 @@ async def test_brokers_are_told_of_each_other_over_tls_with_a_signature(tmp_path
     try:
         settings = {"notify_min_broker_id_changed": True, "security_file": own_file(tmp_path)}
         async with asking(tmp_path, **settings) as asker:
-            asker.server._notify(
-                MinIdNotice("b", 1, "b:10911", None, None, (broker.address,), needs_acting_master=True)
-            )
+            await asker.register("b", broker_id=2, broker_addr=broker.address)
+            await asker.register("b", broker_id=1)
             notice = await notices.get()
     finally:
         await broker.close()
@@ -178,3 +179,24 @@ async def test_shadow_mode_compares_with_a_name_server_that_enforces_tls(tmp_pat
             async with asking(tmp_path, **settings) as asker:
                 assert asker.server.shadow is not None
                 assert (await asker.server.shadow.compare()).is_up is is_up
+
+
+def test_the_settings_are_the_limits_of_the_port():
+    config = NameServerConfig(
+        server_channel_max_idle_time_seconds=7,
+        frame_deadline_seconds=8,
+        write_buffer_max=9,
+        connections_max=10,
+        connections_per_address_max=11,
+        requests_per_second_max=12,
+        server_socket_backlog=13,
+    )
+    assert limits_of(config) == Limits(
+        idle_ms=7_000,
+        frame_ms=8_000,
+        write_buffer_max=9,
+        connections_max=10,
+        connections_per_address_max=11,
+        requests_per_second_max=12,
+        backlog=13,
+    )

@@ -51,7 +51,7 @@ class NameServerMetrics(Collector):
         yield from self._routes()
         yield from self._requests()
         yield from self._connections()
-        yield from self._vitals()
+        yield from self._process()
         yield from self._comparison()
 
     def _routes(self) -> Iterator[Metric]:
@@ -121,14 +121,16 @@ class NameServerMetrics(Collector):
         yield _gauge("shadow_differences", "Subjects on which the other NameServer differs now", len(last.differences))
         yield _gauge("shadow_compared_timestamp_seconds", "When they were compared last", last.at_ms / 1000)
 
-    def _vitals(self) -> Iterator[Metric]:
-        vitals = self._monitor.vitals
+    def _process(self) -> Iterator[Metric]:
+        process_stats = self._monitor.process_stats
         yield _gauge(
-            "memory_limit_bytes", "What this process may use: its control group, or the machine", vitals.memory_limit
+            "memory_limit_bytes",
+            "What this process may use: its control group, or the machine",
+            process_stats.memory_limit,
         )
-        yield _counter("gc_seconds", "Time that garbage collections took", vitals.gc_ms / 1000)
-        yield _counter("gc_collections", "Garbage collections", vitals.gc_count)
-        yield _histogram("event_loop_lag_seconds", "How late the event loop ran a timer", vitals.lag)
+        yield _counter("gc_seconds", "Time that garbage collections took", process_stats.gc_ms / 1000)
+        yield _counter("gc_collections", "Garbage collections", process_stats.gc_count)
+        yield _histogram("event_loop_lag_seconds", "How late the event loop ran a timer", process_stats.lag)
         alerts = GaugeMetricFamily(f"{PREFIX}_alert", "1 while a built-in alert rule holds", labels=["rule"])
         for alert in self._monitor.alerts:
             alerts.add_metric([alert.rule], 1)

@@ -49,7 +49,7 @@ class Monitor:
     ) -> None:
         self.changes: Counter[tuple[ChangeKind, Cause]] = Counter()
         self.alerts: tuple[Alert, ...] = ()
-        self.vitals = ProcessStats()
+        self.process_stats = ProcessStats()
         self._server = server
         self._tables = tables
         self._unknown_topics = unknown_topics
@@ -65,12 +65,12 @@ class Monitor:
         """Begin to take samples."""
         loop = asyncio.get_running_loop()
         self._started_at_ms = self._clock()
-        self.vitals.start(loop)
+        self.process_stats.start(loop)
         self._sample_and_arm()
 
     def stop(self) -> None:
         """End what `start` began."""
-        self.vitals.stop()
+        self.process_stats.stop()
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
@@ -107,9 +107,9 @@ class Monitor:
                 route_queries=self.route_queries,
                 route_failures=self.route_failures,
                 memory=memory_used(),
-                memory_limit=self.vitals.memory_limit,
-                gc_ms=self.vitals.gc_ms,
-                loop_lag_ms=self.vitals.last_lag_ms,
+                memory_limit=self.process_stats.memory_limit,
+                gc_ms=self.process_stats.gc_ms,
+                loop_lag_ms=self.process_stats.last_lag_ms,
             )
         )
         self.alerts = tuple(map(self._with_topics, alerts))
@@ -136,8 +136,8 @@ class Monitor:
             "routeQueries": self.route_queries,
             "routeQueryFailures": self.route_failures,
             "memory": memory_used(),
-            "memoryLimit": self.vitals.memory_limit,
-            "loopLagMs": round(self.vitals.last_lag_ms, 3),
+            "memoryLimit": self.process_stats.memory_limit,
+            "loopLagMs": round(self.process_stats.last_lag_ms, 3),
             "missingTopics": [topic.document() for topic in self._most_wanted(UNKNOWN_TOPICS_MAX)],
             **{name: tell() for name, tell in self._sections.items()},
         }

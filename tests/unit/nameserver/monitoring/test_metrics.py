@@ -6,11 +6,21 @@ import asyncio
 import contextlib
 import re
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
+from orbitmq.admin.route_comparison import Difference
+from orbitmq.codes import RequestCode
 from orbitmq.errors import RemoteRefused
+from orbitmq.nameserver.monitoring.alerts import Alert, Rule
+from orbitmq.nameserver.monitoring.metrics import NameServerMetrics
+from orbitmq.nameserver.monitoring.monitor import Monitor
+from orbitmq.nameserver.monitoring.shadow import Comparison
+from orbitmq.nameserver.monitoring.unknown_topics import UnknownTopics
+from orbitmq.net.counters import Counters
 from orbitmq.wire import headers
 
 from ..talk import BODY, BROKER, run
@@ -72,3 +82,89 @@ def test_bytes_of_another_protocol_are_counted_by_kind():
         return await talk.get("/metrics")
 
     assert 'rocketmq_nameserver_connections_ended_total{reason="HTTP/2"} 1.0' in run(scenario)[1]
+
+
+class Figures:
+    """A NameServer's figures, each with a number of its own, and what Prometheus is shown of them."""
+
+    def __init__(self, shadow: Any = None) -> None:
+        counters = Counters(
+            connections_opened=11,
+            connections_refused=12,
+            connections_encrypted=13,
+            bytes_received=14,
+            bytes_sent=15,
+            throttled=16,
+            unsupported_requests=17,
+            failed_requests=18,
+        )
+        counters.requests[RequestCode.REGISTER_BROKER] = 21
+        counters.requests[RequestCode.GET_ROUTEINFO_BY_TOPIC] = 22
+        counters.requests[99_999] = 23
+        counters.refusals[RequestCode.GET_ROUTEINFO_BY_TOPIC, 17] = 24
+        counters.refusals[RequestCode.GET_ROUTEINFO_BY_TOPIC, 99_999] = 25
+        counters.closed_by_us["idle"] = 26
+        server: Any = SimpleNamespace(counters=counters, connections=[1, 2, 3], address="h:1")
+        tables: Any = SimpleNamespace(broker_count=31, topic_count=32)
+        self.monitor = Monitor(server, tables, UnknownTopics(), is_ready=lambda now_ms: True, clock=lambda: 0)
+        self.monitor.alerts = (Alert(Rule.MEMORY_HIGH, "because"),)
+        self.metrics = NameServerMetrics(server, tables, self.monitor, shadow)
+
+    def samples(self) -> dict[tuple[str, ...], float]:
+        """Return every value by the metric's name without its prefix, and its labels' values."""
+        return {
+            (sample.name.removeprefix("rocketmq_nameserver_"), *sample.labels.values()): sample.value
+            for family in self.metrics.collect()
+            for sample in family.samples
+        }
+
+
+def test_every_figure_has_its_own_metric():
+    assert (
+        Figures().samples().items()
+        >= {
+            ("registered_brokers",): 31,
+            ("registered_topics",): 32,
+            ("requests_total", "103", "REGISTER_BROKER"): 21,
+            ("requests_total", "105", "GET_ROUTEINFO_BY_TOPIC"): 22,
+            ("requests_total", "99999", "99999"): 23,
+            ("refusals_total", "105", "17", "TOPIC_NOT_EXIST"): 24,
+            ("refusals_total", "105", "99999", "99999"): 25,
+            ("route_queries_total",): 22,
+            ("route_query_failures_total",): 49,
+            ("registrations_total",): 21,
+            ("unsupported_requests_total",): 17,
+            ("failed_requests_total",): 18,
+            ("active_connections",): 3,
+            ("connections_opened_total",): 11,
+            ("connections_refused_total",): 12,
+            ("connections_encrypted_total",): 13,
+            ("throttled_total",): 16,
+            ("connections_ended_total", "idle"): 26,
+            ("received_bytes_total",): 14,
+            ("sent_bytes_total",): 15,
+            ("alert", "RocketmqNameServerMemoryHigh"): 1,
+        }.items()
+    )
+
+
+def test_times_are_shown_in_seconds():
+    figures = Figures()
+    figures.monitor.process_stats.gc_ms = 2_500
+    figures.monitor.process_stats.gc_count = 7
+    found = figures.samples()
+    assert (found["gc_seconds_total",], found["gc_collections_total",]) == (2.5, 7)
+    assert found["memory_limit_bytes",] == figures.monitor.process_stats.memory_limit
+
+
+def test_a_comparison_is_shown_where_there_is_one():
+    assert not [name for name, *_ in Figures().samples() if name.startswith("shadow")]
+    a, b = Difference("a", ()), Difference("b", ())
+    last = Comparison(at_ms=1_500, is_up=True, differences=(a, b), drift=(a,))
+    found = Figures(SimpleNamespace(last=last)).samples()
+    assert {name: value for (name, *_), value in found.items() if name.startswith("shadow")} == {
+        "shadow_up": 1,
+        "shadow_drift": 1,
+        "shadow_differences": 2,
+        "shadow_compared_timestamp_seconds": 1.5,
+    }

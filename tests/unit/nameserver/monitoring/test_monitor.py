@@ -3,11 +3,19 @@
 from __future__ import annotations
 
 import logging
+from types import SimpleNamespace
+from typing import Any
 
 import orjson
 import pytest
 
 from orbitmq.errors import RemoteRefused
+from orbitmq.nameserver.monitoring.alerts import WINDOW_MS
+from orbitmq.nameserver.monitoring.monitor import Monitor
+from orbitmq.nameserver.monitoring.unknown_topics import UnknownTopics
+from orbitmq.nameserver.routing.events import Cause, Change, ChangeKind, Trigger
+from orbitmq.net.counters import Counters
+from orbitmq.testing import FakeClock
 from orbitmq.wire import headers
 
 from ..talk import BODY, BROKER, run
@@ -61,3 +69,89 @@ def test_topics_that_are_asked_for_in_vain_are_named_in_health_and_in_the_alert(
     (line,) = [record for record in caplog.records if hasattr(record, "alert")]
     assert (line.alert, line.levelname) == (alert["rule"], "WARNING")
     assert line.getMessage() == f"alert {alert['rule']}: {alert['reason']}"
+
+
+class Watched:
+    """A monitor of figures that a test sets."""
+
+    def __init__(self, **options: Any) -> None:
+        self.clock = FakeClock()
+        self.counters = Counters()
+        self.tables: Any = SimpleNamespace(broker_count=3, topic_count=4)
+        server: Any = SimpleNamespace(counters=self.counters, connections=[1, 2], address="h:1")
+        self.unknown = UnknownTopics()
+        self.monitor = Monitor(
+            server,
+            self.tables,
+            self.unknown,
+            is_ready=lambda now_ms: now_ms == self.clock(),
+            clock=self.clock,
+            **options,
+        )
+
+
+def test_the_health_document_says_everything_under_its_name():
+    watched = Watched(warnings=["open"], sections={"shadow": lambda: {"up": True}})
+    watched.counters.requests[105] = 10
+    watched.counters.refusals[105, 17] = 2
+    watched.counters.refusals[105, 1] = 3
+    watched.counters.refusals[103, 1] = 4
+    for number in range(12):
+        watched.unknown.note(f"t{number}", watched.clock(), "h:2")
+    watched.clock.advance(5_000)
+    health = watched.monitor.health()
+    named = health.pop("missingTopics")
+    assert len(named) == 10
+    assert health.pop("memory") > 0
+    assert health == {
+        "memoryLimit": watched.monitor.process_stats.memory_limit,
+        "loopLagMs": 0,
+        "healthy": True,
+        "ready": True,
+        "alerts": [],
+        "warnings": ["open"],
+        "address": "h:1",
+        "uptimeMs": 5_000,
+        "brokers": 3,
+        "topics": 4,
+        "connections": 2,
+        "routeQueries": 10,
+        "routeQueryFailures": 5,
+        "shadow": {"up": True},
+    }
+
+
+def test_unknown_topics_of_long_ago_are_not_named():
+    watched = Watched()
+    watched.unknown.note("old", watched.clock(), "h:2")
+    watched.clock.advance(WINDOW_MS + 1)
+    assert watched.monitor.health()["missingTopics"] == []
+
+
+def test_an_alert_is_logged_when_it_begins_and_when_it_ends(caplog):
+    caplog.set_level(logging.INFO, "orbitmq.nameserver")
+    watched = Watched()
+    for brokers in (3, 2, 2, 3, 3):
+        watched.tables.broker_count = brokers
+        watched.monitor.sample()
+        watched.clock.advance(1_000)
+    rule = "RocketmqNameServerBrokerCountDropped"
+    assert caplog.messages == [
+        f"alert {rule}: 2 brokers are registered, there were 3",
+        f"alert {rule} is over",
+    ]
+    assert watched.monitor.alerts == ()
+
+
+def test_changes_are_counted_by_kind_and_cause(caplog):
+    caplog.set_level(logging.INFO, "orbitmq.nameserver")
+    watched = Watched()
+    change = Change(
+        kind=ChangeKind.BROKER_LEFT, trigger=Trigger(Cause.LEASE_EXPIRED, 1, "h:3"), cluster="c", broker_name="a"
+    )
+    for _ in range(2):
+        watched.monitor.note(change)
+    assert watched.monitor.changes == {(ChangeKind.BROKER_LEFT, Cause.LEASE_EXPIRED): 2}
+    (line, _) = caplog.records
+    assert line.getMessage() == "broker left: c/a; lease expired by h:3"
+    assert (vars(line)["kind"], vars(line)["cause"], vars(line)["remote"]) == ("broker left", "lease expired", "h:3")
