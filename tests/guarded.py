@@ -14,7 +14,7 @@ from orbitmq.broker.config import BrokerConfig
 from orbitmq.client.loop_thread import LoopThread
 from orbitmq.nameserver.app import NameServer
 from orbitmq.nameserver.config import NameServerConfig
-from orbitmq.net.security.client_security import ClientSecurity, load_client_security
+from orbitmq.net.security.client_security import ClientSecurity, load_security
 from unit.net.certificates import Authority
 
 SECRETS = {"admin": "the-operators-secret", "writer": "the-producers-secret", "reader": "the-consumers-secret"}
@@ -39,7 +39,7 @@ class GuardedCluster:
         return self.folder / f"{role}.properties"
 
     def security(self, role: str) -> ClientSecurity:
-        return load_client_security(self.security_file(role))
+        return load_security(self.security_file(role))
 
     def encrypted_count(self) -> tuple[int, int]:
         """Return how many connections have spoken TLS so far: with the NameServer, with the broker."""

@@ -13,7 +13,7 @@ from guarded import guarded_cluster as all_guarded
 from orbitmq import ConsumeFrom, Message
 from orbitmq.blocking import Producer, PushConsumer
 from orbitmq.errors import ConfigError, SendFailed
-from orbitmq.net.security.client_security import load_client_security
+from orbitmq.net.security.client_security import load_security
 from orbitmq.testing.processes import ServerProcess
 from unit.net.certificates import Authority
 
@@ -142,7 +142,7 @@ def test_a_push_consumer_is_a_reader_and_its_session_is_never_refused(tmp_path):
 )
 def test_a_file_that_says_half_of_it_is_refused_without_showing_a_secret(tmp_path, text, words):
     with pytest.raises(ConfigError, match=words) as caught:
-        load_client_security(private_file(tmp_path / "own.properties", text))
+        load_security(private_file(tmp_path / "own.properties", text))
     assert "hidden" not in str(caught.value)
 
 
@@ -150,8 +150,8 @@ def test_a_file_that_others_may_read_is_said(tmp_path, caplog):
     path = private_file(tmp_path / "own.properties", "accessKey=a\nsecretKey=b\n")
     path.chmod(0o644)
     tmp_path.chmod(0o700)
-    load_client_security(path)
+    load_security(path)
     assert caplog.text == "", "nobody else gets into the folder"
     tmp_path.chmod(0o755)
-    load_client_security(path)
+    load_security(path)
     assert "chmod 600" in caplog.text

@@ -28,7 +28,7 @@ from orbitmq.broker.topics.table import TopicTable
 from orbitmq.clock import Clock, now_ms
 from orbitmq.net.limits import Limits
 from orbitmq.net.pool import ConnectionPool
-from orbitmq.net.security.client_security import load_client_security
+from orbitmq.net.security.client_security import load_security
 from orbitmq.net.server import Server
 from orbitmq.store import FlushMode, Store, StoreConfig
 
@@ -65,7 +65,7 @@ class Broker:
         self.config = config
         self._clock = clock
         self._random = random or Random()
-        self._client_security = load_client_security(config.security_file)
+        self._client_security = load_security(config.security_file)
         self._server_security = make_server_security(config)
         self._running: Running | None = None
 

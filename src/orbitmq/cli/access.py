@@ -23,9 +23,9 @@ def admin_client(name_servers: str, timeout_ms: int, security: Path | None) -> A
         ConfigError: the file cannot be used.
     """
     from orbitmq.admin import AdminClient
-    from orbitmq.net.security.client_security import load_client_security
+    from orbitmq.net.security.client_security import load_security
 
-    return AdminClient(name_servers, timeout_ms=timeout_ms, **load_client_security(security)._asdict())
+    return AdminClient(name_servers, timeout_ms=timeout_ms, **load_security(security)._asdict())
 
 
 def ask_each(
@@ -43,7 +43,7 @@ def ask_each(
     from orbitmq.errors import ClientError
     from orbitmq.net.loop import run
     from orbitmq.net.pool import ConnectionPool
-    from orbitmq.net.security.client_security import load_client_security
+    from orbitmq.net.security.client_security import load_security
 
     answers: dict[str, T] = {}
     silent: dict[str, ClientError] = {}
@@ -55,7 +55,7 @@ def ask_each(
             silent[address] = error
 
     async def work() -> None:
-        pool = ConnectionPool(name="admin", **load_client_security(security)._asdict())
+        pool = ConnectionPool(name="admin", **load_security(security)._asdict())
         try:
             await asyncio.gather(*(ask_one(pool, address) for address in addresses))
         finally:

@@ -20,7 +20,7 @@ from orbitmq.net.dispatch.peer import Peer
 from orbitmq.net.http.server import HttpServer
 from orbitmq.net.limits import Limits
 from orbitmq.net.pool import CONNECT_TIMEOUT_MS, ConnectionPool
-from orbitmq.net.security.client_security import load_client_security
+from orbitmq.net.security.client_security import load_security
 from orbitmq.net.server import Server
 from orbitmq.wire.headers import NotifyMinBrokerIdChange
 
@@ -39,7 +39,7 @@ class NameServer:
         self._config = config or NameServerConfig()
         self._clock = clock
         self._server_security = make_server_security(self._config)
-        self._client_security = load_client_security(self._config.security_file)
+        self._client_security = load_security(self._config.security_file)
         self._pool = self._make_pool(connect_timeout_ms=NOTICE_TIMEOUT_MS)
         self._upstream = self._make_upstream()
         self.service = NameServerService(

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from pyspark import SparkFiles
 
-from orbitmq.net.security.client_security import ClientSecurity, load_client_security
+from orbitmq.net.security.client_security import ClientSecurity, load_security
 
 
 def read_security(name: str | None) -> ClientSecurity:
@@ -21,7 +21,7 @@ def read_security(name: str | None) -> ClientSecurity:
     Raises:
         ConfigError: the file or a certificate that it names cannot be used. Never shows a secret.
     """
-    return load_client_security(_find(name) if name else None)
+    return load_security(_find(name) if name else None)
 
 
 def _find(name: str) -> Path:

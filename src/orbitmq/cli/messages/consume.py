@@ -56,14 +56,14 @@ def consume(
     from orbitmq.cli.messages.message_format import format_json_line, parse_template
     from orbitmq.client.pull_consumer import PullConsumer
     from orbitmq.net.loop import run
-    from orbitmq.net.security.client_security import load_client_security
+    from orbitmq.net.security.client_security import load_security
 
     formatter = format_json_line if output is Format.JSON else parse_template(template)
     since_ms = parse_start(start)
 
     async def work() -> int:
         async with PullConsumer(
-            group or ANONYMOUS_GROUP, name_servers, tag=tag, **load_client_security(security)._asdict()
+            group or ANONYMOUS_GROUP, name_servers, tag=tag, **load_security(security)._asdict()
         ) as consumer:
             ends = await _begin(consumer, topic, since_ms, is_group=group is not None)
             return await _copy(consumer, {} if follow else ends, formatter, count, is_group=group is not None)

@@ -58,7 +58,7 @@ def send(
     from orbitmq.client.producer import Producer
     from orbitmq.model.message import Message
     from orbitmq.net.loop import run
-    from orbitmq.net.security.client_security import load_client_security
+    from orbitmq.net.security.client_security import load_security
 
     if body is not None and file is not None:
         raise typer.BadParameter("a body and a file exclude one another", param_hint="--file")
@@ -73,7 +73,7 @@ def send(
 
     async def work() -> None:
         async with Producer(
-            group, name_servers, send_timeout_ms=timeout_ms, **load_client_security(security)._asdict()
+            group, name_servers, send_timeout_ms=timeout_ms, **load_security(security)._asdict()
         ) as producer:
             await _send_all(contents, message, count, printer, producer)
 

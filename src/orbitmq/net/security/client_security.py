@@ -48,7 +48,7 @@ class ClientSecurity(NamedTuple):
 UNSECURED = ClientSecurity()
 
 
-def load_client_security(path: Path | str | None) -> ClientSecurity:
+def load_security(path: Path | str | None) -> ClientSecurity:
     """Read a properties file with the keys above; without `accessKey`, or without a file, nothing is signed.
 
     Raises:

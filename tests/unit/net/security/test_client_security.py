@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from orbitmq.errors import ConfigError
-from orbitmq.net.security.client_security import UNSECURED, load_client_security
+from orbitmq.net.security.client_security import UNSECURED, load_security
 from orbitmq.wire.signature import Credentials
 
 from ..certificates import Authority
@@ -22,7 +22,7 @@ def private_file(folder: Path, text: str) -> Path:
 
 @pytest.mark.parametrize("path", [None, ""])
 def test_without_a_file_nothing_is_signed_or_encrypted(path: str | None):
-    assert load_client_security(path) == UNSECURED
+    assert load_security(path) == UNSECURED
 
 
 @pytest.mark.parametrize(
@@ -34,7 +34,7 @@ def test_without_a_file_nothing_is_signed_or_encrypted(path: str | None):
     ],
 )
 def test_a_pair_of_keys_signs(text: str, expected: Credentials | None, tmp_path: Path):
-    assert load_client_security(private_file(tmp_path, text)) == (expected, None)
+    assert load_security(private_file(tmp_path, text)) == (expected, None)
 
 
 @pytest.mark.parametrize(
@@ -49,7 +49,7 @@ def test_a_pair_of_keys_signs(text: str, expected: Credentials | None, tmp_path:
 )
 def test_half_a_setting_is_refused_without_showing_a_secret(text: str, words: str, tmp_path: Path):
     with pytest.raises(ConfigError, match=words) as caught:
-        load_client_security(private_file(tmp_path, text))
+        load_security(private_file(tmp_path, text))
     assert "hidden" not in str(caught.value)
 
 
@@ -57,7 +57,7 @@ def test_half_a_setting_is_refused_without_showing_a_secret(text: str, words: st
 def test_tls_trusts_the_certificate_beside_the_file(word: str, tmp_path: Path):
     trust = Authority(tmp_path).trust
     path = private_file(tmp_path, f"tlsEnable={word}\ntlsClientTrustCertPath={trust.name}\n")
-    context = load_client_security(path).tls
+    context = load_security(path).tls
     assert context is not None
     assert [dict(entry[0] for entry in ca["subject"])["commonName"] for ca in context.get_ca_certs()] == [
         "test authority"
@@ -66,7 +66,7 @@ def test_tls_trusts_the_certificate_beside_the_file(word: str, tmp_path: Path):
 
 @pytest.mark.parametrize("word", ["false", "False"])
 def test_tls_may_be_switched_off_in_words(word: str, tmp_path: Path):
-    assert load_client_security(private_file(tmp_path, f"tlsEnable={word}\n")).tls is None
+    assert load_security(private_file(tmp_path, f"tlsEnable={word}\n")).tls is None
 
 
 @pytest.mark.parametrize(
@@ -78,5 +78,5 @@ def test_a_file_that_others_may_read_is_told(
     path = private_file(tmp_path, "accessKey=a\nsecretKey=b\n")
     path.chmod(file_mode)
     tmp_path.chmod(folder_mode)
-    load_client_security(path)
+    load_security(path)
     assert ("chmod 600" in caplog.text) == is_told
