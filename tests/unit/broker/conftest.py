@@ -78,7 +78,7 @@ def serve(tmp_path: Path) -> Callable[..., None]:
 
     def runs(scenario: Scenario, **settings: Any) -> None:
         async def scene() -> None:
-            config = {
+            config: dict[str, Any] = {
                 "bind_address": "127.0.0.1", "listen_port": 0, "store_path_root_dir": tmp_path / "store",
                 "broker_name": "a", "mapped_file_size_commit_log": 4 * 1024 * 1024,
                 "mapped_file_size_consume_queue": 20_000,

@@ -49,7 +49,7 @@ def test_a_request_that_nobody_thought_of_is_administration():
 
 def any_header(code: int) -> object:
     """Build a header with something in every field that is needed: a request that gets as far as its role."""
-    kind = request_type(code)
+    kind: Any = request_type(code)
     needed = [field for field in fields(kind) if field.default is MISSING]
     return kind(**{field.name: "nothing" if field.type == "str" else 0 for field in needed})
 
@@ -145,7 +145,7 @@ def test_housekeeping_takes_changed_accounts_and_certificates(serve: Any, tmp_pa
         assert (await old.request(rig.broker.address, GetBrokerRuntimeInfo())).code == 0
         write_accounts(tmp_path, admin=renewed)
         authority.issue("renewed", file="broker")
-        for path in (accounts, files.certificate, files.key):
+        for path in filter(None, (accounts, files.certificate, files.key)):
             os.utime(path, ns=(10**18, 10**18))
         await rig.broker.running.housekeeping.do_due(SWEEP_MS)
         assert (await old.request(rig.broker.address, GetBrokerRuntimeInfo())).code == 16

@@ -2,6 +2,7 @@
 
 import asyncio
 from contextlib import asynccontextmanager
+from typing import Any
 
 import pytest
 
@@ -156,8 +157,8 @@ async def test_a_pull_that_filters_everything_moves_on_at_once(opened):
 
 async def test_offsets_of_queues_and_groups(opened):
     async with opened() as servers:
-        place = {"topic": "orders", "queue_id": 0}
-        group = {"consumer_group": "g", **place}
+        place: dict[str, Any] = {"topic": "orders", "queue_id": 0}
+        group: dict[str, Any] = {"consumer_group": "g", **place}
         await servers.send(b"1")
         assert await servers.offset(GetMaxOffset(**place)) == 1
         assert await servers.offset(GetMinOffset(**place)) == 0

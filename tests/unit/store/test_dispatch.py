@@ -4,7 +4,7 @@ import pytest
 
 from orbitmq.store.dispatch import Dispatch, dispatched_of, is_queued, tag_code_of
 from orbitmq.store.values import Dispatched
-from orbitmq.wire.messages.record import format_record, parse_record
+from orbitmq.wire.messages.record import Record, format_record, parse_record
 from orbitmq.wire.messages.tags import tag_code
 
 
@@ -77,6 +77,7 @@ def test_recovery_tells_the_same_as_the_append_did():
             sys_flag=0x8,
         )
     )
+    assert isinstance(record, Record)
     assert dispatched_of(record) == Dispatched(
         "orders", 2, 3, 4, record.size, tag_code("new"), 5, 0x8, b"TAGS\x01new\x02"
     )

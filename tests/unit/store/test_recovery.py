@@ -134,7 +134,7 @@ def test_what_lies_behind_the_end_is_wiped_upstream_10666():
     world.disk.files[FIRST_SEGMENT].buffer[end] ^= 0xFF
     world.kill()
     assert not any(world.disk.files[FIRST_SEGMENT].buffer[end:])
-    assert world.disk.files[FIRST_SEGMENT].durable[:] == bytes(world.disk.files[FIRST_SEGMENT].buffer)
+    assert world.disk.files[FIRST_SEGMENT].durable == bytes(world.disk.files[FIRST_SEGMENT].buffer)
 
 
 def test_segments_behind_a_damaged_record_are_removed():

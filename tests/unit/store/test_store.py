@@ -369,15 +369,18 @@ def test_queues_and_checkpoint_follow_in_rounds():
 
 
 @pytest.mark.parametrize("operation", ["sync", "write"])
-def test_a_failure_in_a_round_fences_as_well(operation):
+def test_a_failure_in_a_round_fences_as_well(operation, monkeypatch):
     disk = WatchedDisk()
+
+    def fail():
+        raise OSError(errno.EIO, "Input/output error")
 
     async def scenario(store):
         await waiting(store)
         if operation == "sync":
             for path, file in disk.files.items():
                 if "consumequeue" in path.parts:
-                    file.sync = lambda: (_ for _ in ()).throw(OSError(errno.EIO, "Input/output error"))
+                    monkeypatch.setattr(file, "sync", fail)
         else:
             disk.failures["write"] = OSError(errno.EIO, "Input/output error")
         await until(lambda: not store.is_writable)

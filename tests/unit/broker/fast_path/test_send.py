@@ -202,7 +202,7 @@ def test_held_answers_of_a_failed_sync_say_so_and_never_ok(serve: Serve) -> None
         def fail(*_: object) -> None:
             raise OSError(5, "Input/output error")
 
-        store._commit_log.log.segments[-1].file.sync = fail  # type: ignore[method-assign]
+        store._commit_log.log.segments[-1].file.sync = fail
         answers = await asyncio.gather(rig.send("t"), rig.send("t"))
         assert [answer.code for answer in answers] == [14, 14]
         assert (await rig.send("t")).code == 14

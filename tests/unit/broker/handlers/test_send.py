@@ -78,7 +78,7 @@ def test_the_old_form_with_long_names_is_the_same_send(serve: Serve) -> None:
 def test_a_batch_becomes_single_messages_with_their_own_keys(serve: Serve) -> None:
     async def scene(rig: Any) -> None:
         body = encode_batch([(1, b"a", b"UNIQ_KEY\x01A\x02"), (2, b"b", b"UNIQ_KEY\x01B\x02TAGS\x01x")])
-        fields = {"properties": "UNIQ_KEY\x01BATCH\x02WAIT\x01true\x02OWN\x01shared\x02", "batch": True}
+        fields: dict[str, Any] = {"properties": "UNIQ_KEY\x01BATCH\x02WAIT\x01true\x02OWN\x01shared\x02", "batch": True}
         header = SendBatch(
             producer_group="p", topic="t", default_topic="TBW102", default_topic_queue_nums=4, queue_id=0, sys_flag=0,
             born_at_ms=1, flag=0, **fields,

@@ -12,7 +12,7 @@ def test_rates_look_back_ten_seconds_a_minute_and_ten_minutes() -> None:
     for second in range(1, 1201):
         stats.put_count += 100 if second > 1190 else 10
         stats.sample(second * 1000)
-    assert stats.rates("put_count", 1_200_000) == (100.0, pytest.approx(25.0), pytest.approx(11.5))
+    assert stats.rates("put_count", 1_200_000) == pytest.approx((100.0, 25.0, 11.5))
 
 
 def test_a_broker_that_just_started_has_no_rate() -> None:

@@ -23,7 +23,7 @@ def test_a_sent_topic_gets_the_lesser_queue_count_and_loses_the_inherit_bit() ->
 
     assert created is not None
     assert (created.read_queue_count, created.write_queue_count, created.perm) == (4, 4, 6)
-    assert topics.auto_create("many", AUTO_CREATE_TOPIC, 99, now_ms=2).write_queue_count == 8  # type: ignore[union-attr]
+    assert topics.auto_create("many", AUTO_CREATE_TOPIC, 99, now_ms=2).write_queue_count == 8
     assert topics.get("orders") is created
 
 
@@ -87,7 +87,7 @@ def test_a_registration_never_gives_more_permission_than_the_broker_has() -> Non
     assert topics.masked(6)["t"].perm == 6
     assert topics.masked(4)["t"].perm == 4
     assert topics.masked(4)[AUTO_CREATE_TOPIC].perm == 4
-    assert topics.get("t").perm == 6  # type: ignore[union-attr]
+    assert topics.get("t").perm == 6
 
 
 def test_a_retry_topic_is_made_once() -> None:

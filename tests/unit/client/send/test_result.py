@@ -19,7 +19,9 @@ def answer(code=0, **fields):
 
 
 def test_a_result_says_where_the_message_is():
-    (result,) = decode_results([encoded()], QUEUE, answer())
+    results = decode_results([encoded()], QUEUE, answer())
+    assert results is not None
+    (result,) = results
     assert result == ("ID", "OFF", QUEUE, 40, SendStatus.SEND_OK)
 
 
@@ -28,7 +30,9 @@ def test_a_result_says_where_the_message_is():
     [(10, "FLUSH_DISK_TIMEOUT"), (11, "SLAVE_NOT_AVAILABLE"), (12, "FLUSH_SLAVE_TIMEOUT")],
 )
 def test_a_stored_message_whose_safety_is_in_doubt_says_so(code, status):
-    (result,) = decode_results([encoded()], QUEUE, answer(code))
+    results = decode_results([encoded()], QUEUE, answer(code))
+    assert results is not None
+    (result,) = results
     assert result.status == status
 
 

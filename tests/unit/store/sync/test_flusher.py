@@ -2,6 +2,8 @@
 
 import asyncio
 import threading
+from functools import partial
+from typing import Any
 
 from orbitmq.store.sync.flusher import Flusher
 
@@ -9,14 +11,20 @@ from orbitmq.store.sync.flusher import Flusher
 def test_tasks_run_in_order_on_the_thread_and_report_on_the_loop():
     async def scenario():
         loop = asyncio.get_running_loop()
-        flusher, seen, ended = Flusher(loop), [], asyncio.Event()
+        flusher, ended = Flusher(loop), asyncio.Event()
+        seen: list[tuple[Any, ...]] = []
+
+        def on_main_thread():
+            return threading.current_thread() is threading.main_thread()
+
+        def work(number):
+            seen.append((number, on_main_thread()))
+
+        def done(number, error):
+            seen.append((number, error, on_main_thread()))
+
         for number in range(3):
-            flusher.submit(
-                lambda number=number: seen.append((number, threading.current_thread() is threading.main_thread())),
-                lambda error, number=number: seen.append(
-                    (number, error, threading.current_thread() is threading.main_thread())
-                ),
-            )
+            flusher.submit(partial(work, number), partial(done, number))
         flusher.submit(lambda: None, lambda _error: ended.set())
         await ended.wait()
         flusher.stop()
@@ -27,11 +35,20 @@ def test_tasks_run_in_order_on_the_thread_and_report_on_the_loop():
     assert [entry for entry in seen if len(entry) == 3] == [(0, None, True), (1, None, True), (2, None, True)]
 
 
+def fail():
+    raise ZeroDivisionError
+
+
 def test_an_error_is_reported_and_the_thread_goes_on():
     async def scenario():
         flusher, errors, ended = Flusher(asyncio.get_running_loop()), [], asyncio.Event()
-        flusher.submit(lambda: 1 // 0, errors.append)
-        flusher.submit(lambda: None, lambda error: (errors.append(error), ended.set()))
+
+        def done(error):
+            errors.append(error)
+            ended.set()
+
+        flusher.submit(fail, errors.append)
+        flusher.submit(lambda: None, done)
         await ended.wait()
         flusher.stop()
         return errors
@@ -44,7 +61,7 @@ def test_an_error_is_reported_and_the_thread_goes_on():
 def test_stopping_reports_what_was_under_way():
     async def scenario():
         flusher, outcomes = Flusher(asyncio.get_running_loop()), []
-        flusher.submit(lambda: 1 // 0, outcomes.append)
+        flusher.submit(fail, outcomes.append)
         flusher.stop()
         return outcomes
 

@@ -1,4 +1,5 @@
 import asyncio
+from typing import Any
 
 import pytest
 
@@ -36,7 +37,8 @@ async def find_offset(_queue):
 
 def assigned_queue(count=2, delay_ms=1):
     ready = asyncio.Queue()
-    return AssignedQueue(lambda *_: FakePuller(count), find_offset, delay_ms, ready.put_nowait), ready
+    start_puller: Any = lambda *_: FakePuller(count)  # noqa: E731
+    return AssignedQueue(start_puller, find_offset, delay_ms, ready.put_nowait), ready
 
 
 @pytest.mark.parametrize(("attempt", "delay_ms"), [(1, 1_000), (2, 2_000), (5, 16_000), (6, 30_000), (99, 30_000)])

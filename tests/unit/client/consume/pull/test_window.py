@@ -1,3 +1,4 @@
+from collections.abc import Sequence
 from dataclasses import replace
 
 from hypothesis import given
@@ -121,7 +122,8 @@ def test_a_seek_forgets_everything_and_outdates_the_batch_that_was_handed_out():
 
 @given(st.lists(st.tuples(st.sampled_from(["add", "take", "commit", "give back"]), st.integers(1, 5))))
 def test_whatever_happens_nothing_is_skipped_and_the_sums_add_up(steps):
-    window, batch, done, added = Window(0, count_max=8), (), [], 0
+    window, done, added = Window(0, count_max=8), [], 0
+    batch: Sequence[StoredMessage] = ()
     for step, count in steps:
         if step == "add" and window.has_room:
             window.add([message(added + number, 10) for number in range(count)], added + count)
