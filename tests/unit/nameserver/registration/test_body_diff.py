@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from orbitmq.model.topic import DataVersion, TopicConfig
 from orbitmq.nameserver.registration.body_cache import split
-from orbitmq.nameserver.registration.body_diff import HEAD, TAIL, find_difference, is_plain
+from orbitmq.nameserver.registration.body_diff import DIFFERENCE_SIZE_MAX, HEAD, TAIL, find_difference, is_plain
 from orbitmq.wire.bodies.registration import decode_registration, encode_registration
 from orbitmq.wire.bodies.topic_table import RegisteredTopic
 
@@ -63,6 +63,20 @@ def test_a_changed_an_added_and_an_inserted_topic_are_found():
     assert difference(old, table("new", "a", "b", "c")) == {"new"}
     assert difference(old, table("a", "b", "bb", "c")) == {"bb"}
     assert difference(old, table("a", "b", "c", a=9, c=9)) == {"a", "c"}
+
+
+@pytest.mark.parametrize("changed", [0, 1, 500, 998, 999])
+def test_one_topic_of_a_thousand_is_found_wherever_it_stands(changed: int):
+    names = [f"topic-{number}" for number in range(1_000)]
+    old = table(*names)
+    assert len(part_of(old)) > 2 * DIFFERENCE_SIZE_MAX
+    assert difference(old, table(*names, **{names[changed]: 9})) == {names[changed]}
+
+
+def test_too_large_a_difference_needs_a_parser():
+    names = [f"topic-{number}" for number in range(1_000)]
+    assert difference(table(*names), table(*names, **{names[0]: 9, names[-1]: 9})) is None
+    assert difference(table("a", "z"), table("a", *names, "z")) is None
 
 
 def test_a_removed_topic_needs_a_parser():
