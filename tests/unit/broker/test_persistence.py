@@ -1,17 +1,20 @@
 from __future__ import annotations
 
+import asyncio
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from orbitmq.broker.config import BrokerConfig
 from orbitmq.broker.groups.offsets import GroupOffsets
-from orbitmq.broker.persistence import ConfigFiles, format_offsets, parse_offsets
+from orbitmq.broker.persistence import ConfigFiles, OffsetFile, format_offsets, parse_offsets
 from orbitmq.broker.topics.system_topics import system_topics
 from orbitmq.broker.topics.table import TopicTable
 from orbitmq.errors import HeaderError
 from orbitmq.files import replace_file
 from orbitmq.model.topic import TopicConfig
+from orbitmq.testing import FakeClock
 from orbitmq.wire.bodies.groups import GroupConfig
 
 
@@ -68,3 +71,51 @@ def test_group_settings_survive_with_what_a_newer_broker_wrote(tmp_path: Path) -
     )  # fmt: skip
     assert again.forbidden == {"g": {"t": 2}}
     assert again.version.counter == 7
+
+
+def offsets_in(path: Path) -> object:
+    return parse_offsets(path.read_bytes()).all if path.exists() else None
+
+
+async def test_offsets_are_written_when_they_have_changed_and_only_then(tmp_path: Path) -> None:
+    offsets, path = GroupOffsets(), tmp_path / "offsets.json"
+    file = OffsetFile(path, offsets, FakeClock(5))
+    await file.save()
+    assert offsets_in(path) is None
+
+    offsets.commit("g", "t", 0, 1, offset_max=9)
+    await file.save()
+    assert offsets_in(path) == {"t@g": {0: 1}}
+    assert parse_offsets(path.read_bytes()).version.timestamp_ms == 5
+
+    path.unlink()
+    await file.save()
+    file.save_now()
+    assert offsets_in(path) is None
+
+
+def test_what_was_committed_last_is_written_at_the_end(tmp_path: Path) -> None:
+    offsets, path = GroupOffsets(), tmp_path / "offsets.json"
+    file = OffsetFile(path, offsets, FakeClock())
+    offsets.commit("g", "t", 0, 1, offset_max=9)
+    file.save_now()
+    assert offsets_in(path) == {"t@g": {0: 1}}
+
+
+async def test_a_commit_during_the_write_is_written_the_next_time(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    offsets, path = GroupOffsets(), tmp_path / "offsets.json"
+    file = OffsetFile(path, offsets, FakeClock())
+    offsets.commit("g", "t", 0, 1, offset_max=9)
+
+    async def slowly(write: Callable[..., None], *args: object) -> None:
+        offsets.commit("g", "t", 0, 2, offset_max=9)
+        write(*args)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(asyncio, "to_thread", slowly)
+        await file.save()
+    assert offsets_in(path) == {"t@g": {0: 1}}
+    await file.save()
+    assert offsets_in(path) == {"t@g": {0: 2}}

@@ -52,6 +52,16 @@ class _NameServer:
     """Of the table that it was told last, -1 for none."""
     is_reachable: bool = True
     task: asyncio.Task[None] | None = None
+    is_ended: bool = False
+
+    def end(self) -> None:
+        """End the task. A flag says so as well: up to Python 3.11, `wait_for` loses a cancellation that comes in the
+        turn in which the awaited attempt fails.
+        """
+        self.is_ended = True
+        self.wake.set()
+        if self.task is not None:
+            self.task.cancel()
 
 
 class Registrar:
@@ -97,9 +107,7 @@ class Registrar:
         """Change whom to tell. Newcomers are told at once, those that left the list are left alone."""
         wanted = tuple(addresses)
         for address in [address for address in self._name_servers if address not in wanted]:
-            gone = self._name_servers.pop(address)
-            if gone.task is not None:
-                gone.task.cancel()
+            self._name_servers.pop(address).end()
             self._pool.close_address(address)
         for address in wanted:
             if address not in self._name_servers:
@@ -123,8 +131,7 @@ class Registrar:
     async def leave(self) -> None:
         """Un-register everywhere, then close. NameServers that do not answer learn it from the closed connection."""
         for entry in self._name_servers.values():
-            if entry.task is not None:
-                entry.task.cancel()
+            entry.end()
         tasks = [entry.task for entry in self._name_servers.values() if entry.task is not None]
         tasks += self._waiting
         await asyncio.gather(*tasks, return_exceptions=True)
@@ -133,10 +140,10 @@ class Registrar:
         await self._pool.close()
 
     async def _keep(self, entry: _NameServer) -> None:
-        while True:
+        while not entry.is_ended:
             entry.wake.clear()
             await self._register(entry)
-            if not await self._is_woken(entry):
+            if entry.is_ended or not await self._is_woken(entry) or entry.is_ended:
                 continue
             if not entry.is_reachable or entry.address not in self._pool.addresses:
                 # It went away just now; whoever restarts needs a moment.

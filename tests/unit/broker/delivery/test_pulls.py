@@ -1,0 +1,188 @@
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import pytest
+
+from orbitmq.broker.delivery.pulls import Pulls
+from orbitmq.broker.monitoring.stats import BrokerStats
+from orbitmq.errors import Rejected
+from orbitmq.net.dispatch.handlers import Call
+from orbitmq.store import Draft
+from orbitmq.testing import FakeClock
+from orbitmq.wire.headers import PullMessage, PullResponse
+from orbitmq.wire.messages.record import iter_records
+from waiting import until
+
+from ..conftest import pull_header
+from ..parts import FakePeer, call, memory_store
+
+FOUND, NOT_FOUND, RETRY, MOVED = 0, 19, 20, 21
+
+
+class Rig:
+    """Pulls over a store in memory, and a peer that pulls."""
+
+    def __init__(self, **limits: int) -> None:
+        self.clock = FakeClock(1_000)
+        self.stats = BrokerStats(0)
+        self.store = memory_store(clock=self.clock)
+        self.pulls = Pulls(
+            self.store, self.stats, self.clock, **{"parked_max": 10, "count_max": 100, "size_max": 10_000} | limits
+        )
+        self.peer = FakePeer()
+
+    def send(self, body: bytes = b"x" * 100, topic: str = "t", queue_id: int = 0, tag_code: int = 0) -> int:
+        return self.store.append(Draft(topic, queue_id, body, tag_code=tag_code)).size
+
+    def park(self, suspend_ms: int = 500, tag_codes: frozenset[int] | None = None, **fields: Any) -> bool:
+        return self.pulls.park(self.call(**fields), tag_codes, suspend_ms)
+
+    def call(self, **fields: Any) -> Call[PullMessage]:
+        return call(pull_header(**fields), peer=self.peer, now_ms=self.clock())
+
+    @property
+    def answers(self) -> list[tuple[int, list[bytes]]]:
+        return [
+            (reply.code, [bytes(record.body) for record in iter_records(reply.body)]) for reply in self.peer.replies
+        ]
+
+
+def test_an_answer_says_what_was_found_and_is_counted() -> None:
+    rig = Rig()
+    size = rig.send() + rig.send()
+    reply = rig.pulls.read(pull_header(), None)
+    assert reply.header == PullResponse(suggest_which_broker_id=0, next_begin_offset=2, min_offset=0, max_offset=2)
+    assert (reply.code, reply.remark, len(reply.body)) == (FOUND, None, size)
+    assert (rig.stats.found_count, rig.stats.get_count, rig.stats.get_size, rig.stats.miss_count) == (1, 2, size, 0)
+
+
+@pytest.mark.parametrize(
+    ("fields", "code", "remark"),
+    [
+        ({"queue_offset": 1}, NOT_FOUND, "OFFSET_OVERFLOW_ONE"),
+        ({"queue_offset": 2}, MOVED, "OFFSET_OVERFLOW_BADLY"),
+        ({"queue_offset": -1}, MOVED, "OFFSET_TOO_SMALL"),
+        ({"topic": "none"}, NOT_FOUND, "NO_MATCHED_QUEUE"),
+        ({"topic": "none", "queue_offset": 1}, MOVED, "NO_MATCHED_QUEUE"),
+    ],
+)
+def test_what_was_not_found_has_a_code_and_is_counted(fields: dict[str, Any], code: int, remark: str) -> None:
+    rig = Rig()
+    rig.send()
+    reply = rig.pulls.read(pull_header(**fields), None)
+    assert (reply.code, reply.remark, reply.body) == (code, remark, b"")
+    assert (rig.stats.found_count, rig.stats.miss_count) == (0, 1)
+
+
+def test_messages_that_the_filter_rejects_are_passed_over() -> None:
+    rig = Rig()
+    rig.send(tag_code=1)
+    assert rig.pulls.read(pull_header(), frozenset({2})).code == RETRY
+
+
+def test_the_lesser_of_both_sides_limits_counts() -> None:
+    rig = Rig(count_max=3, size_max=1_000)
+    size, *_ = [rig.send() for _ in range(5)]
+    assert len(rig.pulls.read(pull_header(count_max=2), None).body) == 2 * size
+    assert len(rig.pulls.read(pull_header(count_max=9), None).body) == 3 * size
+    assert len(rig.pulls.read(pull_header(size_max=size), None).body) == size
+    assert len(rig.pulls.read(pull_header(size_max=0), None).body) == 3 * size
+    assert len(rig.pulls.read(pull_header(size_max=-1), None).body) == 3 * size
+    with pytest.raises(Rejected) as caught:
+        rig.pulls.read(pull_header(count_max=0), None)
+    assert caught.value.code == 1
+
+
+def test_a_client_gets_no_more_bytes_than_the_broker_allows() -> None:
+    rig = Rig(size_max=300)
+    size, *_ = [rig.send() for _ in range(5)]
+    assert len(rig.pulls.read(pull_header(size_max=10_000), None).body) == size
+
+
+async def test_a_burst_answers_each_parked_pull_once_and_whole() -> None:
+    rig = Rig()
+    assert rig.park()
+    assert rig.park(topic="other")
+    rig.send(b"1")
+    rig.send(b"2")
+    assert rig.answers == []
+    await until(lambda: rig.answers)
+    assert rig.answers == [(FOUND, [b"1", b"2"])]
+    assert rig.pulls.parked_count == 1
+
+
+def test_over_the_limit_nobody_waits() -> None:
+    rig = Rig(parked_max=1)
+    assert rig.park()
+    assert not rig.park()
+
+
+def test_a_pull_is_answered_when_its_time_is_over_and_not_before() -> None:
+    rig = Rig()
+    rig.park(suspend_ms=500)
+    rig.pulls.answer_expired(rig.clock.advance(499))
+    assert rig.answers == []
+    rig.pulls.answer_expired(rig.clock.advance(1))
+    assert rig.answers == [(NOT_FOUND, [])]
+    assert rig.pulls.parked_count == 0
+
+
+async def test_a_pull_whose_wake_up_was_lost_is_answered_later() -> None:
+    rig = Rig()
+    rig.send(b"first")
+    rig.park(queue_offset=0)
+    rig.pulls.answer_overtaken()
+    assert rig.answers == [(FOUND, [b"first"])]
+
+
+async def test_a_pull_that_finds_nothing_after_all_waits_on() -> None:
+    rig = Rig()
+    rig.park(topic="none")
+    rig.pulls.answer_topic("other")
+    assert rig.pulls.parked_count == 1
+    rig.pulls.answer_topic("none")
+    assert rig.answers == []
+    assert rig.pulls.parked_count == 1
+
+
+def test_the_pulls_of_a_connection_that_closed_get_no_answer() -> None:
+    rig = Rig()
+    rig.park()
+    rig.pulls.drop_connection(rig.peer)
+    assert (rig.pulls.parked_count, rig.answers) == (0, [])
+
+
+async def test_a_broker_that_stops_answers_all_also_those_that_were_woken_just_now() -> None:
+    rig = Rig()
+    rig.park()
+    rig.park(queue_offset=5, suspend_ms=500)
+    rig.send(b"last")
+    rig.pulls.close()
+    assert rig.answers == [(FOUND, [b"last"]), (MOVED, [])]
+    assert not rig.park()
+    await asyncio.sleep(0)
+    assert len(rig.answers) == 2
+
+
+def test_a_read_that_fails_is_the_answer_of_its_own_pull_alone(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    rig = Rig()
+    rig.park(queue_id=7)
+    rig.park(count_max=0)
+    rig.park()
+    real = rig.store.read
+
+    def read(topic: str, queue_id: int, *rest: Any) -> Any:
+        if queue_id == 7:
+            raise RuntimeError("a fault")
+        return real(topic, queue_id, *rest)
+
+    monkeypatch.setattr(rig.store, "read", read)
+    rig.clock.advance(500)
+    rig.pulls.answer_expired(rig.clock())
+    assert [code for code, _ in rig.answers] == [1, 1, NOT_FOUND]
+    assert rig.peer.replies[0].remark == "RuntimeError: a fault"
+    assert "queue 7 failed" in caplog.text

@@ -1,0 +1,35 @@
+from __future__ import annotations
+
+import pytest
+
+from orbitmq.broker.delivery.tag_filter import check_expression_type, parse_tag_codes
+from orbitmq.errors import Rejected
+from orbitmq.wire.messages.tags import tag_code
+
+
+@pytest.mark.parametrize("expression", ["", " ", "*", " * "])
+def test_every_message_passes_the_empty_filter_and_the_star(expression: str) -> None:
+    assert parse_tag_codes(expression) is None
+
+
+@pytest.mark.parametrize("expression", ["a||b", " a || b ", "||a|| ||b"])
+def test_a_filter_is_the_codes_of_its_tags(expression: str) -> None:
+    assert parse_tag_codes(expression) == frozenset((tag_code("a"), tag_code("b")))
+
+
+@pytest.mark.parametrize("expression", ["||", " || "])
+def test_a_filter_without_a_tag_answers_23(expression: str) -> None:
+    with pytest.raises(Rejected) as caught:
+        parse_tag_codes(expression)
+    assert caught.value.code == 23
+
+
+@pytest.mark.parametrize("expression_type", [None, "", "TAG"])
+def test_tags_can_be_filtered_by(expression_type: str | None) -> None:
+    check_expression_type(expression_type)
+
+
+def test_other_expressions_cannot() -> None:
+    with pytest.raises(Rejected) as caught:
+        check_expression_type("SQL92")
+    assert caught.value.code == 1

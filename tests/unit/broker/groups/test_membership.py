@@ -1,0 +1,62 @@
+from __future__ import annotations
+
+from orbitmq.broker.groups.members import GroupMembers, HeartbeatSource
+from orbitmq.broker.groups.membership import Membership
+from orbitmq.model.group import ConsumerInfo, Heartbeat
+from orbitmq.wire.headers import NotifyConsumerIdsChanged
+
+from ..parts import FakePeer
+
+NOTICE = NotifyConsumerIdsChanged(consumer_group="g")
+
+
+def membership_of(*peers: FakePeer, is_notifying: bool = True) -> Membership:
+    """Let each peer be a member of group g since time 0, and forget what they heard."""
+    membership = Membership(GroupMembers(), silence_ms=100, is_notifying=is_notifying)
+    for number, peer in enumerate(peers):
+        beat(membership, f"c{number}", peer)
+    for peer in peers:
+        peer.heard.clear()
+    return membership
+
+
+def beat(membership: Membership, client_id: str, peer: FakePeer, now_ms: int = 0) -> None:
+    heartbeat = Heartbeat(client_id=client_id, consumers=(ConsumerInfo(group="g"),), producer_groups=("p",))
+    membership.heartbeat(heartbeat, HeartbeatSource(peer), now_ms)
+
+
+def test_all_members_hear_of_one_that_joins_and_of_none_that_renews() -> None:
+    old, new = FakePeer(), FakePeer()
+    membership = membership_of(old)
+    beat(membership, "new", new)
+    assert (old.heard, new.heard) == ([NOTICE], [NOTICE])
+    beat(membership, "new", new, 1)
+    assert (old.heard, new.heard) == ([NOTICE], [NOTICE])
+
+
+def test_those_who_stay_hear_of_one_that_leaves_in_any_way() -> None:
+    stays, says, breaks = FakePeer(), FakePeer(), FakePeer()
+    membership = membership_of(stays, says, breaks)
+    membership.unregister("c1", None, "g")
+    assert (len(stays.heard), len(says.heard)) == (1, 0)
+    membership.drop_connection(breaks)
+    assert stays.heard == [NOTICE] * 2
+    assert membership.members.consumer_ids("g") == ["c0"]
+
+
+def test_a_client_that_is_silent_for_too_long_has_left() -> None:
+    silent, alive = FakePeer(), FakePeer()
+    membership = membership_of(silent, alive)
+    beat(membership, "c1", alive, 50)
+    membership.expire(99)
+    assert alive.heard == []
+    membership.expire(100)
+    assert alive.heard == [NOTICE]
+    assert membership.members.consumer_ids("g") == ["c1"]
+
+
+def test_nobody_hears_anything_where_notices_are_off() -> None:
+    first, second = FakePeer(), FakePeer()
+    membership = membership_of(first, second, is_notifying=False)
+    membership.unregister("c0", None, "g")
+    assert second.heard == []

@@ -1,0 +1,72 @@
+from __future__ import annotations
+
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+from orbitmq.broker.config import BrokerConfig
+from orbitmq.broker.monitoring.runtime_info import WARNINGS, RuntimeInfo
+from orbitmq.broker.monitoring.stats import BrokerStats
+from orbitmq.store import Draft, FlushMode
+from orbitmq.testing import FakeClock
+
+from ..parts import memory_store
+
+DAY_MS = 86_400_000
+
+
+def values_of(
+    path: Path, now_ms: int, *, stats: BrokerStats | None = None, warnings: tuple[str, ...] = (), sync: bool = False
+) -> dict[str, str]:
+    mode = FlushMode.SYNC if sync else FlushMode.ASYNC
+    store = memory_store(clock=FakeClock(77), flush=mode)
+    store.append(Draft("t", 0, b"x"))
+    security: Any = SimpleNamespace(warnings=warnings)
+    config = BrokerConfig(broker_name="a", store_path_root_dir=path, flush_disk_type=mode.value)
+    info = RuntimeInfo(config, store, stats or BrokerStats(0), security, parked_count=lambda: 42)
+    return info.values(now_ms)
+
+
+def test_the_time_since_the_start_is_told_in_days_hours_minutes_and_seconds(tmp_path: Path) -> None:
+    stats = BrokerStats(1_000)
+    values = values_of(tmp_path, 1_000 + 2 * DAY_MS + 3 * 3_600_000 + 4 * 60_000 + 5_999, stats=stats)
+    assert values["runtime"] == "[ 2 days, 3 hours, 4 minutes, 5 seconds ]"
+    assert values["bootTimestamp"] == "1000"
+
+
+def test_counters_are_told_with_their_rates_and_mornings(tmp_path: Path) -> None:
+    stats = BrokerStats(0)
+    stats.put_count, stats.put_size, stats.get_count = 10, 1_000, 5
+    stats.sample(DAY_MS)
+    stats.put_count, stats.put_size, stats.found_count, stats.miss_count = 40, 5_000, 20, 30
+    values = values_of(tmp_path, DAY_MS + 10_000, stats=stats)
+    assert values["putTps"].split() == ["3.000"] * 3
+    assert values["getTotalTps"].split() == ["5.000"] * 3
+    assert (values["getFoundTps"].split()[0], values["getMissTps"].split()[0]) == ("2.000", "3.000")
+    assert values["getTransferredTps"] == values["getTransferedTps"] == "0.000 0.000 0.000"
+    assert values["putMessageAverageSize"] == "125.0"
+    puts = ("msgPutTotalYesterdayMorning", "msgPutTotalTodayMorning", "msgPutTotalTodayNow")
+    gets = ("msgGetTotalYesterdayMorning", "msgGetTotalTodayMorning", "msgGetTotalTodayNow")
+    assert [values[name] for name in puts] == ["0", "10", "40"]
+    assert [values[name] for name in gets] == ["0", "5", "5"]
+
+
+def test_a_broker_without_messages_has_no_average_size(tmp_path: Path) -> None:
+    assert values_of(tmp_path, 0)["putMessageAverageSize"] == "0.0"
+
+
+def test_what_waits_for_the_disk_is_told_and_is_behind_only_where_readers_wait_for_it(tmp_path: Path) -> None:
+    values = values_of(tmp_path, 0)
+    size = values["commitLogMaxOffset"]
+    assert int(size) > 0
+    assert (values["remainHowManyDataToFlush"], values["dispatchBehindBytes"]) == (f"{size} B", "0")
+    assert values_of(tmp_path, 0, sync=True)["dispatchBehindBytes"] == size
+    assert (values["commitLogMinOffset"], values["earliestMessageTimeStamp"]) == ("0", "77")
+
+
+def test_waiting_pulls_and_warnings_are_told(tmp_path: Path) -> None:
+    values = values_of(tmp_path, 0, warnings=("the door is open", "so is the window"))
+    assert values["parkedPullCount"] == "42"
+    assert values[WARNINGS] == "the door is open; so is the window"
+    assert WARNINGS not in values_of(tmp_path, 0)
+    assert values["sendThreadPoolQueueSize"] == values["timerReadBehind"] == "0"

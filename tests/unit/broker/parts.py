@@ -1,0 +1,78 @@
+"""Parts of a broker without its port: a peer, calls, registries that keep nothing, a store in memory."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from orbitmq.broker.groups.configs import GroupConfigs
+from orbitmq.broker.groups.registry import GroupRegistry
+from orbitmq.broker.topics.registry import Announced, TopicRegistry
+from orbitmq.broker.topics.table import TopicTable
+from orbitmq.model.message import Host
+from orbitmq.net.counters import Counters
+from orbitmq.net.dispatch.handlers import Call
+from orbitmq.net.dispatch.reply import Reply
+from orbitmq.store import FlushMode, Store, StoreConfig
+from orbitmq.testing import FakeClock
+from orbitmq.testing.fake_disk import FakeDisk
+from orbitmq.wire.command import Command
+
+HOST = Host("127.0.0.1", 10911)
+
+
+class FakePeer:
+    """A client that remembers what it was sent (a `net.dispatch.peer.Peer`)."""
+
+    id = 1
+    remote = "127.0.0.1:5000"
+
+    def __init__(self) -> None:
+        self.counters = Counters()
+        self.parked_count = 0
+        self.replies: list[Reply] = []
+        self.held: list[bytes] = []
+        self.heard: list[object] = []
+
+    def now_ms(self) -> int:
+        return 0
+
+    def send_oneway(self, header: object, body: bytes = b"", *, code: int | None = None) -> None:
+        self.heard.append(header)
+
+    def answer_later(self, command: Command, reply: Reply, *, was_parked: bool) -> None:
+        self.replies.append(reply)
+
+    def answer_held(self, answers: list[bytes]) -> None:
+        self.held += answers
+
+
+def call(header: Any, body: bytes = b"", *, peer: FakePeer | None = None, now_ms: int = 0) -> Call[Any]:
+    return Call(header, Command(0, body=body), peer or FakePeer(), now_ms)
+
+
+def memory_store(
+    disk: FakeDisk | None = None, clock: FakeClock | None = None, flush: FlushMode = FlushMode.ASYNC
+) -> Store:
+    config = StoreConfig(path=Path("/store"), segment_size=65_536, consume_queue_units=100, flush=flush)
+    return Store.open(config, store_host=HOST, clock=clock or FakeClock(), disk=disk or FakeDisk())
+
+
+class Registries:
+    """Both registries, and what they saved and announced."""
+
+    def __init__(self, topics: TopicTable | None = None, *, auto_create_groups: bool = True) -> None:
+        self.log: list[str] = []
+        self.waiting: list[Announced] = []
+        self.topics = TopicRegistry(topics or TopicTable(), self._save_topics, self._announce)
+        configs = GroupConfigs(auto_create_enable=auto_create_groups)
+        self.groups = GroupRegistry(configs, self.topics, lambda _: self.log.append("groups saved"))
+
+    def _save_topics(self, table: TopicTable) -> None:
+        assert table is self.topics.table
+        self.log.append("topics saved")
+
+    def _announce(self, then: Announced | None) -> None:
+        self.log.append("announced")
+        if then is not None:
+            self.waiting.append(then)

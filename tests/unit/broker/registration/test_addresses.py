@@ -1,0 +1,59 @@
+from __future__ import annotations
+
+import socket
+
+import pytest
+
+from orbitmq.broker.config import BrokerConfig
+from orbitmq.broker.registration.addresses import announced_host, broker_address, reserved_port
+from orbitmq.errors import ConfigError
+from orbitmq.model.message import Host
+
+
+def config(**settings: object) -> BrokerConfig:
+    return BrokerConfig(broker_name="a", **settings)  # type: ignore[arg-type]
+
+
+def test_clients_are_told_what_the_settings_say_first_and_the_bound_address_otherwise() -> None:
+    assert announced_host(config(broker_ip1="10.1.2.3", bind_address="127.0.0.1")) == "10.1.2.3"
+    assert announced_host(config(bind_address="127.0.0.7")) == "127.0.0.7"
+
+
+def test_a_broker_that_listens_everywhere_tells_an_address_that_can_be_reached() -> None:
+    assert announced_host(config(bind_address="0.0.0.0")) not in ("0.0.0.0", "::", "")
+
+
+def test_a_host_without_a_network_tells_the_loopback(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Offline(socket.socket):
+        def connect(self, address: object) -> None:
+            raise OSError("Network is unreachable")
+
+    monkeypatch.setattr(socket, "socket", Offline)
+    assert announced_host(config(bind_address="0.0.0.0")) == "127.0.0.1"
+
+
+def test_an_address_has_one_form_for_records_one_for_clients_and_one_for_brokers() -> None:
+    address = broker_address(config(broker_ip1="localhost"), 10911)
+    assert address == (Host("127.0.0.1", 10911), "localhost:10911", "localhost:10912")
+
+
+def test_a_name_that_nobody_knows_is_an_error_of_the_settings() -> None:
+    with pytest.raises(ConfigError, match="brokerIP1"):
+        broker_address(config(broker_ip1="no-such-host.invalid"), 10911)
+
+
+def test_a_given_port_is_left_to_the_server() -> None:
+    with reserved_port("127.0.0.1", 4711) as port:
+        assert port == 4711
+
+
+@pytest.mark.parametrize(("host", "family"), [("127.0.0.1", socket.AF_INET), ("::1", socket.AF_INET6)])
+def test_port_0_is_a_free_port_that_stays_ours_until_the_server_has_it(host: str, family: int) -> None:
+    with reserved_port(host, 0) as port:
+        assert port > 0
+        with socket.socket(family) as other, pytest.raises(OSError):
+            other.bind((host, port))
+        with socket.socket(family) as server:
+            server.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            server.bind((host, port))
+            server.listen()

@@ -1,0 +1,87 @@
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from orbitmq.broker.sending.properties import StoredProperties
+from orbitmq.errors import HeaderError, Rejected
+
+CLUSTER = b"CLUSTER\x01c\x02"
+STORED = StoredProperties("c")
+
+
+@pytest.mark.parametrize(
+    ("sent", "kept"),
+    [
+        (b"", CLUSTER),
+        (b"A\x01b", b"A\x01b\x02" + CLUSTER),
+        (b"A\x01b\x02", b"A\x01b\x02" + CLUSTER),
+        (b"WAIT\x01true\x02", CLUSTER),
+        (b"WAIT\x01true\x02A\x01b\x02", b"A\x01b\x02" + CLUSTER),
+        (b"A\x01b\x02WAIT\x01true\x02C\x01d\x02", b"A\x01b\x02C\x01d\x02" + CLUSTER),
+        (b"AWAIT\x01true\x02", b"AWAIT\x01true\x02" + CLUSTER),
+        (b"WAIT\x01false\x02", b"WAIT\x01false\x02" + CLUSTER),
+    ],
+)
+def test_plain_properties_lose_wait_and_gain_the_cluster(sent: bytes, kept: bytes) -> None:
+    assert STORED.plain(sent) == kept
+
+
+@pytest.mark.parametrize(
+    "properties",
+    [
+        b"DELAY\x013\x02",
+        b"A\x01b\x02TIMER_DELAY_SEC\x013\x02",
+        b"TIMER_DELIVER_MS\x013\x02",
+        b"TRAN_MSG\x01true\x02",
+        b"CLUSTER\x01other\x02",
+    ],
+)
+def test_properties_that_ask_for_something_are_not_plain(properties: bytes) -> None:
+    assert STORED.plain(properties) is None
+
+
+def test_parsed_properties_lose_wait_and_name_this_cluster() -> None:
+    assert STORED.parse(b"CLUSTER\x01x\x02WAIT\x01true\x02A\x01b\x02") == {"CLUSTER": "c", "A": "b"}
+    assert STORED.parse(b"TRAN_MSG\x01false\x02") == {"CLUSTER": "c", "TRAN_MSG": "false"}
+
+
+@pytest.mark.parametrize("name", ["TIMER_DELAY_SEC", "TIMER_DELAY_MS", "TIMER_DELIVER_MS"])
+def test_timers_are_refused_by_name(name: str) -> None:
+    with pytest.raises(Rejected, match=name) as caught:
+        STORED.parse(f"{name}\x013\x02".encode())
+    assert caught.value.code == 13
+
+
+@pytest.mark.parametrize("value", ["true", "TRUE"])
+def test_transactions_are_refused(value: str) -> None:
+    with pytest.raises(Rejected) as caught:
+        STORED.parse(f"TRAN_MSG\x01{value}\x02".encode())
+    assert caught.value.code == 13
+
+
+def test_bytes_that_are_no_text_are_refused() -> None:
+    with pytest.raises(HeaderError, match="properties"):
+        STORED.parse(b"A\x01\xff\x02")
+
+
+def test_a_batch_shares_what_its_messages_may_have_in_common() -> None:
+    encoded = b"UNIQ_KEY\x01K\x02WAIT\x01true\x02TAGS\x01t\x02KEYS\x01k\x02OWN\x01o\x02"
+    assert STORED.shared_by_batch(encoded) == {"OWN": "o"}
+
+
+@pytest.mark.parametrize("read", [STORED.shared_by_batch, lambda encoded: STORED.of_batch_message(encoded, {})])
+def test_nothing_of_a_batch_can_be_delayed(read: Callable[[bytes], object]) -> None:
+    with pytest.raises(Rejected, match="delayed") as caught:
+        read(b"DELAY\x013\x02")
+    assert caught.value.code == 13
+
+
+def test_a_message_of_a_batch_keeps_its_own_before_what_is_shared() -> None:
+    own = STORED.of_batch_message(b"A\x01own\x02", {"A": "shared", "B": "shared"})
+    assert sorted(own.split(b"\x02")) == sorted(b"A\x01own\x02B\x01shared\x02CLUSTER\x01c\x02".split(b"\x02"))
+    assert STORED.of_batch_message(b"A\x01own\x02", {}) == b"A\x01own\x02" + CLUSTER
+    with pytest.raises(Rejected) as caught:
+        STORED.of_batch_message(b"A\x01own\x02", {"B": "x\x02"})
+    assert caught.value.code == 13

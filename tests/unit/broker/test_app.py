@@ -1,0 +1,122 @@
+"""Claims about a broker's start and stop."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from orbitmq.broker.app import Broker, store_config
+from orbitmq.broker.config import BrokerConfig
+from orbitmq.broker.groups.offsets import GroupOffsets
+from orbitmq.broker.persistence import ConfigFiles, format_offsets
+from orbitmq.errors import ConfigError, HeaderError, StoreError
+from orbitmq.files import replace_file
+from orbitmq.store import FlushMode, StoreConfig
+from orbitmq.wire.headers import UpdateConsumerOffset
+
+Serve = Callable[..., None]
+
+
+def config_of(path: Path, **settings: Any) -> BrokerConfig:
+    return BrokerConfig(
+        broker_name="a", bind_address="127.0.0.1", listen_port=0, store_path_root_dir=path,
+        mapped_file_size_commit_log=4 * 1024 * 1024, **settings,
+    )  # fmt: skip
+
+
+def test_the_stores_settings_are_the_brokers(tmp_path: Path) -> None:
+    config = config_of(
+        tmp_path, flush_disk_type="SYNC_FLUSH", flush_interval_commit_log=7, mapped_file_size_consume_queue=119,
+        enabled_append_prop_crc=True,
+    )  # fmt: skip
+    assert store_config(config) == StoreConfig(
+        path=tmp_path, segment_size=4 * 1024 * 1024, consume_queue_units=5, flush=FlushMode.SYNC, flush_interval_ms=7,
+        record_crc=True,
+    )  # fmt: skip
+
+
+def test_a_broker_that_is_not_started_has_no_address_and_can_be_stopped(tmp_path: Path) -> None:
+    broker = Broker(config_of(tmp_path))
+    with pytest.raises(AssertionError, match="not started"):
+        _ = broker.address
+
+
+async def test_a_broker_is_stopped_once_however_often_it_is_asked(tmp_path: Path) -> None:
+    broker = Broker(config_of(tmp_path))
+    await broker.stop()
+    await broker.start()
+    await broker.stop()
+    await broker.stop()
+
+
+async def test_a_start_that_fails_leaves_nothing_locked_or_open(tmp_path: Path) -> None:
+    first = Broker(config_of(tmp_path / "first"))
+    await first.start()
+    port = int(first.address.rpartition(":")[2])
+    taken = Broker(dataclasses.replace(config_of(tmp_path / "second"), listen_port=port))
+    with pytest.raises(OSError):
+        await taken.start()
+    await taken.stop()
+    await first.stop()
+    await taken.start()
+    await taken.stop()
+
+
+async def test_one_store_serves_one_broker(tmp_path: Path) -> None:
+    first = Broker(config_of(tmp_path))
+    await first.start()
+    with pytest.raises(StoreError, match="in use"):
+        await Broker(config_of(tmp_path)).start()
+    await first.stop()
+
+
+@pytest.mark.parametrize("name", ["topics.json", "consumerOffset.json", "subscriptionGroup.json", "delayOffset.json"])
+async def test_a_table_that_cannot_be_read_keeps_the_broker_from_starting(tmp_path: Path, name: str) -> None:
+    replace_file(tmp_path / "config" / name, b"not a table")
+    broker = Broker(config_of(tmp_path))
+    with pytest.raises((StoreError, HeaderError), match=r"."):
+        await broker.start()
+    (tmp_path / "config" / name).unlink()
+    await broker.start()
+    await broker.stop()
+
+
+async def test_a_committed_offset_beyond_its_queue_is_pulled_back_said_and_kept(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    files = ConfigFiles(tmp_path / "config")
+    replace_file(files.offsets_path, format_offsets(GroupOffsets({"t@g": {0: 5}})))
+    broker = Broker(config_of(tmp_path))
+    await broker.start()
+    await broker.stop()
+    assert files.load_offsets().all == {"t@g": {0: 0}}
+    assert "t@g queue 0: 5 -> 0" in caplog.text
+
+
+def test_offsets_survive_an_orderly_stop(serve: Serve) -> None:
+    async def commit(rig: Any) -> None:
+        await rig.send("t")
+        await rig.ask(UpdateConsumerOffset(consumer_group="g", topic="t", queue_id=0, commit_offset=1))
+
+    async def again(rig: Any) -> None:
+        assert rig.broker.service.offsets.query("g", "t", 0) == 1
+
+    serve(commit)
+    serve(again)
+
+
+async def test_name_servers_can_be_changed_while_the_broker_runs(tmp_path: Path) -> None:
+    broker = Broker(config_of(tmp_path))
+    await broker.start()
+    try:
+        broker.set_name_servers("127.0.0.1:1;127.0.0.1:2")
+        assert broker.running.registrar.name_servers == ("127.0.0.1:1", "127.0.0.1:2")
+        with pytest.raises(ConfigError):
+            broker.set_name_servers("host:99999")
+        assert broker.config.name_servers == ("127.0.0.1:1", "127.0.0.1:2")
+    finally:
+        await broker.stop()

@@ -1,0 +1,79 @@
+from __future__ import annotations
+
+import pytest
+
+from orbitmq.broker.topics import table
+from orbitmq.broker.topics.registry import dead_letter_topic, retry_topic
+from orbitmq.broker.topics.table import TopicTable
+from orbitmq.errors import Rejected
+from orbitmq.model.topic import AUTO_CREATE_TOPIC, TopicConfig
+
+from ..parts import Registries
+
+KEPT_AND_TOLD = ["topics saved", "announced"]
+
+
+def test_a_change_is_kept_before_it_is_told_and_told_before_anybody_is_answered() -> None:
+    rig, answered = Registries(), []
+    rig.topics.update(TopicConfig(topic="orders"), 1, lambda: answered.append("orders"))
+    assert rig.log == KEPT_AND_TOLD
+    assert answered == []
+    rig.waiting[0]()
+    assert answered == ["orders"]
+
+
+def test_a_refused_change_is_neither_kept_nor_told() -> None:
+    rig = Registries()
+    with pytest.raises(Rejected):
+        rig.topics.update(TopicConfig(topic="a b"), 1)
+    assert rig.topics.auto_create("orders", "none", 4, 1) is None
+    assert rig.log == []
+
+
+def test_a_topic_that_somebody_sends_to_is_kept_and_told() -> None:
+    rig = Registries(TopicTable([TopicConfig(topic=AUTO_CREATE_TOPIC, perm=7)]))
+    made = rig.topics.auto_create("orders", AUTO_CREATE_TOPIC, 4, 1)
+    assert rig.topics.get("orders") is made is not None
+    assert rig.log == KEPT_AND_TOLD
+
+
+def test_a_groups_topic_is_kept_and_told_when_it_is_new_and_never_again() -> None:
+    rig = Registries()
+    made = rig.topics.create_retry_topic("%RETRY%g", 3, 1)
+    assert made is not None
+    assert (made.read_queue_count, made.write_queue_count) == (3, 3)
+    assert rig.topics.create_retry_topic("%RETRY%g", 1, 2) is made
+    assert rig.log == KEPT_AND_TOLD
+
+
+def test_one_topic_too_many_is_not_made(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(table, "TOPICS_MAX", 1)
+    rig = Registries(TopicTable([TopicConfig(topic=AUTO_CREATE_TOPIC, perm=7)]))
+    assert rig.topics.create_retry_topic("%RETRY%g", 1, 1) is None
+    assert rig.topics.auto_create("orders", AUTO_CREATE_TOPIC, 4, 1) is None
+    assert rig.log == []
+
+
+WIDE = TopicConfig(topic="orders", read_queue_count=5, write_queue_count=2)
+
+
+@pytest.mark.parametrize("queue_id", [0, 2, 4])
+def test_a_queue_is_there_when_it_can_be_read_or_written(queue_id: int) -> None:
+    Registries(TopicTable([WIDE])).topics.check_queue("orders", queue_id)
+
+
+@pytest.mark.parametrize("queue_id", [-1, 5])
+def test_a_queue_beyond_those_is_refused_with_1(queue_id: int) -> None:
+    with pytest.raises(Rejected) as caught:
+        Registries(TopicTable([WIDE])).topics.check_queue("orders", queue_id)
+    assert caught.value.code == 1
+
+
+def test_a_queue_of_no_topic_answers_17() -> None:
+    with pytest.raises(Rejected) as caught:
+        Registries().topics.check_queue("none", 0)
+    assert caught.value.code == 17
+
+
+def test_topics_of_groups_are_named_after_them() -> None:
+    assert (retry_topic("g"), dead_letter_topic("g")) == ("%RETRY%g", "%DLQ%g")
