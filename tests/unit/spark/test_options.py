@@ -230,3 +230,8 @@ def test_what_is_checked_only_for_a_batch_or_a_stream_passes_while_that_is_not_k
     options = READ | {"startingOffsets": "latest", "maxOffsetsPerTrigger": "5", "endingOffsets": "latest"}
 
     assert parse_read_options(options, streaming=None).start == Latest()
+
+
+def test_json_that_is_wrong_is_answered_with_the_form_it_should_have():
+    with pytest.raises(ConfigError, match=r'JSON like \{"topic":\{"broker":\{"0":42\}\}\} \(queue id'):
+        read(startingOffsets='{"orders":{"a":{"x":0}}}')
