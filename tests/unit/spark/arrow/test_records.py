@@ -13,10 +13,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from orbitmq.errors import CorruptRecord
+from orbitmq.errors import CorruptRecord, InvalidArgument
 from orbitmq.model.message import Host, SysFlag
 from orbitmq.spark.arrow import records as record_columns
-from orbitmq.spark.arrow.records import decode_records
+from orbitmq.spark.arrow.records import decode_records, parse_records
 from orbitmq.spark.schema import COLUMN_NAMES, arrow_schema
 from orbitmq.wire.messages.message_id import offset_message_id
 from orbitmq.wire.messages.properties import parse_properties
@@ -120,6 +120,11 @@ def test_it_reads_only_the_columns_asked_for(raw, names):
     batches = list(decode_records(raw, sorted(names), broker_name="b"))
 
     assert rows_of(batches) == [{name: row[name] for name in sorted(names)} for row in loop_decoded(raw, "b")]
+
+
+def test_a_column_that_messages_do_not_have_is_named():
+    with pytest.raises(InvalidArgument, match="column: 'offset'"):
+        parse_records(record()).column("offset", "")
 
 
 def test_records_outside_the_range_are_left_out():

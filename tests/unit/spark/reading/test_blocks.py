@@ -114,6 +114,16 @@ def test_a_block_that_holds_enough_waits_unless_it_is_the_first(monkeypatch):
     assert list(found.due()) == [second]
 
 
+def test_an_answer_that_does_not_move_on_says_nothing_of_the_size_of_messages():
+    found = blocks(0, 1000, pull_outstanding=1)
+    (block,) = found.due()
+    found.add(block, b"." * 100, block.cursor)
+    block.cursor = block.end
+    list(found.drain())
+
+    assert bounds(found.due()) == [(32, 64)]
+
+
 def test_a_range_is_finished_when_everything_was_handed_on():
     assert blocks(7, 7).is_finished
     found = blocks(0, 40)

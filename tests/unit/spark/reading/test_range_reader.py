@@ -16,7 +16,8 @@ from orbitmq.spark.reading import blocks, range_reader
 from orbitmq.spark.reading.continuity import DataLoss
 from orbitmq.spark.reading.planning import Range
 from orbitmq.spark.reading.range_reader import RangeReader
-from unit.spark.fake_broker import USUAL
+from orbitmq.wire.headers import PullSysFlag
+from unit.spark.fake_broker import USUAL, moved
 
 NAMES = ("queueOffset", "body", "tags")
 
@@ -105,6 +106,27 @@ def test_a_failure_is_tried_again_as_often_as_the_option_says(fake, retries):
     fake.faults.extend([Reply(ResponseCode.SYSTEM_BUSY, "busy")] * (retries + 1))
     with pytest.raises(ConnectionFailed, match=f"gave up after {retries + 1} attempts"):
         offsets(fake, 0, 10, retries=retries)
+
+
+def test_a_pull_asks_for_a_megabyte_of_the_subscription_and_never_waits(fake):
+    fake.fill("orders", 0, 10)
+    offsets(fake, 0, 10, tags=frozenset({"a", "b"}), group="billing")
+
+    (pull,) = fake.asked
+    assert (pull.consumer_group, pull.topic, pull.queue_id) == ("billing", "orders", 0)
+    assert (pull.queue_offset, pull.count_max, pull.size_max) == (0, 10, 1024 * 1024)
+    assert (pull.subscription, pull.expression_type, pull.sys_flag) == ("a || b", "TAG", PullSysFlag.SUBSCRIPTION)
+    assert (pull.commit_offset, pull.suspend_timeout_ms, pull.sub_version) == (0, 0, 0)
+
+
+def test_an_offset_that_the_broker_holds_and_denies_is_tried_again(fake):
+    queue = fake.fill("orders", 0, 10, first=5)
+    fake.faults.append(moved(queue, 5))
+
+    assert offsets(fake, 5, 15) == list(range(5, 15))
+    fake.faults.append(moved(queue, 5))
+    with pytest.raises(DataLoss, match="offsets 5 to 14"):
+        offsets(fake, 5, 15, retries=0)
 
 
 def test_messages_in_between_make_the_count_of_attempts_begin_anew(fake):
