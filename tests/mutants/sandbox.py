@@ -45,6 +45,7 @@ class Sandbox:
         self._root = folder / "tree"
         self._home = folder / "home"
         self._temporary = folder / "tmp"
+        self._compiled = folder / "compiled"
         self._seed = seed
         self._process: subprocess.Popen[str] | None = None
         self._lock = Lock()
@@ -107,7 +108,9 @@ class Sandbox:
         options = ["-x", "-q", "--no-header", "--tb=short", "-p", "no:cacheprovider", "-p", "mutants.order"]
         options += [f"--hypothesis-seed={self._seed}", f"--basetemp={self._temporary}"]
         path = os.pathsep.join(str(self._root / part) for part in ("src", "tests", "."))
-        environment = {**os.environ, "PYTHONPATH": path, "HOME": str(self._home), MODULE: module}
+        # Compiled files halve a run's time; they lie here, so that nothing beside the sandbox is written.
+        own = {"PYTHONPATH": path, "PYTHONPYCACHEPREFIX": str(self._compiled), "HOME": str(self._home), MODULE: module}
+        environment = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"} | own
         process = subprocess.Popen(
             [sys.executable, "-m", "pytest", *options, *tests], cwd=self._root, env=environment, text=True,
             stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, start_new_session=True,
