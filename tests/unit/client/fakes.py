@@ -99,8 +99,10 @@ class FakeBroker(FakeServer):
         self.commands = []
         self.refusals = defaultdict(list)
         self.silent = set()
+        self.delays = {}
         self.parked = []
         self.holds_pulls = True
+        self.suggested_broker_id = 0
 
     async def stop(self):
         await super().stop()
@@ -137,7 +139,10 @@ class FakeBroker(FakeServer):
 
         def reply(code, next_offset, body=b""):
             found = PullResponse(
-                suggest_which_broker_id=0, next_begin_offset=next_offset, min_offset=first, max_offset=end
+                suggest_which_broker_id=self.suggested_broker_id,
+                next_begin_offset=next_offset,
+                min_offset=first,
+                max_offset=end,
             )
             return Reply(code, header=found, body=body)
 
@@ -232,7 +237,11 @@ def _send(broker, call):
         header.topic, header.queue_id, call.command.body, properties, flag=header.flag, sys_flag=header.sys_flag
     )
     message_id = offset_message_id(STORE_HOST, offset * 1000)
-    return Reply(header=SendResponse(message_id=message_id, queue_id=header.queue_id, queue_offset=offset))
+    reply = Reply(header=SendResponse(message_id=message_id, queue_id=header.queue_id, queue_offset=offset))
+    if SendMessageV2 in broker.delays:
+        asyncio.get_running_loop().call_later(broker.delays[SendMessageV2], call.answer, reply)
+        return LATER
+    return reply
 
 
 @broker_handlers.on(SendBatch)

@@ -126,16 +126,6 @@ async def test_when_all_attempts_fail_each_cause_is_told(cluster):
         assert part in str(caught.value)
 
 
-async def test_a_broker_that_comes_back_in_time_is_waited_for(cluster):
-    cluster.topic("orders")
-    await cluster.a.stop()
-    async with producer(cluster) as sender:
-        sending = asyncio.create_task(sender.send(Message("orders", b"x")))
-        await until(lambda: sender._selector._fault_tolerance.avoided(int(asyncio.get_running_loop().time() * 1000)))
-        await cluster.a.start()
-        assert (await sending).queue_offset == 0
-
-
 async def test_a_refusal_for_good_is_raised_at_once(cluster):
     cluster.topic("orders", cluster.a, cluster.b)
     cluster.a.refusals[SendMessageV2] = cluster.b.refusals[SendMessageV2] = [ResponseCode.MESSAGE_ILLEGAL] * 5

@@ -1,0 +1,130 @@
+import asyncio
+import logging
+from typing import Any
+
+import pytest
+
+from orbitmq.client.consume.dispatch.handler_pool import HandlerPool
+from orbitmq.client.session.background_tasks import BackgroundTasks
+from waiting import until
+
+
+class FakeBatch:
+    """A batch that notes how it was settled."""
+
+    attempt = 3
+
+    def __init__(self):
+        self.settled = []
+
+    def commit(self):
+        self.settled.append("commit")
+
+    def retry(self):
+        self.settled.append("retry")
+
+    def __repr__(self):
+        return "<a batch>"
+
+
+class FakeReady:
+    """Batches that are ready, then none."""
+
+    def __init__(self, count):
+        self.batches = [FakeBatch() for _ in range(count)]
+        self._left = list(self.batches)
+
+    async def next_batch(self):
+        return self._left.pop(0) if self._left else None
+
+    @property
+    def settled(self):
+        return [batch.settled for batch in self.batches]
+
+
+async def handle(handler, count=2, *, concurrency=1):
+    """Return how the batches were settled."""
+    ready: Any = FakeReady(count)
+    pool = HandlerPool("g", ready, handler, concurrency=concurrency, tasks=BackgroundTasks())
+    pool.start()
+    await pool.drain(20_000)
+    return ready.settled
+
+
+async def coroutine(_batch):
+    await asyncio.sleep(0)
+
+
+@pytest.mark.parametrize("handler", [coroutine, lambda _batch: None, lambda _batch: "anything"])
+async def test_a_handler_that_returns_has_done_its_batch(handler):
+    assert await handle(handler) == [["commit"]] * 2
+
+
+async def fail(_batch):
+    raise ValueError("not yet")
+
+
+async def test_a_handler_that_raises_gets_its_batch_again_and_the_error_is_logged(caplog):
+    assert await handle(fail) == [["retry"]] * 2
+    assert [record.levelno for record in caplog.records] == [logging.ERROR] * 2
+    assert caplog.messages[0] == "group g: the handler failed on <a batch>, attempt 3"
+    assert "not yet" in caplog.text
+
+
+@pytest.mark.parametrize("concurrency", [1, 2, 5])
+async def test_as_many_batches_are_handled_at_once_as_are_allowed(concurrency):
+    running = most = 0
+
+    async def count(_batch):
+        nonlocal running, most
+        running += 1
+        most = max(most, running)
+        for _ in range(10):
+            await asyncio.sleep(0)
+        running -= 1
+
+    await handle(count, 10, concurrency=concurrency)
+    assert most == concurrency
+
+
+async def test_draining_waits_for_running_handlers_but_not_for_ever():
+    begun, may_end = asyncio.Event(), asyncio.Event()
+    ready: Any = FakeReady(1)
+    tasks = BackgroundTasks()
+
+    async def wait(_batch):
+        begun.set()
+        await may_end.wait()
+
+    pool = HandlerPool("g", ready, wait, concurrency=2, tasks=tasks)
+    pool.start()
+    await begun.wait()
+    await pool.drain(1)
+    assert ready.settled == [[]]
+    draining = asyncio.create_task(pool.drain(20_000))
+    await asyncio.sleep(0)
+    assert not draining.done()
+    may_end.set()
+    await draining
+    assert ready.settled == [["commit"]]
+    await tasks.close()
+
+
+async def test_a_pool_that_never_started_is_drained_at_once():
+    ready: Any = FakeReady(1)
+    await HandlerPool("g", ready, coroutine, concurrency=1, tasks=BackgroundTasks()).drain(20_000)
+
+
+async def test_a_cancelled_handler_settles_nothing():
+    ready: Any = FakeReady(1)
+    tasks = BackgroundTasks()
+    begun = asyncio.Event()
+
+    async def wait(_batch):
+        begun.set()
+        await asyncio.Event().wait()
+
+    HandlerPool("g", ready, wait, concurrency=1, tasks=tasks).start()
+    await begun.wait()
+    await tasks.close()
+    await until(lambda: ready.settled == [[]])

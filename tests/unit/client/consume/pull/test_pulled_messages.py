@@ -1,0 +1,50 @@
+import pytest
+
+from orbitmq.client.consume.pull.pulled_messages import decode_messages
+from orbitmq.client.consume.subscriptions import parse_subscription
+from orbitmq.errors import OrbitError
+from orbitmq.model.message import Host
+from orbitmq.model.route import MessageQueue
+from orbitmq.wire.messages.record import format_record
+
+
+def record(topic, body, properties=b""):
+    return format_record(
+        topic=topic, body=body, properties=properties, queue_id=3, flag=0, queue_offset=7, physical_offset=0, sys_flag=0,
+        stored_at_ms=0, store_host=Host("127.0.0.1", 10911),
+    )  # fmt: skip
+
+
+def decode(topic, *records, tag="*"):
+    return decode_messages(b"".join(records), MessageQueue(topic, "broker-a", 3), parse_subscription(topic, tag, 1))
+
+
+def test_records_become_messages_of_their_broker_in_order():
+    found = decode("orders", record("orders", b"1"), record("orders", b"2"))
+    assert [(message.body, message.broker_name, message.queue_offset) for message in found] == [
+        (b"1", "broker-a", 7),
+        (b"2", "broker-a", 7),
+    ]
+    assert decode("orders") == []
+
+
+def test_only_wanted_tags_are_left_even_where_hashes_clash():
+    records = [record("orders", tag.encode(), f"TAGS\x01{tag}\x02".encode()) for tag in ("Aa", "BB", "C")]
+    assert [message.body for message in decode("orders", *records, tag="Aa || C")] == [b"Aa", b"C"]
+    assert len(decode("orders", *records)) == 3
+
+
+def test_a_message_that_was_sent_back_has_the_topic_that_it_was_sent_to():
+    sent_back = record("%RETRY%g", b"1", b"RETRY_TOPIC\x01orders\x02")
+    assert [message.topic for message in decode("%RETRY%g", sent_back, record("%RETRY%g", b"2"))] == [
+        "orders",
+        "%RETRY%g",
+    ]
+    assert [message.topic for message in decode("orders", record("orders", b"1", b"RETRY_TOPIC\x01other\x02"))] == [
+        "orders"
+    ]
+
+
+def test_a_damaged_record_is_an_error():
+    with pytest.raises(OrbitError):
+        decode("orders", record("orders", b"1")[:-1])

@@ -1,0 +1,313 @@
+import asyncio
+from contextlib import asynccontextmanager
+from random import Random
+from typing import NamedTuple
+
+import pytest
+
+from orbitmq.client.routing.routes import Routes
+from orbitmq.client.send.fault_tolerance import FaultTolerance
+from orbitmq.client.send.queue_selector import QueueSelector, Target
+from orbitmq.client.send.request import RETRY_CODES, encode_message
+from orbitmq.client.send.sender import Sender
+from orbitmq.codes import ResponseCode
+from orbitmq.errors import ConnectionFailed, RemoteRefused, RequestTimeout, RouteNotFound, SendFailed
+from orbitmq.model.group import Heartbeat
+from orbitmq.model.message import Message
+from orbitmq.model.route import BrokerData, MessageQueue, TopicRoute
+from orbitmq.wire.headers import SendBatch, SendMessageV2
+from unit.client.support import open_session
+from waiting import until
+
+ORDERS = Target("orders")
+
+
+class Parts(NamedTuple):
+    """A sender with its neighbours."""
+
+    sender: Sender
+    selector: QueueSelector
+    routes: Routes
+
+
+@asynccontextmanager
+async def sender_of(cluster, *, faults=None, describe=None, **settings):
+    async with open_session(cluster, describe=describe) as session:
+        selector = QueueSelector(session.routes, faults, random=Random(1), queue_count=4)
+        fixed = {"group": "g", "timeout_ms": 20_000, "attempt_timeout_ms": None, "retries": 2, "queue_count": 3}
+        sender = Sender(session, selector, faults, **{**fixed, **settings})
+        yield Parts(sender, selector, session.routes)
+
+
+def encoded(*bodies):
+    return [encode_message(Message("orders", body), "ID", compress_over=100) for body in bodies]
+
+
+def sends(broker):
+    return [request for request in broker.requests if isinstance(request, SendMessageV2 | SendBatch)]
+
+
+def now_ms():
+    return int(asyncio.get_running_loop().time() * 1000)
+
+
+async def test_one_message_and_several_travel_in_their_own_kind_of_request(cluster):
+    cluster.topic("orders", count=1)
+    async with sender_of(cluster) as parts:
+        (one,) = await parts.sender.send(encoded(b"1"), ORDERS)
+        two, three = await parts.sender.send(encoded(b"2", b"3"), ORDERS)
+    assert [result.queue_offset for result in (one, two, three)] == [0, 1, 2]
+    assert cluster.a.bodies("orders") == [b"1", b"2", b"3"]
+    single, batch = sends(cluster.a)
+    assert (type(single), type(batch)) == (SendMessageV2, SendBatch)
+    for header in (single, batch):
+        assert (header.producer_group, header.default_topic_queue_nums) == ("g", 3)
+
+
+async def test_a_send_goes_first_to_the_queue_that_was_chosen_before(cluster):
+    cluster.topic("orders", cluster.a, cluster.b, count=2)
+    cluster.a.refusals[SendMessageV2] = [ResponseCode.SYSTEM_BUSY]
+    async with sender_of(cluster) as parts:
+        first = MessageQueue("orders", "broker-a", 1)
+        await parts.selector.queues("orders")
+        (sent,) = await parts.sender.send(encoded(b"x"), ORDERS, first=first)
+    assert [header.queue_id for header in sends(cluster.a)] == [1]
+    assert sent.queue.broker_name == "broker-b"
+
+
+@pytest.mark.parametrize("code", [ResponseCode.MESSAGE_ILLEGAL, ResponseCode.NO_PERMISSION])
+async def test_a_refusal_is_tried_elsewhere_when_another_broker_may_not_share_it(cluster, code):
+    cluster.topic("orders", cluster.a, cluster.b, count=1)
+    for broker in (cluster.a, cluster.b):
+        broker.refusals[SendMessageV2] = [code] * 9
+    expected = SendFailed if code in RETRY_CODES else RemoteRefused
+    async with sender_of(cluster, retries=1) as parts:
+        with pytest.raises(
+            expected, match=f"broker broker-. at 127.0.0.1:.*{int(code)}|{int(code)}.*as the test wants"
+        ):
+            await parts.sender.send(encoded(b"x"), ORDERS)
+    assert [len(sends(broker)) for broker in (cluster.a, cluster.b)].count(1) == (2 if code in RETRY_CODES else 1)
+
+
+@pytest.mark.parametrize("retries", [0, 1, 3])
+async def test_there_are_as_many_attempts_as_are_allowed(cluster, retries, monkeypatch):
+    monkeypatch.setattr("orbitmq.client.send.sender.SAME_BROKER_PAUSE_MS", 0)
+    cluster.topic("orders", count=1)
+    cluster.a.refusals[SendMessageV2] = [ResponseCode.SYSTEM_BUSY] * 9
+    async with sender_of(cluster, retries=retries) as parts:
+        with pytest.raises(SendFailed, match=f"{retries + 1} attempts within 20000 ms") as caught:
+            await parts.sender.send(encoded(b"x"), ORDERS)
+    assert len(caught.value.causes) == len(sends(cluster.a)) == retries + 1
+
+
+async def test_the_pause_before_the_same_broker_is_tried_again_grows_fourfold(cluster, monkeypatch):
+    cluster.topic("orders", count=1)
+    cluster.a.refusals[SendMessageV2] = [ResponseCode.SYSTEM_BUSY] * 9
+    pauses, sleep = [], asyncio.sleep
+
+    async def note(pause_s, *rest):
+        if 0.02 < pause_s < 20:  # the routes' own pauses are shorter or longer
+            pauses.append(round(pause_s * 1000))
+        await sleep(0)
+
+    async with sender_of(cluster, retries=3) as parts:
+        await parts.selector.queues("orders")
+        with monkeypatch.context() as patch:
+            patch.setattr(asyncio, "sleep", note)
+            with pytest.raises(SendFailed):
+                await parts.sender.send(encoded(b"x"), ORDERS)
+    assert pauses == [200, 800, 3_200]
+
+
+async def test_another_broker_is_tried_without_a_pause(cluster):
+    cluster.topic("orders", cluster.a, cluster.b, count=1)
+    for broker in (cluster.a, cluster.b):
+        broker.refusals[SendMessageV2] = [ResponseCode.SYSTEM_BUSY]
+    async with sender_of(cluster, retries=1) as parts:
+        began = now_ms()
+        with pytest.raises(SendFailed):
+            await parts.sender.send(encoded(b"x"), ORDERS)
+        assert now_ms() - began < 200
+
+
+async def test_a_pause_is_no_longer_than_the_time_that_is_left(cluster):
+    cluster.topic("orders", count=1)
+    cluster.a.refusals[SendMessageV2] = [ResponseCode.SYSTEM_BUSY] * 9
+    async with sender_of(cluster) as parts:
+        began = now_ms()
+        with pytest.raises(SendFailed, match="1 attempts within 50 ms"):
+            await parts.sender.send(encoded(b"x"), ORDERS, 50)
+        assert 45 <= now_ms() - began < 190
+
+
+async def test_without_time_nothing_is_tried(cluster):
+    cluster.topic("orders", count=1)
+    async with sender_of(cluster, timeout_ms=0) as parts:
+        await parts.selector.queues("orders")
+        with pytest.raises(SendFailed, match="0 attempts within 0 ms: the time was over before the first one"):
+            await parts.sender.send(encoded(b"x"), ORDERS)
+    assert sends(cluster.a) == []
+
+
+@pytest.mark.parametrize(("attempt_timeout_ms", "limit"), [(30, 30), (None, 60), (90, 60)])
+async def test_an_attempt_may_take_its_own_time_or_what_is_left(cluster, attempt_timeout_ms, limit):
+    cluster.topic("orders", count=1)
+    cluster.a.silent.add(SendMessageV2)
+    async with sender_of(cluster, attempt_timeout_ms=attempt_timeout_ms, retries=0) as parts:
+        await parts.selector.queues("orders")
+        began = now_ms()
+        with pytest.raises(SendFailed) as caught:
+            await parts.sender.send(encoded(b"x"), ORDERS, 60)
+        assert limit - 5 <= now_ms() - began < limit + 28
+    assert [type(cause) for cause in caught.value.causes] == [RequestTimeout]
+
+
+async def test_a_route_that_does_not_come_in_time_is_an_error_that_names_who_was_asked(cluster):
+    cluster.name_server.is_silent = True
+    async with sender_of(cluster) as parts:
+        with pytest.raises(SendFailed, match=f"topic orders was not sent: .*{cluster.name_server.address}"):
+            await parts.sender.send(encoded(b"x"), ORDERS, 30)
+
+
+async def test_causes_that_are_alike_are_told_once_with_their_attempts(cluster, monkeypatch):
+    monkeypatch.setattr("orbitmq.client.send.sender.SAME_BROKER_PAUSE_MS", 0)
+    cluster.topic("orders", count=1)
+    busy, down = ResponseCode.SYSTEM_BUSY, ResponseCode.SERVICE_NOT_AVAILABLE
+    cluster.a.refusals[SendMessageV2] = [busy, down, busy]
+    cluster.a.refusals[SendBatch] = [busy] * 3
+    async with sender_of(cluster) as parts:
+        with pytest.raises(
+            SendFailed, match=r"^a message to topic orders got .*: 1, 3: .*; 2: .*sending it again may double"
+        ):
+            await parts.sender.send(encoded(b"x"), ORDERS)
+        with pytest.raises(SendFailed, match=r"^a batch of 2 messages to topic orders got .*: 1, 2, 3: "):
+            await parts.sender.send(encoded(b"x", b"y"), ORDERS)
+
+
+async def test_failures_and_latencies_are_recorded(cluster, monkeypatch):
+    cluster.topic("orders", cluster.a, cluster.b, count=1)
+    faults = FaultTolerance()
+    cluster.a.refusals[SendMessageV2] = [ResponseCode.SYSTEM_BUSY]
+    to_a = MessageQueue("orders", "broker-a", 0)
+    async with sender_of(cluster, faults=faults) as parts:
+        await parts.selector.queues("orders")
+        await parts.sender.send(encoded(b"x"), ORDERS, first=to_a)
+        assert faults.avoided(now_ms()) == {"broker-a"}
+        assert faults.avoided(now_ms() + 10_001) == frozenset()
+        await parts.sender.send(encoded(b"x"), ORDERS, first=to_a)
+        assert faults.avoided(now_ms()) == frozenset()
+
+
+async def test_a_slow_answer_is_recorded_with_its_time(cluster, monkeypatch):
+    monkeypatch.setattr("orbitmq.client.send.fault_tolerance.LATENCY_MS", (1, 2, 20, 1_800, 3_000, 5_000, 15_000))
+    cluster.topic("orders", count=1)
+    cluster.a.delays[SendMessageV2] = 0.03
+    faults = FaultTolerance()
+    async with sender_of(cluster, faults=faults) as parts:
+        await parts.sender.send(encoded(b"x"), ORDERS)
+        assert faults.avoided(now_ms()) == {"broker-a"}
+        assert faults.avoided(now_ms() + 2_001) == frozenset()
+
+
+async def test_after_a_failure_the_route_is_asked_for_again(cluster):
+    cluster.topic("orders", cluster.a, cluster.b, count=1)
+    cluster.a.refusals[SendMessageV2] = cluster.b.refusals[SendMessageV2] = [ResponseCode.SYSTEM_BUSY]
+    async with sender_of(cluster) as parts:
+        await parts.selector.queues("orders")
+        asked = cluster.name_server.asked.count("orders")
+        await parts.sender.send(encoded(b"x"), ORDERS)
+        await until(lambda: cluster.name_server.asked.count("orders") > asked)
+
+
+async def test_a_broker_that_comes_back_in_time_is_waited_for(cluster):
+    cluster.topic("orders", count=1)
+    await cluster.a.stop()
+    faults = FaultTolerance()
+    async with sender_of(cluster, faults=faults) as parts:
+        sending = asyncio.create_task(parts.sender.send(encoded(b"x"), ORDERS))
+        await until(lambda: faults.avoided(now_ms()))
+        await cluster.a.start()
+        (sent,) = await sending
+    assert sent.queue_offset == 0
+
+
+async def test_a_send_to_a_slave_is_none(cluster):
+    cluster.topic("orders", count=1)
+    queues = cluster.routes["orders"].queues
+    slave = BrokerData(cluster="c", broker_name="broker-a", addresses={1: cluster.a.address})
+    target = Target("orders", MessageQueue("orders", "broker-a", 0))
+    async with sender_of(cluster) as parts:
+        await parts.selector.queues("orders")
+        cluster.routes["orders"] = TopicRoute(queues=queues, brokers=(slave,))
+        await parts.routes.refresh("orders")
+        with pytest.raises(SendFailed) as caught:
+            await parts.sender.send(encoded(b"x"), target, 100)
+        with pytest.raises(RouteNotFound):
+            await parts.sender.send_oneway(encoded(b"x")[0], target)
+    assert {type(cause) for cause in caught.value.causes} == {RouteNotFound}
+
+
+async def test_the_true_route_of_a_topic_that_a_message_created_is_looked_for(cluster):
+    cluster.topic("TBW102", count=8)
+    async with sender_of(cluster) as parts:
+        await parts.sender.send(encoded(b"x"), ORDERS)
+        asked = cluster.name_server.asked.count("orders")
+        cluster.topic("orders", cluster.a, count=2)
+        while len(await parts.selector.queues("orders")) != 2:
+            await asyncio.sleep(0)
+        assert cluster.name_server.asked.count("orders") == asked + 1
+
+
+async def test_a_true_route_that_does_not_come_is_given_up(cluster, monkeypatch):
+    cluster.topic("TBW102", count=1)
+    pauses, sleep = [], asyncio.sleep
+
+    async def note(pause_s, *rest):
+        if 0.02 < pause_s < 20:  # the routes' own pauses are shorter or longer
+            pauses.append(round(pause_s * 1000))
+        await sleep(0)
+
+    async with sender_of(cluster) as parts:
+        await parts.selector.queues("orders")
+        with monkeypatch.context() as patch:
+            patch.setattr(asyncio, "sleep", note)
+            await parts.sender.send(encoded(b"x"), ORDERS)
+            await until(lambda: 1_600 in pauses)
+            for _ in range(200):
+                await sleep(0)
+    assert pauses == [50, 100, 200, 400, 800, 1_600]
+
+
+async def test_a_broker_that_answers_a_send_gets_a_heartbeat_when_it_had_none(cluster):
+    cluster.topic("orders", count=1)
+    async with sender_of(cluster, describe=lambda client_id: Heartbeat(client_id=client_id)) as parts:
+        await parts.selector.queues("orders")
+        await until(lambda: cluster.a.heartbeats)
+        await cluster.a.stop()
+        with pytest.raises(SendFailed):
+            await parts.sender.send(encoded(b"x"), ORDERS, 50)
+        await cluster.a.start()
+        cluster.a.heartbeats.clear()
+        await parts.sender.send(encoded(b"x"), ORDERS)
+        await until(lambda: cluster.a.heartbeats)
+
+
+async def test_a_one_way_message_is_sent_and_nobody_answers(cluster):
+    cluster.topic("orders", count=1)
+    async with sender_of(cluster) as parts:
+        (message,) = encoded(b"x")
+        await parts.sender.send_oneway(message, ORDERS)
+        await until(lambda: cluster.a.bodies("orders") == [b"x"])
+    (header,) = sends(cluster.a)
+    assert (header.producer_group, header.default_topic_queue_nums) == ("g", 3)
+    assert cluster.a.commands[-1].is_oneway
+
+
+async def test_a_one_way_message_without_a_connection_is_an_error_that_is_recorded(cluster):
+    cluster.topic("orders", count=1)
+    faults = FaultTolerance()
+    async with sender_of(cluster, faults=faults) as parts:
+        await cluster.a.stop()
+        with pytest.raises(ConnectionFailed, match=f"broker broker-a at {cluster.a.address}.*brokerIP1"):
+            await parts.sender.send_oneway(encoded(b"x")[0], ORDERS)
+        assert faults.avoided(now_ms()) == {"broker-a"}
