@@ -1,7 +1,7 @@
 """The administrator's client: what a cluster consists of, and how it is changed.
 
-Questions about routes go to the NameServers in turn until one answers; changes go to every broker (and, where a
-NameServer keeps a copy of its own, to every NameServer) that they concern.
+Queries about routes go to the NameServers in turn until one answers; changes go to every broker that they concern, and
+to every NameServer where each one keeps a copy of its own.
 
     async with AdminClient("127.0.0.1:9876") as admin:
         await admin.create_topic(TopicConfig(topic="orders", read_queue_count=8, write_queue_count=8))
@@ -172,7 +172,7 @@ class AdminClient:
         except RemoteRefused as refusal:
             if refusal.code != _NOT_SUPPORTED:
                 raise
-        # A broker without GET_TOPIC_STATS_INFO still answers for each queue.
+        # A broker that does not know GET_TOPIC_STATS_INFO still answers for each queue.
         route = await self.topic_route(topic)
         count = max(queue.read_queue_count for queue in route.queues if queue.broker_name == broker_name)
         queues = [MessageQueue(topic, broker_name, queue_id) for queue_id in range(count)]

@@ -1,4 +1,4 @@
-"""Asking each NameServer by itself: snapshots of its routes, its health, and what happened to its routes.
+"""Requests to one NameServer by itself: a snapshot of its routes, its health, and the history of its routes.
 
 `AdminClient` asks whichever NameServer answers first; here every one is asked, because they may disagree.
 """

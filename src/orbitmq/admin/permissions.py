@@ -13,7 +13,7 @@ from orbitmq.wire.headers import AddWritePerm, AddWritePermResponse, WipeWritePe
 async def set_write_perm(
     pool: ConnectionPool, address: str, broker_name: str, *, is_writable: bool, timeout_ms: int = 3000
 ) -> int:
-    """Give every topic of a broker name the write bit, or take it; return how many topics one NameServer knows of it.
+    """Set or clear the write bit of every topic of a broker; return how many topics one NameServer knows of it.
 
     Raises:
         ClientError: the NameServer cannot be asked, or refuses.

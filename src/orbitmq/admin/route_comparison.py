@@ -1,4 +1,4 @@
-"""Do several NameServers say the same? Snapshots of their routes, a digest of each, and what differs. Pure.
+"""The comparison of NameServers: snapshots of their routes, a digest of each, and what differs. Pure.
 
 A snapshot holds what clients can see, in one order, so that equal routes have equal digests whatever server tells them.
 """
@@ -37,7 +37,7 @@ class Difference(NamedTuple):
 
 
 def snapshot_of(info: ClusterInfo, routes: Mapping[str, TopicRoute]) -> Snapshot:
-    """Take what a NameServer answered apart into facts."""
+    """Return the facts that a NameServer's answers consist of."""
     facts = {
         f"broker {name}": _compact([broker.cluster, _addresses(broker.addresses)])
         for name, broker in info.brokers.items()
