@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +16,8 @@ from orbitmq.nameserver.routing.values import BrokerKey
 from orbitmq.nameserver.service import NameServerService
 from orbitmq.wire.bodies.route import decode_route
 
-from .support import CLUSTER, address_of, broker
+from .registration.peers import Peers
+from .support import CLUSTER, address_of, broker, registration
 
 
 def key_of(name: str, broker_id: int = 0) -> BrokerKey:
@@ -109,6 +111,27 @@ def test_a_good_bye_through_an_older_connection_comes_too_late(tmp_path: Path):
     it.service.unregister(key_of("a"), "a", 2, 6, "h:2")
     assert it.service.tables.broker_count == 0
     assert it.changes[-1].trigger == (Cause.UNREGISTRATION, 6, "h:2")
+
+
+@pytest.mark.parametrize(
+    "leave",
+    [
+        lambda service: service.disconnect(1, 5, "h:1"),
+        lambda service: service.expire(10**9),
+        lambda service: service.unregister(key_of("a"), "a", 1, 5, "h:1"),
+    ],
+    ids=["connection lost", "silent", "unregistered"],
+)
+def test_whoever_leaves_is_not_recognised_any_more(leave: Callable[[NameServerService], object]):
+    peers = Peers()
+    for number, name in enumerate("ab"):
+        peers.ask(
+            number, number + 1, *registration(name, "t", "u", heartbeat_timeout_millis=100 if name == "a" else None)
+        )
+    peers.service.queue.finish()
+    assert peers.service.bodies.last(key_of("a")) is not None
+    leave(peers.service)
+    assert peers.service.bodies.last(key_of("a")) is None
 
 
 @pytest.mark.parametrize("is_wanted", [False, True])
