@@ -252,7 +252,7 @@ def store_config(config: BrokerConfig) -> StoreConfig:
     return StoreConfig(
         path=config.store_path_root_dir,
         segment_size=config.mapped_file_size_commit_log,
-        consume_queue_units=max(1, config.mapped_file_size_consume_queue // CONSUME_QUEUE_UNIT_SIZE),
+        consume_queue_units=config.mapped_file_size_consume_queue // CONSUME_QUEUE_UNIT_SIZE,
         flush=FlushMode(config.flush_disk_type),
         flush_interval_ms=config.flush_interval_commit_log,
         record_crc=config.enabled_append_prop_crc,

@@ -78,3 +78,66 @@ def test_keys_round_trip_through_their_java_names() -> None:
 def test_name_servers_keep_their_order_and_come_once() -> None:
     assert BrokerConfig(namesrv_addr="b:2; a;b:2;;").name_servers == ("b:2", "a:9876")
     assert BrokerConfig(namesrv_addr=" ").name_servers == ()
+
+
+JAVAS_DEFAULTS = {
+    "brokerClusterName": "DefaultCluster", "brokerId": "0", "brokerRole": "ASYNC_MASTER", "namesrvAddr": "",
+    "registerNameServerPeriod": "30000", "listenPort": "10911", "serverChannelMaxIdleTimeSeconds": "120",
+    "flushDiskType": "ASYNC_FLUSH", "flushIntervalCommitLog": "500", "syncFlushTimeout": "5000",
+    "mappedFileSizeCommitLog": "1073741824", "mappedFileSizeConsumeQueue": "6000000", "maxMessageSize": "4194304",
+    "flushConsumerOffsetInterval": "5000", "autoCreateTopicEnable": "true", "autoCreateSubscriptionGroup": "true",
+    "defaultTopicQueueNums": "8", "clusterTopicEnable": "true", "brokerTopicEnable": "true",
+    "traceTopicEnable": "false", "msgTraceTopicName": "RMQ_SYS_TRACE_TOPIC", "brokerPermission": "6",
+    "notifyConsumerIdsChangedEnable": "true", "longPollingEnable": "true", "shortPollingTimeMills": "1000",
+    "regionId": "DefaultRegion", "traceOn": "true", "enabledAppendPropCRC": "false",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("key", "default"), JAVAS_DEFAULTS.items())
+def test_what_nobody_sets_is_as_in_java(key: str, default: str) -> None:
+    assert BrokerConfig(broker_name="a").to_properties()[key] == default
+
+
+OURS = {
+    "registerBrokerTimeoutMills": "6000", "enableSplitRegistration": "false", "splitRegistrationSize": "800",
+    "heartbeatEnable": "false", "brokerHeartbeatInterval": "1000", "brokerNotActiveTimeoutMillis": "10000",
+    "channelExpiredTimeout": "120000", "rebalanceLockMaxLiveTime": "60000",
+    "maxTransferCountOnMessageInMemory": "8192", "maxTransferBytesOnMessageInMemory": "4194304",
+    "parkedPullsMax": "100000",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("key", "default"), OURS.items())
+def test_what_nobody_sets_is_as_the_manual_says(key: str, default: str) -> None:
+    assert BrokerConfig(broker_name="a").to_properties()[key] == default
+
+
+LIMITS = {
+    "brokerId": (0, 2**63 - 1), "registerNameServerPeriod": (10_000, 60_000),
+    "registerBrokerTimeoutMills": (100, 60_000), "splitRegistrationSize": (2, 1_000_000),
+    "brokerHeartbeatInterval": (100, 60_000), "brokerNotActiveTimeoutMillis": (500, 600_000),
+    "listenPort": (0, 65_535), "serverChannelMaxIdleTimeSeconds": (0, 86_400),
+    "flushIntervalCommitLog": (1, 60_000), "syncFlushTimeout": (100, 600_000),
+    "mappedFileSizeCommitLog": (65_536, 2**31 - 1), "mappedFileSizeConsumeQueue": (20, 2**30),
+    "maxMessageSize": (1, 16_646_144), "flushConsumerOffsetInterval": (100, 600_000),
+    "defaultTopicQueueNums": (1, 1_024), "brokerPermission": (0, 6), "channelExpiredTimeout": (1_000, 3_600_000),
+    "rebalanceLockMaxLiveTime": (1_000, 3_600_000), "maxTransferCountOnMessageInMemory": (1, 1_000_000),
+    "maxTransferBytesOnMessageInMemory": (1_024, 12_582_912), "shortPollingTimeMills": (10, 60_000),
+    "parkedPullsMax": (0, 10_000_000),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("key", "limits"), LIMITS.items())
+def test_a_number_is_refused_beyond_its_limits_and_at_them_it_is_not(key: str, limits: tuple[int, int]) -> None:
+    for value in limits:
+        BrokerConfig.from_mapping({key: str(value)})
+    for value in (limits[0] - 1, limits[1] + 1):
+        with pytest.raises(ConfigError) as caught:
+            BrokerConfig.from_mapping({key: str(value)})
+        assert caught.value.field == key
+
+
+def test_paths_are_paths_and_the_home_of_the_user_is_found() -> None:
+    config = BrokerConfig.from_mapping({"aclFile": "~/accounts.json", "storePathRootDir": "store"})
+    assert config.acl_file == Path.home() / "accounts.json"
+    assert config.store_path_root_dir == Path("store")

@@ -129,12 +129,14 @@ def test_a_pull_is_answered_when_its_time_is_over_and_not_before() -> None:
     assert rig.pulls.parked_count == 0
 
 
-async def test_a_pull_whose_wake_up_was_lost_is_answered_later() -> None:
+def test_a_pull_whose_wake_up_was_lost_is_answered_later() -> None:
     rig = Rig()
     rig.send(b"first")
     rig.park(queue_offset=0)
+    rig.park(queue_offset=1)
     rig.pulls.answer_overtaken()
     assert rig.answers == [(FOUND, [b"first"])]
+    assert rig.pulls.parked_count == 1
 
 
 async def test_a_pull_that_finds_nothing_after_all_waits_on() -> None:

@@ -1,7 +1,10 @@
 from __future__ import annotations
 
-from orbitmq.broker.groups.members import GroupMembers, HeartbeatSource
-from orbitmq.model.group import ConsumerInfo, Heartbeat, Subscription
+import pytest
+
+from orbitmq.broker.groups import members
+from orbitmq.broker.groups.members import GroupMembers, HeartbeatSource, Member
+from orbitmq.model.group import ConsumeFrom, ConsumerInfo, ConsumeType, Heartbeat, MessageModel, Subscription
 
 
 def beat(
@@ -90,3 +93,41 @@ def test_a_bare_heartbeat_renews_known_members_and_asks_unknown_ones_for_their_s
     assert not outcome.needs_subscriptions
     assert groups.consumers["g"].subscriptions.keys() == {"t"}
     assert groups.expire(150, 100) == ()
+
+
+def test_a_bare_heartbeat_over_another_connection_asks_for_the_subscriptions() -> None:
+    groups: GroupMembers[str] = GroupMembers()
+    groups.heartbeat(beat("c1", "t"), HeartbeatSource("old"), 0)
+    assert groups.heartbeat(beat("c1", bare=True), HeartbeatSource("new"), 1).needs_subscriptions
+    assert not groups.heartbeat(beat("c1", bare=True), HeartbeatSource("old"), 1).needs_subscriptions
+
+
+def test_a_group_takes_no_more_members_than_it_may_have_and_keeps_those_it_has(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(members, "MEMBERS_PER_GROUP_MAX", 1)
+    groups: GroupMembers[str] = GroupMembers()
+    groups.heartbeat(beat("c1", "t"), HeartbeatSource("conn1"), 0)
+    assert groups.heartbeat(beat("c2", "t"), HeartbeatSource("conn2"), 0).changed_groups == ()
+    assert groups.consumer_ids("g") == ["c1"]
+    assert list(groups.producers["p"]) == ["c1"]
+    groups.heartbeat(beat("c1", "t"), HeartbeatSource("conn1"), 10)
+    assert groups.expire(14, 5) == ()
+    assert groups.producers["p"]["c1"].seen_at_ms == 10
+
+
+def test_a_group_is_what_its_last_heartbeat_said() -> None:
+    groups: GroupMembers[str] = GroupMembers()
+    info = ConsumerInfo(
+        group="g",
+        consume_type=ConsumeType.PULL,
+        message_model=MessageModel.BROADCASTING,
+        consume_from=ConsumeFrom.FIRST,
+    )
+    source = HeartbeatSource("conn", language="JAVA", version=479)
+    groups.heartbeat(Heartbeat(client_id="c1", consumers=(info,)), source, 7)
+    group = groups.consumers["g"]
+    assert (group.consume_type, group.message_model, group.consume_from) == (
+        ConsumeType.PULL,
+        MessageModel.BROADCASTING,
+        ConsumeFrom.FIRST,
+    )
+    assert group.members == {"c1": Member("c1", "conn", "JAVA", 479, 7)}

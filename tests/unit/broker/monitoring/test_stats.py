@@ -29,3 +29,11 @@ def test_the_morning_begins_with_the_day() -> None:
     assert (stats.yesterday_morning.put_count, stats.this_morning.put_count) == (0, 5)
     stats.sample(2 * DAY_MS)
     assert (stats.yesterday_morning.put_count, stats.this_morning.put_count) == (5, 7)
+
+
+def test_a_rate_of_ten_minutes_looks_back_no_further_and_no_less() -> None:
+    stats = BrokerStats(now_ms=0)
+    for second in range(1, 1_000):
+        stats.put_count = second**2
+        stats.sample(second * 1_000)
+    assert stats.rates("put_count", 999_000)[2] == (999**2 - 399**2) / 600

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from orbitmq.errors import StoreError
-from orbitmq.store.log.segment import Segment, segment_name
+from orbitmq.store.log.segment import segment_name
 from orbitmq.store.log.segment_log import SegmentLog
 from orbitmq.testing.fake_disk import FakeDisk
 
@@ -17,10 +17,6 @@ def log_of(disk, count=0, base=None):
     for _ in range(count):
         log.extend(base)
     return log
-
-
-def test_a_file_is_named_by_its_offset_in_twenty_digits():
-    assert segment_name(1 << 30) == "00000000001073741824"
 
 
 def test_an_empty_log_is_empty():
@@ -128,25 +124,6 @@ def test_the_file_before_is_synced_before_the_next_is_made():
     log.segments[0].buffer[0] = 7
     log.extend()
     assert log.segments[0].file.durable[0] == 7
-
-
-def test_room_is_reserved_in_steps_and_never_past_the_end():
-    disk = FakeDisk()
-    segment = Segment(disk, DIRECTORY, 0, 1024, 600)
-    assert segment.reserve(1) == 600
-    asked = disk.operation_count
-    assert segment.reserve(600) == 600
-    assert disk.operation_count == asked
-    assert segment.reserve(601) == 1024
-
-
-def test_reserving_can_begin_where_writing_goes_on():
-    disk = FakeDisk(capacity=1024)
-    segment = Segment(disk, DIRECTORY, 0, 4096, 512)
-    segment.reserve_from(3000)
-    assert segment.reserve(3001) == 3072
-    segment.zero_from(2000)
-    assert segment.reserve(2001) == 2048
 
 
 def test_a_closed_segment_opens_again():

@@ -1,0 +1,23 @@
+"""A store in memory, and messages for it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from orbitmq.model.message import Host
+from orbitmq.store import Draft, Store, StoreConfig
+from orbitmq.testing import FakeClock
+from orbitmq.testing.fake_disk import FakeDisk
+
+HOST = Host("127.0.0.1", 10911)
+ROOT = Path("/store")
+
+
+def store_of(disk: FakeDisk | None = None, clock: FakeClock | None = None, **changes: Any) -> Store:
+    config = StoreConfig(**{"path": ROOT, "segment_size": 4096, "consume_queue_units": 8, **changes})
+    return Store.open(config, store_host=HOST, clock=clock or FakeClock(1000), disk=disk or FakeDisk())
+
+
+def draft(topic: str = "orders", queue_id: int = 0, body: bytes = b"hello", **changes: Any) -> Draft:
+    return Draft(topic, queue_id, body, **changes)

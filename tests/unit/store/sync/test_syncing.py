@@ -1,0 +1,174 @@
+"""Group commits, rounds of consume queues, and checkpoints, on a flusher's thread."""
+
+import asyncio
+import errno
+import threading
+
+import pytest
+
+from orbitmq.store import FlushMode
+from orbitmq.store.sync.checkpoint import parse_checkpoint
+from orbitmq.testing.fake_disk import FakeDisk
+from waiting import until
+
+from ..parts import ROOT, draft, store_of
+
+
+class WatchedDisk(FakeDisk):
+    """Counts syncs on the flusher's thread; those of the CommitLog can be made to wait at a gate."""
+
+    def __init__(self, *, is_gated=False):
+        super().__init__()
+        self.gate = threading.Semaphore(0) if is_gated else None
+        self.syncs = 0
+
+    def act(self, operation, path):
+        is_main = threading.current_thread() is threading.main_thread()
+        if operation == "sync" and "commitlog" in path.parts and not is_main:
+            self.syncs += 1
+            if self.gate:
+                self.gate.acquire()
+        super().act(operation, path)
+
+
+def on_loop(disk, scenario, **changes):
+    async def run():
+        store = store_of(disk, flush=FlushMode.SYNC, **{"checkpoint_interval_ms": 3_600_000, **changes})
+        store.attach(asyncio.get_running_loop())
+        try:
+            return await scenario(store)
+        finally:
+            if disk.gate:
+                disk.gate.release(1000)
+            store.close()
+
+    return asyncio.run(run())
+
+
+def waiting(store, **changes):
+    answer = asyncio.get_running_loop().create_future()
+    result = store.append(draft(**changes))
+    assert store.wait_durable(result.end, answer.set_result) is False
+    return answer
+
+
+def test_one_sync_answers_everybody_who_appended_in_the_same_turn():
+    disk = WatchedDisk()
+
+    async def scenario(store):
+        return await asyncio.gather(*[waiting(store) for _ in range(30)]), disk.syncs
+
+    assert on_loop(disk, scenario) == ([True] * 30, 1)
+
+
+def test_a_waiter_that_fails_keeps_nobody_else_from_its_answer(caplog):
+    def fail(_is_durable: bool) -> None:
+        raise RuntimeError("a waiter's own fault")
+
+    async def scenario(store):
+        assert store.wait_durable(store.append(draft()).end, fail) is False
+        return await waiting(store)
+
+    assert on_loop(WatchedDisk(), scenario) is True
+    assert "a waiter for durability failed" in caplog.text
+
+
+def test_a_message_that_nobody_waits_for_is_synced_and_shown_all_the_same():
+    async def scenario(store):
+        store.append(draft())
+        await until(lambda: store.max_offset("orders", 0) == 1)
+
+    on_loop(WatchedDisk(), scenario)
+
+
+def test_who_comes_during_a_sync_shares_the_next_one():
+    disk = WatchedDisk(is_gated=True)
+
+    async def scenario(store):
+        first = waiting(store)
+        await until(lambda: disk.syncs == 1)
+        others = [waiting(store) for _ in range(20)]
+        disk.gate.release()
+        assert await first
+        assert not any(answer.done() for answer in others)
+        assert store.max_offset("orders", 0) == 1
+        disk.gate.release()
+        return await asyncio.gather(*others), disk.syncs
+
+    assert on_loop(disk, scenario) == ([True] * 20, 2)
+
+
+def test_a_sync_that_fails_on_the_thread_answers_no_and_fences_upstream_2706():
+    disk = WatchedDisk()
+
+    async def scenario(store):
+        disk.failures["sync"] = OSError(errno.EIO, "Input/output error")
+        answers = await asyncio.gather(*[waiting(store) for _ in range(5)])
+        disk.failures.clear()
+        return answers, store.is_writable, store.max_offset("orders", 0)
+
+    assert on_loop(disk, scenario) == ([False] * 5, False, 0)
+    assert disk.exists(ROOT / "abort")
+
+
+def test_a_sync_that_failed_while_the_store_was_closing_is_not_forgotten():
+    disk = WatchedDisk(is_gated=True)
+
+    async def scenario(store):
+        answer = waiting(store)
+        await until(lambda: disk.syncs == 1)
+        disk.failures["sync"] = OSError(errno.EIO, "Input/output error")
+        disk.gate.release()
+        store.close()
+        return answer.result()
+
+    assert on_loop(disk, scenario) is False
+    assert disk.exists(ROOT / "abort")
+
+
+def test_queues_and_checkpoint_follow_in_rounds():
+    disk = WatchedDisk()
+
+    async def scenario(store):
+        for queue_id in range(11):
+            await waiting(store, queue_id=queue_id)
+        await until(lambda: parse_checkpoint(disk.read(ROOT / "checkpoint")).consume_queue_ms == 1000)
+        queues = [file for path, file in disk.files.items() if "consumequeue" in path.parts]
+        await until(lambda: all(file.durable is not None and any(file.durable) for file in queues))
+        return len(queues)
+
+    assert on_loop(disk, scenario, checkpoint_interval_ms=1) == 11
+
+
+@pytest.mark.parametrize("operation", ["sync", "write"])
+def test_a_failure_in_a_round_fences_as_well(operation, monkeypatch):
+    disk = WatchedDisk()
+
+    def fail():
+        raise OSError(errno.EIO, "Input/output error")
+
+    async def scenario(store):
+        await waiting(store)
+        if operation == "sync":
+            for path, file in disk.files.items():
+                if "consumequeue" in path.parts:
+                    monkeypatch.setattr(file, "sync", fail)
+        else:
+            disk.failures["write"] = OSError(errno.EIO, "Input/output error")
+        await until(lambda: not store.is_writable)
+
+    on_loop(disk, scenario, checkpoint_interval_ms=1)
+    assert disk.exists(ROOT / "abort")
+
+
+def test_async_flush_syncs_by_itself():
+    disk = WatchedDisk()
+
+    async def scenario():
+        store = store_of(disk, flush_interval_ms=1, checkpoint_interval_ms=1)
+        store.attach(asyncio.get_running_loop())
+        result = store.append(draft())
+        await until(lambda: store.durable_offset == result.end)
+        store.close()
+
+    asyncio.run(scenario())
