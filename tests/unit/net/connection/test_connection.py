@@ -315,3 +315,33 @@ async def test_a_server_counts_the_bytes_that_it_reads_and_writes():
         answer = await peer.receive()
         assert server.counters.bytes_received == len(ask)
         assert server.counters.bytes_sent == len(encode_command(answer._replace(language="PYTHON")))
+
+
+async def test_what_a_layer_below_reads_keeps_a_connection_from_being_idle():
+    async with serving(Limits(idle_ms=3_600_000)) as server, peer_of(server) as peer:
+        await peer.send(request_frame("t"))
+        await peer.receive()
+        (connection,) = server.connections
+        connection.tick(0)
+        for _ in range(4):
+            connection.note_activity()
+            connection.tick(2_400_000)
+        assert not connection.is_closed
+        connection.tick(2_400_000)
+        connection.tick(2_400_000)
+        assert connection.is_closed
+        assert server.counters.closed_by_us["idle"] == 1
+
+
+async def test_the_limit_per_address_counts_each_address_by_itself():
+    async with serving(Limits(connections_per_address_max=1)) as server:
+        port = int(server.address.rpartition(":")[2])
+        writers = []
+        for address in ("127.0.0.1", "127.0.0.2"):
+            _, writer = await asyncio.open_connection("127.0.0.1", port, local_addr=(address, 0))
+            writers.append(writer)
+        await until(lambda: len(server.connections) == 2)
+        assert server.counters.connections_refused == 0
+        for writer in writers:
+            writer.close()
+            await writer.wait_closed()

@@ -4,7 +4,11 @@ from __future__ import annotations
 
 import asyncio
 from pathlib import Path
+from typing import cast
 
+from orbitmq.net.connection.connection import Connection
+from orbitmq.net.connection.tls_transport import TlsTransport
+from orbitmq.net.counters import Counters
 from orbitmq.net.limits import Limits
 from orbitmq.net.pool import ConnectionPool
 from orbitmq.net.security.tls import ServerTls, TlsMode, client_context
@@ -99,3 +103,44 @@ async def test_a_long_answer_to_a_plain_peer_goes_through_the_layer_unchanged(tm
         for _ in range(2):
             await peer.send(encode_command(make_request(GetTopicsByCluster(cluster=str(size)))))
         assert [len((await peer.receive()).body) for _ in range(2)] == [size, size]
+
+
+class FakeConnection:
+    """Counts what a layer tells it."""
+
+    def __init__(self) -> None:
+        self.is_closed = False
+        self.counters = Counters()
+        self.activity = 0
+        self.received = b""
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        cast(asyncio.Transport, transport).set_write_buffer_limits(high=5, low=2)
+
+    def note_activity(self) -> None:
+        self.activity += 1
+
+    def data_received(self, data: bytes) -> None:
+        self.received += data
+
+
+class FakeTransport:
+    """Remembers how much may wait in it."""
+
+    def __init__(self) -> None:
+        self.limits: tuple[int | None, int | None] = (None, None)
+
+    def set_write_buffer_limits(self, high: int | None = None, low: int | None = None) -> None:
+        self.limits = high, low
+
+
+async def test_a_handshake_is_activity_and_nothing_to_serve(tmp_path: Path):
+    connection, transport = FakeConnection(), FakeTransport()
+    tls = ServerTls(TlsMode.PERMISSIVE, Authority(tmp_path).issue("server"))
+    loop = asyncio.get_running_loop()
+    layer = TlsTransport(cast(Connection, connection), tls, loop, handshake_ms=0)
+    layer.connection_made(cast(asyncio.BaseTransport, transport))
+    for part in (b"\x16\x03\x01", b"\x02"):
+        layer.data_received(part)
+    assert (connection.activity, connection.received, connection.counters.bytes_received) == (2, b"", 4)
+    assert transport.limits == (5, 2)
