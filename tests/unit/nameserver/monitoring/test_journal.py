@@ -89,3 +89,8 @@ def test_a_change_is_one_line_with_its_cause():
     )
     line = describe(broker(ChangeKind.BROKER_UPDATED, 1, "a:2", "a:1"))
     assert line == "broker updated: c/a:0 at a:2 instead of a:1; connection closed"
+
+
+def test_two_hundred_events_are_listed_unless_another_number_is_asked_for():
+    history = history_of(*(topics_changed(at, QueueChange("t", None, queue())) for at in range(300)))
+    assert [len(history.events(**asked)) for asked in ({}, {"count_max": 250})] == [200, 250]

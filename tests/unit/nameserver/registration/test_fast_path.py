@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -212,3 +212,16 @@ def test_texts_of_brokers_that_are_gone_do_not_pile_up(tmp_path: Path):
     for version in (2, 3):
         side.serve(frame_of(*registration("n9", "T1", f"T{version}", version=version), 1), 1)
         assert len(side.fast_path) == count
+
+
+def test_other_settings_count_for_the_very_next_registration(tmp_path: Path):
+    side = Side(tmp_path, is_short=True)
+    service = side.service
+    service.kv.put(ORDER_TOPIC_NAMESPACE, "T1", "a:1")
+    service.reconfigure(replace(service.config, return_order_topic_config_to_broker=False))
+    for opaque in (1, 2):
+        assert decode_command(*FrameDecoder().feed(side.serve(frame_of(*FIRST, opaque), 1))).body == b""
+    assert side.short_count == 1
+    service.reconfigure(replace(service.config, return_order_topic_config_to_broker=True))
+    answer = decode_command(*FrameDecoder().feed(side.serve(frame_of(*FIRST, 3), 1)))
+    assert answer.body == b'{"table":{"T1":"a:1"}}'
