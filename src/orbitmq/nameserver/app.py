@@ -6,7 +6,7 @@ import asyncio
 import logging
 from typing import TYPE_CHECKING
 
-from orbitmq.clock import Clock, now_ms
+from orbitmq.clock import Clock, monotonic_ms, now_ms
 from orbitmq.errors import ClientError
 from orbitmq.nameserver.acl import make_server_security
 from orbitmq.nameserver.config import NameServerConfig
@@ -14,6 +14,7 @@ from orbitmq.nameserver.fast_path import NameServerFastPath
 from orbitmq.nameserver.handlers import handlers
 from orbitmq.nameserver.monitoring.monitor import Monitor
 from orbitmq.nameserver.routing.events import MinIdNotice
+from orbitmq.nameserver.routing.listening_clock import TICK_MS, ListeningClock
 from orbitmq.nameserver.service import NameServerService
 from orbitmq.nameserver.upstream import Upstream
 from orbitmq.net.dispatch.peer import Peer
@@ -33,11 +34,19 @@ NOTICE_TIMEOUT_MS = 300
 
 
 class NameServer:
-    """A NameServer: `await start()`, then it answers at `address` until `await stop()`."""
+    """A NameServer: `await start()`, then it answers at `address` until `await stop()`.
 
-    def __init__(self, config: NameServerConfig | None = None, *, clock: Clock = now_ms) -> None:
+    Args:
+        clock: the wall clock: stands in the journal and in metrics.
+        lease_clock: what leases are measured on; None: the time during which this NameServer listened.
+    """
+
+    def __init__(
+        self, config: NameServerConfig | None = None, *, clock: Clock = now_ms, lease_clock: Clock | None = None
+    ) -> None:
         self._config = config or NameServerConfig()
         self._clock = clock
+        self._listening_clock = ListeningClock(monotonic_ms)
         self._server_security = make_server_security(self._config)
         self._client_security = load_security(self._config.security_file)
         self._pool = self._make_pool(connect_timeout_ms=NOTICE_TIMEOUT_MS)
@@ -45,6 +54,7 @@ class NameServer:
         self.service = NameServerService(
             self._config,
             started_at_ms=clock(),
+            lease_clock=lease_clock or self._listening_clock,
             upstream=self._upstream,
             # The monitor needs the server, and the server the service: these two are looked up when they are called.
             health=lambda: self.monitor.health(),
@@ -81,6 +91,7 @@ class NameServer:
         self._tasks: set[asyncio.Task[None]] = set()
         self._is_stopping = False
         self._scan_timer: asyncio.TimerHandle | None = None
+        self._tick_timer: asyncio.TimerHandle | None = None
 
     @property
     def address(self) -> str:
@@ -95,6 +106,7 @@ class NameServer:
         """
         self.service.kv.load()
         await self.server.start(self._config.bind_address, self._config.listen_port)
+        self._tick()
         self._arm_scan()
         self.monitor.start()
         if self.shadow is not None:
@@ -109,6 +121,9 @@ class NameServer:
         if self._scan_timer is not None:
             self._scan_timer.cancel()
             self._scan_timer = None
+        if self._tick_timer is not None:
+            self._tick_timer.cancel()
+            self._tick_timer = None
         self.monitor.stop()
         if self.shadow is not None:
             await self.shadow.stop()
@@ -168,6 +183,13 @@ class NameServer:
         metrics = NameServerMetrics(self.server, self.service.tables, self.monitor, self.shadow)
         self._http = HttpServer(pages(self.monitor, metrics, self.service.journal))
         await self._http.start(self._config.metrics_address, self._config.metrics_port)
+
+    def _tick(self) -> None:
+        """Show the listening clock that the loop runs."""
+        deaf_ms = self._listening_clock.tick()
+        if deaf_ms:
+            log.warning("heard nobody for %d ms (stopped, or busy): leases stood still meanwhile", deaf_ms)
+        self._tick_timer = asyncio.get_running_loop().call_later(TICK_MS / 1000, self._tick)
 
     def _arm_scan(self) -> None:
         delay = self.service.config.scan_not_active_broker_interval / 1000

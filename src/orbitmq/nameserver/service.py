@@ -11,6 +11,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
 
+from orbitmq.clock import Clock, monotonic_ms
 from orbitmq.model.route import TopicRoute
 from orbitmq.nameserver.cache.route_queries import RouteQueryCache
 from orbitmq.nameserver.cache.routes import RouteCache
@@ -36,6 +37,8 @@ class NameServerService:
     """What the handlers of a NameServer work on.
 
     Args:
+        started_at_ms: wall clock.
+        lease_clock: what leases are measured on, see `routing.listening_clock`.
         upstream: is asked for unknown topics in cluster-test mode.
         health: describes how the NameServer is doing, as a JSON document.
         on_change: is told of every change of the routes.
@@ -49,6 +52,7 @@ class NameServerService:
         config: NameServerConfig,
         *,
         started_at_ms: int = 0,
+        lease_clock: Clock = monotonic_ms,
         upstream: Upstream | None = None,
         health: Callable[[], dict[str, Any]] = dict,
         on_change: Callable[[Change], None] = lambda change: None,
@@ -57,6 +61,7 @@ class NameServerService:
         slice_topics: int = SLICE_TOPICS,
     ) -> None:
         self.config = config
+        self.lease_clock = lease_clock
         self.upstream = upstream
         self.health = health
         self.kv = KvConfig(config.kv_config_path, on_change=self._forget_order)
@@ -79,10 +84,13 @@ class NameServerService:
             self.bodies,
             self.queue,
             self.kv,
+            lease_clock=lease_clock,
             tells_order_topics=config.return_order_topic_config_to_broker,
             slice_topics=slice_topics,
         )
-        self.registration_fast_path = RegistrationFastPath(self.tables, self.bodies, self.queue)
+        self.registration_fast_path = RegistrationFastPath(
+            self.tables, self.bodies, self.queue, lease_clock=lease_clock
+        )
         self._encoder = RouteEncoder()
         self._serves_from_ms = started_at_ms
 
@@ -105,7 +113,7 @@ class NameServerService:
         self.bodies.forget(key)
 
     def disconnect(self, connection_id: int, now_ms: int, remote: str) -> None:
-        """Take out every broker whose newest connection is gone, after what came through it before."""
+        """Take out every broker whose last connection is gone, after what came through it before."""
         if self.queue.has_from(connection_id):
             self.queue.finish()
         if not self.tables.leases.owned_by(connection_id):
@@ -116,10 +124,11 @@ class NameServerService:
 
     def expire(self, now_ms: int) -> list[tuple[BrokerKey, Lease]]:
         """Take out every broker that has been silent for too long; return whom, with the lease that each had."""
-        if not self.tables.leases.over(now_ms):
+        lease_ms = self.lease_clock()
+        if not self.tables.leases.over(lease_ms):
             return []
         with self.changing(Cause.LEASE_EXPIRED, now_ms) as trigger:
-            over = self.route_table.expire(trigger)
+            over = self.route_table.expire(trigger, lease_ms)
         for key, _ in over:
             self.bodies.forget(key)
         return over

@@ -134,7 +134,7 @@ async def asking(folder: Path, **settings: Any) -> AsyncIterator[Asker]:
         config_store_path=folder / "namesrv.properties",
         **settings,
     )
-    server = NameServer(config, clock=clock)
+    server = NameServer(config, clock=clock, lease_clock=clock)
     await server.start()
     asker = Asker(server, clock)
     try:

@@ -34,7 +34,7 @@ def query_data_version(service: NameServerService, call: Call[QueryDataVersion])
     key = BrokerKey(header.cluster_name, header.broker_addr)
     theirs = decode_data_version(call.command.body) if call.command.body else None
     lease = service.tables.lease_of(key)
-    service.tables.leases.renew(key, call.now_ms, call.connection.id)
+    service.tables.leases.renew(key, service.lease_clock())
     changed = lease is None or lease.data_version != theirs
     body = b"" if lease is None else encode_data_version(lease.data_version)
     return Reply(header=QueryDataVersionResponse(changed=changed), body=body)
@@ -44,7 +44,7 @@ def query_data_version(service: NameServerService, call: Call[QueryDataVersion])
 def broker_heartbeat(service: NameServerService, call: Call[BrokerHeartbeat]) -> Reply:
     """Renew a lease and nothing else; a broker that is not registered stays so."""
     key = BrokerKey(call.header.cluster_name, call.header.broker_addr)
-    service.tables.leases.renew(key, call.now_ms, call.connection.id)
+    service.tables.leases.renew(key, service.lease_clock())
     return Reply()
 
 

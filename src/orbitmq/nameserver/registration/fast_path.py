@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from orbitmq.clock import Clock
 from orbitmq.codes import RequestCode
 from orbitmq.nameserver.registration.body_cache import BodyCache
 from orbitmq.nameserver.registration.queue import RegistrationQueue
@@ -42,12 +43,22 @@ class RegistrationFastPath:
     Args:
         bodies: a text is worth something while the body that came with it is there.
         queue: while any registration is unfinished, all of them go through the pipeline, which keeps their order.
+        lease_clock: what leases are measured on.
     """
 
-    def __init__(self, tables: Tables, bodies: BodyCache, queue: RegistrationQueue, texts_max: int = TEXTS_MAX) -> None:
+    def __init__(
+        self,
+        tables: Tables,
+        bodies: BodyCache,
+        queue: RegistrationQueue,
+        *,
+        lease_clock: Clock,
+        texts_max: int = TEXTS_MAX,
+    ) -> None:
         self._tables = tables
         self._bodies = bodies
         self._queue = queue
+        self._lease_clock = lease_clock
         self._texts_max = texts_max
         self._answers: dict[tuple[bytes, bytes] | None, _Answer] = {}
         self._texts: dict[BrokerKey, tuple[bytes, bytes]] = {}
@@ -81,7 +92,7 @@ class RegistrationFastPath:
             return 0
         if not last.ends(data, body_start):
             return 0
-        if not self._tables.leases.renew(key, connection.now_ms(), connection.id, last.data_version):
+        if not self._tables.leases.register(key, self._lease_clock(), connection.id, last.data_version):
             return 0
         answers += (prefixes[len(digits)], digits, suffix)
         connection.counters.requests[_CODE] += 1

@@ -14,6 +14,7 @@ from functools import lru_cache
 from itertools import repeat
 from typing import Literal, TypeVar
 
+from orbitmq.clock import Clock
 from orbitmq.codes import ResponseCode
 from orbitmq.errors import OrbitError, Rejected
 from orbitmq.model.route import QueueData
@@ -48,6 +49,7 @@ class RegistrationPipeline:
     Args:
         bodies: what each broker registered last.
         queue: registrations that are unfinished.
+        lease_clock: what leases are measured on.
         tells_order_topics: the answer lists the ordered topics (`returnOrderTopicConfigToBroker`); may be set to
             something else later.
         slice_topics: how many topics are looked at in one slice.
@@ -60,6 +62,7 @@ class RegistrationPipeline:
         queue: RegistrationQueue,
         kv: KvConfig,
         *,
+        lease_clock: Clock,
         tells_order_topics: bool = True,
         slice_topics: int = SLICE_TOPICS,
     ) -> None:
@@ -69,19 +72,20 @@ class RegistrationPipeline:
         self._bodies = bodies
         self._queue = queue
         self._kv = kv
+        self._lease_clock = lease_clock
         self._slice_topics = slice_topics
 
     def register(self, call: Call[RegisterBroker]) -> Reply | Literal[Later.LATER]:
         """Answer a registration at once; one of thousands of topics later."""
-        queue = self._queue
+        queue, now_ms = self._queue, self._lease_clock()
         if queue and queue.has_before(concerns := self._concerns_of(call.header)):
             # It may be recognised only when it is its turn: the registration before it decides what is new.
-            return self._enqueue(call, concerns, self._recognise_or_enter(call))
-        master = self._recognise(call)
+            return self._enqueue(call, concerns, self._recognise_or_enter(call, now_ms))
+        master = self._recognise(call, now_ms)
         if master is not None:
             return self._reply(master)
         concerns = self._concerns_of(call.header)
-        slices = self._enter(call)
+        slices = self._enter(call, now_ms)
         try:
             next(slices)
         except StopIteration as end:
@@ -91,7 +95,7 @@ class RegistrationPipeline:
 
     # Recognise.
 
-    def _recognise(self, call: Call[RegisterBroker]) -> MasterAddresses | None:
+    def _recognise(self, call: Call[RegisterBroker], now_ms: int) -> MasterAddresses | None:
         """Renew the lease of a broker that registers nearly what it did last time; None: it has to be parsed."""
         header, body, tables = call.header, call.command.body, self._tables
         key = BrokerKey(header.cluster_name, header.broker_addr)
@@ -103,28 +107,28 @@ class RegistrationPipeline:
             _check_body(header, body)
         if known.topics:
             changed = RegisterBrokerBody(data_version=known.data_version, topics=known.topics, filter_servers=None)
-            return finish(self._apply(call, changed, is_partial=True))
-        if not tables.leases.renew(key, call.now_ms, call.connection.id, known.data_version):
+            return finish(self._apply(call, changed, now_ms, is_partial=True))
+        if not tables.leases.register(key, now_ms, call.connection.id, known.data_version):
             return None
         return tables.master_of(header.broker_name, header.broker_id, header.cluster_name)
 
-    def _recognise_or_enter(self, call: Call[RegisterBroker]) -> Slices[Reply]:
-        master = self._recognise(call)
+    def _recognise_or_enter(self, call: Call[RegisterBroker], now_ms: int) -> Slices[Reply]:
+        master = self._recognise(call, now_ms)
         if master is not None:
             return self._reply(master)
-        return (yield from self._enter(call))
+        return (yield from self._enter(call, now_ms))
 
     # Parse, check, apply, remember.
 
-    def _enter(self, call: Call[RegisterBroker]) -> Slices[Reply]:
+    def _enter(self, call: Call[RegisterBroker], now_ms: int) -> Slices[Reply]:
         header, command = call.header, call.command
         _check_body(header, command.body)
         _check_names(header)
         body = yield from read_registration(command.body, compressed=header.compressed, version=command.version)
-        return self._reply((yield from self._apply(call, body, is_partial=False)))
+        return self._reply((yield from self._apply(call, body, now_ms, is_partial=False)))
 
     def _apply(
-        self, call: Call[RegisterBroker], body: RegisterBrokerBody, *, is_partial: bool
+        self, call: Call[RegisterBroker], body: RegisterBrokerBody, now_ms: int, *, is_partial: bool
     ) -> Slices[MasterAddresses]:
         """Register a broker with all its topics, or with those that differ from its last registration."""
         header, remote = call.header, call.connection.remote
@@ -132,7 +136,9 @@ class RegistrationPipeline:
         registration = _to_registration(header, body, queues)
         trigger = Trigger(Cause.REGISTRATION, call.now_ms, remote)
         master = yield from self._publishing(
-            self._route_table.registering(registration, trigger, call.connection.id, is_partial=is_partial)
+            self._route_table.registering(
+                registration, trigger, call.connection.id, now_ms=now_ms, is_partial=is_partial
+            )
         )
         if self._tables.lease_of(registration.key) is not None:
             yield from self._remember(call, registration, body, is_partial)

@@ -1,7 +1,11 @@
 """Leases: the brokers that live, until when, and the connection that each of them speaks through. Pure.
 
-A lease belongs to the newest connection that renewed it: neither the end of an older one nor anything that still
-arrives through an older one takes it away (apache/rocketmq#11043).
+A lease belongs to the connections through which the broker registered, and goes with the last of them: a broker that
+connects anew has two for a moment, and the end of the older one takes nothing away (apache/rocketmq#11043). Whoever
+merely speaks of a broker, with a heartbeat or a question for its data version, renews the lease and does not own it
+(Java: RouteInfoManager.updateBrokerInfoUpdateTimestamp).
+
+Times are those of a `listening_clock`, not of the wall.
 """
 
 from __future__ import annotations
@@ -15,14 +19,19 @@ from orbitmq.nameserver.routing.values import BrokerKey
 
 @dataclass(slots=True)
 class Lease:
-    """A living broker. `owner` is the number of the connection that it speaks through; later ones are greater."""
+    """A living broker. `owners` are the open connections that it registered through, oldest first."""
 
     broker_name: str
     renewed_at_ms: int
     lease_ms: int
     data_version: DataVersion
     ha_address: str
-    owner: int = 0
+    owners: tuple[int, ...] = (0,)
+
+    @property
+    def owner(self) -> int:
+        """The newest of its connections: later ones have greater numbers."""
+        return self.owners[-1]
 
     def is_over(self, now_ms: int) -> bool:
         """True once the broker was silent for longer than it may be."""
@@ -47,49 +56,73 @@ class Leases:
         return self._leases.get(key)
 
     def owned_by(self, owner: int) -> tuple[BrokerKey, ...]:
-        """Return the brokers that speak through a connection."""
+        """Return the brokers that registered through a connection."""
         return tuple(self._owned.get(owner, ()))
 
     def begin(self, key: BrokerKey, lease: Lease) -> None:
         """Give a broker a new lease in place of the one it has.
 
         A registration of many topics takes several turns of the event loop, and its lease begins with the last one. A
-        heartbeat between them renewed the old lease. So the new one keeps the later time and the newer connection.
+        heartbeat between them renewed the old lease. So the new one keeps the later time.
         """
         previous = self.end(key)
         if previous is not None:
-            lease.owner = max(lease.owner, previous.owner)
             lease.renewed_at_ms = max(lease.renewed_at_ms, previous.renewed_at_ms)
+            lease.owners = tuple(sorted({*lease.owners, *previous.owners}))
         self._leases[key] = lease
-        self._owned.setdefault(lease.owner, {})[key] = None
+        for owner in lease.owners:
+            self._owned.setdefault(owner, {})[key] = None
 
-    def renew(self, key: BrokerKey, now_ms: int, owner: int, data_version: DataVersion | None = None) -> bool:
-        """Renew a lease, and give it to `owner` when that is the newer connection. False: there is none."""
+    def renew(self, key: BrokerKey, now_ms: int) -> bool:
+        """Renew a lease, whoever asks for it. False: there is none."""
         lease = self._leases.get(key)
         if lease is None:
             return False
         lease.renewed_at_ms = now_ms
-        if data_version is not None:
-            lease.data_version = data_version
-        if owner > lease.owner:
-            self._disown(key, lease)
-            lease.owner = owner
+        return True
+
+    def register(self, key: BrokerKey, now_ms: int, owner: int, data_version: DataVersion) -> bool:
+        """Renew the lease of a broker that registers with the topics that it had; `owner` has a part in it from now on.
+
+        Returns:
+            False when there is none.
+        """
+        lease = self._leases.get(key)
+        if lease is None:
+            return False
+        lease.renewed_at_ms = now_ms
+        lease.data_version = data_version
+        if owner not in lease.owners:
+            lease.owners = tuple(sorted((*lease.owners, owner)))
             self._owned.setdefault(owner, {})[key] = None
         return True
+
+    def release(self, owner: int) -> tuple[BrokerKey, ...]:
+        """Take a connection that has ended out of all leases; return the brokers that have no other one."""
+        gone = []
+        for key in self.owned_by(owner):
+            lease = self._leases[key]
+            if lease.owners == (owner,):
+                gone.append(key)
+            else:
+                self._disown(owner, key)
+                lease.owners = tuple(other for other in lease.owners if other != owner)
+        return tuple(gone)
 
     def end(self, key: BrokerKey) -> Lease | None:
         """Take a lease away and return it, None when there was none."""
         lease = self._leases.pop(key, None)
         if lease is not None:
-            self._disown(key, lease)
+            for owner in lease.owners:
+                self._disown(owner, key)
         return lease
 
     def over(self, now_ms: int) -> list[tuple[BrokerKey, Lease]]:
         """Return the leases that ran out."""
         return [(key, lease) for key, lease in self._leases.items() if lease.is_over(now_ms)]
 
-    def _disown(self, key: BrokerKey, lease: Lease) -> None:
-        owned = self._owned[lease.owner]
+    def _disown(self, owner: int, key: BrokerKey) -> None:
+        owned = self._owned[owner]
         del owned[key]
         if not owned:
-            del self._owned[lease.owner]
+            del self._owned[owner]

@@ -72,21 +72,22 @@ class RouteTable:
     # Registration and leases.
 
     def register(
-        self, broker: Registration, trigger: Trigger, owner: int = 0, *, is_partial: bool = False
+        self, broker: Registration, trigger: Trigger, owner: int = 0, *, now_ms: int = 0, is_partial: bool = False
     ) -> MasterAddresses:
         """Enter a broker, its topics and its lease, or renew them.
 
         Args:
             owner: the number of the connection that it came through.
+            now_ms: the listening clock's time, from which the lease counts.
             is_partial: `broker.queues` are only those that differ from the broker's last registration.
 
         Raises:
             Rejected: a new broker id that lists exactly one topic: a broker that knows its topics lists more.
         """
-        return finish(self.registering(broker, trigger, owner, is_partial=is_partial))
+        return finish(self.registering(broker, trigger, owner, now_ms=now_ms, is_partial=is_partial))
 
     def registering(
-        self, broker: Registration, trigger: Trigger, owner: int = 0, *, is_partial: bool = False
+        self, broker: Registration, trigger: Trigger, owner: int = 0, *, now_ms: int = 0, is_partial: bool = False
     ) -> Slices[MasterAddresses]:
         """Do what `register` does, thousands of topics in slices.
 
@@ -105,7 +106,7 @@ class RouteTable:
             return MasterAddresses()
         yield from self._register_topics(broker, group, previous_address is None, trigger, is_partial)
         # The lease comes last: a broker lives when all its topics are there.
-        lease = Lease(name, trigger.at_ms, broker.lease_ms, broker.data_version, broker.ha_address, owner)
+        lease = Lease(name, now_ms, broker.lease_ms, broker.data_version, broker.ha_address, (owner,))
         tables.leases.begin(broker.key, lease)
         if broker.broker_id < smallest_before:
             self._notices.append(_smallest_joined(broker, group))
@@ -136,15 +137,19 @@ class RouteTable:
         return True
 
     def disconnect(self, owner: int, trigger: Trigger) -> tuple[BrokerKey, ...]:
-        """Take out every broker whose newest connection is `owner`; return whom."""
-        gone = self.tables.leases.owned_by(owner)
+        """Take out every broker that registered through `owner` and no other open connection; return whom."""
+        gone = self.tables.leases.release(owner)
         for key in gone:
             self._unregister(key, trigger)
         return gone
 
-    def expire(self, trigger: Trigger) -> list[tuple[BrokerKey, Lease]]:
-        """Take out every broker whose lease is over; return whom, with the lease that each had."""
-        over = self.tables.leases.over(trigger.at_ms)
+    def expire(self, trigger: Trigger, now_ms: int) -> list[tuple[BrokerKey, Lease]]:
+        """Take out every broker whose lease is over; return whom, with the lease that each had.
+
+        Args:
+            now_ms: the listening clock's time.
+        """
+        over = self.tables.leases.over(now_ms)
         for key, _ in over:
             self._unregister(key, trigger)
         return over

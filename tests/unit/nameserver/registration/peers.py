@@ -23,16 +23,18 @@ class Peers:
 
     def __init__(self, *, in_one_go: bool = False, deletes_missing_topics: bool = False) -> None:
         config = NameServerConfig(delete_topic_with_broker_registration=deletes_missing_topics)
-        self.service = NameServerService(config, slice_topics=1)
+        self.service = NameServerService(config, lease_clock=lambda: self.now_ms, slice_topics=1)
         self.done: list[tuple[int, Any]] = []
         """Numbers and answers of what was asked, in the order in which it took effect."""
         self._in_one_go = in_one_go
+        self.now_ms = 0
         self._handlers = handlers.bind(self.service)
 
     def ask(self, number: int, connection: int, header: object, body: bytes = b"") -> None:
+        self.now_ms = 1_000 + number
         peer: Any = SimpleNamespace(id=connection, remote=f"x:{connection}")
         peer.answer_later = lambda _, reply, was_parked: self.done.append((number, reply))
-        call: Call[Any] = Call(header, Command(code_of(type(header)), body=body), peer, 1_000 + number)
+        call: Call[Any] = Call(header, Command(code_of(type(header)), body=body), peer, self.now_ms)
         _, handle, part = self._handlers[code_of(type(header))]
         try:
             reply = handle(part, call)

@@ -49,7 +49,8 @@ class Side:
 
     def __init__(self, folder: Path, *, is_short: bool) -> None:
         self.ms = 1_000
-        self.service = NameServerService(NameServerConfig(kv_config_path=folder / f"kv-{is_short}.json"))
+        config = NameServerConfig(kv_config_path=folder / f"kv-{is_short}.json")
+        self.service = NameServerService(config, lease_clock=lambda: self.ms)
         service = self.service
         self.dispatcher = Dispatcher(handlers, service, name="test", counters=Counters(), clock=lambda: self.ms)
         self.fast_path = service.registration_fast_path
@@ -203,7 +204,9 @@ def test_a_text_is_learnt_from_an_unconditional_success_alone(tmp_path: Path):
 def test_texts_of_brokers_that_are_gone_do_not_pile_up(tmp_path: Path):
     side = Side(tmp_path, is_short=True)
     service = side.service
-    side.fast_path = RegistrationFastPath(service.tables, service.bodies, service.queue, texts_max=3)
+    side.fast_path = RegistrationFastPath(
+        service.tables, service.bodies, service.queue, lease_clock=service.lease_clock, texts_max=3
+    )
     side.port = NameServerFastPath(service.route_queries, side.fast_path)
     for number in range(10):
         side.serve(frame_of(*registration(f"n{number}", "T1", "T2"), 1), 1)

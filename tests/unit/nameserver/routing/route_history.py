@@ -48,7 +48,7 @@ ARGUMENTS: Mapping[str, Mapping[str, Sequence[Any]]] = {
         "connection": CONNECTIONS,
     },
     "unregister": {"name": NAMES, "address": ADDRESSES, "cluster": CLUSTERS, "connection": CONNECTIONS},
-    "renew": {"address": ADDRESSES, "cluster": CLUSTERS, "connection": CONNECTIONS},
+    "renew": {"address": ADDRESSES, "cluster": CLUSTERS},
     "disconnect": {"connection": CONNECTIONS},
     "expire": {"elapsed": range(41)},
     "wipe": {"name": NAMES},
@@ -85,7 +85,7 @@ class History:
         seen: list[Mapping[tuple[str, str], QueueData | None]] = []
 
         def register() -> tuple[str | None, str | None]:
-            slices = self.table.registering(new, at(self.now), connection)
+            slices = self.table.registering(new, at(self.now), connection, now_ms=self.now)
             while True:
                 try:
                     next(slices)
@@ -103,9 +103,9 @@ class History:
         self.table.unregister(key, name, at(self.now, Cause.UNREGISTRATION), connection)
         self.model.unregister(key, name, connection)
 
-    def renew(self, address: str, cluster: str, connection: int) -> None:
-        self.table.tables.leases.renew(BrokerKey(cluster, address), self.now, connection)
-        self.model.renew(BrokerKey(cluster, address), self.now, connection)
+    def renew(self, address: str, cluster: str) -> None:
+        self.table.tables.leases.renew(BrokerKey(cluster, address), self.now)
+        self.model.renew(BrokerKey(cluster, address), self.now)
 
     def disconnect(self, connection: int) -> None:
         self.table.disconnect(connection, at(self.now, Cause.CONNECTION_CLOSED))
@@ -113,7 +113,7 @@ class History:
 
     def expire(self, elapsed: int) -> None:
         self.now += elapsed
-        self.table.expire(at(self.now, Cause.LEASE_EXPIRED))
+        self.table.expire(at(self.now, Cause.LEASE_EXPIRED), self.now)
         self.model.expire(self.now)
 
     def wipe(self, name: str) -> None:
@@ -161,7 +161,7 @@ class History:
         for key, expected in self.model.live.items():
             lease = self.table.tables.lease_of(key)
             assert lease is not None
-            assert [lease.renewed_at_ms, lease.lease_ms, lease.data_version, lease.owner] == expected[:4]
+            assert [lease.renewed_at_ms, lease.lease_ms, lease.data_version, set(lease.owners)] == expected[:4]
 
     def _whoever_hears_the_changes_knows_which_routes_are_old(self) -> None:
         for change in self.table.tables.take_changes():

@@ -41,8 +41,8 @@ class SequentialModel:
             self.live.pop(BrokerKey(new.cluster, holder), None)
         group[new.broker_id] = new.address
         self._register_topics(new, group, first=holder is None)
-        newest = max(connection, self.live[new.key][3] if new.key in self.live else 0)
-        self.live[new.key] = [now, new.lease_ms, new.data_version, newest, name, new.ha_address]
+        owners = {connection} | (self.live[new.key][3] if new.key in self.live else set())
+        self.live[new.key] = [now, new.lease_ms, new.data_version, owners, name, new.ha_address]
         master = self.live.get(BrokerKey(new.cluster, group.get(0, "")))
         return (None, None) if new.broker_id == 0 or master is None else (master[5], group[0])
 
@@ -62,7 +62,7 @@ class SequentialModel:
 
     def unregister(self, key: BrokerKey, name: str, connection: int) -> None:
         lease = self.live.get(key)
-        if lease is None or (connection >= lease[3] and lease[4] == name):
+        if lease is None or (connection >= max(lease[3]) and lease[4] == name):
             self._remove(key, name)
 
     def _remove(self, key: BrokerKey, name: str) -> None:
@@ -86,18 +86,18 @@ class SequentialModel:
 
     def disconnect(self, connection: int) -> None:
         for key, lease in list(self.live.items()):
-            if lease[3] == connection:
+            if lease[3] == {connection}:
                 self._remove(key, lease[4])
+            lease[3].discard(connection)
 
     def expire(self, now: int) -> None:
         for key, lease in list(self.live.items()):
             if lease[0] + lease[1] < now:
                 self._remove(key, lease[4])
 
-    def renew(self, key: BrokerKey, now: int, connection: int) -> None:
+    def renew(self, key: BrokerKey, now: int) -> None:
         if key in self.live:
             self.live[key][0] = now
-            self.live[key][3] = max(connection, self.live[key][3])
 
     def set_perms(self, name: str, rule) -> int:
         found = [topic for topic, queues in self.topics.items() if name in queues]

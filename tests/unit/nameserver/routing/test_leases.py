@@ -10,18 +10,28 @@ KEY = BrokerKey("c", "a:1")
 
 
 def lease(owner: int = 0, renewed_at_ms: int = 0) -> Lease:
-    return Lease("a", renewed_at_ms, 100, DataVersion(), "ha", owner)
+    return Lease("a", renewed_at_ms, 100, DataVersion(), "ha", (owner,))
 
 
-def test_the_newer_connection_owns():
+def test_a_lease_goes_with_the_last_connection_that_registered():
     leases = Leases()
     leases.begin(KEY, lease(owner=2))
     leases.begin(KEY, lease(owner=1))
-    assert (leases.owned_by(1), leases.owned_by(2)) == ((), (KEY,))
-    leases.renew(KEY, 0, 3)
-    assert (leases.owned_by(2), leases.owned_by(3)) == ((), (KEY,))
-    leases.renew(KEY, 0, 1)
-    assert leases.owned_by(3) == (KEY,)
+    assert leases.register(KEY, 0, 3, DataVersion())
+    assert leases.register(KEY, 0, 3, DataVersion())
+    assert leases.get(KEY).owners == (1, 2, 3)
+    assert (leases.release(3), leases.owned_by(3)) == ((), ())
+    assert (leases.get(KEY).owner, leases.release(1)) == (2, ())
+    assert (leases.release(2), leases.owned_by(2)) == ((KEY,), (KEY,))
+    leases.end(KEY)
+    assert leases.release(2) == ()
+
+
+def test_who_speaks_of_a_broker_does_not_own_its_lease():
+    leases = Leases()
+    leases.begin(KEY, lease(owner=2))
+    assert leases.renew(KEY, 5)
+    assert (leases.get(KEY).owners, leases.get(KEY).renewed_at_ms) == ((2,), 5)
 
 
 def test_an_ended_lease_is_owned_by_nobody_and_can_begin_again_anywhere():
@@ -29,7 +39,8 @@ def test_an_ended_lease_is_owned_by_nobody_and_can_begin_again_anywhere():
     leases.begin(KEY, lease(owner=5))
     assert leases.end(KEY).owner == 5
     assert leases.end(KEY) is None
-    assert (leases.owned_by(5), len(leases), leases.renew(KEY, 0, 9)) == ((), 0, False)
+    assert (leases.owned_by(5), len(leases), leases.register(KEY, 0, 9, DataVersion())) == ((), 0, False)
+    assert not leases.renew(KEY, 0)
     leases.begin(KEY, lease(owner=1))
     assert leases.owned_by(1) == (KEY,)
 
@@ -39,6 +50,6 @@ def test_a_lease_is_over_when_more_than_its_time_has_passed():
     leases.begin(KEY, lease())
     assert leases.over(100) == []
     assert [key for key, _ in leases.over(101)] == [KEY]
-    leases.renew(KEY, 101, 0, DataVersion(1, 2, 3))
+    leases.register(KEY, 101, 0, DataVersion(1, 2, 3))
     assert leases.over(201) == []
     assert [(key, found.data_version) for key, found in leases] == [(KEY, DataVersion(1, 2, 3))]
