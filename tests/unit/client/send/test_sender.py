@@ -10,13 +10,14 @@ from orbitmq.client.send.fault_tolerance import FaultTolerance
 from orbitmq.client.send.queue_selector import QueueSelector, Target
 from orbitmq.client.send.request import RETRY_CODES, encode_message
 from orbitmq.client.send.sender import Sender
+from orbitmq.client.session.session import ClientSession
 from orbitmq.codes import ResponseCode
 from orbitmq.errors import ConnectionFailed, RemoteRefused, RequestTimeout, RouteNotFound, SendFailed
 from orbitmq.model.group import Heartbeat
 from orbitmq.model.message import Message
 from orbitmq.model.route import BrokerData, MessageQueue, TopicRoute
 from orbitmq.wire.headers import SendBatch, SendMessageV2
-from unit.client.support import open_session
+from unit.client.support import noted_pauses, open_session
 from waiting import until
 
 ORDERS = Target("orders")
@@ -103,41 +104,32 @@ async def test_there_are_as_many_attempts_as_are_allowed(cluster, retries, monke
 async def test_the_pause_before_the_same_broker_is_tried_again_grows_fourfold(cluster, monkeypatch):
     cluster.topic("orders", count=1)
     cluster.a.refusals[SendMessageV2] = [ResponseCode.SYSTEM_BUSY] * 9
-    pauses, sleep = [], asyncio.sleep
-
-    async def note(pause_s, *rest):
-        if 0.02 < pause_s < 20:  # the routes' own pauses are shorter or longer
-            pauses.append(round(pause_s * 1000))
-        await sleep(0)
-
     async with sender_of(cluster, retries=3) as parts:
         await parts.selector.queues("orders")
-        with monkeypatch.context() as patch:
-            patch.setattr(asyncio, "sleep", note)
+        with noted_pauses(monkeypatch) as pauses:
             with pytest.raises(SendFailed):
                 await parts.sender.send(encoded(b"x"), ORDERS)
     assert pauses == [200, 800, 3_200]
 
 
-async def test_another_broker_is_tried_without_a_pause(cluster):
+async def test_another_broker_is_tried_without_a_pause(cluster, monkeypatch):
     cluster.topic("orders", cluster.a, cluster.b, count=1)
     for broker in (cluster.a, cluster.b):
         broker.refusals[SendMessageV2] = [ResponseCode.SYSTEM_BUSY]
     async with sender_of(cluster, retries=1) as parts:
-        began = now_ms()
-        with pytest.raises(SendFailed):
+        with noted_pauses(monkeypatch) as pauses, pytest.raises(SendFailed):
             await parts.sender.send(encoded(b"x"), ORDERS)
-        assert now_ms() - began < 200
+    assert pauses == []
 
 
-async def test_a_pause_is_no_longer_than_the_time_that_is_left(cluster):
+async def test_a_pause_is_no_longer_than_the_time_that_is_left(cluster, monkeypatch):
+    monkeypatch.setattr("orbitmq.client.send.sender.SAME_BROKER_PAUSE_MS", 10_000)
     cluster.topic("orders", count=1)
     cluster.a.refusals[SendMessageV2] = [ResponseCode.SYSTEM_BUSY] * 9
-    async with sender_of(cluster) as parts:
-        began = now_ms()
-        with pytest.raises(SendFailed, match="1 attempts within 50 ms"):
-            await parts.sender.send(encoded(b"x"), ORDERS, 50)
-        assert 45 <= now_ms() - began < 190
+    async with sender_of(cluster, retries=1) as parts:
+        with noted_pauses(monkeypatch) as pauses, pytest.raises(SendFailed):
+            await parts.sender.send(encoded(b"x"), ORDERS, 5_000)
+    assert [1_000 < pause <= 5_000 for pause in pauses] == [True]
 
 
 async def test_without_time_nothing_is_tried(cluster):
@@ -149,17 +141,22 @@ async def test_without_time_nothing_is_tried(cluster):
     assert sends(cluster.a) == []
 
 
-@pytest.mark.parametrize(("attempt_timeout_ms", "limit"), [(30, 30), (None, 60), (90, 60)])
-async def test_an_attempt_may_take_its_own_time_or_what_is_left(cluster, attempt_timeout_ms, limit):
+@pytest.mark.parametrize(
+    ("attempt_timeout_ms", "least", "most"), [(30, 30, 30), (None, 5_000, 20_000), (90_000, 5_000, 20_000)]
+)
+async def test_an_attempt_may_take_its_own_time_or_what_is_left(cluster, monkeypatch, attempt_timeout_ms, least, most):
     cluster.topic("orders", count=1)
-    cluster.a.silent.add(SendMessageV2)
+    allowed = []
+
+    async def call(session, broker_name, header, body, *, timeout_ms, only_this):
+        allowed.append(timeout_ms)
+        raise RequestTimeout("no answer")
+
     async with sender_of(cluster, attempt_timeout_ms=attempt_timeout_ms, retries=0) as parts:
-        await parts.selector.queues("orders")
-        began = now_ms()
-        with pytest.raises(SendFailed) as caught:
-            await parts.sender.send(encoded(b"x"), ORDERS, 60)
-        assert limit - 5 <= now_ms() - began < limit + 28
-    assert [type(cause) for cause in caught.value.causes] == [RequestTimeout]
+        monkeypatch.setattr(ClientSession, "call", call)
+        with pytest.raises(SendFailed, match="within 20000 ms"):
+            await parts.sender.send(encoded(b"x"), ORDERS)
+    assert [least <= timeout_ms <= most for timeout_ms in allowed] == [True]
 
 
 async def test_a_route_that_does_not_come_in_time_is_an_error_that_names_who_was_asked(cluster):
@@ -260,21 +257,13 @@ async def test_the_true_route_of_a_topic_that_a_message_created_is_looked_for(cl
 
 async def test_a_true_route_that_does_not_come_is_given_up(cluster, monkeypatch):
     cluster.topic("TBW102", count=1)
-    pauses, sleep = [], asyncio.sleep
-
-    async def note(pause_s, *rest):
-        if 0.02 < pause_s < 20:  # the routes' own pauses are shorter or longer
-            pauses.append(round(pause_s * 1000))
-        await sleep(0)
-
     async with sender_of(cluster) as parts:
         await parts.selector.queues("orders")
-        with monkeypatch.context() as patch:
-            patch.setattr(asyncio, "sleep", note)
+        with noted_pauses(monkeypatch) as pauses:
             await parts.sender.send(encoded(b"x"), ORDERS)
             await until(lambda: 1_600 in pauses)
             for _ in range(200):
-                await sleep(0)
+                await asyncio.sleep(0)
     assert pauses == [50, 100, 200, 400, 800, 1_600]
 
 

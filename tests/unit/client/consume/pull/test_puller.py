@@ -12,7 +12,7 @@ from orbitmq.errors import RouteNotFound
 from orbitmq.model.route import BrokerData, MessageQueue, TopicRoute
 from orbitmq.wire.headers import PullMessage
 from unit.client.fakes import FakeBroker
-from unit.client.support import open_session
+from unit.client.support import noted_pauses, open_session
 from waiting import until
 
 QUEUE = MessageQueue("orders", "broker-a", 0)
@@ -229,16 +229,9 @@ async def test_pauses_after_failures_double_up_to_a_second(cluster, monkeypatch)
     cluster.topic("orders", count=1)
     cluster.a.put("orders", 0, b"1")
     cluster.a.refusals[PullMessage] = [ResponseCode.SYSTEM_BUSY] * 7
-    notes, pauses, sleep = Notes(), [], asyncio.sleep
-
-    async def note(pause_s, *rest):
-        if 0.02 < pause_s < 20:  # the routes' own pauses are shorter or longer
-            pauses.append(round(pause_s * 1000))
-        await sleep(0)
-
+    notes = Notes()
     async with puller_of(cluster, notes) as puller:
-        with monkeypatch.context() as patch:
-            patch.setattr(asyncio, "sleep", note)
+        with noted_pauses(monkeypatch) as pauses:
             puller.start()
             await until(lambda: notes.arrivals)
     assert pauses[:7] == [50, 100, 200, 400, 800, 1_000, 1_000]
@@ -248,16 +241,9 @@ async def test_the_pause_is_short_again_after_a_success(cluster, monkeypatch):
     cluster.topic("orders", count=1)
     cluster.a.put("orders", 0, b"1", b"2", b"3")
     cluster.a.refusals[PullMessage] = [ResponseCode.SYSTEM_BUSY] * 2
-    notes, pauses, sleep = Notes(), [], asyncio.sleep
-
-    async def note(pause_s, *rest):
-        if 0.02 < pause_s < 20:  # the routes' own pauses are shorter or longer
-            pauses.append(round(pause_s * 1000))
-        await sleep(0)
-
+    notes = Notes()
     async with puller_of(cluster, notes, pull_count_max=1) as puller:
-        with monkeypatch.context() as patch:
-            patch.setattr(asyncio, "sleep", note)
+        with noted_pauses(monkeypatch) as pauses:
             puller.start()
             await until(lambda: notes.arrivals == 3)
             await until(lambda: cluster.a.parked)
@@ -278,27 +264,39 @@ async def test_a_first_offset_that_cannot_be_found_is_looked_for_again(cluster):
         assert cluster.name_server.asked.count("orders") >= 2  # the route is looked at before the next attempt
 
 
-async def test_an_empty_answer_that_comes_at_once_is_followed_by_a_pause(cluster):
+async def test_an_empty_answer_that_comes_at_once_is_followed_by_a_pause(cluster, monkeypatch):
+    monkeypatch.setattr("orbitmq.client.consume.pull.puller.IDLE_PAUSE_MS", 10_000)  # an answer within it came at once
     cluster.topic("orders", count=1)
     cluster.a.holds_pulls = False
-    loop = asyncio.get_running_loop()
     async with puller_of(cluster, Notes()) as puller:
-        began = loop.time()
-        puller.start()
-        await until(lambda: len(pulls(cluster.a)) == 4)
-        assert loop.time() - began >= 0.06
+        with noted_pauses(monkeypatch) as pauses:
+            puller.start()
+            await until(lambda: len(pauses) == 3)
+            assert len(pulls(cluster.a)) == 3
+    assert set(pauses) == {10_000}
 
 
-async def test_an_answer_that_moves_on_is_followed_by_the_next_pull_at_once(cluster):
+async def test_an_empty_answer_that_took_its_time_is_followed_by_no_pause(cluster, monkeypatch):
+    monkeypatch.setattr("orbitmq.client.consume.pull.puller.IDLE_PAUSE_MS", -1)
     cluster.topic("orders", count=1)
-    cluster.a.put("orders", 0, *(b"x" for _ in range(100)), tag="B")
-    loop = asyncio.get_running_loop()
+    cluster.a.holds_pulls = False
+    async with puller_of(cluster, Notes()) as puller:
+        with noted_pauses(monkeypatch) as pauses:
+            puller.start()
+            await until(lambda: len(pulls(cluster.a)) == 3)
+    assert pauses == []
+
+
+async def test_an_answer_that_moves_on_is_followed_by_the_next_pull_at_once(cluster, monkeypatch):
+    monkeypatch.setattr("orbitmq.client.consume.pull.puller.IDLE_PAUSE_MS", 10_000)
+    cluster.topic("orders", count=1)
+    cluster.a.put("orders", 0, *(b"x" for _ in range(9)), tag="B")
     async with puller_of(cluster, Notes(), tag="A", pull_count_max=1) as puller:
-        began = loop.time()
-        puller.start()
-        await until(lambda: len(pulls(cluster.a)) == 100)
-        assert loop.time() - began < 1  # 100 pauses of 20 ms would be 2 s
-        assert puller.window.count == 0
+        with noted_pauses(monkeypatch) as pauses:
+            puller.start()
+            await until(lambda: len(pulls(cluster.a)) == 9)
+            assert puller.window.count == 0
+    assert pauses == []
 
 
 async def test_an_offset_that_the_queue_does_not_hold_is_told_and_left(cluster, caplog):
