@@ -128,13 +128,8 @@ async def test_handlers_work_on_several_queues_at_once(cluster):
         cluster.a.put("orders", queue_id, b"x")
     meeting = asyncio.Barrier(3)
 
-    async with consumer(cluster, handler=lambda _batch: meeting.wait()) as reader:
-        await reader.assigned()
-        await until(
-            lambda: all(
-                offsets.offset_to_store == 1 for offsets in map(reader._assignment.__getitem__, reader.assignment)
-            )
-        )
+    async with consumer(cluster, handler=lambda _batch: meeting.wait(), commit_interval_ms=1):
+        await until(lambda: [cluster.a.offsets.get(("takers", "orders", queue)) for queue in range(3)] == [1, 1, 1])
 
 
 async def test_concurrency_bounds_the_handlers(cluster):
@@ -203,8 +198,7 @@ async def test_a_group_without_an_offset_begins_where_it_is_told(cluster, consum
         cluster.a.put("orders", 0, body, stored_at_ms=stored_at_ms)
     cluster.a.min_offsets["orders", 0] = 1  # the first message has expired
     async with consumer(cluster, consume_from=consume_from, consume_from_ms=150, batch_count_max=1) as reader:
-        await until(lambda: cluster.a.parked or (len(cluster.a.offsets) and reader.assignment))
-        await until(lambda: all(reader._assignment[queue].puller.is_started for queue in reader.assignment))
+        await until(lambda: ("takers", "orders", 0) in cluster.a.offsets)  # the beginning is stored at once
         cluster.a.put("orders", 0, b"4")
         assert await take(reader, 1) == [first]
 
@@ -364,13 +358,15 @@ async def test_messages_that_java_members_sent_back_come_under_their_own_topic(c
 async def test_pulling_pauses_while_the_window_is_full(cluster):
     cluster.topic("orders", count=1)
     cluster.a.put("orders", 0, *(b"x" for _ in range(30)))
+
+    def pulled():
+        return [request.queue_offset for request in cluster.a.requests if isinstance(request, PullMessage)]
+
     async with consumer(cluster, window_count_max=10, pull_count_max=5, batch_count_max=5) as reader:
-        (queue,) = await reader.assigned()
-        window = reader._assignment[queue].puller.window
-        await until(lambda: window.count == 10)
-        for _ in range(20):
+        await until(lambda: len(pulled()) == 2)
+        for _ in range(100):
             await asyncio.sleep(0)
-        assert window.count == 10
+        assert pulled() == [0, 5]
         assert await take(reader, 30) == [b"x"] * 30
 
 
