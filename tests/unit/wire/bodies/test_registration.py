@@ -126,3 +126,52 @@ def test_a_compressed_registration_that_ends_too_early_says_so(damage):
 def test_what_is_not_compressed_at_all_is_refused():
     with pytest.raises(HeaderError, match="compressed registration"):
         registration.decode_registration(b"{}", compressed=True)
+
+
+def test_a_compressed_body_may_be_as_large_as_the_limit_once_inflated(monkeypatch):
+    size = len(zlib.decompress(compressed_body(mappings=True)))
+    monkeypatch.setattr(registration, "INFLATED_SIZE_MAX", size)
+    assert len(registration.decode_registration(compressed_body(mappings=True), compressed=True).topics) == 2
+    monkeypatch.setattr(registration, "INFLATED_SIZE_MAX", size - 1)
+    with pytest.raises(HeaderError, match=f"over {size - 1} bytes when inflated"):
+        registration.decode_registration(compressed_body(mappings=True), compressed=True)
+
+
+@pytest.mark.parametrize("end", [b"", pack(">i", 0)])
+def test_a_compressed_body_without_topics_may_end_behind_its_filter_servers(end):
+    pieces = [pack(">i", 2), b"{}", pack(">i", 0), pack(">i", 7), b'["f:1"]', end]
+    found = registration.decode_registration(zlib.compress(b"".join(pieces)), compressed=True)
+    assert (found.topics, found.filter_servers, found.queue_mappings) == ({}, ("f:1",), {})
+
+
+def test_a_compressed_body_may_have_as_many_topics_as_the_limit(monkeypatch):
+    monkeypatch.setattr(registration, "TOPICS_MAX", 2)
+    assert len(registration.decode_registration(compressed_body(mappings=True), compressed=True).topics) == 2
+
+
+def test_a_piece_of_a_compressed_body_is_bounded(monkeypatch):
+    version = b'{"counter":3,"stateVersion":0,"timestamp":2}'
+    monkeypatch.setattr(registration, "DOCUMENT_SIZE_MAX", len(version))
+    assert registration.decode_registration(compressed_body(mappings=True), compressed=True).topics
+    monkeypatch.setattr(registration, "DOCUMENT_SIZE_MAX", len(version) - 1)
+    with pytest.raises(HeaderError, match=f"a piece of {len(version)} bytes, limit {len(version) - 1}"):
+        registration.decode_registration(compressed_body(mappings=True), compressed=True)
+
+
+@pytest.mark.parametrize("length", [-1, 4, 7])
+def test_a_length_that_reaches_past_the_end_is_refused(length):
+    """The body has three bytes behind the length of its first piece; nothing of it may be taken for a whole one."""
+    body = zlib.compress(pack(">i", length) + b"{} ")
+    with pytest.raises(HeaderError, match=f"a length of {length} where 3 bytes are left"):
+        registration.decode_registration(body, compressed=True)
+
+
+def test_topics_of_a_compressed_body_are_read_a_piece_at_a_time(monkeypatch):
+    lines = [b"topic-%03d 8 8 6 SINGLE_TAG" % number for number in range(100)]
+    pieces = [pack(">i", 2), b"{}", pack(">i", len(lines))]
+    for line in [*lines, b"[]"]:
+        pieces += [pack(">i", len(line)), line]
+    body = b"".join(pieces)
+    monkeypatch.setattr(registration, "PIECE_SIZE", len(body) // 5)
+    slices = registration.read_registration(zlib.compress(body), compressed=True, version=401)
+    assert sum(1 for _ in slices) == 4  # between five slices

@@ -39,6 +39,8 @@ def test_every_cut_is_refused():
         (26, 0, 0, 0, 2**31 - 1),
         (26, 0, 0, 0, -1),
         (26, 0, 0, 0, 3),
+        (26, 0, 0, 0, 5),
+        (21, 0, 0, 0, 0),
     ],
 )
 def test_lengths_that_lie_are_refused_before_anything_is_allocated(head):
@@ -49,3 +51,8 @@ def test_lengths_that_lie_are_refused_before_anything_is_allocated(head):
 def test_properties_longer_than_a_signed_short_are_refused():
     with pytest.raises(InvalidArgument, match="properties"):
         encode_batch([(0, b"", b"x" * 32768)])
+
+
+def test_properties_as_long_as_a_signed_short_travel():
+    item = BatchItem(0, b"", b"x" * 32767)
+    assert parse_batch(encode_batch([item])) == [item]
