@@ -68,7 +68,7 @@ def test_the_table_of_codes_and_roles_holds(serve: Any, tmp_path: Path):
 
 
 def test_an_unsigned_send_is_not_stored_however_it_is_served(serve: Any, tmp_path: Path):
-    """The fast lane looks at no signature: it must be out of the way."""
+    """The fast path looks at no signature: it must be out of the way."""
 
     async def scenario(rig: Rig) -> None:
         admin, writer = rig.connect(credentials=ADMIN), rig.connect(credentials=WRITER)
@@ -96,7 +96,7 @@ def test_an_enforcing_broker_serves_whom_it_speaks_tls_with(serve: Any, tmp_path
 
     async def scenario(rig: Rig) -> None:
         pool = rig.connect(tls=client_context(files))
-        for _ in range(3):  # the first one makes the topic, the others may take the fast lane
+        for _ in range(3):  # the first one makes the topic, the others may take the fast path
             assert (await pool.request(rig.broker.address, send_header("orders"), body)).code == 0
         pulled = await pool.request(rig.broker.address, pull_header("orders"))
         assert [record.body for record in iter_records(pulled.body)] == [body] * 3

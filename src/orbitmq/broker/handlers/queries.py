@@ -1,4 +1,4 @@
-"""Queries for single messages: by the place of the record in the CommitLog (33)."""
+"""Queries for single messages: by the physical offset of a record (33)."""
 
 from __future__ import annotations
 

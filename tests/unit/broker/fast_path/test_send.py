@@ -129,19 +129,19 @@ def outcome(answer: Command, topic: str) -> tuple[Any, ...]:
     return answer.code, (answer.remark or "").replace(topic, "TOPIC"), fields, answer.opaque, answer.serialize_type
 
 
-def test_the_lane_stores_and_answers_what_the_long_way_does(serve: Serve) -> None:
+def test_the_fast_path_stores_and_answers_what_the_long_way_does(serve: Serve) -> None:
     """Every variant goes both ways; answers and records must agree, whatever the verdict."""
 
     async def scene(rig: Any) -> None:
-        service, lane = rig.broker.service, rig.broker.running.fast_path
+        service, fast_path = rig.broker.service, rig.broker.running.fast_path
         seen: dict[str, tuple[list[Any], list[Any]]] = {}
-        for topic in ("lane", "long"):
+        for topic in ("fast", "long"):
             await rig.send(topic, queue_id=0)
             service.random.seed(1)
-            lane.is_open = topic == "lane"
+            fast_path.is_open = topic == "fast"
             frames = all_frames(topic)
             answers = await asyncio.to_thread(exchange, rig.broker.address, frames)
-            lane.is_open = True
+            fast_path.is_open = True
             records = []
             for queue_id in range(4):
                 result = service.store.read(topic, queue_id, 0, 1000, 1 << 20)
@@ -150,23 +150,23 @@ def test_the_lane_stores_and_answers_what_the_long_way_does(serve: Serve) -> Non
                     for one in iter_records(result.body)
                 ]
             seen[topic] = [outcome(answer, topic) for answer in answers], records
-        assert seen["lane"][0] == seen["long"][0]
-        assert seen["lane"][1] == seen["long"][1]
-        assert len(seen["lane"][1]) > 15
+        assert seen["fast"][0] == seen["long"][0]
+        assert seen["fast"][1] == seen["long"][1]
+        assert len(seen["fast"][1]) > 15
 
     serve(scene)
 
 
-def test_plain_sends_do_take_the_lane(serve: Serve) -> None:
+def test_plain_sends_go_the_fast_path(serve: Serve) -> None:
     async def scene(rig: Any) -> None:
         await rig.send("t")
-        lane, connection = rig.broker.running.fast_path, next(iter(rig.broker.running.server.connections))
+        fast_path, connection = rig.broker.running.fast_path, next(iter(rig.broker.running.server.connections))
         one = encode_command(Command(310, 9, 0, None, header("t", {}), b"body", "JAVA"))
         answers: list[bytes] = []
-        assert lane.answer(one * 3, answers, connection) == 3 * len(one)
+        assert fast_path.answer(one * 3, answers, connection) == 3 * len(one)
         assert len(answers) == 3
-        assert lane.answer(one + one[:-1], answers, connection) == len(one)
-        assert lane.answer(one[:-1], answers, connection) == 0
+        assert fast_path.answer(one + one[:-1], answers, connection) == len(one)
+        assert fast_path.answer(one[:-1], answers, connection) == 0
         service = rig.broker.service
         assert service.stats.put_count == 5
         assert service.stats.put_size == service.store.max_physical_offset
@@ -175,7 +175,7 @@ def test_plain_sends_do_take_the_lane(serve: Serve) -> None:
     serve(scene)
 
 
-def test_the_lane_forgets_a_topic_when_it_changes(serve: Serve) -> None:
+def test_the_fast_path_forgets_a_topic_when_it_changes(serve: Serve) -> None:
     async def scene(rig: Any) -> None:
         assert (await rig.send("t", queue_id=3)).code == 0
         service = rig.broker.service
