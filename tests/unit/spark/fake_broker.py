@@ -11,7 +11,7 @@ from types import TracebackType
 from orbitmq.codes import ResponseCode
 from orbitmq.errors import Rejected
 from orbitmq.model.route import BrokerData, QueueData, TopicRoute
-from orbitmq.net.dispatch.handlers import Call, Handlers, Reply
+from orbitmq.net.dispatch.handlers import LATER, Call, Handlers, Later, Reply
 from orbitmq.net.server import Server
 from orbitmq.wire.bodies.route import encode_route
 from orbitmq.wire.bodies.topics import encode_topic_list
@@ -33,6 +33,7 @@ from orbitmq.wire.headers import (
 from orbitmq.wire.messages.batch import parse_batch
 from orbitmq.wire.messages.properties import parse_properties
 from orbitmq.wire.messages.record import format_record
+from waiting import until
 
 USUAL = Reply(remark="as usual")
 
@@ -55,7 +56,7 @@ class FakeBroker:
 
     `pull_count_max` caps a pull as brokers do; `faults` are answers given to the next pulls instead of messages, None
     closes the connection and USUAL is an answer with messages; `send_faults` are codes that the next sends are answered with; requests
-    of a type in `refuses` get NO_PERMISSION. `broker_address` stands in routes in place of the broker's own.
+    of a type in `refuses` get NO_PERMISSION; a silent one does not say where queues end. `broker_address` stands in routes in place of the broker's own.
     """
 
     def __init__(self) -> None:
@@ -67,6 +68,7 @@ class FakeBroker:
         self.sent: list[tuple[str, bytes, dict[str, str]]] = []
         """Topic, body and properties of each message that was sent here."""
         self.refuses: set[type] = set()
+        self.is_silent = False
         self.address = ""
         self.broker_address: str | None = None
         self._loop = asyncio.new_event_loop()
@@ -111,6 +113,10 @@ class FakeBroker:
         """Connections that are open now."""
         return len(self._server.connections)
 
+    def wait_for_connections(self, count: int) -> None:
+        """Return when so many connections are open."""
+        self._call(until(lambda: self.connection_count == count))
+
     def drop_connections(self) -> None:
         """Close every connection; returns when the clients can know."""
 
@@ -151,8 +157,10 @@ def get_topics(fake: FakeBroker, call: Call[GetAllTopics]) -> Reply:
 
 
 @handlers.on(GetMaxOffset)
-def get_max(fake: FakeBroker, call: Call[GetMaxOffset]) -> Reply:
+def get_max(fake: FakeBroker, call: Call[GetMaxOffset]) -> Reply | Later:
     fake.note(call)
+    if fake.is_silent:
+        return LATER
     return Reply(header=OffsetResponse(offset=queue_of(fake, call.header).end))
 
 

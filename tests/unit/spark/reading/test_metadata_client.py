@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from orbitmq.errors import ConfigError, ConnectionFailed, NoNameServer, RemoteRefused, RouteNotFound
+from orbitmq.errors import ConfigError, ConnectionFailed, NoNameServer, RemoteRefused, RequestTimeout, RouteNotFound
 from orbitmq.model.route import BrokerData, MessageQueue, QueueData, TopicRoute
 from orbitmq.spark.offsets import Earliest, Latest, Timestamp
 from orbitmq.spark.reading.metadata_client import MetadataClient, queue_addresses
@@ -114,6 +114,18 @@ def test_a_connection_that_died_between_two_questions_is_made_anew(fake, client)
     fake.drop_connections()
 
     assert client.latest({queue(0): fake.address}) == {queue(0): 3}
+
+
+def test_a_connection_that_brought_no_answer_is_not_used_again(fake):
+    fake.fill("orders", 0, 3)
+    fake.is_silent = True
+    with MetadataClient([fake.address], timeout_ms=100) as client:
+        with pytest.raises(RequestTimeout, match=fake.address):
+            client.latest({queue(0): fake.address})
+        fake.is_silent = False
+
+        assert client.latest({queue(0): fake.address}) == {queue(0): 3}
+        fake.wait_for_connections(1)
 
 
 def test_one_connection_carries_all_questions(fake, client):
