@@ -10,11 +10,13 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 
 WINDOW_MS = 300_000
 """Rules look back five minutes."""
+SAMPLE_MS = 2_500
+"""Samples that follow one another faster are kept as one, so that probes in any number cost the same."""
 WINDOW_MS_MIN = 30_000
 """Shares of less time than this say nothing yet."""
 FAILURE_RATIO_MAX = 0.01
@@ -68,9 +70,18 @@ class AlertRules:
         self._window_ms = window_ms
         self._samples: deque[Sample] = deque()
 
+    @property
+    def sample_count(self) -> int:
+        """Samples that are kept: what a look at the rules costs."""
+        return len(self._samples)
+
     def add(self, sample: Sample) -> tuple[Alert, ...]:
         """Add a sample and return the alerts that hold now."""
-        self._samples.append(sample)
+        last = self._samples[-1] if self._samples else None
+        if last is not None and 0 <= sample.at_ms - last.at_ms < SAMPLE_MS:
+            self._samples[-1] = _joined(last, sample)
+        else:
+            self._samples.append(sample)
         while self._samples[0].at_ms < sample.at_ms - self._window_ms:
             self._samples.popleft()
         return tuple(self._alerts(self._samples[0], sample))
@@ -96,3 +107,10 @@ class AlertRules:
             yield Alert(Rule.GC_OR_LAG, f"garbage collection took {gc_ms:.0f} of {elapsed_ms} ms")
         elif lag_ms > LOOP_LAG_MS_MAX:
             yield Alert(Rule.GC_OR_LAG, f"the event loop runs {lag_ms:.0f} ms late")
+
+
+def _joined(one: Sample, next_one: Sample) -> Sample:
+    """Join two samples of nearly the same moment: the counters of the first, the largest of what comes and goes."""
+    return replace(
+        one, brokers=max(one.brokers, next_one.brokers), loop_lag_ms=max(one.loop_lag_ms, next_one.loop_lag_ms)
+    )

@@ -22,7 +22,8 @@ REQUEST_SIZE_MAX = 8192
 """Bytes of a request's line and headers; a GET has no body."""
 REQUEST_MS = 5_000
 """A request must be whole after this long, and its answer read after as long again."""
-CONNECTIONS_MAX = 64
+CONNECTIONS_MAX = 256
+"""Open connections. One more ends the oldest: whoever asks is answered at once, so only slow clients grow old."""
 
 _REASONS = {
     200: "OK",
@@ -45,7 +46,7 @@ class HttpServer:
     def __init__(self, pages: Mapping[str, Page]) -> None:
         self._pages = dict(pages)
         self._listener: asyncio.Server | None = None
-        self._connections: set[_HttpConnection] = set()
+        self._connections: dict[_HttpConnection, None] = {}
         self._host = ""
         self._port = 0
 
@@ -76,16 +77,18 @@ class HttpServer:
         for connection in tuple(self._connections):
             connection.drop()
 
-    def enter(self, connection: _HttpConnection) -> bool:
-        """Count a new connection in; False: too many are open."""
+    def enter(self, connection: _HttpConnection) -> None:
+        """Enter a new connection, and end the oldest one where that makes too many."""
+        # Were newcomers refused instead, a few silent clients would keep a supervisor's probe out.
         if len(self._connections) >= CONNECTIONS_MAX:
-            return False
-        self._connections.add(connection)
-        return True
+            oldest = next(iter(self._connections))
+            self.leave(oldest)
+            oldest.drop()
+        self._connections[connection] = None
 
     def leave(self, connection: _HttpConnection) -> None:
         """Forget a connection that ended."""
-        self._connections.discard(connection)
+        self._connections.pop(connection, None)
 
     def answer(self, request: bytes) -> tuple[Answer, bool]:
         """Return the answer to a request, and whether its body is wanted (it is not for HEAD)."""
@@ -127,9 +130,7 @@ class _HttpConnection(asyncio.Protocol):
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast(asyncio.Transport, transport)
-        if not self._server.enter(self):
-            self._transport.abort()
-            return
+        self._server.enter(self)
         self._deadline = self._loop.call_later(2 * REQUEST_MS / 1000, self.drop)
 
     def data_received(self, data: bytes) -> None:

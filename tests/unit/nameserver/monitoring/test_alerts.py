@@ -122,3 +122,12 @@ def test_the_built_in_rules_have_the_same_names_thresholds_and_window():
     thresholds = [float(number) for number in re.findall(r"> (0\.\d+)", text)]
     expected = [alerts.FAILURE_RATIO_MAX, alerts.MEMORY_RATIO_MAX, alerts.GC_SHARE_MAX, alerts.LOOP_LAG_MS_MAX / 1000]
     assert thresholds == expected
+
+
+def test_samples_in_any_number_are_kept_as_few_and_lose_no_peak():
+    watch = AlertRules()
+    for at_ms in range(1_000):
+        watch.add(sample(at_ms=at_ms, brokers=5 if at_ms == 500 else 3))
+    assert watch.sample_count == 1
+    (alert,) = watch.add(sample(10))
+    assert alert.reason == "3 brokers are registered, there were 5"

@@ -93,23 +93,26 @@ def test_the_root_lists_the_pages():
     assert b"/healthz\n" in get("/")
 
 
-def test_one_connection_too_many_is_dropped(monkeypatch):
-    monkeypatch.setattr(module, "CONNECTIONS_MAX", 1)
+def test_one_connection_too_many_ends_the_oldest(monkeypatch):
+    monkeypatch.setattr(module, "CONNECTIONS_MAX", 2)
 
-    async def scenario() -> bytes:
+    async def scenario() -> tuple[bytes, ...]:
         server = HttpServer(PAGES)
         port = await server.start("127.0.0.1", 0)
-        first_reader, first = await asyncio.open_connection("127.0.0.1", port)
-        first.write(b"GET /healthz")
-        await first.drain()
-        reader, second = await asyncio.open_connection("127.0.0.1", port)
-        second.write(b"GET /healthz HTTP/1.1\r\n\r\n")
-        assert await until_the_end(reader) == b""
-        first.write(b" HTTP/1.1\r\n\r\n")
-        answer = await first_reader.read()
-        for writer in (first, second):
+        opened = []
+        for _ in range(3):
+            opened.append(await asyncio.open_connection("127.0.0.1", port))
+            opened[-1][1].write(b"GET /healthz")
+            await opened[-1][1].drain()
+        lost = await until_the_end(opened[0][0])
+        for _, writer in opened[1:]:
+            writer.write(b" HTTP/1.1\r\n\r\n")
+        answers = [await reader.read() for reader, _ in opened[1:]]
+        for _, writer in opened:
             writer.close()
         await server.close()
-        return answer
+        return lost, *answers
 
-    assert b"fine" in asyncio.run(scenario())
+    lost, *answers = asyncio.run(scenario())
+    assert lost == b""
+    assert all(b"fine" in answer for answer in answers)
