@@ -16,6 +16,8 @@ OPAQUE = b'"opaque":'
 OPAQUE_SIZE = len(OPAQUE)
 OPAQUE_DIGITS_MAX = 9
 """Digits of an opaque that is taken from its text; longer ones may not fit the wire's 32 bits."""
+TEXT_SIZE_MAX = 1_024
+"""Bytes of a header that is worth keeping: honest ones have 150 to 700, and strangers choose how many are kept."""
 PROBE = 987_654_321
 """An opaque that has as many digits."""
 
@@ -39,7 +41,7 @@ def split_header(frame: Frame, command: Command) -> tuple[bytes, bytes] | None:
     other digits in their place, and must differ in the opaque alone.
     """
     header = frame.header
-    if frame.serialize_type or command.is_oneway or header.count(OPAQUE) != 1:
+    if frame.serialize_type or command.is_oneway or len(header) > TEXT_SIZE_MAX or header.count(OPAQUE) != 1:
         return None
     before, _, rest = header.partition(OPAQUE)
     digits, comma, after = rest.partition(b",")

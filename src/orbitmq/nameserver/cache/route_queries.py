@@ -21,7 +21,9 @@ from orbitmq.wire.frame import PREFIX, Frame
 from orbitmq.wire.header_text import OPAQUE, OPAQUE_SIZE, PROBE, CutAnswer, cut_answer, is_plain_opaque, split_header
 
 TEXTS_MAX = 20_000
-"""Header texts that are kept: one per topic and kind of client."""
+"""Header texts that are kept: one per topic and kind of client; each has at most `wire.header_text.TEXT_SIZE_MAX`."""
+BODIES_SIZE_MAX = 64 * 1024 * 1024
+"""Bytes of the routes that the kept answers hold; most of them are those that `RouteCache` holds, too."""
 ANSWERS_SIZE_MAX = 1024 * 1024
 """Bytes of kept answers to one read; what the peer asked beyond is answered by the handler, which minds slow readers."""
 
@@ -47,8 +49,9 @@ class RouteQueryCache:
     any other, and a topic's change forgets them all.
     """
 
-    def __init__(self, texts_max: int = TEXTS_MAX) -> None:
+    def __init__(self, texts_max: int = TEXTS_MAX, size_max: int = BODIES_SIZE_MAX) -> None:
         self._texts_max = texts_max
+        self._size_max = size_max
         self._count = 0
         # By what follows the opaque, which clients of a kind share, then by what stands before it, which names the
         # topic: no pair of both has to be built for a look-up.
@@ -58,6 +61,11 @@ class RouteQueryCache:
 
     def __len__(self) -> int:
         return self._count
+
+    @property
+    def size(self) -> int:
+        """Bytes of the routes that are kept."""
+        return self._interned.size
 
     def answer(self, data: bytes, answers: list[bytes], connection: Peer) -> int:
         """Append the answers of the known queries at the start of `data`; return how many bytes those queries have."""
@@ -124,11 +132,13 @@ class RouteQueryCache:
         before, after = text
         if before in self._answers.get(after, ()):
             return
-        if self._count >= self._texts_max:
-            self.forget([next(iter(self._texts_by_topic))])
+        if len(body) > self._size_max:
+            return
         self._texts_by_topic.setdefault(topic, []).append(text)
         self._answers.setdefault(after, {})[before] = self._interned.acquire(body)
         self._count += 1
+        while self._count > self._texts_max or self._interned.size > self._size_max:
+            self.forget([next(iter(self._texts_by_topic))])
 
 
 @lru_cache(maxsize=4096)

@@ -163,3 +163,20 @@ def test_whatever_arrives_only_what_was_learnt_is_answered(noise: bytes, place: 
         assert answers.pop(0).opaque == command.opaque
         assert command._replace(opaque=0) == decode_command(Frame(0, data[8:], b""))._replace(opaque=0)
     assert answers == []
+
+
+def test_routes_are_kept_up_to_a_number_of_bytes_and_the_oldest_go_first():
+    cache = RouteQueryCache(size_max=100)
+    for number in range(10):
+        teach(cache, query(f"T{number}"), bytes([number]) * 40)
+        assert cache.size <= 100
+    assert [bool(answered(cache, query(f"T{number}"))[0]) for number in range(10)] == [False] * 8 + [True] * 2
+    teach(cache, query("large"), bytes(101))
+    assert answered(cache, query("large"))[0] == 0
+    assert len(cache) == 2
+
+
+def test_a_header_of_which_strangers_could_make_many_is_not_kept():
+    cache = RouteQueryCache()
+    teach(cache, query("T" * 2_000))
+    assert len(cache) == 0
