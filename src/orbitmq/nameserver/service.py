@@ -73,6 +73,7 @@ class NameServerService:
         self.route_table = RouteTable(
             self.tables,
             on_change=(self.routes.outdate, self.route_queries.outdate, self.journal.add, on_change),
+            on_end=self._forget_broker,
             on_notice=on_notice,
             deletes_missing_topics=config.delete_topic_with_broker_registration,
             slice_topics=slice_topics,
@@ -110,7 +111,6 @@ class NameServerService:
         """Take out a broker that unregisters, unless it has registered anew through a later connection."""
         with self.changing(Cause.UNREGISTRATION, now_ms, remote) as trigger:
             self.route_table.unregister(key, broker_name, trigger, owner=connection_id)
-        self.bodies.forget(key)
 
     def disconnect(self, connection_id: int, now_ms: int, remote: str) -> None:
         """Take out every broker whose last connection is gone, after what came through it before."""
@@ -119,8 +119,7 @@ class NameServerService:
         if not self.tables.leases.owned_by(connection_id):
             return
         with self.changing(Cause.CONNECTION_CLOSED, now_ms, remote) as trigger:
-            for key in self.route_table.disconnect(connection_id, trigger):
-                self.bodies.forget(key)
+            self.route_table.disconnect(connection_id, trigger)
 
     def expire(self, now_ms: int) -> list[tuple[BrokerKey, Lease]]:
         """Take out every broker that has been silent for too long; return whom, with the lease that each had."""
@@ -128,10 +127,7 @@ class NameServerService:
         if not self.tables.leases.over(lease_ms):
             return []
         with self.changing(Cause.LEASE_EXPIRED, now_ms) as trigger:
-            over = self.route_table.expire(trigger, lease_ms)
-        for key, _ in over:
-            self.bodies.forget(key)
-        return over
+            return self.route_table.expire(trigger, lease_ms)
 
     def find_route(self, topic: str) -> TopicRoute | None:
         """Return a topic's route as clients see it, None when there is none."""
@@ -158,6 +154,11 @@ class NameServerService:
         self.registration_fast_path.clear()
         self.routes.clear()
         self.route_queries.clear()
+
+    def _forget_broker(self, key: BrokerKey) -> None:
+        """Drop what is kept of a broker that is gone, in whatever way it went."""
+        self.bodies.forget(key)
+        self.registration_fast_path.forget(key)
 
     def _forget_order(self, namespace: str, topic: str) -> None:
         """Drop what is kept of a topic whose order has changed: its route, and the answers to brokers, which list it."""

@@ -22,7 +22,9 @@ from orbitmq.wire.bodies.topic_table import RegisteredTopic
 from orbitmq.wire.headers import RegisterBroker
 
 BODIES_SIZE_MAX = 64 * 1024 * 1024
-"""Bytes of bodies that are kept; of each further one a hash is kept instead."""
+"""Bytes of bodies that are kept. Where it would be more, of the oldest a hash is kept instead."""
+HASHED_SHARE = 4
+"""The starts of the bodies of which a hash is kept are at most this part of all."""
 
 NO_TOPICS: Mapping[str, RegisteredTopic] = {}
 
@@ -77,6 +79,11 @@ class CachedBody(NamedTuple):
     is_applied: bool
     is_plain: bool
 
+    @property
+    def size(self) -> int:
+        """Bytes that are kept of the body."""
+        return len(self.start) + len(self.before) + (len(self.after) if isinstance(self.after, bytes) else 0)
+
     def ends(self, data: bytes, body_start: int = 0) -> bool:
         """Tell whether its body is what stands in `data` from `body_start` on."""
         # Both parts are compared where they lie: joining or cutting them first would copy the body each time.
@@ -90,12 +97,19 @@ class CachedBody(NamedTuple):
 
 
 class BodyCache:
-    """The last registration of each broker, by the broker's key."""
+    """The last registration of each broker, by the broker's key. Whoever ends a lease has its body forgotten."""
 
     def __init__(self, size_max: int = BODIES_SIZE_MAX) -> None:
         self.size = 0
         self._size_max = size_max
         self._bodies: dict[BrokerKey, CachedBody] = {}
+        # Those that are kept as bytes, and those of which a hash is kept, each oldest first.
+        self._whole: dict[BrokerKey, None] = {}
+        self._hashed: dict[BrokerKey, None] = {}
+        self._hashed_size = 0
+
+    def __len__(self) -> int:
+        return len(self._bodies)
 
     def last(self, key: BrokerKey) -> CachedBody | None:
         """Return a broker's last registration, None when it is not kept."""
@@ -157,17 +171,12 @@ class BodyCache:
             before, version, after = b"", None, body
         if version not in (None, data_version):
             return
-        kept: bytes | int = after
-        if self.size + len(after) > self._size_max:
-            kept = hash(after)  # keyed, 64 bits: nobody can aim at a collision
-        else:
-            self.size += len(after)
-        self._bodies[key] = CachedBody(
+        kept = self._bodies[key] = CachedBody(
             header=header,
             peer_version=peer_version,
             start=body[: len(body) - len(after)],
             before=before,
-            after=kept,
+            after=after,
             is_versioned=version is not None,
             data_version=data_version,
             revision=revision,
@@ -175,12 +184,34 @@ class BodyCache:
             # What was recognised by its difference is as plain as the body before: whole entries were exchanged or added.
             is_plain=was_plain if topic_count is None else is_plain(after, topic_count),
         )
+        self._whole[key] = None
+        self.size += kept.size
+        self._shrink()
 
     def forget(self, key: BrokerKey) -> None:
         """Drop the body of a broker that is gone."""
         last = self._bodies.pop(key, None)
-        if last is not None and isinstance(last.after, bytes):
-            self.size -= len(last.after)
+        if last is not None:
+            self.size -= last.size
+            if key in self._whole:
+                del self._whole[key]
+            else:
+                del self._hashed[key]
+                self._hashed_size -= last.size
+
+    def _shrink(self) -> None:
+        """Keep hashes in place of the oldest bodies until the rest is small enough, and not even these of the oldest."""
+        while self.size > self._size_max and self._whole:
+            key = next(iter(self._whole))
+            del self._whole[key]
+            last = self._bodies[key]
+            # The hash is keyed and has 64 bits: nobody can aim at a collision.
+            hashed = self._bodies[key] = last._replace(after=hash(last.after))
+            self._hashed[key] = None
+            self._hashed_size += hashed.size
+            self.size -= last.size - hashed.size
+        while self._hashed_size > self._size_max // HASHED_SHARE:
+            self.forget(next(iter(self._hashed)))
 
 
 def split(body: bytes) -> Parts:

@@ -108,13 +108,17 @@ class RegistrationFastPath:
         text = split_header(frame, command) if last is not None and last.ends(command.body) else None
         if last is None or text is None:
             return
-        self._answers.pop(self._texts.pop(key, None), None)
-        if len(self._answers) >= self._texts_max:  # of brokers that are long gone, most of them
-            self.clear()
+        self.forget(key)
+        if len(self._answers) >= self._texts_max:
+            self.forget(next(iter(self._texts)))
         self._texts[key] = text
         self._answers[text] = _Answer(
             key, last.revision, cut_answer(encode_reply(command._replace(opaque=PROBE), reply))
         )
+
+    def forget(self, key: BrokerKey) -> None:
+        """Drop the text of a broker that is gone."""
+        self._answers.pop(self._texts.pop(key, None), None)
 
     def clear(self) -> None:
         """Drop all texts."""

@@ -140,7 +140,9 @@ class RegistrationPipeline:
                 registration, trigger, call.connection.id, now_ms=now_ms, is_partial=is_partial
             )
         )
-        if self._tables.lease_of(registration.key) is not None:
+        if self._tables.lease_of(registration.key) is None:  # it was outdated, and lost the lease that it had
+            self._bodies.forget(registration.key)
+        else:
             yield from self._remember(call, registration, body, is_partial)
         return master
 

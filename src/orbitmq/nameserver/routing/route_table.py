@@ -33,6 +33,7 @@ class RouteTable:
     Args:
         tables: the state; nobody else changes it, but for leases that are renewed.
         on_change: are told of every change of the tables when `publish` is called, in this order.
+        on_end: is told of every broker that lost its lease, before the changes.
         on_notice: is told of every group whose smallest broker id is another one.
         deletes_missing_topics: a registration removes the broker's topics that it does not list
             (`deleteTopicWithBrokerRegistration`); may be set to something else later.
@@ -44,6 +45,7 @@ class RouteTable:
         tables: Tables,
         *,
         on_change: Sequence[Callable[[Change], None]] = (),
+        on_end: Callable[[BrokerKey], None] = lambda key: None,
         on_notice: Callable[[MinIdNotice], None] | None = None,
         deletes_missing_topics: bool = False,
         slice_topics: int = SLICE_TOPICS,
@@ -51,12 +53,15 @@ class RouteTable:
         self.tables = tables
         self.deletes_missing_topics = deletes_missing_topics
         self._on_change = on_change
+        self._on_end = on_end
         self._on_notice = on_notice
         self._slice_topics = slice_topics
         self._notices: list[MinIdNotice] = []
 
     def publish(self) -> None:
         """Tell the listeners what has changed since the last call."""
+        for key in self.tables.take_ended():
+            self._on_end(key)
         for change in self.tables.take_changes():
             for tell in self._on_change:
                 tell(change)

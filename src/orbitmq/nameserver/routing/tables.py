@@ -35,6 +35,7 @@ class Tables:
         self._filter_servers: dict[BrokerKey, tuple[str, ...]] = {}
         self._mappings: dict[str, dict[str, Mapping[str, Any]]] = {}
         self._changes: list[Change] = []
+        self._ended: list[BrokerKey] = []
         self._last_revision = 0
 
     # Questions of clients and administrators.
@@ -149,6 +150,11 @@ class Tables:
         changes, self._changes = self._changes, []
         return changes
 
+    def take_ended(self) -> list[BrokerKey]:
+        """Return the brokers that have lost their leases since the last call."""
+        ended, self._ended = self._ended, []
+        return ended
+
     def record(self, group: Group, change: Change) -> None:
         """Record a change of a group."""
         self._last_revision += 1
@@ -217,6 +223,7 @@ class Tables:
     def end_lease(self, key: BrokerKey) -> None:
         """Take a broker's lease and filter servers away, if it has any."""
         self.leases.end(key)
+        self._ended.append(key)
         self._filter_servers.pop(key, None)
 
     def drop_group(self, group: Group, trigger: Trigger) -> None:

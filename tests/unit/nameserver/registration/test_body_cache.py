@@ -123,14 +123,16 @@ def test_a_second_version_makes_every_difference_count(first: bytes, second: byt
 
 
 def test_bodies_are_kept_up_to_a_size_and_digests_beyond():
-    seen = Remembered(body_of())
-    for size_max in (10, 10_000_000):
+    topics = [f"T{number}" for number in range(20)]
+    seen = Remembered(body_of(*topics))
+    whole = seen.cache.last(KEY).size
+    for size_max in (whole - 1, 10_000_000):
         cache = BodyCache(size_max)
         for _ in range(2):
-            remember(cache, seen.header, body_of())
-        assert cache.recognise(KEY, seen.header, 479, body_of(version=4), 7) == Recognition(DataVersion(0, 0, 4), None)
+            remember(cache, seen.header, body_of(*topics))
+        assert cache.recognise(KEY, seen.header, 479, body_of(*topics, version=4), 7) == Recognition(DataVersion(0, 0, 4), None)
         assert cache.recognise(KEY, seen.header, 479, body_of("T1", "T4"), 7) is None
-        assert cache.size == (0 if size_max == 10 else len(split(body_of()).after))
+        assert cache.size == (whole if size_max > whole else whole - len(split(body_of(*topics)).after))
         cache.forget(KEY)
         assert cache.size == 0
 
@@ -156,3 +158,18 @@ def test_the_checksum_is_known_of_the_very_same_body_only():
     same = seen.cache.recognise(KEY, seen.header, 479, body_of(), 7)
     newer = seen.cache.recognise(KEY, seen.header, 479, body_of(version=2), 7)
     assert (same.checksum, newer.checksum) == (seen.header.body_crc32, None)
+
+
+def test_the_oldest_bodies_make_room_for_newer_ones_and_are_never_more_than_may_be():
+    header, body = registration("a", "T1", "T2")[0], body_of()
+    whole = Remembered(body).cache.last(KEY).size
+    cache = BodyCache(3 * whole)
+    for number in range(2_000):
+        key = BrokerKey("c", f"a:{number}")
+        cache.remember(key, header, 479, body, DataVersion(0, 0, 1), 7, topic_count=2, is_applied=True)
+        assert cache.size <= 3 * whole
+        assert isinstance(cache.last(key).after, bytes)
+    assert 2 < len(cache) < 30
+    for number in range(2_000):
+        cache.forget(BrokerKey("c", f"a:{number}"))
+    assert (cache.size, len(cache)) == (0, 0)
