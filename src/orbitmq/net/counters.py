@@ -23,6 +23,7 @@ class Counters:
     throttled: int = 0
     unsupported_requests: int = 0
     failed_requests: int = 0
+    oversized_requests: int = 0
     unmatched_answers: int = 0
     requests: defaultdict[int, int] = field(default_factory=lambda: defaultdict(int))
     """Requests by request code; codes without a handler are in `unsupported_requests` instead."""

@@ -56,7 +56,7 @@ def fail(service: EchoService, call: Call[GetAllTopics]) -> Reply:
     raise ZeroDivisionError("by design")
 
 
-@handlers.on(WipeWritePerm)
+@handlers.on(WipeWritePerm, body_size_max=10)
 def refuse(service: EchoService, call: Call[WipeWritePerm]) -> Reply:
     raise Rejected(16, "not for you")
 

@@ -7,7 +7,10 @@ from orbitmq.nameserver.registration import pipeline
 from orbitmq.nameserver.service import NameServerService
 from orbitmq.net.dispatch.handlers import Handlers
 
-handlers: Handlers[NameServerService] = Handlers()
+BODY_SIZE_MAX = 4 * 1024
+"""Bytes of a body where nobody reads any, or a handler does not say otherwise."""
+
+handlers: Handlers[NameServerService] = Handlers(body_size_max=BODY_SIZE_MAX)
 """All of them."""
 
 for family in (brokers, clusters, monitoring, routes, config, topics):

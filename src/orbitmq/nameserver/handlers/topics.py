@@ -24,8 +24,8 @@ from orbitmq.wire.headers import (
 
 handlers: Handlers[NameServerService] = Handlers()
 
-ROUTE_SIZE_MAX = 256 * 1024
-"""Bytes of the queues of one topic that is registered by itself: some 1,000 brokers'."""
+ROUTE_SIZE_MAX = 128 * 1024
+"""Bytes of the queues of one topic that is registered by itself: more than 1,000 brokers'."""
 
 UNIT = 0b01
 UNIT_SUBSCRIPTION = 0b10
@@ -64,7 +64,7 @@ def get_unit_subscription_ununit_topics(
     return _list(service.config.enable_topic_list, service.tables.topics_by_flag(UNIT_SUBSCRIPTION, UNIT))
 
 
-@handlers.on(RegisterTopicInNameServer)
+@handlers.on(RegisterTopicInNameServer, body_size_max=ROUTE_SIZE_MAX)
 def register_topic(service: NameServerService, call: Call[RegisterTopicInNameServer]) -> Reply:
     """Add one topic's queues on known brokers; ignored as a whole when one of them is not known."""
     check_registered_name("topic", call.header.topic)

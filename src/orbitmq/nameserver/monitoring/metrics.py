@@ -86,6 +86,7 @@ class NameServerMetrics(Collector):
             "unsupported_requests", "Requests with a code that nobody handles", counters.unsupported_requests
         )
         yield _counter("failed_requests", "Requests that hit an error of ours", counters.failed_requests)
+        yield _counter("oversized_requests", "Requests refused for their body's size", counters.oversized_requests)
         yield _histogram(
             "service_seconds",
             "From the arrival of bytes until their answers were written; of every 16th read of a connection",

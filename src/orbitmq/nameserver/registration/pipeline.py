@@ -29,6 +29,7 @@ from orbitmq.net.dispatch.handlers import LATER, Call, Handlers, Later, Reply
 from orbitmq.wire.bodies.kv import encode_kv_table
 from orbitmq.wire.bodies.registration import RegisterBrokerBody, read_registration
 from orbitmq.wire.bodies.topic_table import RegisteredTopic
+from orbitmq.wire.frame import FRAME_SIZE_MAX
 from orbitmq.wire.headers import RegisterBroker, RegisterBrokerResponse
 from orbitmq.wire.slices import Slices, finish, parts_of
 
@@ -226,7 +227,7 @@ class RegistrationPipeline:
 handlers: Handlers[RegistrationPipeline] = Handlers()
 
 
-@handlers.on(RegisterBroker)
+@handlers.on(RegisterBroker, body_size_max=FRAME_SIZE_MAX)
 def register_broker(pipeline: RegistrationPipeline, call: Call[RegisterBroker]) -> Reply | Literal[Later.LATER]:
     """Enter a broker with its topics, or renew its lease; thousands of topics in slices."""
     return pipeline.register(call)

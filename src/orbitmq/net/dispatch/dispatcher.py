@@ -78,8 +78,13 @@ class Dispatcher:
         # Clients up to 5.3.1 would take GO_AWAY for an error (Java NettyRemotingAbstract).
         if self._is_draining and command.version > Version.V5_3_1:
             return Reply(ResponseCode.GO_AWAY, "please go away")
-        header_type, handler, part = entry
+        header_type, handler, part, body_size_max = entry
         try:
+            if len(command.body) > body_size_max:
+                self._counters.oversized_requests += 1
+                raise Rejected(
+                    ResponseCode.SYSTEM_ERROR, f"a body of {len(command.body)} bytes, at most {body_size_max} are read"
+                )
             call: Call[Any] = Call(decode_header(header_type, command.ext_fields), command, peer, self._clock())
             if self._admission is not None:
                 self._admission(call)

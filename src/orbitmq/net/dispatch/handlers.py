@@ -21,6 +21,7 @@ from typing import Any, Final, Generic, Literal, NamedTuple, TypeVar, overload
 from orbitmq.net.dispatch.peer import Peer
 from orbitmq.net.dispatch.reply import Reply
 from orbitmq.wire.command import Command
+from orbitmq.wire.frame import FRAME_SIZE_MAX
 from orbitmq.wire.header import bound_codes, request_type
 
 __all__ = ["LATER", "Call", "Handler", "Handlers", "Later", "Reply"]
@@ -67,8 +68,8 @@ class Call(Generic[H]):
 
 
 Handler = Callable[[S, Call[H]], Reply | Literal[Later.LATER]]
-BoundHandler = tuple[type, Handler[Any, Any], Any]
-"""A header type, the handler that answers it, and what that handler works on."""
+BoundHandler = tuple[type, Handler[Any, Any], Any, int]
+"""A header type, the handler that answers it, what that handler works on, and how many bytes a body may have."""
 
 
 class _Entry(NamedTuple):
@@ -76,15 +77,21 @@ class _Entry(NamedTuple):
     handler: Handler[Any, Any]
     part: Callable[[Any], Any] | None
     """Takes what the handler works on from the service; None: the service itself."""
+    body_size_max: int | None
 
 
 class Handlers(Generic[S]):
-    """The handlers of one service, by request code."""
+    """The handlers of one service, by request code.
 
-    def __init__(self) -> None:
+    Args:
+        body_size_max: bytes of a request's body, where its own handler does not say; a larger one is refused unread.
+    """
+
+    def __init__(self, *, body_size_max: int = FRAME_SIZE_MAX) -> None:
         self._entries: dict[int, _Entry] = {}
+        self._body_size_max = body_size_max
 
-    def on(self, *header_types: type[H]) -> Callable[[Handler[S, H]], Handler[S, H]]:
+    def on(self, *header_types: type[H], body_size_max: int | None = None) -> Callable[[Handler[S, H]], Handler[S, H]]:
         """Decorator: bind a function to every request code of `header_types`. Binding a code twice fails at import."""
 
         def bind(handler: Handler[S, H]) -> Handler[S, H]:
@@ -93,7 +100,7 @@ class Handlers(Generic[S]):
                 if not codes:
                     raise TypeError(f"{header_type.__name__} is bound to no request code")
                 for code in codes:
-                    self._enter(code, _Entry(header_type, handler, None))
+                    self._enter(code, _Entry(header_type, handler, None, body_size_max))
             return handler
 
         return bind
@@ -121,11 +128,20 @@ class Handlers(Generic[S]):
         """
         parts: dict[Callable[[Any], Any] | None, Any] = {None: service}
         bound = {}
-        for code, (header_type, handler, part) in self._entries.items():
+        sizes = self.body_sizes
+        for code, (header_type, handler, part, _) in self._entries.items():
             if part is not None and part not in parts:
                 parts[part] = part(service)
-            bound[code] = header_type, handler, parts[part]
+            bound[code] = header_type, handler, parts[part], sizes[code]
         return bound
+
+    @property
+    def body_sizes(self) -> dict[int, int]:
+        """How many bytes the body of each request may have, by its code."""
+        return {
+            code: self._body_size_max if entry.body_size_max is None else entry.body_size_max
+            for code, entry in self._entries.items()
+        }
 
     @property
     def codes(self) -> tuple[int, ...]:

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from orbitmq.nameserver.handlers.config import PROPERTIES_SIZE_MAX
 from orbitmq.wire.headers import (
     GetNameServerConfig,
     GetUnitTopics,
@@ -72,3 +73,11 @@ async def test_a_configured_black_list_counts_too(tmp_path: Path):
         for body in (b"enableTopicList=false", b"orderMessageEnable=true"):
             assert (await asker.ask(UpdateNameServerConfig(), body)).code == 16
         assert (await asker.ask(UpdateNameServerConfig(), b"enableAllTopicList=true")).code == 0
+
+
+async def test_properties_of_megabytes_are_refused_unread(tmp_path: Path):
+    async with asking(tmp_path) as asker:
+        for size in (PROPERTIES_SIZE_MAX, PROPERTIES_SIZE_MAX + 1):
+            body = b"enableTopicList=false".ljust(size, b"\n")
+            answer = await asker.ask(UpdateNameServerConfig(), body)
+            assert answer.code == (0 if size == PROPERTIES_SIZE_MAX else 1)

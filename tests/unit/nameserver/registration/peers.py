@@ -35,7 +35,7 @@ class Peers:
         peer: Any = SimpleNamespace(id=connection, remote=f"x:{connection}")
         peer.answer_later = lambda _, reply, was_parked: self.done.append((number, reply))
         call: Call[Any] = Call(header, Command(code_of(type(header)), body=body), peer, self.now_ms)
-        _, handle, part = self._handlers[code_of(type(header))]
+        _, handle, part, _ = self._handlers[code_of(type(header))]
         try:
             reply = handle(part, call)
         except Rejected as refusal:

@@ -130,7 +130,9 @@ def test_bodies_are_kept_up_to_a_size_and_digests_beyond():
         cache = BodyCache(size_max)
         for _ in range(2):
             remember(cache, seen.header, body_of(*topics))
-        assert cache.recognise(KEY, seen.header, 479, body_of(*topics, version=4), 7) == Recognition(DataVersion(0, 0, 4), None)
+        assert cache.recognise(KEY, seen.header, 479, body_of(*topics, version=4), 7) == Recognition(
+            DataVersion(0, 0, 4), None
+        )
         assert cache.recognise(KEY, seen.header, 479, body_of("T1", "T4"), 7) is None
         assert cache.size == (whole if size_max > whole else whole - len(split(body_of(*topics)).after))
         cache.forget(KEY)

@@ -62,3 +62,13 @@ async def test_requests_are_counted_by_their_codes_once_each():
         await peer.send(encode_command(Command(206, 4)))
         await peer.receive()
         assert dict(server.counters.requests) == {105: 3, 206: 1}
+
+
+async def test_a_body_that_is_larger_than_its_codes_may_be_is_refused_before_anything_is_read():
+    async with serving() as server, peer_of(server) as peer:
+        for size in (10, 11):
+            await peer.send(encode_command(Command(205, size, ext_fields={"brokerName": "b"}, body=bytes(size))))
+        fitting, larger = await peer.receive(), await peer.receive()
+        assert fitting.code == 16
+        assert (larger.code, larger.remark) == (1, "a body of 11 bytes, at most 10 are read")
+        assert server.counters.oversized_requests == 1

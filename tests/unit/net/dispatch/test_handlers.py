@@ -42,7 +42,7 @@ def test_a_family_gets_its_part_of_the_service_and_all_its_handlers_the_same_one
     service = {"a": 1}
     bound = own.bind(service)
     for code in (106, 320, 310):
-        _, handler, part = bound[code]
+        _, handler, part, _ = bound[code]
         handler(part, None)
 
     assert bound[106][0] is GetClusterInfo
@@ -54,3 +54,13 @@ def test_a_family_gets_its_part_of_the_service_and_all_its_handlers_the_same_one
 def test_a_type_without_a_code_cannot_be_bound():
     with pytest.raises(TypeError, match="GetKvConfigResponse"):
         Handlers().on(GetKvConfigResponse)(lambda service, call: Reply())
+
+
+def test_a_body_may_be_as_large_as_the_handler_says_or_else_the_service():
+    family: Handlers[None] = Handlers(body_size_max=1)
+    family.on(SendBatch, body_size_max=5)(lambda service, call: Reply())
+    family.on(GetClusterInfo)(lambda service, call: Reply())
+    service: Handlers[None] = Handlers(body_size_max=3)
+    service.include(family)
+    assert service.body_sizes == {320: 5, 106: 3}
+    assert {code: bound[3] for code, bound in service.bind(None).items()} == {320: 5, 106: 3}

@@ -1,0 +1,91 @@
+"""What strangers make a NameServer keep is bounded in bytes, all of it together, and goes when its reason goes."""
+
+from __future__ import annotations
+
+import contextlib
+import socket
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import psutil
+import pytest
+
+from adversary.support import Child, kept_bytes, leaving_of, serving
+from orbitmq.address import parse_address
+from orbitmq.model.topic import TopicConfig
+from orbitmq.wire.headers import GetRouteInfo
+from unit.nameserver.support import registration
+
+KIB, MIB = 1024, 1024 * 1024
+HEADER_PADDING = "x" * (200 * KIB)
+BROKERS_HONEST, CLIENTS_HONEST = 1_000, 20_000
+
+
+@pytest.mark.parametrize("count", [640])
+def test_route_queries_with_large_headers_are_not_kept(count: int, tmp_path: Path):
+    with serving(tmp_path) as served, served.link() as link:
+        link.register("a")
+        with kept_bytes() as kept:
+            for number in range(count):
+                assert link.ask(GetRouteInfo(topic="T1"), pad=f"{number}{HEADER_PADDING}").code == 0
+            assert kept() < count * len(HEADER_PADDING) / 2
+
+
+@pytest.mark.parametrize("count", [640])
+def test_registrations_with_large_headers_are_not_kept(count: int, tmp_path: Path):
+    with serving(tmp_path) as served, served.link() as link:
+        with kept_bytes() as kept:
+            for number in range(count):
+                header, body = registration(f"broker-{number}", "T1", "T2")
+                assert link.ask(header, body, pad=HEADER_PADDING).code == 0
+            assert kept() < count * len(HEADER_PADDING) / 2
+
+
+def test_answers_that_are_kept_count_by_their_bytes_whoever_keeps_them(tmp_path: Path):
+    """Each of these topics has a route of its own, and all routes show the broker's filter servers."""
+    count, servers = 400, tuple(f"filter-{number}.example:10911" for number in range(20_000))
+    topics = {f"T{number}": TopicConfig(topic=f"T{number}", read_queue_count=number) for number in range(count)}
+    with serving(tmp_path) as served, served.link() as link:
+        registered = link.ask(*registration("a", configs=topics, filter_servers=servers))
+        with kept_bytes() as kept:
+            size = sum(len(link.ask(GetRouteInfo(topic=topic)).body) for topic in topics)
+            # Half of it, or nothing of the kind was entered in the first place.
+            assert kept() < size / 2 or registered.code == 1
+
+
+@pytest.mark.parametrize("leaves", [False, True])
+def test_the_body_of_a_broker_that_is_gone_goes_with_it(leaves: bool, tmp_path: Path):
+    """An id that moves from address to address leaves nothing behind; nor does the last of them when it leaves."""
+    large = {topic: TopicConfig(topic=topic, attributes={"+note": "x" * 400 * KIB}) for topic in ("T1", "T2")}
+    count = 40
+    with serving(tmp_path) as served, served.link() as link:
+        with kept_bytes() as kept:
+            for number in range(count):
+                link.register("a", configs=large, version=number, broker_addr=f"moved-{number}:10911")
+            if leaves:
+                link.register("a", configs=large, version=count)
+                link.ask(leaving_of("a"))
+                assert link.brokers() == set()
+            assert kept() < 10 * 800 * KIB
+
+
+def memory_of(child: Child) -> int:
+    return psutil.Process(child.process_id).memory_info().rss
+
+
+def _send_what_is_taken(address: str, data: bytes) -> socket.socket:
+    """Send until all is sent, or the server takes no more, or ends the connection."""
+    sender = socket.create_connection(parse_address(address))
+    sender.settimeout(0.3)
+    with contextlib.suppress(OSError):
+        sender.sendall(data)
+    return sender
+
+
+def _settle(look: Callable[[], int]) -> None:
+    """Wait until a figure stays as it is."""
+    before = -1
+    while (now := look()) != before:
+        before = now
+        time.sleep(0.2)

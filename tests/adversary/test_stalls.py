@@ -1,0 +1,101 @@
+"""No request keeps the loop from everybody else: what is large is taken in slices, or refused.
+
+A loop's turn is measured in CPU time of its thread, and compared with another turn on the same machine.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+
+import pytest
+
+from adversary.support import Link, Served, giant, leaving_of, serving
+from orbitmq.model.route import QueueData, TopicRoute
+from orbitmq.wire.bodies.route import encode_route
+from orbitmq.wire.headers import (
+    DeleteTopicInNameServer,
+    GetHealth,
+    RegisterTopicInNameServer,
+)
+from orbitmq.wire.headers.nameserver import WipeWritePerm
+
+TOPICS = 60_000
+"""Of a giant broker: two thirds of what fits into a frame, as Java writes them."""
+FEW_TOPICS = 8_000
+"""Taken in in a few slices: the longest turn of that is what others may be compared with."""
+MANY_TIMES = 4
+"""So much longer than its reference nothing may take that is done in slices; machines are not that uneven."""
+
+pytestmark = pytest.mark.usefixtures("without_collections")
+
+
+def slice_s(served: Served) -> float:
+    """Measure the longest turn that it takes to register a few thousand topics."""
+    with served.link() as link, served.turns() as turns:
+        assert link.ask(*giant("reference", FEW_TOPICS)).code == 0
+    return turns.longest_s
+
+
+def end(served: Served, broker: Link, watcher: Link) -> None:
+    broker.close()
+
+
+def leave(served: Served, broker: Link, watcher: Link) -> None:
+    broker.ask(leaving_of("giant"))
+
+
+ENDS: dict[str, Callable[[Served, Link, Link], None]] = {"104": leave, "the connection's end": end}
+
+
+QUEUE = QueueData(broker_name="small", read_queue_count=1, write_queue_count=1, perm=6)
+STRANGERS = {
+    "104": (leaving_of("nobody"), b""),
+    "205": (WipeWritePerm(broker_name="nobody"), b""),
+    "216": (DeleteTopicInNameServer(topic="nothing"), b""),
+    "217": (RegisterTopicInNameServer(topic="something"), encode_route(TopicRoute(queues=(QUEUE,)))),
+}
+
+
+def register_giants(served: Served, name: str, links: ExitStack, count: int = 3) -> None:
+    """Let several giants register at once."""
+    asked = []
+    for number in range(count):
+        link = links.enter_context(served.link())
+        asked.append((link, link.send(*giant(f"{name}-{number}", TOPICS))))
+    for link, opaque in asked:
+        assert link.receive(opaque).code == 0
+
+
+@contextmanager
+def asking_again_and_again(link: Link, header: object, body: bytes) -> Iterator[None]:
+    is_over = threading.Event()
+
+    def ask() -> None:
+        while not is_over.wait(0.02):
+            assert link.ask(header, body).code == 0
+
+    thread = threading.Thread(target=ask)
+    thread.start()
+    try:
+        yield
+    finally:
+        is_over.set()
+        thread.join()
+
+
+def test_health_costs_the_same_however_often_it_was_asked(tmp_path: Path):
+    def ask(count: int) -> float:
+        began_s = served.apply(time.thread_time)
+        for _ in range(count):
+            assert link.ask(GetHealth()).code == 0
+        return served.apply(time.thread_time) - began_s
+
+    with serving(tmp_path) as served, served.link() as link:
+        ask(100)
+        first_s = ask(200)
+        ask(4_000)
+        assert ask(200) < 1.5 * first_s
