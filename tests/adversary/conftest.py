@@ -1,4 +1,4 @@
-"""What the adversary's tests share."""
+"""Fixtures that the attacks on a NameServer share."""
 
 from __future__ import annotations
 

@@ -12,9 +12,9 @@ from orbitmq.nameserver.acl import make_server_security
 from orbitmq.nameserver.config import NameServerConfig
 from orbitmq.nameserver.fast_path import NameServerFastPath
 from orbitmq.nameserver.handlers import handlers
+from orbitmq.nameserver.listening_clock import TICK_MS, ListeningClock
 from orbitmq.nameserver.monitoring.monitor import Monitor
 from orbitmq.nameserver.routing.events import MinIdNotice
-from orbitmq.nameserver.routing.listening_clock import TICK_MS, ListeningClock
 from orbitmq.nameserver.service import NameServerService
 from orbitmq.nameserver.upstream import Upstream
 from orbitmq.net.dispatch.peer import Peer
