@@ -1,4 +1,4 @@
-"""Fixtures that the attacks on a NameServer share."""
+"""Fixtures of the attacks on a NameServer."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What strangers make a NameServer keep is bounded in bytes, all of it together, and goes when its reason goes."""
+"""Memory that strangers make a NameServer keep: bounded in bytes in all, and gone when its reason is."""
 
 from __future__ import annotations
 
