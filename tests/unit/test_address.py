@@ -47,7 +47,8 @@ def test_anything_else_is_refused_by_name(text: str):
 
 
 def test_a_peer_that_is_gone_has_a_name_too():
-    assert format_peer(None) == "unknown:0"
+    assert format_peer(None) == format_peer(()) == format_peer(("h",)) == format_peer("h:5") == "unknown:0"
+    assert format_peer(("h", 5)) == "h:5"
     assert format_peer(("::1", 5, 0, 0)) == "[::1]:5"
 
 

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import os
+import stat
 from pathlib import Path
 
 import pytest
@@ -66,3 +67,29 @@ def test_a_write_that_fails_at_any_step_leaves_something_to_read(
             with pytest.raises(OSError, match="no space"):
                 replace_file(file, b"{2}")
     assert read_generations(file, parse) == ("{2}" if step == "link" else "{1}")
+
+
+def test_content_is_synced_whole_and_then_its_directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A rename may reach the disk before what it names: each sync has to see all bytes of its file."""
+    synced: list[int | str] = []
+    fsync = os.fsync
+
+    def watch(descriptor: int) -> None:
+        state = os.fstat(descriptor)
+        synced.append("directory" if stat.S_ISDIR(state.st_mode) else state.st_size)
+        fsync(descriptor)
+
+    monkeypatch.setattr(os, "fsync", watch)
+    replace_file(tmp_path / "topics.json", b"{12345}")
+    assert synced == [7, "directory"]
+
+
+def test_no_file_is_left_beside_a_file_and_its_backup(tmp_path: Path) -> None:
+    file = tmp_path / "topics.json"
+    (tmp_path / "topics.json.bak.tmp").write_bytes(b"of a life that was cut short")
+    for content in (b"{1}", b"{2}", b"{3}"):
+        replace_file(file, content)
+    assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == {
+        "topics.json": b"{3}",
+        "topics.json.bak": b"{2}",
+    }

@@ -62,15 +62,14 @@ def header(cls: type[H]) -> type[H]:
     return cls
 
 
-def request(*codes: int) -> Callable[[type[H]], type[H]]:
-    """Class decorator: bind a request header to its code, or codes. Binding a code twice fails at import."""
+def request(code: int) -> Callable[[type[H]], type[H]]:
+    """Class decorator: bind a request header to its code. Binding a code twice fails at import."""
 
     def bind(cls: type[H]) -> type[H]:
-        for code in codes:
-            if code in _types:
-                raise TypeError(f"request code {code} is bound to {_types[code].__name__} already")
-            _types[code] = cls
-        _codes[cls] = codes[0]
+        if code in _types:
+            raise TypeError(f"request code {code} is bound to {_types[code].__name__} already")
+        _types[code] = cls
+        _codes[cls] = code
         return header(cls)
 
     return bind
@@ -82,7 +81,7 @@ def request_type(code: int) -> type | None:
 
 
 def code_of(header_type: type) -> int:
-    """Return the request code that `header_type` travels under (the first, where it has several)."""
+    """Return the request code that `header_type` travels under."""
     return _codes[header_type]
 
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from orbitmq.errors import InvalidArgument
-from orbitmq.model.message import BODY_SIZE_MAX, Host, Message, PropertyName, StoredMessage
+from orbitmq.model.message import BODY_SIZE_MAX, Host, Message, PropertyName, StoredMessage, SysFlag
 
 
 def stored(**properties: str) -> StoredMessage:
@@ -62,3 +62,14 @@ def test_a_host_of_ipv6_is_written_in_brackets() -> None:
 
 def test_names_of_properties_are_upstreams() -> None:
     assert (PropertyName.KEYS, PropertyName.TAGS, PropertyName.UNIQ_KEY) == ("KEYS", "TAGS", "UNIQ_KEY")
+
+
+def test_bits_of_the_sys_flag_are_javas() -> None:
+    assert (SysFlag.COMPRESSED, SysFlag.MULTI_TAGS) == (0x1, 0x2)
+    transaction = (SysFlag.TRANSACTION_PREPARED, SysFlag.TRANSACTION_COMMIT, SysFlag.TRANSACTION_ROLLBACK)
+    assert transaction == (0x4, 0x8, 0xC)
+    assert SysFlag.TRANSACTION_MASK == 0xC
+    assert (SysFlag.BORN_HOST_V6, SysFlag.STORE_HOST_V6) == (0x10, 0x20)
+    assert (SysFlag.NEED_UNWRAP, SysFlag.INNER_BATCH) == (0x40, 0x80)
+    assert (SysFlag.COMPRESSION_LZ4, SysFlag.COMPRESSION_ZSTD, SysFlag.COMPRESSION_ZLIB) == (0x100, 0x200, 0x300)
+    assert SysFlag.COMPRESSION_MASK == 0x700

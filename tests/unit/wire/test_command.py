@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from orbitmq.errors import FrameError
-from orbitmq.wire.command import Command, SerializeType, decode_command, encode_command
+from orbitmq.wire.command import FLAG_RESPONSE, Command, SerializeType, decode_command, encode_command, encode_response
 from orbitmq.wire.frame import Frame, FrameDecoder
 
 words = st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=20)
@@ -93,3 +93,58 @@ def test_any_bytes_as_header_give_a_command_or_a_frame_error(header, serialize_t
         command = decode_command(Frame(serialize_type, header, b""))
         assert isinstance(command.code, int)
         assert all(isinstance(value, str) for value in (command.ext_fields or {}).values())
+
+
+@pytest.mark.parametrize("number", [2**31 - 1, -(2**31)])
+def test_the_ends_of_32_bits_are_codes_and_opaques(number):
+    command = decode_command(json_frame(code=number, opaque=number))
+    assert (command.code, command.opaque) == (number, number)
+    command = decode_command(json_frame(code=str(number), opaque=str(number), flag=1, version=2))
+    assert (command.code, command.opaque, command.flag, command.version) == (number, number, 1, 2)
+
+
+@pytest.mark.parametrize("number", [2**31, -(2**31) - 1])
+@pytest.mark.parametrize("name", ["code", "opaque"])
+def test_more_than_32_bits_are_no_code_and_no_opaque(name, number):
+    for written in (number, str(number)):
+        with pytest.raises(FrameError, match="32-bit range"):
+            decode_command(json_frame(**{name: written}))
+
+
+def test_what_a_json_header_leaves_out_is_zero_or_nothing():
+    for header in (b'{"code":7}', b'{"code":"7"}'):
+        command = decode_command(Frame(0, header, b"body"))
+        assert command == Command(7, 0, 0, None, None, b"body", "OTHER", 0, SerializeType.JSON)
+
+
+def test_true_is_no_number():
+    """To Python it is one; a header that says so was written by nobody who means a code."""
+    assert decode_command(json_frame(flag=True)).flag == 1  # as fastjson coerces it
+    assert type(decode_command(json_frame(flag=True)).flag) is int
+
+
+@pytest.mark.parametrize("serialize_type", SerializeType)
+@pytest.mark.parametrize("remark", [None, "why"])
+@pytest.mark.parametrize("fields", [None, {"a": "b"}])
+@pytest.mark.parametrize("body", [b"", b"body"])
+def test_a_response_is_the_command_with_the_response_flag(serialize_type, remark, fields, body):
+    whole = encode_command(Command(17, 7, FLAG_RESPONSE, remark, fields, body, serialize_type=serialize_type))
+    assert encode_response(17, 7, remark, fields, body, serialize_type) == whole
+
+
+@pytest.mark.parametrize(("flag", "is_response", "is_oneway"), [(0, False, False), (1, True, False), (2, False, True)])
+def test_the_flag_tells_requests_responses_and_one_way_requests_apart(flag, is_response, is_oneway):
+    command = Command(1, flag=flag)
+    assert (command.is_response, command.is_oneway) == (is_response, is_oneway)
+
+
+def test_a_language_that_nobody_knows_is_other():
+    assert round_trip(Command(1, language="COBOL", serialize_type=SerializeType.ROCKETMQ)).language == "OTHER"
+    assert round_trip(Command(1, language="COBOL")).language == "COBOL"
+
+
+def test_bytes_behind_a_binary_header_are_refused():
+    header = encode_command(Command(1, ext_fields={"a": "b"}, serialize_type=SerializeType.ROCKETMQ))[8:]
+    assert decode_command(Frame(1, header, b"")).ext_fields == {"a": "b"}
+    with pytest.raises(FrameError, match="2 bytes after the binary header's end"):
+        decode_command(Frame(1, header + b"xy", b""))

@@ -75,3 +75,55 @@ def test_what_takes_long_is_refused_where_documents_are_bounded(data):
 
 def test_small_documents_of_both_kinds_pass_the_bounds():
     assert fastjson.loads(b'{"a":[{}],1:{}}', is_bounded=True) == {"a": [{}], "1": {}}
+
+
+def nested(opening: bytes, closing: bytes, depth: int) -> bytes:
+    """Return a document that only the parser of the dialects reads, so deep behind its first object key."""
+    return b'{{"k":1}:' + opening * depth + b"0" + closing * depth + b"}"
+
+
+@pytest.mark.parametrize(("opening", "closing"), [(b"[", b"]"), (b'{"a":', b"}")])
+def test_nesting_is_bounded(opening, closing):
+    fastjson.loads(nested(opening, closing, fastjson.DEPTH_MAX - 1))
+    with pytest.raises(ValueError, match="nested deeper than 64"):
+        fastjson.loads(nested(opening, closing, fastjson.DEPTH_MAX))
+
+
+def test_nesting_of_keys_is_bounded():
+    with pytest.raises(ValueError, match="nested deeper than 64"):
+        fastjson.loads(b"{" * (fastjson.DEPTH_MAX + 2) + b'"a":1' + b"}:1" * fastjson.DEPTH_MAX + b"}")
+
+
+@pytest.mark.parametrize(
+    ("data", "words"),
+    [
+        (b'{{"k":1}:1}x', "text after the end, at 11"),
+        (b'{{"k":1} 1}', "no colon at 9"),
+        (b'{{"k":1}:1;}', "neither comma nor } at 10"),
+        (b'{{"k":1}:[1;]}', "neither comma nor ] at 11"),
+        (b'{{"k":1}:x}', "no JSON value at 9"),
+        (b'{{"k":1}:', "ends too early"),
+        (b'{{"k":1}:1,[]:1}', "a list as key"),
+        (b'{{"k":{}}:1}', "an object key holds another object"),
+        (b'{{"k":1}:"\\ud800"}', "surrogates"),
+    ],
+)
+def test_what_is_wrong_in_a_dialect_is_said_with_its_position(data, words):
+    with pytest.raises(ValueError, match=words):
+        fastjson.loads(data)
+
+
+def test_white_space_may_stand_everywhere_in_a_dialect():
+    data = b' {{ "k" : 1 } : [ 1 , true , null , -1.5e3 , { } , [ ] ] , "a" : "b" } '
+    assert fastjson.loads(data) == {(("k", 1),): [1, True, None, -1500.0, {}, []], "a": "b"}
+
+
+def test_bare_and_odd_keys_of_a_dialect_come_back_as_text():
+    assert fastjson.loads(b'{{"k":1}:{1:2,true:3}}') == {(("k", 1),): {"1": 2, "true": 3}}
+
+
+def test_a_document_of_just_the_bounds_passes():
+    containers = b"[" + b"[]," * (fastjson.CONTAINERS_MAX - 2) + b"[]]"
+    assert len(fastjson.loads(containers, is_bounded=True)) == fastjson.CONTAINERS_MAX - 1
+    keys = b"{" + b",".join(b"%d:0" % number for number in range(fastjson.TEXTS_MAX - 1)) + b"}"
+    assert len(fastjson.loads(keys, is_bounded=True)) == fastjson.TEXTS_MAX - 1

@@ -5,7 +5,18 @@ import pytest
 from orbitmq.codes import RequestCode
 from orbitmq.errors import HeaderError
 from orbitmq.wire import headers
-from orbitmq.wire.header import bound_codes, code_of, decode_header, encode_header, request, request_type
+from orbitmq.wire.header import (
+    bound_codes,
+    code_of,
+    decode_header,
+    encode_header,
+    format_bool,
+    parse_bool,
+    parse_int32,
+    parse_int64,
+    request,
+    request_type,
+)
 
 SEND = headers.SendMessageV2(
     producer_group="g",
@@ -77,9 +88,9 @@ def test_binding_a_code_twice_fails():
 
 
 def test_a_derived_header_has_a_code_of_its_own():
+    headers.load_all()
     assert code_of(headers.SendBatch) == RequestCode.SEND_BATCH_MESSAGE
     assert request_type(RequestCode.LITE_PULL_MESSAGE) is headers.LitePullMessage
-    headers.load_all()
     assert set(bound_codes()) <= set(RequestCode)
 
 
@@ -89,3 +100,35 @@ def test_a_decoded_header_is_frozen_and_equal_to_a_made_one():
     assert decoded == headers.GetRouteInfo(topic="orders")
     with pytest.raises(FrozenInstanceError):
         decoded.topic = "other"  # type: ignore[misc]
+
+
+@pytest.mark.parametrize(("parse", "bits", "end"), [(parse_int32, 32, 2**31), (parse_int64, 64, 2**63)])
+def test_a_number_has_javas_range(parse, bits, end):
+    assert [parse("7"), parse(str(end - 1)), parse(str(-end))] == [7, end - 1, -end]
+    for number in (end, -end - 1):
+        with pytest.raises(ValueError, match=f"{bits}-bit"):
+            parse(str(number))
+
+
+@pytest.mark.parametrize(("text", "value"), [("true", True), ("True", True), ("false", False), ("yes", False)])
+def test_a_boolean_is_parsed_as_java_does(text, value):
+    assert parse_bool(text) is value
+    assert [format_bool(True), format_bool(False)] == ["true", "false"]
+
+
+@pytest.mark.parametrize(("name", "number"), [("e", 2**31 - 1), ("e", -(2**31)), ("g", 2**63 - 1), ("g", -(2**63))])
+def test_the_ends_of_a_fields_range_are_in_it(name, number):
+    fields = {**encode_header(SEND), name: str(number)}
+    decoded = decode_header(headers.SendMessageV2, fields)
+    assert number in (decoded.queue_id, decoded.born_at_ms)
+    with pytest.raises(HeaderError, match="-bit integer"):
+        decode_header(headers.SendMessageV2, {**fields, name: str(number + (1 if number > 0 else -1))})
+
+
+def test_what_is_no_header_is_not_decoded():
+    with pytest.raises(TypeError, match="str is no header"):
+        decode_header(str, {})
+
+
+def test_a_code_without_a_header_has_no_type():
+    assert request_type(32001) is None

@@ -283,3 +283,11 @@ def test_what_the_format_cannot_hold_is_refused(changes):
 def test_a_host_is_address_and_port():
     assert format_host(V4) == bytes([10, 0, 0, 1, 0, 0, 4, 210])
     assert len(format_host(V6)) == 20
+
+
+def test_what_is_left_out_of_a_record_is_zero():
+    found = parsed_record(format_record(topic="t", body=b""))
+    assert (found.queue_id, found.flag, found.queue_offset, found.physical_offset) == (0, 0, 0, 0)
+    assert (found.sys_flag, found.born_at_ms, found.stored_at_ms) == (0, 0, 0)
+    assert (found.reconsume_times, found.prepared_transaction_offset, found.properties) == (0, 0, b"")
+    assert found.born_host == found.store_host == Host("0.0.0.0", 0)
