@@ -215,3 +215,39 @@ def test_the_power_goes_at_the_operation_that_was_asked_for():
     with pytest.raises(PowerCut):
         disk.open(Path("/other"), 512)
     assert disk.names(Path("/")) == ["file"]
+
+
+def open_descriptors():
+    return len(os.listdir("/proc/self/fd"))
+
+
+@pytest.mark.parametrize("is_one_of_many", [False, True])
+def test_a_closed_file_gives_its_descriptors_back(tmp_path, is_one_of_many):
+    before = open_descriptors()
+    file = LocalDisk().open(tmp_path / "file", 4096, is_one_of_many=is_one_of_many)
+    assert open_descriptors() > before
+    file.close()
+    assert open_descriptors() == before
+
+
+def test_a_removal_is_synced_in_the_directory_that_held_the_name(tmp_path, monkeypatch):
+    synced = []
+    disk = LocalDisk()
+    disk.write(tmp_path / "topic" / "file", b"1")
+    monkeypatch.setattr("orbitmq.store.disk.sync_directory", synced.append)
+    disk.remove(tmp_path / "topic" / "file")
+    disk.remove(tmp_path / "topic")
+    assert synced == [tmp_path / "topic", tmp_path]
+
+
+def test_room_that_was_claimed_behind_the_data_stays_when_nothing_but_a_hole_is_zeroed(tmp_path):
+    file = LocalDisk().open(tmp_path / "file", 1 << 20)
+    file.buffer[0] = 1
+    file.sync()
+    inode, cuts = os.stat(tmp_path / "file"), []
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(os, "ftruncate", lambda *arguments: cuts.append(arguments))
+        file.zero_from(1)
+    assert cuts == []
+    assert os.stat(tmp_path / "file").st_blocks == inode.st_blocks
+    file.close()

@@ -24,3 +24,7 @@ def test_a_configuration_out_of_range_is_refused(bad):
 
 def test_a_result_says_what_to_wait_for():
     assert AppendResult(queue_offset=1, physical_offset=100, size=20, stored_at_ms=5).end == 120
+
+
+def test_the_smallest_store_is_one_of_small_files():
+    StoreConfig(path=Path("x"), segment_size=1024, consume_queue_units=1, flush_interval_ms=1, checkpoint_interval_ms=1)

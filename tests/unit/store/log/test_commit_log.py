@@ -44,12 +44,13 @@ def scanned(log):
 @pytest.mark.parametrize("store", [HOST, V6])
 @pytest.mark.parametrize("topic", ["orders", "t" * 200])
 @pytest.mark.parametrize("with_crc", [False, True])
-def test_what_is_written_is_the_wires_record(born, store, topic, with_crc):
+@pytest.mark.parametrize("properties", [b"", b"a\x01b", b"a\x01b\x02"])
+def test_what_is_written_is_the_wires_record(born, store, topic, with_crc, properties):
     log = log_of(store_host=store, record_crc=with_crc)
     append(log)
     start = log.end
     fields = {
-        "topic": topic, "queue_id": 3, "body": b"body", "properties": b"a\x01b", "flag": -1, "sys_flag": 0x31,
+        "topic": topic, "queue_id": 3, "body": b"body", "properties": properties, "flag": -1, "sys_flag": 0x31,
         "born_at_ms": 99, "born_host": born, "reconsume_times": 2, "prepared_transaction_offset": 8,
     }  # fmt: skip
     size = log.append(Draft(**fields), *format_topic(topic), 7, 123)
@@ -249,3 +250,17 @@ def test_rewriting_dirties_exactly_the_tail():
         segment.file.buffer = Recorder(segment.buffer)
     log.rewrite(500, SEGMENT_SIZE + 100)
     assert written == [(500, SEGMENT_SIZE), (0, 100)]
+
+
+def test_a_filler_is_written_only_where_there_is_room_for_it():
+    disk = FakeDisk()
+    append(log_of(disk), bytes(300))
+    disk.capacity = 0
+    for file in disk.files.values():
+        file.reserved.clear()
+    log = loaded(disk)
+    log.start(400)
+    with pytest.raises(StoreUnavailable):
+        append(log, bytes(700))
+    assert log.end == 400
+    assert not any(log.read(400, SEGMENT_SIZE))
