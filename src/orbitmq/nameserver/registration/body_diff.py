@@ -75,7 +75,7 @@ def find_difference(old: bytes, new: bytes) -> dict[str, RegisteredTopic] | None
         return None
     try:
         return parse_registered_topics({topic: entry for topic, entry in after.items() if before.get(topic) != entry})
-    except TypeError:
+    except (TypeError, ValueError):
         return None
 
 

@@ -24,7 +24,8 @@ class BrokerKey(NamedTuple):
 class Registration:
     """A broker with its topics.
 
-    `acting_master` None is a broker before 5.0. `queues` are by topic. `filter_servers` None leaves them as they are.
+    `acting_master` None is a broker before 5.0. `queues` are by topic; `left_out` is how many topics it listed besides,
+    with names that are not legal. `filter_servers` None leaves them as they are.
     `queue_mappings` are static-topic mappings by topic, passed on as they came.
     """
 
@@ -38,6 +39,7 @@ class Registration:
     zone_name: str | None = None
     data_version: DataVersion = DataVersion()
     queues: Mapping[str, QueueData] = field(default_factory=dict)
+    left_out: int = 0
     filter_servers: tuple[str, ...] | None = None
     queue_mappings: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from typing import Any, TypeVar
 
 from orbitmq.errors import HeaderError
@@ -45,6 +45,19 @@ def text(value: Any) -> str:
     if not isinstance(value, str):
         raise TypeError(f"text is expected, not {value!r:.80}")
     return value
+
+
+def int32(value: Any) -> int:
+    """Return `value` as a 32-bit integer: Java reads no other into an `int`."""
+    found = number(value)
+    check_int32((found,))
+    return found
+
+
+def check_int32(values: Collection[int]) -> None:
+    """Refuse integers that do not all fit into Java's `int`."""
+    if values and not (min(values) >= -(2**31) and max(values) < 2**31):
+        raise ValueError(f"an integer outside of the 32-bit range: {min(values)} to {max(values)}")
 
 
 def number(value: Any) -> int:

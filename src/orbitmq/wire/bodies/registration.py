@@ -18,7 +18,7 @@ from orbitmq.codes import Version
 from orbitmq.errors import HeaderError
 from orbitmq.model.topic import DataVersion, TopicConfig
 from orbitmq.wire import fastjson
-from orbitmq.wire.bodies.document import DOCUMENT_SIZE_MAX, number, parse_body, text
+from orbitmq.wire.bodies.document import DOCUMENT_SIZE_MAX, check_int32, number, parse_body, text
 from orbitmq.wire.bodies.topic_table import (
     PIECE_SIZE,
     SLICED_SIZE_MIN,
@@ -242,7 +242,9 @@ def _parse_piece(pieces: _Pieces) -> Any:
 def _parse_topic_line(line: str) -> tuple[str, RegisteredTopic]:
     """Parse `name read write perm filterType [attributes]`; the flag is lost in this form."""
     topic, read_count, write_count, perm, *_ = line.split(" ")
-    return topic, RegisteredTopic(int(read_count), int(write_count), int(perm), 0)
+    numbers = RegisteredTopic(int(read_count), int(write_count), int(perm), 0)
+    check_int32(numbers)
+    return topic, numbers
 
 
 class _Pieces:

@@ -12,7 +12,7 @@ import orjson
 
 from orbitmq.model.route import BrokerData, ClusterInfo, QueueData, TopicRoute
 from orbitmq.wire import fastjson
-from orbitmq.wire.bodies.document import number, parse_body, text
+from orbitmq.wire.bodies.document import int32, number, parse_body, text
 
 FRAGMENTS_MAX = 20_000
 """Encoded brokers, and queues of brokers, that an encoder keeps."""
@@ -153,10 +153,10 @@ def _parse_queue(document: dict[str, Any]) -> QueueData:
     flag = document.get("topicSysFlag", document.get("topicSynFlag", 0))
     return QueueData(
         broker_name=text(document["brokerName"]),
-        read_queue_count=number(document["readQueueNums"]),
-        write_queue_count=number(document["writeQueueNums"]),
-        perm=number(document["perm"]),
-        topic_sys_flag=number(flag),
+        read_queue_count=int32(document["readQueueNums"]),
+        write_queue_count=int32(document["writeQueueNums"]),
+        perm=int32(document["perm"]),
+        topic_sys_flag=int32(flag),
     )
 
 

@@ -16,7 +16,7 @@ from sys import intern
 from typing import Any, NamedTuple
 
 from orbitmq.errors import HeaderError
-from orbitmq.wire.bodies.document import DOCUMENT_SIZE_MAX, parse_body
+from orbitmq.wire.bodies.document import DOCUMENT_SIZE_MAX, check_int32, parse_body
 from orbitmq.wire.slices import Slices
 
 SLICED_SIZE_MIN = 256 * 1024
@@ -56,6 +56,7 @@ def parse_registered_topics(table: Mapping[str, Mapping[str, Any]]) -> dict[str,
 
     Raises:
         TypeError: a topic is no object, or one of its numbers no integer.
+        ValueError: a number that no Java client could read.
     """
     # Thousands of topics may come at once: each pass over them runs in C, and equal settings share one tuple.
     try:
@@ -65,6 +66,7 @@ def parse_registered_topics(table: Mapping[str, Mapping[str, Any]]) -> dict[str,
     if set(map(type, chain.from_iterable(rows))) - {int}:
         raise TypeError("a topic's queue numbers, perm and flag must be integers")
     shared = {row: RegisteredTopic(*row) for row in set(rows)}
+    check_int32(set(chain.from_iterable(shared)))
     return dict(zip(map(intern, table), map(shared.__getitem__, rows), strict=True))
 
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from orbitmq.errors import HeaderError
-from orbitmq.wire.bodies.document import number, parse_body, text
+from orbitmq.wire.bodies.document import check_int32, int32, number, parse_body, text
 
 
 def parsed(body: bytes, **options: Any) -> Any:
@@ -70,3 +70,20 @@ def test_a_number_is_nothing_else(value: object) -> None:
 def test_a_number_of_more_than_64_bits_is_refused(value: object) -> None:
     with pytest.raises(ValueError, match="out of the 64-bit range"):
         number(value)
+
+
+@pytest.mark.parametrize("value", [2**31 - 1, -(2**31), "7"])
+def test_what_fits_into_32_bits_is_taken(value: object) -> None:
+    assert int32(value) == int(str(value))
+
+
+@pytest.mark.parametrize("value", [2**31, -(2**31) - 1])
+def test_what_does_not_fit_into_32_bits_is_refused(value: int) -> None:
+    with pytest.raises(ValueError, match="32-bit"):
+        int32(value)
+
+
+def test_one_of_many_that_does_not_fit_is_enough() -> None:
+    check_int32(())
+    with pytest.raises(ValueError, match="32-bit range: 0 to 2147483648"):
+        check_int32((0, 2**31, 5))

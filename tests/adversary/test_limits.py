@@ -1,0 +1,68 @@
+"""What a request may hold: numbers that peers can read, bodies that are worth reading, names that do not count."""
+
+from __future__ import annotations
+
+import zlib
+from pathlib import Path
+from struct import pack
+from typing import Any
+
+import orjson
+import pytest
+
+from adversary.support import serving
+from orbitmq.wire.headers import RegisterTopicInNameServer
+from unit.nameserver.support import registration
+
+OUTSIDE = (2**31, -(2**31) - 1)
+NUMBERS = ("readQueueNums", "writeQueueNums", "perm", "topicSysFlag")
+
+
+def registering(number: str, value: int) -> tuple[object, bytes]:
+    header, body = registration("a", "T1", "T2", body_crc32=0)
+    document: dict[str, Any] = orjson.loads(body)
+    document["topicConfigSerializeWrapper"]["topicConfigTable"]["T1"][number] = value
+    return header, orjson.dumps(document)
+
+
+@pytest.mark.parametrize("value", OUTSIDE)
+@pytest.mark.parametrize("number", NUMBERS)
+def test_a_registration_with_a_number_that_no_java_client_can_read_is_refused(
+    number: str, value: int, tmp_path: Path
+) -> None:
+    with serving(tmp_path) as served, served.link() as link:
+        assert link.ask(*registering(number, value)).code == 1
+        assert link.brokers() == set()
+
+
+@pytest.mark.parametrize("value", OUTSIDE)
+@pytest.mark.parametrize("place", range(3))
+def test_a_compressed_registration_with_such_a_number_is_refused(place: int, value: int, tmp_path: Path) -> None:
+    def piece(text: str) -> bytes:
+        return pack(">i", len(text)) + text.encode()
+
+    numbers = [str(value if number == place else 6) for number in range(3)]
+    lines = [f"T1 {' '.join(numbers)} SINGLE_TAG {{}}", "T2 8 8 6 SINGLE_TAG {}"]
+    version = '{"counter":1,"stateVersion":0,"timestamp":0}'
+    body = b"".join((piece(version), pack(">i", 2), *map(piece, lines), piece("[]"), pack(">i", 0)))
+    header, _ = registration("a", "T1", "T2", body_crc32=0, compressed=True)
+    with serving(tmp_path) as served, served.link() as link:
+        assert link.ask(header, zlib.compress(body)).code == 1
+        assert link.brokers() == set()
+
+
+@pytest.mark.parametrize("value", OUTSIDE)
+@pytest.mark.parametrize("number", NUMBERS)
+def test_a_registered_topic_with_such_a_number_is_refused(number: str, value: int, tmp_path: Path) -> None:
+    numbers = {"readQueueNums": 4, "writeQueueNums": 4, "perm": 6, "topicSysFlag": 0, number: value}
+    body = orjson.dumps({"queueDatas": [{"brokerName": "a", **numbers}], "brokerDatas": []})
+    with serving(tmp_path) as served, served.link() as link:
+        link.register("a")
+        assert link.ask(RegisterTopicInNameServer(topic="T9"), body).code == 1
+        assert link.route("T9") is None
+
+
+def test_a_new_broker_that_lists_two_topics_is_taken_with_the_one_whose_name_is_legal(tmp_path: Path) -> None:
+    with serving(tmp_path) as served, served.link() as link:
+        link.register("a", "good", "bad name!")
+        assert link.route("good") is not None
