@@ -151,6 +151,7 @@ class NameServerService:
         self.config = config
         self.route_table.deletes_missing_topics = config.delete_topic_with_broker_registration
         self.registrations.tells_order_topics = config.return_order_topic_config_to_broker
+        self.bodies.clear()  # the settings decide what a body changes
         self.registration_fast_path.clear()
         self.routes.clear()
         self.route_queries.clear()

@@ -97,10 +97,14 @@ class CachedBody(NamedTuple):
 
 
 class BodyCache:
-    """The last registration of each broker, by the broker's key. Whoever ends a lease has its body forgotten."""
+    """The last registration of each broker, by the broker's key. Whoever ends a lease has its body forgotten.
+
+    `clear_count` is how often all were dropped.
+    """
 
     def __init__(self, size_max: int = BODIES_SIZE_MAX) -> None:
         self.size = 0
+        self.clear_count = 0
         self._size_max = size_max
         self._bodies: dict[BrokerKey, CachedBody] = {}
         # Those that are kept as bytes, and those of which a hash is kept, each oldest first.
@@ -212,6 +216,14 @@ class BodyCache:
             self.size -= last.size - hashed.size
         while self._hashed_size > self._size_max // HASHED_SHARE:
             self.forget(next(iter(self._hashed)))
+
+    def clear(self) -> None:
+        """Drop all bodies: what they would change is different now."""
+        self._bodies.clear()
+        self._whole.clear()
+        self._hashed.clear()
+        self.size = self._hashed_size = 0
+        self.clear_count += 1
 
 
 def split(body: bytes) -> Parts:

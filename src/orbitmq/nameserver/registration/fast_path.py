@@ -16,12 +16,13 @@ from orbitmq.codes import RequestCode
 from orbitmq.nameserver.registration.body_cache import BodyCache
 from orbitmq.nameserver.registration.queue import RegistrationQueue
 from orbitmq.nameserver.routing.tables import Tables
-from orbitmq.nameserver.routing.values import BrokerKey
+from orbitmq.nameserver.routing.values import BrokerKey, MasterAddresses
 from orbitmq.net.dispatch.peer import Peer
 from orbitmq.net.dispatch.reply import Reply, encode_reply
 from orbitmq.wire.command import Command
 from orbitmq.wire.frame import LENGTH, PREFIX, Frame
 from orbitmq.wire.header_text import OPAQUE, OPAQUE_SIZE, PROBE, CutAnswer, cut_answer, is_plain_opaque, split_header
+from orbitmq.wire.headers import RegisterBroker
 
 TEXTS_MAX = 20_000
 """Header texts that are kept, one per broker."""
@@ -30,10 +31,11 @@ _CODE = int(RequestCode.REGISTER_BROKER)
 
 
 class _Answer(NamedTuple):
-    """What a header's text stands for: the broker, its name's revision at that time, and the answer."""
+    """What a header's text stands for: the broker, its name's revision at that time, its master, and the answer."""
 
     key: BrokerKey
     revision: int
+    master: MasterAddresses
     answer: CutAnswer
 
 
@@ -84,13 +86,16 @@ class RegistrationFastPath:
         digits = data[digits_start:comma]
         if known is None or not is_plain_opaque(digits):
             return 0
-        key, revision, (prefixes, suffix) = known
+        key, revision, master, (prefixes, suffix) = known
         last = self._bodies.last(key)
         # The revision proves that the tables still hold what this body made of them: then the pipeline would renew the
         # lease as well, and nothing else.
         if last is None or revision != self._tables.revision_of(last.header.broker_name):
             return 0
         if not last.ends(data, body_start):
+            return 0
+        # What a slave is told stands in its master's lease, which may change while nothing about the name does.
+        if last.header.broker_id and self._master_of(last.header) != master:
             return 0
         if not self._tables.leases.register(key, self._lease_clock(), connection.id, last.data_version):
             return 0
@@ -112,9 +117,8 @@ class RegistrationFastPath:
         if len(self._answers) >= self._texts_max:
             self.forget(next(iter(self._texts)))
         self._texts[key] = text
-        self._answers[text] = _Answer(
-            key, last.revision, cut_answer(encode_reply(command._replace(opaque=PROBE), reply))
-        )
+        answer = cut_answer(encode_reply(command._replace(opaque=PROBE), reply))
+        self._answers[text] = _Answer(key, last.revision, self._master_of(last.header), answer)
 
     def forget(self, key: BrokerKey) -> None:
         """Drop the text of a broker that is gone."""
@@ -124,3 +128,6 @@ class RegistrationFastPath:
         """Drop all texts."""
         self._answers.clear()
         self._texts.clear()
+
+    def _master_of(self, header: RegisterBroker) -> MasterAddresses:
+        return self._tables.master_of(header.broker_name, header.broker_id, header.cluster_name)

@@ -133,6 +133,7 @@ class RegistrationPipeline:
     ) -> Slices[MasterAddresses]:
         """Register a broker with all its topics, or with those that differ from its last registration."""
         header, remote = call.header, call.connection.remote
+        clear_count = self._bodies.clear_count
         queues = yield from self._queues_of(header.broker_name, body.topics, remote)
         registration = _to_registration(header, body, queues)
         trigger = Trigger(Cause.REGISTRATION, call.now_ms, remote)
@@ -143,7 +144,8 @@ class RegistrationPipeline:
         )
         if self._tables.lease_of(registration.key) is None:  # it was outdated, and lost the lease that it had
             self._bodies.forget(registration.key)
-        else:
+        # Settings that change between two slices drop all bodies: the first slices were done by the old ones.
+        elif self._bodies.clear_count == clear_count:
             yield from self._remember(call, registration, body, is_partial)
         return master
 
@@ -162,10 +164,12 @@ class RegistrationPipeline:
     def _remember(
         self, call: Call[RegisterBroker], registration: Registration, body: RegisterBrokerBody, is_partial: bool
     ) -> Slices[None]:
-        broker_name, queues = registration.broker_name, registration.queues
+        queues = registration.queues
+        # Taken before the tables are compared: whatever changes between two slices makes the body worthless.
+        revision = self._tables.revision_of(registration.broker_name)
         is_applied = not body.queue_mappings
         for part in parts_of(queues, self._slice_topics):
-            is_applied = is_applied and self._tables.agrees_with(broker_name, part)
+            is_applied = is_applied and self._route_table.holds(registration, part)
             if part is not queues:
                 yield
         self._bodies.remember(
@@ -174,7 +178,7 @@ class RegistrationPipeline:
             call.command.version,
             call.command.body,
             body.data_version,
-            self._tables.revision_of(broker_name),
+            revision,
             topic_count=None if is_partial else len(body.topics),
             is_applied=is_applied,
         )
@@ -271,6 +275,7 @@ def _to_registration(header: RegisterBroker, body: RegisterBrokerBody, queues: M
         zone_name=header.zone_name,
         data_version=body.data_version,
         queues=queues,
+        left_out=len(body.topics) - len(queues),
         filter_servers=body.filter_servers,
         queue_mappings=body.queue_mappings,
     )

@@ -102,7 +102,7 @@ class RouteTable:
         tables, name = self.tables, broker.broker_name
         known = tables.group_of(name)
         previous_address = known.addresses.get(broker.broker_id) if known is not None else None
-        if previous_address is None and len(broker.queues) == 1:
+        if previous_address is None and len(broker.queues) + broker.left_out == 1:
             raise Rejected(ResponseCode.SYSTEM_ERROR, "register broker failed")
         self._leave_former_name(broker, trigger)
         group = tables.enter_group(name, broker.cluster)
@@ -116,6 +116,11 @@ class RouteTable:
         if broker.broker_id < smallest_before:
             self._notices.append(_smallest_joined(broker, group))
         return tables.master_of(name, broker.broker_id, broker.cluster)
+
+    def holds(self, broker: Registration, queues: Mapping[str, QueueData]) -> bool:
+        """Tell whether the table holds some of a registered broker's queues just as registering enters them."""
+        group = self.tables.group_of(broker.broker_name)
+        return group is not None and self.tables.agrees_with(group.broker_name, _as_entered(broker, group, queues))
 
     def unregister(self, key: BrokerKey, broker_name: str, trigger: Trigger, owner: int | None = None) -> bool:
         """Take a broker out of all tables.
@@ -223,14 +228,10 @@ class RouteTable:
     def _register_topics(
         self, broker: Registration, group: Group, is_first: bool, trigger: Trigger, is_partial: bool
     ) -> Slices[None]:
-        is_master = broker.broker_id == MASTER_ID
-        is_prime_slave = not is_master and broker.acting_master is not None and broker.broker_id == group.smallest_id
-        if not (is_master or is_prime_slave):
+        if not (broker.broker_id == MASTER_ID or _is_prime_slave(broker, group)):
             return
         lease = self.tables.leases.get(broker.key)
         is_changed = is_first or lease is None or lease.data_version != broker.data_version
-        # An acting master stands in for reading only.
-        perm_mask = _NOT_WRITABLE if is_prime_slave and group.acting_master else -1
         missing = self._missing_topics(broker, group) if self.deletes_missing_topics and not is_partial else []
         while len(missing) > self._slice_topics:
             self.tables.change_queues(group, missing[: self._slice_topics], trigger)
@@ -239,9 +240,7 @@ class RouteTable:
         for number, part in enumerate(parts_of(broker.queues, self._slice_topics)):
             if number:
                 yield
-            queues = part
-            if perm_mask != -1:
-                queues = {topic: with_perm(queue, queue.perm & perm_mask) for topic, queue in part.items()}
+            queues = _as_entered(broker, group, part)
             self.tables.change_queues(group, missing + self._different_topics(group, queues, is_changed), trigger)
             missing = []
         if is_changed and broker.queue_mappings:
@@ -260,7 +259,7 @@ class RouteTable:
 
     def _set_mappings(self, broker: Registration, group: Group, trigger: Trigger) -> None:
         for topic, mapping in broker.queue_mappings.items():
-            self.tables.set_mapping(topic, mapping.get("bname") or broker.broker_name, mapping)
+            self.tables.set_mapping(group, topic, mapping.get("bname") or broker.broker_name, mapping)
         self.tables.record(
             group,
             Change(
@@ -339,6 +338,18 @@ class RouteTable:
             return 0
         self.tables.change_perms(group, perm_of, trigger)
         return len(group.topics)
+
+
+def _is_prime_slave(broker: Registration, group: Group) -> bool:
+    """Tell whether a broker speaks for its group although it is no master."""
+    return broker.broker_id != MASTER_ID and broker.acting_master is not None and broker.broker_id == group.smallest_id
+
+
+def _as_entered(broker: Registration, group: Group, queues: Mapping[str, QueueData]) -> Mapping[str, QueueData]:
+    """Return the queues as the table takes them: an acting master stands in for reading only."""
+    if not (group.acting_master and _is_prime_slave(broker, group)):
+        return queues
+    return {topic: with_perm(queue, queue.perm & _NOT_WRITABLE) for topic, queue in queues.items()}
 
 
 def _smallest_joined(broker: Registration, group: Group) -> MinIdNotice:

@@ -33,7 +33,8 @@ class Tables:
         self._groups: dict[str, Group] = {}
         self._clusters: dict[str, dict[str, None]] = {}
         self._filter_servers: dict[BrokerKey, tuple[str, ...]] = {}
-        self._mappings: dict[str, dict[str, Mapping[str, Any]]] = {}
+        # By topic and by the broker name that a mapping names; each with the broker name that brought it.
+        self._mappings: dict[str, dict[str, tuple[str, Mapping[str, Any]]]] = {}
         self._changes: list[Change] = []
         self._ended: list[BrokerKey] = []
         self._last_revision = 0
@@ -51,7 +52,7 @@ class Tables:
             queues=tuple(queues.values()),
             brokers=brokers,
             filter_servers=self._filter_servers_of(brokers) if self._filter_servers else {},
-            queue_mappings=dict(mappings) if mappings else None,
+            queue_mappings={name: mapping for name, (_, mapping) in mappings.items()} if mappings else None,
         )
 
     def cluster_info(self) -> ClusterInfo:
@@ -216,9 +217,9 @@ class Tables:
             self._filter_servers.pop(key, None)
         return before != servers
 
-    def set_mapping(self, topic: str, broker_name: str, mapping: Mapping[str, Any]) -> None:
-        """Set a static topic's mapping of a broker name."""
-        self._mappings.setdefault(topic, {})[broker_name] = mapping
+    def set_mapping(self, group: Group, topic: str, broker_name: str, mapping: Mapping[str, Any]) -> None:
+        """Set a static topic's mapping of a broker name, as a group says it; it stays as long as both do."""
+        self._mappings.setdefault(topic, {})[broker_name] = group.broker_name, mapping
 
     def end_lease(self, key: BrokerKey) -> None:
         """Take a broker's lease and filter servers away, if it has any."""
@@ -229,10 +230,37 @@ class Tables:
     def drop_group(self, group: Group, trigger: Trigger) -> None:
         """Take a group out of all tables."""
         broker_name = group.broker_name
+        self._drop_mappings(group, trigger)
         self.change_queues(group, self.removals(group, group.topics), trigger)
         del self._groups[broker_name]
         _drop_from_each(self._clusters, broker_name)
-        _drop_from_each(self._mappings, broker_name)
+
+    def _drop_mappings(self, group: Group, trigger: Trigger) -> None:
+        """Drop the mappings that a group brought, and those of its own name, also of topics that it does not hold."""
+        gone, found = group.broker_name, self._mappings
+        dropped = [
+            (topic, name)
+            for topic, mappings in found.items()
+            for name, (owner, _) in mappings.items()
+            if gone in (name, owner)
+        ]
+        for topic, name in dropped:
+            del found[topic][name]
+            if not found[topic]:
+                del found[topic]
+        others = dict.fromkeys(topic for topic, _ in dropped if topic not in group.topics)
+        if others:
+            self.record(
+                group,
+                Change(
+                    kind=ChangeKind.BROKER_UPDATED,
+                    trigger=trigger,
+                    cluster=group.cluster,
+                    broker_name=gone,
+                    topics=tuple(others),
+                    detail="static topic mappings",
+                ),
+            )
 
     def _filter_servers_of(self, brokers: Iterable[BrokerData]) -> dict[str, tuple[str, ...]]:
         return {

@@ -95,7 +95,9 @@ def test_a_group_that_is_dropped_is_nowhere_any_more():
     entered(tables, "b", "both", cluster="d", address="b:1")
     tables.enter_group("a", "d")
     for topic, name in (("both", "a"), ("both", "b"), ("alone", "a")):
-        tables.set_mapping(topic, name, {"bname": name})
+        holder = tables.group_of(name)
+        assert holder is not None
+        tables.set_mapping(holder, topic, name, {"bname": name})
     tables.take_changes()
     tables.drop_group(group, at())
     assert [change.affected_topics for change in tables.take_changes()] == [("both", "alone")]
@@ -105,6 +107,19 @@ def test_a_group_that_is_dropped_is_nowhere_any_more():
     assert route is not None
     assert route.queue_mappings == {"b": {"bname": "b"}}
     assert tables.cluster_info().clusters == {"d": ("b",)}
+
+
+def test_the_mappings_that_a_group_brought_go_with_it_and_are_told() -> None:
+    tables = Tables()
+    group = entered(tables, "a", "own")
+    entered(tables, "b", "other", cluster="d", address="b:1")
+    tables.set_mapping(group, "other", "nobody", {"bname": "nobody"})
+    tables.take_changes()
+    tables.drop_group(group, at())
+    assert [change.affected_topics for change in tables.take_changes()] == [("other",), ("own",)]
+    route = tables.lookup("other")
+    assert route is not None
+    assert route.queue_mappings is None
 
 
 def test_filter_servers_are_shown_with_the_brokers_of_a_route():
