@@ -1,4 +1,4 @@
-"""What a request may hold: numbers that peers can read, bodies that are worth reading, names that do not count."""
+"""The limits of what a request may hold: numbers that peers can read, and names that do not count."""
 
 from __future__ import annotations
 
