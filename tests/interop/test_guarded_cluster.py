@@ -89,7 +89,7 @@ def test_a_java_consumer_gets_messages_and_sends_one_back_as_a_reader(guarded, c
 
 @pytest.mark.parametrize(("role", "secret"), [("reader", ""), ("writer", "somebody-elses-secret")])
 def test_a_java_producer_that_may_not_send_is_refused(guarded, clients, topic, role, secret):
-    refusals = guarded.broker.server.counters.refusals
+    refusals = guarded.broker.running.server.counters.refusals
     before = refusals[310, 16]
     with pytest.raises(PeerError, match="still failed"):  # it tries again on 16, and keeps the remark to itself
         clients("producer", role, secret=secret).send(message(topic, b"no"))
