@@ -59,6 +59,14 @@ def test_a_broker_whose_connection_ends_leaves_whoever_else_spoke_of_it(code: st
         assert stranger.brokers() == set()
 
 
+def test_two_names_on_one_address_live_beside_one_another(tmp_path: Path) -> None:
+    with serving(tmp_path) as served, served.link() as one, served.link() as other:
+        for _ in range(2):
+            one.register("a", "T1", "T2", broker_addr=address_of("shared"))
+            other.register("b", "T3", "T4", broker_addr=address_of("shared"))
+            assert (one.brokers(), one.route("T1") is None, one.route("T3") is None) == ({"a", "b"}, False, False)
+
+
 def test_of_two_names_on_one_address_the_one_whose_connection_ends_leaves(tmp_path: Path) -> None:
     with serving(tmp_path) as served, served.link() as one, served.link() as other:
         one.register("a", "T1", "T2", broker_addr=address_of("shared"))
@@ -66,3 +74,14 @@ def test_of_two_names_on_one_address_the_one_whose_connection_ends_leaves(tmp_pa
         one.register("a", "T1", "T2", broker_addr=address_of("shared"))
         hang_up(served, other)  # Java lets a go, whose registration came before, and keeps b for ever
         assert one.brokers() == {"a"}
+
+
+def test_a_broker_leaves_with_its_connection_though_another_clusters_broker_at_its_address_was_displaced(
+    tmp_path: Path,
+) -> None:
+    with serving(tmp_path) as served, served.link() as one, served.link() as other, served.link() as watcher:
+        one.register("b", "T3", "T4", cluster_name="c2", broker_addr="shared:1")
+        other.register("a", cluster_name="c1", broker_addr="shared:1")
+        other.register("a", cluster_name="c2", broker_addr="other:1")  # a's id moves; b has nothing to do with it
+        hang_up(served, one)
+        assert watcher.brokers() == {"a"}

@@ -86,3 +86,31 @@ def test_a_departed_brokers_static_topic_mapping_leaves_every_route(tmp_path: Pa
         route = one.route("static")
         assert route is not None
         assert not route.queue_mappings
+
+
+def test_filter_servers_of_an_address_that_two_names_share_are_in_both_their_routes_at_once(tmp_path: Path) -> None:
+    """A name in two clusters: its routes show what the first cluster's brokers at its addresses say of filter servers."""
+    with serving(tmp_path) as served, served.link() as link:
+        link.register("a", cluster_name="c1")
+        link.register("a", cluster_name="c2", broker_id=1, broker_addr="shared:1")
+        assert filter_servers(link, "T1") == {}
+        link.register("b", "T3", "T4", cluster_name="c1", broker_addr="shared:1", filter_servers=("f:1",))
+        assert filter_servers(link, "T1") == filter_servers(link, "T1", is_new=True)
+
+
+def test_filter_servers_of_a_lease_that_another_clusters_broker_ends_leave_every_route(tmp_path: Path) -> None:
+    with serving(tmp_path) as served, served.link() as link:
+        link.register("b", "T3", "T4", cluster_name="c2", broker_addr="shared:1", filter_servers=("f:1",))
+        link.register("a", cluster_name="c1", broker_addr="shared:1")
+        assert filter_servers(link, "T3") == {"shared:1": ("f:1",)}
+        link.register("a", cluster_name="c2", broker_addr="other:1")  # takes the place of c1's a at the shared address
+        assert filter_servers(link, "T3") == filter_servers(link, "T3", is_new=True)
+
+
+def filter_servers(link: Link, topic: str, *, is_new: bool = False) -> dict[str, tuple[str, ...]]:
+    """Return the filter servers of a route; `is_new` forgets all remembered answers first, by a switch of settings."""
+    if is_new:
+        switch(link, "enableTopicList", True)
+    route = link.route(topic)
+    assert route is not None
+    return dict(route.filter_servers)

@@ -104,7 +104,7 @@ def test_a_java_broker_registers_with_its_signature_over_tls(guarded: Guarded, t
     try:
         broker.start()
         lease = guarded.background.apply(
-            guarded.server.service.tables.lease_of, BrokerKey(broker.cluster, broker.address)
+            guarded.server.service.tables.lease_of, BrokerKey(broker.cluster, broker.name, broker.address)
         )
         assert lease is not None
         assert _encrypted(guarded) > before

@@ -107,10 +107,10 @@ class NameServerService:
         finally:
             self.route_table.publish()
 
-    def unregister(self, key: BrokerKey, broker_name: str, connection_id: int, now_ms: int, remote: str) -> None:
+    def unregister(self, key: BrokerKey, connection_id: int, now_ms: int, remote: str) -> None:
         """Take out a broker that unregisters, unless it has registered anew through a later connection."""
         with self.changing(Cause.UNREGISTRATION, now_ms, remote) as trigger:
-            self.route_table.unregister(key, broker_name, trigger, owner=connection_id)
+            self.route_table.unregister(key, trigger, owner=connection_id)
 
     def disconnect(self, connection_id: int, now_ms: int, remote: str) -> None:
         """Take out every broker whose last connection is gone, after what came through it before."""

@@ -21,7 +21,7 @@ from .support import CLUSTER, address_of, broker, registration
 
 
 def key_of(name: str, broker_id: int = 0) -> BrokerKey:
-    return BrokerKey(CLUSTER, address_of(name, broker_id))
+    return BrokerKey(CLUSTER, name, address_of(name, broker_id))
 
 
 class Listeners:
@@ -110,9 +110,9 @@ def test_a_lost_connection_takes_its_brokers_along(tmp_path: Path):
 def test_a_good_bye_through_an_older_connection_comes_too_late(tmp_path: Path):
     it = Listeners(tmp_path)
     it.register("a", owner=2)
-    it.service.unregister(key_of("a"), "a", 1, 5, "h:1")
+    it.service.unregister(key_of("a"), 1, 5, "h:1")
     assert it.service.tables.broker_count == 1
-    it.service.unregister(key_of("a"), "a", 2, 6, "h:2")
+    it.service.unregister(key_of("a"), 2, 6, "h:2")
     assert it.service.tables.broker_count == 0
     assert it.changes[-1].trigger == (Cause.UNREGISTRATION, 6, "h:2")
 
@@ -122,7 +122,7 @@ def test_a_good_bye_through_an_older_connection_comes_too_late(tmp_path: Path):
     [
         lambda service: service.disconnect(1, 5, "h:1"),
         lambda service: service.expire(5),
-        lambda service: service.unregister(key_of("a"), "a", 1, 5, "h:1"),
+        lambda service: service.unregister(key_of("a"), 1, 5, "h:1"),
     ],
     ids=["connection lost", "silent", "unregistered"],
 )

@@ -22,8 +22,8 @@ handlers: Handlers[NameServerService] = Handlers()
 def unregister_broker(service: NameServerService, call: Call[UnregisterBroker]) -> Reply:
     """Take a broker out, unless it has registered anew through a later connection."""
     header = call.header
-    key = BrokerKey(header.cluster_name, header.broker_addr)
-    service.unregister(key, header.broker_name, call.connection.id, call.now_ms, call.connection.remote)
+    key = BrokerKey(header.cluster_name, header.broker_name, header.broker_addr)
+    service.unregister(key, call.connection.id, call.now_ms, call.connection.remote)
     return Reply()
 
 
@@ -31,7 +31,7 @@ def unregister_broker(service: NameServerService, call: Call[UnregisterBroker]) 
 def query_data_version(service: NameServerService, call: Call[QueryDataVersion]) -> Reply:
     """Answer whether a broker's topics have changed since it registered, and renew its lease."""
     header = call.header
-    key = BrokerKey(header.cluster_name, header.broker_addr)
+    key = BrokerKey(header.cluster_name, header.broker_name, header.broker_addr)
     theirs = decode_data_version(call.command.body) if call.command.body else None
     lease = service.tables.lease_of(key)
     service.tables.leases.renew(key, service.lease_clock())
@@ -43,7 +43,7 @@ def query_data_version(service: NameServerService, call: Call[QueryDataVersion])
 @handlers.on(BrokerHeartbeat)
 def broker_heartbeat(service: NameServerService, call: Call[BrokerHeartbeat]) -> Reply:
     """Renew a lease and nothing else; a broker that is not registered stays so."""
-    key = BrokerKey(call.header.cluster_name, call.header.broker_addr)
+    key = BrokerKey(call.header.cluster_name, call.header.broker_name, call.header.broker_addr)
     service.tables.leases.renew(key, service.lease_clock())
     return Reply()
 

@@ -108,7 +108,7 @@ class RegistrationFastPath:
         fields = command.ext_fields
         if command.code != _CODE or reply.code or reply.body or fields is None:
             return
-        key = BrokerKey(fields.get("clusterName", ""), fields.get("brokerAddr", ""))
+        key = BrokerKey(fields.get("clusterName", ""), fields.get("brokerName", ""), fields.get("brokerAddr", ""))
         last = self._bodies.last(key)
         text = split_header(frame, command) if last is not None and last.ends(command.body) else None
         if last is None or text is None:

@@ -79,13 +79,13 @@ class RegistrationPipeline:
     def register(self, call: Call[RegisterBroker]) -> Reply | Literal[Later.LATER]:
         """Answer a registration at once; one of thousands of topics later."""
         queue, now_ms = self._queue, self._lease_clock()
-        if queue and queue.has_before(concerns := self._concerns_of(call.header)):
+        if queue and queue.has_before(concerns := _concerns_of(call.header)):
             # It may be recognised only when it is its turn: the registration before it decides what is new.
             return self._enqueue(call, concerns, self._recognise_or_enter(call, now_ms))
         master = self._recognise(call, now_ms)
         if master is not None:
             return self._reply(master)
-        concerns = self._concerns_of(call.header)
+        concerns = _concerns_of(call.header)
         slices = self._enter(call, now_ms)
         try:
             next(slices)
@@ -99,7 +99,7 @@ class RegistrationPipeline:
     def _recognise(self, call: Call[RegisterBroker], now_ms: int) -> MasterAddresses | None:
         """Renew the lease of a broker that registers nearly what it did last time; None: it has to be parsed."""
         header, body, tables = call.header, call.command.body, self._tables
-        key = BrokerKey(header.cluster_name, header.broker_addr)
+        key = BrokerKey(header.cluster_name, header.broker_name, header.broker_addr)
         revision = tables.revision_of(header.broker_name)
         known = self._bodies.recognise(key, header, call.command.version, body, revision)
         if known is None:
@@ -216,12 +216,6 @@ class RegistrationPipeline:
 
     # Answer later.
 
-    def _concerns_of(self, header: RegisterBroker) -> Concerns:
-        key = BrokerKey(header.cluster_name, header.broker_addr)
-        lease = self._tables.lease_of(key)
-        former_name = header.broker_name if lease is None else lease.broker_name
-        return frozenset((key, header.broker_name, former_name))
-
     def _enqueue(self, call: Call[RegisterBroker], concerns: Concerns, slices: Slices[Reply]) -> Literal[Later.LATER]:
         job = Job(call.connection.id, len(call.command.body), concerns, _answering(call, slices))
         self._queue.append(job)
@@ -249,6 +243,10 @@ def _answering(call: Call[RegisterBroker], slices: Slices[Reply]) -> Slices[None
         log.exception("the registration of %s failed", call.header.broker_name)
         reply = Reply(ResponseCode.SYSTEM_ERROR, f"{type(error).__name__}: {error}")
     call.answer(reply)
+
+
+def _concerns_of(header: RegisterBroker) -> Concerns:
+    return frozenset((header.broker_name,))
 
 
 def _check_body(header: RegisterBroker, body: bytes) -> None:

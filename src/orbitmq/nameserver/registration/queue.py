@@ -20,7 +20,7 @@ JOB_SIZE_MIN = 64 * 1024
 """The least that a registration counts for: a small one that waits holds more memory than its body."""
 
 Concerns = frozenset[Hashable]
-"""What a registration may change: the broker process (by its key), and the broker names that it has or had."""
+"""What a registration may change: its broker name."""
 
 
 class Job(NamedTuple):

@@ -12,7 +12,10 @@ GroupState = tuple[dict[int, str], bool, str | None]
 
 @dataclass(slots=True)
 class Group:
-    """The brokers of one name, the topics that they hold, and a revision that grows with every change of any of it."""
+    """The brokers of one name, the topics that they hold, and a revision that grows with every change of any of it.
+
+    `cluster` is the first one whose broker brought the name, `clusters` are all that list it.
+    """
 
     cluster: str
     broker_name: str
@@ -20,6 +23,7 @@ class Group:
     zone_name: str | None = None
     acting_master: bool = False
     topics: dict[str, None] = field(default_factory=dict)
+    clusters: dict[str, None] = field(default_factory=dict)
     revision: int = 0
     # A group of hundreds of topics stands in hundreds of routes: they share one value until the next change.
     _data: BrokerData | None = None

@@ -21,7 +21,6 @@ from orbitmq.nameserver.routing.values import BrokerKey
 class Lease:
     """A living broker. `owners` are the open connections that it registered through, oldest first."""
 
-    broker_name: str
     renewed_at_ms: int
     lease_ms: int
     data_version: DataVersion

@@ -104,14 +104,13 @@ class RouteTable:
         previous_address = known.addresses.get(broker.broker_id) if known is not None else None
         if previous_address is None and len(broker.queues) + broker.left_out == 1:
             raise Rejected(ResponseCode.SYSTEM_ERROR, "register broker failed")
-        self._leave_former_name(broker, trigger)
         group = tables.enter_group(name, broker.cluster)
         smallest_before = group.smallest_id
         if not self._enter_broker(broker, group, previous_address, trigger):
             return MasterAddresses()
         yield from self._register_topics(broker, group, previous_address is None, trigger, is_partial)
         # The lease comes last: a broker lives when all its topics are there.
-        lease = Lease(name, now_ms, broker.lease_ms, broker.data_version, broker.ha_address, (owner,))
+        lease = Lease(now_ms, broker.lease_ms, broker.data_version, broker.ha_address, (owner,))
         tables.leases.begin(broker.key, lease)
         if broker.broker_id < smallest_before:
             self._notices.append(_smallest_joined(broker, group))
@@ -122,7 +121,7 @@ class RouteTable:
         group = self.tables.group_of(broker.broker_name)
         return group is not None and self.tables.agrees_with(group.broker_name, _as_entered(broker, group, queues))
 
-    def unregister(self, key: BrokerKey, broker_name: str, trigger: Trigger, owner: int | None = None) -> bool:
+    def unregister(self, key: BrokerKey, trigger: Trigger, owner: int | None = None) -> bool:
         """Take a broker out of all tables.
 
         Args:
@@ -136,10 +135,8 @@ class RouteTable:
         lease = tables.leases.get(key)
         if lease is not None and owner is not None and owner < lease.owner:
             return False
-        if lease is not None and lease.broker_name != broker_name:  # it has another name by now
-            return False
         tables.end_lease(key)
-        group = tables.group_of(broker_name)
+        group = tables.group_of(key.broker_name)
         broker_id = group.id_of(key.address) if group is not None else None
         if group is None or broker_id is None:
             return lease is not None
@@ -150,7 +147,7 @@ class RouteTable:
         """Take out every broker that registered through `owner` and no other open connection; return whom."""
         gone = self.tables.leases.release(owner)
         for key in gone:
-            self._unregister(key, trigger)
+            self.unregister(key, trigger)
         return gone
 
     def expire(self, trigger: Trigger, now_ms: int) -> list[tuple[BrokerKey, Lease]]:
@@ -161,7 +158,7 @@ class RouteTable:
         """
         over = self.tables.leases.over(now_ms)
         for key, _ in over:
-            self._unregister(key, trigger)
+            self.unregister(key, trigger)
         return over
 
     # Administration.
@@ -194,12 +191,6 @@ class RouteTable:
 
     # The steps of a registration.
 
-    def _leave_former_name(self, broker: Registration, trigger: Trigger) -> None:
-        """Take a broker out of the group that it was in under another name."""
-        lease = self.tables.leases.get(broker.key)
-        if lease is not None and lease.broker_name != broker.broker_name:
-            self._unregister(broker.key, trigger)
-
     def _enter_broker(self, broker: Registration, group: Group, previous_address: str | None, trigger: Trigger) -> bool:
         """Put a broker's address and what routes show of it into its group. False: it is outdated, and was left out."""
         before = group.state
@@ -207,11 +198,11 @@ class RouteTable:
         group.zone_name = broker.zone_name
         group.drop_address(broker.address, except_id=broker.broker_id)
         if self._is_outdated(broker, previous_address):
-            self.tables.leases.end(broker.key)
+            self.tables.end_lease(broker.key)
             self._record_group(broker, group, before, trigger)
             return False
         if previous_address not in (None, broker.address):
-            self.tables.end_lease(BrokerKey(broker.cluster, previous_address))
+            self.tables.end_leases_at(group, previous_address)
         group.addresses[broker.broker_id] = broker.address
         servers = broker.filter_servers
         has_filter_change = servers is not None and self.tables.set_filter_servers(broker.key, servers)
@@ -222,7 +213,7 @@ class RouteTable:
         """Another process holds the broker id and knows of a later state (an election that the newcomer missed)."""
         if holder is None or holder == broker.address:
             return False
-        lease = self.tables.leases.get(BrokerKey(broker.cluster, holder))
+        lease = self.tables.leases.get(BrokerKey(broker.cluster, broker.broker_name, holder))
         return lease is not None and lease.data_version.state_version > broker.data_version.state_version
 
     def _register_topics(
@@ -302,11 +293,6 @@ class RouteTable:
         )
 
     # The steps of leaving.
-
-    def _unregister(self, key: BrokerKey, trigger: Trigger) -> None:
-        lease = self.tables.leases.get(key)
-        assert lease is not None, "only living brokers are taken out by their key"
-        self.unregister(key, lease.broker_name, trigger)
 
     def _leave_group(self, key: BrokerKey, group: Group, broker_id: int, trigger: Trigger) -> None:
         """Take a broker out of its group, and the group out of the tables when it was the last one."""

@@ -117,7 +117,7 @@ class Tables:
         """Return what a slave is told of its master, if that is alive."""
         group = self._groups.get(broker_name)
         master = group.addresses.get(MASTER_ID) if group is not None and broker_id != MASTER_ID else None
-        lease = self.leases.get(BrokerKey(cluster, master)) if master is not None else None
+        lease = self.leases.get(BrokerKey(cluster, broker_name, master)) if master is not None else None
         return MasterAddresses(lease.ha_address, master) if lease is not None else MasterAddresses()
 
     def agrees_with(self, broker_name: str, queues: Mapping[str, QueueData]) -> bool:
@@ -168,6 +168,7 @@ class Tables:
         if group is None:
             group = self._groups[broker_name] = Group(cluster, broker_name)
         self._clusters.setdefault(cluster, {})[broker_name] = None
+        group.clusters[cluster] = None
         return group
 
     def change_queues(self, group: Group, changes: Sequence[QueueChange], trigger: Trigger) -> None:
@@ -227,6 +228,11 @@ class Tables:
         self._ended.append(key)
         self._filter_servers.pop(key, None)
 
+    def end_leases_at(self, group: Group, address: str) -> None:
+        """Take the leases of whoever has an address in a group, in whatever cluster."""
+        for cluster in group.clusters:
+            self.end_lease(BrokerKey(cluster, group.broker_name, address))
+
     def drop_group(self, group: Group, trigger: Trigger) -> None:
         """Take a group out of all tables."""
         broker_name = group.broker_name
@@ -267,7 +273,7 @@ class Tables:
             address: servers
             for broker in brokers
             for address in broker.addresses.values()
-            if (servers := self._filter_servers.get(BrokerKey(broker.cluster, address)))
+            if (servers := self._filter_servers.get(BrokerKey(broker.cluster, broker.broker_name, address)))
         }
 
 

@@ -14,9 +14,10 @@ LEASE_MS = 120_000
 
 
 class BrokerKey(NamedTuple):
-    """A broker process; the same address may live in two clusters."""
+    """A broker; the same address may stand for several, in other clusters or under other names."""
 
     cluster: str
+    broker_name: str
     address: str
 
 
@@ -45,8 +46,8 @@ class Registration:
 
     @property
     def key(self) -> BrokerKey:
-        """The broker process that registers."""
-        return BrokerKey(self.cluster, self.address)
+        """The broker that registers."""
+        return BrokerKey(self.cluster, self.broker_name, self.address)
 
 
 class MasterAddresses(NamedTuple):

@@ -8,6 +8,7 @@ from typing import Any
 from orbitmq.errors import HeaderError, Rejected
 from orbitmq.nameserver.config import NameServerConfig
 from orbitmq.nameserver.handlers import handlers
+from orbitmq.nameserver.routing.values import BrokerKey
 from orbitmq.nameserver.service import NameServerService
 from orbitmq.net.dispatch.handlers import LATER, Call, Reply
 from orbitmq.wire.command import Command
@@ -54,7 +55,7 @@ class Peers:
     def look(self) -> Any:
         tables = self.service.tables
         leases = {
-            (name, broker_id): tables.lease_of((CLUSTER, address_of(name, broker_id)))
+            (name, broker_id): tables.lease_of(BrokerKey(CLUSTER, name, address_of(name, broker_id)))
             for name in "ab"
             for broker_id in (0, 1)
         }

@@ -12,7 +12,7 @@ from orbitmq.wire.headers import RegisterBroker
 
 from ..support import registration
 
-KEY = BrokerKey("c", "a:1")
+KEY = BrokerKey("c", "a", "a:1")
 
 
 def remember(cache: BodyCache, header: RegisterBroker, body: bytes, *, is_applied: bool = True) -> None:
@@ -167,11 +167,11 @@ def test_the_oldest_bodies_make_room_for_newer_ones_and_are_never_more_than_may_
     whole = Remembered(body).cache.last(KEY).size
     cache = BodyCache(3 * whole)
     for number in range(2_000):
-        key = BrokerKey("c", f"a:{number}")
+        key = BrokerKey("c", "a", f"a:{number}")
         cache.remember(key, header, 479, body, DataVersion(0, 0, 1), 7, topic_count=2, is_applied=True)
         assert cache.size <= 3 * whole
         assert isinstance(cache.last(key).after, bytes)
     assert 2 < len(cache) < 30
     for number in range(2_000):
-        cache.forget(BrokerKey("c", f"a:{number}"))
+        cache.forget(BrokerKey("c", "a", f"a:{number}"))
     assert (cache.size, len(cache)) == (0, 0)

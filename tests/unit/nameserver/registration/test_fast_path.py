@@ -74,7 +74,9 @@ class Side:
     @property
     def state(self) -> object:
         tables = self.service.tables
-        leases = {key: repr(tables.lease_of(key)) for key in (BrokerKey(CLUSTER, address_of(*who)) for who in BROKERS)}
+        leases = {
+            key: repr(tables.lease_of(key)) for key in (BrokerKey(CLUSTER, who[0], address_of(*who)) for who in BROKERS)
+        }
         return leases, [self.service.find_route(topic) for topic in TOPICS]
 
 
@@ -149,7 +151,7 @@ def test_a_repeated_registration_is_recognised_by_its_bytes(tmp_path: Path):
         (frame,) = FrameDecoder().feed(answer)
         assert decode_command(frame) == decode_command(*FrameDecoder().feed(first))._replace(opaque=opaque)
     assert side.short_count == 3
-    assert side.service.tables.lease_of(BrokerKey(CLUSTER, address_of("a"))).renewed_at_ms == 1_005
+    assert side.service.tables.lease_of(BrokerKey(CLUSTER, "a", address_of("a"))).renewed_at_ms == 1_005
 
 
 @pytest.mark.parametrize("opaque", [-1, 1_234_567_890, 2**31 - 1])

@@ -100,7 +100,7 @@ async def test_an_unchanged_registration_is_not_parsed_again_until_something_abo
             for version in (1, 1, 2, 3):
                 await asker.register(version=version)
             assert len(parsed) == 1
-            assert asker.server.service.tables.lease_of((CLUSTER, "a-0:10911")).data_version.counter == 3
+            assert asker.server.service.tables.lease_of((CLUSTER, "a", "a-0:10911")).data_version.counter == 3
             await asker.ask(DeleteTopicInNameServer(topic="T1"))
             await asker.register(version=3)
             assert len(parsed) == 2

@@ -226,7 +226,7 @@ def test_a_broker_lives_when_all_its_topics_are_there_and_is_answered_then():
     peers = Peers()
     register(peers, 1)
     while peers.service.queue.step():
-        is_alive = peers.service.tables.lease_of((CLUSTER, address_of("a"))) is not None
+        is_alive = peers.service.tables.lease_of(BrokerKey(CLUSTER, "a", address_of("a"))) is not None
         assert not is_alive or set(peers.service.tables.topics()) == set(TOPICS)
         assert peers.done == []
     assert [(number, reply.code) for number, reply in peers.done] == [(1, 0)]
@@ -275,7 +275,7 @@ def test_a_heartbeat_during_the_slices_counts(slices: int):
         peers.service.queue.step()
     do(peers, 3, ("beat", 2, "a", 0))
     peers.service.queue.finish()
-    lease = peers.service.tables.lease_of((CLUSTER, address_of("a")))
+    lease = peers.service.tables.lease_of(BrokerKey(CLUSTER, "a", address_of("a")))
     assert (lease.renewed_at_ms, lease.owners, lease.data_version.counter) == (1_003, (1,), 2)
 
 

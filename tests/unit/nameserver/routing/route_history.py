@@ -48,7 +48,7 @@ ARGUMENTS: Mapping[str, Mapping[str, Sequence[Any]]] = {
         "connection": CONNECTIONS,
     },
     "unregister": {"name": NAMES, "address": ADDRESSES, "cluster": CLUSTERS, "connection": CONNECTIONS},
-    "renew": {"address": ADDRESSES, "cluster": CLUSTERS},
+    "renew": {"name": NAMES, "address": ADDRESSES, "cluster": CLUSTERS},
     "disconnect": {"connection": CONNECTIONS},
     "expire": {"elapsed": range(41)},
     "wipe": {"name": NAMES},
@@ -99,13 +99,13 @@ class History:
             assert all(found[place] in (before[place], after[place]) for place in before)
 
     def unregister(self, name: str, address: str, cluster: str, connection: int) -> None:
-        key = BrokerKey(cluster, address)
-        self.table.unregister(key, name, at(self.now, Cause.UNREGISTRATION), connection)
-        self.model.unregister(key, name, connection)
+        key = BrokerKey(cluster, name, address)
+        self.table.unregister(key, at(self.now, Cause.UNREGISTRATION), connection)
+        self.model.unregister(key, connection)
 
-    def renew(self, address: str, cluster: str) -> None:
-        self.table.tables.leases.renew(BrokerKey(cluster, address), self.now)
-        self.model.renew(BrokerKey(cluster, address), self.now)
+    def renew(self, name: str, address: str, cluster: str) -> None:
+        self.table.tables.leases.renew(BrokerKey(cluster, name, address), self.now)
+        self.model.renew(BrokerKey(cluster, name, address), self.now)
 
     def disconnect(self, connection: int) -> None:
         self.table.disconnect(connection, at(self.now, Cause.CONNECTION_CLOSED))

@@ -10,7 +10,7 @@ from orbitmq.nameserver.routing.values import BrokerKey, Registration
 
 
 class SequentialModel:
-    """Every operation in the words of the specification. `live` values: [time, lease, version, connection, name, ha]."""
+    """Every operation in the words of the specification. `live` values: [time, lease, version, connection, ha]."""
 
     def __init__(self, deletes_missing_topics: bool) -> None:
         self.deletes_missing_topics = deletes_missing_topics
@@ -24,9 +24,6 @@ class SequentialModel:
         name = new.broker_name
         if new.broker_id not in self.groups.get(name, {}) and len(new.queues) == 1:
             raise Rejected(1, "register broker failed")
-        former = self.live.get(new.key)
-        if former is not None and former[4] != name:
-            self._remove(new.key, former[4])
         group = self.groups.setdefault(name, {})
         self.clusters.setdefault(new.cluster, set()).add(name)
         self.acting[name] = bool(new.acting_master)
@@ -34,17 +31,18 @@ class SequentialModel:
             del group[other]
         holder = group.get(new.broker_id)
         if holder is not None and holder != new.address:
-            living = self.live.get(BrokerKey(new.cluster, holder))
+            living = self.live.get(BrokerKey(new.cluster, name, holder))
             if living is not None and living[2].state_version > new.data_version.state_version:
                 self.live.pop(new.key, None)
                 return None, None
-            self.live.pop(BrokerKey(new.cluster, holder), None)
+            for key in [key for key in self.live if key[1:] == (name, holder)]:
+                del self.live[key]
         group[new.broker_id] = new.address
         self._register_topics(new, group, first=holder is None)
         owners = {connection} | (self.live[new.key][3] if new.key in self.live else set())
-        self.live[new.key] = [now, new.lease_ms, new.data_version, owners, name, new.ha_address]
-        master = self.live.get(BrokerKey(new.cluster, group.get(0, "")))
-        return (None, None) if new.broker_id == 0 or master is None else (master[5], group[0])
+        self.live[new.key] = [now, new.lease_ms, new.data_version, owners, new.ha_address]
+        master = self.live.get(BrokerKey(new.cluster, name, group.get(0, "")))
+        return (None, None) if new.broker_id == 0 or master is None else (master[4], group[0])
 
     def _register_topics(self, new: Registration, group: dict[int, str], first: bool) -> None:
         prime = new.acting_master is not None and new.broker_id != 0 and new.broker_id == min(group)
@@ -60,12 +58,13 @@ class SequentialModel:
                 perm = queue.perm & ~2 if prime and self.acting[name] else queue.perm
                 self.topics.setdefault(topic, {})[name] = _perm(queue, perm)
 
-    def unregister(self, key: BrokerKey, name: str, connection: int) -> None:
+    def unregister(self, key: BrokerKey, connection: int) -> None:
         lease = self.live.get(key)
-        if lease is None or (connection >= max(lease[3]) and lease[4] == name):
-            self._remove(key, name)
+        if lease is None or connection >= max(lease[3]):
+            self._remove(key)
 
-    def _remove(self, key: BrokerKey, name: str) -> None:
+    def _remove(self, key: BrokerKey) -> None:
+        name = key.broker_name
         self.live.pop(key, None)
         group = self.groups.get(name, {})
         held = [broker_id for broker_id, address in group.items() if address == key.address]
@@ -87,13 +86,13 @@ class SequentialModel:
     def disconnect(self, connection: int) -> None:
         for key, lease in list(self.live.items()):
             if lease[3] == {connection}:
-                self._remove(key, lease[4])
+                self._remove(key)
             lease[3].discard(connection)
 
     def expire(self, now: int) -> None:
         for key, lease in list(self.live.items()):
             if lease[0] + lease[1] < now:
-                self._remove(key, lease[4])
+                self._remove(key)
 
     def renew(self, key: BrokerKey, now: int) -> None:
         if key in self.live:

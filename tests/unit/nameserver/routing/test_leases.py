@@ -6,11 +6,11 @@ from orbitmq.model.topic import DataVersion
 from orbitmq.nameserver.routing.leases import Lease, Leases
 from orbitmq.nameserver.routing.values import BrokerKey
 
-KEY = BrokerKey("c", "a:1")
+KEY = BrokerKey("c", "a", "a:1")
 
 
 def lease(owner: int = 0, renewed_at_ms: int = 0) -> Lease:
-    return Lease("a", renewed_at_ms, 100, DataVersion(), "ha", (owner,))
+    return Lease(renewed_at_ms, 100, DataVersion(), "ha", (owner,))
 
 
 def test_a_lease_goes_with_the_last_connection_that_registered():

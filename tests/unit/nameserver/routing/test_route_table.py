@@ -31,11 +31,11 @@ def perms(table: RouteTable, topic: str) -> dict[str, int]:
 
 
 def key_of(name: str, broker_id: int = 0) -> BrokerKey:
-    return BrokerKey(CLUSTER, address_of(name, broker_id))
+    return BrokerKey(CLUSTER, name, address_of(name, broker_id))
 
 
 def leave(table: RouteTable, name: str, broker_id: int = 0, **options: int) -> bool:
-    return table.unregister(key_of(name, broker_id), name, at(cause=Cause.UNREGISTRATION), **options)
+    return table.unregister(key_of(name, broker_id), at(cause=Cause.UNREGISTRATION), **options)
 
 
 def test_a_registered_broker_is_in_the_routes_of_its_topics():
@@ -188,7 +188,7 @@ def test_a_process_that_lost_its_id_has_no_lease_any_more_stale_live_entries():
     table = RouteTable(Tables())
     table.register(broker("a", "one", "two", address="x:1"), at())
     table.register(broker("a", "one", "two", address="y:1"), at())
-    assert table.tables.lease_of(BrokerKey(CLUSTER, "x:1")) is None
+    assert table.tables.lease_of(BrokerKey(CLUSTER, "a", "x:1")) is None
     assert table.tables.broker_count == 1
 
 
@@ -200,7 +200,7 @@ def test_a_newcomer_of_an_older_state_does_not_take_the_id():
     assert told == MasterAddresses()
     assert addresses(table, "one") == {"a": {0: "x:1"}}
     assert set(table.tables.topics()) == {"one", "two"}
-    assert table.tables.lease_of(BrokerKey(CLUSTER, "y:1")) is None
+    assert table.tables.lease_of(BrokerKey(CLUSTER, "a", "y:1")) is None
 
 
 def test_a_newcomer_of_the_same_state_takes_the_id():
@@ -243,20 +243,29 @@ def test_the_same_address_in_two_clusters_is_two_brokers():
     table = RouteTable(Tables())
     table.register(broker("a", "one", "two", cluster="c1", address="x:1", version=1), at())
     table.register(broker("b", "one", "two", cluster="c2", address="x:1", version=2), at())
-    assert table.tables.lease_of(BrokerKey("c1", "x:1")).data_version.counter == 1
-    assert table.tables.lease_of(BrokerKey("c2", "x:1")).data_version.counter == 2
-    table.unregister(BrokerKey("c1", "x:1"), "a", at())
-    assert table.tables.lease_of(BrokerKey("c1", "x:1")) is None
-    assert table.tables.lease_of(BrokerKey("c2", "x:1")) is not None
+    assert table.tables.lease_of(BrokerKey("c1", "a", "x:1")).data_version.counter == 1
+    assert table.tables.lease_of(BrokerKey("c2", "b", "x:1")).data_version.counter == 2
+    table.unregister(BrokerKey("c1", "a", "x:1"), at())
+    assert table.tables.lease_of(BrokerKey("c1", "a", "x:1")) is None
+    assert table.tables.lease_of(BrokerKey("c2", "b", "x:1")) is not None
 
 
-def test_a_broker_that_comes_back_under_another_name_leaves_the_old_one():
+def test_two_names_at_one_address_are_two_brokers() -> None:
     table = RouteTable(Tables())
     table.register(broker("old", "one", "two", address="x:1"), at())
     table.register(broker("new", "one", "two", address="x:1"), at())
+    assert addresses(table, "one") == {"old": {0: "x:1"}, "new": {0: "x:1"}}
+    assert table.unregister(BrokerKey(CLUSTER, "old", "x:1"), at())
     assert addresses(table, "one") == {"new": {0: "x:1"}}
-    assert not table.unregister(BrokerKey(CLUSTER, "x:1"), "old", at())
-    assert addresses(table, "one") == {"new": {0: "x:1"}}
+
+
+def test_who_takes_an_id_over_from_another_cluster_ends_the_lease_of_who_had_it() -> None:
+    table = RouteTable(Tables())
+    table.register(broker("b", "three", "four", cluster="c2", address="x:1"), at())
+    table.register(broker("a", "one", "two", cluster="c1", address="x:1"), at())
+    table.register(broker("a", "one", "two", cluster="c2", address="y:1"), at())
+    assert addresses(table, "one") == {"a": {0: "y:1"}}
+    assert [key for key, _ in table.tables.leases] == [BrokerKey("c2", "b", "x:1"), BrokerKey("c2", "a", "y:1")]
 
 
 def test_a_silent_broker_leaves_the_route_when_its_lease_ends():
@@ -277,7 +286,7 @@ def test_a_renewed_lease_lasts_on():
     assert table.tables.leases.renew(key_of("a"), 100_000)
     assert not table.tables.leases.renew(key_of("unknown"), 100_000)
     assert table.expire(at(), 220_000) == []
-    assert [lease.broker_name for _, lease in table.expire(at(), 220_001)] == ["a"]
+    assert [key.broker_name for key, _ in table.expire(at(), 220_001)] == ["a"]
 
 
 def test_the_end_of_a_connection_takes_its_brokers_and_no_others():

@@ -12,7 +12,7 @@ from orbitmq.nameserver.routing.values import BrokerKey, MasterAddresses
 
 from ..support import at, queue
 
-KEY = BrokerKey("c", "a:1")
+KEY = BrokerKey("c", "a", "a:1")
 
 
 def entered(tables: Tables, name: str, *topics: str, cluster: str = "c", address: str = "a:1") -> Group:
@@ -23,8 +23,8 @@ def entered(tables: Tables, name: str, *topics: str, cluster: str = "c", address
     return group
 
 
-def lease(name: str = "a", ha_address: str = "ha") -> Lease:
-    return Lease(name, 0, 100, DataVersion(), ha_address)
+def lease(ha_address: str = "ha") -> Lease:
+    return Lease(0, 100, DataVersion(), ha_address)
 
 
 def test_a_group_is_entered_once_and_listed_in_each_cluster():
@@ -129,7 +129,7 @@ def test_filter_servers_are_shown_with_the_brokers_of_a_route():
     assert tables.set_filter_servers(KEY, ("f:1",)) is True
     assert tables.set_filter_servers(KEY, ("f:1",)) is False
     assert _route_filter_servers(tables) == {"a:1": ("f:1",)}
-    tables.set_filter_servers(BrokerKey("c", "other:1"), ("g:1",))
+    tables.set_filter_servers(BrokerKey("c", "a", "other:1"), ("g:1",))
     assert _route_filter_servers(tables) == {"a:1": ("f:1",)}
     assert tables.set_filter_servers(KEY, ()) is True
     assert _route_filter_servers(tables) == {}
