@@ -93,3 +93,15 @@ def test_no_file_is_left_beside_a_file_and_its_backup(tmp_path: Path) -> None:
         "topics.json": b"{3}",
         "topics.json.bak": b"{2}",
     }
+
+
+def test_the_backup_is_the_old_file_itself_whatever_lay_in_its_way(tmp_path: Path) -> None:
+    """A copy could be cut short; and a leftover may be another name of the very file that would be written over."""
+    file = tmp_path / "topics.json"
+    replace_file(file, b"{1}")
+    os.link(file, tmp_path / "topics.json.bak.tmp")
+    replace_file(file, b"{2}")
+    (tmp_path / "topics.json.bak.tmp").write_bytes(b"of a life that was cut short")
+    old = file.stat().st_ino
+    replace_file(file, b"{3}")
+    assert (tmp_path / "topics.json.bak").stat().st_ino == old

@@ -1,5 +1,6 @@
 import asyncio
 import gc
+import os
 import time
 
 from orbitmq import process_stats
@@ -48,3 +49,8 @@ def test_the_smaller_of_group_and_machine_limits_counts(monkeypatch, tmp_path):
     assert process_stats.memory_limit() == 123456
     group.write_text(f"{machine * 2}\n")
     assert process_stats.memory_limit() == machine
+
+
+def test_without_a_group_the_machine_is_the_limit(monkeypatch):
+    monkeypatch.setattr(process_stats, "_CGROUP_LIMITS", ())
+    assert process_stats.memory_limit() == os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") > 0

@@ -43,7 +43,8 @@ def test_values_are_written_as_java_writes_them_and_read_again():
     written = format_values(Settings())
     assert written == {"brokerIP1": "a", "enabledAppendPropCRC": "true", "listenPort": "7"}
     fields = fields_by_key(Settings)
-    assert Settings(**{fields[key].name: parse_value(key, f" {written[key]} ", fields[key].type) for key in written})
+    again = {fields[key].name: parse_value(key, f" {written[key]} ", fields[key].type) for key in written}
+    assert Settings(**again) == Settings()
 
 
 def test_a_path_may_begin_at_home():

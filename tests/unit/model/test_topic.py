@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from orbitmq.errors import InvalidArgument
-from orbitmq.model.topic import NAME_LENGTH_MAX, DataVersion, Perm, TopicConfig, check_name
+from orbitmq.model.topic import NAME_LENGTH_MAX, DataVersion, Perm, TopicConfig, check_name, is_reserved_topic
 
 
 @pytest.mark.parametrize("name", ["a", "%RETRY%group-1", "A_b|c", "x" * NAME_LENGTH_MAX])
@@ -54,3 +54,13 @@ def test_a_topic_has_javas_defaults() -> None:
         False,
         {},
     )
+
+
+@pytest.mark.parametrize("topic", ["TBW102", "SCHEDULE_TOPIC_XXXX", "RMQ_SYS_TRACE_TOPIC", "rmq_sys_anything"])
+def test_topics_of_rocketmq_itself_are_known_by_their_names(topic: str) -> None:
+    assert is_reserved_topic(topic)
+
+
+@pytest.mark.parametrize("topic", ["orders", "TBW1020", "%RETRY%g", "%DLQ%g", "a_rmq_sys_"])
+def test_other_topics_are_the_users(topic: str) -> None:
+    assert not is_reserved_topic(topic)

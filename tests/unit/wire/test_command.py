@@ -52,6 +52,8 @@ def test_unusual_types_in_a_json_header_are_coerced_as_fastjson_does():
     assert command.opaque == 12
     assert command.ext_fields == {"a": "1", "b": "true"}
     assert command.remark == "5"
+    command = decode_command(json_frame(opaque="12", extFields={"a": "text"}, remark="why", language="GO"))
+    assert (command.ext_fields, command.remark, command.language) == ({"a": "text"}, "why", "GO")
 
 
 @pytest.mark.parametrize(

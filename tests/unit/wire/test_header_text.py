@@ -6,7 +6,7 @@ import pytest
 
 from orbitmq.wire.command import FLAG_ONEWAY, Command, SerializeType, decode_command, encode_command, encode_response
 from orbitmq.wire.frame import Frame, FrameDecoder
-from orbitmq.wire.header_text import PROBE, cut_answer, is_plain_opaque, split_header
+from orbitmq.wire.header_text import PROBE, TEXT_SIZE_MAX, cut_answer, is_plain_opaque, split_header
 
 
 def frame_of(data: bytes) -> Frame:
@@ -69,3 +69,11 @@ def test_a_cut_answer_with_an_opaque_is_the_answer(opaque: int, body: bytes) -> 
     cut = cut_answer(encode_response(0, PROBE, "fine", {"a": "b"}, body), len(body))
     digits = b"%d" % opaque
     assert cut.prefixes[len(digits)] + digits + cut.rest + body == encode_response(0, opaque, "fine", {"a": "b"}, body)
+
+
+@pytest.mark.parametrize(("size", "is_kept"), [(TEXT_SIZE_MAX, True), (TEXT_SIZE_MAX + 1, False)])
+def test_a_header_that_no_honest_peer_writes_is_too_long_to_be_kept(size: int, is_kept: bool) -> None:
+    empty = b'{"code":105,"opaque":7,"remark":"","version":1}'
+    header = empty.replace(b'""', b'"%b"' % (b"x" * (size - len(empty))))
+    assert len(header) == size
+    assert (split(header) is not None) is is_kept

@@ -1,7 +1,16 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from orbitmq.wire.signature import ACCESS_KEY, SIGNATURE, Credentials, is_signed_by, sign, signature_of
+from orbitmq.wire.command import Command
+from orbitmq.wire.signature import (
+    ACCESS_KEY,
+    SIGNATURE,
+    Credentials,
+    is_signed_by,
+    sign,
+    sign_command,
+    signature_of,
+)
 
 CREDENTIALS = Credentials("rocketmq2", "12345678")
 fields = st.dictionaries(
@@ -35,3 +44,10 @@ def test_a_security_token_is_covered_too():
 
 def test_the_secret_does_not_show():
     assert "12345678" not in repr(CREDENTIALS)
+
+
+def test_a_request_is_signed_where_there_are_credentials_and_left_alone_where_there_are_none():
+    command = Command(105, ext_fields={"topic": "T"}, body=b"body")
+    signed = sign_command(command, CREDENTIALS)
+    assert signed == command._replace(ext_fields=sign({"topic": "T"}, b"body", CREDENTIALS))
+    assert sign_command(command, None) is command

@@ -91,3 +91,8 @@ def test_rates_are_zero_where_nobody_measures_them():
 def test_a_body_that_is_none_is_refused_by_name(decode, named):
     with pytest.raises(HeaderError, match=named):
         decode(b"[]")
+
+
+def test_times_are_unknown_unless_somebody_knows_them():
+    assert topics.QueueStats(1, 2).updated_at_ms == 0
+    assert topics.Progress(1, 2, 3).consumed_at_ms == 0
