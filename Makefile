@@ -12,10 +12,10 @@ PEER_SOURCES := tests/interop/java/pom.xml $(shell find tests/interop/java/src -
 WITH_JAVA = JAVA_HOME="$$(scripts/find-java)" && export JAVA_HOME &&
 WITH_PEERS = JAVA_HOME="$$(scripts/find-java --peers)" && export JAVA_HOME &&
 
-.PHONY: help install peers quickstart test check wheel bench compat failures hostile golden mutants house clean
+.PHONY: help install peers quickstart test check wheel bench compat failures hostile golden mutants house memory-proof clean
 
 help: ## Say what can be made
-	@sed -n 's/^\([a-z]*\):.*## \(.*\)/  make \1	\2/p' $(firstword $(MAKEFILE_LIST)) | expand -t 20
+	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1	\2/p' $(firstword $(MAKEFILE_LIST)) | expand -t 20
 
 install: $(INSTALLED) ## .venv with everything; leaves .venv/bin/orbitmq
 	@echo "installed: .venv/bin/orbitmq"
@@ -60,6 +60,9 @@ hostile: $(INSTALLED) ## Every hostility figure in full: asked, measured, reache
 
 mutants: $(INSTALLED) ## Break the source in 200 places, see what the unit tests notice; ARGS="net/pool.py --seed 7 --sample 50"
 	@PYTHONPATH=tests $(BIN)/python -m mutants $(ARGS)
+
+memory-proof: $(INSTALLED) ## A million requests to a NameServer with memories and to one without; ARGS="--requests 100000 --seeds 5"
+	@PYTHONPATH=tests $(BIN)/python -m memory_proof $(ARGS)
 
 house: $(INSTALLED) ## Circles, sizes of packages, comments, references, tests by name: counted
 	@PYTHONPATH=tests $(BIN)/python -m house $(ARGS)

@@ -39,10 +39,16 @@ class NameServer:
     Args:
         clock: the wall clock: stands in the journal and in metrics.
         lease_clock: what leases are measured on; None: the time during which this NameServer listened.
+        memories: False works every answer out anew, for tests that compare the two.
     """
 
     def __init__(
-        self, config: NameServerConfig | None = None, *, clock: Clock = now_ms, lease_clock: Clock | None = None
+        self,
+        config: NameServerConfig | None = None,
+        *,
+        clock: Clock = now_ms,
+        lease_clock: Clock | None = None,
+        memories: bool = True,
     ) -> None:
         self._config = config or NameServerConfig()
         self._clock = clock
@@ -61,6 +67,7 @@ class NameServer:
             on_change=lambda change: self.monitor.note(change),
             on_notice=self._notify,
             on_unfinished=self._work_next,
+            memories=memories,
         )
         self.server: Server[NameServerService] = Server(
             handlers,
@@ -68,11 +75,7 @@ class NameServer:
             name="nameserver",
             limits=limits_of(self._config),
             clock=clock,
-            fast_path=NameServerFastPath(
-                self.service.route_queries,
-                # With access control every signature is checked anew: the account may be gone by now.
-                self.service.registration_fast_path if self._server_security.admission is None else None,
-            ),
+            fast_path=self._make_fast_path() if memories else None,
             admission=self._server_security.admission,
             tls=self._server_security.tls,
         )
@@ -148,6 +151,12 @@ class NameServer:
     def metrics_address(self) -> str | None:
         """Where /metrics, /healthz and /readyz are, as host:port; None without."""
         return self._http.address if self._http is not None else None
+
+    def _make_fast_path(self) -> NameServerFastPath:
+        # With access control every signature is checked anew: the account may be gone by now.
+        is_open = self._server_security.admission is None
+        registrations = self.service.registration_fast_path if is_open else None
+        return NameServerFastPath(self.service.route_queries, registrations)
 
     def _make_pool(self, *, name: str = "nameserver", connect_timeout_ms: int = CONNECT_TIMEOUT_MS) -> ConnectionPool:
         return ConnectionPool(name=name, connect_timeout_ms=connect_timeout_ms, **self._client_security._asdict())

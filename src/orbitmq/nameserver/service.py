@@ -45,6 +45,7 @@ class NameServerService:
         on_notice: is told of every group whose smallest broker id is another one.
         on_unfinished: is called when registrations begin to wait: `queue.step` once per turn of the event loop then.
         slice_topics: how many topics of a registration are entered at once.
+        memories: False works every answer out anew, for tests that compare the two.
     """
 
     def __init__(
@@ -59,6 +60,7 @@ class NameServerService:
         on_notice: Callable[[MinIdNotice], None] = lambda notice: None,
         on_unfinished: Callable[[], None] = lambda: None,
         slice_topics: int = SLICE_TOPICS,
+        memories: bool = True,
     ) -> None:
         self.config = config
         self.lease_clock = lease_clock
@@ -67,7 +69,7 @@ class NameServerService:
         self.kv = KvConfig(config.kv_config_path, on_change=self._forget_order)
         self.journal = Journal(config.route_history_size, started_at_ms)
         self.unknown_topics = UnknownTopics()
-        self.routes = RouteCache(self._encode_route)
+        self.routes = RouteCache(self._encode_route, is_on=memories)
         self.route_queries = RouteQueryCache()
         self.tables = Tables()
         self.route_table = RouteTable(
@@ -78,7 +80,7 @@ class NameServerService:
             deletes_missing_topics=config.delete_topic_with_broker_registration,
             slice_topics=slice_topics,
         )
-        self.bodies = BodyCache()
+        self.bodies = BodyCache(is_on=memories)
         self.queue = RegistrationQueue(on_unfinished)
         self.registrations = RegistrationPipeline(
             self.route_table,
