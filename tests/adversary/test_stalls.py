@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from adversary.support import Link, Served, giant, leaving_of, serving
+from adversary.support import Link, Served, giant, leaving_of, serving, until
 from orbitmq.model.route import QueueData, TopicRoute
 from orbitmq.wire.bodies.route import encode_route
 from orbitmq.wire.headers import (
@@ -21,7 +21,7 @@ from orbitmq.wire.headers import (
     GetHealth,
     RegisterTopicInNameServer,
 )
-from orbitmq.wire.headers.nameserver import WipeWritePerm
+from orbitmq.wire.headers.nameserver import AddWritePerm, WipeWritePerm
 
 TOPICS = 60_000
 """Of a giant broker: two thirds of what fits into a frame, as Java writes them."""
@@ -51,6 +51,39 @@ def leave(served: Served, broker: Link, watcher: Link) -> None:
 ENDS: dict[str, Callable[[Served, Link, Link], None]] = {"104": leave, "the connection's end": end}
 
 
+@pytest.mark.parametrize("how", ENDS)
+def test_a_giant_broker_leaves_in_slices(how: str, tmp_path: Path) -> None:
+    with serving(tmp_path) as served, served.link() as broker, served.link() as watcher:
+        reference_s = slice_s(served)
+        assert broker.ask(*giant("giant", TOPICS)).code == 0
+        with served.turns() as turns:
+            ENDS[how](served, broker, watcher)
+            until(lambda: "giant" not in watcher.brokers(), "the giant leaves")
+        assert turns.longest_s < MANY_TIMES * reference_s
+
+
+def test_a_giant_broker_whose_lease_ends_leaves_in_slices(tmp_path: Path) -> None:
+    with serving(tmp_path, scan_not_active_broker_interval=20) as served, served.link() as broker:
+        reference_s = slice_s(served)
+        with served.link() as watcher:
+            assert broker.ask(*giant("giant", TOPICS, heartbeat_timeout_millis=3_000)).code == 0
+            with served.turns() as turns:
+                until(lambda: "giant" not in watcher.brokers(), "the giant leaves")
+        assert turns.longest_s < MANY_TIMES * reference_s
+
+
+@pytest.mark.parametrize("header", [WipeWritePerm, AddWritePerm])
+def test_a_giant_brokers_permissions_change_in_slices(header: type, tmp_path: Path) -> None:
+    with serving(tmp_path) as served, served.link() as broker, served.link() as operator:
+        reference_s = slice_s(served)
+        assert broker.ask(*giant("giant", TOPICS)).code == 0
+        if header is AddWritePerm:
+            operator.ask(WipeWritePerm(broker_name="giant"))
+        with served.turns() as turns:
+            assert operator.ask(header(broker_name="giant")).code == 0
+        assert turns.longest_s < MANY_TIMES * reference_s
+
+
 QUEUE = QueueData(broker_name="small", read_queue_count=1, write_queue_count=1, perm=6)
 STRANGERS = {
     "104": (leaving_of("nobody"), b""),
@@ -58,6 +91,26 @@ STRANGERS = {
     "216": (DeleteTopicInNameServer(topic="nothing"), b""),
     "217": (RegisterTopicInNameServer(topic="something"), encode_route(TopicRoute(queues=(QUEUE,)))),
 }
+
+
+@pytest.mark.parametrize("code", STRANGERS)
+def test_a_change_that_concerns_no_giant_does_not_finish_the_giants_first(code: str, tmp_path: Path) -> None:
+    with ExitStack() as links, serving(tmp_path) as served, served.link() as small, served.link() as stranger:
+        small.register("small")
+        with served.turns() as alone:
+            register_giants(served, "first", links)
+        with served.turns() as disturbed, asking_again_and_again(stranger, *STRANGERS[code]):
+            register_giants(served, "second", links)
+        assert disturbed.longest_s < MANY_TIMES * alone.longest_s
+
+
+def test_more_giants_than_may_wait_at_once_are_still_taken_in_slices(tmp_path: Path) -> None:
+    with ExitStack() as links, serving(tmp_path) as served:
+        with served.turns() as few:
+            register_giants(served, "first", links)
+        with served.turns() as many:
+            register_giants(served, "second", links, count=9)
+        assert many.longest_s < MANY_TIMES * few.longest_s
 
 
 def register_giants(served: Served, name: str, links: ExitStack, count: int = 3) -> None:
@@ -87,7 +140,7 @@ def asking_again_and_again(link: Link, header: object, body: bytes) -> Iterator[
         thread.join()
 
 
-def test_health_costs_the_same_however_often_it_was_asked(tmp_path: Path):
+def test_health_costs_the_same_however_often_it_was_asked(tmp_path: Path) -> None:
     def ask(count: int) -> float:
         began_s = served.apply(time.thread_time)
         for _ in range(count):

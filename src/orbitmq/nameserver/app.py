@@ -15,6 +15,8 @@ from orbitmq.nameserver.handlers import handlers
 from orbitmq.nameserver.listening_clock import TICK_MS, ListeningClock
 from orbitmq.nameserver.monitoring.monitor import Monitor
 from orbitmq.nameserver.routing.events import MinIdNotice
+from orbitmq.nameserver.routing.leases import Lease
+from orbitmq.nameserver.routing.values import BrokerKey
 from orbitmq.nameserver.service import NameServerService
 from orbitmq.nameserver.upstream import Upstream
 from orbitmq.net.dispatch.peer import Peer
@@ -142,10 +144,7 @@ class NameServer:
 
     def scan(self) -> None:
         """Take out the brokers that have been silent for too long, and close their connections."""
-        for key, lease in self.service.expire(self._clock()):
-            log.warning("the broker %s was silent for more than %d ms", key.address, lease.lease_ms)
-            if not self.service.tables.leases.owned_by(lease.owner):
-                self.server.close_connection(lease.owner)
+        self.service.expire(self._clock(), self._close_silent)
 
     @property
     def metrics_address(self) -> str | None:
@@ -218,6 +217,11 @@ class NameServer:
         """Do one slice of the unfinished registrations, and the next one a turn later: others are served in between."""
         if self.service.queue.step():
             self._work_next()
+
+    def _close_silent(self, key: BrokerKey, lease: Lease) -> None:
+        log.warning("the broker %s was silent for more than %d ms", key.address, lease.lease_ms)
+        if not self.service.tables.leases.owned_by(lease.owner):
+            self.server.close_connection(lease.owner)
 
     def _lose_connection(self, connection: Peer) -> None:
         if not self._is_stopping:  # the brokers are there still: it is this NameServer that goes

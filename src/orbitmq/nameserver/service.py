@@ -1,15 +1,14 @@
 """The service of a NameServer: the route table with everything that lives on its changes, as the handlers see it.
 
-Handlers change the table inside `changing`, registrations by themselves (`registration.pipeline`). After each change the
+Handlers change the table through `change`, registrations by themselves (`registration.pipeline`). After each change the
 caches drop what it outdates, the journal writes it down, and listeners are told. No clock and no socket.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import replace
-from typing import Any
+from typing import Any, Literal
 
 from orbitmq.clock import Clock, monotonic_ms
 from orbitmq.model.route import TopicRoute
@@ -20,9 +19,10 @@ from orbitmq.nameserver.kv_config import KvConfig
 from orbitmq.nameserver.monitoring.journal import Journal
 from orbitmq.nameserver.monitoring.unknown_topics import UnknownTopics
 from orbitmq.nameserver.registration.body_cache import BodyCache
+from orbitmq.nameserver.registration.changes import Changes
 from orbitmq.nameserver.registration.fast_path import RegistrationFastPath
 from orbitmq.nameserver.registration.pipeline import ORDER_TOPIC_NAMESPACE, RegistrationPipeline
-from orbitmq.nameserver.registration.queue import RegistrationQueue
+from orbitmq.nameserver.registration.queue import Concerns, RegistrationQueue
 from orbitmq.nameserver.routing.events import Cause, Change, MinIdNotice, Trigger
 from orbitmq.nameserver.routing.leases import Lease
 from orbitmq.nameserver.routing.route_table import SLICE_TOPICS, RouteTable
@@ -30,7 +30,12 @@ from orbitmq.nameserver.routing.tables import Tables
 from orbitmq.nameserver.routing.values import BrokerKey
 from orbitmq.nameserver.routing.views import show_acting_masters
 from orbitmq.nameserver.upstream import Upstream
+from orbitmq.net.dispatch.handlers import Call, Later, Reply
 from orbitmq.wire.bodies.route import RouteEncoder
+from orbitmq.wire.slices import Slices
+
+BROKER_WORK = 50
+"""Topics whose removal takes as long as that of a broker without any."""
 
 
 class NameServerService:
@@ -43,7 +48,7 @@ class NameServerService:
         health: describes how the NameServer is doing, as a JSON document.
         on_change: is told of every change of the routes.
         on_notice: is told of every group whose smallest broker id is another one.
-        on_unfinished: is called when registrations begin to wait: `queue.step` once per turn of the event loop then.
+        on_unfinished: is called when changes begin to wait: `queue.step` once per turn of the event loop then.
         slice_topics: how many topics of a registration are entered at once.
         memories: False works every answer out anew, for tests that compare the two.
     """
@@ -82,6 +87,7 @@ class NameServerService:
         )
         self.bodies = BodyCache(is_on=memories)
         self.queue = RegistrationQueue(on_unfinished)
+        self._changes = Changes(self.queue, self.route_table)
         self.registrations = RegistrationPipeline(
             self.route_table,
             self.bodies,
@@ -97,39 +103,51 @@ class NameServerService:
         self._encoder = RouteEncoder()
         self._serves_from_ms = started_at_ms
 
-    @contextmanager
-    def changing(self, cause: Cause, now_ms: int, remote: str = "") -> Iterator[Trigger]:
-        """Apply table changes; on exit, drop outdated cache entries and notify listeners.
+    def change(
+        self,
+        call: Call[Any],
+        cause: Cause,
+        concerns: Concerns,
+        slices_of: Callable[[Trigger], Slices[Reply]],
+    ) -> Reply | Literal[Later.LATER]:
+        """Let a request change the table, behind unfinished changes of the same brokers, and in slices.
 
-        Registrations that are unfinished are finished first: they came earlier.
+        Args:
+            concerns: the broker names that may be changed.
+            slices_of: returns the work and, in the end, the answer.
         """
-        self.queue.finish()
-        try:
-            yield Trigger(cause, now_ms, remote)
-        finally:
-            self.route_table.publish()
-
-    def unregister(self, key: BrokerKey, connection_id: int, now_ms: int, remote: str) -> None:
-        """Take out a broker that unregisters, unless it has registered anew through a later connection."""
-        with self.changing(Cause.UNREGISTRATION, now_ms, remote) as trigger:
-            self.route_table.unregister(key, trigger, owner=connection_id)
+        return self._changes.answer(call, concerns, slices_of(Trigger(cause, call.now_ms, call.connection.remote)))
 
     def disconnect(self, connection_id: int, now_ms: int, remote: str) -> None:
         """Take out every broker whose last connection is gone, after what came through it before."""
-        if self.queue.has_from(connection_id):
-            self.queue.finish()
-        if not self.tables.leases.owned_by(connection_id):
-            return
-        with self.changing(Cause.CONNECTION_CLOSED, now_ms, remote) as trigger:
-            self.route_table.disconnect(connection_id, trigger)
+        owned = self.tables.leases.owned_by(connection_id)
+        concerns = self.queue.concerns_from(connection_id).union(key.broker_name for key in owned)
+        if concerns:
+            trigger = Trigger(Cause.CONNECTION_CLOSED, now_ms, remote)
+            self._changes.do(connection_id, concerns, self._disconnecting(connection_id, trigger))
 
-    def expire(self, now_ms: int) -> list[tuple[BrokerKey, Lease]]:
-        """Take out every broker that has been silent for too long; return whom, with the lease that each had."""
-        lease_ms = self.lease_clock()
-        if not self.tables.leases.over(lease_ms):
-            return []
-        with self.changing(Cause.LEASE_EXPIRED, now_ms) as trigger:
-            return self.route_table.expire(trigger, lease_ms)
+    def expire(self, now_ms: int, tell: Callable[[BrokerKey, Lease], None]) -> None:
+        """Take out every broker that has been silent for too long; `tell` is called for each that is gone.
+
+        A broker with an unfinished change is left until the next time: it may be registering.
+        """
+        trigger = Trigger(Cause.LEASE_EXPIRED, now_ms)
+        work = 0
+        for key, _ in self.tables.leases.over(self.lease_clock()):
+            concerns: Concerns = frozenset([key.broker_name])
+            if self.queue.has_before(concerns):
+                continue
+            self._changes.do(0, concerns, self._expiring(key, trigger, tell), at_once=work < SLICE_TOPICS)
+            group = self.tables.group_of(key.broker_name)
+            work += BROKER_WORK + (len(group.topics) if group is not None else 0)
+
+    def _disconnecting(self, connection_id: int, trigger: Trigger) -> Slices[None]:
+        yield from self.route_table.disconnecting(connection_id, trigger)
+
+    def _expiring(self, key: BrokerKey, trigger: Trigger, tell: Callable[[BrokerKey, Lease], None]) -> Slices[None]:
+        lease = yield from self.route_table.expiring(key, trigger, self.lease_clock())
+        if lease is not None:
+            tell(key, lease)
 
     def find_route(self, topic: str) -> TopicRoute | None:
         """Return a topic's route as clients see it, None when there is none."""

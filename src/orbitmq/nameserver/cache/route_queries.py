@@ -7,7 +7,7 @@ learnt from a query that was parsed and answered (`wire.header_text`), and forgo
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Sequence
 from functools import lru_cache
 from typing import NamedTuple
 
@@ -111,8 +111,10 @@ class RouteQueryCache:
         """Drop the answers that a change of the route table makes wrong."""
         self.forget(change.affected_topics)
 
-    def forget(self, topics: Iterable[str]) -> None:
+    def forget(self, topics: Sequence[str]) -> None:
         """Drop the answers of some topics."""
+        if len(topics) > len(self._texts_by_topic):  # a giant's tens of thousands, of which few are asked for
+            topics = tuple(self._texts_by_topic.keys() & topics)
         for topic in topics:
             for before, after in self._texts_by_topic.pop(topic, ()):
                 by_start = self._answers[after]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Sequence
 
 from orbitmq.nameserver.cache.interned import Interned
 from orbitmq.nameserver.routing.events import Change
@@ -45,8 +45,13 @@ class RouteCache:
         """Drop the answers that a change of the route table makes wrong."""
         self.forget(change.affected_topics)
 
-    def forget(self, topics: Iterable[str]) -> None:
+    def forget(self, topics: Sequence[str]) -> None:
         """Drop the answers of some topics."""
+        if len(topics) > len(self._bodies):  # a giant's tens of thousands, of which few are asked for
+            affected = frozenset(topics)
+            for key in [key for key in self._bodies if key[0] in affected]:
+                self._drop(key)
+            return
         for topic in topics:
             self._drop((topic, True))
             self._drop((topic, False))

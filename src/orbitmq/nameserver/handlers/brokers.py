@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from typing import Literal
+
+from orbitmq.nameserver.routing.events import Cause, Trigger
 from orbitmq.nameserver.routing.values import BrokerKey
 from orbitmq.nameserver.service import NameServerService
-from orbitmq.net.dispatch.handlers import Call, Handlers, Reply
+from orbitmq.net.dispatch.handlers import Call, Handlers, Later, Reply
 from orbitmq.wire.bodies.registration import decode_data_version, encode_data_version
 from orbitmq.wire.bodies.route import encode_member_group
 from orbitmq.wire.headers import (
@@ -14,17 +17,22 @@ from orbitmq.wire.headers import (
     QueryDataVersionResponse,
     UnregisterBroker,
 )
+from orbitmq.wire.slices import Slices
 
 handlers: Handlers[NameServerService] = Handlers()
 
 
 @handlers.on(UnregisterBroker)
-def unregister_broker(service: NameServerService, call: Call[UnregisterBroker]) -> Reply:
+def unregister_broker(service: NameServerService, call: Call[UnregisterBroker]) -> Reply | Literal[Later.LATER]:
     """Take a broker out, unless it has registered anew through a later connection."""
     header = call.header
     key = BrokerKey(header.cluster_name, header.broker_name, header.broker_addr)
-    service.unregister(key, call.connection.id, call.now_ms, call.connection.remote)
-    return Reply()
+
+    def leaving(trigger: Trigger) -> Slices[Reply]:
+        yield from service.route_table.unregistering(key, trigger, owner=call.connection.id)
+        return Reply()
+
+    return service.change(call, Cause.UNREGISTRATION, frozenset([header.broker_name]), leaving)
 
 
 @handlers.on(QueryDataVersion)

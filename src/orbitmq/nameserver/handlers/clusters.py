@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from orbitmq.nameserver.routing.events import Cause
+from typing import Literal
+
+from orbitmq.nameserver.routing.events import Cause, Trigger
 from orbitmq.nameserver.service import NameServerService
-from orbitmq.net.dispatch.handlers import Call, Handlers, Reply
+from orbitmq.net.dispatch.handlers import Call, Handlers, Later, Reply
 from orbitmq.wire.bodies.route import encode_cluster_info
 from orbitmq.wire.bodies.topics import encode_topic_list
 from orbitmq.wire.headers import (
@@ -15,6 +17,7 @@ from orbitmq.wire.headers import (
     WipeWritePerm,
     WipeWritePermResponse,
 )
+from orbitmq.wire.slices import Slices
 
 handlers: Handlers[NameServerService] = Handlers()
 
@@ -35,16 +38,24 @@ def get_system_topics(service: NameServerService, call: Call[GetSystemTopics]) -
 
 
 @handlers.on(WipeWritePerm)
-def wipe_write_perm(service: NameServerService, call: Call[WipeWritePerm]) -> Reply:
+def wipe_write_perm(service: NameServerService, call: Call[WipeWritePerm]) -> Reply | Literal[Later.LATER]:
     """Take the write bit from every topic of a broker name."""
-    with service.changing(Cause.WIPE_WRITE_PERM, call.now_ms, call.connection.remote) as trigger:
-        count = service.route_table.wipe_write_perm(call.header.broker_name, trigger)
-    return Reply(header=WipeWritePermResponse(wipe_topic_count=count))
+    name = call.header.broker_name
+
+    def wiping(trigger: Trigger) -> Slices[Reply]:
+        count = yield from service.route_table.wiping_write_perm(name, trigger)
+        return Reply(header=WipeWritePermResponse(wipe_topic_count=count))
+
+    return service.change(call, Cause.WIPE_WRITE_PERM, frozenset([name]), wiping)
 
 
 @handlers.on(AddWritePerm)
-def add_write_perm(service: NameServerService, call: Call[AddWritePerm]) -> Reply:
+def add_write_perm(service: NameServerService, call: Call[AddWritePerm]) -> Reply | Literal[Later.LATER]:
     """Let every topic of a broker name be written again."""
-    with service.changing(Cause.ADD_WRITE_PERM, call.now_ms, call.connection.remote) as trigger:
-        count = service.route_table.add_write_perm(call.header.broker_name, trigger)
-    return Reply(header=AddWritePermResponse(add_topic_count=count))
+    name = call.header.broker_name
+
+    def adding(trigger: Trigger) -> Slices[Reply]:
+        count = yield from service.route_table.adding_write_perm(name, trigger)
+        return Reply(header=AddWritePermResponse(add_topic_count=count))
+
+    return service.change(call, Cause.ADD_WRITE_PERM, frozenset([name]), adding)

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import Literal
 
 from orbitmq.codes import ResponseCode
 from orbitmq.errors import Rejected
-from orbitmq.nameserver.routing.events import Cause
+from orbitmq.nameserver.registration.queue import EVERYTHING, Concerns
+from orbitmq.nameserver.routing.events import Cause, Trigger
 from orbitmq.nameserver.routing.validation import check_registered_name
 from orbitmq.nameserver.service import NameServerService
-from orbitmq.net.dispatch.handlers import Call, Handlers, Reply
+from orbitmq.net.dispatch.handlers import Call, Handlers, Later, Reply
 from orbitmq.wire.bodies.route import decode_route
 from orbitmq.wire.bodies.topics import encode_topic_list
 from orbitmq.wire.headers import (
@@ -21,6 +23,7 @@ from orbitmq.wire.headers import (
     GetUnitTopics,
     RegisterTopicInNameServer,
 )
+from orbitmq.wire.slices import Slices
 
 handlers: Handlers[NameServerService] = Handlers()
 
@@ -65,23 +68,36 @@ def get_unit_subscription_ununit_topics(
 
 
 @handlers.on(RegisterTopicInNameServer, body_size_max=ROUTE_SIZE_MAX)
-def register_topic(service: NameServerService, call: Call[RegisterTopicInNameServer]) -> Reply:
+def register_topic(service: NameServerService, call: Call[RegisterTopicInNameServer]) -> Reply | Literal[Later.LATER]:
     """Add one topic's queues on known brokers; ignored as a whole when one of them is not known."""
     check_registered_name("topic", call.header.topic)
     body = call.command.body
     queues = decode_route(body, size_max=ROUTE_SIZE_MAX).queues if body else ()
-    with service.changing(Cause.TOPIC_REGISTRATION, call.now_ms, call.connection.remote) as trigger:
+
+    def registering(trigger: Trigger) -> Slices[Reply]:
         service.route_table.register_topic(call.header.topic, queues, trigger)
-    return Reply()
+        return Reply()
+        yield  # one slice: the body has a largest size
+
+    return service.change(call, Cause.TOPIC_REGISTRATION, frozenset(queue.broker_name for queue in queues), registering)
 
 
 @handlers.on(DeleteTopicInNameServer)
-def delete_topic(service: NameServerService, call: Call[DeleteTopicInNameServer]) -> Reply:
+def delete_topic(service: NameServerService, call: Call[DeleteTopicInNameServer]) -> Reply | Literal[Later.LATER]:
     """Remove a topic, wholly or on one cluster's brokers."""
     header = call.header
-    with service.changing(Cause.TOPIC_DELETION, call.now_ms, call.connection.remote) as trigger:
-        service.route_table.delete_topic(header.topic, trigger, header.cluster_name or None)
-    return Reply()
+    cluster = header.cluster_name or None
+    concerns: Concerns = frozenset(service.tables.broker_names_of(header.topic, cluster))
+    if service.queue.has_before(concerns):
+        # Who registers the topic before its turn has said so earlier, too: nothing may begin until then.
+        concerns = EVERYTHING
+
+    def deleting(trigger: Trigger) -> Slices[Reply]:
+        service.route_table.delete_topic(header.topic, trigger, cluster)
+        return Reply()
+        yield  # one slice: a topic has as many queues as there are broker names
+
+    return service.change(call, Cause.TOPIC_DELETION, concerns, deleting)
 
 
 def _list(enabled: bool, topics: Iterable[str]) -> Reply:

@@ -12,7 +12,7 @@ import zlib
 from collections.abc import Mapping
 from functools import lru_cache
 from itertools import repeat
-from typing import Literal, TypeVar
+from typing import Any, Literal
 
 from orbitmq.clock import Clock
 from orbitmq.codes import ResponseCode
@@ -20,7 +20,7 @@ from orbitmq.errors import OrbitError, Rejected
 from orbitmq.model.route import QueueData
 from orbitmq.nameserver.kv_config import KvConfig
 from orbitmq.nameserver.registration.body_cache import BodyCache
-from orbitmq.nameserver.registration.queue import Concerns, Job, RegistrationQueue
+from orbitmq.nameserver.registration.queue import JOB_SIZE_MIN, Concerns, Job, RegistrationQueue
 from orbitmq.nameserver.routing.events import Cause, Trigger
 from orbitmq.nameserver.routing.route_table import SLICE_TOPICS, RouteTable
 from orbitmq.nameserver.routing.validation import check_registered_name, illegal_names
@@ -34,8 +34,6 @@ from orbitmq.wire.headers import RegisterBroker, RegisterBrokerResponse
 from orbitmq.wire.slices import Slices, finish, parts_of
 
 log = logging.getLogger(__name__)
-
-T = TypeVar("T")
 
 ORDER_TOPIC_NAMESPACE = "ORDER_TOPIC_CONFIG"
 """Key-value namespace of ordered topics; brokers are told its content (Java: NAMESPACE_ORDER_TOPIC_CONFIG)."""
@@ -80,12 +78,15 @@ class RegistrationPipeline:
         """Answer a registration at once; one of thousands of topics later."""
         queue, now_ms = self._queue, self._lease_clock()
         if queue and queue.has_before(concerns := _concerns_of(call.header)):
+            queue.refuse_if_full()
             # It may be recognised only when it is its turn: the registration before it decides what is new.
             return self._enqueue(call, concerns, self._recognise_or_enter(call, now_ms))
         master = self._recognise(call, now_ms)
         if master is not None:
             return self._reply(master)
         concerns = _concerns_of(call.header)
+        if len(call.command.body) > JOB_SIZE_MIN:
+            queue.refuse_if_full()
         slices = self._enter(call, now_ms)
         try:
             next(slices)
@@ -137,29 +138,15 @@ class RegistrationPipeline:
         queues = yield from self._queues_of(header.broker_name, body.topics, remote)
         registration = _to_registration(header, body, queues)
         trigger = Trigger(Cause.REGISTRATION, call.now_ms, remote)
-        master = yield from self._publishing(
-            self._route_table.registering(
-                registration, trigger, call.connection.id, now_ms=now_ms, is_partial=is_partial
-            )
-        )
+        table = self._route_table
+        registering = table.registering(registration, trigger, call.connection.id, now_ms=now_ms, is_partial=is_partial)
+        master = yield from table.publishing(registering)
         if self._tables.lease_of(registration.key) is None:  # it was outdated, and lost the lease that it had
             self._bodies.forget(registration.key)
         # Settings that change between two slices drop all bodies: the first slices were done by the old ones.
         elif self._bodies.clear_count == clear_count:
             yield from self._remember(call, registration, body, is_partial)
         return master
-
-    def _publishing(self, slices: Slices[T]) -> Slices[T]:
-        """Tell the listeners what each slice has changed before anybody else has a turn."""
-        while True:
-            try:
-                next(slices)
-            except StopIteration as end:
-                result: T = end.value
-                return result
-            finally:
-                self._route_table.publish()
-            yield
 
     def _remember(
         self, call: Call[RegisterBroker], registration: Registration, body: RegisterBrokerBody, is_partial: bool
@@ -217,7 +204,7 @@ class RegistrationPipeline:
     # Answer later.
 
     def _enqueue(self, call: Call[RegisterBroker], concerns: Concerns, slices: Slices[Reply]) -> Literal[Later.LATER]:
-        job = Job(call.connection.id, len(call.command.body), concerns, _answering(call, slices))
+        job = Job(call.connection.id, len(call.command.body), concerns, answering(call, slices))
         self._queue.append(job)
         return LATER
 
@@ -231,8 +218,8 @@ def register_broker(pipeline: RegistrationPipeline, call: Call[RegisterBroker]) 
     return pipeline.register(call)
 
 
-def _answering(call: Call[RegisterBroker], slices: Slices[Reply]) -> Slices[None]:
-    """Do the slices and send their answer; whatever goes wrong becomes an answer, too, and harms no other registration."""
+def answering(call: Call[Any], slices: Slices[Reply]) -> Slices[None]:
+    """Do the slices and send their answer; whatever goes wrong becomes an answer, too, and harms no other change."""
     try:
         reply = yield from slices
     except Rejected as refusal:
@@ -240,7 +227,7 @@ def _answering(call: Call[RegisterBroker], slices: Slices[Reply]) -> Slices[None
     except OrbitError as error:
         reply = Reply(ResponseCode.SYSTEM_ERROR, str(error))
     except Exception as error:
-        log.exception("the registration of %s failed", call.header.broker_name)
+        log.exception("the request %d of %s failed", call.command.code, call.connection.remote)
         reply = Reply(ResponseCode.SYSTEM_ERROR, f"{type(error).__name__}: {error}")
     call.answer(reply)
 

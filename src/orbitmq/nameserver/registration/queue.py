@@ -1,30 +1,33 @@
-"""Registrations too large for one turn of the event loop: worked off in slices, oldest first. Pure.
+"""Changes too large for one turn of the event loop, registrations most of them: done in slices, oldest first. Pure.
 
-A broker's registrations take effect in the order in which they came: one that comes while another of the same broker is
-unfinished waits for it. Whatever else changes the table finishes all of them first, in one go. So everything happens as if
-each registration had been entered whole when it was answered, and a client that asks meanwhile gets each topic's queues on
-that broker as they were before or as they are after.
+What concerns one broker takes effect in the order in which it came: whatever comes while an earlier change of the same
+broker is unfinished waits for that. So everything happens as if each change had been made whole when it was answered, and
+a client that asks meanwhile gets each topic's queues on that broker as they were before or as they are after.
 """
 
 from __future__ import annotations
 
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Callable, Hashable
 from typing import NamedTuple
 
+from orbitmq.codes import ResponseCode
+from orbitmq.errors import Rejected
 from orbitmq.wire.slices import Slices
 
-QUEUE_SIZE_MAX = 64 * 1024 * 1024
-"""Bytes of bodies that wait; the oldest registration is finished in one go where it would be more."""
+QUEUE_SIZE_MAX = 256 * 1024 * 1024
+"""Bytes of bodies that wait; who asks for more is told that the server is busy, and asks again."""
 JOB_SIZE_MIN = 64 * 1024
-"""The least that a registration counts for: a small one that waits holds more memory than its body."""
+"""The least that a change counts for: a small one that waits holds more memory than its body."""
 
 Concerns = frozenset[Hashable]
-"""What a registration may change: its broker name."""
+"""What a change may touch: broker names."""
+EVERYTHING: Concerns = frozenset([object()])
+"""The concerns of a change that waits for all before it, and that all behind it wait for."""
 
 
 class Job(NamedTuple):
-    """A registration that waits, or is being worked off.
+    """A change that waits, or is being made.
 
     `connection_id` is the connection that it came through, `body_size` is in bytes, and `slices` do everything that is
     left to do, the answer included.
@@ -42,7 +45,7 @@ class Job(NamedTuple):
 
 
 class RegistrationQueue:
-    """The registrations that are unfinished, oldest first.
+    """The changes that are unfinished, oldest first.
 
     Args:
         on_begin: is called when there is work again: call `step` from then on, once per turn of the event loop, until it
@@ -54,31 +57,43 @@ class RegistrationQueue:
         self._size_max = size_max
         self._size = 0
         self._jobs: deque[Job] = deque()
+        self._concerned: Counter[Hashable] = Counter()
         self._is_awake = False
 
     def __len__(self) -> int:
         return len(self._jobs)
 
     def has_before(self, concerns: Concerns) -> bool:
-        """Tell whether an unfinished registration concerns any of these."""
-        return any(not concerns.isdisjoint(job.concerns) for job in self._jobs)
+        """Tell whether an unfinished change concerns any of these."""
+        concerned = self._concerned.keys()
+        if concerns is EVERYTHING:
+            return bool(self._jobs)
+        return not (concerned.isdisjoint(concerns) and concerned.isdisjoint(EVERYTHING))
 
-    def has_from(self, connection_id: int) -> bool:
-        """Tell whether an unfinished registration came through a connection."""
-        return any(job.connection_id == connection_id for job in self._jobs)
+    def concerns_from(self, connection_id: int) -> Concerns:
+        """Return what the unfinished changes concern that came through a connection."""
+        return frozenset().union(*(job.concerns for job in self._jobs if job.connection_id == connection_id))
+
+    def refuse_if_full(self) -> None:
+        """Called before a change that may have to wait.
+
+        Raises:
+            Rejected: too many bytes wait already.
+        """
+        if self._size >= self._size_max:
+            raise Rejected(ResponseCode.SYSTEM_BUSY, f"{self._size} bytes of registrations wait, try again later")
 
     def append(self, job: Job) -> None:
         """Do a job later, after those that are unfinished."""
         self._jobs.append(job)
+        self._concerned.update(job.concerns)
         self._size += job.size
-        while self._size > self._size_max:
-            self._finish_oldest()
         if not self._is_awake:
             self._is_awake = True
             self._on_begin()
 
     def step(self) -> bool:
-        """Do the oldest registration's next slice. False: nothing is left to do until `on_begin`."""
+        """Do the oldest change's next slice. False: nothing is left to do until `on_begin`."""
         if self._jobs:
             self._advance()
         self._is_awake = bool(self._jobs)
@@ -87,19 +102,17 @@ class RegistrationQueue:
     def finish(self) -> None:
         """Do all that is left in one go."""
         while self._jobs:
-            self._finish_oldest()
+            self._advance()
 
-    def _finish_oldest(self) -> None:
-        while not self._advance():
-            pass
-
-    def _advance(self) -> bool:
-        """Do one slice of the oldest registration. True: that was its last one."""
+    def _advance(self) -> None:
+        """Do one slice of the oldest change."""
         job = self._jobs[0]
         try:
             next(job.slices)
         except StopIteration:
             self._jobs.popleft()
             self._size -= job.size
-            return True
-        return False
+            for concern in job.concerns:
+                self._concerned[concern] -= 1
+                if not self._concerned[concern]:
+                    del self._concerned[concern]

@@ -11,6 +11,8 @@ Source: docs/explain/nameserver.md; Java RouteInfoManager.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from itertools import islice
+from typing import TypeVar
 
 from orbitmq.codes import ResponseCode
 from orbitmq.errors import Rejected
@@ -22,6 +24,8 @@ from orbitmq.nameserver.routing.leases import Lease
 from orbitmq.nameserver.routing.tables import PermRule, Tables, with_perm
 from orbitmq.nameserver.routing.values import BrokerKey, MasterAddresses, Registration
 from orbitmq.wire.slices import Slices, finish, parts_of
+
+T = TypeVar("T")
 
 SLICE_TOPICS = 2_000
 _NOT_WRITABLE = ~int(Perm.WRITE)
@@ -68,6 +72,18 @@ class RouteTable:
         for notice in self.take_notices():
             if self._on_notice is not None:
                 self._on_notice(notice)
+
+    def publishing(self, slices: Slices[T]) -> Slices[T]:
+        """Tell the listeners what each slice has changed before anybody else has a turn."""
+        while True:
+            try:
+                next(slices)
+            except StopIteration as end:
+                result: T = end.value
+                return result
+            finally:
+                self.publish()
+            yield
 
     def take_notices(self) -> list[MinIdNotice]:
         """Return the notices since the last call, in order."""
@@ -131,6 +147,14 @@ class RouteTable:
         Returns:
             False when nothing was there, or the request came too late.
         """
+        return finish(self.unregistering(key, trigger, owner))
+
+    def unregistering(self, key: BrokerKey, trigger: Trigger, owner: int | None = None) -> Slices[bool]:
+        """Do what `unregister` does, thousands of topics in slices.
+
+        With the first one the broker is gone from routes. Nothing else may change anything about the broker name until
+        the last one.
+        """
         tables = self.tables
         lease = tables.leases.get(key)
         if lease is not None and owner is not None and owner < lease.owner:
@@ -140,14 +164,20 @@ class RouteTable:
         broker_id = group.id_of(key.address) if group is not None else None
         if group is None or broker_id is None:
             return lease is not None
-        self._leave_group(key, group, broker_id, trigger)
+        yield from self._leave_group(key, group, broker_id, trigger)
         return True
 
     def disconnect(self, owner: int, trigger: Trigger) -> tuple[BrokerKey, ...]:
         """Take out every broker that registered through `owner` and no other open connection; return whom."""
+        return finish(self.disconnecting(owner, trigger))
+
+    def disconnecting(self, owner: int, trigger: Trigger) -> Slices[tuple[BrokerKey, ...]]:
+        """Do what `disconnect` does in slices; nothing else may change anything about these brokers meanwhile."""
         gone = self.tables.leases.release(owner)
-        for key in gone:
-            self.unregister(key, trigger)
+        for number, key in enumerate(gone):
+            if number:
+                yield
+            yield from self.unregistering(key, trigger)
         return gone
 
     def expire(self, trigger: Trigger, now_ms: int) -> list[tuple[BrokerKey, Lease]]:
@@ -161,14 +191,30 @@ class RouteTable:
             self.unregister(key, trigger)
         return over
 
+    def expiring(self, key: BrokerKey, trigger: Trigger, now_ms: int) -> Slices[Lease | None]:
+        """Take out one broker in slices if its lease is still over; return the lease, None when it is not."""
+        lease = self.tables.leases.get(key)
+        if lease is None or not lease.is_over(now_ms):
+            return None
+        yield from self.unregistering(key, trigger)
+        return lease
+
     # Administration.
 
     def wipe_write_perm(self, broker_name: str, trigger: Trigger) -> int:
         """Take the write bit from every topic of a broker name; return how many topics it has."""
+        return finish(self.wiping_write_perm(broker_name, trigger))
+
+    def wiping_write_perm(self, broker_name: str, trigger: Trigger) -> Slices[int]:
+        """Do what `wipe_write_perm` does in slices; nothing else may change the broker name meanwhile."""
         return self._change_perms(broker_name, trigger, lambda perm: perm & _NOT_WRITABLE)
 
     def add_write_perm(self, broker_name: str, trigger: Trigger) -> int:
         """Let every topic of a broker name be read and written; return how many topics it has."""
+        return finish(self.adding_write_perm(broker_name, trigger))
+
+    def adding_write_perm(self, broker_name: str, trigger: Trigger) -> Slices[int]:
+        """Do what `add_write_perm` does in slices; nothing else may change the broker name meanwhile."""
         return self._change_perms(broker_name, trigger, lambda perm: int(Perm.READ_WRITE))
 
     def delete_topic(self, topic: str, trigger: Trigger, cluster: str | None = None) -> None:
@@ -294,7 +340,7 @@ class RouteTable:
 
     # The steps of leaving.
 
-    def _leave_group(self, key: BrokerKey, group: Group, broker_id: int, trigger: Trigger) -> None:
+    def _leave_group(self, key: BrokerKey, group: Group, broker_id: int, trigger: Trigger) -> Slices[None]:
         """Take a broker out of its group, and the group out of the tables when it was the last one."""
         was_smallest = broker_id == group.smallest_id
         group.drop_address(key.address)
@@ -311,18 +357,26 @@ class RouteTable:
             ),
         )
         if not group.addresses:
+            while len(group.topics) > self._slice_topics:
+                topics = tuple(islice(group.topics, self._slice_topics))
+                self.tables.change_queues(group, self.tables.removals(group, topics), trigger)
+                yield
             self.tables.drop_group(group, trigger)
             return
         if group.acting_master and MASTER_ID not in group.addresses:
-            self.tables.change_perms(group, lambda perm: perm & _NOT_WRITABLE, trigger)
+            yield from self._change_perms(group.broker_name, trigger, lambda perm: perm & _NOT_WRITABLE)
         if was_smallest:
             self._notices.append(_smallest_left(group, key.address))
 
-    def _change_perms(self, broker_name: str, trigger: Trigger, perm_of: PermRule) -> int:
+    def _change_perms(self, broker_name: str, trigger: Trigger, perm_of: PermRule) -> Slices[int]:
         group = self.tables.group_of(broker_name)
         if group is None:
             return 0
-        self.tables.change_perms(group, perm_of, trigger)
+        all_topics = tuple(group.topics)
+        for start in range(0, len(all_topics), self._slice_topics):
+            if start:
+                yield
+            self.tables.change_perms(group, all_topics[start : start + self._slice_topics], perm_of, trigger)
         return len(group.topics)
 
 

@@ -46,10 +46,14 @@ class Tables:
         queues = self._topics.get(topic)
         if not queues:
             return None
-        brokers = tuple(self._groups[name].data for name in queues)
+        groups = self._groups
+        names = [name for name in queues if groups[name].addresses]  # the others are leaving, topic by topic
+        if not names:
+            return None
+        brokers = tuple(groups[name].data for name in names)
         mappings = self._mappings.get(topic)
         return TopicRoute(
-            queues=tuple(queues.values()),
+            queues=tuple(queues[name] for name in names),
             brokers=brokers,
             filter_servers=self._filter_servers_of(brokers) if self._filter_servers else {},
             queue_mappings={name: mapping for name, (_, mapping) in mappings.items()} if mappings else None,
@@ -58,8 +62,11 @@ class Tables:
     def cluster_info(self) -> ClusterInfo:
         """Return all brokers of all clusters."""
         return ClusterInfo(
-            brokers={name: group.data for name, group in self._groups.items()},
-            clusters={cluster: tuple(names) for cluster, names in self._clusters.items()},
+            brokers={name: group.data for name, group in self._groups.items() if group.addresses},
+            clusters={
+                cluster: tuple(name for name in names if self._groups[name].addresses)
+                for cluster, names in self._clusters.items()
+            },
         )
 
     def member_group(self, broker_name: str) -> Mapping[int, str]:
@@ -199,9 +206,9 @@ class Tables:
             ),
         )
 
-    def change_perms(self, group: Group, perm_of: PermRule, trigger: Trigger) -> None:
-        """Give every topic of a group the permission that a rule makes of its present one."""
-        found = ((topic, self._topics[topic][group.broker_name]) for topic in group.topics)
+    def change_perms(self, group: Group, topics: Iterable[str], perm_of: PermRule, trigger: Trigger) -> None:
+        """Give topics of a group the permission that a rule makes of their present one."""
+        found = ((topic, self._topics[topic][group.broker_name]) for topic in topics)
         changes = [
             QueueChange(topic, before, with_perm(before, perm_of(before.perm)))
             for topic, before in found

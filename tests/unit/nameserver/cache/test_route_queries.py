@@ -180,3 +180,11 @@ def test_a_header_of_which_strangers_could_make_many_is_not_kept():
     cache = RouteQueryCache()
     teach(cache, query("T" * 2_000))
     assert len(cache) == 0
+
+
+def test_more_topics_than_are_kept_are_forgotten_as_few_are():
+    cache = RouteQueryCache()
+    for topic in ("a", "b"):
+        teach(cache, query(topic))
+    cache.forget([f"other-{number}" for number in range(10)] + ["a"])
+    assert [answered(cache, query(topic))[0] > 0 for topic in ("a", "b")] == [False, True]

@@ -44,3 +44,19 @@ def test_topics_with_the_same_answer_share_its_bytes():
     assert answers.get("t1", True) is first
     answers.get("z", True)  # too much together: the fifty go, one after another
     assert answers.get("t2", True) is not first
+
+
+def test_more_topics_than_are_kept_are_forgotten_as_few_are():
+    made: list[str] = []
+
+    def encode(topic: str, standard: bool) -> bytes:
+        made.append(topic)
+        return topic.encode()
+
+    answers = RouteCache(encode)
+    for topic in ("a", "b"):
+        answers.get(topic, True)
+    answers.forget([f"other-{number}" for number in range(10)] + ["a"])
+    for topic in ("a", "b"):
+        answers.get(topic, True)
+    assert made == ["a", "b", "a"]

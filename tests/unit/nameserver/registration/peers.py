@@ -8,11 +8,13 @@ from typing import Any
 from orbitmq.errors import HeaderError, Rejected
 from orbitmq.nameserver.config import NameServerConfig
 from orbitmq.nameserver.handlers import handlers
+from orbitmq.nameserver.registration.queue import Job
 from orbitmq.nameserver.routing.values import BrokerKey
 from orbitmq.nameserver.service import NameServerService
 from orbitmq.net.dispatch.handlers import LATER, Call, Reply
 from orbitmq.wire.command import Command
 from orbitmq.wire.header import code_of
+from orbitmq.wire.slices import Slices
 
 from ..support import CLUSTER, address_of
 
@@ -50,7 +52,18 @@ class Peers:
 
     def leave(self, number: int, connection: int) -> None:
         self.service.disconnect(connection, 1_000 + number, "")
-        self.done.append((number, None))
+
+        def note() -> Slices[None]:
+            self.done.append((number, None))
+            return
+            yield
+
+        if self.service.queue.concerns_from(connection):  # it waits, or has begun: this is done right behind it
+            self.service.queue.append(Job(0, 0, frozenset(), note()))
+        else:
+            self.done.append((number, None))
+        if self._in_one_go:
+            self.service.queue.finish()
 
     def look(self) -> Any:
         tables = self.service.tables

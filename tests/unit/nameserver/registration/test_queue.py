@@ -16,8 +16,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from orbitmq.errors import Rejected
 from orbitmq.model.topic import TopicConfig
-from orbitmq.nameserver.registration.queue import JOB_SIZE_MIN, Job, RegistrationQueue
+from orbitmq.nameserver.registration.queue import EVERYTHING, JOB_SIZE_MIN, Job, RegistrationQueue
 from orbitmq.nameserver.routing.events import Cause
 from orbitmq.nameserver.routing.values import BrokerKey
 from orbitmq.net.pool import ConnectionPool
@@ -53,28 +54,19 @@ def job(log: list[str], name: str, size: int = 1, *, connection_id: int = 1) -> 
     return Job(connection_id, size, frozenset([name]), slices())
 
 
-def test_the_oldest_is_finished_at_once_when_too_many_bytes_wait():
-    log: list[str] = []
-    queue = RegistrationQueue(size_max=3 * JOB_SIZE_MIN)
-    for name in "abc":
-        queue.append(job(log, name))
-    assert (log, len(queue)) == ([], 3)
-    queue.append(job(log, "d", JOB_SIZE_MIN + 1))
-    assert (log, len(queue)) == (["a", "a done", "b", "b done"], 2)
-    queue.finish()
-    queue.append(job(log, "e", 4 * JOB_SIZE_MIN))
-    assert (log[-2:], len(queue)) == (["e", "e done"], 0)
-
-
-def test_the_budget_is_given_back_by_whatever_ends():
+def test_who_comes_when_too_many_bytes_wait_is_told_that_the_server_is_busy():
     log: list[str] = []
     queue = RegistrationQueue(size_max=2 * JOB_SIZE_MIN)
-    for name in "abcd":
-        queue.append(job(log, name, 2 * JOB_SIZE_MIN))
-        assert len(queue) == 1
-        while queue.step():
-            pass
-    assert log == [line for name in "abcd" for line in (name, f"{name} done")]
+    for _ in range(3):
+        queue.refuse_if_full()
+        queue.append(job(log, "a", JOB_SIZE_MIN + 1))
+        queue.refuse_if_full()
+        queue.append(job(log, "b"))
+        with pytest.raises(Rejected) as refused:
+            queue.refuse_if_full()
+        assert refused.value.code == 2
+        queue.finish()
+    assert log == ["a", "a done", "b", "b done"] * 3
 
 
 def test_whoever_does_the_slices_is_woken_once_for_each_time_there_is_work():
@@ -109,12 +101,34 @@ def test_what_concerns_the_same_broker_waits(concerns: set[str], waits: bool):
     assert queue.has_before(frozenset(concerns)) is waits
 
 
-def test_a_connections_registrations_are_known_until_they_are_done():
+def test_what_concerns_a_broker_twice_waits_until_both_are_done():
+    queue = RegistrationQueue()
+    for _ in range(2):
+        queue.append(job([], "a"))
+    for _ in range(4):
+        assert queue.has_before(frozenset("a"))
+        queue.step()
+    assert not queue.has_before(frozenset("a"))
+
+
+def test_what_concerns_everything_waits_for_all_and_all_wait_for_it():
+    queue = RegistrationQueue()
+    assert not queue.has_before(EVERYTHING)
+    queue.append(job([], "a"))
+    assert queue.has_before(EVERYTHING)
+    queue.append(job([], "")._replace(concerns=EVERYTHING))
+    assert queue.has_before(frozenset("b"))
+    queue.finish()
+    assert not queue.has_before(frozenset("b"))
+
+
+def test_what_a_connections_changes_concern_is_known_until_they_are_done():
     queue = RegistrationQueue()
     queue.append(job([], "a", connection_id=7))
-    assert (queue.has_from(7), queue.has_from(1)) == (True, False)
+    queue.append(job([], "b", connection_id=7))
+    assert (queue.concerns_from(7), queue.concerns_from(1)) == (frozenset("ab"), frozenset())
     queue.finish()
-    assert queue.has_from(7) is False
+    assert queue.concerns_from(7) == frozenset()
 
 
 @pytest.fixture(autouse=True)
@@ -185,6 +199,7 @@ def do(peers: Peers, number: int, step: tuple[Any, ...]) -> None:
 @settings(deadline=None, max_examples=max(1, STEPS // STEPS_PER_HISTORY))
 @given(st.lists(steps, max_size=STEPS_PER_HISTORY), st.booleans())
 def test_slices_end_where_whole_registrations_in_the_order_of_their_answers_do(history: list[Any], deletes: bool):
+    history = with_fresh_connections(history)
     sliced, whole = Peers(deletes_missing_topics=deletes), Peers(in_one_go=True, deletes_missing_topics=deletes)
     for number, step in enumerate(history):
         if step[0] == "slice":
@@ -202,6 +217,18 @@ def test_slices_end_where_whole_registrations_in_the_order_of_their_answers_do(h
     assert_in_order_of_arrival(history, [number for number, _ in sliced.done])
 
 
+def with_fresh_connections(history: list[Any]) -> list[Any]:
+    """Give whoever speaks through a connection that is gone another one: numbers are never used twice."""
+    left = dict.fromkeys((1, 2, 3), 0)
+    fresh = []
+    for what, *rest in history:
+        if what in ("register", "unregister", "leave"):
+            connection, rest[0] = rest[0], rest[0] + 10 * left[rest[0]]
+            left[connection] += what == "leave"
+        fresh.append((what, *rest))
+    return fresh
+
+
 def assert_in_order_of_arrival(history: list[Any], order: list[int]) -> None:
     """Only what concerns other brokers overtakes an unfinished registration."""
     assert sorted(order) == [number for number, step in enumerate(history) if step[0] != "slice"]
@@ -210,9 +237,14 @@ def assert_in_order_of_arrival(history: list[Any], order: list[int]) -> None:
             if later > number:
                 continue
             overtaken, overtaking = history[later], history[number]
-            assert overtaken[0] == "register"
-            distinguishing = {"register": 2, "leave": 1}[overtaking[0]]
-            assert overtaking[distinguishing] != overtaken[distinguishing]
+            names = [step[NAME_AT[step[0]]] for step in (overtaken, overtaking) if step[0] in NAME_AT]
+            assert len(set(names)) == len(names), (overtaken, overtaking)
+            if "leave" in (overtaken[0], overtaking[0]):
+                assert overtaken[1] != overtaking[1]
+
+
+NAME_AT = {"register": 2, "unregister": 2, "wipe": 1}
+"""Where the broker name stands in a step."""
 
 
 def register(peers: Peers, number: int, *, connection: int = 1, version: int = 1, perm: int = 6) -> None:
@@ -245,6 +277,7 @@ def test_whoever_leaves_during_its_registration_is_gone_11043(end: tuple[Any, ..
     for _ in range(slices):
         peers.service.queue.step()
     do(peers, 2, end)
+    peers.service.queue.finish()
     assert [number for number, _ in peers.done] == [1, 2]
     assert peers.service.tables.topics() == ()
 
@@ -322,7 +355,7 @@ def test_an_error_of_ours_ends_one_registration_alone(caplog: pytest.LogCaptureF
         (0, 1, "RuntimeError: ours"),
         (1, 0, None),
     ]
-    assert "the registration of a failed" in caplog.text
+    assert "the request 103 of x:0 failed" in caplog.text
 
 
 async def test_others_are_served_between_the_slices(tmp_path: Path):

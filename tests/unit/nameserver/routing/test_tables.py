@@ -83,7 +83,7 @@ def test_permissions_change_where_the_rule_changes_them():
     group = entered(tables, "a", "t", "u")
     tables.change_queues(group, [QueueChange("u", queue("a"), queue("a", perm=4))], at())
     tables.take_changes()
-    tables.change_perms(group, lambda perm: perm & 4, at())
+    tables.change_perms(group, group.topics, lambda perm: perm & 4, at())
     (change,) = tables.take_changes()
     assert change.queues.topics == ("t",)
     assert [found.perm for topic in ("t", "u") for found in _queues(tables, topic)] == [4, 4]
