@@ -4,7 +4,7 @@ from orbitmq.client.consume.assignment.allocation import allocate_average
 from orbitmq.client.consume.assignment.queue_allocator import QueueAllocator
 from orbitmq.codes import ResponseCode
 from orbitmq.model.group import ConsumerInfo, Heartbeat, MessageModel
-from orbitmq.model.route import MessageQueue
+from orbitmq.model.route import MessageQueue, TopicRoute
 from orbitmq.wire.headers import GetConsumerList
 from unit.client.support import open_session
 
@@ -93,6 +93,24 @@ async def test_all_members_ask_the_same_broker_while_it_answers_and_then_the_nex
         await cluster.a.stop()
         assert (await allocator(session).allocate(["orders"]))["orders"] is not None
         assert any(isinstance(request, GetConsumerList) for request in cluster.b.requests)
+
+
+async def test_when_no_broker_answers_nothing_is_to_change_and_the_last_error_is_told(cluster, caplog):
+    cluster.topic("orders", cluster.a, cluster.b, count=1)
+    async with open_session(cluster, "orders") as session:
+        await cluster.a.stop()
+        await cluster.b.stop()
+        assert await allocator(session).allocate(["orders"]) == {"orders": None}
+    (warning,) = [record for record in caplog.records if record.levelno == logging.WARNING]
+    assert cluster.b.address in warning.getMessage()
+
+
+async def test_a_route_without_brokers_cannot_be_allocated(cluster, caplog):
+    cluster.topic("orders", count=1)
+    cluster.routes["orders"] = TopicRoute(queues=cluster.routes["orders"].queues)
+    async with open_session(cluster) as session:
+        assert await allocator(session).allocate(["orders"]) == {"orders": None}
+    assert "group g: the route names no broker" in caplog.messages
 
 
 async def test_a_refusal_is_warned_of_once_until_the_topic_is_allocated_again(cluster, caplog):
