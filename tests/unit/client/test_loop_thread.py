@@ -38,6 +38,12 @@ def test_a_stopped_loop_takes_no_work_and_stopping_it_again_does_nothing(loop_th
         loop_thread.call(where())
 
 
+def test_a_stopped_loop_is_closed(loop_thread):
+    loop = loop_thread.apply(asyncio.get_running_loop)
+    loop_thread.stop()
+    assert loop.is_closed()
+
+
 def test_stopping_cancels_what_runs_and_ends_the_thread(loop_thread):
     ends = []
 

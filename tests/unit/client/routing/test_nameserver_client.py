@@ -124,6 +124,18 @@ async def test_the_connection_to_an_address_that_a_name_no_longer_has_is_closed_
             await until(lambda: not server.connections)
 
 
+async def test_the_names_of_a_new_list_are_resolved_2042(names):
+    async with name_servers(1, {}) as (server,):
+        answers, _ = names()
+        port = server.address.partition(":")[2]
+        answers["old.example"], answers["new.example"] = [["127.0.0.2"]], [["127.0.0.1"]]
+        async with client_of(f"old.example:{port}", timeout_ms=1_000) as client:
+            with pytest.raises(NoNameServer):
+                await client.ask(QUERY)
+            client.configure(f"new.example:{port}")
+            assert (await client.ask(QUERY)).code == ResponseCode.TOPIC_NOT_EXIST
+
+
 async def test_whoever_gives_up_waiting_for_a_name_leaves_it_to_the_others(names):
     async with name_servers(1, {}) as (server,):
         answers, asked = names()

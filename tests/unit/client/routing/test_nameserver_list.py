@@ -57,6 +57,13 @@ def test_a_name_service_that_is_down_takes_nothing_away():
     assert found.addresses == ["10.0.0.1:9876"]
 
 
+def test_what_a_name_meant_stays_while_the_name_stays():
+    found = servers("ns.example:9876", "10.0.0.9:1")
+    found.set_resolved("ns.example:9876", ["10.0.0.1:9876"])
+    assert found.configure(["ns.example:9876"]) == ["10.0.0.9:1"]
+    assert found.addresses == ["10.0.0.1:9876"]
+
+
 def test_what_a_name_meant_is_forgotten_with_the_name():
     found = servers("ns.example:9876")
     found.set_resolved("ns.example:9876", ["10.0.0.1:9876"])

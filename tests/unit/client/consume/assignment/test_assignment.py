@@ -8,6 +8,7 @@ from orbitmq.client.consume.subscriptions import parse_subscription
 from orbitmq.client.session.session import ClientSession
 from orbitmq.model.group import ConsumeFrom
 from orbitmq.model.route import MessageQueue
+from orbitmq.wire.headers import PullMessage
 from waiting import until
 
 QUEUES = [MessageQueue("orders", "broker-a", number) for number in range(2)]
@@ -72,6 +73,18 @@ async def test_queues_are_begun_read_and_given_away_with_their_offsets(cluster):
         await owner.assignment.close()
         assert not owner.assignment.queues
         assert owner.store.offsets == {QUEUES[0]: 1, QUEUES[1]: 0}
+
+
+async def test_a_queue_that_was_given_away_is_pulled_no_more(cluster):
+    cluster.topic("orders", count=2)
+    async with Owner(cluster) as owner:
+        await owner.assignment.assign("orders", ORDERS, QUEUES[:1])
+        await until(lambda: cluster.a.parked)
+        await owner.assignment.assign("orders", ORDERS, [])
+        cluster.a.put("orders", 0, b"1")
+        for _ in range(100):
+            await asyncio.sleep(0)
+        assert len([request for request in cluster.a.requests if isinstance(request, PullMessage)]) == 1
 
 
 async def test_without_a_subscription_all_queues_of_the_topic_go(cluster):
