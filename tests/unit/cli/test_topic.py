@@ -23,6 +23,22 @@ def test_creating_again_changes_the_topic(orbitmq, topic):
     assert (queues["read_queue_count"], queues["perm"]) == (5, 4)
 
 
+@pytest.mark.parametrize(("permission", "perm"), [("rw", 6), ("r", 4), ("w", 2)])
+def test_permissions_are_spelt_in_letters(orbitmq, topic, permission, perm):
+    orbitmq("topic", "create", topic, "--permission", permission)
+    assert [row[4] for row in orbitmq("route", topic).rows] == [permission]
+    assert [queue["perm"] for queue in orbitmq("route", topic, "-o", "json").json["queues"]] == [perm]
+
+
+def test_a_topic_without_any_permission_says_so(orbitmq, topic):
+    orbitmq("topic", "create", topic, "--permission", "w")
+    orbitmq("route", "wipe-write-perm", "broker-a")
+    try:
+        assert [row[4] for row in orbitmq("route", topic).rows] == ["none"]
+    finally:
+        orbitmq("route", "add-write-perm", "broker-a")
+
+
 def test_status_tells_what_was_sent(orbitmq, topic):
     orbitmq("send", topic, "x", "--count", 5)
     rows = orbitmq("topic", "status", topic, "-o", "json").json

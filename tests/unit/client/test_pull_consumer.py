@@ -177,6 +177,25 @@ async def test_it_is_no_member_of_the_group(cluster):
     assert cluster.a.heartbeats == []
 
 
+@pytest.mark.parametrize(
+    "use",
+    [
+        lambda reader: reader.queues("orders"),
+        lambda reader: reader.begin_offset(queue(0)),
+        lambda reader: reader.end_offset(queue(0)),
+        lambda reader: reader.offset_at(queue(0), 0),
+        lambda reader: reader.committed(queue(0)),
+        lambda reader: reader.commit({queue(0): 1}),
+    ],
+)
+async def test_nothing_is_asked_before_the_consumer_is_open(cluster, use):
+    cluster.topic("orders", count=1)
+    with pytest.raises(ClientError, match="not open"):
+        await use(consumer(cluster))
+    with pytest.raises(ClientError, match="not open"):
+        consumer(cluster).assign([queue(0)])
+
+
 async def test_a_consumer_that_is_not_open_says_what_to_do(cluster):
     reader = consumer(cluster)
     with pytest.raises(ClientError, match="async with"):

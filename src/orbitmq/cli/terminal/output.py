@@ -67,7 +67,7 @@ def format_cell(value: Any) -> str:
 
 def format_time(time_ms: int | None) -> str | None:
     """Return milliseconds since 1970 as ISO 8601 in UTC; None for an unknown time."""
-    if not time_ms or time_ms < 0:
+    if time_ms is None or time_ms <= 0:
         return None
     return datetime.fromtimestamp(time_ms / 1000, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
 

@@ -16,10 +16,11 @@ def test_a_line_in_a_pipe_is_one_json_object_with_the_rooms_own_fields():
     stream = io.StringIO()
     configure_logging(LogLevel.INFO, stream)
 
-    logging.getLogger("orbitmq.broker").info("serves at %s", "a:1", extra={"topic": "orders"})
+    logging.getLogger("orbitmq.broker").info("serves at %s", "ä:1", extra={"topic": "orders"})
 
+    assert "ä:1" in stream.getvalue()
     line = json.loads(stream.getvalue())
-    assert line["event"] == "serves at a:1"
+    assert line["event"] == "serves at ä:1"
     assert (line["level"], line["logger"], line["topic"]) == ("info", "orbitmq.broker", "orders")
     assert line["timestamp"].endswith("Z")
 

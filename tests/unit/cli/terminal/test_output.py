@@ -84,7 +84,14 @@ def test_cells(value, text):
 
 
 @pytest.mark.parametrize(
-    ("time_ms", "text"), [(0, None), (None, None), (-1, None), (1_700_000_000_123, "2023-11-14T22:13:20.123Z")]
+    ("time_ms", "text"),
+    [
+        (0, None),
+        (None, None),
+        (-1, None),
+        (1, "1970-01-01T00:00:00.001Z"),
+        (1_700_000_000_123, "2023-11-14T22:13:20.123Z"),
+    ],
 )
 def test_times_are_iso_in_utc_and_unknown_ones_nothing(time_ms, text):
     assert format_time(time_ms) == text

@@ -7,6 +7,7 @@ from orbitmq.client.session.session import ClientSession
 from orbitmq.errors import ClientError, ConnectionFailed, RequestTimeout, RouteNotFound
 from orbitmq.model.group import ConsumerInfo, Heartbeat
 from orbitmq.wire.headers import GetMaxOffset, SendMessageV2, UnregisterClient
+from waiting import until
 
 A_SEND = SendMessageV2(
     producer_group="g", topic="orders", default_topic="TBW102", default_topic_queue_nums=4, queue_id=0, sys_flag=0,
@@ -105,3 +106,63 @@ async def test_background_work_ends_with_the_session_and_its_errors_are_logged(c
     await found.close()
     assert endless.cancelled()
     assert "orbitmq failing ended with an error" in caplog.text
+
+
+async def test_a_closed_session_leaves_no_task_behind(monkeypatch):
+    async def getaddrinfo(*_, **__):
+        await asyncio.Event().wait()
+
+    monkeypatch.setattr(asyncio.get_running_loop(), "getaddrinfo", getaddrinfo, raising=False)
+    found = ClientSession("ns.example:1", instance="me", describe=describe)
+    found.open()
+    asking = asyncio.create_task(found.routes.find("orders"), name="the caller's own")
+    await until(lambda: "orbitmq NameServer names" in {task.get_name() for task in asyncio.all_tasks()})
+    await found.close()
+    await asyncio.wait([asking])
+    assert [name for task in asyncio.all_tasks() if (name := task.get_name()).startswith("orbitmq")] == []
+
+
+async def test_without_heartbeats_there_is_nobody_to_announce(cluster):
+    cluster.topic("orders")
+    found = session(cluster)
+    found.open()
+    await found.routes.find("orders")
+    await found.send_heartbeats()
+    found.note_answer("broker-a")
+    await found.close([UnregisterClient(client_id=found.id, consumer_group="g")])
+    assert cluster.a.heartbeats == cluster.a.unregistered == []
+
+
+async def test_a_broker_that_does_not_answer_is_told_once_until_it_answers_again(cluster, caplog):
+    cluster.topic("orders")
+    found = session(cluster, describe=describe)
+    found.open()
+    await found.routes.find("orders")
+    with caplog.at_level(logging.INFO, "orbitmq.client.session"):
+        for _ in range(2):
+            found.note_failure("broker-a", RequestTimeout("slow"))
+            found.note_failure("broker-a", RequestTimeout("slow"))
+            found.note_answer("broker-a")
+            found.note_answer("broker-a")
+    await found.close()
+    lines = [record.getMessage() for record in caplog.records if record.levelno >= logging.INFO]
+    assert lines == ["slow", "broker broker-a answers again"] * 2
+
+
+async def test_a_failed_call_makes_the_next_answer_announce_the_client(cluster):
+    cluster.topic("orders")
+    found = session(cluster, describe=describe)
+    found.open()
+    await found.routes.find("orders")
+    await until(lambda: cluster.a.heartbeats)
+    found.note_answer("broker-a")
+    await asyncio.sleep(0)
+    cluster.a.silent.add(SendMessageV2)
+    with pytest.raises(RequestTimeout):
+        await found.call("broker-a", A_SEND, timeout_ms=20)
+    count = len(cluster.a.heartbeats)
+    found.note_answer("broker-a")
+    await until(lambda: len(cluster.a.heartbeats) == count + 1)
+    await found.close()
+    found.note_answer("broker-a")  # closed: nothing to announce
+    assert len(cluster.a.heartbeats) == count + 1
