@@ -101,12 +101,12 @@ class Side:
             kv_config_path=folder / "kvConfig.json",
             config_store_path=folder / "namesrv.properties",
         )
-        self._server = _make_server(config, clock, has_memories)
+        self.server = _make_server(config, clock, has_memories)
         self._lines: dict[int, Line] = {}
 
     async def start(self) -> None:
         """Listen."""
-        await self._server.start()
+        await self.server.start()
 
     async def ask(self, asks: tuple[Ask, ...]) -> list[Command]:
         """Ask through the connection of the first request."""
@@ -115,7 +115,7 @@ class Side:
         if line is not None:
             with contextlib.suppress(ConnectionError):  # the server ends the connection of a broker whose lease is over
                 return await line.ask(asks)
-        host, port = parse_address(self._server.address)
+        host, port = parse_address(self.server.address)
         _, line = await asyncio.get_running_loop().create_connection(Line, host, port)
         self._lines[client] = line
         return await line.ask(asks)
@@ -128,14 +128,14 @@ class Side:
         line.close()
         await line.is_lost
         for _ in range(_TURNS_MAX):
-            if len(self._server.server.connections) <= len(self._lines):
+            if len(self.server.server.connections) <= len(self._lines):
                 return
             await asyncio.sleep(0)
         raise AssertionError("the server has not seen that a connection has ended")
 
     async def scan(self) -> None:
         """Let the server look at the leases, and the connections that it ends be gone."""
-        self._server.scan()
+        self.server.scan()
         for _ in range(_TURNS_AFTER_SCAN):
             await asyncio.sleep(0)
         for client in [client for client, line in self._lines.items() if line.is_lost.done()]:
@@ -145,7 +145,7 @@ class Side:
         """Stop the server."""
         for line in self._lines.values():
             line.close()
-        await self._server.stop()
+        await self.server.stop()
 
 
 @contextlib.asynccontextmanager
