@@ -11,9 +11,10 @@ from pathlib import Path
 import psutil
 import pytest
 
-from adversary.support import Child, kept_bytes, leaving_of, serving
+from adversary.support import Child, frame, kept_bytes, leaving_of, serving
 from orbitmq.address import parse_address
 from orbitmq.model.topic import TopicConfig
+from orbitmq.nameserver.config import NameServerConfig
 from orbitmq.wire.headers import GetRouteInfo
 from unit.nameserver.support import registration
 
@@ -23,7 +24,7 @@ BROKERS_HONEST, CLIENTS_HONEST = 1_000, 20_000
 
 
 @pytest.mark.parametrize("count", [640])
-def test_route_queries_with_large_headers_are_not_kept(count: int, tmp_path: Path):
+def test_route_queries_with_large_headers_are_not_kept(count: int, tmp_path: Path) -> None:
     with serving(tmp_path) as served, served.link() as link:
         link.register("a")
         with kept_bytes() as kept:
@@ -33,7 +34,7 @@ def test_route_queries_with_large_headers_are_not_kept(count: int, tmp_path: Pat
 
 
 @pytest.mark.parametrize("count", [640])
-def test_registrations_with_large_headers_are_not_kept(count: int, tmp_path: Path):
+def test_registrations_with_large_headers_are_not_kept(count: int, tmp_path: Path) -> None:
     with serving(tmp_path) as served, served.link() as link:
         with kept_bytes() as kept:
             for number in range(count):
@@ -42,7 +43,7 @@ def test_registrations_with_large_headers_are_not_kept(count: int, tmp_path: Pat
             assert kept() < count * len(HEADER_PADDING) / 2
 
 
-def test_answers_that_are_kept_count_by_their_bytes_whoever_keeps_them(tmp_path: Path):
+def test_answers_that_are_kept_count_by_their_bytes_whoever_keeps_them(tmp_path: Path) -> None:
     """Each of these topics has a route of its own, and all routes show the broker's filter servers."""
     count, servers = 400, tuple(f"filter-{number}.example:10911" for number in range(20_000))
     topics = {f"T{number}": TopicConfig(topic=f"T{number}", read_queue_count=number) for number in range(count)}
@@ -55,7 +56,7 @@ def test_answers_that_are_kept_count_by_their_bytes_whoever_keeps_them(tmp_path:
 
 
 @pytest.mark.parametrize("leaves", [False, True])
-def test_the_body_of_a_broker_that_is_gone_goes_with_it(leaves: bool, tmp_path: Path):
+def test_the_body_of_a_broker_that_is_gone_goes_with_it(leaves: bool, tmp_path: Path) -> None:
     """An id that moves from address to address leaves nothing behind; nor does the last of them when it leaves."""
     large = {topic: TopicConfig(topic=topic, attributes={"+note": "x" * 400 * KIB}) for topic in ("T1", "T2")}
     count = 40
@@ -68,6 +69,25 @@ def test_the_body_of_a_broker_that_is_gone_goes_with_it(leaves: bool, tmp_path: 
                 link.ask(leaving_of("a"))
                 assert link.brokers() == set()
             assert kept() < 10 * 800 * KIB
+
+
+def test_unfinished_frames_of_many_connections_share_one_budget(tmp_path: Path) -> None:
+    count, size = 24, 15 * MIB
+    half = frame(GetRouteInfo(topic="T1"), bytes(size))[:-1]
+    with Child(tmp_path) as child, child.link() as honest:
+        before = memory_of(child)
+        attackers = [_send_what_is_taken(child.address, half) for _ in range(count)]
+        _settle(lambda: memory_of(child))
+        grown = memory_of(child) - before
+        honest.register("a", *(f"topic-{number}" for number in range(500)))  # goes on being served
+        for attacker in attackers:
+            attacker.close()
+        assert grown < count * size / 2
+
+
+def test_connections_are_limited_unless_somebody_says_otherwise() -> None:
+    wanted = BROKERS_HONEST + CLIENTS_HONEST
+    assert NameServerConfig().connections_max > wanted
 
 
 def memory_of(child: Child) -> int:

@@ -257,6 +257,7 @@ def limits_of(config: NameServerConfig) -> Limits:
         frame_ms=config.frame_deadline_seconds * 1000,
         write_buffer_max=config.write_buffer_max,
         connections_max=config.connections_max,
+        partial_frames_max=config.partial_frames_max,
         connections_per_address_max=config.connections_per_address_max,
         requests_per_second_max=config.requests_per_second_max,
         backlog=config.server_socket_backlog,

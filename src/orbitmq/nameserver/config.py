@@ -74,7 +74,9 @@ class NameServerConfig(ServerSecuritySettings):
     """Ours: a frame that began to arrive must be whole after this long."""
     write_buffer_max: int = 64 * 1024 * 1024
     """Ours: bytes that may wait for a client that does not read."""
-    connections_max: int = 0
+    partial_frames_max: int = 128 * 1024 * 1024
+    """Ours: bytes of the unfinished frames of all connections; one address may have three quarters of it."""
+    connections_max: int = 50_000
     """Ours: open connections."""
     connections_per_address_max: int = 0
     """Ours: open connections from one IP address."""
@@ -165,6 +167,7 @@ _RANGES: dict[str, tuple[int, int]] = {
     "shutdown_wait_time_seconds": (0, 3_600),
     "frame_deadline_seconds": (0, 3_600),
     "write_buffer_max": (0, 2**31 - 1),
+    "partial_frames_max": (0, 2**40),
     "connections_max": (0, 10_000_000),
     "connections_per_address_max": (0, 10_000_000),
     "requests_per_second_max": (0, 10_000_000),

@@ -190,6 +190,7 @@ def test_the_settings_are_the_limits_of_the_port():
         connections_per_address_max=11,
         requests_per_second_max=12,
         server_socket_backlog=13,
+        partial_frames_max=14,
     )
     assert limits_of(config) == Limits(
         idle_ms=7_000,
@@ -199,4 +200,5 @@ def test_the_settings_are_the_limits_of_the_port():
         connections_per_address_max=11,
         requests_per_second_max=12,
         backlog=13,
+        partial_frames_max=14,
     )

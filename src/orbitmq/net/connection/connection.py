@@ -50,6 +50,7 @@ class Connection(asyncio.Protocol):
         "_first_bytes",
         "_flow",
         "_frames",
+        "_has_counted_partial",
         "_is_joining",
         "_loop",
         "_reads",
@@ -88,6 +89,7 @@ class Connection(asyncio.Protocol):
         self._frames = 0
         self._first_bytes = b""
         self._is_joining = False
+        self._has_counted_partial = False
 
     # What programs use.
 
@@ -290,6 +292,10 @@ class Connection(asyncio.Protocol):
             flow.hold_more(frames)
         else:
             self._serve_frames(frames)
+        if self._has_counted_partial or self._session.partial:
+            self._has_counted_partial = self._endpoint.partial_frames.note(
+                self.id, self._ip, len(self._session.partial), self.abort
+            )
 
     def _serve_frames(self, frames: list[Frame]) -> None:
         """Serve frames until the peer owes us reading more than it may; the others wait until it has read."""

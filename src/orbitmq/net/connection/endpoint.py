@@ -12,7 +12,7 @@ from orbitmq.net.counters import Counters
 from orbitmq.net.dispatch.dispatcher import Dispatcher
 from orbitmq.net.dispatch.fast_path import FastPath
 from orbitmq.net.dispatch.peer import Peer
-from orbitmq.net.limits import DEFAULT_LIMITS, Limits
+from orbitmq.net.limits import DEFAULT_LIMITS, Limits, PartialFrames
 from orbitmq.wire.command import Command
 from orbitmq.wire.signature import Credentials, sign_command
 
@@ -70,6 +70,7 @@ class Endpoint:
         """The fast path's answers: one bound method for all connections."""
         self.is_listener = is_listener
         self.connections: dict[int, OpenConnection] = {}
+        self.partial_frames = PartialFrames(limits.partial_frames_max)
         self.is_awaited = False
         """True while `wait_until` has to hear of each late answer that goes out."""
         self._credentials = credentials
@@ -105,6 +106,7 @@ class Endpoint:
         """Take out a connection that was entered, and tell whoever wants to know."""
         if self.connections.pop(connection.id, None) is None:
             return
+        self.partial_frames.forget(connection.id)
         self.counters.connections_closed += 1
         self._count_by_ip[ip] -= 1
         if not self._count_by_ip[ip]:
