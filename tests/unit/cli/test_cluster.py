@@ -1,5 +1,10 @@
 """`orbitmq cluster`."""
 
+import pytest
+
+from orbitmq.admin import AdminClient
+from orbitmq.errors import RequestTimeout
+
 
 def test_every_broker_is_shown_with_what_it_does(orbitmq, rocketmq_session):
     (row,) = orbitmq("cluster", "-o", "json").json
@@ -11,9 +16,6 @@ def test_every_broker_is_shown_with_what_it_does(orbitmq, rocketmq_session):
 
 
 def test_a_broker_that_does_not_answer_is_shown_all_the_same(orbitmq, monkeypatch):
-    from orbitmq.admin import AdminClient
-    from orbitmq.errors import RequestTimeout
-
     async def fail(self, address):
         raise RequestTimeout(f"{address} did not answer")
 
@@ -26,8 +28,6 @@ def test_a_broker_that_does_not_answer_is_shown_all_the_same(orbitmq, monkeypatc
 
 
 def test_what_a_broker_warns_of_is_said(orbitmq, monkeypatch):
-    from orbitmq.admin import AdminClient
-
     async def warn(self, address):
         return {"warnings": "the door is open"}
 
@@ -35,3 +35,32 @@ def test_what_a_broker_warns_of_is_said(orbitmq, monkeypatch):
     result = orbitmq("cluster")
     assert result.code == 0
     assert result.err == "broker-a: the door is open\n"
+
+
+@pytest.mark.parametrize(
+    ("values", "shown"),
+    [
+        (
+            {
+                "brokerVersionDesc": "V5_3_3",
+                "putTps": "1.26 22.0 333.0",
+                "getTransferredTps": "0.04 1 1",
+                "msgPutTotalTodayNow": "17",
+                "msgPutTotalTodayMorning": "7",
+            },
+            ["V5_3_3", "1.3", "0.0", "10"],
+        ),
+        ({"putTps": "", "getTransferredTps": "much", "msgPutTotalTodayNow": "x"}, ["-", "-", "-", "-"]),
+        ({"msgPutTotalTodayNow": "17"}, ["-", "-", "-", "-"]),
+    ],
+)
+def test_figures_are_the_latest_and_todays_and_strange_ones_are_left_out(orbitmq, monkeypatch, values, shown):
+    async def tell(self, address):
+        return values
+
+    monkeypatch.setattr(AdminClient, "broker_runtime_info", tell)
+    result = orbitmq("cluster")
+    assert result.out.splitlines()[0].split() == [
+        "CLUSTER", "BROKER", "ID", "ADDRESS", "VERSION", "PUT_PER_S", "GET_PER_S", "MESSAGES_TODAY",
+    ]  # fmt: skip
+    assert result.rows[0][4:] == shown

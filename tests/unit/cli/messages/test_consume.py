@@ -30,6 +30,7 @@ def test_a_time_starts_at_the_first_message_stored_since(orbitmq, topic):
 def test_count_stops_early_and_says_when_there_was_too_little(orbitmq, topic):
     orbitmq("send", topic, "x", "--count", 5)
     assert orbitmq("consume", topic, "--count", 2).out == "x\nx\n"
+    assert orbitmq("consume", topic, "--count", 5).code == 0
     short = orbitmq("consume", topic, "--count", 9)
     assert (short.code, short.out) == (1, "x\n" * 5)
     assert "5 of 9" in short.err

@@ -2,7 +2,7 @@
 
 import pytest
 
-from orbitmq.cli.terminal.exits import ExitCode, exit_code_of, explain
+from orbitmq.cli.terminal.exits import ExitCode, NameServerExit, exit_code_of, explain
 from orbitmq.errors import (
     ConfigError,
     ConnectionFailed,
@@ -38,6 +38,11 @@ REFUSED = RemoteRefused(1, "no", "a:1")
 )
 def test_exit_codes(error, code):
     assert exit_code_of(error) is code
+
+
+def test_the_codes_are_those_of_the_page():
+    assert [int(code) for code in ExitCode] == [0, 1, 2, 3, 130]
+    assert [int(code) for code in NameServerExit] == [1, 255]
 
 
 def test_nobody_answering_says_how_to_ask_somebody_else():

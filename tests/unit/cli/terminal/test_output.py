@@ -1,5 +1,6 @@
 import io
 import json
+import re
 
 import pytest
 
@@ -63,6 +64,15 @@ def test_a_table_on_a_terminal_shows_every_cell_and_right_aligns_numbers(monkeyp
     lines = show_on_terminal(monkeypatch, lambda: show_rows(ROWS, COLUMNS, Format.TABLE)).splitlines()
     assert "broker-a" in lines[1]
     assert lines[1].index("12") + 2 == lines[2].index("3") + 1
+
+
+def test_a_table_on_a_terminal_stands_two_blanks_apart_without_lines(monkeypatch):
+    screen = show_on_terminal(monkeypatch, lambda: show_rows(ROWS, ("broker", "messages", "updated"), Format.TABLE))
+    assert [line.rstrip() for line in re.sub(r"\x1b\[[0-9;]*m", "", screen).splitlines()] == [
+        "broker    messages  updated",
+        "broker-a        12  -",
+        "b                3  now",
+    ]
 
 
 def test_a_table_folds_a_long_value_instead_of_cutting_it(monkeypatch):
