@@ -7,10 +7,10 @@ import pytest
 
 from orbitmq.admin import AdminClient
 from orbitmq.codes import ResponseCode
-from orbitmq.errors import InvalidArgument, NoNameServer, Rejected, RemoteRefused, RouteNotFound
+from orbitmq.errors import ConnectionFailed, InvalidArgument, NoNameServer, Rejected, RemoteRefused, RouteNotFound
 from orbitmq.model.route import BrokerData, ClusterInfo, MessageQueue, QueueData, TopicRoute
 from orbitmq.model.topic import TopicConfig
-from orbitmq.net.dispatch.handlers import Handlers, Reply
+from orbitmq.net.dispatch.handlers import LATER, Handlers, Reply
 from orbitmq.net.loop import run
 from orbitmq.net.server import Server
 from orbitmq.wire.bodies.kv import encode_kv_table
@@ -38,16 +38,20 @@ NOBODY = "127.0.0.1:1"
 class StandIn:
     """Knows one topic, `orders`, with two queues on broker-a; notes what it was told."""
 
-    def __init__(self, *, has_stats=True, refusal=None, forgets=True):
+    def __init__(self, *, has_stats=True, refusal=None, forgets=True, slaves=(), answers_late=False):
         self.address = ""
         self.told = []
         self.has_stats = has_stats
         self.refusal = refusal
         self.forgets = forgets
+        self.slaves = slaves
+        self.answers_late = answers_late
 
     @property
     def broker(self):
-        return BrokerData(cluster="east", broker_name="broker-a", addresses={0: self.address})
+        return BrokerData(
+            cluster="east", broker_name="broker-a", addresses={0: self.address, **dict(enumerate(self.slaves, 1))}
+        )
 
     def note(self, header):
         if self.refusal is not None:
@@ -97,14 +101,17 @@ def _offset(service, call):
 
 
 @handlers.on(CreateTopic, DeleteTopicInBroker)
-def _take(service, call):
+def _change(service, call):
+    if service.answers_late:
+        asyncio.get_running_loop().call_later(0.05, lambda: call.answer(service.note(call.header)))
+        return LATER
     return service.note(call.header)
 
 
 @handlers.on(DeleteTopicInNameServer)
 def _forget(service, call):
-    if not service.forgets:
-        raise Rejected(ResponseCode.REQUEST_CODE_NOT_SUPPORTED, "not supported")
+    if service.forgets is not True:
+        raise Rejected(service.forgets or ResponseCode.REQUEST_CODE_NOT_SUPPORTED, "it does not forget")
     return service.note(call.header)
 
 
@@ -182,6 +189,35 @@ def test_a_topic_is_deleted_from_brokers_first_and_name_servers_last():
 def test_a_name_server_that_cannot_forget_a_topic_does_not_fail_the_deletion():
     _, service = ask(lambda admin: admin.delete_topic("orders"), forgets=False)
     assert service.told == [DeleteTopicInBroker(topic="orders")]
+
+
+def test_a_name_server_that_refuses_to_forget_a_topic_fails_the_deletion():
+    with pytest.raises(RemoteRefused, match="it does not forget"):
+        ask(lambda admin: admin.delete_topic("orders"), forgets=ResponseCode.NO_PERMISSION)
+
+
+def test_a_name_server_that_is_down_fails_the_deletion_but_the_others_forget():
+    service = StandIn()
+
+    async def work():
+        async with playing(service), AdminClient([NOBODY, service.address]) as admin:
+            with pytest.raises(ConnectionFailed):
+                await admin.delete_topic("orders")
+
+    run(work())
+    assert service.told[-1] == DeleteTopicInNameServer(topic="orders")
+
+
+def test_a_broker_that_is_down_is_told_of_when_the_others_have_answered():
+    service = StandIn(slaves=[NOBODY], answers_late=True)
+
+    async def work():
+        async with playing(service) as admin:
+            with pytest.raises(ConnectionFailed, match=NOBODY):
+                await admin.delete_topic("orders")
+            return list(service.told)
+
+    assert run(work()) == [DeleteTopicInBroker(topic="orders")]
 
 
 def test_deleting_what_is_not_there_says_so():

@@ -64,7 +64,7 @@ async def test_a_server_of_this_process_cannot_be_killed_but_a_stopped_one_may_b
     found, built = node()
     await found.kill()
     await found.start()
-    with pytest.raises(InvalidArgument, match="processes"):
+    with pytest.raises(InvalidArgument, match="processes: False is not allowed, expected True"):
         await found.kill()
     await found.stop()
     assert built[0][1].done == ["start", "stop"]
