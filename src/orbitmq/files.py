@@ -1,7 +1,8 @@
 """Small files that are replaced whole: never half-written, the generation before kept as `.bak`.
 
 apache/rocketmq#3401 lost them to power cuts. Here new content is written beside the old, synced, renamed over it, and the
-directory is synced; whoever reads takes the `.bak` when the file itself is damaged.
+directory is synced; whoever reads takes the `.bak` when the file itself is damaged. What is damaged is copied to
+`.damaged-1` and so on first, since two writes later neither of the two would be there.
 
 Source: docs/formats/config_files.md.
 """
@@ -20,6 +21,9 @@ from orbitmq.errors import HeaderError, StoreError
 log = logging.getLogger(__name__)
 
 T = TypeVar("T")
+
+DAMAGED_MAX = 100
+"""Copies of damaged files that are kept of each."""
 
 
 def replace_file(path: Path, content: bytes) -> None:
@@ -45,6 +49,7 @@ def read_generations(path: Path, parse: Callable[[bytes], T]) -> T | None:
     """
     damage: Exception | None = None
     for candidate in (path, _backup(path)):
+        content = b""
         try:
             content = candidate.read_bytes()
             if not content.strip():
@@ -55,9 +60,28 @@ def read_generations(path: Path, parse: Callable[[bytes], T]) -> T | None:
         except (OSError, HeaderError, ValueError) as error:
             log.error("cannot use %s: %s", candidate, error)
             damage = damage or error
+            _keep_damaged(path, content)
     if damage is not None:
         raise StoreError(f"neither {path} nor its .bak can be used: {damage}")
     return None
+
+
+def _keep_damaged(path: Path, content: bytes) -> None:
+    """Copy content that nobody can parse to a file that is never written again: people may still save some of it."""
+    if not content.strip():
+        return
+    for number in range(1, DAMAGED_MAX + 1):
+        kept = path.with_name(f"{path.name}.damaged-{number}")
+        try:
+            if not kept.exists():
+                _write(kept, content)
+                log.error("kept a copy of what was damaged: %s", kept)
+                return
+            if kept.read_bytes() == content:
+                return
+        except OSError as error:
+            log.error("cannot keep a copy of what was damaged: %s", error)
+            return
 
 
 def _keep_generation(path: Path) -> None:

@@ -105,3 +105,17 @@ def test_the_backup_is_the_old_file_itself_whatever_lay_in_its_way(tmp_path: Pat
     old = file.stat().st_ino
     replace_file(file, b"{3}")
     assert (tmp_path / "topics.json.bak").stat().st_ino == old
+
+
+def test_what_was_damaged_is_kept_whatever_is_written_afterwards_and_once(tmp_path: Path) -> None:
+    file = tmp_path / "topics.json"
+    file.write_bytes(b"?1")
+    (tmp_path / "topics.json.bak").write_bytes(b"?2")
+    for _ in range(2):
+        with pytest.raises(StoreError):
+            read_generations(file, parse)
+    for number in range(3):
+        replace_file(file, b"{%d}" % number)
+    kept = sorted(path.name for path in tmp_path.iterdir() if "damaged" in path.name)
+    assert kept == ["topics.json.damaged-1", "topics.json.damaged-2"]
+    assert [(tmp_path / name).read_bytes() for name in kept] == [b"?1", b"?2"]

@@ -118,6 +118,10 @@ class NameServerService:
         """
         return self._changes.answer(call, concerns, slices_of(Trigger(cause, call.now_ms, call.connection.remote)))
 
+    def answer_in_slices(self, call: Call[Any], slices: Slices[Reply]) -> Reply | Literal[Later.LATER]:
+        """Answer what only looks, and takes more than a slice."""
+        return self._changes.answer(call, frozenset(), slices)
+
     def disconnect(self, connection_id: int, now_ms: int, remote: str) -> None:
         """Take out every broker whose last connection is gone, after what came through it before."""
         owned = self.tables.leases.owned_by(connection_id)

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from typing import Literal
+
 import orjson
 
 from orbitmq.errors import InvalidArgument
 from orbitmq.nameserver.monitoring.journal import EVENTS_MAX
 from orbitmq.nameserver.service import NameServerService
-from orbitmq.net.dispatch.handlers import Call, Handlers, Reply
+from orbitmq.net.dispatch.handlers import Call, Handlers, Later, Reply
 from orbitmq.wire.headers import GetHealth, GetRouteDifference, GetRouteHistory
+from orbitmq.wire.slices import Slices
 
 handlers: Handlers[NameServerService] = Handlers()
 
@@ -32,6 +35,10 @@ def get_route_history(service: NameServerService, call: Call[GetRouteHistory]) -
 
 
 @handlers.on(GetRouteDifference)
-def get_route_difference(service: NameServerService, call: Call[GetRouteDifference]) -> Reply:
+def get_route_difference(service: NameServerService, call: Call[GetRouteDifference]) -> Reply | Literal[Later.LATER]:
     """Say what is different now from how it was."""
-    return Reply(body=orjson.dumps(service.journal.difference(call.header.at_ms)))
+
+    def looking() -> Slices[Reply]:
+        return Reply(body=(yield from service.journal.difference(call.header.at_ms)))
+
+    return service.answer_in_slices(call, looking())

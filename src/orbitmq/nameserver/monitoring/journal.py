@@ -8,17 +8,25 @@ said before a restart.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import islice
+from operator import itemgetter
 from typing import Any
+
+import orjson
 
 from orbitmq.model.route import QueueData
 from orbitmq.nameserver.routing.events import Change, ChangeKind
+from orbitmq.wire.slices import Slices
 
 EVENTS_MAX = 1_000
 """Events of one answer."""
 TOPICS_IN_EVENT_MAX = 20
 """Topics that one event names unless one topic is asked for; the rest is counted."""
+
+DIFFERENCE_MAX = 20_000
+"""Changes that one difference is made of."""
+SLICE_CHANGES = 2_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,24 +85,35 @@ class Journal:
             found.append(_event(entry, topic))
         return found
 
-    def difference(self, at_ms: int) -> dict[str, Any]:
-        """Return what is different now from how it was at `at_ms`, as a JSON document.
+    def difference(self, at_ms: int) -> Slices[bytes]:
+        """Return what is different now from how it was at `at_ms`, as a JSON document, in slices.
 
-        Something that changed and changed back is no difference.
+        Something that changed and changed back is no difference. Of more than DIFFERENCE_MAX changes only the last ones are
+        looked at, and the document is not `complete`.
         """
         brokers: dict[tuple[str, str, int], list[str | None]] = {}
         queues: dict[tuple[str, str], list[QueueData | None]] = {}
-        for change in self._since(at_ms):
-            if change.broker_id is not None and change.kind is not ChangeKind.TOPICS_CHANGED:
-                is_gone = change.kind is ChangeKind.BROKER_LEFT
-                before = change.address if is_gone else change.previous_address
-                key = (change.cluster, change.broker_name, change.broker_id)
-                brokers.setdefault(key, [before, None])[1] = None if is_gone else change.address
-            for topic, queue_before, queue_after in change.queues:
-                queues.setdefault((topic, change.broker_name), [queue_before, None])[1] = queue_after
-        return {
+        seen = work = 0
+        # Newest first, so that what is left out is the oldest.
+        for entry in tuple(reversed(self._entries)):
+            change = entry.change
+            if seen > DIFFERENCE_MAX:
+                break
+            work += 1
+            if change.trigger.at_ms >= at_ms:
+                seen += 1 + len(change.queues)
+                work += len(change.queues)
+                _note_broker(change, brokers)
+                for topic, before, after in change.queues:
+                    queues.setdefault((topic, change.broker_name), [None, after])[0] = before
+            if work > SLICE_CHANGES:
+                work = 0
+                yield
+        different = sorted((item for item in queues.items() if item[1][0] != item[1][1]), key=itemgetter(0))
+        yield
+        document = {
             "at": at_ms,
-            "complete": self.reaches_back_to(at_ms),
+            "complete": self.reaches_back_to(at_ms) and seen <= DIFFERENCE_MAX,
             "brokers": [
                 {"cluster": cluster, "brokerName": name, "brokerId": broker_id, "before": before, "after": after}
                 for (cluster, name, broker_id), (before, after) in sorted(brokers.items())
@@ -102,15 +121,20 @@ class Journal:
             ],
             "topics": [
                 {"topic": topic, "brokerName": name, "before": _queue(before), "after": _queue(after)}
-                for (topic, name), (before, after) in sorted(queues.items())
-                if before != after
+                for (topic, name), (before, after) in different
             ],
         }
+        return orjson.dumps(document)
 
-    def _since(self, at_ms: int) -> Iterator[Change]:
-        for entry in self._entries:
-            if entry.change.trigger.at_ms >= at_ms:
-                yield entry.change
+
+def _note_broker(change: Change, brokers: dict[tuple[str, str, int], list[str | None]]) -> None:
+    """Note what a change that is older than all noted before says of a broker's address."""
+    if change.broker_id is None or change.kind is ChangeKind.TOPICS_CHANGED:
+        return
+    is_gone = change.kind is ChangeKind.BROKER_LEFT
+    before = change.address if is_gone else change.previous_address
+    key = (change.cluster, change.broker_name, change.broker_id)
+    brokers.setdefault(key, [None, None if is_gone else change.address])[0] = before
 
 
 def describe(change: Change) -> str:
@@ -132,7 +156,8 @@ def describe(change: Change) -> str:
 
 def _event(entry: Entry, topic: str | None) -> dict[str, Any]:
     change = entry.change
-    queues = [queue for queue in change.queues if topic is None or queue.topic == topic]
+    # A change may have tens of thousands of topics, of which few are shown.
+    queues = islice((queue for queue in change.queues if topic is None or queue.topic == topic), TOPICS_IN_EVENT_MAX)
     event: dict[str, Any] = {
         "number": entry.number,
         "at": change.trigger.at_ms,
@@ -147,8 +172,7 @@ def _event(entry: Entry, topic: str | None) -> dict[str, Any]:
         "detail": change.detail,
         "topicCount": len(change.affected_topics),
         "topics": [
-            {"topic": queue.topic, "before": _queue(queue.before), "after": _queue(queue.after)}
-            for queue in queues[:TOPICS_IN_EVENT_MAX]
+            {"topic": queue.topic, "before": _queue(queue.before), "after": _queue(queue.after)} for queue in queues
         ],
     }
     return event

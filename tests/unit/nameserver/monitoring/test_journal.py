@@ -1,6 +1,12 @@
+from typing import Any
+
+import orjson
+
 from orbitmq.model.route import QueueData
+from orbitmq.nameserver.monitoring import journal
 from orbitmq.nameserver.monitoring.journal import Journal, describe
 from orbitmq.nameserver.routing.events import Cause, Change, ChangeKind, QueueChange, QueueChanges, Trigger
+from orbitmq.wire.slices import finish
 
 
 def queue(perm: int = 6) -> QueueData:
@@ -51,13 +57,17 @@ def test_the_oldest_changes_are_forgotten_and_the_journal_says_so():
     assert [event["at"] for event in history.events()] == [5, 4]
     assert history.reaches_back_to(4)
     assert not history.reaches_back_to(3)
-    assert history.difference(3)["complete"] is False
+    assert difference_of(history, 3)["complete"] is False
 
 
 def test_one_change_larger_than_the_journal_leaves_it_empty():
     history = history_of(topics_changed(1, *(QueueChange(str(n), None, queue()) for n in range(9))), weight_max=4)
     assert history.events() == []
     assert not history.reaches_back_to(1)
+
+
+def difference_of(history: Journal, at_ms: int) -> Any:
+    return orjson.loads(finish(history.difference(at_ms)))
 
 
 def test_the_difference_is_net():
@@ -69,11 +79,11 @@ def test_the_difference_is_net():
         broker(ChangeKind.BROKER_LEFT, 7),
         broker(ChangeKind.BROKER_JOINED, 8, address="a:2"),
     )
-    difference = history.difference(5)
+    difference = difference_of(history, 5)
     assert difference["complete"] is True
     assert [topic["topic"] for topic in difference["topics"]] == ["wiped"]
     assert [(change["before"], change["after"]) for change in difference["brokers"]] == [("a:1", "a:2")]
-    assert history.difference(9) == {"at": 9, "complete": True, "brokers": [], "topics": []}
+    assert difference_of(history, 9) == {"at": 9, "complete": True, "brokers": [], "topics": []}
 
 
 def test_of_the_time_before_its_start_a_name_server_knows_nothing():
@@ -94,3 +104,16 @@ def test_a_change_is_one_line_with_its_cause():
 def test_two_hundred_events_are_listed_unless_another_number_is_asked_for():
     history = history_of(*(topics_changed(at, QueueChange("t", None, queue())) for at in range(300)))
     assert [len(history.events(**asked)) for asked in ({}, {"count_max": 250})] == [200, 250]
+
+
+def test_of_many_changes_a_difference_shows_the_last_ones_in_slices_and_says_so(monkeypatch):
+    monkeypatch.setattr(journal, "DIFFERENCE_MAX", 10)
+    monkeypatch.setattr(journal, "SLICE_CHANGES", 3)
+    history = Journal(1_000)
+    for number in range(20):
+        history.add(topics_changed(number, QueueChange(f"t{number:02}", None, queue())))
+    assert sum(1 for _ in history.difference(0)) > 2
+    found = difference_of(history, 0)
+    assert found["complete"] is False
+    assert [topic["topic"] for topic in found["topics"]] == [f"t{number:02}" for number in range(14, 20)]
+    assert difference_of(history, 18)["complete"] is True
