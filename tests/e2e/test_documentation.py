@@ -16,7 +16,7 @@ LINK = re.compile(r"\]\(([^)\s]+)\)")
 HEADING = re.compile(r"^#+ +(.+?) *$", re.MULTILINE)
 MODULE = re.compile(r"`([\w./-]+\.py)`")
 PATH = re.compile(r"`((?:benchmarks|deploy|docs|examples|scripts|src|tests)/[\w./%-]+)`")
-MAKE = re.compile(r"(?:^|`|  )make (?:PYTHON=\S+ )?([a-z]+)", re.MULTILINE)
+MAKE = re.compile(r"(?:^|`|  )make (?:PYTHON=\S+ )?([a-z-]+)", re.MULTILINE)
 DOTTED = re.compile(r"\borbitmq(?:\.\w+)+")
 MODULES = [
     path.relative_to(ROOT).as_posix()
@@ -119,5 +119,5 @@ def test_a_dotted_name_that_a_page_names_can_be_imported(page):
 
 @each_page
 def test_a_make_target_that_a_page_names_is_in_the_makefile(page):
-    targets = set(re.findall(r"^([a-z]+):", (ROOT / "Makefile").read_text(encoding="utf-8"), re.MULTILINE))
+    targets = set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(encoding="utf-8"), re.MULTILINE))
     assert set(MAKE.findall(page.read_text(encoding="utf-8"))) - targets == set()
