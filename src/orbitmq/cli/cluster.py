@@ -8,6 +8,7 @@ from typing import Any
 from orbitmq.cli.access import admin_client
 from orbitmq.cli.terminal.options import (
     DEFAULT_NAME_SERVERS,
+    DEFAULT_TIMEOUT_MS,
     FormatOption,
     NameServersOption,
     SecurityOption,
@@ -22,7 +23,7 @@ def cluster(
     name_servers: NameServersOption = DEFAULT_NAME_SERVERS,
     security: SecurityOption = None,
     output: FormatOption = Format.TABLE,
-    timeout_ms: TimeoutOption = 3000,
+    timeout_ms: TimeoutOption = DEFAULT_TIMEOUT_MS,
 ) -> None:
     """Show every broker of every cluster."""
     from orbitmq.net.loop import run

@@ -10,6 +10,7 @@ from orbitmq.cli.access import ask_each
 from orbitmq.cli.terminal.exits import ExitCode, explain
 from orbitmq.cli.terminal.options import (
     DEFAULT_NAME_SERVERS,
+    DEFAULT_TIMEOUT_MS,
     FormatOption,
     NameServersOption,
     SecurityOption,
@@ -25,7 +26,7 @@ def health(
     name_servers: NameServersOption = DEFAULT_NAME_SERVERS,
     security: SecurityOption = None,
     output: FormatOption = Format.TABLE,
-    timeout_ms: TimeoutOption = 3000,
+    timeout_ms: TimeoutOption = DEFAULT_TIMEOUT_MS,
 ) -> None:
     """Show the health of every NameServer: alerts, warnings, figures. Exit code 1 when one is not healthy."""
     from orbitmq.admin.monitoring import ask_health

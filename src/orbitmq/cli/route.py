@@ -14,6 +14,7 @@ from orbitmq.cli.route_rows import difference_rows, event_row
 from orbitmq.cli.terminal.exits import ExitCode, exit_code_of
 from orbitmq.cli.terminal.options import (
     DEFAULT_NAME_SERVERS,
+    DEFAULT_TIMEOUT_MS,
     FormatOption,
     NameServersOption,
     SecurityOption,
@@ -59,7 +60,7 @@ def history(
     name_servers: NameServersOption = DEFAULT_NAME_SERVERS,
     security: SecurityOption = None,
     output: FormatOption = Format.TABLE,
-    timeout_ms: TimeoutOption = 3000,
+    timeout_ms: TimeoutOption = DEFAULT_TIMEOUT_MS,
 ) -> None:
     """Show who registered, changed, expired or was removed, when, from where and why; NameServers side by side."""
     from orbitmq.admin.monitoring import ask_history
@@ -92,7 +93,7 @@ def diff(
     name_servers: NameServersOption = DEFAULT_NAME_SERVERS,
     security: SecurityOption = None,
     output: FormatOption = Format.TABLE,
-    timeout_ms: TimeoutOption = 3000,
+    timeout_ms: TimeoutOption = DEFAULT_TIMEOUT_MS,
 ) -> None:
     """Show what is different now from how it was at a time; exit code 1 where anything is."""
     from orbitmq.admin.monitoring import ask_difference
@@ -122,7 +123,7 @@ def compare(
     name_servers: NameServersOption = DEFAULT_NAME_SERVERS,
     security: SecurityOption = None,
     output: FormatOption = Format.TABLE,
-    timeout_ms: TimeoutOption = 3000,
+    timeout_ms: TimeoutOption = DEFAULT_TIMEOUT_MS,
 ) -> None:
     """Compare the routes of all NameServers, Java's included: digests and differences; exit code 1 on drift."""
     from orbitmq.admin.monitoring import take_snapshot
@@ -158,7 +159,7 @@ def wipe_write_perm(
     name_servers: NameServersOption = DEFAULT_NAME_SERVERS,
     security: SecurityOption = None,
     output: FormatOption = Format.TABLE,
-    timeout_ms: TimeoutOption = 3000,
+    timeout_ms: TimeoutOption = DEFAULT_TIMEOUT_MS,
 ) -> None:
     """Take a broker's write permission on every NameServer, to retire it; exit code 1 when none knows it."""
     _set_write_perm(broker, False, name_servers, security, output, timeout_ms)
@@ -170,7 +171,7 @@ def add_write_perm(
     name_servers: NameServersOption = DEFAULT_NAME_SERVERS,
     security: SecurityOption = None,
     output: FormatOption = Format.TABLE,
-    timeout_ms: TimeoutOption = 3000,
+    timeout_ms: TimeoutOption = DEFAULT_TIMEOUT_MS,
 ) -> None:
     """Let a broker be written to again, on every NameServer; exit code 1 when none knows it."""
     _set_write_perm(broker, True, name_servers, security, output, timeout_ms)

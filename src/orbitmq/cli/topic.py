@@ -9,6 +9,7 @@ import typer
 from orbitmq.cli.access import admin_client
 from orbitmq.cli.terminal.options import (
     DEFAULT_NAME_SERVERS,
+    DEFAULT_TIMEOUT_MS,
     FormatOption,
     NameServersOption,
     SecurityOption,
@@ -35,7 +36,7 @@ def list_topics(
     cluster: ClusterOption = None,
     show_all: Annotated[bool, typer.Option("--all", help="With the topics that RocketMQ makes for itself.")] = False,
     output: FormatOption = Format.TABLE,
-    timeout_ms: TimeoutOption = 3000,
+    timeout_ms: TimeoutOption = DEFAULT_TIMEOUT_MS,
 ) -> None:
     """List topics."""
     from orbitmq.net.loop import run
@@ -58,7 +59,7 @@ def create(
     name_servers: NameServersOption = DEFAULT_NAME_SERVERS,
     security: SecurityOption = None,
     output: FormatOption = Format.TABLE,
-    timeout_ms: TimeoutOption = 3000,
+    timeout_ms: TimeoutOption = DEFAULT_TIMEOUT_MS,
 ) -> None:
     """Create a topic on every master, or change the one that is there."""
     from orbitmq.model.topic import TopicConfig
@@ -83,7 +84,7 @@ def delete(
     name_servers: NameServersOption = DEFAULT_NAME_SERVERS,
     security: SecurityOption = None,
     output: FormatOption = Format.TABLE,
-    timeout_ms: TimeoutOption = 3000,
+    timeout_ms: TimeoutOption = DEFAULT_TIMEOUT_MS,
 ) -> None:
     """Delete a topic and its messages from every broker and NameServer."""
     from orbitmq.net.loop import run
@@ -103,7 +104,7 @@ def status(
     name_servers: NameServersOption = DEFAULT_NAME_SERVERS,
     security: SecurityOption = None,
     output: FormatOption = Format.TABLE,
-    timeout_ms: TimeoutOption = 3000,
+    timeout_ms: TimeoutOption = DEFAULT_TIMEOUT_MS,
 ) -> None:
     """Show where each queue begins and ends."""
     from orbitmq.net.loop import run
@@ -135,7 +136,7 @@ def route(
     name_servers: NameServersOption = DEFAULT_NAME_SERVERS,
     security: SecurityOption = None,
     output: FormatOption = Format.TABLE,
-    timeout_ms: TimeoutOption = 3000,
+    timeout_ms: TimeoutOption = DEFAULT_TIMEOUT_MS,
 ) -> None:
     """Show which brokers hold a topic's queues."""
     from orbitmq.model.route import TopicRoute

@@ -5,6 +5,8 @@ import sys
 
 import pytest
 
+from orbitmq.cli.main import main
+
 HEAVY = (
     "asyncio",
     "orjson",
@@ -37,6 +39,12 @@ def test_the_version_is_the_packages(orbitmq):
     from importlib.metadata import version
 
     assert orbitmq("--version").out == f"orbitmq {version('orbitmq')}\n"
+
+
+def test_the_words_are_those_of_the_command_line_where_none_are_given(monkeypatch, capsys):
+    monkeypatch.setattr(sys, "argv", ["orbitmq", "topic", "--help"])
+    assert main() == 0
+    assert capsys.readouterr().out.startswith("Usage: orbitmq topic ")
 
 
 def test_an_unknown_command_is_a_usage_error(orbitmq):

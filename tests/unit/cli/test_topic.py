@@ -2,6 +2,10 @@
 
 import pytest
 
+from orbitmq.admin import AdminClient
+from orbitmq.model.route import MessageQueue
+from orbitmq.wire.bodies.topics import QueueStats
+
 
 def test_a_created_topic_is_listed_routed_and_empty(orbitmq, topic, rocketmq_session):
     address = rocketmq_session.brokers["broker-a"]
@@ -44,6 +48,16 @@ def test_status_tells_what_was_sent(orbitmq, topic):
     rows = orbitmq("topic", "status", topic, "-o", "json").json
     assert sum(row["messages"] for row in rows) == 5
     assert all(row["max_offset"] - row["min_offset"] == row["messages"] for row in rows)
+
+
+def test_expired_messages_are_not_counted(orbitmq, monkeypatch):
+    async def stats(self, topic):
+        return {MessageQueue(topic, "broker-a", 3): QueueStats(5, 12, 1_700_000_000_123)}
+
+    monkeypatch.setattr(AdminClient, "topic_stats", stats)
+    result = orbitmq("topic", "status", "t")
+    assert result.rows == [["broker-a", "3", "5", "12", "7", "2023-11-14T22:13:20.123Z"]]
+    assert result.err == "7 messages in 1 queues\n"
 
 
 def test_a_deleted_topic_has_no_route(orbitmq, topic):

@@ -344,10 +344,21 @@ async def test_heartbeats_go_on(cluster):
         await until(lambda: len([1 for request in cluster.a.requests if isinstance(request, HeartbeatRequest)]) >= 3)
 
 
-async def test_a_producer_that_is_not_open_says_what_to_do(cluster):
+@pytest.mark.parametrize(
+    "use",
+    [
+        lambda sender, message: sender.send(message),
+        lambda sender, message: sender.send_batch([message]),
+        lambda sender, message: sender.send_soon(message),
+        lambda sender, message: sender.send_oneway(message),
+        lambda sender, message: sender.queues("orders"),
+    ],
+)
+async def test_a_producer_that_is_not_open_says_what_to_do(cluster, use):
+    cluster.topic("orders")
     sender = producer(cluster)
     with pytest.raises(ClientError, match="async with"):
-        await sender.send(Message("orders", b"x"))
+        await use(sender, Message("orders", b"x"))
     await sender.close()
 
 

@@ -14,6 +14,7 @@ from orbitmq.cli.messages.result_printer import ResultPrinter
 from orbitmq.cli.messages.stdin import read_stdin
 from orbitmq.cli.terminal.options import (
     DEFAULT_NAME_SERVERS,
+    DEFAULT_TIMEOUT_MS,
     FormatOption,
     NameServersOption,
     SecurityOption,
@@ -52,7 +53,7 @@ def send(
     name_servers: NameServersOption = DEFAULT_NAME_SERVERS,
     security: SecurityOption = None,
     output: FormatOption = Format.TABLE,
-    timeout_ms: TimeoutOption = 3000,
+    timeout_ms: TimeoutOption = DEFAULT_TIMEOUT_MS,
 ) -> None:
     """Send messages."""
     from orbitmq.client.producer import Producer

@@ -10,6 +10,7 @@ import typer
 from orbitmq.cli.terminal.output import Format
 
 DEFAULT_NAME_SERVERS = "127.0.0.1:9876"
+DEFAULT_TIMEOUT_MS = 3_000
 
 NameServersOption = Annotated[
     str,

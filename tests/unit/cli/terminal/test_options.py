@@ -14,6 +14,14 @@ def name_servers_only(name_servers, *_):
     raise OSError(f"asked {name_servers}")
 
 
+@pytest.mark.parametrize(
+    "words", [("topic", "list"), ("topic", "status"), ("route", "compare"), ("send",), ("cluster",), ("health",)]
+)
+def test_a_request_has_three_seconds_unless_told_otherwise(orbitmq, words):
+    help_text = orbitmq(*words, "--help").out
+    assert "[default: 3000" in help_text[help_text.index("--timeout-ms") :]
+
+
 def test_a_time_out_is_at_least_a_millisecond(orbitmq):
     assert orbitmq("topic", "list", "--timeout-ms", 0).code == 2
 

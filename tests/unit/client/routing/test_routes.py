@@ -4,6 +4,7 @@ import logging
 
 import pytest
 
+from orbitmq.codes import ResponseCode
 from orbitmq.errors import RouteNotFound
 from unit.client.routing.support import routes_of
 from waiting import until
@@ -95,3 +96,63 @@ async def test_nobody_is_told_of_a_refresh_that_fails_after_everybody_has_gone(c
         del asking, waiting
         gc.collect()  # a task whose error nobody has seen says so when it is collected
     assert not caplog.records
+
+
+async def test_every_watched_topic_is_refreshed(cluster):
+    async with routes_of(cluster.name_server) as routes:
+        for topic in ("orders", "bills", "parcels"):
+            cluster.topic(topic)
+            routes.watch(topic)
+        await routes.refresh_all()
+        assert sorted(routes.known.routes) == ["bills", "orders", "parcels"]
+
+
+async def test_a_topic_that_is_unknown_keeps_no_other_from_being_refreshed(cluster):
+    cluster.topic("orders")
+    async with routes_of(cluster.name_server) as routes:
+        routes.watch("a-missing-one")
+        routes.watch("orders")
+        await routes.refresh_all()
+        assert list(routes.known.routes) == ["orders"]
+
+
+async def test_while_nobody_answers_only_one_topic_is_asked_for(cluster):
+    cluster.name_server.refusal = ResponseCode.SYSTEM_ERROR
+    async with routes_of(cluster.name_server) as routes:
+        for topic in ("orders", "bills", "parcels"):
+            routes.watch(topic)
+        await routes.refresh_all()
+        assert cluster.name_server.asked == ["bills"]
+
+
+@pytest.mark.parametrize("is_known", [True, False])
+async def test_the_end_of_an_outage_is_told_once_whatever_the_answer(cluster, caplog, is_known):
+    async with routes_of(cluster.name_server) as routes:
+        routes.watch("orders")
+        with caplog.at_level(logging.INFO, "orbitmq.client.routing"):
+            for _ in range(2):
+                await cluster.name_server.stop()
+                await routes.refresh_all()
+                await cluster.name_server.start()
+                if is_known:
+                    cluster.topic("orders")
+                await routes.refresh_all()
+                await routes.refresh_all()
+    told = [line for line in caplog.messages if "answers again" in line]
+    assert told == [f"a NameServer answers again: {cluster.name_server.address}"] * 2
+    assert len([line for line in caplog.messages if "Known routes stay in use" in line]) == 2
+
+
+async def test_a_member_that_a_broker_group_lacks_is_named_with_the_name_servers(cluster):
+    cluster.topic("orders")
+    async with routes_of(cluster.name_server) as routes:
+        await routes.find("orders")
+        assert routes.address("broker-a", 7) == cluster.a.address
+        server = f"NameServer {cluster.name_server.address}"
+        with pytest.raises(RouteNotFound, match=f"broker-a has a member with id 7 in no route from {server}"):
+            routes.address("broker-a", 7, only_this=True)
+        with pytest.raises(RouteNotFound, match=f"broker-b has a master in no route from {server}"):
+            routes.address("broker-b", only_this=True)
+        with pytest.raises(RouteNotFound, match="broker-b has no member in no route"):
+            routes.address("broker-b")
+        assert routes.teacher("broker-b") == server

@@ -249,3 +249,11 @@ async def test_without_a_name_server_finding_routes_is_an_error_where_that_is_as
         with pytest.raises(NoNameServer):
             await parts.rebalancer.find_routes()
         await parts.rebalancer.find_routes(raises=False)
+
+
+async def test_an_outage_of_the_name_servers_does_not_end_the_rebalancing(cluster):
+    await cluster.name_server.stop()
+    async with rebalancer_of(cluster, "orders", interval_ms=1) as parts:
+        parts.start()
+        parts.rebalancer.note_subscriptions()
+        await parts.rounds(3)
