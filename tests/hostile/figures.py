@@ -22,7 +22,7 @@ from typing import Any
 
 import psutil
 
-from hostile import forged, peers, requests
+from hostile import dearest, forged, peers, requests
 from hostile.figure import Figure, Size
 
 OTHERS_CPU_MAX = 0.1
@@ -38,6 +38,7 @@ FIGURES: Mapping[str, Callable[[Size], Figure]] = {
     "connection-flood": peers.connection_flood,
     "deaf-readers": peers.deaf_readers,
     "json-bombs": forged.json_bombs,
+    "dearest-requests": dearest.dearest_requests,
     "known-attacks": requests.known_attacks,
     "request-matrix": requests.request_matrix,
     "names": requests.names_at_every_entry,

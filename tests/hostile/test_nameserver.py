@@ -21,8 +21,10 @@ import psutil
 import pytest
 
 from hostile.attacks import BOMBS, LIES, connections_of, golden_requests
+from hostile.dearest import measure
 from hostile.requests import enter_names, replay_attacks, walk_matrix
 from orbitmq.errors import FrameError
+from orbitmq.nameserver.handlers import handlers
 from orbitmq.nameserver.routing.validation import illegal_names
 from orbitmq.wire.command import decode_command
 from orbitmq.wire.frame import FrameDecoder
@@ -171,3 +173,9 @@ def test_the_long_form_measures_and_says_whether_it_reached(tmp_path: Path):
     assert told.returncode in (0, 1), told.stderr
     for row in rows:
         assert f"| {row} | " in told.stdout
+
+
+def test_the_dearest_request_of_each_code_is_known_and_answered():
+    costs = measure(topics=100, brokers=10, tries=1)
+    assert {cost.code for cost in costs} == set(handlers.codes)
+    assert all(cost.body_size <= handlers.body_sizes[cost.code] for cost in costs)

@@ -36,7 +36,7 @@ CHANGEABLE = frozenset(
     ]
 )
 """Every key that a request may change; all of them are numbers or booleans."""
-PROPERTIES_SIZE_MAX = 16 * 1024
+PROPERTIES_SIZE_MAX = 8 * 1024
 """Bytes of a request's properties. All settings together have less than 2,000, and a byte takes a microsecond."""
 _PLAIN = re.compile(r"-?[0-9]{1,19}|true|false", re.ASCII | re.IGNORECASE)
 """What Java's keys that have no effect here hold, too: other text is an attack or a mistake."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Literal
+from typing import Any, Literal
 
 from orbitmq.codes import ResponseCode
 from orbitmq.errors import Rejected
@@ -27,6 +27,8 @@ from orbitmq.wire.slices import Slices
 
 handlers: Handlers[NameServerService] = Handlers()
 
+Answer = Reply | Literal[Later.LATER]
+
 ROUTE_SIZE_MAX = 128 * 1024
 """Bytes of the queues of one topic that is registered by itself: more than 1,000 brokers'."""
 
@@ -38,52 +40,53 @@ UNIT_SUBSCRIPTION = 0b10
 @handlers.on(GetAllTopics)
 def get_all_topics(service: NameServerService, call: Call[GetAllTopics]) -> Reply:
     """List every topic."""
-    return _list(service.config.enable_all_topic_list, service.tables.topics())
+    if not service.config.enable_all_topic_list:
+        raise Rejected(ResponseCode.SYSTEM_ERROR, "disable")
+    return Reply(body=encode_topic_list(service.tables.topics()))
 
 
 @handlers.on(GetTopicsByCluster)
-def get_topics_by_cluster(service: NameServerService, call: Call[GetTopicsByCluster]) -> Reply:
+def get_topics_by_cluster(service: NameServerService, call: Call[GetTopicsByCluster]) -> Answer:
     """List the topics of a cluster; none for an unknown one."""
-    return _list(service.config.enable_topic_list, service.tables.topics_of_cluster(call.header.cluster))
+    return _list(service, call, service.tables.topics_of_cluster(call.header.cluster))
 
 
 @handlers.on(GetUnitTopics)
-def get_unit_topics(service: NameServerService, call: Call[GetUnitTopics]) -> Reply:
+def get_unit_topics(service: NameServerService, call: Call[GetUnitTopics]) -> Answer:
     """List the topics with the unit flag."""
-    return _list(service.config.enable_topic_list, service.tables.topics_by_flag(UNIT))
+    return _list(service, call, service.tables.topics_by_flag(UNIT))
 
 
 @handlers.on(GetUnitSubscriptionTopics)
-def get_unit_subscription_topics(service: NameServerService, call: Call[GetUnitSubscriptionTopics]) -> Reply:
+def get_unit_subscription_topics(service: NameServerService, call: Call[GetUnitSubscriptionTopics]) -> Answer:
     """List the topics with the unit-subscription flag."""
-    return _list(service.config.enable_topic_list, service.tables.topics_by_flag(UNIT_SUBSCRIPTION))
+    return _list(service, call, service.tables.topics_by_flag(UNIT_SUBSCRIPTION))
 
 
 @handlers.on(GetUnitSubscriptionUnunitTopics)
 def get_unit_subscription_ununit_topics(
     service: NameServerService, call: Call[GetUnitSubscriptionUnunitTopics]
-) -> Reply:
+) -> Answer:
     """List the topics with the unit-subscription flag and without the unit flag."""
-    return _list(service.config.enable_topic_list, service.tables.topics_by_flag(UNIT_SUBSCRIPTION, UNIT))
+    return _list(service, call, service.tables.topics_by_flag(UNIT_SUBSCRIPTION, UNIT))
 
 
 @handlers.on(RegisterTopicInNameServer, body_size_max=ROUTE_SIZE_MAX)
-def register_topic(service: NameServerService, call: Call[RegisterTopicInNameServer]) -> Reply | Literal[Later.LATER]:
+def register_topic(service: NameServerService, call: Call[RegisterTopicInNameServer]) -> Answer:
     """Add one topic's queues on known brokers; ignored as a whole when one of them is not known."""
     check_registered_name("topic", call.header.topic)
     body = call.command.body
     queues = decode_route(body, size_max=ROUTE_SIZE_MAX).queues if body else ()
 
     def registering(trigger: Trigger) -> Slices[Reply]:
-        service.route_table.register_topic(call.header.topic, queues, trigger)
+        yield from service.route_table.registering_topic(call.header.topic, queues, trigger)
         return Reply()
-        yield  # one slice: the body has a largest size
 
     return service.change(call, Cause.TOPIC_REGISTRATION, frozenset(queue.broker_name for queue in queues), registering)
 
 
 @handlers.on(DeleteTopicInNameServer)
-def delete_topic(service: NameServerService, call: Call[DeleteTopicInNameServer]) -> Reply | Literal[Later.LATER]:
+def delete_topic(service: NameServerService, call: Call[DeleteTopicInNameServer]) -> Answer:
     """Remove a topic, wholly or on one cluster's brokers."""
     header = call.header
     cluster = header.cluster_name or None
@@ -100,7 +103,12 @@ def delete_topic(service: NameServerService, call: Call[DeleteTopicInNameServer]
     return service.change(call, Cause.TOPIC_DELETION, concerns, deleting)
 
 
-def _list(enabled: bool, topics: Iterable[str]) -> Reply:
-    if not enabled:
+def _list(service: NameServerService, call: Call[Any], slices: Slices[Iterable[str]]) -> Answer:
+    if not service.config.enable_topic_list:
         raise Rejected(ResponseCode.SYSTEM_ERROR, "disable")
-    return Reply(body=encode_topic_list(topics))
+
+    def listing() -> Slices[Reply]:
+        topics = yield from slices
+        return Reply(body=encode_topic_list(topics))
+
+    return service.answer_in_slices(call, listing())

@@ -17,7 +17,7 @@ import orjson
 
 from orbitmq.model.route import QueueData
 from orbitmq.nameserver.routing.events import Change, ChangeKind
-from orbitmq.wire.slices import Slices
+from orbitmq.wire.slices import Slices, parts_of
 
 EVENTS_MAX = 1_000
 """Events of one answer."""
@@ -109,7 +109,14 @@ class Journal:
             if work > SLICE_CHANGES:
                 work = 0
                 yield
-        different = sorted((item for item in queues.items() if item[1][0] != item[1][1]), key=itemgetter(0))
+        topics: list[dict[str, Any]] = []
+        for part in parts_of(dict(sorted(queues.items(), key=itemgetter(0))), SLICE_CHANGES):
+            yield
+            topics += (
+                {"topic": topic, "brokerName": name, "before": _queue(before), "after": _queue(after)}
+                for (topic, name), (before, after) in part.items()
+                if before != after
+            )
         yield
         document = {
             "at": at_ms,
@@ -119,10 +126,7 @@ class Journal:
                 for (cluster, name, broker_id), (before, after) in sorted(brokers.items())
                 if before != after
             ],
-            "topics": [
-                {"topic": topic, "brokerName": name, "before": _queue(before), "after": _queue(after)}
-                for (topic, name), (before, after) in different
-            ],
+            "topics": topics,
         }
         return orjson.dumps(document)
 

@@ -28,6 +28,8 @@ from orbitmq.wire.slices import Slices, finish, parts_of
 T = TypeVar("T")
 
 SLICE_TOPICS = 2_000
+SLICE_BROKERS = 250
+"""Broker names that are changed in one slice: each of them is told as a change of its own."""
 _NOT_WRITABLE = ~int(Perm.WRITE)
 
 
@@ -226,10 +228,16 @@ class RouteTable:
 
     def register_topic(self, topic: str, queues: Sequence[QueueData], trigger: Trigger) -> bool:
         """Add one topic's queues. False: one of the broker names is not known, and nothing was done."""
+        return finish(self.registering_topic(topic, queues, trigger))
+
+    def registering_topic(self, topic: str, queues: Sequence[QueueData], trigger: Trigger) -> Slices[bool]:
+        """Do what `register_topic` does in slices; nothing else may change these broker names meanwhile."""
         groups = [self.tables.group_of(queue.broker_name) for queue in queues]
         if None in groups:
             return False
-        for group, queue in zip(groups, queues, strict=True):
+        for number, (group, queue) in enumerate(zip(groups, queues, strict=True), 1):
+            if number % SLICE_BROKERS == 0:
+                yield
             assert group is not None, "all of them were looked at"
             changes = self.tables.differences(queue.broker_name, {topic: queue})
             self.tables.change_queues(group, changes, trigger)

@@ -18,8 +18,12 @@ from orbitmq.nameserver.routing.events import Change, ChangeKind, QueueChange, Q
 from orbitmq.nameserver.routing.group import Group
 from orbitmq.nameserver.routing.leases import Lease, Leases
 from orbitmq.nameserver.routing.values import BrokerKey, MasterAddresses
+from orbitmq.wire.slices import Slices
 
 PermRule = Callable[[int], int]
+
+LIST_SLICE = 20_000
+"""Topics that a list looks at in one slice."""
 
 _NO_QUEUES: Mapping[str, QueueData] = {}
 
@@ -78,17 +82,38 @@ class Tables:
         """Return every topic."""
         return tuple(self._topics)
 
-    def topics_of_cluster(self, cluster: str) -> tuple[str, ...]:
-        """Return every topic that a cluster's brokers have."""
-        names = self._clusters.get(cluster, {})
-        return tuple(dict.fromkeys(topic for name in names for topic in self._groups[name].topics))
+    def topics_of_cluster(self, cluster: str) -> Slices[Iterable[str]]:
+        """Return every topic that a cluster's brokers have, looking at some thousands in one slice."""
+        topics: dict[str, None] = {}
+        work = 0
+        for name in tuple(self._clusters.get(cluster, ())):
+            group = self._groups.get(name)
+            if group is None:  # it has left between two slices
+                continue
+            topics.update(group.topics)
+            work += len(group.topics)
+            if work > LIST_SLICE:
+                work = 0
+                yield
+        return topics
 
-    def topics_by_flag(self, has: int, has_not: int = 0) -> tuple[str, ...]:
-        """Return the topics whose first queues have all bits of `has` and none of `has_not` in their system flag."""
-        firsts = ((topic, next(iter(queues.values()))) for topic, queues in self._topics.items())
-        return tuple(
-            topic for topic, first in firsts if first.topic_sys_flag & has == has and not first.topic_sys_flag & has_not
-        )
+    def topics_by_flag(self, has: int, has_not: int = 0) -> Slices[Iterable[str]]:
+        """Return the topics whose first queues have all bits of `has` and none of `has_not` in their system flag.
+
+        Some thousands are looked at in one slice.
+        """
+        found: list[str] = []
+        known = self._topics
+        topics = tuple(known)
+        for start in range(0, len(topics), LIST_SLICE):
+            if start:
+                yield
+            for topic in topics[start : start + LIST_SLICE]:
+                if topic in known:  # it may have gone between two slices
+                    flag = next(iter(known[topic].values())).topic_sys_flag
+                    if flag & has == has and not flag & has_not:
+                        found.append(topic)
+        return found
 
     @property
     def broker_count(self) -> int:

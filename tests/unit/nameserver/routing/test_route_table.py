@@ -15,6 +15,7 @@ from orbitmq.nameserver.routing.events import Cause, ChangeKind
 from orbitmq.nameserver.routing.route_table import RouteTable
 from orbitmq.nameserver.routing.tables import Tables
 from orbitmq.nameserver.routing.values import BrokerKey, MasterAddresses
+from orbitmq.wire.slices import finish
 
 from ..support import CLUSTER, address_of, at, broker, queue
 from .route_history import ARGUMENTS, History, play
@@ -388,11 +389,11 @@ def test_topics_of_a_cluster_and_topics_by_flag():
     table.register_topic("both", [queue("a", flag=3)], at())
     table.register_topic("sub", [queue("a", flag=2)], at())
 
-    assert set(table.tables.topics_of_cluster("c2")) == {"two", "three"}
-    assert table.tables.topics_of_cluster("unknown") == ()
-    assert set(table.tables.topics_by_flag(1)) == {"unit", "both"}
-    assert set(table.tables.topics_by_flag(2)) == {"both", "sub"}
-    assert set(table.tables.topics_by_flag(2, 1)) == {"sub"}
+    assert set(finish(table.tables.topics_of_cluster("c2"))) == {"two", "three"}
+    assert list(finish(table.tables.topics_of_cluster("unknown"))) == []
+    assert set(finish(table.tables.topics_by_flag(1))) == {"unit", "both"}
+    assert set(finish(table.tables.topics_by_flag(2))) == {"both", "sub"}
+    assert set(finish(table.tables.topics_by_flag(2, 1))) == {"sub"}
 
 
 def test_filter_servers_are_kept_removed_or_replaced():
@@ -503,7 +504,7 @@ def test_groups_clusters_and_topics_together():
     info = table.tables.cluster_info()
     assert info.clusters == {CLUSTER: ("g0", "g1", "g2")}
     assert all(len(found.addresses) == 3 for found in info.brokers.values())
-    assert set(table.tables.topics_of_cluster(CLUSTER)) == set(topics)
+    assert set(finish(table.tables.topics_of_cluster(CLUSTER))) == set(topics)
     route = table.tables.lookup("T0")
     assert (len(route.queues), len(route.brokers)) == (3, 3)
 

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import pytest
+
 from orbitmq.model.route import QueueData
 from orbitmq.model.topic import DataVersion
+from orbitmq.nameserver.routing import tables as module
 from orbitmq.nameserver.routing.events import ChangeKind, QueueChange
 from orbitmq.nameserver.routing.group import Group
 from orbitmq.nameserver.routing.leases import Lease
 from orbitmq.nameserver.routing.tables import Tables, with_perm
 from orbitmq.nameserver.routing.values import BrokerKey, MasterAddresses
+from orbitmq.wire.slices import finish
 
 from ..support import at, queue
 
@@ -34,7 +38,7 @@ def test_a_group_is_entered_once_and_listed_in_each_cluster():
     assert tables.group_of("a") is group
     assert tables.group_of("b") is None
     assert tables.cluster_info().clusters == {"c": ("a",), "d": ("a",)}
-    assert tables.topics_of_cluster("d") == ("t",)
+    assert list(finish(tables.topics_of_cluster("d"))) == ["t"]
 
 
 def test_a_change_of_queues_is_recorded_with_a_new_revision_and_none_is_not():
@@ -182,3 +186,17 @@ def _queues(tables: Tables, topic: str) -> tuple[QueueData, ...]:
 def _route_filter_servers(tables: Tables) -> object:
     route = tables.lookup("t")
     return None if route is None else route.filter_servers
+
+
+@pytest.mark.parametrize("topic", ["t0", "t9"])
+def test_a_list_in_slices_leaves_out_what_goes_meanwhile(topic: str, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(module, "LIST_SLICE", 3)
+    tables = Tables()
+    group = tables.enter_group("a", "c")
+    queue = QueueData(broker_name="a", read_queue_count=1, write_queue_count=1, perm=6, topic_sys_flag=1)
+    tables.change_queues(group, tables.differences("a", {f"t{number}": queue for number in range(10)}), at())
+    slices = tables.topics_by_flag(1)
+    next(slices)
+    tables.change_queues(group, tables.removals(group, [topic]), at())
+    assert set(finish(slices)) >= {f"t{number}" for number in range(1, 9)}
+    assert ("t9" in finish(tables.topics_by_flag(1))) is (topic != "t9")
