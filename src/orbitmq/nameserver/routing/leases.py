@@ -1,9 +1,12 @@
 """Leases: the brokers that live, until when, and the connection that each of them speaks through. Pure.
 
-A lease belongs to the connections through which the broker registered, and goes with the last of them: a broker that
-connects anew has two for a moment, and the end of the older one takes nothing away (apache/rocketmq#11043). Whoever
-merely speaks of a broker, with a heartbeat or a question for its data version, renews the lease and does not own it
-(Java: RouteInfoManager.updateBrokerInfoUpdateTimestamp).
+A lease belongs to the connection through which the broker registered last, and goes with it, as in Java
+(RouteInfoManager.onChannelDestroy). There is one exception: a broker that connects anew has two connections for a
+moment, and what still arrives through the older one must not tie the broker to it (apache/rocketmq#11043). So the end
+of a connection takes a broker along when it registered through no newer one that is open.
+
+Whoever merely speaks of a broker, with a heartbeat or a question for its data version, renews the lease and does not
+own it (Java: RouteInfoManager.updateBrokerInfoUpdateTimestamp).
 
 Times are those of a `listening_clock`, not of the wall.
 """
@@ -19,7 +22,11 @@ from orbitmq.nameserver.routing.values import BrokerKey
 
 @dataclass(slots=True)
 class Lease:
-    """A living broker. `owners` are the open connections that it registered through, oldest first."""
+    """A living broker.
+
+    `owners` are the numbers of the open connections that it registered through, in the order in which it last did;
+    later connections have greater numbers.
+    """
 
     renewed_at_ms: int
     lease_ms: int
@@ -29,7 +36,7 @@ class Lease:
 
     @property
     def owner(self) -> int:
-        """The newest of its connections: later ones have greater numbers."""
+        """The connection that it registered through last."""
         return self.owners[-1]
 
     def is_over(self, now_ms: int) -> bool:
@@ -67,7 +74,7 @@ class Leases:
         previous = self.end(key)
         if previous is not None:
             lease.renewed_at_ms = max(lease.renewed_at_ms, previous.renewed_at_ms)
-            lease.owners = tuple(sorted({*lease.owners, *previous.owners}))
+            lease.owners = _with_last(previous.owners, lease.owner)
         self._leases[key] = lease
         for owner in lease.owners:
             self._owned.setdefault(owner, {})[key] = None
@@ -81,7 +88,7 @@ class Leases:
         return True
 
     def register(self, key: BrokerKey, now_ms: int, owner: int, data_version: DataVersion) -> bool:
-        """Renew the lease of a broker that registers with the topics that it had; `owner` has a part in it from now on.
+        """Renew the lease of a broker that registers with the topics that it had, and give it to `owner`.
 
         Returns:
             False when there is none.
@@ -91,17 +98,17 @@ class Leases:
             return False
         lease.renewed_at_ms = now_ms
         lease.data_version = data_version
-        if owner not in lease.owners:
-            lease.owners = tuple(sorted((*lease.owners, owner)))
+        if owner != lease.owner:
+            lease.owners = _with_last(lease.owners, owner)
             self._owned.setdefault(owner, {})[key] = None
         return True
 
     def release(self, owner: int) -> tuple[BrokerKey, ...]:
-        """Take a connection that has ended out of all leases; return the brokers that have no other one."""
+        """Take a connection that has ended out of all leases that outlive it; return the brokers whose do not."""
         gone = []
         for key in self.owned_by(owner):
             lease = self._leases[key]
-            if lease.owners == (owner,):
+            if owner == lease.owner == max(lease.owners):
                 gone.append(key)
             else:
                 self._disown(owner, key)
@@ -125,3 +132,7 @@ class Leases:
         del owned[key]
         if not owned:
             del self._owned[owner]
+
+
+def _with_last(owners: tuple[int, ...], owner: int) -> tuple[int, ...]:
+    return (*(other for other in owners if other != owner), owner)

@@ -170,7 +170,7 @@ class RouteTable:
         return True
 
     def disconnect(self, owner: int, trigger: Trigger) -> tuple[BrokerKey, ...]:
-        """Take out every broker that registered through `owner` and no other open connection; return whom."""
+        """Take out every broker whose lease goes with the connection `owner` (see `leases`); return whom."""
         return finish(self.disconnecting(owner, trigger))
 
     def disconnecting(self, owner: int, trigger: Trigger) -> Slices[tuple[BrokerKey, ...]]:

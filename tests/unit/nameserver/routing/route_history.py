@@ -161,7 +161,7 @@ class History:
         for key, expected in self.model.live.items():
             lease = self.table.tables.lease_of(key)
             assert lease is not None
-            assert [lease.renewed_at_ms, lease.lease_ms, lease.data_version, set(lease.owners)] == expected[:4]
+            assert [lease.renewed_at_ms, lease.lease_ms, lease.data_version, list(lease.owners)] == expected[:4]
 
     def _whoever_hears_the_changes_knows_which_routes_are_old(self) -> None:
         for change in self.table.tables.take_changes():

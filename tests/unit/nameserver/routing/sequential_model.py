@@ -39,7 +39,8 @@ class SequentialModel:
                 del self.live[key]
         group[new.broker_id] = new.address
         self._register_topics(new, group, first=holder is None)
-        owners = {connection} | (self.live[new.key][3] if new.key in self.live else set())
+        owners = [other for other in self.live[new.key][3] if other != connection] if new.key in self.live else []
+        owners.append(connection)
         self.live[new.key] = [now, new.lease_ms, new.data_version, owners, new.ha_address]
         master = self.live.get(BrokerKey(new.cluster, name, group.get(0, "")))
         return (None, None) if new.broker_id == 0 or master is None else (master[4], group[0])
@@ -60,7 +61,7 @@ class SequentialModel:
 
     def unregister(self, key: BrokerKey, connection: int) -> None:
         lease = self.live.get(key)
-        if lease is None or connection >= max(lease[3]):
+        if lease is None or connection >= lease[3][-1]:
             self._remove(key)
 
     def _remove(self, key: BrokerKey) -> None:
@@ -85,9 +86,10 @@ class SequentialModel:
 
     def disconnect(self, connection: int) -> None:
         for key, lease in list(self.live.items()):
-            if lease[3] == {connection}:
+            if connection == lease[3][-1] == max(lease[3]):
                 self._remove(key)
-            lease[3].discard(connection)
+            elif connection in lease[3]:
+                lease[3].remove(connection)
 
     def expire(self, now: int) -> None:
         for key, lease in list(self.live.items()):

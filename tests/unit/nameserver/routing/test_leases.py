@@ -13,18 +13,32 @@ def lease(owner: int = 0, renewed_at_ms: int = 0) -> Lease:
     return Lease(renewed_at_ms, 100, DataVersion(), "ha", (owner,))
 
 
-def test_a_lease_goes_with_the_last_connection_that_registered():
+def test_a_lease_goes_with_the_connection_that_registered_last():
     leases = Leases()
-    leases.begin(KEY, lease(owner=2))
     leases.begin(KEY, lease(owner=1))
-    assert leases.register(KEY, 0, 3, DataVersion())
-    assert leases.register(KEY, 0, 3, DataVersion())
-    assert leases.get(KEY).owners == (1, 2, 3)
-    assert (leases.release(3), leases.owned_by(3)) == ((), ())
-    assert (leases.get(KEY).owner, leases.release(1)) == (2, ())
-    assert (leases.release(2), leases.owned_by(2)) == ((KEY,), (KEY,))
+    assert leases.register(KEY, 0, 2, DataVersion())
+    assert (leases.get(KEY).owners, leases.release(2)) == ((1, 2), (KEY,))
     leases.end(KEY)
-    assert leases.release(2) == ()
+    assert leases.release(2) == leases.release(1) == ()
+
+
+def test_an_older_connections_end_takes_nothing_away_11043():
+    leases = Leases()
+    leases.begin(KEY, lease(owner=1))
+    leases.begin(KEY, lease(owner=2))
+    assert leases.register(KEY, 0, 1, DataVersion())  # sent before 2 was there, read after
+    assert (leases.get(KEY).owners, leases.release(1), leases.owned_by(1)) == ((2, 1), (), ())
+    assert (leases.get(KEY).owner, leases.release(2)) == (2, (KEY,))
+
+
+def test_a_broker_that_registers_again_has_its_lease_back():
+    leases = Leases()
+    leases.begin(KEY, lease(owner=1))
+    leases.begin(KEY, lease(owner=2))
+    assert leases.register(KEY, 0, 1, DataVersion())
+    assert leases.register(KEY, 0, 1, DataVersion())
+    assert (leases.release(2), leases.get(KEY).owners) == ((), (1,))
+    assert leases.release(1) == (KEY,)
 
 
 def test_who_speaks_of_a_broker_does_not_own_its_lease():
