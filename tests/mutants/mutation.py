@@ -46,6 +46,11 @@ LOGGERS = {"log", "logger", "warnings"}
 UNSEEN_KEYWORDS = {"repr", "help", "show_default", "no_args_is_help", "kw_only", "frozen", "slots"}
 CHOSEN_BY_FEEL = re.compile(r"_?[A-Z0-9_]+_(S|MS|NS|MAX|MIN|LIMIT)$")
 """The names of module constants whose exact number no test should repeat."""
+LARGE_SIZE = re.compile(r"_?[A-Z0-9_]*SIZE$")
+LARGE_SIZE_MIN = 1024
+"""A size of less is part of a format; one of that many bytes or more is chosen by feel as well."""
+MILLIS_PER_SECOND = 1000
+"""Left alone in products and quotients: nobody should measure a thousandth of a time-out."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,7 +155,7 @@ class _Finder(ast.NodeVisitor):
             self.visit(target)
 
     def _visit_assigned(self, target: ast.expr, value: ast.expr | None) -> None:
-        by_feel = not self._scope and isinstance(target, ast.Name) and CHOSEN_BY_FEEL.match(target.id)
+        by_feel = not self._scope and isinstance(target, ast.Name) and _is_by_feel(target.id, value)
         if value is not None and not by_feel:
             self.visit(value)
 
@@ -189,7 +194,7 @@ class _Finder(ast.NodeVisitor):
     def visit_If(self, node: ast.If) -> None:
         """Turn the condition round."""
         named = {name.id for name in ast.walk(node.test) if isinstance(name, ast.Name)}
-        if named & {"TYPE_CHECKING", "__name__"}:
+        if named & {"TYPE_CHECKING", "__name__"} or (not node.orelse and all(map(_is_log_line, node.body))):
             return
         self._turn(node.test)
         self.generic_visit(node)
@@ -245,7 +250,10 @@ class _Finder(ast.NodeVisitor):
         joined = any(isinstance(side, ast.JoinedStr | ast.List | ast.Tuple) or _is_text(side) for side in _sides(node))
         if type(node.op) in ADDITIONS and not joined:
             self._between(node.left, node.right, *ADDITIONS[type(node.op)])
-        self.generic_visit(node)
+        scales = isinstance(node.op, ast.Mult | ast.Div | ast.FloorDiv)
+        for side in (node.left, node.right):
+            if not (scales and isinstance(side, ast.Constant) and side.value == MILLIS_PER_SECOND):
+                self.visit(side)
 
     def visit_AugAssign(self, node: ast.AugAssign) -> None:
         """Exchange `+=` and `-=`."""
@@ -267,7 +275,7 @@ class _Finder(ast.NodeVisitor):
     def visit_Expr(self, node: ast.Expr) -> None:
         """Drop calls whose results nobody uses."""
         call = node.value.value if isinstance(node.value, ast.Await) else node.value
-        if isinstance(call, ast.Constant) or (isinstance(call, ast.Call) and _root(call.func) in LOGGERS):
+        if isinstance(call, ast.Constant) or _is_log_line(node):
             return
         if isinstance(call, ast.Call):
             self._replace(node, "pass")
@@ -301,6 +309,21 @@ def _root(node: ast.expr) -> str:
     while isinstance(node, ast.Attribute | ast.Call):
         node = node.func if isinstance(node, ast.Call) else node.value
     return node.id.removeprefix("_") if isinstance(node, ast.Name) else ""
+
+
+def _is_log_line(node: ast.stmt) -> bool:
+    return isinstance(node, ast.Expr) and isinstance(node.value, ast.Call) and _root(node.value.func) in LOGGERS
+
+
+def _is_by_feel(name: str, value: ast.expr | None) -> bool:
+    return bool(CHOSEN_BY_FEEL.match(name) or (LARGE_SIZE.match(name) and _number_of(value) >= LARGE_SIZE_MIN))
+
+
+def _number_of(value: ast.expr | None) -> int:
+    """Return the number that a product of numbers makes, 0 for anything else."""
+    if isinstance(value, ast.BinOp) and isinstance(value.op, ast.Mult):
+        return _number_of(value.left) * _number_of(value.right)
+    return value.value if isinstance(value, ast.Constant) and isinstance(value.value, int) else 0
 
 
 def _is_text(node: ast.expr) -> bool:

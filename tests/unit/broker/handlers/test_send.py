@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -92,8 +93,13 @@ def test_a_batch_becomes_single_messages_with_their_own_keys(serve: Serve) -> No
             {"UNIQ_KEY": "A", "OWN": "shared", "CLUSTER": "DefaultCluster"},
             {"UNIQ_KEY": "B", "TAGS": "x", "OWN": "shared", "CLUSTER": "DefaultCluster"},
         ]
+        stats = rig.broker.service.stats
+        assert (stats.put_count, stats.put_size) == (2, sum(record.size for record in records))
         assert await rig.code(header, b"") == 13
         assert await rig.code(header, body[:-1]) == 1
+        for topic in ("%RETRY%g", "%DLQ%g"):
+            assert await rig.code(replace(header, topic=topic), body) == 13
+        assert (stats.put_count, stats.put_size) == (2, sum(record.size for record in records))
         assert rig.broker.service.store.max_offset("t", 0) == 2
 
     serve(scene)

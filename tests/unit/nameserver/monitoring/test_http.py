@@ -24,3 +24,12 @@ def test_without_a_port_there_is_no_http():
         return talk.name_server.metrics_address
 
     assert run(scenario, metrics_port=-1) is None
+
+
+def test_history_may_be_asked_for_since_any_time_that_a_double_holds():
+    async def scenario(talk):
+        return [await talk.get(f"/routes/history?since={since}") for since in (2**53, 2**53 + 1)]
+
+    (found, body), (refused, words) = run(scenario)
+    assert (found, body) == (200, "[]")
+    assert (refused, words) == (400, f"since: '{2**53 + 1}' is not allowed, expected a number from 0 to {2**53}\n")

@@ -40,3 +40,9 @@ def test_a_state_is_a_value_that_later_changes_leave_alone():
     group.addresses[1] = "y"
     assert before == ({0: "x"}, True, "z")
     assert group.state != before
+
+
+def test_a_new_group_has_no_acting_master_no_zone_and_nothing_else():
+    group = Group("c", "a")
+    assert (group.acting_master, group.zone_name, group.revision) == (False, None, 0)
+    assert (group.addresses, group.topics, group.clusters) == ({}, {}, {})

@@ -26,6 +26,7 @@ from orbitmq.wire.messages.record import (
     TAIL_FIELDS,
     Blank,
     Record,
+    crc_property,
     format_host,
     format_record,
     iter_records,
@@ -291,3 +292,10 @@ def test_what_is_left_out_of_a_record_is_zero():
     assert (found.sys_flag, found.born_at_ms, found.stored_at_ms) == (0, 0, 0)
     assert (found.reconsume_times, found.prepared_transaction_offset, found.properties) == (0, 0, b"")
     assert found.born_host == found.store_host == Host("0.0.0.0", 0)
+
+
+def test_the_checksum_of_a_record_is_a_property_of_ten_digits_lowest_first():
+    assert crc32(b"hello") == 907060870
+    assert crc_property(b"hello") == b"__CRC32#\x010780607090\x02"
+    assert crc_property(b"") == b"__CRC32#\x010000000000\x02"
+    assert len(crc_property(b"hello")) == CRC_PROPERTY_SIZE

@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from orbitmq.model.topic import TopicConfig
 from orbitmq.store import Draft
 from orbitmq.wire.bodies.groups import GroupConfig, encode_group_config
 from orbitmq.wire.header import decode_header
@@ -73,3 +74,25 @@ def test_in_sync_flush_a_message_is_sent_back_when_it_is_on_the_disk(serve: Serv
         assert store.durable_offset == store.max_physical_offset
 
     serve(scene, flush_disk_type="SYNC_FLUSH")
+
+
+def test_a_message_is_not_sent_back_into_a_store_that_takes_nothing(serve: Serve) -> None:
+    async def scene(rig: Any) -> None:
+        await rig.send()
+        rig.broker.service.store._refusal = "the disk is gone"
+        answer = await rig.ask(ConsumerSendBack(physical_offset=0, group="g", delay_level=0))
+        assert (answer.code, "disk" in answer.remark) == (14, True)
+
+    serve(scene)
+
+
+def test_dead_letters_are_in_the_one_queue_of_their_topic_even_where_there_are_more(serve: Serve) -> None:
+    async def scene(rig: Any) -> None:
+        topic = TopicConfig(topic="%DLQ%g", read_queue_count=8, write_queue_count=8)
+        rig.broker.service.topics.update(topic, now_ms=1)
+        await rig.send()
+        for _ in range(20):
+            assert await rig.code(ConsumerSendBack(physical_offset=0, group="g", delay_level=-1)) == 0
+        assert rig.broker.service.store.max_offset("%DLQ%g", 0) == 20
+
+    serve(scene)
