@@ -3,7 +3,7 @@ import asyncio
 import pytest
 
 from orbitmq.client.producer import Producer
-from orbitmq.codes import ResponseCode
+from orbitmq.codes import RequestCode, ResponseCode
 from orbitmq.errors import (
     ClientError,
     ConnectionFailed,
@@ -273,6 +273,16 @@ async def test_one_way_messages_arrive_and_now_and_then_one_is_waited_for(cluste
         for message in messages(8):
             await sender.send_oneway(message)
         assert cluster.a.bodies("orders") == [message.body for message in messages(8)]
+
+
+async def test_one_of_256_one_way_messages_is_answered_so_that_a_slow_broker_slows_its_senders(cluster):
+    cluster.topic("orders", count=1)
+    async with producer(cluster) as sender:
+        for message in messages(257):
+            await sender.send_oneway(message)
+        await until(lambda: len(cluster.a.bodies("orders")) == 257)
+    sends = [command for command in cluster.a.commands if command.code == RequestCode.SEND_MESSAGE_V2]
+    assert [number for number, command in enumerate(sends, 1) if not command.is_oneway] == [256]
 
 
 async def test_a_one_way_message_without_a_connection_is_an_error_that_helps(cluster):

@@ -156,3 +156,17 @@ async def test_a_member_that_a_broker_group_lacks_is_named_with_the_name_servers
         with pytest.raises(RouteNotFound, match="broker-b has no member in no route"):
             routes.address("broker-b")
         assert routes.teacher("broker-b") == server
+
+
+async def test_a_further_change_begins_the_looks_anew(cluster):
+    def following():
+        return [task for task in asyncio.all_tasks() if task.get_name() == "orbitmq follow-up of orders"]
+
+    async with routes_of(cluster.name_server) as routes:
+        routes.start()
+        routes.watch("orders")
+        for count in range(1, 5):
+            cluster.topic("orders", count=count)
+            await routes.refresh("orders")
+            await until(lambda: len(following()) == 1)
+    assert following() == []

@@ -1,4 +1,6 @@
 import asyncio
+import gc
+import weakref
 
 from orbitmq.client.session.background_tasks import BackgroundTasks
 
@@ -58,3 +60,12 @@ async def test_an_unexpected_error_is_logged_and_a_cancelled_task_is_none(caplog
     await tasks.close()
     assert [record.getMessage() for record in caplog.records] == ["orbitmq failing ended with an error"]
     assert "a mistake of ours" in caplog.text
+
+
+async def test_a_task_that_has_ended_is_forgotten():
+    tasks = BackgroundTasks()
+    ended = weakref.ref(tasks.spawn(asyncio.sleep(0), "sleeping"))
+    for _ in range(3):
+        await asyncio.sleep(0)
+    gc.collect()
+    assert ended() is None
