@@ -273,3 +273,24 @@ def test_a_topic_that_was_deleted_and_made_again_starts_at_zero_after_a_crash():
     world.send(4)
     world.kill()
     assert world.offsets() == [0, 1, 2, 3]
+
+
+CLIENTS_CHECKSUM = b"CLUSTER\x01x\x02__CRC32#\x010123456789\x02"
+
+
+def test_a_checksum_that_a_client_made_up_ends_no_log():
+    world = World()
+    world.store.append(Draft("orders", 0, b"", CLIENTS_CHECKSUM))
+    last = world.send(20)
+    world.kill()
+    assert world.offsets() == list(range(21))
+    assert world.store.max_physical_offset == last.end
+
+
+def test_a_message_with_a_made_up_checksum_survives_every_orderly_stop():
+    world = World()
+    for count in range(1, 4):
+        world.store.append(Draft("orders", 0, b"", CLIENTS_CHECKSUM))
+        world.store.close()
+        world.open()
+        assert world.offsets() == list(range(count))

@@ -50,6 +50,7 @@ def schedule(draft: Draft, properties: Mapping[str, str], level: int) -> Draft:
         PropertyName.REAL_TOPIC: draft.topic,
         PropertyName.REAL_QUEUE_ID: str(draft.queue_id),
     }
+    waiting.pop(PropertyName.CRC32, None)
     return draft._replace(topic=SCHEDULE_TOPIC, queue_id=level - 1, properties=format_properties(waiting))
 
 
@@ -130,6 +131,7 @@ class DelayQueues:
             log.warning("dropped a delayed message: its topic %r, queue %r is not there", topic, queue_id)
             return
         properties.pop(PropertyName.DELAY, None)
+        properties.pop(PropertyName.CRC32, None)  # it was the checksum of the record that waited
         result = self._store.append(
             Draft(
                 topic,

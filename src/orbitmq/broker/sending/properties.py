@@ -1,5 +1,6 @@
-"""The properties of a message, from what a sender wrote to what is stored: this cluster's name in, WAIT out. Pure.
+"""The properties of a message, from what a sender wrote to what is stored. Pure.
 
+This cluster's name comes in; WAIT and `__CRC32#`, which only the store can know, go out.
 Most properties are never parsed: their bytes say that they ask for nothing special (`plain`). What asks for a timer or a
 transaction is refused, for this version could only mistreat it.
 
@@ -41,6 +42,7 @@ class StoredProperties:
             or b"TIMER_DEL" in properties
             or b"TRAN_MSG\x01" in properties
             or b"CLUSTER\x01" in properties
+            or b"__CRC32#\x01" in properties
         ):
             return None
         if _WAIT in properties:
@@ -69,6 +71,7 @@ class StoredProperties:
         if properties.get(PropertyName.TRAN_MSG, "false").lower() == "true":
             raise Rejected(ResponseCode.MESSAGE_ILLEGAL, "transactional messages are not supported by this version")
         properties.pop(PropertyName.WAIT, None)
+        properties.pop(PropertyName.CRC32, None)  # the record's own checksum: a sender has none to give
         properties[PropertyName.CLUSTER] = self._cluster
         return properties
 

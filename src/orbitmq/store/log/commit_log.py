@@ -237,7 +237,7 @@ class CommitLog:
         while (segment := self.log.find(start)) is not None:
             view, base, end = memoryview(segment.buffer), segment.base, segment.end
             while start < end:
-                found = parse_record(view[start - base :], start)
+                found = parse_record(view[start - base :], start, check_record_crc=self._record_crc)
                 if isinstance(found, Blank) and found.size != end - start:
                     raise CorruptRecord(start, f"filler of {found.size} bytes ends inside the segment")
                 yield found

@@ -130,14 +130,20 @@ class Blank(NamedTuple):
 
 
 def parse_record(
-    view: bytes | memoryview, physical_offset: int | None = None, *, check_crc: bool = True
+    view: bytes | memoryview,
+    physical_offset: int | None = None,
+    *,
+    check_crc: bool = True,
+    check_record_crc: bool = False,
 ) -> Record | Blank:
     """Parse the record that starts at `view[0]`.
 
     Args:
         view: bytes from the record's start to the end of its segment, or of the answer it came in.
         physical_offset: where `view[0]` lies in the log, in bytes; must equal the record's own. None: not checked.
-        check_crc: compare the body's checksum, and the whole record's where it carries one.
+        check_crc: compare the body's checksum.
+        check_record_crc: compare the whole record's, too, where it carries one. Only for records of a broker that
+            writes it (`enabledAppendPropCRC`): elsewhere it is a property like any other, which a client made up.
 
     Returns:
         The record, or Blank(size) when the rest of the segment is filler.
@@ -187,9 +193,9 @@ def parse_record(
     properties = bytes(view[properties_start:size])
     if properties and (properties[-1] == 0 or (len(properties) > LOST_SECTOR_SIZE and LOST_SECTOR in properties)):
         raise CorruptRecord(at, "its properties were not written to their end")
-    if check_crc:
-        if crc32(body) & CRC_MASK != body_crc:
-            raise CorruptRecord(at, "the body's checksum does not match")
+    if check_crc and crc32(body) & CRC_MASK != body_crc:
+        raise CorruptRecord(at, "the body's checksum does not match")
+    if check_record_crc:
         _check_record_crc(view, size, properties, at)
     try:
         topic = str(view[topic_start:topic_end], "utf-8")

@@ -48,6 +48,8 @@ def test_a_message_is_stored_as_sent_and_the_answer_says_where(serve: Serve) -> 
         ("A\x01b\x02WAIT\x01true\x02C\x01d\x02", "A\x01b\x02C\x01d\x02CLUSTER\x01DefaultCluster\x02"),
         ("AWAIT\x01true\x02", "AWAIT\x01true\x02CLUSTER\x01DefaultCluster\x02"),
         ("CLUSTER\x01other\x02A\x01b\x02", "CLUSTER\x01DefaultCluster\x02A\x01b\x02"),
+        ("__CRC32#\x010123456789\x02A\x01b\x02", "A\x01b\x02CLUSTER\x01DefaultCluster\x02"),
+        ("CLUSTER\x01x\x02__CRC32#\x010123456789\x02", "CLUSTER\x01DefaultCluster\x02"),
         ("DELAY\x010\x02", "DELAY\x010\x02CLUSTER\x01DefaultCluster\x02"),
         ("K\x01ä€😀\x02", "K\x01ä€😀\x02CLUSTER\x01DefaultCluster\x02"),
     ],

@@ -36,6 +36,7 @@ def test_plain_properties_lose_wait_and_gain_the_cluster(sent: bytes, kept: byte
         b"TIMER_DELIVER_MS\x013\x02",
         b"TRAN_MSG\x01true\x02",
         b"CLUSTER\x01other\x02",
+        b"__CRC32#\x010123456789\x02",
     ],
 )
 def test_properties_that_ask_for_something_are_not_plain(properties: bytes) -> None:
@@ -45,6 +46,13 @@ def test_properties_that_ask_for_something_are_not_plain(properties: bytes) -> N
 def test_parsed_properties_lose_wait_and_name_this_cluster() -> None:
     assert STORED.parse(b"CLUSTER\x01x\x02WAIT\x01true\x02A\x01b\x02") == {"CLUSTER": "c", "A": "b"}
     assert STORED.parse(b"TRAN_MSG\x01false\x02") == {"CLUSTER": "c", "TRAN_MSG": "false"}
+
+
+def test_the_records_own_checksum_is_no_senders_to_give() -> None:
+    sent = b"A\x01b\x02__CRC32#\x010123456789\x02"
+    assert STORED.parse(sent) == {"CLUSTER": "c", "A": "b"}
+    assert STORED.of_batch_message(sent, {}) == b"A\x01b\x02" + CLUSTER
+    assert STORED.shared_by_batch(sent) == {"A": "b"}
 
 
 @pytest.mark.parametrize("name", ["TIMER_DELAY_SEC", "TIMER_DELAY_MS", "TIMER_DELIVER_MS"])

@@ -210,7 +210,8 @@ def test_with_the_records_own_checksum_every_flipped_bit_is_found():
         damaged = bytearray(encoded)
         damaged[bit // 8] ^= 1 << bit % 8
         try:
-            parsed = parsed_record(bytes(damaged), 2**33)
+            parsed = parse_record(bytes(damaged), 2**33, check_record_crc=True)
+            assert isinstance(parsed, Record)
         except CorruptRecord:
             continue
         # Only the checksum property's own name and end may break unseen: the message is whole then.
@@ -227,7 +228,12 @@ def test_the_record_checksum_closes_properties_that_end_open():
 def test_a_record_checksum_that_is_no_number_is_refused():
     encoded = record(with_crc=True)
     with pytest.raises(CorruptRecord, match="the record's checksum"):
-        parse_record(encoded[:-3] + b"x" + encoded[-2:])
+        parse_record(encoded[:-3] + b"x" + encoded[-2:], check_record_crc=True)
+
+
+def test_the_records_checksum_is_compared_only_where_the_broker_writes_it():
+    encoded = record(properties=b"A\x01b\x02__CRC32#\x010123456789\x02")  # a client may write what it likes
+    assert parsed_record(encoded).properties.endswith(b"0123456789\x02")
 
 
 def test_an_answers_records_come_in_order():

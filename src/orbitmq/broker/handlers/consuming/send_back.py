@@ -94,6 +94,7 @@ def _again(tables: SendBackTables, call: Call[ConsumerSendBack], group: GroupCon
     properties.setdefault(PropertyName.RETRY_TOPIC, record.topic)
     properties.setdefault(PropertyName.ORIGIN_MESSAGE_ID, offset_message_id(record.store_host, record.physical_offset))
     properties.pop(PropertyName.DELAY, None)
+    properties.pop(PropertyName.CRC32, None)  # it was the checksum of that record
     times_max = group.retry_times_max if header.max_reconsume_times is None else header.max_reconsume_times
     if record.reconsume_times >= times_max or header.delay_level < 0:
         properties["DLQ_ORIGIN_TOPIC"] = properties[PropertyName.RETRY_TOPIC]

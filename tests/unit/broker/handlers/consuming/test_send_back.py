@@ -43,6 +43,21 @@ def test_a_message_sent_back_returns_to_its_group_and_dies_when_its_attempts_are
     serve(scene)
 
 
+def test_a_message_sent_back_leaves_the_checksum_of_its_old_record_behind(serve: Serve) -> None:
+    async def scene(rig: Any) -> None:
+        store = rig.broker.service.store
+        await rig.send()
+        checksum = b"A\x01b\x02__CRC32#\x010123456789\x02"
+        offset = store.append(Draft("t", 0, b"x", checksum)).physical_offset
+        for level, topic, queue_id in ((3, "SCHEDULE_TOPIC_XXXX", 2), (-1, "%DLQ%g", 0)):
+            assert await rig.code(ConsumerSendBack(physical_offset=offset, group="g", delay_level=level)) == 0
+            properties = parse_properties(store.message_at(topic, queue_id, 0).properties)
+            assert properties["A"] == "b"
+            assert "__CRC32#" not in properties
+
+    serve(scene)
+
+
 @pytest.mark.parametrize(("reconsume_times", "level"), [(0, 3), (1, 4), (14, 17), (15, 18)])
 def test_each_attempt_waits_one_level_longer(serve: Serve, reconsume_times: int, level: int) -> None:
     async def scene(rig: Any) -> None:
