@@ -1,7 +1,9 @@
 """The file-system seam: the real disk and the fake one keep the same contract."""
 
 import errno
+import fcntl
 import os
+import stat
 import subprocess
 import sys
 from pathlib import Path
@@ -107,21 +109,79 @@ def test_a_lock_keeps_others_out_until_it_is_closed(disk, tmp_path):
 LOCK_AS_JAVA_DOES = """
 import fcntl, sys
 try:
-    fcntl.lockf(open(sys.argv[1], "r+"), fcntl.LOCK_EX | fcntl.LOCK_NB, 1, 0)
+    fcntl.lockf(open(sys.argv[1], "r+"), fcntl.LOCK_EX | fcntl.LOCK_NB, 1, int(sys.argv[2]))
 except OSError:
     sys.exit(7)
 """
 
 
-def test_the_lock_is_the_one_that_java_takes(tmp_path):
-    def java():
-        return subprocess.run([sys.executable, "-c", LOCK_AS_JAVA_DOES, tmp_path / "lock"], check=False).returncode
+def java_locks(path, byte):
+    """Return 0 when another process can lock one byte of a file, 7 when it is refused."""
+    command = [sys.executable, "-c", LOCK_AS_JAVA_DOES, path, str(byte)]
+    return subprocess.run(command, check=False).returncode
 
-    lock = LocalDisk().lock(tmp_path / "lock")
-    (tmp_path / "lock").read_bytes()  # a classic POSIX lock would go when any descriptor of the file is closed
-    assert java() == 7
+
+@pytest.fixture(params=["of the open file", "of the process"])
+def kind_of_lock(request, monkeypatch):
+    """Locks as Linux has them, and as systems without locks of open files do."""
+    if request.param == "of the process":
+        monkeypatch.delattr(fcntl, "F_OFD_SETLK", raising=False)
+    return request.param
+
+
+@pytest.mark.usefixtures("kind_of_lock")
+def test_the_lock_is_on_the_first_byte_alone_as_javas_is(tmp_path):
+    path = tmp_path / "store" / "lock"
+    lock = LocalDisk().lock(path)
+    assert [java_locks(path, byte) for byte in (0, 1)] == [7, 0]
     lock.close()
-    assert java() == 0
+    assert java_locks(path, 0) == 0
+    assert path.read_bytes() == b"lock"
+
+
+def test_the_lock_stays_when_another_descriptor_of_its_file_is_closed(tmp_path):
+    lock = LocalDisk().lock(tmp_path / "lock")
+    (tmp_path / "lock").read_bytes()  # a classic POSIX lock would go with it
+    assert java_locks(tmp_path / "lock", 0) == 7
+    lock.close()
+
+
+@pytest.mark.usefixtures("kind_of_lock")
+def test_a_lock_that_is_refused_leaves_no_descriptor_open(tmp_path):
+    holder = subprocess.Popen(
+        [sys.executable, "-c", LOCK_AND_HOLD, tmp_path / "lock"], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    )
+    try:
+        assert holder.stdout is not None
+        assert holder.stdout.readline() == b"locked\n"
+        before = descriptors_of(tmp_path)
+        with pytest.raises(StoreError, match="lock is locked"):
+            LocalDisk().lock(tmp_path / "lock")
+        assert descriptors_of(tmp_path) == before == []
+    finally:
+        holder.communicate()
+
+
+LOCK_AND_HOLD = """
+import fcntl, sys
+file = open(sys.argv[1], "w")
+fcntl.lockf(file, fcntl.LOCK_EX | fcntl.LOCK_NB, 1, 0)
+print("locked", flush=True)
+sys.stdin.read()
+"""
+
+
+def descriptors_of(directory):
+    """Return the paths below a directory that this process has open, sorted."""
+    found = []
+    for name in os.listdir("/proc/self/fd"):
+        try:
+            path = os.readlink(f"/proc/self/fd/{name}")
+        except FileNotFoundError:  # the listing's own
+            continue
+        if path.startswith(str(directory)):
+            found.append(path)
+    return sorted(found)
 
 
 def test_a_slice_that_is_still_alive_does_not_keep_a_file_open(tmp_path):
@@ -140,19 +200,49 @@ def test_syncing_a_file_that_was_closed_and_removed_meanwhile_is_no_failure(tmp_
 
 
 def test_one_file_of_many_works_the_same_without_a_descriptor_of_its_own(tmp_path):
-    def descriptors():
-        return len(os.listdir("/proc/self/fd"))
-
-    before = descriptors()
-    file = LocalDisk().open(tmp_path / "file", 4096, is_one_of_many=True)
-    assert descriptors() == before + 1  # the mapping's
+    path = tmp_path / "file"
+    file = LocalDisk().open(path, 4096, is_one_of_many=True)
+    assert descriptors_of(tmp_path) == [str(path)]  # the mapping's
     file.reserve(0, 4096)
     file.buffer[:3] = b"abc"
     file.sync()
     file.zero_from(1)
     assert bytes(file.buffer[:3]) == b"a\0\0"
+    assert descriptors_of(tmp_path) == [str(path)]
     file.close()
-    assert descriptors() == before
+    assert descriptors_of(tmp_path) == []
+
+
+@pytest.mark.parametrize("is_one_of_many", [True, False])
+def test_only_one_file_of_many_is_read_without_what_lies_around(tmp_path, is_one_of_many):
+    file = LocalDisk().open(tmp_path / "file", 1 << 20, is_one_of_many=is_one_of_many)
+    assert ("rr" in mapping_flags(tmp_path / "file")) is is_one_of_many
+    file.close()
+
+
+def test_a_file_is_read_ahead_unless_it_is_said_to_be_one_of_many(tmp_path):
+    file = LocalDisk().open(tmp_path / "file", 1 << 20)
+    assert "rr" not in mapping_flags(tmp_path / "file")
+    file.close()
+
+
+def mapping_flags(path):
+    """Return the kernel's flags of the mapping of a file; rr means random reads."""
+    mappings = Path("/proc/self/smaps").read_text()
+    _, _, behind = mappings.partition(str(path))
+    return behind.partition("VmFlags:")[2].partition("\n")[0].split()
+
+
+@pytest.mark.parametrize("name", ["segment", "small", "lock"])
+def test_files_are_no_programs_and_nobody_else_writes_them(tmp_path, name):
+    disk = LocalDisk()
+    if name == "segment":
+        disk.open(tmp_path / name, 4096).close()
+    elif name == "small":
+        disk.write(tmp_path / name, b"1")
+    else:
+        disk.lock(tmp_path / name).close()
+    assert stat.S_IMODE((tmp_path / name).stat().st_mode) & ~0o644 == 0
 
 
 def test_a_failing_sync_is_reported(tmp_path, monkeypatch):
@@ -217,17 +307,20 @@ def test_the_power_goes_at_the_operation_that_was_asked_for():
     assert disk.names(Path("/")) == ["file"]
 
 
-def open_descriptors():
-    return len(os.listdir("/proc/self/fd"))
-
-
 @pytest.mark.parametrize("is_one_of_many", [False, True])
 def test_a_closed_file_gives_its_descriptors_back(tmp_path, is_one_of_many):
-    before = open_descriptors()
     file = LocalDisk().open(tmp_path / "file", 4096, is_one_of_many=is_one_of_many)
-    assert open_descriptors() > before
+    assert descriptors_of(tmp_path) != []
     file.close()
-    assert open_descriptors() == before
+    assert descriptors_of(tmp_path) == []
+
+
+def test_small_files_and_directories_are_not_kept_open(tmp_path):
+    disk = LocalDisk()
+    disk.write(tmp_path / "a" / "b", b"1")
+    disk.remove(tmp_path / "a" / "b")
+    disk.remove(tmp_path / "a")
+    assert descriptors_of(tmp_path) == []
 
 
 def test_a_removal_is_synced_in_the_directory_that_held_the_name(tmp_path, monkeypatch):
@@ -251,3 +344,135 @@ def test_room_that_was_claimed_behind_the_data_stays_when_nothing_but_a_hole_is_
     assert cuts == []
     assert os.stat(tmp_path / "file").st_blocks == inode.st_blocks
     file.close()
+
+
+@pytest.fixture
+def synced(monkeypatch):
+    """Paths whose content or names were synced, in order, by whichever call."""
+    seen = []
+    for name in ("fsync", "fdatasync"):
+        real = getattr(os, name)
+
+        def sync(descriptor, real=real):
+            seen.append(Path(os.readlink(f"/proc/self/fd/{descriptor}")))
+            real(descriptor)
+
+        monkeypatch.setattr(os, name, sync)
+    return seen
+
+
+def test_the_first_sync_of_a_new_file_syncs_every_name_that_leads_to_it_and_later_ones_do_not(tmp_path, synced):
+    path = tmp_path / "topic" / "0" / "file"
+    file = LocalDisk().open(path, 4096)
+    file.sync()
+    assert synced == [path, tmp_path / "topic" / "0", tmp_path / "topic", tmp_path]
+    synced.clear()
+    file.sync()
+    assert synced == [path]
+    file.close()
+
+
+def test_a_file_that_was_there_has_its_name_on_the_disk_already(tmp_path, synced):
+    (tmp_path / "file").write_bytes(bytes(4096))
+    file = LocalDisk().open(tmp_path / "file", 4096)
+    file.sync()
+    assert synced == [tmp_path / "file"]
+    file.close()
+
+
+def test_a_name_that_could_not_be_synced_is_synced_again(tmp_path, monkeypatch):
+    file = LocalDisk().open(tmp_path / "topic" / "file", 4096)
+    seen = []
+
+    def fail_once(directory):
+        seen.append(directory)
+        if len(seen) == 2:
+            raise OSError(errno.EIO, "Input/output error")
+
+    monkeypatch.setattr("orbitmq.store.disk.sync_directory", fail_once)
+    with pytest.raises(OSError, match="Input/output error"):
+        file.sync()
+    file.sync()
+    assert seen == [tmp_path / "topic", tmp_path, tmp_path]
+    file.close()
+
+
+def test_a_small_file_is_synced_with_the_names_that_are_new(tmp_path, synced):
+    path = tmp_path / "a" / "b" / "file"
+    LocalDisk().write(path, b"one")
+    assert synced == [path, tmp_path / "a" / "b", tmp_path / "a", tmp_path]
+    synced.clear()
+    LocalDisk().write(path, b"two")
+    assert synced == [path]
+
+
+def test_a_small_file_of_the_same_length_is_written_over_without_a_cut(tmp_path, monkeypatch):
+    disk, cuts = LocalDisk(), []
+    disk.write(tmp_path / "file", b"one")
+    monkeypatch.setattr(os, "ftruncate", lambda *arguments: cuts.append(arguments))
+    disk.write(tmp_path / "file", b"two")
+    assert (cuts, disk.read(tmp_path / "file")) == ([], b"two")
+
+
+def test_a_file_of_its_size_is_opened_without_a_cut(tmp_path, monkeypatch):
+    (tmp_path / "file").write_bytes(bytes(4096))
+    cuts = []
+    monkeypatch.setattr(os, "ftruncate", lambda *arguments: cuts.append(arguments))
+    LocalDisk().open(tmp_path / "file", 4096).close()
+    assert cuts == []
+
+
+def test_where_the_file_system_cannot_tell_holes_everything_is_zeroed(tmp_path, monkeypatch):
+    file = LocalDisk().open(tmp_path / "file", 12288)
+    file.buffer[:] = b"x" * 12288
+
+    def refuse(*_arguments):
+        raise OSError(errno.EINVAL, "Invalid argument")
+
+    monkeypatch.setattr(os, "lseek", refuse)
+    file.zero_from(1)
+    assert bytes(file.buffer[:]) == b"x" + bytes(12287)
+    file.close()
+
+
+def test_zeroing_gives_the_rooms_blocks_back_where_data_was(tmp_path):
+    file = LocalDisk().open(tmp_path / "file", 1 << 20)
+    file.buffer[:] = b"x" * (1 << 20)
+    file.sync()
+    full = os.stat(tmp_path / "file").st_blocks
+    file.zero_from(4096)
+    assert os.stat(tmp_path / "file").st_blocks < full
+    file.close()
+
+
+def test_blanking_goes_on_where_the_disk_took_only_a_part(tmp_path, monkeypatch):
+    real, written = os.pwrite, []
+
+    def write_some(descriptor, content, at):
+        written.append((at, len(content)))
+        return real(descriptor, content[:100], at)
+
+    file = LocalDisk().open(tmp_path / "file", 4096)
+    file.buffer[:] = b"x" * 4096
+    monkeypatch.setattr(os, "pwrite", write_some)
+    file.blank(50, 250)
+    assert written == [(50, 250), (150, 150), (250, 50)]
+    assert bytes(file.buffer[:]) == b"x" * 50 + bytes(250) + b"x" * 3796
+    file.close()
+
+
+def test_a_file_whose_mapping_was_closed_cannot_be_read_any_more(tmp_path):
+    file = LocalDisk().open(tmp_path / "file", 4096)
+    file.close()
+    with pytest.raises(ValueError, match="closed"):
+        file.buffer[0]
+
+
+def test_a_failing_sync_is_forgiven_only_to_a_closed_file(tmp_path):
+    path = tmp_path / "file"
+    file = LocalDisk().open(path, 4096, is_one_of_many=True)
+    path.unlink()
+    with pytest.raises(FileNotFoundError):
+        file.sync()
+    file.close()
+    file.sync()
