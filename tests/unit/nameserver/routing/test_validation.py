@@ -41,3 +41,9 @@ def test_many_names_are_checked_at_once():
     assert illegal_names([]) == frozenset()
     assert illegal_names(LEGAL) == frozenset()
     assert illegal_names([*LEGAL, *ILLEGAL]) == frozenset(ILLEGAL)
+
+
+@pytest.mark.parametrize("name", ILLEGAL)
+def test_one_illegal_name_among_legal_ones_is_found(name: str):
+    assert illegal_names(["orders", name, "bills"]) == frozenset([name])
+    assert illegal_names([name]) == frozenset([name])
