@@ -103,7 +103,7 @@ class AlertRules:
         elapsed_ms = last.at_ms - first.at_ms
         gc_ms = last.gc_ms - first.gc_ms
         lag_ms = sum(sample.loop_lag_ms for sample in self._samples) / len(self._samples)
-        if gc_ms > GC_SHARE_MAX * elapsed_ms > 0:
+        if gc_ms > GC_SHARE_MAX * elapsed_ms:
             yield Alert(Rule.GC_OR_LAG, f"garbage collection took {gc_ms:.0f} of {elapsed_ms} ms")
         elif lag_ms > LOOP_LAG_MS_MAX:
             yield Alert(Rule.GC_OR_LAG, f"the event loop runs {lag_ms:.0f} ms late")

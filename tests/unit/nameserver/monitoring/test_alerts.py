@@ -131,3 +131,34 @@ def test_samples_in_any_number_are_kept_as_few_and_lose_no_peak():
     assert watch.sample_count == 1
     (alert,) = watch.add(sample(10))
     assert alert.reason == "3 brokers are registered, there were 5"
+
+
+def test_what_is_not_known_of_a_process_is_nothing():
+    plain = Sample(at_ms=0, brokers=0, route_queries=0, route_failures=0)
+    assert (plain.memory, plain.memory_limit, plain.gc_ms, plain.loop_lag_ms) == (0, 0, 0, 0)
+
+
+@pytest.mark.parametrize(
+    ("later_ms", "count"), [(0, 1), (1, 1), (alerts.SAMPLE_MS - 1, 1), (alerts.SAMPLE_MS, 2), (-1, 2)]
+)
+def test_samples_of_nearly_the_same_moment_are_one(later_ms, count):
+    watch = AlertRules()
+    for at_ms in (100_000, 100_000 + later_ms):
+        watch.add(sample(at_ms=at_ms))
+    assert watch.sample_count == count
+
+
+@pytest.mark.parametrize(("seconds", "holds"), [(29, False), (30, True)])
+def test_shares_are_told_of_half_a_minute_whenever_it_is(seconds, holds):
+    first, last = sample(100), sample(100 + seconds, route_queries=1_000, route_failures=500)
+    assert (Rule.ROUTE_QUERIES_FAIL in rules_after(first, last)) is holds
+
+
+def test_only_what_was_counted_within_the_window_counts():
+    watch = AlertRules()
+    watch.add(sample(100, route_queries=10_000, route_failures=50, gc_ms=1_000))
+    found = watch.add(sample(160, route_queries=10_200, route_failures=150, gc_ms=7_000))
+    assert [alert.reason for alert in found] == [
+        "100 of 200 route queries failed",
+        "garbage collection took 6000 of 60000 ms",
+    ]

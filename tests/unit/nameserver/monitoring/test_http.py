@@ -2,6 +2,16 @@
 
 from __future__ import annotations
 
+from typing import Any
+
+import orjson
+import pytest
+
+from orbitmq.errors import InvalidArgument
+from orbitmq.nameserver.monitoring.http import pages
+from orbitmq.nameserver.monitoring.journal import Journal
+from orbitmq.nameserver.routing.events import Cause, Change, ChangeKind, Trigger
+
 from ..talk import run
 
 
@@ -33,3 +43,20 @@ def test_history_may_be_asked_for_since_any_time_that_a_double_holds():
     (found, body), (refused, words) = run(scenario)
     assert (found, body) == (200, "[]")
     assert (refused, words) == (400, f"since: '{2**53 + 1}' is not allowed, expected a number from 0 to {2**53}\n")
+
+
+def test_history_shows_two_hundred_events_since_ever_unless_asked_otherwise():
+    journal, unused = Journal(1_000), Any
+    for _ in range(201):
+        journal.add(
+            Change(kind=ChangeKind.BROKER_LEFT, trigger=Trigger(Cause.REGISTRATION, 0), cluster="c", broker_name="a")
+        )
+    history = pages(unused, unused, journal)["/routes/history"]
+    assert [len(orjson.loads(history(query).body)) for query in ({}, {"count": "201"}, {"since": "1"})] == [200, 201, 0]
+
+
+@pytest.mark.parametrize("count", ["\u0663", "-1", "", "1001"])
+def test_a_count_is_ascii_digits_up_to_a_thousand(count):
+    history = pages(Any, Any, Journal(1))["/routes/history"]
+    with pytest.raises(InvalidArgument, match="count"):
+        history({"count": count})

@@ -117,3 +117,37 @@ def test_of_many_changes_a_difference_shows_the_last_ones_in_slices_and_says_so(
     assert found["complete"] is False
     assert [topic["topic"] for topic in found["topics"]] == [f"t{number:02}" for number in range(14, 20)]
     assert difference_of(history, 18)["complete"] is True
+
+
+def test_a_difference_of_as_many_changes_as_are_looked_at_is_complete(monkeypatch):
+    monkeypatch.setattr(journal, "DIFFERENCE_MAX", 10)
+    history = history_of(*(topics_changed(at, QueueChange(f"t{at}", None, queue())) for at in range(20)))
+    assert [difference_of(history, at)["complete"] for at in (15, 14)] == [True, False]
+
+
+def test_a_difference_looks_at_no_more_in_a_slice_than_it_may(monkeypatch):
+    monkeypatch.setattr(journal, "SLICE_CHANGES", 4)
+    history = history_of(*(topics_changed(at, QueueChange(f"t{at}", None, queue())) for at in range(12)))
+    # Three changes of two each go beyond four, and four topics are a part of the document.
+    assert sum(1 for _ in history.difference(0)) == 12 // 3 + 12 // 4 + 1
+
+
+def test_a_change_of_a_whole_group_is_no_difference_of_a_broker():
+    mappings = Change(
+        kind=ChangeKind.BROKER_UPDATED, trigger=Trigger(Cause.UNREGISTRATION, 2), cluster="c", broker_name="a"
+    )
+    history = history_of(broker(ChangeKind.BROKER_JOINED, 1), mappings)
+    assert [found["brokerId"] for found in difference_of(history, 0)["brokers"]] == [0]
+
+
+def test_a_journal_begins_at_once_and_lists_what_happened_then():
+    history = history_of(topics_changed(0, QueueChange("t", None, queue())))
+    assert history.reaches_back_to(0)
+    assert [event["number"] for event in history.events()] == [1]
+
+
+def test_an_address_that_was_another_one_is_told_and_no_other():
+    joined = broker(ChangeKind.BROKER_JOINED, 1, "a:1")
+    same = broker(ChangeKind.BROKER_UPDATED, 1, "a:1", "a:1")
+    assert describe(joined) == "broker joined: c/a:0 at a:1; connection closed"
+    assert describe(same) == "broker updated: c/a:0 at a:1; connection closed"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import logging
 from types import SimpleNamespace
 from typing import Any
@@ -155,3 +156,46 @@ def test_changes_are_counted_by_kind_and_cause(caplog):
     (line, _) = caplog.records
     assert line.getMessage() == "broker left: c/a; lease expired by h:3"
     assert (vars(line)["kind"], vars(line)["cause"], vars(line)["remote"]) == ("broker left", "lease expired", "h:3")
+
+
+def failing(count: int) -> Watched:
+    """Return a monitor that has seen many queries fail for a minute."""
+    watched = Watched()
+    watched.monitor.sample()
+    watched.clock.advance(60_000)
+    watched.counters.requests[105] = watched.counters.refusals[105, 17] = count
+    return watched
+
+
+def test_three_unknown_topics_are_named_in_the_alert():
+    watched = failing(100)
+    for number in range(5):
+        for _ in range(5 - number):
+            watched.unknown.note(f"t{number}", watched.clock(), "h:2")
+    (alert,) = watched.monitor.health()["alerts"]
+    assert alert["reason"] == (
+        "100 of 100 route queries failed; "
+        "without a route: t0 (5, last by h:2), t1 (4, last by h:2), t2 (3, last by h:2)"
+    )
+
+
+def test_an_alert_about_queries_that_fail_for_other_reasons_names_no_topic():
+    (alert,) = failing(100).monitor.health()["alerts"]
+    assert alert["reason"] == "100 of 100 route queries failed"
+
+
+async def test_a_monitor_that_was_started_looks_at_once_and_counts_collections():
+    watched = Watched()
+    watched.monitor.start()
+    try:
+        gc.collect()
+        assert watched.monitor.process_stats.gc_count > 0
+        watched.tables.broker_count = 2
+        watched.clock.advance(5_000)
+        (alert,) = watched.monitor.health()["alerts"]
+    finally:
+        watched.monitor.stop()
+    assert alert["reason"] == "2 brokers are registered, there were 3"
+    counted = watched.monitor.process_stats.gc_count
+    gc.collect()
+    assert watched.monitor.process_stats.gc_count == counted

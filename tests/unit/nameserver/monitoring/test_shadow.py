@@ -1,10 +1,12 @@
 import asyncio
+import logging
 
-from orbitmq.admin.route_comparison import Snapshot
+from orbitmq.admin.route_comparison import Difference, Snapshot
 from orbitmq.clock import now_ms
 from orbitmq.model.topic import DataVersion, TopicConfig
 from orbitmq.nameserver import NameServer, NameServerConfig
 from orbitmq.nameserver.monitoring.shadow import Comparison, Shadow, compare
+from orbitmq.nameserver.routing.tables import Tables
 from orbitmq.net.pool import ConnectionPool, expect
 from orbitmq.wire import headers
 from orbitmq.wire.bodies.registration import encode_registration
@@ -88,3 +90,75 @@ def test_shadow_mode_is_one_setting_and_stands_in_health():
     document = asyncio.run(main())
     assert document["up"] is True
     assert document["drift"] == []
+
+
+def shadow_of(**options):
+    return Shadow(Tables(), "127.0.0.1:1", interval_ms=3_600_000, clock=lambda: 7, pool=ConnectionPool(), **options)
+
+
+def test_before_the_first_comparison_nothing_is_known():
+    assert shadow_of().document() == {
+        "other": "127.0.0.1:1",
+        "at": 0,
+        "up": False,
+        "error": None,
+        "ownDigest": "",
+        "otherDigest": "",
+        "differences": 0,
+        "drift": [],
+    }
+
+
+def test_a_hundred_differences_that_last_stand_in_the_document():
+    shadow = shadow_of()
+    shadow.last = Comparison(drift=tuple(Difference(f"topic t{number}", (("here", "4"),)) for number in range(150)))
+    drift = shadow.document()["drift"]
+    assert len(drift) == 100
+    assert drift[0] == {"subject": "topic t0", "facts": {"here": "4"}}
+
+
+def test_drift_is_logged_when_it_begins_changes_and_ends(caplog):
+    caplog.set_level(logging.INFO, "orbitmq.nameserver")
+
+    async def scenario(servers, pool, shadow):
+        expect(await pool.request(servers[1].address, BROKER, BODY), "")
+        for _ in range(4):
+            await shadow.compare()
+        expect(await pool.request(servers[0].address, BROKER, BODY), "")
+        for _ in range(2):
+            await shadow.compare()
+
+    run(scenario)
+    lines = [(record.levelname, record.getMessage().split(" from ")[0]) for record in caplog.records]
+    assert [line for line in lines if line[1].startswith("shadow: ")] == [
+        ("WARNING", "shadow: 3 differences"),
+        ("INFO", "shadow: no difference"),
+    ]
+
+
+async def test_a_shadow_waits_between_two_comparisons(monkeypatch):
+    loop, waits = asyncio.get_running_loop(), []
+    call_later = loop.call_later
+
+    def noting(delay_s, *args, **options):
+        waits.append(delay_s)
+        return call_later(delay_s, *args, **options)
+
+    monkeypatch.setattr(loop, "call_later", noting)
+    times = []
+    shadow = Shadow(Tables(), "127.0.0.1:1", interval_ms=3_600_000, clock=lambda: len(times), pool=ConnectionPool())
+    monkeypatch.setattr(shadow, "compare", lambda compare=shadow.compare: times.append(1) or compare())
+    shadow.start()
+    await until(lambda: 3_600.0 in waits or len(times) > 1)
+    await shadow.stop()
+    assert len(times) == 1
+
+
+def test_a_shadow_that_stops_closes_its_connections():
+    async def scenario(servers, pool, shadow):
+        await shadow.compare()
+        assert servers[1].server.connections
+        await shadow.stop()
+        await until(lambda: not servers[1].server.connections)
+
+    run(scenario)
