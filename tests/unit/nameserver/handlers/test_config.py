@@ -55,6 +55,7 @@ async def test_no_remote_value_reaches_a_path_cve_2023_37582(key: str, tmp_path:
         b"scanNotActiveBrokerInterval=`id`",
         b"scanNotActiveBrokerInterval=5\\u000akvConfigPath=/x",
         b"enableTopicList=$(id)",
+        b"enableTopicList=false\nserverWorkerThreads=`id`",
         b"\\uZZZZ",
         b"\xff\xfe",
     ],
@@ -81,3 +82,13 @@ async def test_properties_of_megabytes_are_refused_unread(tmp_path: Path):
             body = b"enableTopicList=false".ljust(size, b"\n")
             answer = await asker.ask(UpdateNameServerConfig(), body)
             assert answer.code == (0 if size == PROPERTIES_SIZE_MAX else 1)
+
+
+async def test_settings_that_cannot_be_saved_are_not_changed(tmp_path: Path):
+    async with asking(tmp_path) as asker:
+        (tmp_path / "namesrv.properties").mkdir()
+        before = asker.server.service.config
+        answer = await asker.ask(UpdateNameServerConfig(), b"enableTopicList=false")
+        assert answer.code == 1
+        assert (answer.remark or "").startswith("the settings cannot be saved: ")
+        assert asker.server.service.config == before

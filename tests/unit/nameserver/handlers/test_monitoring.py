@@ -34,3 +34,12 @@ def test_a_history_of_too_many_events_is_refused(count_max):
             await talk.ask(headers.GetRouteHistory(count_max=count_max))
 
     run(scenario)
+
+
+@pytest.mark.parametrize("count_max", [1, 1000])
+def test_a_history_of_one_to_a_thousand_events_is_answered(count_max):
+    async def scenario(talk):
+        await talk.ask(BROKER, BODY)
+        return orjson.loads(await talk.ask(headers.GetRouteHistory(count_max=count_max)))
+
+    assert len(run(scenario)) == min(count_max, 2)

@@ -18,6 +18,7 @@ from orbitmq.wire.headers import (
     RegisterTopicInNameServer,
 )
 
+from ..registration.peers import Peers
 from ..support import CLUSTER, asking, queue, registration, topics_of
 
 
@@ -66,3 +67,29 @@ async def test_one_topic_is_registered_and_deleted(tmp_path: Path):
             header = DeleteTopicInNameServer(topic="known", cluster_name=cluster)
             assert (await asker.ask(header)).code == 0
         assert set(await topics_of(asker, GetAllTopics())) == {"T1", "T2"}
+
+
+def test_a_topic_is_deleted_at_once_while_other_brokers_register():
+    peers = Peers()
+    for number, name in enumerate(("a", "b")):
+        peers.ask(number, number, *registration(name, f"{name}0", f"{name}1", body_crc32=0))
+        if name == "a":
+            peers.service.queue.finish()
+    assert len(peers.service.queue) == 1
+    peers.ask(2, 9, DeleteTopicInNameServer(topic="a0"))
+    assert [number for number, _ in peers.done] == [0, 2]
+    assert len(peers.service.queue) == 1
+
+
+def test_who_registers_a_topic_behind_its_deletion_waits_for_that():
+    peers = Peers()
+    peers.ask(0, 1, *registration("a", "t0", "t1"))
+    peers.service.queue.step()
+    while peers.service.tables.lookup("t0") is None:
+        peers.service.queue.step()
+    peers.ask(1, 9, DeleteTopicInNameServer(topic="t0"))
+    peers.ask(2, 2, *registration("b", "t0", "t1"))
+    assert peers.service.tables.group_of("b") is None
+    peers.service.queue.finish()
+    assert [number for number, _ in peers.done] == [0, 1, 2]
+    assert peers.service.tables.broker_names_of("t0") == ["b"]
