@@ -6,24 +6,30 @@ A NameServer also shows itself where it asks others: when it tells brokers of ea
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from orbitmq.errors import ConnectionFailed
-from orbitmq.nameserver.app import limits_of
+from orbitmq.nameserver import app
+from orbitmq.nameserver.app import NameServer, limits_of
 from orbitmq.nameserver.config import NameServerConfig
+from orbitmq.nameserver.listening_clock import LATE_MAX_MS
 from orbitmq.net.dispatch.handlers import Call, Handlers, Reply
 from orbitmq.net.limits import Limits
 from orbitmq.net.pool import ConnectionPool
 from orbitmq.net.security.tls import ServerTls, TlsMode
 from orbitmq.net.server import Server
+from orbitmq.testing import FakeClock
 from orbitmq.wire.command import Command, encode_command
 from orbitmq.wire.headers import (
     GetClusterInfo,
     GetRouteInfo,
     NotifyMinBrokerIdChange,
     UnregisterBroker,
+    UpdateNameServerConfig,
 )
 from orbitmq.wire.signature import is_signed_by
 from waiting import until
@@ -202,3 +208,120 @@ def test_the_settings_are_the_limits_of_the_port():
         backlog=13,
         partial_frames_max=14,
     )
+
+
+class Member:
+    """A broker that is told of its group's smallest id."""
+
+    def __init__(self) -> None:
+        self.told: list[int] = []
+        handlers: Handlers[None] = Handlers()
+
+        @handlers.on(NotifyMinBrokerIdChange)
+        def note(service: None, call: Call[NotifyMinBrokerIdChange]) -> Reply:
+            self.told.append(call.header.min_broker_id)
+            return Reply()
+
+        self.server = Server(handlers, None, name="member")
+
+
+@pytest.mark.parametrize("is_acting", [False, True])
+async def test_a_group_without_acting_master_is_not_told_of_a_member_that_left(is_acting: bool, tmp_path: Path):
+    member = Member()
+    await member.server.start("127.0.0.1", 0)
+    async with asking(tmp_path, notify_min_broker_id_changed=True) as asker:
+        options = {"enable_acting_master": is_acting}
+        await asker.register("a", broker_id=3, broker_addr=member.server.address, **options)
+        await asker.register("a", broker_id=2, **options)
+        await until(lambda: member.told)
+        await asker.ask(UnregisterBroker(**{**BROKER, "broker_addr": address_of("a", 2), "broker_id": 2}))
+        if is_acting:
+            await until(lambda: member.told == [2, 3])
+        await asker.register("a", broker_id=1, **options)
+        await until(lambda: member.told[-1] == 1)
+    await member.server.close()
+    assert member.told == ([2, 3, 1] if is_acting else [2, 1])
+
+
+async def test_nobody_is_told_until_that_is_wanted(tmp_path: Path):
+    member = Member()
+    await member.server.start("127.0.0.1", 0)
+    async with asking(tmp_path) as asker:
+        await asker.register("a", broker_id=3, broker_addr=member.server.address)
+        await asker.register("a", broker_id=2)
+        await asker.ask(UpdateNameServerConfig(), b"notifyMinBrokerIdChanged=true")
+        await asker.register("a", broker_id=1)
+        await until(lambda: member.told)
+    # The connections are gone with the NameServer: whoever is told is told through one of its own.
+    await until(lambda: not member.server.connections)
+    await member.server.close()
+    assert member.told == [1]
+
+
+async def test_a_line_that_another_broker_still_speaks_through_is_not_cut(tmp_path: Path):
+    async with asking(tmp_path) as asker:
+        await asker.register("a", heartbeat_timeout_millis=30_000)
+        await asker.register("b")
+        asker.clock.advance(30_001)
+        asker.server.scan()
+        assert await route_of(asker) is not None
+        assert asker.server.server.counters.connections_opened == 1
+
+
+class Timers:
+    """The timers of the running loop that were set since."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self._loop = asyncio.get_running_loop()
+        self._set: list[asyncio.TimerHandle] = []
+        for name in ("call_later", "call_at"):
+            monkeypatch.setattr(self._loop, name, self._noting(getattr(self._loop, name)))
+
+    def _noting(self, call: Callable[..., asyncio.TimerHandle]) -> Callable[..., asyncio.TimerHandle]:
+        def noting(*args: Any, **options: Any) -> asyncio.TimerHandle:
+            self._set.append(call(*args, **options))
+            return self._set[-1]
+
+        return noting
+
+    def left(self) -> list[asyncio.TimerHandle]:
+        """Return those that will run."""
+        return [timer for timer in self._set if not timer.cancelled() and timer.when() > self._loop.time()]
+
+
+async def test_a_stopped_name_server_leaves_no_timer_task_or_port_behind(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    others = asyncio.all_tasks()
+    timers = Timers(monkeypatch)
+    settings = {"shadow_address": "127.0.0.1:1", "metrics_port": 0, "cluster_test": True}
+    async with asking(tmp_path, **settings) as asker:
+        server = asker.server
+        assert server.shadow is not None
+        await until(lambda: server.shadow.last.error)
+        assert timers.left()
+        host, port = str(server.metrics_address).split(":")
+        await server.stop()
+        await asker.pool.close()
+        with pytest.raises(ConnectionRefusedError):
+            await asyncio.open_connection(host, int(port))
+        assert timers.left() == []
+        await until(lambda: asyncio.all_tasks() == others)
+
+
+async def test_a_name_server_that_stops_does_not_say_that_its_brokers_left(tmp_path: Path):
+    async with asking(tmp_path) as asker:
+        await asker.register()
+        await asker.server.stop()
+        assert asker.server.service.tables.broker_count == 1
+
+
+async def test_leases_count_the_time_during_which_the_loop_ran(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    machine = FakeClock(0)
+    monkeypatch.setattr(app, "monotonic_ms", machine)
+    monkeypatch.setattr(app, "TICK_MS", 1)
+    server = NameServer(NameServerConfig(bind_address="127.0.0.1", listen_port=0, kv_config_path=tmp_path / "kv.json"))
+    await server.start()
+    machine.advance(LATE_MAX_MS)
+    await until(lambda: server.service.lease_clock() == LATE_MAX_MS)
+    await server.stop()

@@ -67,3 +67,11 @@ def test_a_lease_is_over_when_more_than_its_time_has_passed():
     leases.register(KEY, 101, 0, DataVersion(1, 2, 3))
     assert leases.over(201) == []
     assert [(key, found.data_version) for key, found in leases] == [(KEY, DataVersion(1, 2, 3))]
+
+
+def test_a_connection_owns_its_other_brokers_when_one_of_them_has_left():
+    leases, other = Leases(), BrokerKey("c", "b", "b:1")
+    leases.begin(KEY, lease(owner=1))
+    leases.begin(other, lease(owner=1))
+    leases.end(KEY)
+    assert leases.owned_by(1) == leases.release(1) == (other,)
