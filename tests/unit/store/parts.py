@@ -7,6 +7,7 @@ from typing import Any
 
 from orbitmq.model.message import Host
 from orbitmq.store import Draft, Store, StoreConfig
+from orbitmq.store.disk import Disk
 from orbitmq.testing import FakeClock
 from orbitmq.testing.fake_disk import FakeDisk
 
@@ -14,7 +15,7 @@ HOST = Host("127.0.0.1", 10911)
 ROOT = Path("/store")
 
 
-def store_of(disk: FakeDisk | None = None, clock: FakeClock | None = None, **changes: Any) -> Store:
+def store_of(disk: Disk | None = None, clock: FakeClock | None = None, **changes: Any) -> Store:
     config = StoreConfig(**{"path": ROOT, "segment_size": 4096, "consume_queue_units": 8, **changes})
     return Store.open(config, store_host=HOST, clock=clock or FakeClock(1000), disk=disk or FakeDisk())
 

@@ -33,3 +33,8 @@ def test_a_missing_or_cut_file_knows_nothing(content):
 def test_recovery_trusts_what_both_logs_have_less_three_seconds():
     assert SOME.recovery_ms == 1_700_000_002_000
     assert SOME._replace(commit_log_ms=2000).recovery_ms == 0
+
+
+def test_nothing_is_known_without_being_told_and_the_five_numbers_alone_are_enough():
+    assert Checkpoint() == (0, 0, 0, 0, 0)
+    assert parse_checkpoint(format_checkpoint(SOME)[:40]) == SOME

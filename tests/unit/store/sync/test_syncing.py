@@ -3,6 +3,7 @@
 import asyncio
 import errno
 import threading
+from typing import Any
 
 import pytest
 
@@ -161,14 +162,48 @@ def test_a_failure_in_a_round_fences_as_well(operation, monkeypatch):
     assert disk.exists(ROOT / "abort")
 
 
-def test_async_flush_syncs_by_itself():
+@pytest.mark.parametrize("interval", ["flush_interval_ms", "checkpoint_interval_ms"])
+def test_async_flush_syncs_by_itself(interval):
     disk = WatchedDisk()
 
     async def scenario():
-        store = store_of(disk, flush_interval_ms=1, checkpoint_interval_ms=1)
+        intervals: dict[str, Any] = {"flush_interval_ms": 3_600_000, "checkpoint_interval_ms": 3_600_000, interval: 1}
+        store = store_of(disk, **intervals)
         store.attach(asyncio.get_running_loop())
         result = store.append(draft())
         await until(lambda: store.durable_offset == result.end)
         store.close()
 
     asyncio.run(scenario())
+
+
+def test_a_sync_that_failed_only_on_the_thread_keeps_a_closing_store_from_vouching():
+    class OnceBrokenDisk(WatchedDisk):
+        def act(self, operation, path):
+            super().act(operation, path)
+            if operation == "sync" and threading.current_thread() is not threading.main_thread():
+                raise OSError(errno.EIO, "Input/output error")
+
+    disk = OnceBrokenDisk(is_gated=True)
+
+    async def scenario(store):
+        answer = waiting(store)
+        await until(lambda: disk.syncs == 1)
+        disk.gate.release()
+        store.close()
+        return answer.result()
+
+    assert on_loop(disk, scenario) is False
+    assert disk.exists(ROOT / "abort")
+
+
+def test_a_store_has_one_thread_from_attach_to_close_and_it_keeps_no_process_alive():
+    before = set(threading.enumerate())
+
+    async def scenario(store):
+        (flusher,) = set(threading.enumerate()) - before
+        assert flusher.daemon
+        store.close()
+        assert not flusher.is_alive()
+
+    on_loop(WatchedDisk(), scenario)
