@@ -1,11 +1,15 @@
 """The store's public face."""
 
 import errno
+import os
+from contextlib import suppress
+from pathlib import Path
 
 import pytest
 
 from orbitmq.errors import InvalidArgument, StoreError, StoreUnavailable
 from orbitmq.store import FlushMode, ReadStatus
+from orbitmq.store.disk import LocalDisk
 from orbitmq.store.sync.checkpoint import parse_checkpoint
 from orbitmq.testing import FakeClock
 from orbitmq.testing.fake_disk import FakeDisk
@@ -37,12 +41,16 @@ def test_time_never_goes_back():
     assert store.append(draft()).stored_at_ms == 1001
 
 
+@pytest.mark.parametrize("flush", FlushMode)
+@pytest.mark.parametrize("has_consumer", [False, True])
 @pytest.mark.parametrize(("given", "code"), [(None, tag_code("new")), (12345, 12345)])
-def test_listeners_hear_of_every_message_with_its_tag_code(given, code):
-    store, heard = store_of(), []
+def test_listeners_hear_of_every_message_with_its_tag_code(given, code, flush, has_consumer):
+    store, heard = store_of(flush=flush), []
+    store.dispatch_consumers.extend([lambda _message: None] * has_consumer)
     store.on_arrived.append(lambda *message: heard.append(message))
     store.append(draft(properties=b"TAGS\x01new\x02", tag_code=given))
     store.append(draft(sys_flag=0x4))
+    store.flush()
     assert heard == [("orders", 0, 0, code)]
 
 
@@ -242,3 +250,100 @@ def test_a_message_is_found_by_its_queue_offset():
     assert [store.message_at("orders", 0, offset).body for offset in (0, 1)] == [b"first", b"second"]
     assert [store.message_at("orders", 0, offset) for offset in (-1, 2)] == [None, None]
     assert store.message_at("none", 0, 0) is None
+
+
+def test_a_message_without_a_place_makes_no_queue_file():
+    disk = FakeDisk()
+    assert store_of(disk).append(draft(sys_flag=0x4)).queue_offset == 0
+    assert disk.names(ROOT / "consumequeue") == []
+
+
+def test_a_compressed_message_has_a_place_as_any_other():
+    store = store_of()
+    assert [store.append(draft(sys_flag=0x1)).queue_offset for _ in range(2)] == [0, 1]
+    assert store.max_offset("orders", 0) == 2
+
+
+def test_time_does_not_go_back_over_a_restart_and_the_checkpoint_keeps_it():
+    disk = FakeDisk()
+    first = store_of(disk, FakeClock(5000))
+    first.append(draft())
+    first.close()
+    store_of(disk, FakeClock(1000)).close()
+    assert parse_checkpoint(disk.read(ROOT / "checkpoint"))[:2] == (5000, 5000)
+    assert store_of(disk, FakeClock(1000)).append(draft()).stored_at_ms == 5000
+
+
+def test_a_refused_batch_leaves_the_log_as_it_was():
+    store = store_of()
+    end = store.append(draft(body=bytes(2000))).end
+    store.close()
+    with pytest.raises(StoreUnavailable, match="closed"):
+        store.append_batch([draft(body=bytes(2000))])
+    with pytest.raises(StoreUnavailable, match="closed"):
+        store.append_batch([])
+    assert store.max_physical_offset == end
+
+
+def test_in_sync_flush_a_record_behind_the_durable_ones_is_not_shown():
+    store = store_of(flush=FlushMode.SYNC)
+    first = store.append(draft())
+    store.flush()
+    second = store.append(draft())
+    assert store.record_at(first.physical_offset) is not None
+    assert store.record_at(second.physical_offset) is None
+
+
+def test_a_message_whose_body_is_damaged_is_still_found_by_its_place():
+    disk = FakeDisk()
+    store = store_of(disk)
+    store.append(draft(body=b"hello"))
+    buffer = disk.files[ROOT / "commitlog" / f"{0:020}"].buffer
+    buffer[buffer.index(b"hello")] ^= 1
+    assert store.message_at("orders", 0, 0).queue_offset == 0
+
+
+@pytest.mark.parametrize("number", [errno.ENOSPC, errno.EDQUOT])
+def test_a_disk_that_is_full_when_a_queue_needs_room_is_called_full(number):
+    disk = FakeDisk()
+    store = store_of(disk)
+    disk.failures["open"] = OSError(number, "strange")
+    with pytest.raises(StoreUnavailable, match="the store takes no more messages: no space left on the disk"):
+        store.append(draft())
+
+
+def test_a_flush_leaves_nothing_that_a_power_cut_could_take():
+    disk = FakeDisk()
+    store = store_of(disk)
+    for queue_id in range(3):
+        store.append(draft(queue_id=queue_id))
+    store.flush()
+    assert store.durable_offset == store.max_physical_offset
+    for path, file in disk.files.items():
+        assert file.durable == bytes(file.buffer), path
+
+
+@pytest.mark.parametrize("opens", [True, False])
+def test_a_store_that_ends_has_no_file_open(tmp_path, opens):
+    store = store_of(LocalDisk(), path=tmp_path)
+    for queue_id in range(3):
+        store.append(draft(queue_id=queue_id))
+    store.delete_topic("orders")
+    store.append(draft())
+    assert open_below(tmp_path)
+    store.close()
+    if not opens:
+        (tmp_path / "commitlog" / f"{4096:020}").write_bytes(bytes(8192))
+        with pytest.raises(StoreError, match="has 8192 bytes"):
+            store_of(LocalDisk(), path=tmp_path)
+    assert open_below(tmp_path) == []
+
+
+def open_below(directory):
+    """Return what this process has open or mapped below a directory."""
+    found = [line.split()[-1] for line in Path("/proc/self/maps").read_text().splitlines() if str(directory) in line]
+    for name in os.listdir("/proc/self/fd"):
+        with suppress(FileNotFoundError):  # the listing's own
+            path = os.readlink(f"/proc/self/fd/{name}")
+            found += [path] if path.startswith(str(directory)) else []
+    return found

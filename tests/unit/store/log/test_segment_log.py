@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from orbitmq.errors import StoreError
-from orbitmq.store.log.segment import segment_name
+from orbitmq.store.log.segment import Segment, segment_name
 from orbitmq.store.log.segment_log import SegmentLog
 from orbitmq.testing.fake_disk import FakeDisk
 
@@ -132,3 +132,35 @@ def test_a_closed_segment_opens_again():
     log.close()
     log.close()
     assert log.segments[0].buffer[0] == 9
+
+
+def test_names_that_only_look_like_a_segments_are_passed_over():
+    disk = FakeDisk()
+    log_of(disk, 1)
+    for name in ("0", "1024", "x" * 20, "0" * 21):
+        disk.write(DIRECTORY / name, b"mine")
+    log = log_of(disk)
+    log.load()
+    assert [segment.base for segment in log.segments] == [0]
+
+
+@pytest.mark.parametrize(
+    ("start", "end", "bases"),
+    [(1500, 1500, []), (1500, 1400, []), (0, 1024, [0]), (1024, 2048, [1024]), (1023, 1025, [0, 1024]), (0, 1, [0])],
+)
+def test_segments_between_two_offsets_are_those_that_hold_a_byte_of_them(start, end, bases):
+    assert [segment.base for segment in log_of(FakeDisk(), 3).between(start, end)] == bases
+
+
+@pytest.mark.parametrize("is_one_of_many", [False, True])
+def test_segments_are_single_files_unless_their_log_is_one_of_many(is_one_of_many):
+    class Seen(FakeDisk):
+        def open(self, path, size, *, is_one_of_many=False):
+            seen.append(is_one_of_many)
+            return super().open(path, size, is_one_of_many=is_one_of_many)
+
+    seen: list[bool] = []
+    SegmentLog(Seen(), DIRECTORY, 1024, 512, is_one_of_many=is_one_of_many).extend()
+    log_of(Seen(), 1)
+    _ = Segment(Seen(), DIRECTORY, 0, 1024, 512).file
+    assert seen == [is_one_of_many, False, False]

@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 from orbitmq.errors import InvalidArgument
+from orbitmq.store.disk import LocalDisk
 from orbitmq.store.queues.consume_queues import ConsumeQueues
 from orbitmq.store.values import Dispatched
 from orbitmq.testing.fake_disk import FakeDisk
@@ -78,3 +79,19 @@ def test_a_removed_topic_leaves_nothing_behind():
     assert disk.names(Path("/q")) == ["kept"]
     assert [queue.topic for queue in queues] == ["kept"]
     queues.close()
+
+
+@pytest.mark.parametrize("topic", ["x" * 255, "%RETRY%g", "a..b", ".a"])
+def test_a_topic_may_have_any_name_that_a_directory_may_have(topic):
+    assert queues_of().make(topic, 0).topic == topic
+
+
+def test_closed_queues_have_no_file_open(tmp_path):
+    queues = ConsumeQueues(LocalDisk(), tmp_path, 4)
+    for queue_id in (0, 1):
+        queues.replay(message(queue_id=queue_id))
+    buffers = [queue.log.segments[0].buffer for queue in queues]
+    queues.close()
+    for buffer in buffers:
+        with pytest.raises(ValueError, match="closed"):
+            buffer[0]

@@ -93,7 +93,7 @@ def test_a_queue_that_is_known_but_empty_says_so():
     config = StoreConfig(path=Path("/store"), segment_size=2048, flush=reading_sync())
     store = Store.open(config, store_host=Host("127.0.0.1", 1), clock=lambda: T0, disk=FakeDisk())
     store.append(Draft("orders", 0, b"not durable yet"))
-    assert store.read("orders", 0, 0).status is ReadStatus.NO_MESSAGE_IN_QUEUE
+    assert store.read("orders", 0, 0) == (ReadStatus.NO_MESSAGE_IN_QUEUE, 0, 0, 0, b"", 0)
 
 
 def reading_sync():
@@ -134,3 +134,10 @@ def test_a_queue_that_never_was_has_no_times(store):
     assert store.earliest_stored_at_ms("orders", 0) == -1
     fill(store, 2)
     assert store.earliest_stored_at_ms("orders", 0) == T0
+
+
+def test_the_earliest_time_is_the_first_messages_own(store, clock):
+    fill(store, 3, clock, topic="bills")
+    fill(store, 2, clock)
+    assert store.earliest_stored_at_ms("bills", 0) == T0 + 10
+    assert store.earliest_stored_at_ms("orders", 0) == T0 + 40

@@ -1,0 +1,104 @@
+"""A consume queue's files: room, gaps, steps, and what is cut."""
+
+import errno
+from pathlib import Path
+
+import pytest
+
+from orbitmq.store.disk import LocalDisk
+from orbitmq.store.queues.consume_queue import RESERVE_SIZE, UNIT, ConsumeQueue
+from orbitmq.testing.fake_disk import SECTOR_SIZE, FakeDisk
+
+DIRECTORY = Path("/queues/orders/0")
+
+
+def queue_of(disk=None, units=4):
+    return ConsumeQueue(disk or FakeDisk(), DIRECTORY, units, "orders", 0)
+
+
+def filled(count, disk=None, units=4):
+    queue = queue_of(disk, units)
+    for offset in range(count):
+        queue.replay(offset, offset * 100, 100, 7)
+    return queue
+
+
+@pytest.mark.parametrize("target", [4, 8, 12, 3 + 10 * 4])
+def test_a_gap_may_end_at_a_files_first_entry_and_reach_ten_files(target):
+    queue = filled(3)
+    queue.replay(target, 9000, 100, 0)
+    assert queue.entry(target) == (9000, 100, 0)
+    assert (queue.max_offset, queue.next_offset) == (target + 1, target + 1)
+    assert [segment.base for segment in queue.log.segments] == list(range(0, (target + 1) * UNIT.size, 4 * UNIT.size))
+
+
+def test_every_file_that_a_gap_is_filled_in_has_room_for_it():
+    disk = FakeDisk()
+    filled(3, disk).replay(15, 9000, 100, 0)
+    assert len(disk.files) == 4
+    assert all(file.reserved for file in disk.files.values())
+
+
+def test_blanks_are_not_written_where_the_disk_has_no_room_for_them():
+    disk = FakeDisk(capacity=0)
+    with pytest.raises(OSError, match="No space left"):
+        queue_of(disk).replay(6, 600, 100, 0)
+    assert not any(any(file.buffer) for file in disk.files.values())
+
+
+def test_a_later_file_gets_its_room_step_by_step_as_well():
+    disk = FakeDisk()
+    units = 4 * RESERVE_SIZE // UNIT.size
+    queue = queue_of(disk, units)
+    queue.replay(0, 0, 100, 0)
+    queue.reserve(units)
+    assert [len(file.reserved) * SECTOR_SIZE for file in disk.files.values()] == [RESERVE_SIZE, RESERVE_SIZE]
+
+
+def test_going_on_at_the_end_cuts_nothing_and_misses_nothing(caplog):
+    disk = FakeDisk()
+    queue = filled(3, disk)
+    disk.failures["zero"] = OSError(errno.EIO, "nothing is to be cut")
+    queue.replay(3, 300, 100, 0)
+    queue.replay(4, 400, 100, 0)
+    assert caplog.text == ""
+
+
+def test_the_first_entry_makes_its_file_need_a_sync():
+    queue = queue_of()
+    assert queue.unsynced() == []
+    queue.replay(0, 0, 100, 0)
+    assert [segment.base for segment in queue.unsynced()] == [0]
+
+
+def test_files_of_a_queue_are_among_many_and_keep_no_descriptor():
+    class Seen(FakeDisk):
+        def open(self, path, size, *, is_one_of_many=False):
+            seen.append(is_one_of_many)
+            return super().open(path, size, is_one_of_many=is_one_of_many)
+
+    seen: list[bool] = []
+    filled(5, Seen())
+    assert set(seen) == {True}
+
+
+@pytest.mark.parametrize("end", ["close", "forget"])
+def test_a_queue_that_ends_closes_its_files(tmp_path, end):
+    queue = ConsumeQueue(LocalDisk(), tmp_path, 4, "orders", 0)
+    for offset in range(5):
+        queue.replay(offset, offset * 100, 100, 0)
+    buffers = [segment.buffer for segment in queue.log.segments]
+    getattr(queue, end)()
+    for buffer in buffers:
+        with pytest.raises(ValueError, match="closed"):
+            buffer[0]
+
+
+@pytest.mark.parametrize("count", [6, 7, 20, 100, 127, 128, 129, 200])
+def test_the_end_is_found_in_a_last_file_of_any_filling(count):
+    disk = FakeDisk()
+    filled(count, disk, units=128)
+    queue = queue_of(disk, units=128)
+    queue.load()
+    assert queue.max_offset == count
+    assert queue.synced_offset == queue.reserved_offset == count

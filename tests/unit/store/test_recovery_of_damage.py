@@ -1,0 +1,103 @@
+"""Recovery beside damage: what is trusted, what is wiped, and what the checkpoint may say meanwhile."""
+
+from pathlib import Path
+
+import pytest
+
+from orbitmq.model.message import Host
+from orbitmq.store import Draft, Store, StoreConfig
+from orbitmq.store.sync.checkpoint import Checkpoint, format_checkpoint, parse_checkpoint
+from orbitmq.testing.fake_disk import FakeDisk
+from orbitmq.wire.messages.record import iter_records
+
+ROOT = Path("/store")
+CONFIG = StoreConfig(path=ROOT, segment_size=8192, consume_queue_units=128)
+LOG_FILE = ROOT / "commitlog" / f"{0:020}"
+QUEUE_FILE = ROOT / "consumequeue" / "orders" / "0" / f"{0:020}"
+T0 = 1_700_000_000_000
+
+
+def open_store(disk):
+    return Store.open(CONFIG, store_host=Host("127.0.0.1", 1), clock=lambda: T0, disk=disk)
+
+
+@pytest.fixture
+def disk():
+    """A disk as `kill -9` leaves it: thirty-one messages of one second each."""
+    disk, now_ms = FakeDisk(), T0
+    store = Store.open(CONFIG, store_host=Host("127.0.0.1", 1), clock=lambda: now_ms, disk=disk)
+    for number in range(31):
+        now_ms = T0 + number * 1000
+        store.append(Draft("orders", 0, b"number %02d" % number))
+    return disk.after_kill()
+
+
+def damage(disk, number):
+    buffer = disk.files[LOG_FILE].buffer
+    buffer[buffer.index(b"number %02d" % number)] ^= 1
+
+
+def vouch(disk, commit_log_ms, consume_queue_ms=None):
+    checkpoint = Checkpoint(commit_log_ms, commit_log_ms if consume_queue_ms is None else consume_queue_ms, 7, 8, 9)
+    disk.write(ROOT / "checkpoint", format_checkpoint(checkpoint))
+
+
+def offsets(store):
+    return [record.queue_offset for record in iter_records(store.read("orders", 0, 0, 1000, 1 << 20).body)]
+
+
+def test_while_entries_are_written_again_the_checkpoint_does_not_vouch_for_them(disk):
+    vouch(disk, T0 + 30_000)
+    store = open_store(disk)
+    # Read again from the last record that is three seconds older than the checkpoint: number 27.
+    assert store.recovered.record_count == 4
+    assert parse_checkpoint(disk.read(ROOT / "checkpoint")) == (T0 + 30_000, T0 + 27_000, 7, 8, 9)
+
+
+def test_a_checkpoint_that_vouches_for_less_is_not_raised(disk):
+    vouch(disk, T0 + 30_000, 5)
+    open_store(disk)
+    assert parse_checkpoint(disk.read(ROOT / "checkpoint"))[:2] == (T0 + 30_000, 5)
+
+
+def test_damage_in_an_old_message_costs_no_later_one(disk):
+    for number in range(29):
+        damage(disk, number)
+    vouch(disk, T0 + 32_500)
+    store = open_store(disk)
+    assert store.recovered.record_count == 2
+    assert store.max_offset("orders", 0) == 31
+    assert store.message_at("orders", 0, 30).queue_offset == 30
+
+
+@pytest.mark.parametrize("number", [0, 15, 30])
+def test_what_the_checkpoint_vouches_for_up_to_its_millisecond_is_not_read_again(disk, number):
+    vouch(disk, T0 + number * 1000 + 3000)
+    assert open_store(disk).recovered.record_count == 31 - number
+
+
+@pytest.mark.parametrize("vouched", [False, True])
+def test_what_a_torn_sector_left_behind_the_last_entry_is_wiped(disk, vouched):
+    buffer = disk.files[QUEUE_FILE].buffer
+    buffer[100 * 20 : 101 * 20] = b"\x07" * 20
+    if vouched:
+        vouch(disk, T0 + 60_000)
+    store = open_store(disk)
+    assert store.max_offset("orders", 0) == 31
+    assert not any(disk.files[QUEUE_FILE].buffer[31 * 20 :])
+    assert offsets(store) == list(range(31))
+
+
+def test_a_log_that_is_cut_at_its_first_record_is_cut_on_the_disk_as_well(disk):
+    damage(disk, 0)
+    store = open_store(disk)
+    assert (store.recovered.end, store.recovered.record_count) == (0, 0)
+    assert disk.files[LOG_FILE].durable == bytes(8192)
+    assert store.append(Draft("orders", 0, b"first")).queue_offset == 0
+
+
+def test_what_is_read_again_is_written_again_so_that_it_is_synced_upstream_2706(disk):
+    disk.files[LOG_FILE].durable = None
+    store = open_store(disk)
+    assert store.durable_offset == store.max_physical_offset
+    assert disk.files[LOG_FILE].durable == bytes(disk.files[LOG_FILE].buffer)
