@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import socket
 import ssl
+import sys
 import time
 from types import TracebackType
 
@@ -20,6 +21,8 @@ from orbitmq.wire.signature import Credentials, sign_command
 
 # recv allocates what it is asked for first; above the allocator's mmap threshold that costs page faults each time.
 _READ_SIZE = 65536
+_NEVER_MS = sys.maxsize
+"""A request's deadline in the session: the time that counts begins with `receive`."""
 
 
 class BlockingConnection:
@@ -47,7 +50,7 @@ class BlockingConnection:
         self._timeout_ms = timeout_ms
         self._credentials = credentials
         self._session = Session()
-        self._answers: dict[int, Command | ClientError] = {}
+        self._answers: dict[int, Command] = {}
         self._order: list[int] = []
         try:
             self._socket = _connect(address, timeout_ms / 1000, tls)
@@ -73,13 +76,7 @@ class BlockingConnection:
 
     def send(self, header: object, body: bytes = b"", *, code: int | None = None) -> int:
         """Queue a request and return its opaque; it leaves with the next `flush` or `receive`."""
-        answers = self._answers
-        opaque = 0
-
-        def waiter(answer: Command | ClientError) -> None:
-            answers[opaque] = answer
-
-        opaque = self._session.request(self._signed(header, body, code), waiter, self._deadline_ms())
+        opaque = self._session.request(self._signed(header, body, code), self._keep, _NEVER_MS)
         self._order.append(opaque)
         return opaque
 
@@ -100,20 +97,20 @@ class BlockingConnection:
         """Return the answer to one request, by default to the oldest one that is still open.
 
         Raises:
-            RequestTimeout: no answer within the connection's time-out; every open request is given up.
+            RequestTimeout: no answer within the connection's time-out: all requests without an answer are given up.
+                Or the request is not open: it was given up before, or its answer was received.
             ConnectionFailed: the connection broke.
         """
         self.flush()
         if opaque is None:
             opaque = self._order[0]
+        if opaque not in self._order:
+            raise RequestTimeout(f"request {opaque} to {self.address} is not open")
         deadline = time.monotonic() + self._timeout_ms / 1000
         while opaque not in self._answers:
             self._read(deadline)
         self._order.remove(opaque)
-        answer = self._answers.pop(opaque)
-        if isinstance(answer, ClientError):
-            raise answer
-        return answer
+        return self._answers.pop(opaque)
 
     def close(self) -> None:
         """Close the connection; what was queued and not flushed is dropped."""
@@ -122,13 +119,17 @@ class BlockingConnection:
     def _signed(self, header: object, body: bytes, code: int | None) -> Command:
         return sign_command(make_request(header, body, code=code), self._credentials)
 
+    def _keep(self, answer: Command | ClientError) -> None:
+        assert isinstance(answer, Command), "errors are raised where they are found"
+        self._answers[answer.opaque] = answer
+
     def _read(self, deadline: float) -> None:
         try:
             self._socket.settimeout(max(deadline - time.monotonic(), 0.001))
             data = self._socket.recv(_READ_SIZE)
         except TimeoutError:
-            self._session.expire(self._deadline_ms())
-            self._order.clear()
+            self._session.abandon()
+            self._order = [opaque for opaque in self._order if opaque in self._answers]
             raise RequestTimeout(f"{self.address} did not answer within {self._timeout_ms} ms") from None
         except OSError as error:
             raise self._broken(error) from error
@@ -150,9 +151,6 @@ class BlockingConnection:
     def _broken(self, error: Exception | None) -> ConnectionFailed:
         self._socket.close()
         return ConnectionFailed(f"the connection to {self.address} broke: {error or 'closed by the peer'}")
-
-    def _deadline_ms(self) -> int:
-        return int(time.monotonic() * 1000) + self._timeout_ms
 
 
 def _connect(address: str, timeout_s: float, tls: ssl.SSLContext | None) -> socket.socket:

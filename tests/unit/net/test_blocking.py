@@ -81,6 +81,31 @@ def test_no_answer_in_time_is_an_error_and_a_late_one_disturbs_nobody():
         assert connection.request(GetClusterInfo()).body == b"in time"
 
 
+def test_what_was_answered_before_a_time_out_is_still_received_and_the_rest_is_given_up():
+    is_answered, may_end = threading.Event(), threading.Event()
+
+    def answer_the_second(connection: socket.socket) -> None:
+        connection.sendall(encode_command(Command(0, 1, FLAG_RESPONSE, body=b"here")))
+        is_answered.set()
+        may_end.wait()
+
+    with scripted(answer_the_second) as address, BlockingConnection(address, timeout_ms=50) as connection:
+        try:
+            asked = [connection.send(GetClusterInfo()) for _ in range(3)]
+            assert asked == [0, 1, 2]
+            is_answered.wait()
+            with pytest.raises(RequestTimeout, match="did not answer within 50 ms"):
+                connection.receive(0)
+            for given_up in (0, 2):
+                with pytest.raises(RequestTimeout, match=f"request {given_up} .* not open"):
+                    connection.receive(given_up)
+            assert connection.receive().body == b"here"
+            with pytest.raises(RequestTimeout, match="not open"):
+                connection.receive(1)
+        finally:
+            may_end.set()
+
+
 def test_a_server_that_closes_is_an_error():
     with scripted(lambda connection: None) as address, BlockingConnection(address) as connection:
         with pytest.raises(ConnectionFailed, match=address):
