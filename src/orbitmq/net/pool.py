@@ -142,12 +142,16 @@ class ConnectionPool:
             task.add_done_callback(lambda done: self._connected(address, done))
         limit_ms = self._connect_timeout_ms if timeout_ms is None else min(timeout_ms, self._connect_timeout_ms)
         try:
-            # Shielded: one impatient caller must not take the connection away from the others.
-            return await asyncio.wait_for(asyncio.shield(task), limit_ms / 1000)
+            # Not `wait_for`: up to Python 3.11 it loses a cancellation that comes in the turn in which the task ends.
+            async with asyncio.timeout(limit_ms / 1000):
+                # Shielded: one impatient caller must not take the connection away from the others.
+                return await asyncio.shield(task)
         except TimeoutError:
             raise ConnectionFailed(f"cannot connect to {address}: no answer within {limit_ms} ms") from None
         except asyncio.CancelledError:
-            if self._is_closed and task.cancelled():
+            caller = asyncio.current_task()
+            is_callers_own = caller is not None and caller.cancelling() > 0
+            if self._is_closed and task.cancelled() and not is_callers_own:
                 raise ConnectionFailed(f"cannot connect to {address}: the pool was closed") from None
             raise
 

@@ -8,6 +8,7 @@ import socket
 import pytest
 
 from orbitmq.errors import ConnectionFailed, InvalidArgument, RemoteRefused, RequestTimeout
+from orbitmq.net.connection.connection import Connection
 from orbitmq.net.dispatch.handlers import LATER, Call, Handlers, Reply
 from orbitmq.net.limits import Limits
 from orbitmq.net.pool import ConnectionPool, expect
@@ -228,3 +229,44 @@ async def test_an_attempt_that_ends_in_the_turn_in_which_it_connects_leaves_noth
             await connecting
         await pool.close()
         assert pool.counters.connections_closed == pool.counters.connections_opened == 1
+
+
+async def test_a_caller_that_is_cancelled_when_the_connection_is_there_stays_cancelled():
+    async with serving() as server:
+        pool = ConnectionPool()
+        caller, attempt = await connecting(pool, server.address)
+        attempt.add_done_callback(lambda _: caller.cancel())  # in the turn in which the attempt succeeds
+        with pytest.raises(asyncio.CancelledError):
+            await caller
+        assert not attempt.cancelled()
+        assert pool.addresses == (server.address,)
+        await pool.close()
+
+
+async def test_a_caller_that_is_cancelled_when_the_pool_closes_stays_cancelled():
+    async with serving() as server:
+        pool = ConnectionPool()
+        caller, attempt = await connecting(pool, server.address)
+        attempt.add_done_callback(lambda _: caller.cancel())
+        await pool.close()
+        assert attempt.cancelled()
+        with pytest.raises(asyncio.CancelledError):
+            await caller
+
+
+async def test_a_caller_that_connects_when_the_pool_closes_is_told_so():
+    async with serving() as server:
+        pool = ConnectionPool()
+        caller, _ = await connecting(pool, server.address)
+        await pool.close()
+        with pytest.raises(ConnectionFailed, match="the pool was closed"):
+            await caller
+
+
+async def connecting(pool: ConnectionPool, address: str) -> tuple[asyncio.Task[Connection], asyncio.Task[Connection]]:
+    """Return a caller that waits for a connection, and the pool's own task that opens it."""
+    others = asyncio.all_tasks()
+    caller = asyncio.ensure_future(pool.connect(address))
+    await asyncio.sleep(0)
+    (attempt,) = asyncio.all_tasks() - others - {caller}
+    return caller, attempt
