@@ -1,4 +1,4 @@
-"""Claims about connections, over real loopback sockets."""
+"""Claims about connections: over real loopback sockets, then between a loop and a transport that do what the test says."""
 
 from __future__ import annotations
 
@@ -8,14 +8,16 @@ import struct
 
 import pytest
 
-from orbitmq.errors import RequestTimeout
+from orbitmq.errors import ConnectionFailed, RequestTimeout
 from orbitmq.net.dispatch.reply import Reply
 from orbitmq.net.limits import Limits
-from orbitmq.wire.command import FLAG_RESPONSE, Command, encode_command
-from orbitmq.wire.headers import NotifyConsumerIdsChanged
+from orbitmq.wire.command import FLAG_ONEWAY, FLAG_RESPONSE, Command, encode_command
+from orbitmq.wire.headers import GetClusterInfo, NotifyConsumerIdsChanged
+from orbitmq.wire.signature import Credentials, is_signed_by
 from waiting import until
 
 from ..support import oneway_frame, peer_of, request_frame, serving
+from .fakes import FakeTransport, Side
 
 
 async def test_all_answers_of_one_read_leave_in_one_write():
@@ -345,3 +347,376 @@ async def test_the_limit_per_address_counts_each_address_by_itself():
         for writer in writers:
             writer.close()
             await writer.wait_closed()
+
+
+def park_frame(opaque: int, *, flag: int = 0) -> bytes:
+    """Return a request that is answered later."""
+    return encode_command(Command(106, opaque, flag))
+
+
+def large_frame(opaque: int, size: int) -> bytes:
+    """Return a request whose answer has a body of this size."""
+    return encode_command(Command(224, opaque, ext_fields={"cluster": str(size)}))
+
+
+def test_what_a_turn_of_the_loop_says_costs_one_call_and_one_write():
+    side = Side()
+    for turn in (1, 2):
+        for number in range(3):
+            side.connection.send_oneway(NotifyConsumerIdsChanged(consumer_group=f"g{number}"))
+        assert (len(side.loop.soon), len(side.transport.writes)) == (1, turn - 1)
+        side.loop.turn()
+        assert len(side.transport.writes) == turn
+    assert [(command.code, command.is_oneway) for command in side.written] == [(40, True)] * 6
+
+
+def test_what_a_read_says_is_written_before_the_turn_is_over():
+    side = Side()
+    side.connection.data_received(request_frame("one", 1) + request_frame("two", 2))
+    assert [answer.body for answer in side.written] == [b"one", b"two"]
+    assert (side.loop.soon, len(side.transport.writes)) == ([], 1)
+    assert (side.counters.bytes_sent, side.connection._writes) == (len(side.transport.writes[0]), 1)
+
+
+def test_what_is_asked_is_signed():
+    side = Side(is_listener=False, credentials=Credentials("me", "my secret"))
+    side.ask()
+    side.connection.send_oneway(GetClusterInfo())
+    side.loop.turn()
+    assert [is_signed_by(command.ext_fields or {}, command.body, "my secret") for command in side.written] == [True] * 2
+
+
+def test_a_closed_connection_says_nothing_more_and_tells_who_asks():
+    side = Side()
+    side.connection.data_received(park_frame(1))
+    side.connection.close()
+    side.ask()
+    side.connection.send_oneway(GetClusterInfo())
+    side.service.parked[0].answer(_reply(b"late"))
+    side.connection.answer_held([b"held"])
+    side.connection.data_received(request_frame("late"))
+    side.loop.turn()
+    assert [str(error) for error in side.told] == ["the connection to 10.0.0.1:5 is closed"]
+    assert isinstance(side.told[0], ConnectionFailed)
+    assert (side.transport.writes, side.service.seen, side.counters.bytes_received) == ([], [], len(park_frame(1)))
+
+
+def test_closing_writes_what_waits_and_closes_once():
+    side = Side()
+    side.connection.send_oneway(GetClusterInfo())
+    side.connection.close()
+    assert len(side.written) == 1
+    side.connection.close()
+    assert side.connection.is_closed
+    assert side.transport.calls == ["close"]
+
+
+def test_ending_at_once_is_counted_once_and_ends_who_is_closing_too():
+    side = Side()
+    side.connection.abort("idle")
+    side.connection.abort("idle")
+    assert (dict(side.counters.closed_by_us), side.transport.calls) == ({"idle": 1}, ["abort"])
+    side = Side()
+    side.connection.close()
+    side.connection.abort("idle")
+    side.connection.kill()
+    assert (dict(side.counters.closed_by_us), side.transport.calls) == ({}, ["close", "abort"])
+
+
+def test_a_connection_is_told_from_which_size_on_its_peer_counts_as_slow():
+    side = Side(limits=Limits(write_pause_size=123))
+    assert side.transport.write_pause_size == 123
+    assert (side.connection.remote, side.connection.now_ms()) == ("10.0.0.1:5", 7)
+
+
+def test_a_refused_connection_ends_with_a_line_in_the_log(caplog: pytest.LogCaptureFixture):
+    with caplog.at_level(logging.WARNING):
+        side = Side(limits=Limits(connections_max=1))
+        refused = type(side.connection)(side.endpoint, side.connection._loop)
+        transport = FakeTransport()
+        refused.connection_made(transport)  # type: ignore[arg-type]
+    assert caplog.messages == ["test: refused a connection from 10.0.0.1:5: 1 connections are open"]
+    assert (transport.calls, refused.is_closed, transport.write_pause_size) == (["abort"], True, None)
+    assert side.counters.connections_refused == 1
+
+
+def test_a_request_has_its_time_by_the_loops_clock_and_equal_ones_share_a_timer():
+    side = Side()
+    for _ in range(3):
+        side.ask(timeout_ms=100)
+    assert [timer.when for timer in side.loop.timers] == [50.1]
+    side.ask(timeout_ms=99)
+    assert [timer.when for timer in side.loop.waiting] == [50.099]
+
+
+@pytest.mark.parametrize("is_listener", [True, False])
+def test_only_a_client_takes_a_peer_for_dead_that_says_nothing(is_listener: bool):
+    side = Side(is_listener=is_listener)
+    side.ask()
+    side.loop.fire()
+    assert [str(error) for error in side.told] == ["10.0.0.1:5 did not answer request 40 in time"]
+    assert isinstance(side.told[0], RequestTimeout)
+    assert dict(side.counters.closed_by_us) == ({} if is_listener else {"silent peer": 1})
+
+
+def test_a_peer_counts_as_dead_when_it_was_silent_since_any_of_the_requests_whose_time_is_over():
+    for silent_one_is_first in (True, False):
+        side = Side(is_listener=False)
+        side.ask(timeout_ms=2000)
+        side.connection.data_received(encode_command(Command(0, 77, FLAG_RESPONSE)))
+        side.loop.now += 1
+        side.ask(timeout_ms=1000 - silent_one_is_first)
+        side.loop.fire()
+        side.loop.turn()
+        assert side.connection.is_closed
+    side = Side(is_listener=False)
+    side.ask()
+    side.connection.note_activity()
+    side.loop.fire()
+    assert len(side.told) == 1
+    assert not side.connection.is_closed
+
+
+@pytest.mark.parametrize(("error", "why"), [(None, ""), (OSError("boom"), ": boom")])
+def test_who_waits_is_told_that_the_connection_broke_and_no_timer_stays(error: Exception | None, why: str):
+    side = Side()
+    side.ask()
+    side.connection.connection_lost(error)
+    assert [str(told) for told in side.told] == [f"the connection to 10.0.0.1:5 broke before the answer came{why}"]
+    assert side.loop.waiting == []
+    assert side.connection.is_closed
+    assert side.endpoint.connections == {}
+
+
+async def test_an_answer_to_who_does_not_wait_any_more_does_no_harm():
+    async with serving() as server, peer_of(server) as peer:
+        await peer.send(request_frame("t", 1))
+        await peer.receive()
+        (connection,) = server.connections
+        asked = asyncio.ensure_future(connection.request(GetClusterInfo(), timeout_ms=5000))
+        question = await peer.receive()
+        asked.cancel()
+        await peer.send(encode_command(Command(0, question.opaque, FLAG_RESPONSE)) + request_frame("t", 2))
+        assert (await peer.receive()).opaque == 2
+        assert asked.cancelled()
+
+
+def test_a_late_refusal_is_counted_and_a_late_answer_to_a_one_way_request_is_not_sent():
+    side = Side()
+    side.connection.data_received(park_frame(1) + park_frame(2, flag=FLAG_ONEWAY))
+    assert side.connection.parked_count == 2
+    asked, oneway = side.service.parked
+    oneway.answer(_reply(b"nobody reads this"))
+    assert side.loop.soon == []
+    asked.answer(Reply(16, "no"))
+    side.loop.turn()
+    assert [(answer.opaque, answer.code) for answer in side.written] == [(1, 16)]
+    assert dict(side.counters.refusals) == {(106, 16): 1}
+    assert side.connection.parked_count == 0
+
+
+def test_a_peer_that_reads_now_and_then_has_its_whole_time_again():
+    side = Side(limits=Limits(write_stall_ms=100, idle_ms=0))
+    for _ in range(3):
+        side.connection.pause_writing()
+        side.connection.tick(60)
+        side.connection.resume_writing()
+    assert not side.connection.is_closed
+    side.connection.pause_writing()
+    assert not side.transport.is_reading
+    side.connection.tick(60)
+    side.connection.tick(60)
+    assert dict(side.counters.closed_by_us) == {"write stall": 1}
+
+
+def test_who_waits_for_an_answer_is_not_idle():
+    side = Side(limits=Limits(idle_ms=100))
+    side.ask()
+    for _ in range(3):
+        side.connection.tick(60)
+    assert not side.connection.is_closed
+    side.connection.data_received(encode_command(Command(0, 0, FLAG_RESPONSE)))
+    for _ in range(3):
+        side.connection.tick(60)
+    assert dict(side.counters.closed_by_us) == {"idle": 1}
+
+
+def test_writes_keep_a_connection_from_being_idle():
+    side = Side(limits=Limits(idle_ms=100))
+    for _ in range(5):
+        side.connection.send_oneway(GetClusterInfo())
+        side.loop.turn()
+        side.connection.tick(60)
+    assert not side.connection.is_closed
+
+
+def test_the_time_of_a_frame_stands_still_while_it_is_us_who_do_not_read():
+    side = Side(limits=Limits(frame_ms=100, write_stall_ms=0))
+    side.connection.data_received(request_frame("t")[:-1])
+    side.connection.pause_writing()
+    for _ in range(5):
+        side.connection.tick(60)
+    assert not side.connection.is_closed
+    side.connection.resume_writing()
+    side.connection.tick(60)
+    side.connection.tick(60)
+    assert dict(side.counters.closed_by_us) == {"frame deadline": 1}
+
+
+@pytest.mark.parametrize(
+    ("is_paused", "unwritten_size", "size_max", "is_over"),
+    [(True, 501, 500, True), (True, 500, 500, False), (True, 501, 0, False), (False, 501, 500, False)],
+)
+def test_what_waits_for_a_slow_peer_has_a_limit(is_paused: bool, unwritten_size: int, size_max: int, is_over: bool):
+    side = Side(limits=Limits(write_buffer_max=size_max))
+    if is_paused:
+        side.connection.pause_writing()
+    side.transport.unwritten_size = unwritten_size
+    side.connection.send_oneway(GetClusterInfo())
+    side.loop.turn()
+    assert dict(side.counters.closed_by_us) == ({"write buffer": 1} if is_over else {})
+
+
+def test_requests_wait_until_the_peer_has_read_the_answers_before_them():
+    side = Side(limits=Limits(write_pause_size=1000))
+    side.transport.unwritten_size = 1001
+    side.connection.data_received(b"".join(large_frame(number, 2000) for number in range(3)))
+    assert [answer.opaque for answer in side.written] == [0]
+    side.connection.data_received(request_frame("behind", 3))
+    side.connection.pause_writing()
+    side.loop.turn()
+    assert len(side.written) == 1
+    assert not side.transport.is_reading
+
+    side.connection.resume_writing()
+    assert [answer.opaque for answer in side.written] == [0, 1]
+    side.transport.unwritten_size = 1000
+    side.loop.turn()
+    assert [answer.opaque for answer in side.written] == [0, 1, 2, 3]
+    assert side.transport.is_reading
+
+
+def test_nothing_that_was_held_back_is_served_on_a_closed_connection():
+    side = Side(limits=Limits(write_pause_size=1000))
+    side.transport.unwritten_size = 1001
+    side.connection.data_received(large_frame(1, 2000) + request_frame("late"))
+    side.connection.close()
+    side.loop.turn()
+    assert side.service.seen == []
+
+
+def test_small_answers_of_a_read_are_owed_together():
+    side = Side(limits=Limits(write_pause_size=1000))
+    side.transport.unwritten_size = 1001
+    for _ in range(2):  # what was written is owed no more
+        side.connection.data_received(large_frame(1, 400))
+    assert len(side.written) == 2
+    side.connection.data_received(b"".join(large_frame(number, 400) for number in range(4)))
+    assert len(side.written) == 4
+    side.loop.turn()
+    assert len(side.written) == 6
+
+
+def test_late_answers_are_owed_as_well():
+    side = Side(limits=Limits(write_pause_size=1000))
+    side.transport.unwritten_size = 1001
+    side.connection.data_received(park_frame(1))
+    side.service.parked[0].answer(_reply(bytes(2000)))
+    side.connection.data_received(request_frame("one", 2) + request_frame("two", 3))
+    assert side.service.seen == ["one"]
+
+
+class Counting:
+    """A fast path that knows the frames of one topic, and was shown all others."""
+
+    def __init__(self) -> None:
+        self.known = request_frame("known", 1)
+        self.shown: list[bytes] = []
+
+    def answer(self, data: bytes, answers: list[bytes], connection: object) -> int:
+        self.shown.append(data)
+        size = 0
+        while data.startswith(self.known, size):
+            answers.append(encode_command(Command(0, 1, FLAG_RESPONSE, body=b"short")))
+            size += len(self.known)
+        return size
+
+    def learn(self, *_: object) -> None: ...
+
+
+def test_the_fast_path_is_shown_whole_reads_only():
+    fast_path = Counting()
+    side = Side(fast_path=fast_path, limits=Limits(write_pause_size=1000))  # type: ignore[arg-type]
+    side.connection.data_received(fast_path.known * 2)
+    half = request_frame("half", 2)
+    side.connection.data_received(fast_path.known + half[:9])
+    side.connection.data_received(half[9:])
+    assert [answer.body for answer in side.written] == [b"short"] * 3 + [b"half"]
+    assert fast_path.shown == [fast_path.known * 2, fast_path.known + half[:9]]
+
+    side.transport.unwritten_size = 1001
+    side.connection.data_received(large_frame(3, 2000) + request_frame("held", 4))
+    side.connection.data_received(fast_path.known)
+    assert len(fast_path.shown) == 3
+    side.transport.unwritten_size = 0
+    side.loop.turn()
+    assert [answer.body for answer in side.written[5:]] == [b"held", b"known"]
+
+
+def test_each_request_counts_for_the_rate_whoever_answers_it():
+    fast_path = Counting()
+    known, other = fast_path.known, request_frame("other", 2)
+    for data in (known * 3, other * 3, known + other * 2, known * 2 + other):
+        side = Side(fast_path=fast_path, limits=Limits(requests_per_second_max=2))  # type: ignore[arg-type]
+        side.connection.data_received(data)
+        assert [timer.when for timer in side.loop.waiting] == [pytest.approx(50.5)]
+        assert not side.transport.is_reading
+
+
+def test_bytes_of_another_protocol_behind_a_whole_frame_or_in_tls_are_a_bad_frame(caplog: pytest.LogCaptureFixture):
+    foreign = b"GET / HTTP/1.1\r\n"
+    after_frame, encrypted, fast = (
+        Side(),
+        Side(transport=FakeTransport(ssl_object=object())),
+        Side(fast_path=Counting()),
+    )  # type: ignore[arg-type]
+    after_frame.connection.data_received(request_frame("t"))
+    fast.connection.data_received(Counting().known)
+    for side in (after_frame, encrypted, fast):
+        side.connection.data_received(foreign)
+        assert dict(side.counters.closed_by_us) == {"bad frame": 1}
+        assert side.transport.calls == ["abort"]
+    plain = Side()
+    plain.connection.data_received(foreign)
+    assert dict(plain.counters.closed_by_us) == {"HTTP": 1}
+    assert ["disconnected 10.0.0.1:5" in message for message in caplog.messages[:3]] == [True] * 3
+
+
+def test_an_unfinished_frame_is_given_back_when_it_is_whole_or_its_connection_gone():
+    side = Side(limits=Limits(partial_frames_max=1_000_000))
+    frame = request_frame("t", body=bytes(100_000))
+    for piece in (frame[:50_000], frame[50_000:60_000]):
+        side.connection.data_received(piece)
+    assert side.endpoint.partial_frames.size == 60_000
+    side.connection.data_received(frame[60_000:])
+    assert side.endpoint.partial_frames.size == 0
+    side.connection.data_received(frame[:50_000])
+    side.connection.connection_lost(None)
+    assert side.endpoint.partial_frames.size == 0
+
+
+def test_who_waits_for_the_last_late_answer_is_told_once_it_is_written():
+    side = Side()
+    side.connection.data_received(park_frame(1) + park_frame(2))
+    side.connection.parked_count += 1  # as a fast path does
+    side.service.parked[0].answer(_reply(b""))
+    assert len(side.loop.soon) == 1, "nobody waits: only the write"
+    side.loop.turn()
+    side.endpoint.is_awaited = True
+    side.service.parked[1].answer(_reply(b""))
+    assert len(side.loop.soon) == 2
+    side.loop.turn()
+    side.connection.answer_held([encode_command(Command(0, 3, FLAG_RESPONSE))])
+    assert len(side.loop.soon) == 2
+    side.loop.turn()
+    assert len(side.written) == 3

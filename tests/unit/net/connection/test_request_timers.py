@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
 from typing import cast
 
 from orbitmq.errors import ClientError
@@ -12,38 +11,7 @@ from orbitmq.net.session import Pending, Session, make_request
 from orbitmq.wire.command import FLAG_RESPONSE, Command
 from orbitmq.wire.headers import GetClusterInfo
 
-
-class FakeTimer:
-    def __init__(self, when: float, callback: Callable[[], None]) -> None:
-        self.when, self.callback, self.is_cancelled = when, callback, False
-
-    def cancel(self) -> None:
-        self.is_cancelled = True
-
-
-class FakeLoop:
-    """Keeps timers until the test lets their time come."""
-
-    def __init__(self) -> None:
-        self.now = 0.0
-        self.timers: list[FakeTimer] = []
-
-    def time(self) -> float:
-        return self.now
-
-    def call_at(self, when: float, callback: Callable[[], None]) -> FakeTimer:
-        self.timers.append(FakeTimer(when, callback))
-        return self.timers[-1]
-
-    @property
-    def waiting(self) -> list[FakeTimer]:
-        return [timer for timer in self.timers if not timer.is_cancelled]
-
-    def fire(self) -> None:
-        (timer,) = self.waiting
-        timer.is_cancelled = True
-        self.now = timer.when
-        timer.callback()
+from .fakes import FakeLoop
 
 
 class Side:

@@ -5,8 +5,9 @@ from __future__ import annotations
 import asyncio
 import os
 import socket
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
+from types import SimpleNamespace
 from typing import cast
 
 import pytest
@@ -16,6 +17,8 @@ from hypothesis import strategies as st
 from orbitmq.net.connection import socket_writer as module
 from orbitmq.net.connection.socket_writer import JOINED_SIZE_MAX, SocketWriter
 from orbitmq.net.loop import run
+
+from .fakes import FakeTransport
 
 
 @asynccontextmanager
@@ -109,3 +112,88 @@ async def test_where_a_socket_is_no_file_the_transport_writes(monkeypatch: pytes
         writer.write(parts_of(1, JOINED_SIZE_MAX + 1))
         size = JOINED_SIZE_MAX + 4
         assert await read_all(source, size) == b"\0\1\0" + b"\1" * (JOINED_SIZE_MAX + 1)
+
+
+class Kernel:
+    """Takes as much of each write as the test says, and remembers in how many parts it came."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, takes: int = 1 << 30) -> None:
+        self.takes = takes
+        self.part_counts: list[int] = []
+        own = SimpleNamespace(write=lambda fd, data: self._take([data]), writev=lambda fd, parts: self._take(parts))
+        monkeypatch.setattr(module, "os", own)
+
+    def _take(self, parts: list[bytes]) -> int:
+        self.part_counts.append(len(parts))
+        return min(self.takes, sum(map(len, parts)))
+
+
+@pytest.fixture
+def plain() -> Iterator[FakeTransport]:
+    """A transport with a socket that nobody writes to."""
+    with socket.socket() as nowhere:
+        yield FakeTransport(socket=nowhere)
+
+
+def writer_of(transport: FakeTransport) -> SocketWriter:
+    return SocketWriter(cast(asyncio.Transport, transport))
+
+
+@pytest.mark.parametrize(
+    ("sizes", "part_count"),
+    [
+        ([10, 10], 1),
+        ([10, JOINED_SIZE_MAX], 1),
+        ([JOINED_SIZE_MAX + 1, 10], 1),
+        ([10, JOINED_SIZE_MAX + 1], 2),
+        ([0] * 1023 + [JOINED_SIZE_MAX + 1], 1024),
+        ([0] * 1024 + [JOINED_SIZE_MAX + 1], 1),
+    ],
+    ids=lambda value: None if isinstance(value, list) else str(value),
+)
+def test_large_parts_are_named_to_the_kernel_and_small_or_too_many_are_joined(
+    sizes: list[int], part_count: int, plain: FakeTransport, monkeypatch: pytest.MonkeyPatch
+):
+    kernel = Kernel(monkeypatch)
+    assert writer_of(plain).write(parts_of(*sizes)) == sum(sizes)
+    assert kernel.part_counts == [part_count]
+    assert plain.writes == []
+
+
+@pytest.mark.parametrize("last", [9, JOINED_SIZE_MAX + 1])
+@pytest.mark.parametrize("state", ["closing", "full", "encrypted", "without a socket"])
+def test_past_the_transport_goes_only_what_may(
+    state: str, last: int, plain: FakeTransport, monkeypatch: pytest.MonkeyPatch
+):
+    kernel, parts = Kernel(monkeypatch), parts_of(3, last)
+    match state:
+        case "closing":
+            plain.close()
+        case "full":
+            plain.unwritten_size = 1
+        case "encrypted":
+            plain.extra["ssl_object"] = object()
+        case _:
+            del plain.extra["socket"]
+    assert writer_of(plain).write(parts) == 3 + last
+    assert (kernel.part_counts, plain.writes) == ([], [b"".join(parts)])
+
+
+@pytest.mark.parametrize("last", [9, JOINED_SIZE_MAX + 1])
+@pytest.mark.parametrize("takes", [0, 2, 3, 4, 10])
+def test_the_transport_writes_what_the_kernel_did_not_take(
+    takes: int, last: int, plain: FakeTransport, monkeypatch: pytest.MonkeyPatch
+):
+    Kernel(monkeypatch, takes)
+    parts = parts_of(3, 1, last)
+    assert writer_of(plain).write(parts) == 4 + last
+    assert plain.writes == [b"".join(parts)[takes:]]
+
+
+def test_a_part_that_the_kernel_took_whole_leaves_no_empty_one(plain: FakeTransport, monkeypatch: pytest.MonkeyPatch):
+    handed: list[list[bytes]] = []
+    monkeypatch.setattr(plain, "writelines", handed.append)
+    Kernel(monkeypatch, 4)
+    large = bytes(JOINED_SIZE_MAX + 1)
+    writer_of(plain).write([b"one", b"2", b"three", large])
+    assert handed == [[b"three", large]]
