@@ -168,7 +168,6 @@ class ConnectionPool:
         for task in opening:
             task.cancel()
         await asyncio.gather(*opening, return_exceptions=True)
-        self._open.clear()
         await self._endpoint.close_connections()
 
     async def _connect(self, address: str) -> Connection:
@@ -196,8 +195,4 @@ class ConnectionPool:
         self._opening.pop(address, None)
         if task.cancelled() or task.exception() is not None:
             return
-        connection = task.result()
-        if self._is_closed:
-            connection.close()
-        else:
-            self._open[address] = connection
+        self._open[address] = task.result()

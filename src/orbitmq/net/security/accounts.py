@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping
-from enum import IntEnum
+from enum import IntEnum, auto
 from pathlib import Path
 
 import orjson
@@ -24,9 +24,9 @@ KEY_LENGTH_MIN = 6
 class Role(IntEnum):
     """What an account may do; each role may do what the ones before it may."""
 
-    READER = 1
-    WRITER = 2
-    ADMIN = 3
+    READER = auto()
+    WRITER = auto()
+    ADMIN = auto()
 
 
 class Account:
