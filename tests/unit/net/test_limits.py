@@ -85,3 +85,32 @@ def test_without_a_limit_nothing_is_counted():
     watched = Watched(0)
     assert not watched.note(1, MANY)
     assert watched.frames.size == 0
+
+
+def test_a_frame_of_half_the_average_is_not_small():
+    for first_size, ended in ((2 * MANY, [1]), (2 * MANY - 2, [2])):
+        watched = Watched(12 * MANY - 3)
+        for connection_id, size in ((1, first_size), (2, 5 * MANY), (3, 5 * MANY)):
+            watched.note(connection_id, size)
+        assert [connection_id for connection_id, _ in watched.ended] == ended
+
+
+def test_an_address_may_have_three_quarters_to_the_last_byte():
+    watched = Watched(4 * MANY)
+    for connection_id in (1, 2, 3):
+        watched.note(connection_id, MANY, "10.0.0.66")
+    watched.frames.forget(99)
+    assert watched.ended == []
+    watched.note(3, MANY + 1, "10.0.0.66")
+    assert watched.ended == [(1, "partial frames")]
+    watched.note(2, 0, "10.0.0.66")
+    assert watched.note(4, 2 * MANY - 1, "10.0.0.66")
+    assert len(watched.ended) == 1
+
+
+def test_only_what_is_left_of_a_read_is_not_counted():
+    watched = Watched(4 * MANY)
+    assert not watched.note(1, COUNTED_SIZE_MIN - 1)
+    assert watched.frames.size == 0
+    assert watched.note(1, COUNTED_SIZE_MIN)
+    assert watched.frames.size == COUNTED_SIZE_MIN

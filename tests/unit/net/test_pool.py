@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import socket
+from collections.abc import Coroutine
+from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -12,11 +15,13 @@ from orbitmq.net.connection.connection import Connection
 from orbitmq.net.dispatch.handlers import LATER, Call, Handlers, Reply
 from orbitmq.net.limits import Limits
 from orbitmq.net.pool import ConnectionPool, expect
+from orbitmq.net.security.tls import client_context
 from orbitmq.net.server import Server
 from orbitmq.wire.command import Command
 from orbitmq.wire.headers import GetAllTopics, GetClusterInfo, GetRouteInfo, NotifyConsumerIdsChanged
 from waiting import until
 
+from .certificates import Authority
 from .support import serving
 
 
@@ -270,3 +275,115 @@ async def connecting(pool: ConnectionPool, address: str) -> tuple[asyncio.Task[C
     await asyncio.sleep(0)
     (attempt,) = asyncio.all_tasks() - others - {caller}
     return caller, attempt
+
+
+@pytest.mark.parametrize(("timeout_ms", "pool_ms"), [(20, 60_000), (60_000, 20), (None, 20)])
+async def test_who_never_answers_a_handshake_is_given_up_in_the_callers_time_or_the_pools(
+    timeout_ms: int | None, pool_ms: int, tmp_path: Path
+):
+    context = client_context(Authority(tmp_path).issue("server"))
+    with socket.create_server(("127.0.0.1", 0)) as nobody_accepts:
+        address = f"127.0.0.1:{nobody_accepts.getsockname()[1]}"
+        pool = ConnectionPool(tls=context, connect_timeout_ms=pool_ms)
+        with pytest.raises(ConnectionFailed, match="no answer within 20 ms"):
+            await pool.connect(address, timeout_ms=timeout_ms)
+        await pool.close()
+        assert pool.addresses == ()
+
+
+async def test_a_failed_attempt_is_not_the_last():
+    async with serving() as server:
+        pool = ConnectionPool()
+        caller, attempt = await connecting(pool, server.address)
+        attempt.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await caller
+        assert (await pool.request(server.address, GetRouteInfo(topic="again"))).body == b"again"
+        await pool.close()
+
+
+async def test_whoever_wants_to_know_is_told_of_a_lost_connection():
+    async with serving() as server:
+        pool, lost = ConnectionPool(), []
+        pool.on_connection_lost(lambda peer: lost.append(peer.remote))
+        await pool.request(server.address, GetRouteInfo(topic="t"))
+        await pool.close()
+        assert lost == [server.address]
+        assert pool.addresses == ()
+
+
+class Clock:
+    """A loop's clock, which only the test moves; a loop of asyncio's own, since uvloop's has its clock inside."""
+
+    def __init__(self) -> None:
+        self.now = 100.0
+
+    def advance(self, seconds: float) -> None:
+        self.now += seconds
+
+    def run(self, main: Coroutine[Any, Any, None]) -> None:
+        with asyncio.Runner() as runner:
+            runner.get_loop().time = lambda: self.now  # type: ignore[method-assign]
+            runner.run(main)
+
+
+@pytest.mark.parametrize(("seconds", "is_sent"), [(1.0, False), (0.9995, True)])
+def test_a_request_that_connecting_left_no_time_for_is_not_sent(seconds: float, is_sent: bool):
+    clock = Clock()
+
+    async def play() -> None:
+        async with serving() as server:
+            pool = ConnectionPool()
+            others = asyncio.all_tasks()
+            caller = asyncio.ensure_future(pool.request(server.address, GetRouteInfo(topic="t"), timeout_ms=1000))
+            await asyncio.sleep(0)
+            (attempt,) = asyncio.all_tasks() - others - {caller}
+            attempt.add_done_callback(lambda _: clock.advance(seconds))
+            if is_sent:
+                assert (await caller).body == b"t"
+            else:
+                with pytest.raises(RequestTimeout, match="took all the time to connect"):
+                    await caller
+                assert server.service.seen == []
+            await pool.close()
+
+    clock.run(play())
+
+
+@pytest.mark.parametrize(("seconds", "code"), [(1.0, 1500), (0.999, 0)])
+def test_a_request_that_was_sent_away_is_sent_again_while_there_is_time(seconds: float, code: int):
+    clock, handlers, replies = Clock(), Handlers(), [Reply(1500), Reply(0)]
+
+    @handlers.on(GetRouteInfo)
+    def answer(service: None, call: Call[GetRouteInfo]) -> Reply:
+        clock.advance(seconds if len(replies) == 2 else 0)
+        return replies.pop(0)
+
+    async def play() -> None:
+        server, pool = Server(handlers, None, name="test"), ConnectionPool()
+        await server.start("127.0.0.1", 0)
+        assert (await pool.request(server.address, GetRouteInfo(topic="t"), timeout_ms=1000)).code == code
+        await pool.close()
+        await server.close()
+
+    clock.run(play())
+
+
+def test_a_request_that_is_sent_again_has_only_the_rest_of_its_time():
+    clock, handlers, replies = Clock(), Handlers(), [Reply(1500), LATER]
+
+    @handlers.on(GetRouteInfo)
+    def answer(service: None, call: Call[GetRouteInfo]) -> Any:
+        clock.advance(0.6)
+        return replies.pop(0)
+
+    async def play() -> None:
+        server, pool = Server(handlers, None, name="test"), ConnectionPool()
+        await server.start("127.0.0.1", 0)
+        with pytest.raises(RequestTimeout):
+            await pool.request(server.address, GetRouteInfo(topic="t"), timeout_ms=1000)
+        assert replies == []
+        await pool.close()
+        await server.close()
+
+    clock.run(play())

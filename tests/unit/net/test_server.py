@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 
+import pytest
+
 from orbitmq.net.dispatch.reply import Reply
 from orbitmq.net.limits import Limits
 from orbitmq.wire.command import Command, encode_command
@@ -64,3 +66,39 @@ async def test_draining_gives_up_when_its_time_is_over():
         await peer.send(encode_command(Command(106, 1)))
         await server.service.arrived.wait()
         assert not await server.drain(10)
+
+
+async def test_a_server_that_drains_or_has_closed_accepts_nobody_new():
+    async with serving() as server:
+        assert await server.drain(60_000)
+        with pytest.raises(OSError):
+            async with peer_of(server):
+                pass
+    async with serving() as server:
+        await server.close()
+        with pytest.raises(OSError):
+            async with peer_of(server):
+                pass
+        await server.close()
+
+
+async def test_closing_a_server_ends_its_connections():
+    async with serving() as server, peer_of(server) as peer:
+        await peer.send(request_frame("t"))
+        await peer.receive()
+        await server.close()
+        assert await peer.is_cut_off()
+        assert len(server.connections) == 0
+
+
+async def test_one_connection_may_be_closed_and_one_that_left_already_does_no_harm():
+    async with serving() as server, peer_of(server) as one, peer_of(server) as two:
+        await until(lambda: len(server.connections) == 2)
+        first, second = sorted(connection.id for connection in server.connections)
+        server.close_connection(first)
+        await until(lambda: len(server.connections) == 1)
+        server.close_connection(first)
+        assert [connection.id for connection in server.connections] == [second]
+        ended = [asyncio.ensure_future(peer.is_cut_off()) for peer in (one, two)]
+        await asyncio.wait(ended, return_when=asyncio.FIRST_COMPLETED)
+        assert sum(end.done() for end in ended) == 1

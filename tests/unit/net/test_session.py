@@ -127,3 +127,13 @@ def test_sessions_share_nothing_that_they_ask():
     ask(second, answers)
     first.abandon()
     assert (first.pending_count, second.pending_count, Session().pending_count) == (0, 1, 0)
+
+
+def test_a_request_knows_its_code_and_what_had_been_read_when_it_left():
+    session = Session()
+    for reads in ((), (5,)):
+        session.request(make_request(GetClusterInfo()), lambda _: None, 1000, *reads)
+    assert [(pending.opaque, pending.code, pending.reads) for pending in session.expire(1000)] == [
+        (0, 106, 0),
+        (1, 106, 5),
+    ]

@@ -7,7 +7,7 @@ import ssl
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
-from typing import cast
+from typing import Any, cast
 
 import pytest
 
@@ -104,7 +104,7 @@ class FakeConnection:
     def __init__(self) -> None:
         self.is_closed = False
         self.counters = Counters()
-        self.calls: list[object] = []
+        self.calls: list[tuple[Any, ...]] = []
         self.received = b""
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
@@ -249,8 +249,8 @@ def test_a_handshake_has_its_time_from_its_first_byte_on(tmp_path: Path):
 def test_what_is_no_handshake_is_refused_with_an_alert(tmp_path: Path):
     layer = Layer(tmp_path)
     layer.transport.data_received(b"\x16\x03\x01\x00\x05hello")
-    ((name, error),) = layer.connection.calls
-    assert (name, type(error)) == ("refuse", FrameError)
+    (told,) = layer.connection.calls
+    assert (told[0], type(told[1])) == ("refuse", FrameError)
     assert layer.below.writes[0][:1] == b"\x15", "an alert"
 
 

@@ -2,10 +2,20 @@
 
 from __future__ import annotations
 
+import logging
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from orbitmq.codes import ResponseCode, Version
 from orbitmq.errors import Rejected
+from orbitmq.net.counters import Counters
+from orbitmq.net.dispatch.dispatcher import Dispatcher
+from orbitmq.net.dispatch.handlers import Handlers
 from orbitmq.wire.command import Command, encode_command
 
-from ..support import peer_of, request_frame, serving
+from ..support import EchoService, handlers, peer_of, request_frame, serving
 
 
 async def test_an_unknown_code_is_answered_with_3():
@@ -72,3 +82,33 @@ async def test_a_body_that_is_larger_than_its_codes_may_be_is_refused_before_any
         assert fitting.code == 16
         assert (larger.code, larger.remark) == (1, "a body of 11 bytes, at most 10 are read")
         assert server.counters.oversized_requests == 1
+
+
+def dispatcher_of(bound: Handlers[Any] | None) -> Dispatcher:
+    return Dispatcher(bound, EchoService(), name="test", counters=Counters(), clock=lambda: 0)
+
+
+def answer_code(dispatcher: Dispatcher, command: Command) -> int:
+    peer: Any = SimpleNamespace(remote="10.0.0.1:5", parked_count=0)
+    reply: Any = dispatcher.answer(command, peer)
+    return int(reply.code)
+
+
+@pytest.mark.parametrize(("version", "is_sent_away"), [(Version.V5_3_1, False), (Version.V5_3_1 + 1, True)])
+def test_only_clients_that_understand_it_are_sent_away(version: int, is_sent_away: bool):
+    dispatcher = dispatcher_of(handlers)
+    asked = Command(105, version=version, ext_fields={"topic": "t"})
+    assert answer_code(dispatcher, asked) == ResponseCode.SUCCESS
+    dispatcher.drain()
+    assert answer_code(dispatcher, asked) == (ResponseCode.GO_AWAY if is_sent_away else ResponseCode.SUCCESS)
+
+
+def test_without_handlers_nothing_is_supported():
+    assert answer_code(dispatcher_of(None), Command(105)) == ResponseCode.REQUEST_CODE_NOT_SUPPORTED
+
+
+def test_failures_without_end_do_not_fill_the_log(caplog: pytest.LogCaptureFixture):
+    dispatcher = dispatcher_of(handlers)
+    with caplog.at_level(logging.ERROR):
+        assert {answer_code(dispatcher, Command(206)) for _ in range(40)} == {ResponseCode.SYSTEM_ERROR}
+    assert len(caplog.records) == 10 + 2

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from orbitmq.net.dispatch.handlers import Handlers, Reply
+from orbitmq.wire.frame import FRAME_SIZE_MAX
 from orbitmq.wire.headers import GetClusterInfo, GetKvConfigResponse, SendBatch, SendMessageV2
 
 
@@ -64,3 +65,16 @@ def test_a_body_may_be_as_large_as_the_handler_says_or_else_the_service():
     service.include(family)
     assert service.body_sizes == {320: 5, 106: 3}
     assert {code: bound[3] for code, bound in service.bind(None).items()} == {320: 5, 106: 3}
+
+
+def test_binding_leaves_the_function_as_it_is():
+    def answer(service, call):
+        return Reply()
+
+    assert Handlers().on(GetClusterInfo)(answer) is answer
+
+
+def test_a_handler_without_a_limit_of_its_own_takes_any_body_that_a_frame_holds():
+    handlers: Handlers[None] = Handlers()
+    handlers.on(GetClusterInfo)(lambda service, call: Reply())
+    assert handlers.body_sizes == {106: FRAME_SIZE_MAX}

@@ -1,11 +1,18 @@
+"""Claims about the HTTP server: what it answers, and what it does not wait for."""
+
+from __future__ import annotations
+
 import asyncio
+from typing import cast
 
 import pytest
 
 from orbitmq.errors import InvalidArgument
 from orbitmq.net.http import server as module
 from orbitmq.net.http.page import Answer
-from orbitmq.net.http.server import HttpServer
+from orbitmq.net.http.server import HttpServer, _HttpConnection
+
+from ..connection.fakes import FakeLoop, FakeTransport
 
 
 def refuse(query):
@@ -21,6 +28,7 @@ PAGES = {
     "/echo": lambda query: Answer(repr(query).encode()),
     "/bad": refuse,
     "/fail": fail,
+    "/down": lambda _: Answer(b"starting\n", 503),
 }
 
 
@@ -78,7 +86,8 @@ def test_a_query_reaches_its_page():
         (b"GET /healthz SPDY/3\r\n\r\n", 400),
         (b"\xff\xfe\r\n\r\n", 400),
         (b"GET /bad?limit=99 HTTP/1.1\r\n\r\n", 400),
-        (b"GET /echo?" + b"&".join(b"a=%d" % n for n in range(50)) + b" HTTP/1.1\r\n\r\n", 400),
+        (b"GET /down HTTP/1.0\r\n\r\n", 503),
+        (b"GET /echo?" + b"&".join(b"a=%d" % n for n in range(33)) + b" HTTP/1.1\r\n\r\n", 400),
         (b"GET /" + b"a" * module.REQUEST_SIZE_MAX, 400),
         (b"GET /fail HTTP/1.1\r\n\r\n", 500),
     ],
@@ -87,6 +96,7 @@ def test_a_bad_request_is_refused(request_bytes, status):
     answer = ask(request_bytes)
     assert answer.startswith(f"HTTP/1.1 {status} ".encode())
     assert b"secret" not in answer
+    assert answer.endswith(b"\n"), "the body says why"
 
 
 def test_the_root_lists_the_pages():
@@ -116,3 +126,74 @@ def test_one_connection_too_many_ends_the_oldest(monkeypatch):
     lost, *answers = asyncio.run(scenario())
     assert lost == b""
     assert all(b"fine" in answer for answer in answers)
+
+
+def test_a_query_may_have_32_parameters_and_the_root_is_found():
+    many = get("/echo?" + "&".join(f"a{number}=b" for number in range(32)))
+    assert many.startswith(b"HTTP/1.1 200 OK\r\n")
+    assert many.count(b"'b'") == 32
+    assert get("/").startswith(b"HTTP/1.1 200 OK\r\n")
+
+
+class Client:
+    """A connection of a server between a loop and a transport that do what the test says."""
+
+    def __init__(self, server: HttpServer) -> None:
+        self.loop, self.transport = FakeLoop(), FakeTransport()
+        self.connection = _HttpConnection(server, cast(asyncio.AbstractEventLoop, self.loop))
+        self.connection.connection_made(cast(asyncio.Transport, self.transport))
+
+
+def test_a_client_has_its_time_for_the_request_and_as_long_again_for_the_answer():
+    slow, gone = Client(HttpServer(PAGES)), Client(HttpServer(PAGES))
+    assert [timer.when for timer in slow.loop.waiting] == [50 + 2 * module.REQUEST_MS / 1000]
+    slow.loop.fire()
+    assert slow.transport.calls == ["abort"]
+    gone.connection.connection_lost(None)
+    assert gone.loop.waiting == []
+
+
+def test_a_request_may_arrive_in_pieces_up_to_its_limit():
+    client = Client(HttpServer(PAGES))
+    start = b"GET /echo?" + b"a" * module.REQUEST_SIZE_MAX
+    for piece in (start[: module.REQUEST_SIZE_MAX - 1], b"a"):
+        client.connection.data_received(piece)
+    assert client.transport.writes == []
+    client.connection.data_received(b"a")
+    assert client.transport.writes[0].startswith(b"HTTP/1.1 400 ")
+    assert client.transport.calls == ["close"]
+    client.connection.data_received(b" HTTP/1.1\r\n\r\n")
+    assert len(client.transport.writes) == 1
+
+
+def test_a_server_forgets_who_has_left(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(module, "CONNECTIONS_MAX", 2)
+    server = HttpServer(PAGES)
+    first, second = Client(server), Client(server)
+    first.connection.connection_lost(None)
+    third, fourth = Client(server), Client(server)
+    ends = [client.transport.calls for client in (first, second, third, fourth)]
+    assert ends == [[], ["abort"], [], []], "two are open: the second is the oldest of three"
+
+
+def test_closing_drops_every_connection_and_accepts_nobody_new():
+    async def scenario() -> None:
+        server = HttpServer(PAGES)
+        port = await server.start("127.0.0.1", 0)
+        assert server.address == f"127.0.0.1:{port}"
+        reader, writer = await asyncio.open_connection("127.0.0.1", port)
+        writer.write(b"GET /healthz HTTP/1.1\r\n\r\n")
+        await reader.read()
+        silent_reader, silent = await asyncio.open_connection("127.0.0.1", port)
+        silent.write(b"GET /")
+        other_reader, other = await asyncio.open_connection("127.0.0.1", port)
+        other.write(b"GET /healthz HTTP/1.1\r\n\r\n")
+        await other_reader.read()  # the silent one was accepted before
+        await server.close()
+        assert await until_the_end(silent_reader) == b""
+        with pytest.raises(OSError):
+            await asyncio.open_connection("127.0.0.1", port)
+        for each in (writer, silent, other):
+            each.close()
+
+    asyncio.run(scenario())

@@ -34,8 +34,21 @@ def test_a_file_that_holds_something_else_is_an_error_without_its_secrets(conten
     assert "secret-1" not in str(refused.value)
 
 
+def test_roles_are_three_and_each_is_more_than_the_ones_before_it():
+    assert [role.name for role in sorted(Role)] == ["READER", "WRITER", "ADMIN"]
+
+
+def test_an_error_says_what_is_wrong_with_the_file(tmp_path: Path):
+    path = write_accounts(tmp_path, admin=Credentials("five", "secret-1"))
+    with pytest.raises(ConfigError, match="at least 6 characters"):
+        AccountsFile(path).read()
+    path.write_text("{")
+    with pytest.raises(ConfigError, match=r"\(JSONDecodeError\)"):
+        AccountsFile(path).read()
+
+
 def test_a_missing_file_is_an_error(tmp_path: Path):
-    with pytest.raises(ConfigError, match="aclFile"):
+    with pytest.raises(ConfigError, match=r"aclFile.*No such file"):
         AccountsFile(tmp_path / "missing").read()
 
 

@@ -70,3 +70,14 @@ def test_accounts_may_be_replaced(tmp_path: Path):
     control.admit(call(30, new))
     with pytest.raises(Rejected):
         control.admit(call(30, ADMIN))
+
+
+def test_refusals_without_end_do_not_fill_the_log(tmp_path: Path, caplog: pytest.LogCaptureFixture):
+    control, refused = access(tmp_path), 0
+    with caplog.at_level(logging.WARNING):
+        for _ in range(40):
+            try:
+                control.admit(call(30, None))
+            except Rejected:
+                refused += 1
+    assert (refused, len(caplog.records)) == (40, 10 + 2)

@@ -70,7 +70,16 @@ def test_tls_may_be_switched_off_in_words(word: str, tmp_path: Path):
 
 
 @pytest.mark.parametrize(
-    ("file_mode", "folder_mode", "is_told"), [(0o644, 0o755, True), (0o644, 0o700, False), (0o600, 0o755, False)]
+    ("file_mode", "folder_mode", "is_told"),
+    [
+        (0o644, 0o755, True),
+        (0o644, 0o700, False),
+        (0o600, 0o755, False),
+        (0o611, 0o755, False),
+        (0o640, 0o710, True),
+        (0o604, 0o701, True),
+        (0o644, 0o766, False),
+    ],
 )
 def test_a_file_that_others_may_read_is_told(
     file_mode: int, folder_mode: int, is_told: bool, tmp_path: Path, caplog: pytest.LogCaptureFixture
@@ -80,3 +89,12 @@ def test_a_file_that_others_may_read_is_told(
     tmp_path.chmod(folder_mode)
     load_security(path)
     assert ("chmod 600" in caplog.text) == is_told
+
+
+def test_a_file_that_is_not_there_or_not_in_the_format_is_an_error(tmp_path: Path):
+    with pytest.raises(ConfigError, match="No such file"):
+        load_security(tmp_path / "missing")
+    path = tmp_path / "own.properties"
+    path.write_bytes(b"accessKey=\xff\n")
+    with pytest.raises(ConfigError, match="not in the format"):
+        load_security(path)

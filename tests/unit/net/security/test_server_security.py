@@ -101,3 +101,18 @@ def test_certificates_come_from_the_settings_and_a_mode_with_them_leaves_no_warn
     with pytest.raises(ConfigError, match="tlsServerNeedClientAuth"):
         guard(**settings, tls_server_need_client_auth=True)
     guard(**settings, tls_server_need_client_auth=True, tls_server_trust_cert_path=str(files.trust))
+
+
+def test_changed_certificates_count_from_the_next_reload_on(tmp_path: Path):
+    authority = Authority(tmp_path)
+    files = authority.issue("server")
+    security = guard(
+        tls_server_mode="permissive", tls_server_cert_path=str(files.certificate), tls_server_key_path=str(files.key)
+    )
+    assert security.tls is not None
+    assert not security.tls.reload_if_changed()
+    authority.issue("renewed", file="server")
+    assert files.certificate is not None
+    os.utime(files.certificate, ns=(1, 1))
+    security.reload_if_changed()
+    assert not security.tls.reload_if_changed(), "the new one is loaded"
