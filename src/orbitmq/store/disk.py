@@ -21,6 +21,8 @@ from orbitmq.errors import StoreError
 
 Buffer = mmap.mmap | bytearray
 
+_LOOK_SIZE = 1 << 20
+
 
 class DiskFile(Protocol):
     """A file of fixed size whose bytes are memory."""
@@ -48,6 +50,9 @@ class DiskFile(Protocol):
 
     def zero_from(self, position: int) -> None:
         """Make everything from `position` to the end read as zeros."""
+
+    def data_end(self, start: int) -> int:
+        """Return where the zeros at the file's end begin, at least `start`. Touches no hole."""
 
     def close(self) -> None:
         """Give the file back."""
@@ -89,6 +94,9 @@ class Disk(Protocol):
 
     def remove(self, path: Path) -> None:
         """Remove a file, or a directory with everything in it, and sync the directory that held it."""
+
+    def move(self, path: Path, target: Path) -> None:
+        """Give a file another place on the same disk, and sync both directories."""
 
     def lock(self, path: Path) -> Lock:
         """Take the lock that `path` stands for. Raises StoreError when somebody else holds it."""
@@ -156,6 +164,19 @@ class LocalFile:
             if _has_data(descriptor, page_end):
                 os.ftruncate(descriptor, page_end)
                 os.ftruncate(descriptor, self._size)
+
+    def data_end(self, start: int) -> int:
+        """Look where the file system says that there is data, from the last place on (see DiskFile)."""
+        with self._open() as descriptor:
+            for first, end in reversed(_data_ranges(descriptor, start, self._size)):
+                while end > first:
+                    low = max(first, end - _LOOK_SIZE)
+                    # Read, not looked at through the map: on a full tmpfs, touching a hole kills the process.
+                    found = len(os.pread(descriptor, end - low, low).rstrip(b"\0"))
+                    if found:
+                        return low + found
+                    end = low
+        return start
 
     def close(self) -> None:
         """Unmap and close; a slice that is still alive keeps the mapping until it dies."""
@@ -241,6 +262,13 @@ class LocalDisk:
             path.unlink(missing_ok=True)
         sync_directory(path.parent)
 
+    def move(self, path: Path, target: Path) -> None:
+        """Rename a file (see Disk)."""
+        changed = _make_directories(target.parent)
+        os.rename(path, target)
+        for directory in (*reversed(changed), path.parent):
+            sync_directory(directory)
+
     def lock(self, path: Path) -> Lock:
         """Lock the first byte, as Java's broker does.
 
@@ -278,6 +306,20 @@ def _has_data(descriptor: int, position: int) -> bool:
     except OSError as error:
         return error.errno != errno.ENXIO
     return True
+
+
+def _data_ranges(descriptor: int, start: int, end: int) -> list[tuple[int, int]]:
+    """Return the ranges between `start` and `end` that are no holes; all of it where the file system cannot tell."""
+    ranges = []
+    try:
+        while start < end:
+            first = os.lseek(descriptor, start, os.SEEK_DATA)
+            start = os.lseek(descriptor, first, os.SEEK_HOLE)
+            ranges.append((first, min(start, end)))
+    except OSError as error:
+        if error.errno != errno.ENXIO:
+            return [(start, end)]
+    return ranges
 
 
 def _make_directories(directory: Path) -> list[Path]:

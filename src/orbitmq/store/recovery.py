@@ -2,26 +2,36 @@
 
 Everything that was stored up to the checkpoint's time is on the disk; what came later may be there, or not, or in
 parts. So the log is read again from a record of before that time, found through the consume queues: record after
-record, until one does not check out. There the log is cut. Each record read is put into its consume queue again; what
-the queues say about later ones is dropped.
+record, until bytes come that are no whole record. There the log ends, and nothing else ends it: a record that fits into
+no queue is passed over, a queue that does not fit the log is written anew from it. What lies behind the end is moved
+aside before it is cut.
 
 After a clean stop the same walk starts behind the last record that any consume queue knows.
+
+Source: docs/explain/durability.md.
 """
 
 from __future__ import annotations
 
 import logging
 from collections.abc import Callable
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from orbitmq.errors import CorruptRecord, InvalidArgument
-from orbitmq.store.dispatch import dispatched_of
+from orbitmq.store.dispatch import dispatched_of, is_queued
 from orbitmq.store.log.commit_log import CommitLog
+from orbitmq.store.quarantine import Quarantine, SetAside
 from orbitmq.store.queues.consume_queue import BLANK_SIZE, ConsumeQueue, Entry
-from orbitmq.store.queues.consume_queues import ConsumeQueues
-from orbitmq.wire.messages.record import Blank, parse_record
+from orbitmq.store.queues.consume_queues import ConsumeQueues, QueueKey
+from orbitmq.store.queues.rebuild import Rebuild
+from orbitmq.store.queues.rebuild_mark import RebuildMark
+from orbitmq.store.values import Dispatched
+from orbitmq.wire.messages.record import Blank, Record, parse_record
 
 log = logging.getLogger(__name__)
+
+_WARNINGS_MAX = 10
 
 
 class Recovered(NamedTuple):
@@ -37,33 +47,151 @@ class Recovered(NamedTuple):
     """When the last of them was stored, 0 without one."""
 
 
-def recover(
-    commit_log: CommitLog, queues: ConsumeQueues, recovery_ms: int | None, lower_checkpoint: Callable[[int], None]
-) -> Recovered:
-    """Recover a store whose files have been loaded.
+@dataclass(slots=True)
+class Findings:
+    """What recovery met that a good store does not have: for whoever watches the broker."""
+
+    set_aside: list[SetAside] = field(default_factory=list)
+    """Cut off the log, and moved into the quarantine."""
+    unplaced_count: int = 0
+    """Whole records that no consume queue leads to: their topic, queue or queue offset is none that a broker gives."""
+    rebuilt: list[QueueKey] = field(default_factory=list)
+    """Consume queues that did not fit the log, and were written anew from it."""
+
+    @property
+    def cut_size(self) -> int:
+        """Bytes cut off the log."""
+        return sum(taken.length for taken in self.set_aside)
+
+    def count_unplaced(self, record: Record | Dispatched, why: str) -> None:
+        """Take note of a record that is in no queue."""
+        self.unplaced_count += 1
+        if self.unplaced_count <= _WARNINGS_MAX:
+            log.warning("the record at %d is in no queue: %s", record.physical_offset, why)
+
+
+class Recovery:
+    """The recovery of a store whose files have been loaded.
 
     Args:
-        recovery_ms: messages stored up to this time are on the disk; None: all are, the store was closed in order.
         lower_checkpoint: called with a time before anything is changed: entries of messages stored then or later are
             about to be written again, and the checkpoint must not vouch for them until that is synced. The power
             may go again now.
     """
-    commit_log.end = commit_log.log.end  # so far, every byte may be a record
-    # Records are written in the order of their offsets: where one that is known to be on the disk starts, everything
-    # before it is on the disk, too. So the walk begins at the last record that any queue can vouch for.
-    starts = [_trusted_start(queue, commit_log, recovery_ms) for queue in queues]
-    start = max(starts, default=commit_log.min_offset)
-    if recovery_ms is not None:
-        lower_checkpoint(commit_log.stored_at_ms(start))
-    for queue in queues:
-        _cut_queue(queue, commit_log, start, is_clean=recovery_ms is None)
-    recovered = _replay(commit_log, queues, start)
-    commit_log.start(recovered.end)
-    if recovery_ms is not None:
-        commit_log.rewrite(start, recovered.end)
-    # One byte more: the segment that the next record goes to is synced as well, for its tail was cut off just now.
-    commit_log.log.sync(start, recovered.end + 1)
-    return recovered
+
+    def __init__(
+        self,
+        commit_log: CommitLog,
+        queues: ConsumeQueues,
+        *,
+        quarantine: Quarantine,
+        mark: RebuildMark,
+        lower_checkpoint: Callable[[int], None],
+    ) -> None:
+        self.findings = Findings()
+        self._commit_log = commit_log
+        self._queues = queues
+        self._quarantine = quarantine
+        self._mark = mark
+        self._lower_checkpoint = lower_checkpoint
+        self._doubtful: set[QueueKey] = set()
+        self._astray: set[QueueKey] = set()
+
+    def run(self, recovery_ms: int | None) -> Recovered:
+        """Recover.
+
+        Args:
+            recovery_ms: messages stored up to this time are on the disk; None: all are, the store was closed in order.
+
+        Raises:
+            StoreError: there are bytes to be cut, and no room to move them aside.
+        """
+        commit_log = self._commit_log
+        commit_log.end = commit_log.log.end  # so far, every byte may be a record
+        self._doubtful |= self._mark.read()
+        sound = [queue for queue in self._queues if (queue.topic, queue.queue_id) not in self._doubtful]
+        # Records are written in the order of their offsets: where one that is known to be on the disk starts,
+        # everything before it is on the disk, too. So the walk begins at the last record that any queue can vouch for.
+        start = max((_trusted_start(queue, commit_log, recovery_ms) for queue in sound), default=commit_log.min_offset)
+        if recovery_ms is not None:
+            self._lower_checkpoint(commit_log.stored_at_ms(start))
+        for queue in sound:
+            _cut_queue(queue, commit_log, start, is_clean=recovery_ms is None)
+        recovered, reason = self._replay(start)
+        self._doubtful |= self._astray
+        if self._doubtful:
+            self._mark.write(self._doubtful)
+        self._set_aside(recovered.end, reason)
+        commit_log.start(recovered.end)
+        if recovery_ms is not None:
+            commit_log.rewrite(start, recovered.end)
+        # One byte more: the segment that the next record goes to is synced as well, for its tail was cut off just now.
+        commit_log.log.sync(start, recovered.end + 1)
+        self._rebuild()
+        return recovered
+
+    def _replay(self, start: int) -> tuple[Recovered, str]:
+        """Read the log from `start` to where it ends, and dispatch what is there; say why it ends."""
+        end, count, stored_at_ms, reason = start, 0, 0, "behind the last record"
+        try:
+            for found in self._commit_log.scan(start):
+                if not isinstance(found, Blank):
+                    self._place(found)
+                    count += 1
+                    stored_at_ms = found.stored_at_ms
+                end += found.size
+        except CorruptRecord as stop:
+            reason = stop.reason
+        return Recovered(start, end, count, stored_at_ms), reason
+
+    def _place(self, record: Record) -> None:
+        """Put a record into its queue; one that fits into none ends no log."""
+        if "\0" in record.topic:
+            # Zeros are what a sector that never reached the disk reads as; no topic has one.
+            raise CorruptRecord(record.physical_offset, "its topic was not written to its end")
+        key = (record.topic, record.queue_id)
+        if key in self._doubtful:
+            return
+        try:
+            if not self._queues.replay(dispatched_of(record)):
+                self._astray.add(key)
+            elif record.queue_offset == 0 and is_queued(record.sys_flag):
+                # The topic was made again: what came before, out of step, was the deleted one's.
+                self._astray.discard(key)
+        except InvalidArgument as error:
+            self.findings.count_unplaced(record, str(error))
+
+    def _set_aside(self, end: int, reason: str) -> None:
+        """Move what lies behind the log's end into the quarantine, the last segment first: no gap comes to be."""
+        log_of_segments = self._commit_log.log
+        for segment in reversed(log_of_segments.between(end, log_of_segments.end)):
+            if segment.base < end:
+                taken = self._quarantine.take_tail(segment, end, reason)
+            else:
+                taken = self._quarantine.take_segment(segment, reason)
+            if taken is not None:
+                self.findings.set_aside.append(taken)
+
+    def _rebuild(self) -> None:
+        """Write the doubtful queues anew from the log."""
+        if not self._doubtful:
+            return
+        keys = sorted(self._doubtful)
+        log.warning("%d consume queues do not fit the log and are written anew from it, first %s", len(keys), keys[0])
+        for key in keys:
+            queue = self._queues.get(*key)
+            if queue is not None:
+                queue.truncate(-1)
+        rebuild = Rebuild(
+            self._queues, keys, lambda message: self.findings.count_unplaced(message, "its queue offset is out of step")
+        )
+        commit_log = self._commit_log
+        for record in commit_log.whole_records(commit_log.min_offset, commit_log.end):
+            if (record.topic, record.queue_id) in self._doubtful:
+                rebuild.take(dispatched_of(record))
+        rebuild.finish()
+        self._mark.remove()
+        self.findings.rebuilt += keys
 
 
 def _trusted_start(queue: ConsumeQueue, commit_log: CommitLog, recovery_ms: int | None) -> int:
@@ -104,19 +232,3 @@ def _is_entry_of(queue: ConsumeQueue, queue_offset: int, commit_log: CommitLog) 
     record = parse_record(encoded, check_crc=False)
     assert not isinstance(record, Blank)
     return (record.topic, record.queue_id, record.queue_offset) == (queue.topic, queue.queue_id, queue_offset)
-
-
-def _replay(commit_log: CommitLog, queues: ConsumeQueues, start: int) -> Recovered:
-    """Read the log from `start` to where it ends, and dispatch what is there."""
-    end, count, stored_at_ms = start, 0, 0
-    try:
-        for found in commit_log.scan(start):
-            if not isinstance(found, Blank):
-                queues.replay(dispatched_of(found))
-                count += 1
-                stored_at_ms = found.stored_at_ms
-            end += found.size
-    except (CorruptRecord, InvalidArgument) as stop:
-        # InvalidArgument: a topic or queue id that no broker can have stored; no checksum covers them.
-        log.debug("the log ends: %s", stop)
-    return Recovered(start, end, count, stored_at_ms)

@@ -18,10 +18,12 @@ from orbitmq.model.message import Host
 from orbitmq.store.disk import Disk, LocalDisk
 from orbitmq.store.dispatch import Dispatch, DispatchConsumer, is_queued, tag_code_of
 from orbitmq.store.log.commit_log import CommitLog
+from orbitmq.store.quarantine import Quarantine
 from orbitmq.store.queues.consume_queue import ConsumeQueue
 from orbitmq.store.queues.consume_queues import ConsumeQueues
 from orbitmq.store.queues.reading import offset_at, read_messages
-from orbitmq.store.recovery import Recovered, recover
+from orbitmq.store.queues.rebuild_mark import RebuildMark
+from orbitmq.store.recovery import Findings, Recovered, Recovery
 from orbitmq.store.sync.checkpoint import format_checkpoint, parse_checkpoint
 from orbitmq.store.sync.durability import Durability, Waiter
 from orbitmq.store.sync.syncing import Syncing
@@ -100,6 +102,8 @@ class Store:
 
     recovered: Recovered
     """What opening the store found."""
+    findings: Findings
+    """What was wrong with it."""
 
     @property
     def dispatch_consumers(self) -> list[DispatchConsumer]:
@@ -304,7 +308,15 @@ class Store:
             self._disk.write(path / "checkpoint", format_checkpoint(lowered))
 
         recovery_ms = None if is_clean else checkpoint.recovery_ms
-        recovered = recover(self._commit_log, self._queues, recovery_ms, lower_checkpoint)
+        recovery = Recovery(
+            self._commit_log,
+            self._queues,
+            quarantine=Quarantine(self._disk, path / "quarantine", "commitlog"),
+            mark=RebuildMark(self._disk, path / "rebuild"),
+            lower_checkpoint=lower_checkpoint,
+        )
+        self.findings = recovery.findings
+        recovered = recovery.run(recovery_ms)
         self._durability.durable = recovered.end
         self._syncing.start(recovered.stored_at_ms)
         if not is_clean:

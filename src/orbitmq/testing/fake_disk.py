@@ -51,6 +51,10 @@ class FakeFile:
         self._disk.act("zero", self._path)
         self.buffer[position:] = bytes(len(self.buffer) - position)
 
+    def data_end(self, start: int) -> int:
+        """Look for the last byte (see DiskFile)."""
+        return max(start, len(self.buffer.rstrip(b"\0")))
+
     def close(self) -> None:
         """Do nothing: the content stays with the disk."""
 
@@ -90,7 +94,7 @@ class FakeDisk:
         self.locked: set[Path] = set()
         self.capacity = capacity
         self.failures: dict[str, OSError] = {}
-        """Operation (open, reserve, sync, zero, write, remove) to the error that it raises, until taken out."""
+        """Operation (open, reserve, sync, zero, write, remove, move) to the error that it raises, until taken out."""
         self.operation_count = 0
         self.cut_at: int | None = None
         """The number of the operation at which the power goes."""
@@ -134,6 +138,11 @@ class FakeDisk:
         self.act("remove", path)
         for name in [name for name in self.files if name == path or path in name.parents]:
             del self.files[name]
+
+    def move(self, path: Path, target: Path) -> None:
+        """Rename a file (see Disk)."""
+        self.act("move", path)
+        self.files[target] = self.files.pop(path)
 
     def lock(self, path: Path) -> FakeLock:
         """Take a lock (see Disk)."""

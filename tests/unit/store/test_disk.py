@@ -476,3 +476,21 @@ def test_a_failing_sync_is_forgiven_only_to_a_closed_file(tmp_path):
         file.sync()
     file.close()
     file.sync()
+
+
+def test_the_end_of_the_data_is_found_behind_holes_and_before_zeros(disk, tmp_path):
+    file = disk.open(tmp_path / "file", 8 << 20)
+    assert file.data_end(0) == 0
+    file.buffer[5] = 1
+    file.buffer[3 << 20] = 7
+    file.blank(3 << 20 | 1, 2 << 20)  # zeros that are data to the file system
+    assert file.data_end(0) == file.data_end(6) == (3 << 20) + 1
+    assert file.data_end(4 << 20) == 4 << 20
+    file.close()
+
+
+def test_a_moved_file_is_at_its_new_place_alone(disk, tmp_path):
+    disk.write(tmp_path / "old", b"content")
+    disk.move(tmp_path / "old", tmp_path / "a" / "b" / "new")
+    assert not disk.exists(tmp_path / "old")
+    assert disk.read(tmp_path / "a" / "b" / "new") == b"content"

@@ -1,15 +1,17 @@
 """Recovery: the end of the log, and queues in line with it."""
 
 from pathlib import Path
+from random import Random
 from struct import pack_into
 
 import pytest
 
+from orbitmq.errors import StoreError
 from orbitmq.model.message import Host
 from orbitmq.store import Draft, ReadStatus, Store, StoreConfig
 from orbitmq.store.queues.consume_queue import BLANK_UNIT
 from orbitmq.store.sync.checkpoint import Checkpoint, format_checkpoint
-from orbitmq.testing.fake_disk import FakeDisk
+from orbitmq.testing.fake_disk import FakeDisk, PowerCut
 from orbitmq.wire.messages.record import iter_records
 
 ROOT = Path("/store")
@@ -198,23 +200,66 @@ def test_an_entry_that_a_torn_sector_made_up_is_not_believed():
     assert world.store.max_offset("orders", 0) == len(world.offsets()) < 2
 
 
-def test_a_record_of_an_impossible_topic_ends_the_log():
+def test_a_record_of_an_impossible_topic_ends_no_log(caplog):
     world = World()
     world.send(3)
     bad = world.send(topic="ab/cd".replace("/", "_"))
+    last = world.send(2)
     topic_at = bad.physical_offset + 88 + 1
     world.disk.files[FIRST_SEGMENT].buffer[topic_at + 2] = ord("/")
     world.kill()
+    assert world.store.max_physical_offset == last.end
+    assert world.offsets() == [0, 1, 2, 3, 4]
+    assert world.store.findings.unplaced_count == 1
+    assert f"the record at {bad.physical_offset} is in no queue" in caplog.text
+
+
+def test_a_topic_that_was_not_written_to_its_end_ends_the_log():
+    world = World()
+    world.send(3)
+    bad = world.send(topic="bills")
+    topic_at = bad.physical_offset + 88 + 1
+    world.disk.files[FIRST_SEGMENT].buffer[topic_at + 3 : topic_at + 5] = bytes(2)
+    world.kill()
     assert world.store.max_physical_offset == bad.physical_offset
 
 
-def test_a_record_of_a_negative_queue_ends_the_log():
+def test_a_record_of_a_negative_queue_ends_no_log():
     world = World()
     world.send(3)
     bad = world.send(queue_id=4)
+    last = world.send()
     pack_into(">i", world.disk.files[FIRST_SEGMENT].buffer, bad.physical_offset + 12, -4)
     world.kill()
-    assert world.store.max_physical_offset == bad.physical_offset
+    assert world.store.max_physical_offset == last.end
+    assert world.offsets() == [0, 1, 2, 3]
+
+
+def test_a_topic_made_again_after_thousands_of_messages_ends_no_log():
+    world = World()
+    world.send()
+    # The deleted queue had been counting for long: its last messages are still in the log.
+    old = [world.send(body=b"old") for _ in range(3)]
+    for number, result in enumerate(old):
+        pack_into(">q", world.disk.files[FIRST_SEGMENT].buffer, result.physical_offset + 20, 3_100_000 + number)
+    world.store.delete_topic("orders")
+    world.send(4)
+    last = world.send(3, topic="bills")
+    world.kill()
+    assert world.store.max_physical_offset == last.end
+    assert world.offsets() == [0, 1, 2, 3]
+    assert world.offsets(topic="bills") == [0, 1, 2]
+
+
+def test_a_queue_offset_that_nobody_gave_ends_no_log():
+    world = World()
+    results = [world.send() for _ in range(6)]
+    pack_into(">q", world.disk.files[FIRST_SEGMENT].buffer, results[2].physical_offset + 20, 1 << 40)
+    world.kill()
+    assert world.store.max_physical_offset == results[-1].end
+    found = list(iter_records(world.store.read("orders", 0, 3, 100).body))
+    assert [record.queue_offset for record in found] == [3, 4, 5]
+    assert world.send().queue_offset == 6
 
 
 def test_a_queue_whose_first_messages_are_gone_keeps_its_offsets():
@@ -294,3 +339,72 @@ def test_a_message_with_a_made_up_checksum_survives_every_orderly_stop():
         world.store.close()
         world.open()
         assert world.offsets() == list(range(count))
+
+
+def test_what_recovery_cuts_off_lies_in_the_quarantine(caplog):
+    world = World()
+    results = [world.send(body=bytes([number]) * 100) for number in range(30)]
+    first = bytes(world.disk.files[FIRST_SEGMENT].buffer)
+    world.disk.files[FIRST_SEGMENT].buffer[results[3].physical_offset] ^= 0xFF
+    damaged = bytes(world.disk.files[FIRST_SEGMENT].buffer)
+    later = {path: bytes(file.buffer) for path, file in world.disk.files.items() if path.parent == FIRST_SEGMENT.parent}
+    world.kill()
+    end = results[3].physical_offset
+    findings = world.store.findings
+    assert {taken.offset for taken in findings.set_aside} == {end, 2048, 4096}
+    kept = {taken.offset: bytes(world.disk.files[taken.path].buffer) for taken in findings.set_aside}
+    assert kept[end] == damaged[end:].rstrip(b"\0")
+    assert damaged[end + 1 :] == first[end + 1 :]
+    assert kept[2048] == later[FIRST_SEGMENT.with_name(f"{2048:020}")]
+    assert kept[4096] == later[FIRST_SEGMENT.with_name(f"{4096:020}")]
+    assert findings.cut_size == sum(taken.length for taken in findings.set_aside) > 3000
+    assert f"off the commitlog at {end} (magic" in caplog.text or f"off the commitlog at {end} (size" in caplog.text
+
+
+def test_a_good_store_leaves_nothing_in_the_quarantine():
+    world = World()
+    world.send(30, body=bytes(100))
+    world.kill()
+    world.store.close()
+    world.open()
+    findings = world.store.findings
+    assert (findings.set_aside, findings.cut_size, findings.unplaced_count, findings.rebuilt) == ([], 0, 0, [])
+    assert world.disk.names(ROOT / "quarantine") == []
+
+
+def test_nothing_is_cut_when_the_quarantine_takes_nothing():
+    world = World()
+    results = [world.send() for _ in range(8)]
+    world.disk.files[FIRST_SEGMENT].buffer[results[3].physical_offset] ^= 0xFF
+    before = bytes(world.disk.files[FIRST_SEGMENT].buffer)
+    disk = world.disk = world.disk.after_kill()
+    disk.failures["sync"] = OSError(28, "No space left on device")
+    with pytest.raises(StoreError, match="Nothing was cut"):
+        world.open()
+    assert bytes(disk.files[FIRST_SEGMENT].buffer) == before
+    disk.failures.clear()
+    assert world.open().max_physical_offset == results[3].physical_offset
+    assert world.store.findings.cut_size > 0
+
+
+@pytest.mark.parametrize("cut_at", range(1, 60))
+def test_a_power_cut_while_a_queue_is_written_anew_loses_no_entry(cut_at):
+    world = World()
+    for _ in range(5):
+        world.send()
+        world.send(topic="bills")
+    world.store.flush()
+    world.queue_file()[0:100] = bytes(100)
+    world.send(2)
+    world.store.flush()
+    for file in world.disk.files.values():
+        file.durable = bytes(file.buffer)
+    disk = world.disk = world.disk.after_kill()
+    disk.cut_at = cut_at
+    try:
+        world.open()
+    except PowerCut:
+        world.disk = disk.after_power_cut(Random(cut_at))
+        world.open()
+    assert world.offsets() == list(range(7))
+    assert world.offsets(topic="bills") == list(range(5))

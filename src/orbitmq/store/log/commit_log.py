@@ -6,7 +6,9 @@ It knows bytes, offsets and times; which queue offset a message has, and who may
 from __future__ import annotations
 
 import errno
+import logging
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from pathlib import Path
 from struct import error as StructError
 from zlib import crc32
@@ -25,6 +27,7 @@ from orbitmq.wire.messages.record import (
     LOST_SECTOR,
     LOST_SECTOR_SIZE,
     MAGIC_BLANK,
+    MAGIC_V1,
     PREFIX,
     PROPERTIES_SIZE,
     STORED_AT_AT,
@@ -35,9 +38,13 @@ from orbitmq.wire.messages.record import (
     parse_record,
 )
 
+log = logging.getLogger(__name__)
+
 RESERVE_SIZE = 1024 * 1024
 
 _V4_SIZE = 8
+_MAGIC_START = MAGIC_V1.to_bytes(4, "big")[:3]  # of both magics
+_MAGIC_AT = 4
 _HOST_FLAGS = 0x30
 
 
@@ -226,22 +233,42 @@ class CommitLog:
             return None
         return record if isinstance(found, Record) else None
 
-    def scan(self, start: int) -> Iterator[Record | Blank]:
-        """Yield what lies in the log from `start` on, fillers included, over every segment there is.
+    def scan(self, start: int, stop: int | None = None, *, check_crc: bool = True) -> Iterator[Record | Blank]:
+        """Yield what lies in the log from `start` to `stop`, fillers included.
 
         A record's body is a slice of the segment: whoever keeps it keeps the mapping.
+
+        Args:
+            stop: None: over every segment there is.
+            check_crc: False: lengths and places are compared, checksums are not.
 
         Raises:
             CorruptRecord: here ends what can be read; the next record would go here.
         """
-        while (segment := self.log.find(start)) is not None:
-            view, base, end = memoryview(segment.buffer), segment.base, segment.end
+        stop = self.log.end if stop is None else stop
+        check_record_crc = check_crc and self._record_crc
+        while start < stop and (segment := self.log.find(start)) is not None:
+            view, base, end = memoryview(segment.buffer), segment.base, min(segment.end, stop)
             while start < end:
-                found = parse_record(view[start - base :], start, check_record_crc=self._record_crc)
+                found = parse_record(
+                    view[start - base :], start, check_crc=check_crc, check_record_crc=check_record_crc
+                )
                 if isinstance(found, Blank) and found.size != end - start:
                     raise CorruptRecord(start, f"filler of {found.size} bytes ends inside the segment")
                 yield found
                 start += found.size
+
+    def whole_records(self, start: int, stop: int) -> Iterator[Record]:
+        """Yield the records from `start` to `stop`, passing over damaged ones."""
+        while start < stop:
+            try:
+                for found in self.scan(start, stop, check_crc=False):
+                    if isinstance(found, Record):
+                        yield found
+                    start += found.size
+            except CorruptRecord as damage:
+                start = self._find_record(start + 1, stop)
+                log.warning("passed over damage: %s; the next record is at %d", damage, start)
 
     def rewrite(self, start: int, end: int) -> None:
         """Write these bytes once more, so that the next sync writes them: an earlier one may have failed unseen."""
@@ -253,6 +280,20 @@ class CommitLog:
             for at in range(low, high, RESERVE_SIZE):
                 stop = min(at + RESERVE_SIZE, high)
                 buffer[at:stop] = bytes(buffer[at:stop])
+
+    def _find_record(self, start: int, stop: int) -> int:
+        """Return where the first record at or behind `start` begins, `stop` without one."""
+        for segment in self.log.between(start, stop):
+            buffer, base = segment.buffer, segment.base
+            end = min(stop, segment.end) - base
+            at = max(start - base, 0)
+            while (at := buffer.find(_MAGIC_START, at + _MAGIC_AT, end) - _MAGIC_AT) >= 0:
+                # A record says where it lies: bytes in a body that look like one do not lie there.
+                with suppress(CorruptRecord):
+                    parse_record(memoryview(buffer)[at:], base + at, check_crc=False)
+                    return base + at
+                at += 1
+        return stop
 
     def _fill(self, segment_end: int) -> None:
         """Close the segment with a filler; its head was reserved along with the record before it."""

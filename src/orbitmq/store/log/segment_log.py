@@ -93,7 +93,8 @@ class SegmentLog:
         Stale bytes would otherwise look like records once the log grows past them again (apache/rocketmq#10666).
         """
         while self.segments and self.segments[-1].base > end:
-            self._drop(self.segments.pop())
+            self._drop(self.segments[-1])
+            self.segments.pop()
         if self.segments and end < self.segments[-1].end:
             last = self.segments[-1]
             last.zero_from(end - last.base)

@@ -12,7 +12,6 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from struct import Struct
 
-from orbitmq.errors import CorruptRecord
 from orbitmq.store.disk import Buffer, Disk
 from orbitmq.store.log.segment import Segment
 from orbitmq.store.log.segment_log import SegmentLog
@@ -89,14 +88,21 @@ class ConsumeQueue:
         UNIT.pack_into(self._buffer, (queue_offset - self._base_offset) * 20, physical_offset, size, tag_code)
         self.max_offset = queue_offset + 1
 
-    def replay(self, queue_offset: int, physical_offset: int, size: int, tag_code: int) -> None:
+    def goes_on_at(self, queue_offset: int) -> bool:
+        """Say whether this can be the next message: the next number, the first of all, or a topic made again."""
+        return queue_offset in (self.max_offset, 0) or (not self.log.segments and 0 < queue_offset < _OFFSET_END)
+
+    def replay(self, queue_offset: int, physical_offset: int, size: int, tag_code: int) -> bool:
         """Write the entry of a message that recovery found in the CommitLog.
 
-        Raises:
-            CorruptRecord: no broker gave this queue offset; the record's checksum does not cover it.
+        Where messages before it are missing, their entries lead to this one.
+
+        Returns:
+            False, and nothing is written: no broker gave this queue offset; no checksum covers it.
         """
-        if queue_offset != self.max_offset:
-            self._check_offset(queue_offset, physical_offset)
+        is_gap = self.max_offset < queue_offset <= self.max_offset + _GAP_FILES_MAX * self._unit_count
+        if not is_gap and not self.goes_on_at(queue_offset):
+            return False
         if queue_offset < self.max_offset:
             self.truncate(queue_offset)
         if queue_offset >= self.reserved_offset:
@@ -105,10 +111,22 @@ class ConsumeQueue:
             self._fill_gap(queue_offset, UNIT.pack(physical_offset, size, tag_code))
         self.put(queue_offset, physical_offset, size, tag_code)
         self.next_offset = self.max_offset
+        return True
+
+    def restart(self, queue_offset: int) -> None:
+        """Drop the entries from `queue_offset` on; when it lies behind them all, drop all: the queue begins there."""
+        self.truncate(queue_offset if queue_offset <= self.max_offset else -1)
+
+    def sync(self) -> None:
+        """Return when all entries are on the disk. Raises OSError."""
+        for segment in self.log.segments:
+            segment.file.sync()
+        self.synced_offset = self.max_offset
 
     def truncate(self, max_offset: int) -> None:
-        """Drop the entries from `max_offset` on."""
+        """Drop the entries from `max_offset` on; -1: the files, too."""
         self.log.truncate(max_offset * UNIT.size)
+        max_offset = max(max_offset, 0)
         self.next_offset = self.max_offset = self.reserved_offset = max_offset
         self.synced_offset = min(self.synced_offset, max_offset)
         self._end_offset = 0
@@ -175,13 +193,6 @@ class ConsumeQueue:
         while high < end and self.entry(high)[1]:
             low, high = high, first + 2 * (high - first) + 1
         return _first_without(lambda offset: self.entry(offset)[1] != 0, low, min(high, end))
-
-    def _check_offset(self, queue_offset: int, physical_offset: int) -> None:
-        """Refuse an offset that leads astray. A queue may start anywhere, have a gap, or begin again after deletion."""
-        is_new = not self.log.segments and 0 <= queue_offset < _OFFSET_END
-        is_gap = self.max_offset < queue_offset <= self.max_offset + _GAP_FILES_MAX * self._unit_count
-        if not is_new and not is_gap and queue_offset != 0:
-            raise CorruptRecord(physical_offset, f"queue offset {queue_offset} where {self.max_offset} is next")
 
     def _extend(self, queue_offset: int) -> Segment:
         """Add the file for `queue_offset`; in a queue that begins later than at 0, blanks stand before it."""

@@ -13,12 +13,15 @@ from orbitmq.store.values import Dispatched
 
 _NAME_SIZE_MAX = 255
 
+QueueKey = tuple[str, int]
+"""(topic, queue id)."""
+
 
 class ConsumeQueues:
     """The table of consume queues; a queue is made when its first message comes."""
 
     def __init__(self, disk: Disk, directory: Path, unit_count: int) -> None:
-        self.table: dict[tuple[str, int], ConsumeQueue] = {}
+        self.table: dict[QueueKey, ConsumeQueue] = {}
         self._disk = disk
         self._directory = directory
         self._unit_count = unit_count
@@ -60,11 +63,25 @@ class ConsumeQueues:
                 message.queue_offset, message.physical_offset, message.size, message.tag_code
             )
 
-    def replay(self, message: Dispatched) -> None:
-        """Write the entry of a message that recovery found."""
-        if is_queued(message.sys_flag):
-            queue = self.table.get((message.topic, message.queue_id)) or self.make(message.topic, message.queue_id)
-            queue.replay(message.queue_offset, message.physical_offset, message.size, message.tag_code)
+    def replay(self, message: Dispatched, *, with_gaps: bool = False) -> bool:
+        """Write the entry of a message that recovery found, if it has one.
+
+        Args:
+            with_gaps: also where the messages before it are missing (see `ConsumeQueue.replay`).
+
+        Returns:
+            False: the queue does not go on with this message; nothing was written.
+
+        Raises:
+            InvalidArgument: as `make`.
+        """
+        if not is_queued(message.sys_flag):
+            return True
+        queue = self.table.get((message.topic, message.queue_id)) or self.make(message.topic, message.queue_id)
+        queue_offset = message.queue_offset
+        if not with_gaps and not queue.goes_on_at(queue_offset):
+            return False
+        return queue.replay(queue_offset, message.physical_offset, message.size, message.tag_code)
 
     def remove_topic(self, topic: str) -> None:
         """Forget a topic's queues and delete their files."""

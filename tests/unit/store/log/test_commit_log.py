@@ -264,3 +264,29 @@ def test_a_filler_is_written_only_where_there_is_room_for_it():
         append(log, bytes(700))
     assert log.end == 400
     assert not any(log.read(400, SEGMENT_SIZE))
+
+
+@pytest.mark.parametrize("damaged", [0, 1, 3])
+def test_whole_records_are_found_behind_damaged_ones(damaged, caplog):
+    disk = FakeDisk()
+    log = log_of(disk)
+    # The body looks like a record's beginning, as a message that holds a message does.
+    sizes = [append(log, b"\xda\xa3\x20\xa7" * 30, queue_offset=number) for number in range(8)]
+    starts = [found.physical_offset for found in log.whole_records(0, log.end)]
+    assert len(starts) == len(sizes)
+    buffer = log.log.find(starts[damaged]).buffer
+    at = starts[damaged] - log.log.find(starts[damaged]).base
+    buffer[at : at + 4] = b"\xff" * 4
+    found = [record.queue_offset for record in log.whole_records(0, log.end)]
+    assert found == [number for number in range(8) if number != damaged]
+    assert "passed over damage" in caplog.text
+
+
+def test_behind_the_last_damage_there_is_nothing():
+    log = log_of()
+    append(log)
+    end = log.end
+    append(log)
+    log.log.find(0).buffer[end] = 0xFF
+    assert [record.physical_offset for record in log.whole_records(0, log.end)] == [0]
+    assert [record.physical_offset for record in log.whole_records(0, end)] == [0]

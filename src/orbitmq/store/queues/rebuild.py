@@ -1,0 +1,84 @@
+"""Consume queues written anew from the log, message after message.
+
+Each message names its own queue offset, and no checksum covers that number. One number out of step may have rotted; two
+in a row are where the log goes on. So a message out of step is held until the next one of its queue has been seen.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from enum import Enum
+
+from orbitmq.store.queues.consume_queues import ConsumeQueues, QueueKey
+from orbitmq.store.values import Dispatched
+
+
+class Step(Enum):
+    """What a message's queue offset means for its queue."""
+
+    NEXT = "next"
+    """Its entry is the next one, or the queue begins (again) with it."""
+    LEAP = "leap"
+    """The message held before it is confirmed: the queue goes on there."""
+    HOLD = "hold"
+    """Out of step with everything: wait for the next message."""
+
+
+def judge_step(queue_offset: int, expected: int | None, held: int | None) -> Step:
+    """Say how a queue goes on. Pure.
+
+    Args:
+        expected: the queue offset after the last entry; None: the queue has no entries, and may begin anywhere.
+        held: the queue offset of the message that is held.
+    """
+    if queue_offset in (expected, 0) or expected is None:
+        return Step.NEXT
+    return Step.LEAP if held is not None and queue_offset == held + 1 else Step.HOLD
+
+
+class Rebuild:
+    """The rebuilding of some queues; their files are gone when it begins.
+
+    Args:
+        keys: the queues.
+        on_unplaced: told about each message that no entry leads to.
+    """
+
+    def __init__(
+        self, queues: ConsumeQueues, keys: Iterable[QueueKey], on_unplaced: Callable[[Dispatched], None]
+    ) -> None:
+        self._queues = queues
+        self._keys = frozenset(keys)
+        self._on_unplaced = on_unplaced
+        self._held: dict[QueueKey, Dispatched] = {}
+
+    def take(self, message: Dispatched) -> None:
+        """Put a message of the log into its queue, one of those that are rebuilt."""
+        key = (message.topic, message.queue_id)
+        queue = self._queues.make(*key)
+        held = self._held.get(key)
+        expected = queue.max_offset if queue.log.segments else None
+        step = judge_step(message.queue_offset, expected, None if held is None else held.queue_offset)
+        if held is not None:
+            del self._held[key]
+            if step is Step.LEAP:
+                if not self._queues.replay(held, with_gaps=True):
+                    queue.restart(held.queue_offset)
+                    self._queues.replay(held)
+            else:
+                self._on_unplaced(held)
+        if step is Step.HOLD:
+            self._held[key] = message
+        elif not self._queues.replay(message):
+            self._on_unplaced(message)
+
+    def finish(self) -> None:
+        """Place what is still held, and sync the queues. Raises OSError."""
+        for message in self._held.values():
+            if not self._queues.replay(message, with_gaps=True):
+                self._on_unplaced(message)
+        self._held.clear()
+        for key in self._keys:
+            queue = self._queues.get(*key)
+            if queue is not None:
+                queue.sync()

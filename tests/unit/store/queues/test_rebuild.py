@@ -1,0 +1,65 @@
+"""Consume queues written anew: which message is whose next."""
+
+from pathlib import Path
+
+import pytest
+
+from orbitmq.store.queues.consume_queues import ConsumeQueues
+from orbitmq.store.queues.rebuild import Rebuild, Step, judge_step
+from orbitmq.store.values import Dispatched
+from orbitmq.testing.fake_disk import FakeDisk
+
+KEY = ("orders", 0)
+
+
+@pytest.mark.parametrize(
+    ("queue_offset", "expected", "held", "step"),
+    [
+        (7, 7, None, Step.NEXT),
+        (7, None, None, Step.NEXT),
+        (0, 7, None, Step.NEXT),
+        (9, 7, None, Step.HOLD),
+        (3, 7, None, Step.HOLD),
+        (9, 7, 8, Step.LEAP),
+        (4, 7, 3, Step.LEAP),
+        (9, 7, 100, Step.HOLD),
+    ],
+)
+def test_two_numbers_in_a_row_say_where_a_queue_goes_on(queue_offset, expected, held, step):
+    assert judge_step(queue_offset, expected, held) is step
+
+
+def rebuilt(*queue_offsets):
+    """Rebuild a queue from messages with these queue offsets; return its entries' places in the log, and the unplaced."""
+    queues = ConsumeQueues(FakeDisk(), Path("/q"), 4)
+    unplaced = []
+    rebuild = Rebuild(queues, [KEY], lambda message: unplaced.append(message.queue_offset))
+    for place, queue_offset in enumerate(queue_offsets):
+        rebuild.take(Dispatched(*KEY, queue_offset, place, 1, 7, 1, 0, b""))
+    rebuild.finish()
+    queue = queues.get(*KEY)
+    first = queue.min_offset(0)
+    assert queue.unsynced() == []
+    return {first + number: entry[0] for number, entry in enumerate(queue.entries(first, 1000))}, unplaced
+
+
+@pytest.mark.parametrize(
+    ("queue_offsets", "entries", "unplaced"),
+    [
+        ([0, 1, 2], {0: 0, 1: 1, 2: 2}, []),
+        ([5, 6, 7], {5: 0, 6: 1, 7: 2}, []),  # the log's beginning was cleaned away
+        ([0, 1, 99, 3, 4], {0: 0, 1: 1, 2: 3, 3: 3, 4: 4}, [99]),  # a number rotted
+        ([0, 1, 2, 1, 4, 5], {0: 0, 1: 1, 2: 2, 3: 4, 4: 4, 5: 5}, [1]),
+        ([0, 1, 4, 5], {0: 0, 1: 1, 2: 2, 3: 2, 4: 2, 5: 3}, []),  # two messages are missing
+        ([0, 1, 2, 0, 1], {0: 3, 1: 4}, []),  # the topic was made again
+        ([3, 4, 5, 0], {0: 3}, []),
+        ([1000, 1001, 0, 1], {0: 2, 1: 3}, []),
+        ([0, 1, 1000, 1001], {1000: 2, 1001: 3}, []),  # too far to fill
+        ([0, 1, 2, 3, 1, 2], {0: 0, 1: 4, 2: 5}, []),  # numbers were given a second time
+        ([0, 1, 3], {0: 0, 1: 1, 2: 2, 3: 2}, []),  # held to the end
+        ([0, 1, 1000], {0: 0, 1: 1}, [1000]),
+        ([0, 1, 99, 77, 4, 5], {0: 0, 1: 1, 2: 4, 3: 4, 4: 4, 5: 5}, [99, 77]),
+    ],
+)
+def test_a_queue_is_what_its_messages_say_with_single_numbers_out_of_step_left_out(queue_offsets, entries, unplaced):
+    assert rebuilt(*queue_offsets) == (entries, unplaced)

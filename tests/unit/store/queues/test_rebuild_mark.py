@@ -1,0 +1,27 @@
+"""The file that names the queues under rebuilding."""
+
+from pathlib import Path
+
+from orbitmq.store.queues.rebuild_mark import RebuildMark
+from orbitmq.testing.fake_disk import FakeDisk
+
+PATH = Path("/store/rebuild")
+KEYS = {("orders", 0), ("orders", 12), ("%RETRY%g", 3), ("with blank", 1)}
+
+
+def test_the_queues_are_named_until_the_mark_is_removed():
+    disk = FakeDisk()
+    mark = RebuildMark(disk, PATH)
+    assert mark.read() == set()
+    mark.write(KEYS)
+    assert disk.files[PATH].durable is not None
+    assert RebuildMark(disk, PATH).read() == KEYS
+    mark.remove()
+    assert mark.read() == set()
+    assert not disk.exists(PATH)
+
+
+def test_garbage_names_no_queue():
+    disk = FakeDisk()
+    disk.write(PATH, b"\xff\xfe\0\n7 \n orders\nx orders\n-1 orders\n3 bills\n")
+    assert RebuildMark(disk, PATH).read() == {("bills", 3)}

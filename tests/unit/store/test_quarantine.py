@@ -1,0 +1,89 @@
+"""The quarantine: bytes that are cut off a log are there, with where they lay and why they went."""
+
+import errno
+import json
+from pathlib import Path
+
+import pytest
+
+from orbitmq.errors import StoreError
+from orbitmq.store.disk import LocalDisk
+from orbitmq.store.log.segment import Segment
+from orbitmq.store.quarantine import Quarantine
+from orbitmq.testing.fake_disk import FakeDisk
+
+SIZE = 16384
+
+
+@pytest.fixture(params=["local", "fake"])
+def disk(request):
+    return LocalDisk() if request.param == "local" else FakeDisk()
+
+
+def segment_of(disk, root, content=b""):
+    segment = Segment(disk, root / "commitlog", 3 * SIZE, SIZE, SIZE)
+    segment.buffer[: len(content)] = content
+    return segment
+
+
+def content_of(disk, path):
+    return disk.read(path)
+
+
+def test_a_tail_is_copied_up_to_its_last_byte_and_the_segment_stays(disk, tmp_path, caplog):
+    segment = segment_of(disk, tmp_path, b"kept" + b"torn\0tail\0\0")
+    quarantine = Quarantine(disk, tmp_path / "quarantine", "commitlog")
+    taken = quarantine.take_tail(segment, segment.base + 4, "magic 0x1")
+    assert (taken.offset, taken.length, taken.reason) == (segment.base + 4, 9, "magic 0x1")
+    assert content_of(disk, taken.path) == b"torn\0tail"
+    assert bytes(segment.buffer[:13]) == b"kepttorn\0tail"
+    note = json.loads(disk.read(taken.path.with_name(taken.path.name + ".json")))
+    assert note == {"log": "commitlog", "offset": segment.base + 4, "length": 9, "reason": "magic 0x1"}
+    assert f"cut 9 bytes off the commitlog at {segment.base + 4} (magic 0x1)" in caplog.text
+    segment.close()
+
+
+def test_a_whole_segment_is_moved(disk, tmp_path):
+    segment = segment_of(disk, tmp_path, b"no record")
+    taken = Quarantine(disk, tmp_path / "quarantine", "commitlog").take_segment(segment, "why")
+    assert (taken.offset, taken.length) == (segment.base, 9)
+    assert content_of(disk, taken.path)[:9] == b"no record"
+    assert not disk.exists(segment.path)
+
+
+def test_zeros_are_nothing_to_keep(disk, tmp_path):
+    segment = segment_of(disk, tmp_path, b"kept")
+    quarantine = Quarantine(disk, tmp_path / "quarantine", "commitlog")
+    assert quarantine.take_tail(segment, segment.base + 4, "why") is None
+    assert quarantine.take_segment(segment_of(disk, tmp_path / "other"), "why") is None
+    assert disk.names(tmp_path / "quarantine") == []
+    segment.close()
+
+
+def test_what_was_kept_before_is_not_written_over(disk, tmp_path):
+    segment = segment_of(disk, tmp_path, b"kept" + b"first")
+    quarantine = Quarantine(disk, tmp_path / "quarantine", "commitlog")
+    first = quarantine.take_tail(segment, segment.base + 4, "why")
+    segment.buffer[4:10] = b"second"
+    second = quarantine.take_tail(segment, segment.base + 4, "why")
+    assert (content_of(disk, first.path), content_of(disk, second.path)) == (b"first", b"second")
+    segment.close()
+
+
+@pytest.mark.parametrize("operation", ["open", "reserve", "sync", "write"])
+def test_a_disk_that_does_not_take_the_copy_ends_the_start(operation):
+    disk = FakeDisk()
+    segment = segment_of(disk, Path("/store"), b"kept" + b"torn")
+    disk.failures[operation] = OSError(errno.ENOSPC, "No space left on device")
+    with pytest.raises(StoreError, match=r"4 bytes of the commitlog at .* Nothing was cut; make room and start again"):
+        Quarantine(disk, Path("/store/quarantine"), "commitlog").take_tail(segment, segment.base + 4, "why")
+    assert bytes(segment.buffer[:8]) == b"kepttorn"
+
+
+def test_a_segment_that_cannot_be_moved_stays():
+    disk = FakeDisk()
+    segment = segment_of(disk, Path("/store"), b"torn")
+    disk.failures["move"] = OSError(errno.EROFS, "Read-only file system")
+    with pytest.raises(StoreError, match="Read-only file system"):
+        Quarantine(disk, Path("/store/quarantine"), "commitlog").take_segment(segment, "why")
+    assert disk.exists(segment.path)
