@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from orbitmq.model.route import TopicRoute
+from orbitmq.nameserver import service as service_module
 from orbitmq.nameserver.config import NameServerConfig
 from orbitmq.nameserver.handlers import handlers
 from orbitmq.nameserver.registration.pipeline import ORDER_TOPIC_NAMESPACE
@@ -218,3 +219,60 @@ def test_an_unknown_topic_has_no_route(tmp_path: Path):
     it = Listeners(tmp_path)
     assert it.service.find_route("nothing") is None
     assert it.service.routes.get("nothing", True) is None
+
+
+@pytest.mark.parametrize(("work_max", "at_once"), [(50, 1), (51, 2), (100, 2), (101, 3)])
+def test_silent_brokers_leave_at_once_as_long_as_that_is_little_work(
+    work_max: int, at_once: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(service_module, "SLICE_TOPICS", work_max)
+    monkeypatch.setattr(service_module, "BROKER_WORK", 50)
+    it = Listeners(tmp_path)
+    for name in "abc":
+        it.service.route_table.register(broker(name, lease_ms=10), Trigger(Cause.REGISTRATION, 0), 1)
+    it.lease_ms = 11
+    gone: list[BrokerKey] = []
+    it.service.expire(5, lambda key, lease: gone.append(key))
+    assert gone == [key_of(name) for name in "abc"[:at_once]]
+    assert it.service.queue.concerns_from(1) == frozenset()
+    it.service.queue.finish()
+    assert gone == [key_of(name) for name in "abc"]
+
+
+def test_the_topics_of_a_silent_broker_that_are_left_are_work(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(service_module, "SLICE_TOPICS", 52)
+    monkeypatch.setattr(service_module, "BROKER_WORK", 50)
+    peers = Peers()
+    for number, (name, topics) in enumerate({"a": ("t0", "t1", "t2", "t3"), "b": ("u0", "u1")}.items()):
+        peers.ask(number, 1, *registration(name, *topics, heartbeat_timeout_millis=10))
+        peers.service.queue.finish()
+    peers.now_ms += 1_000
+    peers.service.expire(5, lambda key, lease: None)
+    assert dict(peers.service.tables.member_group("b")) == {0: address_of("b")}
+    peers.service.queue.finish()
+    assert peers.service.tables.broker_count == 0
+
+
+def test_a_broker_with_an_unfinished_change_does_not_expire(tmp_path: Path):
+    peers = Peers()
+    peers.ask(0, 1, *registration("a", "t0", "t1", heartbeat_timeout_millis=10))
+    peers.service.queue.finish()
+    peers.now_ms += 1_000
+    peers.ask(1, 1, *registration("a", "t0", "t1", "t2", version=2, zone_name="z", heartbeat_timeout_millis=10))
+    assert peers.service.queue
+    peers.service.expire(5, lambda key, lease: None)
+    assert len(peers.service.queue) == 1
+
+
+def test_other_settings_drop_all_that_is_kept(tmp_path: Path):
+    peers = Peers()
+    service = peers.service
+    peers.ask(0, 1, *registration("a", "t0", "t1"))
+    service.queue.finish()
+    service.reconfigure(service.config)
+    assert (len(service.bodies), len(service.registration_fast_path), len(service.route_queries)) == (0, 0, 0)
+
+
+def test_brokers_have_their_time_from_the_start():
+    service = NameServerService(NameServerConfig(need_wait_for_service=True, wait_seconds_for_service=3))
+    assert (service.is_ready(2_999), service.is_ready(3_000)) == (False, True)

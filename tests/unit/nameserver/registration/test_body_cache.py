@@ -175,3 +175,55 @@ def test_the_oldest_bodies_make_room_for_newer_ones_and_are_never_more_than_may_
     for number in range(2_000):
         cache.forget(BrokerKey("c", "a", f"a:{number}"))
     assert (cache.size, len(cache)) == (0, 0)
+
+
+@pytest.mark.parametrize(("left_over", "is_kept"), [(0, True), (-1, False)])
+def test_a_quarter_of_the_bytes_may_be_those_of_hashed_bodies(left_over: int, is_kept: bool):
+    topics = [f"T{number}" for number in range(200)]
+    seen = Remembered(body_of(*topics))
+    last = seen.cache.last(KEY)
+    hashed_size = len(last.start) + len(last.before)
+    cache = BodyCache(4 * hashed_size + left_over)
+    assert last.size > 4 * hashed_size
+    for _ in range(3):
+        remember(cache, seen.header, body_of(*topics))
+        assert (len(cache), cache.size) == ((1, hashed_size) if is_kept else (0, 0))
+
+
+def test_a_body_that_just_fits_is_kept_as_it_is():
+    seen = Remembered(body_of())
+    cache = BodyCache(seen.cache.last(KEY).size)
+    remember(cache, seen.header, body_of())
+    assert isinstance(cache.last(KEY).after, bytes)
+
+
+@pytest.mark.parametrize("size_max", [0, 1_000, 100_000])
+def test_bodies_that_were_dropped_together_leave_nothing_behind(size_max: int):
+    cache = BodyCache(size_max)
+    assert (cache.size, cache.clear_count) == (0, 0)
+    for count in (1, 2, 3):
+        for number in range(20):
+            header, body = registration("a", "T1", "T2")[0], body_of()
+            key = BrokerKey("c", "a", f"a:{number}")
+            cache.remember(key, header, 479, body, DataVersion(0, 0, 1), 7, topic_count=2, is_applied=True)
+        cache.clear()
+        assert (len(cache), cache.size, cache.clear_count) == (0, 0, count)
+
+
+def test_a_hashed_body_that_the_table_does_not_hold_is_recognised_under_its_own_version_alone():
+    topics = [f"T{number}" for number in range(200)]
+    header, body = registration("a", *topics)[0], body_of(*topics)
+    cache = BodyCache(len(body) - 1)
+    remember(cache, header, body, is_applied=False)
+    assert isinstance(cache.last(KEY).after, int)
+    assert cache.recognise(KEY, header, 479, body, 7) == Recognition(DataVersion(0, 0, 1), header.body_crc32)
+    assert cache.recognise(KEY, header, 479, body_of(*topics, version=2), 7) is None
+
+
+@pytest.mark.parametrize("was_plain", [False, True])
+def test_what_was_recognised_by_its_difference_is_as_plain_as_the_body_before(was_plain: bool):
+    cache, header = BodyCache(), registration("a", "T1", "T2")[0]
+    for topic_count in (2 if was_plain else 3, None):
+        cache.remember(KEY, header, 479, body_of(), DataVersion(0, 0, 1), 7, topic_count=topic_count, is_applied=True)
+    known = cache.recognise(KEY, header, 479, body_of("T1", "T2", "T3", version=2), 7)
+    assert (known is not None) is was_plain

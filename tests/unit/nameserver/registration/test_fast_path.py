@@ -230,3 +230,65 @@ def test_other_settings_count_for_the_very_next_registration(tmp_path: Path):
     service.reconfigure(replace(service.config, return_order_topic_config_to_broker=True))
     answer = decode_command(*FrameDecoder().feed(side.serve(frame_of(*FIRST, 3), 1)))
     assert answer.body == b'{"table":{"T1":"a:1"}}'
+
+
+def slave_of(side: Side) -> bytes:
+    """Register a master and its slave, and return the slave's registration."""
+    side.serve(frame_of(*registration("a", "T1", "T2"), 1), 1)
+    data = frame_of(*registration("a", "T1", "T2", broker_id=1), 1)
+    side.serve(data, 2)
+    return data
+
+
+def test_a_slave_is_recognised_by_its_bytes_while_its_master_is_the_same(tmp_path: Path):
+    side = Side(tmp_path, is_short=True)
+    data, line = slave_of(side), Line(2, side)
+    assert side.fast_path.answer(data, [], line) == len(data)  # type: ignore[arg-type]
+    assert line.counters.requests == {REGISTER: 1}
+    side.service.tables.leases.end(BrokerKey(CLUSTER, "a", address_of("a")))
+    assert side.fast_path.answer(data, [], line) == 0  # type: ignore[arg-type]
+
+
+def test_a_registration_without_a_body_is_recognised_as_well(tmp_path: Path):
+    side = Side(tmp_path, is_short=True)
+    data = frame_of(registration("a", body_crc32=0)[0], b"", 1)
+    side.serve(data, 1)
+    assert side.fast_path.answer(data, [], Line(1, side)) == len(data)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("what", ["no opaque", "unknown", "changed", "other body", "no lease", "too short"])
+def test_what_is_not_the_same_is_left_alone(what: str, tmp_path: Path):
+    side = Side(tmp_path, is_short=True)
+    header, body = registration("a", "T1", "T2")
+    data, tables = frame_of(header, body, 1), side.service.tables
+    side.serve(data, 1)
+    match what:
+        case "no opaque":
+            data = data.replace(b'"opaque":', b'"opaqua":')
+        case "unknown":
+            data = frame_of(*registration("b", "T1", "T2"), 1)
+        case "changed":
+            side.serve(frame_of(WipeWritePerm(broker_name="a"), b"", 2), 1)
+        case "other body":
+            data = data[:-1] + b" "
+        case "no lease":
+            tables.leases.end(BrokerKey(CLUSTER, "a", address_of("a")))
+        case "too short":
+            data = data[:7]
+    answers: list[bytes] = []
+    assert (side.fast_path.answer(data, answers, Line(1, side)), answers) == (0, [])  # type: ignore[arg-type]
+
+
+def test_texts_that_were_dropped_take_no_room(tmp_path: Path):
+    side = Side(tmp_path, is_short=True)
+    service = side.service
+    side.fast_path = RegistrationFastPath(
+        service.tables, service.bodies, service.queue, lease_clock=service.lease_clock, texts_max=2
+    )
+    side.port = NameServerFastPath(service.route_queries, side.fast_path)
+    for names in ("ab", "cde"):
+        for name in names:
+            side.serve(frame_of(*registration(name, "T1", "T2"), 1), 1)
+        assert len(side.fast_path) == 2
+        side.fast_path.clear()
+        assert len(side.fast_path) == 0

@@ -5,12 +5,17 @@ from __future__ import annotations
 import re
 import sys
 import zlib
+from dataclasses import replace
 from pathlib import Path
 from types import FrameType
 from typing import Any
 
+import pytest
+
 from orbitmq.model.topic import TopicConfig
 from orbitmq.nameserver.registration import pipeline
+from orbitmq.nameserver.registration.queue import JOB_SIZE_MIN, QUEUE_SIZE_MAX, Job
+from orbitmq.nameserver.routing.values import LEASE_MS, BrokerKey
 from orbitmq.wire.bodies.route import decode_cluster_info
 from orbitmq.wire.command import Command, encode_command
 from orbitmq.wire.headers import (
@@ -20,9 +25,10 @@ from orbitmq.wire.headers import (
     PutKvConfig,
     WipeWritePerm,
 )
+from orbitmq.wire.slices import Slices
 
 from ...net.support import peer_of
-from ..support import CLUSTER, asking, registration, route_of, topics_of
+from ..support import CLUSTER, address_of, asking, registration, route_of, topics_of
 from .peers import TOPICS, Peers
 
 
@@ -216,3 +222,65 @@ def test_a_registration_passes_the_files_that_the_page_lists_and_never_climbs_ba
         # The queue goes on with what the pipeline has left to do: it calls a generator, and knows nothing of it.
         assert climbs <= {("registration/queue.py", "registration/pipeline.py")}
     assert passed == set(listed)
+
+
+@pytest.mark.parametrize(
+    ("fields", "what"),
+    [
+        ({"broker_name": "../x"}, "brokerName"),
+        ({"cluster_name": "a b"}, "clusterName"),
+        ({"broker_addr": "x/y:1"}, "brokerAddr"),
+    ],
+)
+async def test_each_name_of_a_broker_has_to_be_legal(fields: dict[str, str], what: str, tmp_path: Path):
+    async with asking(tmp_path) as asker:
+        header, body = registration("a", "T1", "T2")
+        refused = await asker.ask(replace(header, **fields), body)
+        assert refused.code == 1
+        assert what in (refused.remark or "")
+        assert (await asker.ask(replace(header, broker_addr="[::1]:10911"), body)).code == 0
+
+
+@pytest.mark.parametrize(
+    ("asked_ms", "lease_ms"), [(None, LEASE_MS), (0, 0), (1, 1), (-5, 0), (2**63 - 1, pipeline.LEASE_MS_MAX)]
+)
+def test_a_lease_is_as_long_as_the_broker_asks_within_limits(asked_ms: int | None, lease_ms: int):
+    peers = Peers()
+    peers.ask(0, 1, *registration("a", "t0", "t1", heartbeat_timeout_millis=asked_ms))
+    peers.service.queue.finish()
+    lease = peers.service.tables.lease_of(BrokerKey(CLUSTER, "a", address_of("a")))
+    assert lease is not None
+    assert lease.lease_ms == lease_ms
+
+
+def test_topics_that_are_left_out_are_counted_in_one_line(caplog: pytest.LogCaptureFixture):
+    peers = Peers()
+    peers.ask(0, 1, *registration("a", "t0", "../a", "t1", "b c", "t2"))
+    peers.service.queue.finish()
+    assert caplog.messages == ["a at x:1: left out 2 topics with illegal names"]
+    peers.ask(1, 1, *registration("b", "t0", "t1"))
+    peers.service.queue.finish()
+    assert len(caplog.messages) == 1
+
+
+def waiting(peers: Peers, *concerns: str) -> None:
+    """Let as many bytes wait as may, for a change of some brokers."""
+
+    def slices() -> Slices[None]:
+        yield
+
+    peers.service.queue.append(Job(9, QUEUE_SIZE_MAX, frozenset(concerns), slices()))
+
+
+def test_while_too_much_waits_what_would_wait_as_well_is_refused():
+    peers = Peers()
+    waiting(peers, "b")
+    header, body = registration("b", "t0", "t1", body_crc32=0)
+    peers.ask(0, 1, header, body)
+    peers.ask(1, 1, WipeWritePerm(broker_name="b"))
+    peers.ask(2, 1, *registration("a", "t0", "t1", body_crc32=0)[:1], body.ljust(JOB_SIZE_MIN + 1))
+    assert [(number, reply.code) for number, reply in peers.done] == [(0, 2), (1, 2), (2, 2)]
+    peers.ask(3, 1, *registration("a", "t0", "t1", body_crc32=0)[:1], body.ljust(JOB_SIZE_MIN))
+    peers.ask(4, 1, WipeWritePerm(broker_name="unknown"))
+    peers.service.queue.finish()
+    assert [(number, reply.code) for number, reply in peers.done[3:]] == [(4, 0), (3, 0)]

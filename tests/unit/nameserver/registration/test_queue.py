@@ -389,3 +389,15 @@ async def test_a_giant_whose_connection_closes_leaves_nothing(tmp_path: Path):
         await asyncio.gather(registering, return_exceptions=True)
         await until(lambda: not service.queue and not service.tables.topics())
         assert service.journal.events()[0]["cause"] == Cause.CONNECTION_CLOSED
+
+
+@pytest.mark.parametrize(("size_max", "is_full"), [(2 * JOB_SIZE_MIN, True), (2 * JOB_SIZE_MIN + 1, False)])
+def test_a_queue_is_full_when_as_many_bytes_wait_as_may(size_max: int, is_full: bool):
+    queue = RegistrationQueue(size_max=size_max)
+    for name in "ab":
+        queue.append(job([], name))
+    if is_full:
+        with pytest.raises(Rejected):
+            queue.refuse_if_full()
+    else:
+        queue.refuse_if_full()

@@ -11,11 +11,12 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 
 from orbitmq.errors import Rejected
 from orbitmq.model.topic import DataVersion
+from orbitmq.nameserver.routing import route_table
 from orbitmq.nameserver.routing.events import Cause, ChangeKind
 from orbitmq.nameserver.routing.route_table import RouteTable
 from orbitmq.nameserver.routing.tables import Tables
 from orbitmq.nameserver.routing.values import BrokerKey, MasterAddresses
-from orbitmq.wire.slices import finish
+from orbitmq.wire.slices import Slices, finish
 
 from ..support import CLUSTER, address_of, at, broker, queue
 from .route_history import ARGUMENTS, History, play
@@ -534,3 +535,36 @@ TestRouteTableHistory.settings = settings(
 def test_histories_that_follow_from_a_seed():
     for number in range(STEPS // STEPS_PER_RUN):
         play(f"{SEED}-{number}", STEPS_PER_RUN)
+
+
+def slices_of(slices: Slices[object]) -> int:
+    return sum(1 for _ in slices) + 1
+
+
+@pytest.mark.parametrize(("count", "parts"), [(2, 1), (3, 2), (4, 2), (5, 3)])
+def test_whatever_fits_a_slice_takes_one(count: int, parts: int):
+    table = RouteTable(Tables(), slice_topics=2, deletes_missing_topics=True)
+    topics = [f"t{number}" for number in range(count)]
+    assert slices_of(table.registering(broker("a", *topics), at())) == parts
+    assert slices_of(table.wiping_write_perm("a", at())) == parts
+    assert slices_of(table.registering(broker("a", version=2), at())) == parts
+    assert table.tables.topics() == ()
+    table.register(broker("a", *topics, version=3), at())
+    assert slices_of(table.unregistering(key_of("a"), at())) == parts
+    assert table.tables.topics() == ()
+
+
+def test_each_broker_of_a_connection_leaves_in_a_slice_of_its_own():
+    table = RouteTable(Tables())
+    for name in "abc":
+        table.register(broker(name, "one", "two"), at(), owner=1)
+    assert slices_of(table.disconnecting(1, at())) == 3
+
+
+def test_a_topic_of_many_brokers_is_registered_in_slices(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(route_table, "SLICE_BROKERS", 2)
+    table = RouteTable(Tables())
+    for name in "abc":
+        table.register(broker(name, "one", "two"), at())
+    assert slices_of(table.registering_topic("new", [queue(name) for name in "abc"], at())) == 2
+    assert slices_of(table.registering_topic("newer", [queue("a")], at())) == 1

@@ -200,3 +200,13 @@ def test_a_list_in_slices_leaves_out_what_goes_meanwhile(topic: str, monkeypatch
     tables.change_queues(group, tables.removals(group, [topic]), at())
     assert set(finish(slices)) >= {f"t{number}" for number in range(1, 9)}
     assert ("t9" in finish(tables.topics_by_flag(1))) is (topic != "t9")
+
+
+@pytest.mark.parametrize("count", [2, 3, 4, 5])
+def test_a_list_looks_at_no_more_in_a_slice_than_it_may(count: int, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(module, "LIST_SLICE", 4)
+    tables = Tables()
+    for number in range(count):
+        entered(tables, f"b{number}", f"t{number}", f"u{number}", address=f"b{number}:1")
+    assert sum(1 for _ in tables.topics_by_flag(0)) + 1 == (2 * count + 3) // 4
+    assert sum(1 for _ in tables.topics_of_cluster("c")) + 1 == count // 3 + 1
