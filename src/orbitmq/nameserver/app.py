@@ -122,7 +122,7 @@ class NameServer:
         log.info("The Name Server boot success. serializeType=JSON, address %s", self.address)
 
     async def stop(self) -> None:
-        """Stop answering and close every connection."""
+        """Save what was asked for, stop answering and close every connection."""
         if self._scan_timer is not None:
             self._scan_timer.cancel()
             self._scan_timer = None
@@ -140,6 +140,7 @@ class NameServer:
         if self._upstream is not None:
             await self._upstream.close()
         await self._pool.close()
+        await self.service.save()
         await self.server.close()
 
     def scan(self) -> None:

@@ -15,9 +15,10 @@ from orbitmq.model.route import TopicRoute
 from orbitmq.nameserver.cache.route_queries import RouteQueryCache
 from orbitmq.nameserver.cache.routes import RouteCache
 from orbitmq.nameserver.config import NameServerConfig
-from orbitmq.nameserver.kv_config import KvConfig
 from orbitmq.nameserver.monitoring.journal import Journal
 from orbitmq.nameserver.monitoring.unknown_topics import UnknownTopics
+from orbitmq.nameserver.persistence.config_store import ConfigStore
+from orbitmq.nameserver.persistence.kv_config import KvConfig
 from orbitmq.nameserver.registration.body_cache import BodyCache
 from orbitmq.nameserver.registration.changes import Changes
 from orbitmq.nameserver.registration.fast_path import RegistrationFastPath
@@ -72,6 +73,7 @@ class NameServerService:
         self.upstream = upstream
         self.health = health
         self.kv = KvConfig(config.kv_config_path, on_change=self._forget_order)
+        self.config_store = ConfigStore(lambda: self.config, self.reconfigure)
         self.journal = Journal(config.route_history_size, started_at_ms)
         self.unknown_topics = UnknownTopics()
         self.routes = RouteCache(self._encode_route, is_on=memories)
@@ -179,6 +181,11 @@ class NameServerService:
         self.registration_fast_path.clear()
         self.routes.clear()
         self.route_queries.clear()
+
+    async def save(self) -> None:
+        """Refuse further changes of the files, and wait until those that were asked for are on disk, and answered."""
+        await self.kv.close()
+        await self.config_store.close()
 
     def _forget_broker(self, key: BrokerKey) -> None:
         """Drop what is kept of a broker that is gone, in whatever way it went."""

@@ -23,6 +23,7 @@ from orbitmq.wire.command import Command
 from orbitmq.wire.header import code_of
 from orbitmq.wire.headers import UnregisterBroker, WipeWritePerm
 
+from .persistence.saving import saved
 from .registration.peers import Peers
 from .support import CLUSTER, address_of, broker, registration
 
@@ -149,28 +150,28 @@ def test_whoever_leaves_is_not_recognised_any_more(leave: Callable[[Peers], obje
 
 
 @pytest.mark.parametrize("is_wanted", [False, True])
-def test_an_ordered_topic_stands_in_routes_where_that_is_wanted(is_wanted: bool, tmp_path: Path):
+async def test_an_ordered_topic_stands_in_routes_where_that_is_wanted(is_wanted: bool, tmp_path: Path):
     it = Listeners(tmp_path, order_message_enable=is_wanted)
     it.register()
     it.shown()
-    it.service.kv.put(ORDER_TOPIC_NAMESPACE, "t", "a:4")
+    await saved(it.service.kv.put, ORDER_TOPIC_NAMESPACE, "t", "a:4")
     shown, other = it.shown("t"), it.shown("u")
     assert shown is not None
     assert other is not None
     assert (shown.order_topic_conf, other.order_topic_conf) == ("a:4" if is_wanted else None, None)
-    it.service.kv.delete(ORDER_TOPIC_NAMESPACE, "t")
+    await saved(it.service.kv.delete, ORDER_TOPIC_NAMESPACE, "t")
     shown = it.shown("t")
     assert shown is not None
     assert shown.order_topic_conf is None
 
 
-def test_other_values_leave_kept_answers_alone(tmp_path: Path):
+async def test_other_values_leave_kept_answers_alone(tmp_path: Path):
     it = Listeners(tmp_path)
     it.register()
     kept = it.service.routes.get("t", True)
-    it.service.kv.put("another", "t", "a:4")
+    await saved(it.service.kv.put, "another", "t", "a:4")
     assert it.service.routes.get("t", True) is kept
-    it.service.kv.put(ORDER_TOPIC_NAMESPACE, "u", "a:4")
+    await saved(it.service.kv.put, ORDER_TOPIC_NAMESPACE, "u", "a:4")
     assert it.service.routes.get("t", True) is kept
 
 

@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import logging
 import re
+from typing import Literal
 
 from orbitmq.codes import ResponseCode
 from orbitmq.errors import ConfigError, Rejected
-from orbitmq.files import replace_file
 from orbitmq.nameserver.config import WITHOUT_EFFECT, NameServerConfig
+from orbitmq.nameserver.persistence.group_commit import answer_when_saved
 from orbitmq.nameserver.service import NameServerService
-from orbitmq.net.dispatch.handlers import Call, Handlers, Reply
+from orbitmq.net.dispatch.handlers import LATER, Call, Handlers, Later, Reply
 from orbitmq.wire.headers import GetNameServerConfig, UpdateNameServerConfig
 
 log = logging.getLogger(__name__)
@@ -43,8 +44,8 @@ _PLAIN = re.compile(r"-?[0-9]{1,19}|true|false", re.ASCII | re.IGNORECASE)
 
 
 @handlers.on(UpdateNameServerConfig, body_size_max=PROPERTIES_SIZE_MAX)
-def update_config(service: NameServerService, call: Call[UpdateNameServerConfig]) -> Reply:
-    """Change settings and save them; one forbidden key refuses the whole request."""
+def update_config(service: NameServerService, call: Call[UpdateNameServerConfig]) -> Reply | Literal[Later.LATER]:
+    """Save settings and change them; one forbidden key refuses the whole request. Answered when they count."""
     properties = _parse(call.command.body)
     config = service.config
     forbidden = (set(config.to_properties()) | {"rocketmqHome"}) - CHANGEABLE
@@ -57,9 +58,14 @@ def update_config(service: NameServerService, call: Call[UpdateNameServerConfig]
     known = {key: text for key, text in properties.items() if key in CHANGEABLE}
     if ignored := properties.keys() - known.keys() - WITHOUT_EFFECT:
         log.info("%s sent %d unknown settings, which are ignored", call.connection.remote, len(ignored))
-    if known:
-        _change(service, known, call.connection.remote)
-    return Reply()
+    if not known:
+        return Reply()
+    try:
+        service.config_store.change(known, answer_when_saved(call))
+    except ConfigError as error:
+        raise Rejected(ResponseCode.SYSTEM_ERROR, str(error)) from None
+    log.info("%s changes the settings %s", call.connection.remote, known)
+    return LATER
 
 
 @handlers.on(GetNameServerConfig)
@@ -80,18 +86,3 @@ def _parse(body: bytes) -> dict[str, str]:
         return dict(javaproperties.loads(body.decode()))
     except ValueError:
         raise Rejected(ResponseCode.SYSTEM_ERROR, "string2Properties error") from None
-
-
-def _change(service: NameServerService, properties: dict[str, str], remote: str) -> None:
-    import javaproperties
-
-    try:
-        config = service.config.changed_by(properties)
-    except ConfigError as error:
-        raise Rejected(ResponseCode.SYSTEM_ERROR, str(error)) from None
-    try:
-        replace_file(config.config_store_path, javaproperties.dumps(config.to_properties()).encode())
-    except OSError as error:
-        raise Rejected(ResponseCode.SYSTEM_ERROR, f"the settings cannot be saved: {error.strerror}") from None
-    log.info("%s changed the settings %s", remote, properties)
-    service.reconfigure(config)

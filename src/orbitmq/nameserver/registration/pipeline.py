@@ -18,7 +18,7 @@ from orbitmq.clock import Clock
 from orbitmq.codes import ResponseCode
 from orbitmq.errors import OrbitError, Rejected
 from orbitmq.model.route import QueueData
-from orbitmq.nameserver.kv_config import KvConfig
+from orbitmq.nameserver.persistence.kv_config import KvConfig
 from orbitmq.nameserver.registration.body_cache import BodyCache
 from orbitmq.nameserver.registration.queue import JOB_SIZE_MIN, Concerns, Job, RegistrationQueue
 from orbitmq.nameserver.routing.events import Cause, Trigger

@@ -25,6 +25,7 @@ from orbitmq.wire.command import Command, decode_command, encode_command
 from orbitmq.wire.frame import Frame, FrameDecoder
 from orbitmq.wire.headers import DeleteTopicInNameServer, GetRouteInfo, PutKvConfig, UnregisterBroker, WipeWritePerm
 
+from ..persistence.saving import saved
 from ..support import CLUSTER, address_of, registration
 
 REGISTER = 103
@@ -219,10 +220,10 @@ def test_texts_of_brokers_that_are_gone_do_not_pile_up(tmp_path: Path):
         assert len(side.fast_path) == count
 
 
-def test_other_settings_count_for_the_very_next_registration(tmp_path: Path):
+async def test_other_settings_count_for_the_very_next_registration(tmp_path: Path):
     side = Side(tmp_path, is_short=True)
     service = side.service
-    service.kv.put(ORDER_TOPIC_NAMESPACE, "T1", "a:1")
+    await saved(service.kv.put, ORDER_TOPIC_NAMESPACE, "T1", "a:1")
     service.reconfigure(replace(service.config, return_order_topic_config_to_broker=False))
     for opaque in (1, 2):
         assert decode_command(*FrameDecoder().feed(side.serve(frame_of(*FIRST, opaque), 1))).body == b""
