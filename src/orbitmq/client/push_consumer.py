@@ -119,7 +119,6 @@ class PushConsumer(Client):
         self._message_model = MessageModel(message_model)
         self._consume_from = ConsumeFrom(consume_from)
         self._commit_interval_ms = commit_interval_ms
-        self._retry_topic = RETRY_PREFIX + self.group
         self._subscriptions: dict[str, Subscription] = {}
         self._closed = asyncio.Event()
         self._loops: list[asyncio.Task[None]] = []

@@ -77,6 +77,7 @@ class FakeNameServer(FakeServer):
         super().__init__()
         self.routes = routes
         self.asked = []
+        self.commands = []
         self.refusal = None
         self.is_silent = False
 
@@ -217,6 +218,7 @@ class FakeCluster:
 @name_server_handlers.on(GetRouteInfo)
 def _route(server, call):
     server.asked.append(call.header.topic)
+    server.commands.append(call.command)
     if server.is_silent:
         return LATER
     if server.refusal is not None:

@@ -1,4 +1,5 @@
 import asyncio
+from contextlib import nullcontext
 
 import pytest
 
@@ -14,7 +15,7 @@ from orbitmq.errors import (
     RouteNotFound,
     SendFailed,
 )
-from orbitmq.model.message import Message
+from orbitmq.model.message import BODY_SIZE_MAX, Message
 from orbitmq.model.route import MessageQueue
 from orbitmq.wire.headers import HeartbeatRequest, SendBatch, SendMessageV2
 from waiting import until
@@ -386,3 +387,40 @@ async def test_many_sends_at_once_share_everything(cluster):
         sent = await asyncio.gather(*map(sender.send, messages(300)))
     assert len({(result.queue, result.queue_offset) for result in sent}) == 300
     assert cluster.name_server.asked.count("orders") <= 2  # the first send, and the first poll
+
+
+@pytest.mark.parametrize(("settings", "attempts"), [({}, 3), ({"retries": 0}, 1), ({"retries": 1}, 2)])
+async def test_a_send_has_two_retries_unless_asked_otherwise(cluster, settings, attempts):
+    cluster.topic("orders")
+    cluster.a.refusals[SendMessageV2] = [ResponseCode.SYSTEM_BUSY] * 9
+    async with producer(cluster, **settings) as sender:
+        with pytest.raises(SendFailed) as caught:
+            await sender.send(Message("orders", b"x"))
+    assert [type(cause) for cause in caught.value.causes] == [RemoteRefused] * attempts
+
+
+@pytest.mark.parametrize(("size", "is_compressed"), [(4_096, False), (4_097, True)])
+async def test_bodies_of_more_than_four_kib_are_compressed(cluster, size, is_compressed):
+    cluster.topic("orders", count=1)
+    async with producer(cluster) as sender:
+        await sender.send(Message("orders", bytes(size)))
+    assert [len(body) < size for body in cluster.a.bodies("orders")] == [is_compressed]
+
+
+@pytest.mark.parametrize(("settings", "is_avoided"), [({}, True), ({"avoid_slow_brokers": False}, False)])
+async def test_a_broker_that_failed_is_avoided_unless_asked_otherwise(cluster, settings, is_avoided):
+    cluster.topic("orders", cluster.a, cluster.b, count=1)
+    cluster.a.refusals[SendMessageV2] = [ResponseCode.SYSTEM_BUSY] * 99
+    async with producer(cluster, **settings) as sender:
+        for message in messages(6):
+            await sender.send(message)
+    tried = len([request for request in cluster.a.requests if isinstance(request, SendMessageV2)])
+    assert (tried == 1) is is_avoided
+
+
+@pytest.mark.parametrize(
+    ("size", "is_legal"), [(1_023, False), (1_024, True), (BODY_SIZE_MAX, True), (BODY_SIZE_MAX + 1, False)]
+)
+def test_a_batch_has_a_kib_at_least_and_a_message_at_most(size, is_legal):
+    with nullcontext() if is_legal else pytest.raises(InvalidArgument, match="batch_size_max"):
+        Producer("g", "a:1", batch_size_max=size)

@@ -7,7 +7,7 @@ from orbitmq.codes import ResponseCode
 from orbitmq.errors import ClientError, InvalidArgument, RemoteRefused, RouteNotFound
 from orbitmq.model.group import ConsumeFrom
 from orbitmq.model.route import MessageQueue
-from orbitmq.wire.headers import UpdateConsumerOffset
+from orbitmq.wire.headers import PullMessage, PullSysFlag, QueryConsumerOffset, SearchOffset, UpdateConsumerOffset
 from waiting import until
 
 
@@ -201,3 +201,35 @@ async def test_a_consumer_that_is_not_open_says_what_to_do(cluster):
     with pytest.raises(ClientError, match="async with"):
         await reader.poll()
     await reader.close()
+
+
+async def test_a_window_that_was_full_is_filled_again(cluster):
+    cluster.topic("orders", count=1)
+    bodies = [str(number).encode() for number in range(30)]
+    cluster.a.put("orders", 0, *bodies)
+    async with consumer(cluster, window_count_max=10, pull_count_max=5) as reader:
+        reader.assign([queue(0)])
+        assert await poll(reader, 30) == bodies
+
+
+async def test_what_the_caller_did_not_commit_is_stored_nowhere(cluster):
+    cluster.topic("orders", count=1)
+    cluster.a.put("orders", 0, b"1")
+    async with consumer(cluster) as reader:
+        reader.assign([queue(0)])
+        assert await poll(reader, 1) == [b"1"]
+    assert cluster.a.offsets == {}
+    pulls = [request for request in cluster.a.requests if isinstance(request, PullMessage)]
+    assert not any(pull.sys_flag & PullSysFlag.COMMIT_OFFSET for pull in pulls)
+    (asked,) = [request for request in cluster.a.requests if isinstance(request, QueryConsumerOffset)]
+    assert asked.set_zero_if_not_found is False
+
+
+async def test_a_time_that_was_not_told_is_the_beginning_of_time(cluster):
+    cluster.topic("orders", count=1)
+    cluster.a.put("orders", 0, b"1")
+    async with consumer(cluster, consume_from=ConsumeFrom.TIMESTAMP) as reader:
+        reader.assign([queue(0)])
+        assert await poll(reader, 1) == [b"1"]
+    (asked,) = [request for request in cluster.a.requests if isinstance(request, SearchOffset)]
+    assert asked.timestamp_ms == 0

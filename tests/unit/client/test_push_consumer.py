@@ -32,7 +32,11 @@ async def take(reader, count, *, commit=True):
 
 
 def subscribed_topics(heartbeat):
-    return {subscription.topic for subscription in heartbeat.consumers[0].subscriptions}
+    return {subscription.topic for subscription in subscriptions_of(heartbeat)}
+
+
+def subscriptions_of(heartbeat):
+    return heartbeat.consumers[0].subscriptions
 
 
 async def test_messages_that_are_there_and_messages_to_come_arrive(cluster):
@@ -519,3 +523,44 @@ async def test_a_consumer_that_is_not_open_says_what_to_do(cluster):
 def test_bad_settings_are_named(settings):
     with pytest.raises(InvalidArgument):
         PushConsumer(**{"group": "g", "name_servers": "a:1", **settings})
+
+
+async def test_changed_subscriptions_are_told_to_the_brokers_at_once(cluster):
+    cluster.topic("orders", count=1)
+    cluster.topic("bills", count=1)
+
+    def told():
+        return {found.topic: found.expression for found in subscriptions_of(cluster.a.heartbeats[-1])}
+
+    hour_ms = 3_600_000
+    async with consumer(cluster, heartbeat_interval_ms=hour_ms, rebalance_interval_ms=hour_ms) as reader:
+        await reader.assigned()
+        reader.subscribe("orders", "B")
+        await until(lambda: told()["orders"] == "B")
+        reader.subscribe("bills", "C")
+        await until(lambda: told().get("bills") == "C")
+        reader.unsubscribe("bills")
+        await until(lambda: "bills" not in told())
+
+
+async def test_twenty_queues_are_handled_at_once_unless_asked_otherwise(cluster):
+    cluster.topic("orders", count=25)
+    for number in range(25):
+        cluster.a.put("orders", number, b"x")
+    running, end = [], asyncio.Event()
+
+    async def handle(batch):
+        running.append(batch)
+        await end.wait()
+
+    async with consumer(cluster, handler=handle):
+        await until(lambda: len(running) >= 20)
+        for _ in range(100):
+            await asyncio.sleep(0)
+        assert len(running) == 20
+        end.set()
+        await until(lambda: len(running) == 25)
+
+
+def test_one_message_and_one_queue_at_a_time_are_enough():
+    PushConsumer("g", "a:1", batch_count_max=1, concurrency=1)

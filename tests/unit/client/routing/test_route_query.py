@@ -50,3 +50,12 @@ async def test_an_answer_that_is_no_route_is_explained(cluster, monkeypatch):
     async with client_of(cluster.name_server) as client:
         with pytest.raises(NoNameServer, match=r"answered no route.*Is it a NameServer"):
             await query_route(client, "orders")
+
+
+async def test_the_json_that_every_parser_reads_is_asked_for(cluster):
+    cluster.topic("orders")
+    async with client_of(cluster.name_server) as client:
+        await query_route(client, "orders")
+    assert [command.ext_fields for command in cluster.name_server.commands] == [
+        {"topic": "orders", "acceptStandardJsonOnly": "true"}
+    ]

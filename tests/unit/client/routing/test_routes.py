@@ -170,3 +170,11 @@ async def test_a_further_change_begins_the_looks_anew(cluster):
             await routes.refresh("orders")
             await until(lambda: len(following()) == 1)
     assert following() == []
+
+
+async def test_a_refresh_tells_whether_the_route_is_another_one(cluster):
+    cluster.topic("orders")
+    async with routes_of(cluster.name_server) as routes:
+        assert [await routes.refresh("orders") for _ in range(2)] == [True, False]
+        cluster.topic("orders", count=7)
+        assert [await routes.refresh("orders") for _ in range(2)] == [True, False]

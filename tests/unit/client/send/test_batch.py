@@ -58,3 +58,10 @@ def test_only_plain_small_messages_travel_with_others():
     assert not fits_batch(encoded(b"y" * 101), message, 1_000)
     assert not fits_batch(encoded(), Message("t", b"x", delay_level=1), 1_000)
     assert not fits_batch(encoded(), Message("%RETRY%g", b"x"), 1_000)
+
+
+def test_a_message_that_fills_a_batch_to_the_last_byte_fits():
+    message, found = Message("t", b"x"), encoded()
+    size = len(batch_body([found]))
+    assert fits_batch(found, message, size)
+    assert not fits_batch(found, message, size - 1)
