@@ -21,6 +21,7 @@ from orbitmq.wire.signature import Credentials, sign_command
 
 # recv allocates what it is asked for first; above the allocator's mmap threshold that costs page faults each time.
 _READ_SIZE = 65536
+TIMEOUT_MS = 3000
 _NEVER_MS = sys.maxsize
 """A request's deadline in the session: the time that counts begins with `receive`."""
 
@@ -42,7 +43,7 @@ class BlockingConnection:
         self,
         address: str,
         *,
-        timeout_ms: int = 3000,
+        timeout_ms: int = TIMEOUT_MS,
         credentials: Credentials | None = None,
         tls: ssl.SSLContext | None = None,
     ) -> None:

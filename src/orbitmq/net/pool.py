@@ -22,6 +22,7 @@ from orbitmq.wire.command import Command
 from orbitmq.wire.signature import Credentials
 
 CONNECT_TIMEOUT_MS = 3000
+REQUEST_TIMEOUT_MS = 3000
 
 
 def expect(command: Command, address: str) -> Command:
@@ -85,7 +86,13 @@ class ConnectionPool:
         return tuple(address for address, connection in self._open.items() if not connection.is_closed)
 
     async def request(
-        self, address: str, header: object, body: bytes = b"", *, timeout_ms: int = 3000, code: int | None = None
+        self,
+        address: str,
+        header: object,
+        body: bytes = b"",
+        *,
+        timeout_ms: int = REQUEST_TIMEOUT_MS,
+        code: int | None = None,
     ) -> Command:
         """Send a request and return its answer, whatever its code. The time-out covers connecting, too.
 

@@ -79,6 +79,7 @@ def test_no_answer_in_time_is_an_error_and_a_late_one_disturbs_nobody():
         may_answer.set()
         connection._timeout_ms = 5000
         assert connection.request(GetClusterInfo()).body == b"in time"
+        assert connection._answers == {}, "the late one is not kept"
 
 
 def test_what_was_answered_before_a_time_out_is_still_received_and_the_rest_is_given_up():
@@ -206,3 +207,50 @@ def test_an_answer_that_dribbles_in_has_the_same_time_as_any_other():
                 connection.request(GetClusterInfo())
         finally:
             is_over.set()
+
+
+def test_a_peer_that_has_left_is_told_at_the_flush():
+    has_left = threading.Event()
+
+    def leave(connection: socket.socket) -> None:
+        connection.close()
+        has_left.set()
+
+    with scripted(leave) as address, BlockingConnection(address) as connection:
+        has_left.wait()
+        connection.flush()  # nothing to write, nothing to notice
+        connection.send(GetClusterInfo(), bytes(15_000_000))
+        with pytest.raises(ConnectionFailed, match=f"the connection to {address} broke"):
+            connection.flush()
+
+
+def test_a_peer_that_does_not_read_is_given_up():
+    may_end = threading.Event()
+    with scripted(lambda connection: may_end.wait() and None) as address:
+        with BlockingConnection(address, timeout_ms=50) as connection:
+            connection.send(GetClusterInfo(), bytes(15_000_000))
+            try:
+                with pytest.raises(ConnectionFailed, match="timed out"):
+                    connection.flush()
+            finally:
+                may_end.set()
+
+
+def test_a_connection_that_broke_is_closed_at_once():
+    has_seen_the_end = threading.Event()
+
+    def send_garbage(connection: socket.socket) -> None:
+        connection.sendall(b"\xff" * 8)
+        read_commands(connection, 1)
+        if not connection.recv(1):
+            has_seen_the_end.set()
+
+    with scripted(send_garbage) as address, BlockingConnection(address) as connection:
+        with pytest.raises(ConnectionFailed):
+            connection.request(GetClusterInfo())
+        has_seen_the_end.wait()
+
+
+def test_small_requests_do_not_wait_for_each_others_acknowledgement():
+    with scripted(lambda connection: None) as address, BlockingConnection(address) as connection:
+        assert connection._socket.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY)

@@ -18,6 +18,7 @@ from orbitmq.wire.signature import Credentials, sign_command
 
 log = logging.getLogger(__name__)
 
+CLOSE_GRACE_MS = 1000
 _TICKS_PER_LIMIT = 8
 """How often connections are looked at within the shortest time limit, which ends them an eighth of it late at most."""
 
@@ -141,7 +142,7 @@ class Endpoint:
         if self._timer is None:
             self._arm(loop)
 
-    async def close_connections(self, grace_ms: int = 1000) -> None:
+    async def close_connections(self, grace_ms: int = CLOSE_GRACE_MS) -> None:
         """Close every connection; a peer that does not read what is left within `grace_ms` loses it."""
         if self._timer is not None:
             self._timer.cancel()

@@ -565,7 +565,13 @@ def test_the_time_of_a_frame_stands_still_while_it_is_us_who_do_not_read():
 
 @pytest.mark.parametrize(
     ("is_paused", "unwritten_size", "size_max", "is_over"),
-    [(True, 501, 500, True), (True, 500, 500, False), (True, 501, 0, False), (False, 501, 500, False)],
+    [
+        (True, 501, 500, True),
+        (True, 500, 500, False),
+        (True, 2, 1, True),
+        (True, 501, 0, False),
+        (False, 501, 500, False),
+    ],
 )
 def test_what_waits_for_a_slow_peer_has_a_limit(is_paused: bool, unwritten_size: int, size_max: int, is_over: bool):
     side = Side(limits=Limits(write_buffer_max=size_max))
@@ -720,3 +726,33 @@ def test_who_waits_for_the_last_late_answer_is_told_once_it_is_written():
     assert len(side.loop.soon) == 2
     side.loop.turn()
     assert len(side.written) == 3
+
+
+def test_an_answer_that_a_handler_gives_at_once_needs_no_turn_of_the_loop():
+    side = Side()
+    fields = {"clusterName": "c", "brokerAddr": "a", "brokerName": "b"}
+    side.connection.data_received(encode_command(Command(904, 3, ext_fields=fields)) + request_frame("t", 4))
+    assert [answer.opaque for answer in side.written] == [3, 4]
+    assert (side.loop.soon, len(side.transport.writes)) == ([], 1)
+
+
+def test_what_was_answered_before_a_bad_header_is_written_first():
+    side = Side()
+    side.connection.data_received(request_frame("good", 1) + struct.pack(">II", 4 + 2, 2) + b"[]")
+    assert [answer.body for answer in side.written] == [b"good"]
+    assert side.transport.calls == ["abort"]
+    assert dict(side.counters.closed_by_us) == {"bad frame": 1}
+
+
+def test_a_peer_may_owe_us_reading_up_to_the_limit():
+    measured = Side()
+    measured.connection.data_received(large_frame(0, 400))
+    size = measured.counters.bytes_sent
+    side = Side(limits=Limits(write_pause_size=size))
+    for served in (2, 5):  # before the second round, nothing is owed any more
+        side.transport.unwritten_size = size + 1
+        side.connection.data_received(large_frame(0, 400) * 3)
+        assert len(side.written) == served
+        side.transport.unwritten_size = 0
+        side.loop.turn()
+        assert len(side.written) == served + 1

@@ -13,6 +13,8 @@ from orbitmq.net.dispatch.dispatcher import Dispatcher
 from orbitmq.net.limits import Limits
 from waiting import until
 
+from .fakes import FakeLoop
+
 
 class FakeConnection:
     """Ends at once when it is killed; when it is closed, only if its peer reads."""
@@ -131,3 +133,13 @@ async def test_without_time_limits_nobody_is_looked_at():
     endpoint = endpoint_of(limits=Limits(idle_ms=0, frame_ms=0, write_stall_ms=0))
     endpoint.start_timeouts(asyncio.get_running_loop())
     assert endpoint._timer is None
+
+
+async def test_nobody_is_looked_at_after_the_end():
+    endpoint, loop = endpoint_of(), FakeLoop()
+    endpoint.start_timeouts(cast(asyncio.AbstractEventLoop, loop))
+    loop.fire()
+    assert len(loop.waiting) == 1
+    await endpoint.close_connections()
+    assert loop.waiting == []
+    await endpoint.close_connections()

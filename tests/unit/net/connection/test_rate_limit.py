@@ -14,3 +14,7 @@ def test_a_rate_allows_a_burst_of_a_second_and_then_its_rate():
     assert limit.spend(0, now=100.5) == 0
     assert limit.spend(1, now=100.5) == pytest.approx(0.1)
     assert limit.spend(10, now=200.0) == 0
+
+
+def test_the_burst_is_there_from_the_clocks_first_second_on():
+    assert RateLimit(10).spend(10, now=0.0) == 0

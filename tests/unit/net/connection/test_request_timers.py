@@ -65,13 +65,14 @@ def test_a_timer_whose_request_was_answered_goes_on_to_the_next_deadline():
 
 
 def test_a_waiter_that_asks_again_finds_one_timer_at_the_earliest_deadline():
-    for again_ms in (1500, 2500):
+    for again_ms in (1500, 2000, 2500):
         side = Side()
         side.ask(1000)
         side.ask(2000)
         side.asks_again_until_ms = again_ms
         side.loop.fire()
         assert [timer.when for timer in side.loop.waiting] == [min(again_ms, 2000) / 1000]
+        assert len(side.loop.timers) == (3 if again_ms > 2000 else 2)
 
 
 def test_a_cancelled_timer_does_not_fire_and_can_be_set_again():
@@ -82,3 +83,12 @@ def test_a_cancelled_timer_does_not_fire_and_can_be_set_again():
     assert side.loop.waiting == []
     side.timers.arm(5000)
     assert [timer.when for timer in side.loop.waiting] == [5.0]
+
+
+def test_deadlines_of_the_same_and_the_next_millisecond_are_over_together():
+    side = Side()
+    first, second, third = side.ask(1000), side.ask(1001), side.ask(1002)
+    side.loop.fire()
+    assert side.expired == [[first, second]]
+    side.loop.fire()
+    assert side.expired == [[first, second], [third]]

@@ -8,6 +8,7 @@ import ssl
 from pathlib import Path
 
 import pytest
+from cryptography.hazmat.primitives import serialization
 
 from orbitmq.errors import ConfigError, ConnectionFailed
 from orbitmq.net.limits import Limits
@@ -153,6 +154,9 @@ def test_a_mode_needs_its_files(mode: TlsMode, tmp_path: Path):
     files = Authority(tmp_path).issue("server")
     with pytest.raises(ConfigError, match="a certificate and a key"):
         ServerTls(mode, TlsFiles())
+    for half in (TlsFiles(certificate=files.certificate), TlsFiles(key=files.key)):
+        with pytest.raises(ConfigError, match="a certificate and a key"):
+            ServerTls(mode, half)
     with pytest.raises(ConfigError, match="readable file"):
         ServerTls(mode, TlsFiles(certificate=tmp_path / "missing", key=files.key))
     with pytest.raises(ConfigError, match="trust certificate"):
@@ -180,3 +184,28 @@ def test_a_client_without_trust_of_its_own_trusts_as_the_system_does(tmp_path: P
     (authority,) = client_context(TlsFiles()).get_ca_certs()
     assert dict(entry[0] for entry in authority["subject"])["commonName"] == "test authority"
     assert client_context(TlsFiles(), verifies=False).verify_mode == ssl.CERT_NONE
+
+
+def test_a_file_that_is_no_certificate_is_named_by_its_setting(tmp_path: Path):
+    files = Authority(tmp_path).issue("server")
+    garbage = tmp_path / "garbage.pem"
+    garbage.write_text("garbage")
+    bad_pair = TlsFiles(certificate=garbage, key=files.key)
+    bad_trust = TlsFiles(certificate=files.certificate, key=files.key, trust=garbage)
+    for bad, setting in ((bad_pair, "CertPath"), (bad_trust, "TrustCertPath")):
+        with pytest.raises(ConfigError, match=f"tlsServer{setting}"):
+            ServerTls(TlsMode.ENFORCING, bad)
+        with pytest.raises(ConfigError, match=f"tlsClient{setting}"):
+            client_context(bad)
+
+
+def test_a_key_with_a_password_is_refused_and_nobody_is_asked_for_it(tmp_path: Path):
+    files = Authority(tmp_path).issue("server")
+    assert files.key is not None
+    key = serialization.load_pem_private_key(files.key.read_bytes(), None)
+    locked = serialization.BestAvailableEncryption(b"password")
+    files.key.write_bytes(
+        key.private_bytes(serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, locked),
+    )
+    with pytest.raises(ConfigError, match=r"tlsServerKeyPath.*a key without a password"):
+        ServerTls(TlsMode.ENFORCING, files)

@@ -82,3 +82,13 @@ def test_bytes_that_are_no_tls_are_refused(tmp_path: Path) -> None:
     pair = Pair(tmp_path)
     with pytest.raises(FrameError, match="TLS: "):
         pair.engine.receive(bytes([HANDSHAKE_BYTE]) + b"no handshake at all")
+
+
+def test_it_is_over_when_the_peer_returns_the_good_bye(tmp_path: Path) -> None:
+    pair = Pair(tmp_path)
+    pair.shake_hands()
+    pair.engine.end()
+    assert (pair.deliver(), pair.engine.is_over) == (b"", False)
+    assert pair.client.read() == b""
+    pair.client.unwrap()
+    assert (pair.deliver(), pair.engine.is_over) == (b"", True)
