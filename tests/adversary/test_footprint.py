@@ -55,6 +55,21 @@ def test_answers_that_are_kept_count_by_their_bytes_whoever_keeps_them(tmp_path:
             assert kept() < size / 2 or registered.code == 1
 
 
+def test_a_group_that_changes_again_and_again_leaves_no_former_state_behind(tmp_path: Path) -> None:
+    """Each slave that joins makes another route; what is kept grows with the slaves, not with their square."""
+    count = 200
+    with serving(tmp_path) as served, served.link() as link:
+        link.register("a")
+        grown = []
+        with kept_bytes() as kept:
+            for number in range(1, 2 * count + 1):
+                link.register("a", broker_id=number)
+                assert link.route("T1") is not None
+                if number % count == 0:
+                    grown.append(kept())
+    assert grown[1] - grown[0] < 1.5 * grown[0]
+
+
 @pytest.mark.parametrize("leaves", [False, True])
 def test_the_body_of_a_broker_that_is_gone_goes_with_it(leaves: bool, tmp_path: Path) -> None:
     """An id that moves from address to address leaves nothing behind; nor does the last of them when it leaves."""

@@ -16,17 +16,24 @@ from orbitmq.wire.bodies.document import int32, number, parse_body, text
 
 FRAGMENTS_MAX = 20_000
 """Encoded brokers, and queues of brokers, that an encoder keeps."""
+FRAGMENTS_SIZE_MAX = 16 * 1024 * 1024
+"""Bytes of each kind of them: a name may have hundreds of slaves, and names come and go."""
 
 V = TypeVar("V")
+K = TypeVar("K")
 
 
 class RouteEncoder:
     """Encodes routes, each broker and each of its queue settings once, however many topics they serve."""
 
-    def __init__(self, fragments_max: int = FRAGMENTS_MAX) -> None:
-        self._queues = _Fragments[QueueData](lambda queue: orjson.dumps(_queue_document(queue)), fragments_max)
-        self._brokers = _Fragments[BrokerData](lambda broker: _dump(_broker_document(broker), True), fragments_max)
-        self._loose_brokers = _Fragments[BrokerData](lambda it: _dump(_broker_document(it), False), fragments_max)
+    def __init__(self, fragments_max: int = FRAGMENTS_MAX, fragments_size_max: int = FRAGMENTS_SIZE_MAX) -> None:
+        limits = fragments_max, fragments_size_max
+        # Queues are shared by topics, and a broker has several; of a broker name, only the present state is wanted.
+        self._queues = _Fragments[QueueData, int](id, lambda queue: orjson.dumps(_queue_document(queue)), *limits)
+        self._brokers = _Fragments[BrokerData, str](_name_of, lambda it: _dump(_broker_document(it), True), *limits)
+        self._loose_brokers = _Fragments[BrokerData, str](
+            _name_of, lambda it: _dump(_broker_document(it), False), *limits
+        )
 
     def encode(self, route: TopicRoute, *, standard: bool = True) -> bytes:
         """Encode a route answer.
@@ -90,23 +97,43 @@ def decode_member_group(body: bytes) -> BrokerData:
     return parse_body("broker member group", body, lambda document: _parse_broker(document["brokerMemberGroup"]))
 
 
-class _Fragments(Generic[V]):
-    """Encoded values. They are frozen and kept, so that each is known by its identity, which costs no comparison."""
+class _Fragments(Generic[V, K]):
+    """Encoded values, one for each key. They are frozen and kept: comparing identities is enough, and costs nothing.
 
-    def __init__(self, encode: Callable[[V], bytes], count_max: int) -> None:
+    Args:
+        key_of: a value takes the place of the one that had its key before.
+    """
+
+    def __init__(self, key_of: Callable[[V], K], encode: Callable[[V], bytes], count_max: int, size_max: int) -> None:
+        self._key_of = key_of
         self._encode = encode
         self._count_max = count_max
-        self._known: dict[int, tuple[V, bytes]] = {}
+        self._size_max = size_max
+        self._size = 0
+        self._known: dict[K, tuple[V, bytes]] = {}
 
     def join(self, values: Iterable[V]) -> bytes:
-        get = self._known.get
-        return b",".join([(get(id(value)) or self._learn(value))[1] for value in values])
+        return b",".join(map(self._encoded, values))
 
-    def _learn(self, value: V) -> tuple[V, bytes]:
-        if len(self._known) >= self._count_max:
+    def _encoded(self, value: V) -> bytes:
+        key = self._key_of(value)
+        found = self._known.get(key)
+        if found is not None:
+            if found[0] is value:
+                return found[1]
+            self._size -= len(found[1])
+            del self._known[key]
+        encoded = self._encode(value)
+        self._size += len(encoded)
+        if len(self._known) >= self._count_max or self._size > self._size_max:
             self._known.clear()
-        found = self._known[id(value)] = (value, self._encode(value))
-        return found
+            self._size = len(encoded)
+        self._known[key] = value, encoded
+        return encoded
+
+
+def _name_of(broker: BrokerData) -> str:
+    return broker.broker_name
 
 
 def _dump(document: Mapping[str, Any], standard: bool) -> bytes:

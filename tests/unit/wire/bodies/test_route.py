@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gc
+import weakref
 from typing import Any
 
 import orjson
@@ -166,3 +168,34 @@ def test_an_encoder_forgets_all_fragments_when_it_has_too_many(monkeypatch):
     monkeypatch.setattr("orbitmq.wire.bodies.route._broker_document", None)
     with pytest.raises(TypeError):
         encoder.encode(TopicRoute(brokers=(brokers[0],)))
+
+
+class Addresses(dict[int, str]):
+    """A broker's addresses whose end can be noticed."""
+
+
+@pytest.mark.parametrize("standard", [True, False])
+def test_an_encoder_keeps_no_former_state_of_a_broker(standard: bool):
+    encoder = RouteEncoder()
+    states = []
+    for count in range(1, 4):
+        addresses = Addresses({number: f"h:{number}" for number in range(count)})
+        states.append(weakref.ref(addresses))
+        broker = BrokerData(cluster="c", broker_name="a", addresses=addresses)
+        assert encoder.encode(TopicRoute(brokers=(broker,)), standard=standard).count(b"h:") == count
+        del addresses, broker
+    gc.collect()
+    assert [state() is None for state in states] == [True, True, False]
+
+
+def test_an_encoder_keeps_so_many_bytes_of_fragments_and_no_more():
+    encoder = RouteEncoder(fragments_size_max=10_000)
+    states = []
+    for number in range(10):
+        addresses = Addresses({0: "h" * 4_000})
+        states.append(weakref.ref(addresses))
+        broker = BrokerData(cluster="c", broker_name=f"n{number}", addresses=addresses)
+        encoder.encode(TopicRoute(brokers=(broker,)))
+        del addresses, broker
+        gc.collect()
+        assert sum(state() is not None for state in states) == 1 + number % 2
