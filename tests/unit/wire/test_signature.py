@@ -1,6 +1,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
+from orbitmq.codes import RequestCode
 from orbitmq.wire.command import Command
 from orbitmq.wire.signature import (
     ACCESS_KEY,
@@ -51,3 +52,14 @@ def test_a_request_is_signed_where_there_are_credentials_and_left_alone_where_th
     signed = sign_command(command, CREDENTIALS)
     assert signed == command._replace(ext_fields=sign({"topic": "T"}, b"body", CREDENTIALS))
     assert sign_command(command, None) is command
+
+
+def test_a_signature_leaves_open_what_the_security_page_says():
+    fields = {"AccessKey": "operator", "key": "orders", "namespace": "ORDER_TOPIC_CONFIG", "value": "a:4"}
+    signature = signature_of(fields, b"", "secret")
+    moved = {**fields, "key": "ordersORDER", "namespace": "_TOPIC_CONFIG", SIGNATURE: signature}
+    assert is_signed_by(moved, b"", "secret")
+    asked = Command(RequestCode.GET_KV_CONFIG, 1, ext_fields={"key": "orders", "namespace": "n"})
+    signed = sign_command(asked, Credentials("operator", "secret"))
+    other = signed._replace(code=RequestCode.DELETE_KV_CONFIG, opaque=2)
+    assert is_signed_by(other.ext_fields or {}, other.body, "secret")
