@@ -66,3 +66,31 @@ def test_a_new_broker_that_lists_two_topics_is_taken_with_the_one_whose_name_is_
     with serving(tmp_path) as served, served.link() as link:
         link.register("a", "good", "bad name!")
         assert link.route("good") is not None
+
+
+LONG = "x" * 256
+SERVERS = tuple(f"filter-{number}:10911" for number in range(65))
+TOO_MUCH: dict[str, dict[str, Any]] = {
+    "haServerAddr has 256 characters, at most 255 are taken": {"ha_server_addr": LONG},
+    "zoneName has 256 characters, at most 255 are taken": {"zone_name": LONG},
+    "filterServerList has 65 addresses, at most 64 are taken": {"filter_servers": SERVERS},
+    "an address in filterServerList has 256 characters, at most 255 are taken": {"filter_servers": (LONG,)},
+}
+
+
+@pytest.mark.parametrize("remark", TOO_MUCH)
+def test_a_registration_whose_texts_every_route_would_show_is_refused_when_they_are_long(
+    remark: str, tmp_path: Path
+) -> None:
+    """Whoever is there keeps what was registered before; the longest that is taken is shown whole."""
+    options = TOO_MUCH[remark]
+    allowed = {name: value[:255] if isinstance(value, str) else SERVERS[:64] for name, value in options.items()}
+    with serving(tmp_path) as served, served.link() as link:
+        link.register("a", **allowed)
+        before = link.route("T1")
+        refused = link.ask(*registration("a", "T1", "T2", "T3", version=2, **options))
+        assert (refused.code, refused.remark) == (1, remark)
+        assert link.route("T1") == before
+        assert link.route("T3") is None
+        link.register("a", "T1", "T2", "T3", version=2, **allowed)
+        assert link.route("T3") is not None

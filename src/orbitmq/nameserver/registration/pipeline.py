@@ -23,7 +23,12 @@ from orbitmq.nameserver.registration.body_cache import BodyCache
 from orbitmq.nameserver.registration.queue import JOB_SIZE_MIN, Concerns, Job, RegistrationQueue
 from orbitmq.nameserver.routing.events import Cause, Trigger
 from orbitmq.nameserver.routing.route_table import SLICE_TOPICS, RouteTable
-from orbitmq.nameserver.routing.validation import check_registered_name, illegal_names
+from orbitmq.nameserver.routing.validation import (
+    check_filter_servers,
+    check_length,
+    check_registered_name,
+    illegal_names,
+)
 from orbitmq.nameserver.routing.values import LEASE_MS, BrokerKey, MasterAddresses, Registration
 from orbitmq.net.dispatch.handlers import LATER, Call, Handlers, Later, Reply
 from orbitmq.wire.bodies.kv import encode_kv_table
@@ -127,6 +132,7 @@ class RegistrationPipeline:
         _check_body(header, command.body)
         _check_names(header)
         body = yield from read_registration(command.body, compressed=header.compressed, version=command.version)
+        check_filter_servers(body.filter_servers)
         return self._reply((yield from self._apply(call, body, now_ms, is_partial=False)))
 
     def _apply(
@@ -245,6 +251,8 @@ def _check_names(header: RegisterBroker) -> None:
     check_registered_name("clusterName", header.cluster_name)
     check_registered_name("brokerName", header.broker_name)
     check_registered_name("brokerAddr", header.broker_addr.replace("[", "").replace("]", ""))
+    check_length("haServerAddr", header.ha_server_addr)
+    check_length("zoneName", header.zone_name)
 
 
 def _to_registration(header: RegisterBroker, body: RegisterBrokerBody, queues: Mapping[str, QueueData]) -> Registration:

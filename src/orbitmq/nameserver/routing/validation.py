@@ -8,11 +8,14 @@ something to a shell, a path, a page or a log.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
-from orbitmq.errors import InvalidArgument
+from orbitmq.codes import ResponseCode
+from orbitmq.errors import InvalidArgument, Rejected
 
 LENGTH_MAX = 255
+FILTER_SERVERS_MAX = 64
+"""Filter servers of one broker: each route of each of its topics shows them all."""
 
 _ALPHABET = "letters, digits and % | _ - . + : @ # = ~"
 _NAME = re.compile(r"[%|a-zA-Z0-9_.+:@#=~-]{1,255}")
@@ -28,6 +31,33 @@ def check_registered_name(kind: str, name: str) -> str:
     if _NAME.fullmatch(name) is None or ".." in name:
         raise InvalidArgument(kind, name, f"1 to {LENGTH_MAX} characters, only {_ALPHABET}")
     return name
+
+
+def check_length(kind: str, value: str | None) -> None:
+    """Refuse a text that is kept, and shown in answers, when it is longer than a name.
+
+    Raises:
+        Rejected: longer than 255 characters.
+    """
+    if value is not None and len(value) > LENGTH_MAX:
+        raise Rejected(ResponseCode.SYSTEM_ERROR, f"{kind} has {len(value)} characters, at most {LENGTH_MAX} are taken")
+
+
+def check_filter_servers(addresses: Sequence[str] | None) -> None:
+    """Refuse a broker's filter servers when there are too many, or one's address is too long.
+
+    Raises:
+        Rejected: more than 64, or one longer than 255 characters.
+    """
+    if not addresses:
+        return
+    if len(addresses) > FILTER_SERVERS_MAX:
+        raise Rejected(
+            ResponseCode.SYSTEM_ERROR,
+            f"filterServerList has {len(addresses)} addresses, at most {FILTER_SERVERS_MAX} are taken",
+        )
+    for address in addresses:
+        check_length("an address in filterServerList", address)
 
 
 def illegal_names(names: Iterable[str]) -> frozenset[str]:
