@@ -9,7 +9,10 @@ import re
 import shutil
 import signal
 import subprocess
+import threading
+from collections.abc import Iterator
 from functools import cache
+from logging import LogRecord
 from pathlib import Path
 
 import pytest
@@ -45,8 +48,25 @@ def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
     return True
 
 
+_older_threads = pytest.StashKey[set[threading.Thread]]()
+
+
+@pytest.fixture
+def caplog(caplog: pytest.LogCaptureFixture, request: pytest.FixtureRequest) -> Iterator[pytest.LogCaptureFixture]:
+    """pytest's own, deaf for threads older than the test: servers that tests share log whenever they like."""
+    older = request.node.stash[_older_threads]
+
+    def is_of_this_test(record: LogRecord) -> bool:
+        return threading.current_thread() not in older
+
+    caplog.handler.addFilter(is_of_this_test)
+    yield caplog
+    caplog.handler.removeFilter(is_of_this_test)
+
+
 def pytest_runtest_setup(item: pytest.Item) -> None:
     """Tests marked `java` or `spark` need Java: a loud skip on a laptop, a failure in CI."""
+    item.stash[_older_threads] = set(threading.enumerate()) - {threading.main_thread()}
     if not any(item.get_closest_marker(name) for name in ("java", "spark")):
         return
     reason = missing_java()

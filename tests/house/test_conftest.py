@@ -1,0 +1,28 @@
+"""The fixtures that all tests share."""
+
+import logging
+import threading
+
+log = logging.getLogger("orbitmq.shared")
+
+
+_wake, _done = threading.Event(), threading.Event()
+
+
+def _serve() -> None:
+    _wake.wait()
+    log.warning("a server that others share")
+    _done.set()
+
+
+threading.Thread(target=_serve, daemon=True).start()  # at collection: older than any test
+
+
+def test_caplog_hears_this_test_and_its_threads_and_no_older_ones(caplog):
+    thread = threading.Thread(target=log.warning, args=["a thread of this test"])
+    thread.start()
+    thread.join()
+    _wake.set()
+    assert _done.wait(60)
+    log.warning("this test")
+    assert caplog.messages == ["a thread of this test", "this test"]
