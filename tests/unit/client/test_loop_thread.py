@@ -63,3 +63,21 @@ def test_stopping_cancels_what_runs_and_ends_the_thread(loop_thread):
 def test_a_forgotten_loop_keeps_no_program_from_ending(loop_thread):
     (thread,) = [thread for thread in threading.enumerate() if thread.name == "a loop"]
     assert thread.daemon
+
+
+def test_stopping_ends_generators_that_somebody_left(loop_thread):
+    ends = []
+
+    async def numbers():
+        try:
+            yield 1
+        finally:
+            ends.append("ended")
+
+    async def first():
+        return await anext(left)
+
+    left = numbers()
+    assert loop_thread.call(first()) == 1
+    loop_thread.stop()
+    assert ends == ["ended"]

@@ -46,3 +46,4 @@ def test_the_header_names_group_queue_and_template():
     header = send_header(encoded(), "g", QUEUE, 1_000, 4)
     assert (header.producer_group, header.topic, header.queue_id, header.born_at_ms) == ("g", "t", 3, 1_000)
     assert (header.default_topic, header.default_topic_queue_nums, header.batch) == ("TBW102", 4, False)
+    assert (header.sys_flag, header.flag, header.reconsume_times, header.unit_mode) == (0, 0, 0, False)

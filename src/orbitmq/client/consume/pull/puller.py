@@ -85,7 +85,6 @@ class Puller:
         """Go on at `queue_offset`; what was read and not handed out is forgotten."""
         self.is_started = True
         self.window.seek(queue_offset)
-        self.resume()
         if self._task is not None and not self._is_stopped:
             self._task.cancel()  # with it goes the pull at the old offset, which a broker may hold for many seconds
             self.start()
