@@ -222,16 +222,28 @@ class Child:
     """A NameServer in a process of its own, which can be stopped and whose wall clock can jump.
 
     Args:
+        descriptors: how many files and connections it may have open; None: as many as this process.
         settings: RocketMQ's keys for its properties file.
     """
 
-    def __init__(self, folder: Path, **settings: object) -> None:
+    def __init__(self, folder: Path, *, descriptors: int | None = None, **settings: object) -> None:
+        limited = ["sh", "-c", f'ulimit -n {descriptors} && exec "$0" "$@"'] if descriptors else []
         config = folder / "namesrv.conf"
         config.write_text("".join(f"{key}={value}\n" for key, value in settings.items()))
         words = ["-c", config, "--host", "127.0.0.1", "--port", "0", "--data-dir", folder, "--metrics-port", "0"]
         with (folder / "log").open("wb") as log:
             self._process = subprocess.Popen(
-                [sys.executable, _CHILD, "nameserver", *map(str, words), "-o", "json", "--log-level", "warning"],
+                [
+                    *limited,
+                    sys.executable,
+                    _CHILD,
+                    "nameserver",
+                    *map(str, words),
+                    "-o",
+                    "json",
+                    "--log-level",
+                    "warning",
+                ],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=log,

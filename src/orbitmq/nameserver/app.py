@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import resource
 from typing import TYPE_CHECKING
 
 from orbitmq.clock import Clock, monotonic_ms, now_ms
@@ -33,6 +34,8 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 NOTICE_TIMEOUT_MS = 300
+DESCRIPTORS_RESERVED = 512
+"""File descriptors that connections of clients leave free: for files, probes, and connections to brokers."""
 
 
 class NameServer:
@@ -75,7 +78,7 @@ class NameServer:
             handlers,
             self.service,
             name="nameserver",
-            limits=limits_of(self._config),
+            limits=limits_of(self._config, descriptor_limit()),
             clock=clock,
             fast_path=self._make_fast_path() if memories else None,
             admission=self._server_security.admission,
@@ -111,6 +114,7 @@ class NameServer:
         """
         self.service.kv.load()
         await self.server.start(self._config.bind_address, self._config.listen_port)
+        self._tell_of_few_descriptors()
         self._tick()
         self._arm_scan()
         self.monitor.start()
@@ -193,6 +197,13 @@ class NameServer:
         self._http = HttpServer(pages(self.monitor, metrics, self.service.journal))
         await self._http.start(self._config.metrics_address, self._config.metrics_port)
 
+    def _tell_of_few_descriptors(self) -> None:
+        wanted, limit = self._config.connections_max, descriptor_limit()
+        taken = affordable_connections(wanted, limit)
+        if taken != wanted:
+            level = logging.INFO if wanted == NameServerConfig().connections_max else logging.WARNING
+            log.log(level, "takes %d connections, not connectionsMax=%d: %d file descriptors", taken, wanted, limit)
+
     def _tick(self) -> None:
         """Show the listening clock that the loop runs."""
         deaf_ms = self._listening_clock.tick()
@@ -251,15 +262,36 @@ class NameServer:
             log.warning("could not tell %s of its group's smallest broker id: %s", address, error)
 
 
-def limits_of(config: NameServerConfig) -> Limits:
-    """Return the limits of the port, in the units of `Limits`."""
+def limits_of(config: NameServerConfig, descriptors: int = 0) -> Limits:
+    """Return the limits of the port, in the units of `Limits`.
+
+    Args:
+        descriptors: how many files and connections the process may have open; 0: any number.
+    """
     return Limits(
         idle_ms=config.server_channel_max_idle_time_seconds * 1000,
         frame_ms=config.frame_deadline_seconds * 1000,
         write_buffer_max=config.write_buffer_max,
-        connections_max=config.connections_max,
+        connections_max=affordable_connections(config.connections_max, descriptors),
         partial_frames_max=config.partial_frames_max,
         connections_per_address_max=config.connections_per_address_max,
         requests_per_second_max=config.requests_per_second_max,
         backlog=config.server_socket_backlog,
     )
+
+
+def affordable_connections(wanted: int, descriptors: int) -> int:
+    """Return how many connections to take, so that the process has descriptors left for its files; 0: any number.
+
+    Where none are left, the system ends new connections before anybody sees them, and values cannot be saved.
+    """
+    if not descriptors:
+        return wanted
+    affordable = max(descriptors - DESCRIPTORS_RESERVED, descriptors // 2)
+    return min(wanted, affordable) if wanted else affordable
+
+
+def descriptor_limit() -> int:
+    """Return how many files and connections this process may have open; 0: any number."""
+    soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    return 0 if soft == resource.RLIM_INFINITY else soft

@@ -210,6 +210,14 @@ def test_the_settings_are_the_limits_of_the_port():
     )
 
 
+@pytest.mark.parametrize(
+    ("wanted", "descriptors", "taken"),
+    [(50_000, 0, 50_000), (0, 0, 0), (50_000, 20_000, 19_488), (100, 20_000, 100), (0, 20_000, 19_488), (50, 64, 32)],
+)
+def test_no_more_connections_are_taken_than_there_are_descriptors_for(wanted: int, descriptors: int, taken: int):
+    assert limits_of(NameServerConfig(connections_max=wanted), descriptors).connections_max == taken
+
+
 class Member:
     """A broker that is told of its group's smallest id."""
 

@@ -44,7 +44,7 @@ def nameserver(
     log_level: LogLevelOption = LogLevel.INFO,
 ) -> None:
     """Run a NameServer until Ctrl-C or SIGTERM."""
-    from orbitmq.cli.servers.serving import serve_until_signal, show_ready
+    from orbitmq.cli.servers.serving import raise_descriptor_limit, serve_until_signal, show_ready
     from orbitmq.nameserver.app import NameServer
     from orbitmq.nameserver.config import NameServerConfig
     from orbitmq.net.loop import run
@@ -67,6 +67,7 @@ def nameserver(
         return
 
     async def serve() -> None:
+        raise_descriptor_limit()  # before: it takes as many connections as it has descriptors for
         service = NameServer(settings)
 
         def announce() -> None:

@@ -38,12 +38,13 @@ def up(
     """Run a NameServer and a broker in one process, until Ctrl-C or SIGTERM."""
     from orbitmq.broker.config import BrokerConfig
     from orbitmq.cli.servers.pair import Pair
-    from orbitmq.cli.servers.serving import serve_until_signal, show_ready
+    from orbitmq.cli.servers.serving import raise_descriptor_limit, serve_until_signal, show_ready
     from orbitmq.nameserver.config import NameServerConfig
     from orbitmq.net.loop import run
 
     configure_logging(log_level)
     root = data_dir or default_data_dir()
+    raise_descriptor_limit()  # before: a NameServer takes as many connections as it has descriptors for
     pair = Pair(
         NameServerConfig(
             bind_address=host,
