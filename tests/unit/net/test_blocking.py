@@ -8,10 +8,12 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
 from orbitmq.errors import ConnectionFailed, RequestTimeout
+from orbitmq.net import blocking
 from orbitmq.net.blocking import BlockingConnection
 from orbitmq.net.security.tls import ServerTls, TlsFiles, TlsMode, client_context
 from orbitmq.wire.command import FLAG_RESPONSE, Command, decode_command, encode_command
@@ -254,3 +256,25 @@ def test_a_connection_that_broke_is_closed_at_once():
 def test_small_requests_do_not_wait_for_each_others_acknowledgement():
     with scripted(lambda connection: None) as address, BlockingConnection(address) as connection:
         assert connection._socket.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY)
+
+
+def test_writing_has_the_whole_time_however_little_the_last_read_had_left(monkeypatch: pytest.MonkeyPatch):
+    is_answered, may_end = threading.Event(), threading.Event()
+
+    def answer(connection: socket.socket) -> None:
+        connection.sendall(encode_command(Command(0, 0, FLAG_RESPONSE)))
+        is_answered.set()
+        may_end.wait()
+
+    with scripted(answer) as address, BlockingConnection(address, timeout_ms=5000) as connection:
+        try:
+            times = iter([100.0, 104.75])  # when `receive` begins, and when it reads
+            monkeypatch.setattr(blocking, "time", SimpleNamespace(monotonic=lambda: next(times)))
+            is_answered.wait()
+            connection.request(GetClusterInfo())
+            assert connection._socket.gettimeout() == 0.25
+            connection.send(GetClusterInfo())
+            connection.flush()
+            assert connection._socket.gettimeout() == 5
+        finally:
+            may_end.set()
