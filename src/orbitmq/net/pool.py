@@ -148,19 +148,15 @@ class ConnectionPool:
             self._opening[address] = task
             task.add_done_callback(lambda done: self._connected(address, done))
         limit_ms = self._connect_timeout_ms if timeout_ms is None else min(timeout_ms, self._connect_timeout_ms)
-        try:
-            # Not `wait_for`: up to Python 3.11 it loses a cancellation that comes in the turn in which the task ends.
-            async with asyncio.timeout(limit_ms / 1000):
-                # Shielded: one impatient caller must not take the connection away from the others.
-                return await asyncio.shield(task)
-        except TimeoutError:
-            raise ConnectionFailed(f"cannot connect to {address}: no answer within {limit_ms} ms") from None
-        except asyncio.CancelledError:
-            caller = asyncio.current_task()
-            is_callers_own = caller is not None and caller.cancelling() > 0
-            if self._is_closed and task.cancelled() and not is_callers_own:
-                raise ConnectionFailed(f"cannot connect to {address}: the pool was closed") from None
-            raise
+        # It leaves the task alone: one impatient caller must not take the connection away from the others. `wait_for`
+        # loses a cancellation that comes when the task ends, and `timeout` is none in the clean-up of a cancelled task
+        # (up to Python 3.11).
+        done, _ = await asyncio.wait([task], timeout=limit_ms / 1000)
+        if not done:
+            raise ConnectionFailed(f"cannot connect to {address}: no answer within {limit_ms} ms")
+        if self._is_closed and task.cancelled():
+            raise ConnectionFailed(f"cannot connect to {address}: the pool was closed")
+        return task.result()
 
     def close_address(self, address: str) -> None:
         """Close the connection to `address`, if there is one; the next request opens a new one."""

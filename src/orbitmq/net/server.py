@@ -116,12 +116,7 @@ class Server(Generic[S]):
         """
         self._stop_listening()
         self._dispatcher.drain()
-        try:
-            async with asyncio.timeout(timeout_ms / 1000):
-                await self._endpoint.wait_until(lambda: not self._endpoint.parked_count)
-        except TimeoutError:
-            return False
-        return True
+        return await self._endpoint.wait_until(lambda: not self._endpoint.parked_count, timeout_ms)
 
     async def close(self) -> None:
         """Stop listening and close every connection, after what was written has left or been given up."""

@@ -387,3 +387,27 @@ def test_a_request_that_is_sent_again_has_only_the_rest_of_its_time():
         await server.close()
 
     clock.run(play())
+
+
+async def test_the_clean_up_of_a_cancelled_task_is_told_of_a_peer_that_does_not_answer(tmp_path: Path):
+    context = client_context(Authority(tmp_path).issue("server"))
+    with socket.create_server(("127.0.0.1", 0)) as nobody_accepts:
+        address = f"127.0.0.1:{nobody_accepts.getsockname()[1]}"
+        pool, told = ConnectionPool(tls=context), []
+
+        async def clean_up() -> None:
+            try:
+                await asyncio.Event().wait()
+            finally:
+                try:
+                    await pool.connect(address, timeout_ms=20)
+                except ConnectionFailed as error:
+                    told.append(str(error))
+
+        task = asyncio.ensure_future(clean_up())
+        await asyncio.sleep(0)
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        assert told == [f"cannot connect to {address}: no answer within 20 ms"]
+        await pool.close()

@@ -149,23 +149,38 @@ class Endpoint:
             self._timer = None
         for connection in tuple(self.connections.values()):
             connection.close()
-        try:
-            async with asyncio.timeout(grace_ms / 1000):
-                await self.wait_until(lambda: not self.connections)
-        except TimeoutError:
+        if not await self.wait_until(lambda: not self.connections, grace_ms):
             for connection in tuple(self.connections.values()):
                 connection.kill()
             await self.wait_until(lambda: not self.connections)
 
-    async def wait_until(self, condition: Callable[[], bool]) -> None:
-        """Return once something is so; it is looked at after each late answer and each connection that ends."""
+    async def wait_until(self, condition: Callable[[], bool], timeout_ms: int | None = None) -> bool:
+        """Wait until something is so; it is looked at after each late answer and each connection that ends.
+
+        Returns:
+            False when the time was over first.
+        """
+        is_over = False
+
+        def end() -> None:
+            nonlocal is_over
+            is_over = True
+            self.note_change()
+
+        # Not `asyncio.timeout`: in the clean-up of a cancelled task it is none, up to Python 3.11.
+        timer = asyncio.get_running_loop().call_later(timeout_ms / 1000, end) if timeout_ms is not None else None
         self.is_awaited = True
         try:
             while not condition():
+                if is_over:
+                    return False
                 self._changed.clear()
                 await self._changed.wait()
         finally:
             self.is_awaited = False
+            if timer is not None:
+                timer.cancel()
+        return True
 
     def note_change(self) -> None:
         """Let `wait_until` look again."""

@@ -143,3 +143,31 @@ async def test_nobody_is_looked_at_after_the_end():
     await endpoint.close_connections()
     assert loop.waiting == []
     await endpoint.close_connections()
+
+
+async def test_the_clean_up_of_a_cancelled_task_waits_and_closes_as_any_other():
+    """The standard library's `timeout` does not end as one there, up to Python 3.11.3."""
+    endpoint, seen = endpoint_of(), []
+    deaf = enter(endpoint, reads=False)
+
+    async def clean_up() -> None:
+        try:
+            await asyncio.Event().wait()
+        finally:
+            seen.append(await endpoint.wait_until(lambda: False, timeout_ms=5))
+            await endpoint.close_connections(grace_ms=5)
+            seen.append(deaf.was_killed)
+
+    task = asyncio.ensure_future(clean_up())
+    await asyncio.sleep(0)
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    assert (seen, endpoint.connections) == ([False, True], {})
+
+
+async def test_what_is_so_already_needs_no_time():
+    endpoint = endpoint_of()
+    assert await endpoint.wait_until(lambda: True, timeout_ms=0)
+    assert await endpoint.wait_until(lambda: True)
+    assert not endpoint.is_awaited
