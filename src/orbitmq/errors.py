@@ -84,6 +84,10 @@ class CorruptRecord(StoreError):
         self.reason = reason
 
 
+class DamagedLog(StoreError):
+    """Files of a log are missing or cut short. What is derived from another log is written anew then."""
+
+
 class StoreUnavailable(StoreError):
     """The store does not take writes now: fenced after an I/O error, shutting down or out of space."""
 

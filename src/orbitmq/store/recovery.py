@@ -14,7 +14,7 @@ Source: docs/explain/durability.md.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -24,10 +24,12 @@ from orbitmq.store.log.commit_log import CommitLog
 from orbitmq.store.quarantine import Quarantine, SetAside
 from orbitmq.store.queues.consume_queue import BLANK_SIZE, ConsumeQueue, Entry
 from orbitmq.store.queues.consume_queues import ConsumeQueues, QueueKey
+from orbitmq.store.queues.queue_ends import QueueEnds
 from orbitmq.store.queues.rebuild import Rebuild
 from orbitmq.store.queues.rebuild_mark import RebuildMark
+from orbitmq.store.queues.soundness import Shares, has_hole, is_rising
 from orbitmq.store.values import Dispatched
-from orbitmq.wire.messages.record import Blank, Record, parse_record
+from orbitmq.wire.messages.record import Blank, Record
 
 log = logging.getLogger(__name__)
 
@@ -74,6 +76,7 @@ class Recovery:
     """The recovery of a store whose files have been loaded.
 
     Args:
+        ends: where the queues ended when the store was last closed.
         lower_checkpoint: called with a time before anything is changed: entries of messages stored then or later are
             about to be written again, and the checkpoint must not vouch for them until that is synced. The power
             may go again now.
@@ -86,6 +89,7 @@ class Recovery:
         *,
         quarantine: Quarantine,
         mark: RebuildMark,
+        ends: QueueEnds,
         lower_checkpoint: Callable[[int], None],
     ) -> None:
         self.findings = Findings()
@@ -93,32 +97,36 @@ class Recovery:
         self._queues = queues
         self._quarantine = quarantine
         self._mark = mark
+        self._ends = ends
         self._lower_checkpoint = lower_checkpoint
         self._doubtful: set[QueueKey] = set()
         self._astray: set[QueueKey] = set()
 
-    def run(self, recovery_ms: int | None) -> Recovered:
+    def run(self, recovery_ms: int | None, damaged: Collection[QueueKey] = ()) -> Recovered:
         """Recover.
 
         Args:
             recovery_ms: messages stored up to this time are on the disk; None: all are, the store was closed in order.
+            damaged: queues whose files could not even be loaded.
 
         Raises:
             StoreError: there are bytes to be cut, and no room to move them aside.
         """
         commit_log = self._commit_log
         commit_log.end = commit_log.log.end  # so far, every byte may be a record
-        self._doubtful |= self._mark.read()
+        self._doubtful |= self._mark.read().union(damaged)
         sound = [queue for queue in self._queues if (queue.topic, queue.queue_id) not in self._doubtful]
+        shares = Shares.of(len(sound))
         # Records are written in the order of their offsets: where one that is known to be on the disk starts,
         # everything before it is on the disk, too. So the walk begins at the last record that any queue can vouch for.
         start = max((_trusted_start(queue, commit_log, recovery_ms) for queue in sound), default=commit_log.min_offset)
         if recovery_ms is not None:
             self._lower_checkpoint(commit_log.stored_at_ms(start))
         for queue in sound:
-            _cut_queue(queue, commit_log, start, is_clean=recovery_ms is None)
+            if not _cut_queue(queue, commit_log, start, shares, is_clean=recovery_ms is None):
+                self._doubtful.add((queue.topic, queue.queue_id))
         recovered, reason = self._replay(start)
-        self._doubtful |= self._astray
+        self._doubtful |= self._astray | self._ends.shorter(self._queues, commit_log.min_offset)
         if self._doubtful:
             self._mark.write(self._doubtful)
         self._set_aside(recovered.end, reason)
@@ -181,7 +189,7 @@ class Recovery:
         for key in keys:
             queue = self._queues.get(*key)
             if queue is not None:
-                queue.truncate(-1)
+                queue.discard()
         rebuild = Rebuild(
             self._queues, keys, lambda message: self.findings.count_unplaced(message, "its queue offset is out of step")
         )
@@ -211,24 +219,61 @@ def _trusted_start(queue: ConsumeQueue, commit_log: CommitLog, recovery_ms: int 
     return commit_log.min_offset if size == BLANK_SIZE else max(physical_offset, commit_log.min_offset)
 
 
-def _cut_queue(queue: ConsumeQueue, commit_log: CommitLog, start: int, *, is_clean: bool) -> None:
-    """Drop the entries of the messages that will be read again, and what a torn sector left behind them."""
+def _cut_queue(queue: ConsumeQueue, commit_log: CommitLog, start: int, shares: Shares, *, is_clean: bool) -> bool:
+    """Drop the entries of the messages that will be read again, and what a torn sector left behind them.
+
+    Returns:
+        False: what the queue says of messages before those is not what the log says.
+    """
     end = queue.search(lambda entry: entry[1] == BLANK_SIZE or (entry[1] > 0 and entry[0] < start))
     # A torn sector leaves old bytes or zeros among the last entries: bisection may have ended behind them.
     while end > queue.base_offset and not _is_entry_of(queue, end - 1, commit_log):
         end -= 1
+    if has_hole(queue.stored_entries(end, shares.entries), start) or not _is_sound(queue, commit_log, end, shares):
+        return False
     if end < queue.max_offset or not is_clean:
         queue.truncate(end)
+    return True
+
+
+def _is_sound(queue: ConsumeQueue, commit_log: CommitLog, end: int, shares: Shares) -> bool:
+    """Compare a queue with the log, in places: its first entry, some in between, and the order of first and last ones."""
+    base = queue.base_offset
+    if not is_rising(queue.stored_entries(base, min(end - base, shares.entries))):
+        return False
+    first = queue.min_offset(commit_log.min_offset)
+    if first >= end:
+        return True
+    rest = max(base + shares.entries, end - shares.entries)
+    if rest < end and not is_rising(queue.stored_entries(rest, end - rest)):
+        return False
+    places = {first + (end - first) * number // shares.samples for number in range(shares.samples)}
+    return all(_leads_home(queue, place, commit_log) for place in places)
+
+
+def _leads_home(queue: ConsumeQueue, queue_offset: int, commit_log: CommitLog) -> bool:
+    """Say whether an entry leads to a record of its queue: its own, or where that is missing, a later one."""
+    record = _record_of(queue.entry(queue_offset), commit_log)
+    return (
+        record is not None
+        and (record.topic, record.queue_id) == (queue.topic, queue.queue_id)
+        and record.queue_offset >= queue_offset
+    )
 
 
 def _is_entry_of(queue: ConsumeQueue, queue_offset: int, commit_log: CommitLog) -> bool:
     """Say whether an entry leads to the record that it was written for."""
-    physical_offset, size, _tag_code = queue.entry(queue_offset)
-    if size == BLANK_SIZE or physical_offset < commit_log.min_offset:
-        return size != 0
-    encoded = commit_log.record_at(physical_offset, check_crc=False)
-    if encoded is None or len(encoded) != size:
-        return False
-    record = parse_record(encoded, check_crc=False)
-    assert not isinstance(record, Blank)
-    return (record.topic, record.queue_id, record.queue_offset) == (queue.topic, queue.queue_id, queue_offset)
+    entry = queue.entry(queue_offset)
+    if entry[1] == BLANK_SIZE or entry[0] < commit_log.min_offset:
+        return entry[1] != 0
+    record = _record_of(entry, commit_log)
+    return record is not None and (
+        (record.topic, record.queue_id, record.queue_offset) == (queue.topic, queue.queue_id, queue_offset)
+    )
+
+
+def _record_of(entry: Entry, commit_log: CommitLog) -> Record | None:
+    """Return the record that an entry leads to, None when there is none of its size."""
+    physical_offset, size, _tag_code = entry
+    record = commit_log.parsed_at(physical_offset)
+    return record if record is not None and record.size == size else None

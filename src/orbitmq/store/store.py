@@ -21,6 +21,7 @@ from orbitmq.store.log.commit_log import CommitLog
 from orbitmq.store.quarantine import Quarantine
 from orbitmq.store.queues.consume_queue import ConsumeQueue
 from orbitmq.store.queues.consume_queues import ConsumeQueues
+from orbitmq.store.queues.queue_ends import QueueEnds
 from orbitmq.store.queues.reading import offset_at, read_messages
 from orbitmq.store.queues.rebuild_mark import RebuildMark
 from orbitmq.store.recovery import Findings, Recovered, Recovery
@@ -281,6 +282,8 @@ class Store:
     def delete_topic(self, topic: str) -> None:
         """Delete a topic's consume queues; the records stay in the CommitLog until it is cleaned."""
         self._dispatch.forget(topic)
+        # It may name the topic's queues, which nobody is to miss at the next start.
+        self._disk.remove(self._config.path / "ends")
         self._queues.remove_topic(topic)
 
     def close(self) -> None:
@@ -292,6 +295,7 @@ class Store:
         is_clean = not self._durability.is_fenced
         self._refusal = _CLOSED
         if is_clean:
+            self._disk.write(self._config.path / "ends", QueueEnds.of(self._queues, self.min_physical_offset).format())
             self._disk.remove(self._config.path / "abort")
         self._close_files()
 
@@ -301,7 +305,7 @@ class Store:
         checkpoint = parse_checkpoint(self._disk.read(path / "checkpoint"))
         self._disk.write(path / "abort", str(os.getpid()).encode())
         self._commit_log.log.load()
-        self._queues.load()
+        damaged = self._queues.load()
 
         def lower_checkpoint(time_ms: int) -> None:
             lowered = checkpoint._replace(consume_queue_ms=min(checkpoint.consume_queue_ms, time_ms))
@@ -313,10 +317,11 @@ class Store:
             self._queues,
             quarantine=Quarantine(self._disk, path / "quarantine", "commitlog"),
             mark=RebuildMark(self._disk, path / "rebuild"),
+            ends=QueueEnds.parse(self._disk.read(path / "ends")),
             lower_checkpoint=lower_checkpoint,
         )
         self.findings = recovery.findings
-        recovered = recovery.run(recovery_ms)
+        recovered = recovery.run(recovery_ms, damaged)
         self._durability.durable = recovered.end
         self._syncing.start(recovered.stored_at_ms)
         if not is_clean:

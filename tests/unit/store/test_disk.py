@@ -494,3 +494,13 @@ def test_a_moved_file_is_at_its_new_place_alone(disk, tmp_path):
     disk.move(tmp_path / "old", tmp_path / "a" / "b" / "new")
     assert not disk.exists(tmp_path / "old")
     assert disk.read(tmp_path / "a" / "b" / "new") == b"content"
+
+
+@pytest.mark.parametrize("last", [None, 0, 1, 254, 255, 256, 511, 512, 4095, 40_000, 65_535, 65_536, 70_000, 99_999])
+def test_the_last_byte_is_found_wherever_it_is(disk, tmp_path, last):
+    file = disk.open(tmp_path / "file", 100_000)
+    file.blank(0, 100_000)
+    if last is not None:
+        file.buffer[last] = 1
+    assert file.data_end(0) == (0 if last is None else last + 1)
+    file.close()

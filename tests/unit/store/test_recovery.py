@@ -408,3 +408,97 @@ def test_a_power_cut_while_a_queue_is_written_anew_loses_no_entry(cut_at):
         world.open()
     assert world.offsets() == list(range(7))
     assert world.offsets(topic="bills") == list(range(5))
+
+
+def emptied(world, path):
+    world.disk.write(path, b"")
+
+
+def removed(world, path):
+    world.disk.remove(path)
+
+
+def directory_removed(world, path):
+    world.disk.remove(path.parents[1])
+
+
+def zeroed(first, end):
+    def damage(world, path):
+        world.disk.files[path].buffer[first * 20 : end * 20] = bytes((end - first) * 20)
+
+    return damage
+
+
+def garbled(first, end):
+    def damage(world, path):
+        world.disk.files[path].buffer[first * 20 : end * 20] = Random(1).randbytes((end - first) * 20)
+
+    return damage
+
+
+def shifted(world, path):
+    """Every entry where the next one belongs: each leads to a record of the queue, none to its own."""
+    buffer = world.disk.files[path].buffer
+    buffer[20 : 105 * 20] = bytes(buffer[: 104 * 20])
+
+
+@pytest.mark.parametrize("is_orderly", [True, False], ids=["after an orderly stop", "after a kill"])
+@pytest.mark.parametrize(
+    "damage",
+    [
+        emptied, removed, directory_removed, shifted,
+        zeroed(0, 1), zeroed(0, 40), zeroed(40, 60), zeroed(100, 105), zeroed(0, 105),
+        garbled(0, 1), garbled(40, 60), garbled(104, 105), garbled(0, 105),
+    ],
+    ids=[
+        "emptied", "removed", "directory removed", "shifted",
+        "zeroed first", "zeroed beginning", "zeroed middle", "zeroed end", "zeroed",
+        "garbled first", "garbled middle", "garbled last", "garbled",
+    ],
+)  # fmt: skip
+def test_a_damaged_consume_queue_misleads_nobody(damage, is_orderly):
+    world = World()
+    world.send(105)
+    world.send(5, topic="bills")
+    world.store.close()
+    if not is_orderly:
+        world.open()
+        world.send(3, topic="bills")
+        world.kill(world.now_ms)
+        world.disk = world.disk.after_kill()
+    damage(world, ROOT / "consumequeue" / "orders" / "0" / f"{0:020}")
+    world.open()
+    assert world.offsets() == list(range(105))
+    assert world.send().queue_offset == 105
+    assert world.offsets(topic="bills") == list(range(5 if is_orderly else 8))
+    world.kill(world.now_ms)
+    assert world.store.findings.rebuilt == []
+
+
+@pytest.mark.parametrize("damage", [emptied, removed, zeroed(0, 128)], ids=["emptied", "removed", "zeroed"])
+@pytest.mark.parametrize("number", range(3))
+def test_any_file_of_a_consume_queue_may_be_damaged(number, damage):
+    world = World()
+    world.send(300)
+    world.send(5, topic="bills")
+    world.store.close()
+    damage(world, ROOT / "consumequeue" / "orders" / "0" / f"{number * 128 * 20:020}")
+    world.open()
+    assert world.offsets() == list(range(300))
+    assert world.store.findings.rebuilt == [("orders", 0)]
+
+
+def test_a_deleted_topics_queues_are_missed_by_nobody():
+    world = World()
+    world.send(20)
+    world.send(5, topic="bills")
+    world.store.close()
+    world.open()
+    world.store.delete_topic("orders")
+    world.store.close()
+    world.open()
+    assert world.store.findings.rebuilt == []
+    assert world.store.max_offset("orders", 0) == 0
+    world.store.delete_topic("bills")
+    world.kill(world.now_ms)
+    assert world.store.findings.rebuilt == []

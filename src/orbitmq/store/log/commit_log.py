@@ -221,17 +221,11 @@ class CommitLog:
 
     def record_at(self, physical_offset: int, *, check_crc: bool = True) -> bytes | None:
         """Return the record that starts at `physical_offset` and ends before `end`, None when none does."""
-        if not self.min_offset <= physical_offset < self.end:
-            return None
-        size = int.from_bytes(self.read(physical_offset, 4), "big")
-        if size > self.end - physical_offset:
-            return None
-        record = self.read(physical_offset, size)
-        try:
-            found = parse_record(record, physical_offset, check_crc=check_crc)
-        except CorruptRecord:
-            return None
-        return record if isinstance(found, Record) else None
+        return self._whole_at(physical_offset, check_crc)[0]
+
+    def parsed_at(self, physical_offset: int) -> Record | None:
+        """Return the parsed record that starts there and ends before `end`, None when none does; no checksums."""
+        return self._whole_at(physical_offset, False)[1]
 
     def scan(self, start: int, stop: int | None = None, *, check_crc: bool = True) -> Iterator[Record | Blank]:
         """Yield what lies in the log from `start` to `stop`, fillers included.
@@ -280,6 +274,19 @@ class CommitLog:
             for at in range(low, high, RESERVE_SIZE):
                 stop = min(at + RESERVE_SIZE, high)
                 buffer[at:stop] = bytes(buffer[at:stop])
+
+    def _whole_at(self, physical_offset: int, check_crc: bool) -> tuple[bytes, Record] | tuple[None, None]:
+        if not self.min_offset <= physical_offset < self.end:
+            return None, None
+        size = int.from_bytes(self.read(physical_offset, 4), "big")
+        if size > self.end - physical_offset:
+            return None, None
+        encoded = self.read(physical_offset, size)
+        try:
+            found = parse_record(encoded, physical_offset, check_crc=check_crc)
+        except CorruptRecord:
+            return None, None
+        return (encoded, found) if isinstance(found, Record) else (None, None)
 
     def _find_record(self, start: int, stop: int) -> int:
         """Return where the first record at or behind `start` begins, `stop` without one."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from orbitmq.errors import StoreError
+from orbitmq.errors import DamagedLog, StoreError
 from orbitmq.store.disk import Disk
 from orbitmq.store.log.segment import NAME_LENGTH, Segment
 
@@ -42,20 +42,25 @@ class SegmentLog:
         """Find the segments that are there.
 
         Raises:
-            StoreError: a gap between the files, or a file of another size than configured.
+            DamagedLog: a gap between the files, or one of them was cut short.
+            StoreError: the files were written with another size than configured.
         """
         names = [name for name in self._disk.names(self.directory) if len(name) == NAME_LENGTH and name.isdigit()]
         self.segments = [self._segment(int(name)) for name in names]
         for position, segment in enumerate(self.segments):
             expected = self.segments[0].base + position * self.segment_size
             if segment.base != expected:
-                raise StoreError(
+                raise DamagedLog(
                     f"{self.directory}: the file of offset {expected} is missing before {segment.path.name}"
                 )
-            size = self._disk.size(segment.path)
-            # The last one may be short: making it was interrupted, or cutting off a torn tail was.
-            is_last = position == len(self.segments) - 1
-            if size > self.segment_size or (size < self.segment_size and not is_last):
+        sizes = [self._disk.size(segment.path) for segment in self.segments]
+        # The last one may be short: making it was interrupted, or cutting off a torn tail was.
+        for segment, size, is_short in zip(self.segments, sizes, judge_sizes(sizes, self.segment_size), strict=True):
+            if is_short:
+                raise DamagedLog(
+                    f"{segment.path} has {size} bytes, configured are {self.segment_size}: it was cut short"
+                )
+            if size > self.segment_size or (size < self.segment_size and segment is not self.segments[-1]):
                 raise StoreError(
                     f"{segment.path} has {size} bytes, configured are {self.segment_size}: "
                     "open the store with the segment size that it was written with"
@@ -110,6 +115,12 @@ class SegmentLog:
             return []
         return [segment for segment in self.segments if segment.base < end and segment.end > start]
 
+    def remove(self) -> None:
+        """Delete the directory, with whatever is in it."""
+        self.close()
+        self.segments.clear()
+        self._disk.remove(self.directory)
+
     def close(self) -> None:
         """Close every file."""
         for segment in self.segments:
@@ -128,3 +139,14 @@ class SegmentLog:
             self._reserve_size,
             is_one_of_many=self._is_one_of_many,
         )
+
+
+def judge_sizes(sizes: list[int], configured: int) -> list[bool]:
+    """Say of each file whether it was cut short, not written with another size: others are as configured. Pure.
+
+    The last one may be short for good reasons.
+    """
+    has_witness = configured in sizes
+    return [
+        size < configured and (has_witness or not size) and number < len(sizes) - 1 for number, size in enumerate(sizes)
+    ]

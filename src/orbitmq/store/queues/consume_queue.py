@@ -49,6 +49,8 @@ class ConsumeQueue:
         self.reserved_offset = 0
         """There is room for the entries before this one."""
         self.synced_offset = 0
+        self.data_end = 0
+        """Behind this entry there were only zeros when the queue was loaded."""
         self._unit_count = unit_count
         self._min_offset = 0
         self._min_known_at = -1
@@ -63,8 +65,17 @@ class ConsumeQueue:
         return self.log.base // UNIT.size
 
     def load(self) -> None:
-        """Find the files and where the entries end; `truncate` has the last word during recovery."""
+        """Find the files and where the entries end; `truncate` has the last word during recovery.
+
+        Raises:
+            DamagedLog: files are missing or cut short.
+            StoreError: files of another size than configured.
+        """
         self.log.load()
+        if self.log.segments:
+            last = self.log.segments[-1]
+            # Behind this lie holes: on a full tmpfs, looking at one through the map would kill the process.
+            self.data_end = -(-(last.base + last.file.data_end(0)) // UNIT.size)
         self.next_offset = self.max_offset = self._find_end()
         self.synced_offset = self.reserved_offset = self.max_offset
 
@@ -129,6 +140,7 @@ class ConsumeQueue:
         max_offset = max(max_offset, 0)
         self.next_offset = self.max_offset = self.reserved_offset = max_offset
         self.synced_offset = min(self.synced_offset, max_offset)
+        self._min_known_at = -1
         self._end_offset = 0
 
     def entry(self, queue_offset: int) -> Entry:
@@ -152,6 +164,16 @@ class ConsumeQueue:
             # The slice is a copy: a view would keep the map open while a reader holds this generator.
             yield from UNIT.iter_unpack(segment.buffer[position - segment.base : stop * UNIT.size - segment.base])
             queue_offset = stop
+
+    def stored_entries(self, queue_offset: int, count_max: int) -> list[Entry]:
+        """Return up to `count_max` entries from `queue_offset` on, as they were loaded, whoever may see them."""
+        end = min(queue_offset + count_max, max(self.data_end, self.max_offset))
+        found: list[Entry] = []
+        while queue_offset < end and (segment := self.log.find(queue_offset * UNIT.size)) is not None:
+            stop = min(end * UNIT.size, segment.end)
+            found += UNIT.iter_unpack(segment.buffer[queue_offset * UNIT.size - segment.base : stop - segment.base])
+            queue_offset = stop // UNIT.size
+        return found
 
     def min_offset(self, physical_min: int) -> int:
         """Return the queue offset of the first message that is still in the CommitLog.
@@ -184,12 +206,17 @@ class ConsumeQueue:
         self.log.close()
         self.log.segments.clear()
 
+    def discard(self) -> None:
+        """Delete every file: the queue is to be written anew."""
+        self.truncate(-1)
+        self.log.remove()
+
     def _find_end(self) -> int:
         """Return the first offset without an entry: doubling, then bisecting, so that few pages of a hole are touched."""
         if not self.log.segments:
             return 0
         first = self.log.segments[-1].base // UNIT.size
-        low, high, end = first, first, first + self._unit_count
+        low, high, end = first, first, self.data_end
         while high < end and self.entry(high)[1]:
             low, high = high, first + 2 * (high - first) + 1
         return _first_without(lambda offset: self.entry(offset)[1] != 0, low, min(high, end))

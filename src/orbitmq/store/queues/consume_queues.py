@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterator
 from pathlib import Path
 
-from orbitmq.errors import InvalidArgument
+from orbitmq.errors import DamagedLog, InvalidArgument
 from orbitmq.store.disk import Disk
 from orbitmq.store.dispatch import is_queued
 from orbitmq.store.queues.consume_queue import ConsumeQueue
 from orbitmq.store.values import Dispatched
+
+log = logging.getLogger(__name__)
 
 _NAME_SIZE_MAX = 255
 
@@ -30,12 +33,23 @@ class ConsumeQueues:
         """Yield every queue."""
         return iter(self.table.values())
 
-    def load(self) -> None:
-        """Find the queues that are there."""
+    def load(self) -> set[QueueKey]:
+        """Find the queues that are there; return those whose files are missing or cut short.
+
+        Raises:
+            StoreError: files of another size than configured.
+        """
+        damaged = set()
         for topic in self._disk.names(self._directory):
             for name in self._disk.names(self._directory / topic):
                 if name.isdigit():
-                    self.make(topic, int(name)).load()
+                    queue = self.make(topic, int(name))
+                    try:
+                        queue.load()
+                    except DamagedLog as error:
+                        log.warning("a consume queue is damaged: %s", error)
+                        damaged.add((topic, queue.queue_id))
+        return damaged
 
     def get(self, topic: str, queue_id: int) -> ConsumeQueue | None:
         """Return a queue, None when no message ever came to it."""
