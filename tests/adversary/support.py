@@ -271,10 +271,21 @@ class Child:
 
     def jump(self, by_ms: int) -> None:
         """Let its wall clock jump."""
+        self._tell("jump", by_ms)
+
+    def block(self, ms: int) -> None:
+        """Keep everything in it from running for so long, its event loop for one."""
+        self._tell("block", ms)
+
+    def slow_disk(self, ms: int) -> None:
+        """Let each write of a small file take so much longer from now on."""
+        self._tell("disk", ms)
+
+    def _tell(self, command: str, number: int) -> None:
         assert self._process.stdin is not None
         assert self._process.stdout is not None
-        self._process.stdin.write(f"{by_ms}\n")
-        assert self._process.stdout.readline() == "jumped\n"
+        self._process.stdin.write(f"{command} {number}\n")
+        assert self._process.stdout.readline() == "done\n"
 
     @contextmanager
     def stopped(self) -> Iterator[None]:
@@ -314,6 +325,11 @@ class Heartbeats:
         self._thread.join()
         for link in self._links.values():
             link.close()
+
+    def fall_silent(self) -> None:
+        """Renew nothing any more; the connections stay."""
+        self._is_over.set()
+        self._thread.join()
 
     def _run(self) -> None:
         while not self._is_over.wait(self._pause_s):

@@ -12,10 +12,12 @@ from collections.abc import Awaitable, Callable, Coroutine
 from dataclasses import dataclass
 from typing import Any
 
+from adversary.support import Child, Heartbeats
 from cluster.stage import Cast, Stage
 from cluster.world import Load, World, create_topic
-from orbitmq.net.pool import expect
-from orbitmq.wire.headers import WipeWritePerm
+from orbitmq.admin.monitoring import ask_history, take_snapshot
+from orbitmq.net.pool import ConnectionPool, expect
+from orbitmq.wire.headers import PutKvConfig, WipeWritePerm
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +36,8 @@ class Scenario:
 
 
 SCENARIOS: list[Scenario] = []
+SCAN_SLACK_MS = 6_000
+"""A lease's end is noticed by the next scan, within 5 s."""
 
 
 def scenario(
@@ -158,6 +162,51 @@ async def a_silent_broker_leaves_the_routes_when_its_lease_ends(stage: Stage) ->
                 await stage.until(cluster.all_equal_and_full, "the brokers back")
             await all_received(stage, load)
             stage.note("sends that failed", len(load.errors))
+
+
+@scenario()
+async def a_name_server_that_pauses_loses_no_broker_that_lives(stage: Stage) -> None:
+    lease_ms = stage.pace.pause_lease_ms
+    pause_ms = lease_ms * 3 // 2
+    with Child(stage.folder, **stage.pace.name_server) as child, child.link() as operator:
+        with Heartbeats(child.address, 20, lease_ms=lease_ms) as brokers:
+
+            def stop() -> None:
+                with child.stopped():
+                    time.sleep(pause_ms / 1000)
+
+            def write_to_a_slow_disk() -> None:
+                child.slow_disk(pause_ms)
+                assert operator.ask(PutKvConfig(namespace="space", key="key", value="value")).code == 0
+                child.slow_disk(0)
+
+            pauses: dict[str, Callable[[], None]] = {
+                f"its process was stopped for {pause_ms:,} ms": stop,
+                f"its event loop was blocked for {pause_ms:,} ms": lambda: child.block(pause_ms),
+                "its clock was set 3 min ahead": lambda: child.jump(180_000),
+                "its clock was set 1 h back": lambda: child.jump(-3_600_000),
+                f"its disk took {pause_ms:,} ms for a stored value": write_to_a_slow_disk,
+            }
+            for what, pause in pauses.items():
+                await asyncio.to_thread(pause)
+                await asyncio.sleep(lease_ms / 1000)  # who was judged wrongly leaves within that
+                await expect_nobody_lost(stage, child.address, what, brokers.names)
+            await asyncio.to_thread(brokers.fall_silent)
+            with stage.timed("the brokers fall silent: all gone", at_most_ms=lease_ms + SCAN_SLACK_MS):
+                await stage.until(lambda: asyncio.to_thread(lambda: not operator.brokers()), "silent brokers leave")
+
+
+async def expect_nobody_lost(stage: Stage, address: str, what: str, names: list[str]) -> None:
+    """Hold what a NameServer's history and its routes say against the brokers that live."""
+    pool = ConnectionPool(name="test")
+    try:
+        snapshot = await take_snapshot(pool, address, timeout_ms=5_000)
+        events = await ask_history(pool, address, count_max=1_000)
+    finally:
+        await pool.close()
+    stage.expect(f"{what}: brokers that left", sum(event["kind"] == "broker left" for event in events), 0)
+    known = sum(f"broker {name}" in snapshot.facts for name in names)
+    stage.expect(f"{what}: brokers in the routes, of {len(names)}", known, len(names))
 
 
 @scenario(has_hosts=True)

@@ -31,6 +31,7 @@ class Pace:
         calm_s: after this long without a change clients ask no more often than every `poll_ms`.
         outage_s: how long all NameServers are down.
         cut_s: how long a NameServer is cut off.
+        pause_lease_ms: leases of the brokers of a NameServer that pauses.
         patience_s: how long anything may take before a scenario gives up.
     """
 
@@ -43,6 +44,7 @@ class Pace:
     calm_s: float
     outage_s: float
     cut_s: float
+    pause_lease_ms: int
     patience_s: float
 
 
@@ -57,6 +59,7 @@ QUICK = Pace(
     calm_s=0,
     outage_s=0,
     cut_s=0,
+    pause_lease_ms=1_500,
     patience_s=60,
 )
 DEFAULTS = Pace(
@@ -69,6 +72,7 @@ DEFAULTS = Pace(
     calm_s=20,
     outage_s=90,
     cut_s=180,
+    pause_lease_ms=10_000,
     patience_s=300,
 )
 
