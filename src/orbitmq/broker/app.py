@@ -256,4 +256,5 @@ def store_config(config: BrokerConfig) -> StoreConfig:
         flush=FlushMode(config.flush_disk_type),
         flush_interval_ms=config.flush_interval_commit_log,
         record_crc=config.enabled_append_prop_crc,
+        accept_log_end=None if config.accept_log_end < 0 else config.accept_log_end,
     )

@@ -82,6 +82,9 @@ class BrokerConfig(ServerSecuritySettings):
     mapped_file_size_consume_queue: int = 300_000 * CONSUME_QUEUE_UNIT_SIZE
     enabled_append_prop_crc: bool = False
     """Every record carries a checksum of all its bytes; without it only the body has one."""
+    accept_log_end: int = -1
+    """Ours: the CommitLog may end here, although more of it was on the disk once: a start that finds bytes missing
+    names this number. -1: the broker does not start then."""
     max_message_size: int = BODY_SIZE_MAX
     flush_consumer_offset_interval: int = 5_000
 
@@ -176,6 +179,7 @@ _RANGES: dict[str, tuple[int, int]] = {
     "sync_flush_timeout": (100, 600_000),
     "mapped_file_size_commit_log": (64 * _KIB, _GIB * 2 - 1),
     "mapped_file_size_consume_queue": (CONSUME_QUEUE_UNIT_SIZE, _GIB),
+    "accept_log_end": (-1, 2**63 - 1),
     "max_message_size": (1, 16 * _MIB - 128 * _KIB),
     "flush_consumer_offset_interval": (100, 600_000),
     "default_topic_queue_nums": (1, 1_024),

@@ -16,9 +16,10 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
+from enum import Enum
 from typing import NamedTuple
 
-from orbitmq.errors import CorruptRecord, InvalidArgument
+from orbitmq.errors import CorruptRecord, InvalidArgument, StoreError
 from orbitmq.store.dispatch import dispatched_of, is_queued
 from orbitmq.store.log.commit_log import CommitLog
 from orbitmq.store.quarantine import Quarantine, SetAside
@@ -34,6 +35,29 @@ from orbitmq.wire.messages.record import Blank, Record
 log = logging.getLogger(__name__)
 
 _WARNINGS_MAX = 10
+
+
+class End(Enum):
+    """What the place where the log ends means."""
+
+    WHOLE = "whole"
+    """Nothing is missing that was known to be on the disk."""
+    LOST = "lost"
+    """Bytes are missing that were."""
+    ACCEPTED = "accepted"
+    """They are, and somebody has said that this very end will do."""
+
+
+def judge_end(end: int, durable: int, accepted_end: int | None) -> End:
+    """Judge where the log ends, all in bytes. Pure.
+
+    Args:
+        durable: so much is known to have been on the disk.
+        accepted_end: the end that will do although more was; it holds for this end alone.
+    """
+    if end >= durable:
+        return End.WHOLE
+    return End.ACCEPTED if end == accepted_end else End.LOST
 
 
 class Recovered(NamedTuple):
@@ -59,6 +83,8 @@ class Findings:
     """Whole records that no consume queue leads to: their topic, queue or queue offset is none that a broker gives."""
     rebuilt: list[QueueKey] = field(default_factory=list)
     """Consume queues that did not fit the log, and were written anew from it."""
+    lost_size: int = 0
+    """Bytes that were on the disk once and are not in the log any more; the start was told to go on without them."""
 
     @property
     def cut_size(self) -> int:
@@ -77,9 +103,10 @@ class Recovery:
 
     Args:
         ends: where the queues ended when the store was last closed.
+        accepted_end: where the log may end although more of it was on the disk once.
         lower_checkpoint: called with a time before anything is changed: entries of messages stored then or later are
             about to be written again, and the checkpoint must not vouch for them until that is synced. The power
-            may go again now.
+            may go again now. And with how much of the log (bytes) it may go on to vouch for; None: as before.
     """
 
     def __init__(
@@ -90,7 +117,8 @@ class Recovery:
         quarantine: Quarantine,
         mark: RebuildMark,
         ends: QueueEnds,
-        lower_checkpoint: Callable[[int], None],
+        accepted_end: int | None,
+        lower_checkpoint: Callable[[int, int | None], None],
     ) -> None:
         self.findings = Findings()
         self._commit_log = commit_log
@@ -98,22 +126,27 @@ class Recovery:
         self._quarantine = quarantine
         self._mark = mark
         self._ends = ends
+        self._accepted_end = accepted_end
         self._lower_checkpoint = lower_checkpoint
         self._doubtful: set[QueueKey] = set()
         self._astray: set[QueueKey] = set()
 
-    def run(self, recovery_ms: int | None, damaged: Collection[QueueKey] = ()) -> Recovered:
+    def run(self, recovery_ms: int | None, durable: int, damaged: Collection[QueueKey] = ()) -> Recovered:
         """Recover.
 
         Args:
             recovery_ms: messages stored up to this time are on the disk; None: all are, the store was closed in order.
+            durable: so many bytes of the log are on the disk, says the checkpoint.
             damaged: queues whose files could not even be loaded.
 
         Raises:
-            StoreError: there are bytes to be cut, and no room to move them aside.
+            StoreError: the log ends before `durable`, and nobody said that it may; or there are bytes to be cut, and
+                no room to move them aside. Nothing was cut.
         """
         commit_log = self._commit_log
         commit_log.end = commit_log.log.end  # so far, every byte may be a record
+        if commit_log.end < durable and not self._may_end_in_last_file():
+            raise _missing_end(commit_log, commit_log.end, durable, "files are missing")
         self._doubtful |= self._mark.read().union(damaged)
         sound = [queue for queue in self._queues if (queue.topic, queue.queue_id) not in self._doubtful]
         shares = Shares.of(len(sound))
@@ -121,11 +154,12 @@ class Recovery:
         # everything before it is on the disk, too. So the walk begins at the last record that any queue can vouch for.
         start = max((_trusted_start(queue, commit_log, recovery_ms) for queue in sound), default=commit_log.min_offset)
         if recovery_ms is not None:
-            self._lower_checkpoint(commit_log.stored_at_ms(start))
+            self._lower_checkpoint(commit_log.stored_at_ms(start), None)
         for queue in sound:
             if not _cut_queue(queue, commit_log, start, shares, is_clean=recovery_ms is None):
                 self._doubtful.add((queue.topic, queue.queue_id))
         recovered, reason = self._replay(start)
+        self._check_end(recovered.end, durable, reason)
         self._doubtful |= self._astray | self._ends.shorter(self._queues, commit_log.min_offset)
         if self._doubtful:
             self._mark.write(self._doubtful)
@@ -169,6 +203,23 @@ class Recovery:
         except InvalidArgument as error:
             self.findings.count_unplaced(record, str(error))
 
+    def _may_end_in_last_file(self) -> bool:
+        """Say whether the accepted end lies in the last file that there is: where exactly, the walk will tell."""
+        log_of_segments, accepted = self._commit_log.log, self._accepted_end
+        if accepted is None:
+            return False
+        return accepted == log_of_segments.end or log_of_segments.find(accepted) is not None
+
+    def _check_end(self, end: int, durable: int, reason: str) -> None:
+        """Refuse a log that has lost what was on the disk, unless somebody has accepted exactly this end."""
+        verdict = judge_end(end, durable, self._accepted_end)
+        if verdict is End.LOST:
+            raise _missing_end(self._commit_log, end, durable, reason)
+        if verdict is End.ACCEPTED:
+            self.findings.lost_size = durable - end
+            log.warning("going on without %d bytes of the commitlog behind %d, as accepted", durable - end, end)
+            self._lower_checkpoint(0, end)
+
     def _set_aside(self, end: int, reason: str) -> None:
         """Move what lies behind the log's end into the quarantine, the last segment first: no gap comes to be."""
         log_of_segments = self._commit_log.log
@@ -200,6 +251,14 @@ class Recovery:
         rebuild.finish()
         self._mark.remove()
         self.findings.rebuilt += keys
+
+
+def _missing_end(commit_log: CommitLog, end: int, durable: int, reason: str) -> StoreError:
+    return StoreError(
+        f"{commit_log.log.directory} ends at {end} ({reason}), but {durable - end} bytes behind that were on the disk: the "
+        f"checkpoint vouches for {durable}. Nothing was changed there. Bring back what is missing, or set acceptLogEnd "
+        f"to {end} to go on without the messages in those bytes"
+    )
 
 
 def _trusted_start(queue: ConsumeQueue, commit_log: CommitLog, recovery_ms: int | None) -> int:

@@ -307,8 +307,10 @@ class Store:
         self._commit_log.log.load()
         damaged = self._queues.load()
 
-        def lower_checkpoint(time_ms: int) -> None:
+        def lower_checkpoint(time_ms: int, durable: int | None) -> None:
             lowered = checkpoint._replace(consume_queue_ms=min(checkpoint.consume_queue_ms, time_ms))
+            if durable is not None:
+                lowered = lowered._replace(flushed_offset=durable, confirmed_offset=durable)
             self._disk.write(path / "checkpoint", format_checkpoint(lowered))
 
         recovery_ms = None if is_clean else checkpoint.recovery_ms
@@ -318,10 +320,11 @@ class Store:
             quarantine=Quarantine(self._disk, path / "quarantine", "commitlog"),
             mark=RebuildMark(self._disk, path / "rebuild"),
             ends=QueueEnds.parse(self._disk.read(path / "ends")),
+            accepted_end=self._config.accept_log_end,
             lower_checkpoint=lower_checkpoint,
         )
         self.findings = recovery.findings
-        recovered = recovery.run(recovery_ms, damaged)
+        recovered = recovery.run(recovery_ms, checkpoint.durable_offset, damaged)
         self._durability.durable = recovered.end
         self._syncing.start(recovered.stored_at_ms)
         if not is_clean:

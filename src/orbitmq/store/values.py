@@ -34,6 +34,8 @@ class StoreConfig:
         flush_interval_ms: ASYNC: how often the CommitLog is synced (flushIntervalCommitLog).
         checkpoint_interval_ms: how often consume queues and checkpoint follow; recovery reads that much again.
         record_crc: append a checksum of the whole record to its properties (enabledAppendPropCRC).
+        accept_log_end: where the CommitLog may end (bytes) although more of it was on the disk once (acceptLogEnd);
+            None: a store that has lost something does not open.
     """
 
     path: Path
@@ -43,6 +45,7 @@ class StoreConfig:
     flush_interval_ms: int = 500
     checkpoint_interval_ms: int = 2000
     record_crc: bool = False
+    accept_log_end: int | None = None
 
     def __post_init__(self) -> None:
         for name, minimum in (

@@ -31,11 +31,11 @@ def config_of(path: Path, **settings: Any) -> BrokerConfig:
 def test_the_stores_settings_are_the_brokers(tmp_path: Path) -> None:
     config = config_of(
         tmp_path, flush_disk_type="SYNC_FLUSH", flush_interval_commit_log=7, mapped_file_size_consume_queue=119,
-        enabled_append_prop_crc=True,
+        enabled_append_prop_crc=True, accept_log_end=0,
     )  # fmt: skip
     assert store_config(config) == StoreConfig(
         path=tmp_path, segment_size=4 * 1024 * 1024, consume_queue_units=5, flush=FlushMode.SYNC, flush_interval_ms=7,
-        record_crc=True,
+        record_crc=True, accept_log_end=0,
     )  # fmt: skip
 
 

@@ -103,7 +103,7 @@ OURS = {
     "heartbeatEnable": "false", "brokerHeartbeatInterval": "1000", "brokerNotActiveTimeoutMillis": "10000",
     "channelExpiredTimeout": "120000", "rebalanceLockMaxLiveTime": "60000",
     "maxTransferCountOnMessageInMemory": "8192", "maxTransferBytesOnMessageInMemory": "4194304",
-    "parkedPullsMax": "100000",
+    "parkedPullsMax": "100000", "acceptLogEnd": "-1",
 }  # fmt: skip
 
 

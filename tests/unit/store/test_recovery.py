@@ -1,5 +1,6 @@
 """Recovery: the end of the log, and queues in line with it."""
 
+from dataclasses import replace
 from pathlib import Path
 from random import Random
 from struct import pack_into
@@ -10,6 +11,7 @@ from orbitmq.errors import StoreError
 from orbitmq.model.message import Host
 from orbitmq.store import Draft, ReadStatus, Store, StoreConfig
 from orbitmq.store.queues.consume_queue import BLANK_UNIT
+from orbitmq.store.recovery import End, judge_end
 from orbitmq.store.sync.checkpoint import Checkpoint, format_checkpoint
 from orbitmq.testing.fake_disk import FakeDisk, PowerCut
 from orbitmq.wire.messages.record import iter_records
@@ -27,8 +29,9 @@ class World:
         self.now_ms = 1_700_000_000_000
         self.store = self.open()
 
-    def open(self):
-        self.store = Store.open(CONFIG, store_host=Host("127.0.0.1", 1), clock=lambda: self.now_ms, disk=self.disk)
+    def open(self, accept_log_end=None):
+        config = replace(CONFIG, accept_log_end=accept_log_end)
+        self.store = Store.open(config, store_host=Host("127.0.0.1", 1), clock=lambda: self.now_ms, disk=self.disk)
         return self.store
 
     def send(self, count=1, queue_id=0, topic="orders", body=b"", **fields):
@@ -502,3 +505,88 @@ def test_a_deleted_topics_queues_are_missed_by_nobody():
     world.store.delete_topic("bills")
     world.kill(world.now_ms)
     assert world.store.findings.rebuilt == []
+
+
+LAST_SEGMENT = FIRST_SEGMENT.with_name(f"{4096:020}")
+
+
+@pytest.mark.parametrize("is_orderly", [True, False], ids=["after an orderly stop", "after a kill"])
+@pytest.mark.parametrize(
+    ("lost", "end"),
+    [((LAST_SEGMENT,), 4096), ((FIRST_SEGMENT, FIRST_SEGMENT.with_name(f"{2048:020}"), LAST_SEGMENT), 0)],
+)
+def test_a_log_without_its_last_files_is_not_opened_until_its_end_is_accepted(lost, end, is_orderly):
+    world = World()
+    last = world.send(30, body=bytes(100))
+    assert last.physical_offset > 4096
+    world.store.flush()
+    if is_orderly:
+        world.store.close()
+    world.disk = world.disk.after_kill()
+    kept = {path: world.disk.files[path] for path in lost}
+    for path in lost:
+        world.disk.remove(path)
+    before = {path: bytes(file.buffer) for path, file in world.disk.files.items() if path.name not in ("abort", "lock")}
+    for other in (None, last.end):
+        world.disk = world.disk.after_kill()
+        with pytest.raises(
+            StoreError, match=f"{last.end - end} bytes behind that were on the disk.*acceptLogEnd to {end}"
+        ):
+            world.open(other)
+    now = {path: bytes(file.buffer) for path, file in world.disk.files.items() if path.name not in ("abort", "lock")}
+    assert now == before
+
+    without = world.disk.after_kill()
+    world.disk = world.disk.after_kill()
+    world.disk.files.update(kept)  # somebody found them
+    world.open()
+    assert world.offsets() == list(range(30))
+
+    world.disk = without
+    world.open(end)
+    assert world.store.findings.lost_size == last.end - end
+    assert world.store.max_physical_offset == end
+    world.kill()  # the loss is known now
+    assert world.store.max_physical_offset == end
+
+
+def test_a_record_that_was_on_the_disk_and_is_damaged_ends_the_log_only_when_that_is_accepted():
+    world = World()
+    results = [world.send() for _ in range(8)]
+    world.store.flush()
+    world.disk.files[FIRST_SEGMENT].buffer[results[3].physical_offset] ^= 0xFF
+    world.disk.remove(ROOT / "consumequeue")
+    world.disk = world.disk.after_kill()
+    log = bytes(world.disk.files[FIRST_SEGMENT].buffer)
+    end = results[3].physical_offset
+    with pytest.raises(StoreError, match=f"acceptLogEnd to {end} "):
+        world.open()
+    assert bytes(world.disk.files[FIRST_SEGMENT].buffer) == log
+    world.disk = world.disk.after_kill()
+    world.open(end)
+    assert world.offsets() == [0, 1, 2]
+    assert world.store.findings.cut_size == results[-1].end - end
+
+
+def test_an_accepted_end_is_no_leave_for_another():
+    world = World()
+    results = [world.send() for _ in range(8)]
+    world.store.close()
+    world.open(results[3].physical_offset)
+    assert world.offsets() == list(range(8))
+
+
+@pytest.mark.parametrize(
+    ("end", "durable", "accepted", "verdict"),
+    [
+        (100, 100, None, End.WHOLE),
+        (200, 100, None, End.WHOLE),
+        (200, 100, 50, End.WHOLE),
+        (99, 100, None, End.LOST),
+        (99, 100, 98, End.LOST),
+        (99, 100, 99, End.ACCEPTED),
+        (0, 100, 0, End.ACCEPTED),
+    ],
+)
+def test_a_log_that_ends_before_what_was_on_the_disk_has_lost_something(end, durable, accepted, verdict):
+    assert judge_end(end, durable, accepted) is verdict

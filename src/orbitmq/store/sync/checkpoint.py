@@ -30,6 +30,11 @@ class Checkpoint(NamedTuple):
         """Messages stored up to this time need no second look; three seconds are left for clocks and races."""
         return max(min(self.commit_log_ms, self.consume_queue_ms) - _MARGIN_MS, 0)
 
+    @property
+    def durable_offset(self) -> int:
+        """So many bytes of the CommitLog are on the disk; Java's replicas write more into one of the two than they have."""
+        return max(min(self.flushed_offset, self.confirmed_offset), 0)
+
 
 def parse_checkpoint(content: bytes) -> Checkpoint:
     """Parse the file; one that is missing or cut short knows nothing."""
