@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from typing import Any
 
 import pytest
 from hypothesis import settings
@@ -13,6 +14,7 @@ from orbitmq.errors import Rejected
 from orbitmq.model.topic import DataVersion
 from orbitmq.nameserver.routing import route_table
 from orbitmq.nameserver.routing.events import Cause, ChangeKind
+from orbitmq.nameserver.routing.leases import Lease
 from orbitmq.nameserver.routing.route_table import RouteTable
 from orbitmq.nameserver.routing.tables import Tables
 from orbitmq.nameserver.routing.values import BrokerKey, MasterAddresses
@@ -568,3 +570,27 @@ def test_a_topic_of_many_brokers_is_registered_in_slices(monkeypatch: pytest.Mon
         table.register(broker(name, "one", "two"), at())
     assert slices_of(table.registering_topic("new", [queue(name) for name in "abc"], at())) == 2
     assert slices_of(table.registering_topic("newer", [queue("a")], at())) == 1
+
+
+@pytest.mark.parametrize("register", [RouteTable.register, lambda *args: finish(RouteTable.registering(*args))])
+def test_a_lease_of_nobody_begins_when_the_clock_does(register: Any):
+    table = RouteTable(Tables())
+    register(table, broker("a", "one", "two"), at())
+    lease = table.tables.lease_of(key_of("a"))
+    assert lease is not None
+    assert (lease.owner, lease.renewed_at_ms) == (0, 0)
+
+
+def test_a_broker_that_has_nothing_but_a_lease_was_there():
+    table = RouteTable(Tables())
+    table.tables.leases.begin(key_of("a"), Lease(0, 100, DataVersion(), "ha"))
+    assert leave(table, "a") is True
+    assert leave(table, "a") is False
+
+
+def test_who_changes_to_a_smaller_id_alone_is_told_itself():
+    table = RouteTable(Tables())
+    table.register(broker("a", "one", "two", broker_id=2, address="x:1"), at())
+    table.register(broker("a", "one", "two", broker_id=1, address="x:1"), at())
+    (notice,) = table.take_notices()
+    assert (notice.targets, notice.needs_acting_master) == (("x:1",), False)
