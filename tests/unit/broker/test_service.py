@@ -1,0 +1,218 @@
+"""A broker's state, put together without a port: which setting reaches which part, and what is kept and told."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import pytest
+
+from orbitmq.broker.acl import make_server_security
+from orbitmq.broker.config import BrokerConfig
+from orbitmq.broker.delivery.delay import format_delay_offsets, schedule
+from orbitmq.broker.groups.members import HeartbeatSource
+from orbitmq.broker.persistence import ConfigFiles
+from orbitmq.broker.registration.addresses import BrokerAddress
+from orbitmq.broker.service import BrokerService, StoredTables
+from orbitmq.broker.topics.registry import Announced
+from orbitmq.errors import StoreError
+from orbitmq.files import replace_file
+from orbitmq.model.group import ConsumerInfo, Heartbeat
+from orbitmq.model.message import Host
+from orbitmq.model.route import MessageQueue
+from orbitmq.model.topic import SCHEDULE_TOPIC, DataVersion, TopicConfig
+from orbitmq.store import Draft, Store
+from orbitmq.testing import FakeClock
+from orbitmq.wire.bodies.groups import GroupConfig
+from orbitmq.wire.headers import SendResponse
+
+from .conftest import pull_header, send_header
+from .parts import HOST, FakePeer, call, memory_store
+
+ADDRESS = BrokerAddress(HOST, "broker-a:10911", "broker-a:10912")
+
+
+class Rig:
+    """A service over a store in memory and files in a directory."""
+
+    def __init__(self, path: Path, store: Store | None = None, **settings: Any) -> None:
+        config: dict[str, Any] = {"broker_name": "a", "store_path_root_dir": path, **settings}
+        self.config = BrokerConfig(**config)
+        self.files = ConfigFiles(path / "config")
+        self.clock = FakeClock(1_000)
+        self.store = store or memory_store(clock=self.clock)
+        self.announced: list[Announced | None] = []
+        tables = StoredTables(
+            self.files.load_topics(auto_create_enable=True),
+            self.files.load_groups(auto_create_enable=True),
+            self.files.load_offsets(),
+        )
+        self.service = BrokerService(
+            self.config, tables, self.store, address=ADDRESS, files=self.files, announce=self.announced.append,
+            security=make_server_security(self.config), clock=self.clock, random=Random(7),
+        )  # fmt: skip
+
+    def join(self, client_id: str, peer: FakePeer) -> None:
+        heartbeat = Heartbeat(client_id=client_id, consumers=(ConsumerInfo(group="g"),))
+        self.service.membership.heartbeat(heartbeat, HeartbeatSource(peer), self.clock())
+
+
+@pytest.mark.parametrize(
+    ("permission", "is_readable", "is_writable"),
+    [(6, True, True), (4, True, False), (2, False, True), (0, False, False)],
+)
+def test_a_broker_is_read_and_written_as_far_as_its_permission_says(
+    tmp_path: Path, permission: int, is_readable: bool, is_writable: bool
+) -> None:
+    service = Rig(tmp_path, broker_permission=permission).service
+    assert (service.is_readable, service.is_writable) == (is_readable, is_writable)
+    assert service.sending.destinations.is_writable is is_writable
+
+
+def test_a_changed_topic_is_in_its_file_and_announced(tmp_path: Path) -> None:
+    rig = Rig(tmp_path)
+    rig.service.topics.update(TopicConfig(topic="orders"), 1)
+    assert rig.files.load_topics(auto_create_enable=True).get("orders") == TopicConfig(topic="orders")
+    assert rig.announced == [None]
+
+
+def test_a_new_group_is_in_its_file_and_its_retry_topic_in_the_topics_of_the_same_broker(tmp_path: Path) -> None:
+    rig = Rig(tmp_path)
+    rig.service.groups.admit(["g"], 1)
+    assert rig.files.load_groups(auto_create_enable=False).get("g") is not None
+    assert rig.service.topics.get("%RETRY%g") is not None
+
+
+def test_tables_that_were_stored_are_served(tmp_path: Path) -> None:
+    first = Rig(tmp_path).service
+    first.topics.update(TopicConfig(topic="orders"), 1)
+    first.groups.update(GroupConfig(group="g", retry_times_max=3), 1)
+    again = Rig(tmp_path).service
+    assert again.topics.get("orders") == TopicConfig(topic="orders")
+    assert again.groups.configs.all["g"].retry_times_max == 3
+    assert again.offsets.all == {}
+
+
+def test_delayed_messages_go_on_where_the_file_says(tmp_path: Path) -> None:
+    rig = Rig(tmp_path)
+    for body in (b"delivered before", b"still waiting"):
+        rig.store.append(schedule(Draft("t", 0, body), {}, 1))
+    rig.service.topics.update(TopicConfig(topic="t"), 1)
+    replace_file(rig.files.delays_path, format_delay_offsets({1: 1}, DataVersion()))
+    again = Rig(tmp_path, rig.store)
+    again.clock.advance(10_000)
+    again.service.delays.wake()
+    assert rig.store.max_offset(SCHEDULE_TOPIC, 0) == 2
+    assert run_once(again) == [b"still waiting"]
+
+
+def run_once(rig: Rig) -> list[bytes]:
+    """Run the delivery of delayed messages until something has arrived; return the bodies."""
+
+    async def scene() -> None:
+        arrived = asyncio.Event()
+        rig.store.on_arrived.append(lambda topic, *_: arrived.set() if topic == "t" else None)
+        task = asyncio.create_task(rig.service.delays.run())
+        await arrived.wait()
+        task.cancel()
+
+    asyncio.run(scene())
+    count = rig.store.max_offset("t", 0)
+    records = [rig.store.message_at("t", 0, offset) for offset in range(count)]
+    return [bytes(record.body) for record in records if record is not None]
+
+
+def test_offsets_of_delayed_messages_that_cannot_be_read_stop_the_start(tmp_path: Path) -> None:
+    rig = Rig(tmp_path)
+    replace_file(rig.files.delays_path, b"no offsets")
+    with pytest.raises(StoreError):
+        Rig(tmp_path)
+
+
+@pytest.mark.parametrize(("mode", "is_sync"), [("SYNC_FLUSH", True), ("ASYNC_FLUSH", False)])
+def test_sends_wait_for_the_disk_in_sync_flush_alone(tmp_path: Path, mode: str, is_sync: bool) -> None:
+    assert Rig(tmp_path, flush_disk_type=mode).service.sending.is_sync is is_sync
+
+
+def test_sends_are_answered_and_stored_under_the_brokers_own_names(tmp_path: Path) -> None:
+    rig = Rig(tmp_path, broker_cluster_name="c", region_id="r", trace_on=False, max_message_size=77)
+    sending = rig.service.sending
+    assert sending.body_size_max == 77
+    assert sending.properties.plain(b"") == b"CLUSTER\x01c\x02"
+    assert sending.answers.host == HOST
+    assert sending.answers.header("id", 1, 2) == SendResponse(
+        message_id="id", queue_id=1, queue_offset=2, region_id="r", trace_on="false"
+    )
+    assert (sending.store, sending.stats, sending.delays) == (rig.store, rig.service.stats, rig.service.delays)
+
+
+def test_pulls_keep_the_brokers_limits(tmp_path: Path) -> None:
+    rig = Rig(
+        tmp_path, parked_pulls_max=1, max_transfer_count_on_message_in_memory=2,
+        max_transfer_bytes_on_message_in_memory=1024,
+    )  # fmt: skip
+    for _ in range(5):
+        size = rig.store.append(Draft("t", 0, b"x")).size
+    for _ in range(5):
+        large = rig.store.append(Draft("t", 1, bytes(600))).size
+    pulls = rig.service.pulls
+    assert len(pulls.read(pull_header("t"), None).body) == 2 * size
+    assert len(pulls.read(pull_header("t", queue_id=1), None).body) == large
+    waiting = call(pull_header("t", queue_offset=5), now_ms=0)
+    assert [pulls.park(waiting, None, 1_000) for _ in range(2)] == [True, False]
+    assert rig.service.runtime_info.values(0)["parkedPullCount"] == "1"
+
+
+def test_an_arrival_wakes_the_pulls_of_the_same_broker(tmp_path: Path) -> None:
+    rig, peer = Rig(tmp_path), FakePeer()
+    rig.service.pulls.park(call(pull_header("t"), peer=peer), None, 1_000)
+    rig.store.append(Draft("t", 1, b"another queue"))
+    rig.service.pulls.answer_overtaken()
+    assert peer.replies == []
+    asyncio.run(arrive(rig))
+    assert [len(reply.body) > 0 for reply in peer.replies] == [True]
+
+
+async def arrive(rig: Rig) -> None:
+    """Append a message, and let the turn end."""
+    rig.store.append(Draft("t", 0, b"the queue"))
+    await asyncio.sleep(0)
+
+
+@pytest.mark.parametrize("is_notifying", [True, False])
+def test_members_hear_of_others_unless_that_is_off(tmp_path: Path, is_notifying: bool) -> None:
+    rig, first = Rig(tmp_path, notify_consumer_ids_changed_enable=is_notifying), FakePeer()
+    rig.join("c1", first)
+    first.heard.clear()
+    rig.join("c2", FakePeer())
+    assert len(first.heard) == int(is_notifying)
+
+
+def test_a_client_leaves_after_the_silence_and_its_locks_after_the_time_of_the_settings(tmp_path: Path) -> None:
+    rig = Rig(tmp_path, channel_expired_timeout=5_000, rebalance_lock_max_live_time=2_000)
+    service, queue = rig.service, MessageQueue("t", "a", 0)
+    rig.join("c1", FakePeer())
+    service.locks.lock("g", "c1", [queue], rig.clock())
+    assert service.locks.lock("g", "c2", [queue], rig.clock() + 1_999) == []
+    assert service.locks.lock("g", "c2", [queue], rig.clock() + 2_000) == [queue]
+    service.membership.expire(rig.clock() + 4_999)
+    assert service.membership.members.consumer_ids("g") == ["c1"]
+    service.membership.expire(rig.clock() + 5_000)
+    assert service.membership.members.consumer_ids("g") == []
+
+
+def test_the_brokers_chance_chooses_queues(tmp_path: Path) -> None:
+    def chosen() -> list[int]:
+        rig = Rig(tmp_path)
+        topic = TopicConfig(topic="t", read_queue_count=16, write_queue_count=16)
+        return [rig.service.sending.destinations.choose_queue(topic, send_header("t", queue_id=-1)) for _ in range(20)]
+
+    assert chosen() == chosen()
+
+
+def test_figures_begin_when_the_service_does(tmp_path: Path) -> None:
+    rig = Rig(tmp_path)
+    assert rig.service.stats.started_at_ms == 1_000
+    assert rig.service.address.host == Host("127.0.0.1", 10911)
