@@ -8,10 +8,14 @@ import pytest
 from orbitmq.broker.delivery.delay import DelayQueues, level_of, parse_delay_offsets, schedule
 from orbitmq.errors import HeaderError
 from orbitmq.model.message import Host
-from orbitmq.model.topic import TopicConfig
+from orbitmq.model.topic import DataVersion, TopicConfig
 from orbitmq.store import Draft, ReadStatus, Store, StoreConfig
+from orbitmq.testing import FakeClock
+from orbitmq.testing.fake_disk import FakeDisk
 from orbitmq.wire.messages.properties import parse_properties
 from orbitmq.wire.messages.record import Record, iter_records
+
+from ..parts import memory_store
 
 Serve = Callable[..., None]
 
@@ -106,3 +110,60 @@ def test_a_level_above_the_highest_is_the_highest(text: str, level: int) -> None
 def test_a_damaged_file_is_refused() -> None:
     with pytest.raises(HeaderError):
         parse_delay_offsets(b'{"offsetTable":{"x":1}}')
+
+
+@pytest.mark.parametrize(
+    ("topic", "queue_id", "is_delivered"),
+    [("t", "123456789", True), ("t", "1234567890", False), ("t", "-1", False), ("t", "", False), ("gone", "2", False)],
+)
+def test_a_message_goes_only_where_there_is_a_topic_and_a_queue_can_be(
+    tmp_path: Path, topic: str, queue_id: str, is_delivered: bool
+) -> None:
+    world = World(tmp_path)
+    draft = schedule(Draft(topic, 2, b"x"), {}, 1)
+    world.store.append(
+        draft._replace(properties=draft.properties.replace(b"REAL_QID\x012", f"REAL_QID\x01{queue_id}".encode()))
+    )
+    assert world.queues.deliver_due(world.now_ms + 1000) == 1
+    assert world.store.queue_ids(topic) == ([int(queue_id)] if is_delivered else [])
+    assert not world.queues.are_waiting
+    world.store.close()
+
+
+def test_what_was_dropped_needs_no_sync_to_be_passed_over_for_good(tmp_path: Path) -> None:
+    world = World(tmp_path)
+    world.add(1, b"orphan", topic="gone")
+    world.queues.deliver_due(world.now_ms + 1000)
+    assert world.store.durable_offset == 0
+    content = world.queues.take_durable(1)
+    assert content is not None
+    assert parse_delay_offsets(content)[0] == {level: int(level == 1) for level in range(1, 19)}
+    world.store.close()
+
+
+def test_delivery_goes_on_behind_messages_that_the_log_does_not_have_any_more() -> None:
+    disk = FakeDisk()
+    store = memory_store(disk)
+    for number in range(3):
+        store.append(schedule(Draft("t", 0, bytes(40_000) + b"%d" % number), {}, 1))
+    store.close()
+    disk.remove(Path("/store/commitlog") / f"{0:020}")
+    store = memory_store(disk)
+    queues = DelayQueues(store, {"t": TopicConfig(topic="t")}.get)
+    late_ms = FakeClock().advance(10_000)
+    assert [queues.deliver_due(late_ms) for _ in range(3)] == [0, 2, 0]
+    assert not queues.are_waiting
+    assert [bytes(store.message_at("t", 0, offset).body[-1:]) for offset in (0, 1)] == [b"1", b"2"]
+
+
+def test_offsets_of_a_file_lie_between_the_beginning_and_the_end(tmp_path: Path) -> None:
+    world = World(tmp_path)
+    world.add(1, b"x")
+    for offset, is_waiting in ((-5, True), (0, True), (1, False), (2, False)):
+        assert DelayQueues(world.store, world.topics.get, {1: offset}).are_waiting is is_waiting
+    assert DelayQueues(world.store, world.topics.get, {1: -5}).deliver_due(world.now_ms + 1000) == 1
+    world.store.close()
+
+
+def test_a_file_without_tables_knows_nothing() -> None:
+    assert parse_delay_offsets(b"{}") == ({}, DataVersion())

@@ -1,12 +1,25 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
+from pathlib import Path
 from typing import Any
 
+import pytest
+
+from orbitmq.broker.delivery import delay_service
+from orbitmq.broker.delivery.delay import DelayQueues, schedule
+from orbitmq.broker.delivery.delay_service import DelayService
+from orbitmq.model.topic import TopicConfig
+from orbitmq.store import Draft
+from orbitmq.testing import FakeClock
+from orbitmq.testing.fake_disk import FakeDisk
 from orbitmq.wire.header import decode_header
 from orbitmq.wire.headers import SendResponse
 from waiting import until
+
+from ..parts import memory_store
 
 Serve = Callable[..., None]
 
@@ -29,3 +42,104 @@ def test_a_delayed_send_is_hidden_then_delivered_to_its_own_queue(serve: Serve) 
 
     serve(scene)
     serve(again)
+
+
+class World:
+    """The delivery on a store in memory, whose every look at the clock is counted."""
+
+    def __init__(self, path: Path) -> None:
+        self.time = FakeClock(1_000_000)
+        self.looks = 0
+        self.disk = FakeDisk()
+        self.store = memory_store(self.disk, self.time)
+        self.path = path / "delayOffset.json"
+        topic = TopicConfig(topic="t")
+        self.service = DelayService(DelayQueues(self.store, {"t": topic}.get), self.path, self.clock)
+
+    def clock(self) -> int:
+        self.looks += 1
+        return self.time()
+
+    def add(self) -> None:
+        self.store.append(schedule(Draft("t", 0, b"x"), {}, 1))
+        self.service.wake()
+
+    @property
+    def delivered(self) -> int:
+        return self.store.max_offset("t", 0)
+
+    async def look(self, count: int) -> None:
+        """Return after so many more looks at the clock."""
+        enough = self.looks + count
+        await until(lambda: self.looks >= enough, pause_s=0)
+
+
+Serving = Callable[[], AbstractAsyncContextManager[World]]
+
+
+@pytest.fixture
+def serving(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Serving:
+    """Run the delivery, tick after tick without a pause."""
+    monkeypatch.setattr(delay_service, "TICK_MS", 0)
+
+    @asynccontextmanager
+    async def runs() -> AsyncIterator[World]:
+        world = World(tmp_path)
+        task = asyncio.create_task(world.service.run())
+        try:
+            yield world
+        finally:
+            task.cancel()
+            with suppress(asyncio.CancelledError):
+                await task
+
+    return runs
+
+
+async def turns(count: int = 50) -> None:
+    for _ in range(count):
+        await asyncio.sleep(0)
+
+
+async def test_while_nothing_waits_nobody_looks(serving: Serving) -> None:
+    async with serving() as world:
+        await turns()
+        assert world.looks == 0
+        world.add()
+        await world.look(10)
+        world.time.advance(1_000)
+        await until(lambda: world.delivered == 1, pause_s=0)
+        world.store.flush()
+        world.time.advance(1_000)
+        await until(world.path.exists, pause_s=0)
+        await turns()
+        before = world.looks
+        await turns()
+        assert world.looks == before
+
+
+async def test_how_far_it_is_gets_written_once_a_second_at_most(serving: Serving) -> None:
+    async with serving() as world:
+        world.add()
+        world.time.advance(1_000)
+        await until(lambda: world.delivered == 1, pause_s=0)
+        await world.look(10)
+        world.store.flush()
+        world.time.advance(999)
+        await world.look(10)
+        assert not world.path.exists()
+        world.time.advance(1)
+        await until(world.path.exists, pause_s=0)
+
+
+async def test_a_delivery_that_fails_is_said_and_tried_again(
+    serving: Serving, caplog: pytest.LogCaptureFixture
+) -> None:
+    async with serving() as world:
+        world.add()
+        world.disk.failures["open"] = OSError(28, "full")
+        world.time.advance(1_000)
+        await until(lambda: "delivering delayed messages failed" in caplog.text, pause_s=0)
+        assert world.delivered == 0
+        world.disk.failures.clear()
+        await until(lambda: world.delivered == 1, pause_s=0)

@@ -99,3 +99,97 @@ def test_what_is_remembered_is_limited(monkeypatch: pytest.MonkeyPatch) -> None:
     long = "x" * 2000
     assert texts.parse(header(b=long, n=long)) is not None
     assert not any(len(text) > 1024 for text in [*texts._heads, *texts._middles])
+
+
+@pytest.mark.parametrize("opaque", [0, 9, 10, 100, 999_999_999])
+def test_opaques_of_up_to_nine_digits_are_read_from_their_text(opaque: int) -> None:
+    found = SendHeaderTexts().parse(header(opaque=opaque))
+    assert found == parse_plain_send(header(opaque=opaque))
+    assert found is not None
+    assert found[6] == opaque
+
+
+@pytest.mark.parametrize("properties", ["A\x01b c\x02", "A\x01~\x02", ""])
+def test_properties_of_printable_ascii_are_read_from_their_text(properties: str) -> None:
+    found = SendHeaderTexts().parse(header(i=properties))
+    assert found is not None
+    assert found[5] == properties.encode()
+
+
+BROKEN = [
+    header(g="170000000000x"),
+    header(g="-170000000000"),
+    header(opaque=1.5),
+    header(f="2147483648"),
+    header(d="1234567890"),
+    header(i="A\x01b\x02").replace(b"\\u0001b", b"\\u0001\xff"),
+    header().replace(b'"code":310', b'"code":10'),
+    header().replace(b'"flag":0', b'"flag":0,"code":310'),
+    header().replace(b'"k":"false"', b'"k":false'),
+    header().replace(b'"k":"false"', b'"k":'),
+    header()[:-1],
+]
+
+
+@pytest.mark.parametrize("text", BROKEN)
+def test_no_text_is_read_or_remembered_that_is_not_what_most_are(text: bytes) -> None:
+    texts = SendHeaderTexts()
+    assert [texts.parse(text) for _ in range(2)] == [None, None]
+    assert texts.parse(header()) is not None
+
+
+INT32_MAX, INT64_MAX = 2**31 - 1, 2**63 - 1
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        header(h=str(INT32_MAX)),
+        header(h=str(-INT32_MAX - 1)),
+        header(f=str(-INT32_MAX - 1)),
+        header(f="3"),
+        header(opaque=INT32_MAX),
+        header(opaque=-INT32_MAX - 1),
+        header(g="0"),
+        header(g=str(INT64_MAX)),
+        header(d="9" * 9),
+        header(j=None, m=None, i=None, k=None, n=None),
+        header().replace(b',"version":479', b""),
+    ],
+)
+def test_a_header_at_the_limits_of_its_numbers_is_plain(text: bytes) -> None:
+    assert parse_plain_send(text) is not None
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        header(h=str(INT32_MAX + 1)),
+        header(h=str(-INT32_MAX - 2)),
+        header(f=str(INT32_MAX + 1)),
+        header(f=str(-INT32_MAX - 2)),
+        header(f="4"),
+        header(opaque=INT32_MAX + 1),
+        header(opaque=-INT32_MAX - 2),
+        header(opaque="7"),
+        header(opaque=True),
+        header(g="-1"),
+        header(g=str(INT64_MAX + 1)),
+        header(d="1" * 10),
+        header(d="-4"),
+        header(d=None),
+        header(a=None),
+        header(c=None),
+        header(b=None),
+        header(j="1"),
+        header(m="true"),
+        header(l="3"),
+        header().replace(b'"flag":0', b'"flag":1'),
+        header().replace(b'"flag":0,', b""),
+        header().replace(b'"version":479', b'"version":"479"'),
+        header().replace(b'"n":"a"', b'"n":1'),
+        b"[]",
+    ],
+)
+def test_a_header_beyond_the_limits_of_its_numbers_is_left_to_others(text: bytes) -> None:
+    assert parse_plain_send(text) is None
