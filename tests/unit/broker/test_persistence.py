@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from orbitmq.broker.config import BrokerConfig
+from orbitmq.broker.groups.configs import GroupConfigs
 from orbitmq.broker.groups.offsets import GroupOffsets
 from orbitmq.broker.persistence import ConfigFiles, OffsetFile, format_offsets, parse_offsets
 from orbitmq.broker.topics.system_topics import system_topics
@@ -119,3 +120,23 @@ async def test_a_commit_during_the_write_is_written_the_next_time(
     assert offsets_in(path) == {"t@g": {0: 1}}
     await file.save()
     assert offsets_in(path) == {"t@g": {0: 2}}
+
+
+def test_tables_are_files_that_people_can_read_as_javas_are(tmp_path: Path) -> None:
+    files = ConfigFiles(tmp_path)
+    files.save_topics(TopicTable([TopicConfig(topic="t")]))
+    files.save_groups(GroupConfigs())
+    for path in (files.topics_path, files.groups_path):
+        assert path.read_bytes().startswith(b'{\n  "dataVersion": {\n'), path
+
+
+def test_a_file_without_tables_knows_no_offset() -> None:
+    assert parse_offsets(b"{}").all == {}
+
+
+async def test_offsets_that_nobody_changed_are_not_written(tmp_path: Path) -> None:
+    path = tmp_path / "offsets.json"
+    file = OffsetFile(path, GroupOffsets({"t@g": {0: 1}}), FakeClock())
+    await file.save()
+    file.save_now()
+    assert not path.exists()

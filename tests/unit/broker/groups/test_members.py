@@ -1,5 +1,8 @@
 from __future__ import annotations
 
+import gc
+import weakref
+
 import pytest
 
 from orbitmq.broker.groups import members
@@ -131,3 +134,21 @@ def test_a_group_is_what_its_last_heartbeat_said() -> None:
         ConsumeFrom.FIRST,
     )
     assert group.members == {"c1": Member("c1", "conn", "JAVA", 479, 7)}
+
+
+def test_of_a_source_nothing_but_its_connection_need_be_known() -> None:
+    assert HeartbeatSource("conn") == ("conn", "OTHER", 0)
+
+
+def test_a_connection_that_closed_is_not_kept() -> None:
+    class Connection:
+        pass
+
+    groups: GroupMembers[Connection] = GroupMembers()
+    connection = Connection()
+    gone = weakref.ref(connection)
+    groups.heartbeat(beat("c1", "t"), HeartbeatSource(connection), 0)
+    assert groups.drop_connection(connection) == ("g",)
+    del connection
+    gc.collect()
+    assert gone() is None

@@ -51,3 +51,18 @@ def test_topics_and_groups_are_forgotten_by_name() -> None:
     assert set(offsets.all) == {"u@g", "%RETRY%g@g"}
     offsets.forget_group("g")
     assert not offsets.all
+
+
+def test_every_change_counts_also_a_cut_and_a_removal() -> None:
+    offsets = GroupOffsets({"t@g": {0: 9}, "t@h": {0: 9}, "u@g": {0: 9}})
+    counts = [offsets.change_count]
+    offsets.cut_to(lambda topic, queue_id: 5)
+    counts.append(offsets.change_count)
+    offsets.forget_topic("u")
+    counts.append(offsets.change_count)
+    offsets.forget_group("h")
+    counts.append(offsets.change_count)
+    assert counts == sorted(set(counts))
+    assert dict(offsets.all) == {"t@g": {0: 5}}
+    offsets.forget_topic("none")
+    assert offsets.change_count == counts[-1]

@@ -31,3 +31,12 @@ def test_group_settings_are_made_listed_and_forgotten(serve: Serve) -> None:
         assert rig.broker.service.offsets.query("g", "t", 0) == -1
 
     serve(scene)
+
+
+def test_a_groups_retries_may_have_from_no_queue_to_a_thousand(serve: Serve) -> None:
+    async def scene(rig: Any) -> None:
+        for count, code in ((0, 0), (1024, 0), (1025, 29), (-1, 29)):
+            config = GroupConfig(group="g", retry_queue_count=count)
+            assert await rig.code(UpdateSubscriptionGroup(), encode_group_config(config)) == code
+
+    serve(scene)

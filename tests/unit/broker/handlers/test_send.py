@@ -32,6 +32,7 @@ def test_a_message_is_stored_as_sent_and_the_answer_says_where(serve: Serve) -> 
         _, (record,) = await rig.pull(queue_id=2)
         assert bytes(record.body) == b"one"
         assert (record.topic, record.flag, record.queue_offset) == ("t", 7, 0)
+        assert (record.reconsume_times, record.prepared_transaction_offset) == (0, 0)
         assert record.physical_offset == physical_offset
         assert record.born_at_ms == 1_700_000_000_000
         assert parse_properties(record.properties) == {"TAGS": "a", "UNIQ_KEY": "K1", "CLUSTER": "DefaultCluster"}
@@ -137,6 +138,11 @@ def test_a_topic_nobody_made_gets_the_lesser_number_of_queues_and_is_kept(serve:
         ({"properties": "A\x01b\x02TIMER_DELIVER_MS\x0199\x02"}, {}, 13),
         ({"properties": "TRAN_MSG\x01true\x02"}, {}, 13),
         ({"properties": "A\x01" + "x" * 32_767 + "\x02"}, {}, 13),
+        ({"properties": "DELAY\x013\x02A\x01b\x01c\x02"}, {}, 13),
+        ({"properties": "CLUSTER\x01x\x02A\x01b\x01c\x02"}, {}, 13),
+        ({"properties": "DELAY\x013\x02A\x01" + "x" * 32_740 + "\x02"}, {}, 13),
+        ({"sys_flag": 4}, {}, 13),
+        ({"sys_flag": 8}, {}, 13),
         ({"body": b"x" * 101}, {"max_message_size": 100}, 13),
         ({"body": b"x" * 100}, {"max_message_size": 100}, 0),
     ],

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable
 from typing import Any
 
@@ -30,6 +31,7 @@ from orbitmq.wire.headers import (
     QueryTopicConsumers,
     UpdateConsumerOffset,
 )
+from waiting import until
 
 Serve = Callable[..., None]
 
@@ -135,5 +137,46 @@ def test_stats_list_every_queue_also_the_empty_ones(serve: Serve) -> None:
         for topic, topic_list in (("t", None), (None, "t;none")):
             header = GetConsumeStats(consumer_group="g", topic=topic, topic_list=topic_list)
             assert len(decode_consume_stats((await rig.ask(header)).body)) == 4
+
+    serve(scene)
+
+
+def test_a_topic_of_which_nothing_more_is_said_is_a_plain_one(serve: Serve) -> None:
+    async def scene(rig: Any) -> None:
+        assert await rig.code(create(topic_filter_type="", topic_sys_flag=None)) == 0
+        config = rig.broker.service.topics.get("orders")
+        assert (config.topic_filter_type, config.topic_sys_flag) == ("SINGLE_TAG", 0)
+        assert await rig.code(create(topic_filter_type="MULTI_TAG", topic_sys_flag=2)) == 0
+        config = rig.broker.service.topics.get("orders")
+        assert (config.topic_filter_type, config.topic_sys_flag) == ("MULTI_TAG", 2)
+
+    serve(scene)
+
+
+def test_times_are_those_of_the_last_message_stored_and_the_last_consumed(serve: Serve) -> None:
+    async def scene(rig: Any) -> None:
+        store = rig.broker.service.store
+        queue = MessageQueue("t", "a", 0)
+        await rig.send("t")
+        stats = decode_topic_stats((await rig.ask(GetTopicStats(topic="t"))).body)
+        assert stats[queue].updated_at_ms == store.message_at("t", 0, 0).stored_at_ms
+        progress = decode_consume_stats((await rig.ask(GetConsumeStats(consumer_group="g", topic="t"))).body)
+        assert (progress[queue].consumer_offset, progress[queue].consumed_at_ms) == (0, 0)
+        await rig.ask(UpdateConsumerOffset(consumer_group="g", topic="t", queue_id=0, commit_offset=1))
+        progress = decode_consume_stats((await rig.ask(GetConsumeStats(consumer_group="g", topic="t"))).body)
+        assert progress[queue].consumed_at_ms == store.message_at("t", 0, 0).stored_at_ms
+        assert await rig.code(GetTopicStats(topic="none")) == 17
+
+    serve(scene)
+
+
+def test_pulls_of_a_deleted_topic_wait_no_longer(serve: Serve) -> None:
+    async def scene(rig: Any) -> None:
+        await rig.send("orders")
+        waiting = asyncio.create_task(rig.pull("orders", queue_offset=1, sys_flag=6, suspend_timeout_ms=60_000))
+        await until(lambda: rig.broker.service.pulls.parked_count == 1)
+        assert await rig.code(DeleteTopicInBroker(topic="orders")) == 0
+        answer, _ = await waiting
+        assert answer.code == 21
 
     serve(scene)

@@ -4,6 +4,8 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+import pytest
+
 from orbitmq.broker.config import BrokerConfig
 from orbitmq.broker.monitoring.runtime_info import WARNINGS, RuntimeInfo
 from orbitmq.broker.monitoring.stats import BrokerStats
@@ -70,3 +72,15 @@ def test_waiting_pulls_and_warnings_are_told(tmp_path: Path) -> None:
     assert values[WARNINGS] == "the door is open; so is the window"
     assert WARNINGS not in values_of(tmp_path, 0)
     assert values["sendThreadPoolQueueSize"] == values["timerReadBehind"] == "0"
+
+
+def test_without_a_message_the_average_is_zero(tmp_path: Path) -> None:
+    assert values_of(tmp_path, 0)["putMessageAverageSize"] == "0.0"
+
+
+def test_the_disks_share_in_use_is_one_less_what_is_free(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    usage = SimpleNamespace(f_blocks=100 * 2**20, f_bavail=25 * 2**20, f_frsize=1024)
+    monkeypatch.setattr("os.statvfs", lambda _path: usage)
+    values = values_of(tmp_path, 0)
+    assert values["commitLogDiskRatio"] == values["consumeQueueDiskRatio"] == "0.7500"
+    assert values["commitLogDirCapacity"] == "Total : 100.0 GiB, Free : 25.0 GiB."

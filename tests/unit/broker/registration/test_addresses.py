@@ -57,3 +57,8 @@ def test_port_0_is_a_free_port_that_stays_ours_until_the_server_has_it(host: str
             server.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
             server.bind((host, port))
             server.listen()
+
+
+def test_two_brokers_at_the_same_time_get_two_ports() -> None:
+    with reserved_port("127.0.0.1", 0) as one, reserved_port("127.0.0.1", 0) as other:
+        assert one != other

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import asyncio
+import zlib
 from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import asynccontextmanager
 from typing import Any
@@ -14,6 +15,7 @@ from orbitmq.net.loop import run
 from orbitmq.net.server import Server
 from orbitmq.wire.bodies.registration import decode_registration
 from orbitmq.wire.headers import BrokerHeartbeat, RegisterBroker, UnregisterBroker
+from waiting import until
 
 IDENTITY = Identity("c", "a", 0, "127.0.0.1:10911", "127.0.0.1:10912")
 
@@ -27,6 +29,7 @@ class FakeNameServer:
         self.refuses = refuses
         self.is_mute = is_mute
         self.bodies: asyncio.Queue[bytes] = asyncio.Queue()
+        self.registrations: list[RegisterBroker] = []
         self.left: list[str] = []
         self.heartbeats: asyncio.Queue[BrokerHeartbeat] = asyncio.Queue()
         self.refuses_heartbeats = False
@@ -42,6 +45,11 @@ class FakeNameServer:
         await self._server.close()
 
     @property
+    def connection_count(self) -> int:
+        assert self._server is not None
+        return len(self._server.connections)
+
+    @property
     def port(self) -> int:
         return int(self.address.rpartition(":")[2])
 
@@ -49,6 +57,7 @@ class FakeNameServer:
 @FakeNameServer.handlers.on(RegisterBroker)
 def _register(server: FakeNameServer, call: Call[RegisterBroker]) -> Reply | Later:
     server.bodies.put_nowait(call.command.body)
+    server.registrations.append(call.header)
     if server.is_mute:
         return LATER
     if server.refuses:
@@ -174,6 +183,7 @@ async def test_the_period_renews_the_registration() -> None:
     async with registrar(server, table=Table(), period_ms=20):
         for _ in range(3):
             await server.bodies.get()
+        assert server.heartbeats.empty()
 
 
 @scenario
@@ -224,3 +234,46 @@ def test_rocketmq_5296_more_topics_than_a_frame_carries_are_registered_in_parts(
 def test_a_table_without_topics_is_one_part() -> None:
     (part,) = [decode_registration(body) for body in encode_parts(DataVersion(), {})]
     assert part.topics == {}
+
+
+@scenario
+async def test_a_registration_names_the_broker_and_the_checksum_of_its_topics() -> None:
+    server = await started()
+    async with registrar(server, table=Table(), heartbeat_ms=60_000, lease_ms=300) as found:
+        await found.wait_told()
+        header = server.registrations[0]
+        assert (
+            Identity(
+                header.cluster_name, header.broker_name, header.broker_id, header.broker_addr, header.ha_server_addr
+            )
+            == IDENTITY
+        )
+        assert header.body_crc32 == zlib.crc32(b"0") & 0x7FFFFFFF
+        assert header.heartbeat_timeout_millis == 300
+
+
+@scenario
+async def test_a_name_server_that_left_the_list_is_left_alone_for_good() -> None:
+    old, new = await started(), await started()
+    async with registrar(old, table=Table(), period_ms=20) as found:
+        await old.bodies.get()
+        found.set_name_servers([new.address])
+        await until(lambda: old.connection_count == 0)
+        while not old.bodies.empty():
+            old.bodies.get_nowait()
+        for _ in range(5):
+            await new.bodies.get()
+        assert old.bodies.empty()
+    await new.stop()
+
+
+@scenario
+async def test_the_same_list_again_changes_nothing() -> None:
+    server = await started()
+    async with registrar(server, table=Table()) as found:
+        await found.wait_told()
+        found.set_name_servers([server.address])
+        told = asyncio.Event()
+        found.announce(told.set)
+        await told.wait()
+        assert server.bodies.qsize() == 2

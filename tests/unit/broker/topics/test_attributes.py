@@ -31,3 +31,8 @@ def test_changes_set_and_remove_and_leave_the_rest() -> None:
     before = {"kept": "1", "gone": "2", "new": "old"}
     assert apply_attribute_changes(before, {"-gone": "", "+new": "3", "-never": ""}) == {"kept": "1", "new": "3"}
     assert before == {"kept": "1", "gone": "2", "new": "old"}
+
+
+def test_names_of_one_letter_are_names() -> None:
+    assert parse_attribute_changes("+x=1,-y") == {"+x": "1", "-y": ""}
+    assert apply_attribute_changes({"y": "2", "z": "3"}, {"+x": "1", "-y": "", "-none": ""}) == {"z": "3", "x": "1"}

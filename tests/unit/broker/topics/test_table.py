@@ -100,3 +100,37 @@ def test_a_topic_name_outside_the_alphabet_answers_29() -> None:
     with pytest.raises(Rejected) as caught:
         check_topic_name("a b")
     assert caught.value.code == 29
+
+
+@pytest.mark.parametrize(
+    "topic",
+    [
+        TopicConfig(topic="t", read_queue_count=1, write_queue_count=1),
+        TopicConfig(topic="t", read_queue_count=16_384, write_queue_count=16_384),
+        TopicConfig(topic="t", perm=0),
+        TopicConfig(topic="t", perm=15),
+        TopicConfig(topic="t", topic_filter_type="MULTI_TAG"),
+    ],
+)
+def test_a_topic_at_the_limits_is_taken(topic: TopicConfig) -> None:
+    assert table().update(topic, now_ms=2) == topic
+
+
+@pytest.mark.parametrize(
+    "bad",
+    [
+        TopicConfig(topic="t", read_queue_count=16_385),
+        TopicConfig(topic="t", write_queue_count=0),
+        TopicConfig(topic="t", perm=-1),
+    ],
+)
+def test_a_topic_just_beyond_the_limits_is_refused(bad: TopicConfig) -> None:
+    with pytest.raises(Rejected) as caught:
+        table().update(bad, now_ms=2)
+    assert caught.value.code == 29
+
+
+def test_a_sender_that_asks_for_one_queue_gets_one() -> None:
+    made = table().auto_create("orders", AUTO_CREATE_TOPIC, 1, now_ms=2)
+    assert made is not None
+    assert (made.read_queue_count, made.write_queue_count) == (1, 1)

@@ -1,9 +1,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
+import pytest
+
+from orbitmq.broker.groups.offsets import GroupOffsets
 from orbitmq.broker.handlers.consuming import offsets as handlers
+from orbitmq.errors import Rejected
+from orbitmq.store import Draft
+from orbitmq.testing.fake_disk import FakeDisk
 from orbitmq.wire.headers import (
     EarliestStoreTimeResponse,
     GetAllConsumerOffsets,
@@ -15,6 +22,8 @@ from orbitmq.wire.headers import (
     SearchOffset,
     UpdateConsumerOffset,
 )
+
+from ...parts import Registries, call, memory_store
 
 Serve = Callable[..., None]
 
@@ -107,3 +116,30 @@ def test_all_offsets_travel_to_whoever_copies_them(serve: Serve) -> None:
         assert b'"t@g":{0:1}' in (await rig.ask(GetAllConsumerOffsets())).body
 
     serve(scene)
+
+
+def test_a_queue_is_young_up_to_a_size_behind_its_own_first_message(monkeypatch: pytest.MonkeyPatch) -> None:
+    store = memory_store()
+    for topic in ("before", "t", "t"):
+        store.append(Draft(topic, 0, b"x"))
+    size = store.max_physical_offset - store.message_at("t", 0, 0).physical_offset
+    tables = handlers.OffsetTables(store, Registries().topics, GroupOffsets())
+    monkeypatch.setattr(handlers, "YOUNG_SIZE", size)
+    assert handlers.query_consumer_offset(tables, call(query())).header == OffsetResponse(offset=0)
+    monkeypatch.setattr(handlers, "YOUNG_SIZE", size - 1)
+    with pytest.raises(Rejected, match="boot first"):
+        handlers.query_consumer_offset(tables, call(query()))
+
+
+def test_a_queue_whose_very_first_message_is_gone_is_not_young() -> None:
+    disk = FakeDisk()
+    store = memory_store(disk)
+    for _ in range(2):
+        store.append(Draft("t", 0, bytes(40_000)))
+    store.close()
+    disk.remove(Path("/store/commitlog") / f"{0:020}")
+    store = memory_store(disk)
+    assert store.min_offset("t", 0) == 1
+    tables = handlers.OffsetTables(store, Registries().topics, GroupOffsets())
+    with pytest.raises(Rejected, match="boot first"):
+        handlers.query_consumer_offset(tables, call(query()))

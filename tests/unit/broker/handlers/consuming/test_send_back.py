@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from orbitmq.broker.topics import table
 from orbitmq.model.topic import TopicConfig
 from orbitmq.store import Draft
 from orbitmq.wire.bodies.groups import GroupConfig, encode_group_config
@@ -109,5 +110,68 @@ def test_dead_letters_are_in_the_one_queue_of_their_topic_even_where_there_are_m
         for _ in range(20):
             assert await rig.code(ConsumerSendBack(physical_offset=0, group="g", delay_level=-1)) == 0
         assert rig.broker.service.store.max_offset("%DLQ%g", 0) == 20
+
+    serve(scene)
+
+
+def test_a_broker_that_may_not_be_written_takes_nothing_back(serve: Serve) -> None:
+    async def before(rig: Any) -> None:
+        await rig.send()
+
+    async def scene(rig: Any) -> None:
+        end = rig.broker.service.store.max_physical_offset
+        for level in (0, -1):
+            answer = await rig.ask(ConsumerSendBack(physical_offset=0, group="g", delay_level=level))
+            assert (answer.code, "forbidden" in answer.remark) == (16, True)
+        assert rig.broker.service.store.max_physical_offset == end
+
+    serve(before)
+    serve(scene, broker_permission=4)
+
+
+@pytest.mark.parametrize(("queue_count", "is_stored"), [(0, False), (1, True)])
+def test_a_group_without_retries_loses_what_it_sends_back_and_is_not_told(
+    serve: Serve, queue_count: int, is_stored: bool
+) -> None:
+    async def scene(rig: Any) -> None:
+        await rig.send()
+        config = GroupConfig(group="g", retry_queue_count=queue_count)
+        await rig.ask(UpdateSubscriptionGroup(), encode_group_config(config))
+        end = rig.broker.service.store.max_physical_offset
+        assert await rig.code(ConsumerSendBack(physical_offset=0, group="g", delay_level=0)) == 0
+        assert (rig.broker.service.store.max_physical_offset > end) is is_stored
+
+    serve(scene)
+
+
+def test_a_message_whose_sync_fails_was_not_taken_back(serve: Serve, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(*_: object) -> None:
+        raise OSError(5, "Input/output error")
+
+    async def scene(rig: Any) -> None:
+        await rig.send()
+        with monkeypatch.context() as patch:
+            patch.setattr("os.fdatasync", fail)
+            assert await rig.code(ConsumerSendBack(physical_offset=0, group="g", delay_level=-1)) == 14
+
+    serve(scene, flush_disk_type="SYNC_FLUSH")
+
+
+def test_topics_of_a_group_are_refused_where_there_are_too_many_or_they_may_not_be_written(
+    serve: Serve, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def scene(rig: Any) -> None:
+        await rig.send()
+        topics = rig.broker.service.topics
+        back = ConsumerSendBack(physical_offset=0, group="g", delay_level=0)
+        with monkeypatch.context() as patch:
+            patch.setattr(table, "TOPICS_MAX", 1)
+            answer = await rig.ask(back)
+            assert (answer.code, answer.remark) == (1, "topic[%RETRY%g] not exist")
+        assert await rig.code(back) == 0
+        assert await rig.code(ConsumerSendBack(physical_offset=0, group="g", delay_level=-1)) == 0
+        assert topics.get("%DLQ%g").write_queue_count == topics.get("%DLQ%g").read_queue_count == 1
+        topics.update(TopicConfig(topic="%RETRY%g", perm=4), now_ms=1)
+        assert await rig.code(back) == 16
 
     serve(scene)
