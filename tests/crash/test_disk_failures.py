@@ -99,16 +99,84 @@ print(count)
 """
 
 
-@pytest.mark.skipif(sys.platform != "linux" or os.geteuid() != 0, reason="mounting a small file system needs root")
-def test_a_full_file_system_is_a_typed_error_and_no_bus_error(tmp_path):
+@pytest.fixture
+def small_disk(tmp_path):
+    """A file system of 24 MiB."""
+    if sys.platform != "linux" or os.geteuid() != 0:
+        pytest.skip("mounting a small file system needs root")
     mounted = subprocess.run(
         ["mount", "-t", "tmpfs", "-o", "size=24m", "tmpfs", tmp_path], capture_output=True, check=False
     )
     if mounted.returncode:
         pytest.skip(f"mounting a tmpfs is not allowed here: {mounted.stderr.decode().strip()}")
-    try:
-        ran = subprocess.run([sys.executable, "-c", FILL, tmp_path], capture_output=True, text=True, check=False)
-    finally:
-        subprocess.run(["umount", tmp_path], check=True)
+    yield tmp_path
+    subprocess.run(["umount", tmp_path], check=True)
+
+
+def test_a_full_file_system_is_a_typed_error_and_no_bus_error(small_disk):
+    ran = subprocess.run([sys.executable, "-c", FILL, small_disk], capture_output=True, text=True, check=False)
     assert ran.returncode == 0, ran.stderr
     assert int(ran.stdout) > 100
+
+
+START_ON_A_FULL_DISK = """
+import os, sys
+from pathlib import Path
+from orbitmq.errors import StoreError
+from orbitmq.model.message import Host
+from orbitmq.store import Draft, Store, StoreConfig
+
+path, cut, size = Path(sys.argv[1]), sys.argv[2], int(sys.argv[3])
+config = StoreConfig(path=path / "store", segment_size=1 << 22)
+if os.fork() == 0:
+    store = Store.open(config, store_host=Host("127.0.0.1", 1))
+    for _ in range(100):
+        store.append(Draft("orders", 0, bytes(1000)))
+        store.append(Draft("bills", 0, bytes(1000)))
+    store.flush()
+    os._exit(0)  # like kill -9
+os.wait()
+os.truncate(path / "store" / cut, size)
+with open(path / "ballast", "wb", buffering=0) as ballast:
+    try:
+        while True:
+            ballast.write(bytes(4096))
+    except OSError:
+        pass
+
+
+def start():
+    try:
+        store = Store.open(config, store_host=Host("127.0.0.1", 1))
+    except StoreError as error:
+        return str(error)
+    return str(store.max_offset("orders", 0))
+
+
+print(start())
+(path / "ballast").unlink()
+print(start())
+"""
+
+
+@pytest.mark.parametrize(
+    ("cut", "size", "without_room"),
+    [
+        ("consumequeue/orders/0", 0, "cannot be opened: [Errno 28] No space left on device"),
+        ("consumequeue/orders/0", 1000, "cannot be opened: [Errno 28] No space left on device"),
+        ("commitlog", 0, "ends at 0 (nothing was written here), but"),
+        ("commitlog", 8192, "cannot be opened: [Errno 28] No space left on device"),
+    ],
+)
+def test_a_start_on_a_full_disk_with_a_file_cut_short_is_no_bus_error(small_disk, cut, size, without_room):
+    ran = subprocess.run(
+        [sys.executable, "-c", START_ON_A_FULL_DISK, small_disk, f"{cut}/{0:020}", str(size)],
+        capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert ran.returncode == 0, ran.stderr
+    full, freed = ran.stdout.splitlines()
+    assert without_room in full
+    if cut == "commitlog":
+        assert "bytes behind that were on the disk" in freed
+    else:
+        assert freed == "100"

@@ -55,6 +55,12 @@ class DiskFile(Protocol):
     def data_end(self, start: int) -> int:
         """Return where the zeros at the file's end begin, at least `start`. Touches no hole."""
 
+    def hole_start(self) -> int:
+        """Return where the hole at the file's end begins, the file's size without one.
+
+        On a full tmpfs, even a look into a hole through the buffer kills the process; `reserve` makes it an error.
+        """
+
     def close(self) -> None:
         """Give the file back."""
 
@@ -178,6 +184,12 @@ class LocalFile:
                         return low + found
                     end = low
         return start
+
+    def hole_start(self) -> int:
+        """Ask the file system (see DiskFile)."""
+        with self._open() as descriptor:
+            ranges = _data_ranges(descriptor, 0, self._size)
+        return ranges[-1][1] if ranges else 0
 
     def close(self) -> None:
         """Unmap and close; a slice that is still alive keeps the mapping until it dies."""

@@ -144,9 +144,10 @@ class Recovery:
                 no room to move them aside. Nothing was cut.
         """
         commit_log = self._commit_log
-        commit_log.end = commit_log.log.end  # so far, every byte may be a record
-        if commit_log.end < durable and not self._may_end_in_last_file():
-            raise _missing_end(commit_log, commit_log.end, durable, "files are missing")
+        log_end = commit_log.log.end
+        commit_log.end = commit_log.log.written_end()  # so far, every byte may be a record
+        if log_end < durable and not self._may_end_in_last_file():
+            raise _missing_end(commit_log, log_end, durable, "files are missing")
         self._doubtful |= self._mark.read().union(damaged)
         sound = [queue for queue in self._queues if (queue.topic, queue.queue_id) not in self._doubtful]
         shares = Shares.of(len(sound))
@@ -154,7 +155,7 @@ class Recovery:
         # everything before it is on the disk, too. So the walk begins at the last record that any queue can vouch for.
         start = max((_trusted_start(queue, commit_log, recovery_ms) for queue in sound), default=commit_log.min_offset)
         if recovery_ms is not None:
-            self._lower_checkpoint(commit_log.stored_at_ms(start), None)
+            self._lower_checkpoint(commit_log.stored_at_ms(start) if start < commit_log.end else 0, None)
         for queue in sound:
             if not _cut_queue(queue, commit_log, start, shares, is_clean=recovery_ms is None):
                 self._doubtful.add((queue.topic, queue.queue_id))

@@ -13,7 +13,7 @@ from collections.abc import Callable, Sequence
 from typing import NoReturn
 
 from orbitmq.clock import Clock, now_ms
-from orbitmq.errors import StoreUnavailable
+from orbitmq.errors import StoreError, StoreUnavailable
 from orbitmq.model.message import Host
 from orbitmq.store.disk import Disk, LocalDisk
 from orbitmq.store.dispatch import Dispatch, DispatchConsumer, is_queued, tag_code_of
@@ -91,13 +91,16 @@ class Store:
         """Open a store, make it if need be, and recover what an earlier process left.
 
         Raises:
-            StoreError: another broker holds the directory, or its files do not fit the configuration.
+            StoreError: another broker holds the directory, its files do not fit the configuration, the log has lost
+                what was on the disk, or the disk takes or gives nothing.
         """
         store = cls(config, store_host=store_host, clock=clock, disk=disk)
         try:
             store.recovered = store._recover()
-        except BaseException:
+        except BaseException as error:
             store._close_files()
+            if isinstance(error, OSError):
+                raise StoreError(f"{config.path} cannot be opened: {error}") from error
             raise
         return store
 

@@ -55,6 +55,10 @@ class FakeFile:
         """Look for the last byte (see DiskFile)."""
         return max(start, len(self.buffer.rstrip(b"\0")))
 
+    def hole_start(self) -> int:
+        """Return the size: memory has no holes (see DiskFile)."""
+        return len(self.buffer)
+
     def close(self) -> None:
         """Do nothing: the content stays with the disk."""
 

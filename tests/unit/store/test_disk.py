@@ -504,3 +504,16 @@ def test_the_last_byte_is_found_wherever_it_is(disk, tmp_path, last):
         file.buffer[last] = 1
     assert file.data_end(0) == (0 if last is None else last + 1)
     file.close()
+
+
+def test_the_hole_at_a_files_end_is_known(tmp_path):
+    disk = LocalDisk()
+    file = disk.open(tmp_path / "file", 1 << 20)
+    assert file.hole_start() == 0
+    file.buffer[5000] = 1
+    file.sync()
+    assert 5000 < file.hole_start() < 1 << 20
+    file.buffer[(1 << 20) - 1] = 1
+    file.sync()
+    assert file.hole_start() == 1 << 20
+    file.close()

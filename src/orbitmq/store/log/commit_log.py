@@ -16,6 +16,7 @@ from zlib import crc32
 from orbitmq.errors import CorruptRecord, InvalidArgument, StoreUnavailable
 from orbitmq.model.message import PROPERTIES_SIZE_MAX, Host
 from orbitmq.store.disk import Buffer, Disk
+from orbitmq.store.log.segment import Segment
 from orbitmq.store.log.segment_log import SegmentLog
 from orbitmq.store.values import Draft
 from orbitmq.wire.messages.record import (
@@ -238,12 +239,16 @@ class CommitLog:
 
         Raises:
             CorruptRecord: here ends what can be read; the next record would go here.
+            OSError: a record reaches into a hole, and the disk has no room to fill it.
         """
         stop = self.log.end if stop is None else stop
         check_record_crc = check_crc and self._record_crc
         while start < stop and (segment := self.log.find(start)) is not None:
             view, base, end = memoryview(segment.buffer), segment.base, min(segment.end, stop)
+            hole = base + segment.file.hole_start()
             while start < end:
+                if hole < end:
+                    hole = self._keep_out_of_hole(segment, start, hole)
                 found = parse_record(
                     view[start - base :], start, check_crc=check_crc, check_record_crc=check_record_crc
                 )
@@ -287,6 +292,24 @@ class CommitLog:
         except CorruptRecord:
             return None, None
         return (encoded, found) if isinstance(found, Record) else (None, None)
+
+    def _keep_out_of_hole(self, segment: Segment, start: int, hole: int) -> int:
+        """Make sure that the record at `start` can be looked at; return where the hole begins then.
+
+        Files that were cut from outside, or copied sparsely, end in holes.
+        """
+        if start >= hole:
+            raise CorruptRecord(start, "nothing was written here")
+        at, head_end = start - segment.base, min(start + PREFIX.size, segment.end)
+        if head_end > hole:
+            segment.file.reserve(hole - segment.base, head_end - hole)
+            hole = head_end
+        size = int.from_bytes(segment.buffer[at : at + 4], "big")
+        end = min(start + size, segment.end)
+        if end <= hole or int.from_bytes(segment.buffer[at + 4 : at + 8], "big") == MAGIC_BLANK:
+            return hole
+        segment.file.reserve(hole - segment.base, end - hole)
+        return end
 
     def _find_record(self, start: int, stop: int) -> int:
         """Return where the first record at or behind `start` begins, `stop` without one."""

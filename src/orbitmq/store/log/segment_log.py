@@ -38,6 +38,10 @@ class SegmentLog:
         """Offset after the last segment."""
         return self.segments[-1].end if self.segments else 0
 
+    def written_end(self) -> int:
+        """Return the offset behind which there is only the last file's hole."""
+        return self.segments[-1].base + self.segments[-1].file.hole_start() if self.segments else 0
+
     def load(self) -> None:
         """Find the segments that are there.
 

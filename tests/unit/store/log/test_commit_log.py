@@ -290,3 +290,19 @@ def test_behind_the_last_damage_there_is_nothing():
     log.log.find(0).buffer[end] = 0xFF
     assert [record.physical_offset for record in log.whole_records(0, log.end)] == [0]
     assert [record.physical_offset for record in log.whole_records(0, end)] == [0]
+
+
+@pytest.mark.parametrize("cut", [0, 3, 40, 64, 66, 100, 138, 150])
+def test_a_record_that_reaches_into_a_hole_is_given_room_before_it_is_looked_at(cut, monkeypatch):
+    disk = FakeDisk()
+    log = log_of(disk)
+    sizes = [append(log, b"x" * 20), append(log, b"y" * 20)]
+    file = log.log.find(0).file
+    monkeypatch.setattr(file, "hole_start", lambda: cut)
+    reserved = []
+    monkeypatch.setattr(file, "reserve", lambda start, size: reserved.append((start, size)))
+    found = []
+    with pytest.raises(CorruptRecord):
+        found.extend(log.scan(0))
+    whole = [0, sizes[0], sum(sizes)]
+    assert sum(size for _, size in reserved) == min(end for end in whole if end >= cut) - cut
