@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from itertools import islice
 from pathlib import Path
 from typing import NamedTuple
 
@@ -25,9 +24,9 @@ NAME_LENGTH_MAX = 1_024
 VALUE_LENGTH_MAX = 65_536
 ENTRIES_MAX = 100_000
 CHANGE_SIZE = 200
-"""About what a change that waits takes besides its texts."""
-PIECE_ENTRIES = 256
-"""Entries that are encoded at once: the encoder lets no other thread run meanwhile, and the event loop is one."""
+"""About what a change that waits, or an entry, takes besides its texts."""
+PIECE_SIZE = 64 * 1024
+"""Characters that are encoded at once: the encoder lets no other thread run meanwhile, and the event loop is one."""
 
 Table = Mapping[str, Mapping[str, str]]
 
@@ -174,13 +173,27 @@ def _encode(table: Table) -> Iterator[bytes]:
     for namespace, entries in table.items():
         yield before_namespace + orjson.dumps(namespace) + b": {"
         before_namespace = b",\n    "
-        before_piece, left = b"\n", iter(entries.items())
-        while piece := dict(islice(left, PIECE_ENTRIES)):
+        before_piece = b"\n"
+        for piece in _pieces(entries):
             lines = orjson.dumps(piece, option=orjson.OPT_INDENT_2)[2:-2].replace(b"\n", b"\n    ")
             yield before_piece + b"    " + lines
             before_piece = b",\n"
         yield b"\n    }" if entries else b"}"
     yield b"\n  }\n}" if table else b"}\n}"
+
+
+def _pieces(entries: Mapping[str, str]) -> Iterator[Mapping[str, str]]:
+    """Cut entries into parts that are encoded quickly."""
+    piece: dict[str, str] = {}
+    size = 0
+    for key, value in entries.items():
+        piece[key] = value
+        size += CHANGE_SIZE + len(key) + len(value)
+        if size >= PIECE_SIZE:
+            yield piece
+            piece, size = {}, 0
+    if piece:
+        yield piece
 
 
 def _parse(content: bytes) -> dict[str, dict[str, str]]:

@@ -49,7 +49,7 @@ async def test_the_file_is_javas_and_survives_a_restart(tmp_path: Path):
 async def test_a_file_is_one_indented_document_though_it_is_encoded_in_pieces(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
-    monkeypatch.setattr(kv_config, "PIECE_ENTRIES", 2)
+    monkeypatch.setattr(kv_config, "PIECE_SIZE", 2 * kv_config.CHANGE_SIZE)  # two entries
     path = tmp_path / "kv.json"
     kv = opened(path)
     for namespace, count in (("one", 1), ("two", 2), ("fi\nve", 5)):
