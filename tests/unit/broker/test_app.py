@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import dataclasses
 from collections.abc import Callable
 from pathlib import Path
@@ -15,8 +16,14 @@ from orbitmq.broker.groups.offsets import GroupOffsets
 from orbitmq.broker.persistence import ConfigFiles, format_offsets
 from orbitmq.errors import ConfigError, HeaderError, StoreError
 from orbitmq.files import replace_file
+from orbitmq.model.group import ConsumerInfo, Heartbeat
+from orbitmq.net.pool import ConnectionPool
 from orbitmq.store import FlushMode, StoreConfig
-from orbitmq.wire.headers import UpdateConsumerOffset
+from orbitmq.wire.bodies.heartbeat import encode_heartbeat
+from orbitmq.wire.headers import HeartbeatRequest, UpdateConsumerOffset
+from waiting import until
+
+from .conftest import pull_header, send_header
 
 Serve = Callable[..., None]
 
@@ -118,5 +125,50 @@ async def test_name_servers_can_be_changed_while_the_broker_runs(tmp_path: Path)
         with pytest.raises(ConfigError):
             broker.set_name_servers("host:99999")
         assert broker.config.name_servers == ("127.0.0.1:1", "127.0.0.1:2")
+    finally:
+        await broker.stop()
+
+
+async def test_a_broker_that_stops_answers_the_pulls_that_wait(tmp_path: Path) -> None:
+    broker, pool = Broker(config_of(tmp_path)), ConnectionPool()
+    await broker.start()
+    try:
+        await pool.request(broker.address, send_header("t"), b"x", timeout_ms=20_000)
+        header = pull_header("t", queue_offset=1, sys_flag=6, suspend_timeout_ms=60_000)
+        waiting = asyncio.create_task(pool.request(broker.address, header, timeout_ms=60_000))
+        await until(lambda: broker.service.pulls.parked_count == 1)
+        await broker.stop()
+        assert (await waiting).code == 19
+    finally:
+        await broker.stop()
+        await pool.close()
+
+
+async def test_the_pulls_and_members_of_a_connection_that_closed_are_forgotten(tmp_path: Path) -> None:
+    broker, pool = Broker(config_of(tmp_path)), ConnectionPool()
+    await broker.start()
+    try:
+        await pool.request(broker.address, send_header("t"), b"x", timeout_ms=20_000)
+        beat = encode_heartbeat(Heartbeat(client_id="c", consumers=(ConsumerInfo(group="g"),)))
+        await pool.request(broker.address, HeartbeatRequest(), beat, timeout_ms=20_000)
+        header = pull_header("t", queue_offset=1, sys_flag=6, suspend_timeout_ms=60_000)
+        waiting = asyncio.create_task(pool.request(broker.address, header, timeout_ms=60_000))
+        await until(lambda: broker.service.pulls.parked_count == 1)
+        await pool.close()
+        await asyncio.gather(waiting, return_exceptions=True)
+        await until(lambda: broker.service.pulls.parked_count == 0)
+        await until(lambda: broker.service.membership.members.consumer_ids("g") == [])
+    finally:
+        await broker.stop()
+        await pool.close()
+
+
+async def test_topics_of_the_system_are_stored_at_the_first_start(tmp_path: Path) -> None:
+    broker = Broker(config_of(tmp_path))
+    await broker.start()
+    try:
+        stored = ConfigFiles(tmp_path / "config").load_topics(auto_create_enable=True)
+        assert stored.all == broker.service.topics.table.all
+        assert "TBW102" in stored.all
     finally:
         await broker.stop()
