@@ -101,3 +101,35 @@ def test_what_is_read_again_is_written_again_so_that_it_is_synced_upstream_2706(
     store = open_store(disk)
     assert store.durable_offset == store.max_physical_offset
     assert disk.files[LOG_FILE].durable == bytes(disk.files[LOG_FILE].buffer)
+
+
+def test_records_that_are_read_again_are_written_again(disk):
+    class Seen(bytearray):
+        def __setitem__(self, key, value):
+            if isinstance(key, slice):
+                written.append((key.start, key.stop, bytes(self[key]) == bytes(value)))
+            super().__setitem__(key, value)
+
+    written = []
+    disk.files[LOG_FILE].buffer = Seen(disk.files[LOG_FILE].buffer)
+    vouch(disk, T0 + 20_000)
+    recovered = open_store(disk).recovered
+    assert (recovered.start, recovered.end, True) in written
+
+
+def test_after_an_orderly_stop_messages_that_were_cleaned_away_make_no_later_one_be_read_again():
+    config = StoreConfig(path=ROOT, segment_size=1024, consume_queue_units=128)
+
+    def opened():
+        return Store.open(config, store_host=Host("127.0.0.1", 1), clock=lambda: T0, disk=disk)
+
+    disk = FakeDisk()
+    store = opened()
+    for _ in range(40):
+        store.append(Draft("orders", 0, bytes(200)))
+    store.close()
+    for name in disk.names(ROOT / "commitlog")[:-2]:
+        disk.remove(ROOT / "commitlog" / name)
+    store = opened()
+    assert store.recovered.record_count == 1
+    assert 30 < store.min_offset("orders", 0) < store.max_offset("orders", 0) == 40
