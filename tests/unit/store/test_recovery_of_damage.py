@@ -120,10 +120,11 @@ def test_records_that_are_read_again_are_written_again(disk):
 def test_after_an_orderly_stop_messages_that_were_cleaned_away_make_no_later_one_be_read_again():
     config = StoreConfig(path=ROOT, segment_size=1024, consume_queue_units=128)
 
+    disk = FakeDisk()
+
     def opened():
         return Store.open(config, store_host=Host("127.0.0.1", 1), clock=lambda: T0, disk=disk)
 
-    disk = FakeDisk()
     store = opened()
     for _ in range(40):
         store.append(Draft("orders", 0, bytes(200)))

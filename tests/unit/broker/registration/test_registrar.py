@@ -122,7 +122,7 @@ def scenario(test: Scenario) -> Callable[[], None]:
 async def test_a_broker_registers_everywhere_and_leaves_everywhere() -> None:
     first, second = await started(), await started()
     async with registrar(first, second, table=Table()) as found:
-        await found.wait_told()
+        await found.wait_told(timeout_ms=600_000)  # who is told waits for no time to be over
         assert first.bodies.get_nowait() == b"0"
         assert second.bodies.get_nowait() == b"0"
     assert first.left == second.left == ["127.0.0.1:10911"]
