@@ -168,7 +168,7 @@ async def test_offsets_are_stored_by_and_by_and_at_the_end(cluster):
 async def test_pulls_carry_the_offset_so_that_little_is_repeated_after_a_crash(cluster):
     cluster.topic("orders", count=1)
     cluster.a.put("orders", 0, b"1", b"2")
-    async with consumer(cluster, batch_count_max=1) as reader:
+    async with consumer(cluster, batch_count_max=1, commit_interval_ms=3_600_000) as reader:
         await take(reader, 1)
         await until(lambda: cluster.a.parked)
         cluster.a.put("orders", 0, b"3")  # lets the next pull begin
@@ -271,12 +271,12 @@ async def test_every_broadcasting_consumer_gets_everything_and_keeps_its_own_pla
     ):
         assert sorted(await take(first, 2)) == [b"1", b"2"]
         assert sorted(await take(second, 2)) == [b"1", b"2"]
-    assert cluster.a.offsets == {}
     file = tmp_path / "127.0.0.1@x" / "takers.json"
     assert decode_offsets(file.read_bytes()) == {MessageQueue("orders", "broker-a", number): 1 for number in (0, 1)}
     cluster.a.put("orders", 0, b"3")
     async with consumer(cluster, instance="x", **settings) as first:
         assert await take(first, 1) == [b"3"]
+    assert cluster.a.offsets == {}
 
 
 async def test_a_route_that_grows_brings_its_queues(cluster):
@@ -564,3 +564,12 @@ async def test_twenty_queues_are_handled_at_once_unless_asked_otherwise(cluster)
 
 def test_one_message_and_one_queue_at_a_time_are_enough():
     PushConsumer("g", "a:1", batch_count_max=1, concurrency=1)
+
+
+async def test_a_program_may_wait_for_the_end_of_its_consumer(cluster):
+    cluster.topic("orders")
+    async with consumer(cluster, handler=lambda batch: None) as reader:
+        running = asyncio.create_task(reader.run())
+        await reader.assigned()
+        assert not running.done()
+    await running
