@@ -512,6 +512,9 @@ async def test_next_batch_gives_up_after_its_time(cluster):
     cluster.topic("orders", count=1)
     async with consumer(cluster) as reader:
         assert await reader.next_batch(timeout_ms=1) is None
+        cluster.a.put("orders", 0, b"1")
+        batch = await reader.next_batch(timeout_ms=60_000)
+        assert [message.body for message in batch] == [b"1"]
 
 
 async def test_a_consumer_that_is_not_open_says_what_to_do(cluster):

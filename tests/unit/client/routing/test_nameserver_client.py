@@ -155,3 +155,13 @@ async def test_everybody_can_be_asked_at_once():
         assert sorted(found) == sorted([first.address, second.address])
         assert found[first.address].code == ResponseCode.TOPIC_NOT_EXIST
         assert isinstance(found[second.address], ConnectionFailed)
+
+
+async def test_a_host_name_is_resolved_before_everybody_is_asked(names):
+    async with name_servers(2, {}) as (first, second):
+        answers, asked = names()
+        answers["ns.example"] = [["127.0.0.1"]]
+        port = first.address.partition(":")[2]
+        async with client_of(f"ns.example:{port}", second) as client:
+            assert set(await client.ask_all(QUERY)) == {first.address, second.address}
+    assert asked == ["ns.example"]
