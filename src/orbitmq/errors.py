@@ -8,6 +8,8 @@ OrbitError
 │   └── ConfigError           the same, for a configuration key, option or file
 ├── StoreError            the message store cannot do what was asked
 │   ├── CorruptRecord         stored bytes do not add up: recovery decides, nobody else
+│   ├── DamagedLog            files of a log are missing or cut short
+│   ├── SyncFailed            what was written did not reach the disk: the store is fenced
 │   └── StoreUnavailable      the store is fenced, shutting down or out of space
 └── ClientError           a remote call did not succeed
     ├── ConnectionFailed      no connection, or it broke before the answer came
@@ -86,6 +88,18 @@ class CorruptRecord(StoreError):
 
 class DamagedLog(StoreError):
     """Files of a log are missing or cut short. What is derived from another log is written anew then."""
+
+
+class SyncFailed(StoreError):
+    """The disk did not take what was written before: nothing that follows may be acknowledged.
+
+    Args:
+        error: what the sync said.
+    """
+
+    def __init__(self, error: OSError) -> None:
+        super().__init__(f"a sync failed: {error}")
+        self.error = error
 
 
 class StoreUnavailable(StoreError):

@@ -13,7 +13,7 @@ from collections.abc import Callable, Sequence
 from typing import NoReturn
 
 from orbitmq.clock import Clock, now_ms
-from orbitmq.errors import StoreError, StoreUnavailable
+from orbitmq.errors import StoreError, StoreUnavailable, SyncFailed
 from orbitmq.model.message import Host
 from orbitmq.store.disk import Disk, LocalDisk
 from orbitmq.store.dispatch import Dispatch, DispatchConsumer, is_queued, tag_code_of
@@ -165,7 +165,10 @@ class Store:
         if has_entry and queue_offset >= queue.reserved_offset:
             self._reserve(queue, queue_offset)
         commit_log = self._commit_log
-        size = commit_log.append(draft, queue.magic, queue.topic_part, queue_offset, stored_at_ms)
+        try:
+            size = commit_log.append(draft, queue.magic, queue.topic_part, queue_offset, stored_at_ms)
+        except SyncFailed as failure:
+            self._sync_failed(failure)
         physical_offset = commit_log.end - size
         syncing.stored_at_ms = stored_at_ms
         if has_entry:
@@ -197,7 +200,10 @@ class Store:
         """
         if self._refusal is not None:
             raise StoreUnavailable(self._refusal)
-        self._commit_log.make_room_for(drafts)
+        try:
+            self._commit_log.make_room_for(drafts)
+        except SyncFailed as failure:
+            self._sync_failed(failure)
         return [self.append(draft) for draft in drafts]
 
     def wait_durable(self, position: int, waiter: Waiter) -> bool:
@@ -342,8 +348,15 @@ class Store:
         """Make room in the consume queue before anything is written to the CommitLog."""
         try:
             queue.reserve(queue_offset)
+        except SyncFailed as failure:
+            self._sync_failed(failure)
         except OSError as error:
             _refuse_disk(error)
+
+    def _sync_failed(self, failure: SyncFailed) -> NoReturn:
+        """Fence the store as after any failed sync, also one on the loop's own thread, and refuse the message."""
+        self._syncing.fail(failure.error)
+        raise StoreUnavailable(self._refusal or str(failure)) from failure
 
     def _now_durable(self, position: int) -> None:
         if self._is_sync:

@@ -1,9 +1,11 @@
 """The store's public face."""
 
+import asyncio
 import errno
 import os
 from contextlib import suppress
 from pathlib import Path
+from typing import cast
 
 import pytest
 
@@ -347,3 +349,51 @@ def open_below(directory):
             path = os.readlink(f"/proc/self/fd/{name}")
             found += [path] if path.startswith(str(directory)) else []
     return found
+
+
+class LoopThatNeverTurns:
+    """A loop between two turns: what it is asked for comes later."""
+
+    def call_later(self, *_):
+        return self
+
+    call_soon = call_soon_threadsafe = call_later
+
+    def cancel(self):
+        pass
+
+
+@pytest.mark.parametrize("flush", FlushMode)
+@pytest.mark.parametrize("is_batch", [False, True], ids=["one", "batch"])
+def test_a_sync_that_fails_where_a_segment_ends_fences_the_store(flush, is_batch):
+    disk = FakeDisk()
+    store = store_of(disk, flush=flush, segment_size=2048, consume_queue_units=1000)
+    results, answers = [], []
+    store.attach(cast("asyncio.AbstractEventLoop", LoopThatNeverTurns()))
+    while store.max_physical_offset < 1900:
+        results.append(store.append(draft(body=bytes(100))))
+        store.wait_durable(results[-1].end, answers.append)
+    disk.failures["sync"] = OSError(5, "Input/output error")
+    with pytest.raises(StoreUnavailable, match="read-only since a sync failed"):
+        store.append_batch([draft(body=bytes(100))] * 3) if is_batch else store.append(draft(body=bytes(200)))
+    disk.failures.clear()
+    assert not store.is_writable
+    assert answers == [False] * (len(results) if flush is FlushMode.SYNC else 0)
+    with pytest.raises(StoreUnavailable, match="read-only since a sync failed"):
+        store.append(draft())
+    store.flush()
+    assert store.durable_offset == 0
+    store.close()
+    assert disk.exists(ROOT / "abort")
+
+
+def test_a_sync_that_fails_where_a_consume_queue_file_ends_fences_the_store():
+    disk = FakeDisk()
+    store = store_of(disk, consume_queue_units=4)
+    for _ in range(4):
+        store.append(draft())
+    disk.failures["sync"] = OSError(5, "Input/output error")
+    with pytest.raises(StoreUnavailable, match="read-only since a sync failed"):
+        store.append(draft())
+    disk.failures.clear()
+    assert not store.is_writable

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from orbitmq.errors import DamagedLog, StoreError
+from orbitmq.errors import DamagedLog, StoreError, SyncFailed
 from orbitmq.store.disk import Disk
 from orbitmq.store.log.segment import NAME_LENGTH, Segment
 
@@ -87,9 +87,14 @@ class SegmentLog:
 
         Raises:
             OSError: the disk does not take it.
+            SyncFailed: the file before it could not be synced.
         """
         if self.segments:
-            self.segments[-1].file.sync()
+            try:
+                self.segments[-1].file.sync()
+            except OSError as error:
+                # The kernel reports a lost write once: no later sync of the file would say so again.
+                raise SyncFailed(error) from error
             base = self.end
         segment = self._segment(base or 0)
         _ = segment.file  # opens it: an error comes before the segment counts as part of the log

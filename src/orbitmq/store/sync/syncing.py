@@ -104,7 +104,7 @@ class Syncing:
                 queue.synced_offset = queue.max_offset
             self._write_checkpoint(self._next_checkpoint(self._synced_ms))
         except OSError as error:
-            self._fail(error)
+            self.fail(error)
 
     def stop(self) -> None:
         """End the flusher; what it had under way is reported before this returns."""
@@ -113,6 +113,14 @@ class Syncing:
         if self._flusher is not None:
             flusher, self._flusher = self._flusher, None
             flusher.stop()
+
+    def fail(self, error: Exception) -> None:
+        """Take note that a sync failed, on whatever thread: nothing becomes durable any more, and whoever waits hears."""
+        if self._durability.is_fenced:
+            return
+        lost = self._durability.fail()
+        self._on_failure(error)
+        _answer(lost, False)
 
     def _repeat(self, interval_ms: int, act: Callable[[], None]) -> None:
         assert self._loop is not None
@@ -178,7 +186,7 @@ class Syncing:
 
     def _commit_log_synced(self, end: int, stored_at_ms: int, error: Exception | None) -> None:
         if error is not None:
-            self._fail(error)
+            self.fail(error)
         elif not self._durability.is_fenced and end > self._durability.durable:
             self._synced_ms = stored_at_ms
             ready = self._durability.advance(end)
@@ -187,13 +195,13 @@ class Syncing:
 
     def _queues_synced(self, ends: list[tuple[ConsumeQueue, int]], error: Exception | None) -> None:
         if error is not None:
-            self._fail(error)
+            self.fail(error)
         for queue, end in ends if error is None else ():
             queue.synced_offset = end
 
     def _checkpoint_written(self, error: Exception | None) -> None:
         if error is not None:
-            self._fail(error)
+            self.fail(error)
 
     def _next_checkpoint(self, consume_queue_ms: int) -> bytes:
         durable = self._durability.durable
@@ -208,13 +216,6 @@ class Syncing:
 
     def _commit_log_files(self, end: int) -> list[DiskFile]:
         return [segment.file for segment in self._commit_log.log.between(self._durability.durable, end)]
-
-    def _fail(self, error: Exception) -> None:
-        if self._durability.is_fenced:
-            return
-        lost = self._durability.fail()
-        self._on_failure(error)
-        _answer(lost, False)
 
 
 def _sync_files(files: Iterable[DiskFile]) -> None:
