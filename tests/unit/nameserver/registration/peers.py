@@ -58,8 +58,9 @@ class Peers:
             return
             yield
 
-        if self.service.queue.concerns_from(connection):  # it waits, or has begun: this is done right behind it
-            self.service.queue.append(Job(0, 0, frozenset(), note()))
+        concerns = self.service.queue.concerns_from(connection)
+        if concerns:  # it waits, or has begun: this is done right behind it, before what else concerns the same
+            self.service.queue.append(Job(0, 0, concerns, note()))
         else:
             self.done.append((number, None))
         if self._in_one_go:
