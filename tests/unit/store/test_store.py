@@ -260,9 +260,10 @@ def test_a_message_without_a_place_makes_no_queue_file():
     assert disk.names(ROOT / "consumequeue") == []
 
 
-def test_a_compressed_message_has_a_place_as_any_other():
+@pytest.mark.parametrize("sys_flag", [0x1, 0x8, 0x9])
+def test_a_compressed_or_committed_message_has_a_place_as_any_other(sys_flag):
     store = store_of()
-    assert [store.append(draft(sys_flag=0x1)).queue_offset for _ in range(2)] == [0, 1]
+    assert [store.append(draft(sys_flag=sys_flag)).queue_offset for _ in range(2)] == [0, 1]
     assert store.max_offset("orders", 0) == 2
 
 
