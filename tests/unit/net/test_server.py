@@ -6,8 +6,10 @@ import asyncio
 
 import pytest
 
+from orbitmq.net.dispatch.handlers import Handlers
 from orbitmq.net.dispatch.reply import Reply
 from orbitmq.net.limits import Limits
+from orbitmq.net.server import Server
 from orbitmq.wire.command import Command, encode_command
 from waiting import until
 
@@ -102,3 +104,11 @@ async def test_one_connection_may_be_closed_and_one_that_left_already_does_no_ha
         ended = [asyncio.ensure_future(peer.is_cut_off()) for peer in (one, two)]
         await asyncio.wait(ended, return_when=asyncio.FIRST_COMPLETED)
         assert sum(end.done() for end in ended) == 1
+
+
+async def test_a_server_tells_which_port_the_system_chose():
+    server = Server(Handlers(), None, name="test")
+    port = await server.start("127.0.0.1", 0)
+    assert port > 0
+    assert server.address == f"127.0.0.1:{port}"
+    await server.close()

@@ -171,3 +171,17 @@ async def test_what_is_so_already_needs_no_time():
     assert await endpoint.wait_until(lambda: True, timeout_ms=0)
     assert await endpoint.wait_until(lambda: True)
     assert not endpoint.is_awaited
+
+
+def test_a_wait_that_is_over_leaves_no_timer():
+    timers: list[asyncio.TimerHandle] = []
+
+    async def wait() -> None:
+        assert await endpoint_of().wait_until(lambda: True, timeout_ms=3_600_000)
+
+    with asyncio.Runner() as runner:  # asyncio's own loop: uvloop's cannot be watched
+        loop = runner.get_loop()
+        call_later = loop.call_later
+        loop.call_later = lambda *call: timers.append(call_later(*call)) or timers[-1]  # type: ignore[method-assign,assignment,func-returns-value]
+        runner.run(wait())
+    assert [timer.cancelled() for timer in timers] == [True]
