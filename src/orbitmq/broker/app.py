@@ -178,6 +178,7 @@ class Broker:
             log.warning("a committed offset lay beyond its queue's end and was pulled back: %s", cut)
         if tables.topics.version != loaded_version:
             files.save_topics(tables.topics)
+            tables.topics.keep()
 
     def _make_registrar(self, address: BrokerAddress, topics: TopicTable) -> Registrar:
         config = self.config

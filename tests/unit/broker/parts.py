@@ -66,11 +66,17 @@ class Registries:
         self.waiting: list[Announced] = []
         self.topics = TopicRegistry(topics or TopicTable(), self._save_topics, self._announce)
         configs = GroupConfigs(auto_create_enable=auto_create_groups)
-        self.groups = GroupRegistry(configs, self.topics, lambda _: self.log.append("groups saved"))
+        self.disk_error: OSError | None = None
+        self.groups = GroupRegistry(configs, self.topics, lambda _: self._save("groups saved"))
 
     def _save_topics(self, table: TopicTable) -> None:
         assert table is self.topics.table
-        self.log.append("topics saved")
+        self._save("topics saved")
+
+    def _save(self, what: str) -> None:
+        if self.disk_error is not None:
+            raise self.disk_error
+        self.log.append(what)
 
     def _announce(self, then: Announced | None) -> None:
         self.log.append("announced")

@@ -172,3 +172,25 @@ async def test_topics_of_the_system_are_stored_at_the_first_start(tmp_path: Path
         assert "TBW102" in stored.all
     finally:
         await broker.stop()
+
+
+def test_a_topic_that_a_full_disk_refuses_is_made_and_kept_by_the_first_send_that_it_takes(
+    serve: Serve, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(path: Path, content: bytes) -> None:
+        raise OSError(28, "No space left on device", str(path))
+
+    async def scene(rig: Any) -> None:
+        topics = rig.broker.service.topics.table
+        before = set(topics.all)
+        with monkeypatch.context() as patch:
+            patch.setattr("orbitmq.broker.persistence.replace_file", refuse)
+            answer = await rig.send("orders")
+            assert (answer.code, answer.remark) == (14, "the topic table cannot be saved: No space left on device")
+        # Neither the new topic nor what the start added: only the refused change is taken back.
+        assert set(topics.all) == before
+        assert (await rig.send("orders")).code == 0
+        kept = ConfigFiles(rig.broker.config.store_path_root_dir / "config").load_topics(auto_create_enable=True)
+        assert set(kept.all) == {*before, "orders"}
+
+    serve(scene)

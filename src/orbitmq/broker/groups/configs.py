@@ -47,7 +47,8 @@ class GroupConfigs:
         self._auto_create_enable = auto_create_enable
         self.forbidden = dict(forbidden or {})
         """Kept for the file; 353 that changes it is not there yet."""
-        self.version = version
+        self._replaced: dict[str, GroupConfig | None] = {}
+        self.version = self._kept_version = version
         self.get = self._groups.get
         """Return a group's settings or None; bound once, since every pull asks."""
         for name in SYSTEM_GROUPS:
@@ -75,13 +76,31 @@ class GroupConfigs:
 
     def update(self, config: GroupConfig, now_ms: int) -> GroupConfig:
         """Create a group's settings or replace them."""
+        self._replaced.setdefault(config.group, self._groups.get(config.group))
         self._groups[config.group] = config
         self.version = self.version.next(now_ms)
         return config
 
     def delete(self, group: str, now_ms: int) -> bool:
         """Forget a group's settings; False when there were none."""
-        if self._groups.pop(group, None) is None:
+        old = self._groups.pop(group, None)
+        if old is None:
             return False
+        self._replaced.setdefault(group, old)
         self.version = self.version.next(now_ms)
         return True
+
+    def keep(self) -> None:
+        """Let all changes count for good: they are on the disk."""
+        self._replaced.clear()
+        self._kept_version = self.version
+
+    def revert(self) -> None:
+        """Take back what was changed since the last `keep`: the disk refused it."""
+        for group, old in self._replaced.items():
+            if old is None:
+                self._groups.pop(group, None)
+            else:
+                self._groups[group] = old
+        self._replaced.clear()
+        self.version = self._kept_version

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 
 from orbitmq.broker.groups.configs import GroupConfigs
-from orbitmq.broker.topics.registry import TopicRegistry, retry_topic
+from orbitmq.broker.topics.registry import TopicRegistry, retry_topic, unsaved
 from orbitmq.codes import ResponseCode
 from orbitmq.errors import Rejected
 from orbitmq.wire.bodies.groups import GroupConfig
@@ -31,7 +31,7 @@ class GroupRegistry:
         if found is None:
             found = self.configs.auto_create(group, now_ms)
             if found is not None:
-                self._save(self.configs)
+                self._changed()
         return found
 
     def admit(self, groups: Iterable[str], now_ms: int) -> None:
@@ -40,7 +40,7 @@ class GroupRegistry:
         All of it is kept in one go: a client may come with many groups.
 
         Raises:
-            Rejected: 26, a group is unknown and may not be made.
+            Rejected: 26, a group is unknown and may not be made; 14, the disk refused what is new.
         """
         configs, topics = self.configs.version, self._topics.table.version
         try:
@@ -53,17 +53,29 @@ class GroupRegistry:
                 if config.retry_queue_count > 0:
                     self._topics.table.create_retry_topic(retry_topic(group), config.retry_queue_count, now_ms)
         finally:
-            if self.configs.version != configs:
-                self._save(self.configs)
-            if self._topics.table.version != topics:
-                self._topics.changed()
+            try:
+                if self.configs.version != configs:
+                    self._changed()
+            finally:
+                # Also when the settings were refused: a topic must not stay that is in no file.
+                if self._topics.table.version != topics:
+                    self._topics.changed()
 
     def update(self, config: GroupConfig, now_ms: int) -> None:
         """Create a group's settings or replace them."""
         self.configs.update(config, now_ms)
-        self._save(self.configs)
+        self._changed()
 
     def delete(self, group: str, now_ms: int) -> None:
         """Forget a group's settings, if there are any."""
         self.configs.delete(group, now_ms)
-        self._save(self.configs)
+        self._changed()
+
+    def _changed(self) -> None:
+        """Keep the changed settings; when the disk refuses, they stay as they were."""
+        try:
+            self._save(self.configs)
+        except OSError as error:
+            self.configs.revert()
+            raise unsaved("the groups' settings", error) from error
+        self.configs.keep()

@@ -39,14 +39,28 @@ class TopicRegistry:
 
         Args:
             then: is called when the NameServers that answer have been told.
+
+        Raises:
+            Rejected: 14, the disk refused; the table is as it was before the change.
         """
-        self._save(self.table)
+        try:
+            self._save(self.table)
+        except OSError as error:
+            self.table.revert()
+            raise unsaved("the topic table", error) from error
+        self.table.keep()
         self._announce(then)
 
     def update(self, config: TopicConfig, now_ms: int, then: Announced | None = None) -> None:
         """Create a topic, or change it (see `TopicTable.update`)."""
         self.table.update(config, now_ms)
         self.changed(then)
+
+    def delete(self, topic: str, now_ms: int, then: Announced | None = None) -> bool:
+        """Forget a topic; False when there was none."""
+        is_there = self.table.delete(topic, now_ms)
+        self.changed(then)
+        return is_there
 
     def auto_create(self, topic: str, template: str, queue_count: int, now_ms: int) -> TopicConfig | None:
         """Create a topic that somebody sends to (see `TopicTable.auto_create`)."""
@@ -72,6 +86,11 @@ class TopicRegistry:
         count = max(config.read_queue_count, config.write_queue_count)
         if not 0 <= queue_id < count:
             raise Rejected(ResponseCode.SYSTEM_ERROR, f"queueId[{queue_id}] is illegal, topic[{topic}] has {count}")
+
+
+def unsaved(name: str, error: OSError) -> Rejected:
+    """Return the refusal of a change that the disk did not take, without the path that the error names."""
+    return Rejected(ResponseCode.SERVICE_NOT_AVAILABLE, f"{name} cannot be saved: {error.strerror}")
 
 
 def retry_topic(group: str) -> str:

@@ -35,7 +35,8 @@ class TopicTable:
     ) -> None:
         self._topics = {config.topic: config for config in topics}
         self._auto_create_enable = auto_create_enable
-        self.version = version
+        self._replaced: dict[str, TopicConfig | None] = {}
+        self.version = self._kept_version = version
         self.get = self._topics.get
         """Return a topic's configuration or None; bound once, since every send and pull asks."""
 
@@ -65,10 +66,27 @@ class TopicTable:
 
     def delete(self, topic: str, now_ms: int) -> bool:
         """Forget a topic; False when there was none."""
-        if self._topics.pop(topic, None) is None:
+        old = self._topics.pop(topic, None)
+        if old is None:
             return False
+        self._replaced.setdefault(topic, old)
         self.version = self.version.next(now_ms)
         return True
+
+    def keep(self) -> None:
+        """Let all changes count for good: they are on the disk."""
+        self._replaced.clear()
+        self._kept_version = self.version
+
+    def revert(self) -> None:
+        """Take back what was changed since the last `keep`: the disk refused it."""
+        for topic, old in self._replaced.items():
+            if old is None:
+                self._topics.pop(topic, None)
+            else:
+                self._topics[topic] = old
+        self._replaced.clear()
+        self.version = self._kept_version
 
     def auto_create(self, topic: str, template: str, queue_count: int, now_ms: int) -> TopicConfig | None:
         """Create a topic that somebody sends to, from a template topic that may be inherited.
@@ -108,6 +126,7 @@ class TopicTable:
         }
 
     def _put(self, config: TopicConfig, now_ms: int) -> TopicConfig:
+        self._replaced.setdefault(config.topic, self._topics.get(config.topic))
         self._topics[config.topic] = config
         self.version = self.version.next(now_ms)
         return config

@@ -77,3 +77,45 @@ def test_a_queue_of_no_topic_answers_17() -> None:
 
 def test_topics_of_groups_are_named_after_them() -> None:
     assert (retry_topic("g"), dead_letter_topic("g")) == ("%RETRY%g", "%DLQ%g")
+
+
+FULL = OSError(28, "No space left on device", "/store/config/topics.json.tmp")
+
+
+def test_a_topic_that_a_full_disk_refuses_is_not_there_and_is_told_to_nobody() -> None:
+    rig = Registries(TopicTable([TopicConfig(topic=AUTO_CREATE_TOPIC, perm=7)]))
+    version = rig.topics.table.version
+    rig.disk_error = FULL
+    for make in (
+        lambda: rig.topics.auto_create("orders", AUTO_CREATE_TOPIC, 4, 1),
+        lambda: rig.topics.create_retry_topic("%RETRY%g", 1, 1),
+        lambda: rig.topics.update(TopicConfig(topic="orders"), 1),
+    ):
+        with pytest.raises(Rejected) as caught:
+            make()
+        assert (caught.value.code, caught.value.remark) == (
+            14, "the topic table cannot be saved: No space left on device",
+        )  # fmt: skip
+    assert list(rig.topics.table.all) == [AUTO_CREATE_TOPIC]
+    assert rig.topics.table.version is version
+    assert rig.log == []
+    rig.disk_error = None
+    assert rig.topics.auto_create("orders", AUTO_CREATE_TOPIC, 4, 1) is not None
+    assert rig.log == KEPT_AND_TOLD
+
+
+def test_a_topic_whose_change_or_deletion_a_full_disk_refuses_stays_as_it_was() -> None:
+    rig = Registries()
+    rig.topics.update(WIDE, 1)
+    rig.topics.update(TopicConfig(topic="later"), 1)
+    rig.disk_error = FULL
+    with pytest.raises(Rejected):
+        rig.topics.update(TopicConfig(topic="orders", read_queue_count=9), 2)
+    with pytest.raises(Rejected):
+        rig.topics.delete("orders", 2)
+    assert rig.topics.get("orders") == WIDE
+    assert set(rig.topics.table.all) == {"orders", "later"}
+    rig.disk_error = None
+    assert rig.topics.delete("orders", 3)
+    assert not rig.topics.delete("orders", 3)
+    assert rig.topics.get("orders") is None
