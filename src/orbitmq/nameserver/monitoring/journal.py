@@ -26,7 +26,7 @@ TOPICS_IN_EVENT_MAX = 20
 
 DIFFERENCE_MAX = 20_000
 """Changes that one difference is made of."""
-SLICE_CHANGES = 2_000
+SLICE_CHANGES = 1_000
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,6 +23,9 @@ from orbitmq.wire.headers import RegisterBroker
 
 BODIES_SIZE_MAX = 64 * 1024 * 1024
 """Bytes of bodies that are kept. Where it would be more, of the oldest a hash is kept instead."""
+COMPARED_SIZE_MAX = 2 * 1024 * 1024
+"""A larger body is recognised only where it is the same byte for byte. To find what differs takes a few passes over all of
+it in one turn of the event loop; parsing takes longer, but in slices."""
 HASHED_SHARE = 4
 """The starts of the bodies of which a hash is kept are at most this part of all."""
 
@@ -139,6 +142,8 @@ class BodyCache:
             return None
         if last.ends(body):
             return Recognition(last.data_version, last.header.body_crc32)
+        if len(body) > COMPARED_SIZE_MAX:
+            return None
         parts = split(body) if last.is_versioned else Parts(b"", None, body)
         if (parts.version is not None) != last.is_versioned or parts.before != last.before:
             return None
@@ -173,7 +178,8 @@ class BodyCache:
         """
         if not self._is_on:
             return
-        before, version, after = split(body)
+        # A large one is kept whole: a copy of most of it would take as long as all comparisons.
+        before, version, after = split(body) if len(body) <= COMPARED_SIZE_MAX else Parts(b"", None, body)
         last = self._bodies.get(key)
         was_plain = last is not None and last.is_plain
         self.forget(key)

@@ -43,6 +43,8 @@ log = logging.getLogger(__name__)
 ORDER_TOPIC_NAMESPACE = "ORDER_TOPIC_CONFIG"
 """Key-value namespace of ordered topics; brokers are told its content (Java: NAMESPACE_ORDER_TOPIC_CONFIG)."""
 LEASE_MS_MAX = 24 * 3_600_000
+CHECKED_SIZE = 4 * 1024 * 1024
+"""Bytes of a body whose checksum is computed in one slice."""
 QUEUE_DATA_MAX = 65_536
 """Queue settings that brokers' topics share: most topics of a broker differ by their names alone."""
 
@@ -111,7 +113,7 @@ class RegistrationPipeline:
         if known is None:
             return None
         if known.checksum != header.body_crc32:
-            _check_body(header, body)
+            finish(_checking_body(header, body))
         if known.topics:
             changed = RegisterBrokerBody(data_version=known.data_version, topics=known.topics, filter_servers=None)
             return finish(self._apply(call, changed, now_ms, is_partial=True))
@@ -129,8 +131,8 @@ class RegistrationPipeline:
 
     def _enter(self, call: Call[RegisterBroker], now_ms: int) -> Slices[Reply]:
         header, command = call.header, call.command
-        _check_body(header, command.body)
         _check_names(header)
+        yield from _checking_body(header, command.body)
         body = yield from read_registration(command.body, compressed=header.compressed, version=command.version)
         check_filter_servers(body.filter_servers)
         return self._reply((yield from self._apply(call, body, now_ms, is_partial=False)))
@@ -242,8 +244,15 @@ def _concerns_of(header: RegisterBroker) -> Concerns:
     return frozenset((header.broker_name,))
 
 
-def _check_body(header: RegisterBroker, body: bytes) -> None:
-    if header.body_crc32 and zlib.crc32(body) & 0x7FFFFFFF != header.body_crc32:
+def _checking_body(header: RegisterBroker, body: bytes) -> Slices[None]:
+    if not header.body_crc32:
+        return
+    checksum = 0
+    for start in range(0, len(body), CHECKED_SIZE):
+        if start:
+            yield
+        checksum = zlib.crc32(memoryview(body)[start : start + CHECKED_SIZE], checksum)
+    if checksum & 0x7FFFFFFF != header.body_crc32:
         raise Rejected(ResponseCode.SYSTEM_ERROR, "crc32 not match")
 
 

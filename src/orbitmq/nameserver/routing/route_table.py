@@ -27,8 +27,8 @@ from orbitmq.wire.slices import Slices, finish, parts_of
 
 T = TypeVar("T")
 
-SLICE_TOPICS = 2_000
-SLICE_BROKERS = 250
+SLICE_TOPICS = 1_000
+SLICE_BROKERS = 125
 """Broker names that are changed in one slice: each of them is told as a change of its own."""
 _NOT_WRITABLE = ~int(Perm.WRITE)
 

@@ -21,7 +21,7 @@ from orbitmq.wire.slices import Slices
 
 SLICED_SIZE_MIN = 256 * 1024
 """Bytes of a body from which on it is read in slices: some 1,500 topics as Java writes them."""
-PIECE_SIZE = 64 * 1024
+PIECE_SIZE = 32 * 1024
 """Bytes of topics that are read at once."""
 TOPICS_MAX = 150_000
 """Topics of one registration: more than fit into a frame the way Java writes them."""

@@ -55,6 +55,18 @@ def test_a_changed_topic_is_recognised_alone():
     assert (known.data_version, list(known.topics)) == (DataVersion(0, 0, 5), ["new"])
 
 
+def test_a_large_body_is_recognised_only_where_it_is_the_same_byte_for_byte(monkeypatch):
+    body = body_of("T1", "T2", "T3")
+    monkeypatch.setattr("orbitmq.nameserver.registration.body_cache.COMPARED_SIZE_MAX", len(body))
+    at_the_limit = Remembered(body)
+    assert at_the_limit.recognise(body_of("T1", "T2", "T3", version=5)) == DataVersion(0, 0, 5)
+    larger = Remembered(body_of("T1", "T2", "T33"))
+    assert larger.recognise(larger.body) == DataVersion(0, 0, 1)
+    assert larger.recognise(body_of("T1", "T2", "T33", version=5)) is None
+    assert larger.recognise(body_of("T1", "T2", version=1)) is None
+    assert at_the_limit.recognise(body_of("T1", "T2", "T33", version=5)) is None
+
+
 def test_a_body_that_the_table_does_not_hold_is_recognised_under_its_own_version_alone():
     cache = BodyCache()
     header = registration("a", "T1", "T2")[0]

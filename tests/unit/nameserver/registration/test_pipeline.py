@@ -38,12 +38,15 @@ async def test_brokers_are_told_ordered_topics_unless_switched_off(tmp_path: Pat
         assert (await asker.register()).body == b""
 
 
-async def test_a_body_that_was_damaged_is_refused(tmp_path: Path):
+@pytest.mark.parametrize("checked_size", [100, 4 * 2**20])
+async def test_a_body_that_was_damaged_is_refused(tmp_path: Path, monkeypatch, checked_size: int):
+    monkeypatch.setattr("orbitmq.nameserver.registration.pipeline.CHECKED_SIZE", checked_size)
     async with asking(tmp_path) as asker:
         header, body = registration("a", "T1", "T2")
         answer = await asker.ask(header, body + b" ")
         assert (answer.code, answer.remark) == (1, "crc32 not match")
         assert asker.server.service.tables.broker_count == 0
+        assert (await asker.ask(header, body)).code == 0
         assert (await asker.ask(registration("a", "T1", "T2", body_crc32=0)[0], body)).code == 0
         for version in (1, 2):  # recognised bodies are checked as well
             wrong = await asker.register(version=version, body_crc32=7)
