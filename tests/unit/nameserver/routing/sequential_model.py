@@ -35,8 +35,10 @@ class SequentialModel:
             if living is not None and living[2].state_version > new.data_version.state_version:
                 self.live.pop(new.key, None)
                 return None, None
+            # In whatever cluster that lists the name; a lease that outlived an earlier group of it ends by itself.
             for key in [key for key in self.live if key[1:] == (name, holder)]:
-                del self.live[key]
+                if name in self.clusters.get(key.cluster, ()):
+                    del self.live[key]
         group[new.broker_id] = new.address
         self._register_topics(new, group, first=holder is None)
         owners = [other for other in self.live[new.key][3] if other != connection] if new.key in self.live else []
