@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from adversary.support import serving
-from orbitmq.wire.headers import GetKvConfig, PutKvConfig
+from orbitmq.wire.headers import GetKvConfig, GetKvListByNamespace, PutKvConfig
 
 DAMAGE = b'{"configTable":{"ORDER_TOPIC_CONFIG":{"orders":"broker-a:4'
 
@@ -36,3 +36,18 @@ def test_a_damaged_file_whose_backup_serves_is_kept_aside_too(tmp_path: Path) ->
             assert link.ask(put(f"key-{number}")).code == 0
         assert link.ask(GetKvConfig(namespace="space", key="old")).code == 0
     assert DAMAGE in {path.read_bytes() for path in tmp_path.iterdir()}
+
+
+@pytest.mark.parametrize("character", ["v", "\x01"])
+def test_ordered_topics_that_a_stranger_adds_keep_no_broker_from_registering(character: str, tmp_path: Path) -> None:
+    """Every registration is answered with all of them: beyond a frame, each broker hangs up and leaves the routes."""
+    value = character * 40_000
+    with serving(tmp_path) as served, served.link() as link, served.link() as broker:
+        asked = [
+            link.send(PutKvConfig(namespace="ORDER_TOPIC_CONFIG", key=f"topic-{number}", value=value))
+            for number in range(500 if character == "v" else 100)
+        ]
+        codes = [link.receive(opaque).code for opaque in asked]
+        broker.register("a")
+        assert link.ask(GetKvListByNamespace(namespace="ORDER_TOPIC_CONFIG")).code == 0
+    assert {0, 1} <= set(codes)

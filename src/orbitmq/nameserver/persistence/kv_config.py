@@ -23,6 +23,11 @@ log = logging.getLogger(__name__)
 NAME_LENGTH_MAX = 1_024
 VALUE_LENGTH_MAX = 65_536
 ENTRIES_MAX = 100_000
+NAMESPACE_SIZE_MAX = 4 * 1024 * 1024
+"""Bytes of a namespace as JSON. A list of it fills one frame, and every broker that registers gets the ordered topics':
+peers that are answered with more than a frame may hold hang up, and a broker that hangs up leaves the routes."""
+STORE_SIZE_MAX = 64 * 1024 * 1024
+"""The same for all namespaces. Each write is of the whole store."""
 CHANGE_SIZE = 200
 """About what a change that waits, or an entry, takes besides its texts."""
 PIECE_SIZE = 64 * 1024
@@ -54,6 +59,7 @@ class KvConfig:
         self._path = path
         self._on_change = on_change
         self._table: Table = {}  # never changed, but exchanged: a thread may be reading it
+        self._sizes: Mapping[str, int] = {}
         self._is_file_unknown = False
         self._commits = GroupCommit(self._save, self._publish, name="the key-value store")
 
@@ -63,6 +69,10 @@ class KvConfig:
             self._table = read_generations(self._path, _parse) or {}
         except StoreError as error:
             log.error("the key-value store begins empty: %s", error)
+        self._sizes = {
+            name: _size_of(name) + sum(_size_of(key, value) for key, value in entries.items())
+            for name, entries in self._table.items()
+        }
 
     def get(self, namespace: str, key: str) -> str | None:
         """Return a value, None when there is none."""
@@ -105,7 +115,7 @@ class KvConfig:
         self._commits.submit(change, size, done)
 
     def _save(self, changes: Sequence[_Change]) -> _Draft:
-        draft = _Draft(self._table)
+        draft = _Draft(self._table, self._sizes)
         for change in changes:
             draft.apply(change)
         if draft.is_changed or self._is_file_unknown:
@@ -115,7 +125,7 @@ class KvConfig:
         return draft
 
     def _publish(self, draft: _Draft) -> Sequence[OrbitError | None]:
-        self._table = draft.table
+        self._table, self._sizes = draft.table, draft.sizes
         for change, error in draft.outcomes:
             if error is None:
                 self._on_change(change.namespace, change.key)
@@ -125,13 +135,15 @@ class KvConfig:
 class _Draft:
     """A copy of the store that has taken changes; what they do not touch is shared with the original."""
 
-    def __init__(self, table: Table) -> None:
+    def __init__(self, table: Table, sizes: Mapping[str, int]) -> None:
         self.table = dict(table)
+        self.sizes = dict(sizes)
         self.is_changed = False
         self.outcomes: list[tuple[_Change, OrbitError | None]] = []
         self._copies: dict[str, dict[str, str]] = {}
         # A namespace without entries counts as one: it stays for ever.
         self._count = sum(max(len(entries), 1) for entries in table.values())
+        self._size = sum(sizes.values())
 
     def apply(self, change: _Change) -> None:
         error = None
@@ -142,21 +154,36 @@ class _Draft:
         self.outcomes.append((change, error))
 
     def _put(self, change: _Change, value: str) -> OrbitError | None:
-        entries = self.table.get(change.namespace)
-        is_more = entries is None or (change.key not in entries and len(entries) > 0)
+        namespace, key, _ = change
+        entries = self.table.get(namespace)
+        is_more = entries is None or (key not in entries and len(entries) > 0)
         if is_more and self._count >= ENTRIES_MAX:
-            return InvalidArgument("key", change.key, f"one of at most {ENTRIES_MAX} entries")
+            return InvalidArgument("key", key, f"one of at most {ENTRIES_MAX} entries")
+        before = self.sizes.get(namespace, 0)
+        size = (before or _size_of(namespace)) + _size_of(key, value)
+        if entries is not None and key in entries:
+            size -= _size_of(key, entries[key])
+        # Whatever a file from elsewhere holds may shrink.
+        if size > before and (size > NAMESPACE_SIZE_MAX or self._size + size - before > STORE_SIZE_MAX):
+            limits = f"one of at most {NAMESPACE_SIZE_MAX} bytes, {STORE_SIZE_MAX} with all others"
+            return InvalidArgument("namespace", namespace, limits)
         self._count += is_more
-        self._copy_of(change.namespace)[change.key] = value
+        self._resize(namespace, size)
+        self._copy_of(namespace)[key] = value
         self.is_changed = True
         return None
 
     def _delete(self, change: _Change) -> None:
-        if change.key in self.table.get(change.namespace, ()):
-            entries = self._copy_of(change.namespace)
-            del entries[change.key]
+        namespace, key, _ = change
+        if key in self.table.get(namespace, ()):
+            entries = self._copy_of(namespace)
+            self._resize(namespace, self.sizes[namespace] - _size_of(key, entries.pop(key)))
             self._count -= len(entries) > 0
             self.is_changed = True
+
+    def _resize(self, namespace: str, size: int) -> None:
+        self._size += size - self.sizes.get(namespace, 0)
+        self.sizes[namespace] = size
 
     def _copy_of(self, namespace: str) -> dict[str, str]:
         copy = self._copies.get(namespace)
@@ -164,6 +191,11 @@ class _Draft:
             copy = self._copies[namespace] = dict(self.table.get(namespace, {}))
             self.table[namespace] = copy
         return copy
+
+
+def _size_of(*texts: str) -> int:
+    """Return how many bytes texts have as JSON, each with a mark behind it."""
+    return sum(len(orjson.dumps(text)) + 1 for text in texts)
 
 
 def _encode(table: Table) -> Iterator[bytes]:

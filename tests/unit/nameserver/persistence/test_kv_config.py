@@ -158,3 +158,39 @@ async def test_a_change_that_is_refused_for_room_refuses_no_other_of_the_same_wr
     )
     assert [type(outcome) for outcome in outcomes] == [type(None), InvalidArgument, type(None)]
     assert kv.namespace("n") == {"k": "w"}
+
+
+async def test_a_namespace_and_the_store_have_a_size_in_bytes_of_json(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    """`"n":{"k":"vvvvvvvvvv"}` counts 21: each text in its quotes, and a mark behind it."""
+    kv = opened(tmp_path / "kv.json")
+    monkeypatch.setattr(kv_config, "NAMESPACE_SIZE_MAX", 21)
+    monkeypatch.setattr(kv_config, "STORE_SIZE_MAX", 40)
+    for value in ("v" * 11, "\n" * 6, "\x00\x00"):
+        with pytest.raises(InvalidArgument, match="namespace"):
+            await put(kv, "n", "k", value)
+    assert kv.namespace("n") is None
+    await put(kv, "n", "k", "v" * 10)
+    with pytest.raises(InvalidArgument, match="namespace"):
+        await put(kv, "n", "l", "")
+    with pytest.raises(InvalidArgument, match="namespace"):
+        await put(kv, "m", "k", "v" * 9)
+    await put(kv, "m", "k", "v" * 8)
+    await saved(kv.delete, "n", "k")
+    await put(kv, "n", "l", "w" * 10)
+    assert (kv.namespace("n"), kv.namespace("m")) == ({"l": "w" * 10}, {"k": "v" * 8})
+
+
+async def test_a_larger_store_from_elsewhere_is_read_and_may_shrink_but_not_grow(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    path = tmp_path / "kv.json"
+    path.write_bytes(orjson.dumps({"configTable": {"n": {"k": "v" * 30, "l": "w"}}}))
+    monkeypatch.setattr(kv_config, "NAMESPACE_SIZE_MAX", 20)
+    kv = opened(path)
+    with pytest.raises(InvalidArgument, match="namespace"):
+        await put(kv, "n", "k", "v" * 31)
+    await put(kv, "n", "k", "v" * 29)
+    await saved(kv.delete, "n", "k")
+    await put(kv, "n", "l", "")
+    await put(kv, "n", "l", "w")
+    assert kv.namespace("n") == {"l": "w"}
