@@ -70,6 +70,19 @@ def test_a_group_that_changes_again_and_again_leaves_no_former_state_behind(tmp_
     assert grown[1] - grown[0] < 1.5 * grown[0]
 
 
+def test_brokers_that_come_and_go_leave_little_behind_for_each(tmp_path: Path) -> None:
+    """An encoder may keep 20,000 brokers' parts of routes, of a hundred bytes each and not of some thousand."""
+    count = 400
+    with serving(tmp_path) as served, served.link() as link:
+        with kept_bytes() as kept:
+            for number in range(count):
+                link.register(f"broker-{number}")
+                assert link.route("T1") is not None
+                link.ask(leaving_of(f"broker-{number}"))
+            assert link.brokers() == set()
+            assert kept() < count * 4 * KIB
+
+
 @pytest.mark.parametrize("leaves", [False, True])
 def test_the_body_of_a_broker_that_is_gone_goes_with_it(leaves: bool, tmp_path: Path) -> None:
     """An id that moves from address to address leaves nothing behind; nor does the last of them when it leaves."""

@@ -123,7 +123,8 @@ class _Fragments(Generic[V, K]):
                 return found[1]
             self._size -= len(found[1])
             del self._known[key]
-        encoded = self._encode(value)
+        # A copy: what orjson returns keeps the 4 KiB that it was written into, whatever its length.
+        encoded = bytes(memoryview(self._encode(value)))
         self._size += len(encoded)
         if len(self._known) >= self._count_max or self._size > self._size_max:
             self._known.clear()
