@@ -10,6 +10,7 @@ OrbitError
 │   ├── CorruptRecord         stored bytes do not add up: recovery decides, nobody else
 │   ├── DamagedLog            files of a log are missing or cut short
 │   ├── SyncFailed            what was written did not reach the disk: the store is fenced
+│   ├── DescriptorShortage    a file could not be opened to be synced: it is tried again (also an OSError)
 │   └── StoreUnavailable      the store is fenced, shutting down or out of space
 └── ClientError           a remote call did not succeed
     ├── ConnectionFailed      no connection, or it broke before the answer came
@@ -100,6 +101,13 @@ class SyncFailed(StoreError):
     def __init__(self, error: OSError) -> None:
         super().__init__(f"a sync failed: {error}")
         self.error = error
+
+
+class DescriptorShortage(StoreError, OSError):
+    """There is no descriptor or memory left to open a file with, so the disk was not even asked to sync it.
+
+    What was written is as unsynced as before, and a later sync tells the truth about it.
+    """
 
 
 class StoreUnavailable(StoreError):

@@ -26,7 +26,7 @@ from orbitmq.broker.service import BrokerService, StoredTables
 from orbitmq.broker.topics.system_topics import system_topics
 from orbitmq.broker.topics.table import TopicTable
 from orbitmq.clock import Clock, now_ms
-from orbitmq.net.limits import Limits
+from orbitmq.net.limits import Limits, affordable_connections, descriptor_limit, tell_of_few_descriptors
 from orbitmq.net.pool import ConnectionPool
 from orbitmq.net.security.client_security import load_security
 from orbitmq.net.server import Server
@@ -162,6 +162,7 @@ class Broker:
             store.attach(asyncio.get_running_loop())
             fast_path = SendFastPath(service.sending)
             server = self._make_server(service, fast_path)
+            self._tell_of_few_descriptors()
             await server.start(config.bind_address, address.host.port)
         except BaseException:
             store.close()
@@ -207,7 +208,7 @@ class Broker:
             HANDLERS,
             service,
             name="broker",
-            limits=Limits(idle_ms=self.config.server_channel_max_idle_time_seconds * 1000),
+            limits=port_limits(self.config, descriptor_limit()),
             clock=self._clock,
             # The fast path asks nobody: where sends need a signature they go the long way.
             fast_path=fast_path if security.admission is None else None,
@@ -217,6 +218,11 @@ class Broker:
         server.on_connection_lost(service.pulls.drop_connection)
         server.on_connection_lost(service.membership.drop_connection)
         return server
+
+    def _tell_of_few_descriptors(self) -> None:
+        wanted, descriptors = self.config.connections_max, descriptor_limit()
+        taken = port_limits(self.config, descriptors).connections_max
+        tell_of_few_descriptors(wanted, taken, descriptors, is_default=wanted == BrokerConfig().connections_max)
 
     def _begin(
         self,
@@ -246,6 +252,19 @@ class Broker:
                 Job(self.config.flush_consumer_offset_interval, offset_file.save),
             ]
         )
+
+
+def port_limits(config: BrokerConfig, descriptors: int) -> Limits:
+    """Return the limits of the port.
+
+    Args:
+        descriptors: how many files and connections the process may have open; 0: any number. Every consume queue
+            takes one of them, so clients get half.
+    """
+    return Limits(
+        idle_ms=config.server_channel_max_idle_time_seconds * 1000,
+        connections_max=affordable_connections(config.connections_max, descriptors, descriptors // 2),
+    )
 
 
 def store_config(config: BrokerConfig) -> StoreConfig:

@@ -69,6 +69,8 @@ class BrokerConfig(ServerSecuritySettings):
     broker_ip1: str = ""
     """The address clients are told; empty: the bound address, or this host's own when that is 0.0.0.0."""
     server_channel_max_idle_time_seconds: int = 120
+    connections_max: int = 50_000
+    """Ours: open connections; 0: no limit. Never more than half of the file descriptors: the store needs the others."""
 
     # Who may ask, beside what every server has for that. With `aclEnable` every request needs a signature (`access`).
     acl_file: Path = field(default_factory=lambda: Path.home() / "store" / "accounts.json")
@@ -175,6 +177,7 @@ _RANGES: dict[str, tuple[int, int]] = {
     "broker_not_active_timeout_millis": (500, 600_000),
     "listen_port": (0, 65_535),
     "server_channel_max_idle_time_seconds": (0, 86_400),
+    "connections_max": (0, 10_000_000),
     "flush_interval_commit_log": (1, 60_000),
     "sync_flush_timeout": (100, 600_000),
     "mapped_file_size_commit_log": (64 * _KIB, _GIB * 2 - 1),

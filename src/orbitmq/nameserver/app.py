@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import resource
 from typing import TYPE_CHECKING
 
 from orbitmq.clock import Clock, monotonic_ms, now_ms
@@ -22,7 +21,7 @@ from orbitmq.nameserver.service import NameServerService
 from orbitmq.nameserver.upstream import Upstream
 from orbitmq.net.dispatch.peer import Peer
 from orbitmq.net.http.server import HttpServer
-from orbitmq.net.limits import Limits
+from orbitmq.net.limits import Limits, affordable_connections, descriptor_limit, tell_of_few_descriptors
 from orbitmq.net.pool import CONNECT_TIMEOUT_MS, ConnectionPool
 from orbitmq.net.security.client_security import load_security
 from orbitmq.net.server import Server
@@ -34,8 +33,6 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 NOTICE_TIMEOUT_MS = 300
-DESCRIPTORS_RESERVED = 512
-"""File descriptors that connections of clients leave free: for files, probes, and connections to brokers."""
 
 
 class NameServer:
@@ -198,11 +195,9 @@ class NameServer:
         await self._http.start(self._config.metrics_address, self._config.metrics_port)
 
     def _tell_of_few_descriptors(self) -> None:
-        wanted, limit = self._config.connections_max, descriptor_limit()
-        taken = affordable_connections(wanted, limit)
-        if taken != wanted:
-            level = logging.INFO if wanted == NameServerConfig().connections_max else logging.WARNING
-            log.log(level, "takes %d connections, not connectionsMax=%d: %d file descriptors", taken, wanted, limit)
+        wanted, descriptors = self._config.connections_max, descriptor_limit()
+        taken = affordable_connections(wanted, descriptors)
+        tell_of_few_descriptors(wanted, taken, descriptors, is_default=wanted == NameServerConfig().connections_max)
 
     def _tick(self) -> None:
         """Show the listening clock that the loop runs."""
@@ -278,20 +273,3 @@ def limits_of(config: NameServerConfig, descriptors: int = 0) -> Limits:
         requests_per_second_max=config.requests_per_second_max,
         backlog=config.server_socket_backlog,
     )
-
-
-def affordable_connections(wanted: int, descriptors: int) -> int:
-    """Return how many connections to take, so that the process has descriptors left for its files; 0: any number.
-
-    Where none are left, the system ends new connections before anybody sees them, and values cannot be saved.
-    """
-    if not descriptors:
-        return wanted
-    affordable = max(descriptors - DESCRIPTORS_RESERVED, descriptors // 2)
-    return min(wanted, affordable) if wanted else affordable
-
-
-def descriptor_limit() -> int:
-    """Return how many files and connections this process may have open; 0: any number."""
-    soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
-    return 0 if soft == resource.RLIM_INFINITY else soft

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import logging
+import resource
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -9,7 +11,11 @@ from orbitmq.wire.frame import FRAME_SIZE_MAX
 
 COUNTED_SIZE_MIN = 4 * 1024
 """Bytes from which on an unfinished frame counts: most are the rest of one read."""
+DESCRIPTORS_RESERVED = 512
+"""File descriptors that connections of clients leave free: for files, probes, and connections of our own."""
 _ADDRESS_SHARE = 0.75
+
+log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -105,3 +111,31 @@ class PartialFrames:
         *_, abort = self._frames[oldest]
         self.forget(oldest)
         abort("partial frames")
+
+
+def affordable_connections(wanted: int, descriptors: int, reserved: int = DESCRIPTORS_RESERVED) -> int:
+    """Return how many connections to take, so that the process has descriptors left for its files; 0: any number.
+
+    Where none are left, the system ends new connections before anybody sees them, and nothing can be saved.
+
+    Args:
+        descriptors: how many files and connections the process may have open; 0: any number.
+        reserved: how many of them are kept for other uses; half at most.
+    """
+    if not descriptors:
+        return wanted
+    affordable = max(descriptors - reserved, descriptors // 2)
+    return min(wanted, affordable) if wanted else affordable
+
+
+def descriptor_limit() -> int:
+    """Return how many files and connections this process may have open; 0: any number."""
+    soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    return 0 if soft == resource.RLIM_INFINITY else soft
+
+
+def tell_of_few_descriptors(wanted: int, taken: int, descriptors: int, *, is_default: bool) -> None:
+    """Log that fewer connections are taken than the settings say."""
+    if taken != wanted:
+        level = logging.INFO if is_default else logging.WARNING
+        log.log(level, "takes %d connections, not connectionsMax=%d: %d file descriptors", taken, wanted, descriptors)

@@ -17,12 +17,13 @@ from pathlib import Path
 from struct import pack
 from typing import Protocol
 
-from orbitmq.errors import StoreError
+from orbitmq.errors import DescriptorShortage, StoreError
 
 Buffer = mmap.mmap | bytearray
 
 _LOOK_SIZE = 64 * 1024
 _STRIP_SIZE_MAX = 256
+_SHORTAGES = (errno.EMFILE, errno.ENFILE, errno.ENOMEM)
 
 
 class DiskFile(Protocol):
@@ -47,7 +48,12 @@ class DiskFile(Protocol):
         """
 
     def sync(self) -> None:
-        """Return when the file, and its name, are on the disk. Raises OSError. May run on another thread."""
+        """Return when the file, and its name, are on the disk. May run on another thread.
+
+        Raises:
+            DescriptorShortage: the disk was not asked.
+            OSError: the disk did not take it.
+        """
 
     def zero_from(self, position: int) -> None:
         """Make everything from `position` to the end read as zeros."""
@@ -205,7 +211,7 @@ class LocalFile:
         if self._descriptor is not None:
             yield self._descriptor
             return
-        descriptor = os.open(self._path, os.O_RDWR | os.O_CLOEXEC)
+        descriptor = _open_existing(self._path, os.O_RDWR)
         try:
             yield descriptor
         finally:
@@ -226,10 +232,19 @@ class LocalLock:
 class LocalDisk:
     """The machine's file system (Disk)."""
 
+    def __init__(self) -> None:
+        self._unsynced_names: dict[Path, list[Path]] = {}
+        """Directories that a file's making has changed, where opening it failed: whoever opens it syncs them."""
+
     def open(self, path: Path, size: int, *, is_one_of_many: bool = False) -> DiskFile:
         """Open and map a file (see Disk)."""
         new_names = [] if path.exists() else _make_directories(path.parent)
-        return LocalFile(path, size, new_names, is_one_of_many=is_one_of_many)
+        new_names = [*self._unsynced_names.pop(path, ()), *new_names]
+        try:
+            return LocalFile(path, size, new_names, is_one_of_many=is_one_of_many)
+        except OSError:
+            self._unsynced_names[path] = new_names
+            raise
 
     def names(self, directory: Path) -> list[str]:
         """Return the names in a directory (see Disk)."""
@@ -304,12 +319,22 @@ class LocalDisk:
 
 
 def sync_directory(directory: Path) -> None:
-    """Return when the names in a directory are on the disk."""
-    descriptor = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    """Return when the names in a directory are on the disk. Raises as `DiskFile.sync`."""
+    descriptor = _open_existing(directory, os.O_RDONLY | os.O_DIRECTORY)
     try:
         os.fsync(descriptor)
     finally:
         os.close(descriptor)
+
+
+def _open_existing(path: Path, flags: int) -> int:
+    """Open what is there, in order to sync it. Raises DescriptorShortage where only the means to do so are missing."""
+    try:
+        return os.open(path, flags | os.O_CLOEXEC)
+    except OSError as error:
+        if error.errno in _SHORTAGES:
+            raise DescriptorShortage(error.errno, error.strerror, str(path)) from error
+        raise
 
 
 def _has_data(descriptor: int, position: int) -> bool:

@@ -120,6 +120,12 @@ class Store:
         return self._refusal is None
 
     @property
+    def warnings(self) -> list[str]:
+        """What its operator should know: why it is read-only, and what waits for the disk."""
+        said = (self._refusal, self._syncing.shortage, self._syncing.checkpoint_failure)
+        return [warning for warning in said if warning is not None]
+
+    @property
     def min_physical_offset(self) -> int:
         """The CommitLog's first byte."""
         return self._commit_log.min_offset
@@ -224,7 +230,7 @@ class Store:
         return False
 
     def flush(self) -> None:
-        """Sync everything on the caller's thread; a failure fences the store."""
+        """Sync everything on the caller's thread; a failed sync fences the store."""
         self._syncing.sync_now()
 
     def read(
@@ -296,17 +302,23 @@ class Store:
         self._queues.remove_topic(topic)
 
     def close(self) -> None:
-        """Sync everything, leave a checkpoint, and mark the stop as orderly unless a sync failed."""
+        """Sync everything, leave a checkpoint, and mark the stop as orderly unless any of that failed."""
         if self._refusal == _CLOSED:
             return
         self._syncing.stop()
-        self.flush()
-        is_clean = not self._durability.is_fenced
+        is_synced = self._syncing.sync_now()
         self._refusal = _CLOSED
-        if is_clean:
-            self._disk.write(self._config.path / "ends", QueueEnds.of(self._queues, self.min_physical_offset).format())
-            self._disk.remove(self._config.path / "abort")
+        if is_synced:
+            self._mark_orderly_stop()
         self._close_files()
+
+    def _mark_orderly_stop(self) -> None:
+        path = self._config.path
+        try:
+            self._disk.write(path / "ends", QueueEnds.of(self._queues, self.min_physical_offset).format())
+            self._disk.remove(path / "abort")
+        except OSError as error:  # everything is on the disk: the next start only looks at more of it
+            log.warning("the stop cannot be marked as orderly: %s", error)
 
     def _recover(self) -> Recovered:
         path = self._config.path

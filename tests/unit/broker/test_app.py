@@ -10,13 +10,15 @@ from typing import Any
 
 import pytest
 
-from orbitmq.broker.app import Broker, store_config
+from orbitmq.address import parse_address
+from orbitmq.broker.app import Broker, port_limits, store_config
 from orbitmq.broker.config import BrokerConfig
 from orbitmq.broker.groups.offsets import GroupOffsets
 from orbitmq.broker.persistence import ConfigFiles, format_offsets
 from orbitmq.errors import ConfigError, HeaderError, StoreError
 from orbitmq.files import replace_file
 from orbitmq.model.group import ConsumerInfo, Heartbeat
+from orbitmq.net.limits import Limits
 from orbitmq.net.pool import ConnectionPool
 from orbitmq.store import FlushMode, StoreConfig
 from orbitmq.wire.bodies.heartbeat import encode_heartbeat
@@ -44,6 +46,33 @@ def test_the_stores_settings_are_the_brokers(tmp_path: Path) -> None:
         path=tmp_path, segment_size=4 * 1024 * 1024, consume_queue_units=5, flush=FlushMode.SYNC, flush_interval_ms=7,
         record_crc=True, accept_log_end=0,
     )  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("wanted", "descriptors", "taken"),
+    [(50_000, 0, 50_000), (0, 0, 0), (50_000, 20_001, 10_001), (100, 20_000, 100), (0, 256, 128)],
+)
+def test_clients_leave_the_store_half_of_the_descriptors(
+    wanted: int, descriptors: int, taken: int, tmp_path: Path
+) -> None:
+    config = config_of(tmp_path, connections_max=wanted, server_channel_max_idle_time_seconds=7)
+    assert port_limits(config, descriptors) == Limits(idle_ms=7_000, connections_max=taken)
+
+
+async def test_a_crowd_of_connections_leaves_a_broker_its_descriptors(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr("orbitmq.broker.app.descriptor_limit", lambda: 6)
+    broker = Broker(config_of(tmp_path, connections_max=40_000))
+    await broker.start()
+    server, address = broker.running.server, parse_address(broker.address)
+    writers = [(await asyncio.open_connection(*address))[1] for _ in range(4)]
+    await until(lambda: server.counters.connections_refused == 1)
+    assert len(server.connections) == 3
+    for writer in writers:
+        writer.close()
+    await broker.stop()
+    assert "takes 3 connections, not connectionsMax=40000: 6 file descriptors" in caplog.text
 
 
 def test_a_broker_that_is_not_started_has_no_address_and_can_be_stopped(tmp_path: Path) -> None:

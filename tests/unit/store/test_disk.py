@@ -11,7 +11,7 @@ from random import Random
 
 import pytest
 
-from orbitmq.errors import StoreError
+from orbitmq.errors import DescriptorShortage, StoreError
 from orbitmq.store.disk import LocalDisk
 from orbitmq.testing.fake_disk import FakeDisk, PowerCut
 
@@ -516,4 +516,46 @@ def test_the_hole_at_a_files_end_is_known(tmp_path):
     file.buffer[(1 << 20) - 1] = 1
     file.sync()
     assert file.hole_start() == 1 << 20
+    file.close()
+
+
+def test_a_file_whose_opening_failed_half_way_is_synced_with_its_name_by_whoever_opens_it(tmp_path, monkeypatch):
+    synced: list[Path] = []
+    monkeypatch.setattr("orbitmq.store.disk.sync_directory", synced.append)
+    disk, path = LocalDisk(), tmp_path / "log" / "file"
+
+    def refuse(*_: object) -> None:
+        raise OSError(errno.ENOMEM, "Cannot allocate memory")
+
+    with monkeypatch.context() as broken:
+        broken.setattr("orbitmq.store.disk.mmap.mmap", refuse)
+        with pytest.raises(OSError, match="Cannot allocate"):
+            disk.open(path, 4096)
+    assert path.exists()
+    file = disk.open(path, 4096)
+    file.sync()
+    file.close()
+    assert synced == [tmp_path / "log", tmp_path]
+
+
+@pytest.mark.parametrize("number", [errno.EMFILE, errno.ENFILE, errno.ENOMEM])
+def test_a_file_that_cannot_be_opened_to_be_synced_was_not_refused_by_the_disk(number, tmp_path, monkeypatch):
+    def refuse(*_: object) -> None:
+        raise OSError(number, os.strerror(number))
+
+    file = LocalDisk().open(tmp_path / "file", 4096, is_one_of_many=True)
+    with monkeypatch.context() as broken:
+        broken.setattr("orbitmq.store.disk.os.open", refuse)
+        with pytest.raises(DescriptorShortage) as caught:
+            file.sync()
+    assert caught.value.errno == number
+    file.sync()
+    file.close()
+
+
+def test_a_file_that_is_gone_when_it_is_to_be_synced_is_no_shortage(tmp_path):
+    file = LocalDisk().open(tmp_path / "file", 4096, is_one_of_many=True)
+    (tmp_path / "file").unlink()
+    with pytest.raises(FileNotFoundError):
+        file.sync()
     file.close()

@@ -9,7 +9,7 @@ from typing import cast
 
 import pytest
 
-from orbitmq.errors import InvalidArgument, StoreError, StoreUnavailable
+from orbitmq.errors import DescriptorShortage, InvalidArgument, StoreError, StoreUnavailable
 from orbitmq.store import FlushMode, ReadStatus
 from orbitmq.store.disk import LocalDisk
 from orbitmq.store.sync.checkpoint import parse_checkpoint
@@ -398,3 +398,15 @@ def test_a_sync_that_fails_where_a_consume_queue_file_ends_fences_the_store():
         store.append(draft())
     disk.failures.clear()
     assert not store.is_writable
+
+
+def test_a_segment_that_cannot_be_synced_for_want_of_a_descriptor_refuses_the_message_and_fences_nothing():
+    disk = FakeDisk()
+    store = store_of(disk)
+    store.append(draft(body=bytes(3000)))
+    disk.failures["sync"] = DescriptorShortage(errno.EMFILE, "Too many open files")
+    with pytest.raises(StoreUnavailable, match="Too many open files"):
+        store.append(draft(body=bytes(3000)))
+    assert store.is_writable
+    disk.failures.clear()
+    assert store.append(draft(body=bytes(3000))).queue_offset == 1

@@ -49,7 +49,7 @@ class RuntimeInfo:
 
     def values(self, now_ms: int) -> dict[str, str]:
         """Return the run-time values as text."""
-        warnings = self._security.warnings
+        warnings = [*self._security.warnings, *self._store.warnings]
         return {
             **self._of_process(now_ms),
             **self._of_messages(now_ms),

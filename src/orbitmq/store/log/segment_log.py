@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from orbitmq.errors import DamagedLog, StoreError, SyncFailed
+from orbitmq.errors import DamagedLog, DescriptorShortage, StoreError, SyncFailed
 from orbitmq.store.disk import Disk
 from orbitmq.store.log.segment import NAME_LENGTH, Segment
 
@@ -87,11 +87,13 @@ class SegmentLog:
 
         Raises:
             OSError: the disk does not take it.
-            SyncFailed: the file before it could not be synced.
+            SyncFailed: the file before it could not be synced, although the disk was asked.
         """
         if self.segments:
             try:
                 self.segments[-1].file.sync()
+            except DescriptorShortage:
+                raise
             except OSError as error:
                 # The kernel reports a lost write once: no later sync of the file would say so again.
                 raise SyncFailed(error) from error

@@ -42,10 +42,14 @@ class Durability:
             ready.append(heappop(self._waiting)[2])
         return ready
 
+    def abandon(self) -> list[Waiter]:
+        """Return everybody who waits, in order: nobody is going to sync for them."""
+        return [heappop(self._waiting)[2] for _ in range(len(self._waiting))]
+
     def fail(self) -> list[Waiter]:
         """Take note that a sync failed; return everybody who waited for nothing.
 
         Linux reports a lost write once and forgets: a later sync that succeeds is not trusted (apache/rocketmq#2706).
         """
         self.is_fenced = True
-        return [heappop(self._waiting)[2] for _ in range(len(self._waiting))]
+        return self.abandon()

@@ -2,6 +2,9 @@
 
 At most one task is under way on the flusher's thread, so that everybody who appends meanwhile shares the next sync
 (group commit), and a group commit never waits for a whole round of consume queues.
+
+Only a sync that the disk was asked for and refused fences the store. Where a file cannot even be opened, what was written
+stays unsynced and is tried again; a checkpoint is derived from the rest, and the old one does as long as there is no new.
 """
 
 from __future__ import annotations
@@ -12,6 +15,7 @@ from collections import deque
 from collections.abc import Callable, Iterable
 from functools import partial
 
+from orbitmq.errors import DescriptorShortage
 from orbitmq.store.disk import DiskFile
 from orbitmq.store.log.commit_log import CommitLog
 from orbitmq.store.queues.consume_queue import ConsumeQueue
@@ -23,6 +27,9 @@ from orbitmq.store.sync.flusher import Flusher
 log = logging.getLogger(__name__)
 
 _QUEUES_PER_TASK = 4
+_RETRY_MS = 100
+"""After so long a group commit is tried again that found no descriptor; consume queues wait for the next round."""
+_RETRY_KEY = -1
 
 
 class Syncing:
@@ -48,6 +55,10 @@ class Syncing:
     ) -> None:
         self.stored_at_ms = 0
         """Store time of the last message appended."""
+        self.shortage: str | None = None
+        """Why files stay unsynced that would be synced otherwise."""
+        self.checkpoint_failure: str | None = None
+        """Why the checkpoint on the disk is an old one."""
         self._commit_log = commit_log
         self._queues = queues
         self._durability = durability
@@ -64,6 +75,7 @@ class Syncing:
         self._synced_ms = 0
         self._round: deque[ConsumeQueue] = deque()
         self._round_ms: int | None = None
+        self._is_round_paused = False
 
     @property
     def is_attached(self) -> bool:
@@ -91,10 +103,14 @@ class Syncing:
         self._is_commit_wanted = True
         self._schedule()
 
-    def sync_now(self) -> None:
-        """Sync everything and write the checkpoint on the caller's thread. A failure fences the store."""
+    def sync_now(self) -> bool:
+        """Sync everything and write the checkpoint on the caller's thread. A failed sync fences the store.
+
+        Returns:
+            True when all of it is on the disk. Otherwise who waited was told no.
+        """
         if self._durability.is_fenced:
-            return
+            return False
         end, stored_at_ms = self._commit_log.end, self.stored_at_ms
         try:
             _sync_files(self._commit_log_files(end))
@@ -102,9 +118,14 @@ class Syncing:
             for queue in self._queues:
                 _sync_files([segment.file for segment in queue.unsynced()])
                 queue.synced_offset = queue.max_offset
-            self._write_checkpoint(self._next_checkpoint(self._synced_ms))
+        except DescriptorShortage as error:
+            self._note_shortage(error)
+            _answer(self._durability.abandon(), False)
+            return False
         except OSError as error:
             self.fail(error)
+            return False
+        return self._write_checkpoint_now()
 
     def stop(self) -> None:
         """End the flusher; what it had under way is reported before this returns."""
@@ -149,6 +170,8 @@ class Syncing:
             end = self._commit_log.end
             task = partial(_sync_files, self._commit_log_files(end))
             self._submit(task, partial(self._commit_log_synced, end, self.stored_at_ms))
+        elif self._is_round_paused:
+            return
         elif self._round:
             # A few at a time: who waits for a commit waits for four files at most.
             batch = [self._round.popleft() for _ in range(min(_QUEUES_PER_TASK, len(self._round)))]
@@ -157,9 +180,10 @@ class Syncing:
             files = [segment.file for queue in batch for segment in queue.unsynced()]
             self._submit(partial(_sync_files, files), partial(self._queues_synced, ends))
         elif self._round_ms is not None:
-            content = self._next_checkpoint(self._round_ms)
+            checkpoint = self._next_checkpoint(self._round_ms)
             self._round_ms = None
-            self._submit(partial(self._write_checkpoint, content), self._checkpoint_written)
+            task = partial(self._write_checkpoint, format_checkpoint(checkpoint))
+            self._submit(task, partial(self._checkpoint_written, checkpoint))
 
     def _submit(self, task: Callable[[], None], done: Callable[[Exception | None], None]) -> None:
         assert self._flusher is not None
@@ -175,6 +199,7 @@ class Syncing:
 
     def _start_round(self) -> None:
         """Begin to sync what the consume queues got since the last round, and then to write the checkpoint."""
+        self._is_round_paused = False
         self.request()
         if self._round or self._round_ms is not None:
             return
@@ -185,34 +210,66 @@ class Syncing:
             self._round_ms = self._synced_ms
 
     def _commit_log_synced(self, end: int, stored_at_ms: int, error: Exception | None) -> None:
-        if error is not None:
+        if isinstance(error, DescriptorShortage):
+            self._note_shortage(error)
+            if self._loop is not None:
+                self._timers[_RETRY_KEY] = self._loop.call_later(_RETRY_MS / 1000, self.request)
+        elif error is not None:
             self.fail(error)
         elif not self._durability.is_fenced and end > self._durability.durable:
             self._synced_ms = stored_at_ms
+            if not self._round:
+                self.shortage = None
             ready = self._durability.advance(end)
             self._on_durable(end)
             _answer(ready, True)
 
     def _queues_synced(self, ends: list[tuple[ConsumeQueue, int]], error: Exception | None) -> None:
-        if error is not None:
+        if isinstance(error, DescriptorShortage):
+            self._note_shortage(error)
+            self._round.extendleft(queue for queue, _ in reversed(ends))
+            self._is_round_paused = True
+        elif error is not None:
             self.fail(error)
-        for queue, end in ends if error is None else ():
-            queue.synced_offset = end
+        else:
+            self.shortage = None
+            for queue, end in ends:
+                queue.synced_offset = end
 
-    def _checkpoint_written(self, error: Exception | None) -> None:
-        if error is not None:
-            self.fail(error)
+    def _checkpoint_written(self, checkpoint: Checkpoint, error: Exception | None) -> None:
+        """Take note of the checkpoint that is on the disk; the next round writes one that is not."""
+        if error is None:
+            self._checkpoint = checkpoint
+            self.checkpoint_failure = None
+            return
+        if self.checkpoint_failure is None:
+            log.warning("the checkpoint cannot be written, the old one stays and it is tried again: %s", error)
+        self.checkpoint_failure = f"the checkpoint cannot be written: {error}"
 
-    def _next_checkpoint(self, consume_queue_ms: int) -> bytes:
+    def _write_checkpoint_now(self) -> bool:
+        checkpoint = self._next_checkpoint(self._synced_ms)
+        failure = None
+        try:
+            self._write_checkpoint(format_checkpoint(checkpoint))
+        except OSError as error:
+            failure = error
+        self._checkpoint_written(checkpoint, failure)
+        return failure is None
+
+    def _note_shortage(self, error: DescriptorShortage) -> None:
+        if self.shortage is None:
+            log.warning("files cannot be opened to be synced, it is tried again: %s", error)
+        self.shortage = f"files cannot be opened to be synced: {error}"
+
+    def _next_checkpoint(self, consume_queue_ms: int) -> Checkpoint:
         durable = self._durability.durable
-        self._checkpoint = Checkpoint(
+        return Checkpoint(
             commit_log_ms=self._synced_ms,
             consume_queue_ms=consume_queue_ms,
             index_ms=self._checkpoint.index_ms,
             flushed_offset=durable,
             confirmed_offset=durable,
         )
-        return format_checkpoint(self._checkpoint)
 
     def _commit_log_files(self, end: int) -> list[DiskFile]:
         return [segment.file for segment in self._commit_log.log.between(self._durability.durable, end)]

@@ -2,12 +2,14 @@
 
 import asyncio
 import errno
+import os
 import threading
 from typing import Any
 
 import pytest
 
 from orbitmq.store import FlushMode
+from orbitmq.store.disk import LocalDisk
 from orbitmq.store.sync.checkpoint import parse_checkpoint
 from orbitmq.testing.fake_disk import FakeDisk
 from waiting import until
@@ -141,8 +143,7 @@ def test_queues_and_checkpoint_follow_in_rounds():
     assert on_loop(disk, scenario, checkpoint_interval_ms=1) == 11
 
 
-@pytest.mark.parametrize("operation", ["sync", "write"])
-def test_a_failure_in_a_round_fences_as_well(operation, monkeypatch):
+def test_a_failed_sync_in_a_round_fences_as_well(monkeypatch):
     disk = WatchedDisk()
 
     def fail():
@@ -150,12 +151,9 @@ def test_a_failure_in_a_round_fences_as_well(operation, monkeypatch):
 
     async def scenario(store):
         await waiting(store)
-        if operation == "sync":
-            for path, file in disk.files.items():
-                if "consumequeue" in path.parts:
-                    monkeypatch.setattr(file, "sync", fail)
-        else:
-            disk.failures["write"] = OSError(errno.EIO, "Input/output error")
+        for path, file in disk.files.items():
+            if "consumequeue" in path.parts:
+                monkeypatch.setattr(file, "sync", fail)
         await until(lambda: not store.is_writable)
 
     on_loop(disk, scenario, checkpoint_interval_ms=1)
@@ -207,3 +205,64 @@ def test_a_store_has_one_thread_from_attach_to_close_and_it_keeps_no_process_ali
         assert not flusher.is_alive()
 
     on_loop(WatchedDisk(), scenario)
+
+
+def test_a_broker_without_a_descriptor_left_keeps_its_store_writable_and_syncs_when_it_has_some(tmp_path, monkeypatch):
+    opened, refused = os.open, []
+
+    def open_none(path, *rest, **more):
+        if "consumequeue" in str(path):
+            refused.append(path)
+            raise OSError(errno.EMFILE, "Too many open files")
+        return opened(path, *rest, **more)
+
+    async def scenario(store):
+        await waiting(store)
+        monkeypatch.setattr("orbitmq.store.disk.os.open", open_none)
+        await until(lambda: len(refused) > 1 or not store.is_writable)
+        assert store.is_writable
+        assert await waiting(store), "who sends is answered all the same"
+        assert "Too many open files" in store.warnings[0]
+        monkeypatch.setattr("orbitmq.store.disk.os.open", opened)
+        await until(lambda: store.warnings == [])
+
+    async def run():
+        config = {"path": tmp_path, "flush": FlushMode.SYNC, "checkpoint_interval_ms": 1}
+        store = store_of(LocalDisk(), **config)
+        store.attach(asyncio.get_running_loop())
+        try:
+            await scenario(store)
+        finally:
+            store.close()
+
+    asyncio.run(run())
+    assert not (tmp_path / "abort").exists()
+
+
+def test_a_full_disk_that_refuses_the_first_checkpoint_leaves_the_store_writable():
+    disk = WatchedDisk()
+
+    async def scenario(store):
+        disk.failures["write"] = OSError(errno.ENOSPC, "No space left on device")
+        assert await waiting(store)
+        await until(lambda: store.warnings)
+        assert store.warnings == ["the checkpoint cannot be written: [Errno 28] No space left on device"]
+        assert await waiting(store)
+        disk.failures.clear()
+        await until(lambda: store.warnings == [])
+
+    on_loop(disk, scenario, checkpoint_interval_ms=1)
+    assert not disk.exists(ROOT / "abort")
+
+
+@pytest.mark.parametrize("operation", ["write", "remove"])
+def test_a_stop_that_a_full_disk_keeps_from_its_last_words_is_not_orderly_and_ends_all_the_same(operation):
+    disk = WatchedDisk()
+
+    async def scenario(store):
+        assert await waiting(store)
+        disk.failures[operation] = OSError(errno.ENOSPC, "No space left on device")
+        store.close()
+
+    on_loop(disk, scenario)
+    assert (disk.exists(ROOT / "abort"), disk.locked) == (True, set())

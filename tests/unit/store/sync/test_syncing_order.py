@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from orbitmq.errors import DescriptorShortage
 from orbitmq.model.message import Host
 from orbitmq.store.log.commit_log import CommitLog
 from orbitmq.store.queues.consume_queues import ConsumeQueues
@@ -308,13 +309,13 @@ def test_a_group_commit_that_is_overtaken_tells_nothing_twice(rig):
     assert rig.durable == [end]
 
 
-@pytest.mark.parametrize("step", ["log", "queues", "checkpoint"])
-def test_a_failure_at_any_step_fences_once_and_ends_all_work(rig, step):
+@pytest.mark.parametrize("step", ["log", "queues"])
+def test_a_failed_sync_at_any_step_fences_once_and_ends_all_work(rig, step):
     rig.append()
     rig.loop.elapse(ROUND_MS)
-    while rig.disk.done != ["log", "queues", "checkpoint"][: ["log", "queues", "checkpoint"].index(step)]:
+    while rig.disk.done != ["log", "queues"][: ["log", "queues"].index(step)]:
         rig.flusher.run_next()
-    rig.disk.failures.update(sync=BROKEN, write=BROKEN)
+    rig.disk.failures["sync"] = BROKEN
     rig.flusher.run_next()
     assert rig.failures == [BROKEN]
     assert rig.durability.is_fenced
@@ -352,7 +353,7 @@ def test_a_success_that_comes_in_after_a_failure_makes_nothing_durable_upstream_
     rig.append()
     rig.syncing.request()
     rig.loop.turn()
-    rig.disk.failures["write"] = BROKEN
+    rig.disk.failures["sync"] = BROKEN
     rig.syncing.sync_now()
     durable = list(rig.durable)
     rig.disk.failures.clear()
@@ -383,3 +384,80 @@ def test_who_waits_is_answered_after_the_others_were_told(rig):
     rig.syncing.request()
     rig.settle()
     assert rig.answers == [(True, [end])]
+
+
+SHORTAGE = DescriptorShortage(errno.EMFILE, "Too many open files", "/queues")
+
+
+def test_out_of_descriptors_the_queues_stay_unsynced_until_the_next_round_and_nothing_is_fenced(rig):
+    end = rig.append(5000)
+    rig.loop.elapse(ROUND_MS)
+    rig.flusher.run_next()
+    rig.disk.failures["sync"] = SHORTAGE
+    rig.settle()
+    assert rig.queues.get("orders", 0).unsynced() != []
+    assert (rig.durability.is_fenced, rig.failures) == (False, [])
+    assert "Too many open files" in rig.syncing.shortage
+    assert rig.disk.done == ["log"], "no checkpoint vouches for what is not synced"
+    rig.disk.failures.clear()
+    assert rig.round() == ["queues", "checkpoint"]
+    assert (rig.queues.get("orders", 0).unsynced(), rig.syncing.shortage) == ([], None)
+    assert rig.checkpoint().durable_offset == end
+
+
+def test_group_commits_go_on_while_queues_wait_for_descriptors(rig):
+    rig.append()
+    rig.loop.elapse(ROUND_MS)
+    rig.flusher.run_next()
+    rig.disk.failures["sync"] = SHORTAGE
+    rig.settle()
+    rig.disk.failures.clear()
+    end = rig.append(has_entry=False)
+    rig.syncing.request()
+    rig.settle()
+    assert rig.disk.done == ["log", "log"]
+    assert rig.durable[-1] == end
+    assert rig.syncing.shortage is not None
+
+
+def test_a_group_commit_without_a_descriptor_is_tried_again_and_its_waiters_wait(rig):
+    end = rig.append(has_entry=False)
+    rig.durability.wait(end, rig.answers.append)
+    rig.syncing.request()
+    rig.disk.failures["sync"] = SHORTAGE
+    rig.settle()
+    assert (rig.durable, rig.answers, rig.failures) == ([], [], [])
+    rig.disk.failures.clear()
+    rig.loop.elapse(100)
+    rig.settle()
+    assert (rig.durable, rig.answers, rig.syncing.shortage) == ([end], [True], None)
+
+
+def test_a_store_that_closes_without_a_descriptor_tells_who_waits_that_nothing_is_safe(rig):
+    rig.durability.wait(rig.append(), rig.answers.append)
+    rig.disk.failures["sync"] = SHORTAGE
+    assert rig.syncing.sync_now() is False
+    assert (rig.answers, rig.failures, rig.durability.is_fenced) == ([False], [], False)
+    rig.disk.failures.clear()
+    assert rig.syncing.sync_now() is True
+
+
+def test_a_checkpoint_that_a_full_disk_refuses_is_written_by_the_next_round_and_fences_nothing(rig, caplog):
+    end = rig.append(5000)
+    rig.disk.failures["write"] = OSError(errno.ENOSPC, "No space left on device")
+    assert rig.round() == ["log", "queues"]
+    assert rig.round() == []
+    assert (rig.durability.is_fenced, rig.failures) == (False, [])
+    assert rig.syncing.checkpoint_failure == "the checkpoint cannot be written: [Errno 28] No space left on device"
+    assert caplog.text.count("the checkpoint cannot be written") == 1
+    rig.disk.failures.clear()
+    assert rig.round() == ["checkpoint"]
+    assert rig.checkpoint() == (5000, 5000, 0, end, end)
+    assert rig.syncing.checkpoint_failure is None
+
+
+def test_a_checkpoint_that_is_refused_at_the_end_leaves_no_claim_that_all_is_on_the_disk(rig):
+    rig.append()
+    rig.disk.failures["write"] = OSError(errno.ENOSPC, "No space left on device")
+    assert rig.syncing.sync_now() is False
+    assert not rig.durability.is_fenced
