@@ -26,7 +26,7 @@ from orbitmq.broker.sending.properties import StoredProperties
 from orbitmq.broker.sending.tables import SendTables
 from orbitmq.broker.topics.registry import Announced, TopicRegistry
 from orbitmq.broker.topics.table import TopicTable
-from orbitmq.clock import Clock
+from orbitmq.clock import Clock, monotonic_ms
 from orbitmq.files import read_generations
 from orbitmq.model.topic import Perm
 from orbitmq.net.security.server_security import ServerSecurity
@@ -90,7 +90,8 @@ class BrokerService:
             size_max=config.max_transfer_bytes_on_message_in_memory,
         )
         delayed = read_generations(files.delays_path, parse_delay_offsets) or ()
-        self.delays = DelayService(DelayQueues(store, self.topics.get, *delayed), files.delays_path, clock)
+        queues = DelayQueues(store, self.topics, *delayed, wall_ms=clock(), now_ms=monotonic_ms())
+        self.delays = DelayService(queues, files.delays_path, clock, monotonic_ms)
         self.sending = self._send_tables()
         self.runtime_info = RuntimeInfo(
             config, store, self.stats, security, parked_count=lambda: self.pulls.parked_count

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+from orbitmq.broker.delivery.delay import DelayQueues
 from orbitmq.broker.groups.configs import GroupConfigs
 from orbitmq.broker.groups.registry import GroupRegistry
 from orbitmq.broker.topics.registry import Announced, TopicRegistry
@@ -56,6 +57,13 @@ def memory_store(
 ) -> Store:
     config = StoreConfig(path=Path("/store"), segment_size=65_536, consume_queue_units=100, flush=flush)
     return Store.open(config, store_host=HOST, clock=clock or FakeClock(), disk=disk or FakeDisk())
+
+
+def delay_queues(
+    store: Store, topics: TopicRegistry, *offsets: Any, wall_ms: int = 0, now_ms: int | None = None
+) -> DelayQueues:
+    """Delay queues whose clocks agree unless both are told."""
+    return DelayQueues(store, topics, *offsets, wall_ms=wall_ms, now_ms=wall_ms if now_ms is None else now_ms)
 
 
 class Registries:

@@ -1,7 +1,7 @@
 """Delayed messages, levels 1 to 18: they wait in SCHEDULE_TOPIC_XXXX until their time, then go to their own topic.
 
 State: per level, the offset in its schedule queue up to which everything was delivered. In: messages that ask for a
-delay, the clock. Out: the messages again, under their own topic, at least once: an offset is kept only when what was
+delay, the monotonic clock. Out: the messages again, under their own topic, at least once: an offset is kept only when what was
 delivered before it is on the disk, so a crash repeats and never loses.
 
 Source: Java ScheduleMessageService, HookUtils.transformDelayLevelMessage.
@@ -10,11 +10,15 @@ Source: Java ScheduleMessageService, HookUtils.transformDelayLevelMessage.
 from __future__ import annotations
 
 import logging
+from collections import deque
 from collections.abc import Callable, Mapping
+from typing import NamedTuple
 
-from orbitmq.errors import HeaderError
+from orbitmq.broker.delivery.deadlines import Deadlines
+from orbitmq.broker.topics.registry import TopicRegistry
+from orbitmq.errors import HeaderError, InvalidArgument
 from orbitmq.model.message import PropertyName
-from orbitmq.model.topic import SCHEDULE_TOPIC, DataVersion, TopicConfig
+from orbitmq.model.topic import GROUP_LENGTH_MAX, SCHEDULE_TOPIC, DataVersion, check_name
 from orbitmq.store import Draft, ReadStatus, Store
 from orbitmq.store.dispatch import DELAY_LEVELS_MS
 from orbitmq.wire import fastjson
@@ -25,7 +29,10 @@ from orbitmq.wire.messages.record import Record, iter_records
 log = logging.getLogger(__name__)
 
 LEVEL_MAX = len(DELAY_LEVELS_MS)
-_READ_COUNT, _READ_SIZE = 256, 1024 * 1024
+SLICE_COUNT = 64
+"""Messages that are sent on at once: some two milliseconds of the loop's time, then others have their turn."""
+_READ_SIZE = 1024 * 1024
+_DELIVERED_MAX = 256
 _DIGITS_MAX = 9
 
 
@@ -54,82 +61,144 @@ def schedule(draft: Draft, properties: Mapping[str, str], level: int) -> Draft:
     return draft._replace(topic=SCHEDULE_TOPIC, queue_id=level - 1, properties=format_properties(waiting))
 
 
+class Delivered(NamedTuple):
+    """How far the levels were delivered when the log reached a place; kept once that place is on the disk."""
+
+    log_end: int
+    offsets: dict[int, int]
+
+
 class DelayQueues:
     """Delivers what waited long enough.
 
     Args:
-        find_topic: the broker's topic table; what waits for a topic that was deleted is dropped.
+        topics: the broker's; a topic that messages wait for is made again when it is missing.
+        wall_ms: the wall clock at the start.
+        now_ms: the monotonic clock at the start, which every later `now_ms` is of.
     """
 
     def __init__(
         self,
         store: Store,
-        find_topic: Callable[[str], TopicConfig | None],
+        topics: TopicRegistry,
         offsets: Mapping[int, int] | None = None,
         version: DataVersion = DataVersion(),  # noqa: B008 - frozen
+        *,
+        wall_ms: int,
+        now_ms: int,
     ) -> None:
         self._store = store
-        self._find_topic = find_topic
+        self._topics = topics
         self.version = version
+        self._wall_ahead_ms = wall_ms - now_ms
         self._offsets = dict.fromkeys(range(1, LEVEL_MAX + 1), 0)
         for level, offset in (offsets or {}).items():
             if level in self._offsets:
-                end = store.max_offset(SCHEDULE_TOPIC, level - 1)
-                self._offsets[level] = max(0, min(offset, end))
+                self._offsets[level] = max(0, min(offset, self._end(level)))
+        self._deadlines = {
+            level: Deadlines(DELAY_LEVELS_MS[level - 1], self._end(level), wall_ms=wall_ms, now_ms=now_ms)
+            for level in self._offsets
+        }
+        self._turns = deque(self._offsets)
         self._delivered_end = 0
-        self.is_changed = False
-        """True while delivered messages are not yet told by the file."""
+        self._delivered: deque[Delivered] = deque()
+        self._parked_topics: set[str] = set()
 
     @property
     def are_waiting(self) -> bool:
         """True while any message waits."""
-        return any(
-            self._store.max_offset(SCHEDULE_TOPIC, level - 1) > offset for level, offset in self._offsets.items()
-        )
+        return any(self._end(level) > offset for level, offset in self._offsets.items())
+
+    @property
+    def is_changed(self) -> bool:
+        """True while delivered messages are not yet told by the file."""
+        return bool(self._delivered)
+
+    def when_readable(self, act: Callable[[], None]) -> None:
+        """Call `act` when the messages that were appended until now can be read."""
+        if self._store.wait_durable(self._store.max_physical_offset, lambda is_durable: act()):
+            act()
+
+    def note_arrivals(self, now_ms: int) -> None:
+        """Begin to count the delay of the messages that came since the last call."""
+        for level, deadlines in self._deadlines.items():
+            deadlines.note(self._end(level), now_ms)
 
     def deliver_due(self, now_ms: int) -> int:
-        """Send on every message whose time has come; return how many.
+        """Send on messages whose time has come, a slice of them; return how many: 0 when no more are due.
 
         Raises:
             StoreUnavailable: the store takes nothing now; nothing is lost, a later call tries again.
+            Rejected: so does the disk refuse a topic that has to be made again.
         """
-        return sum(self._deliver_level(level, now_ms) for level in self._offsets)
+        before = dict(self._offsets)
+        room = SLICE_COUNT
+        try:
+            for level in tuple(self._turns):
+                room -= self._deliver_level(level, now_ms, room)
+                if room <= 0:
+                    # The next slice begins with the level after this one: a busy level keeps no other waiting.
+                    self._turns.rotate(-self._turns.index(level) - 1)
+                    break
+        finally:
+            if self._offsets != before:
+                self._note_delivered()
+        return SLICE_COUNT - room
 
-    def take_durable(self, now_ms: int) -> bytes | None:
+    def take_durable(self, wall_ms: int) -> bytes | None:
         """Return the content of delayOffset.json when it has changed and may be kept, else None."""
-        # A crash may take back deliveries that are not on the disk: offsets beyond them would lose messages.
-        if not self.is_changed or self._store.durable_offset < self._delivered_end:
+        # A crash may take back deliveries that are not on the disk: offsets beyond them would lose messages. Under
+        # steady traffic the last ones never are, so what is kept is how far it was when the synced ones were written.
+        offsets = None
+        while self._delivered and self._delivered[0].log_end <= self._store.durable_offset:
+            offsets = self._delivered.popleft().offsets
+        if offsets is None:
             return None
-        self.is_changed = False
-        self.version = self.version.next(now_ms)
-        return format_delay_offsets(self._offsets, self.version)
+        self.version = self.version.next(wall_ms)
+        return format_delay_offsets(offsets, self.version)
 
-    def _deliver_level(self, level: int, now_ms: int) -> int:
-        offset = self._offsets[level]
-        if self._store.max_offset(SCHEDULE_TOPIC, level - 1) <= offset:
+    def _end(self, level: int) -> int:
+        return self._store.max_offset(SCHEDULE_TOPIC, level - 1)
+
+    def _note_delivered(self) -> None:
+        if len(self._delivered) >= _DELIVERED_MAX:
+            self._delivered.pop()
+        self._delivered.append(Delivered(self._delivered_end, dict(self._offsets)))
+
+    def _deliver_level(self, level: int, now_ms: int, count_max: int) -> int:
+        offset, deadlines = self._offsets[level], self._deadlines[level]
+        end = self._end(level)
+        if end <= offset:
             return 0
-        found = self._store.read(SCHEDULE_TOPIC, level - 1, offset, _READ_COUNT, _READ_SIZE)
+        deadlines.note(end, now_ms)
+        if not deadlines.may_be_due(offset, now_ms):
+            return 0
+        found = self._store.read(SCHEDULE_TOPIC, level - 1, offset, count_max, _READ_SIZE)
         if found.status is not ReadStatus.FOUND:  # the log was cleaned past it: go on where it says
-            if found.next_offset > offset:
-                self._advance(level, found.next_offset)
+            self._offsets[level] = max(offset, found.next_offset)
             return 0
         count = 0
         for record in iter_records(found.body, check_crc=False):
             # All messages of a level wait equally long: the first that is too young ends the level's turn.
-            if record.stored_at_ms + DELAY_LEVELS_MS[level - 1] > now_ms:
+            if not deadlines.is_due(record.queue_offset, record.stored_at_ms, now_ms):
                 break
-            self._deliver(record)
-            self._advance(level, record.queue_offset + 1)
+            self._deliver(record, now_ms)
+            self._offsets[level] = record.queue_offset + 1
             count += 1
         return count
 
-    def _deliver(self, record: Record) -> None:
+    def _deliver(self, record: Record, now_ms: int) -> None:
         properties = parse_properties(record.properties)
         topic = properties.get(PropertyName.REAL_TOPIC, "")
         queue_id = properties.get(PropertyName.REAL_QUEUE_ID, "")
-        if not queue_id.isdecimal() or len(queue_id) > _DIGITS_MAX or self._find_topic(topic) is None:
-            log.warning("dropped a delayed message: its topic %r, queue %r is not there", topic, queue_id)
+        if not queue_id.isdecimal() or len(queue_id) > _DIGITS_MAX or not _is_name(topic):
+            log.error(
+                "a delayed message has no place to go, topic %r, queue %r: it stays in the log at %d",
+                topic, queue_id, record.physical_offset,
+            )  # fmt: skip
             return
+        if self._topics.get(topic) is None:
+            self._restore(topic, int(queue_id), now_ms)
         properties.pop(PropertyName.DELAY, None)
         properties.pop(PropertyName.CRC32, None)  # it was the checksum of the record that waited
         result = self._store.append(
@@ -147,9 +216,22 @@ class DelayQueues:
         )
         self._delivered_end = result.end
 
-    def _advance(self, level: int, offset: int) -> None:
-        self._offsets[level] = offset
-        self.is_changed = True
+    def _restore(self, topic: str, queue_id: int, now_ms: int) -> None:
+        """Make a missing topic again. Where that is not allowed its messages wait in its queues, as in Java."""
+        if self._topics.restore(topic, queue_id + 1, now_ms + self._wall_ahead_ms) is not None:
+            log.warning("made the topic %s again: a delayed message came for it", topic)
+        elif topic not in self._parked_topics:
+            self._parked_topics.add(topic)
+            log.warning("the topic %s is missing: delayed messages for it can be read once it is made again", topic)
+
+
+def _is_name(topic: str) -> bool:
+    """Tell whether a topic can be one; a record that another program wrote may name any."""
+    try:
+        check_name("topic", topic, GROUP_LENGTH_MAX)
+    except InvalidArgument:
+        return False
+    return True
 
 
 def format_delay_offsets(offsets: Mapping[int, int], version: DataVersion) -> bytes:

@@ -15,6 +15,7 @@ log = logging.getLogger(__name__)
 TICK_MS = 100
 """How often delayed messages are looked at while some wait."""
 SAVE_MS = 1_000
+"""How often it is kept how far they are delivered: a crash repeats what was sent on since, and since the last sync."""
 
 
 class DelayService:
@@ -22,37 +23,72 @@ class DelayService:
 
     Args:
         path: delayOffset.json, which says after a restart how far each level has been delivered.
+        clock: the wall clock, for versions of tables.
+        monotonic: the clock that delays are counted on.
     """
 
-    def __init__(self, queues: DelayQueues, path: Path, clock: Clock) -> None:
+    def __init__(self, queues: DelayQueues, path: Path, clock: Clock, monotonic: Clock) -> None:
         self._queues = queues
         self._path = path
         self._clock = clock
+        self._monotonic = monotonic
         self._arrived = asyncio.Event()
+        self._saved_at_ms = -SAVE_MS
+        self._unsaved: bytes | None = None
+        self._saving: asyncio.Task[None] | None = None
 
     def wake(self) -> None:
-        """Look again: a message was stored that waits for its time."""
-        self._arrived.set()
+        """Look again as soon as the message that was just stored can be read: it waits for its time."""
+        # Not at once: with SYNC_FLUSH it is invisible until its sync, and whoever looks before would go back to sleep.
+        self._queues.when_readable(self._arrived.set)
 
     async def run(self) -> None:
         """Send on what has waited long enough; sleeps while nothing waits. Ends when it is cancelled."""
         queues = self._queues
-        saved_at_ms = 0
-        while True:
-            if not queues.are_waiting and not queues.is_changed:
-                await self._arrived.wait()
-            self._arrived.clear()
-            await asyncio.sleep(TICK_MS / 1000)
-            now = self._clock()
-            try:
-                queues.deliver_due(now)
-                if now - saved_at_ms >= SAVE_MS:
-                    self.save()
-                    saved_at_ms = now
-            except Exception:
-                log.exception("delivering delayed messages failed, trying again")
+        try:
+            while True:
+                if not queues.are_waiting and not queues.is_changed and self._unsaved is None:
+                    await self._arrived.wait()
+                self._arrived.clear()
+                queues.note_arrivals(self._monotonic())
+                await asyncio.sleep(TICK_MS / 1000)
+                try:
+                    await self._deliver()
+                except Exception:
+                    log.exception("delivering delayed messages failed, trying again")
+                self._save_in_time()
+        finally:
+            if self._saving is not None:  # who stops the broker writes the file once more, after this
+                await asyncio.wait((self._saving,))
 
     def save(self) -> None:
         """Write how far the levels have been delivered, when that has changed and is durable."""
-        if (content := self._queues.take_durable(self._clock())) is not None:
+        if (content := self._take_unsaved()) is not None:
             replace_file(self._path, content)
+            self._unsaved = None
+
+    async def _deliver(self) -> None:
+        while self._queues.deliver_due(self._monotonic()):
+            self._save_in_time()
+            await asyncio.sleep(0)
+
+    def _save_in_time(self) -> None:
+        """Write the file from time to time. A thread syncs it, so that a slow disk stops nobody."""
+        now = self._monotonic()
+        if self._saving is None and now - self._saved_at_ms >= SAVE_MS:
+            self._saved_at_ms = now
+            if (content := self._take_unsaved()) is not None:
+                self._saving = asyncio.get_running_loop().create_task(self._save_aside(content))
+
+    def _take_unsaved(self) -> bytes | None:
+        self._unsaved = self._queues.take_durable(self._clock()) or self._unsaved
+        return self._unsaved
+
+    async def _save_aside(self, content: bytes) -> None:
+        try:
+            await asyncio.to_thread(replace_file, self._path, content)
+            self._unsaved = None
+        except OSError:
+            log.exception("how far delayed messages are delivered cannot be kept, trying again")
+        finally:
+            self._saving = None

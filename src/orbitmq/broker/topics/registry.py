@@ -78,6 +78,13 @@ class TopicRegistry:
             self.changed()
         return made
 
+    def restore(self, topic: str, queue_count: int, now_ms: int) -> TopicConfig | None:
+        """Create a topic again that messages in the log belong to (see `TopicTable.restore`)."""
+        made = self.table.restore(topic, queue_count, now_ms)
+        if made is not None:
+            self.changed()
+        return made
+
     def check_queue(self, topic: str, queue_id: int) -> None:
         """Raise Rejected unless this broker has the queue; 17 for the topic, 1 for the queue."""
         config = self.get(topic)

@@ -15,7 +15,15 @@ from types import MappingProxyType
 from orbitmq.broker.topics.attributes import apply_attribute_changes
 from orbitmq.codes import ResponseCode
 from orbitmq.errors import InvalidArgument, Rejected
-from orbitmq.model.topic import AUTO_CREATE_TOPIC, DataVersion, Perm, TopicConfig, check_name
+from orbitmq.model.topic import (
+    AUTO_CREATE_TOPIC,
+    DLQ_PREFIX,
+    RETRY_PREFIX,
+    DataVersion,
+    Perm,
+    TopicConfig,
+    check_name,
+)
 
 QUEUES_PER_TOPIC_MAX = 16_384
 """Ours: a topic with more queues is a mistake, and its table would not fit a frame."""
@@ -116,6 +124,24 @@ class TopicTable:
         if len(self._topics) >= TOPICS_MAX:
             return None
         return self._put(plain_topic(topic, queue_count), now_ms)
+
+    def restore(self, topic: str, queue_count: int, now_ms: int) -> TopicConfig | None:
+        """Create a topic again that messages in the log belong to.
+
+        Args:
+            queue_count: what these messages need; the template of automatic creation may give it more.
+
+        Returns:
+            None when no send could make it, either: it must be made by hand.
+        """
+        template = self._topics.get(AUTO_CREATE_TOPIC)
+        is_retry = topic.startswith((RETRY_PREFIX, DLQ_PREFIX))
+        if len(self._topics) >= TOPICS_MAX or queue_count > QUEUES_PER_TOPIC_MAX:
+            return None
+        if not is_retry and (template is None or not self._auto_create_enable):
+            return None
+        count = queue_count if is_retry or template is None else max(queue_count, template.write_queue_count)
+        return self._put(plain_topic(topic, count), now_ms)
 
     def masked(self, permission: int) -> Mapping[str, TopicConfig]:
         """Return the table as a registration carries it: no topic has more permission than the broker."""

@@ -2,20 +2,23 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from orbitmq.broker.delivery import delay
 from orbitmq.broker.delivery.delay import DelayQueues, level_of, parse_delay_offsets, schedule
-from orbitmq.errors import HeaderError
+from orbitmq.broker.topics.table import TopicTable
+from orbitmq.errors import HeaderError, Rejected
 from orbitmq.model.message import Host
-from orbitmq.model.topic import DataVersion, TopicConfig
+from orbitmq.model.topic import AUTO_CREATE_TOPIC, DataVersion, TopicConfig
 from orbitmq.store import Draft, ReadStatus, Store, StoreConfig
 from orbitmq.testing import FakeClock
 from orbitmq.testing.fake_disk import FakeDisk
 from orbitmq.wire.messages.properties import parse_properties
 from orbitmq.wire.messages.record import Record, iter_records
 
-from ..parts import memory_store
+from ..parts import Registries, delay_queues, memory_store
 
 Serve = Callable[..., None]
 
@@ -27,11 +30,19 @@ class World:
         self.now_ms = 1_000_000
         config = StoreConfig(path=path, segment_size=1 << 20, consume_queue_units=100)
         self.store = Store.open(config, store_host=Host("127.0.0.1", 1), clock=lambda: self.now_ms)
-        self.topics = {"t": TopicConfig(topic="t")}
-        self.queues = DelayQueues(self.store, self.topics.get, offsets)
+        self.registries = Registries(TopicTable([TopicConfig(topic="t")]))
+        self.queues = self.reopened(offsets)
+
+    def reopened(self, *offsets: Any) -> DelayQueues:
+        """The queues as another start of the broker finds them."""
+        return delay_queues(self.store, self.registries.topics, *offsets, wall_ms=self.now_ms)
 
     def add(self, level: int, body: bytes, topic: str = "t", queue_id: int = 2) -> None:
-        self.store.append(schedule(Draft(topic, queue_id, body), {"TAGS": "a"}, level))
+        self.append(schedule(Draft(topic, queue_id, body), {"TAGS": "a"}, level))
+
+    def append(self, waiting: Draft) -> None:
+        self.store.append(waiting)
+        self.queues.note_arrivals(self.now_ms)
 
     def delivered(self, queue_id: int = 2) -> list[Record]:
         found = self.store.read("t", queue_id, 0, 1000, 1 << 20)
@@ -64,18 +75,100 @@ def test_a_delayed_message_leaves_the_checksum_of_its_waiting_record_behind(tmp_
     world = World(tmp_path)
     draft = schedule(Draft("t", 2, b"x"), {"TAGS": "a", "__CRC32#": "0123456789"}, 1)
     assert "__CRC32#" not in parse_properties(draft.properties)
-    world.store.append(draft._replace(properties=draft.properties + b"__CRC32#\x010123456789\x02"))
+    world.append(draft._replace(properties=draft.properties + b"__CRC32#\x010123456789\x02"))
     assert world.queues.deliver_due(world.now_ms + 1000) == 1
     assert "__CRC32#" not in parse_properties(world.delivered()[0].properties)
     world.store.close()
 
 
-def test_what_waits_for_a_deleted_topic_is_dropped(tmp_path: Path) -> None:
+@pytest.mark.parametrize("is_allowed", [True, False])
+def test_a_delayed_message_whose_topic_is_missing_is_not_dropped(tmp_path: Path, is_allowed: bool) -> None:
     world = World(tmp_path)
-    world.add(1, b"orphan", topic="gone")
+    if is_allowed:
+        world.registries.topics.update(TopicConfig(topic=AUTO_CREATE_TOPIC, write_queue_count=2), 1)
+    world.add(1, b"orphan", topic="gone", queue_id=4)
+    world.add(1, b"retry", topic="%RETRY%g", queue_id=0)
     world.add(1, b"fine")
-    assert world.queues.deliver_due(world.now_ms + 1000) == 2
+    assert world.queues.deliver_due(world.now_ms + 1000) == 3
+    orphan = world.store.message_at("gone", 4, 0)
+    assert orphan is not None
+    assert bytes(orphan.body) == b"orphan"
     assert bodies(world.delivered()) == [b"fine"]
+    # Where no send may make the topic, its messages can be read once somebody has made it.
+    made, retry = world.registries.topics.get("gone"), world.registries.topics.get("%RETRY%g")
+    assert (made and made.read_queue_count) == (5 if is_allowed else None)
+    assert retry is not None
+    assert retry.read_queue_count == 1
+    world.store.close()
+
+
+def test_a_delayed_message_waits_while_the_disk_refuses_its_missing_topic(tmp_path: Path) -> None:
+    world = World(tmp_path)
+    world.registries.topics.update(TopicConfig(topic=AUTO_CREATE_TOPIC), 1)
+    world.add(1, b"x", topic="gone")
+    world.registries.disk_error = OSError(28, "No space left on device")
+    with pytest.raises(Rejected):
+        world.queues.deliver_due(world.now_ms + 1000)
+    assert world.queues.are_waiting
+    assert not world.queues.is_changed
+    world.registries.disk_error = None
+    assert world.queues.deliver_due(world.now_ms + 1000) == 1
+    assert world.registries.topics.get("gone") is not None
+    world.store.close()
+
+
+def test_how_far_it_is_can_be_kept_while_delayed_messages_go_on_and_on(tmp_path: Path) -> None:
+    world = World(tmp_path)
+    for number in range(10):
+        world.add(1, b"x")
+        world.now_ms += 1000
+        world.queues.deliver_due(world.now_ms)
+        if number == 6:
+            world.store.flush()
+    # The last ones are not on the disk and never will be while others come: those before them count.
+    content = world.queues.take_durable(1)
+    assert content is not None
+    assert parse_delay_offsets(content)[0][1] == 7
+    assert world.queues.is_changed
+    assert world.queues.take_durable(1) is None
+    world.store.close()
+
+
+def test_one_level_that_is_busy_keeps_no_other_waiting(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(delay, "SLICE_COUNT", 3)
+    world = World(tmp_path)
+    for _ in range(6):
+        world.add(1, b"1 s")
+    world.add(2, b"5 s")
+    late_ms = world.now_ms + 5000
+    assert [world.queues.deliver_due(late_ms) for _ in range(4)] == [3, 3, 1, 0]
+    assert bodies(world.delivered()) == [b"1 s"] * 3 + [b"5 s"] + [b"1 s"] * 3
+    world.store.close()
+
+
+@pytest.mark.parametrize("ahead_ms", [3_600_000, -3_600_000])
+def test_a_wall_clock_that_is_set_moves_no_deadline(tmp_path: Path, ahead_ms: int) -> None:
+    world = World(tmp_path)
+    start_ms = world.now_ms
+    world.now_ms += ahead_ms  # the store's clock alone
+    world.store.append(schedule(Draft("t", 2, b"x"), {}, 1))
+    world.queues.note_arrivals(start_ms + 10)
+    world.now_ms = start_ms
+    world.store.append(schedule(Draft("t", 2, b"y"), {}, 1))
+    world.queues.note_arrivals(start_ms + 20)
+    assert [world.queues.deliver_due(start_ms + after) for after in (1_009, 1_010, 1_019, 1_020)] == [0, 1, 0, 1]
+    world.store.close()
+
+
+def test_what_an_earlier_run_left_waits_no_longer_than_its_level_however_far_ahead_its_store_time_is(
+    tmp_path: Path,
+) -> None:
+    world = World(tmp_path)
+    world.add(1, b"x")
+    world.now_ms += 3_600_000
+    world.add(1, b"an hour ahead")
+    queues = delay_queues(world.store, world.registries.topics, wall_ms=1_000_400, now_ms=7)
+    assert [queues.deliver_due(7 + after) for after in (599, 600, 999, 1_000)] == [0, 1, 0, 1]
     world.store.close()
 
 
@@ -92,10 +185,10 @@ def test_the_offset_is_kept_only_when_what_was_delivered_is_on_the_disk(tmp_path
     assert world.queues.take_durable(1) is None
     offsets, version = parse_delay_offsets(content)
     assert version.counter == 1
-    again = DelayQueues(world.store, world.topics.get, offsets, version)
+    again = world.reopened(offsets, version)
     assert not again.are_waiting
-    assert not DelayQueues(world.store, world.topics.get, {1: 99, 77: 5}).are_waiting
-    assert DelayQueues(world.store, world.topics.get, {1: 0}).are_waiting
+    assert not world.reopened({1: 99, 77: 5}).are_waiting
+    assert world.reopened({1: 0}).are_waiting
     world.store.close()
 
 
@@ -114,14 +207,14 @@ def test_a_damaged_file_is_refused() -> None:
 
 @pytest.mark.parametrize(
     ("topic", "queue_id", "is_delivered"),
-    [("t", "123456789", True), ("t", "1234567890", False), ("t", "-1", False), ("t", "", False), ("gone", "2", False)],
+    [("t", "123456789", True), ("t", "1234567890", False), ("t", "-1", False), ("t", "", False), ("a b", "2", False)],
 )
 def test_a_message_goes_only_where_there_is_a_topic_and_a_queue_can_be(
     tmp_path: Path, topic: str, queue_id: str, is_delivered: bool
 ) -> None:
     world = World(tmp_path)
     draft = schedule(Draft(topic, 2, b"x"), {}, 1)
-    world.store.append(
+    world.append(
         draft._replace(properties=draft.properties.replace(b"REAL_QID\x012", f"REAL_QID\x01{queue_id}".encode()))
     )
     assert world.queues.deliver_due(world.now_ms + 1000) == 1
@@ -130,9 +223,9 @@ def test_a_message_goes_only_where_there_is_a_topic_and_a_queue_can_be(
     world.store.close()
 
 
-def test_what_was_dropped_needs_no_sync_to_be_passed_over_for_good(tmp_path: Path) -> None:
+def test_what_has_no_place_to_go_needs_no_sync_to_be_passed_over_for_good(tmp_path: Path) -> None:
     world = World(tmp_path)
-    world.add(1, b"orphan", topic="gone")
+    world.add(1, b"orphan", topic="a b")
     world.queues.deliver_due(world.now_ms + 1000)
     assert world.store.durable_offset == 0
     content = world.queues.take_durable(1)
@@ -149,7 +242,7 @@ def test_delivery_goes_on_behind_messages_that_the_log_does_not_have_any_more() 
     store.close()
     disk.remove(Path("/store/commitlog") / f"{0:020}")
     store = memory_store(disk)
-    queues = DelayQueues(store, {"t": TopicConfig(topic="t")}.get)
+    queues = delay_queues(store, Registries(TopicTable([TopicConfig(topic="t")])).topics)
     late_ms = FakeClock().advance(10_000)
     assert [queues.deliver_due(late_ms) for _ in range(3)] == [0, 2, 0]
     assert not queues.are_waiting
@@ -160,8 +253,8 @@ def test_offsets_of_a_file_lie_between_the_beginning_and_the_end(tmp_path: Path)
     world = World(tmp_path)
     world.add(1, b"x")
     for offset, is_waiting in ((-5, True), (0, True), (1, False), (2, False)):
-        assert DelayQueues(world.store, world.topics.get, {1: offset}).are_waiting is is_waiting
-    assert DelayQueues(world.store, world.topics.get, {1: -5}).deliver_due(world.now_ms + 1000) == 1
+        assert world.reopened({1: offset}).are_waiting is is_waiting
+    assert world.reopened({1: -5}).deliver_due(world.now_ms + 1000) == 1
     world.store.close()
 
 

@@ -9,17 +9,19 @@ from typing import Any
 import pytest
 
 from orbitmq.broker.delivery import delay_service
-from orbitmq.broker.delivery.delay import DelayQueues, schedule
+from orbitmq.broker.delivery.delay import parse_delay_offsets, schedule
 from orbitmq.broker.delivery.delay_service import DelayService
+from orbitmq.broker.topics.table import TopicTable
 from orbitmq.model.topic import TopicConfig
-from orbitmq.store import Draft
+from orbitmq.store import Draft, FlushMode
+from orbitmq.store.sync.durability import Waiter
 from orbitmq.testing import FakeClock
 from orbitmq.testing.fake_disk import FakeDisk
 from orbitmq.wire.header import decode_header
 from orbitmq.wire.headers import SendResponse
 from waiting import until
 
-from ..parts import memory_store
+from ..parts import Registries, delay_queues, memory_store
 
 Serve = Callable[..., None]
 
@@ -47,14 +49,15 @@ def test_a_delayed_send_is_hidden_then_delivered_to_its_own_queue(serve: Serve) 
 class World:
     """The delivery on a store in memory, whose every look at the clock is counted."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, flush: FlushMode = FlushMode.ASYNC) -> None:
         self.time = FakeClock(1_000_000)
         self.looks = 0
         self.disk = FakeDisk()
-        self.store = memory_store(self.disk, self.time)
+        self.store = memory_store(self.disk, self.time, flush)
         self.path = path / "delayOffset.json"
-        topic = TopicConfig(topic="t")
-        self.service = DelayService(DelayQueues(self.store, {"t": topic}.get), self.path, self.clock)
+        topics = Registries(TopicTable([TopicConfig(topic="t")])).topics
+        self.queues = delay_queues(self.store, topics, wall_ms=self.time())
+        self.service = DelayService(self.queues, self.path, self.time, self.clock)
 
     def clock(self) -> int:
         self.looks += 1
@@ -62,6 +65,7 @@ class World:
 
     def add(self) -> None:
         self.store.append(schedule(Draft("t", 0, b"x"), {}, 1))
+        self.queues.note_arrivals(self.time())
         self.service.wake()
 
     @property
@@ -112,8 +116,10 @@ async def test_while_nothing_waits_nobody_looks(serving: Serving) -> None:
         world.store.flush()
         world.time.advance(1_000)
         await until(world.path.exists, pause_s=0)
-        await turns()
-        before = world.looks
+        before = -1
+        while world.looks != before:  # its sync may be under way
+            before = world.looks
+            await turns()
         await turns()
         assert world.looks == before
 
@@ -143,3 +149,47 @@ async def test_a_delivery_that_fails_is_said_and_tried_again(
         assert world.delivered == 0
         world.disk.failures.clear()
         await until(lambda: world.delivered == 1, pause_s=0)
+
+
+async def test_a_delayed_message_that_becomes_readable_late_is_delivered_though_no_other_comes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(delay_service, "TICK_MS", 0)
+    world = World(tmp_path, FlushMode.SYNC)
+    waiters: list[Waiter] = []
+    # A sync that takes its time: nothing can be read before it ends.
+    monkeypatch.setattr(world.store, "wait_durable", lambda position, waiter: waiters.append(waiter))
+    task = asyncio.create_task(world.service.run())
+    world.add()
+    await turns()
+    world.store.flush()
+    for waiter in waiters:
+        waiter(True)
+    await turns()
+    world.time.advance(1_000)
+    await until(lambda: not world.queues.are_waiting, pause_s=0)
+    world.store.flush()
+    assert world.delivered == 1
+    task.cancel()
+    with suppress(asyncio.CancelledError):
+        await task
+
+
+async def test_a_file_that_the_disk_refuses_is_written_later(
+    serving: Serving, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def refuse(path: Path, content: bytes) -> None:
+        raise OSError(28, "No space left on device")
+
+    async with serving() as world:
+        with monkeypatch.context() as patch:
+            patch.setattr(delay_service, "replace_file", refuse)
+            world.add()
+            world.time.advance(1_000)
+            await until(lambda: world.delivered == 1, pause_s=0)
+            world.store.flush()
+            world.time.advance(1_000)
+            await until(lambda: "cannot be kept" in caplog.text, pause_s=0)
+        world.time.advance(1_000)
+        await until(world.path.exists, pause_s=0)
+        assert parse_delay_offsets(world.path.read_bytes())[0][1] == 1

@@ -9,7 +9,6 @@ from typing import Any
 import orjson
 import pytest
 
-from orbitmq.broker.delivery.delay import DelayQueues
 from orbitmq.broker.delivery.delay_service import DelayService
 from orbitmq.broker.fast_path.send import SendFastPath
 from orbitmq.broker.monitoring.stats import BrokerStats
@@ -25,7 +24,7 @@ from orbitmq.wire.command import decode_command
 from orbitmq.wire.frame import FrameDecoder
 from orbitmq.wire.messages.record import Record
 
-from ..parts import HOST, FakePeer, Registries, memory_store
+from ..parts import HOST, FakePeer, Registries, delay_queues, memory_store
 
 FIELDS = {
     "a": "pg", "b": "t", "c": "TBW102", "d": "4", "e": "1", "f": "0", "g": "1700000000000", "h": "0",
@@ -55,7 +54,7 @@ class Rig:
         self.stats = BrokerStats(0)
         self.peer = FakePeer()
         clock = FakeClock()
-        delays = DelayService(DelayQueues(self.store, registries.topics.get), Path("unused"), clock)
+        delays = DelayService(delay_queues(self.store, registries.topics), Path("unused"), clock, clock)
         tables = SendTables(
             self.store,
             Destinations(registries.topics, registries.groups, ip="ip", is_writable=True, random=Random(7)),
