@@ -94,3 +94,41 @@ def test_a_registration_whose_texts_every_route_would_show_is_refused_when_they_
         assert link.route("T3") is None
         link.register("a", "T1", "T2", "T3", version=2, **allowed)
         assert link.route("T3") is not None
+
+
+MAPPINGS: dict[str, Any] = {
+    "no table": [1, 2],
+    "no object": {"T1": 7},
+    "a name that is no text": {"T1": {"bname": ["a"]}},
+    "a number as name": {"T1": {"bname": 7}},
+    "a name that means something elsewhere": {"T1": {"bname": "$(id)"}},
+    "a topic that means something elsewhere": {"../T1": {"bname": "a"}},
+    "a large one": {"T1": {"bname": "a", "currIdMap": {str(number): number for number in range(3_000)}}},
+    "many": {f"T{number}": {} for number in range(10_001)},
+}
+
+
+@pytest.mark.parametrize("what", MAPPINGS)
+def test_a_registration_with_mappings_that_no_route_can_show_enters_nothing(what: str, tmp_path: Path) -> None:
+    """A broker that was entered by half had no lease: it stayed in the routes for ever."""
+    header, body = registration("a", "T1", "T2", body_crc32=0)
+    document: dict[str, Any] = orjson.loads(body)
+    document["topicConfigSerializeWrapper"]["topicQueueMappingInfoMap"] = MAPPINGS[what]
+    with serving(tmp_path) as served, served.link() as link:
+        assert link.ask(header, orjson.dumps(document)).code == 1
+        assert link.brokers() == set()
+        assert link.route("T1") is None
+
+
+def test_compressed_mappings_are_bounded_once_inflated(tmp_path: Path) -> None:
+    def piece(text: str) -> bytes:
+        return pack(">i", len(text)) + text.encode()
+
+    mappings = [piece(f'{{"topic":"S{number}","junk":"{"x" * 10_000}"}}') for number in range(200)]
+    lines = (piece("T1 4 4 6 SINGLE_TAG {}"), piece("T2 8 8 6 SINGLE_TAG {}"))
+    version = piece('{"counter":1,"stateVersion":0,"timestamp":0}')
+    body = b"".join((version, pack(">i", 2), *lines, piece("[]"), pack(">i", len(mappings)), *mappings))
+    header, _ = registration("a", "T1", "T2", body_crc32=0, compressed=True)
+    with serving(tmp_path) as served, served.link() as link:
+        assert link.ask(header, zlib.compress(body)).code == 1
+        assert link.brokers() == set()

@@ -26,6 +26,7 @@ from orbitmq.nameserver.routing.route_table import SLICE_TOPICS, RouteTable
 from orbitmq.nameserver.routing.validation import (
     check_filter_servers,
     check_length,
+    check_queue_mappings,
     check_registered_name,
     illegal_names,
 )
@@ -135,6 +136,7 @@ class RegistrationPipeline:
         yield from _checking_body(header, command.body)
         body = yield from read_registration(command.body, compressed=header.compressed, version=command.version)
         check_filter_servers(body.filter_servers)
+        check_queue_mappings(body.queue_mappings)
         return self._reply((yield from self._apply(call, body, now_ms, is_partial=False)))
 
     def _apply(

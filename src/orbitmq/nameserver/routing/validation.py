@@ -9,6 +9,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
+from typing import Any
+
+import orjson
 
 from orbitmq.codes import ResponseCode
 from orbitmq.errors import InvalidArgument, Rejected
@@ -16,6 +19,10 @@ from orbitmq.errors import InvalidArgument, Rejected
 LENGTH_MAX = 255
 FILTER_SERVERS_MAX = 64
 """Filter servers of one broker: each route of each of its topics shows them all."""
+MAPPINGS_MAX = 10_000
+"""Static topics of one broker."""
+MAPPING_SIZE_MAX = 16 * 1024
+"""Bytes of one's mapping: each route of the topic shows those of all its brokers."""
 
 _ALPHABET = "letters, digits and % | _ - . + : @ # = ~"
 _NAME = re.compile(r"[%|a-zA-Z0-9_.+:@#=~-]{1,255}")
@@ -58,6 +65,36 @@ def check_filter_servers(addresses: Sequence[str] | None) -> None:
         )
     for address in addresses:
         check_length("an address in filterServerList", address)
+
+
+def check_queue_mappings(mappings: Any) -> None:
+    """Refuse static-topic mappings, which answers show as they came, unless those answers can be made and read.
+
+    Raises:
+        InvalidArgument: a topic or broker name that may not be registered.
+        Rejected: no table of objects, too many, or one too large.
+    """
+    if not mappings:
+        return
+    if not isinstance(mappings, dict) or len(mappings) > MAPPINGS_MAX:
+        raise Rejected(ResponseCode.SYSTEM_ERROR, f"topicQueueMappingInfoMap: at most {MAPPINGS_MAX} objects are taken")
+    for topic, mapping in mappings.items():
+        check_registered_name("topic", topic)
+        _check_mapping(mapping)
+
+
+def _check_mapping(mapping: Any) -> None:
+    broker_name = mapping.get("bname") if isinstance(mapping, dict) else 0
+    if broker_name and isinstance(broker_name, str):
+        check_registered_name("bname", broker_name)
+    elif broker_name is not None and broker_name != "":
+        raise Rejected(ResponseCode.SYSTEM_ERROR, "topicQueueMappingInfoMap: objects with the text bname are expected")
+    size = len(orjson.dumps(mapping, option=orjson.OPT_NON_STR_KEYS))
+    if size > MAPPING_SIZE_MAX:
+        raise Rejected(
+            ResponseCode.SYSTEM_ERROR,
+            f"topicQueueMappingInfoMap has an object of {size} bytes, at most {MAPPING_SIZE_MAX} are taken",
+        )
 
 
 def illegal_names(names: Iterable[str]) -> frozenset[str]:

@@ -222,9 +222,12 @@ def _read_pieces(pieces: _Pieces, version: int) -> Slices[RegisterBrokerBody]:
     filter_servers = tuple(map(text, _parse_piece(pieces)))
     mappings: dict[str, Mapping[str, Any]] = {}
     if version >= Version.V5_0_0 and pieces.are_left:
+        start = pieces.position
         for _ in range(pieces.take_count()):
             if pieces.are_many:
                 yield
+            if pieces.position - start > DOCUMENT_SIZE_MAX:  # as of the plain form, whose rest is parsed at once
+                raise ValueError(f"more than {DOCUMENT_SIZE_MAX} bytes of mappings")
             mapping = _parse_piece(pieces)
             mappings[text(mapping["topic"])] = mapping
     return RegisterBrokerBody(
@@ -252,31 +255,31 @@ class _Pieces:
 
     def __init__(self, data: bytes) -> None:
         self._data = data
-        self._position = 0
+        self.position = 0
         self._slice_end = PIECE_SIZE
 
     @property
     def are_many(self) -> bool:
         """True each time that as many bytes were taken as one slice may read."""
-        if self._position < self._slice_end:
+        if self.position < self._slice_end:
             return False
-        self._slice_end = self._position + PIECE_SIZE
+        self._slice_end = self.position + PIECE_SIZE
         return True
 
     @property
     def are_left(self) -> bool:
-        return self._position < len(self._data)
+        return self.position < len(self._data)
 
     def take_count(self) -> int:
-        if len(self._data) - self._position < _INT.size:
+        if len(self._data) - self.position < _INT.size:
             raise ValueError("it ends too early")
-        (count,) = _INT.unpack_from(self._data, self._position)
-        self._position += _INT.size
-        if not 0 <= count <= len(self._data) - self._position:
-            raise ValueError(f"a length of {count} where {len(self._data) - self._position} bytes are left")
+        (count,) = _INT.unpack_from(self._data, self.position)
+        self.position += _INT.size
+        if not 0 <= count <= len(self._data) - self.position:
+            raise ValueError(f"a length of {count} where {len(self._data) - self.position} bytes are left")
         return int(count)
 
     def take(self) -> bytes:
         size = self.take_count()
-        self._position += size
-        return self._data[self._position - size : self._position]
+        self.position += size
+        return self._data[self.position - size : self.position]
