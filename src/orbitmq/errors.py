@@ -12,6 +12,7 @@ OrbitError
 │   ├── SyncFailed            what was written did not reach the disk: the store is fenced
 │   ├── DescriptorShortage    a file could not be opened to be synced: it is tried again (also an OSError)
 │   └── StoreUnavailable      the store is fenced, shutting down or out of space
+│       └── StoreBusy             too much waits for the disk: try again
 └── ClientError           a remote call did not succeed
     ├── ConnectionFailed      no connection, or it broke before the answer came
     ├── RequestTimeout        no answer in time
@@ -112,6 +113,10 @@ class DescriptorShortage(StoreError, OSError):
 
 class StoreUnavailable(StoreError):
     """The store does not take writes now: fenced after an I/O error, shutting down or out of space."""
+
+
+class StoreBusy(StoreUnavailable):
+    """More waits for the disk than may: the store takes writes again when the disk has caught up."""
 
 
 class ClientError(OrbitError):

@@ -275,6 +275,8 @@ def store_config(config: BrokerConfig) -> StoreConfig:
         consume_queue_units=config.mapped_file_size_consume_queue // CONSUME_QUEUE_UNIT_SIZE,
         flush=FlushMode(config.flush_disk_type),
         flush_interval_ms=config.flush_interval_commit_log,
+        sync_timeout_ms=config.sync_flush_timeout,
+        waiting_size_max=config.sync_flush_waiting_max,
         record_crc=config.enabled_append_prop_crc,
         accept_log_end=None if config.accept_log_end < 0 else config.accept_log_end,
     )

@@ -13,7 +13,7 @@ from collections.abc import Callable, Sequence
 from typing import NoReturn
 
 from orbitmq.clock import Clock, now_ms
-from orbitmq.errors import StoreError, StoreUnavailable, SyncFailed
+from orbitmq.errors import StoreBusy, StoreError, StoreUnavailable, SyncFailed
 from orbitmq.model.message import Host
 from orbitmq.store.disk import Disk, LocalDisk
 from orbitmq.store.dispatch import Dispatch, DispatchConsumer, is_queued, tag_code_of
@@ -47,6 +47,8 @@ Arrived = Callable[[str, int, int, int], None]
 
 _COUNT_MAX = 32
 _SIZE_MAX = 256 * 1024
+_WAITING_MESSAGE_SIZE = 1024
+"""What a message that waits for its sync takes of memory beside its record: its entry, its sender's answer (measured)."""
 # A named tuple's own __new__ is a Python function; three of them per append would cost a microsecond.
 _new = tuple.__new__
 
@@ -116,13 +118,13 @@ class Store:
 
     @property
     def is_writable(self) -> bool:
-        """False after a failed sync, and while shutting down."""
+        """False after a failed sync, while too much waits for the disk, and while shutting down."""
         return self._refusal is None
 
     @property
     def warnings(self) -> list[str]:
         """What its operator should know: why it is read-only, and what waits for the disk."""
-        said = (self._refusal, self._syncing.shortage, self._syncing.checkpoint_failure)
+        said = (self._refusal, self._syncing.hang, self._syncing.shortage, self._syncing.checkpoint_failure)
         return [warning for warning in said if warning is not None]
 
     @property
@@ -146,6 +148,7 @@ class Store:
             loop,
             commit_every_ms=None if self._is_sync else self._config.flush_interval_ms,
             checkpoint_every_ms=self._config.checkpoint_interval_ms,
+            timeout_ms=self._config.sync_timeout_ms,
         )
 
     def append(self, draft: Draft) -> AppendResult:
@@ -153,10 +156,11 @@ class Store:
 
         Raises:
             StoreUnavailable: the disk is full, a sync failed, or the store is closed; nothing was appended.
+            StoreBusy: too much waits for the disk.
             InvalidArgument: the message does not fit the format.
         """
         if self._refusal is not None:
-            raise StoreUnavailable(self._refusal)
+            self._refuse()
         topic, queue_id, properties, sys_flag = draft.topic, draft.queue_id, draft.properties, draft.sys_flag
         queue = self._table.get((topic, queue_id)) or self._queues.make(topic, queue_id)
         stored_at_ms = self._clock()
@@ -205,7 +209,7 @@ class Store:
         Raises: as `append`.
         """
         if self._refusal is not None:
-            raise StoreUnavailable(self._refusal)
+            self._refuse()
         try:
             self._commit_log.make_room_for(drafts)
         except SyncFailed as failure:
@@ -217,7 +221,8 @@ class Store:
 
         Returns:
             True: there is nothing to wait for, because it is durable or because ASYNC_FLUSH promises nothing.
-            False: `waiter(is_durable)` is called on the loop; False tells that the sync failed.
+            False: `waiter(is_durable)` is called on the loop; False tells that the sync failed, None that it has not
+            ended within the time-out.
         """
         if not self._is_sync or position <= self._durability.durable:
             return True
@@ -225,6 +230,10 @@ class Store:
             waiter(False)
             return False
         self._durability.wait(position, waiter)
+        # Here, not in `append`: once per request, and never between the messages of a batch.
+        waiting = position - self._durability.durable + len(self._dispatch) * _WAITING_MESSAGE_SIZE
+        if waiting > self._config.waiting_size_max and self._refusal is None:
+            self._refusal = _BUSY
         if not self._syncing.is_attached:
             self.flush()
         return False
@@ -370,7 +379,13 @@ class Store:
         self._syncing.fail(failure.error)
         raise StoreUnavailable(self._refusal or str(failure)) from failure
 
+    def _refuse(self) -> NoReturn:
+        assert self._refusal is not None
+        raise (StoreBusy if self._refusal is _BUSY else StoreUnavailable)(self._refusal)
+
     def _now_durable(self, position: int) -> None:
+        if self._refusal is _BUSY:
+            self._refusal = None
         if self._is_sync:
             for message in self._dispatch.take_readable(position):
                 self._deliver(message)
@@ -400,6 +415,7 @@ class Store:
 
 
 _CLOSED = "the store is closed"
+_BUSY = "the broker is busy: the disk does not keep up with what waits for it"
 
 
 def _refuse_disk(error: OSError) -> NoReturn:

@@ -33,6 +33,8 @@ class StoreConfig:
         flush: flushDiskType.
         flush_interval_ms: ASYNC: how often the CommitLog is synced (flushIntervalCommitLog).
         checkpoint_interval_ms: how often consume queues and checkpoint follow; recovery reads that much again.
+        sync_timeout_ms: who waits longer for a sync is told that nobody knows (syncFlushTimeout).
+        waiting_size_max: SYNC: bytes that may wait for the disk, answers and all, before appends are refused.
         record_crc: append a checksum of the whole record to its properties (enabledAppendPropCRC).
         accept_log_end: where the CommitLog may end (bytes) although more of it was on the disk once (acceptLogEnd);
             None: a store that has lost something does not open.
@@ -44,6 +46,8 @@ class StoreConfig:
     flush: FlushMode = FlushMode.ASYNC
     flush_interval_ms: int = 500
     checkpoint_interval_ms: int = 2000
+    sync_timeout_ms: int = 5000
+    waiting_size_max: int = 64 * 1024 * 1024
     record_crc: bool = False
     accept_log_end: int | None = None
 
@@ -53,6 +57,8 @@ class StoreConfig:
             ("consume_queue_units", 1),
             ("flush_interval_ms", 1),
             ("checkpoint_interval_ms", 1),
+            ("sync_timeout_ms", 1),
+            ("waiting_size_max", 1),
         ):
             if getattr(self, name) < minimum:
                 raise ConfigError(name, getattr(self, name), f"at least {minimum}")

@@ -9,7 +9,7 @@ Source: Java SendMessageProcessor.
 from __future__ import annotations
 
 from orbitmq.broker.delivery.delay import level_of, schedule
-from orbitmq.broker.sending.answers import SendCall
+from orbitmq.broker.sending.answers import SendCall, refusal_of
 from orbitmq.broker.sending.tables import SendTables, host_of
 from orbitmq.codes import ResponseCode
 from orbitmq.errors import InvalidArgument, Rejected, StoreUnavailable
@@ -73,7 +73,7 @@ def store_one(tables: SendTables, call: SendCall) -> Reply | Later:
     try:
         result = tables.store.append(stored)
     except StoreUnavailable as error:
-        raise Rejected(ResponseCode.SERVICE_NOT_AVAILABLE, str(error)) from None
+        raise refusal_of(error) from None
     if stored.topic == SCHEDULE_TOPIC:
         tables.delays.wake()
     tables.stats.put_count += 1
@@ -95,7 +95,7 @@ def store_batch(tables: SendTables, call: SendCall) -> Reply | Later:
     try:
         results = tables.store.append_batch(drafts)
     except StoreUnavailable as error:
-        raise Rejected(ResponseCode.SERVICE_NOT_AVAILABLE, str(error)) from None
+        raise refusal_of(error) from None
     tables.stats.put_count += len(results)
     tables.stats.put_size += sum(result.size for result in results)
     return tables.answers.when_durable(call, queue_id, results)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from orbitmq.codes import ResponseCode
+from orbitmq.errors import Rejected, StoreBusy, StoreUnavailable
 from orbitmq.model.message import Host
 from orbitmq.net.dispatch.handlers import LATER, Call, Later, Reply
 from orbitmq.store import AppendResult, Store
@@ -14,6 +15,14 @@ from orbitmq.wire.messages.message_id import offset_message_id
 SendCall = Call[SendMessage] | Call[SendMessageV2] | Call[SendBatch]
 
 NOT_DURABLE = Reply(ResponseCode.SERVICE_NOT_AVAILABLE, "the disk refused to keep the message: it is not acknowledged")
+
+FLUSH_TIMEOUT_REMARK = "the disk has not kept the message within syncFlushTimeout; it may still do so"
+
+
+def refusal_of(error: StoreUnavailable) -> Rejected:
+    """Return what a sender is told whom the store refuses: that it is busy, or that it takes nothing."""
+    code = ResponseCode.SYSTEM_BUSY if isinstance(error, StoreBusy) else ResponseCode.SERVICE_NOT_AVAILABLE
+    return Rejected(code, str(error))
 
 
 class SendAnswers:
@@ -45,7 +54,10 @@ class SendAnswers:
         message_id = ",".join([offset_message_id(self.host, result.physical_offset) for result in results])
         reply = Reply(header=self.header(message_id, queue_id, results[0].queue_offset))
 
-        def synced(is_durable: bool) -> None:
-            call.answer(reply if is_durable else NOT_DURABLE)
+        def synced(is_durable: bool | None) -> None:
+            if is_durable is None:
+                call.answer(reply._replace(code=ResponseCode.FLUSH_DISK_TIMEOUT, remark=FLUSH_TIMEOUT_REMARK))
+            else:
+                call.answer(reply if is_durable else NOT_DURABLE)
 
         return reply if self._store.wait_durable(results[-1].end, synced) else LATER

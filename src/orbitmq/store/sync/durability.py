@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from heapq import heappop, heappush
+from heapq import heapify, heappop, heappush
 from itertools import count
 
-Waiter = Callable[[bool], None]
+Waiter = Callable[[bool | None], None]
+"""Told True when the bytes are durable, False when they will not be, None when nobody knows: the time-out came first."""
 
 
 class Durability:
@@ -41,6 +42,19 @@ class Durability:
         while self._waiting and self._waiting[0][0] <= position:
             ready.append(heappop(self._waiting)[2])
         return ready
+
+    @property
+    def arrived_count(self) -> int:
+        """A number that is larger for every look after somebody has come."""
+        return next(self._arrival)
+
+    def expire(self, arrived_before: int) -> list[Waiter]:
+        """Return who came before then, by an earlier `arrived_count`, and still waits."""
+        late = sorted(entry for entry in self._waiting if entry[1] < arrived_before)
+        if late:
+            self._waiting = [entry for entry in self._waiting if entry[1] >= arrived_before]
+            heapify(self._waiting)
+        return [waiter for _, _, waiter in late]
 
     def abandon(self) -> list[Waiter]:
         """Return everybody who waits, in order: nobody is going to sync for them."""

@@ -30,6 +30,8 @@ _QUEUES_PER_TASK = 4
 _RETRY_MS = 100
 """After so long a group commit is tried again that found no descriptor; consume queues wait for the next round."""
 _RETRY_KEY = -1
+_LOOKS_PER_TIMEOUT = 10
+"""So often, within the time-out of a sync, it is looked who waits longer: nobody's send pays for a clock."""
 
 
 class Syncing:
@@ -57,6 +59,8 @@ class Syncing:
         """Store time of the last message appended."""
         self.shortage: str | None = None
         """Why files stay unsynced that would be synced otherwise."""
+        self.hang: str | None = None
+        """That the disk does not answer."""
         self.checkpoint_failure: str | None = None
         """Why the checkpoint on the disk is an old one."""
         self._commit_log = commit_log
@@ -76,6 +80,8 @@ class Syncing:
         self._round: deque[ConsumeQueue] = deque()
         self._round_ms: int | None = None
         self._is_round_paused = False
+        self._task_count = 0
+        self._looks: deque[tuple[int, int]] = deque(maxlen=_LOOKS_PER_TIMEOUT + 1)
 
     @property
     def is_attached(self) -> bool:
@@ -86,17 +92,27 @@ class Syncing:
         """Go on where recovery ended: the CommitLog is synced up to the message that was stored then."""
         self.stored_at_ms = self._synced_ms = stored_at_ms
 
-    def attach(self, loop: asyncio.AbstractEventLoop, *, commit_every_ms: int | None, checkpoint_every_ms: int) -> None:
+    def attach(
+        self,
+        loop: asyncio.AbstractEventLoop,
+        *,
+        commit_every_ms: int | None,
+        checkpoint_every_ms: int,
+        timeout_ms: int | None = None,
+    ) -> None:
         """Start the flusher.
 
         Args:
             commit_every_ms: None: the CommitLog is synced only on request.
+            timeout_ms: who waits longer for a sync, by up to a tenth, is told that nobody knows; None: never.
         """
         self._loop = loop
         self._flusher = Flusher(loop)
         if commit_every_ms is not None:
             self._repeat(commit_every_ms, self.request)
         self._repeat(checkpoint_every_ms, self._start_round)
+        if timeout_ms is not None:
+            self._repeat(max(timeout_ms // _LOOKS_PER_TIMEOUT, 1), partial(self._look_for_hang, timeout_ms))
 
     def request(self) -> None:
         """Sync the CommitLog soon: at the end of this turn of the loop, or after the task under way."""
@@ -188,14 +204,28 @@ class Syncing:
     def _submit(self, task: Callable[[], None], done: Callable[[Exception | None], None]) -> None:
         assert self._flusher is not None
         self._is_busy = True
+        self._task_count += 1
 
         def report(error: Exception | None) -> None:
             self._is_busy = False
+            self.hang = None
             done(error)
             if self._flusher is not None:
                 self._submit_next()
 
         self._flusher.submit(task, report)
+
+    def _look_for_hang(self, timeout_ms: int) -> None:
+        """Tell who has waited since the look one time-out ago, and notice a task that is the same as then."""
+        arrived, task = self._durability.arrived_count, self._task_count if self._is_busy else 0
+        self._looks.append((arrived, task))
+        if len(self._looks) <= _LOOKS_PER_TIMEOUT:
+            return
+        arrived_before, task_before = self._looks[0]
+        if task and task == task_before and self.hang is None:
+            self.hang = f"the disk hangs: a sync has not ended within {timeout_ms} ms"
+            log.error("%s", self.hang)
+        _answer(self._durability.expire(arrived_before), None)
 
     def _start_round(self) -> None:
         """Begin to sync what the consume queues got since the last round, and then to write the checkpoint."""
@@ -280,7 +310,7 @@ def _sync_files(files: Iterable[DiskFile]) -> None:
         file.sync()
 
 
-def _answer(waiters: list[Waiter], is_durable: bool) -> None:
+def _answer(waiters: list[Waiter], is_durable: bool | None) -> None:
     for waiter in waiters:
         try:
             waiter(is_durable)

@@ -37,3 +37,17 @@ def test_a_failed_sync_answers_everybody_and_ends_it_upstream_2706():
     with pytest.raises(AssertionError, match="nobody comes back"):
         durability.wait(30, first)
     assert durability.durable == 0
+
+
+def test_who_came_before_a_moment_and_still_waits_has_expired_in_the_order_of_the_log():
+    durability = Durability()
+    waiters = [lambda _ok: None for _ in range(4)]
+    for waiter, position in zip(waiters[:3], (30, 10, 20), strict=True):
+        durability.wait(position, waiter)
+    moment = durability.arrived_count
+    durability.wait(5, waiters[3])
+    durability.advance(1)
+    assert durability.expire(0) == []
+    assert durability.expire(moment) == [waiters[1], waiters[2], waiters[0]]
+    assert durability.expire(moment) == []
+    assert durability.advance(100) == [waiters[3]]

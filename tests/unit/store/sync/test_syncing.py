@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from orbitmq.errors import StoreBusy
 from orbitmq.store import FlushMode
 from orbitmq.store.disk import LocalDisk
 from orbitmq.store.sync.checkpoint import parse_checkpoint
@@ -266,3 +267,48 @@ def test_a_stop_that_a_full_disk_keeps_from_its_last_words_is_not_orderly_and_en
 
     on_loop(disk, scenario)
     assert (disk.exists(ROOT / "abort"), disk.locked) == (True, set())
+
+
+def test_a_hung_disk_bounds_what_waits_for_it_and_refuses_the_rest_until_it_answers():
+    disk = WatchedDisk(is_gated=True)
+
+    async def scenario(store):
+        answers = [waiting(store, body=bytes(1000)) for _ in range(3)]
+        with pytest.raises(StoreBusy, match="busy"):
+            store.append(draft())
+        with pytest.raises(StoreBusy):
+            store.append_batch([draft()])
+        assert store.warnings == ["the broker is busy: the disk does not keep up with what waits for it"]
+        disk.gate.release(1000)
+        assert await asyncio.gather(*answers) == [True] * 3
+        assert await waiting(store)
+
+    on_loop(disk, scenario, waiting_size_max=5000)
+
+
+def test_small_messages_that_wait_count_with_what_they_take_of_memory():
+    disk = WatchedDisk(is_gated=True)
+
+    async def scenario(store):
+        for _ in range(10):
+            store.append(draft(body=b""))
+        answer = waiting(store, body=b"")
+        with pytest.raises(StoreBusy):
+            store.append(draft())
+        disk.gate.release(1000)
+        assert await answer
+
+    on_loop(disk, scenario, waiting_size_max=11 * 1024)
+
+
+def test_a_hung_disk_answers_none_at_the_time_out():
+    disk = WatchedDisk(is_gated=True)
+
+    async def scenario(store):
+        assert await waiting(store) is None
+        await until(lambda: "the disk hangs: a sync has not ended within 10 ms" in store.warnings)
+        disk.gate.release(1000)
+        await until(lambda: store.warnings == [])
+        await until(lambda: store.max_offset("orders", 0) == 1)
+
+    on_loop(disk, scenario, sync_timeout_ms=10)

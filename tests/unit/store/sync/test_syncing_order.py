@@ -461,3 +461,54 @@ def test_a_checkpoint_that_is_refused_at_the_end_leaves_no_claim_that_all_is_on_
     rig.disk.failures["write"] = OSError(errno.ENOSPC, "No space left on device")
     assert rig.syncing.sync_now() is False
     assert not rig.durability.is_fenced
+
+
+TIMEOUT_MS = 1000
+
+
+@pytest.fixture
+def late_rig(monkeypatch):
+    rig = Rig(Checkpoint())
+    monkeypatch.setattr(syncing, "Flusher", lambda _loop: rig.flusher)
+    loop: Any = rig.loop
+    rig.syncing.attach(loop, commit_every_ms=None, checkpoint_every_ms=ROUND_MS, timeout_ms=TIMEOUT_MS)
+    return rig
+
+
+def look(rig, times):
+    for _ in range(times):
+        rig.loop.elapse(TIMEOUT_MS / 10)
+
+
+def test_who_waits_longer_than_the_time_out_is_told_that_nobody_knows_and_nobody_else(late_rig, caplog):
+    end = late_rig.append(has_entry=False)
+    late_rig.durability.wait(end, late_rig.answers.append)
+    late_rig.syncing.request()
+    look(late_rig, 3)
+    late_rig.durability.wait(late_rig.append(has_entry=False), lambda is_durable: late_rig.answers.append("second"))
+    look(late_rig, 7)
+    assert (late_rig.answers, late_rig.syncing.hang) == ([], None)
+    look(late_rig, 1)
+    assert late_rig.answers == [None]
+    look(late_rig, 1)
+    assert late_rig.syncing.hang == "the disk hangs: a sync has not ended within 1000 ms"
+    look(late_rig, 1)
+    assert late_rig.answers == [None]
+    look(late_rig, 1)
+    assert late_rig.answers == [None, "second"]
+    assert caplog.text.count("the disk hangs") == 1
+    late_rig.settle()
+    assert late_rig.syncing.hang is None
+    assert late_rig.durable[0] == end
+    assert late_rig.answers == [None, "second"]
+
+
+def test_a_disk_that_is_busy_with_one_task_after_another_does_not_hang(late_rig):
+    for _ in range(30):
+        late_rig.append(has_entry=False)
+        late_rig.syncing.request()
+        late_rig.loop.turn()
+        look(late_rig, 1)
+        late_rig.flusher.run_next()
+    look(late_rig, 30)
+    assert late_rig.syncing.hang is None

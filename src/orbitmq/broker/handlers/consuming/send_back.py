@@ -14,7 +14,7 @@ from random import Random
 from orbitmq.broker.delivery.delay import LEVEL_MAX, schedule
 from orbitmq.broker.delivery.delay_service import DelayService
 from orbitmq.broker.groups.registry import GroupRegistry
-from orbitmq.broker.sending.answers import NOT_DURABLE
+from orbitmq.broker.sending.answers import NOT_DURABLE, refusal_of
 from orbitmq.broker.topics.registry import TopicRegistry, dead_letter_topic, retry_topic
 from orbitmq.codes import ResponseCode
 from orbitmq.errors import Rejected, StoreUnavailable
@@ -70,10 +70,10 @@ def send_back(tables: SendBackTables, call: Call[ConsumerSendBack]) -> Reply | L
     try:
         result = tables.store.append(draft)
     except StoreUnavailable as error:
-        raise Rejected(ResponseCode.SERVICE_NOT_AVAILABLE, str(error)) from None
+        raise refusal_of(error) from None
     tables.delays.wake()
 
-    def synced(is_durable: bool) -> None:
+    def synced(is_durable: bool | None) -> None:
         call.answer(Reply() if is_durable else NOT_DURABLE)
 
     return Reply() if tables.store.wait_durable(result.end, synced) else LATER

@@ -1,0 +1,82 @@
+"""Sends beside a disk that hangs: told at the time-out, refused when too much waits."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from orbitmq.broker.sending.answers import refusal_of
+from orbitmq.errors import StoreBusy, StoreUnavailable
+from orbitmq.store.disk import LocalFile
+from orbitmq.wire.header import decode_header
+from orbitmq.wire.headers import SendResponse
+from waiting import until
+
+from ..conftest import Rig
+
+Serve = Callable[..., None]
+LATE, BUSY = 10, 2
+SYNC: dict[str, Any] = {"flush_disk_type": "SYNC_FLUSH"}
+
+
+@pytest.fixture
+def gate(monkeypatch: pytest.MonkeyPatch) -> threading.Event:
+    """A disk whose syncs wait on the flusher's thread until the gate is open."""
+    opened, real = threading.Event(), LocalFile.sync
+
+    def sync(file: LocalFile) -> None:
+        if threading.current_thread() is not threading.main_thread():
+            opened.wait()
+        real(file)
+
+    opened.set()
+    monkeypatch.setattr(LocalFile, "sync", sync)
+    return opened
+
+
+def test_a_send_whose_sync_hangs_is_answered_at_the_time_out_and_says_where_it_lies(
+    serve: Serve, gate: threading.Event
+) -> None:
+    async def scenario(rig: Rig) -> None:
+        assert (await rig.send()).code == 0  # makes the topic: what follows is plain, or a batch of its own way
+        gate.clear()
+        try:
+            plain, other = await asyncio.gather(rig.send(queue_id=1), rig.send(properties="DELAY\x010\x02", queue_id=2))
+            warnings = rig.broker.service.runtime_info.values(0)["warnings"]
+        finally:
+            gate.set()
+        for queue_id, answer in ((1, plain), (2, other)):
+            header = decode_header(SendResponse, answer.ext_fields or {})
+            assert (answer.code, header.queue_id, header.queue_offset) == (LATE, queue_id, 0)
+            assert "syncFlushTimeout" in (answer.remark or "")
+        assert "the disk hangs" in warnings
+        await until(lambda: rig.broker.service.store.max_offset("t", 1) == 1)
+
+    serve(scenario, **SYNC, sync_flush_timeout=100)
+
+
+def test_more_than_may_wait_for_a_hung_disk_is_refused_as_busy(serve: Serve, gate: threading.Event) -> None:
+    async def scenario(rig: Rig) -> None:
+        assert (await rig.send()).code == 0
+        gate.clear()
+        try:
+            sends = [asyncio.ensure_future(rig.send(body=bytes(40_000))) for _ in range(2)]
+            await until(lambda: not rig.broker.service.store.is_writable)
+            refused = await rig.send(body=bytes(40_000))
+        finally:
+            gate.set()
+        assert (refused.code, refused.remark) == (
+            BUSY, "the broker is busy: the disk does not keep up with what waits for it",
+        )  # fmt: skip
+        assert [answer.code for answer in await asyncio.gather(*sends)] == [0, 0]
+        assert (await rig.send()).code == 0
+
+    serve(scenario, **SYNC, sync_flush_waiting_max=65_536)
+
+
+def test_a_store_that_is_busy_is_told_apart_from_one_that_takes_nothing() -> None:
+    assert (refusal_of(StoreBusy("b")).code, refusal_of(StoreUnavailable("u")).code) == (BUSY, 14)
