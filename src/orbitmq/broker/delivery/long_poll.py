@@ -11,6 +11,7 @@ Source: Java PullRequestHoldService.
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable, Hashable, Iterable
 from dataclasses import dataclass
 from typing import Generic, TypeVar
@@ -46,16 +47,17 @@ class ParkedPulls(Generic[T]):
 
     def __init__(self, count_max: int) -> None:
         self._count_max = count_max
-        self._by_queue: dict[QueueKey, list[ParkedPull[T]]] = {}
+        # Dictionaries, for their order and because taking one out costs the same however many wait.
+        self._by_queue: dict[QueueKey, dict[ParkedPull[T], None]] = {}
         self._by_connection: dict[Hashable, dict[ParkedPull[T], None]] = {}
-        self._ready: list[ParkedPull[T]] = []
+        self._ready: deque[ParkedPull[T]] = deque()
         self.count = 0
 
     def park(self, pull: ParkedPull[T]) -> bool:
         """Let a pull wait. False: there are too many, answer it now."""
         if self.count >= self._count_max:
             return False
-        self._by_queue.setdefault((pull.topic, pull.queue_id), []).append(pull)
+        self._by_queue.setdefault((pull.topic, pull.queue_id), {})[pull] = None
         self._by_connection.setdefault(pull.connection, {})[pull] = None
         self.count += 1
         return True
@@ -63,7 +65,7 @@ class ParkedPulls(Generic[T]):
     def arrived(self, topic: str, queue_id: int, queue_offset: int, tag_code: int) -> bool:
         """Note a new message. True: pulls became ready, and none were before this call.
 
-        The caller takes them with `take_ready` once per turn, so that a burst is answered in one piece.
+        The caller takes them with `next_ready` from the end of the turn on, so that a burst is answered in one piece.
         """
         waiting = self._by_queue.get((topic, queue_id))
         if waiting is None:
@@ -77,9 +79,23 @@ class ParkedPulls(Generic[T]):
         self._ready += woken
         return was_idle
 
+    @property
+    def has_ready(self) -> bool:
+        """Say whether pulls are to be tried again."""
+        return bool(self._ready)
+
+    def make_ready(self, pulls: Iterable[ParkedPull[T]]) -> None:
+        """Let pulls that were handed out wait for their turn."""
+        self._ready += pulls
+
+    def next_ready(self) -> ParkedPull[T] | None:
+        """Hand out the first of the pulls that are to be tried again."""
+        return self._ready.popleft() if self._ready else None
+
     def take_ready(self) -> list[ParkedPull[T]]:
-        """Hand out the pulls that arrivals woke."""
-        ready, self._ready = self._ready, []
+        """Hand out all pulls that are to be tried again."""
+        ready = list(self._ready)
+        self._ready.clear()
         return ready
 
     def take_expired(self, now_ms: int) -> list[ParkedPull[T]]:
@@ -105,7 +121,7 @@ class ParkedPulls(Generic[T]):
         """Forget the pulls of a connection that closed: nobody is there to be answered."""
         self._remove(self._by_connection.get(connection, ()))
         if self._ready:
-            self._ready = [pull for pull in self._ready if pull.connection != connection]
+            self._ready = deque(pull for pull in self._ready if pull.connection != connection)
 
     def _drain(self, chosen: Callable[[ParkedPull[T]], bool]) -> list[ParkedPull[T]]:
         drained = [pull for waiting in self._by_queue.values() for pull in waiting if chosen(pull)]
@@ -115,8 +131,9 @@ class ParkedPulls(Generic[T]):
     def _remove(self, pulls: Iterable[ParkedPull[T]]) -> None:
         for pull in list(pulls):
             key = (pull.topic, pull.queue_id)
-            self._by_queue[key].remove(pull)
-            if not self._by_queue[key]:
+            waiting = self._by_queue[key]
+            del waiting[pull]
+            if not waiting:
                 del self._by_queue[key]
             own = self._by_connection[pull.connection]
             del own[pull]

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Iterable
 
 from orbitmq.broker.delivery.long_poll import ParkedPull, ParkedPulls
 from orbitmq.broker.monitoring.stats import BrokerStats
@@ -22,6 +21,9 @@ from orbitmq.wire.headers import PullMessage, PullResponse
 log = logging.getLogger(__name__)
 
 _MASTER_ID = 0
+_TURN_COUNT = 200
+_TURN_SIZE = 1024 * 1024
+"""Pulls, and bytes of their answers, after which others have the loop: one message may wake a hundred thousand."""
 _CODES = {
     ReadStatus.FOUND: ResponseCode.SUCCESS,
     ReadStatus.NO_MATCHED_MESSAGE: ResponseCode.PULL_RETRY_IMMEDIATELY,
@@ -29,6 +31,10 @@ _CODES = {
     ReadStatus.OFFSET_OVERFLOW_BADLY: ResponseCode.PULL_OFFSET_MOVED,
     ReadStatus.OFFSET_OVERFLOW_ONE: ResponseCode.PULL_NOT_FOUND,
 }
+
+
+_ReadKey = tuple[str, int, int, int, int, frozenset[int] | None]
+"""What a read depends on, as `Store.read` takes it."""
 
 
 class Pulls:
@@ -49,6 +55,8 @@ class Pulls:
         self._parked: ParkedPulls[Call[PullMessage]] = ParkedPulls(parked_max)
         self._count_max = count_max
         self._size_max = size_max
+        self._last_read: tuple[_ReadKey, ReadResult] | None = None
+        """What the pull before found: those that wait for the same messages share one copy of them."""
         store.on_arrived.append(self._arrived)
 
     @property
@@ -62,6 +70,9 @@ class Pulls:
         Raises:
             Rejected: 1, it asks for no message at all.
         """
+        return self._reply(header, self._store.read(*self._read_key(header, tag_codes)))
+
+    def _read_key(self, header: PullMessage, tag_codes: frozenset[int] | None) -> _ReadKey:
         if header.count_max < 1:
             raise Rejected(
                 ResponseCode.SYSTEM_ERROR, f"maxMsgNums: {header.count_max} is not allowed, expected 1 or more"
@@ -69,15 +80,8 @@ class Pulls:
         size_max = self._size_max
         if header.size_max is not None and 0 < header.size_max < size_max:
             size_max = header.size_max
-        result = self._store.read(
-            header.topic,
-            header.queue_id,
-            header.queue_offset,
-            min(header.count_max, self._count_max),
-            size_max,
-            tag_codes,
-        )
-        return self._reply(header, result)
+        count_max = min(header.count_max, self._count_max)
+        return header.topic, header.queue_id, header.queue_offset, count_max, size_max, tag_codes
 
     def park(self, call: Call[PullMessage], tag_codes: frozenset[int] | None, suspend_ms: int) -> bool:
         """Let a pull wait for messages for so long. False: too many wait, answer it now."""
@@ -91,15 +95,16 @@ class Pulls:
 
     def answer_expired(self, now_ms: int) -> None:
         """Answer the pulls whose time is over."""
-        self._try_again(self._parked.take_expired(now_ms))
+        self._answer_in_turns(self._parked.take_expired(now_ms))
 
     def answer_overtaken(self) -> None:
         """Answer the pulls whose queue has grown past them: the safety net under lost wake-ups."""
-        self._try_again(self._parked.take_overtaken(self._store.max_offset))
+        self._answer_in_turns(self._parked.take_overtaken(self._store.max_offset))
 
     def answer_topic(self, topic: str) -> None:
         """Answer the pulls of a topic that was deleted."""
-        self._try_again(self._parked.take_topic(topic))
+        self._last_read = None
+        self._answer_in_turns(self._parked.take_topic(topic))
 
     def drop_connection(self, connection: Peer) -> None:
         """Forget the pulls of a connection that closed: nobody is there to be answered."""
@@ -107,7 +112,9 @@ class Pulls:
 
     def close(self) -> None:
         """Answer every pull that waits, and let none wait from now on."""
-        self._try_again(self._parked.close())
+        for pull in self._parked.close():
+            self._try_again(pull)
+        self._last_read = None
 
     def _arrived(self, topic: str, queue_id: int, queue_offset: int, tag_code: int) -> None:
         """Wake parked pulls at the end of this turn, so that a burst answers each of them once."""
@@ -116,20 +123,43 @@ class Pulls:
         if parked.count and parked.arrived(topic, queue_id, queue_offset, tag_code):
             asyncio.get_running_loop().call_soon(self._answer_ready)
 
-    def _answer_ready(self) -> None:
-        self._try_again(self._parked.take_ready())
+    def _answer_in_turns(self, pulls: list[ParkedPull[Call[PullMessage]]]) -> None:
+        self._parked.make_ready(pulls)
+        self._answer_ready()
 
-    def _try_again(self, pulls: Iterable[ParkedPull[Call[PullMessage]]]) -> None:
-        for pull in pulls:
-            reply = self._read_again(pull)
-            is_waiting = reply.code == ResponseCode.PULL_NOT_FOUND and self._clock() < pull.deadline_ms
-            if not (is_waiting and self._parked.park(pull)):
-                pull.call.answer(reply)
+    def _answer_ready(self) -> None:
+        """Answer some of the pulls that are ready, and the others in turns of the loop to come."""
+        size = 0
+        for _ in range(_TURN_COUNT):
+            if size >= _TURN_SIZE or (pull := self._parked.next_ready()) is None:
+                break
+            size += self._try_again(pull)
+        if self._parked.has_ready:
+            asyncio.get_running_loop().call_soon(self._answer_ready)
+        else:
+            self._last_read = None
+
+    def _try_again(self, pull: ParkedPull[Call[PullMessage]]) -> int:
+        """Answer a pull or let it wait on; return the bytes that it was sent."""
+        reply = self._read_again(pull)
+        is_waiting = reply.code == ResponseCode.PULL_NOT_FOUND and self._clock() < pull.deadline_ms
+        if is_waiting and self._parked.park(pull):
+            return 0
+        pull.call.answer(reply)
+        return len(reply.body)
 
     def _read_again(self, pull: ParkedPull[Call[PullMessage]]) -> Reply:
         """Read for a pull that waited. Whatever goes wrong is its own answer: the pulls beside it are answered, too."""
         try:
-            return self.read(pull.call.header, pull.tag_codes)
+            header = pull.call.header
+            key = self._read_key(header, pull.tag_codes)
+            if self._last_read is not None and self._last_read[0] == key:
+                return self._reply(header, self._last_read[1])
+            result = self._store.read(*key)
+            # Only what was found stays true: a message may come before the turn of the next pull.
+            if result.status is ReadStatus.FOUND:
+                self._last_read = key, result
+            return self._reply(header, result)
         except Rejected as refusal:
             return Reply(refusal.code, refusal.remark)
         except Exception as error:

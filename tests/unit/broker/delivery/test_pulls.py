@@ -188,3 +188,71 @@ def test_a_read_that_fails_is_the_answer_of_its_own_pull_alone(
     assert [code for code, _ in rig.answers] == [1, 1, NOT_FOUND]
     assert rig.peer.replies[0].remark == "RuntimeError: a fault"
     assert "queue 7 failed" in caplog.text
+
+
+async def test_a_message_that_wakes_a_crowd_is_answered_in_turns_and_others_have_the_loop_between() -> None:
+    rig = Rig(parked_max=1000)
+    for _ in range(501):
+        assert rig.park()
+    rig.send()
+    counts = []
+    while len(rig.peer.replies) < 501:
+        await asyncio.sleep(0)
+        counts.append(len(rig.peer.replies))
+    assert [count for count in counts if count] == [200, 400, 501]
+    assert rig.pulls.parked_count == 0
+
+
+async def test_pulls_that_end_at_the_same_time_are_answered_in_turns() -> None:
+    rig = Rig(parked_max=1000)
+    for _ in range(201):
+        rig.park()
+    rig.pulls.answer_expired(rig.clock.advance(500))
+    assert len(rig.peer.replies) == 200
+    await until(lambda: len(rig.peer.replies) == 201)
+
+
+async def test_pulls_that_wait_for_the_same_large_message_share_one_copy() -> None:
+    rig = Rig(size_max=1 << 20)
+    for _ in range(3):
+        rig.park()
+    rig.park(queue_offset=0, tag_codes=frozenset({0}))
+    rig.send(b"x" * 60_000)
+    await until(lambda: len(rig.peer.replies) == 4)
+    first, *others = [reply.body for reply in rig.peer.replies]
+    assert [body is first for body in others] == [True, True, False]
+    assert others[-1] == first
+
+
+async def test_bytes_end_a_turn(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("orbitmq.broker.delivery.pulls._TURN_SIZE", 1)
+    rig = Rig()
+    for _ in range(3):
+        rig.park()
+    rig.send()
+    await asyncio.sleep(0)
+    assert len(rig.peer.replies) == 1
+    await until(lambda: len(rig.peer.replies) == 3)
+
+
+async def test_a_message_that_comes_between_two_turns_is_missed_by_no_pull(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("orbitmq.broker.delivery.pulls._TURN_COUNT", 1)
+    rig = Rig()
+    rig.park(topic="u", suspend_ms=100)
+    rig.park(topic="u", suspend_ms=500)
+    rig.pulls.answer_topic("u")
+    rig.send(topic="u")
+    await until(lambda: len(rig.answers) == 2)
+    assert [code for code, _ in rig.answers] == [FOUND, FOUND]
+
+
+async def test_what_was_read_for_one_wake_up_is_not_kept_for_the_next() -> None:
+    rig = Rig()
+    rig.park()
+    rig.send(b"1")
+    await until(lambda: rig.answers)
+    rig.send(b"2")
+    rig.park(topic="none")
+    rig.park(queue_offset=0)
+    rig.pulls.answer_overtaken()
+    assert rig.answers == [(FOUND, [b"1"]), (FOUND, [b"1", b"2"])]
