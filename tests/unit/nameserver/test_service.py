@@ -24,7 +24,7 @@ from orbitmq.wire.header import code_of
 from orbitmq.wire.headers import UnregisterBroker, WipeWritePerm
 
 from .persistence.saving import saved
-from .registration.peers import Peers
+from .registration.peers import Peers, drain
 from .support import CLUSTER, address_of, broker, registration
 
 
@@ -141,11 +141,11 @@ def test_whoever_leaves_is_not_recognised_any_more(leave: Callable[[Peers], obje
         peers.ask(
             number, number + 1, *registration(name, "t", "u", heartbeat_timeout_millis=100 if name == "a" else None)
         )
-    peers.service.queue.finish()
+    drain(peers.service.queue)
     assert peers.service.bodies.last(key_of("a")) is not None
     peers.now_ms += 200
     leave(peers)
-    peers.service.queue.finish()
+    drain(peers.service.queue)
     assert peers.service.bodies.last(key_of("a")) is None
 
 
@@ -236,7 +236,7 @@ def test_silent_brokers_leave_at_once_as_long_as_that_is_little_work(
     it.service.expire(5, lambda key, lease: gone.append(key))
     assert gone == [key_of(name) for name in "abc"[:at_once]]
     assert it.service.queue.concerns_from(1) == frozenset()
-    it.service.queue.finish()
+    drain(it.service.queue)
     assert gone == [key_of(name) for name in "abc"]
 
 
@@ -246,18 +246,18 @@ def test_the_topics_of_a_silent_broker_that_are_left_are_work(monkeypatch: pytes
     peers = Peers()
     for number, (name, topics) in enumerate({"a": ("t0", "t1", "t2", "t3"), "b": ("u0", "u1")}.items()):
         peers.ask(number, 1, *registration(name, *topics, heartbeat_timeout_millis=10))
-        peers.service.queue.finish()
+        drain(peers.service.queue)
     peers.now_ms += 1_000
     peers.service.expire(5, lambda key, lease: None)
     assert dict(peers.service.tables.member_group("b")) == {0: address_of("b")}
-    peers.service.queue.finish()
+    drain(peers.service.queue)
     assert peers.service.tables.broker_count == 0
 
 
 def test_a_broker_with_an_unfinished_change_does_not_expire(tmp_path: Path):
     peers = Peers()
     peers.ask(0, 1, *registration("a", "t0", "t1", heartbeat_timeout_millis=10))
-    peers.service.queue.finish()
+    drain(peers.service.queue)
     peers.now_ms += 1_000
     peers.ask(1, 1, *registration("a", "t0", "t1", "t2", version=2, zone_name="z", heartbeat_timeout_millis=10))
     assert peers.service.queue
@@ -269,7 +269,7 @@ def test_other_settings_drop_all_that_is_kept(tmp_path: Path):
     peers = Peers()
     service = peers.service
     peers.ask(0, 1, *registration("a", "t0", "t1"))
-    service.queue.finish()
+    drain(service.queue)
     service.reconfigure(service.config)
     assert (len(service.bodies), len(service.registration_fast_path), len(service.route_queries)) == (0, 0, 0)
 

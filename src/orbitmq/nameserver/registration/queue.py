@@ -99,11 +99,6 @@ class RegistrationQueue:
         self._is_awake = bool(self._jobs)
         return self._is_awake
 
-    def finish(self) -> None:
-        """Do all that is left in one go."""
-        while self._jobs:
-            self._advance()
-
     def _advance(self) -> None:
         """Do one slice of the oldest change."""
         job = self._jobs[0]

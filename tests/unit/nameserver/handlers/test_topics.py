@@ -18,7 +18,7 @@ from orbitmq.wire.headers import (
     RegisterTopicInNameServer,
 )
 
-from ..registration.peers import Peers
+from ..registration.peers import Peers, drain
 from ..support import CLUSTER, asking, queue, registration, topics_of
 
 
@@ -74,7 +74,7 @@ def test_a_topic_is_deleted_at_once_while_other_brokers_register():
     for number, name in enumerate(("a", "b")):
         peers.ask(number, number, *registration(name, f"{name}0", f"{name}1", body_crc32=0))
         if name == "a":
-            peers.service.queue.finish()
+            drain(peers.service.queue)
     assert len(peers.service.queue) == 1
     peers.ask(2, 9, DeleteTopicInNameServer(topic="a0"))
     assert [number for number, _ in peers.done] == [0, 2]
@@ -90,6 +90,6 @@ def test_who_registers_a_topic_behind_its_deletion_waits_for_that():
     peers.ask(1, 9, DeleteTopicInNameServer(topic="t0"))
     peers.ask(2, 2, *registration("b", "t0", "t1"))
     assert peers.service.tables.group_of("b") is None
-    peers.service.queue.finish()
+    drain(peers.service.queue)
     assert [number for number, _ in peers.done] == [0, 1, 2]
     assert peers.service.tables.broker_names_of("t0") == ["b"]

@@ -8,7 +8,7 @@ from typing import Any
 from orbitmq.errors import HeaderError, Rejected
 from orbitmq.nameserver.config import NameServerConfig
 from orbitmq.nameserver.handlers import handlers
-from orbitmq.nameserver.registration.queue import Job
+from orbitmq.nameserver.registration.queue import Job, RegistrationQueue
 from orbitmq.nameserver.routing.values import BrokerKey
 from orbitmq.nameserver.service import NameServerService
 from orbitmq.net.dispatch.handlers import LATER, Call, Reply
@@ -19,6 +19,12 @@ from orbitmq.wire.slices import Slices
 from ..support import CLUSTER, address_of
 
 TOPICS = ("t0", "t1", "t2", "t3")
+
+
+def drain(queue: RegistrationQueue) -> None:
+    """Do all that is left, as the event loop's turns would."""
+    while queue.step():
+        pass
 
 
 class Peers:
@@ -48,7 +54,7 @@ class Peers:
         if reply is not LATER:
             self.done.append((number, reply))
         if self._in_one_go:
-            self.service.queue.finish()
+            drain(self.service.queue)
 
     def leave(self, number: int, connection: int) -> None:
         self.service.disconnect(connection, 1_000 + number, "")
@@ -64,7 +70,7 @@ class Peers:
         else:
             self.done.append((number, None))
         if self._in_one_go:
-            self.service.queue.finish()
+            drain(self.service.queue)
 
     def look(self) -> Any:
         tables = self.service.tables

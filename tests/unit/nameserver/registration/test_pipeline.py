@@ -29,7 +29,7 @@ from orbitmq.wire.slices import Slices
 
 from ...net.support import peer_of
 from ..support import CLUSTER, address_of, asking, registration, route_of, topics_of
-from .peers import TOPICS, Peers
+from .peers import TOPICS, Peers, drain
 
 
 async def test_brokers_are_told_ordered_topics_unless_switched_off(tmp_path: Path):
@@ -206,7 +206,7 @@ def files_passed(peers: Peers, number: int, **options: Any) -> tuple[list[str], 
     sys.setprofile(note)
     try:
         peers.ask(number, 1, header, body)
-        peers.service.queue.finish()
+        drain(peers.service.queue)
     finally:
         sys.setprofile(None)
     return list(passed), calls
@@ -250,7 +250,7 @@ async def test_each_name_of_a_broker_has_to_be_legal(fields: dict[str, str], wha
 def test_a_lease_is_as_long_as_the_broker_asks_within_limits(asked_ms: int | None, lease_ms: int):
     peers = Peers()
     peers.ask(0, 1, *registration("a", "t0", "t1", heartbeat_timeout_millis=asked_ms))
-    peers.service.queue.finish()
+    drain(peers.service.queue)
     lease = peers.service.tables.lease_of(BrokerKey(CLUSTER, "a", address_of("a")))
     assert lease is not None
     assert lease.lease_ms == lease_ms
@@ -259,10 +259,10 @@ def test_a_lease_is_as_long_as_the_broker_asks_within_limits(asked_ms: int | Non
 def test_topics_that_are_left_out_are_counted_in_one_line(caplog: pytest.LogCaptureFixture):
     peers = Peers()
     peers.ask(0, 1, *registration("a", "t0", "../a", "t1", "b c", "t2"))
-    peers.service.queue.finish()
+    drain(peers.service.queue)
     assert caplog.messages == ["a at x:1: left out 2 topics with illegal names"]
     peers.ask(1, 1, *registration("b", "t0", "t1"))
-    peers.service.queue.finish()
+    drain(peers.service.queue)
     assert len(caplog.messages) == 1
 
 
@@ -285,5 +285,5 @@ def test_while_too_much_waits_what_would_wait_as_well_is_refused():
     assert [(number, reply.code) for number, reply in peers.done] == [(0, 2), (1, 2), (2, 2)]
     peers.ask(3, 1, *registration("a", "t0", "t1", body_crc32=0)[:1], body.ljust(JOB_SIZE_MIN))
     peers.ask(4, 1, WipeWritePerm(broker_name="unknown"))
-    peers.service.queue.finish()
+    drain(peers.service.queue)
     assert [(number, reply.code) for number, reply in peers.done[3:]] == [(4, 0), (3, 0)]

@@ -36,7 +36,7 @@ from orbitmq.wire.slices import Slices
 from waiting import until
 
 from ..support import CLUSTER, address_of, asking, registration
-from .peers import TOPICS, Peers
+from .peers import TOPICS, Peers, drain
 
 # The long form is `ORBITMQ_MODEL_STEPS=1000000`.
 STEPS = int(os.environ.get("ORBITMQ_MODEL_STEPS", "6000"))
@@ -65,7 +65,7 @@ def test_who_comes_when_too_many_bytes_wait_is_told_that_the_server_is_busy():
         with pytest.raises(Rejected) as refused:
             queue.refuse_if_full()
         assert refused.value.code == 2
-        queue.finish()
+        drain(queue)
     assert log == ["a", "a done", "b", "b done"] * 3
 
 
@@ -74,11 +74,10 @@ def test_whoever_does_the_slices_is_woken_once_for_each_time_there_is_work():
     queue = RegistrationQueue(lambda: log.append("woken"))
     queue.append(job(log, "a"))
     queue.append(job(log, "b"))
-    queue.finish()
+    assert [queue.step() for _ in range(3)] == [True] * 3  # awake, and one is left
     queue.append(job(log, "c"))
     assert log.count("woken") == 1
-    while queue.step():
-        pass
+    drain(queue)
     queue.append(job(log, "d"))
     assert log.count("woken") == 2
 
@@ -118,7 +117,7 @@ def test_what_concerns_everything_waits_for_all_and_all_wait_for_it():
     assert queue.has_before(EVERYTHING)
     queue.append(job([], "")._replace(concerns=EVERYTHING))
     assert queue.has_before(frozenset("b"))
-    queue.finish()
+    drain(queue)
     assert not queue.has_before(frozenset("b"))
 
 
@@ -127,7 +126,7 @@ def test_what_a_connections_changes_concern_is_known_until_they_are_done():
     queue.append(job([], "a", connection_id=7))
     queue.append(job([], "b", connection_id=7))
     assert (queue.concerns_from(7), queue.concerns_from(1)) == (frozenset("ab"), frozenset())
-    queue.finish()
+    drain(queue)
     assert queue.concerns_from(7) == frozenset()
 
 
@@ -207,7 +206,7 @@ def test_slices_end_where_whole_registrations_in_the_order_of_their_answers_do(h
                 sliced.service.queue.step()
         else:
             do(sliced, number, step)
-    sliced.service.queue.finish()
+    drain(sliced.service.queue)
 
     for number, _ in sliced.done:
         do(whole, number, history[number])
@@ -277,7 +276,7 @@ def test_whoever_leaves_during_its_registration_is_gone_11043(end: tuple[Any, ..
     for _ in range(slices):
         peers.service.queue.step()
     do(peers, 2, end)
-    peers.service.queue.finish()
+    drain(peers.service.queue)
     assert [number for number, _ in peers.done] == [1, 2]
     assert peers.service.tables.topics() == ()
 
@@ -289,12 +288,12 @@ def test_what_comes_late_through_the_old_connection_spares_a_registration_in_sli
 ):
     peers = Peers()
     register(peers, 1, connection=1)
-    peers.service.queue.finish()
+    drain(peers.service.queue)
     register(peers, 2, connection=2, version=2)
     for _ in range(slices):
         peers.service.queue.step()
     do(peers, 3, late)
-    peers.service.queue.finish()
+    drain(peers.service.queue)
     assert set(peers.service.tables.topics()) == set(TOPICS)
 
 
@@ -302,12 +301,12 @@ def test_what_comes_late_through_the_old_connection_spares_a_registration_in_sli
 def test_a_heartbeat_during_the_slices_counts(slices: int):
     peers = Peers()
     register(peers, 1)
-    peers.service.queue.finish()
+    drain(peers.service.queue)
     register(peers, 2, version=2)
     for _ in range(slices):
         peers.service.queue.step()
     do(peers, 3, ("beat", 2, "a", 0))
-    peers.service.queue.finish()
+    drain(peers.service.queue)
     lease = peers.service.tables.lease_of(BrokerKey(CLUSTER, "a", address_of("a")))
     assert (lease.renewed_at_ms, lease.owners, lease.data_version.counter) == (1_003, (1,), 2)
 
@@ -316,7 +315,7 @@ def test_a_damaged_registration_is_refused_before_it_touches_anything():
     peers = Peers()
     header, body = registration("a", *TOPICS, body_crc32=0)
     peers.ask(1, 1, header, body.replace(b'"t3":{"attributes":{}', b'"t3":{"attributes":!!'))
-    peers.service.queue.finish()
+    drain(peers.service.queue)
     assert [(number, reply.code) for number, reply in peers.done] == [(1, 1)]
     assert peers.service.tables.topics() == ()
 
@@ -325,7 +324,7 @@ def test_every_slice_outdates_the_answers_that_it_changes():
     peers = Peers()
     answers = peers.service.routes
     register(peers, 1)
-    peers.service.queue.finish()
+    drain(peers.service.queue)
     register(peers, 2, version=2, perm=4)
     perms: list[tuple[int, ...]] = []
     more = True
@@ -350,7 +349,7 @@ def test_an_error_of_ours_ends_one_registration_alone(caplog: pytest.LogCaptureF
     configs = {topic: TopicConfig(topic=topic) for topic in TOPICS}
     for number, name in enumerate("ab"):
         peers.ask(number, number, *registration(name, configs=configs))
-    peers.service.queue.finish()
+    drain(peers.service.queue)
     assert [(number, reply.code, reply.remark) for number, reply in peers.done] == [
         (0, 1, "RuntimeError: ours"),
         (1, 0, None),
