@@ -48,7 +48,7 @@ Arrived = Callable[[str, int, int, int], None]
 _COUNT_MAX = 32
 _SIZE_MAX = 256 * 1024
 _WAITING_MESSAGE_SIZE = 1024
-"""What a message that waits for its sync takes of memory beside its record: its entry, its sender's answer (measured)."""
+"""What a message that waits for its sync takes of memory beside its record: its entry, its sender's answer, estimated."""
 # A named tuple's own __new__ is a Python function; three of them per append would cost a microsecond.
 _new = tuple.__new__
 
