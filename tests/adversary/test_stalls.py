@@ -9,8 +9,10 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
+from dataclasses import replace
 from pathlib import Path
 
+import orjson
 import pytest
 
 from adversary.support import Link, Served, giant, leaving_of, serving, until
@@ -22,6 +24,7 @@ from orbitmq.wire.headers import (
     RegisterTopicInNameServer,
 )
 from orbitmq.wire.headers.nameserver import AddWritePerm, WipeWritePerm
+from unit.nameserver.support import registration
 
 TOPICS = 60_000
 """Of a giant broker: two thirds of what fits into a frame, as Java writes them."""
@@ -152,3 +155,28 @@ def test_health_costs_the_same_however_often_it_was_asked(tmp_path: Path) -> Non
         first_s = ask(200)
         ask(4_000)
         assert ask(200) < 1.5 * first_s
+
+
+def test_a_broker_leaves_in_its_own_time_however_many_static_topics_others_have(tmp_path: Path) -> None:
+    """Compared with itself: what it costs beside 40 brokers' mappings, and alone."""
+    header, body = registration("a", "T1", "T2", body_crc32=0)
+    document = orjson.loads(body)
+    mappings = {f"static-{number}": {} for number in range(9_000)}
+    document["topicConfigSerializeWrapper"]["topicQueueMappingInfoMap"] = mappings
+    body = orjson.dumps(document)
+
+    def leaving_s(served: Served, link: Link) -> float:
+        longest = []
+        for _ in range(3):
+            link.register("b")
+            with served.turns() as turns:
+                assert link.ask(leaving_of("b")).code == 0
+            longest.append(turns.longest_s)
+        return min(longest)
+
+    with serving(tmp_path) as served, served.link() as link:
+        alone_s = leaving_s(served, link)
+        for number in range(40):
+            named = replace(header, broker_name=f"static-{number}", broker_addr=f"static-{number}:10911")
+            assert link.ask(named, body).code == 0
+        assert leaving_s(served, link) < max(20 * alone_s, 0.02)

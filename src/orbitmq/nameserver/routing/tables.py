@@ -39,6 +39,8 @@ class Tables:
         self._filter_servers: dict[BrokerKey, tuple[str, ...]] = {}
         # By topic and by the broker name that a mapping names; each with the broker name that brought it.
         self._mappings: dict[str, dict[str, tuple[str, Mapping[str, Any]]]] = {}
+        # Their topics and names, by each broker name that they go with.
+        self._mapped: dict[str, dict[tuple[str, str], None]] = {}
         self._changes: list[Change] = []
         self._ended: list[BrokerKey] = []
         self._last_revision = 0
@@ -252,7 +254,23 @@ class Tables:
 
     def set_mapping(self, group: Group, topic: str, broker_name: str, mapping: Mapping[str, Any]) -> None:
         """Set a static topic's mapping of a broker name, as a group says it; it stays as long as both do."""
+        self._drop_mapping(topic, broker_name)
         self._mappings.setdefault(topic, {})[broker_name] = group.broker_name, mapping
+        for name in (group.broker_name, broker_name):
+            self._mapped.setdefault(name, {})[topic, broker_name] = None
+
+    def _drop_mapping(self, topic: str, broker_name: str) -> None:
+        mappings = self._mappings.get(topic, {})
+        if broker_name not in mappings:
+            return
+        owner, _ = mappings.pop(broker_name)
+        if not mappings:
+            del self._mappings[topic]
+        for name in {owner, broker_name}:
+            mapped = self._mapped[name]
+            del mapped[topic, broker_name]
+            if not mapped:
+                del self._mapped[name]
 
     def end_lease(self, key: BrokerKey) -> None:
         """Take a broker's lease and filter servers away, if it has any."""
@@ -275,17 +293,10 @@ class Tables:
 
     def _drop_mappings(self, group: Group, trigger: Trigger) -> None:
         """Drop the mappings that a group brought, and those of its own name, also of topics that it does not hold."""
-        gone, found = group.broker_name, self._mappings
-        dropped = [
-            (topic, name)
-            for topic, mappings in found.items()
-            for name, (owner, _) in mappings.items()
-            if gone in (name, owner)
-        ]
+        gone = group.broker_name
+        dropped = tuple(self._mapped.get(gone, ()))
         for topic, name in dropped:
-            del found[topic][name]
-            if not found[topic]:
-                del found[topic]
+            self._drop_mapping(topic, name)
         others = dict.fromkeys(topic for topic, _ in dropped if topic not in group.topics)
         if others:
             self.record(
