@@ -227,8 +227,10 @@ class NameServer:
 
     def _close_silent(self, key: BrokerKey, lease: Lease) -> None:
         log.warning("the broker %s was silent for more than %d ms", key.address, lease.lease_ms)
-        if not self.service.tables.leases.owned_by(lease.owner):
-            self.server.close_connection(lease.owner)
+        # All that registered it, or it would depend on the order of the leases which of them are left without a broker.
+        for owner in lease.owners:
+            if not self.service.tables.leases.owned_by(owner):
+                self.server.close_connection(owner)
 
     def _lose_connection(self, connection: Peer) -> None:
         if not self._is_stopping:  # the brokers are there still: it is this NameServer that goes

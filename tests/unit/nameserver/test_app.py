@@ -54,6 +54,21 @@ async def test_a_silent_broker_is_taken_out_by_the_scan_and_its_line_is_cut(tmp_
         await steady.close()
 
 
+@pytest.mark.parametrize("names", ["ab", "ba"], ids=["shared first", "shared last"])
+async def test_no_line_is_left_to_silent_brokers_whichever_lease_is_looked_at_first(tmp_path: Path, names: str):
+    async with asking(tmp_path) as asker:
+        first, second = ConnectionPool(), ConnectionPool()
+        for name in names:
+            await asker.register(name, pool=first)
+            if name == "a":
+                await asker.register(name, pool=second)
+        asker.clock.advance(120_001)
+        asker.server.scan()
+        await until(lambda: (first.addresses, second.addresses) == ((), ()))
+        await first.close()
+        await second.close()
+
+
 async def test_the_scan_runs_by_itself(tmp_path: Path):
     async with asking(tmp_path, scan_not_active_broker_interval=10) as asker:
         await asker.register()
