@@ -219,14 +219,14 @@ class LocalFile:
 
 
 class LocalLock:
-    """An open file with a lock on its first byte (Lock)."""
+    """An open file with a lock on its first byte, and its directory, which is locked as well (Lock)."""
 
-    def __init__(self, descriptor: int) -> None:
-        self._descriptor = descriptor
+    def __init__(self, descriptors: contextlib.ExitStack) -> None:
+        self._descriptors = descriptors
 
     def close(self) -> None:
-        """Closing lets go of the lock."""
-        os.close(self._descriptor)
+        """Closing lets go of the locks."""
+        self._descriptors.close()
 
 
 class LocalDisk:
@@ -298,24 +298,44 @@ class LocalDisk:
             sync_directory(directory)
 
     def lock(self, path: Path) -> Lock:
-        """Lock the first byte, as Java's broker does.
+        """Lock the first byte, as Java's broker does, and the directory that holds the file.
 
         Where Linux has them, the lock belongs to the open file: a process's own second store is kept out as well, and
-        the lock does not vanish with whatever else closes the file.
+        the lock does not vanish with whatever else closes the file. Who removes the file lets nobody else in: the
+        directory stays locked, for our brokers at least.
         """
         path.parent.mkdir(parents=True, exist_ok=True)
-        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
-        try:
-            if hasattr(fcntl, "F_OFD_SETLK"):
-                first_byte = pack("hhqqi4x", fcntl.F_WRLCK, os.SEEK_SET, 0, 1, 0)
-                fcntl.fcntl(descriptor, fcntl.F_OFD_SETLK, first_byte)
-            else:
-                fcntl.lockf(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB, 1, 0)
-            os.pwrite(descriptor, b"lock", 0)
-        except OSError as error:
-            os.close(descriptor)
-            raise StoreError(f"{path.parent} is in use by another broker: {path.name} is locked ({error})") from error
-        return LocalLock(descriptor)
+        with contextlib.ExitStack() as descriptors:
+            descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+            descriptors.callback(os.close, descriptor)
+            directory = os.open(path.parent, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+            descriptors.callback(os.close, directory)
+            try:
+                _lock_first_byte(descriptor)
+                _lock_directory(directory)
+                os.pwrite(descriptor, b"lock", 0)
+            except OSError as error:
+                raise StoreError(
+                    f"{path.parent} is in use by another broker: {path.name} is locked ({error})"
+                ) from error
+            return LocalLock(descriptors.pop_all())
+
+
+def _lock_first_byte(descriptor: int) -> None:
+    if hasattr(fcntl, "F_OFD_SETLK"):
+        first_byte = pack("hhqqi4x", fcntl.F_WRLCK, os.SEEK_SET, 0, 1, 0)
+        fcntl.fcntl(descriptor, fcntl.F_OFD_SETLK, first_byte)
+    else:
+        fcntl.lockf(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB, 1, 0)
+
+
+def _lock_directory(descriptor: int) -> None:
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        raise
+    except OSError:
+        return  # some network file systems lock no directories: the file's lock has to do there
 
 
 def sync_directory(directory: Path) -> None:

@@ -139,6 +139,26 @@ def test_the_lock_is_on_the_first_byte_alone_as_javas_is(tmp_path):
     assert path.read_bytes() == b"lock"
 
 
+def test_a_directory_in_use_stays_so_when_the_file_lock_is_removed(tmp_path):
+    lock = LocalDisk().lock(tmp_path / "lock")
+    (tmp_path / "lock").unlink()
+    with pytest.raises(StoreError, match="in use by another broker"):
+        LocalDisk().lock(tmp_path / "lock")
+    lock.close()
+    LocalDisk().lock(tmp_path / "lock").close()
+
+
+def test_a_directory_that_cannot_be_locked_is_kept_by_its_file_alone(tmp_path, monkeypatch):
+    def refuse(descriptor, operation):
+        raise OSError(errno.ENOLCK, "No locks available")
+
+    monkeypatch.setattr(fcntl, "flock", refuse)
+    lock = LocalDisk().lock(tmp_path / "lock")
+    with pytest.raises(StoreError, match="lock is locked"):
+        LocalDisk().lock(tmp_path / "lock")
+    lock.close()
+
+
 def test_the_lock_stays_when_another_descriptor_of_its_file_is_closed(tmp_path):
     lock = LocalDisk().lock(tmp_path / "lock")
     (tmp_path / "lock").read_bytes()  # a classic POSIX lock would go with it
