@@ -126,7 +126,13 @@ class RouteTable:
         smallest_before = group.smallest_id
         if not self._enter_broker(broker, group, previous_address, trigger):
             return MasterAddresses()
-        yield from self._register_topics(broker, group, previous_address is None, trigger, is_partial)
+        try:
+            yield from self._register_topics(broker, group, previous_address is None, trigger, is_partial)
+        except Exception:
+            # In the routes without a lease it would stay for ever: neither its time nor its connection's end takes it out.
+            if tables.leases.get(broker.key) is None:
+                finish(self.unregistering(broker.key, trigger))
+            raise
         # The lease comes last: a broker lives when all its topics are there.
         lease = Lease(now_ms, broker.lease_ms, broker.data_version, broker.ha_address, (owner,))
         tables.leases.begin(broker.key, lease)

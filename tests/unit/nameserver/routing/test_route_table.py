@@ -54,6 +54,17 @@ def test_a_registered_broker_is_in_the_routes_of_its_topics():
     assert set(table.tables.topics()) == {"orders", "bills", "x"}
 
 
+def test_a_registration_that_fails_half_way_leaves_no_broker_without_a_lease():
+    table = RouteTable(Tables())
+    table.register(broker("a", "orders", "bills"), at())
+    broken: Any = {"orders": "no mapping"}
+    for name in ("a", "b"):
+        with pytest.raises(AttributeError):
+            table.register(broker(name, "orders", "bills", version=2, queue_mappings=broken), at())
+    assert addresses(table, "orders") == {"a": {0: "a-0:10911"}}
+    assert (table.tables.broker_count, table.tables.group_of("b")) == (1, None)
+
+
 def test_a_topic_on_a_new_broker_alone_is_refused_and_leaves_nothing_behind():
     table = RouteTable(Tables())
     with pytest.raises(Rejected, match="register broker failed"):
