@@ -174,7 +174,7 @@ class LocalFile:
         if any(self._map[position:page_end]):
             self._map[position:page_end] = bytes(page_end - position)
         with self._open() as descriptor:
-            if _has_data(descriptor, page_end):
+            if _data_ranges(descriptor, page_end, self._size):
                 os.ftruncate(descriptor, page_end)
                 os.ftruncate(descriptor, self._size)
 
@@ -355,15 +355,6 @@ def _open_existing(path: Path, flags: int) -> int:
         if error.errno in _SHORTAGES:
             raise DescriptorShortage(error.errno, error.strerror, str(path)) from error
         raise
-
-
-def _has_data(descriptor: int, position: int) -> bool:
-    """Say whether anything but holes comes after `position`; yes where the file system cannot tell."""
-    try:
-        os.lseek(descriptor, position, os.SEEK_DATA)
-    except OSError as error:
-        return error.errno != errno.ENXIO
-    return True
 
 
 def _content_size(data: bytes) -> int:

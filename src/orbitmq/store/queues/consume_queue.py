@@ -130,7 +130,7 @@ class ConsumeQueue:
 
     def sync(self) -> None:
         """Return when all entries are on the disk. Raises OSError."""
-        for segment in self.log.segments:
+        for segment in self.unsynced():
             segment.file.sync()
         self.synced_offset = self.max_offset
 

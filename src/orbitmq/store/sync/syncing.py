@@ -132,8 +132,7 @@ class Syncing:
             _sync_files(self._commit_log_files(end))
             self._commit_log_synced(end, stored_at_ms, None)
             for queue in self._queues:
-                _sync_files([segment.file for segment in queue.unsynced()])
-                queue.synced_offset = queue.max_offset
+                queue.sync()
         except DescriptorShortage as error:
             self._note_shortage(error)
             _answer(self._durability.abandon(), False)
