@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 
 from orbitmq.broker.groups.configs import GroupConfigs
-from orbitmq.broker.topics.registry import TopicRegistry, retry_topic, unsaved
+from orbitmq.broker.topics.registry import TopicRegistry, retry_topic
+from orbitmq.broker.versioned_table import save_or_revert
 from orbitmq.codes import ResponseCode
 from orbitmq.errors import Rejected
 from orbitmq.wire.bodies.groups import GroupConfig
@@ -73,9 +74,4 @@ class GroupRegistry:
 
     def _changed(self) -> None:
         """Keep the changed settings; when the disk refuses, they stay as they were."""
-        try:
-            self._save(self.configs)
-        except OSError as error:
-            self.configs.revert()
-            raise unsaved("the groups' settings", error) from error
-        self.configs.keep()
+        save_or_revert(self.configs, self._save, "the groups' settings")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from orbitmq.broker.topics.table import TopicTable
+from orbitmq.broker.versioned_table import save_or_revert
 from orbitmq.codes import ResponseCode
 from orbitmq.errors import Rejected
 from orbitmq.model.topic import DLQ_PREFIX, RETRY_PREFIX, TopicConfig
@@ -43,12 +44,7 @@ class TopicRegistry:
         Raises:
             Rejected: 14, the disk refused; the table is as it was before the change.
         """
-        try:
-            self._save(self.table)
-        except OSError as error:
-            self.table.revert()
-            raise unsaved("the topic table", error) from error
-        self.table.keep()
+        save_or_revert(self.table, self._save, "the topic table")
         self._announce(then)
 
     def update(self, config: TopicConfig, now_ms: int, then: Announced | None = None) -> None:
@@ -93,11 +89,6 @@ class TopicRegistry:
         count = max(config.read_queue_count, config.write_queue_count)
         if not 0 <= queue_id < count:
             raise Rejected(ResponseCode.SYSTEM_ERROR, f"queueId[{queue_id}] is illegal, topic[{topic}] has {count}")
-
-
-def unsaved(name: str, error: OSError) -> Rejected:
-    """Return the refusal of a change that the disk did not take, without the path that the error names."""
-    return Rejected(ResponseCode.SERVICE_NOT_AVAILABLE, f"{name} cannot be saved: {error.strerror}")
 
 
 def retry_topic(group: str) -> str:

@@ -1,0 +1,77 @@
+"""A table under a DataVersion whose changes can be taken back until they are on the disk. Pure.
+
+In: values by name. Out: the values; `version` tells whether anything changed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
+from typing import Any, Generic, TypeVar
+
+from orbitmq.codes import ResponseCode
+from orbitmq.errors import Rejected
+from orbitmq.model.topic import DataVersion
+
+V = TypeVar("V")
+T = TypeVar("T", bound="VersionedTable[Any]")
+
+
+class VersionedTable(Generic[V]):
+    """Values by name, and what they were when the disk had them last."""
+
+    def __init__(self, values: dict[str, V], version: DataVersion) -> None:
+        self._values = values
+        self._replaced: dict[str, V | None] = {}
+        self.version = self._kept_version = version
+        self.get = values.get
+        """Return a value or None; bound once, since every send and pull asks."""
+
+    @property
+    def all(self) -> Mapping[str, V]:
+        """A read-only view of the whole table."""
+        return MappingProxyType(self._values)
+
+    def delete(self, name: str, now_ms: int) -> bool:
+        """Forget a value; False when there was none."""
+        old = self._values.pop(name, None)
+        if old is None:
+            return False
+        self._replaced.setdefault(name, old)
+        self.version = self.version.next(now_ms)
+        return True
+
+    def keep(self) -> None:
+        """Let all changes count for good: they are on the disk."""
+        self._replaced.clear()
+        self._kept_version = self.version
+
+    def revert(self) -> None:
+        """Take back what was changed since the last `keep`: the disk refused it."""
+        for name, old in self._replaced.items():
+            if old is None:
+                self._values.pop(name, None)
+            else:
+                self._values[name] = old
+        self._replaced.clear()
+        self.version = self._kept_version
+
+    def _put(self, name: str, value: V, now_ms: int) -> V:
+        self._replaced.setdefault(name, self._values.get(name))
+        self._values[name] = value
+        self.version = self.version.next(now_ms)
+        return value
+
+
+def save_or_revert(table: T, save: Callable[[T], None], what: str) -> None:
+    """Write a changed table's file; when the disk refuses, the table is as it was before the change.
+
+    Raises:
+        Rejected: 14, without the path that the disk's error names.
+    """
+    try:
+        save(table)
+    except OSError as error:
+        table.revert()
+        raise Rejected(ResponseCode.SERVICE_NOT_AVAILABLE, f"{what} cannot be saved: {error.strerror}") from error
+    table.keep()
