@@ -13,6 +13,7 @@ from orbitmq.errors import InvalidArgument
 NAME_LENGTH_MAX = 127
 """Characters of a topic name (Java: Validators.TOPIC_MAX_LENGTH, TopicValidator)."""
 GROUP_LENGTH_MAX = 255
+"""Characters of a group that clients let through (Java: Validators.CHARACTER_MAX_LENGTH); our brokers take fewer."""
 
 AUTO_CREATE_TOPIC = "TBW102"
 """The template of automatically created topics (Java: TopicValidator.AUTO_CREATE_TOPIC_KEY_TOPIC)."""

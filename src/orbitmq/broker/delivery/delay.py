@@ -44,6 +44,14 @@ def level_of(properties: Mapping[str, str]) -> int:
     return min(int(text[:_DIGITS_MAX]), LEVEL_MAX)
 
 
+def properties_again(record: Record) -> dict[str, str]:
+    """Return the properties with which a stored message is stored once more: neither its delay nor its checksum hold."""
+    properties = parse_properties(record.properties)
+    properties.pop(PropertyName.DELAY, None)
+    properties.pop(PropertyName.CRC32, None)
+    return properties
+
+
 def schedule(draft: Draft, properties: Mapping[str, str], level: int) -> Draft:
     """Return the form in which a message waits: in the level's queue, with its own topic and queue among its properties.
 
@@ -57,7 +65,6 @@ def schedule(draft: Draft, properties: Mapping[str, str], level: int) -> Draft:
         PropertyName.REAL_TOPIC: draft.topic,
         PropertyName.REAL_QUEUE_ID: str(draft.queue_id),
     }
-    waiting.pop(PropertyName.CRC32, None)
     return draft._replace(topic=SCHEDULE_TOPIC, queue_id=level - 1, properties=format_properties(waiting))
 
 
@@ -188,7 +195,7 @@ class DelayQueues:
         return count
 
     def _deliver(self, record: Record, now_ms: int) -> None:
-        properties = parse_properties(record.properties)
+        properties = properties_again(record)
         topic = properties.get(PropertyName.REAL_TOPIC, "")
         queue_id = properties.get(PropertyName.REAL_QUEUE_ID, "")
         if not queue_id.isdecimal() or len(queue_id) > _DIGITS_MAX or not _is_name(topic):
@@ -199,8 +206,6 @@ class DelayQueues:
             return
         if self._topics.get(topic) is None:
             self._restore(topic, int(queue_id), now_ms)
-        properties.pop(PropertyName.DELAY, None)
-        properties.pop(PropertyName.CRC32, None)  # it was the checksum of the record that waited
         result = self._store.append(
             Draft(
                 topic,

@@ -11,7 +11,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from random import Random
 
-from orbitmq.broker.delivery.delay import LEVEL_MAX, schedule
+from orbitmq.broker.delivery.delay import LEVEL_MAX, properties_again, schedule
 from orbitmq.broker.delivery.delay_service import DelayService
 from orbitmq.broker.groups.registry import GroupRegistry
 from orbitmq.broker.sending.answers import NOT_DURABLE, refusal_of
@@ -25,7 +25,7 @@ from orbitmq.store import Draft, Store
 from orbitmq.wire.bodies.groups import GroupConfig
 from orbitmq.wire.headers import ConsumerSendBack
 from orbitmq.wire.messages.message_id import offset_message_id
-from orbitmq.wire.messages.properties import format_properties, parse_properties
+from orbitmq.wire.messages.properties import format_properties
 from orbitmq.wire.messages.record import Record, parse_record
 
 
@@ -90,11 +90,9 @@ def _find_record(tables: SendBackTables, physical_offset: int) -> Record:
 def _again(tables: SendBackTables, call: Call[ConsumerSendBack], group: GroupConfig, record: Record) -> Draft:
     """Return the message as its group gets it next: delayed in the retry topic, or as a dead letter."""
     header = call.header
-    properties = parse_properties(record.properties)
+    properties = properties_again(record)
     properties.setdefault(PropertyName.RETRY_TOPIC, record.topic)
     properties.setdefault(PropertyName.ORIGIN_MESSAGE_ID, offset_message_id(record.store_host, record.physical_offset))
-    properties.pop(PropertyName.DELAY, None)
-    properties.pop(PropertyName.CRC32, None)  # it was the checksum of that record
     times_max = group.retry_times_max if header.max_reconsume_times is None else header.max_reconsume_times
     if record.reconsume_times >= times_max or header.delay_level < 0:
         properties["DLQ_ORIGIN_TOPIC"] = properties[PropertyName.RETRY_TOPIC]
