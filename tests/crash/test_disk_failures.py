@@ -9,6 +9,7 @@ from random import Random
 
 import pytest
 
+from means import give_up
 from orbitmq.errors import StoreUnavailable
 from orbitmq.model.message import Host
 from orbitmq.store import Draft, FlushMode, ReadStatus, Store, StoreConfig
@@ -103,12 +104,12 @@ print(count)
 def small_disk(tmp_path):
     """A file system of 24 MiB."""
     if sys.platform != "linux" or os.geteuid() != 0:
-        pytest.skip("mounting a small file system needs root")
+        give_up("mounting a small file system needs root")
     mounted = subprocess.run(
         ["mount", "-t", "tmpfs", "-o", "size=24m", "tmpfs", tmp_path], capture_output=True, check=False
     )
     if mounted.returncode:
-        pytest.skip(f"mounting a tmpfs is not allowed here: {mounted.stderr.decode().strip()}")
+        give_up(f"mounting a tmpfs is not allowed here: {mounted.stderr.decode().strip()}")
     yield tmp_path
     subprocess.run(["umount", tmp_path], check=True)
 

@@ -8,11 +8,13 @@ from typing import Any
 from orbitmq.model.message import Host
 from orbitmq.store import Draft, Store, StoreConfig
 from orbitmq.store.disk import Disk
+from orbitmq.store.queues.consume_queue import ConsumeQueue
 from orbitmq.testing import FakeClock
 from orbitmq.testing.fake_disk import FakeDisk
 
 HOST = Host("127.0.0.1", 10911)
 ROOT = Path("/store")
+QUEUE_DIRECTORY = Path("/queues/orders/0")
 
 
 def store_of(disk: Disk | None = None, clock: FakeClock | None = None, **changes: Any) -> Store:
@@ -22,3 +24,8 @@ def store_of(disk: Disk | None = None, clock: FakeClock | None = None, **changes
 
 def draft(topic: str = "orders", queue_id: int = 0, body: bytes = b"hello", **changes: Any) -> Draft:
     return Draft(topic, queue_id, body, **changes)
+
+
+def queue_of(disk: Disk | None = None, units: int = 4) -> ConsumeQueue:
+    """Return a consume queue on its own, without a log."""
+    return ConsumeQueue(disk or FakeDisk(), QUEUE_DIRECTORY, units, "orders", 0)

@@ -1,18 +1,13 @@
 """One consume queue."""
 
 import errno
-from pathlib import Path
 
 import pytest
 
-from orbitmq.store.queues.consume_queue import BLANK_SIZE, ConsumeQueue
+from orbitmq.store.queues.consume_queue import BLANK_SIZE
 from orbitmq.testing.fake_disk import FakeDisk
 
-DIRECTORY = Path("/queues/orders/0")
-
-
-def queue_of(disk=None, units=4):
-    return ConsumeQueue(disk or FakeDisk(), DIRECTORY, units, "orders", 0)
+from ..parts import QUEUE_DIRECTORY, queue_of
 
 
 def filled(count, disk=None, units=4):
@@ -32,7 +27,7 @@ def test_an_entry_is_twenty_bytes():
     disk = FakeDisk()
     filled(2, disk)
     assert (
-        bytes(disk.files[DIRECTORY / f"{0:020}"].buffer[20:40]).hex(" ", 4)
+        bytes(disk.files[QUEUE_DIRECTORY / f"{0:020}"].buffer[20:40]).hex(" ", 4)
         == "00000000 00000064 00000064 00000000 00000001"
     )
 
@@ -73,7 +68,7 @@ def test_a_queue_that_begins_late_has_blanks_before_it():
     disk = FakeDisk()
     queue = queue_of(disk)
     queue.replay(6, 600, 100, 0)
-    assert disk.names(DIRECTORY) == [f"{80:020}"]
+    assert disk.names(QUEUE_DIRECTORY) == [f"{80:020}"]
     assert [queue.entry(offset) for offset in (4, 5, 6)] == [(0, BLANK_SIZE, 0), (0, BLANK_SIZE, 0), (600, 100, 0)]
     assert (queue.min_offset(0), queue.max_offset) == (6, 7)
 

@@ -1,7 +1,6 @@
 """A consume queue's files: room, gaps, steps, and what is cut."""
 
 import errno
-from pathlib import Path
 
 import pytest
 
@@ -9,11 +8,7 @@ from orbitmq.store.disk import LocalDisk
 from orbitmq.store.queues.consume_queue import RESERVE_SIZE, UNIT, ConsumeQueue
 from orbitmq.testing.fake_disk import SECTOR_SIZE, FakeDisk
 
-DIRECTORY = Path("/queues/orders/0")
-
-
-def queue_of(disk=None, units=4):
-    return ConsumeQueue(disk or FakeDisk(), DIRECTORY, units, "orders", 0)
+from ..parts import queue_of
 
 
 def filled(count, disk=None, units=4):

@@ -56,6 +56,20 @@ def waiting(store, **changes):
     return answer
 
 
+def closed_during_a_sync(disk, before_it_ends=lambda: None):
+    """Close a store while a sync for one waiting message is under way; return what the message was answered."""
+
+    async def scenario(store):
+        answer = waiting(store)
+        await until(lambda: disk.syncs == 1)
+        before_it_ends()
+        disk.gate.release()
+        store.close()
+        return answer.result()
+
+    return on_loop(disk, scenario)
+
+
 def test_one_sync_answers_everybody_who_appended_in_the_same_turn():
     disk = WatchedDisk()
 
@@ -118,15 +132,10 @@ def test_a_sync_that_fails_on_the_thread_answers_no_and_fences_upstream_2706():
 def test_a_sync_that_failed_while_the_store_was_closing_is_not_forgotten():
     disk = WatchedDisk(is_gated=True)
 
-    async def scenario(store):
-        answer = waiting(store)
-        await until(lambda: disk.syncs == 1)
+    def fail():
         disk.failures["sync"] = OSError(errno.EIO, "Input/output error")
-        disk.gate.release()
-        store.close()
-        return answer.result()
 
-    assert on_loop(disk, scenario) is False
+    assert closed_during_a_sync(disk, fail) is False
     assert disk.exists(ROOT / "abort")
 
 
@@ -184,15 +193,7 @@ def test_a_sync_that_failed_only_on_the_thread_keeps_a_closing_store_from_vouchi
                 raise OSError(errno.EIO, "Input/output error")
 
     disk = OnceBrokenDisk(is_gated=True)
-
-    async def scenario(store):
-        answer = waiting(store)
-        await until(lambda: disk.syncs == 1)
-        disk.gate.release()
-        store.close()
-        return answer.result()
-
-    assert on_loop(disk, scenario) is False
+    assert closed_during_a_sync(disk) is False
     assert disk.exists(ROOT / "abort")
 
 

@@ -1,4 +1,4 @@
-"""Recovery beside damage: what is trusted, what is wiped, and what the checkpoint may say meanwhile."""
+"""Recovery from a checkpoint: what it may vouch for, what is read again and wiped, beside damage."""
 
 from pathlib import Path
 
