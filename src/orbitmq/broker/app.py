@@ -161,8 +161,10 @@ class Broker:
             )
             store.attach(asyncio.get_running_loop())
             fast_path = SendFastPath(service.sending)
-            server = self._make_server(service, fast_path)
-            self._tell_of_few_descriptors()
+            descriptors = descriptor_limit()
+            limits = port_limits(config, descriptors)
+            server = self._make_server(service, fast_path, limits)
+            tell_of_few_descriptors(config.connections_max, limits.connections_max, descriptors)
             await server.start(config.bind_address, address.host.port)
         except BaseException:
             store.close()
@@ -202,13 +204,13 @@ class Broker:
             pool=ConnectionPool(name=name, **self._client_security._asdict()),
         )
 
-    def _make_server(self, service: BrokerService, fast_path: SendFastPath) -> Server[BrokerService]:
+    def _make_server(self, service: BrokerService, fast_path: SendFastPath, limits: Limits) -> Server[BrokerService]:
         security = self._server_security
         server = Server(
             HANDLERS,
             service,
             name="broker",
-            limits=port_limits(self.config, descriptor_limit()),
+            limits=limits,
             clock=self._clock,
             # The fast path asks nobody: where sends need a signature they go the long way.
             fast_path=fast_path if security.admission is None else None,
@@ -218,11 +220,6 @@ class Broker:
         server.on_connection_lost(service.pulls.drop_connection)
         server.on_connection_lost(service.membership.drop_connection)
         return server
-
-    def _tell_of_few_descriptors(self) -> None:
-        wanted, descriptors = self.config.connections_max, descriptor_limit()
-        taken = port_limits(self.config, descriptors).connections_max
-        tell_of_few_descriptors(wanted, taken, descriptors, is_default=wanted == BrokerConfig().connections_max)
 
     def _begin(
         self,

@@ -18,6 +18,7 @@ from typing import Any
 from orbitmq.errors import ConfigError, InvalidArgument
 from orbitmq.model.message import BODY_SIZE_MAX
 from orbitmq.model.topic import check_name
+from orbitmq.net.limits import CONNECTIONS_MAX
 from orbitmq.net.security.server_security import ServerSecuritySettings
 from orbitmq.settings import (
     check_values,
@@ -69,7 +70,7 @@ class BrokerConfig(ServerSecuritySettings):
     broker_ip1: str = ""
     """The address clients are told; empty: the bound address, or this host's own when that is 0.0.0.0."""
     server_channel_max_idle_time_seconds: int = 120
-    connections_max: int = 50_000
+    connections_max: int = CONNECTIONS_MAX
     """Ours: open connections; 0: no limit. Never more than half of the file descriptors: the store needs the others."""
 
     # Who may ask, beside what every server has for that. With `aclEnable` every request needs a signature (`access`).

@@ -57,6 +57,8 @@ class NameServer:
         self._listening_clock = ListeningClock(monotonic_ms)
         self._server_security = make_server_security(self._config)
         self._client_security = load_security(self._config.security_file)
+        self._descriptors = descriptor_limit()
+        self._limits = limits_of(self._config, self._descriptors)
         self._pool = self._make_pool(connect_timeout_ms=NOTICE_TIMEOUT_MS)
         self._upstream = self._make_upstream()
         self.service = NameServerService(
@@ -75,7 +77,7 @@ class NameServer:
             handlers,
             self.service,
             name="nameserver",
-            limits=limits_of(self._config, descriptor_limit()),
+            limits=self._limits,
             clock=clock,
             fast_path=self._make_fast_path() if memories else None,
             admission=self._server_security.admission,
@@ -111,7 +113,7 @@ class NameServer:
         """
         self.service.kv.load()
         await self.server.start(self._config.bind_address, self._config.listen_port)
-        self._tell_of_few_descriptors()
+        tell_of_few_descriptors(self._config.connections_max, self._limits.connections_max, self._descriptors)
         self._tick()
         self._arm_scan()
         self.monitor.start()
@@ -193,11 +195,6 @@ class NameServer:
         metrics = NameServerMetrics(self.server, self.service.tables, self.monitor, self.shadow)
         self._http = HttpServer(pages(self.monitor, metrics, self.service.journal))
         await self._http.start(self._config.metrics_address, self._config.metrics_port)
-
-    def _tell_of_few_descriptors(self) -> None:
-        wanted, descriptors = self._config.connections_max, descriptor_limit()
-        taken = affordable_connections(wanted, descriptors)
-        tell_of_few_descriptors(wanted, taken, descriptors, is_default=wanted == NameServerConfig().connections_max)
 
     def _tick(self) -> None:
         """Show the listening clock that the loop runs."""

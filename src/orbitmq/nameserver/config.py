@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from orbitmq.errors import ConfigError
+from orbitmq.net.limits import CONNECTIONS_MAX
 from orbitmq.net.security.server_security import ServerSecuritySettings
 from orbitmq.settings import (
     check_values,
@@ -76,7 +77,7 @@ class NameServerConfig(ServerSecuritySettings):
     """Ours: bytes that may wait for a client that does not read."""
     partial_frames_max: int = 128 * 1024 * 1024
     """Ours: bytes of the unfinished frames of all connections; one address may have three quarters of it."""
-    connections_max: int = 50_000
+    connections_max: int = CONNECTIONS_MAX
     """Ours: open connections."""
     connections_per_address_max: int = 0
     """Ours: open connections from one IP address."""

@@ -11,6 +11,8 @@ from orbitmq.wire.frame import FRAME_SIZE_MAX
 
 COUNTED_SIZE_MIN = 4 * 1024
 """Bytes from which on an unfinished frame counts: most are the rest of one read."""
+CONNECTIONS_MAX = 50_000
+"""The default of `connectionsMax`, for every server."""
 DESCRIPTORS_RESERVED = 512
 """File descriptors that connections of clients leave free: for files, probes, and connections of our own."""
 _ADDRESS_SHARE = 0.75
@@ -134,8 +136,8 @@ def descriptor_limit() -> int:
     return 0 if soft == resource.RLIM_INFINITY else soft
 
 
-def tell_of_few_descriptors(wanted: int, taken: int, descriptors: int, *, is_default: bool) -> None:
-    """Log that fewer connections are taken than the settings say."""
+def tell_of_few_descriptors(wanted: int, taken: int, descriptors: int) -> None:
+    """Log that fewer connections are taken than the settings say; a warning where somebody has set the number."""
     if taken != wanted:
-        level = logging.INFO if is_default else logging.WARNING
+        level = logging.INFO if wanted == CONNECTIONS_MAX else logging.WARNING
         log.log(level, "takes %d connections, not connectionsMax=%d: %d file descriptors", taken, wanted, descriptors)

@@ -62,17 +62,13 @@ def broker(
             param_hint="--name-servers",
         )
 
-    async def serve() -> None:
-        service = Broker(settings)
-        await serve_until_signal(
-            service,
-            lambda: show_ready(
-                output,
-                broker=service.address,
-                name=settings.broker_name,
-                name_servers=settings.namesrv_addr,
-                data_dir=str(settings.store_path_root_dir),
-            ),
+    def announce(service: Broker) -> None:
+        show_ready(
+            output,
+            broker=service.address,
+            name=settings.broker_name,
+            name_servers=settings.namesrv_addr,
+            data_dir=str(settings.store_path_root_dir),
         )
 
-    run(serve())
+    run(serve_until_signal(lambda: Broker(settings), announce))

@@ -44,7 +44,7 @@ def nameserver(
     log_level: LogLevelOption = LogLevel.INFO,
 ) -> None:
     """Run a NameServer until Ctrl-C or SIGTERM."""
-    from orbitmq.cli.servers.serving import raise_descriptor_limit, serve_until_signal, show_ready
+    from orbitmq.cli.servers.serving import serve_until_signal, show_ready
     from orbitmq.nameserver.app import NameServer
     from orbitmq.nameserver.config import NameServerConfig
     from orbitmq.net.loop import run
@@ -66,17 +66,11 @@ def nameserver(
         _show_settings(settings.to_properties(), output)
         return
 
-    async def serve() -> None:
-        raise_descriptor_limit()  # before: it takes as many connections as it has descriptors for
-        service = NameServer(settings)
+    def announce(service: NameServer) -> None:
+        metrics = {"metrics": service.metrics_address} if service.metrics_address else {}
+        show_ready(output, nameserver=service.address, **metrics)
 
-        def announce() -> None:
-            metrics = {"metrics": service.metrics_address} if service.metrics_address else {}
-            show_ready(output, nameserver=service.address, **metrics)
-
-        await serve_until_signal(service, announce)
-
-    run(serve())
+    run(serve_until_signal(lambda: NameServer(settings), announce))
 
 
 def _show_settings(settings: Mapping[str, str], output: Format) -> None:

@@ -9,7 +9,7 @@ import resource
 import shlex
 import signal
 from collections.abc import Callable
-from typing import Protocol
+from typing import Protocol, TypeVar
 
 from orbitmq.cli.terminal.output import Format, show_json
 
@@ -28,9 +28,14 @@ class Service(Protocol):
         ...
 
 
-async def serve_until_signal(service: Service, announce: Callable[[], None]) -> None:
+S = TypeVar("S", bound=Service)
+
+
+async def serve_until_signal(make: Callable[[], S], announce: Callable[[S], None]) -> None:
     """Run a service until SIGINT or SIGTERM; `announce` is called once it listens."""
+    # Before it is made: a server takes as many connections as it has descriptors for.
     raise_descriptor_limit()
+    service = make()
     stopping = asyncio.Event()
     loop = asyncio.get_running_loop()
 
@@ -43,7 +48,7 @@ async def serve_until_signal(service: Service, announce: Callable[[], None]) -> 
         loop.add_signal_handler(number, stop)
     try:
         await service.start()
-        announce()
+        announce(service)
         await stopping.wait()
     finally:
         await service.stop()

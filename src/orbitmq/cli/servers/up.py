@@ -38,34 +38,31 @@ def up(
     """Run a NameServer and a broker in one process, until Ctrl-C or SIGTERM."""
     from orbitmq.broker.config import BrokerConfig
     from orbitmq.cli.servers.pair import Pair
-    from orbitmq.cli.servers.serving import raise_descriptor_limit, serve_until_signal, show_ready
+    from orbitmq.cli.servers.serving import serve_until_signal, show_ready
     from orbitmq.nameserver.config import NameServerConfig
     from orbitmq.net.loop import run
 
     configure_logging(log_level)
     root = data_dir or default_data_dir()
-    raise_descriptor_limit()  # before: a NameServer takes as many connections as it has descriptors for
-    pair = Pair(
-        NameServerConfig(
-            bind_address=host,
-            listen_port=nameserver_port,
-            kv_config_path=root / "nameserver" / "kvConfig.json",
-            config_store_path=root / "nameserver" / "namesrv.properties",
-        ),
-        BrokerConfig(
-            broker_name=BROKER_NAME,
-            bind_address=host,
-            listen_port=broker_port,
-            store_path_root_dir=root / BROKER_NAME,
-        ),
+    name_server = NameServerConfig(
+        bind_address=host,
+        listen_port=nameserver_port,
+        kv_config_path=root / "nameserver" / "kvConfig.json",
+        config_store_path=root / "nameserver" / "namesrv.properties",
+    )
+    broker = BrokerConfig(
+        broker_name=BROKER_NAME,
+        bind_address=host,
+        listen_port=broker_port,
+        store_path_root_dir=root / BROKER_NAME,
     )
 
-    def announce() -> None:
+    def announce(pair: Pair) -> None:
         show_ready(output, nameserver=pair.name_server_address, broker=pair.broker_address, data_dir=str(root))
         if output is Format.TABLE:
             print(f"export NAMESRV_ADDR={pair.name_server_address}", flush=True)
 
-    run(serve_until_signal(pair, announce))
+    run(serve_until_signal(lambda: Pair(name_server, broker), announce))
 
 
 def default_data_dir() -> Path:

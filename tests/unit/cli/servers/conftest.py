@@ -14,11 +14,12 @@ def served(monkeypatch):
     """Let server commands end as soon as they serve; `inspect`, if set, is called with the service meanwhile."""
     run = Run()
 
-    async def serve(service, announce):
+    async def serve(make, announce):
+        service = make()
         try:
             await service.start()
             run.services.append(service)
-            announce()
+            announce(service)
             run.inspect(service)
         finally:
             await service.stop()

@@ -57,14 +57,28 @@ class FakeService:
 async def test_a_service_runs_until_a_signal_and_is_announced_once_it_listens(limits, number):
     service = FakeService()
 
-    def announce():
+    def announce(served):
+        assert served is service
         service.done.append("announce")
         os.kill(os.getpid(), number)
 
     before = signal.getsignal(number)
-    await serve_until_signal(service, announce)
+    await serve_until_signal(lambda: service, announce)
     assert service.done == ["start", "announce", "stop"]
     assert signal.getsignal(number) in (before, signal.SIG_DFL, signal.default_int_handler)
+
+
+async def test_a_service_is_made_with_every_descriptor_that_it_may_have(limits):
+    _soft, hard = limits
+    resource.setrlimit(resource.RLIMIT_NOFILE, (min(256, hard), hard))
+    found = []
+
+    def make():
+        found.append(resource.getrlimit(resource.RLIMIT_NOFILE))
+        return FakeService()
+
+    await serve_until_signal(make, lambda _: os.kill(os.getpid(), signal.SIGTERM))
+    assert found == [(hard, hard)]
 
 
 async def test_a_second_signal_kills(limits):
@@ -74,20 +88,20 @@ async def test_a_second_signal_kills(limits):
                 self.done.append(signal.getsignal(number) in (signal.SIG_DFL, signal.default_int_handler))
 
     service = Slow()
-    await serve_until_signal(service, lambda: os.kill(os.getpid(), signal.SIGTERM))
+    await serve_until_signal(lambda: service, lambda _: os.kill(os.getpid(), signal.SIGTERM))
     assert service.done == ["start", True, True]
 
 
 async def test_a_service_that_does_not_start_is_stopped_and_not_announced(limits):
     service = FakeService(OSError("the port is taken"))
     with pytest.raises(OSError, match="taken"):
-        await serve_until_signal(service, lambda: service.done.append("announce"))
+        await serve_until_signal(lambda: service, lambda _: service.done.append("announce"))
     assert service.done == ["start", "stop"]
 
 
 async def test_a_service_is_stopped_when_its_task_is_cancelled(limits):
     service, announced = FakeService(), asyncio.Event()
-    serving = asyncio.create_task(serve_until_signal(service, announced.set))
+    serving = asyncio.create_task(serve_until_signal(lambda: service, lambda _: announced.set()))
     await announced.wait()
     serving.cancel()
     await asyncio.gather(serving, return_exceptions=True)
