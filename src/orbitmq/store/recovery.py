@@ -14,6 +14,7 @@ Source: docs/explain/durability.md.
 from __future__ import annotations
 
 import logging
+import sys
 from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
 from enum import Enum
@@ -25,6 +26,7 @@ from orbitmq.store.log.commit_log import CommitLog
 from orbitmq.store.quarantine import Quarantine, SetAside
 from orbitmq.store.queues.consume_queue import BLANK_SIZE, ConsumeQueue, Entry
 from orbitmq.store.queues.consume_queues import ConsumeQueues, QueueKey
+from orbitmq.store.queues.deletions import Deletions
 from orbitmq.store.queues.queue_ends import QueueEnds
 from orbitmq.store.queues.rebuild import Rebuild
 from orbitmq.store.queues.rebuild_mark import RebuildMark
@@ -102,6 +104,7 @@ class Recovery:
     """The recovery of a store whose files have been loaded.
 
     Args:
+        deletions: says which records are of deleted topics: no queue leads to them any more.
         ends: where the queues ended when the store was last closed.
         accepted_end: where the log may end although more of it was on the disk once.
         lower_checkpoint: called with a time before anything is changed: entries of messages stored then or later are
@@ -116,6 +119,7 @@ class Recovery:
         *,
         quarantine: Quarantine,
         mark: RebuildMark,
+        deletions: Deletions,
         ends: QueueEnds,
         accepted_end: int | None,
         lower_checkpoint: Callable[[int, int | None], None],
@@ -125,6 +129,7 @@ class Recovery:
         self._queues = queues
         self._quarantine = quarantine
         self._mark = mark
+        self._deletions = deletions
         self._ends = ends
         self._accepted_end = accepted_end
         self._lower_checkpoint = lower_checkpoint
@@ -149,6 +154,7 @@ class Recovery:
         if log_end < durable and not self._may_end_in_last_file():
             raise _missing_end(commit_log, log_end, durable, "files are missing")
         self._doubtful |= self._mark.read().union(damaged)
+        self._finish_deletions()
         sound = [queue for queue in self._queues if (queue.topic, queue.queue_id) not in self._doubtful]
         shares = Shares.of(len(sound))
         # Records are written in the order of their offsets: where one that is known to be on the disk starts,
@@ -166,6 +172,7 @@ class Recovery:
             self._mark.write(self._doubtful)
         self._set_aside(recovered.end, reason)
         commit_log.start(recovered.end)
+        self._deletions.fit(commit_log.min_offset, recovered.end)
         if recovery_ms is not None:
             commit_log.rewrite(start, recovered.end)
         # One byte more: the segment that the next record goes to is synced as well, for its tail was cut off just now.
@@ -193,7 +200,7 @@ class Recovery:
             # Zeros are what a sector that never reached the disk reads as; no topic has one.
             raise CorruptRecord(record.physical_offset, "its topic was not written to its end")
         key = (record.topic, record.queue_id)
-        if key in self._doubtful:
+        if key in self._doubtful or self._deletions.covers(record.topic, record.physical_offset):
             return
         try:
             if not self._queues.replay(dispatched_of(record)):
@@ -203,6 +210,13 @@ class Recovery:
                 self._astray.discard(key)
         except InvalidArgument as error:
             self.findings.count_unplaced(record, str(error))
+
+    def _finish_deletions(self) -> None:
+        """Remove the queues of deleted topics that a crash has left; those of topics made again stay."""
+        topics = self._deletions.topics
+        for queue in self._queues:
+            if queue.topic in topics and self._deletions.covers(queue.topic, _first_place(queue)):
+                queue.discard()
 
     def _may_end_in_last_file(self) -> bool:
         """Say whether the accepted end lies in the last file that there is: where exactly, the walk will tell."""
@@ -247,7 +261,9 @@ class Recovery:
         )
         commit_log = self._commit_log
         for record in commit_log.whole_records(commit_log.min_offset, commit_log.end):
-            if (record.topic, record.queue_id) in self._doubtful:
+            if (record.topic, record.queue_id) in self._doubtful and not self._deletions.covers(
+                record.topic, record.physical_offset
+            ):
                 rebuild.take(dispatched_of(record))
         rebuild.finish()
         self._mark.remove()
@@ -260,6 +276,12 @@ def _missing_end(commit_log: CommitLog, end: int, durable: int, reason: str) -> 
         f"checkpoint vouches for {durable}. Nothing was changed there. Bring back what is missing, or set acceptLogEnd "
         f"to {end} to go on without the messages in those bytes"
     )
+
+
+def _first_place(queue: ConsumeQueue) -> int:
+    """Return where a queue's first message starts, the end of all places without one."""
+    first = queue.search(lambda entry: entry[1] == BLANK_SIZE)
+    return queue.entry(first)[0] if first < queue.max_offset else sys.maxsize
 
 
 def _trusted_start(queue: ConsumeQueue, commit_log: CommitLog, recovery_ms: int | None) -> int:

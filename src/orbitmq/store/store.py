@@ -21,6 +21,7 @@ from orbitmq.store.log.commit_log import CommitLog
 from orbitmq.store.quarantine import Quarantine
 from orbitmq.store.queues.consume_queue import ConsumeQueue
 from orbitmq.store.queues.consume_queues import ConsumeQueues
+from orbitmq.store.queues.deletions import Deletions
 from orbitmq.store.queues.queue_ends import QueueEnds
 from orbitmq.store.queues.reading import offset_at, read_messages
 from orbitmq.store.queues.rebuild_mark import RebuildMark
@@ -76,6 +77,7 @@ class Store:
         )
         self._queues = ConsumeQueues(self._disk, path / "consumequeue", config.consume_queue_units)
         self._table = self._queues.table
+        self._deletions = Deletions(self._disk, path / "deleted")
         self._dispatch = Dispatch()
         self._durability = Durability()
         self._syncing = Syncing(
@@ -304,11 +306,25 @@ class Store:
         return sorted(queue.queue_id for queue in self._queues if queue.topic == topic)
 
     def delete_topic(self, topic: str) -> None:
-        """Delete a topic's consume queues; the records stay in the CommitLog until it is cleaned."""
+        """Delete a topic's consume queues; the records stay in the CommitLog until it is cleaned.
+
+        Raises:
+            StoreUnavailable: the disk does not take the note of it; nothing was deleted.
+        """
+        if not self.queue_ids(topic):
+            return
+        try:
+            # It may name the topic's queues, which nobody is to miss at the next start.
+            self._disk.remove(self._config.path / "ends")
+            # Without a note on the disk, a start after a crash would bring back what it reads again.
+            self._deletions.note(topic, self._commit_log.end)
+        except OSError as error:
+            raise StoreUnavailable(f"the deletion of {topic} cannot be noted: {error.strerror}") from error
         self._dispatch.forget(topic)
-        # It may name the topic's queues, which nobody is to miss at the next start.
-        self._disk.remove(self._config.path / "ends")
-        self._queues.remove_topic(topic)
+        try:
+            self._queues.remove_topic(topic)
+        except OSError as error:
+            log.warning("the queues of %s stay on the disk until the next start removes them: %s", topic, error)
 
     def close(self) -> None:
         """Sync everything, leave a checkpoint, and mark the stop as orderly unless any of that failed."""
@@ -349,6 +365,7 @@ class Store:
             self._queues,
             quarantine=Quarantine(self._disk, path / "quarantine", "commitlog"),
             mark=RebuildMark(self._disk, path / "rebuild"),
+            deletions=self._deletions,
             ends=QueueEnds.parse(self._disk.read(path / "ends")),
             accepted_end=self._config.accept_log_end,
             lower_checkpoint=lower_checkpoint,

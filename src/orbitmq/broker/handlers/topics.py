@@ -90,11 +90,13 @@ def delete_topic(tables: TopicTables, call: Call[DeleteTopicInBroker]) -> Reply 
     """Delete a topic with its queues and everybody's offsets in it."""
     topic = call.header.topic
     _check_may_change(topic)
-    # The file comes first: a disk that refuses it leaves the topic and its messages as they are.
-    if tables.topics.delete(topic, call.now_ms, lambda: call.answer(Reply())):
+
+    def remove() -> None:
         tables.store.delete_topic(topic)
         tables.offsets.forget_topic(topic)
         tables.pulls.answer_topic(topic)
+
+    tables.topics.delete(topic, call.now_ms, remove, lambda: call.answer(Reply()))
     return LATER
 
 

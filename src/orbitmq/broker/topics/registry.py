@@ -52,11 +52,18 @@ class TopicRegistry:
         self.table.update(config, now_ms)
         self.changed(then)
 
-    def delete(self, topic: str, now_ms: int, then: Announced | None = None) -> bool:
-        """Forget a topic; False when there was none."""
-        is_there = self.table.delete(topic, now_ms)
-        self.changed(then)
-        return is_there
+    def delete(self, topic: str, now_ms: int, remove: Callable[[], None], then: Announced | None = None) -> None:
+        """Forget a topic.
+
+        Args:
+            remove: removes what belongs to it. The file is written before: a disk that refuses it leaves the topic and
+                its messages as they are. When `remove` fails, nobody is told, and the deletion can be asked for again.
+            then: see `changed`.
+        """
+        self.table.delete(topic, now_ms)
+        save_or_revert(self.table, self._save, "the topic table")
+        remove()
+        self._announce(then)
 
     def auto_create(self, topic: str, template: str, queue_count: int, now_ms: int) -> TopicConfig | None:
         """Create a topic that somebody sends to (see `TopicTable.auto_create`)."""

@@ -5,7 +5,7 @@ import pytest
 from orbitmq.broker.topics import table
 from orbitmq.broker.topics.registry import dead_letter_topic, retry_topic
 from orbitmq.broker.topics.table import TopicTable
-from orbitmq.errors import Rejected
+from orbitmq.errors import Rejected, StoreUnavailable
 from orbitmq.model.topic import AUTO_CREATE_TOPIC, TopicConfig
 
 from ..parts import Registries
@@ -112,10 +112,31 @@ def test_a_topic_whose_change_or_deletion_a_full_disk_refuses_stays_as_it_was() 
     with pytest.raises(Rejected):
         rig.topics.update(TopicConfig(topic="orders", read_queue_count=9), 2)
     with pytest.raises(Rejected):
-        rig.topics.delete("orders", 2)
+        rig.topics.delete("orders", 2, lambda: pytest.fail("the topic is still there"))
     assert rig.topics.get("orders") == WIDE
     assert set(rig.topics.table.all) == {"orders", "later"}
     rig.disk_error = None
-    assert rig.topics.delete("orders", 3)
-    assert not rig.topics.delete("orders", 3)
+    rig.topics.delete("orders", 3, lambda: None)
     assert rig.topics.get("orders") is None
+
+
+def test_what_belongs_to_a_topic_is_removed_after_the_file_is_written_and_before_anybody_is_told() -> None:
+    rig = Registries()
+    rig.topics.update(TopicConfig(topic="orders"), 1)
+    del rig.log[:]
+    for now_ms in (2, 3):
+        rig.topics.delete("orders", now_ms, lambda: rig.log.append("removed"))
+        assert rig.log == ["topics saved", "removed", "announced"] * (now_ms - 1)
+
+
+def test_a_deletion_that_fails_is_told_to_nobody() -> None:
+    rig = Registries()
+    rig.topics.update(TopicConfig(topic="orders"), 1)
+    del rig.log[:]
+
+    def fail() -> None:
+        raise StoreUnavailable("the disk is full")
+
+    with pytest.raises(StoreUnavailable):
+        rig.topics.delete("orders", 2, fail, lambda: pytest.fail("answered"))
+    assert rig.log == ["topics saved"]
