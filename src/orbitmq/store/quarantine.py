@@ -1,22 +1,27 @@
 """The place for what recovery cuts off: bytes are moved aside before they leave a log, never destroyed.
 
 `quarantine/commitlog-<offset>-<n>` holds the bytes as they were, `<the same>.json` says where they lay and why they went.
-Nothing reads them back by itself. Source: docs/explain/durability.md.
+The same bytes of the same place are kept once, however often a start is interrupted. Nothing reads them back by itself.
+Source: docs/explain/durability.md.
 """
 
 from __future__ import annotations
 
 import json
 import logging
+from collections.abc import Iterator
+from contextlib import suppress
+from itertools import count, takewhile
 from pathlib import Path
 from typing import NamedTuple
 
 from orbitmq.errors import StoreError
-from orbitmq.store.disk import Disk
+from orbitmq.store.disk import Buffer, Disk
 from orbitmq.store.log.segment import Segment, segment_name
 
 log = logging.getLogger(__name__)
 
+NOTE_ENDING = ".json"
 _COPY_SIZE = 1 << 20
 
 
@@ -52,17 +57,8 @@ class Quarantine:
         length = segment.file.data_end(start) - start
         if length <= 0:
             return None
-        path = self._free_path(offset)
         try:
-            copy = self._disk.open(path, length)
-            try:
-                copy.reserve(0, length)
-                for at in range(0, length, _COPY_SIZE):
-                    stop = min(at + _COPY_SIZE, length)
-                    copy.buffer[at:stop] = bytes(segment.buffer[start + at : start + stop])
-                copy.sync()
-            finally:
-                copy.close()
+            path = self._kept_copy(segment, start, length) or self._copy(segment, start, length)
             return self._note(SetAside(offset, length, reason, path))
         except OSError as error:
             raise self._refusal(offset, length, reason, error) from error
@@ -80,15 +76,58 @@ class Quarantine:
         except OSError as error:
             raise self._refusal(segment.base, length, reason, error) from error
 
-    def _free_path(self, offset: int) -> Path:
-        number = 1
-        while self._disk.exists(path := self._directory / f"{self._log_name}-{segment_name(offset)}-{number}"):
-            number += 1
+    def warning(self) -> str | None:
+        """Return what its operator should know: how much it keeps, None when nothing."""
+        size = self.size()
+        return f"{self._directory} keeps {size} bytes that recovery has cut off the {self._log_name}" if size else None
+
+    def size(self) -> int:
+        """Return how many bytes it keeps."""
+        size = 0
+        for name in self._disk.names(self._directory):
+            if name.startswith(f"{self._log_name}-") and not name.endswith(NOTE_ENDING):
+                with suppress(OSError):  # somebody deletes it just now
+                    size += self._disk.size(self._directory / name)
+        return size
+
+    def _copy(self, segment: Segment, start: int, length: int) -> Path:
+        """Copy a part of a segment: under a name of its own until it is whole, so that a half copy is begun again."""
+        path = self._free_path(segment.base + start)
+        unfinished = path.with_name(f"{self._log_name}-unfinished")
+        copy = self._disk.open(unfinished, length)
+        try:
+            copy.reserve(0, length)
+            for at in range(0, length, _COPY_SIZE):
+                stop = min(at + _COPY_SIZE, length)
+                copy.buffer[at:stop] = bytes(segment.buffer[start + at : start + stop])
+            copy.sync()
+        finally:
+            copy.close()
+        self._disk.move(unfinished, path)
         return path
+
+    def _kept_copy(self, segment: Segment, start: int, length: int) -> Path | None:
+        """Return the file that has these bytes already, from a start that ended before they were cut."""
+        for path in takewhile(self._disk.exists, self._paths(segment.base + start)):
+            if self._disk.size(path) == length:
+                kept = self._disk.open(path, length)
+                try:
+                    if _is_copy(kept.buffer, segment.buffer, start, length):
+                        return path
+                finally:
+                    kept.close()
+        return None
+
+    def _paths(self, offset: int) -> Iterator[Path]:
+        """Yield the names that bytes of this offset may have, in order."""
+        return (self._directory / f"{self._log_name}-{segment_name(offset)}-{number}" for number in count(1))
+
+    def _free_path(self, offset: int) -> Path:
+        return next(path for path in self._paths(offset) if not self._disk.exists(path))
 
     def _note(self, taken: SetAside) -> SetAside:
         note = {"log": self._log_name, "offset": taken.offset, "length": taken.length, "reason": taken.reason}
-        self._disk.write(taken.path.with_name(taken.path.name + ".json"), json.dumps(note).encode())
+        self._disk.write(taken.path.with_name(taken.path.name + NOTE_ENDING), json.dumps(note).encode())
         log.warning(
             "cut %d bytes off the %s at %d (%s); they are in %s",
             taken.length, self._log_name, taken.offset, taken.reason, taken.path,
@@ -100,3 +139,12 @@ class Quarantine:
             f"{length} bytes of the {self._log_name} at {offset} are no records ({reason}), and {self._directory} does "
             f"not take them: {error}. Nothing was cut; make room and start again"
         )
+
+
+def _is_copy(kept: Buffer, original: Buffer, start: int, length: int) -> bool:
+    """Compare a file with a part of a segment, a piece at a time: both may be as large as a segment."""
+    for at in range(0, length, _COPY_SIZE):
+        stop = min(at + _COPY_SIZE, length)
+        if bytes(kept[at:stop]) != bytes(original[start + at : start + stop]):
+            return False
+    return True

@@ -78,6 +78,7 @@ class Store:
         self._queues = ConsumeQueues(self._disk, path / "consumequeue", config.consume_queue_units)
         self._table = self._queues.table
         self._deletions = Deletions(self._disk, path / "deleted")
+        self._quarantine = Quarantine(self._disk, path / "quarantine", "commitlog")
         self._dispatch = Dispatch()
         self._durability = Durability()
         self._syncing = Syncing(
@@ -125,8 +126,14 @@ class Store:
 
     @property
     def warnings(self) -> list[str]:
-        """What its operator should know: why it is read-only, and what waits for the disk."""
-        said = (self._refusal, self._syncing.hang, self._syncing.shortage, self._syncing.checkpoint_failure)
+        """What its operator should know: why it is read-only, what waits for the disk, and what was set aside."""
+        said = (
+            self._refusal,
+            self._syncing.hang,
+            self._syncing.shortage,
+            self._syncing.checkpoint_failure,
+            self._quarantine.warning(),
+        )
         return [warning for warning in said if warning is not None]
 
     @property
@@ -363,7 +370,7 @@ class Store:
         recovery = Recovery(
             self._commit_log,
             self._queues,
-            quarantine=Quarantine(self._disk, path / "quarantine", "commitlog"),
+            quarantine=self._quarantine,
             mark=RebuildMark(self._disk, path / "rebuild"),
             deletions=self._deletions,
             ends=QueueEnds.parse(self._disk.read(path / "ends")),

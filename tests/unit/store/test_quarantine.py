@@ -43,6 +43,46 @@ def test_a_tail_is_copied_up_to_its_last_byte_and_the_segment_stays(disk, tmp_pa
     segment.close()
 
 
+@pytest.mark.parametrize("size", [9, 3 * 1024 * 1024])
+def test_starts_that_are_interrupted_keep_the_same_bytes_once(disk, tmp_path, size):
+    segment = Segment(disk, tmp_path / "commitlog", 0, 4 * 1024 * 1024, 4096)
+    segment.buffer[7 : 7 + size] = b"x" * size
+    quarantine = Quarantine(disk, tmp_path / "quarantine", "commitlog")
+    first, again = (quarantine.take_tail(segment, 7, "why") for _ in range(2))
+    assert again == first
+    assert quarantine.size() == size
+    assert len(disk.names(tmp_path / "quarantine")) == 2
+    segment.buffer[7 + size - 1] = ord("y")
+    assert quarantine.take_tail(segment, 7, "why").path != first.path
+    assert quarantine.size() == 2 * size
+    segment.close()
+
+
+def test_a_copy_that_was_interrupted_is_begun_again(tmp_path):
+    disk = FakeDisk()
+    segment = segment_of(disk, tmp_path, b"torn")
+    quarantine = Quarantine(disk, tmp_path / "quarantine", "commitlog")
+    for operation in ("sync", "move"):
+        disk.failures = {operation: OSError(errno.EIO, "Input/output error")}
+        with pytest.raises(StoreError):
+            quarantine.take_tail(segment, segment.base, "why")
+    disk.failures = {}
+    taken = quarantine.take_tail(segment, segment.base, "why")
+    assert content_of(disk, taken.path) == b"torn"
+    assert disk.names(tmp_path / "quarantine") == [taken.path.name, f"{taken.path.name}.json"]
+
+
+def test_what_is_kept_is_a_warning(disk, tmp_path):
+    segment = segment_of(disk, tmp_path, b"torn")
+    quarantine = Quarantine(disk, tmp_path / "quarantine", "commitlog")
+    assert quarantine.warning() is None
+    taken = quarantine.take_tail(segment, segment.base, "why")
+    assert quarantine.warning() == f"{taken.path.parent} keeps 4 bytes that recovery has cut off the commitlog"
+    disk.write(taken.path.parent / "salvaged" / "commitlog-1", b"brought back")
+    assert quarantine.size() == 4
+    segment.close()
+
+
 def test_a_whole_segment_is_moved(disk, tmp_path):
     segment = segment_of(disk, tmp_path, b"no record")
     taken = Quarantine(disk, tmp_path / "quarantine", "commitlog").take_segment(segment, "why")
@@ -70,7 +110,7 @@ def test_what_was_kept_before_is_not_written_over(disk, tmp_path):
     segment.close()
 
 
-@pytest.mark.parametrize("operation", ["open", "reserve", "sync", "write"])
+@pytest.mark.parametrize("operation", ["open", "reserve", "sync", "move", "write"])
 def test_a_disk_that_does_not_take_the_copy_ends_the_start(operation):
     disk = FakeDisk()
     segment = segment_of(disk, Path("/store"), b"kept" + b"torn")

@@ -94,11 +94,11 @@ def test_a_deletion_whose_queues_stayed_on_the_disk_is_finished_by_the_next_star
     store.delete_topic("orders")
     assert "the queues of orders stay on the disk until the next start removes them" in caplog.text
     assert store.max_offset("orders", 0) == 0
-    disk = disk.after_kill()
-    assert any("orders" in path.parts for path in disk.files)
-    store = store_of(disk)
+    found = disk.after_kill()
+    assert any("orders" in path.parts for path in found.files)
+    store = store_of(found)
     assert (bodies(store), store.max_offset("orders", 0)) == ([], 0)
-    assert not any("orders" in path.parts for path in disk.files)
+    assert not any("orders" in path.parts for path in found.files)
 
 
 @pytest.mark.parametrize("operation", ["remove", "write", "move"])
