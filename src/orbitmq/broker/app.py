@@ -18,6 +18,7 @@ from orbitmq.broker.config import CONSUME_QUEUE_UNIT_SIZE, BrokerConfig
 from orbitmq.broker.fast_path.send import SendFastPath
 from orbitmq.broker.handlers import HANDLERS
 from orbitmq.broker.housekeeping import TURN_MS, Housekeeping, Job
+from orbitmq.broker.limits import port_limits
 from orbitmq.broker.persistence import ConfigFiles, OffsetFile
 from orbitmq.broker.registration.addresses import BrokerAddress, broker_address, reserved_port
 from orbitmq.broker.registration.name_servers import NameServers
@@ -26,7 +27,7 @@ from orbitmq.broker.service import BrokerService, StoredTables
 from orbitmq.broker.topics.system_topics import system_topics
 from orbitmq.broker.topics.table import TopicTable
 from orbitmq.clock import Clock, now_ms
-from orbitmq.net.limits import Limits, affordable_connections, descriptor_limit, tell_of_few_descriptors
+from orbitmq.net.limits import Limits, descriptor_limit, tell_of_few_descriptors
 from orbitmq.net.pool import ConnectionPool
 from orbitmq.net.security.client_security import load_security
 from orbitmq.net.server import Server
@@ -140,8 +141,8 @@ class Broker:
         config = self.config
         files = ConfigFiles(config.store_path_root_dir / "config")
         tables = StoredTables(
-            files.load_topics(auto_create_enable=config.auto_create_topic_enable),
-            files.load_groups(auto_create_enable=config.auto_create_subscription_group),
+            files.load_topics(auto_create_enable=config.auto_create_topic_enable, count_max=config.topics_max),
+            files.load_groups(auto_create_enable=config.auto_create_subscription_group, count_max=config.groups_max),
             files.load_offsets(),
         )
         store = Store.open(store_config(config), store_host=address.host, clock=self._clock)
@@ -249,19 +250,6 @@ class Broker:
                 Job(self.config.flush_consumer_offset_interval, offset_file.save),
             ]
         )
-
-
-def port_limits(config: BrokerConfig, descriptors: int) -> Limits:
-    """Return the limits of the port.
-
-    Args:
-        descriptors: how many files and connections the process may have open; 0: any number. Every consume queue
-            takes one of them, so clients get half.
-    """
-    return Limits(
-        idle_ms=config.server_channel_max_idle_time_seconds * 1000,
-        connections_max=affordable_connections(config.connections_max, descriptors, descriptors // 2),
-    )
 
 
 def store_config(config: BrokerConfig) -> StoreConfig:

@@ -72,6 +72,17 @@ class BrokerConfig(ServerSecuritySettings):
     server_channel_max_idle_time_seconds: int = 120
     connections_max: int = CONNECTIONS_MAX
     """Ours: open connections; 0: no limit. Never more than half of the file descriptors: the store needs the others."""
+    connections_per_address_max: int = 0
+    """Ours: open connections from one IP address; 0: no limit."""
+    requests_per_second_max: int = 0
+    """Ours: requests per second on one connection, with a burst of one second; 0: no limit."""
+    frame_deadline_seconds: int = 30
+    """Ours: a frame that began to arrive must be whole after this long; 0: no limit."""
+    partial_frames_max: int = 64 * _MIB
+    """Ours: bytes of the unfinished frames of all connections; one address may have three quarters of it; 0: no limit."""
+    write_buffer_max: int = 64 * _MIB
+    """Ours: bytes that may wait for one client that does not read; 0: no limit."""
+    server_socket_backlog: int = 1_024
 
     # Who may ask, beside what every server has for that. With `aclEnable` every request needs a signature (`access`).
     acl_file: Path = field(default_factory=lambda: Path.home() / "store" / "accounts.json")
@@ -102,6 +113,10 @@ class BrokerConfig(ServerSecuritySettings):
     broker_topic_enable: bool = True
     trace_topic_enable: bool = False
     msg_trace_topic_name: str = "RMQ_SYS_TRACE_TOPIC"
+    topics_max: int = 200_000
+    """Ours: topics that there may be; one that is new beyond is refused."""
+    groups_max: int = 200_000
+    """Ours: the same for consumer groups."""
     broker_permission: int = 6
     notify_consumer_ids_changed_enable: bool = True
     channel_expired_timeout: int = 120_000
@@ -182,6 +197,12 @@ _RANGES: dict[str, tuple[int, int]] = {
     "listen_port": (0, 65_535),
     "server_channel_max_idle_time_seconds": (0, 86_400),
     "connections_max": (0, 10_000_000),
+    "connections_per_address_max": (0, 10_000_000),
+    "requests_per_second_max": (0, 10_000_000),
+    "frame_deadline_seconds": (0, 3_600),
+    "partial_frames_max": (0, 2**40),
+    "write_buffer_max": (0, 2**31 - 1),
+    "server_socket_backlog": (1, 65_535),
     "flush_interval_commit_log": (1, 60_000),
     "sync_flush_timeout": (100, 600_000),
     "sync_flush_waiting_max": (64 * _KIB, _GIB),
@@ -191,6 +212,8 @@ _RANGES: dict[str, tuple[int, int]] = {
     "max_message_size": (1, 16 * _MIB - 128 * _KIB),
     "flush_consumer_offset_interval": (100, 600_000),
     "default_topic_queue_nums": (1, 1_024),
+    "topics_max": (100, 10_000_000),
+    "groups_max": (100, 10_000_000),
     "broker_permission": (0, 6),
     "channel_expired_timeout": (1_000, 3_600_000),
     "rebalance_lock_max_live_time": (1_000, 3_600_000),

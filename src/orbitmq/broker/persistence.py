@@ -10,9 +10,9 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-from orbitmq.broker.groups.configs import GroupConfigs
+from orbitmq.broker.groups.configs import GROUPS_MAX, GroupConfigs
 from orbitmq.broker.groups.offsets import GroupOffsets
-from orbitmq.broker.topics.table import TopicTable
+from orbitmq.broker.topics.table import TOPICS_MAX, TopicTable
 from orbitmq.clock import Clock
 from orbitmq.errors import HeaderError
 from orbitmq.files import read_generations, replace_file
@@ -35,12 +35,14 @@ class ConfigFiles:
         self.delays_path = directory / "delayOffset.json"
         self.groups_path = directory / "subscriptionGroup.json"
 
-    def load_topics(self, *, auto_create_enable: bool) -> TopicTable:
+    def load_topics(self, *, auto_create_enable: bool, count_max: int = TOPICS_MAX) -> TopicTable:
         """Return the stored topic table, an empty one at the first start."""
         found = read_generations(self.topics_path, topic_bodies.decode_topic_table)
         if found is None:
-            return TopicTable(auto_create_enable=auto_create_enable)
-        return TopicTable(found.topics.values(), found.data_version, auto_create_enable=auto_create_enable)
+            return TopicTable(auto_create_enable=auto_create_enable, count_max=count_max)
+        return TopicTable(
+            found.topics.values(), found.data_version, auto_create_enable=auto_create_enable, count_max=count_max
+        )
 
     def save_topics(self, topics: TopicTable) -> None:
         """Store the topic table."""
@@ -51,16 +53,17 @@ class ConfigFiles:
         """Return the committed offsets, none at the first start."""
         return read_generations(self.offsets_path, parse_offsets) or GroupOffsets()
 
-    def load_groups(self, *, auto_create_enable: bool) -> GroupConfigs:
+    def load_groups(self, *, auto_create_enable: bool, count_max: int = GROUPS_MAX) -> GroupConfigs:
         """Return the groups' settings, only the system's at the first start."""
         found = read_generations(self.groups_path, decode_group_table)
         if found is None:
-            return GroupConfigs(auto_create_enable=auto_create_enable)
+            return GroupConfigs(auto_create_enable=auto_create_enable, count_max=count_max)
         return GroupConfigs(
             found.groups.values(),
             found.data_version,
             forbidden=found.forbidden,
             auto_create_enable=auto_create_enable,
+            count_max=count_max,
         )
 
     def save_groups(self, groups: GroupConfigs) -> None:

@@ -18,9 +18,16 @@ T = TypeVar("T", bound="VersionedTable[Any]")
 
 
 class VersionedTable(Generic[V]):
-    """Values by name, and what they were when the disk had them last."""
+    """Values by name, and what they were when the disk had them last.
 
-    def __init__(self, values: dict[str, V], version: DataVersion) -> None:
+    Args:
+        count_max: how many there may be; those that were loaded stay, however many they are.
+    """
+
+    def __init__(self, values: dict[str, V], version: DataVersion, *, count_max: int) -> None:
+        self.count_max = count_max
+        self.refused_count = 0
+        """New values that were one too many."""
         self._values = values
         self._replaced: dict[str, V | None] = {}
         self.version = self._kept_version = version
@@ -31,6 +38,13 @@ class VersionedTable(Generic[V]):
     def all(self) -> Mapping[str, V]:
         """A read-only view of the whole table."""
         return MappingProxyType(self._values)
+
+    def has_room(self, name: str) -> bool:
+        """Tell whether a value of this name may be there; one that may not is counted."""
+        if name in self._values or len(self._values) < self.count_max:
+            return True
+        self.refused_count += 1
+        return False
 
     def delete(self, name: str, now_ms: int) -> bool:
         """Forget a value; False when there was none."""

@@ -17,6 +17,8 @@ class Counters:
     connections_opened: int = 0
     connections_closed: int = 0
     connections_refused: int = 0
+    connections_refused_by_address: int = 0
+    """Those of them whose address had too many open."""
     connections_encrypted: int = 0
     bytes_received: int = 0
     bytes_sent: int = 0

@@ -11,14 +11,13 @@ from typing import Any
 import pytest
 
 from orbitmq.address import parse_address
-from orbitmq.broker.app import Broker, port_limits, store_config
+from orbitmq.broker.app import Broker, store_config
 from orbitmq.broker.config import BrokerConfig
 from orbitmq.broker.groups.offsets import GroupOffsets
 from orbitmq.broker.persistence import ConfigFiles, format_offsets
 from orbitmq.errors import ConfigError, HeaderError, StoreError
 from orbitmq.files import replace_file
 from orbitmq.model.group import ConsumerInfo, Heartbeat
-from orbitmq.net.limits import Limits
 from orbitmq.net.pool import ConnectionPool
 from orbitmq.store import FlushMode, StoreConfig
 from orbitmq.wire.bodies.heartbeat import encode_heartbeat
@@ -48,15 +47,14 @@ def test_the_stores_settings_are_the_brokers(tmp_path: Path) -> None:
     )  # fmt: skip
 
 
-@pytest.mark.parametrize(
-    ("wanted", "descriptors", "taken"),
-    [(50_000, 0, 50_000), (0, 0, 0), (50_000, 20_001, 10_001), (100, 20_000, 100), (0, 256, 128)],
-)
-def test_clients_leave_the_store_half_of_the_descriptors(
-    wanted: int, descriptors: int, taken: int, tmp_path: Path
-) -> None:
-    config = config_of(tmp_path, connections_max=wanted, server_channel_max_idle_time_seconds=7)
-    assert port_limits(config, descriptors) == Limits(idle_ms=7_000, connections_max=taken)
+async def test_a_broker_has_no_more_topics_and_groups_than_it_may(tmp_path: Path) -> None:
+    broker = Broker(config_of(tmp_path, topics_max=107, groups_max=108))
+    await broker.start()
+    try:
+        service = broker.service
+        assert (service.topics.table.count_max, service.groups.configs.count_max) == (107, 108)
+    finally:
+        await broker.stop()
 
 
 async def test_a_crowd_of_connections_leaves_a_broker_its_descriptors(

@@ -22,7 +22,7 @@ class Prices(VersionedTable[int]):
 
 
 def prices() -> Prices:
-    return Prices({"tea": 3}, VERSION)
+    return Prices({"tea": 3}, VERSION, count_max=2)
 
 
 def test_what_is_put_is_there_under_a_new_version() -> None:
@@ -30,6 +30,16 @@ def test_what_is_put_is_there_under_a_new_version() -> None:
     assert table.put("milk", 1) == 1
     assert (dict(table.all), table.get("milk"), table.get("salt")) == ({"tea": 3, "milk": 1}, 1, None)
     assert table.version.counter == 2
+
+
+def test_there_is_room_for_a_new_value_up_to_the_limit_and_for_a_known_one_always() -> None:
+    table = prices()
+    assert table.has_room("milk")
+    table.put("milk", 1)
+    assert table.has_room("milk")
+    assert table.refused_count == 0
+    assert not table.has_room("salt")
+    assert table.refused_count == 1
 
 
 def test_only_a_value_that_is_there_can_be_deleted() -> None:

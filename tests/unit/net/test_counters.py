@@ -14,7 +14,7 @@ def test_the_first_ten_events_and_then_powers_of_two_are_worth_a_line():
 def test_everything_is_counted_from_nothing():
     counters = Counters()
     counted = {field.name: getattr(counters, field.name) for field in fields(Counters) if field.type == "int"}
-    assert len(counted) == 11
+    assert len(counted) == 12
     assert set(counted.values()) == {0}
     assert (counters.requests[105], counters.refusals[105, 1], counters.closed_by_us["idle"]) == (0, 0, 0)
 

@@ -41,6 +41,7 @@ async def test_connections_have_a_limit_in_all_and_per_address():
             async with peer_of(server) as three:
                 assert await three.is_cut_off()
             assert server.counters.connections_refused == 1
+            assert server.counters.connections_refused_by_address == bool(limits.connections_per_address_max)
             one.writer.close()
             await until(lambda server=server: len(server.connections) == 1)
             async with peer_of(server) as four:

@@ -10,12 +10,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from orbitmq.broker.versioned_table import VersionedTable
-from orbitmq.errors import InvalidArgument
+from orbitmq.codes import ResponseCode
+from orbitmq.errors import InvalidArgument, Rejected
 from orbitmq.model.topic import DataVersion, check_name
 from orbitmq.wire.bodies.groups import GroupConfig, GroupTable
 
 GROUPS_MAX = 200_000
-"""Ours: automatic creation must not fill the memory."""
 
 GROUP_LENGTH_MAX = 248
 """Characters: the group's retry topic becomes a directory's name, `%RETRY%` and the group, 255 at most."""
@@ -42,8 +42,9 @@ class GroupConfigs(VersionedTable[GroupConfig]):
         *,
         forbidden: Mapping[str, Mapping[str, int]] | None = None,
         auto_create_enable: bool = True,
+        count_max: int = GROUPS_MAX,
     ) -> None:
-        super().__init__({config.group: config for config in groups}, version)
+        super().__init__({config.group: config for config in groups}, version, count_max=count_max)
         self._auto_create_enable = auto_create_enable
         self.forbidden = dict(forbidden or {})
         """Kept for the file; 353 that changes it is not there yet."""
@@ -57,14 +58,20 @@ class GroupConfigs(VersionedTable[GroupConfig]):
 
     def auto_create(self, group: str, now_ms: int) -> GroupConfig | None:
         """Create the settings of a group that is not there, with defaults; None where that is not allowed."""
-        if not self._auto_create_enable or len(self._values) >= GROUPS_MAX:
+        if not self._auto_create_enable:
             return None
         try:
             check_name("group", group, GROUP_LENGTH_MAX)
         except InvalidArgument:
             return None
-        return self.update(GroupConfig(group=group), now_ms)
+        return self._put(group, GroupConfig(group=group), now_ms) if self.has_room(group) else None
 
     def update(self, config: GroupConfig, now_ms: int) -> GroupConfig:
-        """Create a group's settings or replace them."""
+        """Create a group's settings or replace them.
+
+        Raises:
+            Rejected: 1, one group too many.
+        """
+        if not self.has_room(config.group):
+            raise Rejected(ResponseCode.SYSTEM_ERROR, f"there are {self.count_max} groups, groupsMax allows no more")
         return self._put(config.group, config, now_ms)

@@ -28,7 +28,6 @@ from orbitmq.model.topic import (
 QUEUES_PER_TOPIC_MAX = 16_384
 """Ours: a topic with more queues is a mistake, and its table would not fit a frame."""
 TOPICS_MAX = 200_000
-"""Ours: automatic creation must not fill the memory."""
 
 
 class TopicTable(VersionedTable[TopicConfig]):
@@ -40,8 +39,9 @@ class TopicTable(VersionedTable[TopicConfig]):
         version: DataVersion = DataVersion(),  # noqa: B008 - frozen
         *,
         auto_create_enable: bool = True,
+        count_max: int = TOPICS_MAX,
     ) -> None:
-        super().__init__({config.topic: config for config in topics}, version)
+        super().__init__({config.topic: config for config in topics}, version, count_max=count_max)
         self._auto_create_enable = auto_create_enable
 
     def add_missing(self, topics: Iterable[TopicConfig], now_ms: int) -> None:
@@ -56,9 +56,11 @@ class TopicTable(VersionedTable[TopicConfig]):
         `config.attributes` are changes as the wire carries them: `+key` sets, `-key` removes.
 
         Raises:
-            Rejected: 29, for a name, count or permission that no topic may have.
+            Rejected: 29, for a name, count or permission that no topic may have; 1, one topic too many.
         """
         _check(config)
+        if not self.has_room(config.topic):
+            raise Rejected(ResponseCode.SYSTEM_ERROR, f"there are {self.count_max} topics, topicsMax allows no more")
         old = self._values.get(config.topic)
         attributes = apply_attribute_changes({} if old is None else old.attributes, config.attributes)
         return self._put(config.topic, dataclasses.replace(config, attributes=attributes), now_ms)
@@ -74,12 +76,12 @@ class TopicTable(VersionedTable[TopicConfig]):
             The new configuration, or None when the template is unknown or not to be inherited.
         """
         source = self._values.get(template)
-        if source is None or not source.perm & Perm.INHERIT or len(self._values) >= TOPICS_MAX:
+        if source is None or not source.perm & Perm.INHERIT:
             return None
         if template == AUTO_CREATE_TOPIC and not self._auto_create_enable:
             return None
         count = min(queue_count, source.write_queue_count)
-        if count < 1:
+        if count < 1 or not self.has_room(topic):
             return None
         perm = source.perm & ~Perm.INHERIT
         return self._put(topic, plain_topic(topic, count, perm, filter_type=source.topic_filter_type), now_ms)
@@ -88,7 +90,7 @@ class TopicTable(VersionedTable[TopicConfig]):
         """Create a group's `%RETRY%` (or `%DLQ%`) topic unless it is there."""
         if (found := self._values.get(topic)) is not None:
             return found
-        if len(self._values) >= TOPICS_MAX:
+        if not self.has_room(topic):
             return None
         return self._put(topic, plain_topic(topic, queue_count), now_ms)
 
@@ -103,9 +105,11 @@ class TopicTable(VersionedTable[TopicConfig]):
         """
         template = self._values.get(AUTO_CREATE_TOPIC)
         is_retry = topic.startswith((RETRY_PREFIX, DLQ_PREFIX))
-        if len(self._values) >= TOPICS_MAX or queue_count > QUEUES_PER_TOPIC_MAX:
+        if queue_count > QUEUES_PER_TOPIC_MAX:
             return None
         if not is_retry and (template is None or not self._auto_create_enable):
+            return None
+        if not self.has_room(topic):
             return None
         count = queue_count if is_retry or template is None else max(queue_count, template.write_queue_count)
         return self._put(topic, plain_topic(topic, count), now_ms)

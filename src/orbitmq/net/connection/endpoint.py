@@ -97,6 +97,7 @@ class Endpoint:
             return f"{limits.connections_max} connections are open"
         count = self._count_by_ip.get(ip, 0)
         if limits.connections_per_address_max and count >= limits.connections_per_address_max:
+            self.counters.connections_refused_by_address += 1
             return f"{count} connections from {ip} are open"
         self._count_by_ip[ip] = count + 1
         self.connections[connection.id] = connection

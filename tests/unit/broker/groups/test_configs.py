@@ -2,8 +2,8 @@ from __future__ import annotations
 
 import pytest
 
-from orbitmq.broker.groups import configs
 from orbitmq.broker.groups.configs import GROUP_LENGTH_MAX, SYSTEM_GROUPS, GroupConfigs
+from orbitmq.errors import Rejected
 from orbitmq.wire.bodies.groups import GroupConfig
 
 
@@ -24,11 +24,14 @@ def test_no_group_is_made_where_that_is_off_or_the_name_is_no_name() -> None:
     assert GroupConfigs(auto_create_enable=False).get("TOOLS_CONSUMER") is not None
 
 
-def test_no_more_groups_are_made_than_the_memory_takes(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(configs, "GROUPS_MAX", len(SYSTEM_GROUPS) + 1)
-    table = GroupConfigs()
+def test_no_more_groups_are_made_than_the_memory_takes() -> None:
+    table = GroupConfigs(count_max=len(SYSTEM_GROUPS) + 1)
     assert table.auto_create("first", now_ms=1) is not None
     assert table.auto_create("second", now_ms=1) is None
+    with pytest.raises(Rejected, match="groupsMax") as caught:
+        table.update(GroupConfig(group="second"), now_ms=1)
+    assert (caught.value.code, table.refused_count) == (1, 2)
+    assert not table.update(GroupConfig(group="first", consume_enable=False), now_ms=2).consume_enable
 
 
 def test_settings_are_replaced_and_forgotten() -> None:

@@ -6,7 +6,6 @@ from typing import Any
 import pytest
 
 from orbitmq.broker.sending.destinations import Destinations
-from orbitmq.broker.topics import table
 from orbitmq.broker.topics.system_topics import CLOSED_TO_CLIENTS
 from orbitmq.broker.topics.table import TopicTable
 from orbitmq.errors import Rejected
@@ -96,9 +95,9 @@ def test_a_retry_of_an_unknown_group_is_refused() -> None:
     assert rig.code("%RETRY%g", reconsume_times=1) == 26
 
 
-def test_dead_letters_over_the_limit_of_topics_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_dead_letters_over_the_limit_of_topics_are_refused() -> None:
     rig = Rig(TopicConfig(topic="%RETRY%g"))
-    monkeypatch.setattr(table, "TOPICS_MAX", 2)
+    rig.topics.table.count_max = 2
     assert rig.code("%RETRY%g", reconsume_times=99) == 1
 
 

@@ -2,7 +2,6 @@ from __future__ import annotations
 
 import pytest
 
-from orbitmq.broker.topics import table
 from orbitmq.broker.topics.registry import dead_letter_topic, retry_topic
 from orbitmq.broker.topics.table import TopicTable
 from orbitmq.errors import Rejected, StoreUnavailable
@@ -46,12 +45,16 @@ def test_a_groups_topic_is_kept_and_told_when_it_is_new_and_never_again() -> Non
     assert rig.log == KEPT_AND_TOLD
 
 
-def test_one_topic_too_many_is_not_made(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(table, "TOPICS_MAX", 1)
-    rig = Registries(TopicTable([TopicConfig(topic=AUTO_CREATE_TOPIC, perm=7)]))
+def test_one_topic_too_many_is_not_made() -> None:
+    rig = Registries(TopicTable([TopicConfig(topic=AUTO_CREATE_TOPIC, perm=7)], count_max=1))
     assert rig.topics.create_retry_topic("%RETRY%g", 1, 1) is None
     assert rig.topics.auto_create("orders", AUTO_CREATE_TOPIC, 4, 1) is None
+    assert rig.topics.restore("orders", 4, 1) is None
+    with pytest.raises(Rejected, match="topicsMax") as caught:
+        rig.topics.update(TopicConfig(topic="orders"), 1)
+    assert (caught.value.code, rig.topics.table.refused_count) == (1, 4)
     assert rig.log == []
+    rig.topics.update(TopicConfig(topic=AUTO_CREATE_TOPIC, perm=6), 1)
 
 
 WIDE = TopicConfig(topic="orders", read_queue_count=5, write_queue_count=2)

@@ -5,7 +5,6 @@ from typing import Any
 
 import pytest
 
-from orbitmq.broker.topics import table
 from orbitmq.model.topic import TopicConfig
 from orbitmq.store import Draft
 from orbitmq.wire.bodies.groups import GroupConfig, encode_group_config
@@ -165,7 +164,7 @@ def test_topics_of_a_group_are_refused_where_there_are_too_many_or_they_may_not_
         topics = rig.broker.service.topics
         back = ConsumerSendBack(physical_offset=0, group="g", delay_level=0)
         with monkeypatch.context() as patch:
-            patch.setattr(table, "TOPICS_MAX", 1)
+            patch.setattr(topics.table, "count_max", 1)
             answer = await rig.ask(back)
             assert (answer.code, answer.remark) == (1, "topic[%RETRY%g] not exist")
         assert await rig.code(back) == 0

@@ -1,0 +1,50 @@
+"""The limits of what peers may cost a broker: as its port is given them, and how often each of them refused.
+
+Each limit counts for itself, where it refuses; here they stand together, by the name of their setting, for metrics.
+"""
+
+from __future__ import annotations
+
+from orbitmq.broker.config import BrokerConfig
+from orbitmq.broker.service import BrokerService
+from orbitmq.net.counters import Counters
+from orbitmq.net.limits import Limits, affordable_connections
+
+
+def port_limits(config: BrokerConfig, descriptors: int) -> Limits:
+    """Return the limits of the port.
+
+    Args:
+        descriptors: how many files and connections the process may have open; 0: any number. Every consume queue
+            takes one of them, so clients get half.
+    """
+    return Limits(
+        idle_ms=config.server_channel_max_idle_time_seconds * 1000,
+        frame_ms=config.frame_deadline_seconds * 1000,
+        write_buffer_max=config.write_buffer_max,
+        connections_max=affordable_connections(config.connections_max, descriptors, descriptors // 2),
+        connections_per_address_max=config.connections_per_address_max,
+        partial_frames_max=config.partial_frames_max,
+        requests_per_second_max=config.requests_per_second_max,
+        backlog=config.server_socket_backlog,
+    )
+
+
+def limit_refusals(service: BrokerService, counters: Counters) -> dict[str, int]:
+    """Return, by the setting that forbade it, how much was refused since the start.
+
+    Args:
+        counters: of the broker's port.
+    """
+    ended = counters.closed_by_us
+    by_address = counters.connections_refused_by_address
+    return {
+        "connectionsMax": counters.connections_refused - by_address,
+        "connectionsPerAddressMax": by_address,
+        "requestsPerSecondMax": counters.throttled,
+        "frameDeadlineSeconds": ended.get("frame deadline", 0),
+        "partialFramesMax": ended.get("partial frames", 0),
+        "writeBufferMax": ended.get("write buffer", 0),
+        "topicsMax": service.topics.table.refused_count,
+        "groupsMax": service.groups.configs.refused_count,
+    }

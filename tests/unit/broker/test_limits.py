@@ -1,0 +1,55 @@
+"""A broker's limits come from its settings, and each says how often it refused, under the name of its setting."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from orbitmq.broker.app import Broker
+from orbitmq.broker.config import BrokerConfig
+from orbitmq.broker.limits import limit_refusals, port_limits
+from orbitmq.net.limits import Limits
+
+from .test_app import config_of
+
+
+@pytest.mark.parametrize(
+    ("wanted", "descriptors", "taken"),
+    [(50_000, 0, 50_000), (0, 0, 0), (50_000, 20_001, 10_001), (100, 20_000, 100), (0, 256, 128)],
+)
+def test_clients_leave_the_store_half_of_the_descriptors(
+    wanted: int, descriptors: int, taken: int, tmp_path: Path
+) -> None:
+    config = config_of(tmp_path, connections_max=wanted)
+    assert port_limits(config, descriptors).connections_max == taken
+
+
+def test_the_ports_limits_are_the_settings(tmp_path: Path) -> None:
+    config = config_of(
+        tmp_path, server_channel_max_idle_time_seconds=7, frame_deadline_seconds=3, write_buffer_max=11,
+        connections_max=12, connections_per_address_max=13, partial_frames_max=14, requests_per_second_max=15,
+        server_socket_backlog=16,
+    )  # fmt: skip
+    assert port_limits(config, 0) == Limits(
+        idle_ms=7_000, frame_ms=3_000, write_buffer_max=11, connections_max=12, connections_per_address_max=13,
+        partial_frames_max=14, requests_per_second_max=15, backlog=16,
+    )  # fmt: skip
+
+
+async def test_every_limit_has_a_setting_and_a_count_of_its_own(tmp_path: Path) -> None:
+    broker = Broker(config_of(tmp_path))
+    await broker.start()
+    try:
+        service, counters = broker.service, broker.running.server.counters
+        assert set(limit_refusals(service, counters).values()) == {0}
+        assert set(limit_refusals(service, counters)) <= set(BrokerConfig(broker_name="a").to_properties())
+        counters.connections_refused, counters.connections_refused_by_address, counters.throttled = 5, 2, 4
+        counters.closed_by_us.update({"frame deadline": 6, "partial frames": 7, "write buffer": 8, "idle": 99})
+        service.topics.table.refused_count, service.groups.configs.refused_count = 9, 10
+        assert limit_refusals(service, counters) == {
+            "connectionsMax": 3, "connectionsPerAddressMax": 2, "requestsPerSecondMax": 4, "frameDeadlineSeconds": 6,
+            "partialFramesMax": 7, "writeBufferMax": 8, "topicsMax": 9, "groupsMax": 10,
+        }  # fmt: skip
+    finally:
+        await broker.stop()
