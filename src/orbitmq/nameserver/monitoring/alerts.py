@@ -13,6 +13,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
+from orbitmq.monitoring.alerts import Alert
+
 WINDOW_MS = 300_000
 """Rules look back five minutes."""
 SAMPLE_MS = 2_500
@@ -53,14 +55,6 @@ class Sample:
     memory_limit: int = 0
     gc_ms: float = 0.0
     loop_lag_ms: float = 0.0
-
-
-@dataclass(frozen=True, slots=True)
-class Alert:
-    """A rule that holds, and the sentence that says why."""
-
-    rule: Rule
-    reason: str
 
 
 class AlertRules:

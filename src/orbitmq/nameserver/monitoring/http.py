@@ -7,6 +7,7 @@ from collections.abc import Mapping
 import orjson
 
 from orbitmq.errors import InvalidArgument
+from orbitmq.monitoring.pages import server_pages
 from orbitmq.nameserver.monitoring.journal import EVENTS_MAX, Journal
 from orbitmq.nameserver.monitoring.metrics import NameServerMetrics
 from orbitmq.nameserver.monitoring.monitor import Monitor
@@ -15,14 +16,6 @@ from orbitmq.net.http.page import JSON, Answer, Page
 
 def pages(monitor: Monitor, metrics: NameServerMetrics, journal: Journal) -> dict[str, Page]:
     """Return the pages by path."""
-
-    def health(_query: Mapping[str, str]) -> Answer:
-        # Alive and answering: alerts are for people to look at, not for a supervisor to restart.
-        return Answer(orjson.dumps(monitor.health()), content_type=JSON)
-
-    def readiness(_query: Mapping[str, str]) -> Answer:
-        is_ready = bool(monitor.health()["ready"])
-        return Answer(b"ready\n" if is_ready else b"waiting for brokers to register\n", 200 if is_ready else 503)
 
     def history(query: Mapping[str, str]) -> Answer:
         events = journal.events(
@@ -33,12 +26,8 @@ def pages(monitor: Monitor, metrics: NameServerMetrics, journal: Journal) -> dic
         )
         return Answer(orjson.dumps(events), content_type=JSON)
 
-    return {
-        "/metrics": lambda _query: metrics.page(),
-        "/healthz": health,
-        "/readyz": readiness,
-        "/routes/history": history,
-    }
+    standard = server_pages(metrics.collect, monitor.health, "waiting for brokers to register")
+    return {**standard, "/routes/history": history}
 
 
 def _number(query: Mapping[str, str], name: str, default: int, largest: int) -> int:

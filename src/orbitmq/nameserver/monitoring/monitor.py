@@ -10,7 +10,8 @@ from typing import Any
 
 from orbitmq.clock import Clock
 from orbitmq.codes import RequestCode
-from orbitmq.nameserver.monitoring.alerts import WINDOW_MS, Alert, AlertRules, Rule, Sample
+from orbitmq.monitoring.alerts import Alert, AlertLog
+from orbitmq.nameserver.monitoring.alerts import WINDOW_MS, AlertRules, Rule, Sample
 from orbitmq.nameserver.monitoring.journal import describe
 from orbitmq.nameserver.monitoring.unknown_topics import UnknownTopic, UnknownTopics
 from orbitmq.nameserver.routing.events import Cause, Change, ChangeKind
@@ -28,7 +29,7 @@ _ROUTE_QUERY = RequestCode.GET_ROUTEINFO_BY_TOPIC
 class Monitor:
     """Observes one NameServer.
 
-    `changes` counts changes of routes by (kind, cause); `alerts` are the rules that hold now.
+    `changes` counts changes of routes by (kind, cause).
 
     Args:
         is_ready: tells whether the NameServer answers route queries at a time (ms since 1970).
@@ -48,7 +49,7 @@ class Monitor:
         sections: Mapping[str, Callable[[], Any]] | None = None,
     ) -> None:
         self.changes: Counter[tuple[ChangeKind, Cause]] = Counter()
-        self.alerts: tuple[Alert, ...] = ()
+        self.alert_log = AlertLog(log)
         self.process_stats = ProcessStats()
         self._server = server
         self._tables = tables
@@ -83,6 +84,11 @@ class Monitor:
             log.info("%s", describe(change), extra=facts)
 
     @property
+    def alerts(self) -> tuple[Alert, ...]:
+        """The alert rules that hold now."""
+        return self.alert_log.alerts
+
+    @property
     def route_queries(self) -> int:
         """Route queries so far."""
         return self._server.counters.requests.get(_ROUTE_QUERY, 0)
@@ -93,13 +99,8 @@ class Monitor:
         refusals = self._server.counters.refusals.items()
         return sum(count for (code, _), count in refusals if code == _ROUTE_QUERY)
 
-    def requests(self) -> dict[int, int]:
-        """Return the requests so far by code."""
-        return dict(self._server.counters.requests)
-
     def sample(self) -> None:
         """Look at everything once, and log the alerts that begin or end."""
-        before = {alert.rule for alert in self.alerts}
         alerts = self._rules.add(
             Sample(
                 at_ms=self._clock(),
@@ -112,12 +113,7 @@ class Monitor:
                 loop_lag_ms=self.process_stats.last_lag_ms,
             )
         )
-        self.alerts = tuple(map(self._with_topics, alerts))
-        for alert in self.alerts:
-            if alert.rule not in before:
-                log.warning("alert %s: %s", alert.rule, alert.reason, extra={"alert": alert.rule})
-        for rule in before - {alert.rule for alert in self.alerts}:
-            log.info("alert %s is over", rule, extra={"alert": rule})
+        self.alert_log.update(map(self._with_topics, alerts))
 
     def health(self) -> dict[str, Any]:
         """Return how the NameServer is doing, as a JSON document; healthy means that no alert rule holds."""
@@ -126,7 +122,7 @@ class Monitor:
         return {
             "healthy": not self.alerts,
             "ready": self._is_ready(now),
-            "alerts": [{"rule": alert.rule, "reason": alert.reason} for alert in self.alerts],
+            "alerts": [alert.document() for alert in self.alerts],
             "warnings": list(self._warnings),
             "address": self._server.address,
             "uptimeMs": now - self._started_at_ms,

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
+from orbitmq.wire.slices import Slices
+
 JSON = "application/json"
 TEXT = "text/plain; charset=utf-8"
 
@@ -17,5 +19,5 @@ class Answer(NamedTuple):
     content_type: str = TEXT
 
 
-Page = Callable[[Mapping[str, str]], Answer]
-"""Gets the query's parameters. Refuses bad ones by raising an OrbitError."""
+Page = Callable[[Mapping[str, str]], Answer | Slices[Answer]]
+"""Gets the query's parameters. Refuses bad ones by raising an OrbitError; a large answer is made in slices."""

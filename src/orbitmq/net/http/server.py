@@ -14,7 +14,9 @@ from urllib.parse import parse_qsl, urlsplit
 from orbitmq.address import format_address
 from orbitmq.errors import OrbitError
 from orbitmq.net.http.page import Answer, Page
+from orbitmq.net.http.sliced_pages import SlicedPage, SlicedPages
 from orbitmq.net.name_lookup import looked_up
+from orbitmq.wire.slices import Slices
 
 log = logging.getLogger(__name__)
 
@@ -44,6 +46,7 @@ class HttpServer:
     """
 
     def __init__(self, pages: Mapping[str, Page]) -> None:
+        self.sliced_pages = SlicedPages()
         self._pages = dict(pages)
         self._listener: asyncio.Server | None = None
         self._connections: dict[_HttpConnection, None] = {}
@@ -90,8 +93,8 @@ class HttpServer:
         """Forget a connection that ended."""
         self._connections.pop(connection, None)
 
-    def answer(self, request: bytes) -> tuple[Answer, bool]:
-        """Return the answer to a request, and whether its body is wanted (it is not for HEAD)."""
+    def answer(self, request: bytes) -> tuple[Answer | Slices[Answer], bool]:
+        """Return the answer to a request, or the work of making it, and whether its body is wanted (not for HEAD)."""
         try:
             method, target, version = request.split(b"\r\n", 1)[0].decode("ascii").split(" ")
             url = urlsplit(target)
@@ -104,18 +107,23 @@ class HttpServer:
             return Answer(b"only GET is answered here\n", 405), True
         return self._show(url.path, query), method == "GET"
 
-    def _show(self, path: str, query: Mapping[str, str]) -> Answer:
+    def _show(self, path: str, query: Mapping[str, str]) -> Answer | Slices[Answer]:
         page = self._pages.get(path)
         if page is None:
             known = "\n".join(sorted(self._pages)) + "\n"
             return Answer(known.encode(), 200 if path == "/" else 404)
         try:
             return page(query)
-        except OrbitError as refusal:
-            return Answer(f"{refusal}\n".encode(), 400)
         except Exception as error:
-            log.exception("the page %s failed", path)
-            return Answer(f"{type(error).__name__}\n".encode(), 500)
+            return failure(error)
+
+
+def failure(error: Exception) -> Answer:
+    """Return the answer where a page could not be made: the reason of a refusal, the name alone of an error of ours."""
+    if isinstance(error, OrbitError):
+        return Answer(f"{error}\n".encode(), 400)
+    log.error("a page failed", exc_info=error)
+    return Answer(f"{type(error).__name__}\n".encode(), 500)
 
 
 class _HttpConnection(asyncio.Protocol):
@@ -127,6 +135,7 @@ class _HttpConnection(asyncio.Protocol):
         self._request = bytearray()
         self._transport: asyncio.Transport | None = None
         self._deadline: asyncio.TimerHandle | None = None
+        self._is_asked = False
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast(asyncio.Transport, transport)
@@ -134,11 +143,12 @@ class _HttpConnection(asyncio.Protocol):
         self._deadline = self._loop.call_later(2 * REQUEST_MS / 1000, self.drop)
 
     def data_received(self, data: bytes) -> None:
-        if self._transport is None or self._transport.is_closing():
+        if self._transport is None or self._transport.is_closing() or self._is_asked:
             return
         self._request += data
         if _END in self._request:
-            self._write(*self._server.answer(bytes(self._request)))
+            self._is_asked = True
+            self._answer(*self._server.answer(bytes(self._request)))
         elif len(self._request) > REQUEST_SIZE_MAX:
             self._write(Answer(f"a request has at most {REQUEST_SIZE_MAX} bytes\n".encode(), 400), True)
 
@@ -150,6 +160,21 @@ class _HttpConnection(asyncio.Protocol):
     def drop(self) -> None:
         if self._transport is not None:
             self._transport.abort()
+
+    def _answer(self, answer: Answer | Slices[Answer], with_body: bool) -> None:
+        transport = self._transport
+        assert transport is not None
+        if isinstance(answer, Answer):
+            self._write(answer, with_body)
+            return
+        self._server.sliced_pages.begin(
+            SlicedPage(
+                answer,
+                done=lambda made: self._write(made, with_body),
+                failed=lambda error: self._write(failure(error), with_body),
+                is_wanted=lambda: not transport.is_closing(),
+            )
+        )
 
     def _write(self, answer: Answer, with_body: bool) -> None:
         assert self._transport is not None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
 from typing import Any
 
 import orjson
@@ -13,6 +14,8 @@ from orbitmq.nameserver.monitoring.journal import Journal
 from orbitmq.nameserver.routing.events import Cause, Change, ChangeKind, Trigger
 
 from ..talk import run
+
+UNUSED: Any = SimpleNamespace(collect=None, health=None)
 
 
 def test_a_bad_number_in_a_query_is_refused():
@@ -46,17 +49,17 @@ def test_history_may_be_asked_for_since_any_time_that_a_double_holds():
 
 
 def test_history_shows_two_hundred_events_since_ever_unless_asked_otherwise():
-    journal, unused = Journal(1_000), Any
+    journal = Journal(1_000)
     for _ in range(201):
         journal.add(
             Change(kind=ChangeKind.BROKER_LEFT, trigger=Trigger(Cause.REGISTRATION, 0), cluster="c", broker_name="a")
         )
-    history = pages(unused, unused, journal)["/routes/history"]
+    history = pages(UNUSED, UNUSED, journal)["/routes/history"]
     assert [len(orjson.loads(history(query).body)) for query in ({}, {"count": "201"}, {"since": "1"})] == [200, 201, 0]
 
 
 @pytest.mark.parametrize("count", ["\u0663", "-1", "", "1001"])
 def test_a_count_is_ascii_digits_up_to_a_thousand(count):
-    history = pages(Any, Any, Journal(1))["/routes/history"]
+    history = pages(UNUSED, UNUSED, Journal(1))["/routes/history"]
     with pytest.raises(InvalidArgument, match="count"):
         history({"count": count})

@@ -15,7 +15,8 @@ from prometheus_client.parser import text_string_to_metric_families
 from orbitmq.admin.route_comparison import Difference
 from orbitmq.codes import RequestCode
 from orbitmq.errors import RemoteRefused
-from orbitmq.nameserver.monitoring.alerts import Alert, Rule
+from orbitmq.monitoring.alerts import Alert
+from orbitmq.nameserver.monitoring.alerts import Rule
 from orbitmq.nameserver.monitoring.metrics import NameServerMetrics
 from orbitmq.nameserver.monitoring.monitor import Monitor
 from orbitmq.nameserver.monitoring.shadow import Comparison
@@ -107,7 +108,7 @@ class Figures:
         server: Any = SimpleNamespace(counters=counters, connections=[1, 2, 3], address="h:1")
         tables: Any = SimpleNamespace(broker_count=31, topic_count=32)
         self.monitor = Monitor(server, tables, UnknownTopics(), is_ready=lambda now_ms: True, clock=lambda: 0)
-        self.monitor.alerts = (Alert(Rule.MEMORY_HIGH, "because"),)
+        self.monitor.alert_log.update([Alert(Rule.MEMORY_HIGH, "because")])
         self.metrics = NameServerMetrics(server, tables, self.monitor, shadow)
 
     def samples(self) -> dict[tuple[str, ...], float]:

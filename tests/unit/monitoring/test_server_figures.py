@@ -1,0 +1,35 @@
+"""Claims about the figures that every server has; the NameServer's and the broker's tests ask for each by its name."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any
+
+from orbitmq.monitoring.alerts import Alert
+from orbitmq.monitoring.families import Families
+from orbitmq.monitoring.server_figures import ServerFigures
+from orbitmq.net.counters import Counters
+from orbitmq.process_stats import ProcessStats
+
+
+def test_codes_have_names_where_they_are_known() -> None:
+    counters = Counters(oversized_requests=5)
+    counters.requests[310] = 1
+    counters.requests[4711] = 2
+    counters.refusals[310, 14] = 3
+    counters.refusals[4711, 4712] = 4
+    server: Any = SimpleNamespace(counters=counters, connections=[1])
+    figures = ServerFigures(Families("p", {"node": "a"}), server, ProcessStats())
+    found = {
+        (sample.name, *sample.labels.values()): sample.value
+        for source in (figures.requests(), figures.connections(), figures.process([Alert("Hot", "")]))
+        for family in source
+        for sample in family.samples
+    }
+    assert found["p_requests_total", "a", "310", "SEND_MESSAGE_V2"] == 1
+    assert found["p_requests_total", "a", "4711", "4711"] == 2
+    assert found["p_refusals_total", "a", "310", "14", "SERVICE_NOT_AVAILABLE"] == 3
+    assert found["p_refusals_total", "a", "4711", "4712", "4712"] == 4
+    assert found["p_oversized_requests_total", "a"] == 5
+    assert found["p_active_connections", "a"] == 1
+    assert found["p_alert", "a", "Hot"] == 1
