@@ -18,6 +18,8 @@ from orbitmq.store.values import (
     ReadResult,
     ReadStatus,
     StoreConfig,
+    Trouble,
+    TroubleKind,
 )
 
 __all__ = [
@@ -30,4 +32,6 @@ __all__ = [
     "ReadStatus",
     "Store",
     "StoreConfig",
+    "Trouble",
+    "TroubleKind",
 ]

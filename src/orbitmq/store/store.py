@@ -15,6 +15,7 @@ from typing import NoReturn
 from orbitmq.clock import Clock, now_ms
 from orbitmq.errors import StoreBusy, StoreError, StoreUnavailable, SyncFailed
 from orbitmq.model.message import Host
+from orbitmq.process_stats import Histogram
 from orbitmq.store.disk import Disk, LocalDisk
 from orbitmq.store.dispatch import Dispatch, DispatchConsumer, is_queued, tag_code_of
 from orbitmq.store.log.commit_log import CommitLog
@@ -38,6 +39,8 @@ from orbitmq.store.values import (
     ReadResult,
     ReadStatus,
     StoreConfig,
+    Trouble,
+    TroubleKind,
 )
 from orbitmq.wire.messages.record import Record, parse_record
 
@@ -125,16 +128,38 @@ class Store:
         return self._refusal is None
 
     @property
-    def warnings(self) -> list[str]:
+    def troubles(self) -> list[Trouble]:
         """What its operator should know: why it is read-only, what waits for the disk, and what was set aside."""
+        syncing = self._syncing
+        refusing = TroubleKind.BUSY if self._refusal is _BUSY else TroubleKind.CLOSED
         said = (
-            self._refusal,
-            self._syncing.hang,
-            self._syncing.shortage,
-            self._syncing.checkpoint_failure,
-            self._quarantine.warning(),
+            (TroubleKind.FENCED if self._durability.is_fenced else refusing, self._refusal),
+            (TroubleKind.DISK_HANGS, syncing.hang),
+            (TroubleKind.UNSYNCED, syncing.shortage),
+            (TroubleKind.CHECKPOINT_UNSAVED, syncing.checkpoint_failure),
+            (TroubleKind.QUARANTINE, self._quarantine.warning()),
         )
-        return [warning for warning in said if warning is not None]
+        return [Trouble(kind, reason) for kind, reason in said if reason is not None]
+
+    @property
+    def warnings(self) -> list[str]:
+        """The reasons of all troubles."""
+        return [trouble.reason for trouble in self.troubles]
+
+    @property
+    def sync_s(self) -> Histogram:
+        """How long the flusher's syncs took, in seconds."""
+        return self._syncing.sync_s
+
+    @property
+    def dispatch_behind_size(self) -> int:
+        """Bytes of the log that readers cannot see yet: with SYNC_FLUSH a message is shown when its sync is done."""
+        return self.max_physical_offset - self.durable_offset if self._is_sync else 0
+
+    @property
+    def quarantine_size(self) -> int:
+        """Bytes that recovery has cut off the log, now or earlier, and that are kept still."""
+        return self._quarantine.size()
 
     @property
     def min_physical_offset(self) -> int:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from enum import Enum, IntEnum
+from enum import Enum, IntEnum, StrEnum
 from pathlib import Path
 from typing import NamedTuple
 
@@ -18,6 +18,29 @@ class FlushMode(Enum):
 
     ASYNC = "ASYNC_FLUSH"
     SYNC = "SYNC_FLUSH"
+
+
+class TroubleKind(StrEnum):
+    """What may be wrong with a store; metrics show each kind by this name."""
+
+    FENCED = "fenced"
+    """Read-only since a sync failed."""
+    BUSY = "busy"
+    """Refuses messages until the disk has caught up."""
+    CLOSED = "closed"
+    DISK_HANGS = "disk hangs"
+    UNSYNCED = "unsynced"
+    """Files that cannot even be opened to be synced; it is tried again."""
+    CHECKPOINT_UNSAVED = "checkpoint unsaved"
+    QUARANTINE = "quarantine"
+    """Recovery has cut something off the log, now or earlier, and it is kept still."""
+
+
+class Trouble(NamedTuple):
+    """Something that is wrong with a store, and the sentence that says why."""
+
+    kind: TroubleKind
+    reason: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

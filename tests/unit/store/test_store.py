@@ -10,7 +10,7 @@ from typing import cast
 import pytest
 
 from orbitmq.errors import DescriptorShortage, InvalidArgument, StoreError, StoreUnavailable
-from orbitmq.store import FlushMode, ReadStatus
+from orbitmq.store import FlushMode, ReadStatus, TroubleKind
 from orbitmq.store.disk import LocalDisk
 from orbitmq.store.sync.checkpoint import parse_checkpoint
 from orbitmq.testing import FakeClock
@@ -410,3 +410,34 @@ def test_a_segment_that_cannot_be_synced_for_want_of_a_descriptor_refuses_the_me
     assert store.is_writable
     disk.failures.clear()
     assert store.append(draft(body=bytes(3000))).queue_offset == 1
+
+
+def test_a_store_that_a_failed_sync_has_fenced_is_told_from_one_that_is_closed():
+    disk = FakeDisk()
+    store = store_of(disk)
+    assert store.troubles == []
+    store.append(draft())
+    disk.failures["sync"] = OSError(errno.EIO, "Input/output error")
+    store.flush()
+    (trouble,) = store.troubles
+    assert trouble.kind is TroubleKind.FENCED
+    assert "Input/output error" in trouble.reason
+    good = store_of()
+    good.close()
+    assert good.troubles == [(TroubleKind.CLOSED, "the store is closed")]
+
+
+def test_what_recovery_has_cut_is_a_trouble_as_long_as_it_is_kept():
+    disk = FakeDisk()
+    store = store_of(disk)
+    end = store.append(draft()).end
+    disk.files[ROOT / "commitlog" / f"{0:020}"].buffer[end : end + 9] = b"no record"
+    again = store_of(disk.after_kill())
+    assert again.findings.cut_size == again.quarantine_size == 9
+    assert [trouble.kind for trouble in again.troubles] == [TroubleKind.QUARANTINE]
+
+
+def test_readers_of_an_asynchronous_store_see_everything_at_once():
+    store = store_of()
+    store.append(draft())
+    assert store.dispatch_behind_size == 0

@@ -103,8 +103,6 @@ class RuntimeInfo:
 
     def _of_store(self, now_ms: int) -> dict[str, str]:
         store, config = self._store, self._config
-        first = store.record_at(store.min_physical_offset)
-        # What is not synced yet waits for its readers in SYNC_FLUSH, and for nobody in ASYNC_FLUSH.
         unsynced = store.max_physical_offset - store.durable_offset
         usage = os.statvfs(config.store_path_root_dir)
         total = usage.f_blocks * usage.f_frsize
@@ -116,8 +114,8 @@ class RuntimeInfo:
             "commitLogDiskRatio": f"{ratio:.4f}",
             "consumeQueueDiskRatio": f"{ratio:.4f}",
             "commitLogDirCapacity": f"Total : {total / 2**30:.1f} GiB, Free : {free / 2**30:.1f} GiB.",
-            "earliestMessageTimeStamp": str(now_ms if first is None else _stored_at_ms(first)),
-            "dispatchBehindBytes": str(unsynced if config.flush_disk_type == "SYNC_FLUSH" else 0),
+            "earliestMessageTimeStamp": str(earliest_message_ms(store) or now_ms),
+            "dispatchBehindBytes": str(store.dispatch_behind_size),
             "remainHowManyDataToFlush": f"{unsynced} B",
             "pageCacheLockTimeMills": "0",
         }
@@ -133,6 +131,8 @@ class RuntimeInfo:
         return found
 
 
-def _stored_at_ms(encoded: bytes) -> int:
-    record = parse_record(encoded, check_crc=False)
+def earliest_message_ms(store: Store) -> int:
+    """Return when the first message in the log was stored, 0 without one."""
+    encoded = store.record_at(store.min_physical_offset)
+    record = parse_record(encoded, check_crc=False) if encoded is not None else None
     return record.stored_at_ms if isinstance(record, Record) else 0

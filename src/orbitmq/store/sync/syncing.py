@@ -14,8 +14,10 @@ import logging
 from collections import deque
 from collections.abc import Callable, Iterable
 from functools import partial
+from time import perf_counter
 
 from orbitmq.errors import DescriptorShortage
+from orbitmq.process_stats import Histogram
 from orbitmq.store.disk import DiskFile
 from orbitmq.store.log.commit_log import CommitLog
 from orbitmq.store.queues.consume_queue import ConsumeQueue
@@ -27,6 +29,7 @@ from orbitmq.store.sync.flusher import Flusher
 log = logging.getLogger(__name__)
 
 _QUEUES_PER_TASK = 4
+_SYNC_BOUNDS_S = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
 _RETRY_MS = 100
 """After so long a group commit is tried again that found no descriptor; consume queues wait for the next round."""
 _RETRY_KEY = -1
@@ -61,6 +64,8 @@ class Syncing:
         """Why files stay unsynced that would be synced otherwise."""
         self.hang: str | None = None
         """That the disk does not answer."""
+        self.sync_s = Histogram(_SYNC_BOUNDS_S)
+        """Seconds from handing a task to the flusher until its outcome is seen: what who waits for a sync waits for."""
         self.checkpoint_failure: str | None = None
         """Why the checkpoint on the disk is an old one."""
         self._commit_log = commit_log
@@ -204,8 +209,10 @@ class Syncing:
         assert self._flusher is not None
         self._is_busy = True
         self._task_count += 1
+        began = perf_counter()
 
         def report(error: Exception | None) -> None:
+            self.sync_s.observe(perf_counter() - began)
             self._is_busy = False
             self.hang = None
             done(error)

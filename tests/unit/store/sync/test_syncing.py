@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from orbitmq.errors import StoreBusy
-from orbitmq.store import FlushMode
+from orbitmq.store import FlushMode, TroubleKind
 from orbitmq.store.disk import LocalDisk
 from orbitmq.store.sync.checkpoint import parse_checkpoint
 from orbitmq.testing.fake_disk import FakeDisk
@@ -225,6 +225,7 @@ def test_a_broker_without_a_descriptor_left_keeps_its_store_writable_and_syncs_w
         assert store.is_writable
         assert await waiting(store), "who sends is answered all the same"
         assert "Too many open files" in store.warnings[0]
+        assert store.troubles[0].kind is TroubleKind.UNSYNCED
         monkeypatch.setattr("orbitmq.store.disk.os.open", opened)
         await until(lambda: store.warnings == [])
 
@@ -248,7 +249,8 @@ def test_a_full_disk_that_refuses_the_first_checkpoint_leaves_the_store_writable
         disk.failures["write"] = OSError(errno.ENOSPC, "No space left on device")
         assert await waiting(store)
         await until(lambda: store.warnings)
-        assert store.warnings == ["the checkpoint cannot be written: [Errno 28] No space left on device"]
+        sentence = "the checkpoint cannot be written: [Errno 28] No space left on device"
+        assert store.troubles == [(TroubleKind.CHECKPOINT_UNSAVED, sentence)]
         assert await waiting(store)
         disk.failures.clear()
         await until(lambda: store.warnings == [])
@@ -279,7 +281,8 @@ def test_a_hung_disk_bounds_what_waits_for_it_and_refuses_the_rest_until_it_answ
             store.append(draft())
         with pytest.raises(StoreBusy):
             store.append_batch([draft()])
-        assert store.warnings == ["the broker is busy: the disk does not keep up with what waits for it"]
+        sentence = "the broker is busy: the disk does not keep up with what waits for it"
+        assert store.troubles == [(TroubleKind.BUSY, sentence)]
         disk.gate.release(1000)
         assert await asyncio.gather(*answers) == [True] * 3
         assert await waiting(store)
@@ -308,8 +311,37 @@ def test_a_hung_disk_answers_none_at_the_time_out():
     async def scenario(store):
         assert await waiting(store) is None
         await until(lambda: "the disk hangs: a sync has not ended within 10 ms" in store.warnings)
+        assert TroubleKind.DISK_HANGS in [trouble.kind for trouble in store.troubles]
         disk.gate.release(1000)
         await until(lambda: store.warnings == [])
         await until(lambda: store.max_offset("orders", 0) == 1)
 
     on_loop(disk, scenario, sync_timeout_ms=10)
+
+
+def test_each_sync_counts_with_the_time_that_it_took():
+    disk = WatchedDisk(is_gated=True)
+
+    async def scenario(store):
+        answer = waiting(store)
+        await until(lambda: disk.syncs == 1)
+        assert store.sync_s.count == 0
+        disk.gate.release(1000)
+        assert await answer
+        assert store.sync_s.count == 1
+        assert store.sync_s.total > 0
+
+    on_loop(disk, scenario)
+
+
+def test_what_waits_for_its_sync_is_behind_for_readers_until_then():
+    disk = WatchedDisk(is_gated=True)
+
+    async def scenario(store):
+        answer = waiting(store)
+        assert store.dispatch_behind_size == store.max_physical_offset
+        disk.gate.release(1000)
+        assert await answer
+        assert store.dispatch_behind_size == 0
+
+    on_loop(disk, scenario)
