@@ -1,6 +1,7 @@
 """A disk that loses power, fills up and fails on request: the store's `Disk`, in memory.
 
-What was written but not synced may reach the platter or not, sector by sector; what was synced stays.
+What was written but not synced may reach the platter or not, sector by sector; what was synced stays. Of what is under
+way when the power goes, or the process is killed, any part may have happened.
 """
 
 from __future__ import annotations
@@ -26,6 +27,10 @@ class FakeFile:
         self.durable: bytes | None = None
         """What a power cut leaves; None: not even the name."""
         self.reserved: set[int] = set()
+        self.is_going = False
+        """The end came while the file was being removed."""
+        self.target: Path | None = None
+        """The end came while the file was being moved there."""
         self._disk = disk
         self._path = path
 
@@ -64,13 +69,15 @@ class FakeFile:
 
     def survivor(self, random: Random) -> bytes | None:
         """Return what a power cut leaves of the file."""
-        if self.durable is None and random.random() < 0.5:
+        if (self.durable is None or self.is_going) and random.random() < 0.5:
             return None
-        survivor = bytearray(self.durable or bytes(len(self.buffer)))
+        survivor = bytearray(bytes(len(self.buffer)) if self.durable is None else self.durable)
+        if len(survivor) != len(self.buffer) and random.random() < 0.5:
+            survivor = survivor[: len(self.buffer)].ljust(len(self.buffer), b"\0")
         for start in range(0, len(survivor), SECTOR_SIZE):
-            end = start + SECTOR_SIZE
+            end = min(start + SECTOR_SIZE, len(survivor))
             if self.buffer[start:end] != survivor[start:end] and random.random() < 0.5:
-                survivor[start:end] = self.buffer[start:end]
+                survivor[start:end] = self.buffer[start:end].ljust(end - start, b"\0")
         return bytes(survivor)
 
 
@@ -115,8 +122,10 @@ class FakeDisk:
 
     def names(self, directory: Path) -> list[str]:
         """Return the names in a directory (see Disk)."""
-        depth = len(directory.parts)
-        return sorted({path.parts[depth] for path in self.files if path.parts[:depth] == directory.parts})
+        inside = f"{directory}/"
+        return sorted(
+            {str(path)[len(inside) :].partition("/")[0] for path in self.files if str(path).startswith(inside)}
+        )
 
     def size(self, path: Path) -> int:
         """Return a file's size in bytes."""
@@ -132,20 +141,33 @@ class FakeDisk:
 
     def write(self, path: Path, content: bytes) -> None:
         """Write a small file and sync it (see Disk)."""
-        self.act("write", path)
-        file = self.files.setdefault(path, FakeFile(self, path, len(content)))
-        file.buffer = bytearray(content)
-        file.durable = content
+        try:
+            self.act("write", path)
+        except PowerCut:
+            self._enter(path, content)
+            raise
+        self._enter(path, content).durable = content
 
     def remove(self, path: Path) -> None:
         """Remove a file or a directory (see Disk)."""
-        self.act("remove", path)
-        for name in [name for name in self.files if name == path or path in name.parents]:
+        inside = f"{path}/"
+        names = [name for name in self.files if name == path or str(name).startswith(inside)]
+        try:
+            self.act("remove", path)
+        except PowerCut:
+            for name in names:
+                self.files[name].is_going = True
+            raise
+        for name in names:
             del self.files[name]
 
     def move(self, path: Path, target: Path) -> None:
         """Rename a file (see Disk)."""
-        self.act("move", path)
+        try:
+            self.act("move", path)
+        except PowerCut:
+            self.files[path].target = target
+            raise
         self.files[target] = self.files.pop(path)
 
     def lock(self, path: Path) -> FakeLock:
@@ -175,13 +197,35 @@ class FakeDisk:
         for path, file in self.files.items():
             content = file.survivor(random)
             if content is not None:
-                disk.write(path, content)
+                disk.write(_place_of(path, file, random), content)
         return disk
 
-    def after_kill(self) -> FakeDisk:
-        """Return the disk as it is after `kill -9`: the machine goes on, and everything written is there."""
-        disk = FakeDisk(self.capacity)
+    def after_kill(self, random: Random | None = None) -> FakeDisk:
+        """Return the disk as it is after `kill -9`: the machine goes on, and everything written is there.
+
+        Args:
+            random: decides what became of that which was under way; without it all of that is still to be done.
+        """
+        disk, random = FakeDisk(self.capacity), random or _Never()
         for path, file in self.files.items():
-            disk.write(path, bytes(file.buffer))
-            disk.files[path].durable = file.durable
+            if not (file.is_going and random.random() < 0.5):
+                place = _place_of(path, file, random)
+                disk.write(place, bytes(file.buffer))
+                disk.files[place].durable = file.durable
         return disk
+
+    def _enter(self, path: Path, content: bytes) -> FakeFile:
+        file = self.files.setdefault(path, FakeFile(self, path, len(content)))
+        file.buffer = bytearray(content)
+        return file
+
+
+class _Never(Random):
+    """A coin that always falls on the same side."""
+
+    def random(self) -> float:
+        return 1.0
+
+
+def _place_of(path: Path, file: FakeFile, random: Random) -> Path:
+    return file.target if file.target is not None and random.random() < 0.5 else path

@@ -157,3 +157,35 @@ def test_a_lock_is_held_by_one_until_it_is_closed():
         disk.lock(Path("/store/lock"))
     lock.close()
     disk.lock(Path("/store/lock"))
+
+
+def cut_short(act):
+    """Return a disk whose power went in the middle of an operation on a file that was synced before."""
+    disk = FakeDisk()
+    disk.write(FILE, b"old")
+    disk.cut_at = disk.operation_count + 1
+    with pytest.raises(PowerCut):
+        act(disk)
+    return disk
+
+
+def test_a_write_that_was_cut_short_leaves_the_old_content_the_new_or_a_mixture():
+    disk = cut_short(lambda disk: disk.write(FILE, b"longer"))
+    found = {disk.after_power_cut(Random(seed)).read(FILE) for seed in range(50)}
+    assert found == {b"old", b"lon", b"longer", b"old\0\0\0"}
+
+
+def test_a_removal_that_was_cut_short_happened_or_not():
+    disk = cut_short(lambda disk: disk.remove(FILE.parent))
+    for crash in (disk.after_power_cut, disk.after_kill):
+        assert {crash(Random(seed)).exists(FILE) for seed in range(20)} == {True, False}
+    assert disk.after_kill().exists(FILE)
+
+
+def test_a_move_that_was_cut_short_happened_or_not():
+    target = FILE.with_name("1")
+    disk = cut_short(lambda disk: disk.move(FILE, target))
+    for crash in (disk.after_power_cut, disk.after_kill):
+        found = {(disk.exists(FILE), disk.exists(target)) for disk in (crash(Random(seed)) for seed in range(20))}
+        assert found == {(True, False), (False, True)}
+    assert disk.after_kill().exists(FILE)
