@@ -14,7 +14,6 @@ Source: docs/explain/durability.md.
 from __future__ import annotations
 
 import logging
-import sys
 from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
 from enum import Enum
@@ -215,7 +214,13 @@ class Recovery:
         """Remove the queues of deleted topics that a crash has left; those of topics made again stay."""
         topics = self._deletions.topics
         for queue in self._queues:
-            if queue.topic in topics and self._deletions.covers(queue.topic, _first_place(queue)):
+            if queue.topic not in topics:
+                continue
+            place = _first_place(queue)
+            if place is None and queue.base_offset:
+                # Its first files are gone, and what is left holds nothing: only the log knows where it begins.
+                self._doubtful.add((queue.topic, queue.queue_id))
+            elif place is not None and self._deletions.covers(queue.topic, place):
                 queue.discard()
 
     def _may_end_in_last_file(self) -> bool:
@@ -278,10 +283,10 @@ def _missing_end(commit_log: CommitLog, end: int, durable: int, reason: str) -> 
     )
 
 
-def _first_place(queue: ConsumeQueue) -> int:
-    """Return where a queue's first message starts, the end of all places without one."""
+def _first_place(queue: ConsumeQueue) -> int | None:
+    """Return where a queue's first message starts, None without one."""
     first = queue.search(lambda entry: entry[1] == BLANK_SIZE)
-    return queue.entry(first)[0] if first < queue.max_offset else sys.maxsize
+    return queue.entry(first)[0] if first < queue.max_offset else None
 
 
 def _trusted_start(queue: ConsumeQueue, commit_log: CommitLog, recovery_ms: int | None) -> int:

@@ -131,3 +131,12 @@ def test_what_comes_where_a_power_cut_took_the_tail_is_kept(seed: int) -> None:
     assert all(noted <= end for noted in parse_deletions(disk.read(DELETED)).values())
     store.append(draft(body=b"new"))
     assert bodies(store_of(disk.after_kill())) == [b"new"], seed
+
+
+def test_an_empty_last_file_of_a_deletion_that_was_cut_short_does_not_let_the_topic_begin_late() -> None:
+    disk = FakeDisk()
+    store = filled(disk)
+    store.delete_topic("orders")
+    disk.open(ROOT / "consumequeue" / "orders" / "0" / f"{8 * 20:020}", 8 * 20)
+    store = store_of(disk.after_kill())
+    assert store.append(draft()).queue_offset == 0
