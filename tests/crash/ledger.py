@@ -1,0 +1,130 @@
+"""What a store was told, and what it said: the plain truth that a restart is compared with."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from itertools import chain
+from typing import NamedTuple
+
+from orbitmq.store import ReadStatus, Store
+from orbitmq.wire.messages.record import iter_records
+
+Key = tuple[str, int]
+"""(topic, queue id)."""
+
+
+class Sent(NamedTuple):
+    """A message that was handed to the store."""
+
+    body: bytes
+    physical_offset: int
+    """-1: the store did not live to tell."""
+
+
+@dataclass(slots=True)
+class Truth:
+    """One queue: messages in order, of which `acknowledged` must be there, and `seen` were read."""
+
+    sent: list[Sent] = field(default_factory=list)
+    acknowledged: int = 0
+    seen: int = 0
+    first: int = 0
+    """Messages before this one were cleaned away."""
+
+
+class Loss(AssertionError):
+    """The store did what no store may."""
+
+
+class Ledger:
+    """The truth of all queues."""
+
+    def __init__(self) -> None:
+        self.queues: dict[Key, Truth] = {}
+        self.deleting: set[str] = set()
+        """Topics whose deletion was not answered: they are there, in part, or not."""
+
+    def queue(self, key: Key) -> Truth:
+        return self.queues.setdefault(key, Truth())
+
+    def take(self, key: Key, body: bytes, queue_offset: int, physical_offset: int) -> None:
+        """Note a message that was appended."""
+        sent = self.queue(key).sent
+        if queue_offset != len(sent):
+            raise Loss(f"{key}: message {len(sent)} was given the queue offset {queue_offset}")
+        sent.append(Sent(body, physical_offset))
+
+    def delete(self, topic: str) -> None:
+        """Note that a topic is gone."""
+        for key in [key for key in self.queues if key[0] == topic]:
+            del self.queues[key]
+        self.deleting.discard(topic)
+
+    def compare(self, store: Store, topics: list[str], *, is_exact: bool) -> None:
+        """Compare with what a restart found, and go on from there.
+
+        Args:
+            is_exact: nothing that was sent may be missing: the machine did not lose power.
+
+        Raises:
+            Loss: messages are missing, invented, out of order or back from the dead.
+        """
+        kept_end, lost_start = -1, 1 << 62
+        for key in sorted(
+            set(self.queues) | {(topic, queue_id) for topic in topics for queue_id in store.queue_ids(topic)}
+        ):
+            bodies = read_queue(store, key, self.queues[key].first if key in self.queues else 0)
+            if key[0] in self.deleting:
+                self._accept(key, bodies)
+                continue
+            truth = self.queues.get(key, Truth())
+            places = [sent.physical_offset for sent in truth.sent]
+            self._compare_queue(key, truth, bodies, is_exact=is_exact)
+            count = truth.first + len(bodies)
+            kept_end = max(chain([kept_end], places[:count]))
+            lost_start = min(chain([lost_start], (place for place in places[count:] if place >= 0)))
+            if key in self.queues:
+                del truth.sent[count:]
+        self.deleting.clear()
+        if lost_start < kept_end:
+            raise Loss(f"the message at {lost_start} is lost, and one at {kept_end} is there: not a tail of the log")
+
+    def _compare_queue(self, key: Key, truth: Truth, bodies: list[bytes], *, is_exact: bool) -> None:
+        sent = [message.body for message in truth.sent]
+        end = truth.first + len(bodies)
+        if bodies != sent[truth.first : end]:
+            raise Loss(
+                f"{key}: {len(bodies)} messages from {truth.first} on, of {len(sent)} sent: invented or reordered"
+            )
+        if end < max(truth.acknowledged, truth.seen):
+            raise Loss(f"{key}: ends at {end}, acknowledged are {truth.acknowledged}, readers saw {truth.seen}")
+        if is_exact and any(message.physical_offset >= 0 for message in truth.sent[end:]):
+            raise Loss(f"{key}: ends at {end}, sent were {len(sent)}, and only the process died")
+
+    def _accept(self, key: Key, bodies: list[bytes]) -> None:
+        """Go on with what an unanswered deletion has left: messages of before, from the first on."""
+        truth = self.queue(key)
+        if bodies and bodies != [message.body for message in truth.sent[: len(bodies)]]:
+            raise Loss(f"{key}: a deletion that was cut short has left messages that were never there")
+        del truth.sent[len(bodies) :]
+        truth.acknowledged = truth.seen = 0
+
+
+def read_queue(store: Store, key: Key, first: int) -> list[bytes]:
+    """Read a queue from its first message to its end, and look at each record's own words."""
+    topic, queue_id = key
+    if store.max_offset(topic, queue_id) and store.min_offset(topic, queue_id) != first:
+        raise Loss(f"{key}: begins at {store.min_offset(topic, queue_id)}, not at {first}")
+    bodies: list[bytes] = []
+    offset = first
+    while (found := store.read(topic, queue_id, offset)).status is ReadStatus.FOUND:
+        records = list(iter_records(found.body))
+        if [record.queue_offset for record in records] != list(range(offset, found.next_offset)):
+            raise Loss(f"{key}: a read at {offset} gives {[record.queue_offset for record in records]}")
+        if any((record.topic, record.queue_id) != key for record in records):
+            raise Loss(f"{key}: a read at {offset} gives messages of other queues")
+        bodies += [bytes(record.body) for record in records]
+        offset = found.next_offset
+    if store.max_offset(topic, queue_id) != offset and (bodies or store.max_offset(topic, queue_id)):
+        raise Loss(f"{key}: read up to {offset}, and its end is {store.max_offset(topic, queue_id)}")
+    return bodies

@@ -1,0 +1,22 @@
+"""The store against a plain account of what it promised, through random histories: `make crash` plays a million steps.
+
+Checked that it bites: see the list in `docs/explain/durability.md`.
+"""
+
+import logging
+import os
+
+import pytest
+
+from crash.model import play
+
+SEED = int(os.environ.get("ORBITMQ_SEED", "20261122"))
+
+
+@pytest.mark.slow
+def test_the_store_keeps_what_it_promised_through_every_history(caplog):
+    caplog.set_level(logging.CRITICAL)
+    counts = play(24_000, SEED)
+    assert all(
+        counts[name] for name in ("kills", "power cuts", "ends while starting", "acknowledged", "refused", "delete")
+    )
