@@ -1,4 +1,4 @@
-"""What a store was told, and what it said: the plain truth that a restart is compared with."""
+"""The account of a store: what it was told and what it said, the plain truth that a restart is compared with."""
 
 from __future__ import annotations
 

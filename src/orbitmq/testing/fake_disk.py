@@ -122,7 +122,7 @@ class FakeDisk:
 
     def names(self, directory: Path) -> list[str]:
         """Return the names in a directory (see Disk)."""
-        inside = f"{directory}/"
+        inside = str(directory / "_")[:-1]
         return sorted(
             {str(path)[len(inside) :].partition("/")[0] for path in self.files if str(path).startswith(inside)}
         )
@@ -150,7 +150,7 @@ class FakeDisk:
 
     def remove(self, path: Path) -> None:
         """Remove a file or a directory (see Disk)."""
-        inside = f"{path}/"
+        inside = str(path / "_")[:-1]
         names = [name for name in self.files if name == path or str(name).startswith(inside)]
         try:
             self.act("remove", path)
