@@ -21,6 +21,7 @@ from typing import NamedTuple
 
 from orbitmq.errors import CorruptRecord, InvalidArgument, StoreError
 from orbitmq.store.dispatch import dispatched_of, is_queued
+from orbitmq.store.log.beginning import Beginning
 from orbitmq.store.log.commit_log import CommitLog
 from orbitmq.store.quarantine import Quarantine, SetAside
 from orbitmq.store.queues.consume_queue import BLANK_SIZE, ConsumeQueue, Entry
@@ -86,6 +87,8 @@ class Findings:
     """Consume queues that did not fit the log, and were written anew from it."""
     lost_size: int = 0
     """Bytes that were on the disk once and are not in the log any more; the start was told to go on without them."""
+    lost_head_size: int = 0
+    """Bytes at the log's beginning whose files were removed, and not by the broker."""
 
     @property
     def cut_size(self) -> int:
@@ -104,6 +107,7 @@ class Recovery:
 
     Args:
         deletions: says which records are of deleted topics: no queue leads to them any more.
+        beginning: says where the log began when the broker last looked.
         ends: where the queues ended when the store was last closed.
         accepted_end: where the log may end although more of it was on the disk once.
         lower_checkpoint: called with a time before anything is changed: entries of messages stored then or later are
@@ -119,6 +123,7 @@ class Recovery:
         quarantine: Quarantine,
         mark: RebuildMark,
         deletions: Deletions,
+        beginning: Beginning,
         ends: QueueEnds,
         accepted_end: int | None,
         lower_checkpoint: Callable[[int, int | None], None],
@@ -129,6 +134,7 @@ class Recovery:
         self._quarantine = quarantine
         self._mark = mark
         self._deletions = deletions
+        self._beginning = beginning
         self._ends = ends
         self._accepted_end = accepted_end
         self._lower_checkpoint = lower_checkpoint
@@ -152,8 +158,12 @@ class Recovery:
         commit_log.end = commit_log.log.written_end()  # so far, every byte may be a record
         if log_end < durable and not self._may_end_in_last_file():
             raise _missing_end(commit_log, log_end, durable, "files are missing")
+        self._check_beginning()
         self._doubtful |= self._mark.read().union(damaged)
         self._finish_deletions()
+        self._doubtful |= {
+            (queue.topic, queue.queue_id) for queue in self._queues if queue.lacks_beginning(commit_log.min_offset)
+        }
         sound = [queue for queue in self._queues if (queue.topic, queue.queue_id) not in self._doubtful]
         shares = Shares.of(len(sound))
         # Records are written in the order of their offsets: where one that is known to be on the disk starts,
@@ -172,6 +182,7 @@ class Recovery:
         self._set_aside(recovered.end, reason)
         commit_log.start(recovered.end)
         self._deletions.fit(commit_log.min_offset, recovered.end)
+        self._beginning.note(commit_log.min_offset)
         if recovery_ms is not None:
             commit_log.rewrite(start, recovered.end)
         # One byte more: the segment that the next record goes to is synced as well, for its tail was cut off just now.
@@ -222,6 +233,13 @@ class Recovery:
                 self._doubtful.add((queue.topic, queue.queue_id))
             elif place is not None and self._deletions.covers(queue.topic, place):
                 queue.discard()
+
+    def _check_beginning(self) -> None:
+        """Say so when first files of the log were removed by somebody else; their messages are gone, no number is reused."""
+        first = self._commit_log.min_offset
+        missing = self.findings.lost_head_size = self._beginning.missing_before(first)
+        if missing:
+            log.warning("the commitlog begins at %d; somebody else has removed %d bytes before that", first, missing)
 
     def _may_end_in_last_file(self) -> bool:
         """Say whether the accepted end lies in the last file that there is: where exactly, the walk will tell."""

@@ -18,6 +18,7 @@ from orbitmq.model.message import Host
 from orbitmq.process_stats import Histogram
 from orbitmq.store.disk import Disk, LocalDisk
 from orbitmq.store.dispatch import Dispatch, DispatchConsumer, is_queued, tag_code_of
+from orbitmq.store.log.beginning import Beginning
 from orbitmq.store.log.commit_log import CommitLog
 from orbitmq.store.quarantine import Quarantine
 from orbitmq.store.queues.consume_queue import ConsumeQueue
@@ -398,6 +399,7 @@ class Store:
             quarantine=self._quarantine,
             mark=RebuildMark(self._disk, path / "rebuild"),
             deletions=self._deletions,
+            beginning=Beginning(self._disk, path / "begin"),
             ends=QueueEnds.parse(self._disk.read(path / "ends")),
             accepted_end=self._config.accept_log_end,
             lower_checkpoint=lower_checkpoint,

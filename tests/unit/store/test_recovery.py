@@ -590,3 +590,26 @@ def test_an_accepted_end_is_no_leave_for_another():
 )
 def test_a_log_that_ends_before_what_was_on_the_disk_has_lost_something(end, durable, accepted, verdict):
     assert judge_end(end, durable, accepted) is verdict
+
+
+@pytest.mark.parametrize("is_clean", [True, False])
+def test_first_files_of_the_log_that_somebody_removed_are_missed_once(is_clean, caplog):
+    world = World()
+    world.send(40)
+    if is_clean:
+        world.store.close()
+    world.disk.remove(FIRST_SEGMENT)
+    world.kill()
+    assert world.store.findings.lost_head_size == 2048
+    assert "the commitlog begins at 2048; somebody else has removed 2048 bytes before that" in caplog.text
+    assert world.send().queue_offset == 40
+    world.kill()
+    assert world.store.findings.lost_head_size == 0
+
+
+def test_a_queue_whose_first_file_is_missing_is_rebuilt_after_kill_9():
+    world = World()
+    world.send(300)
+    world.disk.remove(ROOT / "consumequeue" / "orders" / "0" / f"{0:020}")
+    world.kill()
+    assert (world.store.findings.rebuilt, world.offsets()) == ([("orders", 0)], list(range(300)))

@@ -92,6 +92,18 @@ class ConsumeQueue:
         room = segment.reserve(position - segment.base + UNIT.size)
         self.reserved_offset = (segment.base + room) // UNIT.size
 
+    def lacks_beginning(self, physical_min: int) -> bool:
+        """Say whether the first files are missing: the first that is there begins with a message that is in the log.
+
+        Args:
+            physical_min: the CommitLog's first byte.
+        """
+        return (
+            self.base_offset > 0
+            and self.max_offset > self.base_offset
+            and not _is_gone(self.entry(self.base_offset), physical_min)
+        )
+
     def put(self, queue_offset: int, physical_offset: int, size: int, tag_code: int) -> None:
         """Write the next entry. There is room for it."""
         if queue_offset >= self._end_offset:
@@ -222,14 +234,19 @@ class ConsumeQueue:
         return _first_without(lambda offset: self.entry(offset)[1] != 0, low, min(high, end))
 
     def _extend(self, queue_offset: int) -> Segment:
-        """Add the file for `queue_offset`; in a queue that begins later than at 0, blanks stand before it."""
-        base_offset = queue_offset - queue_offset % self._unit_count
+        """Add the file for `queue_offset`.
+
+        In a queue that begins later than at 0, blanks stand before it, in a file of their own if need be: where neither
+        they do nor messages that were cleaned away, the first files are missing.
+        """
         is_first = not self.log.segments
-        segment = self.log.extend(base_offset * UNIT.size)
+        first_offset = max(queue_offset - 1, 0) if is_first else queue_offset
+        segment = self.log.extend((first_offset - first_offset % self._unit_count) * UNIT.size)
+        if is_first:
+            self._fill(segment, segment.base // UNIT.size, min(queue_offset, segment.end // UNIT.size), BLANK_UNIT)
         while segment.end <= queue_offset * UNIT.size:  # replay may leave out whole files
             segment = self.log.extend()
         if is_first:
-            self._fill(segment, base_offset, queue_offset, BLANK_UNIT)
             self.max_offset = self.next_offset = queue_offset
         return segment
 

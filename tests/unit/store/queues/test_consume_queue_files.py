@@ -5,10 +5,10 @@ import errno
 import pytest
 
 from orbitmq.store.disk import LocalDisk
-from orbitmq.store.queues.consume_queue import RESERVE_SIZE, UNIT, ConsumeQueue
+from orbitmq.store.queues.consume_queue import BLANK_SIZE, RESERVE_SIZE, UNIT, ConsumeQueue
 from orbitmq.testing.fake_disk import SECTOR_SIZE, FakeDisk
 
-from ..parts import queue_of
+from ..parts import QUEUE_DIRECTORY, queue_of
 
 
 def filled(count, disk=None, units=4):
@@ -97,3 +97,24 @@ def test_the_end_is_found_in_a_last_file_of_any_filling(count):
     queue.load()
     assert queue.max_offset == count
     assert queue.synced_offset == queue.reserved_offset == count
+
+
+@pytest.mark.parametrize("first", [1, 3, 4, 5, 8])
+def test_a_queue_that_begins_late_has_a_blank_before_it_wherever_its_files_begin(first):
+    queue = queue_of()
+    queue.replay(first, 5000, 100, 7)
+    queue.replay(first + 1, 5100, 100, 7)
+    assert queue.entry(first - 1) == (0, BLANK_SIZE, 0)
+    assert not queue.lacks_beginning(0)
+    assert (queue.min_offset(0), queue.max_offset) == (first, first + 2)
+
+
+def test_a_queue_whose_first_file_is_missing_lacks_its_beginning_unless_the_log_does():
+    disk = FakeDisk()
+    filled(10, disk)
+    disk.remove(QUEUE_DIRECTORY / f"{0:020}")
+    queue = queue_of(disk)
+    queue.load()
+    assert queue.lacks_beginning(0)
+    assert queue.lacks_beginning(400)
+    assert not queue.lacks_beginning(401)

@@ -33,10 +33,10 @@ def test_a_damaged_file_knows_nothing(content):
 
 def test_queues_that_are_missing_or_shorter_or_begin_later_have_lost_entries():
     noted = QueueEnds.of(queues_of(whole=(0, 6), grown=(0, 3), gone=(0, 1), shorter=(0, 6), later=(0, 6)), 0)
-    now = queues_of(whole=(0, 6), grown=(0, 9), shorter=(0, 5), later=(4, 6))
+    now = queues_of(whole=(0, 6), grown=(0, 9), shorter=(0, 5), later=(5, 6))
     assert noted.shorter(now, 0) == {("gone", 3), ("shorter", 3), ("later", 3)}
 
 
 def test_a_queue_may_begin_later_when_the_log_does():
     noted = QueueEnds.of(queues_of(later=(0, 6)), 0)
-    assert noted.shorter(queues_of(later=(4, 6)), 100) == set()
+    assert noted.shorter(queues_of(later=(5, 6)), 100) == set()
