@@ -94,12 +94,14 @@ NAMES = {
     303: "query-consume-time-span",
     304: "get-system-topic-list-from-ns",
     305: "get-system-topic-list-from-broker",
+    306: "clean-expired-consumequeue",
     307: "get-consumer-running-info",
     309: "consume-message-directly",
     310: "send-message-v2",
     311: "get-unit-topic-list",
     312: "get-has-unit-sub-topic-list",
     313: "get-has-unit-sub-ununit-topic-list",
+    316: "clean-unused-topic",
     318: "update-namesrv-config",
     319: "get-namesrv-config",
     320: "send-batch-message",
@@ -109,6 +111,7 @@ NAMES = {
     325: "send-reply-message-v2",
     326: "push-reply-message-to-client",
     327: "add-write-perm-of-broker",
+    329: "delete-expired-commitlog",
     351: "get-topic-config",
     352: "get-subscriptiongroup-config",
     361: "lite-pull-message",
@@ -349,6 +352,9 @@ def administrate(clients: JavaClients, name_server: str) -> None:
         ("updateNamesrvConfig", "-k", "waitSecondsForService", "-v", "44"),
         ("updateNamesrvConfig", "-k", "kvConfigPath", "-v", "/tmp/elsewhere"),
         ("deleteTopic", *on_cluster, "-t", "golden-zlib"),
+        ("cleanExpiredCQ", *on_cluster),
+        ("cleanUnusedTopic", *on_cluster),
+        ("deleteExpiredCommitLog", *on_cluster),
     ):
         clients.mqadmin(line[0], "-n", name_server, *line[1:])
 

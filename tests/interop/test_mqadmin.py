@@ -119,3 +119,11 @@ def test_broker_status_shows_run_time_values(mqadmin):
     printed = mqadmin("brokerStatus", "-c", "DefaultCluster")
     for key in ("brokerVersionDesc", "putTps", "msgPutTotalTodayNow", "bootTimestamp"):
         assert key in printed
+
+
+def test_old_files_are_deleted_on_request(mqadmin, ours, name):
+    for command in ("deleteExpiredCommitLog", "cleanExpiredCQ", "cleanUnusedTopic"):
+        assert "success" in mqadmin(command, "-c", "DefaultCluster")
+    by_address = ("-b", ours.brokers["broker-a"])
+    for command in ("deleteExpiredCommitLog", "cleanExpiredCQ", "cleanUnusedTopic"):
+        assert "success" in mqadmin(command, *by_address)

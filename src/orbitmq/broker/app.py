@@ -32,6 +32,7 @@ from orbitmq.net.pool import ConnectionPool
 from orbitmq.net.security.client_security import load_security
 from orbitmq.net.server import Server
 from orbitmq.store import FlushMode, Store, StoreConfig
+from orbitmq.store.retention.rules import HOUR_MS, RetentionRules, parse_hours
 
 log = logging.getLogger(__name__)
 
@@ -145,7 +146,9 @@ class Broker:
             files.load_groups(auto_create_enable=config.auto_create_subscription_group, count_max=config.groups_max),
             files.load_offsets(),
         )
-        store = Store.open(store_config(config), store_host=address.host, clock=self._clock)
+        store = Store.open(
+            store_config(config), store_host=address.host, clock=self._clock, retention=retention_rules(config)
+        )
         try:
             self._fit_tables(tables, store, files)
             registrar = self._make_registrar(address, tables.topics)
@@ -234,7 +237,8 @@ class Broker:
         loop = asyncio.get_running_loop()
         name_servers = NameServers(registrar, self.config.name_servers)
         housekeeping = self._make_housekeeping(service, offset_file)
-        tasks = [loop.create_task(task) for task in (name_servers.run(), housekeeping.run(), service.delays.run())]
+        jobs = (name_servers.run(), housekeeping.run(), service.delays.run(), service.store.retention.run())
+        tasks = [loop.create_task(job) for job in jobs]
         return Running(service, fast_path, server, registrar, name_servers, housekeeping, offset_file, tasks)
 
     def _make_housekeeping(self, service: BrokerService, offset_file: OffsetFile) -> Housekeeping:
@@ -264,4 +268,20 @@ def store_config(config: BrokerConfig) -> StoreConfig:
         waiting_size_max=config.sync_flush_waiting_max,
         record_crc=config.enabled_append_prop_crc,
         accept_log_end=None if config.accept_log_end < 0 else config.accept_log_end,
+    )
+
+
+def retention_rules(config: BrokerConfig) -> RetentionRules:
+    """Return when old files are deleted."""
+    return RetentionRules(
+        reserved_ms=config.file_reserved_time * HOUR_MS,
+        delete_hours=parse_hours(config.delete_when),
+        high_ratio=config.disk_max_used_space_ratio / 100,
+        forcing_ratio=config.disk_space_clean_forcibly_ratio / 100,
+        full_ratio=config.disk_space_warning_level_ratio / 100,
+        may_force=config.clean_file_forcibly_enable,
+        batch_max=config.delete_file_batch_max,
+        segment_pause_ms=config.delete_commit_log_files_interval,
+        queue_pause_ms=config.delete_consume_queue_files_interval,
+        round_ms=config.clean_resource_interval,
     )

@@ -29,6 +29,7 @@ from orbitmq.settings import (
     parse_value,
     read_properties,
 )
+from orbitmq.store.retention.rules import parse_hours
 
 log = logging.getLogger(__name__)
 
@@ -103,6 +104,22 @@ class BrokerConfig(ServerSecuritySettings):
     """Ours: the CommitLog may end here, although more of it was on the disk once: a start that finds bytes missing
     names this number. -1: the broker does not start then."""
     max_message_size: int = BODY_SIZE_MAX
+
+    # How long it keeps it: docs/howto/operate.md says which file is deleted when. Ratios are percents of the disk.
+    file_reserved_time: int = 72
+    """Hours."""
+    delete_when: str = "04"
+    disk_max_used_space_ratio: int = 75
+    disk_space_clean_forcibly_ratio: int = 85
+    """Java takes no more than 85, and 90 in the next one; 100 means here that it never comes to that."""
+    disk_space_warning_level_ratio: int = 90
+    clean_file_forcibly_enable: bool = True
+    delete_file_batch_max: int = 10
+    delete_commit_log_files_interval: int = 100
+    delete_consume_queue_files_interval: int = 100
+    clean_resource_interval: int = 10_000
+
+    # What clients leave behind.
     flush_consumer_offset_interval: int = 5_000
 
     # Topics and groups.
@@ -144,6 +161,11 @@ class BrokerConfig(ServerSecuritySettings):
             _check_config_name(name, getattr(self, name))
         parse_addresses("namesrvAddr", self.namesrv_addr)
         self.check_server_security()
+        try:
+            parse_hours(self.delete_when)
+        except ValueError:
+            hours = "hours from 00 to 23 with semicolons between them"
+            raise ConfigError("deleteWhen", self.delete_when, hours) from None
         object.__setattr__(self, "acl_file", Path(self.acl_file).expanduser())
         object.__setattr__(self, "store_path_root_dir", Path(self.store_path_root_dir))
 
@@ -210,6 +232,14 @@ _RANGES: dict[str, tuple[int, int]] = {
     "mapped_file_size_consume_queue": (CONSUME_QUEUE_UNIT_SIZE, _GIB),
     "accept_log_end": (-1, 2**63 - 1),
     "max_message_size": (1, 16 * _MIB - 128 * _KIB),
+    "file_reserved_time": (1, 1_000_000),
+    "disk_max_used_space_ratio": (10, 100),
+    "disk_space_clean_forcibly_ratio": (30, 100),
+    "disk_space_warning_level_ratio": (35, 100),
+    "delete_file_batch_max": (1, 10_000),
+    "delete_commit_log_files_interval": (0, 600_000),
+    "delete_consume_queue_files_interval": (0, 600_000),
+    "clean_resource_interval": (100, 600_000),
     "flush_consumer_offset_interval": (100, 600_000),
     "default_topic_queue_nums": (1, 1_024),
     "topics_max": (100, 10_000_000),

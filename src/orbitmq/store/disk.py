@@ -108,6 +108,12 @@ class Disk(Protocol):
     def remove(self, path: Path) -> None:
         """Remove a file, or a directory with everything in it, and sync the directory that held it."""
 
+    def unlink(self, path: Path) -> None:
+        """Remove a file if it is there, and do not wait for the disk: a power cut may bring it back."""
+
+    def used_ratio(self, directory: Path) -> float:
+        """Return how much of the file system is used, 0 to 1, as `df` says. Raises OSError."""
+
     def move(self, path: Path, target: Path) -> None:
         """Give a file another place on the same disk, and sync both directories."""
 
@@ -289,6 +295,16 @@ class LocalDisk:
         else:
             path.unlink(missing_ok=True)
         sync_directory(path.parent)
+
+    def unlink(self, path: Path) -> None:
+        """Remove a file's name (see Disk)."""
+        path.unlink(missing_ok=True)
+
+    def used_ratio(self, directory: Path) -> float:
+        """Ask the file system (see Disk). What only the superuser may use counts as used by others."""
+        found = os.statvfs(directory)
+        used = found.f_blocks - found.f_bfree
+        return used / (used + found.f_bavail or 1)
 
     def move(self, path: Path, target: Path) -> None:
         """Rename a file (see Disk)."""

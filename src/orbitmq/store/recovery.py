@@ -138,6 +138,7 @@ class Recovery:
         self._ends = ends
         self._accepted_end = accepted_end
         self._lower_checkpoint = lower_checkpoint
+        self._marked: dict[QueueKey, int] = {}
         self._doubtful: set[QueueKey] = set()
         self._astray: set[QueueKey] = set()
 
@@ -159,7 +160,8 @@ class Recovery:
         if log_end < durable and not self._may_end_in_last_file():
             raise _missing_end(commit_log, log_end, durable, "files are missing")
         self._check_beginning()
-        self._doubtful |= self._mark.read().union(damaged)
+        self._marked = self._mark.read()
+        self._doubtful |= self._marked.keys() | set(damaged)
         self._finish_deletions()
         self._doubtful |= {
             (queue.topic, queue.queue_id) for queue in self._queues if queue.lacks_beginning(commit_log.min_offset)
@@ -177,8 +179,9 @@ class Recovery:
         recovered, reason = self._replay(start)
         self._check_end(recovered.end, durable, reason)
         self._doubtful |= self._astray | self._ends.shorter(self._queues, commit_log.min_offset)
-        if self._doubtful:
-            self._mark.write(self._doubtful)
+        rebuilt = {key: self._end_without_messages(key) for key in sorted(self._doubtful)}
+        if rebuilt:
+            self._mark.write(rebuilt)
         self._set_aside(recovered.end, reason)
         commit_log.start(recovered.end)
         self._deletions.fit(commit_log.min_offset, recovered.end)
@@ -187,7 +190,7 @@ class Recovery:
             commit_log.rewrite(start, recovered.end)
         # One byte more: the segment that the next record goes to is synced as well, for its tail was cut off just now.
         commit_log.log.sync(start, recovered.end + 1)
-        self._rebuild()
+        self._rebuild(rebuilt)
         return recovered
 
     def _replay(self, start: int) -> tuple[Recovered, str]:
@@ -269,28 +272,36 @@ class Recovery:
             if taken is not None:
                 self.findings.set_aside.append(taken)
 
-    def _rebuild(self) -> None:
+    def _end_without_messages(self, key: QueueKey) -> int:
+        """Return where a queue goes on if all of its messages were deleted with the log's first files."""
+        if not self._commit_log.min_offset:
+            return 0
+        queue = self._queues.get(*key)
+        return max(self._ends.end_of(key), self._marked.get(key, 0), queue.known_end() if queue else 0)
+
+    def _rebuild(self, ends: dict[QueueKey, int]) -> None:
         """Write the doubtful queues anew from the log."""
-        if not self._doubtful:
+        if not ends:
             return
-        keys = sorted(self._doubtful)
-        log.warning("%d consume queues do not fit the log and are written anew from it, first %s", len(keys), keys[0])
-        for key in keys:
+        log.warning(
+            "%d consume queues do not fit the log and are written anew from it, first %s", len(ends), next(iter(ends))
+        )
+        for key in ends:
             queue = self._queues.get(*key)
             if queue is not None:
                 queue.discard()
         rebuild = Rebuild(
-            self._queues, keys, lambda message: self.findings.count_unplaced(message, "its queue offset is out of step")
+            self._queues, ends, lambda message: self.findings.count_unplaced(message, "its queue offset is out of step")
         )
         commit_log = self._commit_log
         for record in commit_log.whole_records(commit_log.min_offset, commit_log.end):
-            if (record.topic, record.queue_id) in self._doubtful and not self._deletions.covers(
+            if (record.topic, record.queue_id) in ends and not self._deletions.covers(
                 record.topic, record.physical_offset
             ):
                 rebuild.take(dispatched_of(record))
         rebuild.finish()
         self._mark.remove()
-        self.findings.rebuilt += keys
+        self.findings.rebuilt += ends
 
 
 def _missing_end(commit_log: CommitLog, end: int, durable: int, reason: str) -> StoreError:

@@ -28,6 +28,8 @@ from orbitmq.store.queues.queue_ends import QueueEnds
 from orbitmq.store.queues.reading import offset_at, read_messages
 from orbitmq.store.queues.rebuild_mark import RebuildMark
 from orbitmq.store.recovery import Findings, Recovered, Recovery
+from orbitmq.store.retention.retention import Retention
+from orbitmq.store.retention.rules import JAVA_RULES, RetentionRules
 from orbitmq.store.sync.checkpoint import format_checkpoint, parse_checkpoint
 from orbitmq.store.sync.durability import Durability, Waiter
 from orbitmq.store.sync.syncing import Syncing
@@ -59,10 +61,20 @@ _new = tuple.__new__
 
 
 class Store:
-    """CommitLog, consume queues and what keeps them on the disk. Made by `Store.open`."""
+    """CommitLog, consume queues and what keeps them on the disk. Made by `Store.open`.
+
+    Args:
+        retention: when old files are deleted.
+    """
 
     def __init__(
-        self, config: StoreConfig, *, store_host: Host, clock: Clock = now_ms, disk: Disk | None = None
+        self,
+        config: StoreConfig,
+        *,
+        store_host: Host,
+        clock: Clock = now_ms,
+        disk: Disk | None = None,
+        retention: RetentionRules = JAVA_RULES,
     ) -> None:
         self.on_arrived: list[Arrived] = []
         self._config = config
@@ -70,6 +82,7 @@ class Store:
         self._disk: Disk = disk or LocalDisk()
         self._is_sync = config.flush is FlushMode.SYNC
         self._refusal: str | None = None
+        self._full: str | None = None
         path = config.path
         self._lock = self._disk.lock(path / "lock")
         self._commit_log = CommitLog(
@@ -82,6 +95,7 @@ class Store:
         self._queues = ConsumeQueues(self._disk, path / "consumequeue", config.consume_queue_units)
         self._table = self._queues.table
         self._deletions = Deletions(self._disk, path / "deleted")
+        self._beginning = Beginning(self._disk, path / "begin")
         self._quarantine = Quarantine(self._disk, path / "quarantine", "commitlog")
         self._dispatch = Dispatch()
         self._durability = Durability()
@@ -94,16 +108,36 @@ class Store:
             on_durable=self._now_durable,
             on_failure=self._fence,
         )
+        self.retention = Retention(
+            self._commit_log,
+            self._queues,
+            self._disk,
+            path,
+            retention,
+            clock=clock,
+            beginning=self._beginning,
+            settled_end=lambda: min(self._durability.durable, self._syncing.entries_end),
+            on_full=self._take_or_refuse,
+        )
+        """Deletes old files while its `run` runs."""
 
     @classmethod
-    def open(cls, config: StoreConfig, *, store_host: Host, clock: Clock = now_ms, disk: Disk | None = None) -> Store:
+    def open(
+        cls,
+        config: StoreConfig,
+        *,
+        store_host: Host,
+        clock: Clock = now_ms,
+        disk: Disk | None = None,
+        retention: RetentionRules = JAVA_RULES,
+    ) -> Store:
         """Open a store, make it if need be, and recover what an earlier process left.
 
         Raises:
             StoreError: another broker holds the directory, its files do not fit the configuration, the log has lost
                 what was on the disk, or the disk takes or gives nothing.
         """
-        store = cls(config, store_host=store_host, clock=clock, disk=disk)
+        store = cls(config, store_host=store_host, clock=clock, disk=disk, retention=retention)
         try:
             store.recovered = store._recover()
         except BaseException as error:
@@ -133,11 +167,14 @@ class Store:
         """What its operator should know: why it is read-only, what waits for the disk, and what was set aside."""
         syncing = self._syncing
         refusing = TroubleKind.BUSY if self._refusal is _BUSY else TroubleKind.CLOSED
+        if self._refusal is not None and self._refusal == self._full:
+            refusing = TroubleKind.DISK_FULL
         said = (
             (TroubleKind.FENCED if self._durability.is_fenced else refusing, self._refusal),
             (TroubleKind.DISK_HANGS, syncing.hang),
             (TroubleKind.UNSYNCED, syncing.shortage),
             (TroubleKind.CHECKPOINT_UNSAVED, syncing.checkpoint_failure),
+            (TroubleKind.UNDELETED, self.retention.failure),
             (TroubleKind.QUARANTINE, self._quarantine.warning()),
         )
         return [Trouble(kind, reason) for kind, reason in said if reason is not None]
@@ -338,6 +375,10 @@ class Store:
         """Return the ids of a topic's queues that ever had a message, sorted."""
         return sorted(queue.queue_id for queue in self._queues if queue.topic == topic)
 
+    def topics(self) -> list[str]:
+        """Return the topics that have consume queues, sorted."""
+        return sorted({queue.topic for queue in self._queues})
+
     def delete_topic(self, topic: str) -> None:
         """Delete a topic's consume queues; the records stay in the CommitLog until it is cleaned.
 
@@ -399,7 +440,7 @@ class Store:
             quarantine=self._quarantine,
             mark=RebuildMark(self._disk, path / "rebuild"),
             deletions=self._deletions,
-            beginning=Beginning(self._disk, path / "begin"),
+            beginning=self._beginning,
             ends=QueueEnds.parse(self._disk.read(path / "ends")),
             accepted_end=self._config.accept_log_end,
             lower_checkpoint=lower_checkpoint,
@@ -458,6 +499,12 @@ class Store:
     def _fence(self, error: Exception) -> None:
         self._refusal = f"the store is read-only since a sync failed ({error}); restart the broker on a healthy disk"
         log.error("%s", self._refusal)
+
+    def _take_or_refuse(self, full: str | None) -> None:
+        """Refuse messages for want of room, for this reason, or take them again; other reasons to refuse them last."""
+        if self._refusal in (None, _BUSY, self._full):
+            self._refusal = full
+        self._full = full
 
     def _close_files(self) -> None:
         self._commit_log.log.close()

@@ -185,6 +185,9 @@ class LocalCluster:
                 "listen_port": port,
                 "namesrv_addr": self.name_servers,
                 "store_path_root_dir": root,
+                # A test's messages are few: they fit on a disk that a server would take no more on.
+                "disk_space_clean_forcibly_ratio": 100,
+                "disk_space_warning_level_ratio": 100,
             }
             config = BrokerConfig(**{**fixed, **self._settings})
             return ServerProcess("broker", config.to_properties(), root) if self._processes else Broker(config)

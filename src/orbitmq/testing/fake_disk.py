@@ -106,6 +106,10 @@ class FakeDisk:
         self.capacity = capacity
         self.failures: dict[str, OSError] = {}
         """Operation (open, reserve, sync, zero, write, remove, move) to the error that it raises, until taken out."""
+        self.usage = 0.0
+        """What `used_ratio` says."""
+        self.unlinked: dict[Path, FakeFile] = {}
+        """Files whose removal was not synced: a power cut brings some of them back."""
         self.operation_count = 0
         self.cut_at: int | None = None
         """The number of the operation at which the power goes."""
@@ -160,6 +164,19 @@ class FakeDisk:
             raise
         for name in names:
             del self.files[name]
+        # The directory is synced: whatever else was removed from it stays removed.
+        self.unlinked = {name: file for name, file in self.unlinked.items() if path.parent not in name.parents}
+
+    def unlink(self, path: Path) -> None:
+        """Remove a file without a sync (see Disk)."""
+        self.act("unlink", path)
+        if path in self.files:
+            self.unlinked[path] = self.files.pop(path)
+
+    def used_ratio(self, directory: Path) -> float:
+        """Return what the test has set (see Disk)."""
+        self.act("used_ratio", directory)
+        return self.usage
 
     def move(self, path: Path, target: Path) -> None:
         """Rename a file (see Disk)."""
@@ -194,7 +211,8 @@ class FakeDisk:
     def after_power_cut(self, random: Random) -> FakeDisk:
         """Return the disk as the next start finds it."""
         disk = FakeDisk(self.capacity)
-        for path, file in self.files.items():
+        back = {path: file for path, file in self.unlinked.items() if random.random() < 0.5}
+        for path, file in (back | self.files).items():
             content = file.survivor(random)
             if content is not None:
                 disk.write(_place_of(path, file, random), content)

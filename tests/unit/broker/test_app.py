@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from orbitmq.address import parse_address
-from orbitmq.broker.app import Broker, store_config
+from orbitmq.broker.app import Broker, retention_rules, store_config
 from orbitmq.broker.config import BrokerConfig
 from orbitmq.broker.groups.offsets import GroupOffsets
 from orbitmq.broker.persistence import ConfigFiles, format_offsets
@@ -19,7 +19,9 @@ from orbitmq.errors import ConfigError, HeaderError, StoreError
 from orbitmq.files import replace_file
 from orbitmq.model.group import ConsumerInfo, Heartbeat
 from orbitmq.net.pool import ConnectionPool
-from orbitmq.store import FlushMode, StoreConfig
+from orbitmq.store import Draft, FlushMode, StoreConfig
+from orbitmq.store.disk import LocalDisk
+from orbitmq.store.retention.rules import RetentionRules
 from orbitmq.wire.bodies.heartbeat import encode_heartbeat
 from orbitmq.wire.headers import HeartbeatRequest, UpdateConsumerOffset
 from waiting import until
@@ -45,6 +47,49 @@ def test_the_stores_settings_are_the_brokers(tmp_path: Path) -> None:
         path=tmp_path, segment_size=4 * 1024 * 1024, consume_queue_units=5, flush=FlushMode.SYNC, flush_interval_ms=7,
         record_crc=True, accept_log_end=0, sync_timeout_ms=800, waiting_size_max=70_000,
     )  # fmt: skip
+
+
+def test_the_rules_of_deletion_are_the_brokers(tmp_path: Path) -> None:
+    java = RetentionRules()
+    assert retention_rules(config_of(tmp_path)) == java
+    config = config_of(
+        tmp_path, file_reserved_time=1, delete_when="04;16", disk_max_used_space_ratio=40, delete_file_batch_max=3,
+        disk_space_clean_forcibly_ratio=50, disk_space_warning_level_ratio=60, clean_file_forcibly_enable=False,
+        delete_commit_log_files_interval=7, delete_consume_queue_files_interval=8, clean_resource_interval=900,
+    )  # fmt: skip
+    assert retention_rules(config) == RetentionRules(
+        reserved_ms=3_600_000, delete_hours=frozenset((4, 16)), high_ratio=0.4, forcing_ratio=0.5, full_ratio=0.6,
+        may_force=False, batch_max=3, segment_pause_ms=7, queue_pause_ms=8, round_ms=900,
+    )  # fmt: skip
+
+
+async def test_a_brokers_old_files_are_deleted_while_it_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(LocalDisk, "used_ratio", lambda disk, directory: 0.95)
+    broker = Broker(
+        BrokerConfig(
+            broker_name="a",
+            bind_address="127.0.0.1",
+            listen_port=0,
+            store_path_root_dir=tmp_path,
+            mapped_file_size_commit_log=65_536,
+            clean_resource_interval=100,
+        )
+    )
+    await broker.start()
+    try:
+        store = broker.service.store
+        await until(lambda: not store.is_writable)
+        assert "disk is full" in broker.service.runtime_info.values(0)["warnings"]
+        monkeypatch.setattr(LocalDisk, "used_ratio", lambda disk, directory: 0.1)
+        await until(lambda: store.is_writable)
+        for _ in range(4):
+            store.append(Draft("orders", 0, b"x" * 50_000))
+        store.flush()
+        monkeypatch.setattr(LocalDisk, "used_ratio", lambda disk, directory: 0.88)
+        await until(lambda: store.retention.deleted_segments == 3)
+        assert [path.name for path in (tmp_path / "commitlog").iterdir()] == [f"{3 * 65_536:020}"]
+    finally:
+        await broker.stop()
 
 
 async def test_a_broker_has_no_more_topics_and_groups_than_it_may(tmp_path: Path) -> None:

@@ -1,6 +1,6 @@
 """The broker's handlers, one module per family of requests. HANDLERS holds them all, each with the tables that it uses."""
 
-from orbitmq.broker.handlers import admin, groups, queries, send, topics
+from orbitmq.broker.handlers import admin, cleaning, groups, queries, send, topics
 from orbitmq.broker.handlers.consuming import clients, locks, offsets, pull, send_back
 from orbitmq.broker.service import BrokerService
 from orbitmq.broker.topics.system_topics import system_topics
@@ -57,4 +57,5 @@ HANDLERS.include(locks.handlers, lambda broker: broker.locks)
 HANDLERS.include(groups.handlers, lambda broker: groups.GroupTables(broker.groups, broker.offsets))
 HANDLERS.include(topics.handlers, _topic_tables)
 HANDLERS.include(queries.handlers, lambda broker: broker.store)
+HANDLERS.include(cleaning.handlers, lambda broker: cleaning.CleaningTables(broker.store, broker.topics, broker.pulls))
 HANDLERS.include(admin.handlers, lambda broker: admin.AdminTables(broker.config, broker.runtime_info, broker.offsets))

@@ -79,6 +79,11 @@ class Segment:
         self.file.zero_from(position)
         self._reserved = min(self._reserved, position)
 
+    def release(self) -> DiskFile | None:
+        """Give up the open file, if there is one: whoever gets it closes it, on whatever thread."""
+        file, self._file = self._file, None
+        return file
+
     def close(self) -> None:
         """Close the file; using the segment again opens it again."""
         if self._file is not None:

@@ -115,6 +115,15 @@ class SegmentLog:
             last = self.segments[-1]
             last.zero_from(end - last.base)
 
+    def detach_first(self) -> Segment:
+        """Let the log begin with its second segment, and return the first: its file is the caller's to remove."""
+        return self.segments.pop(0)
+
+    def attach_first(self, segment: Segment) -> None:
+        """Take a detached segment back, whose file cannot be removed: the next start must not find a gap."""
+        assert segment.end == self.base, "nothing lies between it and the others"
+        self.segments.insert(0, segment)
+
     def sync(self, start: int, end: int) -> None:
         """Return when the bytes from `start` to `end` are on the disk. Raises OSError."""
         for segment in self.between(start, end):

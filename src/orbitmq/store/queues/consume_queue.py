@@ -205,6 +205,40 @@ class ConsumeQueue:
         low = self.base_offset if first is None else first
         return _first_without(lambda offset: is_before(self.entry(offset)), low, self.max_offset)
 
+    def known_end(self) -> int:
+        """Return where the entries end by the last file that there is, also where other files are missing."""
+        if self.max_offset or not self.log.segments:
+            return self.max_offset
+        last = self.log.segments[-1]
+        count = -(-last.file.data_end(0) // UNIT.size)
+        return last.base // UNIT.size + _first_without(
+            lambda n: UNIT.unpack_from(last.buffer, n * 20)[1] != 0, 0, count
+        )
+
+    def resume(self, queue_offset: int) -> None:
+        """Let a queue without files go on at `queue_offset`, and sync that: what was before it is gone. Raises OSError."""
+        self.reserve(queue_offset)
+        for segment in self.log.segments:
+            segment.file.sync()
+
+    def detach_expired(self, physical_min: int) -> Segment | None:
+        """Give up the first file when nothing in it leads into the log any more; its removal is the caller's.
+
+        What stays begins with an entry of a message that is gone, too: so a start can tell that no file is missing before
+        it. And the last file stays in any case, for it says where the queue goes on: offsets are never given twice.
+
+        Args:
+            physical_min: the CommitLog's first byte.
+        """
+        segments = self.log.segments
+        # Where an entry in the next file is on the disk, the name of that file is, too.
+        if not segments or segments[0].end >= self.synced_offset * UNIT.size:
+            return None
+        following = self.entry(segments[0].end // UNIT.size)
+        if following[1] <= 0 or not _is_gone(following, physical_min):
+            return None
+        return self.log.detach_first()
+
     def unsynced(self) -> list[Segment]:
         """Return the segments that hold entries which were not synced yet."""
         return self.log.between(self.synced_offset * UNIT.size, self.max_offset * UNIT.size)

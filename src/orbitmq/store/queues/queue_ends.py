@@ -37,6 +37,14 @@ class QueueEnds(NamedTuple):
         except ValueError:
             return cls(0, {})
 
+    def end_of(self, key: QueueKey) -> int:
+        """Return where a queue ended, 0 where nobody knows."""
+        return self.ends.get(key, (0, 0))[1]
+
+    def without_beginnings(self) -> QueueEnds:
+        """Return what stays true of the queues' ends when files at their beginnings are deleted."""
+        return self._replace(log_min=-1)
+
     def format(self) -> bytes:
         """Encode the file."""
         lines = [f"{base} {end} {queue_id} {topic}" for (topic, queue_id), (base, end) in self.ends.items()]

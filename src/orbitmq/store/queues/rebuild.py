@@ -6,7 +6,7 @@ in a row are where the log goes on. So a message out of step is held until the n
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Mapping
 from enum import Enum
 
 from orbitmq.store.queues.consume_queues import ConsumeQueues, QueueKey
@@ -40,15 +40,15 @@ class Rebuild:
     """The rebuilding of some queues; their files are gone when it begins.
 
     Args:
-        keys: the queues.
+        ends: the queues, and where each goes on if the log has no message of it any more; 0: at its beginning.
         on_unplaced: told about each message that no entry leads to.
     """
 
     def __init__(
-        self, queues: ConsumeQueues, keys: Iterable[QueueKey], on_unplaced: Callable[[Dispatched], None]
+        self, queues: ConsumeQueues, ends: Mapping[QueueKey, int], on_unplaced: Callable[[Dispatched], None]
     ) -> None:
         self._queues = queues
-        self._keys = frozenset(keys)
+        self._ends = ends
         self._on_unplaced = on_unplaced
         self._held: dict[QueueKey, Dispatched] = {}
 
@@ -78,7 +78,10 @@ class Rebuild:
             if not self._queues.replay(message, with_gaps=True):
                 self._on_unplaced(message)
         self._held.clear()
-        for key in self._keys:
-            queue = self._queues.get(*key)
-            if queue is not None:
-                queue.sync()
+        for key, end in self._ends.items():
+            queue = self._queues.make(*key) if end else self._queues.get(*key)
+            if queue is None:
+                continue
+            if end and not queue.log.segments:
+                queue.resume(end)
+            queue.sync()

@@ -1,11 +1,12 @@
 """The file `rebuild`: which consume queues are being written anew. It is there until all of them are on the disk.
 
-One line per queue, its id, a blank and its topic: a crash in the middle leaves queues that look whole and are not.
+One line per queue, its id, a blank and its topic: a crash in the middle leaves queues that look whole and are not. Where
+all messages of a queue may have been deleted, a comma and the offset at which it goes on follow the id.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Mapping
 from pathlib import Path
 
 from orbitmq.store.disk import Disk
@@ -19,15 +20,22 @@ class RebuildMark:
         self._disk = disk
         self._path = path
 
-    def read(self) -> set[QueueKey]:
-        """Return the queues that an earlier start began to write anew; none without a file."""
-        lines = self._disk.read(self._path).decode("utf-8", "replace").splitlines()
-        pairs = [line.partition(" ") for line in lines]
-        return {(topic, int(queue_id)) for queue_id, _, topic in pairs if queue_id.isdecimal() and topic}
+    def read(self) -> dict[QueueKey, int]:
+        """Return the queues that an earlier start began to write anew, and where each goes on without a message."""
+        found = {}
+        for line in self._disk.read(self._path).decode("utf-8", "replace").splitlines():
+            number, _, topic = line.partition(" ")
+            queue_id, _, end = number.partition(",")
+            if queue_id.isdecimal() and topic:
+                found[(topic, int(queue_id))] = int(end) if end.isdecimal() else 0
+        return found
 
-    def write(self, keys: Iterable[QueueKey]) -> None:
+    def write(self, ends: Mapping[QueueKey, int]) -> None:
         """Name the queues, durably."""
-        self._disk.write(self._path, "".join(f"{queue_id} {topic}\n" for topic, queue_id in sorted(keys)).encode())
+        lines = []
+        for (topic, queue_id), end in sorted(ends.items()):
+            lines.append(f"{queue_id},{end} {topic}\n" if end else f"{queue_id} {topic}\n")
+        self._disk.write(self._path, "".join(lines).encode())
 
     def remove(self) -> None:
         """All of them are on the disk."""

@@ -60,6 +60,8 @@ class Syncing:
     ) -> None:
         self.stored_at_ms = 0
         """Store time of the last message appended."""
+        self.entries_end = 0
+        """The entries of all messages before this place in the log (bytes) are on the disk."""
         self.shortage: str | None = None
         """Why files stay unsynced that would be synced otherwise."""
         self.hang: str | None = None
@@ -84,6 +86,7 @@ class Syncing:
         self._synced_ms = 0
         self._round: deque[ConsumeQueue] = deque()
         self._round_ms: int | None = None
+        self._round_end = 0
         self._is_round_paused = False
         self._task_count = 0
         self._looks: deque[tuple[int, int]] = deque(maxlen=_LOOKS_PER_TIMEOUT + 1)
@@ -138,6 +141,7 @@ class Syncing:
             self._commit_log_synced(end, stored_at_ms, None)
             for queue in self._queues:
                 queue.sync()
+            self.entries_end = end
         except DescriptorShortage as error:
             self._note_shortage(error)
             _answer(self._durability.abandon(), False)
@@ -200,6 +204,7 @@ class Syncing:
             files = [segment.file for queue in batch for segment in queue.unsynced()]
             self._submit(partial(_sync_files, files), partial(self._queues_synced, ends))
         elif self._round_ms is not None:
+            self.entries_end = self._round_end
             checkpoint = self._next_checkpoint(self._round_ms)
             self._round_ms = None
             task = partial(self._write_checkpoint, format_checkpoint(checkpoint))
@@ -242,8 +247,11 @@ class Syncing:
         self._round.extend(queue for queue in self._queues if queue.max_offset > queue.synced_offset)
         # Every message that the CommitLog has on the disk was dispatched before: the entries of all of them are
         # either synced or in this round.
+        self._round_end = self._durability.durable
         if self._round or self._synced_ms > self._checkpoint.consume_queue_ms:
             self._round_ms = self._synced_ms
+        else:
+            self.entries_end = self._round_end
 
     def _commit_log_synced(self, end: int, stored_at_ms: int, error: Exception | None) -> None:
         if isinstance(error, DescriptorShortage):

@@ -8,6 +8,9 @@ from orbitmq.codes import RequestCode
 from orbitmq.wire.header import header, request
 
 __all__ = [
+    "CleanExpiredConsumeQueues",
+    "CleanUnusedTopics",
+    "DeleteExpiredCommitLog",
     "GetAllConsumerOffsets",
     "GetBrokerConfig",
     "GetBrokerConfigResponse",
@@ -57,3 +60,21 @@ class GetConsumeStats:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GetAllConsumerOffsets:
     """The whole table of committed offsets."""
+
+
+@request(RequestCode.CLEAN_EXPIRED_CONSUMEQUEUE)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CleanExpiredConsumeQueues:
+    """Delete what consume queues keep of messages that are gone."""
+
+
+@request(RequestCode.CLEAN_UNUSED_TOPIC)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CleanUnusedTopics:
+    """Delete the consume queues of topics that are not in the topic table."""
+
+
+@request(RequestCode.DELETE_EXPIRED_COMMITLOG)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DeleteExpiredCommitLog:
+    """Delete expired files of the CommitLog now, whatever the hour."""

@@ -1,9 +1,11 @@
 """A consume queue's files: room, gaps, steps, and what is cut."""
 
 import errno
+from random import Random
 
 import pytest
 
+from orbitmq.errors import DamagedLog
 from orbitmq.store.disk import LocalDisk
 from orbitmq.store.queues.consume_queue import BLANK_SIZE, RESERVE_SIZE, UNIT, ConsumeQueue
 from orbitmq.testing.fake_disk import SECTOR_SIZE, FakeDisk
@@ -118,3 +120,58 @@ def test_a_queue_whose_first_file_is_missing_lacks_its_beginning_unless_the_log_
     assert queue.lacks_beginning(0)
     assert queue.lacks_beginning(400)
     assert not queue.lacks_beginning(401)
+
+
+def test_a_file_is_given_up_when_nothing_leads_from_it_into_the_log():
+    queue = filled(10)
+    queue.sync()
+    assert queue.detach_expired(400) is None
+    assert queue.detach_expired(401).base == 0
+    assert not queue.lacks_beginning(401)
+    assert queue.detach_expired(401) is None
+    assert queue.detach_expired(10_000).base == 80
+    assert queue.detach_expired(10_000) is None  # the last one says where the queue goes on
+    assert (queue.base_offset, queue.next_offset, queue.min_offset(10_000)) == (8, 10, 10)
+
+
+def test_no_file_is_given_up_before_the_next_one_is_on_the_disk():
+    queue = filled(4)
+    queue.sync()
+    assert queue.detach_expired(10_000) is None
+    queue.replay(4, 400, 100, 7)
+    assert queue.detach_expired(10_000) is None
+    queue.sync()
+    assert queue.detach_expired(10_000).base == 0
+
+
+def test_a_file_before_an_empty_entry_is_kept():
+    queue = filled(10)
+    queue.sync()
+    queue.log.segments[1].buffer[:20] = bytes(20)
+    assert queue.detach_expired(10_000) is None
+
+
+def test_the_known_end_is_that_of_the_last_file_also_where_one_is_missing():
+    disk = FakeDisk()
+    assert queue_of().known_end() == 0
+    queue = filled(10, disk)
+    assert queue.known_end() == 10
+    disk.remove(queue.log.segments[1].path)
+    damaged = queue_of(disk)
+    with pytest.raises(DamagedLog):
+        damaged.load()
+    assert damaged.known_end() == 10
+
+
+@pytest.mark.parametrize("queue_offset", [3, 4, 7, 8, 100])
+def test_a_queue_without_files_goes_on_where_it_is_told(queue_offset):
+    disk = FakeDisk()
+    queue = queue_of(disk)
+    queue.resume(queue_offset)
+    disk = disk.after_power_cut(Random(1))
+    again = queue_of(disk)
+    again.load()
+    for each in (queue, again):
+        assert (each.next_offset, each.max_offset, each.min_offset(0)) == (queue_offset,) * 3
+        each.replay(queue_offset, 100, 100, 7)
+        assert each.entry(queue_offset)[1] > 0

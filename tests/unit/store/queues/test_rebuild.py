@@ -33,7 +33,7 @@ def rebuilt(*queue_offsets):
     """Rebuild a queue from messages with these queue offsets; return its entries' places in the log, and the unplaced."""
     queues = ConsumeQueues(FakeDisk(), Path("/q"), 4)
     unplaced = []
-    rebuild = Rebuild(queues, [KEY], lambda message: unplaced.append(message.queue_offset))
+    rebuild = Rebuild(queues, {KEY: 0}, lambda message: unplaced.append(message.queue_offset))
     for place, queue_offset in enumerate(queue_offsets):
         rebuild.take(Dispatched(*KEY, queue_offset, place, 1, 7, 1, 0, b""))
     rebuild.finish()
@@ -41,6 +41,26 @@ def rebuilt(*queue_offsets):
     first = queue.min_offset(0)
     assert queue.unsynced() == []
     return {first + number: entry[0] for number, entry in enumerate(queue.entries(first, 1000))}, unplaced
+
+
+def test_a_queue_without_a_message_in_the_log_goes_on_where_it_was():
+    disk = FakeDisk()
+    queues = ConsumeQueues(disk, Path("/q"), 4)
+    Rebuild(queues, {KEY: 8, ("bills", 1): 9, ("none", 0): 0}, print).finish()
+    again = ConsumeQueues(disk, Path("/q"), 4)
+    again.load()
+    for loaded in (queues, again):
+        assert {queue.topic: queue.next_offset for queue in loaded} == {"orders": 8, "bills": 9}
+        assert [queue.min_offset(0) for queue in loaded] == [queue.max_offset for queue in loaded]
+    assert all(file.durable is not None for file in disk.files.values())
+
+
+def test_a_queues_messages_say_where_it_ends_not_what_was_thought_of_it():
+    queues = ConsumeQueues(FakeDisk(), Path("/q"), 4)
+    rebuild = Rebuild(queues, {KEY: 100}, print)
+    rebuild.take(Dispatched(*KEY, 5, 0, 1, 7, 1, 0, b""))
+    rebuild.finish()
+    assert queues.get(*KEY).next_offset == 6
 
 
 @pytest.mark.parametrize(

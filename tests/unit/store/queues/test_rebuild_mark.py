@@ -6,22 +6,22 @@ from orbitmq.store.queues.rebuild_mark import RebuildMark
 from orbitmq.testing.fake_disk import FakeDisk
 
 PATH = Path("/store/rebuild")
-KEYS = {("orders", 0), ("orders", 12), ("%RETRY%g", 3), ("with blank", 1)}
+KEYS = {("orders", 0): 0, ("orders", 12): 5_000, ("%RETRY%g", 3): 1, ("with blank", 1): 0}
 
 
 def test_the_queues_are_named_until_the_mark_is_removed():
     disk = FakeDisk()
     mark = RebuildMark(disk, PATH)
-    assert mark.read() == set()
+    assert mark.read() == {}
     mark.write(KEYS)
     assert disk.files[PATH].durable is not None
     assert RebuildMark(disk, PATH).read() == KEYS
     mark.remove()
-    assert mark.read() == set()
+    assert mark.read() == {}
     assert not disk.exists(PATH)
 
 
 def test_garbage_names_no_queue():
     disk = FakeDisk()
     disk.write(PATH, b"\xff\xfe\0\n7 \n orders\nx orders\n-1 orders\n3 bills\n")
-    assert RebuildMark(disk, PATH).read() == {("bills", 3)}
+    assert RebuildMark(disk, PATH).read() == {("bills", 3): 0}

@@ -1,0 +1,1 @@
+"""Retention: which files of the store have had their time, and their deletion."""

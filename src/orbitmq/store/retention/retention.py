@@ -1,0 +1,260 @@
+"""The deletion of files that have had their time, round after round.
+
+The CommitLog loses its oldest files, by age and by how full the disk is; consume queues follow. A file of the CommitLog
+goes only when it, and the consume-queue entries of all messages before its end, are on the disk: a power cut leaves what
+follows it whole. Removing a gigabyte takes a disk its time, so the loop lets go of a file and a thread removes it.
+
+Source: Java DefaultMessageStore.CleanCommitLogService, CleanConsumeQueueService; docs/explain/durability.md.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import TypeVar
+
+from orbitmq.clock import Clock
+from orbitmq.store.disk import Disk
+from orbitmq.store.log.beginning import Beginning
+from orbitmq.store.log.commit_log import CommitLog
+from orbitmq.store.log.segment import Segment
+from orbitmq.store.queues.consume_queues import ConsumeQueues
+from orbitmq.store.queues.queue_ends import QueueEnds
+from orbitmq.store.retention.rules import (
+    HourOf,
+    RetentionRules,
+    Usage,
+    is_refusing,
+    is_time_to_delete,
+    judge_usage,
+    may_delete,
+)
+
+log = logging.getLogger(__name__)
+
+_ASKED_ROUNDS = 20
+"""So many rounds delete after an administrator has asked for it (Java: MAX_MANUAL_DELETE_FILE_TIMES)."""
+_QUEUES_PER_TURN = 512
+"""Consume queues that are looked at before others have the loop."""
+
+_T = TypeVar("_T")
+
+
+def local_hour(now_ms: int) -> int:
+    """Return the hour of the day where this machine stands."""
+    return time.localtime(now_ms / 1000).tm_hour
+
+
+class Retention:
+    """Deletes old files of one store.
+
+    Args:
+        path: the store's root.
+        beginning: is told where the log is about to begin.
+        settled_end: tells up to where the log, and all entries that lead into it, are on the disk (bytes).
+        on_full: called with a sentence when nothing may be stored for want of room, with None when it may again.
+        hour_of: tells the hour of the day.
+    """
+
+    def __init__(
+        self,
+        commit_log: CommitLog,
+        queues: ConsumeQueues,
+        disk: Disk,
+        path: Path,
+        rules: RetentionRules,
+        *,
+        clock: Clock,
+        beginning: Beginning,
+        settled_end: Callable[[], int],
+        on_full: Callable[[str | None], None],
+        hour_of: HourOf = local_hour,
+    ) -> None:
+        self.used_ratio: float | None = None
+        """How much of the disk was used when it was last looked, 0 to 1."""
+        self.deleted_segments = 0
+        """Files of the CommitLog that were deleted since the start; the next two count what went with them."""
+        self.deleted_bytes = 0
+        self.deleted_queue_files = 0
+        self.failure: str | None = None
+        """Why the oldest file is still there although its time has come."""
+        self._commit_log = commit_log
+        self._queues = queues
+        self._disk = disk
+        self._path = path
+        self._rules = rules
+        self._clock = clock
+        self._beginning = beginning
+        self._settled_end = settled_end
+        self._on_full = on_full
+        self._hour_of = hour_of
+        self._is_refusing = False
+        self._asked_rounds = 0
+        self._cleaned_min = 0
+        self._are_queues_wanted = False
+        self._are_beginnings_forgotten = False
+        self._wake = asyncio.Event()
+
+    async def run(self) -> None:
+        """Delete what has had its time, round after round. Ends when it is cancelled."""
+        while True:
+            self._wake.clear()
+            try:
+                await self.do_round()
+            except Exception:
+                log.exception("old files could not be deleted, it is tried again")
+            try:
+                await asyncio.wait_for(self._wake.wait(), self._rules.round_ms / 1000)
+            except TimeoutError:
+                continue
+
+    async def do_round(self) -> None:
+        """Look how full the disk is, and delete what has had its time."""
+        usage = await self._look()
+        is_asked = self._asked_rounds > 0
+        if is_time_to_delete(usage, self._hour_of(self._clock()), is_asked=is_asked, rules=self._rules):
+            self._asked_rounds -= is_asked
+            await self._delete_segments(usage)
+        if self._are_queues_wanted or self._commit_log.min_offset > self._cleaned_min:
+            await self._delete_queue_files()
+
+    def delete_soon(self) -> None:
+        """Delete what has expired now, whatever the hour, as an administrator wants it."""
+        self._asked_rounds = _ASKED_ROUNDS
+        self._wake.set()
+
+    def clean_queues_soon(self) -> None:
+        """Look through the consume queues now for files that nothing leads from any more."""
+        self._are_queues_wanted = True
+        self._wake.set()
+
+    async def _look(self) -> Usage:
+        """Ask how full the disk is, and refuse messages or take them again."""
+        try:
+            self.used_ratio = await _in_thread(lambda: self._disk.used_ratio(self._path))
+        except OSError as error:
+            log.warning("the file system of %s does not say how full it is: %s", self._path, error)
+            self.used_ratio = None
+        usage = judge_usage(self.used_ratio, self._rules)
+        was_refusing, self._is_refusing = self._is_refusing, is_refusing(usage, self._is_refusing)
+        if self._is_refusing:
+            # Also when it was told before: a busy disk may have had its word in between.
+            self._on_full(self._sentence())
+        elif was_refusing:
+            log.warning("%.1f %% of the disk are used: messages are stored again", (self.used_ratio or 0) * 100)
+            self._on_full(None)
+        if self._is_refusing and not was_refusing:
+            log.error("%s", self._sentence())
+        return usage
+
+    def _sentence(self) -> str:
+        rules = self._rules
+        return (
+            f"the broker's disk is full: more than {rules.full_ratio:.0%} of {self._path} are used. Nothing is stored until "
+            f"no more than {rules.forcing_ratio:.0%} are; make room, or keep messages for a shorter time (fileReservedTime)"
+        )
+
+    async def _delete_segments(self, usage: Usage) -> None:
+        """Delete the CommitLog's oldest files that may go, not more than one round's."""
+        deleted = 0
+        while deleted < self._rules.batch_max and self._may_delete_first(usage):
+            if deleted:
+                await asyncio.sleep(self._rules.segment_pause_ms / 1000)
+                usage = await self._look()
+                if not self._may_delete_first(usage):
+                    break
+            if not await self._delete_first_segment(usage):
+                return
+            deleted += 1
+        if not deleted and usage in (Usage.FORCING, Usage.FULL):
+            log.warning("the disk is nearly full, and no file of the CommitLog may be deleted")
+
+    def _may_delete_first(self, usage: Usage) -> bool:
+        """Say whether the CommitLog's first file may go now. The last one stays in any case."""
+        commit_log = self._commit_log
+        segments = commit_log.log.segments
+        if len(segments) < 2 or segments[1].base >= min(self._settled_end(), commit_log.end):
+            return False
+        # Store times never go back, so no message is newer than the next file's first one.
+        following = commit_log.parsed_at(segments[1].base)
+        newest_ms = following.stored_at_ms if following is not None and following.stored_at_ms > 0 else None
+        return may_delete(newest_ms, self._clock(), usage, self._rules)
+
+    async def _delete_first_segment(self, usage: Usage) -> bool:
+        """Delete the CommitLog's first file; False: the disk does not let it go."""
+        segment = self._commit_log.log.detach_first()
+        file = segment.release()
+
+        def remove() -> None:
+            if file is not None:
+                file.close()
+            # A disk without a single block left does not take the note, but must be helped.
+            with contextlib.suppress(OSError):
+                self._beginning.note(segment.end)
+            self._disk.remove(segment.path)
+            with contextlib.suppress(OSError):
+                self._beginning.note(segment.end)
+
+        try:
+            await _in_thread(remove)
+        except OSError as error:
+            self._note_failure(segment, error)
+            return False
+        self.failure = None
+        self.deleted_segments += 1
+        self.deleted_bytes += segment.size
+        why = "it has expired" if usage in (Usage.FINE, Usage.HIGH) else "the disk is nearly full"
+        log.info("deleted %s: %s; the CommitLog begins at %d now", segment.path, why, self._commit_log.min_offset)
+        return True
+
+    def _note_failure(self, segment: Segment, error: OSError) -> None:
+        """Take a file back that cannot be removed. One whose directory alone could not be synced is gone."""
+        if self._disk.exists(segment.path):
+            self._commit_log.log.attach_first(segment)
+        if self.failure is None:
+            log.warning("%s cannot be deleted, it is tried again: %s", segment.path, error)
+        self.failure = f"{segment.path} cannot be deleted: {error}"
+
+    async def _delete_queue_files(self) -> None:
+        """Delete the consume queues' files before the CommitLog's beginning."""
+        self._are_queues_wanted = False
+        physical_min = self._commit_log.min_offset
+        self._forget_beginnings()
+        for number, queue in enumerate(list(self._queues), start=1):
+            deleted = 0
+            while (segment := queue.detach_expired(physical_min)) is not None:
+                # On the loop, and without a sync: the topic cannot be deleted and made again in between, and a file that
+                # a power cut brings back is passed over or written anew by the next start.
+                self._disk.unlink(segment.path)
+                segment.close()
+                deleted += 1
+            if deleted:
+                self.deleted_queue_files += deleted
+                await asyncio.sleep(self._rules.queue_pause_ms / 1000)
+            elif number % _QUEUES_PER_TURN == 0:
+                await asyncio.sleep(0)
+        self._cleaned_min = physical_min
+
+    def _forget_beginnings(self) -> None:
+        """Keep the next start from missing the files that go now: the last orderly stop knew of them."""
+        if self._are_beginnings_forgotten:
+            return
+        path = self._path / "ends"
+        ends = QueueEnds.parse(self._disk.read(path))
+        if ends.log_min >= 0 and ends.ends:
+            self._disk.write(path, ends.without_beginnings().format())
+        self._are_beginnings_forgotten = True
+
+
+async def _in_thread(work: Callable[[], _T]) -> _T:
+    """Run `work` on another thread; it ends before a cancelled caller goes on."""
+    task = asyncio.ensure_future(asyncio.to_thread(work))
+    try:
+        return await asyncio.shield(task)
+    except asyncio.CancelledError:
+        await asyncio.wait([task])
+        raise
