@@ -148,6 +148,14 @@ class BrokerConfig(ServerSecuritySettings):
     parked_pulls_max: int = 100_000
     """Ours: pulls that wait for messages, all queues together. A pull over the limit is answered at once."""
 
+    # Request-reply.
+    store_reply_message_enable: bool = True
+    """Replies are stored in `<cluster>_REPLY_TOPIC`, too, beside being pushed to who asked."""
+    reply_pushes_max: int = 10_000
+    """Ours: replies on their way to clients that have not confirmed them; a quarter of them to one client."""
+    reply_pushes_size_max: int = 64 * _MIB
+    """Ours: the same in bytes."""
+
     # What answers to a send carry for trace consoles.
     region_id: str = "DefaultRegion"
     trace_on: bool = True
@@ -251,6 +259,8 @@ _RANGES: dict[str, tuple[int, int]] = {
     "max_transfer_bytes_on_message_in_memory": (_KIB, 12 * _MIB),
     "short_polling_time_mills": (10, 60_000),
     "parked_pulls_max": (0, 10_000_000),
+    "reply_pushes_max": (4, 1_000_000),
+    "reply_pushes_size_max": (_MIB, 2**40),
 }
 _CHOICES = {
     "flush_disk_type": ("ASYNC_FLUSH", "SYNC_FLUSH"),

@@ -23,6 +23,7 @@ from orbitmq.broker.registration.addresses import BrokerAddress
 from orbitmq.broker.sending.answers import SendAnswers
 from orbitmq.broker.sending.destinations import Destinations
 from orbitmq.broker.sending.properties import StoredProperties
+from orbitmq.broker.sending.reply_pushes import ReplyPushes
 from orbitmq.broker.sending.tables import SendTables
 from orbitmq.broker.topics.registry import Announced, TopicRegistry
 from orbitmq.broker.topics.table import TopicTable
@@ -93,6 +94,11 @@ class BrokerService:
         queues = DelayQueues(store, self.topics, *delayed, wall_ms=clock(), now_ms=monotonic_ms())
         self.delays = DelayService(queues, files.delays_path, clock, monotonic_ms)
         self.sending = self._send_tables()
+        self.reply_pushes = ReplyPushes(
+            self.membership.members,
+            count_max=config.reply_pushes_max,
+            size_max=config.reply_pushes_size_max,
+        )
         self.runtime_info = RuntimeInfo(
             config, store, self.stats, security, parked_count=lambda: self.pulls.parked_count
         )

@@ -14,6 +14,7 @@ from orbitmq.model.message import Host
 from orbitmq.net.counters import Counters
 from orbitmq.net.dispatch.handlers import Call
 from orbitmq.net.dispatch.reply import Reply
+from orbitmq.net.session import Waiter
 from orbitmq.store import FlushMode, Store, StoreConfig
 from orbitmq.testing import FakeClock
 from orbitmq.testing.fake_disk import FakeDisk
@@ -34,12 +35,16 @@ class FakePeer:
         self.replies: list[Reply] = []
         self.held: list[bytes] = []
         self.heard: list[object] = []
+        self.asked: list[tuple[Command, Waiter]] = []
 
     def now_ms(self) -> int:
         return 0
 
     def send_oneway(self, header: object, body: bytes = b"", *, code: int | None = None) -> None:
         self.heard.append(header)
+
+    def send_request(self, command: Command, waiter: Waiter, *, timeout_ms: int) -> None:
+        self.asked.append((command, waiter))
 
     def answer_later(self, command: Command, reply: Reply, *, was_parked: bool) -> None:
         self.replies.append(reply)

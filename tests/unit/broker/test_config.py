@@ -87,6 +87,7 @@ def test_name_servers_keep_their_order_and_come_once() -> None:
 
 
 JAVAS_DEFAULTS = {
+    "storeReplyMessageEnable": "true",
     "brokerClusterName": "DefaultCluster", "brokerId": "0", "brokerRole": "ASYNC_MASTER", "namesrvAddr": "",
     "registerNameServerPeriod": "30000", "listenPort": "10911", "serverChannelMaxIdleTimeSeconds": "120",
     "flushDiskType": "ASYNC_FLUSH", "flushIntervalCommitLog": "500", "syncFlushTimeout": "5000",
@@ -112,6 +113,7 @@ OURS = {
     "parkedPullsMax": "100000", "acceptLogEnd": "-1", "connectionsPerAddressMax": "0", "requestsPerSecondMax": "0",
     "frameDeadlineSeconds": "30", "partialFramesMax": "67108864", "writeBufferMax": "67108864",
     "serverSocketBacklog": "1024", "topicsMax": "200000", "groupsMax": "200000",
+    "replyPushesMax": "10000", "replyPushesSizeMax": "67108864",
 }  # fmt: skip
 
 
@@ -134,7 +136,7 @@ LIMITS = {
     "parkedPullsMax": (0, 10_000_000), "connectionsPerAddressMax": (0, 10_000_000),
     "requestsPerSecondMax": (0, 10_000_000), "frameDeadlineSeconds": (0, 3_600), "partialFramesMax": (0, 2**40),
     "writeBufferMax": (0, 2**31 - 1), "serverSocketBacklog": (1, 65_535), "topicsMax": (100, 10_000_000),
-    "groupsMax": (100, 10_000_000),
+    "groupsMax": (100, 10_000_000), "replyPushesMax": (4, 1_000_000), "replyPushesSizeMax": (1_048_576, 2**40),
 }  # fmt: skip
 
 

@@ -66,6 +66,7 @@ class GroupMembers(Generic[C]):
     def __init__(self) -> None:
         self._consumers: dict[str, ConsumerGroup[C]] = {}
         self._producers: dict[str, dict[str, Member[C]]] = {}
+        self._producers_by_client: dict[str, dict[str, Member[C]]] = {}
         self._connections: set[C] = set()
         self.find = self._consumers.get
         """Return a consumer group that has members, or None; bound once, since every pull asks."""
@@ -86,7 +87,8 @@ class GroupMembers(Generic[C]):
         for name in heartbeat.producer_groups:
             members = self._producers.setdefault(name, {})
             if heartbeat.client_id in members or len(members) < MEMBERS_PER_GROUP_MAX:
-                members[heartbeat.client_id] = _member(heartbeat.client_id, peer, now_ms)
+                member = members[heartbeat.client_id] = _member(heartbeat.client_id, peer, now_ms)
+                self._producers_by_client.setdefault(heartbeat.client_id, {})[name] = member
         if heartbeat.without_subscriptions:
             return self._renew(heartbeat, peer, now_ms)
         changed = tuple(info.group for info in heartbeat.consumers if self._join(heartbeat, info, peer, now_ms))
@@ -111,6 +113,11 @@ class GroupMembers(Generic[C]):
     def expire(self, now_ms: int, timeout_ms: int) -> tuple[str, ...]:
         """Drop clients that were silent for `timeout_ms`; return the consumer groups that must rebalance."""
         return self._drop(lambda member: member.seen_at_ms + timeout_ms <= now_ms)
+
+    def producer_connection(self, client_id: str) -> C | None:
+        """Return the connection through which a client that produces was heard of last, None for no such client."""
+        memberships = self._producers_by_client.get(client_id)
+        return max(memberships.values(), key=_seen_at_ms).connection if memberships else None
 
     def consumer_ids(self, group: str) -> list[str]:
         """Return the client ids of a group's consumers."""
@@ -164,7 +171,11 @@ class GroupMembers(Generic[C]):
     def _leave_producers(self, name: str, client_ids: Iterable[str]) -> None:
         members = self._producers.get(name, {})
         for client_id in client_ids:
-            members.pop(client_id, None)
+            if members.pop(client_id, None) is not None:
+                memberships = self._producers_by_client[client_id]
+                del memberships[name]
+                if not memberships:
+                    del self._producers_by_client[client_id]
         if not members:
             self._producers.pop(name, None)
 
@@ -174,6 +185,10 @@ class GroupMembers(Generic[C]):
             members.pop(client_id, None)
         if not members:
             del self._consumers[name]
+
+
+def _seen_at_ms(member: Member[C]) -> int:
+    return member.seen_at_ms
 
 
 def _member(client_id: str, peer: HeartbeatSource[C], now_ms: int) -> Member[C]:

@@ -1,6 +1,6 @@
 """The broker's handlers, one module per family of requests. HANDLERS holds them all, each with the tables that it uses."""
 
-from orbitmq.broker.handlers import admin, cleaning, groups, queries, send, topics
+from orbitmq.broker.handlers import admin, cleaning, groups, queries, replies, send, topics
 from orbitmq.broker.handlers.consuming import clients, locks, offsets, pull, send_back
 from orbitmq.broker.service import BrokerService
 from orbitmq.broker.topics.system_topics import system_topics
@@ -36,6 +36,17 @@ def _pull_tables(broker: BrokerService) -> pull.PullTables:
     )
 
 
+def _reply_tables(broker: BrokerService) -> replies.ReplyTables:
+    config = broker.config
+    return replies.ReplyTables(
+        broker.sending,
+        broker.reply_pushes,
+        config.store_reply_message_enable,
+        config.region_id,
+        config.trace_on,
+    )
+
+
 def _topic_tables(broker: BrokerService) -> topics.TopicTables:
     return topics.TopicTables(
         broker.topics,
@@ -49,6 +60,7 @@ def _topic_tables(broker: BrokerService) -> topics.TopicTables:
 
 
 HANDLERS.include(send.handlers, lambda broker: broker.sending)
+HANDLERS.include(replies.handlers, _reply_tables)
 HANDLERS.include(send_back.handlers, _send_back_tables)
 HANDLERS.include(pull.handlers, _pull_tables)
 HANDLERS.include(offsets.handlers, lambda broker: offsets.OffsetTables(broker.store, broker.topics, broker.offsets))

@@ -68,7 +68,7 @@ def store_one(tables: SendTables, call: SendCall) -> Reply | Later:
     )
     check_sizes(tables, len(draft.body), 0)
     plain = tables.properties.plain(draft.properties)
-    stored = _special(tables, draft) if plain is None else draft._replace(properties=plain)
+    stored = special_form(tables, draft) if plain is None else draft._replace(properties=plain)
     check_sizes(tables, 0, len(stored.properties))
     try:
         result = tables.store.append(stored)
@@ -122,8 +122,12 @@ def check_sizes(tables: SendTables, body_size: int, properties_size: int) -> Non
         raise Rejected(ResponseCode.MESSAGE_ILLEGAL, _ILLEGAL_REMARK.format(**limits))
 
 
-def _special(tables: SendTables, draft: Draft) -> Draft:
-    """Return the stored form of a message whose properties ask for something special."""
+def special_form(tables: SendTables, draft: Draft) -> Draft:
+    """Return the stored form of a message whose properties ask for something special.
+
+    Raises:
+        Rejected: 13, for something that this version does not have.
+    """
     properties = tables.properties.parse(draft.properties)
     level = level_of(properties)
     try:

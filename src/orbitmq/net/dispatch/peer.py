@@ -9,6 +9,7 @@ from typing import Protocol
 
 from orbitmq.net.counters import Counters
 from orbitmq.net.dispatch.reply import Reply
+from orbitmq.net.session import Waiter
 from orbitmq.wire.command import Command
 
 
@@ -43,6 +44,10 @@ class Peer(Protocol):
 
     def send_oneway(self, header: object, body: bytes = b"", *, code: int | None = None) -> None:
         """Send a request that nobody answers; nothing happens when the peer has left."""
+        ...
+
+    def send_request(self, command: Command, waiter: Waiter, *, timeout_ms: int) -> None:
+        """Send a request; `waiter` is told the answer, or why there is none, in this very call when the peer has left."""
         ...
 
     def answer_later(self, command: Command, reply: Reply, *, was_parked: bool) -> None:

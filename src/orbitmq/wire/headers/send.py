@@ -1,4 +1,4 @@
-"""Requests that bring messages to a broker, and its answer."""
+"""Requests that bring messages and replies to a broker, its answer, and the push of a reply."""
 
 from __future__ import annotations
 
@@ -7,7 +7,16 @@ from dataclasses import dataclass
 from orbitmq.codes import RequestCode
 from orbitmq.wire.header import Int32, header, request, wire
 
-__all__ = ["ConsumerSendBack", "SendBatch", "SendMessage", "SendMessageV2", "SendResponse"]
+__all__ = [
+    "ConsumerSendBack",
+    "PushReply",
+    "SendBatch",
+    "SendMessage",
+    "SendMessageV2",
+    "SendReply",
+    "SendReplyV2",
+    "SendResponse",
+]
 
 
 @request(RequestCode.SEND_MESSAGE)
@@ -56,6 +65,39 @@ class SendMessageV2:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SendBatch(SendMessageV2):
     """Many messages of one queue in one body; the fields of SendMessageV2, `batch` is true."""
+
+
+@request(RequestCode.SEND_REPLY_MESSAGE)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SendReply(SendMessage):
+    """The reply to a request, which its properties name; the fields of SendMessage."""
+
+
+@request(RequestCode.SEND_REPLY_MESSAGE_V2)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SendReplyV2(SendMessageV2):
+    """The short-name form of SEND_REPLY_MESSAGE; the fields of SendMessageV2."""
+
+
+@request(RequestCode.PUSH_REPLY_MESSAGE_TO_CLIENT)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PushReply:
+    """Broker to client: the reply to one of your requests; hosts are written `ip:port`."""
+
+    producer_group: str
+    topic: str
+    default_topic: str
+    default_topic_queue_nums: Int32
+    queue_id: Int32
+    sys_flag: Int32
+    born_at_ms: int = wire("bornTimestamp")
+    flag: Int32
+    properties: str | None = None
+    reconsume_times: Int32 | None = None
+    unit_mode: bool | None = None
+    born_host: str
+    store_host: str
+    stored_at_ms: int = wire("storeTimestamp")
 
 
 @header

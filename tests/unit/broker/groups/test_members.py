@@ -152,3 +152,30 @@ def test_a_connection_that_closed_is_not_kept() -> None:
     del connection
     gc.collect()
     assert gone() is None
+
+
+def test_a_producer_is_found_by_its_client_id_through_the_connection_it_was_heard_of_last() -> None:
+    groups: GroupMembers[str] = GroupMembers()
+    assert groups.producer_connection("c1") is None
+    groups.heartbeat(Heartbeat(client_id="c1", producer_groups=("p", "q")), HeartbeatSource("old"), 0)
+    groups.heartbeat(Heartbeat(client_id="c1", producer_groups=("q",)), HeartbeatSource("new"), 1)
+    assert groups.producer_connection("c1") == "new"
+    groups.unregister("c1", "q", None)
+    assert groups.producer_connection("c1") == "old"
+    groups.drop_connection("old")
+    assert groups.producer_connection("c1") is None
+
+
+def test_a_client_that_only_consumes_is_no_producer() -> None:
+    groups: GroupMembers[str] = GroupMembers()
+    groups.heartbeat(Heartbeat(client_id="c1", consumers=(ConsumerInfo(group="g"),)), HeartbeatSource("conn"), 0)
+    assert groups.producer_connection("c1") is None
+
+
+def test_a_client_whose_group_is_full_is_no_producer(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(members, "MEMBERS_PER_GROUP_MAX", 1)
+    groups: GroupMembers[str] = GroupMembers()
+    for client_id in ("c1", "c2"):
+        groups.heartbeat(Heartbeat(client_id=client_id, producer_groups=("p",)), HeartbeatSource(client_id), 0)
+    assert (groups.producer_connection("c1"), groups.producer_connection("c2")) == ("c1", None)
+    groups.drop_connection("c2")
