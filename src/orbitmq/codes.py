@@ -157,3 +157,17 @@ class Version:
     V5_0_0 = 413
     V5_3_1 = 475
     V5_3_3 = 479
+
+
+_FIRST_REGULAR = 194
+"""From here on each release has two ordinals, its snapshot's and its own, and each minor one has ten releases."""
+_HIGHER_VERSION = 612
+
+
+def version_name(ordinal: int) -> str:
+    """Return a client's version as Java's metrics show it, `v5_3_3`; one that has no name here as its number."""
+    if not _FIRST_REGULAR <= ordinal < _HIGHER_VERSION:
+        return "higher_version" if ordinal >= _HIGHER_VERSION else str(ordinal)
+    release = 500 + (ordinal - Version.V5_0_0 + 1) // 2
+    ending = "_snapshot" if ordinal % 2 == 0 else ""
+    return f"v{release // 100}_{release // 10 % 10}_{release % 10}{ending}"

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from orbitmq.codes import LanguageCode, RequestCode, ResponseCode, Version
+import pytest
+
+from orbitmq.codes import LanguageCode, RequestCode, ResponseCode, Version, version_name
 
 RESPONSES = {
     0: "SUCCESS", 1: "SYSTEM_ERROR", 2: "SYSTEM_BUSY", 3: "REQUEST_CODE_NOT_SUPPORTED", 4: "TRANSACTION_FAILED",
@@ -38,3 +40,16 @@ def test_our_own_requests_are_far_from_all_of_upstreams() -> None:
     own = [code for code in RequestCode if code.name.startswith("ORBITMQ_")]
     assert [code.value for code in own] == [30001, 30002, 30003]
     assert max(set(RequestCode) - set(own)) < 2000
+
+
+@pytest.mark.parametrize(
+    ("ordinal", "name"),
+    [
+        (0, "0"), (193, "193"), (194, "v3_9_1_snapshot"), (195, "v3_9_1"), (401, "v4_9_4"), (412, "v5_0_0_snapshot"),
+        (413, "v5_0_0"), (431, "v5_0_9"), (475, "v5_3_1"), (479, "v5_3_3"), (611, "v5_9_9"), (612, "higher_version"),
+        (2**31 - 1, "higher_version"), (-1, "-1"),
+    ],
+)  # fmt: skip
+def test_versions_are_shown_as_java_shows_them(ordinal: int, name: str) -> None:
+    """Java: MQVersion.getVersionDesc; names before 3.9 follow no rule, and no such client is about."""
+    assert version_name(ordinal) == name

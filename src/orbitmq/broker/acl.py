@@ -47,6 +47,7 @@ _READING = (
     RequestCode.GET_PRODUCER_CONNECTION_LIST,
     RequestCode.GET_BROKER_RUNTIME_INFO,
     RequestCode.GET_BROKER_CONFIG,
+    RequestCode.ORBITMQ_HEALTH,
 )
 _WRITING = (
     RequestCode.SEND_MESSAGE,

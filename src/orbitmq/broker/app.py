@@ -17,6 +17,7 @@ from orbitmq.broker.acl import make_server_security
 from orbitmq.broker.config import CONSUME_QUEUE_UNIT_SIZE, BrokerConfig
 from orbitmq.broker.fast_path.send import SendFastPath
 from orbitmq.broker.handlers import HANDLERS
+from orbitmq.broker.health.monitor import BrokerMonitor
 from orbitmq.broker.housekeeping import TURN_MS, Housekeeping, Job
 from orbitmq.broker.limits import port_limits
 from orbitmq.broker.persistence import ConfigFiles, OffsetFile
@@ -27,6 +28,7 @@ from orbitmq.broker.service import BrokerService, StoredTables
 from orbitmq.broker.topics.system_topics import system_topics
 from orbitmq.broker.topics.table import TopicTable
 from orbitmq.clock import Clock, now_ms
+from orbitmq.net.http.server import HttpServer
 from orbitmq.net.limits import Limits, descriptor_limit, tell_of_few_descriptors
 from orbitmq.net.pool import ConnectionPool
 from orbitmq.net.security.client_security import load_security
@@ -53,6 +55,8 @@ class Running:
     name_servers: NameServers
     housekeeping: Housekeeping
     offset_file: OffsetFile
+    monitor: BrokerMonitor
+    http: HttpServer | None
     tasks: Sequence[asyncio.Task[None]]
 
 
@@ -87,6 +91,12 @@ class Broker:
         """Where clients reach this broker, as host:port."""
         return self.service.address.announced
 
+    @property
+    def metrics_address(self) -> str | None:
+        """Where /metrics, /healthz and /readyz are, as host:port; None without."""
+        http = self.running.http
+        return None if http is None else http.address
+
     async def start(self) -> None:
         """Recover the store, listen, and register with every NameServer.
 
@@ -113,6 +123,8 @@ class Broker:
             return
         running, self._running = self._running, None
         service, server = running.service, running.server
+        if running.http is not None:
+            await running.http.close()
         for task in running.tasks:
             task.cancel()
             with suppress(asyncio.CancelledError):
@@ -149,6 +161,7 @@ class Broker:
         store = Store.open(
             store_config(config), store_host=address.host, clock=self._clock, retention=retention_rules(config)
         )
+        server: Server[BrokerService] | None = None
         try:
             self._fit_tables(tables, store, files)
             registrar = self._make_registrar(address, tables.topics)
@@ -159,6 +172,8 @@ class Broker:
                 address=address,
                 files=files,
                 announce=registrar.announce,
+                # The monitor needs the server, and the server the service: it is looked up when it is asked.
+                health=lambda: monitor.health(),
                 security=self._server_security,
                 clock=self._clock,
                 random=self._random,
@@ -170,12 +185,17 @@ class Broker:
             server = self._make_server(service, fast_path, limits)
             tell_of_few_descriptors(config.connections_max, limits.connections_max, descriptors)
             await server.start(config.bind_address, address.host.port)
+            monitor = BrokerMonitor(
+                service, server, registrar, clock=self._clock, warnings=self._server_security.warnings
+            )
+            http = await self._start_http(service, server, registrar, monitor)
         except BaseException:
+            if server is not None:
+                await server.close()
             store.close()
             raise
-        return self._begin(
-            service, fast_path, server, registrar, OffsetFile(files.offsets_path, tables.offsets, self._clock)
-        )
+        offset_file = OffsetFile(files.offsets_path, tables.offsets, self._clock)
+        return self._begin(service, fast_path, server, registrar, offset_file, monitor, http)
 
     def _fit_tables(self, tables: StoredTables, store: Store, files: ConfigFiles) -> None:
         """Bring the tables in line with the settings and with the store, which a crash may have cut."""
@@ -232,14 +252,38 @@ class Broker:
         server: Server[BrokerService],
         registrar: Registrar,
         offset_file: OffsetFile,
+        monitor: BrokerMonitor,
+        http: HttpServer | None,
     ) -> Running:
         """Start the tasks that run beside the server."""
         loop = asyncio.get_running_loop()
         name_servers = NameServers(registrar, self.config.name_servers)
         housekeeping = self._make_housekeeping(service, offset_file)
-        jobs = (name_servers.run(), housekeeping.run(), service.delays.run(), service.store.retention.run())
+        jobs = (
+            name_servers.run(),
+            housekeeping.run(),
+            service.delays.run(),
+            service.store.retention.run(),
+            monitor.run(),
+        )
         tasks = [loop.create_task(job) for job in jobs]
-        return Running(service, fast_path, server, registrar, name_servers, housekeeping, offset_file, tasks)
+        return Running(
+            service, fast_path, server, registrar, name_servers, housekeeping, offset_file, monitor, http, tasks
+        )
+
+    async def _start_http(
+        self, service: BrokerService, server: Server[BrokerService], registrar: Registrar, monitor: BrokerMonitor
+    ) -> HttpServer | None:
+        if self.config.metrics_port < 0:
+            return None
+        # Imported here: a broker without the port starts faster.
+        from orbitmq.broker.health.metrics import BrokerMetrics
+        from orbitmq.monitoring.pages import server_pages
+
+        metrics = BrokerMetrics(service, server, registrar, monitor, self._clock)
+        http = HttpServer(server_pages(metrics.collect, monitor.health, "not ready"))
+        await http.start(self.config.metrics_address, self.config.metrics_port)
+        return http
 
     def _make_housekeeping(self, service: BrokerService, offset_file: OffsetFile) -> Housekeeping:
         clock = self._clock

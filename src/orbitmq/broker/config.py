@@ -85,6 +85,14 @@ class BrokerConfig(ServerSecuritySettings):
     """Ours: bytes that may wait for one client that does not read; 0: no limit."""
     server_socket_backlog: int = 1_024
 
+    # Ours: what operators see, beside Java's limit of metrics with labels of their own.
+    metrics_port: int = -1
+    """HTTP port of /metrics, /healthz and /readyz; 0 chooses one, -1 has none."""
+    metrics_address: str = "127.0.0.1"
+    """Where the HTTP port listens."""
+    metrics_otel_cardinality_limit: int = 50_000
+    """Topics, groups, and pairs of them, that metrics tell apart; others are left out."""
+
     # Who may ask, beside what every server has for that. With `aclEnable` every request needs a signature (`access`).
     acl_file: Path = field(default_factory=lambda: Path.home() / "store" / "accounts.json")
 
@@ -233,6 +241,8 @@ _RANGES: dict[str, tuple[int, int]] = {
     "partial_frames_max": (0, 2**40),
     "write_buffer_max": (0, 2**31 - 1),
     "server_socket_backlog": (1, 65_535),
+    "metrics_port": (-1, 65_535),
+    "metrics_otel_cardinality_limit": (0, 1_000_000),
     "flush_interval_commit_log": (1, 60_000),
     "sync_flush_timeout": (100, 600_000),
     "sync_flush_waiting_max": (64 * _KIB, _GIB),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from random import Random
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from orbitmq.broker.config import BrokerConfig
 from orbitmq.broker.delivery.delay import DelayQueues, parse_delay_offsets
@@ -48,6 +48,7 @@ class BrokerService:
     Args:
         announce: tells every NameServer of a changed topic table, then calls back; see `registration`.
         security: what stands at the port.
+        health: describes how the broker is doing, as a JSON document.
 
     Raises:
         StoreError: delayOffset.json cannot be read.
@@ -65,12 +66,14 @@ class BrokerService:
         security: ServerSecurity,
         clock: Clock,
         random: Random,
+        health: Callable[[], dict[str, Any]] = dict,
     ) -> None:
         self.config = config
         self.address = address
         self.is_readable = bool(config.broker_permission & Perm.READ)
         self.is_writable = bool(config.broker_permission & Perm.WRITE)
         self.random = random
+        self.health = health
         self.store = store
         self.stats = BrokerStats(clock())
         self.topics = TopicRegistry(tables.topics, files.save_topics, announce)

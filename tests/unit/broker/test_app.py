@@ -145,6 +145,21 @@ async def test_a_start_that_fails_leaves_nothing_locked_or_open(tmp_path: Path) 
     await taken.stop()
 
 
+async def test_a_start_whose_http_port_is_taken_leaves_nothing_locked_or_open(tmp_path: Path) -> None:
+    first = Broker(dataclasses.replace(config_of(tmp_path / "first"), metrics_port=0))
+    await first.start()
+    port = parse_address(str(first.metrics_address))[1]
+    taken = Broker(dataclasses.replace(config_of(tmp_path / "second"), metrics_port=port))
+    with pytest.raises(OSError):
+        await taken.start()
+    await first.stop()
+    await taken.start()
+    assert parse_address(str(taken.metrics_address))[1] == port
+    await taken.stop()
+    with pytest.raises(OSError):
+        await asyncio.open_connection("127.0.0.1", port)
+
+
 async def test_one_store_serves_one_broker(tmp_path: Path) -> None:
     first = Broker(config_of(tmp_path))
     await first.start()

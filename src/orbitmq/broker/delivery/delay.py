@@ -111,6 +111,10 @@ class DelayQueues:
         self._delivered: deque[Delivered] = deque()
         self._parked_topics: set[str] = set()
 
+    def backlog(self) -> dict[int, int]:
+        """Return how many messages wait, by level."""
+        return {level: max(0, self._end(level) - offset) for level, offset in self._offsets.items()}
+
     @property
     def are_waiting(self) -> bool:
         """True while any message waits."""

@@ -37,6 +37,10 @@ class DelayService:
         self._unsaved: bytes | None = None
         self._saving: asyncio.Task[None] | None = None
 
+    def backlog(self) -> dict[int, int]:
+        """Return how many messages wait, by level."""
+        return self._queues.backlog()
+
     def wake(self) -> None:
         """Look again as soon as the message that was just stored can be read: it waits for its time."""
         # Not at once: with SYNC_FLUSH it is invisible until its sync, and whoever looks before would go back to sleep.

@@ -70,4 +70,6 @@ HANDLERS.include(groups.handlers, lambda broker: groups.GroupTables(broker.group
 HANDLERS.include(topics.handlers, _topic_tables)
 HANDLERS.include(queries.handlers, lambda broker: broker.store)
 HANDLERS.include(cleaning.handlers, lambda broker: cleaning.CleaningTables(broker.store, broker.topics, broker.pulls))
-HANDLERS.include(admin.handlers, lambda broker: admin.AdminTables(broker.config, broker.runtime_info, broker.offsets))
+HANDLERS.include(
+    admin.handlers, lambda broker: admin.AdminTables(broker.config, broker.runtime_info, broker.offsets, broker.health)
+)

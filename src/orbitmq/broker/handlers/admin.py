@@ -1,8 +1,12 @@
-"""Requests of administrators: settings (26), run-time values (28), all committed offsets (43)."""
+"""Requests of administrators: settings (26), run-time values (28), all committed offsets (43), health (30001)."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
+
+import orjson
 
 from orbitmq.broker.config import BrokerConfig
 from orbitmq.broker.groups.offsets import GroupOffsets
@@ -17,6 +21,7 @@ from orbitmq.wire.headers import (
     GetBrokerConfig,
     GetBrokerConfigResponse,
     GetBrokerRuntimeInfo,
+    GetHealth,
 )
 
 
@@ -27,6 +32,7 @@ class AdminTables:
     config: BrokerConfig
     runtime_info: RuntimeInfo
     offsets: GroupOffsets
+    health: Callable[[], dict[str, Any]]
 
 
 handlers: Handlers[AdminTables] = Handlers()
@@ -50,3 +56,9 @@ def get_broker_runtime_info(tables: AdminTables, call: Call[GetBrokerRuntimeInfo
 def get_all_consumer_offsets(tables: AdminTables, call: Call[GetAllConsumerOffsets]) -> Reply:
     """Answer with every committed offset."""
     return Reply(body=format_offsets(tables.offsets))
+
+
+@handlers.on(GetHealth)
+def get_health(tables: AdminTables, call: Call[GetHealth]) -> Reply:
+    """Say how the broker is doing."""
+    return Reply(body=orjson.dumps(tables.health()))

@@ -8,10 +8,10 @@ Source: Java AdminBrokerProcessor.prepareRuntimeInfo; mqadmin clusterList and br
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable
 
 from orbitmq.broker.config import BrokerConfig
+from orbitmq.broker.monitoring.disk_usage import disk_usage
 from orbitmq.broker.monitoring.stats import BrokerStats
 from orbitmq.codes import Version
 from orbitmq.net.security.server_security import ServerSecurity
@@ -102,18 +102,15 @@ class RuntimeInfo:
         }
 
     def _of_store(self, now_ms: int) -> dict[str, str]:
-        store, config = self._store, self._config
+        store = self._store
         unsynced = store.max_physical_offset - store.durable_offset
-        usage = os.statvfs(config.store_path_root_dir)
-        total = usage.f_blocks * usage.f_frsize
-        free = usage.f_bavail * usage.f_frsize
-        ratio = 1 - free / total if total else 0.0
+        disk = disk_usage(self._config.store_path_root_dir)
         return {
             "commitLogMinOffset": str(store.min_physical_offset),
             "commitLogMaxOffset": str(store.max_physical_offset),
-            "commitLogDiskRatio": f"{ratio:.4f}",
-            "consumeQueueDiskRatio": f"{ratio:.4f}",
-            "commitLogDirCapacity": f"Total : {total / 2**30:.1f} GiB, Free : {free / 2**30:.1f} GiB.",
+            "commitLogDiskRatio": f"{disk.used_ratio:.4f}",
+            "consumeQueueDiskRatio": f"{disk.used_ratio:.4f}",
+            "commitLogDirCapacity": f"Total : {disk.total / 2**30:.1f} GiB, Free : {disk.free / 2**30:.1f} GiB.",
             "earliestMessageTimeStamp": str(earliest_message_ms(store) or now_ms),
             "dispatchBehindBytes": str(store.dispatch_behind_size),
             "remainHowManyDataToFlush": f"{unsynced} B",

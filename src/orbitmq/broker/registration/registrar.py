@@ -103,6 +103,20 @@ class Registrar:
         """The NameServers that are told."""
         return tuple(self._name_servers)
 
+    @property
+    def told(self) -> tuple[str, ...]:
+        """Those of them that know this broker, as far as it has heard."""
+        return tuple(entry.address for entry in self._entries if entry.is_reachable and entry.generation >= 0)
+
+    @property
+    def unreachable(self) -> tuple[str, ...]:
+        """Those of them that did not answer the last time."""
+        return tuple(entry.address for entry in self._entries if not entry.is_reachable)
+
+    @property
+    def _entries(self) -> tuple[_NameServer, ...]:
+        return tuple(self._name_servers.values())
+
     def set_name_servers(self, addresses: Iterable[str]) -> None:
         """Change whom to tell. Newcomers are told at once, those that left the list are left alone."""
         wanted = tuple(addresses)

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from orbitmq.cli.servers.logging import LogLevel, configure_logging
-from orbitmq.cli.servers.options import PORT_MAX, ConfigOption, LogLevelOption
+from orbitmq.cli.servers.options import PORT_MAX, ConfigOption, LogLevelOption, MetricsPortOption
 from orbitmq.cli.terminal.options import FormatOption
 from orbitmq.cli.terminal.output import Format
 
@@ -35,6 +35,7 @@ def broker(
         Path | None,
         typer.Option("--data-dir", file_okay=False, metavar="DIR", help="Where messages are kept.  [default: ~/store]"),
     ] = None,
+    metrics_port: MetricsPortOption = None,
     output: FormatOption = Format.TABLE,
     log_level: LogLevelOption = LogLevel.INFO,
 ) -> None:
@@ -51,6 +52,7 @@ def broker(
         "bind_address": host,
         "listen_port": port,
         "store_path_root_dir": data_dir,
+        "metrics_port": metrics_port,
     }
     overrides = {key: value for key, value in given.items() if value is not None}
     settings = (
@@ -63,12 +65,14 @@ def broker(
         )
 
     def announce(service: Broker) -> None:
+        metrics = {"metrics": service.metrics_address} if service.metrics_address else {}
         show_ready(
             output,
             broker=service.address,
             name=settings.broker_name,
             name_servers=settings.namesrv_addr,
             data_dir=str(settings.store_path_root_dir),
+            **metrics,
         )
 
     run(serve_until_signal(lambda: Broker(settings), announce))

@@ -9,7 +9,7 @@ from typing import Annotated, Any
 import typer
 
 from orbitmq.cli.servers.logging import LogLevel, configure_logging
-from orbitmq.cli.servers.options import PORT_MAX, LogLevelOption
+from orbitmq.cli.servers.options import PORT_MAX, LogLevelOption, MetricsPortOption
 from orbitmq.cli.terminal.options import FormatOption
 from orbitmq.cli.terminal.output import Format, show_json
 
@@ -27,12 +27,7 @@ def nameserver(
         Path | None,
         typer.Option("--data-dir", file_okay=False, metavar="DIR", help="Where the key-value store is kept."),
     ] = None,
-    metrics_port: Annotated[
-        int | None,
-        typer.Option(
-            "--metrics-port", min=-1, max=PORT_MAX, help="HTTP port of /metrics, /healthz, /readyz.  [default: none]"
-        ),
-    ] = None,
+    metrics_port: MetricsPortOption = None,
     shadow: Annotated[
         str | None,
         typer.Option("--shadow", metavar="HOST:PORT", help="Another NameServer to compare routes with, Java's too."),

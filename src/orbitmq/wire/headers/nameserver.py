@@ -250,7 +250,7 @@ class GetNameServerConfig:
 @request(RequestCode.ORBITMQ_HEALTH)
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GetHealth:
-    """Ask for this NameServer's health; the answer is a JSON document (orbitmq only)."""
+    """Ask for the health of this NameServer or broker; the answer is a JSON document (orbitmq only)."""
 
 
 @request(RequestCode.ORBITMQ_ROUTE_HISTORY)

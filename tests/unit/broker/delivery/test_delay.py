@@ -71,6 +71,17 @@ def test_a_message_comes_when_its_level_says_and_in_the_order_of_its_level(tmp_p
     world.store.close()
 
 
+def test_what_waits_is_counted_by_level(tmp_path: Path) -> None:
+    world = World(tmp_path)
+    for level in (1, 1, 3):
+        world.add(level, b"later")
+    assert {level: count for level, count in world.queues.backlog().items() if count} == {1: 2, 3: 1}
+    world.queues.deliver_due(world.now_ms + 1_000)
+    assert {level: count for level, count in world.queues.backlog().items() if count} == {3: 1}
+    assert len(world.queues.backlog()) == 18
+    world.store.close()
+
+
 def test_a_delayed_message_leaves_the_checksum_of_its_waiting_record_behind(tmp_path: Path) -> None:
     world = World(tmp_path)
     draft = schedule(Draft("t", 2, b"x"), {"TAGS": "a"}, 1)

@@ -78,9 +78,9 @@ def test_without_a_message_the_average_is_zero(tmp_path: Path) -> None:
     assert values_of(tmp_path, 0)["putMessageAverageSize"] == "0.0"
 
 
-def test_the_disks_share_in_use_is_one_less_what_is_free(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    usage = SimpleNamespace(f_blocks=100 * 2**20, f_bavail=25 * 2**20, f_frsize=1024)
+def test_the_disks_share_in_use_is_what_df_says(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    usage = SimpleNamespace(f_blocks=100 * 2**20, f_bfree=40 * 2**20, f_bavail=20 * 2**20, f_frsize=1024)
     monkeypatch.setattr("os.statvfs", lambda _path: usage)
     values = values_of(tmp_path, 0)
     assert values["commitLogDiskRatio"] == values["consumeQueueDiskRatio"] == "0.7500"
-    assert values["commitLogDirCapacity"] == "Total : 100.0 GiB, Free : 25.0 GiB."
+    assert values["commitLogDirCapacity"] == "Total : 100.0 GiB, Free : 20.0 GiB."

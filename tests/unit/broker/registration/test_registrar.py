@@ -129,6 +129,16 @@ async def test_a_broker_registers_everywhere_and_leaves_everywhere() -> None:
 
 
 @scenario
+async def test_it_is_known_which_name_servers_know_the_broker_and_which_do_not_answer() -> None:
+    good, bad, mute = await started(), await started(refuses=True), await started(is_mute=True)
+    async with registrar(good, bad, mute, table=Table(), timeout_ms=60_000) as found:
+        assert not found.told
+        assert not found.unreachable, "nobody has been asked yet"
+        await until(lambda: found.told and found.unreachable and mute.registrations)
+        assert (found.told, found.unreachable) == ((good.address,), (bad.address,))
+
+
+@scenario
 async def test_a_change_is_announced_at_once_and_the_caller_hears_when_it_is_known() -> None:
     server, table = await started(), Table()
     async with registrar(server, table=table) as found:

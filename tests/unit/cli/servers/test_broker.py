@@ -22,6 +22,15 @@ def test_it_says_who_it_is_and_where_it_listens(broker, served, rocketmq_session
     assert ready["data_dir"] == str(tmp_path / "store")
 
 
+def test_metrics_are_told_where_there_are_some(broker, served):
+    seen = []
+    served.inspect = lambda service: seen.append(service.metrics_address)
+    ready = broker("--host", "127.0.0.1", "--metrics-port", 0, "-o", "json").json
+    assert [ready["metrics"]] == seen
+    assert ready["metrics"].startswith("127.0.0.1:")
+    assert "metrics" not in broker("--host", "127.0.0.1", "-o", "json").json
+
+
 def test_a_command_line_beats_the_file(broker, served, tmp_path):
     file = tmp_path / "broker.conf"
     file.write_text("brokerName=filed\nbindAddress=127.0.0.1\n")

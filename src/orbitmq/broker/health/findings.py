@@ -1,0 +1,88 @@
+"""The findings that make a broker unhealthy, and those that make it unready. Pure: what is known comes in.
+
+Source: the same rules stand in `deploy/prometheus/broker.rules.yml` for Prometheus; names and thresholds are kept equal by
+a test.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+
+from orbitmq.monitoring.alerts import Alert
+from orbitmq.store.values import Trouble, TroubleKind
+
+
+class Rule(StrEnum):
+    """The names of the rules, as Prometheus shows them."""
+
+    STORE_FENCED = "RocketmqBrokerStoreFenced"
+    DISK_HANGS = "RocketmqBrokerDiskHangs"
+    UNSYNCED = "RocketmqBrokerFilesUnsynced"
+    CHECKPOINT_UNSAVED = "RocketmqBrokerCheckpointUnsaved"
+    FILES_UNDELETED = "RocketmqBrokerFilesUndeleted"
+    RECOVERY_CUT = "RocketmqBrokerRecoveryCut"
+    DISK_FULL = "RocketmqBrokerDiskFull"
+    DISK_NEARLY_FULL = "RocketmqBrokerDiskNearlyFull"
+    NO_NAME_SERVER = "RocketmqBrokerNoNameServer"
+
+
+RULES = {
+    TroubleKind.FENCED: Rule.STORE_FENCED,
+    TroubleKind.DISK_HANGS: Rule.DISK_HANGS,
+    TroubleKind.UNSYNCED: Rule.UNSYNCED,
+    TroubleKind.CHECKPOINT_UNSAVED: Rule.CHECKPOINT_UNSAVED,
+    TroubleKind.UNDELETED: Rule.FILES_UNDELETED,
+    TroubleKind.QUARANTINE: Rule.RECOVERY_CUT,
+    TroubleKind.DISK_FULL: Rule.DISK_FULL,
+}
+"""The rules about the store. A trouble that is not among them is a warning."""
+READ_ONLY = frozenset((TroubleKind.FENCED, TroubleKind.DISK_FULL, TroubleKind.CLOSED))
+"""Troubles that a short wait does not end: a broker that has one is not ready."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Situation:
+    """What is known of a broker at one moment.
+
+    Args:
+        disk_used_ratio: how much of the disk is used, 0 to 1; None: nobody knows.
+        disk_ratio_max: above it messages are deleted that have not expired (diskSpaceCleanForciblyRatio).
+        name_servers: those that are to be told of the broker.
+        told: those of them that know it.
+        unreachable: those of them that did not answer the last time.
+    """
+
+    troubles: Sequence[Trouble] = ()
+    disk_used_ratio: float | None = None
+    disk_ratio_max: float = 1.0
+    name_servers: Sequence[str] = ()
+    told: Sequence[str] = ()
+    unreachable: Sequence[str] = ()
+
+    def alerts(self) -> Iterator[Alert]:
+        """Yield the rules that hold."""
+        for trouble in self.troubles:
+            if trouble.kind in RULES:
+                yield Alert(RULES[trouble.kind], trouble.reason)
+        ratio = self.disk_used_ratio
+        if ratio is not None and ratio > self.disk_ratio_max:
+            yield Alert(
+                Rule.DISK_NEARLY_FULL,
+                f"{ratio:.1%} of the disk are used: above {self.disk_ratio_max:.0%} messages go before their time",
+            )
+        if self.name_servers and len(self.unreachable) == len(self.name_servers):
+            yield Alert(Rule.NO_NAME_SERVER, f"no NameServer can be reached: {', '.join(self.unreachable)}")
+
+    def warnings(self) -> Iterator[str]:
+        """Yield what an operator should know besides."""
+        yield from (trouble.reason for trouble in self.troubles if trouble.kind not in RULES)
+        if 0 < len(self.unreachable) < len(self.name_servers):
+            yield f"NameServers cannot be reached: {', '.join(self.unreachable)}"
+
+    def unready(self) -> Iterator[str]:
+        """Yield why clients should not be sent here."""
+        yield from (trouble.reason for trouble in self.troubles if trouble.kind in READ_ONLY)
+        if self.name_servers and not self.told:
+            yield f"no NameServer has taken the registration: {', '.join(self.name_servers)}"

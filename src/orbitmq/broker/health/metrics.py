@@ -1,0 +1,255 @@
+"""The metrics that Prometheus is shown of a broker. Nothing is counted here: plain integers are read at each scrape.
+
+Where RocketMQ has a metric, it has that name here and those labels; what is ours begins with `rocketmq_broker_`.
+
+Source: Java BrokerMetricsConstant, DefaultStoreMetricsConstant; docs/reference/broker.md.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from itertools import islice
+from typing import Any, TypeVar
+
+from prometheus_client.core import Metric
+
+from orbitmq.broker.groups.offsets import SEPARATOR
+from orbitmq.broker.health.monitor import BrokerMonitor
+from orbitmq.broker.limits import limit_refusals
+from orbitmq.broker.monitoring.runtime_info import earliest_message_ms
+from orbitmq.broker.registration.registrar import Registrar
+from orbitmq.broker.service import BrokerService
+from orbitmq.broker.topics.system_topics import is_system_topic
+from orbitmq.clock import Clock
+from orbitmq.codes import version_name
+from orbitmq.model.topic import DLQ_PREFIX, RETRY_PREFIX
+from orbitmq.monitoring.families import Families, Series
+from orbitmq.monitoring.server_figures import ServerFigures
+from orbitmq.net.server import Server
+from orbitmq.store import TroubleKind
+
+WORK_PER_PART = 1_000
+"""Queues, or clients, that are looked at in one turn of the loop: less than a millisecond's worth."""
+_SYSTEM_GROUPS = "cid_rmq_sys_"
+
+K = TypeVar("K")
+V = TypeVar("V")
+
+
+class BrokerMetrics:
+    """The figures of one broker."""
+
+    def __init__(
+        self,
+        service: BrokerService,
+        server: Server[BrokerService],
+        registrar: Registrar,
+        monitor: BrokerMonitor,
+        clock: Clock,
+    ) -> None:
+        config = service.config
+        labels = {"cluster": config.broker_cluster_name, "node_type": "broker", "node_id": config.broker_name}
+        self._java = Families("rocketmq", labels)
+        self._own = Families("rocketmq_broker", labels)
+        self._figures = ServerFigures(self._own, server, monitor.process_stats)
+        self._service = service
+        self._server = server
+        self._registrar = registrar
+        self._monitor = monitor
+        self._clock = clock
+        self._series_max = config.metrics_otel_cardinality_limit
+
+    def collect(self) -> Iterator[Metric]:
+        """Yield every figure there is now, large families in parts."""
+        yield from self._of_messages()
+        yield from self._of_groups()
+        yield from self._of_clients()
+        yield from self._of_storage()
+        yield from self._of_store()
+        yield from self._of_retention()
+        yield from self._of_recovery()
+        yield from self._of_delivery()
+        yield from self._of_broker()
+        yield from self._left_out()
+        yield from self._figures.requests()
+        yield from self._figures.connections()
+        yield from self._figures.process(self._monitor.alerts)
+
+    def _of_messages(self) -> Iterator[Metric]:
+        java, stats = self._java, self._service.stats
+        text = "Messages that the topic's queues have had"
+        yield from java.counters("messages_in", text, ("topic", "is_system"), self._messages_by_topic())
+        yield java.counter("messages_out", "Messages given to consumers", stats.get_count)
+        yield java.counter("throughput_in", "Bytes of the messages that clients have sent", stats.put_size)
+        yield java.counter("throughput_out", "Bytes of the messages given to consumers", stats.get_size)
+        yield self._own.counter("messages_sent", "Messages that clients have sent", stats.put_count)
+        yield self._own.counter("pulls_found", "Pulls that found messages", stats.found_count)
+        yield self._own.counter("pulls_missed", "Pulls that found none", stats.miss_count)
+
+    def _messages_by_topic(self) -> Series:
+        max_offset = self._service.store.max_offset
+        work = _Work()
+        for topic, config in self._first(self._service.topics.table.all):
+            queues = max(config.read_queue_count, config.write_queue_count)
+            count = sum(max_offset(topic, queue_id) for queue_id in range(queues))
+            yield (topic, _is(is_system_topic(topic))), count
+            if work.is_a_part_done(queues):
+                yield None
+
+    def _of_groups(self) -> Iterator[Metric]:
+        labels = ("consumer_group", "topic", "is_retry", "is_system")
+        text = "Messages that a group has not consumed yet, by its committed offsets"
+        yield from self._java.gauges("consumer_lag_messages", text, labels, self._lags())
+
+    def _lags(self) -> Series:
+        max_offset = self._service.store.max_offset
+        work = _Work()
+        for key, offsets in self._first(self._service.offsets.all):
+            topic, _, group = key.partition(SEPARATOR)
+            queues = tuple(offsets.items())
+            lag = sum(max(0, max_offset(topic, queue_id) - offset) for queue_id, offset in queues)
+            is_system = is_system_topic(topic) or _is_system_group(group)
+            yield (group, topic, _is(topic.startswith((RETRY_PREFIX, DLQ_PREFIX))), _is(is_system)), lag
+            if work.is_a_part_done(len(queues)):
+                yield None
+
+    def _of_clients(self) -> Iterator[Metric]:
+        java = self._java
+        client = ("language", "version", "protocol_type")
+        yield from java.gauges("producer_connections", "Producers, by client", client, self._producers())
+        labels = ("consumer_group", "language", "version", "consume_mode", "protocol_type", "is_system")
+        yield from java.gauges("consumer_connections", "Consumers, by group and client", labels, self._consumers())
+
+    def _producers(self) -> Series:
+        found: dict[tuple[str, str], int] = {}
+        work = _Work()
+        for _, members in tuple(self._service.membership.members.producers.items()):
+            for member in members.values():
+                _count(found, (member.language.lower(), version_name(member.version)))
+            if work.is_a_part_done(len(members)):
+                yield None
+        yield from (((*client, "remoting"), count) for client, count in islice(found.items(), self._series_max))
+
+    def _consumers(self) -> Series:
+        work = _Work()
+        for name, group in self._first(self._service.membership.members.consumers):
+            found: dict[tuple[str, str], int] = {}
+            for member in group.members.values():
+                _count(found, (member.language.lower(), version_name(member.version)))
+            mode = group.consume_type.name.lower()
+            for client, count in found.items():
+                yield (name, *client, mode, "remoting", _is(_is_system_group(name))), count
+            if work.is_a_part_done(len(group.members)):
+                yield None
+
+    def _of_storage(self) -> Iterator[Metric]:
+        java, store, disk = self._java, self._service.store, self._monitor.disk
+        labels, values = ("storage_type", "storage_medium"), ("local", "disk")
+
+        def gauge(name: str, text: str, value: float) -> Iterator[Metric]:
+            return java.gauges(name, text, labels, [(values, value)])
+
+        if disk is not None:
+            yield from gauge("storage_size", "Bytes used of the disk that holds the store", disk.used)
+        unsynced = store.max_physical_offset - store.durable_offset
+        yield from gauge("storage_flush_behind_bytes", "Bytes of the CommitLog that are not synced yet", unsynced)
+        text = "Bytes of the CommitLog that readers do not see yet"
+        yield from gauge("storage_dispatch_behind_bytes", text, store.dispatch_behind_size)
+        earliest_ms = earliest_message_ms(store)
+        if earliest_ms:
+            text = "How long ago the first message that is kept was stored, in milliseconds"
+            yield from gauge("storage_message_reserve_time", text, self._clock() - earliest_ms)
+
+    def _of_store(self) -> Iterator[Metric]:
+        own, store, disk = self._own, self._service.store, self._monitor.disk
+        kinds = {trouble.kind for trouble in store.troubles}
+        text = "1 while something is wrong with the store, by kind; `orbitmq health` says why"
+        yield from own.gauges("store_trouble", text, ("kind",), [((kind,), kind in kinds) for kind in TroubleKind])
+        yield own.gauge("store_writable", "1 while messages are taken", store.is_writable)
+        yield own.gauge("log_start_offset", "Where the CommitLog begins, in bytes", store.min_physical_offset)
+        yield own.gauge("log_durable_offset", "Up to where it is on the disk", store.durable_offset)
+        yield own.gauge("log_end_offset", "Where it ends", store.max_physical_offset)
+        yield own.histogram("sync_seconds", "How long the flusher's syncs took", store.sync_s)
+        if disk is not None:
+            yield own.gauge("disk_size_bytes", "Size of the disk that holds the store", disk.total)
+            yield own.gauge("disk_free_bytes", "Bytes of it that are free", disk.free)
+            yield own.gauge("disk_used_ratio", "Share of it that is used, 0 to 1", disk.used_ratio)
+        ratio = self._service.config.disk_space_clean_forcibly_ratio / 100
+        yield own.gauge("disk_used_ratio_max", "Above it messages go before their time", ratio)
+
+    def _of_retention(self) -> Iterator[Metric]:
+        own, retention = self._own, self._service.store.retention
+        yield own.counter("deleted_segments", "Files of the CommitLog that were deleted", retention.deleted_segments)
+        yield own.counter("deleted_bytes", "Bytes of them", retention.deleted_bytes)
+        yield own.counter("deleted_queue_files", "Files of consume queues that were", retention.deleted_queue_files)
+
+    def _of_recovery(self) -> Iterator[Metric]:
+        own, store, findings = self._own, self._service.store, self._service.store.findings
+        yield own.gauge("recovery_cut_bytes", "Bytes that the last start has cut off the log", findings.cut_size)
+        yield own.gauge("recovery_lost_bytes", "Bytes that the last start went on without", findings.lost_size)
+        text = "Records that the last start found to be in no consume queue"
+        yield own.gauge("recovery_unplaced_records", text, findings.unplaced_count)
+        yield own.gauge(
+            "recovery_rebuilt_queues", "Consume queues that the last start wrote anew", len(findings.rebuilt)
+        )
+        yield own.gauge("quarantine_bytes", "Bytes that were cut off the log and are kept", store.quarantine_size)
+
+    def _of_delivery(self) -> Iterator[Metric]:
+        own, service = self._own, self._service
+        yield own.gauge("parked_pulls", "Pulls that wait for messages", service.pulls.parked_count)
+        waiting = [((str(level),), count) for level, count in service.delays.backlog().items()]
+        yield from own.gauges("delayed_messages", "Messages that wait for their time, by level", ("level",), waiting)
+
+    def _of_broker(self) -> Iterator[Metric]:
+        java, own, service = self._java, self._own, self._service
+        yield java.gauge("broker_permission", "2: may be written, 4: may be read", service.config.broker_permission)
+        yield java.gauge("topic_number", "Topics", len(service.topics.table.all))
+        yield java.gauge("consumer_group_number", "Consumer groups with settings", len(service.groups.configs.all))
+        name_servers = self._registrar.name_servers
+        yield own.gauge("name_servers", "NameServers that are to know this broker", len(name_servers))
+        yield own.gauge("name_servers_reached", "Those that do", len(self._registrar.told))
+        refused = [((name,), count) for name, count in limit_refusals(service, self._server.counters).items()]
+        text = "What a limit has refused, by its setting"
+        yield from own.counters("limit_refusals", text, ("setting",), refused)
+
+    def _left_out(self) -> Iterator[Metric]:
+        service = self._service
+        tables: dict[str, Mapping[str, Any]] = {
+            "rocketmq_messages_in_total": service.topics.table.all,
+            "rocketmq_consumer_lag_messages": service.offsets.all,
+            "rocketmq_consumer_connections": service.membership.members.consumers,
+        }
+        left = [((name,), max(0, len(table) - self._series_max)) for name, table in tables.items()]
+        text = "Series that metricsOtelCardinalityLimit leaves out"
+        yield from self._own.gauges("series_left_out", text, ("metric",), left)
+
+    def _first(self, table: Mapping[K, V]) -> Iterable[tuple[K, V]]:
+        """Return a table's first entries, as many as may be shown; others may change it meanwhile."""
+        return tuple(islice(table.items(), self._series_max))
+
+
+class _Work:
+    """What was looked at since the last part."""
+
+    def __init__(self) -> None:
+        self._count = 0
+
+    def is_a_part_done(self, count: int) -> bool:
+        """Add what was looked at; True when others should have their turn."""
+        self._count += count
+        if self._count < WORK_PER_PART:
+            return False
+        self._count = 0
+        return True
+
+
+def _count(found: dict[tuple[str, str], int], client: tuple[str, str]) -> None:
+    found[client] = found.get(client, 0) + 1
+
+
+def _is_system_group(group: str) -> bool:
+    return group.lower().startswith(_SYSTEM_GROUPS)
+
+
+def _is(value: bool) -> str:
+    return "true" if value else "false"

@@ -1,0 +1,136 @@
+"""The monitor of a broker: what is wrong with it, its alerts' lines in the log, and the health document."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Sequence
+from typing import Any
+
+from orbitmq.broker.health.findings import Situation
+from orbitmq.broker.monitoring.disk_usage import DiskUsage, disk_usage
+from orbitmq.broker.registration.registrar import Registrar
+from orbitmq.broker.service import BrokerService
+from orbitmq.clock import Clock
+from orbitmq.monitoring.alerts import Alert, AlertLog
+from orbitmq.net.server import Server
+from orbitmq.process_stats import ProcessStats, memory_used
+from orbitmq.store.recovery import Findings
+
+log = logging.getLogger(__name__)
+
+SAMPLE_MS = 5_000
+"""How often it is looked whether an alert begins or ends."""
+
+
+class BrokerMonitor:
+    """Observes one broker.
+
+    Args:
+        warnings: sentences about the way it is set up that its operator should know.
+    """
+
+    def __init__(
+        self,
+        service: BrokerService,
+        server: Server[BrokerService],
+        registrar: Registrar,
+        *,
+        clock: Clock,
+        warnings: Sequence[str] = (),
+    ) -> None:
+        self.process_stats = ProcessStats()
+        self.disk: DiskUsage | None = None
+        """How full the disk was when it was last looked; None: it does not say."""
+        self._service = service
+        self._server = server
+        self._registrar = registrar
+        self._clock = clock
+        self._warnings = tuple(warnings)
+        self._alert_log = AlertLog(log)
+
+    async def run(self) -> None:
+        """Measure the process, and look at everything from time to time. Ends when it is cancelled."""
+        self.process_stats.start(asyncio.get_running_loop())
+        try:
+            while True:
+                await self.look()
+                await asyncio.sleep(SAMPLE_MS / 1000)
+        finally:
+            self.process_stats.stop()
+
+    async def look(self) -> None:
+        """Look once, and log the alerts that begin or end."""
+        try:
+            # On a thread: a disk that hangs is to be told, not to be waited for.
+            self.disk = await asyncio.to_thread(disk_usage, self._service.config.store_path_root_dir)
+        except OSError as error:
+            log.warning("the disk does not say how full it is: %s", error)
+            self.disk = None
+        self._alert_log.update(self.situation().alerts())
+
+    @property
+    def alerts(self) -> tuple[Alert, ...]:
+        """The alert rules that held when it was last looked."""
+        return self._alert_log.alerts
+
+    def situation(self) -> Situation:
+        """Return what is known of the broker now."""
+        return Situation(
+            troubles=self._service.store.troubles,
+            disk_used_ratio=None if self.disk is None else self.disk.used_ratio,
+            disk_ratio_max=self._service.config.disk_space_clean_forcibly_ratio / 100,
+            name_servers=self._registrar.name_servers,
+            told=self._registrar.told,
+            unreachable=self._registrar.unreachable,
+        )
+
+    def health(self) -> dict[str, Any]:
+        """Return how the broker is doing, as a JSON document; healthy means that no alert rule holds."""
+        situation, service, config = self.situation(), self._service, self._service.config
+        self._alert_log.update(situation.alerts())
+        store, findings = service.store, service.store.findings
+        unready = list(situation.unready())
+        return {
+            "healthy": not self.alerts,
+            "ready": not unready,
+            "notReady": unready,
+            "alerts": [alert.document() for alert in self.alerts],
+            "warnings": [*self._warnings, *situation.warnings(), *_told_of(findings)],
+            "address": service.address.announced,
+            "cluster": config.broker_cluster_name,
+            "brokerName": config.broker_name,
+            "brokerId": config.broker_id,
+            "uptimeMs": self._clock() - service.stats.started_at_ms,
+            "nameServers": {address: address in situation.told for address in situation.name_servers},
+            "topics": len(service.topics.table.all),
+            "consumerGroups": len(service.groups.configs.all),
+            "connections": len(self._server.connections),
+            "parkedPulls": service.pulls.parked_count,
+            "logEndOffset": store.max_physical_offset,
+            "logDurableOffset": store.durable_offset,
+            "diskUsedRatio": None if self.disk is None else round(self.disk.used_ratio, 4),
+            "quarantineBytes": store.quarantine_size,
+            "recovery": {
+                "cutBytes": findings.cut_size,
+                "lostBytes": findings.lost_size,
+                "unplacedRecords": findings.unplaced_count,
+                "rebuiltQueues": len(findings.rebuilt),
+            },
+            "memory": memory_used(),
+            "memoryLimit": self.process_stats.memory_limit,
+            "loopLagMs": round(self.process_stats.last_lag_ms, 3),
+        }
+
+
+def _told_of(findings: Findings) -> list[str]:
+    """Return in words what the last start met that a good store does not have, beside what it has cut."""
+    said = []
+    if findings.lost_size:
+        said.append(f"the last start went on without {findings.lost_size} bytes of the CommitLog, as it was told to")
+    if findings.unplaced_count:
+        said.append(f"the last start found {findings.unplaced_count} records that belong to no consume queue")
+    if findings.rebuilt:
+        topic, queue_id = findings.rebuilt[0]
+        said.append(f"the last start wrote {len(findings.rebuilt)} consume queues anew, first {topic} queue {queue_id}")
+    return said

@@ -1,0 +1,186 @@
+"""Claims about the metrics of a broker, scraped over its port or collected from its parts."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from collections.abc import Callable
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import orjson
+import pytest
+from prometheus_client.parser import text_string_to_metric_families
+
+from orbitmq.address import parse_address
+from orbitmq.broker.config import BrokerConfig
+from orbitmq.broker.groups.offsets import GroupOffsets
+from orbitmq.broker.health.metrics import WORK_PER_PART, BrokerMetrics
+from orbitmq.model.group import ConsumerInfo, Heartbeat
+from orbitmq.model.topic import TopicConfig
+from orbitmq.store import TroubleKind
+from orbitmq.wire.bodies.heartbeat import encode_heartbeat
+from orbitmq.wire.headers import HeartbeatRequest, UpdateConsumerOffset
+
+REFERENCE = Path(__file__).parents[4] / "docs" / "reference" / "broker.md"
+Serve = Callable[..., None]
+Figures = dict[tuple[str, ...], float]
+BEAT = Heartbeat(client_id="c1", consumers=(ConsumerInfo(group="g"),), producer_groups=("p",))
+NODE = {"cluster": "DefaultCluster", "node_type": "broker", "node_id": "a"}
+
+
+async def get(rig: Any, path: str) -> tuple[int, str]:
+    reader, writer = await asyncio.open_connection(*parse_address(rig.broker.metrics_address))
+    writer.write(f"GET {path} HTTP/1.1\r\n\r\n".encode())
+    head, _, text = (await reader.read()).decode().partition("\r\n\r\n")
+    writer.close()
+    return int(head.split()[1]), text
+
+
+async def scrape(rig: Any) -> Figures:
+    """Return every value by name and the values of its own labels, those of the broker taken off."""
+    status, text = await get(rig, "/metrics")
+    assert status == 200
+    found = {}
+    for family in text_string_to_metric_families(text):
+        for sample in family.samples:
+            labels = dict(sample.labels)
+            if sample.name.startswith("rocketmq"):
+                assert {name: labels.pop(name) for name in NODE} == NODE
+            found[(sample.name, *(labels[name] for name in sorted(labels)))] = sample.value
+    return found
+
+
+def test_a_scrape_tells_what_a_broker_has_done(serve: Serve) -> None:
+    async def scene(rig: Any) -> None:
+        for _ in range(3):
+            await rig.send("t", body=b"x" * 100)
+        await rig.send("t", body=b"later", properties="DELAY\x018\x02")
+        _, records = await rig.pull("t", count_max=2)
+        assert len(records) == 2
+        commit = UpdateConsumerOffset(consumer_group="g", topic="t", queue_id=0, commit_offset=1)
+        await rig.ask(commit)
+        await rig.ask(HeartbeatRequest(), encode_heartbeat(BEAT))
+        found = await scrape(rig)
+        assert found["rocketmq_messages_in_total", "false", "t"] == 3
+        assert found["rocketmq_messages_in_total", "true", "SCHEDULE_TOPIC_XXXX"] == 1
+        assert found["rocketmq_messages_out_total",] == 2
+        assert found["rocketmq_broker_messages_sent_total",] == 4
+        assert found["rocketmq_throughput_in_total",] > 400
+        assert found["rocketmq_throughput_out_total",] > 200
+        assert found["rocketmq_consumer_lag_messages", "g", "false", "false", "t"] == 2
+        (consumers,) = [key for key in found if key[0] == "rocketmq_consumer_connections"]
+        assert consumers[1:3] == ("push", "g")
+        assert len([key for key in found if key[0] == "rocketmq_producer_connections"]) == 1
+        assert found["rocketmq_broker_delayed_messages", "8"] == 1
+        assert found["rocketmq_broker_permission",] == 6
+        assert found["rocketmq_consumer_group_number",] > 0
+        assert found["rocketmq_topic_number",] > 1
+        assert found["rocketmq_storage_message_reserve_time", "disk", "local"] >= 0
+        assert found["rocketmq_broker_log_end_offset",] >= found["rocketmq_broker_log_durable_offset",] >= 0
+        assert found["rocketmq_broker_store_writable",] == 1
+        assert {kind: found["rocketmq_broker_store_trouble", kind] for kind in TroubleKind} == dict.fromkeys(
+            TroubleKind, 0
+        )
+        assert found["rocketmq_broker_active_connections",] == 1
+        assert found["rocketmq_broker_requests_total", "310", "SEND_MESSAGE_V2"] == 4
+        assert found["process_open_fds",] > 0
+
+    serve(scene, metrics_port=0)
+
+
+def test_the_pages_of_health_and_readiness_are_beside_the_metrics(serve: Serve) -> None:
+    async def scene(rig: Any) -> None:
+        status, text = await get(rig, "/healthz")
+        document = orjson.loads(text)
+        assert (status, document["brokerName"], document["ready"]) == (200, "a", True)
+        assert await get(rig, "/readyz") == (200, "ready\n")
+
+    serve(scene, metrics_port=0)
+
+
+def test_a_broker_that_no_name_server_knows_is_alive_and_not_ready(serve: Serve) -> None:
+    async def scene(rig: Any) -> None:
+        status, text = await get(rig, "/readyz")
+        assert (status, text) == (503, "no NameServer has taken the registration: 127.0.0.1:1\n")
+        assert (await get(rig, "/healthz"))[0] == 200
+        found = await scrape(rig)
+        assert (found["rocketmq_broker_name_servers",], found["rocketmq_broker_name_servers_reached",]) == (1, 0)
+
+    serve(scene, metrics_port=0, namesrv_addr="127.0.0.1:1")
+
+
+def test_without_a_port_there_is_no_http(serve: Serve) -> None:
+    async def scene(rig: Any) -> None:
+        assert rig.broker.metrics_address is None
+
+    serve(scene)
+
+
+def test_the_reference_names_every_metric(serve: Serve) -> None:
+    async def scene(rig: Any) -> None:
+        await rig.send("t")
+        _, text = await get(rig, "/metrics")
+        named = set(re.findall(r"`(rocketmq_\w+)", REFERENCE.read_text(encoding="utf-8")))
+        # The comment lines name families without a sample, too; a counter's samples end with _total.
+        there = set(re.findall(r"^# TYPE (rocketmq_\w+) \w+$", text, re.MULTILINE))
+        assert there == named
+
+    serve(scene, metrics_port=0)
+
+
+def many(topics: int, queues: int, *, limit: int = 50_000) -> BrokerMetrics:
+    """Return the metrics of a broker with many queues, each consumed by one group; nothing else of it is asked for."""
+    table = {
+        f"t{number}": TopicConfig(topic=f"t{number}", read_queue_count=queues, write_queue_count=queues)
+        for number in range(topics)
+    }
+    offsets = GroupOffsets({f"t{number}@g": dict.fromkeys(range(queues), 3) for number in range(topics)})
+    service: Any = SimpleNamespace(
+        config=BrokerConfig(broker_name="a", metrics_otel_cardinality_limit=limit),
+        store=SimpleNamespace(max_offset=lambda topic, queue_id: 5),
+        topics=SimpleNamespace(table=SimpleNamespace(all=table)),
+        offsets=offsets,
+        stats=SimpleNamespace(get_count=0, put_size=0, get_size=0, put_count=0, found_count=0, miss_count=0),
+        membership=SimpleNamespace(members=SimpleNamespace(consumers={}, producers={})),
+    )
+    server: Any = SimpleNamespace()
+    monitor: Any = SimpleNamespace(process_stats=None)
+    registrar: Any = SimpleNamespace()
+    return BrokerMetrics(service, server, registrar, monitor, lambda: 0)
+
+
+def test_ten_thousand_topics_are_looked_at_in_small_parts() -> None:
+    metrics = many(10_000, 8)
+    parts = [part for part in metrics._of_messages() if part.name == "rocketmq_messages_in"]
+    assert len(parts) > 10_000 * 8 / WORK_PER_PART - 1
+    assert max(len(part.samples) for part in parts) * 8 <= WORK_PER_PART
+    assert sum(sample.value for part in parts for sample in part.samples) == 10_000 * 8 * 5
+    lags = [sample.value for part in metrics._of_groups() for sample in part.samples]
+    assert lags == [16] * 10_000
+
+
+def test_a_topic_with_thousands_of_queues_ends_its_part() -> None:
+    parts = [part for part in many(3, 2 * WORK_PER_PART)._of_messages() if part.name == "rocketmq_messages_in"]
+    assert [len(part.samples) for part in parts] == [1, 1, 1, 0]
+
+
+@pytest.mark.parametrize(("limit", "left"), [(3, 2), (5, 0), (0, 5)])
+def test_a_setting_bounds_what_is_told_apart_and_the_rest_is_counted(limit: int, left: int) -> None:
+    metrics = many(5, 1, limit=limit)
+    shown = [sample for part in metrics._of_groups() for sample in part.samples]
+    assert len(shown) == 5 - left
+    (family,) = metrics._left_out()
+    counted = {sample.labels["metric"]: sample.value for sample in family.samples}
+    assert counted["rocketmq_consumer_lag_messages"] == counted["rocketmq_messages_in_total"] == left
+
+
+def test_topics_and_groups_that_come_during_a_scrape_do_no_harm() -> None:
+    metrics = many(2_000, 8)
+    parts = metrics.collect()
+    first = next(parts)
+    topics: Any = metrics._service.topics.table.all
+    topics["new"] = TopicConfig(topic="new")
+    metrics._service.offsets.commit("g", "new", 0, 1, offset_max=1)
+    assert [part.name for part, _ in zip(parts, range(10), strict=False)] == [first.name] * 10

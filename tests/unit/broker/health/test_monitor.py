@@ -1,0 +1,168 @@
+"""Claims about a broker's health document and its alerts' lines in the log."""
+
+from __future__ import annotations
+
+import errno
+import gc
+import logging
+from collections.abc import Callable
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import orjson
+import pytest
+
+from orbitmq.broker.health.monitor import BrokerMonitor
+from orbitmq.broker.monitoring.disk_usage import DiskUsage
+from orbitmq.store import Trouble, TroubleKind
+from orbitmq.store.recovery import Findings
+from orbitmq.testing import FakeClock
+from orbitmq.wire.headers import GetHealth
+from waiting import until
+
+Serve = Callable[..., None]
+HALF = DiskUsage(100, 50, 50)
+
+
+class Parts:
+    """What a monitor looks at, each with figures that a test sets."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.usage: DiskUsage | OSError = HALF
+        monkeypatch.setattr("orbitmq.broker.health.monitor.disk_usage", self._disk_usage)
+        self.clock = FakeClock(5_000)
+        self.store = SimpleNamespace(
+            troubles=[], findings=Findings(), max_physical_offset=70, durable_offset=60, quarantine_size=0
+        )
+        config = SimpleNamespace(
+            store_path_root_dir=Path("/store"),
+            broker_cluster_name="c",
+            broker_name="a",
+            broker_id=0,
+            disk_space_clean_forcibly_ratio=85,
+        )
+        service: Any = SimpleNamespace(
+            config=config,
+            store=self.store,
+            address=SimpleNamespace(announced="h:10911"),
+            stats=SimpleNamespace(started_at_ms=1_000),
+            topics=SimpleNamespace(table=SimpleNamespace(all={"t": 1, "u": 2})),
+            groups=SimpleNamespace(configs=SimpleNamespace(all={"g": 1})),
+            pulls=SimpleNamespace(parked_count=4),
+        )
+        registrar: Any = SimpleNamespace(name_servers=("n:1", "n:2"), told=("n:1",), unreachable=())
+        server: Any = SimpleNamespace(connections=[1, 2, 3])
+        self.monitor = BrokerMonitor(service, server, registrar, clock=self.clock, warnings=["open"])
+
+    def _disk_usage(self, path: Path) -> DiskUsage:
+        assert path == Path("/store")
+        if isinstance(self.usage, OSError):
+            raise self.usage
+        return self.usage
+
+
+@pytest.fixture
+def parts(monkeypatch: pytest.MonkeyPatch) -> Parts:
+    return Parts(monkeypatch)
+
+
+async def test_the_health_document_says_everything_under_its_name(parts: Parts) -> None:
+    await parts.monitor.look()
+    document = parts.monitor.health()
+    assert document.pop("memory") > 0
+    assert document == {
+        "healthy": True,
+        "ready": True,
+        "notReady": [],
+        "alerts": [],
+        "warnings": ["open"],
+        "address": "h:10911",
+        "cluster": "c",
+        "brokerName": "a",
+        "brokerId": 0,
+        "uptimeMs": 4_000,
+        "nameServers": {"n:1": True, "n:2": False},
+        "topics": 2,
+        "consumerGroups": 1,
+        "connections": 3,
+        "parkedPulls": 4,
+        "logEndOffset": 70,
+        "logDurableOffset": 60,
+        "diskUsedRatio": 0.5,
+        "quarantineBytes": 0,
+        "recovery": {"cutBytes": 0, "lostBytes": 0, "unplacedRecords": 0, "rebuiltQueues": 0},
+        "memoryLimit": parts.monitor.process_stats.memory_limit,
+        "loopLagMs": 0,
+    }
+
+
+def test_a_fenced_store_is_neither_healthy_nor_ready_and_says_why(parts: Parts) -> None:
+    parts.store.troubles = [Trouble(TroubleKind.FENCED, "a sync failed"), Trouble(TroubleKind.BUSY, "wait")]
+    document = parts.monitor.health()
+    assert (document["healthy"], document["ready"]) == (False, False)
+    assert document["notReady"] == ["a sync failed"]
+    assert document["alerts"] == [{"rule": "RocketmqBrokerStoreFenced", "reason": "a sync failed"}]
+    assert document["warnings"] == ["open", "wait"]
+
+
+def test_what_the_last_start_met_is_told_in_words(parts: Parts) -> None:
+    parts.store.findings = Findings(unplaced_count=3, rebuilt=[("t", 7), ("u", 0)], lost_size=9)
+    document = parts.monitor.health()
+    assert document["warnings"][1:] == [
+        "the last start went on without 9 bytes of the CommitLog, as it was told to",
+        "the last start found 3 records that belong to no consume queue",
+        "the last start wrote 2 consume queues anew, first t queue 7",
+    ]
+    assert document["recovery"] == {"cutBytes": 0, "lostBytes": 9, "unplacedRecords": 3, "rebuiltQueues": 2}
+
+
+async def test_alerts_begin_and_end_in_the_log_without_anybody_who_asks(
+    parts: Parts, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.INFO, "orbitmq.broker")
+    for used in (50, 90, 91, 50):
+        parts.usage = DiskUsage(100, used, 100 - used)
+        await parts.monitor.look()
+    assert caplog.messages == [
+        "alert RocketmqBrokerDiskNearlyFull: 90.0% of the disk are used: above 85% messages go before their time",
+        "alert RocketmqBrokerDiskNearlyFull is over",
+    ]
+
+
+async def test_a_disk_that_does_not_answer_the_question_is_unknown_not_empty(
+    parts: Parts, caplog: pytest.LogCaptureFixture
+) -> None:
+    await parts.monitor.look()
+    parts.usage = OSError(errno.EIO, "Input/output error")
+    await parts.monitor.look()
+    assert parts.monitor.disk is None
+    assert parts.monitor.health()["diskUsedRatio"] is None
+    assert "the disk does not say how full it is: [Errno 5] Input/output error" in caplog.text
+
+
+def test_a_running_broker_looks_by_itself_and_answers_a_request_for_its_health(serve: Serve) -> None:
+    async def scene(rig: Any) -> None:
+        monitor = rig.broker.running.monitor
+        await until(lambda: monitor.disk is not None)
+        before = monitor.process_stats.gc_count
+        gc.collect()
+        assert monitor.process_stats.gc_count > before
+        document = orjson.loads((await rig.ask(GetHealth())).body)
+        assert (document["address"], document["brokerName"]) == (rig.broker.address, "a")
+        assert (document["ready"], document["nameServers"]) == (True, {})
+
+    serve(scene)
+
+
+def test_a_broker_that_stopped_measures_nothing_any_more(serve: Serve) -> None:
+    monitors = []
+
+    async def scene(rig: Any) -> None:
+        monitors.append(rig.broker.running.monitor)
+        await until(lambda: monitors[0].disk is not None)
+
+    serve(scene)
+    before = monitors[0].process_stats.gc_count
+    gc.collect()
+    assert monitors[0].process_stats.gc_count == before
