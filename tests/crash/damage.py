@@ -9,6 +9,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Iterator
 from enum import Enum
+from functools import cache
 from logging.handlers import QueueHandler
 from pathlib import Path
 from queue import SimpleQueue
@@ -25,7 +26,8 @@ from orbitmq.wire.messages.record import iter_records
 ROOT = Path("/store")
 CONFIG = StoreConfig(path=ROOT, segment_size=4096, consume_queue_units=16)
 COUNT = 40
-QUEUES = [("orders", 0), ("orders", 1), ("bills", 0)]
+Queue = tuple[str, int]
+QUEUES: list[Queue] = [("orders", 0), ("orders", 1), ("bills", 0)]
 _PLACE_SIZE_MAX = 64
 
 
@@ -92,6 +94,12 @@ DAMAGES: dict[str, Callable[[FakeDisk, Path, Random], None]] = {
 
 def written(end: str) -> FakeDisk:
     """Return the disk of a store with some history, after `kill -9` or a clean stop."""
+    return _written(end)[0].after_kill()
+
+
+@cache
+def _written(end: str) -> tuple[FakeDisk, dict[Queue, list[tuple[int, bytes]]]]:
+    """Return that disk, and what is in the queues."""
     disk, clock, random = FakeDisk(), FakeClock(), Random(1)
     store = _open(disk, clock)
     for number in range(COUNT):
@@ -108,7 +116,8 @@ def written(end: str) -> FakeDisk:
             store.flush()
     if end == "a clean stop":
         store.close()
-    return disk.after_kill()
+    disk = disk.after_kill()
+    return disk, {queue: _bodies(_open(disk.after_kill(), FakeClock()), queue) for queue in QUEUES}
 
 
 def cases() -> Iterator[Case]:
@@ -122,8 +131,28 @@ def cases() -> Iterator[Case]:
 def judge(case: Case) -> tuple[Outcome, str]:
     """Damage a file and start; say what came of it, and what was told."""
     disk = written(case.end)
-    before = {queue: _bodies(_open(disk.after_kill(), FakeClock()), queue) for queue in QUEUES}
     DAMAGES[case.damage](disk, case.path, Random(str(case)))
+    return _start(case.end, disk)
+
+
+def tear(end: str, path: Path, size: int, *, is_short: bool) -> tuple[Outcome, str]:
+    """Start with a file of which only the first bytes reached the disk: it is short, or goes on with zeros."""
+    disk = written(end)
+    content = disk.read(path)
+    disk.write(path, content[:size] if is_short else content[:size].ljust(len(content), b"\0"))
+    return _start(end, disk)
+
+
+def derived(end: str) -> list[tuple[Path, int]]:
+    """Return every file but the CommitLog's, and the bytes that something was written to."""
+    disk = written(end)
+    return [
+        (path, len(disk.read(path).rstrip(b"\0"))) for path in sorted(disk.files) if path.parent.name != "commitlog"
+    ]
+
+
+def _start(end: str, disk: FakeDisk) -> tuple[Outcome, str]:
+    before = _written(end)[1]
     with _heard() as said:
         try:
             store = _open(disk, FakeClock())
@@ -163,7 +192,7 @@ def _open(disk: FakeDisk, clock: FakeClock) -> Store:
     return Store.open(CONFIG, store_host=Host("127.0.0.1", 10911), clock=clock, disk=disk)
 
 
-def _bodies(store: Store, queue: tuple[str, int]) -> list[tuple[int, bytes]]:
+def _bodies(store: Store, queue: Queue) -> list[tuple[int, bytes]]:
     """Read a queue to its end: (queue offset, body)."""
     found, offset = [], store.min_offset(*queue)
     while (answer := store.read(*queue, offset)).status is ReadStatus.FOUND:

@@ -1,4 +1,4 @@
-"""Torn tails: the CommitLog cut at every byte of its last records, and every bit of them flipped.
+"""Torn tails: the CommitLog cut at every byte of its last records and every bit of them flipped, and all other files cut.
 
 RocketMQ's checksum covers the body: a topic or a time that rots into another legal one stays unseen. With `record_crc`
 nothing does.
@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from crash.damage import Outcome, derived, tear
 from orbitmq.model.message import Host
 from orbitmq.store import Draft, Store, StoreConfig
 from orbitmq.testing.fake_disk import FakeDisk
@@ -93,3 +94,18 @@ def test_without_it_a_flipped_bit_ends_the_log_or_hits_a_field_that_nothing_cove
             if at not in range(start + 20, start + 28):  # a queue offset of 0 means that the topic was made again
                 kept = [bytes(record.body) for record in iter_records(store.read("orders", 0, 0).body)]
                 assert kept[:number] == BODIES[:number]
+
+
+LAST_ENTRIES = 2 * 20
+
+
+@pytest.mark.parametrize("end", ["kill -9", "a clean stop"])
+@pytest.mark.parametrize("is_short", [True, False], ids=["short", "zeros"])
+def test_a_derived_file_cut_at_any_of_its_last_bytes_costs_nothing(end, is_short):
+    lost = {}
+    for path, size in derived(end):
+        for cut in range(max(size - LAST_ENTRIES, 0), size):
+            outcome, told = tear(end, path, cut, is_short=is_short)
+            if outcome not in (Outcome.WHOLE, Outcome.REBUILT):
+                lost[path, cut] = outcome, told
+    assert lost == {}
