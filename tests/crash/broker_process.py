@@ -9,6 +9,7 @@ import asyncio
 import json
 import os
 import resource
+import select
 import signal
 import subprocess
 import sys
@@ -72,7 +73,23 @@ class BrokerProcess:
         Raises:
             RuntimeError: it ended instead; with its log.
         """
+        process = self._spawn()
+        assert process.stdout is not None
+        ready = process.stdout.readline()
+        if not ready:
+            self.kill()
+            raise RuntimeError(self.log.read_text())
+        self.address = json.loads(ready)["broker"]
 
+    def start_and_kill(self, within_s: float) -> bool:
+        """Start it, and kill -9 it after so long, or when it serves; return whether it was still starting."""
+        process = self._spawn()
+        assert process.stdout is not None
+        ready, _, _ = select.select([process.stdout], [], [], within_s)
+        self.kill()
+        return not ready
+
+    def _spawn(self) -> subprocess.Popen[str]:
         def limit() -> None:
             if self._descriptors is not None:
                 resource.setrlimit(resource.RLIMIT_NOFILE, (self._descriptors, self._descriptors))
@@ -87,12 +104,7 @@ class BrokerProcess:
                 line, stdout=subprocess.PIPE, stderr=log, text=True, env=environment, preexec_fn=limit,
                 start_new_session=True,
             )  # fmt: skip
-        assert self._process.stdout is not None
-        ready = self._process.stdout.readline()
-        if not ready:
-            self.kill()
-            raise RuntimeError(self.log.read_text())
-        self.address = json.loads(ready)["broker"]
+        return self._process
 
     def kill(self) -> None:
         """Kill -9."""
