@@ -25,6 +25,7 @@ COMMANDS = {
     "consume": "orbitmq.cli.messages.consume",
     "cluster": "orbitmq.cli.cluster",
     "health": "orbitmq.cli.health",
+    "store": "orbitmq.cli.store.app",
 }
 """Where each command lives: as a function of its own name, or as an `app` of several."""
 

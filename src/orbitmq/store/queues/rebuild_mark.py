@@ -22,13 +22,7 @@ class RebuildMark:
 
     def read(self) -> dict[QueueKey, int]:
         """Return the queues that an earlier start began to write anew, and where each goes on without a message."""
-        found = {}
-        for line in self._disk.read(self._path).decode("utf-8", "replace").splitlines():
-            number, _, topic = line.partition(" ")
-            queue_id, _, end = number.partition(",")
-            if queue_id.isdecimal() and topic:
-                found[(topic, int(queue_id))] = int(end) if end.isdecimal() else 0
-        return found
+        return parse_rebuild_mark(self._disk.read(self._path))
 
     def write(self, ends: Mapping[QueueKey, int]) -> None:
         """Name the queues, durably."""
@@ -40,3 +34,14 @@ class RebuildMark:
     def remove(self) -> None:
         """All of them are on the disk."""
         self._disk.remove(self._path)
+
+
+def parse_rebuild_mark(content: bytes) -> dict[QueueKey, int]:
+    """Return the queues that a file names, and where each goes on without a message; damaged lines are passed over."""
+    found = {}
+    for line in content.decode("utf-8", "replace").splitlines():
+        number, _, topic = line.partition(" ")
+        queue_id, _, end = number.partition(",")
+        if queue_id.isdecimal() and topic:
+            found[(topic, int(queue_id))] = int(end) if end.isdecimal() else 0
+    return found

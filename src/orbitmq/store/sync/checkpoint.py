@@ -12,6 +12,8 @@ from struct import Struct
 from typing import NamedTuple
 
 _LAYOUT = Struct(">qqqqq")
+LAYOUT_SIZE = _LAYOUT.size
+"""Bytes of the file that are used."""
 _FILE_SIZE = 4096
 _MARGIN_MS = 3000
 
@@ -38,7 +40,7 @@ class Checkpoint(NamedTuple):
 
 def parse_checkpoint(content: bytes) -> Checkpoint:
     """Parse the file; one that is missing or cut short knows nothing."""
-    if len(content) < _LAYOUT.size:
+    if len(content) < LAYOUT_SIZE:
         return Checkpoint()
     return Checkpoint(*_LAYOUT.unpack_from(content))
 

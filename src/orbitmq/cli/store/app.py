@@ -1,0 +1,16 @@
+"""The commands of `orbitmq store`, put together."""
+
+from __future__ import annotations
+
+import typer
+
+from orbitmq.cli.store.check import check
+from orbitmq.cli.store.dump import dump
+
+app = typer.Typer(
+    help="Check and read the files of a broker, and repair them while it is stopped.",
+    no_args_is_help=True,
+    rich_markup_mode=None,
+)
+app.command()(check)
+app.command()(dump)

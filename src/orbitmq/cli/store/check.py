@@ -1,0 +1,66 @@
+"""`orbitmq store check`: what is wrong with a store, one line for each thing."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING
+
+import typer
+
+from orbitmq.cli.store.options import BrokerConfigOption, DirectoryArgument, read_config
+from orbitmq.cli.terminal.exits import ExitCode
+from orbitmq.cli.terminal.options import FormatOption
+from orbitmq.cli.terminal.output import Format, Row, say, show_rows
+from orbitmq.cli.terminal.printable import printable
+from orbitmq.cli.terminal.progress import show_progress
+
+if TYPE_CHECKING:
+    from orbitmq.store.inspection.findings import Finding
+
+COLUMNS = ("severity", "file", "offset", "what", "remedy")
+
+
+def check(directory: DirectoryArgument, config: BrokerConfigOption = None, output: FormatOption = Format.TABLE) -> None:
+    """Verify every record, consume queue, checkpoint and table of a store. Exit code 1 when something is wrong.
+
+    Nothing is written, and a broker may run meanwhile.
+    """
+    from orbitmq.cli.store.config_files import ConfigCheck
+    from orbitmq.store.inspection.check import Sizes, StoreCheck
+    from orbitmq.store.inspection.findings import Severity
+
+    settings = read_config(config)
+    started = time.monotonic()
+    tables = ConfigCheck(directory / "config")
+    with show_progress("checking the log") as progress:
+        store = StoreCheck(
+            directory,
+            Sizes.of(settings.mapped_file_size_commit_log, settings.mapped_file_size_consume_queue)
+            if settings
+            else Sizes(),
+            check_record_crc=settings is not None and settings.enabled_append_prop_crc,
+            topics=tables.topics,
+            on_size=progress.expect,
+            on_read=progress.advance,
+        )
+        findings = [*store.run()]
+    findings += tables.findings(store.queues.ends, has_messages=store.record_count > 0)
+    show_rows([_row(finding) for finding in findings], COLUMNS, output)
+    wrong = sum(finding.severity is Severity.WRONG for finding in findings)
+    seconds = time.monotonic() - started
+    beside = " beside a running broker" if store.is_live else ""
+    say(
+        f"checked {store.record_count} records and {len(store.queues.ends)} queues in {seconds:.1f} s{beside}: {wrong} wrong"
+    )
+    if wrong:
+        raise typer.Exit(ExitCode.NO)
+
+
+def _row(finding: Finding) -> Row:
+    return {
+        "severity": finding.severity.value,
+        "file": printable(finding.path),
+        "offset": finding.offset,
+        "what": printable(finding.what),
+        "remedy": finding.remedy,
+    }

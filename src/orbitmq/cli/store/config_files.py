@@ -1,0 +1,112 @@
+"""The check of the JSON files in config/: each is parsed as the broker would, then compared with the queues."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from orbitmq.broker.delivery.delay import parse_delay_offsets
+from orbitmq.broker.groups.offsets import SEPARATOR
+from orbitmq.broker.persistence import parse_offsets
+from orbitmq.errors import OrbitError
+from orbitmq.model.topic import is_reserved_topic
+from orbitmq.store.inspection.findings import RESTORE, Finding, note
+from orbitmq.store.inspection.layout import list_names
+from orbitmq.store.inspection.reading import read_small
+from orbitmq.store.queues.consume_queues import QueueKey
+from orbitmq.wire import fastjson
+from orbitmq.wire.bodies.groups import decode_group_table
+from orbitmq.wire.bodies.topics import decode_topic_table
+
+_TOPICS, _OFFSETS = "topics.json", "consumerOffset.json"
+_PARSERS: dict[str, Callable[[bytes], Any]] = {
+    _TOPICS: decode_topic_table,
+    _OFFSETS: parse_offsets,
+    "subscriptionGroup.json": decode_group_table,
+    "delayOffset.json": parse_delay_offsets,
+}
+_SIZE_MAX = 1 << 30
+_BACKUP = ".bak"
+_OTHERS = {
+    "timercheck": "timers are not known here, and not checked",
+    "timermetrics": "timers are not known here, and not checked",
+    "transactionMetrics": "transactions are not known here, and not checked",
+}
+
+
+class ConfigCheck:
+    """One check of one folder; what can be parsed is read when it is made."""
+
+    def __init__(self, directory: Path) -> None:
+        self._directory = directory
+        self._findings: list[Finding] = []
+        self._parsed: dict[str, Any] = {}
+        for name in list_names(directory):
+            self._check_file(name)
+
+    @property
+    def topics(self) -> Mapping[str, Any] | None:
+        """The topics that there are; None when nobody knows."""
+        table = self._parsed.get(_TOPICS)
+        return None if table is None else table.topics
+
+    def findings(self, ends: Mapping[QueueKey, tuple[int, int]], *, has_messages: bool) -> Iterator[Finding]:
+        """Yield what is wrong.
+
+        Args:
+            ends: where each queue begins and ends.
+            has_messages: there are some, and so there must be topics.
+        """
+        yield from self._findings
+        names = list_names(self._directory)
+        for name in _PARSERS:
+            if name not in names and f"{name}{_BACKUP}" in names:
+                yield Finding(f"config/{name}", None, "is missing", f"{RESTORE}; the next start reads the .bak")
+            elif name == _TOPICS and name not in names and has_messages:
+                yield Finding(f"config/{name}", None, "is missing: the messages' topics are not known", RESTORE)
+        if self.topics is not None:
+            for topic in sorted({topic for topic, _ in ends} - set(self.topics)):
+                if not is_reserved_topic(topic) and not topic.startswith("%LMQ%"):
+                    what = f"there are messages of {topic}, a topic that it does not know"
+                    yield Finding(f"config/{_TOPICS}", None, what, "create the topic, or delete it")
+        yield from self._check_offsets(ends)
+
+    def _check_file(self, name: str) -> None:
+        path, shown = self._directory / name, f"config/{name}"
+        base = name.removesuffix(_BACKUP)
+        if name in _OTHERS:
+            self._findings.append(note(shown, _OTHERS[name]))
+        elif ".damaged-" in name:
+            self._findings.append(note(shown, "a copy of a file that was damaged", "delete it when nobody needs it"))
+        elif name.endswith(".tmp"):
+            self._findings.append(note(shown, "an interrupted write has left it"))
+        elif base not in _PARSERS and not base.endswith(".json"):
+            self._findings.append(note(shown, "is no table that is known here, and not checked"))
+        else:
+            self._parse(name, path, _PARSERS.get(base, fastjson.loads))
+
+    def _parse(self, name: str, path: Path, parse: Callable[[bytes], Any]) -> None:
+        try:
+            content = read_small(path, _SIZE_MAX)
+            if not (content or b"").strip():
+                raise ValueError("it is empty")
+            self._parsed[name] = parse(content or b"")
+        except (OSError, OrbitError, ValueError, TypeError, AttributeError, KeyError, RecursionError) as error:
+            remedy = "the next save replaces it" if name.endswith(_BACKUP) else _remedy(path)
+            self._findings.append(Finding(f"config/{name}", 0, f"cannot be read: {str(error) or error!r:.300}", remedy))
+
+    def _check_offsets(self, ends: Mapping[QueueKey, tuple[int, int]]) -> Iterator[Finding]:
+        offsets = self._parsed.get(_OFFSETS)
+        for key, queues in (offsets.all if offsets is not None else {}).items():
+            topic = key.partition(SEPARATOR)[0]
+            for queue_id, offset in queues.items():
+                end = ends.get((topic, queue_id), (0, 0))[1]
+                if offset > end:
+                    what = f"{key}, queue {queue_id}: the committed offset {offset} lies behind the queue's end {end}"
+                    yield note(f"config/{_OFFSETS}", what, "the next start pulls it back")
+
+
+def _remedy(path: Path) -> str:
+    backup = path.with_name(path.name + _BACKUP)
+    return f"{RESTORE}; the next start reads the .bak" if backup.exists() else RESTORE

@@ -1,0 +1,33 @@
+"""Options of the commands that work on a store's files, and what they say about the store."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+if TYPE_CHECKING:
+    from orbitmq.broker.config import BrokerConfig
+
+DirectoryArgument = Annotated[
+    Path, typer.Argument(metavar="DIR", help="The store: storePathRootDir, the broker's --data-dir.")
+]
+BrokerConfigOption = Annotated[
+    Path | None,
+    typer.Option(
+        "--config",
+        "-c",
+        exists=True,
+        dir_okay=False,
+        metavar="FILE",
+        help="The broker's properties file. Without it, files have the size that most of them have.",
+    ),
+]
+
+
+def read_config(path: Path | None) -> BrokerConfig | None:
+    """Return the broker's settings, None without a file."""
+    from orbitmq.broker.config import BrokerConfig
+
+    return None if path is None else BrokerConfig.from_properties(path)

@@ -1,0 +1,68 @@
+"""The progress of long work over bytes: a bar on a terminal, a line now and then elsewhere; both on stderr."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+from orbitmq.cli.terminal.output import say
+
+_LINE_EVERY_S = 10.0
+_MIB = 1 << 20
+
+
+class Progress:
+    """Work on so many bytes.
+
+    Args:
+        what: stands before the figures.
+        show: draws the bar: bytes done, bytes in all; None: lines are written.
+    """
+
+    def __init__(
+        self,
+        what: str,
+        show: Callable[[int, int], None] | None = None,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self.total = 0
+        self._what = what
+        self._show = show
+        self._clock = clock
+        self._done = 0
+        self._shown = 0
+        self._line_at = clock() + _LINE_EVERY_S
+
+    def expect(self, total: int) -> None:
+        """Take note of how many bytes there are."""
+        self.total = total
+
+    def advance(self, size: int) -> None:
+        """So many more bytes are done."""
+        self._done += size
+        if self._done - self._shown < _MIB:
+            return
+        self._shown = self._done
+        if self._show is not None:
+            self._show(self._done, self.total)
+        elif self._clock() >= self._line_at:
+            self._line_at = self._clock() + _LINE_EVERY_S
+            say(f"{self._what}: {self._done // _MIB} of {self.total // _MIB} MiB")
+
+
+@contextmanager
+def show_progress(what: str) -> Iterator[Progress]:
+    """Show the progress of work; the bar is taken away at its end, however it ends."""
+    if not sys.stderr.isatty():
+        yield Progress(what)
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, DownloadColumn, TextColumn, TimeRemainingColumn
+    from rich.progress import Progress as Bar
+
+    columns = (TextColumn("{task.description}"), BarColumn(), DownloadColumn(binary_units=True), TimeRemainingColumn())
+    with Bar(*columns, console=Console(stderr=True), transient=True) as bar:
+        task = bar.add_task(what, total=None)
+        yield Progress(what, lambda done, total: bar.update(task, completed=done, total=max(done, total)))

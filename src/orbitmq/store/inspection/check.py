@@ -1,0 +1,185 @@
+"""The check of a whole store: every record, every entry of a consume queue, every small file.
+
+What is wrong is judged elsewhere; here files are walked, and findings are brought in order: one cause, one finding.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from orbitmq.store.inspection.findings import (
+    RESTORE,
+    START_CUTS,
+    Finding,
+    LogFacts,
+    judge_checkpoint,
+    judge_log_end,
+)
+from orbitmq.store.inspection.layout import (
+    QUEUE_FILE_SIZE,
+    SEGMENT_SIZE,
+    SizedFile,
+    check_is_store,
+    commit_log_files,
+    list_names,
+    log_files,
+    queue_directories,
+    strangers,
+    usual_size,
+)
+from orbitmq.store.inspection.log_walk import Damage, LogWalk
+from orbitmq.store.inspection.queue_check import QueueCheck, QueueFiles, Ranges
+from orbitmq.store.inspection.reading import read_small
+from orbitmq.store.inspection.running import is_running
+from orbitmq.store.inspection.small_files import SMALL_SIZE_MAX, check_small_files
+from orbitmq.store.log.segment import segment_name
+from orbitmq.store.queues.consume_queue import UNIT
+from orbitmq.store.queues.deletions import parse_deletions
+from orbitmq.store.sync.checkpoint import parse_checkpoint
+
+_EVERYTHING = 1 << 62
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sizes:
+    """How large the files of a store are made, in bytes; None: as most of them are."""
+
+    segment_size: int | None = None
+    queue_file_size: int | None = None
+
+    @classmethod
+    def of(cls, segment_size: int, queue_file_size: int) -> Sizes:
+        """Return the sizes that a broker is configured with."""
+        return cls(segment_size=segment_size, queue_file_size=queue_file_size)
+
+    def of_log(self, found: Collection[SizedFile]) -> int:
+        """Return the size of the CommitLog's files."""
+        return self.segment_size or usual_size((file.size for file in found), SEGMENT_SIZE)
+
+    def of_queues(self, root: Path) -> int:
+        """Return the size of the consume queues' files."""
+        if self.queue_file_size:
+            return self.queue_file_size
+        directories = (directory for _key, directory in queue_directories(root / "consumequeue"))
+        sizes = (file.size for directory in directories for file in log_files(directory))
+        return usual_size((size for size in sizes if size % UNIT.size == 0), QUEUE_FILE_SIZE)
+
+
+class StoreCheck:
+    """One check of one store.
+
+    Args:
+        root: the store's directory.
+        check_record_crc: compare the checksums that `enabledAppendPropCRC` adds.
+        topics: the topics that there are; None: nobody knows.
+        on_size: told once how many bytes the log's files have.
+        on_read: told how many of them have been passed, now and then.
+
+    Raises:
+        InvalidArgument: the directory is no store.
+    """
+
+    def __init__(
+        self,
+        root: Path,
+        sizes: Sizes = Sizes(),
+        *,
+        check_record_crc: bool = False,
+        topics: Collection[str] | None = None,
+        on_size: Callable[[int], None] = lambda size: None,
+        on_read: Callable[[int], None] = lambda size: None,
+    ) -> None:
+        check_is_store(root)
+        self.record_count = 0
+        self.is_live = is_running(root)
+        self._root = root
+        self._log_files = log_files(root / "commitlog")
+        self._segment_size = sizes.of_log(self._log_files)
+        self._checkpoint = _read(root / "checkpoint")
+        self._deletions = parse_deletions(_read(root / "deleted") or b"")
+        late_ms = parse_checkpoint(self._checkpoint or b"").recovery_ms if self.is_live else None
+        self.queues = QueueCheck(
+            root,
+            QueueFiles(root / "consumequeue", sizes.of_queues(root)),
+            has_other_tag_codes="consumequeue_ext" in list_names(root),
+            late_ms=late_ms,
+            topics=topics,
+        )
+        files = commit_log_files(self._log_files, self._segment_size)
+        self._walk = LogWalk(files, check_record_crc=check_record_crc, on_read=on_read)
+        self._start = files[0].base if files else 0
+        self._damages = Ranges()
+        self._stored_at_ms = 0
+        self._is_damaged_at_end = False
+        on_size(sum(file.size for file in self._log_files))
+
+    def run(self) -> Iterator[Finding]:
+        """Yield what is found, file after file."""
+        yield from self._check_log()
+        if self.is_live:
+            self._damages.add(self._walk.end, _EVERYTHING)
+        yield from self.queues.findings(self._damages, self._start, self._walk.end)
+        yield from self._check_end()
+        yield from check_small_files(
+            self._root, self.queues.ends, self._start, told=self.queues.told, is_live=self.is_live
+        )
+        yield from strangers(self._root)
+
+    def _check_log(self) -> Iterator[Finding]:
+        yield from self._check_sizes()
+        for found in self._walk.run():
+            if isinstance(found, Damage):
+                self._damages.add(found.start, found.end)
+                self._is_damaged_at_end = found.is_tail
+                if not (found.is_tail and self.is_live):  # a broker may just be writing it
+                    yield self._damage(found)
+                continue
+            self.record_count += 1
+            self._stored_at_ms = max(self._stored_at_ms, found.stored_at_ms)
+            if found.physical_offset >= self._deletions.get(found.topic, 0):
+                self.queues.take(found)
+
+    def _check_sizes(self) -> Iterator[Finding]:
+        for file in self._log_files:
+            if file.size > self._segment_size or file.base % self._segment_size:
+                what = f"has {file.size} bytes and begins at {file.base}: others have {self._segment_size} bytes"
+                yield Finding(self._file_at(file.base), None, what, RESTORE)
+
+    def _damage(self, damage: Damage) -> Finding:
+        size = damage.end - damage.start
+        if damage.is_tail:
+            what = f"the log ends here: {size} bytes follow that are no records ({damage.reason})"
+            return Finding(self._file_at(damage.start), damage.start, what, START_CUTS)
+        what = f"{size} bytes are no records ({damage.reason})"
+        return Finding(self._file_at(damage.start), damage.start, what, RESTORE)
+
+    def _check_end(self) -> Iterator[Finding]:
+        """Judge the log's end, the checkpoint, and entries that lead behind the end, as one."""
+        if self.is_live:
+            return
+        facts = LogFacts(
+            self._start, self._walk.end, self._stored_at_ms, self._is_damaged_at_end, self.queues.entries_end
+        )
+        lost = judge_log_end(self._checkpoint, facts, self._file_at(facts.end))
+        if lost is not None:
+            yield lost
+            return
+        yield from self.queues.behind
+        wrong = judge_checkpoint(self._checkpoint, facts)
+        if wrong is not None:
+            yield wrong
+
+    def _file_at(self, offset: int) -> str:
+        """Return the file that holds a byte of the log, or should."""
+        holding = [file.base for file in self._log_files if file.base <= offset < file.base + self._segment_size]
+        base = holding[0] if holding else offset - offset % self._segment_size
+        return f"commitlog/{segment_name(base)}"
+
+
+def _read(path: Path) -> bytes | None:
+    try:
+        return read_small(path, SMALL_SIZE_MAX)
+    except OSError:
+        return b""

@@ -1,0 +1,104 @@
+"""Findings of a check: what is wrong with a store's files, and what to do about it. Pure."""
+
+from __future__ import annotations
+
+from enum import Enum
+from typing import NamedTuple
+
+from orbitmq.store.sync.checkpoint import LAYOUT_SIZE, parse_checkpoint
+
+START_CUTS = "the next start moves it into quarantine/; `orbitmq store salvage` brings whole records back"
+REBUILD = "run `orbitmq store rebuild`, or let the next start rebuild the queue"
+RESTORE = "bring it back from a copy"
+NOTHING = "nothing to do"
+
+
+class Severity(Enum):
+    """How much a finding means."""
+
+    WRONG = "wrong"
+    """Something was lost, or will be, or cannot be read."""
+    NOTE = "note"
+    """Worth knowing: nothing is lost by it, or it was not checked."""
+
+
+class Finding(NamedTuple):
+    """One thing that a check has found."""
+
+    path: str
+    """The file, below the store's directory."""
+    offset: int | None
+    """Where in the log or in the file, in bytes."""
+    what: str
+    remedy: str = NOTHING
+    severity: Severity = Severity.WRONG
+
+
+def note(path: str, what: str, remedy: str = NOTHING, offset: int | None = None) -> Finding:
+    """Return a finding that is worth knowing, and no more."""
+    return Finding(path, offset, what, remedy, Severity.NOTE)
+
+
+class LogFacts(NamedTuple):
+    """What a walk through the CommitLog has seen, offsets in bytes."""
+
+    start: int
+    end: int
+    """Where the last whole record ends."""
+    stored_at_ms: int
+    """When the newest message was stored, 0 without one."""
+    is_damaged_at_end: bool
+    """Behind the end lie bytes that are no records: what was there is gone."""
+    entries_end: int
+    """Where the furthest record ends that an entry of a consume queue leads to."""
+
+
+def judge_checkpoint(content: bytes | None, log: LogFacts) -> Finding | None:
+    """Judge the checkpoint beside a log that was walked.
+
+    Args:
+        content: None when there is no file.
+    """
+    slow = "the next start reads the whole log; `orbitmq store rebuild` writes a new one"
+    if log.end == log.start:
+        return None
+    if content is None:
+        return Finding("checkpoint", None, "is missing", slow)
+    if len(content) < LAYOUT_SIZE:
+        return Finding("checkpoint", None, f"has {len(content)} bytes of {LAYOUT_SIZE}", slow)
+    checkpoint = parse_checkpoint(content)
+    if not any(checkpoint):
+        return Finding("checkpoint", 0, "holds zeros alone", slow)
+    newest = max(checkpoint.commit_log_ms, checkpoint.consume_queue_ms, checkpoint.index_ms)
+    is_beyond = checkpoint.durable_offset > log.end or newest > log.stored_at_ms
+    if min(checkpoint) < 0 or (is_beyond and not log.is_damaged_at_end and log.entries_end <= log.end):
+        what = (
+            f"vouches for {checkpoint.durable_offset} bytes and messages up to {newest} ms: the log ends at {log.end}"
+        )
+        return Finding("checkpoint", 0, f"{what}, with a message of {log.stored_at_ms} ms", slow)
+    return None
+
+
+def judge_log_end(content: bytes | None, log: LogFacts, file: str) -> Finding | None:
+    """Judge where the log ends: less than both the checkpoint and the queues know is not all there was.
+
+    Args:
+        content: the checkpoint's.
+        file: the file that the log's end lies in, or should.
+    """
+    durable = parse_checkpoint(content or b"").durable_offset
+    if log.is_damaged_at_end or durable <= log.end or log.entries_end <= log.end:
+        return None
+    missing = durable - log.end
+    what = f"the log ends here, and {missing} bytes are missing that were on the disk"
+    return Finding(file, log.end, what, f"{RESTORE}, or start the broker with acceptLogEnd={log.end} to go on without")
+
+
+def judge_lines(path: str, content: bytes, understood_count: int, remedy: str) -> Finding | None:
+    """Judge a file of lines by how many of them could be understood."""
+    count = len([line for line in content.split(b"\n") if line])
+    if not content:
+        return Finding(path, 0, "is empty", remedy)
+    if understood_count < count or not content.endswith(b"\n"):
+        return Finding(path, 0, f"{max(count - understood_count, 1)} of {count} lines cannot be read", remedy)
+    return None

@@ -1,0 +1,110 @@
+"""Reading files that others may write, cut or remove meanwhile: by copies, in pieces, without a mapping.
+
+A mapping would end the process with a bus error when a file is cut, or when a full tmpfs has a hole there.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import stat
+from collections.abc import Iterator
+from pathlib import Path
+from types import TracebackType
+
+_PIECE_SIZE = 4 << 20
+"""What is read at a time; a record that is larger is read whole."""
+
+
+class NotAFile(OSError):
+    """A symbolic link, a pipe or a device stands where a file belongs."""
+
+
+class ReadOnlyFile:
+    """A regular file, open for reading; symbolic links are not followed.
+
+    Raises:
+        OSError: there is none, or it cannot be read.
+    """
+
+    def __init__(self, path: Path) -> None:
+        # Opening a pipe would wait for a writer.
+        self._descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK)
+        status = os.fstat(self._descriptor)
+        if not stat.S_ISREG(status.st_mode):
+            os.close(self._descriptor)
+            raise NotAFile(errno.EINVAL, "is no regular file", str(path))
+        self.size = status.st_size
+        self._piece = b""
+        self._piece_at = 0
+
+    def __enter__(self) -> ReadOnlyFile:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        os.close(self._descriptor)
+
+    def read(self, at: int, size: int) -> bytes:
+        """Return up to `size` bytes from `at` on, fewer where the file ends."""
+        pieces = []
+        while size > 0 and (piece := os.pread(self._descriptor, size, at)):
+            pieces.append(piece)
+            at, size = at + len(piece), size - len(piece)
+        return b"".join(pieces)
+
+    def view(self, at: int, size: int, end: int) -> memoryview:
+        """Return at least `size` bytes from `at` on, fewer where the file or `end` comes first.
+
+        What is read is kept, and served again until `forget`.
+        """
+        start = at - self._piece_at
+        if start < 0 or start + size > len(self._piece):
+            self._piece = self.read(at, min(max(size, _PIECE_SIZE), end - at))
+            self._piece_at, start = at, 0
+        return memoryview(self._piece)[start : end - self._piece_at]
+
+    def forget(self) -> None:
+        """Read again what is asked for next: it may have changed."""
+        self._piece = b""
+
+    def data_ranges(self, start: int, end: int) -> Iterator[tuple[int, int]]:
+        """Yield the ranges between `start` and `end` that are no holes; all of it where the file system cannot tell."""
+        end = min(end, self.size)
+        while start < end:
+            try:
+                first = os.lseek(self._descriptor, start, os.SEEK_DATA)
+                stop = min(os.lseek(self._descriptor, first, os.SEEK_HOLE), end)
+            except OSError as error:
+                if error.errno != errno.ENXIO:
+                    yield start, end
+                return
+            if first < stop:
+                yield first, stop
+            start = stop if stop > first else end
+
+    def data_end(self, start: int) -> int:
+        """Return where the zeros at the file's end begin, at least `start`."""
+        found = start
+        for first, stop in self.data_ranges(start, self.size):
+            for at in range(first, stop, _PIECE_SIZE):
+                piece = self.read(at, min(_PIECE_SIZE, stop - at)).rstrip(b"\0")
+                if piece:
+                    found = at + len(piece)
+        return found
+
+
+def read_small(path: Path, size_max: int) -> bytes | None:
+    """Return a small file's content, None when there is none.
+
+    Raises:
+        OSError: it cannot be read, or has more than `size_max` bytes.
+    """
+    try:
+        with ReadOnlyFile(path) as file:
+            if file.size > size_max:
+                raise OSError(errno.EFBIG, f"has {file.size} bytes, more than {size_max}", str(path))
+            return file.read(0, size_max)
+    except FileNotFoundError:
+        return None

@@ -1,0 +1,172 @@
+"""The check of the small files beside the logs: begin, ends, rebuild, deleted, abort, lock, and what lies in quarantine."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection, Generator, Iterator, Mapping
+from pathlib import Path
+
+from orbitmq.store.inspection.findings import REBUILD, RESTORE, Finding, judge_lines, note
+from orbitmq.store.inspection.layout import list_names
+from orbitmq.store.inspection.log_walk import LogFile, LogWalk
+from orbitmq.store.inspection.reading import ReadOnlyFile, read_small
+from orbitmq.store.log.beginning import parse_beginning
+from orbitmq.store.log.segment import segment_name
+from orbitmq.store.quarantine import NOTE_ENDING
+from orbitmq.store.queues.consume_queues import QueueKey
+from orbitmq.store.queues.deletions import parse_deletions
+from orbitmq.store.queues.queue_ends import QueueEnds
+from orbitmq.store.queues.rebuild_mark import parse_rebuild_mark
+from orbitmq.wire.messages.record import Record
+
+SMALL_SIZE_MAX = 256 << 20
+QUARANTINED = "commitlog-"
+
+
+def check_small_files(
+    root: Path,
+    ends: Mapping[QueueKey, tuple[int, int]],
+    log_start: int,
+    *,
+    told: Collection[QueueKey],
+    is_live: bool,
+) -> Iterator[Finding]:
+    """Yield what is wrong with the files of a store that are neither log, queue nor configuration.
+
+    Args:
+        ends: where the queues begin and end.
+        log_start: the CommitLog's first byte.
+        told: queues that something else has been found about.
+        is_live: a broker runs.
+    """
+    is_orderly = not is_live and not (root / "abort").exists()
+    yield from _check_begin(root, log_start)
+    yield from _check_ends(root, ends, told=told, is_orderly=is_orderly)
+    for name, remedy in (
+        ("rebuild", "start the broker, or run `orbitmq store rebuild`: either begins the rebuilding again"),
+        ("deleted", f"{RESTORE}; without it deleted topics may come back"),
+    ):
+        content = yield from _content(root, name)
+        if content is not None:
+            count = len(parse_rebuild_mark(content)) if name == "rebuild" else len(parse_deletions(content))
+            damage = judge_lines(name, content, count, remedy)
+            if damage is not None:
+                yield damage
+            elif name == "rebuild" and not is_live:
+                yield Finding(name, None, f"the rebuilding of {count} queues was interrupted", remedy)
+    if not is_live and not is_orderly:
+        yield note("abort", "the last stop was not an orderly one", "the next start reads again what may be missing")
+    content = yield from _content(root, "lock")
+    if content is None:
+        yield note("lock", "is missing", "stop the broker and start it again" if is_live else "the next start makes it")
+    elif content != b"lock":
+        yield note("lock", "holds other bytes than `lock`", "the next start writes it")
+    yield from check_quarantine(root)
+
+
+def check_quarantine(root: Path) -> Iterator[Finding]:
+    """Yield what recovery has set aside, and what is wrong with it."""
+    for path in quarantined(root):
+        name = str(path.relative_to(root))
+        described = _describe(path)
+        if described is None:
+            yield Finding(
+                name + NOTE_ENDING, None, "does not say where these bytes lay", "`orbitmq store salvage` reads them"
+            )
+        try:
+            count = sum(1 for _ in records_in(path))
+            with ReadOnlyFile(path) as file:
+                size = file.size
+        except OSError as error:
+            yield Finding(name, None, f"cannot be read: {error.strerror}", RESTORE)
+            continue
+        if described is not None and size < described["length"]:
+            yield Finding(name, size, f"has {size} bytes, {described['length']} were set aside", RESTORE)
+        if count:
+            what = f"{count} whole records among {size} bytes that recovery has set aside"
+            yield Finding(name, None, what, "`orbitmq store salvage` brings them back")
+        elif described is None or size >= described["length"]:
+            yield note(name, f"{size} bytes that recovery has set aside, no whole record among them", "delete it")
+
+
+def quarantined(root: Path) -> list[Path]:
+    """Return the files that recovery has set aside, the first bytes of the log first."""
+    directory = root / "quarantine"
+    return [
+        directory / name
+        for name in list_names(directory)
+        if name.startswith(QUARANTINED) and not name.endswith(NOTE_ENDING) and _offset_of(name) is not None
+    ]
+
+
+def records_in(path: Path) -> Iterator[Record]:
+    """Yield the whole records in a file that recovery has set aside. Raises OSError."""
+    with ReadOnlyFile(path) as file:
+        size = file.size
+    base = _offset_of(path.name) or 0
+    for found in LogWalk([LogFile(base, size, path)]).run():
+        if isinstance(found, Record):
+            yield found
+
+
+def _offset_of(name: str) -> int | None:
+    """Return where the bytes of a quarantined file lay, by its name: commitlog-<offset>-<n>."""
+    offset, _, number = name.removeprefix(QUARANTINED).partition("-")
+    return int(offset) if offset.isdecimal() and number.isdecimal() else None
+
+
+def _describe(path: Path) -> dict[str, int] | None:
+    """Return what is known of a quarantined file, None when its note cannot be read."""
+    try:
+        found = json.loads(read_small(path.with_name(path.name + NOTE_ENDING), 1 << 20) or b"")
+        return found if isinstance(found["length"], int) and found["offset"] == _offset_of(path.name) else None
+    except (OSError, ValueError, TypeError, KeyError):
+        return None
+
+
+def _check_begin(root: Path, log_start: int) -> Iterator[Finding]:
+    """Yield what the broker knows of the log's beginning, and the log has not."""
+    content = yield from _content(root, "begin")
+    if content is None:
+        if (root / "ends").exists():
+            yield note("begin", "is missing", "the next start writes it")
+        return
+    begin = parse_beginning(content)
+    if begin is None:
+        yield Finding("begin", 0, "cannot be read", "the next start writes it anew")
+    elif begin < log_start:
+        what = f"the log began here, and begins at {log_start} now: files are missing"
+        yield Finding(f"commitlog/{segment_name(begin)}", begin, what, RESTORE)
+
+
+def _check_ends(
+    root: Path,
+    ends: Mapping[QueueKey, tuple[int, int]],
+    *,
+    told: Collection[QueueKey],
+    is_orderly: bool,
+) -> Iterator[Finding]:
+    content = yield from _content(root, "ends")
+    remedy = "the next orderly stop writes it anew"
+    if content is None:
+        if is_orderly and ends and (root / "begin").exists():  # Java's broker writes neither
+            yield note("ends", "is missing", remedy)
+        return
+    noted = QueueEnds.parse(content)
+    if not noted.ends and content != noted.format():
+        yield Finding("ends", 0, "cannot be read", remedy)
+    elif is_orderly:
+        unlike = [key for key, end in noted.ends.items() if key not in told and ends.get(key) != end]
+        if unlike:
+            topic, queue_id = unlike[0]
+            what = f"{len(unlike)} queues begin or end elsewhere, the first is {topic}, queue {queue_id}"
+            yield Finding("ends", None, what, f"{REBUILD}; {remedy}")
+
+
+def _content(root: Path, name: str) -> Generator[Finding, None, bytes | None]:
+    """Read a small file; yield why it cannot be read. Returns None when there is none."""
+    try:
+        return read_small(root / name, SMALL_SIZE_MAX)
+    except OSError as error:
+        yield Finding(name, None, f"cannot be read: {error.strerror}", RESTORE)
+        return b"lock" if name == "lock" else None

@@ -1,0 +1,110 @@
+"""`orbitmq store check`: exit codes, output, and each table's file."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from random import Random
+
+import pytest
+
+from .conftest import Call
+
+
+def names(root: Path) -> list[str]:
+    return sorted(str(path.relative_to(root)) for path in root.rglob("*") if path.is_file())
+
+
+def test_a_sound_store_is_said_to_be_sound(call: Call, root: Path) -> None:
+    result = call("check", root)
+    assert (result.code, result.rows) == (0, [])
+    assert "checked 40 records and 4 queues in" in result.err
+    assert result.err.endswith(": 0 wrong\n")
+    assert call("check", root, "-o", "json").out == "[]\n"
+    assert {"config/consumerOffset.json", "config/subscriptionGroup.json.bak", "config/topics.json.bak"} <= set(
+        names(root)
+    )
+
+
+def test_what_is_wrong_is_one_line_and_exit_code_1(call: Call, root: Path) -> None:
+    (root / "checkpoint").write_bytes(b"")
+    result = call("check", root)
+    assert result.code == 1
+    assert result.rows[0][:3] == ["wrong", "checkpoint", "-"]
+    assert len(result.rows) == 1
+    assert result.err.endswith(": 1 wrong\n")
+
+
+def test_notes_are_no_fault(call: Call, root: Path) -> None:
+    (root / "index").mkdir()
+    (root / "config" / "transactionMetrics").write_text("{}")
+    result = call("check", root, "-o", "json")
+    assert (result.code, result.named) == (0, {"index", "config/transactionMetrics"})
+
+
+@pytest.mark.parametrize("kind", ["removed", "emptied", "zeroed", "garbled"])
+def test_each_table_that_is_damaged_is_named_and_no_other_file(call: Call, root: Path, kind: str) -> None:
+    unlike = {}
+    for path in sorted((root / "config").iterdir()):
+        content = path.read_bytes()
+        half = len(content) // 2
+        if kind == "removed":
+            path.unlink()
+        else:
+            noise = {"emptied": b"", "zeroed": content[:half] + bytes(9), "garbled": Random(1).randbytes(half)}
+            path.write_bytes(noise[kind])
+        named = call("check", root, "-o", "json").named
+        # A generation before that is gone is missed by nobody; nor is a table that was saved once.
+        silent = kind == "removed" and (path.name.endswith(".bak") or not path.with_name(path.name + ".bak").exists())
+        if named != (set() if silent else {f"config/{path.name}"}):
+            unlike[path.name] = named
+        path.write_bytes(content)
+    assert unlike == {}
+
+
+def test_topics_that_are_missing_are_named_when_there_are_messages(call: Call, root: Path) -> None:
+    for name in ("topics.json", "topics.json.bak"):
+        (root / "config" / name).unlink()
+    assert call("check", root, "-o", "json").named == {"config/topics.json"}
+
+
+def test_messages_of_an_unknown_topic_are_named(call: Call, root: Path) -> None:
+    path = root / "config" / "topics.json"
+    path.write_text(path.read_text().replace("bills", "other"))
+    result = call("check", root, "-o", "json")
+    assert [row["what"] for row in json.loads(result.out)] == [
+        "there are messages of bills, a topic that it does not know"
+    ]
+
+
+def test_offsets_behind_their_queues_end_are_worth_knowing(call: Call, root: Path) -> None:
+    path = root / "config" / "consumerOffset.json"
+    path.write_text(path.read_text().replace("0:3", "0:3000"))
+    result = call("check", root, "-o", "json")
+    assert (result.code, result.named) == (0, {"config/consumerOffset.json"})
+
+
+@pytest.mark.parametrize("words", [("missing",), (".",), ("file",), ("store", "-c", "missing")])
+def test_what_is_no_store_is_a_usage_error(
+    call: Call, root: Path, words: tuple[str, ...], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(root.parent)
+    (root.parent / "file").write_text("")
+    result = call("check", *words)
+    assert (result.code, result.out) == (2, "")
+    assert words[-1] in result.err
+
+
+def test_the_brokers_settings_say_how_large_files_are(call: Call, root: Path) -> None:
+    settings = root.parent / "broker.conf"
+    settings.write_text("mappedFileSizeCommitLog=65536\nmappedFileSizeConsumeQueue=320\nenabledAppendPropCRC=true\n")
+    assert call("check", root, "-c", settings).code == 0
+    settings.write_text("mappedFileSizeConsumeQueue=200\n")
+    assert call("check", root, "-c", settings).code == 1
+
+
+def test_names_that_a_terminal_would_obey_are_escaped(call: Call, root: Path) -> None:
+    (root / "\x1b[2Jbad").write_text("")
+    result = call("check", root)
+    assert "\x1b" not in result.out
+    assert r"\x1b[2Jbad" in result.out

@@ -1,0 +1,44 @@
+"""The progress of long work, on a terminal and elsewhere."""
+
+from __future__ import annotations
+
+import sys
+
+import pytest
+
+from orbitmq.cli.terminal.progress import Progress, show_progress
+
+MIB = 1 << 20
+
+
+def test_a_line_is_written_now_and_then(capsys: pytest.CaptureFixture[str]) -> None:
+    now_s = 0.0
+    progress = Progress("checking", clock=lambda: now_s)
+    progress.expect(100 * MIB)
+    for second in range(25):
+        now_s = float(second)
+        progress.advance(2 * MIB)
+    assert capsys.readouterr().err.splitlines() == ["checking: 22 of 100 MiB", "checking: 42 of 100 MiB"]
+
+
+def test_a_bar_is_drawn_every_mebibyte() -> None:
+    drawn: list[tuple[int, int]] = []
+    progress = Progress("checking", lambda done, total: drawn.append((done, total)))
+    progress.expect(3 * MIB)
+    for _ in range(6):
+        progress.advance(MIB // 2)
+    assert drawn == [(MIB, 3 * MIB), (2 * MIB, 3 * MIB), (3 * MIB, 3 * MIB)]
+
+
+@pytest.mark.parametrize("is_terminal", [True, False])
+def test_an_interruption_ends_the_bar(is_terminal: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: is_terminal, raising=False)
+
+    def work() -> None:
+        with show_progress("checking") as progress:
+            progress.expect(2 * MIB)
+            progress.advance(2 * MIB)
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        work()

@@ -1,0 +1,51 @@
+"""The check of a whole store: what is sound has no finding, what was damaged is named, and nothing else."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from random import Random
+
+import pytest
+
+from .parts import files_of, findings, make_store
+
+DAMAGES = ("removed", "emptied", "zeroed", "garbled")
+
+
+def damage(path: Path, kind: str) -> None:
+    content = path.read_bytes()
+    size = len(content.rstrip(b"\0"))
+    # Times of the checkpoint that are a little lower than they were vouch for less, and do no harm.
+    start, stop = (0, size) if path.name == "checkpoint" else (size // 3, 2 * size // 3 + 1)
+    if kind == "removed":
+        path.unlink()
+    elif kind == "emptied":
+        path.write_bytes(b"")
+    elif kind == "zeroed":
+        path.write_bytes(content[:start] + bytes(stop - start) + content[stop:])
+    else:
+        path.write_bytes(content[:start] + Random(7).randbytes(stop - start) + content[stop:])
+
+
+@pytest.mark.parametrize("is_orderly", [True, False])
+def test_a_sound_store_has_no_finding(tmp_path: Path, is_orderly: bool) -> None:
+    root = make_store(tmp_path / "store", is_orderly=is_orderly)
+    assert [finding.path for finding in findings(root)] == ([] if is_orderly else ["abort"])
+    assert len(files_of(root)) > 10
+
+
+@pytest.mark.parametrize("is_orderly", [True, False])
+@pytest.mark.parametrize("kind", DAMAGES)
+def test_each_file_that_is_damaged_is_named_and_no_other(tmp_path: Path, kind: str, is_orderly: bool) -> None:
+    names = files_of(make_store(tmp_path / "sound", is_orderly=is_orderly))
+    names = [name for name in names if name != "abort"]  # its being there is all that it says
+    if kind == "removed" and not is_orderly:
+        names.remove("begin")  # as in a store of Java's
+    unlike = {}
+    for number, name in enumerate(names):
+        root = make_store(tmp_path / str(number), is_orderly=is_orderly)
+        damage(root / name, kind)
+        named = {finding.path for finding in findings(root)} - {"abort"}
+        if named != {name}:
+            unlike[name] = named
+    assert unlike == {}

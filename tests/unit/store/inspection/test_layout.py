@@ -1,0 +1,79 @@
+"""Which files belong to a store, and how large they should be."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from orbitmq.errors import InvalidArgument
+from orbitmq.store.inspection.findings import Severity
+from orbitmq.store.inspection.layout import (
+    check_is_store,
+    log_files,
+    queue_directories,
+    strangers,
+    usual_size,
+)
+
+NAME = f"{0:020}"
+
+
+@pytest.mark.parametrize("name", ["missing", "file", "empty"])
+def test_what_is_no_store_is_refused(tmp_path: Path, name: str) -> None:
+    (tmp_path / "file").write_text("")
+    (tmp_path / "empty").mkdir()
+    with pytest.raises(InvalidArgument, match=name):
+        check_is_store(tmp_path / name)
+
+
+@pytest.mark.parametrize(
+    ("sizes", "usual"), [([], 9), ([0, 0], 9), ([5], 5), ([5, 7, 7], 7), ([0, 0, 0, 5], 5), ([5, 7], 7)]
+)
+def test_files_have_the_size_that_most_of_them_have(sizes: list[int], usual: int) -> None:
+    assert usual_size(sizes, 9) == usual
+
+
+def test_a_log_is_made_of_regular_files_whose_names_are_offsets(tmp_path: Path) -> None:
+    (tmp_path / f"{20:020}").write_bytes(b"xy")
+    (tmp_path / NAME).write_bytes(b"x")
+    for name in ("1", "x" * 20, "٣" * 20, "9" * 21):
+        (tmp_path / name).write_bytes(b"")
+    os.mkfifo(tmp_path / f"{40:020}")
+    (tmp_path / f"{60:020}").symlink_to("/dev/zero")
+    (tmp_path / f"{80:020}").mkdir()
+    assert [(file.base, file.size) for file in log_files(tmp_path)] == [(0, 1), (20, 2)]
+    assert log_files(tmp_path / "missing") == []
+
+
+def test_queues_are_directories_whose_names_are_numbers(tmp_path: Path) -> None:
+    for name in ("orders/0", "orders/11", "orders/x", "orders/-1", "orders/²"):
+        (tmp_path / name).mkdir(parents=True)
+    (tmp_path / "orders/3").write_text("")
+    (tmp_path / "file").write_text("")
+    assert [key for key, _ in queue_directories(tmp_path)] == [("orders", 0), ("orders", 11)]
+
+
+def test_whatever_is_not_checked_is_named(tmp_path: Path) -> None:
+    known = ["commitlog/" + NAME, "consumequeue/orders/0/" + NAME, "checkpoint", "config/topics.json", "quarantine/x"]
+    unknown = {
+        "index/1": "index",
+        "consumequeue_ext/1": "consumequeue_ext",
+        "batchconsumequeue/1": "batchconsumequeue",
+        "consumequeue_r/1": "consumequeue_r",
+        "timerwheel": "timerwheel",
+        "timerlog/1": "timerlog",
+        "rocksdb/1": "rocksdb",
+        "commitlog/core": "commitlog/core",
+        "consumequeue/file": "consumequeue/file",
+        "consumequeue/orders/x/1": "consumequeue/orders/x",
+        "consumequeue/orders/0/1.bak": "consumequeue/orders/0/1.bak",
+    }
+    for name in [*known, *unknown]:
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text("")
+    (tmp_path / "commitlog" / f"{7:020}").symlink_to("/dev/zero")
+    found = list(strangers(tmp_path))
+    assert {finding.path for finding in found if finding.severity is Severity.NOTE} == set(unknown.values())
+    assert [finding.path for finding in found if finding.severity is Severity.WRONG] == [f"commitlog/{7:020}"]

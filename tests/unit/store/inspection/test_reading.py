@@ -1,0 +1,74 @@
+"""Reading files that somebody else may change, cut or replace by something else."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from orbitmq.store.inspection.reading import NotAFile, ReadOnlyFile, read_small
+
+MIB = 1 << 20
+
+
+def test_bytes_are_copied_and_end_with_the_file(tmp_path: Path) -> None:
+    (tmp_path / "file").write_bytes(b"0123456789")
+    with ReadOnlyFile(tmp_path / "file") as file:
+        assert (file.size, file.read(2, 3), file.read(8, 100), file.read(50, 1)) == (10, b"234", b"89", b"")
+        assert bytes(file.view(2, 3, 10)) == b"23456789"
+        assert bytes(file.view(4, 3, 6)) == b"45"
+
+
+def test_what_was_read_is_served_again_until_it_is_forgotten(tmp_path: Path) -> None:
+    (tmp_path / "file").write_bytes(b"before")
+    with ReadOnlyFile(tmp_path / "file") as file:
+        assert bytes(file.view(0, 6, 6)) == b"before"
+        (tmp_path / "file").write_bytes(b"behind")
+        assert bytes(file.view(0, 6, 6)) == b"before"
+        file.forget()
+        assert bytes(file.view(0, 6, 6)) == b"behind"
+
+
+def test_a_file_that_is_cut_meanwhile_is_short_and_no_bus_error(tmp_path: Path) -> None:
+    (tmp_path / "file").write_bytes(bytes(MIB))
+    with ReadOnlyFile(tmp_path / "file") as file:
+        os.truncate(tmp_path / "file", 10)
+        assert len(file.read(0, MIB)) == 10
+        assert file.data_end(0) == 0
+
+
+def test_holes_are_not_read(tmp_path: Path) -> None:
+    with (tmp_path / "sparse").open("wb") as file:
+        file.write(b"head")
+        file.truncate(1 << 40)
+    with ReadOnlyFile(tmp_path / "sparse") as sparse:
+        ranges = list(sparse.data_ranges(0, sparse.size))
+        assert ranges[0][0] == 0
+        assert sum(stop - start for start, stop in ranges) < MIB
+        assert sparse.data_end(0) == 4
+
+
+@pytest.mark.parametrize("kind", ["pipe", "directory"])
+def test_only_regular_files_are_read(tmp_path: Path, kind: str) -> None:
+    path = tmp_path / "file"
+    if kind == "pipe":
+        os.mkfifo(path)
+    else:
+        path.mkdir()
+    with pytest.raises(NotAFile):
+        ReadOnlyFile(path)
+
+
+def test_links_are_not_followed(tmp_path: Path) -> None:
+    (tmp_path / "link").symlink_to("/etc/passwd")
+    with pytest.raises(OSError, match="symbolic links"):
+        ReadOnlyFile(tmp_path / "link")
+
+
+def test_a_small_file_has_a_largest_size(tmp_path: Path) -> None:
+    (tmp_path / "file").write_bytes(b"12345")
+    assert read_small(tmp_path / "file", 5) == b"12345"
+    assert read_small(tmp_path / "missing", 5) is None
+    with pytest.raises(OSError, match="has 5 bytes, more than 4"):
+        read_small(tmp_path / "file", 4)

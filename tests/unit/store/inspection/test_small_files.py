@@ -1,0 +1,120 @@
+"""The small files of a store, and what recovery has set aside."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from orbitmq.store.inspection.findings import Finding, Severity
+from orbitmq.store.inspection.small_files import check_quarantine, quarantined, records_in
+from orbitmq.wire.messages.record import format_record
+
+from .parts import findings, make_store, wrong
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    return make_store(tmp_path / "store")
+
+
+def test_queues_that_end_elsewhere_than_at_the_last_stop_are_named(root: Path) -> None:
+    content = (root / "ends").read_text()
+    (root / "ends").write_text(
+        content.replace("0 30 1 orders", "0 31 1 orders").replace(" 60 1 orders", " 61 1 orders")
+    )
+    assert content != (root / "ends").read_text()
+    (found,) = wrong(root)
+    assert found.path == "ends"
+    assert "the first is orders, queue 1" in found.what
+
+
+def test_a_queue_that_only_the_last_stop_knows_is_named(root: Path) -> None:
+    with (root / "ends").open("a") as file:
+        file.write("0 7 3 unknown\n")
+    (found,) = wrong(root)
+    assert "the first is unknown, queue 3" in found.what
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "what"),
+    [
+        ("rebuild", b"0 orders\n", "the rebuilding of 1 queues was interrupted"),
+        ("rebuild", b"", "is empty"),
+        ("rebuild", b"\0\0\0\n", "1 of 1 lines cannot be read"),
+        ("deleted", b"12 orders\n\xff\xfe\n", "1 of 2 lines cannot be read"),
+        ("ends", b"\0" * 30, "cannot be read"),
+    ],
+)
+def test_a_file_of_lines_that_is_damaged_is_named(root: Path, name: str, content: bytes, what: str) -> None:
+    (root / name).write_bytes(content)
+    (found,) = wrong(root)
+    assert (found.path, found.what) == (name, what)
+
+
+@pytest.mark.parametrize("name", ["checkpoint", "ends", "rebuild", "deleted", "lock"])
+def test_a_link_in_the_place_of_a_file_is_not_followed(root: Path, name: str) -> None:
+    (root / name).unlink(missing_ok=True)
+    (root / name).symlink_to("/etc/passwd")
+    assert {finding.path for finding in wrong(root)} == {name}
+
+
+def test_a_stop_that_was_not_orderly_is_worth_knowing(root: Path) -> None:
+    (root / "abort").write_text("7")
+    assert [(finding.path, finding.severity) for finding in findings(root)] == [("abort", Severity.NOTE)]
+
+
+def set_aside(root: Path, content: bytes, offset: int = 5000, note: str | None = None) -> Path:
+    path = root / "quarantine" / f"commitlog-{offset:020}-1"
+    path.parent.mkdir(exist_ok=True, parents=True)
+    path.write_bytes(content)
+    described = {"log": "commitlog", "offset": offset, "length": len(content), "reason": "why"}
+    path.with_name(path.name + ".json").write_text(json.dumps(described) if note is None else note)
+    return path
+
+
+def checked(root: Path) -> list[Finding]:
+    return list(check_quarantine(root))
+
+
+def test_whole_records_that_were_set_aside_can_be_brought_back(tmp_path: Path) -> None:
+    one = format_record(topic="orders", body=b"one", physical_offset=5005)
+    two = format_record(topic="orders", body=b"two", physical_offset=5005 + len(one))
+    path = set_aside(tmp_path, b"xxxxx" + one + two + b"torn")
+    assert [bytes(record.body) for record in records_in(path)] == [b"one", b"two"]
+    (found,) = checked(tmp_path)
+    assert found.severity is Severity.WRONG
+    assert "2 whole records" in found.what
+
+
+def test_torn_bytes_that_were_set_aside_are_worth_knowing(tmp_path: Path) -> None:
+    set_aside(tmp_path, b"torn")
+    (found,) = checked(tmp_path)
+    assert (found.severity, found.what) == (
+        Severity.NOTE,
+        "4 bytes that recovery has set aside, no whole record among them",
+    )
+
+
+@pytest.mark.parametrize(
+    "note", ["", "{}", "[]", "null", '{"offset": 1, "length": 4}', '{"offset": 5000, "length": "x"}']
+)
+def test_what_does_not_say_where_it_lay_is_named(tmp_path: Path, note: str) -> None:
+    path = set_aside(tmp_path, b"torn", note=note)
+    assert checked(tmp_path)[0].path == f"quarantine/{path.name}.json"
+    assert checked(tmp_path)[0].severity is Severity.WRONG
+
+
+def test_a_copy_that_was_cut_is_named(tmp_path: Path) -> None:
+    path = set_aside(tmp_path, b"torn tail")
+    path.write_bytes(b"torn")
+    (found,) = checked(tmp_path)
+    assert (found.what, found.severity) == ("has 4 bytes, 9 were set aside", Severity.WRONG)
+
+
+def test_only_files_with_the_names_of_recovery_are_looked_at(tmp_path: Path) -> None:
+    path = set_aside(tmp_path, b"torn")
+    for name in ("commitlog-x-1", "commitlog-unfinished", "commitlog-5-y", "other", "salvaged"):
+        (path.parent / name).write_text("")
+    assert quarantined(tmp_path) == [path]
