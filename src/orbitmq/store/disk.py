@@ -127,7 +127,7 @@ class LocalFile:
     def __init__(self, path: Path, size: int, new_names: list[Path], *, is_one_of_many: bool) -> None:
         self._path = path
         self._size = size
-        self._new_names = new_names
+        self._new_names = dict.fromkeys(new_names)
         self._is_closed = False
         self._descriptor: int | None = None
         descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
@@ -170,9 +170,11 @@ class LocalFile:
             if self._is_closed:  # its topic was deleted meanwhile, on the other thread
                 return
             raise
-        while self._new_names:
-            sync_directory(self._new_names[-1])
-            self._new_names.pop()
+        # The loop closes a full file while the flusher may be at it: each syncs all that it finds, and neither takes a
+        # name from the other.
+        for directory in reversed(tuple(self._new_names)):
+            sync_directory(directory)
+            self._new_names.pop(directory, None)
 
     def zero_from(self, position: int) -> None:
         """Zero the rest of a page by hand; where data follows, cut the file and let it grow again."""

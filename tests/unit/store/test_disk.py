@@ -579,3 +579,21 @@ def test_a_file_that_is_gone_when_it_is_to_be_synced_is_no_shortage(tmp_path):
     with pytest.raises(FileNotFoundError):
         file.sync()
     file.close()
+
+
+def test_two_threads_that_sync_a_new_file_at_once_both_succeed(tmp_path, monkeypatch):
+    """The loop closes a full segment, the flusher commits what is in it: one took the other's directories away."""
+    file = LocalDisk().open(tmp_path / "new" / "log" / "0", 4096)
+    synced = []
+
+    def sync(directory):
+        synced.append(directory)
+        if len(synced) == 1:
+            file.sync()  # as the other thread would, at this very moment
+
+    monkeypatch.setattr("orbitmq.store.disk.sync_directory", sync)
+    file.sync()
+    assert set(synced) == {tmp_path, tmp_path / "new", tmp_path / "new" / "log"}
+    file.sync()
+    assert len(synced) == 6
+    file.close()
