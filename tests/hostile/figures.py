@@ -14,7 +14,7 @@ import os
 import platform
 import signal
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
 from datetime import UTC, datetime
 from pathlib import Path
@@ -57,17 +57,19 @@ def main() -> int:
     if not names:
         parser.error(f"no such row, there are {', '.join(FIGURES)}")
     logging.disable(logging.WARNING)  # what is refused is logged, and nothing else happens here
-    found = {name: _measure(name, Size(options.share, options.seed)) for name in names}
-    print("\n" + _table(found), flush=True)
+    size = Size(options.share, options.seed)
+    found = {name: measure(name, FIGURES[name], size) for name in names}
+    print("\n" + table(found), flush=True)
     if options.share >= 1:
-        _keep(found)
+        keep(RESULTS, found, list(FIGURES))
     return 0 if all(row["reached"] for row in found.values()) else 1
 
 
-def _measure(name: str, size: Size) -> dict[str, Any]:
+def measure(name: str, figure_of: Callable[[Size], Figure], size: Size) -> dict[str, Any]:
+    """Return one row as it is kept, and print it."""
     print(f"{name} … (seed {size.seed})", flush=True)
     began, others = time.monotonic(), _cpu_of_others()
-    figure = FIGURES[name](size)
+    figure = figure_of(size)
     took_s = time.monotonic() - began
     share = (_cpu_of_others() - others) / took_s / (psutil.cpu_count() or 1)
     print(f"  {figure.measured}\n  {_verdict(figure.reached, share)}, {took_s:.0f} s", flush=True)
@@ -93,7 +95,8 @@ def _cpu_of_others() -> float:
     return busy - (ours.user + ours.system + ours.children_user + ours.children_system)
 
 
-def _table(found: Mapping[str, Mapping[str, Any]]) -> str:
+def table(found: Mapping[str, Mapping[str, Any]]) -> str:
+    """Return the rows as people read them."""
     lines = ["| row | asked | measured | reached |", "|---|---|---|---|"]
     lines += [
         f"| {name} | {row['asked']} | {row['measured']} | {_verdict(row['reached'], row['others_cpu'])} |"
@@ -102,16 +105,17 @@ def _table(found: Mapping[str, Mapping[str, Any]]) -> str:
     return "\n".join(lines)
 
 
-def _keep(found: Mapping[str, Mapping[str, Any]]) -> None:
-    kept = json.loads(RESULTS.read_text())["rows"] if RESULTS.exists() else {}
+def keep(results: Path, found: Mapping[str, Mapping[str, Any]], names: Sequence[str]) -> None:
+    """Write the rows to a file, in the order of `names`; what was not measured now stays."""
+    kept = json.loads(results.read_text())["rows"] if results.exists() else {}
     found = {
         name: row
         for name, row in found.items()
         if row["reached"] or row["others_cpu"] <= OTHERS_CPU_MAX or name not in kept
     }
-    rows = {name: found.get(name, kept.get(name)) for name in FIGURES if name in found or name in kept}
+    rows = {name: found.get(name, kept.get(name)) for name in names if name in found or name in kept}
     document = {"python": platform.python_version(), "machine_cores": psutil.cpu_count(), "rows": rows}
-    RESULTS.write_text(json.dumps(document, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
+    results.write_text(json.dumps(document, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -27,7 +27,7 @@ from orbitmq.broker.registration.registrar import PART_TOPICS_MAX, Identity, Reg
 from orbitmq.broker.service import BrokerService, StoredTables
 from orbitmq.broker.topics.system_topics import system_topics
 from orbitmq.broker.topics.table import TopicTable
-from orbitmq.clock import Clock, now_ms
+from orbitmq.clock import Clock, monotonic_ms, now_ms
 from orbitmq.net.http.server import HttpServer
 from orbitmq.net.limits import Limits, descriptor_limit, tell_of_few_descriptors
 from orbitmq.net.pool import ConnectionPool
@@ -290,7 +290,7 @@ class Broker:
         return Housekeeping(
             [
                 Job(TURN_MS, lambda: service.stats.sample(clock())),
-                Job(TURN_MS, lambda: service.pulls.answer_expired(clock())),
+                Job(TURN_MS, lambda: service.pulls.answer_expired(monotonic_ms())),
                 Job(SWEEP_MS, service.pulls.answer_overtaken),
                 Job(SWEEP_MS, self._server_security.reload_if_changed),
                 Job(CLIENT_SCAN_MS, lambda: service.membership.expire(clock())),

@@ -83,6 +83,8 @@ class BrokerConfig(ServerSecuritySettings):
     """Ours: bytes of the unfinished frames of all connections; one address may have three quarters of it; 0: no limit."""
     write_buffer_max: int = 64 * _MIB
     """Ours: bytes that may wait for one client that does not read; 0: no limit."""
+    waiting_answers_max: int = 64 * _MIB
+    """Ours: the same for all clients together; beyond, who has read nothing for the longest is disconnected."""
     server_socket_backlog: int = 1_024
 
     # Ours: what operators see, beside Java's limit of metrics with labels of their own.
@@ -155,6 +157,8 @@ class BrokerConfig(ServerSecuritySettings):
     short_polling_time_mills: int = 1_000
     parked_pulls_max: int = 100_000
     """Ours: pulls that wait for messages, all queues together. A pull over the limit is answered at once."""
+    parked_pulls_size_max: int = 128 * _MIB
+    """Ours: memory that they may take, estimated; one connection may have three quarters of both."""
 
     # Request-reply.
     store_reply_message_enable: bool = True
@@ -240,6 +244,7 @@ _RANGES: dict[str, tuple[int, int]] = {
     "frame_deadline_seconds": (0, 3_600),
     "partial_frames_max": (0, 2**40),
     "write_buffer_max": (0, 2**31 - 1),
+    "waiting_answers_max": (0, 2**40),
     "server_socket_backlog": (1, 65_535),
     "metrics_port": (-1, 65_535),
     "metrics_otel_cardinality_limit": (0, 1_000_000),
@@ -269,6 +274,7 @@ _RANGES: dict[str, tuple[int, int]] = {
     "max_transfer_bytes_on_message_in_memory": (_KIB, 12 * _MIB),
     "short_polling_time_mills": (10, 60_000),
     "parked_pulls_max": (0, 10_000_000),
+    "parked_pulls_size_max": (0, 2**40),
     "reply_pushes_max": (4, 1_000_000),
     "reply_pushes_size_max": (_MIB, 2**40),
 }

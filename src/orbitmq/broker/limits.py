@@ -25,6 +25,7 @@ def port_limits(config: BrokerConfig, descriptors: int) -> Limits:
         connections_max=affordable_connections(config.connections_max, descriptors, descriptors // 2),
         connections_per_address_max=config.connections_per_address_max,
         partial_frames_max=config.partial_frames_max,
+        waiting_answers_max=config.waiting_answers_max,
         requests_per_second_max=config.requests_per_second_max,
         backlog=config.server_socket_backlog,
     )
@@ -45,6 +46,9 @@ def limit_refusals(service: BrokerService, counters: Counters) -> dict[str, int]
         "frameDeadlineSeconds": ended.get("frame deadline", 0),
         "partialFramesMax": ended.get("partial frames", 0),
         "writeBufferMax": ended.get("write buffer", 0),
+        "waitingAnswersMax": ended.get("waiting answers", 0),
+        "parkedPullsMax": service.pulls.parked.over_count,
+        "parkedPullsSizeMax": service.pulls.parked.over_size,
         "topicsMax": service.topics.table.refused_count,
         "groupsMax": service.groups.configs.refused_count,
     }

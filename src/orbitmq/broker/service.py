@@ -88,8 +88,9 @@ class BrokerService:
         self.pulls = Pulls(
             store,
             self.stats,
-            clock,
+            monotonic_ms,
             parked_max=config.parked_pulls_max,
+            parked_size_max=config.parked_pulls_size_max,
             count_max=config.max_transfer_count_on_message_in_memory,
             size_max=config.max_transfer_bytes_on_message_in_memory,
         )

@@ -1,21 +1,17 @@
-"""Limits of what peers may cost a server or pool, each with its name, and the budget that unfinished frames share."""
+"""Limits of what peers may cost a server or pool, each with its name."""
 
 from __future__ import annotations
 
 import logging
 import resource
-from collections.abc import Callable
 from dataclasses import dataclass
 
 from orbitmq.wire.frame import FRAME_SIZE_MAX
 
-COUNTED_SIZE_MIN = 4 * 1024
-"""Bytes from which on an unfinished frame counts: most are the rest of one read."""
 CONNECTIONS_MAX = 50_000
 """The default of `connectionsMax`, for every server."""
 DESCRIPTORS_RESERVED = 512
 """File descriptors that connections of clients leave free: for files, probes, and connections of our own."""
-_ADDRESS_SHARE = 0.75
 
 log = logging.getLogger(__name__)
 
@@ -34,6 +30,7 @@ class Limits:
         connections_max: open connections.
         connections_per_address_max: open connections from one IP address.
         partial_frames_max: bytes of the unfinished frames of all connections.
+        waiting_answers_max: bytes of answers that wait for their readers on all connections.
         requests_per_second_max: requests per second on one connection, with a burst of one second.
         backlog: connections that the kernel accepts ahead of us.
     """
@@ -47,72 +44,12 @@ class Limits:
     connections_max: int = 0
     connections_per_address_max: int = 0
     partial_frames_max: int = 0
+    waiting_answers_max: int = 0
     requests_per_second_max: int = 0
     backlog: int = 1024
 
 
 DEFAULT_LIMITS = Limits()
-
-
-class PartialFrames:
-    """The bytes of all unfinished frames of one server, within one budget.
-
-    A frame may have 16 MiB, and its sender 30 s: a hundred connections that never finish theirs would hold gigabytes. So
-    all of them share a budget, of which one address has only a part. Where it would be more, the frame that began first
-    ends with its connection: an honest one is whole within a second.
-
-    Args:
-        size_max: bytes of all of them; 0: no limit.
-    """
-
-    def __init__(self, size_max: int) -> None:
-        self.size = 0
-        self._size_max = size_max
-        # By connection number, in the order in which the frames began.
-        self._frames: dict[int, tuple[int, str, Callable[[str], None]]] = {}
-        self._size_by_ip: dict[str, int] = {}
-
-    def note(self, connection_id: int, ip: str, size: int, abort: Callable[[str], None]) -> bool:
-        """Count what has arrived of a connection's unfinished frame; 0 when there is none any more.
-
-        Args:
-            abort: ends the connection for a reason.
-
-        Returns:
-            True when the frame counts, and the end of it has to be told.
-        """
-        if not self._size_max:
-            return False
-        before, *_ = self._frames.get(connection_id, (0,))
-        if size < COUNTED_SIZE_MIN:
-            self.forget(connection_id)
-            return False
-        self._frames[connection_id] = size, ip, abort
-        self.size += size - before
-        self._size_by_ip[ip] = self._size_by_ip.get(ip, 0) + size - before
-        while self._size_by_ip.get(ip, 0) > self._size_max * _ADDRESS_SHARE:
-            self._end_oldest(ip)
-        while self.size > self._size_max:
-            self._end_oldest(None)
-        return connection_id in self._frames
-
-    def forget(self, connection_id: int) -> None:
-        """Give back what a connection's frame took."""
-        size, ip, _ = self._frames.pop(connection_id, (0, "", None))
-        self.size -= size
-        left = self._size_by_ip.pop(ip, 0) - size
-        if left > 0:
-            self._size_by_ip[ip] = left
-
-    def _end_oldest(self, ip: str | None) -> None:
-        """End the frame that began first of those that are not small, of one address or of all."""
-        frames = self._frames.items()
-        found = [(key, size) for key, (size, whose, _) in frames if ip is None or whose == ip]
-        average = sum(size for _, size in found) / len(found)
-        oldest = next(key for key, size in found if size >= average / 2)
-        *_, abort = self._frames[oldest]
-        self.forget(oldest)
-        abort("partial frames")
 
 
 def affordable_connections(wanted: int, descriptors: int, reserved: int = DESCRIPTORS_RESERVED) -> int:

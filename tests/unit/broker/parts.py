@@ -32,6 +32,8 @@ class FakePeer:
     def __init__(self) -> None:
         self.counters = Counters()
         self.parked_count = 0
+        self.waited_ms = 0
+        self.room = 1 << 40
         self.replies: list[Reply] = []
         self.held: list[bytes] = []
         self.heard: list[object] = []
@@ -39,6 +41,9 @@ class FakePeer:
 
     def now_ms(self) -> int:
         return 0
+
+    def has_room(self, size: int) -> bool:
+        return size <= self.room
 
     def send_oneway(self, header: object, body: bytes = b"", *, code: int | None = None) -> None:
         self.heard.append(header)

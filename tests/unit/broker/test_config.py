@@ -110,9 +110,9 @@ OURS = {
     "heartbeatEnable": "false", "brokerHeartbeatInterval": "1000", "brokerNotActiveTimeoutMillis": "10000",
     "channelExpiredTimeout": "120000", "rebalanceLockMaxLiveTime": "60000",
     "maxTransferCountOnMessageInMemory": "8192", "maxTransferBytesOnMessageInMemory": "4194304",
-    "parkedPullsMax": "100000", "acceptLogEnd": "-1", "connectionsPerAddressMax": "0", "requestsPerSecondMax": "0",
+    "parkedPullsMax": "100000", "parkedPullsSizeMax": "134217728", "acceptLogEnd": "-1", "connectionsPerAddressMax": "0", "requestsPerSecondMax": "0",
     "frameDeadlineSeconds": "30", "partialFramesMax": "67108864", "writeBufferMax": "67108864",
-    "serverSocketBacklog": "1024", "topicsMax": "200000", "groupsMax": "200000",
+    "waitingAnswersMax": "67108864", "serverSocketBacklog": "1024", "topicsMax": "200000", "groupsMax": "200000",
     "replyPushesMax": "10000", "replyPushesSizeMax": "67108864",
 }  # fmt: skip
 
@@ -133,9 +133,10 @@ LIMITS = {
     "defaultTopicQueueNums": (1, 1_024), "brokerPermission": (0, 6), "channelExpiredTimeout": (1_000, 3_600_000),
     "rebalanceLockMaxLiveTime": (1_000, 3_600_000), "maxTransferCountOnMessageInMemory": (1, 1_000_000),
     "maxTransferBytesOnMessageInMemory": (1_024, 12_582_912), "shortPollingTimeMills": (10, 60_000),
-    "parkedPullsMax": (0, 10_000_000), "connectionsPerAddressMax": (0, 10_000_000),
+    "parkedPullsMax": (0, 10_000_000), "parkedPullsSizeMax": (0, 2**40), "connectionsPerAddressMax": (0, 10_000_000),
     "requestsPerSecondMax": (0, 10_000_000), "frameDeadlineSeconds": (0, 3_600), "partialFramesMax": (0, 2**40),
     "writeBufferMax": (0, 2**31 - 1), "serverSocketBacklog": (1, 65_535), "topicsMax": (100, 10_000_000),
+    "waitingAnswersMax": (0, 2**40),
     "groupsMax": (100, 10_000_000), "replyPushesMax": (4, 1_000_000), "replyPushesSizeMax": (1_048_576, 2**40),
 }  # fmt: skip
 

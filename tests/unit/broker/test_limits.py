@@ -29,11 +29,11 @@ def test_the_ports_limits_are_the_settings(tmp_path: Path) -> None:
     config = config_of(
         tmp_path, server_channel_max_idle_time_seconds=7, frame_deadline_seconds=3, write_buffer_max=11,
         connections_max=12, connections_per_address_max=13, partial_frames_max=14, requests_per_second_max=15,
-        server_socket_backlog=16,
+        server_socket_backlog=16, waiting_answers_max=17,
     )  # fmt: skip
     assert port_limits(config, 0) == Limits(
         idle_ms=7_000, frame_ms=3_000, write_buffer_max=11, connections_max=12, connections_per_address_max=13,
-        partial_frames_max=14, requests_per_second_max=15, backlog=16,
+        partial_frames_max=14, requests_per_second_max=15, backlog=16, waiting_answers_max=17,
     )  # fmt: skip
 
 
@@ -45,11 +45,14 @@ async def test_every_limit_has_a_setting_and_a_count_of_its_own(tmp_path: Path) 
         assert set(limit_refusals(service, counters).values()) == {0}
         assert set(limit_refusals(service, counters)) <= set(BrokerConfig(broker_name="a").to_properties())
         counters.connections_refused, counters.connections_refused_by_address, counters.throttled = 5, 2, 4
-        counters.closed_by_us.update({"frame deadline": 6, "partial frames": 7, "write buffer": 8, "idle": 99})
+        counters.closed_by_us.update(
+            {"frame deadline": 6, "partial frames": 7, "write buffer": 8, "waiting answers": 11, "idle": 99}
+        )
         service.topics.table.refused_count, service.groups.configs.refused_count = 9, 10
+        service.pulls.parked.over_count, service.pulls.parked.over_size = 12, 13
         assert limit_refusals(service, counters) == {
             "connectionsMax": 3, "connectionsPerAddressMax": 2, "requestsPerSecondMax": 4, "frameDeadlineSeconds": 6,
-            "partialFramesMax": 7, "writeBufferMax": 8, "topicsMax": 9, "groupsMax": 10,
+            "partialFramesMax": 7, "writeBufferMax": 8, "waitingAnswersMax": 11, "topicsMax": 9, "parkedPullsMax": 12, "parkedPullsSizeMax": 13, "groupsMax": 10,
         }  # fmt: skip
     finally:
         await broker.stop()

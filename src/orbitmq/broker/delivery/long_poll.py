@@ -12,13 +12,16 @@ Source: Java PullRequestHoldService.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Hashable, Iterable
-from dataclasses import dataclass
+from collections.abc import Callable, Hashable, Iterable, Iterator
+from dataclasses import dataclass, field
 from typing import Generic, TypeVar
 
 T = TypeVar("T")
 
 QueueKey = tuple[str, int]
+
+CONNECTION_SHARE = 0.75
+"""The part of all that may wait which one connection may have."""
 
 
 @dataclass(eq=False, slots=True)
@@ -31,6 +34,7 @@ class ParkedPull(Generic[T]):
         deadline_ms: when it is answered with nothing.
         connection: whose closing drops it.
         call: the handler's own business.
+        size: what it takes of memory, in bytes, estimated.
     """
 
     topic: str
@@ -40,26 +44,98 @@ class ParkedPull(Generic[T]):
     deadline_ms: int
     connection: Hashable
     call: T
+    size: int = 0
+    is_gone: bool = False
+    """True once its connection has closed: nobody is there to be answered."""
+    answer_size: int = 0
+    """Bytes of the answer that there was no room for."""
+    put_off_ms: int | None = None
+    """When there was none for the first time."""
+
+
+@dataclass(slots=True)
+class _Waiting(Generic[T]):
+    """The pulls that wait at one queue. Dictionaries, for their order and because taking one out costs the same always."""
+
+    every: dict[ParkedPull[T], None] = field(default_factory=dict)
+    """Those that take any message."""
+    by_code: dict[int, dict[ParkedPull[T], None]] = field(default_factory=dict)
+    """The others, by each of their tags: a message that nobody wants is compared with nobody."""
+
+    def __iter__(self) -> Iterator[ParkedPull[T]]:
+        yield from self.every
+        if self.by_code:
+            yield from dict.fromkeys(pull for pulls in self.by_code.values() for pull in pulls)
+
+    def add(self, pull: ParkedPull[T]) -> None:
+        if pull.tag_codes is None:
+            self.every[pull] = None
+        else:
+            for code in pull.tag_codes:
+                self.by_code.setdefault(code, {})[pull] = None
+
+    def remove(self, pull: ParkedPull[T]) -> None:
+        """Take out a pull, if it is there."""
+        self.every.pop(pull, None)
+        for code in pull.tag_codes or ():
+            pulls = self.by_code.get(code, {})
+            pulls.pop(pull, None)
+            if not pulls:
+                self.by_code.pop(code, None)
+
+    def take(self, queue_offset: int, tag_code: int) -> list[ParkedPull[T]]:
+        """Take out those that want a message."""
+        wanting = [pull for pull in self.every if pull.queue_offset <= queue_offset]
+        if len(wanting) == len(self.every):
+            self.every.clear()
+        else:
+            for pull in wanting:
+                del self.every[pull]
+        tagged = [pull for pull in self.by_code.get(tag_code, ()) if pull.queue_offset <= queue_offset]
+        for pull in tagged:
+            self.remove(pull)
+        return wanting + tagged
 
 
 class ParkedPulls(Generic[T]):
-    """All pulls that wait, limited in number."""
+    """All pulls that wait, limited in number and in bytes; one connection may have three quarters of both.
 
-    def __init__(self, count_max: int) -> None:
+    Those that were woken are handed out queue by queue in turns: who waits at a quiet queue does not wait for the crowd of
+    a busy one.
+    """
+
+    def __init__(self, count_max: int, size_max: int) -> None:
         self._count_max = count_max
-        # Dictionaries, for their order and because taking one out costs the same however many wait.
-        self._by_queue: dict[QueueKey, dict[ParkedPull[T], None]] = {}
+        self._size_max = size_max
+        self._by_queue: dict[QueueKey, _Waiting[T]] = {}
         self._by_connection: dict[Hashable, dict[ParkedPull[T], None]] = {}
-        self._ready: deque[ParkedPull[T]] = deque()
+        self._size_by_connection: dict[Hashable, int] = {}
+        self._ready: dict[QueueKey, deque[ParkedPull[T]]] = {}
+        self._turns: deque[QueueKey] = deque()
+        self._put_off: deque[ParkedPull[T]] = deque()
         self.count = 0
+        self.size = 0
+        self.over_count = 0
+        """Pulls that were not parked because too many were."""
+        self.over_size = 0
+        """Those for which there was no memory left."""
 
     def park(self, pull: ParkedPull[T]) -> bool:
         """Let a pull wait. False: there are too many, answer it now."""
-        if self.count >= self._count_max:
+        own = self._by_connection.get(pull.connection, ())
+        if self.count >= self._count_max or len(own) >= max(1, self._count_max * CONNECTION_SHARE):
+            self.over_count += 1
             return False
-        self._by_queue.setdefault((pull.topic, pull.queue_id), {})[pull] = None
-        self._by_connection.setdefault(pull.connection, {})[pull] = None
-        self.count += 1
+        own_size = self._size_by_connection.get(pull.connection, 0) + pull.size
+        if self.size + pull.size > self._size_max or own_size > self._size_max * CONNECTION_SHARE:
+            self.over_size += 1
+            return False
+        self._enter(pull)
+        key = (pull.topic, pull.queue_id)
+        waiting = self._by_queue.get(key)
+        if waiting is None:
+            waiting = self._by_queue[key] = _Waiting()
+        waiting.add(pull)
         return True
 
     def arrived(self, topic: str, queue_id: int, queue_offset: int, tag_code: int) -> bool:
@@ -67,80 +143,128 @@ class ParkedPulls(Generic[T]):
 
         The caller takes them with `next_ready` from the end of the turn on, so that a burst is answered in one piece.
         """
-        waiting = self._by_queue.get((topic, queue_id))
+        key = (topic, queue_id)
+        waiting = self._by_queue.get(key)
         if waiting is None:
             return False
-        woken = [pull for pull in waiting if queue_offset >= pull.queue_offset and _wants(pull, tag_code)]
+        woken = waiting.take(queue_offset, tag_code)
         if not woken:
             return False
+        self._drop_empty(key, waiting)
         # Only the first arrival of a turn says so: the caller then schedules one answer for all that follow.
-        was_idle = not self._ready
-        self._remove(woken)
-        self._ready += woken
+        was_idle = not self._turns
+        self._make_ready(key, woken)
         return was_idle
 
     @property
     def has_ready(self) -> bool:
         """Say whether pulls are to be tried again."""
-        return bool(self._ready)
-
-    def make_ready(self, pulls: Iterable[ParkedPull[T]]) -> None:
-        """Let pulls that were handed out wait for their turn."""
-        self._ready += pulls
+        return bool(self._turns)
 
     def next_ready(self) -> ParkedPull[T] | None:
-        """Hand out the first of the pulls that are to be tried again."""
-        return self._ready.popleft() if self._ready else None
+        """Hand out a pull that is to be tried again: the first of the queue whose turn it is."""
+        while self._turns:
+            key = self._turns.popleft()
+            ready = self._ready[key]
+            pull = ready.popleft()
+            if ready:
+                self._turns.append(key)
+            else:
+                del self._ready[key]
+            if not pull.is_gone:
+                self._leave(pull)
+                return pull
+        return None
 
     def take_ready(self) -> list[ParkedPull[T]]:
         """Hand out all pulls that are to be tried again."""
-        ready = list(self._ready)
-        self._ready.clear()
+        ready = []
+        while (pull := self.next_ready()) is not None:
+            ready.append(pull)
         return ready
 
-    def take_expired(self, now_ms: int) -> list[ParkedPull[T]]:
-        """Hand out the pulls whose time is over."""
-        return self._drain(lambda pull: pull.deadline_ms <= now_ms)
+    def put_off(self, pull: ParkedPull[T]) -> None:
+        """Let a pull that was handed out wait until its client reads: no message wakes it, `resume` does."""
+        self._enter(pull)
+        self._put_off.append(pull)
 
-    def take_overtaken(self, offset_max: Callable[[str, int], int]) -> list[ParkedPull[T]]:
-        """Hand out the pulls whose queue has grown past them: the safety net under lost wake-ups."""
-        return self._drain(
-            lambda pull: pull.tag_codes is None and offset_max(pull.topic, pull.queue_id) > pull.queue_offset
-        )
+    def resume(self, count: int) -> bool:
+        """Make some of the pulls ready that were put off. False: there are no more of them."""
+        for _ in range(min(count, len(self._put_off))):
+            pull = self._put_off.popleft()
+            if not pull.is_gone:
+                self._make_ready((pull.topic, pull.queue_id), (pull,))
+        return bool(self._put_off)
 
-    def take_topic(self, topic: str) -> list[ParkedPull[T]]:
-        """Hand out the pulls of a topic that is deleted."""
-        return self._drain(lambda pull: pull.topic == topic)
+    def wake_expired(self, now_ms: int) -> None:
+        """Make the pulls ready whose time is over."""
+        for key, waiting in tuple(self._by_queue.items()):
+            self._wake(key, [pull for pull in waiting if pull.deadline_ms <= now_ms])
+
+    def wake_overtaken(self, offset_max: Callable[[str, int], int]) -> None:
+        """Make the pulls ready whose queue has grown past them: the safety net under lost wake-ups."""
+        for key, waiting in tuple(self._by_queue.items()):
+            end = offset_max(*key)
+            self._wake(key, [pull for pull in waiting.every if end > pull.queue_offset])
+
+    def wake_topic(self, topic: str) -> None:
+        """Make the pulls of a topic ready that is deleted."""
+        for key, waiting in tuple(self._by_queue.items()):
+            if key[0] == topic:
+                self._wake(key, list(waiting))
 
     def close(self) -> list[ParkedPull[T]]:
         """Hand out every pull and park no more: the broker stops."""
         self._count_max = 0
-        return self.take_ready() + self._drain(lambda pull: True)
+        self.resume(len(self._put_off))
+        for key, waiting in tuple(self._by_queue.items()):
+            self._wake(key, list(waiting))
+        return self.take_ready()
 
     def drop_connection(self, connection: Hashable) -> None:
         """Forget the pulls of a connection that closed: nobody is there to be answered."""
-        self._remove(self._by_connection.get(connection, ()))
-        if self._ready:
-            self._ready = deque(pull for pull in self._ready if pull.connection != connection)
-
-    def _drain(self, chosen: Callable[[ParkedPull[T]], bool]) -> list[ParkedPull[T]]:
-        drained = [pull for waiting in self._by_queue.values() for pull in waiting if chosen(pull)]
-        self._remove(drained)
-        return drained
-
-    def _remove(self, pulls: Iterable[ParkedPull[T]]) -> None:
-        for pull in list(pulls):
+        for pull in tuple(self._by_connection.get(connection, ())):
+            pull.is_gone = True
+            self._leave(pull)
             key = (pull.topic, pull.queue_id)
-            waiting = self._by_queue[key]
-            del waiting[pull]
-            if not waiting:
-                del self._by_queue[key]
-            own = self._by_connection[pull.connection]
-            del own[pull]
-            if not own:
-                del self._by_connection[pull.connection]
-            self.count -= 1
+            waiting = self._by_queue.get(key)
+            if waiting is not None:
+                waiting.remove(pull)
+                self._drop_empty(key, waiting)
 
+    def _enter(self, pull: ParkedPull[T]) -> None:
+        connection = pull.connection
+        self._by_connection.setdefault(connection, {})[pull] = None
+        self._size_by_connection[connection] = self._size_by_connection.get(connection, 0) + pull.size
+        self.count += 1
+        self.size += pull.size
 
-def _wants(pull: ParkedPull[T], tag_code: int) -> bool:
-    return pull.tag_codes is None or tag_code in pull.tag_codes
+    def _leave(self, pull: ParkedPull[T]) -> None:
+        own = self._by_connection[pull.connection]
+        del own[pull]
+        self._size_by_connection[pull.connection] -= pull.size
+        if not own:
+            del self._by_connection[pull.connection]
+            del self._size_by_connection[pull.connection]
+        self.count -= 1
+        self.size -= pull.size
+
+    def _wake(self, key: QueueKey, pulls: list[ParkedPull[T]]) -> None:
+        waiting = self._by_queue[key]
+        for pull in pulls:
+            waiting.remove(pull)
+        self._drop_empty(key, waiting)
+        if pulls:
+            self._make_ready(key, pulls)
+
+    def _make_ready(self, key: QueueKey, pulls: Iterable[ParkedPull[T]]) -> None:
+        ready = self._ready.get(key)
+        if ready is None:
+            self._ready[key] = deque(pulls)
+            self._turns.append(key)
+        else:
+            ready += pulls
+
+    def _drop_empty(self, key: QueueKey, waiting: _Waiting[T]) -> None:
+        if not waiting.every and not waiting.by_code:
+            del self._by_queue[key]

@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import sys
+from typing import NamedTuple
 
 from orbitmq.broker.delivery.long_poll import ParkedPull, ParkedPulls
 from orbitmq.broker.monitoring.stats import BrokerStats
@@ -16,6 +18,7 @@ from orbitmq.errors import Rejected
 from orbitmq.net.dispatch.handlers import Call, Reply
 from orbitmq.net.dispatch.peer import Peer
 from orbitmq.store import ReadResult, ReadStatus, Store
+from orbitmq.wire.command import Command
 from orbitmq.wire.headers import PullMessage, PullResponse
 
 log = logging.getLogger(__name__)
@@ -33,36 +36,66 @@ _CODES = {
 }
 
 
+_PARKED_SIZE = 800
+"""Bytes that a parked pull takes of memory beside its tags, measured."""
+_TAG_SIZE = 200
+_SHARED_SIZE_MAX = 8 * 1024 * 1024
+"""Bytes of what was read that pulls of one crowd share."""
+_PUT_OFF_S = 0.01
+"""After so long it is looked again whether there is room for answers that there was no room for."""
+PATIENCE_MS = 1_000
+"""So long a large answer waits for room; then those who read nothing make room for it."""
+
 _ReadKey = tuple[str, int, int, int, int, frozenset[int] | None]
 """What a read depends on, as `Store.read` takes it."""
+
+
+class _Asked(NamedTuple):
+    """What is kept of a request that waits: no more than its answer needs."""
+
+    peer: Peer
+    command: Command
+    key: _ReadKey
 
 
 class Pulls:
     """Reads for pulls, and keeps those that wait.
 
     Args:
+        clock: the monotonic one, which deadlines are counted on.
         parked_max: pulls that may wait, all queues together.
+        parked_size_max: bytes that they may take of memory.
         count_max: messages of one answer.
         size_max: bytes of one answer.
     """
 
     def __init__(
-        self, store: Store, stats: BrokerStats, clock: Clock, *, parked_max: int, count_max: int, size_max: int
+        self,
+        store: Store,
+        stats: BrokerStats,
+        clock: Clock,
+        *,
+        parked_max: int,
+        parked_size_max: int,
+        count_max: int,
+        size_max: int,
     ) -> None:
         self._store = store
         self._stats = stats
         self._clock = clock
-        self._parked: ParkedPulls[Call[PullMessage]] = ParkedPulls(parked_max)
+        self.parked: ParkedPulls[_Asked] = ParkedPulls(parked_max, parked_size_max)
         self._count_max = count_max
         self._size_max = size_max
-        self._last_read: tuple[_ReadKey, ReadResult] | None = None
-        """What the pull before found: those that wait for the same messages share one copy of them."""
+        self._reads: dict[_ReadKey, ReadResult] = {}
+        """What pulls before found: those that wait for the same messages share one copy of them."""
+        self._reads_size = 0
+        self._is_waiting_for_room = False
         store.on_arrived.append(self._arrived)
 
     @property
     def parked_count(self) -> int:
         """Pulls that wait."""
-        return self._parked.count
+        return self.parked.count
 
     def read(self, header: PullMessage, tag_codes: frozenset[int] | None) -> Reply:
         """Return the answer to a pull as the queue is now.
@@ -70,7 +103,7 @@ class Pulls:
         Raises:
             Rejected: 1, it asks for no message at all.
         """
-        return self._reply(header, self._store.read(*self._read_key(header, tag_codes)))
+        return self._reply(header.queue_offset, self._store.read(*self._read_key(header, tag_codes)))
 
     def _read_key(self, header: PullMessage, tag_codes: frozenset[int] | None) -> _ReadKey:
         if header.count_max < 1:
@@ -86,91 +119,143 @@ class Pulls:
     def park(self, call: Call[PullMessage], tag_codes: frozenset[int] | None, suspend_ms: int) -> bool:
         """Let a pull wait for messages for so long. False: too many wait, answer it now."""
         header = call.header
-        deadline_ms = call.now_ms + suspend_ms
-        return self._parked.park(
+        topic = sys.intern(header.topic)  # one text for all who wait for it
+        key = (topic, *self._read_key(header, tag_codes)[1:])
+        asked = _Asked(call.connection, call.command._replace(ext_fields=None, body=b""), key)
+        return self.parked.park(
             ParkedPull(
-                header.topic, header.queue_id, header.queue_offset, tag_codes, deadline_ms, call.connection, call
+                topic,
+                header.queue_id,
+                header.queue_offset,
+                tag_codes,
+                self._clock() + suspend_ms,
+                call.connection,
+                asked,
+                _PARKED_SIZE + _TAG_SIZE * len(tag_codes or ()),
             )
         )
 
     def answer_expired(self, now_ms: int) -> None:
-        """Answer the pulls whose time is over."""
-        self._answer_in_turns(self._parked.take_expired(now_ms))
+        """Answer the pulls whose time is over.
+
+        Args:
+            now_ms: by the monotonic clock.
+        """
+        self.parked.wake_expired(now_ms)
+        self._answer_ready()
 
     def answer_overtaken(self) -> None:
         """Answer the pulls whose queue has grown past them: the safety net under lost wake-ups."""
-        self._answer_in_turns(self._parked.take_overtaken(self._store.max_offset))
+        self.parked.wake_overtaken(self._store.max_offset)
+        self._answer_ready()
 
     def answer_topic(self, topic: str) -> None:
         """Answer the pulls of a topic that was deleted."""
-        self._last_read = None
-        self._answer_in_turns(self._parked.take_topic(topic))
+        self._forget_reads()
+        self.parked.wake_topic(topic)
+        self._answer_ready()
 
     def drop_connection(self, connection: Peer) -> None:
         """Forget the pulls of a connection that closed: nobody is there to be answered."""
-        self._parked.drop_connection(connection)
+        self.parked.drop_connection(connection)
 
     def close(self) -> None:
         """Answer every pull that waits, and let none wait from now on."""
-        for pull in self._parked.close():
-            self._try_again(pull)
-        self._last_read = None
+        for pull in self.parked.close():
+            self._answer(pull, self._read_again(pull))
+        self._forget_reads()
 
     def _arrived(self, topic: str, queue_id: int, queue_offset: int, tag_code: int) -> None:
         """Wake parked pulls at the end of this turn, so that a burst answers each of them once."""
-        parked = self._parked
+        parked = self.parked
         # Most messages come while nobody waits: they pay for one look at a number.
         if parked.count and parked.arrived(topic, queue_id, queue_offset, tag_code):
             asyncio.get_running_loop().call_soon(self._answer_ready)
-
-    def _answer_in_turns(self, pulls: list[ParkedPull[Call[PullMessage]]]) -> None:
-        self._parked.make_ready(pulls)
-        self._answer_ready()
 
     def _answer_ready(self) -> None:
         """Answer some of the pulls that are ready, and the others in turns of the loop to come."""
         size = 0
         for _ in range(_TURN_COUNT):
-            if size >= _TURN_SIZE or (pull := self._parked.next_ready()) is None:
+            if size >= _TURN_SIZE or (pull := self.parked.next_ready()) is None:
                 break
             size += self._try_again(pull)
-        if self._parked.has_ready:
+        if self.parked.has_ready:
             asyncio.get_running_loop().call_soon(self._answer_ready)
         else:
-            self._last_read = None
+            self._forget_reads()
 
-    def _try_again(self, pull: ParkedPull[Call[PullMessage]]) -> int:
+    def _try_again(self, pull: ParkedPull[_Asked]) -> int:
         """Answer a pull or let it wait on; return the bytes that it was sent."""
+        if self._has_to_wait(pull, pull.answer_size):
+            return 0
         reply = self._read_again(pull)
         is_waiting = reply.code == ResponseCode.PULL_NOT_FOUND and self._clock() < pull.deadline_ms
-        if is_waiting and self._parked.park(pull):
+        if is_waiting and self.parked.park(pull):
             return 0
-        pull.call.answer(reply)
+        if self._has_to_wait(pull, len(reply.body)):
+            return 0
+        self._answer(pull, reply)
         return len(reply.body)
 
-    def _read_again(self, pull: ParkedPull[Call[PullMessage]]) -> Reply:
+    def _has_to_wait(self, pull: ParkedPull[_Asked], size: int) -> bool:
+        """Put a pull off whose client does not read, or for whose large answer there is no room: for a second at most."""
+        peer = pull.call.peer
+        if peer.has_room(size):
+            return False
+        now_ms = self._clock()
+        if pull.put_off_ms is None:
+            pull.put_off_ms = now_ms
+        elif now_ms >= pull.put_off_ms + PATIENCE_MS and peer.has_room(0):
+            return False
+        pull.answer_size = size
+        self.parked.put_off(pull)
+        if not self._is_waiting_for_room:
+            self._is_waiting_for_room = True
+            asyncio.get_running_loop().call_later(_PUT_OFF_S, self._resume)
+        return True
+
+    def _resume(self) -> None:
+        self._is_waiting_for_room = self.parked.resume(_TURN_COUNT)
+        if self._is_waiting_for_room:
+            asyncio.get_running_loop().call_later(_PUT_OFF_S, self._resume)
+        self._answer_ready()
+
+    @staticmethod
+    def _answer(pull: ParkedPull[_Asked], reply: Reply) -> None:
+        peer, command, _ = pull.call
+        peer.answer_later(command, reply, was_parked=True)
+
+    def _read_again(self, pull: ParkedPull[_Asked]) -> Reply:
         """Read for a pull that waited. Whatever goes wrong is its own answer: the pulls beside it are answered, too."""
+        key = pull.call.key
         try:
-            header = pull.call.header
-            key = self._read_key(header, pull.tag_codes)
-            if self._last_read is not None and self._last_read[0] == key:
-                return self._reply(header, self._last_read[1])
-            result = self._store.read(*key)
-            # Only what was found stays true: a message may come before the turn of the next pull.
-            if result.status is ReadStatus.FOUND:
-                self._last_read = key, result
-            return self._reply(header, result)
-        except Rejected as refusal:
-            return Reply(refusal.code, refusal.remark)
+            result = self._reads.get(key)
+            if result is None:
+                result = self._store.read(*key)
+                # Only what was found stays true: a message may come before the turn of the next pull.
+                if result.status is ReadStatus.FOUND:
+                    self._share(key, result)
+            return self._reply(pull.queue_offset, result)
         except Exception as error:
             log.exception("a parked pull of %s queue %d failed", pull.topic, pull.queue_id)
             return Reply(ResponseCode.SYSTEM_ERROR, f"{type(error).__name__}: {error}")
 
-    def _reply(self, header: PullMessage, result: ReadResult) -> Reply:
+    def _share(self, key: _ReadKey, result: ReadResult) -> None:
+        if self._reads_size + len(result.body) > _SHARED_SIZE_MAX:
+            self._forget_reads()
+        self._reads[key] = result
+        self._reads_size += len(result.body)
+
+    def _forget_reads(self) -> None:
+        if self._reads:
+            self._reads.clear()
+            self._reads_size = 0
+
+    def _reply(self, queue_offset: int, result: ReadResult) -> Reply:
         stats = self._stats
         code = _CODES.get(result.status)
         if code is None:  # an empty queue: its reader waits at 0, anybody else has lost the way
-            code = ResponseCode.PULL_NOT_FOUND if header.queue_offset == 0 else ResponseCode.PULL_OFFSET_MOVED
+            code = ResponseCode.PULL_NOT_FOUND if queue_offset == 0 else ResponseCode.PULL_OFFSET_MOVED
         if code == ResponseCode.SUCCESS:
             stats.found_count += 1
             stats.get_count += result.message_count

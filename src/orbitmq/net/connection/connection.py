@@ -23,6 +23,8 @@ from orbitmq.net.connection.timeouts import Timeouts
 from orbitmq.net.counters import is_worth_a_line
 from orbitmq.net.dispatch.reply import Reply, encode_reply_parts
 from orbitmq.net.session import Pending, Session, Waiter, make_request
+from orbitmq.net.sharing.turns import cost_of
+from orbitmq.net.sharing.waiting_answers import LARGE_SIZE
 from orbitmq.wire.command import FLAG_ONEWAY, FLAG_RESPONSE, Command, decode_command
 from orbitmq.wire.frame import Frame, count_frames, sniff_foreign
 
@@ -65,6 +67,7 @@ class Connection(asyncio.Protocol):
         "is_closed",
         "parked_count",
         "remote",
+        "waited_ms",
     )
 
     # Both are there from `connection_made` on, and nothing needs them before: no read or write pays for a look.
@@ -76,6 +79,7 @@ class Connection(asyncio.Protocol):
         self.remote = "unknown:0"
         self.is_closed = False
         self.parked_count = 0
+        self.waited_ms = 0
         self.counters = endpoint.counters
         self._endpoint = endpoint
         self._answer_fast = endpoint.answer_fast
@@ -151,6 +155,12 @@ class Connection(asyncio.Protocol):
             self._session.out += parts
             self._join()
         self._tell_waiting()
+
+    def has_room(self, size: int) -> bool:
+        """Tell whether an answer of so many bytes may go out now: the peer reads, and others do, too."""
+        if self._flow.is_paused:
+            return False
+        return size <= LARGE_SIZE or not self._endpoint.waiting_answers.is_crowded
 
     def answer_held(self, answers: list[bytes]) -> None:
         """Send answers that a fast path held back; it raised `parked_count` by one for them."""
@@ -249,7 +259,8 @@ class Connection(asyncio.Protocol):
         """Serve what was held back, and go on reading."""
         self._flow.is_paused = False
         self._timeouts.end_stall()
-        self._serve_held()
+        self._serve_later()
+        self._flow.choose_reading()
 
     def connection_lost(self, exc: Exception | None) -> None:
         """Tell everybody who waits."""
@@ -257,6 +268,7 @@ class Connection(asyncio.Protocol):
         if self._timers is not None:
             self._timers.cancel()
             self._timers = None  # it knows a method of this connection: as a circle, both would stay until a collection
+        self._writer = None  # and so does this
         why = f": {exc}" if exc else ""
         for pending in self._session.abandon():
             pending.waiter(ConnectionFailed(f"the connection to {self.remote} broke before the answer came{why}"))
@@ -289,7 +301,7 @@ class Connection(asyncio.Protocol):
         if flow.rate_limit is not None:
             flow.throttle(len(frames))
         if flow.held:
-            flow.hold_more(frames)
+            flow.hold(frames)
         else:
             self._serve_frames(frames)
         if self._has_counted_partial or self._session.partial:
@@ -298,23 +310,38 @@ class Connection(asyncio.Protocol):
             )
 
     def _serve_frames(self, frames: list[Frame]) -> None:
-        """Serve frames until the peer owes us reading more than it may; the others wait until it has read."""
+        """Serve as many frames as one turn has room for; the others wait for turns to come, and until the peer reads."""
         flow = self._flow
         for count, frame in enumerate(frames, 1):
             self._frames += 1
             self._serve(frame)
-            if flow.owed_size > flow.owed_size_max:
+            if flow.owed_size > flow.owed_size_max or count == flow.turn_count:
                 self._flush()
-                if flow.hold(frames[count:]):
-                    self._loop.call_soon(self._serve_held)
-                    return
+                if count < len(frames):
+                    flow.hold(frames[count:])
+                    self._serve_later()
+                return
 
-    def _serve_held(self) -> None:
-        """Serve the frames that were held back, unless the peer does not read: `resume_writing` comes back then."""
+    def _serve_later(self) -> None:
+        """Serve held frames when it is their turn, unless the peer does not read: `resume_writing` comes back then."""
         flow = self._flow
+        if flow.held and not flow.is_queued and not flow.is_paused:
+            flow.is_queued = True
+            self._endpoint.turns.wait(self._take_turn, self._loop)
+
+    def _take_turn(self) -> int:
+        """Serve some of the frames that were held back; return what that cost the others."""
+        flow, counters = self._flow, self.counters
+        flow.is_queued = False
+        served, sent = self._frames, counters.bytes_sent
         if flow.held and not flow.is_paused and not self.is_closed:
+            since = flow.held_since
+            self.waited_ms = int((self._loop.time() - since) * 1000)
             self._joined(self._serve_frames, flow.take_held())
+            self.waited_ms = 0
+            flow.held_since = since
         flow.choose_reading()
+        return cost_of(self._frames - served, counters.bytes_sent - sent)
 
     def _serve(self, frame: Frame) -> None:
         command = decode_command(frame)
@@ -356,11 +383,15 @@ class Connection(asyncio.Protocol):
         flow.owed_size = 0
         self._writes += 1
         if self._writer is None:  # not before: thousands may be idle, and 200 bytes each
-            self._writer = SocketWriter(self._transport)
+            self._writer = SocketWriter(self._transport, self._note_waiting)
         self.counters.bytes_sent += self._writer.write(out)
         out.clear()
         if flow.is_paused and self._transport.get_write_buffer_size() > self._endpoint.limits.write_buffer_max > 0:
             self.abort("write buffer")
+
+    def _note_waiting(self) -> None:
+        """Count answers that the kernel does not take now."""
+        self._endpoint.waiting_answers.note(self.id, self._transport.get_write_buffer_size, self.abort)
 
     def _tell_waiting(self) -> None:
         """Let whoever waits for the last late answer look again, once this one has been written."""

@@ -12,7 +12,10 @@ from orbitmq.net.counters import Counters
 from orbitmq.net.dispatch.dispatcher import Dispatcher
 from orbitmq.net.dispatch.fast_path import FastPath
 from orbitmq.net.dispatch.peer import Peer
-from orbitmq.net.limits import DEFAULT_LIMITS, Limits, PartialFrames
+from orbitmq.net.limits import DEFAULT_LIMITS, Limits
+from orbitmq.net.sharing.partial_frames import PartialFrames
+from orbitmq.net.sharing.turns import Turns
+from orbitmq.net.sharing.waiting_answers import WaitingAnswers
 from orbitmq.wire.command import Command
 from orbitmq.wire.signature import Credentials, sign_command
 
@@ -72,6 +75,8 @@ class Endpoint:
         self.is_listener = is_listener
         self.connections: dict[int, OpenConnection] = {}
         self.partial_frames = PartialFrames(limits.partial_frames_max)
+        self.waiting_answers = WaitingAnswers(limits.waiting_answers_max)
+        self.turns = Turns()
         self.is_awaited = False
         """True while `wait_until` has to hear of each late answer that goes out."""
         self._credentials = credentials
@@ -109,6 +114,7 @@ class Endpoint:
         if self.connections.pop(connection.id, None) is None:
             return
         self.partial_frames.forget(connection.id)
+        self.waiting_answers.forget(connection.id)
         self.counters.connections_closed += 1
         self._count_by_ip[ip] -= 1
         if not self._count_by_ip[ip]:

@@ -12,6 +12,7 @@ import sys
 from orbitmq.net.connection.rate_limit import RateLimit
 from orbitmq.net.counters import Counters
 from orbitmq.net.limits import Limits
+from orbitmq.net.sharing.turns import TURN_COUNT
 from orbitmq.wire.frame import Frame
 
 _NONE_HELD: list[Frame] = []
@@ -32,10 +33,13 @@ class FlowControl:
         "_loop",
         "_transport",
         "held",
+        "held_since",
         "is_paused",
+        "is_queued",
         "owed_size",
         "owed_size_max",
         "rate_limit",
+        "turn_count",
     )
 
     def __init__(
@@ -56,8 +60,14 @@ class FlowControl:
         """True while the transport's buffer is too full: the peer does not read."""
         self.held = _NONE_HELD
         """Frames that were read and are not served yet."""
+        self.held_since = 0.0
+        """When the first of them was read, by the loop's clock."""
+        self.is_queued = False
+        """True while a turn is to come in which they are served."""
         self.owed_size = 0
         self.owed_size_max = limits.write_pause_size if is_listener else sys.maxsize
+        self.turn_count = TURN_COUNT if is_listener else sys.maxsize
+        """Requests that are served in one turn of the loop."""
         rate = limits.requests_per_second_max
         self.rate_limit = RateLimit(rate) if rate else None
 
@@ -85,16 +95,13 @@ class FlowControl:
             self.choose_reading()
             self._loop.call_later(pause_s, self._end_throttling)
 
-    def hold(self, frames: list[Frame]) -> bool:
-        """Hold frames back when the peer has not read enough of what was written; False: it has, so serve them."""
-        if self._transport.get_write_buffer_size() <= self.owed_size_max:
-            return False
-        self.held = frames
-        return True
-
-    def hold_more(self, frames: list[Frame]) -> None:
-        """Hold frames back that have arrived behind others."""
-        self.held = [*self.held, *frames]
+    def hold(self, frames: list[Frame]) -> None:
+        """Hold frames back, behind those that are held already."""
+        if self.held:
+            self.held = [*self.held, *frames]
+            self.choose_reading()  # its turn has not come yet: what more it sends waits in the kernel
+        else:
+            self.held, self.held_since = frames, self._loop.time()
 
     def take_held(self) -> list[Frame]:
         """Return the frames that were held back, and hold none."""

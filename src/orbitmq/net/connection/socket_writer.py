@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 JOINED_SIZE_MAX = 4096
 """Bytes of a part from which on joining it with others costs more than naming it to the kernel."""
@@ -19,12 +19,17 @@ _IS_SOCKET_A_FILE = os.name == "posix"
 
 
 class SocketWriter:
-    """Writes to one transport, in order, whichever way."""
+    """Writes to one transport, in order, whichever way.
 
-    __slots__ = ("_fd", "_transport")
+    Args:
+        on_left: is called after each write of which the kernel did not take all at once.
+    """
 
-    def __init__(self, transport: asyncio.Transport) -> None:
+    __slots__ = ("_fd", "_on_left", "_transport")
+
+    def __init__(self, transport: asyncio.Transport, on_left: Callable[[], None]) -> None:
         self._transport = transport
+        self._on_left = on_left
         socket = transport.get_extra_info("socket")
         # Encrypted bytes are made by the transport: nothing may reach the socket beside it.
         is_plain = socket is not None and transport.get_extra_info("ssl_object") is None
@@ -52,6 +57,7 @@ class SocketWriter:
                 pass
         if sent < len(data):
             transport.write(data[sent:])
+            self._on_left()
         return len(data)
 
     def _write_apart(self, parts: Sequence[bytes], is_direct: bool) -> int:
@@ -64,14 +70,17 @@ class SocketWriter:
                 pass
         if sent < size:
             self._transport.writelines(_without_first(sent, parts))
+            self._on_left()
         return size
 
 
-def _without_first(count: int, parts: Sequence[bytes]) -> list[bytes]:
+def _without_first(count: int, parts: Sequence[bytes]) -> list[bytes | memoryview]:
     """Return the parts without their first `count` bytes."""
-    unsent: list[bytes] = []
+    unsent: list[bytes | memoryview] = []
     for part in parts:
         if count < len(part):
-            unsent.append(part[count:])
+            # Mostly not a copy, for one message may wait for the readers of many connections; but a short rest must
+            # not keep the whole of a large part alive.
+            unsent.append(memoryview(part)[count:] if count < len(part) // 4 else part[count:])
         count = max(0, count - len(part))
     return unsent

@@ -34,12 +34,19 @@ class Peer(Protocol):
     parked_count: int
     """Requests that will be answered later and have not been yet. Who parks one counts it here."""
 
+    waited_ms: int
+    """How long the request that is being answered has waited here for its turn."""
+
     def __hash__(self) -> int:
         """Connections are keys of tables: each is equal to itself alone."""
         ...
 
     def now_ms(self) -> int:
         """Read the server's clock."""
+        ...
+
+    def has_room(self, size: int) -> bool:
+        """Tell whether an answer of so many bytes may go out now: the peer reads, and others do, too."""
         ...
 
     def send_oneway(self, header: object, body: bytes = b"", *, code: int | None = None) -> None:

@@ -13,8 +13,8 @@ def pull(
     return ParkedPull(topic, queue_id, offset, codes, deadline, connection=name[0], call=name)
 
 
-def parked(*pulls: ParkedPull[str], count_max: int = 100) -> ParkedPulls[str]:
-    polls: ParkedPulls[str] = ParkedPulls(count_max)
+def parked(*pulls: ParkedPull[str], count_max: int = 100, size_max: int = 100) -> ParkedPulls[str]:
+    polls: ParkedPulls[str] = ParkedPulls(count_max, size_max)
     for one in pulls:
         assert polls.park(one)
     return polls
@@ -50,15 +50,81 @@ def test_only_the_first_arrival_of_a_turn_asks_for_a_wake_up() -> None:
 
 def test_a_pull_leaves_when_its_time_is_over() -> None:
     polls = parked(pull("a", deadline=10), pull("b", deadline=20))
-    assert names(polls.take_expired(10)) == ["a"]
-    assert names(polls.take_expired(19)) == []
+    polls.wake_expired(10)
+    assert names(polls.take_ready()) == ["a"]
+    polls.wake_expired(19)
+    assert names(polls.take_ready()) == []
     assert polls.count == 1
 
 
 def test_a_pull_over_the_limit_is_not_parked() -> None:
     polls = parked(pull("a"), count_max=1)
     assert not polls.park(pull("b"))
-    assert polls.count == 1
+    assert (polls.count, polls.over_count, polls.over_size) == (1, 1, 0)
+
+
+def sized(name: str, size: int) -> ParkedPull[str]:
+    one = pull(name)
+    one.size = size
+    return one
+
+
+def test_a_pull_for_which_there_is_no_memory_is_not_parked() -> None:
+    polls = parked(sized("a", 60), sized("b", 30))
+    assert not polls.park(sized("c", 11))
+    assert polls.park(sized("c", 10))
+    assert (polls.size, polls.count, polls.over_count, polls.over_size) == (100, 3, 0, 1)
+    polls.drop_connection("a")
+    assert polls.park(sized("d", 60))
+
+
+def test_one_connection_leaves_a_quarter_to_the_others() -> None:
+    polls = parked(*(pull(f"a{number}") for number in range(75)))
+    assert not polls.park(pull("a"))
+    assert polls.park(pull("b"))
+    polls = parked(sized("a1", 50), sized("a2", 25))
+    assert not polls.park(sized("a3", 1))
+    assert polls.park(sized("b", 25))
+    assert polls.over_size == 1
+
+
+def test_a_quiet_queue_does_not_wait_for_the_crowd_of_a_busy_one() -> None:
+    polls = parked(*(pull(f"a{number}") for number in range(5)), pull("quiet", topic="u"), pull("b", topic="v"))
+    for topic in ("t", "u", "v"):
+        polls.arrived(topic, 0, 0, 0)
+    assert names(polls.take_ready()) == ["a0", "quiet", "b", "a1", "a2", "a3", "a4"]
+
+
+def test_a_message_that_no_tag_wants_is_compared_with_nobody() -> None:
+    class Codes(frozenset[int]):
+        def __contains__(self, code: object) -> bool:
+            raise AssertionError("a pull was looked at")
+
+    polls = parked(pull("a", tags={7}), pull("b", tags={8, 9}))
+    for waiting in polls._by_queue.values():
+        for one in waiting:
+            one.tag_codes = Codes(one.tag_codes or ())
+    assert not polls.arrived("t", 0, 0, 1)
+    assert polls.arrived("t", 0, 0, 9)
+    assert not polls.arrived("t", 0, 0, 8)
+    assert names(polls.take_ready()) == ["b"]
+
+
+def test_a_pull_that_is_put_off_is_woken_by_no_message_and_goes_with_its_connection() -> None:
+    polls = parked(pull("a"), pull("b"), pull("c"))
+    polls.arrived("t", 0, 0, 0)
+    for one in polls.take_ready():
+        polls.put_off(one)
+    assert polls.count == 3
+    assert not polls.arrived("t", 0, 0, 0)
+    polls.drop_connection("b")
+    assert polls.resume(2)
+    assert names(polls.take_ready()) == ["a"]
+    assert not polls.resume(2)
+    assert names(polls.take_ready()) == ["c"]
+    polls.put_off(pull("d"))
+    assert names(polls.close()) == ["d"]
+    assert polls.count == 0
 
 
 def test_the_pulls_of_a_closed_connection_are_forgotten_even_when_they_were_about_to_wake() -> None:
@@ -72,15 +138,19 @@ def test_the_pulls_of_a_closed_connection_are_forgotten_even_when_they_were_abou
 
 def test_a_lost_wake_up_is_found_by_the_sweep() -> None:
     polls = parked(pull("a", offset=5), pull("b", offset=6))
-    assert names(polls.take_overtaken(lambda topic, queue_id: 6)) == ["a"]
-    assert names(polls.take_topic("t")) == ["b"]
+    polls.wake_overtaken(lambda topic, queue_id: 6)
+    assert names(polls.take_ready()) == ["a"]
+    polls.wake_topic("other")
+    assert not polls.has_ready
+    polls.wake_topic("t")
+    assert names(polls.take_ready()) == ["b"]
     assert polls.close() == []
     assert not polls.park(pull("c")), "a broker that stops lets nobody wait"
 
 
 @given(st.lists(st.tuples(st.integers(0, 3), st.integers(0, 5), st.booleans()), max_size=60))
 def test_no_pull_is_lost_or_answered_twice(steps: list[tuple[int, int, bool]]) -> None:
-    polls: ParkedPulls[str] = ParkedPulls(1000)
+    polls: ParkedPulls[str] = ParkedPulls(1000, 1000)
     waiting: set[str] = set()
     for number, (queue_id, offset, is_arrival) in enumerate(steps):
         if is_arrival:

@@ -5,12 +5,13 @@ from typing import Any
 
 import pytest
 
-from orbitmq.broker.delivery.pulls import Pulls
+from orbitmq.broker.delivery.pulls import PATIENCE_MS, Pulls
 from orbitmq.broker.monitoring.stats import BrokerStats
 from orbitmq.errors import Rejected
 from orbitmq.net.dispatch.handlers import Call
 from orbitmq.store import Draft
 from orbitmq.testing import FakeClock
+from orbitmq.wire.command import Command
 from orbitmq.wire.headers import PullMessage, PullResponse
 from orbitmq.wire.messages.record import iter_records
 from waiting import until
@@ -29,7 +30,10 @@ class Rig:
         self.stats = BrokerStats(0)
         self.store = memory_store(clock=self.clock)
         self.pulls = Pulls(
-            self.store, self.stats, self.clock, **{"parked_max": 10, "count_max": 100, "size_max": 10_000} | limits
+            self.store,
+            self.stats,
+            self.clock,
+            **{"parked_max": 10, "parked_size_max": 1 << 30, "count_max": 100, "size_max": 10_000} | limits,
         )
         self.peer = FakePeer()
 
@@ -47,6 +51,19 @@ class Rig:
         return [
             (reply.code, [bytes(record.body) for record in iter_records(reply.body)]) for reply in self.peer.replies
         ]
+
+
+def reads_of(rig: Rig, monkeypatch: pytest.MonkeyPatch) -> list[tuple[Any, ...]]:
+    """Return the reads of the store from now on, as they come."""
+    reads: list[tuple[Any, ...]] = []
+    real = rig.store.read
+
+    def read(*key: Any) -> Any:
+        reads.append(key)
+        return real(*key)
+
+    monkeypatch.setattr(rig.store, "read", read)
+    return reads
 
 
 def test_an_answer_says_what_was_found_and_is_counted() -> None:
@@ -173,7 +190,6 @@ def test_a_read_that_fails_is_the_answer_of_its_own_pull_alone(
 ) -> None:
     rig = Rig()
     rig.park(queue_id=7)
-    rig.park(count_max=0)
     rig.park()
     real = rig.store.read
 
@@ -185,7 +201,7 @@ def test_a_read_that_fails_is_the_answer_of_its_own_pull_alone(
     monkeypatch.setattr(rig.store, "read", read)
     rig.clock.advance(500)
     rig.pulls.answer_expired(rig.clock())
-    assert [code for code, _ in rig.answers] == [1, 1, NOT_FOUND]
+    assert [code for code, _ in rig.answers] == [1, NOT_FOUND]
     assert rig.peer.replies[0].remark == "RuntimeError: a fault"
     assert "queue 7 failed" in caplog.text
 
@@ -222,6 +238,84 @@ async def test_pulls_that_wait_for_the_same_large_message_share_one_copy() -> No
     first, *others = [reply.body for reply in rig.peer.replies]
     assert [body is first for body in others] == [True, True, False]
     assert others[-1] == first
+
+
+async def test_pulls_of_different_queues_share_what_each_queues_crowd_waits_for(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    rig = Rig(parked_max=100)
+    for number in range(20):
+        rig.park(queue_id=number % 2)
+    reads = reads_of(rig, monkeypatch)
+    for queue_id in (0, 1):
+        rig.send(queue_id=queue_id)
+    await until(lambda: len(rig.peer.replies) == 20)
+    assert len(reads) == 2
+    assert rig.pulls._reads == {}
+
+
+async def test_what_is_shared_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("orbitmq.broker.delivery.pulls._SHARED_SIZE_MAX", 300)
+    rig = Rig(parked_max=100)
+    for queue_id in range(4):
+        rig.park(queue_id=queue_id)
+    for queue_id in range(4):
+        rig.send(queue_id=queue_id)
+    await until(lambda: rig.peer.replies)
+    assert rig.pulls._reads_size <= 300
+    await until(lambda: len(rig.peer.replies) == 4)
+
+
+async def test_a_client_that_does_not_read_keeps_its_pulls_waiting_until_it_reads() -> None:
+    rig, deaf = Rig(), FakePeer()
+    deaf.room = -1
+    rig.pulls.park(call(pull_header(), peer=deaf), None, 500)
+    rig.park()
+    rig.send(b"1")
+    await until(lambda: rig.answers)
+    rig.clock.advance(10_000)
+    rig.pulls._resume()
+    assert (deaf.replies, rig.pulls.parked_count) == ([], 1)
+    deaf.room = 1 << 30
+    await until(lambda: deaf.replies)
+    assert rig.pulls.parked_count == 0
+    assert deaf.replies[0].code == FOUND
+
+
+async def test_a_large_answer_waits_for_room_only_so_long(monkeypatch: pytest.MonkeyPatch) -> None:
+    rig = Rig()
+    rig.peer.room = 50
+    rig.park()
+    rig.send(b"1" * 100)
+    reads = reads_of(rig, monkeypatch)
+    await until(lambda: rig.pulls.parked.has_ready or reads)
+    rig.pulls._resume()
+    assert (len(reads), rig.answers) == (1, [])
+    rig.clock.advance(PATIENCE_MS - 1)
+    rig.pulls._resume()
+    assert rig.answers == []
+    rig.clock.advance(1)
+    await until(lambda: rig.answers)
+    assert rig.answers == [(FOUND, [b"1" * 100])]
+
+
+async def test_a_broker_that_stops_answers_also_whom_it_has_no_room_for() -> None:
+    rig = Rig()
+    rig.peer.room = 0
+    rig.park()
+    rig.send(b"1")
+    rig.pulls._answer_ready()
+    assert rig.pulls.parked_count == 1
+    rig.pulls.close()
+    assert [code for code, _ in rig.answers] == [FOUND]
+
+
+def test_nothing_of_a_request_is_kept_that_its_answer_does_not_need() -> None:
+    rig = Rig()
+    command = Command(11, 77, ext_fields={"topic": "t"}, body=b"x" * 1000)
+    rig.pulls.park(Call(pull_header(), command, rig.peer, 0), None, 500)
+    (pull,) = rig.pulls.parked.close()
+    assert pull.call.command == Command(11, 77)
 
 
 async def test_bytes_end_a_turn(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -40,8 +40,8 @@ class FakeLoop:
     def time(self) -> float:
         return self.now
 
-    def call_soon(self, callback: Callable[[], None]) -> None:
-        self.soon.append(callback)
+    def call_soon(self, callback: Callable[..., None], *arguments: object) -> None:
+        self.soon.append(lambda: callback(*arguments))
 
     def call_at(self, when: float, callback: Callable[[], None]) -> FakeTimer:
         self.timers.append(FakeTimer(when, callback))

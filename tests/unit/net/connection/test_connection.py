@@ -5,12 +5,14 @@ from __future__ import annotations
 import asyncio
 import logging
 import struct
+from collections.abc import Callable
 
 import pytest
 
 from orbitmq.errors import ConnectionFailed, RequestTimeout
 from orbitmq.net.dispatch.reply import Reply
 from orbitmq.net.limits import Limits
+from orbitmq.net.sharing.turns import TURN_COUNT
 from orbitmq.wire.command import FLAG_ONEWAY, FLAG_RESPONSE, Command, encode_command
 from orbitmq.wire.headers import GetClusterInfo, NotifyConsumerIdsChanged
 from orbitmq.wire.signature import Credentials, is_signed_by
@@ -595,8 +597,6 @@ def test_requests_wait_until_the_peer_has_read_the_answers_before_them():
     assert not side.transport.is_reading
 
     side.connection.resume_writing()
-    assert [answer.opaque for answer in side.written] == [0, 1]
-    side.transport.unwritten_size = 1000
     side.loop.turn()
     assert [answer.opaque for answer in side.written] == [0, 1, 2, 3]
     assert side.transport.is_reading
@@ -621,6 +621,67 @@ def test_small_answers_of_a_read_are_owed_together():
     assert len(side.written) == 4
     side.loop.turn()
     assert len(side.written) == 6
+
+
+def test_a_read_of_many_requests_is_served_in_turns():
+    side = Side()
+    count = 2 * TURN_COUNT + 1
+    side.connection.data_received(b"".join(request_frame("t", number) for number in range(count)))
+    assert len(side.written) == TURN_COUNT
+    side.connection.data_received(request_frame("behind", count))
+    side.loop.turn()
+    assert [answer.opaque for answer in side.written] == list(range(count + 1))
+    assert side.loop.soon == []
+    assert side.transport.is_reading
+
+
+def test_a_request_knows_how_long_it_has_waited_for_its_turn():
+    side = Side()
+    waited: list[int] = []
+    side.service.seen = Watching(lambda: waited.append(side.connection.waited_ms))  # type: ignore[assignment]
+    side.connection.data_received(request_frame("t") * (TURN_COUNT + 2))
+    side.loop.now += 0.25
+    side.loop.turn()
+    assert waited == [0] * TURN_COUNT + [250, 250]
+    side.connection.data_received(request_frame("t"))
+    assert waited[-1] == 0
+
+
+def test_a_connection_has_room_while_its_peer_reads_and_for_large_answers_while_all_do():
+    side = Side(limits=Limits(waiting_answers_max=1_000_000))
+    assert side.connection.has_room(1 << 30)
+    side.endpoint.waiting_answers.note(99, lambda: 600_000, lambda _: None)
+    assert side.connection.has_room(64 * 1024)
+    assert not side.connection.has_room(64 * 1024 + 1)
+    side.connection.pause_writing()
+    assert not side.connection.has_room(0)
+
+
+def test_answers_that_the_kernel_does_not_take_are_counted_until_they_are_read_or_their_connection_is_gone():
+    side = Side(limits=Limits(waiting_answers_max=1_000))
+    side.transport.unwritten_size = 700
+    side.connection.data_received(request_frame("t"))
+    assert side.endpoint.waiting_answers.size == 700
+    side.connection.connection_lost(None)
+    assert side.endpoint.waiting_answers.size == 0
+
+
+def test_a_peer_that_does_not_read_ends_when_more_waits_than_may():
+    side = Side(limits=Limits(waiting_answers_max=1_000))
+    side.transport.unwritten_size = 1_001
+    side.connection.data_received(request_frame("t"))
+    assert dict(side.counters.closed_by_us) == {"waiting answers": 1}
+
+
+class Watching(list[str]):
+    """A list that tells when something is added."""
+
+    def __init__(self, tell: Callable[[], None]) -> None:
+        super().__init__()
+        self._tell = tell
+
+    def append(self, item: str) -> None:
+        self._tell()
 
 
 def test_late_answers_are_owed_as_well():

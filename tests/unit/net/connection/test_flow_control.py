@@ -10,6 +10,7 @@ import pytest
 from orbitmq.net.connection.flow_control import FlowControl
 from orbitmq.net.counters import Counters
 from orbitmq.net.limits import Limits
+from orbitmq.net.sharing.turns import TURN_COUNT
 from orbitmq.wire.frame import Frame
 
 LIMITS = Limits(write_pause_size=100, requests_per_second_max=10)
@@ -90,16 +91,17 @@ def test_a_transport_that_closes_is_left_alone():
     assert side.transport.is_reading
 
 
-def test_frames_are_held_back_while_more_than_the_limit_waits_to_be_read():
+def test_frames_are_held_back_in_order_and_nothing_more_is_read_behind_them():
     side = Side()
-    side.transport.unwritten_size = LIMITS.write_pause_size
-    assert not side.flow.hold(FRAMES[:1])
     assert not side.flow.is_holding_back
-
-    side.transport.unwritten_size += 1
-    assert side.flow.hold(FRAMES[:1])
-    side.flow.hold_more(FRAMES[1:])
+    side.flow.hold(FRAMES[:1])
+    held_since = side.flow.held_since
     assert side.flow.is_holding_back
+    assert side.transport.is_reading
+    side.loop.now += 1
+    side.flow.hold(FRAMES[1:])
+    assert not side.transport.is_reading
+    assert side.flow.held_since == held_since == side.loop.now - 1
 
     assert side.flow.take_held() == FRAMES
     assert not side.flow.held
@@ -108,13 +110,18 @@ def test_frames_are_held_back_while_more_than_the_limit_waits_to_be_read():
 
 def test_two_connections_hold_back_frames_of_their_own():
     one, two = Side(), Side()
-    one.flow.hold_more(FRAMES)
+    one.flow.hold(FRAMES)
     assert two.flow.held == []
 
 
 def test_a_client_owes_without_limit():
     assert Side().flow.owed_size_max == LIMITS.write_pause_size
     assert Side(is_listener=False).flow.owed_size_max > 2**60
+
+
+def test_a_client_serves_all_that_it_is_asked_in_one_turn():
+    assert Side().flow.turn_count == TURN_COUNT
+    assert Side(is_listener=False).flow.turn_count > 2**60
 
 
 def test_who_asks_too_often_is_not_read_for_as_long_as_its_debt_takes():

@@ -51,7 +51,7 @@ def parts_of(*sizes: int) -> list[bytes]:
 def test_what_is_written_arrives_once_and_in_order(writes: list[list[int]]):
     async def play() -> None:
         async with connected() as (transport, source):
-            writer = SocketWriter(transport)
+            writer = SocketWriter(transport, lambda: None)
             expected = b""
             for sizes in writes:
                 parts = parts_of(*sizes)
@@ -65,13 +65,13 @@ def test_what_is_written_arrives_once_and_in_order(writes: list[list[int]]):
 @pytest.mark.parametrize("last", [10, JOINED_SIZE_MAX + 1])
 async def test_a_small_answer_reaches_the_kernel_at_once(last: int):
     async with connected() as (transport, source):
-        SocketWriter(transport).write(parts_of(3, last))
+        SocketWriter(transport, lambda: None).write(parts_of(3, last))
         assert source.recv(1 << 20) == b"\0" * 3 + b"\1" * last
 
 
 async def test_nothing_overtakes_what_waits_in_the_transport():
     async with connected() as (transport, source):
-        writer = SocketWriter(transport)
+        writer = SocketWriter(transport, lambda: None)
         many, few = 1 << 20, 5
         writer.write([b"a" * many])
         assert transport.get_write_buffer_size() > 0
@@ -92,7 +92,7 @@ async def test_a_broken_line_is_the_transports_to_report():
 
     ours, theirs = socket.socketpair()
     transport, _ = await asyncio.get_running_loop().create_connection(Protocol, sock=ours)
-    writer = SocketWriter(cast(asyncio.Transport, transport))
+    writer = SocketWriter(cast(asyncio.Transport, transport), lambda: None)
     theirs.close()
     assert writer.write([b"into the void"]) == 13
     await lost
@@ -105,7 +105,7 @@ async def test_where_a_socket_is_no_file_the_transport_writes(monkeypatch: pytes
 
     monkeypatch.setattr(module, "_IS_SOCKET_A_FILE", False)
     async with connected() as (transport, source):
-        writer = SocketWriter(transport)
+        writer = SocketWriter(transport, lambda: None)
         monkeypatch.setattr(os, "write", refuse)
         monkeypatch.setattr(os, "writev", refuse)
         writer.write(parts_of(1, 1))
@@ -136,7 +136,7 @@ def plain() -> Iterator[FakeTransport]:
 
 
 def writer_of(transport: FakeTransport) -> SocketWriter:
-    return SocketWriter(cast(asyncio.Transport, transport))
+    return SocketWriter(cast(asyncio.Transport, transport), lambda: None)
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,318 @@
+"""Hostile clients of a broker, each a process: `python -m hostile.broker_attacks NAME HOST PORT SHARE`.
+
+`ready` goes out when the attack is prepared, and a line that comes in begins it. `done` follows each time when all of it
+was done. It goes on until the process is ended.
+"""
+
+from __future__ import annotations
+
+import os
+import selectors
+import socket
+import struct
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from typing import Any
+
+from hostile.figure import Size
+from orbitmq.codes import RequestCode
+from orbitmq.wire.command import Command, encode_command
+from orbitmq.wire.header import encode_header
+from orbitmq.wire.headers import PullMessage, PullSysFlag, SendBatch, SendMessageV2
+from orbitmq.wire.messages.batch import encode_batch
+
+MIB = 2**20
+SUSPEND_MS = 30_000
+_RESET = struct.pack("ii", 1, 0)
+_AT_ONCE = 200
+
+
+def send_frame(topic: str, body: bytes = b"x", *, opaque: int = 1, queue_id: int = 0) -> bytes:
+    """Encode a send."""
+    header = SendMessageV2(**_send_fields(topic, queue_id))
+    return encode_command(Command(RequestCode.SEND_MESSAGE_V2, opaque, ext_fields=encode_header(header), body=body))
+
+
+def batch_frame(topic: str, size: int) -> bytes:
+    """Encode a batch of as many empty messages as it takes to fill `size` bytes."""
+    item = encode_batch([(0, b"", b"")])
+    header = SendBatch(**_send_fields(topic, 0), batch=True)
+    return encode_command(
+        Command(RequestCode.SEND_BATCH_MESSAGE, 1, ext_fields=encode_header(header), body=item * (size // len(item)))
+    )
+
+
+def _send_fields(topic: str, queue_id: int) -> dict[str, Any]:
+    return {
+        "producer_group": "p", "topic": topic, "default_topic": "TBW102", "default_topic_queue_nums": 4,
+        "queue_id": queue_id, "sys_flag": 0, "born_at_ms": 1, "flag": 0, "properties": "",
+    }  # fmt: skip
+
+
+def pull_frame(topic: str, offset: int, *, opaque: int = 1, group: str = "g", suspend_ms: int = 0) -> bytes:
+    """Encode a pull."""
+    header = PullMessage(
+        consumer_group=group, topic=topic, queue_id=0, queue_offset=offset, count_max=32, commit_offset=0,
+        sys_flag=PullSysFlag.SUBSCRIPTION | (PullSysFlag.SUSPEND if suspend_ms else 0),
+        suspend_timeout_ms=suspend_ms, subscription="*", sub_version=0,
+    )  # fmt: skip
+    return encode_command(Command(RequestCode.PULL_MESSAGE, opaque, ext_fields=encode_header(header)))
+
+
+class Attacker:
+    """Connections to one broker, and how much of an attack is done."""
+
+    def __init__(self, host: str, port: int, size: Size) -> None:
+        self.size = size
+        self._address = (host, port)
+        self._opened: list[socket.socket] = []
+
+    def connect(self, *, receive_size: int = 0) -> socket.socket:
+        """Open a connection that stays open."""
+        peer = socket.socket()
+        if receive_size:
+            peer.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, receive_size)
+        peer.connect(self._address)
+        self._opened.append(peer)
+        return peer
+
+    def ask(self, frame: bytes) -> None:
+        """Send a request and wait until its answer begins."""
+        with socket.create_connection(self._address) as peer:
+            peer.sendall(frame)
+            peer.recv(65536)
+
+    def fill(self, topic: str, count: int, size: int) -> None:
+        """Store messages."""
+        for _ in range(count):
+            self.ask(send_frame(topic, bytes(size)))
+
+    def visit(self) -> None:
+        """Open a connection and reset it."""
+        with suppress(OSError), socket.socket() as peer:
+            peer.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _RESET)
+            peer.settimeout(1)
+            peer.connect(self._address)
+
+
+def wait_for_start() -> None:
+    """Say that all is ready, and wait for the word to begin."""
+    print("ready", flush=True)
+    sys.stdin.readline()
+
+
+def idle_connections(attacker: Attacker) -> Iterator[None]:
+    """Open connections beyond the limit, again and again."""
+    wait_for_start()
+    while True:
+        for _ in range(attacker.size.of(300)):
+            with suppress(OSError):
+                attacker.connect()
+        yield
+        time.sleep(0.2)
+
+
+def parked_and_large(attacker: Attacker) -> Iterator[None]:
+    """Let pulls wait on as many connections, send one large message, read it everywhere; and again."""
+    count = attacker.size.of(300)
+    attacker.fill("large", 1, 10)
+    peers = [attacker.connect() for _ in range(count)]
+    body, offset = bytes(4 * MIB - 1024), 1
+    wait_for_start()
+    while True:
+        for peer in peers:
+            peer.setblocking(True)
+            peer.sendall(pull_frame("large", offset, suspend_ms=SUSPEND_MS))
+        time.sleep(0.2)
+        attacker.ask(send_frame("large", body))
+        _read_answers(peers)
+        offset += 1
+        yield
+
+
+def _read_answers(peers: list[socket.socket]) -> None:
+    """Read one answer from each, whoever has something first."""
+    selector = selectors.DefaultSelector()
+    left = dict.fromkeys(peers, 0)
+    for peer in peers:
+        peer.setblocking(False)
+        selector.register(peer, selectors.EVENT_READ)
+    buffer = bytearray(MIB)
+    while selector.get_map():
+        for key, _ in selector.select():
+            assert isinstance(key.fileobj, socket.socket)
+            peer = key.fileobj
+            try:
+                count = peer.recv_into(buffer)
+            except BlockingIOError:
+                continue
+            if not left[peer]:
+                left[peer] = 4 + int.from_bytes(buffer[:4], "big")
+            left[peer] -= count
+            if left[peer] <= 0 or not count:
+                selector.unregister(peer)
+    selector.close()
+
+
+def parked_and_small(attacker: Attacker) -> Iterator[None]:
+    """Let a hundred thousand pulls wait on a few connections, and send a small message; and again."""
+    count, offset = attacker.size.of(100_000), 1
+    attacker.fill("small", 1, 10)
+    peers = [attacker.connect() for _ in range(10)]
+    for peer in peers:
+        threading.Thread(target=_read_all, args=(peer,), daemon=True).start()
+    wait_for_start()
+    while True:
+        frames = pull_frame("small", offset, suspend_ms=SUSPEND_MS) * _AT_ONCE
+        for number in range(count // _AT_ONCE):
+            peers[number % len(peers)].sendall(frames)
+        time.sleep(1)
+        attacker.ask(send_frame("small"))
+        offset += 1
+        time.sleep(1)
+        yield
+
+
+def _read_all(peer: socket.socket, pause_s: float = 0.0, size: int = MIB) -> None:
+    buffer = bytearray(size)
+    with suppress(OSError):
+        while peer.recv_into(buffer):
+            time.sleep(pause_s)
+
+
+def deaf_pullers(attacker: Attacker) -> Iterator[None]:
+    """Pull large answers on many connections and read none; come again when one is cut off."""
+    yield from _pull_without_reading(attacker, attacker.size.of(100), 20)
+
+
+def pipelining_non_readers(attacker: Attacker) -> Iterator[None]:
+    """Pull large answers on a few connections, as many as go out, and read none."""
+    yield from _pull_without_reading(attacker, attacker.size.of(20), 100_000)
+
+
+def _pull_without_reading(attacker: Attacker, count: int, pipelined: int) -> Iterator[None]:
+    attacker.fill("full", 16, MIB)
+    frames = pull_frame("full", 0) * min(pipelined, 1_000)
+
+    def pull() -> None:
+        while True:
+            with suppress(OSError):
+                peer = attacker.connect(receive_size=4096)
+                for _ in range(max(1, pipelined // 1_000)):
+                    peer.sendall(frames)
+                while peer.recv(1, socket.MSG_PEEK):  # until it is cut off
+                    time.sleep(0.5)
+            time.sleep(0.2)
+
+    wait_for_start()
+    for _ in range(count):
+        threading.Thread(target=pull, daemon=True).start()
+    yield
+    while True:
+        time.sleep(0.1)
+        yield
+
+
+def half_frames(attacker: Attacker) -> Iterator[None]:
+    """Send half of a frame of 16 MiB on many connections."""
+    wait_for_start()
+    data = struct.pack(">II", 16 * MIB - 100, 100) + bytes(8 * MIB)
+    while True:
+        for _ in range(attacker.size.of(100)):
+            with suppress(OSError):
+                attacker.connect().sendall(data)
+        yield
+
+
+def slow_readers(attacker: Attacker) -> Iterator[None]:
+    """Pull large answers on many connections, and read ten kilobytes a second."""
+    attacker.fill("full", 16, MIB)
+    wait_for_start()
+    for _ in range(attacker.size.of(100)):
+        peer = attacker.connect(receive_size=4096)
+        peer.sendall(pull_frame("full", 0) * 10)
+        threading.Thread(target=_read_all, args=(peer, 0.1, 1024), daemon=True).start()
+    yield
+    while True:
+        time.sleep(0.1)
+        yield
+
+
+def connection_storm(attacker: Attacker) -> Iterator[None]:
+    """Open connections and reset them, as fast as it goes."""
+    wait_for_start()
+    while True:
+        for _ in range(attacker.size.of(2_000)):
+            attacker.visit()
+        yield
+
+
+def new_groups(attacker: Attacker) -> Iterator[None]:
+    """Pull as a thousand groups that nobody knows."""
+    attacker.fill("t", 1, 10)
+    peer, made = attacker.connect(), 0
+    threading.Thread(target=_read_all, args=(peer,), daemon=True).start()
+    wait_for_start()
+    while True:
+        for _ in range(attacker.size.of(1_000)):
+            peer.sendall(pull_frame("t", 0, group=f"group-{made}"))
+            made += 1
+        yield
+        time.sleep(30)
+
+
+def new_topics(attacker: Attacker) -> Iterator[None]:
+    """Send to a thousand topics that nobody knows."""
+    peer, made = attacker.connect(), 0
+    threading.Thread(target=_read_all, args=(peer,), daemon=True).start()
+    wait_for_start()
+    while True:
+        for _ in range(attacker.size.of(1_000)):
+            peer.sendall(send_frame(f"topic-{made}"))
+            made += 1
+        yield
+        time.sleep(30)
+
+
+def giant_batches(attacker: Attacker) -> Iterator[None]:
+    """Send batches of 4 MiB that hold as many messages as they can."""
+    frame = batch_frame("batches", attacker.size.of(4 * MIB, 22))
+    wait_for_start()
+    while True:
+        attacker.ask(frame)
+        yield
+
+
+ATTACKS: dict[str, Callable[[Attacker], Iterator[None]]] = {
+    "idle-connections": idle_connections,
+    "parked-and-large": parked_and_large,
+    "parked-and-small": parked_and_small,
+    "deaf-pullers": deaf_pullers,
+    "half-frames": half_frames,
+    "pipelining-non-readers": pipelining_non_readers,
+    "slow-readers": slow_readers,
+    "connection-storm": connection_storm,
+    "new-groups": new_groups,
+    "new-topics": new_topics,
+    "giant-batches": giant_batches,
+}
+
+
+def main() -> None:
+    """Run one attack until the process is ended."""
+    name, host, port, share = sys.argv[1:]
+    if hasattr(os, "nice"):  # where cores are few, those whose answers are timed go first
+        os.nice(5)
+    attack = ATTACKS[name](Attacker(host, int(port), Size(float(share), 0)))
+    with suppress(OSError):
+        for _ in attack:
+            print("done", flush=True)
+    while True:
+        time.sleep(1)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,109 @@
+"""An honest producer and consumer beside each hostile client of a broker: `make hostile-broker`, or `python -m hostile.broker_figures [deaf-pullers …] [--share 0.01]`.
+
+Prints what was asked, what was measured and whether that reaches it; keeps full-size results as JSON. Exit code 1 when a
+figure is not reached.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import os
+import subprocess
+import sys
+import time
+from contextlib import ExitStack
+from functools import partial
+from pathlib import Path
+
+from hostile.broker_attacks import ATTACKS
+from hostile.broker_honest import HonestPair
+from hostile.broker_victim import BrokerVictim
+from hostile.figure import Figure, Size, percentile
+from hostile.figures import keep, measure, table
+from orbitmq.net.loop import run
+
+RESULTS = Path(__file__).parents[2] / "benchmarks" / "results" / "latest-hostile-broker.json"
+LATENCY_MS, MEMORY_MB = 100, 100
+SECONDS = 10
+WARM_S = 1
+SETTINGS: dict[str, dict[str, object]] = {"idle-connections": {"connectionsMax": 100}}
+ASKED = f"honest p99 <= {LATENCY_MS} ms, memory <= +{MEMORY_MB} MiB"
+
+
+def beside(name: str, size: Size) -> Figure:
+    """Measure honest clients beside one attack."""
+    with ExitStack() as stack:
+        victim = stack.enter_context(BrokerVictim(**SETTINGS.get(name, {})))
+        command = [sys.executable, "-m", "hostile.broker_attacks", name, victim.host, str(victim.port), str(size.share)]
+        attacker = stack.enter_context(
+            subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        )
+        stack.callback(attacker.kill)
+        return run(_watch(name, size, victim, attacker))
+
+
+async def _watch(name: str, size: Size, victim: BrokerVictim, attacker: subprocess.Popen[str]) -> Figure:
+    assert attacker.stdin is not None
+    assert attacker.stdout is not None
+    line = await asyncio.to_thread(attacker.stdout.readline)
+    assert line == "ready\n", line
+    honest = HonestPair(victim.address)
+    await honest.prepare()
+    warm_until = time.monotonic() + WARM_S
+    await honest.work_while(lambda: time.monotonic() < warm_until)
+    before, calm = victim.memory_mb, percentile(honest.deliveries_ms, 0.99)
+    most = before
+    honest.clear()
+
+    async def start() -> None:
+        assert attacker.stdin is not None
+        assert attacker.stdout is not None
+        attacker.stdin.write("go\n")
+        attacker.stdin.flush()
+        await asyncio.to_thread(attacker.stdout.readline)
+
+    seconds = SECONDS * max(0.1, min(1.0, size.share))
+    ends = time.monotonic() + seconds
+    starting = asyncio.create_task(start())
+
+    def goes_on() -> bool:
+        nonlocal most
+        most = max(most, victim.memory_mb)
+        return time.monotonic() < ends or not starting.done()
+
+    await honest.work_while(goes_on)
+    await starting
+    most = max(most, victim.memory_mb)
+    sends, deliveries = (percentile(values, 0.99) for values in (honest.sends_ms, honest.deliveries_ms))
+    slowest = max(*honest.sends_ms, *honest.deliveries_ms)
+    grown = most - before
+    return Figure(
+        asked=ASKED,
+        measured=f"send p99 {sends:.1f} ms, delivery p50 {percentile(honest.deliveries_ms, 0.5):.1f} p99 {deliveries:.1f} ms "
+        f"(alone {calm:.1f}), slowest {slowest:.0f} ms, {honest.failures} of {len(honest.sends_ms)} failed; "
+        f"memory +{grown:.0f} MiB",
+        reached=max(sends, deliveries) <= LATENCY_MS and grown <= MEMORY_MB and not honest.failures,
+    )
+
+
+def main() -> int:
+    """Measure, print, keep."""
+    parser = argparse.ArgumentParser(prog="hostile-broker", description=__doc__)
+    parser.add_argument("rows", nargs="*", help=f"of {', '.join(ATTACKS)}; all when left out")
+    parser.add_argument("--share", type=float, default=1.0, help="how much of everything; less than 1 is not kept")
+    options = parser.parse_args()
+    names = [name for name in ATTACKS if not options.rows or name in options.rows]
+    if not names:
+        parser.error(f"no such row, there are {', '.join(ATTACKS)}")
+    size = Size(options.share, 0)
+    found = {name: measure(name, partial(beside, name), size) for name in names}
+    print("\n" + table(found), flush=True)
+    if options.share >= 1:
+        keep(RESULTS, found, list(ATTACKS))
+    return 0 if all(row["reached"] for row in found.values()) else 1
+
+
+if __name__ == "__main__":
+    os.environ.setdefault("PYTHONPATH", str(Path(__file__).parents[1]))
+    raise SystemExit(main())

@@ -1,0 +1,71 @@
+"""Claims about turns: whoever has piled up requests serves some of them, and then it is the next one's turn."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import cast
+
+from orbitmq.net.sharing.turns import TURN_COUNT, Turns, cost_of
+
+from ..connection.fakes import FakeLoop
+
+ROUND_COST = 4 * TURN_COUNT
+
+
+class Rig:
+    """Peers that have piled up requests, and the order in which they are served."""
+
+    def __init__(self, **left: int) -> None:
+        self.loop, self.turns = FakeLoop(), Turns()
+        self.left = left
+        self.served: list[str] = []
+        for name in left:
+            self.wait(name)
+
+    def wait(self, name: str) -> None:
+        self.turns.wait(self._serve(name), cast(asyncio.AbstractEventLoop, self.loop))
+
+    def _serve(self, name: str) -> Callable[[], int]:
+        def serve() -> int:
+            self.served.append(name)
+            self.left[name] -= 1
+            if self.left[name]:
+                self.wait(name)
+            return TURN_COUNT
+
+        return serve
+
+
+def test_peers_are_served_one_after_another():
+    rig = Rig(a=3, b=1, c=2)
+    rig.loop.turn()
+    assert rig.served == ["a", "b", "c", "a"]
+    rig.loop.turn()
+    assert rig.served == ["a", "b", "c", "a", "c", "a"]
+    assert rig.loop.soon == []
+
+
+def test_the_loop_serves_others_between_two_rounds():
+    rig = Rig(a=100)
+    rig.loop.call_soon(lambda: rig.served.append("others"))
+    rig.loop.turn()
+    rig.loop.turn()
+    assert rig.served == ["a"] * 4 + ["others"] + ["a"] * 4
+    assert len(rig.loop.soon) == 1
+
+
+def test_who_comes_after_a_pause_is_served_again():
+    rig = Rig(a=1)
+    rig.loop.turn()
+    rig.left["a"] = 1
+    rig.wait("a")
+    rig.loop.turn()
+    assert rig.served == ["a", "a"]
+
+
+def test_large_answers_cost_as_much_as_many_requests():
+    assert cost_of(3, 0) == 3
+    assert cost_of(3, 16 * 1024 - 1) == 3
+    assert cost_of(0, 4 * 1024 * 1024) == 256
+    assert cost_of(0, 4 * 1024 * 1024) >= ROUND_COST
