@@ -11,6 +11,7 @@ OrbitError
 │   ├── DamagedLog            files of a log are missing or cut short
 │   ├── SyncFailed            what was written did not reach the disk: the store is fenced
 │   ├── DescriptorShortage    a file could not be opened to be synced: it is tried again (also an OSError)
+│   ├── NotWritten            the disk did not take bytes that whoever has them still can write again (also an OSError)
 │   └── StoreUnavailable      the store is fenced, shutting down or out of space
 │       └── StoreBusy             too much waits for the disk: try again
 └── ClientError           a remote call did not succeed
@@ -109,6 +110,10 @@ class DescriptorShortage(StoreError, OSError):
 
     What was written is as unsynced as before, and a later sync tells the truth about it.
     """
+
+
+class NotWritten(StoreError, OSError):
+    """The disk did not take bytes that are still in memory: nothing is lost, and they can be written again."""
 
 
 class StoreUnavailable(StoreError):

@@ -106,6 +106,8 @@ class BrokerConfig(ServerSecuritySettings):
     """SYNC_FLUSH: a send whose sync takes longer is answered FLUSH_DISK_TIMEOUT, up to a tenth later."""
     sync_flush_waiting_max: int = 64 * _MIB
     """Ours: SYNC_FLUSH: bytes that may wait for the disk; beyond, sends are answered SYSTEM_BUSY."""
+    open_files_max: int = 0
+    """Ours: descriptors that the store's files may take at a time. 0: a quarter of the process's."""
     mapped_file_size_commit_log: int = _GIB
     mapped_file_size_consume_queue: int = 300_000 * CONSUME_QUEUE_UNIT_SIZE
     enabled_append_prop_crc: bool = False
@@ -251,6 +253,7 @@ _RANGES: dict[str, tuple[int, int]] = {
     "flush_interval_commit_log": (1, 60_000),
     "sync_flush_timeout": (100, 600_000),
     "sync_flush_waiting_max": (64 * _KIB, _GIB),
+    "open_files_max": (0, 10_000_000),
     "mapped_file_size_commit_log": (64 * _KIB, _GIB * 2 - 1),
     "mapped_file_size_consume_queue": (CONSUME_QUEUE_UNIT_SIZE, _GIB),
     "accept_log_end": (-1, 2**63 - 1),

@@ -15,8 +15,8 @@ def port_limits(config: BrokerConfig, descriptors: int) -> Limits:
     """Return the limits of the port.
 
     Args:
-        descriptors: how many files and connections the process may have open; 0: any number. Every consume queue
-            takes one of them, so clients get half.
+        descriptors: how many files and connections the process may have open; 0: any number. Clients get half,
+            the store's files a quarter.
     """
     return Limits(
         idle_ms=config.server_channel_max_idle_time_seconds * 1000,

@@ -12,12 +12,11 @@ import fcntl
 import mmap
 import os
 import shutil
-from collections.abc import Iterator
 from pathlib import Path
 from struct import pack
 from typing import Protocol
 
-from orbitmq.errors import DescriptorShortage, StoreError
+from orbitmq.errors import DescriptorShortage, NotWritten, StoreError
 
 Buffer = mmap.mmap | bytearray
 
@@ -31,7 +30,17 @@ class DiskFile(Protocol):
 
     @property
     def buffer(self) -> Buffer:
-        """The file's bytes; slices of it that are still alive keep the memory, not the file."""
+        """The file's bytes; slices of it that are still alive keep the memory, not the file. Not for one of many."""
+
+    def read(self, start: int, size: int) -> bytes:
+        """Return a copy of these bytes; zeros where the file was cut from outside. Touches no hole."""
+
+    def write(self, start: int, data: bytes) -> None:
+        """Write these bytes without the buffer.
+
+        Raises:
+            NotWritten: the disk did not take all of them.
+        """
 
     def reserve(self, start: int, size: int) -> None:
         """Make the disk keep room for these bytes: a write into a hole of a full disk would kill the process.
@@ -85,10 +94,12 @@ class Disk(Protocol):
         """Open a file of `size` bytes; it is made, or brought to its size with zeros, where needed.
 
         Args:
-            is_one_of_many: a small file among thousands: no descriptor is kept besides the mapping's own, and no
-                megabytes are read ahead at a first touch. Others hold a descriptor for syncing, and so hear of every
-                write that failed in the background.
+            is_one_of_many: a small file among thousands: it has no buffer, is read and written through its descriptor,
+                and no megabytes are read ahead at a first touch.
         """
+
+    def sizes(self, directory: Path) -> dict[str, int]:
+        """Return the files of a directory, sorted by name, with their sizes in bytes; none when it does not exist."""
 
     def names(self, directory: Path) -> list[str]:
         """Return the names in a directory, sorted; none when it does not exist."""
@@ -122,108 +133,103 @@ class Disk(Protocol):
 
 
 class LocalFile:
-    """A memory-mapped file (DiskFile). The mapping itself holds a descriptor, too."""
+    """A file with its descriptor, memory-mapped unless it is one of many (DiskFile). The mapping holds a second one."""
 
     def __init__(self, path: Path, size: int, new_names: list[Path], *, is_one_of_many: bool) -> None:
-        self._path = path
         self._size = size
         self._new_names = dict.fromkeys(new_names)
-        self._is_closed = False
-        self._descriptor: int | None = None
-        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+        self._map: mmap.mmap | None = None
+        self._descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
         try:
-            if os.fstat(descriptor).st_size != size:
-                os.ftruncate(descriptor, size)
-            self._map = mmap.mmap(descriptor, size)
+            if os.fstat(self._descriptor).st_size != size:
+                os.ftruncate(self._descriptor, size)
             if is_one_of_many:
-                # Without it the kernel reads megabytes around the first entry that is looked at.
-                self._map.madvise(mmap.MADV_RANDOM)
+                # Without it the kernel reads a hundred kilobytes around the first entry that is looked at.
+                os.posix_fadvise(self._descriptor, 0, 0, os.POSIX_FADV_RANDOM)
             else:
-                self._descriptor = descriptor
-        finally:
-            if self._descriptor is None:
-                os.close(descriptor)
+                self._map = mmap.mmap(self._descriptor, size)
+        except BaseException:
+            os.close(self._descriptor)
+            raise
 
     @property
     def buffer(self) -> Buffer:
         """The mapping."""
+        assert self._map is not None, "one of many has no buffer"
         return self._map
+
+    def read(self, start: int, size: int) -> bytes:
+        """Read (see DiskFile)."""
+        found = os.pread(self._descriptor, size, start)
+        return found if len(found) == size else found.ljust(size, b"\0")
+
+    def write(self, start: int, data: bytes) -> None:
+        """Write (see DiskFile)."""
+        try:
+            self._write(start, data)
+        except OSError as error:
+            raise NotWritten(error.errno, error.strerror) from error
 
     def reserve(self, start: int, size: int) -> None:
         """Allocate blocks (see DiskFile)."""
-        with self._open() as descriptor:
-            os.posix_fallocate(descriptor, start, size)
+        os.posix_fallocate(self._descriptor, start, size)
 
     def blank(self, start: int, size: int) -> None:
         """Write zeros (see DiskFile): a page that is there already costs a tenth of one that a fault must make."""
-        with self._open() as descriptor:
-            while size:
-                written = os.pwrite(descriptor, bytes(size), start)
-                start, size = start + written, size - written
+        self._write(start, bytes(size))
 
     def sync(self) -> None:
         """Sync content, and the names that lead to a new file."""
+        os.fdatasync(self._descriptor)
         try:
-            with self._open() as descriptor:
-                os.fdatasync(descriptor)
-        except OSError:
-            if self._is_closed:  # its topic was deleted meanwhile, on the other thread
-                return
-            raise
-        # The loop closes a full file while the flusher may be at it: each syncs all that it finds, and neither takes a
-        # name from the other.
-        for directory in reversed(tuple(self._new_names)):
-            sync_directory(directory)
-            self._new_names.pop(directory, None)
+            # The loop closes a full file while the flusher may be at it: each syncs all that it finds, and neither takes
+            # a name from the other.
+            for directory in reversed(tuple(self._new_names)):
+                sync_directory(directory)
+                self._new_names.pop(directory, None)
+        except FileNotFoundError:
+            if os.fstat(self._descriptor).st_nlink:
+                raise
+            self._new_names.clear()  # its topic was deleted meanwhile, on the other thread
 
     def zero_from(self, position: int) -> None:
         """Zero the rest of a page by hand; where data follows, cut the file and let it grow again."""
         page_end = min(-(-position // mmap.PAGESIZE) * mmap.PAGESIZE, self._size)
-        if any(self._map[position:page_end]):
-            self._map[position:page_end] = bytes(page_end - position)
-        with self._open() as descriptor:
-            if _data_ranges(descriptor, page_end, self._size):
-                os.ftruncate(descriptor, page_end)
-                os.ftruncate(descriptor, self._size)
+        if any(self.read(position, page_end - position)):
+            self._write(position, bytes(page_end - position))
+        if _data_ranges(self._descriptor, page_end, self._size):
+            os.ftruncate(self._descriptor, page_end)
+            os.ftruncate(self._descriptor, self._size)
 
     def data_end(self, start: int) -> int:
         """Look where the file system says that there is data, from the last place on (see DiskFile)."""
-        with self._open() as descriptor:
-            for first, end in reversed(_data_ranges(descriptor, start, self._size)):
-                while end > first:
-                    low = max(first, end - _LOOK_SIZE)
-                    # Read, not looked at through the map: on a full tmpfs, touching a hole kills the process.
-                    found = _content_size(os.pread(descriptor, end - low, low))
-                    if found:
-                        return low + found
-                    end = low
+        for first, end in reversed(_data_ranges(self._descriptor, start, self._size)):
+            while end > first:
+                low = max(first, end - _LOOK_SIZE)
+                # Read, not looked at through the map: on a full tmpfs, touching a hole kills the process.
+                found = _content_size(os.pread(self._descriptor, end - low, low))
+                if found:
+                    return low + found
+                end = low
         return start
 
     def hole_start(self) -> int:
         """Ask the file system (see DiskFile)."""
-        with self._open() as descriptor:
-            ranges = _data_ranges(descriptor, 0, self._size)
+        ranges = _data_ranges(self._descriptor, 0, self._size)
         return ranges[-1][1] if ranges else 0
 
     def close(self) -> None:
         """Unmap and close; a slice that is still alive keeps the mapping until it dies."""
-        self._is_closed = True
-        # BufferError: a memoryview of the map is alive somewhere. The map is freed with the last of them.
-        with contextlib.suppress(BufferError):
-            self._map.close()
-        if self._descriptor is not None:
-            os.close(self._descriptor)
+        if self._map is not None:
+            # BufferError: a memoryview of the map is alive somewhere. The map is freed with the last of them.
+            with contextlib.suppress(BufferError):
+                self._map.close()
+        os.close(self._descriptor)
 
-    @contextlib.contextmanager
-    def _open(self) -> Iterator[int]:
-        if self._descriptor is not None:
-            yield self._descriptor
-            return
-        descriptor = _open_existing(self._path, os.O_RDWR)
-        try:
-            yield descriptor
-        finally:
-            os.close(descriptor)
+    def _write(self, start: int, data: bytes) -> None:
+        while data:
+            written = os.pwrite(self._descriptor, data, start)
+            start, data = start + written, data[written:]
 
 
 class LocalLock:
@@ -246,13 +252,22 @@ class LocalDisk:
 
     def open(self, path: Path, size: int, *, is_one_of_many: bool = False) -> DiskFile:
         """Open and map a file (see Disk)."""
-        new_names = [] if path.exists() else _make_directories(path.parent)
-        new_names = [*self._unsynced_names.pop(path, ()), *new_names]
+        new_names = [] if os.path.exists(path) else _make_directories(path.parent)
+        if self._unsynced_names:
+            new_names = [*self._unsynced_names.pop(path, ()), *new_names]
         try:
             return LocalFile(path, size, new_names, is_one_of_many=is_one_of_many)
         except OSError:
             self._unsynced_names[path] = new_names
             raise
+
+    def sizes(self, directory: Path) -> dict[str, int]:
+        """Return files with their sizes (see Disk)."""
+        try:
+            with os.scandir(directory) as entries:
+                return dict(sorted((entry.name, entry.stat().st_size) for entry in entries if entry.is_file()))
+        except FileNotFoundError:
+            return {}
 
     def names(self, directory: Path) -> list[str]:
         """Return the names in a directory (see Disk)."""
@@ -296,7 +311,8 @@ class LocalDisk:
             shutil.rmtree(path)
         else:
             path.unlink(missing_ok=True)
-        sync_directory(path.parent)
+        if path.parent.exists():
+            sync_directory(path.parent)
 
     def unlink(self, path: Path) -> None:
         """Remove a file's name (see Disk)."""

@@ -6,7 +6,6 @@ Owned by one event loop. Readers see a message at once in ASYNC_FLUSH, and after
 from __future__ import annotations
 
 import asyncio
-import errno
 import logging
 import os
 from collections.abc import Callable, Sequence
@@ -20,8 +19,8 @@ from orbitmq.store.disk import Disk, LocalDisk
 from orbitmq.store.dispatch import Dispatch, DispatchConsumer, is_queued, tag_code_of
 from orbitmq.store.log.beginning import Beginning
 from orbitmq.store.log.commit_log import CommitLog
+from orbitmq.store.log.open_files import OpenFiles, affordable_files, allowed_descriptors, allowed_maps
 from orbitmq.store.quarantine import Quarantine
-from orbitmq.store.queues.consume_queue import ConsumeQueue
 from orbitmq.store.queues.consume_queues import ConsumeQueues
 from orbitmq.store.queues.deletions import Deletions
 from orbitmq.store.queues.queue_ends import QueueEnds
@@ -85,14 +84,19 @@ class Store:
         self._full: str | None = None
         path = config.path
         self._lock = self._disk.lock(path / "lock")
+        self.open_files = OpenFiles(affordable_files(config.open_files_max, allowed_descriptors(), allowed_maps()))
+        """The files that are open: how many, and how many were closed to make room."""
         self._commit_log = CommitLog(
             self._disk,
             path / "commitlog",
             config.segment_size,
             store_host=store_host,
             record_crc=config.record_crc,
+            open_files=self.open_files,
         )
-        self._queues = ConsumeQueues(self._disk, path / "consumequeue", config.consume_queue_units)
+        self._queues = ConsumeQueues(
+            self._disk, path / "consumequeue", config.consume_queue_units, open_files=self.open_files
+        )
         self._table = self._queues.table
         self._deletions = Deletions(self._disk, path / "deleted")
         self._beginning = Beginning(self._disk, path / "begin")
@@ -242,10 +246,6 @@ class Store:
             stored_at_ms = syncing.stored_at_ms
         has_entry = not sys_flag & 0xC or is_queued(sys_flag)
         queue_offset = queue.next_offset if has_entry else 0
-        # Room for the entry comes before the record: a message in the log that no queue could take would be lost to
-        # readers, and nothing that fails may come behind the write.
-        if has_entry and queue_offset >= queue.reserved_offset:
-            self._reserve(queue, queue_offset)
         commit_log = self._commit_log
         try:
             size = commit_log.append(draft, queue.magic, queue.topic_part, queue_offset, stored_at_ms)
@@ -457,15 +457,6 @@ class Store:
             )
         return recovered
 
-    def _reserve(self, queue: ConsumeQueue, queue_offset: int) -> None:
-        """Make room in the consume queue before anything is written to the CommitLog."""
-        try:
-            queue.reserve(queue_offset)
-        except SyncFailed as failure:
-            self._sync_failed(failure)
-        except OSError as error:
-            _refuse_disk(error)
-
     def _sync_failed(self, failure: SyncFailed) -> NoReturn:
         """Fence the store as after any failed sync, also one on the loop's own thread, and refuse the message."""
         self._syncing.fail(failure.error)
@@ -507,15 +498,10 @@ class Store:
         self._full = full
 
     def _close_files(self) -> None:
-        self._commit_log.log.close()
+        self._commit_log.close()
         self._queues.close()
         self._lock.close()
 
 
 _CLOSED = "the store is closed"
 _BUSY = "the broker is busy: the disk does not keep up with what waits for it"
-
-
-def _refuse_disk(error: OSError) -> NoReturn:
-    what = "no space left on the disk" if error.errno in (errno.ENOSPC, errno.EDQUOT) else str(error)
-    raise StoreUnavailable(f"the store takes no more messages: {what}") from error

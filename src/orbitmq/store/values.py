@@ -63,6 +63,7 @@ class StoreConfig:
         sync_timeout_ms: who waits longer for a sync is told that nobody knows (syncFlushTimeout).
         waiting_size_max: SYNC: bytes that may wait for the disk, answers and all, before appends are refused.
         record_crc: append a checksum of the whole record to its properties (enabledAppendPropCRC).
+        open_files_max: descriptors that the store's files may take at a time; 0: a quarter of what the process may have.
         accept_log_end: where the CommitLog may end (bytes) although more of it was on the disk once (acceptLogEnd);
             None: a store that has lost something does not open.
     """
@@ -76,6 +77,7 @@ class StoreConfig:
     sync_timeout_ms: int = 5000
     waiting_size_max: int = 64 * 1024 * 1024
     record_crc: bool = False
+    open_files_max: int = 0
     accept_log_end: int | None = None
 
     def __post_init__(self) -> None:
@@ -86,6 +88,7 @@ class StoreConfig:
             ("checkpoint_interval_ms", 1),
             ("sync_timeout_ms", 1),
             ("waiting_size_max", 1),
+            ("open_files_max", 0),
         ):
             if getattr(self, name) < minimum:
                 raise ConfigError(name, getattr(self, name), f"at least {minimum}")

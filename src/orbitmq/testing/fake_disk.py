@@ -10,7 +10,7 @@ import errno
 from pathlib import Path
 from random import Random
 
-from orbitmq.errors import StoreError
+from orbitmq.errors import NotWritten, StoreError
 
 SECTOR_SIZE = 512
 
@@ -34,12 +34,23 @@ class FakeFile:
         self._disk = disk
         self._path = path
 
+    def read(self, start: int, size: int) -> bytes:
+        """Read (see DiskFile)."""
+        return bytes(self.buffer[start : start + size]).ljust(size, b"\0")
+
+    def write(self, start: int, data: bytes) -> None:
+        """Write (see DiskFile); takes room as `reserve` does, and fails as `pwrite` does."""
+        try:
+            self._disk.act("pwrite", self._path)
+            self._take_room(start, len(data))
+        except OSError as error:
+            raise NotWritten(error.errno, error.strerror) from error
+        self.buffer[start : start + len(data)] = data
+
     def reserve(self, start: int, size: int) -> None:
         """Count the sectors against the disk's capacity (see DiskFile)."""
         self._disk.act("reserve", self._path)
-        wanted = set(range(start // SECTOR_SIZE, -(-(start + size) // SECTOR_SIZE))) - self.reserved
-        self._disk.take_room(len(wanted) * SECTOR_SIZE)
-        self.reserved |= wanted
+        self._take_room(start, size)
 
     def blank(self, start: int, size: int) -> None:
         """Reserve, and write zeros (see DiskFile)."""
@@ -66,6 +77,11 @@ class FakeFile:
 
     def close(self) -> None:
         """Do nothing: the content stays with the disk."""
+
+    def _take_room(self, start: int, size: int) -> None:
+        wanted = set(range(start // SECTOR_SIZE, -(-(start + size) // SECTOR_SIZE))) - self.reserved
+        self._disk.take_room(len(wanted) * SECTOR_SIZE)
+        self.reserved |= wanted
 
     def survivor(self, random: Random) -> bytes | None:
         """Return what a power cut leaves of the file."""
@@ -105,7 +121,7 @@ class FakeDisk:
         self.locked: set[Path] = set()
         self.capacity = capacity
         self.failures: dict[str, OSError] = {}
-        """Operation (open, reserve, sync, zero, write, remove, move) to the error that it raises, until taken out."""
+        """Operation (open, reserve, pwrite, sync, zero, write, remove, move) to the error that it raises, until taken out."""
         self.usage = 0.0
         """What `used_ratio` says."""
         self.unlinked: dict[Path, FakeFile] = {}
@@ -130,6 +146,10 @@ class FakeDisk:
         return sorted(
             {str(path)[len(inside) :].partition("/")[0] for path in self.files if str(path).startswith(inside)}
         )
+
+    def sizes(self, directory: Path) -> dict[str, int]:
+        """Return files with their sizes (see Disk)."""
+        return {path.name: len(self.files[path].buffer) for path in sorted(self.files) if path.parent == directory}
 
     def size(self, path: Path) -> int:
         """Return a file's size in bytes."""

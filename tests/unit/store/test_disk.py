@@ -11,7 +11,7 @@ from random import Random
 
 import pytest
 
-from orbitmq.errors import DescriptorShortage, StoreError
+from orbitmq.errors import DescriptorShortage, NotWritten, StoreError
 from orbitmq.store.disk import LocalDisk
 from orbitmq.testing.fake_disk import FakeDisk, PowerCut
 
@@ -58,9 +58,9 @@ def test_the_rest_of_a_file_is_zeroed_under_its_mapping(disk, tmp_path):
 
 def test_zeroing_from_within_a_page_leaves_nothing_behind(disk, tmp_path):
     file = disk.open(tmp_path / "file", 12288, is_one_of_many=True)
-    file.buffer[:20] = b"x" * 20
+    file.write(0, b"x" * 20)
     file.zero_from(7)
-    assert bytes(file.buffer[:]) == b"x" * 7 + bytes(12281)
+    assert file.read(0, 12288) == b"x" * 7 + bytes(12281)
     file.close()
 
 
@@ -212,45 +212,61 @@ def test_a_slice_that_is_still_alive_does_not_keep_a_file_open(tmp_path):
 
 
 @pytest.mark.parametrize("is_one_of_many", [True, False])
-def test_syncing_a_file_that_was_closed_and_removed_meanwhile_is_no_failure(tmp_path, is_one_of_many):
-    file = LocalDisk().open(tmp_path / "file", 4096, is_one_of_many=is_one_of_many)
-    file.close()
-    LocalDisk().remove(tmp_path / "file")
+def test_syncing_a_file_whose_directory_was_removed_meanwhile_is_no_failure(tmp_path, is_one_of_many):
+    file = LocalDisk().open(tmp_path / "topic" / "0" / "file", 4096, is_one_of_many=is_one_of_many)
+    LocalDisk().remove(tmp_path / "topic")
     file.sync()
+    file.close()
 
 
-def test_one_file_of_many_works_the_same_without_a_descriptor_of_its_own(tmp_path):
+def test_one_file_of_many_takes_a_descriptor_and_no_map(tmp_path):
     path = tmp_path / "file"
     file = LocalDisk().open(path, 4096, is_one_of_many=True)
-    assert descriptors_of(tmp_path) == [str(path)]  # the mapping's
-    file.reserve(0, 4096)
-    file.buffer[:3] = b"abc"
+    file.write(4090, b"abcdef")
     file.sync()
-    file.zero_from(1)
-    assert bytes(file.buffer[:3]) == b"a\0\0"
+    assert file.read(4090, 3) == b"abc"
     assert descriptors_of(tmp_path) == [str(path)]
-    file.close()
-    assert descriptors_of(tmp_path) == []
-
-
-@pytest.mark.parametrize("is_one_of_many", [True, False])
-def test_only_one_file_of_many_is_read_without_what_lies_around(tmp_path, is_one_of_many):
-    file = LocalDisk().open(tmp_path / "file", 1 << 20, is_one_of_many=is_one_of_many)
-    assert ("rr" in mapping_flags(tmp_path / "file")) is is_one_of_many
+    assert str(path) not in Path("/proc/self/maps").read_text()
     file.close()
 
 
-def test_a_file_is_read_ahead_unless_it_is_said_to_be_one_of_many(tmp_path):
-    file = LocalDisk().open(tmp_path / "file", 1 << 20)
-    assert "rr" not in mapping_flags(tmp_path / "file")
+def test_a_write_that_the_disk_refuses_leaves_nothing_to_be_synced(tmp_path, monkeypatch):
+    file = LocalDisk().open(tmp_path / "file", 4096, is_one_of_many=True)
+
+    def refuse(*_: object) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    with monkeypatch.context() as broken:
+        broken.setattr("orbitmq.store.disk.os.pwrite", refuse)
+        with pytest.raises(NotWritten) as caught:
+            file.write(0, b"abc")
+    assert caught.value.errno == errno.ENOSPC
     file.close()
 
 
-def mapping_flags(path):
-    """Return the kernel's flags of the mapping of a file; rr means random reads."""
-    mappings = Path("/proc/self/smaps").read_text()
-    _, _, behind = mappings.partition(str(path))
-    return behind.partition("VmFlags:")[2].partition("\n")[0].split()
+def test_a_write_is_whole_although_the_system_takes_it_in_parts(tmp_path, monkeypatch):
+    file = LocalDisk().open(tmp_path / "file", 4096, is_one_of_many=True)
+    pwrite = os.pwrite
+    monkeypatch.setattr("orbitmq.store.disk.os.pwrite", lambda fd, data, at: pwrite(fd, data[:2], at))
+    file.write(7, b"abcde")
+    assert file.read(6, 7) == b"\0abcde\0"
+    file.close()
+
+
+def test_what_was_cut_from_outside_reads_as_zeros(tmp_path):
+    file = LocalDisk().open(tmp_path / "file", 4096, is_one_of_many=True)
+    file.write(0, b"abc")
+    os.truncate(tmp_path / "file", 2)
+    assert file.read(0, 5) == b"ab\0\0\0"
+    file.close()
+
+
+def test_sizes_tell_of_files_alone_sorted_by_name(disk, tmp_path):
+    assert disk.sizes(tmp_path / "nothing") == {}
+    disk.write(tmp_path / "b", b"123")
+    disk.write(tmp_path / "a", b"1")
+    disk.write(tmp_path / "c" / "d", b"1")
+    assert list(disk.sizes(tmp_path).items()) == [("a", 1), ("b", 3)]
 
 
 @pytest.mark.parametrize("name", ["segment", "small", "lock"])
@@ -488,14 +504,14 @@ def test_a_file_whose_mapping_was_closed_cannot_be_read_any_more(tmp_path):
         file.buffer[0]
 
 
-def test_a_failing_sync_is_forgiven_only_to_a_closed_file(tmp_path):
-    path = tmp_path / "file"
-    file = LocalDisk().open(path, 4096, is_one_of_many=True)
-    path.unlink()
+def test_a_missing_directory_is_forgiven_only_to_a_file_that_was_removed(tmp_path):
+    file = LocalDisk().open(tmp_path / "a" / "file", 4096, is_one_of_many=True)
+    (tmp_path / "a").rename(tmp_path / "b")
     with pytest.raises(FileNotFoundError):
         file.sync()
-    file.close()
+    (tmp_path / "b" / "file").unlink()
     file.sync()
+    file.close()
 
 
 def test_the_end_of_the_data_is_found_behind_holes_and_before_zeros(disk, tmp_path):
@@ -570,14 +586,6 @@ def test_a_file_that_cannot_be_opened_to_be_synced_was_not_refused_by_the_disk(n
             file.sync()
     assert caught.value.errno == number
     file.sync()
-    file.close()
-
-
-def test_a_file_that_is_gone_when_it_is_to_be_synced_is_no_shortage(tmp_path):
-    file = LocalDisk().open(tmp_path / "file", 4096, is_one_of_many=True)
-    (tmp_path / "file").unlink()
-    with pytest.raises(FileNotFoundError):
-        file.sync()
     file.close()
 
 

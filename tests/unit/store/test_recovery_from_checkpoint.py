@@ -29,6 +29,8 @@ def disk():
     for number in range(31):
         now_ms = T0 + number * 1000
         store.append(Draft("orders", 0, b"number %02d" % number))
+    store.flush()
+    disk.remove(ROOT / "checkpoint")
     return disk.after_kill()
 
 
@@ -84,6 +86,7 @@ def test_what_a_torn_sector_left_behind_the_last_entry_is_wiped(disk, vouched):
         vouch(disk, T0 + 60_000)
     store = open_store(disk)
     assert store.max_offset("orders", 0) == 31
+    store.flush()
     assert not any(disk.files[QUEUE_FILE].buffer[31 * 20 :])
     assert offsets(store) == list(range(31))
 

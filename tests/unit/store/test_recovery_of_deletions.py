@@ -90,6 +90,7 @@ def test_a_deletion_whose_queues_stayed_on_the_disk_is_finished_by_the_next_star
 ) -> None:
     disk = KeepingDisk()
     store = filled(disk)
+    store.flush()
     disk.write(ROOT / "ends", b"0\n")
     store.delete_topic("orders")
     assert "the queues of orders stay on the disk until the next start removes them" in caplog.text

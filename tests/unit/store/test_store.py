@@ -177,13 +177,17 @@ def test_a_full_disk_refuses_messages_until_it_has_room(flush):
     assert store.read("orders", 0, 0, 100).message_count == kept + 1
 
 
-def test_no_room_for_the_queues_entry_means_no_record_either():
+def test_a_message_whose_entry_finds_no_room_is_read_all_the_same_and_comes_back_from_the_log():
     disk = FakeDisk()
     store = store_of(disk)
-    disk.failures["reserve"] = OSError(errno.EIO, "strange")
-    with pytest.raises(StoreUnavailable, match=r"takes no more messages: .*strange"):
-        store.append(draft())
-    assert store.max_physical_offset == 0
+    disk.failures["pwrite"] = OSError(errno.ENOSPC, "No space left on device")
+    store.append(draft())
+    store.flush()
+    assert store.read("orders", 0, 0).message_count == 1
+    assert store.is_writable
+    assert "No space left" in store.warnings[0]
+    again = store_of(disk.after_kill())
+    assert again.read("orders", 0, 0).message_count == 1
 
 
 def test_a_stop_in_order_leaves_a_checkpoint_and_no_abort_file():
@@ -306,15 +310,6 @@ def test_a_message_whose_body_is_damaged_is_still_found_by_its_place():
     assert store.message_at("orders", 0, 0).queue_offset == 0
 
 
-@pytest.mark.parametrize("number", [errno.ENOSPC, errno.EDQUOT])
-def test_a_disk_that_is_full_when_a_queue_needs_room_is_called_full(number):
-    disk = FakeDisk()
-    store = store_of(disk)
-    disk.failures["open"] = OSError(number, "strange")
-    with pytest.raises(StoreUnavailable, match="the store takes no more messages: no space left on the disk"):
-        store.append(draft())
-
-
 def test_a_flush_leaves_nothing_that_a_power_cut_could_take():
     disk = FakeDisk()
     store = store_of(disk)
@@ -388,16 +383,18 @@ def test_a_sync_that_fails_where_a_segment_ends_fences_the_store(flush, is_batch
     assert disk.exists(ROOT / "abort")
 
 
-def test_a_sync_that_fails_where_a_consume_queue_file_ends_fences_the_store():
+def test_nothing_is_synced_on_the_loop_where_a_consume_queue_file_ends_and_a_failure_later_fences():
     disk = FakeDisk()
     store = store_of(disk, consume_queue_units=4)
     for _ in range(4):
         store.append(draft())
     disk.failures["sync"] = OSError(5, "Input/output error")
+    assert store.append(draft()).queue_offset == 4
+    assert store.is_writable
+    store.flush()
+    disk.failures.clear()
     with pytest.raises(StoreUnavailable, match="read-only since a sync failed"):
         store.append(draft())
-    disk.failures.clear()
-    assert not store.is_writable
 
 
 def test_a_segment_that_cannot_be_synced_for_want_of_a_descriptor_refuses_the_message_and_fences_nothing():

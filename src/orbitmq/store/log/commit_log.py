@@ -16,6 +16,7 @@ from zlib import crc32
 from orbitmq.errors import CorruptRecord, InvalidArgument, StoreUnavailable
 from orbitmq.model.message import PROPERTIES_SIZE_MAX, Host
 from orbitmq.store.disk import Buffer, Disk
+from orbitmq.store.log.open_files import OpenFiles
 from orbitmq.store.log.segment import Segment
 from orbitmq.store.log.segment_log import SegmentLog
 from orbitmq.store.values import Draft
@@ -56,12 +57,20 @@ class CommitLog:
         segment_size: bytes of each file; a record never spans two.
         store_host: this broker's address, as it stands in every record.
         record_crc: append the whole record's checksum to its properties.
+        open_files: see SegmentLog.
     """
 
     def __init__(
-        self, disk: Disk, directory: Path, segment_size: int, *, store_host: Host, record_crc: bool = False
+        self,
+        disk: Disk,
+        directory: Path,
+        segment_size: int,
+        *,
+        store_host: Host,
+        record_crc: bool = False,
+        open_files: OpenFiles | None = None,
     ) -> None:
-        self.log = SegmentLog(disk, directory, segment_size, RESERVE_SIZE)
+        self.log = SegmentLog(disk, directory, segment_size, RESERVE_SIZE, open_files=open_files)
         self.end = 0
         """Where the next record goes, in bytes."""
         self._record_size_max = segment_size - BLANK_SIZE_MIN
@@ -74,6 +83,7 @@ class CommitLog:
         self._v4_flag = store_flag
         self._v6_flag = store_flag | 0x10
         # The segment that is being written, in plain attributes for `append`.
+        self._written: Segment | None = None
         self._buffer: Buffer = bytearray()
         self._base = 0
         self._room_end = 0
@@ -186,6 +196,13 @@ class CommitLog:
         if self.log.find(end) is not None:
             self._enter(end)
 
+    def close(self) -> None:
+        """Close every file."""
+        if self._written is not None:
+            self._written.release()
+            self._written = None
+        self.log.close()
+
     def read(self, physical_offset: int, size: int) -> bytes:
         """Return `size` bytes from `physical_offset` on, fewer where the segment ends.
 
@@ -270,7 +287,7 @@ class CommitLog:
                 log.warning("passed over damage: %s; the next record is at %d", damage, start)
 
     def rewrite(self, start: int, end: int) -> None:
-        """Write these bytes once more, so that the next sync writes them: an earlier one may have failed unseen."""
+        """Write these bytes once more and sync them: an earlier sync may have failed unseen. Raises OSError."""
         # After a failed write-back Linux marks pages clean and reports the error once: a sync by the next process
         # would succeed without writing them. Writing makes them dirty again (apache/rocketmq#2706).
         for segment in self.log.between(start, end):
@@ -279,6 +296,7 @@ class CommitLog:
             for at in range(low, high, RESERVE_SIZE):
                 stop = min(at + RESERVE_SIZE, high)
                 buffer[at:stop] = bytes(buffer[at:stop])
+            segment.file.sync()
 
     def _whole_at(self, physical_offset: int, check_crc: bool) -> tuple[bytes, Record] | tuple[None, None]:
         if not self.min_offset <= physical_offset < self.end:
@@ -339,7 +357,11 @@ class CommitLog:
         """Write into the segment that holds `position` from now on."""
         segment = self.log.find(position)
         assert segment is not None
-        self._buffer = segment.buffer
+        # The one before it was synced, so it may be closed now.
+        self._buffer = segment.hold().buffer
+        if self._written is not None:
+            self._written.release()
+        self._written = segment
         self._base = segment.base
         segment.reserve_from(position - segment.base)
         self._room_end = 0

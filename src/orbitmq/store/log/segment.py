@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from orbitmq.store.disk import Buffer, Disk, DiskFile
+from orbitmq.store.log.open_files import OpenFiles
 
 NAME_LENGTH = 20
 
@@ -15,41 +16,90 @@ def segment_name(base: int) -> str:
 
 
 class Segment:
-    """A file of a log, opened at first use.
+    """A file of a log, opened when it is used, and closed when too many are open.
 
-    Readers get copies: slices of the buffer do not leave the store, so that a segment can be closed at any time.
+    Readers get copies: slices of the buffer do not leave the store, so that a segment can be closed at any time. Who
+    writes, or syncs on another thread, holds it open meanwhile.
 
     Args:
         base: offset of the first byte in the log.
         size: bytes of the file.
         reserve_size: bytes of disk room that are asked for at a time.
         is_one_of_many: see Disk.open.
+        open_files: where it is counted while it is open, and closed when it is one too many.
     """
 
+    __slots__ = (
+        "_directory", "_disk", "_file", "_is_leaving", "_is_one_of_many", "_open_files", "_reserve_size", "_reserved", "base", "end",
+        "holders", "size", "was_used",
+    )  # fmt: skip
+
     def __init__(
-        self, disk: Disk, directory: Path, base: int, size: int, reserve_size: int, *, is_one_of_many: bool = False
+        self,
+        disk: Disk,
+        directory: Path,
+        base: int,
+        size: int,
+        reserve_size: int = 0,
+        *,
+        is_one_of_many: bool = False,
+        open_files: OpenFiles | None = None,
     ) -> None:
         self.base = base
         self.size = size
         self.end = base + size
-        self.path = directory / segment_name(base)
+        self.was_used = False
+        self.holders = 0
+        self._directory = directory
         self._disk = disk
+        self._open_files = open_files
         self._reserve_size = reserve_size
         self._is_one_of_many = is_one_of_many
         self._file: DiskFile | None = None
+        self._is_leaving = False
         self._reserved = 0
+
+    @property
+    def path(self) -> Path:
+        """The file's path."""
+        return self._directory / segment_name(self.base)
+
+    @property
+    def descriptor_count(self) -> int:
+        """How many descriptors the open file takes: a map holds one of its own."""
+        return 1 if self._is_one_of_many else 2
+
+    @property
+    def map_count(self) -> int:
+        """How many memory maps the open file takes."""
+        return 0 if self._is_one_of_many else 1
 
     @property
     def file(self) -> DiskFile:
         """The open file."""
+        self.was_used = True
         if self._file is None:
             self._file = self._disk.open(self.path, self.size, is_one_of_many=self._is_one_of_many)
+            if self._open_files is not None:
+                self._open_files.entered(self)
         return self._file
 
     @property
     def buffer(self) -> Buffer:
         """The file's bytes."""
         return self.file.buffer
+
+    def hold(self) -> DiskFile:
+        """Open the file and keep it open until `release`."""
+        file = self.file
+        self.holders += 1
+        return file
+
+    def release(self) -> None:
+        """Let go; the last one who does closes what was to be closed meanwhile."""
+        self.holders -= 1
+        if self._is_leaving and not self.holders:
+            self.close()
 
     def reserve(self, position: int) -> int:
         """Make sure that bytes before `position` (within the segment) can be written.
@@ -62,11 +112,9 @@ class Segment:
         """
         if position > self._reserved:
             end = min(-(-position // self._reserve_size) * self._reserve_size, self.size)
-            # A big file's next pages are written with zeros before anybody stores into them: a store then meets a page
-            # that is there, where a fault would have to make it in the middle of an append. Small files only claim
-            # their blocks: thousands of them must not fill the page cache with zeros.
-            reserve = self.file.reserve if self._is_one_of_many else self.file.blank
-            reserve(self._reserved, end - self._reserved)
+            # The next pages are written with zeros before anybody stores into them: a store then meets a page that is
+            # there, where a fault would have to make it in the middle of an append.
+            self.file.blank(self._reserved, end - self._reserved)
             self._reserved = end
         return self._reserved
 
@@ -79,13 +127,15 @@ class Segment:
         self.file.zero_from(position)
         self._reserved = min(self._reserved, position)
 
-    def release(self) -> DiskFile | None:
+    def take_file(self) -> DiskFile | None:
         """Give up the open file, if there is one: whoever gets it closes it, on whatever thread."""
         file, self._file = self._file, None
+        if file is not None and self._open_files is not None:
+            self._open_files.left(self)
         return file
 
     def close(self) -> None:
-        """Close the file; using the segment again opens it again."""
-        if self._file is not None:
-            self._file.close()
-            self._file = None
+        """Close the file, or let the last holder do it; using the segment again opens it again."""
+        self._is_leaving = self._file is not None and self.holders > 0
+        if not self._is_leaving and (file := self.take_file()) is not None:
+            file.close()

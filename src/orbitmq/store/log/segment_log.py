@@ -6,6 +6,7 @@ from pathlib import Path
 
 from orbitmq.errors import DamagedLog, DescriptorShortage, StoreError, SyncFailed
 from orbitmq.store.disk import Disk
+from orbitmq.store.log.open_files import OpenFiles
 from orbitmq.store.log.segment import NAME_LENGTH, Segment
 
 
@@ -16,15 +17,28 @@ class SegmentLog:
         segment_size: bytes of each file.
         reserve_size: bytes of disk room that are asked for at a time.
         is_one_of_many: see Disk.open.
+        open_files: where those are counted that are open; None: nowhere, and they stay open.
     """
 
+    __slots__ = (
+        "_disk", "_is_one_of_many", "_open_files", "_reserve_size", "directory", "segment_size", "segments",
+    )  # fmt: skip
+
     def __init__(
-        self, disk: Disk, directory: Path, segment_size: int, reserve_size: int, *, is_one_of_many: bool = False
+        self,
+        disk: Disk,
+        directory: Path,
+        segment_size: int,
+        reserve_size: int = 0,
+        *,
+        is_one_of_many: bool = False,
+        open_files: OpenFiles | None = None,
     ) -> None:
         self.segments: list[Segment] = []
         self.directory = directory
         self.segment_size = segment_size
         self._disk = disk
+        self._open_files = open_files
         self._reserve_size = reserve_size
         self._is_one_of_many = is_one_of_many
 
@@ -49,15 +63,19 @@ class SegmentLog:
             DamagedLog: a gap between the files, or one of them was cut short.
             StoreError: the files were written with another size than configured.
         """
-        names = [name for name in self._disk.names(self.directory) if len(name) == NAME_LENGTH and name.isdigit()]
-        self.segments = [self._segment(int(name)) for name in names]
+        found = {
+            int(name): size
+            for name, size in self._disk.sizes(self.directory).items()
+            if len(name) == NAME_LENGTH and name.isdigit()
+        }
+        self.segments = [self._segment(base) for base in found]
         for position, segment in enumerate(self.segments):
             expected = self.segments[0].base + position * self.segment_size
             if segment.base != expected:
                 raise DamagedLog(
                     f"{self.directory}: the file of offset {expected} is missing before {segment.path.name}"
                 )
-        sizes = [self._disk.size(segment.path) for segment in self.segments]
+        sizes = list(found.values())
         # The last one may be short: making it was interrupted, or cutting off a torn tail was.
         for segment, size, is_short in zip(self.segments, sizes, judge_sizes(sizes, self.segment_size), strict=True):
             if is_short:
@@ -77,19 +95,20 @@ class SegmentLog:
         index = (offset - self.segments[0].base) // self.segment_size
         return self.segments[index] if index < len(self.segments) else None
 
-    def extend(self, base: int | None = None) -> Segment:
+    def extend(self, base: int | None = None, *, is_derived: bool = False) -> Segment:
         """Append a segment and open its file.
 
         The file before it is synced first, name included: a power cut leaves no gap between files.
 
         Args:
             base: where an empty log begins, in bytes; otherwise it goes on where it ends.
+            is_derived: nothing is synced; where a power cut leaves a gap, the log is written anew.
 
         Raises:
             OSError: the disk does not take it.
             SyncFailed: the file before it could not be synced, although the disk was asked.
         """
-        if self.segments:
+        if self.segments and not is_derived:
             try:
                 self.segments[-1].file.sync()
             except DescriptorShortage:
@@ -97,6 +116,7 @@ class SegmentLog:
             except OSError as error:
                 # The kernel reports a lost write once: no later sync of the file would say so again.
                 raise SyncFailed(error) from error
+        if self.segments:
             base = self.end
         segment = self._segment(base or 0)
         _ = segment.file  # opens it: an error comes before the segment counts as part of the log
@@ -108,9 +128,7 @@ class SegmentLog:
 
         Stale bytes would otherwise look like records once the log grows past them again (apache/rocketmq#10666).
         """
-        while self.segments and self.segments[-1].base > end:
-            self._drop(self.segments[-1])
-            self.segments.pop()
+        self.drop_behind(end)
         if self.segments and end < self.segments[-1].end:
             last = self.segments[-1]
             last.zero_from(end - last.base)
@@ -123,6 +141,12 @@ class SegmentLog:
         """Take a detached segment back, whose file cannot be removed: the next start must not find a gap."""
         assert segment.end == self.base, "nothing lies between it and the others"
         self.segments.insert(0, segment)
+
+    def drop_behind(self, end: int) -> None:
+        """Delete the segments that begin behind `end`, the last one first."""
+        while self.segments and self.segments[-1].base > end:
+            self._drop(self.segments[-1])
+            self.segments.pop()
 
     def sync(self, start: int, end: int) -> None:
         """Return when the bytes from `start` to `end` are on the disk. Raises OSError."""
@@ -158,6 +182,7 @@ class SegmentLog:
             self.segment_size,
             self._reserve_size,
             is_one_of_many=self._is_one_of_many,
+            open_files=self._open_files,
         )
 
 

@@ -3,6 +3,9 @@
 ```
 | physical offset 8 | size 4 | tag code 8 |     20 bytes per message; its index is the message's queue offset
 ```
+
+The latest entries are in memory until they are on the disk. A file is opened only to be written and synced in one go, or
+to be read, and may be closed at any other time: nothing in it waits for a sync.
 """
 
 from __future__ import annotations
@@ -11,8 +14,11 @@ import logging
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from struct import Struct
+from typing import NamedTuple
 
-from orbitmq.store.disk import Buffer, Disk
+from orbitmq.errors import NotWritten
+from orbitmq.store.disk import Disk, DiskFile
+from orbitmq.store.log.open_files import OpenFiles
 from orbitmq.store.log.segment import Segment
 from orbitmq.store.log.segment_log import SegmentLog
 from orbitmq.wire.messages.record import format_topic
@@ -21,7 +27,6 @@ UNIT = Struct(">qiq")
 BLANK_SIZE = 0x7FFFFFFF
 """The size in an entry that stands before the first message of a queue."""
 BLANK_UNIT = UNIT.pack(0, BLANK_SIZE, 0)
-RESERVE_SIZE = 64 * 1024
 
 _GAP_FILES_MAX = 10
 _OFFSET_END = 1 << 48
@@ -32,37 +37,94 @@ Entry = tuple[int, int, int]
 """(physical offset, size, tag code)."""
 
 
+class EntryWrite(NamedTuple):
+    """Entries on their way to one file. `run` may be called on another thread; then, on the loop, `ConsumeQueue.end`."""
+
+    segment: Segment
+    """Held open."""
+    file: DiskFile
+    start: int
+    """Where the bytes go, within the file."""
+    data: bytes
+    """The entries, and zeros over what lies behind them."""
+    end_offset: int
+    """The queue offset after the last entry."""
+    is_part: bool = False
+    """There are more, for the next file."""
+
+    def run(self) -> None:
+        """Write and sync.
+
+        Raises:
+            NotWritten: nothing is lost, it may be tried again.
+            OSError: the sync failed.
+        """
+        self.file.write(self.start, self.data)
+        self.file.sync()
+
+
 class ConsumeQueue:
     """The entries of one queue, in files of `unit_count` entries each.
 
     Two ends: `next_offset` is the queue offset that the next appended message gets, `max_offset` ends what readers see.
     They differ while messages wait for their sync.
+
+    Args:
+        note_unsynced: told this queue when it begins to have entries that are not on the disk.
+        open_files: see SegmentLog.
     """
 
-    def __init__(self, disk: Disk, directory: Path, unit_count: int, topic: str, queue_id: int) -> None:
+    __slots__ = (
+        "_min_known_at", "_min_offset", "_note_unsynced", "_tail", "_unit_count", "data_end", "log", "magic",
+        "max_offset", "next_offset", "queue_id", "synced_offset", "topic", "topic_part",
+    )  # fmt: skip
+
+    def __init__(
+        self,
+        disk: Disk,
+        directory: Path,
+        unit_count: int,
+        topic: str,
+        queue_id: int,
+        *,
+        note_unsynced: Callable[[ConsumeQueue], object] = lambda _queue: None,
+        open_files: OpenFiles | None = None,
+    ) -> None:
         self.topic = topic
         self.queue_id = queue_id
         self.magic, self.topic_part = format_topic(topic)
-        self.log = SegmentLog(disk, directory, unit_count * UNIT.size, RESERVE_SIZE, is_one_of_many=True)
+        self.log = SegmentLog(disk, directory, unit_count * UNIT.size, is_one_of_many=True, open_files=open_files)
         self.next_offset = 0
         self.max_offset = 0
-        self.reserved_offset = 0
-        """There is room for the entries before this one."""
         self.synced_offset = 0
+        """The entries from here on are not known to be on the disk, and in memory."""
         self.data_end = 0
-        """Behind this entry there were only zeros when the queue was loaded."""
+        """Behind this entry the files have only zeros."""
         self._unit_count = unit_count
+        self._note_unsynced = note_unsynced
+        self._tail = bytearray()
         self._min_offset = 0
         self._min_known_at = -1
-        # The segment that is being written, in plain attributes for `put`.
-        self._buffer: Buffer = bytearray()
-        self._base_offset = 0
-        self._end_offset = 0
 
     @property
     def base_offset(self) -> int:
-        """The first entry that there is a file for."""
-        return self.log.base // UNIT.size
+        """The first entry that there is a file for, or the first of all while there is none."""
+        return self.log.base // UNIT.size if self.log.segments else self.synced_offset
+
+    @property
+    def has_begun(self) -> bool:
+        """False while the queue has neither a file nor an entry, and may begin anywhere."""
+        return bool(self.log.segments or self._tail)
+
+    @property
+    def is_synced(self) -> bool:
+        """Say whether the files have all entries, and nothing behind them."""
+        return not self._tail and self.data_end <= self.max_offset
+
+    @property
+    def unsynced_size(self) -> int:
+        """How many bytes of memory hold entries that are not on the disk."""
+        return len(self._tail)
 
     def load(self) -> None:
         """Find the files and where the entries end; `truncate` has the last word during recovery.
@@ -74,23 +136,8 @@ class ConsumeQueue:
         self.log.load()
         if self.log.segments:
             last = self.log.segments[-1]
-            # Behind this lie holes: on a full tmpfs, looking at one through the map would kill the process.
             self.data_end = -(-(last.base + last.file.data_end(0)) // UNIT.size)
-        self.next_offset = self.max_offset = self._find_end()
-        self.synced_offset = self.reserved_offset = self.max_offset
-
-    def reserve(self, queue_offset: int) -> None:
-        """Make room for the entry of `queue_offset`, so that putting it cannot fail.
-
-        Raises:
-            OSError: the disk has none.
-        """
-        position = queue_offset * UNIT.size
-        segment = self.log.find(position)
-        if segment is None:
-            segment = self._extend(queue_offset)
-        room = segment.reserve(position - segment.base + UNIT.size)
-        self.reserved_offset = (segment.base + room) // UNIT.size
+        self.next_offset = self.max_offset = self.synced_offset = self._find_end()
 
     def lacks_beginning(self, physical_min: int) -> bool:
         """Say whether the first files are missing: the first that is there begins with a message that is in the log.
@@ -105,15 +152,15 @@ class ConsumeQueue:
         )
 
     def put(self, queue_offset: int, physical_offset: int, size: int, tag_code: int) -> None:
-        """Write the next entry. There is room for it."""
-        if queue_offset >= self._end_offset:
-            self._enter(queue_offset)
-        UNIT.pack_into(self._buffer, (queue_offset - self._base_offset) * 20, physical_offset, size, tag_code)
+        """Take the next entry. It cannot fail: the files follow later."""
+        if not self._tail:
+            self._note_unsynced(self)
+        self._tail += UNIT.pack(physical_offset, size, tag_code)
         self.max_offset = queue_offset + 1
 
     def goes_on_at(self, queue_offset: int) -> bool:
         """Say whether this can be the next message: the next number, the first of all, or a topic made again."""
-        return queue_offset in (self.max_offset, 0) or (not self.log.segments and 0 < queue_offset < _OFFSET_END)
+        return queue_offset in (self.max_offset, 0) or (not self.has_begun and 0 < queue_offset < _OFFSET_END)
 
     def replay(self, queue_offset: int, physical_offset: int, size: int, tag_code: int) -> bool:
         """Write the entry of a message that recovery found in the CommitLog.
@@ -122,16 +169,20 @@ class ConsumeQueue:
 
         Returns:
             False, and nothing is written: no broker gave this queue offset; no checksum covers it.
+
+        Raises:
+            OSError: a gap could not be filled in the files.
         """
         is_gap = self.max_offset < queue_offset <= self.max_offset + _GAP_FILES_MAX * self._unit_count
         if not is_gap and not self.goes_on_at(queue_offset):
             return False
         if queue_offset < self.max_offset:
             self.truncate(queue_offset)
-        if queue_offset >= self.reserved_offset:
-            self.reserve(queue_offset)
         if queue_offset > self.max_offset:
-            self._fill_gap(queue_offset, UNIT.pack(physical_offset, size, tag_code))
+            if self.has_begun:
+                self._fill_gap(queue_offset, UNIT.pack(physical_offset, size, tag_code))
+            else:
+                self._begin_at(queue_offset)
         self.put(queue_offset, physical_offset, size, tag_code)
         self.next_offset = self.max_offset
         return True
@@ -140,52 +191,101 @@ class ConsumeQueue:
         """Drop the entries from `queue_offset` on; when it lies behind them all, drop all: the queue begins there."""
         self.truncate(queue_offset if queue_offset <= self.max_offset else -1)
 
+    def begin_write(self) -> EntryWrite | None:
+        """Open the file that the first unsynced entries go to, made if need be; None when all are on the disk.
+
+        Whoever asks runs the write and calls `end_write`. Entries for later files come with the next write.
+
+        Raises:
+            NotWritten: the file cannot be opened or made.
+        """
+        first = self.synced_offset
+        if self.is_synced:
+            return None
+        try:
+            segment = self.log.find(first * UNIT.size)
+            if segment is None:
+                segment = self.log.extend((first - first % self._unit_count) * UNIT.size, is_derived=True)
+            file = segment.hold()
+        except OSError as error:
+            raise NotWritten(error.errno, error.strerror) from error
+        file_end = segment.end // UNIT.size
+        end = min(self.max_offset, file_end)
+        data = bytes(self._tail[: (end - first) * UNIT.size])
+        if end == self.max_offset and self.data_end > end:
+            data += bytes((min(self.data_end, file_end) - end) * UNIT.size)
+        return EntryWrite(segment, file, first * UNIT.size - segment.base, data, end, end < self.max_offset)
+
+    def end_write(self, write: EntryWrite, *, is_synced: bool) -> None:
+        """Give a write's file back, and forget what is on the disk; where there is more, the queue notes itself again."""
+        write.segment.release()
+        count = write.end_offset - self.synced_offset
+        if not is_synced or count < 0 or not self.log.segments:
+            return
+        del self._tail[: count * UNIT.size]
+        self.synced_offset = write.end_offset
+        written = (write.segment.base + write.start + len(write.data)) // UNIT.size
+        self.data_end = write.end_offset if written >= self.data_end else self.data_end
+        if not self.is_synced:
+            self._note_unsynced(self)
+
     def sync(self) -> None:
-        """Return when all entries are on the disk. Raises OSError."""
-        for segment in self.unsynced():
-            segment.file.sync()
-        self.synced_offset = self.max_offset
+        """Return when all entries are on the disk. Raises as `begin_write` and `EntryWrite.run`."""
+        while (write := self.begin_write()) is not None:
+            is_synced = False
+            try:
+                write.run()
+                is_synced = True
+            finally:
+                self.end_write(write, is_synced=is_synced)
 
     def truncate(self, max_offset: int) -> None:
-        """Drop the entries from `max_offset` on; -1: the files, too."""
-        self.log.truncate(max_offset * UNIT.size)
+        """Drop the entries from `max_offset` on; -1: the files, too.
+
+        What files have behind them is overwritten with the next sync.
+        """
+        self.log.drop_behind(max_offset * UNIT.size)
         max_offset = max(max_offset, 0)
-        self.next_offset = self.max_offset = self.reserved_offset = max_offset
+        del self._tail[max(max_offset - self.synced_offset, 0) * UNIT.size :]
+        self.next_offset = self.max_offset = max_offset
         self.synced_offset = min(self.synced_offset, max_offset)
+        self.data_end = min(self.data_end, self.log.end // UNIT.size)
         self._min_known_at = -1
-        self._end_offset = 0
+        if not self.is_synced:
+            self._note_unsynced(self)
 
     def entry(self, queue_offset: int) -> Entry:
         """Return one entry; zeros where there is none."""
-        position = queue_offset * UNIT.size
-        segment = self.log.find(position)
-        if segment is None:
-            return (0, 0, 0)
-        found: Entry = UNIT.unpack_from(segment.buffer, position - segment.base)
+        position = (queue_offset - self.synced_offset) * UNIT.size
+        if position >= 0:
+            unit = bytes(self._tail[position : position + UNIT.size])
+        else:
+            unit = self._stored(queue_offset, queue_offset + 1)
+        found: Entry = UNIT.unpack(unit) if unit else (0, 0, 0)
         return found
 
     def entries(self, queue_offset: int, count_max: int) -> Iterator[Entry]:
         """Yield up to `count_max` entries from `queue_offset` on, as far as readers may see."""
         end = min(queue_offset + count_max, self.max_offset)
         while queue_offset < end:
-            position = queue_offset * UNIT.size
-            segment = self.log.find(position)
-            if segment is None:
+            tail_offset = queue_offset - self.synced_offset
+            if tail_offset >= 0:
+                yield from UNIT.iter_unpack(self._tail[tail_offset * 20 : (end - self.synced_offset) * 20])
                 return
-            stop = min(end, segment.end // UNIT.size)
-            # The slice is a copy: a view would keep the map open while a reader holds this generator.
-            yield from UNIT.iter_unpack(segment.buffer[position - segment.base : stop * UNIT.size - segment.base])
-            queue_offset = stop
+            found = self._stored(queue_offset, min(end, self.synced_offset))
+            if not found:
+                return
+            yield from UNIT.iter_unpack(found)
+            queue_offset += len(found) // UNIT.size
 
     def stored_entries(self, queue_offset: int, count_max: int) -> list[Entry]:
-        """Return up to `count_max` entries from `queue_offset` on, as they were loaded, whoever may see them."""
-        end = min(queue_offset + count_max, max(self.data_end, self.max_offset))
-        found: list[Entry] = []
-        while queue_offset < end and (segment := self.log.find(queue_offset * UNIT.size)) is not None:
-            stop = min(end * UNIT.size, segment.end)
-            found += UNIT.iter_unpack(segment.buffer[queue_offset * UNIT.size - segment.base : stop - segment.base])
-            queue_offset = stop // UNIT.size
-        return found
+        """Return up to `count_max` entries from `queue_offset` on, as the files have them, whoever may see them."""
+        end = min(queue_offset + count_max, self.data_end)
+        entries: list[Entry] = []
+        while queue_offset < end and (found := self._stored(queue_offset, end)):
+            entries += UNIT.iter_unpack(found)
+            queue_offset += len(found) // UNIT.size
+        return entries
 
     def min_offset(self, physical_min: int) -> int:
         """Return the queue offset of the first message that is still in the CommitLog.
@@ -211,15 +311,12 @@ class ConsumeQueue:
             return self.max_offset
         last = self.log.segments[-1]
         count = -(-last.file.data_end(0) // UNIT.size)
-        return last.base // UNIT.size + _first_without(
-            lambda n: UNIT.unpack_from(last.buffer, n * 20)[1] != 0, 0, count
-        )
+        return last.base // UNIT.size + _first_without(lambda n: _is_entry(last, n), 0, count)
 
     def resume(self, queue_offset: int) -> None:
         """Let a queue without files go on at `queue_offset`, and sync that: what was before it is gone. Raises OSError."""
-        self.reserve(queue_offset)
-        for segment in self.log.segments:
-            segment.file.sync()
+        if queue_offset:
+            self._begin_at(queue_offset)
 
     def detach_expired(self, physical_min: int) -> Segment | None:
         """Give up the first file when nothing in it leads into the log any more; its removal is the caller's.
@@ -239,72 +336,85 @@ class ConsumeQueue:
             return None
         return self.log.detach_first()
 
-    def unsynced(self) -> list[Segment]:
-        """Return the segments that hold entries which were not synced yet."""
-        return self.log.between(self.synced_offset * UNIT.size, self.max_offset * UNIT.size)
-
     def close(self) -> None:
         """Close every file."""
         self.log.close()
 
     def forget(self) -> None:
-        """Close every file and know none: they are being deleted, and a sync under way must not bring them back."""
+        """Close every file and know none: they are being deleted, and a write under way must not bring them back."""
         self.log.close()
         self.log.segments.clear()
+        self._tail.clear()
+        self.synced_offset = self.max_offset
+        self.data_end = 0
 
     def discard(self) -> None:
         """Delete every file: the queue is to be written anew."""
         self.truncate(-1)
         self.log.remove()
 
+    def _stored(self, first: int, end: int) -> bytes:
+        """Return the entries from `first` to `end` as far as one file has them."""
+        position = first * UNIT.size
+        segment = self.log.find(position)
+        if segment is None:
+            return b""
+        return segment.file.read(position - segment.base, min(end * UNIT.size, segment.end) - position)
+
     def _find_end(self) -> int:
-        """Return the first offset without an entry: doubling, then bisecting, so that few pages of a hole are touched."""
+        """Return the first offset without an entry: by doubling, then bisecting, for a hole may be large."""
         if not self.log.segments:
             return 0
-        first = self.log.segments[-1].base // UNIT.size
+        last = self.log.segments[-1]
+        first = last.base // UNIT.size
         low, high, end = first, first, self.data_end
-        while high < end and self.entry(high)[1]:
+
+        def is_entry(offset: int) -> bool:
+            return _is_entry(last, offset - first)
+
+        while high < end and is_entry(high):
             low, high = high, first + 2 * (high - first) + 1
-        return _first_without(lambda offset: self.entry(offset)[1] != 0, low, min(high, end))
+        return _first_without(is_entry, low, min(high, end))
 
-    def _extend(self, queue_offset: int) -> Segment:
-        """Add the file for `queue_offset`.
+    def _begin_at(self, queue_offset: int) -> None:
+        """Begin later than at 0: blanks stand before the first entry, in a file of their own if need be.
 
-        In a queue that begins later than at 0, blanks stand before it, in a file of their own if need be: where neither
-        they do nor messages that were cleaned away, the first files are missing.
+        Where neither they do nor messages that were cleaned away, the first files are missing.
         """
-        is_first = not self.log.segments
-        first_offset = max(queue_offset - 1, 0) if is_first else queue_offset
-        segment = self.log.extend((first_offset - first_offset % self._unit_count) * UNIT.size)
-        if is_first:
-            self._fill(segment, segment.base // UNIT.size, min(queue_offset, segment.end // UNIT.size), BLANK_UNIT)
-        while segment.end <= queue_offset * UNIT.size:  # replay may leave out whole files
-            segment = self.log.extend()
-        if is_first:
-            self.max_offset = self.next_offset = queue_offset
-        return segment
+        base_offset = queue_offset - 1 - (queue_offset - 1) % self._unit_count
+        segment = self.log.extend(base_offset * UNIT.size, is_derived=True)
+        self._fill(segment, base_offset, queue_offset, BLANK_UNIT)
+        self._go_on_at(queue_offset)
 
     def _fill_gap(self, queue_offset: int, unit: bytes) -> None:
         """Let the entries up to `queue_offset` lead to the message there: their own are not in the log any more."""
         log.warning(
             "%s, queue %d: messages %d to %d are missing", self.topic, self.queue_id, self.max_offset, queue_offset - 1
         )
+        self.sync()
+        while self.log.end < queue_offset * UNIT.size:
+            self.log.extend(is_derived=True)
         for segment in self.log.between(self.max_offset * UNIT.size, queue_offset * UNIT.size):
             first = max(self.max_offset, segment.base // UNIT.size)
             self._fill(segment, first, min(queue_offset, segment.end // UNIT.size), unit)
+        self._go_on_at(queue_offset)
 
     def _fill(self, segment: Segment, first: int, end: int, unit: bytes) -> None:
-        start, stop = first * UNIT.size - segment.base, end * UNIT.size - segment.base
-        if stop > start:
-            segment.reserve(stop)
-            segment.buffer[start:stop] = unit * (end - first)
+        """Write the same entry many times, in its file at once: it may be millions."""
+        file = segment.hold()
+        try:
+            EntryWrite(segment, file, first * UNIT.size - segment.base, unit * (end - first), end).run()
+        finally:
+            segment.release()
 
-    def _enter(self, queue_offset: int) -> None:
-        segment = self.log.find(queue_offset * UNIT.size)
-        assert segment is not None, "reserve comes before put"
-        self._buffer = segment.buffer
-        self._base_offset = segment.base // UNIT.size
-        self._end_offset = segment.end // UNIT.size
+    def _go_on_at(self, queue_offset: int) -> None:
+        self.next_offset = self.max_offset = self.synced_offset = queue_offset
+        self.data_end = max(self.data_end, queue_offset)
+
+
+def _is_entry(segment: Segment, number: int) -> bool:
+    """Say whether a file's entry of that number has a size."""
+    return segment.file.read(number * UNIT.size + 8, 4) != b"\0\0\0\0"
 
 
 def _is_gone(entry: Entry, physical_min: int) -> bool:

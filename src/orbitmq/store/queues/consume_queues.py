@@ -9,6 +9,7 @@ from pathlib import Path
 from orbitmq.errors import DamagedLog, InvalidArgument
 from orbitmq.store.disk import Disk
 from orbitmq.store.dispatch import is_queued
+from orbitmq.store.log.open_files import OpenFiles
 from orbitmq.store.queues.consume_queue import ConsumeQueue
 from orbitmq.store.values import Dispatched
 
@@ -23,9 +24,11 @@ QueueKey = tuple[str, int]
 class ConsumeQueues:
     """The table of consume queues; a queue is made when its first message comes."""
 
-    def __init__(self, disk: Disk, directory: Path, unit_count: int) -> None:
+    def __init__(self, disk: Disk, directory: Path, unit_count: int, *, open_files: OpenFiles | None = None) -> None:
         self.table: dict[QueueKey, ConsumeQueue] = {}
+        self._unsynced: list[ConsumeQueue] = []
         self._disk = disk
+        self._open_files = open_files
         self._directory = directory
         self._unit_count = unit_count
 
@@ -66,7 +69,15 @@ class ConsumeQueues:
             directory = self._directory / check_directory_name(topic) / str(queue_id)
             if queue_id < 0:
                 raise InvalidArgument("queue_id", queue_id, "a number of at least 0")
-            queue = ConsumeQueue(self._disk, directory, self._unit_count, topic, queue_id)
+            queue = ConsumeQueue(
+                self._disk,
+                directory,
+                self._unit_count,
+                topic,
+                queue_id,
+                note_unsynced=self._unsynced.append,
+                open_files=self._open_files,
+            )
             self.table[(topic, queue_id)] = queue
         return queue
 
@@ -105,6 +116,12 @@ class ConsumeQueues:
             queue.forget()
         if queues:
             self._disk.remove(self._directory / topic)
+
+    def take_unsynced(self) -> list[ConsumeQueue]:
+        """Return the queues that got entries since the last call, each of them once."""
+        unsynced = list(dict.fromkeys(self._unsynced))
+        self._unsynced.clear()
+        return unsynced
 
     def close(self) -> None:
         """Close every file."""

@@ -57,7 +57,7 @@ class Rebuild:
         key = (message.topic, message.queue_id)
         queue = self._queues.make(*key)
         held = self._held.get(key)
-        expected = queue.max_offset if queue.log.segments else None
+        expected = queue.max_offset if queue.has_begun else None
         step = judge_step(message.queue_offset, expected, None if held is None else held.queue_offset)
         if held is not None:
             del self._held[key]

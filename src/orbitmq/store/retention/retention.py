@@ -187,7 +187,7 @@ class Retention:
     async def _delete_first_segment(self, usage: Usage) -> bool:
         """Delete the CommitLog's first file; False: the disk does not let it go."""
         segment = self._commit_log.log.detach_first()
-        file = segment.release()
+        file = segment.take_file()
 
         def remove() -> None:
             if file is not None:

@@ -16,11 +16,12 @@ from collections.abc import Callable, Iterable
 from functools import partial
 from time import perf_counter
 
-from orbitmq.errors import DescriptorShortage
+from orbitmq.errors import DescriptorShortage, NotWritten
 from orbitmq.process_stats import Histogram
 from orbitmq.store.disk import DiskFile
 from orbitmq.store.log.commit_log import CommitLog
-from orbitmq.store.queues.consume_queue import ConsumeQueue
+from orbitmq.store.log.segment import Segment
+from orbitmq.store.queues.consume_queue import ConsumeQueue, EntryWrite
 from orbitmq.store.queues.consume_queues import ConsumeQueues
 from orbitmq.store.sync.checkpoint import Checkpoint, format_checkpoint
 from orbitmq.store.sync.durability import Durability, Waiter
@@ -137,12 +138,17 @@ class Syncing:
             return False
         end, stored_at_ms = self._commit_log.end, self.stored_at_ms
         try:
-            _sync_files(self._commit_log_files(end))
+            segments = self._hold_segments(end)
+            try:
+                for segment in segments:
+                    segment.file.sync()
+            finally:
+                _release(segments)
             self._commit_log_synced(end, stored_at_ms, None)
             for queue in self._queues:
                 queue.sync()
             self.entries_end = end
-        except DescriptorShortage as error:
+        except (DescriptorShortage, NotWritten) as error:
             self._note_shortage(error)
             _answer(self._durability.abandon(), False)
             return False
@@ -192,23 +198,41 @@ class Syncing:
             self._is_commit_wanted = False
             # Group commit: whatever is in the log by now shares this sync, whoever asked for it first.
             end = self._commit_log.end
-            task = partial(_sync_files, self._commit_log_files(end))
-            self._submit(task, partial(self._commit_log_synced, end, self.stored_at_ms))
+            try:
+                segments = self._hold_segments(end)
+            except DescriptorShortage as error:
+                self._commit_log_synced(end, self.stored_at_ms, error)
+                return
+            task = partial(_sync_files, [segment.file for segment in segments])
+            self._submit(task, partial(self._commit_log_task_done, end, self.stored_at_ms, segments))
         elif self._is_round_paused:
             return
         elif self._round:
-            # A few at a time: who waits for a commit waits for four files at most.
-            batch = [self._round.popleft() for _ in range(min(_QUEUES_PER_TASK, len(self._round)))]
-            # The ends are noted before the sync: entries that come during it belong to the next round.
-            ends = [(queue, queue.max_offset) for queue in batch]
-            files = [segment.file for queue in batch for segment in queue.unsynced()]
-            self._submit(partial(_sync_files, files), partial(self._queues_synced, ends))
+            self._submit_queues()
         elif self._round_ms is not None:
             self.entries_end = self._round_end
             checkpoint = self._next_checkpoint(self._round_ms)
             self._round_ms = None
             task = partial(self._write_checkpoint, format_checkpoint(checkpoint))
             self._submit(task, partial(self._checkpoint_written, checkpoint))
+
+    def _submit_queues(self) -> None:
+        """Give the thread a few queues' entries: who waits for a commit waits for four files at most."""
+        batch: list[tuple[ConsumeQueue, EntryWrite]] = []
+        while self._round and len(batch) < _QUEUES_PER_TASK:
+            queue = self._round[0]
+            try:
+                write = queue.begin_write()
+            except NotWritten as error:
+                if not batch:
+                    self._pause_round(error)
+                    return
+                break
+            self._round.popleft()
+            if write is not None:
+                batch.append((queue, write))
+        writes = [write for _, write in batch]
+        self._submit(partial(_run_writes, writes), partial(self._queues_synced, batch))
 
     def _submit(self, task: Callable[[], None], done: Callable[[Exception | None], None]) -> None:
         assert self._flusher is not None
@@ -244,7 +268,7 @@ class Syncing:
         self.request()
         if self._round or self._round_ms is not None:
             return
-        self._round.extend(queue for queue in self._queues if queue.max_offset > queue.synced_offset)
+        self._round.extend(self._queues.take_unsynced())
         # Every message that the CommitLog has on the disk was dispatched before: the entries of all of them are
         # either synced or in this round.
         self._round_end = self._durability.durable
@@ -252,6 +276,12 @@ class Syncing:
             self._round_ms = self._synced_ms
         else:
             self.entries_end = self._round_end
+
+    def _commit_log_task_done(
+        self, end: int, stored_at_ms: int, segments: list[Segment], error: Exception | None
+    ) -> None:
+        _release(segments)
+        self._commit_log_synced(end, stored_at_ms, error)
 
     def _commit_log_synced(self, end: int, stored_at_ms: int, error: Exception | None) -> None:
         if isinstance(error, DescriptorShortage):
@@ -268,17 +298,23 @@ class Syncing:
             self._on_durable(end)
             _answer(ready, True)
 
-    def _queues_synced(self, ends: list[tuple[ConsumeQueue, int]], error: Exception | None) -> None:
-        if isinstance(error, DescriptorShortage):
-            self._note_shortage(error)
-            self._round.extendleft(queue for queue, _ in reversed(ends))
-            self._is_round_paused = True
+    def _queues_synced(self, batch: list[tuple[ConsumeQueue, EntryWrite]], error: Exception | None) -> None:
+        for queue, write in batch:
+            queue.end_write(write, is_synced=error is None)
+        if isinstance(error, (DescriptorShortage, NotWritten)):
+            self._round.extendleft(queue for queue, _ in reversed(batch))
+            self._pause_round(error)
         elif error is not None:
             self.fail(error)
         else:
             self.shortage = None
-            for queue, end in ends:
-                queue.synced_offset = end
+            # A queue whose entries go on in the next file belongs to this round still.
+            self._round.extendleft(queue for queue, write in batch if write.is_part)
+
+    def _pause_round(self, error: OSError) -> None:
+        """Go on with the next round: the entries are in memory, and the checkpoint does not vouch for them."""
+        self._note_shortage(error)
+        self._is_round_paused = True
 
     def _checkpoint_written(self, checkpoint: Checkpoint, error: Exception | None) -> None:
         """Take note of the checkpoint that is on the disk; the next round writes one that is not."""
@@ -300,10 +336,10 @@ class Syncing:
         self._checkpoint_written(checkpoint, failure)
         return failure is None
 
-    def _note_shortage(self, error: DescriptorShortage) -> None:
+    def _note_shortage(self, error: OSError) -> None:
         if self.shortage is None:
-            log.warning("files cannot be opened to be synced, it is tried again: %s", error)
-        self.shortage = f"files cannot be opened to be synced: {error}"
+            log.warning("files cannot be written or synced, it is tried again: %s", error)
+        self.shortage = f"files cannot be written or synced: {error}"
 
     def _next_checkpoint(self, consume_queue_ms: int) -> Checkpoint:
         durable = self._durability.durable
@@ -315,13 +351,32 @@ class Syncing:
             confirmed_offset=durable,
         )
 
-    def _commit_log_files(self, end: int) -> list[DiskFile]:
-        return [segment.file for segment in self._commit_log.log.between(self._durability.durable, end)]
+    def _hold_segments(self, end: int) -> list[Segment]:
+        """Keep open what a group commit syncs. Raises DescriptorShortage."""
+        held: list[Segment] = []
+        try:
+            for segment in self._commit_log.log.between(self._durability.durable, end):
+                segment.hold()
+                held.append(segment)
+        except OSError as error:
+            _release(held)
+            raise DescriptorShortage(error.errno, error.strerror) from error
+        return held
+
+
+def _release(segments: Iterable[Segment]) -> None:
+    for segment in segments:
+        segment.release()
 
 
 def _sync_files(files: Iterable[DiskFile]) -> None:
     for file in files:
         file.sync()
+
+
+def _run_writes(writes: Iterable[EntryWrite]) -> None:
+    for write in writes:
+        write.run()
 
 
 def _answer(waiters: list[Waiter], is_durable: bool | None) -> None:

@@ -12,6 +12,7 @@ from orbitmq.broker.delivery import delay_service
 from orbitmq.broker.delivery.delay import parse_delay_offsets, schedule
 from orbitmq.broker.delivery.delay_service import DelayService
 from orbitmq.broker.topics.table import TopicTable
+from orbitmq.errors import StoreUnavailable
 from orbitmq.model.topic import TopicConfig
 from orbitmq.store import Draft, FlushMode
 from orbitmq.store.sync.durability import Waiter
@@ -139,15 +140,18 @@ async def test_how_far_it_is_gets_written_once_a_second_at_most(serving: Serving
 
 
 async def test_a_delivery_that_fails_is_said_and_tried_again(
-    serving: Serving, caplog: pytest.LogCaptureFixture
+    serving: Serving, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    def refuse(_draft: object) -> None:
+        raise StoreUnavailable("full")
+
     async with serving() as world:
         world.add()
-        world.disk.failures["open"] = OSError(28, "full")
-        world.time.advance(1_000)
-        await until(lambda: "delivering delayed messages failed" in caplog.text, pause_s=0)
-        assert world.delivered == 0
-        world.disk.failures.clear()
+        with monkeypatch.context() as full:
+            full.setattr(world.store, "append", refuse)
+            world.time.advance(1_000)
+            await until(lambda: "delivering delayed messages failed" in caplog.text, pause_s=0)
+            assert world.delivered == 0
         await until(lambda: world.delivered == 1, pause_s=0)
 
 

@@ -136,6 +136,7 @@ def test_messages_that_are_missing_are_passed_over_by_their_entries(tmp_path: Pa
     root = tmp_path / "store"
     store = open_store(root)
     fill(store, 60)
+    store.flush()
     stop_like_kill_9(store)
     content = bytearray((root / "commitlog" / f"{0:020}").read_bytes())
     at = entry(root / FIRST, 3)[0]

@@ -167,6 +167,6 @@ def test_a_cut_log_gives_the_files_behind_the_cut_back(tmp_path):
         with pytest.raises(ValueError, match="closed"):
             buffer[0]
     kept = log.log.segments[0].buffer
-    log.log.close()
+    log.close()
     with pytest.raises(ValueError, match="closed"):
         kept[0]

@@ -2,8 +2,6 @@
 
 from pathlib import Path
 
-import pytest
-
 from orbitmq.store.log.segment import Segment, segment_name
 from orbitmq.testing.fake_disk import FakeDisk
 
@@ -45,13 +43,12 @@ def test_a_file_is_opened_at_its_first_use_and_again_after_it_was_closed():
     assert segment.buffer[0] == 9
 
 
-@pytest.mark.parametrize(("is_one_of_many", "left"), [(True, b"old"), (False, bytes(3))])
-def test_a_big_file_gets_zeros_ahead_and_a_small_one_only_its_blocks(is_one_of_many, left):
+def test_room_is_made_by_writing_zeros_ahead():
     disk = FakeDisk(capacity=512)
-    segment = Segment(disk, DIRECTORY, 0, 512, 512, is_one_of_many=is_one_of_many)
+    segment = Segment(disk, DIRECTORY, 0, 512, 512)
     segment.buffer[:3] = b"old"
     segment.reserve(1)
-    assert bytes(segment.buffer[:3]) == left
+    assert bytes(segment.buffer[:3]) == bytes(3)
     assert disk.capacity == 0
 
 

@@ -1,25 +1,25 @@
 """One consume queue."""
 
-import errno
-
 import pytest
 
-from orbitmq.store.queues.consume_queue import BLANK_SIZE
+from orbitmq.errors import NotWritten
+from orbitmq.store.disk import LocalDisk
+from orbitmq.store.queues.consume_queue import BLANK_SIZE, ConsumeQueue
 from orbitmq.testing.fake_disk import FakeDisk
 
 from ..parts import QUEUE_DIRECTORY, queue_of
 
 
-def filled(count, disk=None, units=4):
+def filled(count, disk=None, units=4, *, is_synced=True):
     queue = queue_of(disk, units)
     for offset in range(count):
         put(queue, offset)
+    if is_synced:
+        queue.sync()
     return queue
 
 
 def put(queue, offset):
-    if offset >= queue.reserved_offset:
-        queue.reserve(offset)
     queue.put(offset, offset * 100, 100, offset % 3)
 
 
@@ -32,8 +32,11 @@ def test_an_entry_is_twenty_bytes():
     )
 
 
-def test_entries_come_back_across_files():
-    queue = filled(10)
+@pytest.mark.parametrize("synced", [0, 3, 4, 5, 10])
+def test_entries_come_back_across_files_and_from_memory(synced):
+    queue = filled(synced)
+    for offset in range(synced, 10):
+        put(queue, offset)
     assert [entry[0] for entry in queue.entries(2, 6)] == [200, 300, 400, 500, 600, 700]
     assert [entry[0] for entry in queue.entries(8, 100)] == [800, 900]
     assert list(queue.entries(10, 5)) == []
@@ -57,6 +60,7 @@ def test_truncating_drops_the_later_entries_for_good():
     queue = filled(10, disk)
     queue.truncate(5)
     assert (queue.max_offset, queue.next_offset) == (5, 5)
+    queue.sync()
     again = queue_of(disk)
     again.load()
     assert again.max_offset == 5
@@ -68,6 +72,7 @@ def test_a_queue_that_begins_late_has_blanks_before_it():
     disk = FakeDisk()
     queue = queue_of(disk)
     queue.replay(6, 600, 100, 0)
+    queue.sync()
     assert disk.names(QUEUE_DIRECTORY) == [f"{80:020}"]
     assert [queue.entry(offset) for offset in (4, 5, 6)] == [(0, BLANK_SIZE, 0), (0, BLANK_SIZE, 0), (600, 100, 0)]
     assert (queue.min_offset(0), queue.max_offset) == (6, 7)
@@ -130,35 +135,78 @@ def test_an_empty_queue_begins_at_its_end():
     assert queue_of().min_offset(0) == 0
 
 
-def test_room_is_made_before_it_is_needed_and_a_full_disk_is_told():
+def test_an_entry_that_finds_no_room_on_the_disk_stays_in_memory_and_is_written_later():
+    disk = FakeDisk(capacity=0)
+    queue = filled(3, disk, is_synced=False)
+    with pytest.raises(NotWritten):
+        queue.sync()
+    assert [entry[0] for entry in queue.entries(0, 10)] == [0, 100, 200]
+    assert (queue.is_synced, queue.unsynced_size) == (False, 60)
+    disk.capacity = 1 << 20
+    queue.sync()
+    assert (queue.is_synced, queue.unsynced_size) == (True, 0)
+    assert [entry[0] for entry in queue.entries(0, 10)] == [0, 100, 200]
+
+
+def test_entries_that_come_while_others_are_written_are_left_for_the_next_write():
+    queue = filled(2, is_synced=False)
+    write = queue.begin_write()
+    assert write is not None
+    put(queue, 2)
+    write.run()
+    queue.end_write(write, is_synced=True)
+    assert (queue.synced_offset, queue.is_synced) == (2, False)
+    assert [entry[0] for entry in queue.entries(0, 10)] == [0, 100, 200]
+
+
+def test_a_write_whose_entries_were_written_meanwhile_takes_nothing_back():
+    queue = filled(2, is_synced=False)
+    write = queue.begin_write()
+    assert write is not None
+    put(queue, 2)
+    queue.sync()
+    queue.end_write(write, is_synced=True)
+    assert (queue.synced_offset, queue.is_synced) == (3, True)
+    assert [entry[0] for entry in queue.entries(0, 10)] == [0, 100, 200]
+
+
+def test_a_queue_says_once_that_it_has_entries_to_be_synced():
+    noted = []
+    queue = ConsumeQueue(FakeDisk(), QUEUE_DIRECTORY, 4, "orders", 0, note_unsynced=noted.append)
+    for offset in range(3):
+        put(queue, offset)
+    assert noted == [queue]
+    queue.sync()
+    put(queue, 3)
+    assert noted == [queue, queue]
+
+
+def test_what_lies_behind_a_cut_is_overwritten_with_the_next_sync():
     disk = FakeDisk()
-    queue = queue_of(disk)
-    disk.failures["reserve"] = OSError(errno.ENOSPC, "full")
-    with pytest.raises(OSError, match="full"):
-        queue.reserve(0)
-    disk.failures.clear()
-    queue.reserve(0)
-    assert queue.reserved_offset == 4
-    queue.reserve(4)  # entries 0 to 3 still wait for their sync
-    assert queue.reserved_offset == 8
-    for offset in range(8):
-        queue.put(offset, offset * 100, 100, 0)
-    assert [entry[0] for entry in queue.entries(0, 10)] == [offset * 100 for offset in range(8)]
-
-
-def test_only_files_with_new_entries_need_a_sync():
-    queue = filled(10)
-    assert [segment.base for segment in queue.unsynced()] == [0, 80, 160]
-    queue.synced_offset = 5
-    assert [segment.base for segment in queue.unsynced()] == [80, 160]
-    queue.synced_offset = 10
-    assert queue.unsynced() == []
-    queue.truncate(9)
-    assert queue.synced_offset == 9
+    queue = filled(4, disk)
+    queue.truncate(1)
+    assert not queue.is_synced
+    put(queue, 1)
+    queue.sync()
+    assert queue.is_synced
+    assert bytes(disk.files[QUEUE_DIRECTORY / f"{0:020}"].buffer[40:]) == bytes(40)
 
 
 def test_a_forgotten_queue_does_not_come_back():
     queue = filled(3)
     queue.forget()
-    assert queue.unsynced() == []
+    assert queue.is_synced
     assert list(queue.entries(0, 3)) == []
+
+
+def test_a_write_under_way_does_not_bring_a_forgotten_queue_back(tmp_path):
+    disk = LocalDisk()
+    queue = ConsumeQueue(disk, tmp_path / "orders" / "0", 4, "orders", 0)
+    put(queue, 0)
+    write = queue.begin_write()
+    assert write is not None
+    queue.forget()
+    disk.remove(tmp_path / "orders")
+    write.run()
+    queue.end_write(write, is_synced=True)
+    assert (disk.names(tmp_path), queue.is_synced) == ([], True)

@@ -7,8 +7,8 @@ import pytest
 
 from orbitmq.errors import DamagedLog
 from orbitmq.store.disk import LocalDisk
-from orbitmq.store.queues.consume_queue import BLANK_SIZE, RESERVE_SIZE, UNIT, ConsumeQueue
-from orbitmq.testing.fake_disk import SECTOR_SIZE, FakeDisk
+from orbitmq.store.queues.consume_queue import BLANK_SIZE, UNIT, ConsumeQueue
+from orbitmq.testing.fake_disk import FakeDisk
 
 from ..parts import QUEUE_DIRECTORY, queue_of
 
@@ -17,6 +17,7 @@ def filled(count, disk=None, units=4):
     queue = queue_of(disk, units)
     for offset in range(count):
         queue.replay(offset, offset * 100, 100, 7)
+    queue.sync()
     return queue
 
 
@@ -24,6 +25,7 @@ def filled(count, disk=None, units=4):
 def test_a_gap_may_end_at_a_files_first_entry_and_reach_ten_files(target):
     queue = filled(3)
     queue.replay(target, 9000, 100, 0)
+    queue.sync()
     assert queue.entry(target) == (9000, 100, 0)
     assert (queue.max_offset, queue.next_offset) == (target + 1, target + 1)
     assert [segment.base for segment in queue.log.segments] == list(range(0, (target + 1) * UNIT.size, 4 * UNIT.size))
@@ -31,7 +33,9 @@ def test_a_gap_may_end_at_a_files_first_entry_and_reach_ten_files(target):
 
 def test_every_file_that_a_gap_is_filled_in_has_room_for_it():
     disk = FakeDisk()
-    filled(3, disk).replay(15, 9000, 100, 0)
+    queue = filled(3, disk)
+    queue.replay(15, 9000, 100, 0)
+    queue.sync()
     assert len(disk.files) == 4
     assert all(file.reserved for file in disk.files.values())
 
@@ -43,13 +47,18 @@ def test_blanks_are_not_written_where_the_disk_has_no_room_for_them():
     assert not any(any(file.buffer) for file in disk.files.values())
 
 
-def test_a_later_file_gets_its_room_step_by_step_as_well():
-    disk = FakeDisk()
-    units = 4 * RESERVE_SIZE // UNIT.size
-    queue = queue_of(disk, units)
-    queue.replay(0, 0, 100, 0)
-    queue.reserve(units)
-    assert [len(file.reserved) * SECTOR_SIZE for file in disk.files.values()] == [RESERVE_SIZE, RESERVE_SIZE]
+def test_a_write_goes_to_one_file_and_says_that_there_is_more():
+    queue = queue_of()
+    for offset in range(6):
+        queue.replay(offset, offset * 100, 100, 7)
+    write = queue.begin_write()
+    assert write is not None
+    assert (write.start, write.end_offset, write.is_part) == (0, 4, True)
+    write.run()
+    queue.end_write(write, is_synced=True)
+    write = queue.begin_write()
+    assert write is not None
+    assert (write.segment.base, write.end_offset, write.is_part) == (80, 6, False)
 
 
 def test_going_on_at_the_end_cuts_nothing_and_misses_nothing(caplog):
@@ -63,12 +72,12 @@ def test_going_on_at_the_end_cuts_nothing_and_misses_nothing(caplog):
 
 def test_the_first_entry_makes_its_file_need_a_sync():
     queue = queue_of()
-    assert queue.unsynced() == []
+    assert queue.is_synced
     queue.replay(0, 0, 100, 0)
-    assert [segment.base for segment in queue.unsynced()] == [0]
+    assert not queue.is_synced
 
 
-def test_files_of_a_queue_are_among_many_and_keep_no_descriptor():
+def test_files_of_a_queue_are_among_many():
     class Seen(FakeDisk):
         def open(self, path, size, *, is_one_of_many=False):
             seen.append(is_one_of_many)
@@ -84,11 +93,13 @@ def test_a_queue_that_ends_closes_its_files(tmp_path, end):
     queue = ConsumeQueue(LocalDisk(), tmp_path, 4, "orders", 0)
     for offset in range(5):
         queue.replay(offset, offset * 100, 100, 0)
-    buffers = [segment.buffer for segment in queue.log.segments]
+    queue.sync()
+    files = [segment.file for segment in queue.log.segments]
+    assert len(files) == 2
     getattr(queue, end)()
-    for buffer in buffers:
-        with pytest.raises(ValueError, match="closed"):
-            buffer[0]
+    for file in files:
+        with pytest.raises(OSError, match="Bad file descriptor"):
+            file.read(0, 1)
 
 
 @pytest.mark.parametrize("count", [6, 7, 20, 100, 127, 128, 129, 200])
@@ -98,7 +109,7 @@ def test_the_end_is_found_in_a_last_file_of_any_filling(count):
     queue = queue_of(disk, units=128)
     queue.load()
     assert queue.max_offset == count
-    assert queue.synced_offset == queue.reserved_offset == count
+    assert queue.synced_offset == count
 
 
 @pytest.mark.parametrize("first", [1, 3, 4, 5, 8])

@@ -30,7 +30,9 @@ def test_a_queue_is_made_once_and_its_files_with_its_first_message():
 def test_loading_finds_every_queue():
     disk = FakeDisk()
     for topic, queue_id in (("orders", 0), ("orders", 11), ("bills", 3)):
-        queues_of(disk).replay(message(topic, queue_id))
+        queues = queues_of(disk)
+        queues.replay(message(topic, queue_id))
+        queues.make(topic, queue_id).sync()
     disk.write(Path("/q/orders/notes/file"), b"mine")
     queues = queues_of(disk)
     queues.load()
@@ -63,7 +65,6 @@ def test_put_and_replay_lead_to_the_same_entry():
     queues = queues_of()
     queues.replay(message())
     queue = queues.get("orders", 0)
-    queue.reserve(1)
     queues.put(message(offset=1))
     assert list(queue.entries(0, 9)) == [(0, 100, 7), (100, 100, 7)]
 
@@ -74,6 +75,8 @@ def test_a_removed_topic_leaves_nothing_behind():
     for queue_id in (0, 1):
         queues.replay(message("gone", queue_id))
     queues.replay(message("kept"))
+    for queue in queues:
+        queue.sync()
     queues.remove_topic("gone")
     queues.remove_topic("never-was")
     assert disk.names(Path("/q")) == ["kept"]
@@ -90,8 +93,10 @@ def test_closed_queues_have_no_file_open(tmp_path):
     queues = ConsumeQueues(LocalDisk(), tmp_path, 4)
     for queue_id in (0, 1):
         queues.replay(message(queue_id=queue_id))
-    buffers = [queue.log.segments[0].buffer for queue in queues]
+    for queue in queues:
+        queue.sync()
+    files = [queue.log.segments[0].file for queue in queues]
     queues.close()
-    for buffer in buffers:
-        with pytest.raises(ValueError, match="closed"):
-            buffer[0]
+    for file in files:
+        with pytest.raises(OSError, match="Bad file descriptor"):
+            file.read(0, 1)

@@ -39,7 +39,7 @@ def rebuilt(*queue_offsets):
     rebuild.finish()
     queue = queues.get(*KEY)
     first = queue.min_offset(0)
-    assert queue.unsynced() == []
+    assert queue.is_synced
     return {first + number: entry[0] for number, entry in enumerate(queue.entries(first, 1000))}, unplaced
 
 

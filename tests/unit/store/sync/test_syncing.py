@@ -146,24 +146,27 @@ def test_queues_and_checkpoint_follow_in_rounds():
         for queue_id in range(11):
             await waiting(store, queue_id=queue_id)
         await until(lambda: parse_checkpoint(disk.read(ROOT / "checkpoint")).consume_queue_ms == 1000)
-        queues = [file for path, file in disk.files.items() if "consumequeue" in path.parts]
-        await until(lambda: all(file.durable is not None and any(file.durable) for file in queues))
-        return len(queues)
+
+        def synced():
+            return [file for path, file in disk.files.items() if "consumequeue" in path.parts and file.durable]
+
+        await until(lambda: len(synced()) == 11)
+        return sum(any(file.durable) for file in synced())
 
     assert on_loop(disk, scenario, checkpoint_interval_ms=1) == 11
 
 
-def test_a_failed_sync_in_a_round_fences_as_well(monkeypatch):
-    disk = WatchedDisk()
+def test_a_failed_sync_in_a_round_fences_as_well():
+    class BrokenQueues(WatchedDisk):
+        def act(self, operation, path):
+            super().act(operation, path)
+            if operation == "sync" and "consumequeue" in path.parts:
+                raise OSError(errno.EIO, "Input/output error")
 
-    def fail():
-        raise OSError(errno.EIO, "Input/output error")
+    disk = BrokenQueues()
 
     async def scenario(store):
         await waiting(store)
-        for path, file in disk.files.items():
-            if "consumequeue" in path.parts:
-                monkeypatch.setattr(file, "sync", fail)
         await until(lambda: not store.is_writable)
 
     on_loop(disk, scenario, checkpoint_interval_ms=1)

@@ -335,7 +335,7 @@ def test_entries_whose_sync_failed_do_not_count_as_synced(rig):
     rig.flusher.run_next()
     rig.disk.failures["sync"] = BROKEN
     rig.flusher.run_next()
-    assert rig.queues.get("orders", 0).unsynced() != []
+    assert not rig.queues.get("orders", 0).is_synced
 
 
 def test_two_syncs_that_fail_at_the_same_time_are_one_failure(rig):
@@ -395,13 +395,13 @@ def test_out_of_descriptors_the_queues_stay_unsynced_until_the_next_round_and_no
     rig.flusher.run_next()
     rig.disk.failures["sync"] = SHORTAGE
     rig.settle()
-    assert rig.queues.get("orders", 0).unsynced() != []
+    assert not rig.queues.get("orders", 0).is_synced
     assert (rig.durability.is_fenced, rig.failures) == (False, [])
     assert "Too many open files" in rig.syncing.shortage
     assert rig.disk.done == ["log"], "no checkpoint vouches for what is not synced"
     rig.disk.failures.clear()
     assert rig.round() == ["queues", "checkpoint"]
-    assert (rig.queues.get("orders", 0).unsynced(), rig.syncing.shortage) == ([], None)
+    assert (rig.queues.get("orders", 0).is_synced, rig.syncing.shortage) == (True, None)
     assert rig.checkpoint().durable_offset == end
 
 
