@@ -93,7 +93,13 @@ def test_a_broker_is_retired_on_every_name_server_and_called_back(cluster):
 def test_health_is_0_when_all_are_fine_1_when_one_is_not_and_3_when_nobody_answers(cluster):
     code, text, _ = run(cluster, "health", "-o", "json")
     assert code == 0
-    assert [found["healthy"] for found in json.loads(text)] == [True, True]
+    found = json.loads(text)
+    assert {document["healthy"] for document in found} == {True}
+    assert [set(document) & {"nameServer", "broker"} for document in found] == [
+        {"nameServer"},
+        {"nameServer"},
+        {"broker"},
+    ]
     code, _, errors = run(cluster, "health", name_servers=f"{cluster.name_servers};127.0.0.1:1")
     assert code == 1
     assert "127.0.0.1:1: Unreachable" in errors

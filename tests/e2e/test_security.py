@@ -79,8 +79,9 @@ def test_a_broker_and_commands_reach_a_name_server_that_enforces_tls(tmp_path):
     security = private_file(tmp_path / "own.properties", text)
     tls = {"tlsServerMode": "enforcing", "tlsServerCertPath": files.certificate, "tlsServerKeyPath": files.key}
     with guarded_cluster(tmp_path, security=security, **tls) as name_server:
-        (health,) = json.loads(run(name_server, "health", "-o", "json", security=security).stdout)
-        assert health["brokers"] == 1
+        health, broker = json.loads(run(name_server, "health", "-o", "json", security=security).stdout)
+        assert (health["healthy"], health["brokers"]) == (True, 1)
+        assert broker["reachable"] is False, "the broker itself speaks no TLS"
         assert run(name_server, "health").returncode == 3
 
 

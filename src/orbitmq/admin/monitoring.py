@@ -1,4 +1,4 @@
-"""Requests to one NameServer by itself: a snapshot of its routes, its health, and the history of its routes.
+"""Requests to one server by itself: a NameServer's routes, their history, its brokers; the health of either.
 
 `AdminClient` asks whichever NameServer answers first; here every one is asked, because they may disagree.
 """
@@ -66,6 +66,30 @@ async def ask_health(pool: ConnectionPool, address: str, *, timeout_ms: int = 30
         "warnings": ["not an orbitmq NameServer: it answers, and tells nothing else"],
         "brokers": sum(len(broker.addresses) for broker in info.brokers.values()),
     }
+
+
+async def ask_broker_health(pool: ConnectionPool, address: str, *, timeout_ms: int = 3000) -> dict[str, Any]:
+    """Return how a broker says it is doing; of Java's only that it answers.
+
+    Raises:
+        ClientError: it cannot be asked.
+    """
+    answer = await _ask(pool, address, GetHealth(), timeout_ms)
+    if answer.code != ResponseCode.REQUEST_CODE_NOT_SUPPORTED:
+        health: dict[str, Any] = orjson.loads(expect(answer, address).body)
+        return health
+    warning = "not an orbitmq broker: it answers, and tells nothing else"
+    return {"healthy": True, "ready": True, "alerts": [], "warnings": [warning]}
+
+
+async def ask_brokers(pool: ConnectionPool, address: str, *, timeout_ms: int = 3000) -> dict[str, str]:
+    """Return the addresses of the brokers that a NameServer knows, each with the broker's name.
+
+    Raises:
+        ClientError: it cannot be asked.
+    """
+    info = decode_cluster_info(expect(await _ask(pool, address, GetClusterInfo(), timeout_ms), address).body)
+    return {held: broker.broker_name for broker in info.brokers.values() for held in broker.addresses.values()}
 
 
 async def ask_history(

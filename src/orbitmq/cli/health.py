@@ -1,7 +1,8 @@
-"""`orbitmq health`: how every NameServer is doing."""
+"""`orbitmq health`: how every NameServer is doing, and every broker that they know."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 import typer
@@ -19,7 +20,11 @@ from orbitmq.cli.terminal.options import (
 from orbitmq.cli.terminal.output import Format, say, show_json, show_rows
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from orbitmq.net.pool import ConnectionPool
+
+Health = dict[str, Any]
 
 
 def health(
@@ -28,39 +33,107 @@ def health(
     output: FormatOption = Format.TABLE,
     timeout_ms: TimeoutOption = DEFAULT_TIMEOUT_MS,
 ) -> None:
-    """Show the health of every NameServer: alerts, warnings, figures. Exit code 1 when one is not healthy."""
-    from orbitmq.admin.monitoring import ask_health
+    """Show the health of every NameServer and broker: alerts, warnings, figures. Exit code 1 when one is not healthy."""
+    found, names = _ask_name_servers(name_servers, security, timeout_ms)
+    brokers = _ask_brokers(names, security, timeout_ms) if names else {}
+    if output is Format.JSON:
+        servers = [{"nameServer": address, **document} for address, document in found.items()]
+        show_json(servers + [{"broker": address, **document} for address, document in brokers.items()])
+    else:
+        _show_name_servers(found)
+        if brokers:
+            print()
+            _show_brokers(brokers, names)
+        _say_findings({**found, **brokers})
+    if not any(document.get("reachable", True) for document in found.values()):
+        raise typer.Exit(ExitCode.UNREACHABLE)
+    if not all(document["healthy"] for document in (*found.values(), *brokers.values())):
+        raise typer.Exit(ExitCode.NO)
+
+
+def _ask_name_servers(
+    name_servers: str, security: Path | None, timeout_ms: int
+) -> tuple[dict[str, Health], dict[str, str]]:
+    """Return the health of each NameServer, and the names of the brokers that they know, by address."""
+    from orbitmq.admin.monitoring import ask_brokers, ask_health
     from orbitmq.errors import ClientError
 
-    async def ask(pool: ConnectionPool, address: str) -> dict[str, Any]:
-        try:
-            return await ask_health(pool, address, timeout_ms=timeout_ms)
-        except ClientError as error:
-            return {"healthy": False, "reachable": False, "alerts": [{"rule": "Unreachable", "reason": explain(error)}]}
+    names: dict[str, str] = {}
 
-    answers, _ = ask_each(name_servers, ask, security)
-    if output is Format.JSON:
-        show_json([{"nameServer": address, **found} for address, found in answers.items()])
-    else:
-        rows = [
-            {
-                "name_server": address,
-                "healthy": found["healthy"],
-                "brokers": found.get("brokers"),
-                "topics": found.get("topics"),
-                "connections": found.get("connections"),
-                "memory_mb": round(found["memory"] / 2**20) if "memory" in found else None,
-                "lag_ms": found.get("loopLagMs"),
-            }
-            for address, found in answers.items()
-        ]
-        show_rows(rows, list(rows[0]), output)
-        for address, found in answers.items():
-            for alert in found["alerts"]:
-                say(f"{address}: {alert['rule']}: {alert['reason']}")
-            for warning in found.get("warnings", ()):
-                say(f"{address}: {warning}")
-    if not any(found.get("reachable", True) for found in answers.values()):
-        raise typer.Exit(ExitCode.UNREACHABLE)
-    if not all(found["healthy"] for found in answers.values()):
-        raise typer.Exit(ExitCode.NO)
+    async def ask(pool: ConnectionPool, address: str) -> Health:
+        try:
+            found = await ask_health(pool, address, timeout_ms=timeout_ms)
+            names.update(await ask_brokers(pool, address, timeout_ms=timeout_ms))
+        except ClientError as error:
+            return _unreachable(error)
+        return found
+
+    return ask_each(name_servers, ask, security)[0], dict(sorted(names.items(), key=lambda item: (item[1], item[0])))
+
+
+def _ask_brokers(names: Mapping[str, str], security: Path | None, timeout_ms: int) -> dict[str, Health]:
+    from orbitmq.admin.monitoring import ask_broker_health
+    from orbitmq.errors import ClientError
+
+    async def ask(pool: ConnectionPool, address: str) -> Health:
+        try:
+            return await ask_broker_health(pool, address, timeout_ms=timeout_ms)
+        except ClientError as error:
+            return _unreachable(error)
+
+    return ask_each(";".join(names), ask, security)[0]
+
+
+def _unreachable(error: Exception) -> Health:
+    return {"healthy": False, "reachable": False, "alerts": [{"rule": "Unreachable", "reason": explain(error)}]}
+
+
+def _show_name_servers(found: Mapping[str, Health]) -> None:
+    rows = [
+        {
+            "name_server": address,
+            "healthy": document["healthy"],
+            "brokers": document.get("brokers"),
+            "topics": document.get("topics"),
+            "connections": document.get("connections"),
+            "memory_mb": _megabytes(document),
+            "lag_ms": document.get("loopLagMs"),
+        }
+        for address, document in found.items()
+    ]
+    show_rows(rows, list(rows[0]), Format.TABLE)
+
+
+def _show_brokers(found: Mapping[str, Health], names: Mapping[str, str]) -> None:
+    rows = [
+        {
+            "broker": names[address],
+            "address": address,
+            "healthy": document["healthy"],
+            "ready": document.get("ready"),
+            "topics": document.get("topics"),
+            "groups": document.get("consumerGroups"),
+            "connections": document.get("connections"),
+            "disk_used": _percent(document.get("diskUsedRatio")),
+            "memory_mb": _megabytes(document),
+            "lag_ms": document.get("loopLagMs"),
+        }
+        for address, document in found.items()
+    ]
+    show_rows(rows, list(rows[0]), Format.TABLE)
+
+
+def _say_findings(found: Mapping[str, Health]) -> None:
+    for address, document in found.items():
+        for alert in document["alerts"]:
+            say(f"{address}: {alert['rule']}: {alert['reason']}")
+        for warning in document.get("warnings", ()):
+            say(f"{address}: {warning}")
+
+
+def _megabytes(document: Health) -> int | None:
+    return round(document["memory"] / 2**20) if "memory" in document else None
+
+
+def _percent(ratio: float | None) -> str | None:
+    return None if ratio is None else f"{ratio:.0%}"

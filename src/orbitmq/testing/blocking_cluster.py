@@ -20,6 +20,8 @@ class _AsyncCluster(Protocol):
     @property
     def brokers(self) -> dict[str, str]: ...
     @property
+    def metrics(self) -> dict[str, str]: ...
+    @property
     def data_dir(self) -> Path: ...
     async def start(self) -> None: ...
     async def stop(self) -> None: ...
@@ -67,6 +69,11 @@ class BlockingCluster:
     def brokers(self) -> dict[str, str]:
         """Broker name to address, stopped brokers included."""
         return self._cluster.brokers
+
+    @property
+    def metrics(self) -> dict[str, str]:
+        """Broker name to the HTTP port of its metrics and health, of running brokers whose settings ask for one."""
+        return self._cluster.metrics
 
     @property
     def data_dir(self) -> Path:

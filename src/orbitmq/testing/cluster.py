@@ -100,6 +100,14 @@ class LocalCluster:
         return {name: node.address for name, node in self._brokers.items()}
 
     @property
+    def metrics(self) -> dict[str, str]:
+        """Broker name to the HTTP port of its metrics and health, host:port; of running brokers whose settings ask for
+        one: `settings={"metrics_port": 0}`.
+        """
+        found = {name: node.metrics_address for name, node in self._brokers.items()}
+        return {name: address for name, address in found.items() if address is not None}
+
+    @property
     def data_dir(self) -> Path:
         """Where the brokers keep their messages: one directory each, called like the broker."""
         assert self._data_dir is not None, "the cluster is not running"

@@ -35,6 +35,7 @@ class ServerProcess:
         self, command: str, properties: Mapping[str, str], directory: Path, *, prefix: Sequence[str] = ()
     ) -> None:
         self.address = ""
+        self.metrics_address: str | None = None
         self._command = command
         self._properties = properties
         self._directory = directory
@@ -59,7 +60,9 @@ class ServerProcess:
             raise ServerDied(
                 f"{self._command} did not start: {log_path.read_text(errors='replace')[-LOG_SIZE_SHOWN:].strip()}"
             )
-        self.address = json.loads(line)[self._command]
+        ready = json.loads(line)
+        self.address = ready[self._command]
+        self.metrics_address = ready.get("metrics")
 
     async def stop(self) -> None:
         """Ask the process to stop (SIGTERM), and wait until it has."""

@@ -18,6 +18,11 @@ class Service(Protocol):
         """Where it listens, as host:port."""
         ...
 
+    @property
+    def metrics_address(self) -> str | None:
+        """Where its HTTP port is, as host:port; None without."""
+        ...
+
     async def start(self) -> None:
         """Listen."""
         ...
@@ -38,6 +43,11 @@ class ServerNode:
         self.address = ""
         self._build = build
         self._service: Service | None = None
+
+    @property
+    def metrics_address(self) -> str | None:
+        """Where the running server's HTTP port is, as host:port; None without."""
+        return None if self._service is None else self._service.metrics_address
 
     async def start(self) -> None:
         """Start the server, unless it is running."""

@@ -4,7 +4,15 @@ from contextlib import asynccontextmanager
 import orjson
 import pytest
 
-from orbitmq.admin.monitoring import ROUTES_AT_ONCE, ask_difference, ask_health, ask_history, take_snapshot
+from orbitmq.admin.monitoring import (
+    ROUTES_AT_ONCE,
+    ask_broker_health,
+    ask_brokers,
+    ask_difference,
+    ask_health,
+    ask_history,
+    take_snapshot,
+)
 from orbitmq.admin.route_comparison import snapshot_of
 from orbitmq.codes import ResponseCode
 from orbitmq.errors import Rejected, RemoteRefused, RequestTimeout
@@ -181,3 +189,18 @@ async def test_javas_keeps_no_history():
             await ask_history(pool, address)
         with pytest.raises(RemoteRefused, match="keeps no history"):
             await ask_difference(pool, address, 0)
+
+
+async def test_our_broker_tells_its_health_and_of_javas_it_is_known_that_it_answers():
+    async with served(StandIn()) as (pool, address):
+        assert await ask_broker_health(pool, address) == {"healthy": False, "alerts": ["an alert"]}
+    async with served(StandIn(is_java=True)) as (pool, address):
+        found = await ask_broker_health(pool, address)
+    assert (found["healthy"], found["ready"], found["alerts"]) == (True, True, [])
+    assert found["warnings"] == ["not an orbitmq broker: it answers, and tells nothing else"]
+
+
+async def test_brokers_are_told_by_address_slaves_too():
+    async with served(StandIn()) as (pool, address):
+        found = await ask_brokers(pool, address)
+    assert found == dict.fromkeys(BROKER.addresses.values(), BROKER.broker_name)

@@ -1,23 +1,48 @@
 """`orbitmq health`, asked of a cluster of this test's own: the session's one has seen what other tests broke."""
 
 
-def test_a_healthy_name_server_ends_with_0_and_its_figures(orbitmq, rocketmq):
+def tables(result):
+    """Return the rows of both tables, without their headers: NameServers and brokers."""
+    first, _, second = result.out.partition("\n\n")
+    return [[line.split() for line in text.splitlines()[1:]] for text in (first, second)]
+
+
+def test_a_healthy_cluster_ends_with_0_and_its_figures(orbitmq, rocketmq):
     result = orbitmq("health", "-n", rocketmq.name_servers)
     assert (result.code, result.err) == (0, "")
-    header = "NAME_SERVER HEALTHY BROKERS TOPICS CONNECTIONS MEMORY_MB LAG_MS"
-    assert result.out.splitlines()[0].split() == header.split()
-    ((address, healthy, brokers, topics, connections, memory_mb, _lag_ms),) = result.rows
+    first, second = (text.splitlines()[0].split() for text in result.out.split("\n\n"))
+    assert first == ["NAME_SERVER", "HEALTHY", "BROKERS", "TOPICS", "CONNECTIONS", "MEMORY_MB", "LAG_MS"]
+    assert second == [
+        "BROKER",
+        "ADDRESS",
+        "HEALTHY",
+        "READY",
+        "TOPICS",
+        "GROUPS",
+        "CONNECTIONS",
+        "DISK_USED",
+        "MEMORY_MB",
+        "LAG_MS",
+    ]
+    ((address, healthy, brokers, topics, connections, memory_mb, _lag_ms),), ((name, broker, *figures),) = tables(
+        result
+    )
     assert (address, healthy, brokers) == (rocketmq.name_servers, "yes", "1")
     assert int(topics) > 0
     assert int(connections) > 0
     assert 1 < int(memory_mb) < 10_000
-    assert orbitmq("health", "-n", address, "-o", "json").json[0]["nameServer"] == address
+    assert (name, broker, *figures[:2]) == ("broker-a", rocketmq.brokers["broker-a"], "yes", "yes")
+    assert int(figures[2]) > 0
+    found = orbitmq("health", "-n", address, "-o", "json").json
+    assert [document.get("nameServer") for document in found] == [address, None]
+    assert (found[1]["broker"], found[1]["brokerName"]) == (broker, "broker-a")
+    assert found[1]["nameServers"] == {address: True}
 
 
-def test_one_that_is_not_healthy_ends_with_1_and_its_reason(orbitmq, rocketmq):
+def test_a_name_server_that_is_not_there_ends_with_1_and_its_reason(orbitmq, rocketmq):
     result = orbitmq("health", "-n", f"{rocketmq.name_servers};127.0.0.1:1")
     assert result.code == 1
-    assert [row[:2] for row in result.rows] == [[rocketmq.name_servers, "yes"], ["127.0.0.1:1", "no"]]
+    assert [row[:2] for row in tables(result)[0]] == [[rocketmq.name_servers, "yes"], ["127.0.0.1:1", "no"]]
     assert "127.0.0.1:1: Unreachable: cannot connect to 127.0.0.1:1" in result.err
 
 
@@ -32,9 +57,45 @@ def test_alerts_and_warnings_are_told_in_words(orbitmq, rocketmq_session, monkey
         alerts = [{"rule": "TooFew", "reason": "brokers are gone"}]
         return {"healthy": False, "alerts": alerts, "warnings": ["the clock jumped"], "memory": 5 * 2**20}
 
+    async def ask_brokers(pool, address, *, timeout_ms):
+        return {}
+
     monkeypatch.setattr("orbitmq.admin.monitoring.ask_health", ask)
+    monkeypatch.setattr("orbitmq.admin.monitoring.ask_brokers", ask_brokers)
     result = orbitmq("health")
     address = rocketmq_session.name_servers
     assert result.code == 1
     assert result.err == f"{address}: TooFew: brokers are gone\n{address}: the clock jumped\n"
     assert result.rows == [[address, "no", "-", "-", "-", "5", "-"]]
+
+
+def test_each_finding_of_a_broker_is_a_line_and_ends_with_1(orbitmq, rocketmq, monkeypatch):
+    async def ask(pool, address, *, timeout_ms):
+        alerts = [{"rule": "StoreFenced", "reason": "a sync failed"}, {"rule": "RecoveryCut", "reason": "9 bytes"}]
+        return {"healthy": False, "ready": False, "alerts": alerts, "warnings": ["open"], "diskUsedRatio": 0.256}
+
+    monkeypatch.setattr("orbitmq.admin.monitoring.ask_broker_health", ask)
+    result = orbitmq("health", "-n", rocketmq.name_servers)
+    broker = rocketmq.brokers["broker-a"]
+    assert result.code == 1
+    assert result.err.splitlines() == [
+        f"{broker}: StoreFenced: a sync failed",
+        f"{broker}: RecoveryCut: 9 bytes",
+        f"{broker}: open",
+    ]
+    assert tables(result)[1] == [["broker-a", broker, "no", "no", "-", "-", "-", "26%", "-", "-"]]
+
+
+def test_a_broker_that_cannot_be_asked_is_shown_as_such(orbitmq, rocketmq, monkeypatch):
+    async def ask_brokers(pool, address, *, timeout_ms):
+        return {"127.0.0.1:1": "broker-b", **rocketmq_brokers}
+
+    rocketmq_brokers = {address: name for name, address in rocketmq.brokers.items()}
+    monkeypatch.setattr("orbitmq.admin.monitoring.ask_brokers", ask_brokers)
+    result = orbitmq("health", "-n", rocketmq.name_servers)
+    assert result.code == 1
+    assert [row[:3] for row in tables(result)[1]] == [
+        ["broker-a", rocketmq.brokers["broker-a"], "yes"],
+        ["broker-b", "127.0.0.1:1", "no"],
+    ]
+    assert "127.0.0.1:1: Unreachable: cannot connect to 127.0.0.1:1" in result.err

@@ -28,6 +28,24 @@ def test_every_broker_registers_with_every_name_server():
     assert run(work()) == [["broker-a", "broker-b", "broker-c"]] * 2
 
 
+@pytest.mark.parametrize("processes", [False, True])
+def test_brokers_have_http_ports_where_the_settings_ask_for_them(processes):
+    async def work():
+        async with LocalCluster(brokers=2, settings={"metrics_port": 0}, processes=processes) as cluster:
+            await cluster.stop_broker("broker-b")
+            (address,) = cluster.metrics.values()
+            assert list(cluster.metrics) == ["broker-a"]
+            assert address.startswith("127.0.0.1:")
+            assert address not in (*cluster.brokers.values(), cluster.name_servers)
+
+    run(work())
+
+
+def test_without_that_setting_there_are_no_http_ports():
+    with LocalCluster.running() as cluster:
+        assert cluster.metrics == {}
+
+
 def test_a_restarted_broker_has_its_address_and_its_messages():
     async def work():
         async with LocalCluster() as cluster:

@@ -9,6 +9,7 @@ class FakeService:
 
     def __init__(self, port, fails=False):
         self.address = f"127.0.0.1:{port or 4711}"
+        self.metrics_address = "127.0.0.1:9558"
         self.done = []
         self._fails = fails
 
@@ -39,6 +40,15 @@ async def test_a_server_comes_back_on_the_port_that_it_had():
     assert [port for port, _ in built] == [0, 4711]
     assert found.address == "127.0.0.1:4711"
     assert [service.done for _, service in built] == [["start", "stop"], ["start"]]
+
+
+async def test_the_http_port_is_known_while_the_server_runs():
+    found, _ = node()
+    assert found.metrics_address is None
+    await found.start()
+    assert found.metrics_address == "127.0.0.1:9558"
+    await found.stop()
+    assert found.metrics_address is None
 
 
 async def test_starting_and_stopping_twice_does_nothing_more():

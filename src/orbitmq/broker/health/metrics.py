@@ -73,7 +73,7 @@ class BrokerMetrics:
         yield from self._left_out()
         yield from self._figures.requests()
         yield from self._figures.connections()
-        yield from self._figures.process(self._monitor.alerts)
+        yield from self._figures.process(self._monitor.find_alerts())
 
     def _of_messages(self) -> Iterator[Metric]:
         java, stats = self._java, self._service.stats

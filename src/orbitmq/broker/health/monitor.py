@@ -67,11 +67,11 @@ class BrokerMonitor:
         except OSError as error:
             log.warning("the disk does not say how full it is: %s", error)
             self.disk = None
-        self._alert_log.update(self.situation().alerts())
+        self.find_alerts()
 
-    @property
-    def alerts(self) -> tuple[Alert, ...]:
-        """The alert rules that held when it was last looked."""
+    def find_alerts(self) -> tuple[Alert, ...]:
+        """Return the alert rules that hold now, and log those that begin or end."""
+        self._alert_log.update(self.situation().alerts())
         return self._alert_log.alerts
 
     def situation(self) -> Situation:
@@ -88,14 +88,14 @@ class BrokerMonitor:
     def health(self) -> dict[str, Any]:
         """Return how the broker is doing, as a JSON document; healthy means that no alert rule holds."""
         situation, service, config = self.situation(), self._service, self._service.config
-        self._alert_log.update(situation.alerts())
+        alerts = self.find_alerts()
         store, findings = service.store, service.store.findings
         unready = list(situation.unready())
         return {
-            "healthy": not self.alerts,
+            "healthy": not alerts,
             "ready": not unready,
             "notReady": unready,
-            "alerts": [alert.document() for alert in self.alerts],
+            "alerts": [alert.document() for alert in alerts],
             "warnings": [*self._warnings, *situation.warnings(), *_told_of(findings)],
             "address": service.address.announced,
             "cluster": config.broker_cluster_name,

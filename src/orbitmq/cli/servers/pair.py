@@ -36,6 +36,16 @@ class Pair:
         assert self._broker is not None, "not started"
         return self._broker.address
 
+    @property
+    def metrics(self) -> dict[str, str]:
+        """Where the HTTP ports are that the settings ask for, as host:port: `nameserver_metrics`, `broker_metrics`."""
+        assert self._broker is not None, "not started"
+        found = {
+            "nameserver_metrics": self._name_server.metrics_address,
+            "broker_metrics": self._broker.metrics_address,
+        }
+        return {name: address for name, address in found.items() if address is not None}
+
     async def start(self) -> None:
         """Start the NameServer, then the broker that needs to know its port."""
         await self._name_server.start()

@@ -19,6 +19,12 @@ NameServerPort = Annotated[
     int, typer.Option("--nameserver-port", min=0, max=PORT_MAX, help="0 chooses one and prints it.")
 ]
 BrokerPort = Annotated[int, typer.Option("--broker-port", min=0, max=PORT_MAX, help="0 chooses one and prints it.")]
+NameServerMetricsPort = Annotated[
+    int, typer.Option("--nameserver-metrics-port", min=-1, max=PORT_MAX, help="HTTP port of its metrics; -1: none.")
+]
+BrokerMetricsPort = Annotated[
+    int, typer.Option("--broker-metrics-port", min=-1, max=PORT_MAX, help="HTTP port of its metrics; -1: none.")
+]
 DataDirOption = Annotated[
     Path | None,
     typer.Option(
@@ -31,6 +37,8 @@ def up(
     host: HostOption = "127.0.0.1",
     nameserver_port: NameServerPort = 9876,
     broker_port: BrokerPort = 10911,
+    nameserver_metrics_port: NameServerMetricsPort = -1,
+    broker_metrics_port: BrokerMetricsPort = -1,
     data_dir: DataDirOption = None,
     output: FormatOption = Format.TABLE,
     log_level: LogLevelOption = LogLevel.WARNING,
@@ -47,6 +55,7 @@ def up(
     name_server = NameServerConfig(
         bind_address=host,
         listen_port=nameserver_port,
+        metrics_port=nameserver_metrics_port,
         kv_config_path=root / "nameserver" / "kvConfig.json",
         config_store_path=root / "nameserver" / "namesrv.properties",
     )
@@ -54,11 +63,13 @@ def up(
         broker_name=BROKER_NAME,
         bind_address=host,
         listen_port=broker_port,
+        metrics_port=broker_metrics_port,
         store_path_root_dir=root / BROKER_NAME,
     )
 
     def announce(pair: Pair) -> None:
-        show_ready(output, nameserver=pair.name_server_address, broker=pair.broker_address, data_dir=str(root))
+        servers = {"nameserver": pair.name_server_address, "broker": pair.broker_address}
+        show_ready(output, **servers, **pair.metrics, data_dir=str(root))
         if output is Format.TABLE:
             print(f"export NAMESRV_ADDR={pair.name_server_address}", flush=True)
 

@@ -24,6 +24,15 @@ def test_programs_get_one_object(orbitmq, served, tmp_path):
     assert ready["nameserver"] == served.services[0].name_server_address
 
 
+def test_metrics_are_told_where_there_are_some(orbitmq, served, tmp_path):
+    words = ("--nameserver-metrics-port", 0, "--broker-metrics-port", 0, "-o", "json")
+    ready = up(orbitmq, tmp_path, *words).json
+    addresses = [ready[name] for name in ("nameserver", "broker", "nameserver_metrics", "broker_metrics")]
+    assert len(set(addresses)) == 4
+    assert all(address.startswith("127.0.0.1:") for address in addresses)
+    assert not [name for name in up(orbitmq, tmp_path, "-o", "json").json if "metrics" in name]
+
+
 def test_both_keep_their_files_under_the_data_dir(orbitmq, served, tmp_path):
     up(orbitmq, tmp_path)
     assert {path.name for path in tmp_path.iterdir()} == {"broker-a"}
