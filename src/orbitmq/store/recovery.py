@@ -286,20 +286,10 @@ class Recovery:
         log.warning(
             "%d consume queues do not fit the log and are written anew from it, first %s", len(ends), next(iter(ends))
         )
-        for key in ends:
-            queue = self._queues.get(*key)
-            if queue is not None:
-                queue.discard()
         rebuild = Rebuild(
             self._queues, ends, lambda message: self.findings.count_unplaced(message, "its queue offset is out of step")
         )
-        commit_log = self._commit_log
-        for record in commit_log.whole_records(commit_log.min_offset, commit_log.end):
-            if (record.topic, record.queue_id) in ends and not self._deletions.covers(
-                record.topic, record.physical_offset
-            ):
-                rebuild.take(dispatched_of(record))
-        rebuild.finish()
+        rebuild.run(self._commit_log, self._deletions)
         self._mark.remove()
         self.findings.rebuilt += ends
 

@@ -6,6 +6,7 @@ import typer
 
 from orbitmq.cli.store.check import check
 from orbitmq.cli.store.dump import dump
+from orbitmq.cli.store.rebuild import rebuild
 
 app = typer.Typer(
     help="Check and read the files of a broker, and repair them while it is stopped.",
@@ -14,3 +15,4 @@ app = typer.Typer(
 )
 app.command()(check)
 app.command()(dump)
+app.command()(rebuild)

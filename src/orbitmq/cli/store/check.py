@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from orbitmq.cli.store.options import BrokerConfigOption, DirectoryArgument, read_config
+from orbitmq.cli.store.options import BrokerConfigOption, DirectoryArgument, read_config, sizes_of
 from orbitmq.cli.terminal.exits import ExitCode
 from orbitmq.cli.terminal.options import FormatOption
 from orbitmq.cli.terminal.output import Format, Row, say, show_rows
@@ -26,7 +26,7 @@ def check(directory: DirectoryArgument, config: BrokerConfigOption = None, outpu
     Nothing is written, and a broker may run meanwhile.
     """
     from orbitmq.cli.store.config_files import ConfigCheck
-    from orbitmq.store.inspection.check import Sizes, StoreCheck
+    from orbitmq.store.inspection.check import StoreCheck
     from orbitmq.store.inspection.findings import Severity
 
     settings = read_config(config)
@@ -35,9 +35,7 @@ def check(directory: DirectoryArgument, config: BrokerConfigOption = None, outpu
     with show_progress("checking the log") as progress:
         store = StoreCheck(
             directory,
-            Sizes.of(settings.mapped_file_size_commit_log, settings.mapped_file_size_consume_queue)
-            if settings
-            else Sizes(),
+            sizes_of(settings),
             check_record_crc=settings is not None and settings.enabled_append_prop_crc,
             topics=tables.topics,
             on_size=progress.expect,

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from orbitmq.cli.store.options import BrokerConfigOption, DirectoryArgument, read_config
+from orbitmq.cli.store.options import BrokerConfigOption, DirectoryArgument, read_config, sizes_of
 from orbitmq.cli.terminal.exits import ExitCode
 from orbitmq.cli.terminal.options import FormatOption
 from orbitmq.cli.terminal.output import Format, say, show_json
@@ -30,14 +30,12 @@ def dump(
 ) -> None:
     """Print the records of the log. Exit code 1 when there is damage, which is passed over and told on stderr."""
     from orbitmq.cli.store.record_format import COLUMNS, format_document, format_line
-    from orbitmq.store.inspection.check import Sizes
     from orbitmq.store.inspection.layout import check_is_store, commit_log_files, log_files
     from orbitmq.store.inspection.log_walk import Damage, LogWalk
 
     check_is_store(directory)
-    settings = read_config(config)
     found = log_files(directory / "commitlog")
-    size = settings.mapped_file_size_commit_log if settings else Sizes().of_log(found)
+    size = sizes_of(read_config(config)).of_log(found)
     is_damaged, left = False, limit
     if output is Format.TABLE:
         print("  ".join([*COLUMNS, *(["body"] if with_body else [])]).upper())

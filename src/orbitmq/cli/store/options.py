@@ -9,6 +9,7 @@ import typer
 
 if TYPE_CHECKING:
     from orbitmq.broker.config import BrokerConfig
+    from orbitmq.store.inspection.check import Sizes
 
 DirectoryArgument = Annotated[
     Path, typer.Argument(metavar="DIR", help="The store: storePathRootDir, the broker's --data-dir.")
@@ -31,3 +32,14 @@ def read_config(path: Path | None) -> BrokerConfig | None:
     from orbitmq.broker.config import BrokerConfig
 
     return None if path is None else BrokerConfig.from_properties(path)
+
+
+def sizes_of(settings: BrokerConfig | None) -> Sizes:
+    """Return how large files are made: as configured, or as most of them are."""
+    from orbitmq.store.inspection.check import Sizes
+
+    if settings is None:
+        return Sizes()
+    return Sizes(
+        segment_size=settings.mapped_file_size_commit_log, queue_file_size=settings.mapped_file_size_consume_queue
+    )

@@ -49,11 +49,6 @@ class Sizes:
     segment_size: int | None = None
     queue_file_size: int | None = None
 
-    @classmethod
-    def of(cls, segment_size: int, queue_file_size: int) -> Sizes:
-        """Return the sizes that a broker is configured with."""
-        return cls(segment_size=segment_size, queue_file_size=queue_file_size)
-
     def of_log(self, found: Collection[SizedFile]) -> int:
         """Return the size of the CommitLog's files."""
         return self.segment_size or usual_size((file.size for file in found), SEGMENT_SIZE)

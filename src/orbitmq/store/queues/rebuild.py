@@ -9,7 +9,10 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from enum import Enum
 
+from orbitmq.store.dispatch import dispatched_of
+from orbitmq.store.log.commit_log import CommitLog
 from orbitmq.store.queues.consume_queues import ConsumeQueues, QueueKey
+from orbitmq.store.queues.deletions import Deletions
 from orbitmq.store.values import Dispatched
 
 
@@ -37,7 +40,7 @@ def judge_step(queue_offset: int, expected: int | None, held: int | None) -> Ste
 
 
 class Rebuild:
-    """The rebuilding of some queues; their files are gone when it begins.
+    """The rebuilding of some queues. Whoever begins it has marked them (see `rebuild_mark`).
 
     Args:
         ends: the queues, and where each goes on if the log has no message of it any more; 0: at its beginning.
@@ -51,6 +54,26 @@ class Rebuild:
         self._ends = ends
         self._on_unplaced = on_unplaced
         self._held: dict[QueueKey, Dispatched] = {}
+
+    def run(
+        self, commit_log: CommitLog, deletions: Deletions, on_read: Callable[[int], None] = lambda size: None
+    ) -> None:
+        """Delete the queues' files, and write them anew from every whole record of the log.
+
+        Args:
+            on_read: told the size of each record.
+        """
+        for key in self._ends:
+            queue = self._queues.get(*key)
+            if queue is not None:
+                queue.discard()
+        for record in commit_log.whole_records(commit_log.min_offset, commit_log.end):
+            on_read(record.size)
+            if (record.topic, record.queue_id) in self._ends and not deletions.covers(
+                record.topic, record.physical_offset
+            ):
+                self.take(dispatched_of(record))
+        self.finish()
 
     def take(self, message: Dispatched) -> None:
         """Put a message of the log into its queue, one of those that are rebuilt."""

@@ -1,0 +1,1 @@
+"""Repairs of a store whose broker is stopped: the store's locks are held meanwhile."""
