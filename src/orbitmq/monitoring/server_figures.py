@@ -53,6 +53,10 @@ class ServerFigures:
         make, server = self._families, self._server
         counters = server.counters
         yield make.gauge("active_connections", "activeConnectionCount: open connections", len(server.connections))
+        text = "Bytes that have arrived of frames that are not whole"
+        yield make.gauge("partial_frames_bytes", text, server.partial_frames_size)
+        text = "Bytes of answers that wait for their readers; some may have been read since it was looked"
+        yield make.gauge("waiting_answers_bytes", text, server.waiting_answers_size)
         yield make.counter("connections_opened", "Connections accepted", counters.connections_opened)
         yield make.counter("connections_refused", "Connections over a limit", counters.connections_refused)
         yield make.counter("connections_encrypted", "Connections that speak TLS", counters.connections_encrypted)

@@ -98,6 +98,16 @@ class Server(Generic[S]):
         """The open connections."""
         return self._endpoint.connections.values()
 
+    @property
+    def partial_frames_size(self) -> int:
+        """Bytes that have arrived of frames that are not whole."""
+        return self._endpoint.partial_frames.size
+
+    @property
+    def waiting_answers_size(self) -> int:
+        """Bytes of answers that wait for their readers, as far as it was looked."""
+        return self._endpoint.waiting_answers.size
+
     def on_connection_lost(self, callback: Callable[[Peer], None]) -> None:
         """Call `callback` with every connection that ends from now on."""
         self._endpoint.on_connection_lost(callback)

@@ -18,7 +18,7 @@ def test_codes_have_names_where_they_are_known() -> None:
     counters.requests[4711] = 2
     counters.refusals[310, 14] = 3
     counters.refusals[4711, 4712] = 4
-    server: Any = SimpleNamespace(counters=counters, connections=[1])
+    server: Any = SimpleNamespace(counters=counters, connections=[1], partial_frames_size=6, waiting_answers_size=7)
     figures = ServerFigures(Families("p", {"node": "a"}), server, ProcessStats())
     found = {
         (sample.name, *sample.labels.values()): sample.value
@@ -32,4 +32,5 @@ def test_codes_have_names_where_they_are_known() -> None:
     assert found["p_refusals_total", "a", "4711", "4712", "4712"] == 4
     assert found["p_oversized_requests_total", "a"] == 5
     assert found["p_active_connections", "a"] == 1
+    assert (found["p_partial_frames_bytes", "a"], found["p_waiting_answers_bytes", "a"]) == (6, 7)
     assert found["p_alert", "a", "Hot"] == 1

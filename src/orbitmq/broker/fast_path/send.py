@@ -132,6 +132,9 @@ class SendFastPath:
         connection.parked_count += 1
 
         def synced(is_durable: bool | None) -> None:
+            if not is_durable:
+                code = ResponseCode.FLUSH_DISK_TIMEOUT if is_durable is None else NOT_DURABLE.code
+                connection.counters.refusals[_CODE, code] += len(held)
             if is_durable is None:
                 connection.answer_held([_as_late(answer) for answer in held])
             else:

@@ -27,6 +27,7 @@ from orbitmq.monitoring.families import Families, Series
 from orbitmq.monitoring.server_figures import ServerFigures
 from orbitmq.net.server import Server
 from orbitmq.store import TroubleKind
+from orbitmq.store.log.open_files import allowed_maps
 
 WORK_PER_PART = 1_000
 """Queues, or clients, that are looked at in one turn of the loop: less than a millisecond's worth."""
@@ -66,6 +67,7 @@ class BrokerMetrics:
         yield from self._of_clients()
         yield from self._of_storage()
         yield from self._of_store()
+        yield from self._of_files()
         yield from self._of_retention()
         yield from self._of_recovery()
         yield from self._of_delivery()
@@ -177,6 +179,14 @@ class BrokerMetrics:
         ratio = self._service.config.disk_space_clean_forcibly_ratio / 100
         yield own.gauge("disk_used_ratio_max", "Above it messages go before their time", ratio)
 
+    def _of_files(self) -> Iterator[Metric]:
+        own, files = self._own, self._service.store.open_files
+        yield own.gauge("store_descriptors", "Descriptors that the store's open files take", files.descriptors)
+        yield own.gauge("store_descriptors_max", "How many they may take", files.descriptors_max)
+        yield own.gauge("store_maps", "Memory maps that they take", files.maps)
+        yield own.gauge("maps_max", "Memory maps that the system allows a process", allowed_maps())
+        yield own.counter("store_files_evicted", "Files that were closed to make room for others", files.evicted_count)
+
     def _of_retention(self) -> Iterator[Metric]:
         own, retention = self._own, self._service.store.retention
         yield own.counter("deleted_segments", "Files of the CommitLog that were deleted", retention.deleted_segments)
@@ -197,6 +207,7 @@ class BrokerMetrics:
     def _of_delivery(self) -> Iterator[Metric]:
         own, service = self._own, self._service
         yield own.gauge("parked_pulls", "Pulls that wait for messages", service.pulls.parked_count)
+        yield own.gauge("parked_pulls_bytes", "Memory that they take, estimated", service.pulls.parked.size)
         waiting = [((str(level),), count) for level, count in service.delays.backlog().items()]
         yield from own.gauges("delayed_messages", "Messages that wait for their time, by level", ("level",), waiting)
 

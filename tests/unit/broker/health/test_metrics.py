@@ -22,6 +22,7 @@ from orbitmq.model.topic import TopicConfig
 from orbitmq.store import TroubleKind
 from orbitmq.wire.bodies.heartbeat import encode_heartbeat
 from orbitmq.wire.headers import HeartbeatRequest, UpdateConsumerOffset
+from waiting import until
 
 REFERENCE = Path(__file__).parents[4] / "docs" / "reference" / "broker.md"
 Serve = Callable[..., None]
@@ -85,7 +86,30 @@ def test_a_scrape_tells_what_a_broker_has_done(serve: Serve) -> None:
         )
         assert found["rocketmq_broker_active_connections",] == 1
         assert found["rocketmq_broker_requests_total", "310", "SEND_MESSAGE_V2"] == 4
+        assert 0 < found["rocketmq_broker_store_descriptors",] <= found["rocketmq_broker_store_descriptors_max",]
+        assert 0 < found["rocketmq_broker_store_maps",] < found["rocketmq_broker_maps_max",]
+        assert found["rocketmq_broker_limit_refusals_total", "parkedPullsMax"] == 0
         assert found["process_open_fds",] > 0
+
+    serve(scene, metrics_port=0)
+
+
+def test_a_pull_that_waits_and_a_frame_that_is_not_whole_are_seen(serve: Serve) -> None:
+    async def scene(rig: Any) -> None:
+        await rig.send("t")
+        waiting = asyncio.create_task(rig.pull("t", queue_offset=1, sys_flag=6, suspend_timeout_ms=60_000))
+        await until(lambda: rig.broker.service.pulls.parked_count == 1)
+        _, writer = await asyncio.open_connection(*parse_address(rig.broker.address))
+        writer.write((1 << 20).to_bytes(4, "big") + bytes(100_000))
+        server = rig.broker.running.server
+        await until(lambda: server.partial_frames_size > 90_000)
+        found = await scrape(rig)
+        assert (found["rocketmq_broker_parked_pulls",], found["rocketmq_broker_active_connections",]) == (1, 2)
+        assert found["rocketmq_broker_parked_pulls_bytes",] > 0
+        assert 90_000 < found["rocketmq_broker_partial_frames_bytes",] <= 100_100
+        writer.close()
+        await rig.send("t")
+        await waiting
 
     serve(scene, metrics_port=0)
 

@@ -54,6 +54,8 @@ def test_a_send_whose_sync_hangs_is_answered_at_the_time_out_and_says_where_it_l
             header = decode_header(SendResponse, answer.ext_fields or {})
             assert (answer.code, header.queue_id, header.queue_offset) == (LATE, queue_id, 0)
             assert "syncFlushTimeout" in (answer.remark or "")
+        refusals = rig.broker.running.server.counters.refusals
+        assert refusals[310, LATE] == 2, "those of the fast path count as well"
         await until(lambda: rig.broker.service.store.max_offset("t", 1) == 1)
 
     serve(scenario, **SYNC, sync_flush_timeout=1_000)

@@ -105,7 +105,9 @@ class Figures:
         counters.refusals[RequestCode.GET_ROUTEINFO_BY_TOPIC, 17] = 24
         counters.refusals[RequestCode.GET_ROUTEINFO_BY_TOPIC, 99_999] = 25
         counters.closed_by_us["idle"] = 26
-        server: Any = SimpleNamespace(counters=counters, connections=[1, 2, 3], address="h:1")
+        server: Any = SimpleNamespace(
+            counters=counters, connections=[1, 2, 3], address="h:1", partial_frames_size=33, waiting_answers_size=34
+        )
         tables: Any = SimpleNamespace(broker_count=31, topic_count=32)
         self.monitor = Monitor(server, tables, UnknownTopics(), is_ready=lambda now_ms: True, clock=lambda: 0)
         self.monitor.alert_log.update([Alert(Rule.MEMORY_HIGH, "because")])
@@ -137,6 +139,8 @@ def test_every_figure_has_its_own_metric():
             ("unsupported_requests_total",): 17,
             ("failed_requests_total",): 18,
             ("active_connections",): 3,
+            ("partial_frames_bytes",): 33,
+            ("waiting_answers_bytes",): 34,
             ("connections_opened_total",): 11,
             ("connections_refused_total",): 12,
             ("connections_encrypted_total",): 13,
