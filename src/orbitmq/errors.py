@@ -12,6 +12,7 @@ OrbitError
 │   ├── SyncFailed            what was written did not reach the disk: the store is fenced
 │   ├── DescriptorShortage    a file could not be opened to be synced: it is tried again (also an OSError)
 │   ├── NotWritten            the disk did not take bytes that whoever has them still can write again (also an OSError)
+│   ├── FileCut               somebody else has cut a file that is in use (also an OSError)
 │   └── StoreUnavailable      the store is fenced, shutting down or out of space
 │       └── StoreBusy             too much waits for the disk: try again
 └── ClientError           a remote call did not succeed
@@ -114,6 +115,10 @@ class DescriptorShortage(StoreError, OSError):
 
 class NotWritten(StoreError, OSError):
     """The disk did not take bytes that are still in memory: nothing is lost, and they can be written again."""
+
+
+class FileCut(StoreError, OSError):
+    """Somebody else has cut or removed a file of the log that is in use: what was in it is gone."""
 
 
 class StoreUnavailable(StoreError):

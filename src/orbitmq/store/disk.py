@@ -16,7 +16,7 @@ from pathlib import Path
 from struct import pack
 from typing import Protocol
 
-from orbitmq.errors import DescriptorShortage, NotWritten, StoreError
+from orbitmq.errors import DescriptorShortage, FileCut, NotWritten, StoreError
 
 Buffer = mmap.mmap | bytearray
 
@@ -56,11 +56,15 @@ class DiskFile(Protocol):
             OSError: ENOSPC and its like.
         """
 
+    def is_whole(self) -> bool:
+        """Say whether the file still has its size: a look behind its end through the buffer kills the process."""
+
     def sync(self) -> None:
         """Return when the file, and its name, are on the disk. May run on another thread.
 
         Raises:
             DescriptorShortage: the disk was not asked.
+            FileCut: bytes are gone that were to be synced.
             OSError: the disk did not take it.
         """
 
@@ -178,9 +182,15 @@ class LocalFile:
         """Write zeros (see DiskFile): a page that is there already costs a tenth of one that a fault must make."""
         self._write(start, bytes(size))
 
+    def is_whole(self) -> bool:
+        """Ask for the end (see DiskFile): a quarter of what asking for everything about the file takes."""
+        return os.lseek(self._descriptor, 0, os.SEEK_END) >= self._size
+
     def sync(self) -> None:
         """Sync content, and the names that lead to a new file."""
         os.fdatasync(self._descriptor)
+        if self._map is not None and not self.is_whole():
+            raise FileCut(f"a file of {self._size} bytes was cut short by somebody else")
         try:
             # The loop closes a full file while the flusher may be at it: each syncs all that it finds, and neither takes
             # a name from the other.

@@ -71,6 +71,7 @@ class Quarantine:
         path = self._free_path(segment.base)
         try:
             segment.close()
+            segment.has_size = False  # opened again, the file is a new one
             self._disk.move(segment.path, path)
             return self._note(SetAside(segment.base, length, reason, path))
         except OSError as error:

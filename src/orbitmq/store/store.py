@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from typing import NoReturn
 
 from orbitmq.clock import Clock, now_ms
-from orbitmq.errors import StoreBusy, StoreError, StoreUnavailable, SyncFailed
+from orbitmq.errors import FileCut, StoreBusy, StoreError, StoreUnavailable, SyncFailed
 from orbitmq.model.message import Host
 from orbitmq.process_stats import Histogram
 from orbitmq.store.disk import Disk, LocalDisk
@@ -92,6 +92,7 @@ class Store:
             config.segment_size,
             store_host=store_host,
             record_crc=config.record_crc,
+            on_cut=lambda error: self._syncing.fail(error),
             open_files=self.open_files,
         )
         self._queues = ConsumeQueues(
@@ -241,9 +242,12 @@ class Store:
         queue = self._table.get((topic, queue_id)) or self._queues.make(topic, queue_id)
         stored_at_ms = self._clock()
         syncing = self._syncing
-        if stored_at_ms < syncing.stored_at_ms:
-            # Searching by time and recovery rely on times that never go back.
-            stored_at_ms = syncing.stored_at_ms
+        if stored_at_ms != syncing.stored_at_ms:
+            # Once a millisecond: writing behind the end of a file that was cut would kill the process.
+            self._commit_log.check_written()
+            if stored_at_ms < syncing.stored_at_ms:
+                # Searching by time and recovery rely on times that never go back.
+                stored_at_ms = syncing.stored_at_ms
         has_entry = not sys_flag & 0xC or is_queued(sys_flag)
         queue_offset = queue.next_offset if has_entry else 0
         commit_log = self._commit_log
@@ -488,7 +492,14 @@ class Store:
             log.exception("a listener for arriving messages failed")
 
     def _fence(self, error: Exception) -> None:
-        self._refusal = f"the store is read-only since a sync failed ({error}); restart the broker on a healthy disk"
+        if isinstance(error, FileCut):
+            self._refusal = (
+                f"the store is read-only: {error}; what was in it is gone unless you bring it back before a restart"
+            )
+        else:
+            self._refusal = (
+                f"the store is read-only since a sync failed ({error}); restart the broker on a healthy disk"
+            )
         log.error("%s", self._refusal)
 
     def _take_or_refuse(self, full: str | None) -> None:

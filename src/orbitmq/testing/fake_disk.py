@@ -27,6 +27,8 @@ class FakeFile:
         self.durable: bytes | None = None
         """What a power cut leaves; None: not even the name."""
         self.reserved: set[int] = set()
+        self.was_cut = False
+        """Somebody else has cut the file."""
         self.is_going = False
         """The end came while the file was being removed."""
         self.target: Path | None = None
@@ -56,6 +58,10 @@ class FakeFile:
         """Reserve, and write zeros (see DiskFile)."""
         self.reserve(start, size)
         self.buffer[start : start + size] = bytes(size)
+
+    def is_whole(self) -> bool:
+        """Say what the test has set (see DiskFile)."""
+        return not self.was_cut
 
     def sync(self) -> None:
         """Make the content survive (see DiskFile)."""

@@ -7,15 +7,16 @@ from __future__ import annotations
 
 import errno
 import logging
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
 from struct import error as StructError
+from typing import NoReturn
 from zlib import crc32
 
-from orbitmq.errors import CorruptRecord, InvalidArgument, StoreUnavailable
+from orbitmq.errors import CorruptRecord, FileCut, InvalidArgument, StoreUnavailable
 from orbitmq.model.message import PROPERTIES_SIZE_MAX, Host
-from orbitmq.store.disk import Buffer, Disk
+from orbitmq.store.disk import Buffer, Disk, DiskFile
 from orbitmq.store.log.open_files import OpenFiles
 from orbitmq.store.log.segment import Segment
 from orbitmq.store.log.segment_log import SegmentLog
@@ -57,6 +58,7 @@ class CommitLog:
         segment_size: bytes of each file; a record never spans two.
         store_host: this broker's address, as it stands in every record.
         record_crc: append the whole record's checksum to its properties.
+        on_cut: called when somebody else has cut a file, before whoever asked for its bytes gets StoreUnavailable.
         open_files: see SegmentLog.
     """
 
@@ -69,12 +71,14 @@ class CommitLog:
         store_host: Host,
         record_crc: bool = False,
         open_files: OpenFiles | None = None,
+        on_cut: Callable[[FileCut], None] = lambda error: None,
     ) -> None:
         self.log = SegmentLog(disk, directory, segment_size, RESERVE_SIZE, open_files=open_files)
         self.end = 0
         """Where the next record goes, in bytes."""
         self._record_size_max = segment_size - BLANK_SIZE_MIN
         self._record_crc = record_crc
+        self._on_cut = on_cut
         self._properties_size_max = PROPERTIES_SIZE_MAX - (CRC_PROPERTY_SIZE + 1 if record_crc else 0)
         self._store_host = format_host(store_host)
         store_flag = 0 if len(self._store_host) == _V4_SIZE else 0x20
@@ -84,6 +88,7 @@ class CommitLog:
         self._v6_flag = store_flag | 0x10
         # The segment that is being written, in plain attributes for `append`.
         self._written: Segment | None = None
+        self._file: DiskFile | None = None
         self._buffer: Buffer = bytearray()
         self._base = 0
         self._room_end = 0
@@ -160,6 +165,7 @@ class CommitLog:
         """
         if size > self._record_size_max:
             raise InvalidArgument("message", f"{size} bytes", f"a record of at most {self._record_size_max} bytes")
+        self.check_written()
         try:
             segment = self.log.find(self.end)
             if segment is not None and segment.end - self.end < size + BLANK_SIZE_MIN:
@@ -200,7 +206,7 @@ class CommitLog:
         """Close every file."""
         if self._written is not None:
             self._written.release()
-            self._written = None
+            self._written = self._file = None
         self.log.close()
 
     def read(self, physical_offset: int, size: int) -> bytes:
@@ -212,7 +218,7 @@ class CommitLog:
         if segment is None:
             return b""
         start = physical_offset - segment.base
-        return bytes(segment.buffer[start : start + size])
+        return bytes(self._look(segment)[start : start + size])
 
     def join(self, runs: list[tuple[int, int]]) -> bytes:
         """Return the bytes of all runs, each (start, end) within one segment, in one piece: one copy."""
@@ -224,7 +230,7 @@ class CommitLog:
             if not base <= start < segment_end:
                 segment = self.log.find(start)
                 assert segment is not None, "the consume queue leads into the log"
-                base, segment_end, view = segment.base, segment.end, memoryview(segment.buffer)
+                base, segment_end, view = segment.base, segment.end, memoryview(self._look(segment))
             slices.append(view[start - base : end - base])
         return b"".join(slices)
 
@@ -298,6 +304,25 @@ class CommitLog:
                 buffer[at:stop] = bytes(buffer[at:stop])
             segment.file.sync()
 
+    def check_written(self) -> None:
+        """Make sure that the segment that is being written still has its size. Raises StoreUnavailable."""
+        if self._file is not None and not self._file.is_whole():
+            self._refuse(FileCut(f"{self._written and self._written.path} was cut short by somebody else"))
+
+    def _look(self, segment: Segment) -> Buffer:
+        """Return a segment's bytes, which are all there: a look at what was cut off would kill the process."""
+        try:
+            file = segment.file
+            if file.is_whole():
+                return file.buffer
+            raise FileCut(f"{segment.path} was cut short by somebody else")
+        except FileCut as error:
+            self._refuse(error)
+
+    def _refuse(self, error: FileCut) -> NoReturn:
+        self._on_cut(error)
+        raise StoreUnavailable(f"{error}: what was in it is gone") from error
+
     def _whole_at(self, physical_offset: int, check_crc: bool) -> tuple[bytes, Record] | tuple[None, None]:
         if not self.min_offset <= physical_offset < self.end:
             return None, None
@@ -358,7 +383,8 @@ class CommitLog:
         segment = self.log.find(position)
         assert segment is not None
         # The one before it was synced, so it may be closed now.
-        self._buffer = segment.hold().buffer
+        self._file = segment.hold()
+        self._buffer = self._file.buffer
         if self._written is not None:
             self._written.release()
         self._written = segment

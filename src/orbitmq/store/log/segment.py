@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from orbitmq.errors import FileCut
 from orbitmq.store.disk import Buffer, Disk, DiskFile
 from orbitmq.store.log.open_files import OpenFiles
 
@@ -30,7 +31,7 @@ class Segment:
     """
 
     __slots__ = (
-        "_directory", "_disk", "_file", "_is_leaving", "_is_one_of_many", "_open_files", "_reserve_size", "_reserved", "base", "end",
+        "_directory", "_disk", "_file", "_is_leaving", "_is_one_of_many", "_open_files", "_reserve_size", "_reserved", "base", "end", "has_size",
         "holders", "size", "was_used",
     )  # fmt: skip
 
@@ -49,6 +50,8 @@ class Segment:
         self.size = size
         self.end = base + size
         self.was_used = False
+        self.has_size = False
+        """The file was seen in its full size: when it is opened again it must have it still."""
         self.holders = 0
         self._directory = directory
         self._disk = disk
@@ -76,10 +79,13 @@ class Segment:
 
     @property
     def file(self) -> DiskFile:
-        """The open file."""
+        """The open file. Raises FileCut where bytes are gone that were in it."""
         self.was_used = True
         if self._file is None:
+            if self.has_size and not self._is_one_of_many:
+                self._check_size()
             self._file = self._disk.open(self.path, self.size, is_one_of_many=self._is_one_of_many)
+            self.has_size = True
             if self._open_files is not None:
                 self._open_files.entered(self)
         return self._file
@@ -88,6 +94,11 @@ class Segment:
     def buffer(self) -> Buffer:
         """The file's bytes."""
         return self.file.buffer
+
+    def _check_size(self) -> None:
+        """Refuse a file that somebody else has cut or removed while it was closed: opening would fill it with zeros."""
+        if not self._disk.exists(self.path) or self._disk.size(self.path) != self.size:
+            raise FileCut(f"{self.path} was cut short or removed by somebody else")
 
     def hold(self) -> DiskFile:
         """Open the file and keep it open until `release`."""

@@ -87,6 +87,7 @@ class SegmentLog:
                     f"{segment.path} has {size} bytes, configured are {self.segment_size}: "
                     "open the store with the segment size that it was written with"
                 )
+            segment.has_size = size == self.segment_size
 
     def find(self, offset: int) -> Segment | None:
         """Return the segment that holds the byte at `offset`."""
