@@ -432,8 +432,17 @@ class JavaProducer:
         self._clients.call("producer.oneway", name=self.name, messages=list(messages))
 
     def request(self, message: dict[str, Any], timeout_ms: int = 30_000) -> None:
-        """Send a request to whoever consumes its topic; 5.3.3's own `request` does not wait for the reply."""
+        """Send a request to whoever consumes its topic; 5.3.3's own `request` returns without the reply."""
         self._clients.call("producer.request", name=self.name, message=message, timeout_ms=timeout_ms)
+
+    def wait_for_replies(self, count: int) -> list[dict[str, Any]]:
+        """Wait until `count` requests have got their replies; return all replies so far, bodies as bytes."""
+
+        def replies() -> list[dict[str, Any]]:
+            return [event for event in self._clients.events("reply") if event["producer"] == self.name]
+
+        self._clients.wait_for(lambda: len(replies()) >= count, f"{count} replies at {self.name}")
+        return [{**event, "body": base64.b64decode(event["body"])} for event in replies()]
 
     def reply(self, request: Mapping[str, Any], body: bytes) -> dict[str, Any]:
         """Reply to a request as a consumer received it; the broker has handed it over when this returns."""

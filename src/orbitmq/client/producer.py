@@ -7,39 +7,42 @@ from __future__ import annotations
 
 import asyncio
 import ssl
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from os import getpid
 from random import Random
 
 from orbitmq.client.base import Client
+from orbitmq.client.requests.pending import PendingRequests
+from orbitmq.client.requests.pushed_replies import handlers
+from orbitmq.client.requests.replier import Replier
+from orbitmq.client.requests.requester import Requester
 from orbitmq.client.routing.routes import POLL_INTERVAL_MS
 from orbitmq.client.send.accumulator.accumulator import Accumulator
 from orbitmq.client.send.accumulator.in_flight import InFlight
 from orbitmq.client.send.batch import check_batch, fits_batch, split
 from orbitmq.client.send.fault_tolerance import FaultTolerance
 from orbitmq.client.send.queue_selector import QueueSelector, Target
-from orbitmq.client.send.request import DEFAULT_QUEUE_COUNT, EncodedMessage, encode_message
+from orbitmq.client.send.request import COMPRESS_OVER, DEFAULT_QUEUE_COUNT, EncodedMessage, encode_message
 from orbitmq.client.send.result import SendResult
-from orbitmq.client.send.sender import Sender
+from orbitmq.client.send.sender import RETRIES, SEND_TIMEOUT_MS, Sender
 from orbitmq.client.session.client_id import unique_instance, unique_key_seed
 from orbitmq.client.session.heartbeats import HEARTBEAT_INTERVAL_MS
 from orbitmq.client.session.session import ClientSession
 from orbitmq.clock import now_ms
 from orbitmq.errors import InvalidArgument
 from orbitmq.model.group import Heartbeat
-from orbitmq.model.message import BODY_SIZE_MAX, Message
+from orbitmq.model.message import BODY_SIZE_MAX, Message, StoredMessage
 from orbitmq.model.route import MessageQueue
 from orbitmq.model.topic import GROUP_LENGTH_MAX, check_name
 from orbitmq.wire.headers import UnregisterClient
 from orbitmq.wire.messages.message_id import UniqueKeys
 from orbitmq.wire.signature import Credentials
 
-SEND_TIMEOUT_MS = 3_000
-RETRIES = 2
-COMPRESS_OVER = 4_096
 BATCH_SIZE_MAX = 1024 * 1024
 SOON_COUNT_MAX = 10_000
 SOON_SIZE_MAX = 32 * 1024 * 1024
+REQUEST_TIMEOUT_MS = 3_000
+REQUESTS_MAX = 10_000
 ONEWAY_RUN = 256
 """Of so many one-way messages one is answered."""
 
@@ -60,6 +63,7 @@ class Producer(Client):
         batch_size_max: bytes of one batch request; longer lists of messages travel in several.
         soon_count_max: messages that `send_soon` lets wait for their answers before it makes the caller wait.
         soon_size_max: the same, in bytes.
+        requests_max: requests that wait for their replies at the same time; further ones wait for a place.
         avoid_slow_brokers: keep away from brokers that failed or were slow, for some seconds.
         queue_count: queues per broker of a topic that is created by sending to it.
         credentials: sign every request with this access key (RocketMQ's ACL).
@@ -78,6 +82,7 @@ class Producer(Client):
         batch_size_max: int = BATCH_SIZE_MAX,
         soon_count_max: int = SOON_COUNT_MAX,
         soon_size_max: int = SOON_SIZE_MAX,
+        requests_max: int = REQUESTS_MAX,
         avoid_slow_brokers: bool = True,
         queue_count: int = DEFAULT_QUEUE_COUNT,
         heartbeat_interval_ms: int = HEARTBEAT_INTERVAL_MS,
@@ -89,13 +94,18 @@ class Producer(Client):
             raise InvalidArgument("batch_size_max", batch_size_max, f"1024 to {BODY_SIZE_MAX} bytes")
         if retries < 0:
             raise InvalidArgument("retries", retries, "0 or more")
+        if requests_max < 1:
+            raise InvalidArgument("requests_max", requests_max, "1 or more")
         self.group = check_name("group", group, GROUP_LENGTH_MAX)
         self._compress_over = compress_over
         self._batch_size_max = batch_size_max
+        pending = PendingRequests(requests_max)
         session = ClientSession(
             name_servers,
             instance=unique_instance(),
             describe=self._describe,
+            handlers=handlers,
+            service=pending,
             heartbeat_interval_ms=heartbeat_interval_ms,
             poll_interval_ms=poll_interval_ms,
             credentials=credentials,
@@ -114,6 +124,8 @@ class Producer(Client):
             retries=retries,
             queue_count=queue_count,
         )
+        self._requester = Requester(session, self._sender, pending)
+        self._replier = Replier(self._selector, self._sender)
         self._in_flight = InFlight(count_max=soon_count_max, size_max=soon_size_max)
         self._accumulator = Accumulator(
             self._sender, self._selector, self._in_flight, session.tasks, batch_size_max=batch_size_max
@@ -127,13 +139,14 @@ class Producer(Client):
         self._message_ids = UniqueKeys(self._session.ip, getpid(), unique_key_seed())
 
     async def close(self) -> None:
-        """Wait for what `send_soon` queued, then leave.
+        """End requests that wait for replies, wait for what `send_soon` queued, then leave.
 
         Raises:
             SendFailed: some of it could not be sent and nobody was told yet; see `flush`.
         """
         if not self._session.is_open:
             return
+        self._requester.close()
         try:
             await self.flush()
         finally:
@@ -163,8 +176,42 @@ class Producer(Client):
         """
         self._check_open()
         encoded = self._encode(message)
+        if message.in_reply_to is not None and queue is None:
+            return await self._replier.send(encoded, message.in_reply_to, timeout_ms)
         target = Target(message.topic, queue, key if key is not None else message.sharding_key)
         return (await self._sender.send((encoded,), target, timeout_ms))[0]
+
+    async def request(
+        self,
+        message: Message,
+        *,
+        timeout_ms: int = REQUEST_TIMEOUT_MS,
+        queue: MessageQueue | None = None,
+        key: str | None = None,
+    ) -> StoredMessage:
+        """Send a message and return the reply that a consumer of its topic gives.
+
+        Args:
+            message: the request.
+            timeout_ms: for everything: until the reply is here.
+            queue: send to this queue and no other.
+            key: as for `send`.
+
+        Raises:
+            RequestTimeout: no reply came in time. The request may still be processed.
+            SendFailed, RemoteRefused, RouteNotFound, NoNameServer: the request was not sent.
+        """
+        self._check_open()
+        if message.in_reply_to is not None:
+            raise InvalidArgument("message", "a reply", "no reply: nobody replies to one")
+        if timeout_ms < 1:
+            raise InvalidArgument("timeout_ms", timeout_ms, "1 or more")
+        target = Target(message.topic, queue, key if key is not None else message.sharding_key)
+
+        def encode(properties: Mapping[str, str]) -> EncodedMessage:
+            return encode_message(message, self._message_ids.next(now_ms()), self._compress_over, properties)
+
+        return await self._requester.request(encode, target, timeout_ms)
 
     async def send_batch(
         self,

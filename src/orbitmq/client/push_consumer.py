@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import ssl
-from collections.abc import AsyncIterator, Iterable
+from collections.abc import AsyncIterator, Iterable, Mapping
 from pathlib import Path
 
 from orbitmq.client.base import Client
@@ -28,13 +28,17 @@ from orbitmq.client.consume.offsets.start_offsets import StartOffsets
 from orbitmq.client.consume.pull.pull_request import PULL_COUNT_MAX, PullSettings
 from orbitmq.client.consume.pull.window import COUNT_MAX, SIZE_MAX
 from orbitmq.client.consume.subscriptions import parse_subscription
+from orbitmq.client.requests.consumer_replies import ConsumerReplies
 from orbitmq.client.routing.routes import POLL_INTERVAL_MS
+from orbitmq.client.send.result import SendResult
+from orbitmq.client.send.sender import SEND_TIMEOUT_MS
 from orbitmq.client.session.client_id import DEFAULT_INSTANCE, unique_instance
 from orbitmq.client.session.heartbeats import HEARTBEAT_INTERVAL_MS
 from orbitmq.client.session.session import ClientSession
 from orbitmq.clock import now_ms
 from orbitmq.errors import InvalidArgument
 from orbitmq.model.group import ConsumeFrom, ConsumerInfo, Heartbeat, MessageModel, Subscription
+from orbitmq.model.message import StoredMessage
 from orbitmq.model.route import MessageQueue
 from orbitmq.model.topic import GROUP_LENGTH_MAX, RETRY_PREFIX, check_name
 from orbitmq.net.dispatch.handlers import Call, Handlers, Reply
@@ -141,6 +145,7 @@ class PushConsumer(Client):
             if handler is None
             else HandlerPool(self.group, self._ready, handler, concurrency=concurrency, tasks=session.tasks)
         )
+        self._replies = ConsumerReplies(session, self.group)
         directory = Path(offset_dir) if offset_dir is not None else Path.home() / ".orbitmq" / "offsets"
         self._local_offsets = LocalOffsets(directory, self.group) if is_broadcasting else None
         store = self._local_offsets or BrokerOffsets(
@@ -256,6 +261,29 @@ class PushConsumer(Client):
             return await asyncio.wait_for(self._ready.next_batch(), timeout_ms / 1000)
         except TimeoutError:
             return None
+
+    async def reply(
+        self,
+        request: StoredMessage,
+        body: bytes,
+        *,
+        properties: Mapping[str, str] | None = None,
+        timeout_ms: int = SEND_TIMEOUT_MS,
+    ) -> SendResult:
+        """Reply to a request (see `Producer.request`); return when the client that asked has the reply.
+
+        Args:
+            request: as a batch has it; `is_request` tells which messages are.
+            body: the reply's.
+            properties: the reply's own name-value pairs.
+            timeout_ms: for all attempts.
+
+        Raises:
+            InvalidArgument: the message is no request.
+            SendFailed: nobody could hand the reply over; the client that asked has mostly given up then.
+        """
+        self._check_open()
+        return await self._replies.send(request.reply(body, properties=properties), timeout_ms)
 
     async def commit_offsets(self) -> None:
         """Store the group's offsets now; errors are logged, the next round tries again."""

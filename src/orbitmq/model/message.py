@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from orbitmq.errors import InvalidArgument
-from orbitmq.model.topic import check_name
+from orbitmq.model.topic import check_name, reply_topic
 
 BODY_SIZE_MAX = 4 * 1024 * 1024
 """Bytes of a message body, as RocketMQ's `maxMessageSize`."""
@@ -76,6 +76,19 @@ class Host(NamedTuple):
         return f"[{self.ip}]:{self.port}" if ":" in self.ip else f"{self.ip}:{self.port}"
 
 
+class ReplyTo(NamedTuple):
+    """What makes a message a reply: the request's correlation id, and the client that waits for it.
+
+    `ttl` is how long the client waits, in ms as text, None when the request does not say it; `broker_name` is where the
+    request was stored, and where that client is connected.
+    """
+
+    correlation_id: str
+    client_id: str
+    ttl: str | None
+    broker_name: str
+
+
 @dataclass(frozen=True, slots=True)
 class Message:
     """A message to send.
@@ -89,6 +102,7 @@ class Message:
         flag: a free 32-bit number.
         delay_level: 1 to 18 (1s 5s 10s 30s 1m .. 2h), 0 for at once.
         sharding_key: messages of one key go to one queue, in order.
+        in_reply_to: set by `StoredMessage.reply`.
     """
 
     topic: str
@@ -99,6 +113,7 @@ class Message:
     flag: int = 0
     delay_level: int = 0
     sharding_key: str | None = None
+    in_reply_to: ReplyTo | None = None
 
     def __post_init__(self) -> None:
         check_name("topic", self.topic)
@@ -153,3 +168,37 @@ class StoredMessage:
     def message_id(self) -> str:
         """The client's unique key; the broker's offset id lives in `offset_message_id`."""
         return self.properties.get(PropertyName.UNIQ_KEY, "")
+
+    @property
+    def is_request(self) -> bool:
+        """True when a client waits for a reply to this message (or has done so: it may have given up)."""
+        names = (PropertyName.CORRELATION_ID, PropertyName.REPLY_TO_CLIENT, PropertyName.CLUSTER)
+        return all(name in self.properties for name in names)
+
+    def reply(
+        self,
+        body: bytes,
+        *,
+        tag: str | None = None,
+        keys: tuple[str, ...] | list[str] = (),
+        properties: Mapping[str, str] | None = None,
+        flag: int = 0,
+    ) -> Message:
+        """Return the reply to this request, to be sent by any producer: `await producer.send(message.reply(b"..."))`.
+
+        Raises:
+            InvalidArgument: the message is no request.
+
+        Source: Java MessageUtil.createReplyMessage.
+        """
+        if not self.is_request:
+            raise InvalidArgument("message", self.message_id or self.topic, "a request: nobody waits for a reply to it")
+        found = self.properties
+        in_reply_to = ReplyTo(
+            found[PropertyName.CORRELATION_ID],
+            found[PropertyName.REPLY_TO_CLIENT],
+            found.get(PropertyName.TTL),
+            self.broker_name,
+        )
+        topic = reply_topic(found[PropertyName.CLUSTER])
+        return Message(topic, body, tag, keys, properties or {}, flag, in_reply_to=in_reply_to)

@@ -20,6 +20,7 @@ AUTO_CREATE_TOPIC = "TBW102"
 RETRY_PREFIX = "%RETRY%"
 DLQ_PREFIX = "%DLQ%"
 SCHEDULE_TOPIC = "SCHEDULE_TOPIC_XXXX"
+_REPLY_SUFFIX = "_REPLY_TOPIC"
 
 _NAME = re.compile(r"[%|a-zA-Z0-9_-]+")
 _SYSTEM_TOPICS = frozenset(
@@ -83,6 +84,11 @@ def check_name(kind: str, name: str, length_max: int = NAME_LENGTH_MAX) -> str:
     if _NAME.fullmatch(name) is None:
         raise InvalidArgument(kind, name, "only letters, digits and % | _ -")
     return name
+
+
+def reply_topic(cluster: str) -> str:
+    """Return the topic that replies to requests are sent to (Java: MixAll.getReplyTopic)."""
+    return cluster + _REPLY_SUFFIX
 
 
 def is_reserved_topic(topic: str) -> bool:

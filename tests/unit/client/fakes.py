@@ -4,11 +4,12 @@ import asyncio
 from collections import defaultdict
 
 from orbitmq.codes import ResponseCode
-from orbitmq.errors import Rejected
+from orbitmq.errors import ClientError, Rejected
 from orbitmq.model.message import Host
 from orbitmq.model.route import BrokerData, QueueData, TopicRoute
 from orbitmq.net.dispatch.handlers import LATER, Handlers, Reply
 from orbitmq.net.server import Server
+from orbitmq.net.session import make_request
 from orbitmq.wire.bodies.heartbeat import decode_heartbeat, encode_consumer_list
 from orbitmq.wire.bodies.route import encode_route
 from orbitmq.wire.headers import (
@@ -22,10 +23,12 @@ from orbitmq.wire.headers import (
     PullMessage,
     PullResponse,
     PullSysFlag,
+    PushReply,
     QueryConsumerOffset,
     SearchOffset,
     SendBatch,
     SendMessageV2,
+    SendReplyV2,
     SendResponse,
     UnregisterClient,
     UpdateConsumerOffset,
@@ -95,6 +98,7 @@ class FakeBroker(FakeServer):
         self.offsets = {}
         self.heartbeats = []
         self.members = {}
+        self.clients = {}
         self.unregistered = []
         self.requests = []
         self.commands = []
@@ -109,6 +113,7 @@ class FakeBroker(FakeServer):
         await super().stop()
         self.parked.clear()
         self.members.clear()
+        self.clients.clear()
 
     def bodies(self, topic):
         return [body for (name, _), queue in sorted(self.queues.items()) if name == topic for body, _, _ in queue]
@@ -235,6 +240,8 @@ def _send(broker, call):
         return LATER
     header = call.header
     properties = parse_properties(header.properties or "")
+    if "REPLY_TO_CLIENT" in properties:
+        properties["CLUSTER"] = "c"
     offset = broker.append(
         header.topic, header.queue_id, call.command.body, properties, flag=header.flag, sys_flag=header.sys_flag
     )
@@ -244,6 +251,32 @@ def _send(broker, call):
         asyncio.get_running_loop().call_later(broker.delays[SendMessageV2], call.answer, reply)
         return LATER
     return reply
+
+
+@broker_handlers.on(SendReplyV2)
+def _send_reply(broker, call):
+    if broker.check(call):
+        return LATER
+    client = broker.clients.get(parse_properties(call.header.properties)["REPLY_TO_CLIENT"])
+    if client is None:
+        raise Rejected(ResponseCode.SYSTEM_ERROR, "channel not found")
+
+    def answered(answer):
+        code = ResponseCode.SYSTEM_ERROR if isinstance(answer, ClientError) else answer.code
+        call.answer(Reply(code, header=SendResponse(message_id="0", queue_id=0, queue_offset=0)))
+
+    client.send_request(make_request(pushed(call.header), call.command.body), answered, timeout_ms=20_000)
+    return LATER
+
+
+def pushed(header):
+    """Return the header with which a broker pushes the reply that came with `header`."""
+    return PushReply(
+        producer_group=header.producer_group, topic=header.topic, default_topic=header.default_topic,
+        default_topic_queue_nums=4, queue_id=header.queue_id, sys_flag=header.sys_flag, born_at_ms=header.born_at_ms,
+        flag=header.flag, properties=header.properties, born_host="127.0.0.1:1", store_host="127.0.0.1:2",
+        stored_at_ms=2,
+    )  # fmt: skip
 
 
 @broker_handlers.on(SendBatch)
@@ -275,6 +308,7 @@ def _heartbeat(broker, call):
     broker.check(call)
     heartbeat = decode_heartbeat(call.command.body)
     broker.heartbeats.append(heartbeat)
+    broker.clients[heartbeat.client_id] = call.connection
     for consumer in heartbeat.consumers:
         members = broker.members.setdefault(consumer.group, {})
         is_new = heartbeat.client_id not in members

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import dataclasses
 from typing import Any
 
 import pytest
 
 from orbitmq.errors import InvalidArgument
-from orbitmq.model.message import BODY_SIZE_MAX, Host, Message, PropertyName, StoredMessage, SysFlag
+from orbitmq.model.message import BODY_SIZE_MAX, Host, Message, PropertyName, ReplyTo, StoredMessage, SysFlag
 
 
 def stored(**properties: str) -> StoredMessage:
@@ -73,3 +74,28 @@ def test_bits_of_the_sys_flag_are_javas() -> None:
     assert (SysFlag.NEED_UNWRAP, SysFlag.INNER_BATCH) == (0x40, 0x80)
     assert (SysFlag.COMPRESSION_LZ4, SysFlag.COMPRESSION_ZSTD, SysFlag.COMPRESSION_ZLIB) == (0x100, 0x200, 0x300)
     assert SysFlag.COMPRESSION_MASK == 0x700
+
+
+REQUEST = {"CORRELATION_ID": "id-1", "REPLY_TO_CLIENT": "asker", "CLUSTER": "c", "TTL": "3000"}
+
+
+def test_a_reply_goes_to_the_reply_topic_of_its_requests_cluster_and_names_the_request() -> None:
+    request = dataclasses.replace(stored(**REQUEST), broker_name="broker-a")
+    assert request.is_request
+    reply = request.reply(b"yes", tag="t", keys=["k"], properties={"a": "b"}, flag=7)
+    assert reply == Message(
+        "c_REPLY_TOPIC", b"yes", "t", ["k"], {"a": "b"}, 7, in_reply_to=ReplyTo("id-1", "asker", "3000", "broker-a")
+    )
+
+
+def test_a_request_that_does_not_say_how_long_it_waits_can_be_replied_to() -> None:
+    properties = {name: value for name, value in REQUEST.items() if name != "TTL"}
+    assert stored(**properties).reply(b"").in_reply_to == ReplyTo("id-1", "asker", None, "")
+
+
+@pytest.mark.parametrize("missing", ["CORRELATION_ID", "REPLY_TO_CLIENT", "CLUSTER"])
+def test_a_message_that_is_no_request_cannot_be_replied_to(missing: str) -> None:
+    message = stored(**{name: value for name, value in REQUEST.items() if name != missing})
+    assert not message.is_request
+    with pytest.raises(InvalidArgument, match="a request: nobody waits"):
+        message.reply(b"yes")

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from orbitmq.broker.config import BrokerConfig
 from orbitmq.broker.topics.table import plain_topic
-from orbitmq.model.topic import AUTO_CREATE_TOPIC, SCHEDULE_TOPIC, Perm, TopicConfig
+from orbitmq.model.topic import AUTO_CREATE_TOPIC, SCHEDULE_TOPIC, Perm, TopicConfig, reply_topic
 
 CLOSED_TO_CLIENTS = frozenset(
     (
@@ -39,7 +39,7 @@ def system_topics(config: BrokerConfig) -> list[TopicConfig]:
         plain_topic(broker, 1, Perm.INHERIT | (Perm.READ_WRITE if config.broker_topic_enable else 0)),
         plain_topic("OFFSET_MOVED_EVENT", 1),
         plain_topic(SCHEDULE_TOPIC, _SCHEDULE_QUEUE_COUNT),
-        plain_topic(f"{cluster}_REPLY_TOPIC", 1),
+        plain_topic(reply_topic(cluster), 1),
         plain_topic(f"rmq_sys_REVIVE_LOG_{cluster}", 8),
         plain_topic(f"rmq_sys_SYNC_BROKER_MEMBER_{broker}", 1, Perm.INHERIT),
         plain_topic("RMQ_SYS_TRANS_HALF_TOPIC", 1),

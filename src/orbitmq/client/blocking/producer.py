@@ -6,9 +6,9 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from orbitmq.client.blocking.client import BlockingClient
-from orbitmq.client.producer import Producer
+from orbitmq.client.producer import REQUEST_TIMEOUT_MS, Producer
 from orbitmq.client.send.result import SendResult
-from orbitmq.model.message import Message
+from orbitmq.model.message import Message, StoredMessage
 from orbitmq.model.route import MessageQueue
 
 
@@ -32,6 +32,17 @@ class BlockingProducer(BlockingClient[Producer]):
     ) -> SendResult:
         """Send one message and return where it went."""
         return self._loop_thread.call(self._client.send(message, timeout_ms=timeout_ms, queue=queue, key=key))
+
+    def request(
+        self,
+        message: Message,
+        *,
+        timeout_ms: int = REQUEST_TIMEOUT_MS,
+        queue: MessageQueue | None = None,
+        key: str | None = None,
+    ) -> StoredMessage:
+        """Send a message and return the reply that a consumer of its topic gives."""
+        return self._loop_thread.call(self._client.request(message, timeout_ms=timeout_ms, queue=queue, key=key))
 
     def send_batch(
         self,

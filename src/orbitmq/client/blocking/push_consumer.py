@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from orbitmq.client.blocking.batch import BlockingBatch
 from orbitmq.client.blocking.client import BlockingClient
 from orbitmq.client.push_consumer import PushConsumer
+from orbitmq.client.send.result import SendResult
+from orbitmq.client.send.sender import SEND_TIMEOUT_MS
 from orbitmq.errors import InvalidArgument
+from orbitmq.model.message import StoredMessage
 from orbitmq.model.route import MessageQueue
 
 
@@ -53,6 +56,17 @@ class BlockingPushConsumer(BlockingClient[PushConsumer]):
                 return
             yield batch
             batch.leave()
+
+    def reply(
+        self,
+        request: StoredMessage,
+        body: bytes,
+        *,
+        properties: Mapping[str, str] | None = None,
+        timeout_ms: int = SEND_TIMEOUT_MS,
+    ) -> SendResult:
+        """Reply to a request; return when the client that asked has the reply."""
+        return self._loop_thread.call(self._client.reply(request, body, properties=properties, timeout_ms=timeout_ms))
 
     def commit_offsets(self) -> None:
         """Store the group's offsets now."""

@@ -95,6 +95,10 @@ class Routes:
         """Refresh `topic` with every poll from now on."""
         self._watched.add(topic)
 
+    def is_watched(self, topic: str) -> bool:
+        """True while `topic` is refreshed with every poll."""
+        return topic in self._watched
+
     def unwatch(self, topic: str) -> None:
         """Refresh `topic` no more, and forget its route."""
         self._watched.discard(topic)

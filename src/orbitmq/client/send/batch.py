@@ -58,7 +58,7 @@ def check_batch(messages: Sequence[Message]) -> None:
     """Refuse what cannot travel in one batch.
 
     Raises:
-        InvalidArgument: no message, several topics, delayed messages or a retry topic.
+        InvalidArgument: no message, several topics, delayed messages, replies or a retry topic.
     """
     if not messages:
         raise InvalidArgument("messages", messages, "at least one message")
@@ -67,15 +67,18 @@ def check_batch(messages: Sequence[Message]) -> None:
         raise InvalidArgument("messages", sorted(topics)[:3], "messages of one topic")
     if any(message.delay_level for message in messages):
         raise InvalidArgument("delay_level", "a delay", "no delay inside a batch: send such messages on their own")
+    if any(message.in_reply_to is not None for message in messages):
+        raise InvalidArgument("in_reply_to", "a reply", "no reply inside a batch: send each on its own")
     if messages[0].topic.startswith(RETRY_PREFIX):
         raise InvalidArgument("topic", messages[0].topic, "a topic that is no retry topic, for a batch")
 
 
 def fits_batch(encoded: EncodedMessage, message: Message, size_max: int) -> bool:
-    """True for a message that may travel with others: not compressed, not delayed, small, no retry topic."""
+    """True for a message that may travel with others: not compressed, not delayed, small, no reply, no retry topic."""
     return not (
         encoded.sys_flag
         or message.delay_level
+        or message.in_reply_to is not None
         or encoded.size + ITEM_SIZE_MIN > size_max
         or message.topic.startswith(RETRY_PREFIX)
     )

@@ -5,17 +5,20 @@ Source: Java DefaultMQProducerImpl.sendKernelImpl.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from enum import Enum
 from typing import NamedTuple
 
 from orbitmq.codes import ResponseCode
 from orbitmq.errors import InvalidArgument
-from orbitmq.model.message import Message, PropertyName
+from orbitmq.model.message import Message, PropertyName, ReplyTo
 from orbitmq.model.route import MessageQueue
 from orbitmq.model.topic import AUTO_CREATE_TOPIC
-from orbitmq.wire.headers import SendMessageV2
+from orbitmq.wire.headers import SendMessageV2, SendReplyV2
 from orbitmq.wire.messages.compression import CompressionType, compress
 from orbitmq.wire.messages.properties import format_properties
 
+COMPRESS_OVER = 4_096
 DEFAULT_QUEUE_COUNT = 4
 """Queues per broker of a topic that is created by sending to it (Java: defaultTopicQueueNums)."""
 
@@ -38,6 +41,16 @@ _RESERVED = frozenset(
 )
 
 
+class SendKind(Enum):
+    """What a message is to the one who sends it."""
+
+    PLAIN = "plain"
+    REQUEST = "request"
+    """The broker must know this client when the message arrives, for it will push the reply to it."""
+    REPLY = "reply"
+    """It travels under a code of its own."""
+
+
 class EncodedMessage(NamedTuple):
     """A message ready to be sent: what depends on neither queue nor broker is encoded once, for all attempts."""
 
@@ -47,6 +60,7 @@ class EncodedMessage(NamedTuple):
     flag: int
     sys_flag: int
     message_id: str
+    kind: SendKind = SendKind.PLAIN
 
     @property
     def size(self) -> int:
@@ -54,8 +68,20 @@ class EncodedMessage(NamedTuple):
         return len(self.body) + len(self.properties)
 
 
-def encode_message(message: Message, message_id: str, compress_over: int) -> EncodedMessage:
+_HEADERS: dict[SendKind, type[SendMessageV2] | type[SendReplyV2]] = {
+    SendKind.PLAIN: SendMessageV2,
+    SendKind.REQUEST: SendMessageV2,
+    SendKind.REPLY: SendReplyV2,
+}
+
+
+def encode_message(
+    message: Message, message_id: str, compress_over: int, request: Mapping[str, str] | None = None
+) -> EncodedMessage:
     """Encode a message's properties, and compress its body when it is larger than `compress_over` bytes.
+
+    Args:
+        request: what makes the message a request; see `request_properties`.
 
     Raises:
         InvalidArgument: a property that only RocketMQ itself may set, or properties too long.
@@ -63,17 +89,22 @@ def encode_message(message: Message, message_id: str, compress_over: int) -> Enc
     body, sys_flag = bytes(message.body), 0
     if len(body) > compress_over:
         body, sys_flag = compress(body), CompressionType.ZLIB.sys_flag
-    properties = _properties(message, message_id)
+    properties = _properties(message, message_id, request)
     if message.tag and "||" in message.tag:
         raise InvalidArgument("tag", message.tag, "one tag, without '||'")
-    return EncodedMessage(message.topic, body, properties, message.flag, sys_flag, message_id)
+    kind = SendKind.PLAIN
+    if request is not None:
+        kind = SendKind.REQUEST
+    elif message.in_reply_to is not None:
+        kind = SendKind.REPLY
+    return EncodedMessage(message.topic, body, properties, message.flag, sys_flag, message_id, kind)
 
 
 def send_header(
     encoded: EncodedMessage, group: str, queue: MessageQueue, now_ms: int, queue_count: int
-) -> SendMessageV2:
+) -> SendMessageV2 | SendReplyV2:
     """Return the header that sends one message to one queue."""
-    return SendMessageV2(
+    return _HEADERS[encoded.kind](
         producer_group=group,
         topic=encoded.topic,
         default_topic=AUTO_CREATE_TOPIC,
@@ -90,7 +121,25 @@ def send_header(
     )
 
 
-def _properties(message: Message, message_id: str) -> bytes:
+def request_properties(correlation_id: str, client_id: str, timeout_ms: int) -> dict[str, str]:
+    """Return what makes a message a request (Java: DefaultMQProducerImpl.prepareSendRequest)."""
+    return {
+        PropertyName.CORRELATION_ID: correlation_id,
+        PropertyName.REPLY_TO_CLIENT: client_id,
+        PropertyName.TTL: str(timeout_ms),
+    }
+
+
+def _reply_properties(in_reply_to: ReplyTo) -> dict[str, str]:
+    found = {
+        PropertyName.MESSAGE_TYPE: "reply",
+        PropertyName.CORRELATION_ID: in_reply_to.correlation_id,
+        PropertyName.REPLY_TO_CLIENT: in_reply_to.client_id,
+    }
+    return found if in_reply_to.ttl is None else {**found, PropertyName.TTL: in_reply_to.ttl}
+
+
+def _properties(message: Message, message_id: str, request: Mapping[str, str] | None) -> bytes:
     for name in message.properties:
         if name in _RESERVED:
             raise InvalidArgument("properties", name, "a name that RocketMQ does not use itself")
@@ -103,6 +152,10 @@ def _properties(message: Message, message_id: str) -> bytes:
         properties[PropertyName.DELAY] = str(message.delay_level)
     if message.sharding_key is not None:
         properties[PropertyName.SHARDING_KEY] = message.sharding_key
+    if message.in_reply_to is not None:
+        properties |= _reply_properties(message.in_reply_to)
+    if request is not None:
+        properties |= request
     properties[PropertyName.UNIQ_KEY] = message_id
     properties[PropertyName.WAIT] = "true"  # the answer comes when the broker's flush and replication promise is kept
     return format_properties(properties)

@@ -11,13 +11,16 @@ from collections.abc import Sequence
 from orbitmq.client.send.batch import batch_body, batch_header
 from orbitmq.client.send.fault_tolerance import FaultTolerance
 from orbitmq.client.send.queue_selector import QueueSelector, Target
-from orbitmq.client.send.request import RETRY_CODES, EncodedMessage, send_header
+from orbitmq.client.send.request import RETRY_CODES, EncodedMessage, SendKind, send_header
 from orbitmq.client.send.result import SendResult, decode_results
 from orbitmq.client.session.session import ClientSession
 from orbitmq.clock import now_ms
+from orbitmq.codes import ResponseCode
 from orbitmq.errors import ClientError, ConnectionFailed, OrbitError, RemoteRefused, SendFailed
 from orbitmq.model.route import MessageQueue
 
+SEND_TIMEOUT_MS = 3_000
+RETRIES = 2
 SAME_BROKER_PAUSE_MS = 200
 """Before the next attempt on a broker that has just failed; four times as long with each one. A broker that is only
 restarted is back by then."""
@@ -93,6 +96,8 @@ class Sender:
         for _attempt in range(self._retries + 1):
             queue = first if first is not None and not causes else await self._choose(deadline, target, failed)
             if queue.broker_name in failed:
+                if _misses_client(batch, causes[-1]):
+                    break  # the client that asked is at none of the brokers
                 pause = SAME_BROKER_PAUSE_MS / 1000 * 4 ** (len(causes) - 1)
                 await asyncio.sleep(min(pause, max(0.0, deadline - loop.time())))
             left_ms = int((deadline - loop.time()) * 1000)
@@ -107,7 +112,8 @@ class Sender:
             except ClientError as error:
                 causes.append(error)
             failed |= {queue.broker_name}
-            self._note_failure(queue)
+            if not _misses_client(batch, causes[-1]):
+                self._note_failure(queue)
         raise _send_failed(batch, target, causes, limit_ms)
 
     async def send_oneway(self, message: EncodedMessage, target: Target) -> None:
@@ -141,6 +147,8 @@ class Sender:
             ) from None
 
     async def _attempt(self, batch: Sequence[EncodedMessage], queue: MessageQueue, left_ms: int) -> list[SendResult]:
+        if batch[0].kind is SendKind.REQUEST:
+            left_ms = await self._announce(queue, left_ms)
         if len(batch) == 1:
             header: object = send_header(batch[0], self._group, queue, now_ms(), self._queue_count)
             body = batch[0].body
@@ -163,6 +171,13 @@ class Sender:
             self._session.tasks.spawn(self._await_route(queue.topic), f"route of {queue.topic}")
         return results
 
+    async def _announce(self, queue: MessageQueue, left_ms: int) -> int:
+        """Let the broker know who waits for a reply, before anybody can give one; return what is left of the time."""
+        loop = asyncio.get_running_loop()
+        began = loop.time()
+        await self._session.announce(queue.broker_name, timeout_ms=left_ms)
+        return max(1, left_ms - int((loop.time() - began) * 1000))
+
     def _note_failure(self, queue: MessageQueue) -> None:
         """Avoid the broker for a while, and see whether the route has changed."""
         if self._fault_tolerance is not None:
@@ -182,6 +197,12 @@ class Sender:
             await asyncio.sleep(NEW_TOPIC_PAUSE_MS * 2**attempt / 1000)
             if await self._refresh(topic):
                 return
+
+
+def _misses_client(batch: Sequence[EncodedMessage], error: OrbitError) -> bool:
+    """True when a broker is well, but has no connection to the client that a reply is for."""
+    is_reply = batch[0].kind is SendKind.REPLY
+    return is_reply and isinstance(error, RemoteRefused) and error.code == ResponseCode.SYSTEM_ERROR
 
 
 def _send_failed(

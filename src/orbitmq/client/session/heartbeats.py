@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections import defaultdict
 from collections.abc import Callable, Iterable
 
 from orbitmq.client.routing.routes import Routes
@@ -54,6 +55,9 @@ class Heartbeats:
         self._describe = describe
         self._interval_ms = interval_ms
         self._is_running = False
+        self._heard_on: dict[str, int] = {}
+        """The connection on which each broker that pushes to this client took a heartbeat, by address."""
+        self._locks: defaultdict[str, asyncio.Lock] = defaultdict(asyncio.Lock)
         routes.add_listener(self._route_changed)
 
     def start(self) -> None:
@@ -73,6 +77,32 @@ class Heartbeats:
         """Send a heartbeat to one broker in the background."""
         self.announced.add(address)
         self._tasks.spawn(self._send(address), "heartbeat")
+
+    async def ensure(self, address: str, timeout_ms: int) -> None:
+        """Make sure that a broker has had a heartbeat on the connection that is open now: there it can push to this client.
+
+        Raises:
+            ConnectionFailed, RequestTimeout, RemoteRefused: it has had none.
+        """
+        connection = await self._pool.connect(address, timeout_ms=timeout_ms)
+        if self._heard_on.get(address) == connection.id:
+            return
+        async with self._locks[address]:  # many may ask at once: one heartbeat is enough for all
+            if self._heard_on.get(address) == connection.id:
+                return
+            body = encode_heartbeat(self._describe())
+            expect(await self._pool.request(address, HeartbeatRequest(), body, timeout_ms=timeout_ms), address)
+            self.announced.add(address)
+            self._heard_on[address] = connection.id
+
+    async def ensure_again(self, timeout_ms: int) -> bool:
+        """Do what `ensure` does for every broker that it was called for; True when all of them have had a heartbeat."""
+        ensured = [self.ensure(address, timeout_ms) for address in self._heard_on]
+        found = await asyncio.gather(*ensured, return_exceptions=True)
+        for error in found:
+            if isinstance(error, BaseException) and not isinstance(error, OrbitError):
+                raise error
+        return not any(found)
 
     def mark_unreachable(self, address: str) -> None:
         """Send a heartbeat with the broker's next answer: it may have been restarted in between."""

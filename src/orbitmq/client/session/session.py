@@ -161,6 +161,25 @@ class ClientSession:
         if address not in self._heartbeats.announced:
             self._heartbeats.announce(address)
 
+    async def announce(self, broker_name: str, *, timeout_ms: int = REQUEST_TIMEOUT_MS) -> None:
+        """Make sure that a broker's master can push to this client.
+
+        Raises:
+            RouteNotFound: no known route names the master.
+            ConnectionFailed, RequestTimeout, RemoteRefused: it has not taken a heartbeat.
+        """
+        if self._heartbeats is None:
+            return
+        address = self.routes.address(broker_name, only_this=True)
+        try:
+            await self._heartbeats.ensure(address, timeout_ms)
+        except (ConnectionFailed, RequestTimeout) as error:
+            raise self.explain(error, broker_name, address) from error
+
+    async def announce_again(self) -> bool:
+        """Announce this client to the brokers that `announce` named, where the connection broke; True: all know it now."""
+        return self._heartbeats is None or await self._heartbeats.ensure_again(REQUEST_TIMEOUT_MS)
+
     async def send_heartbeats(self) -> None:
         """Send a heartbeat to every broker now, so that the group knows this client before it is asked for members."""
         if self._heartbeats is not None:

@@ -1,7 +1,10 @@
+import threading
+
 import pytest
 
-from orbitmq.blocking import Producer
+from orbitmq.blocking import Producer, PushConsumer
 from orbitmq.errors import SendFailed
+from orbitmq.model.group import ConsumeFrom
 from orbitmq.model.message import Message
 from orbitmq.model.route import MessageQueue
 from orbitmq.wire.headers import SendBatch, SendMessageV2
@@ -50,3 +53,23 @@ def test_what_send_all_could_not_send_is_told(served):
     served.call(served.a.stop())
     with Producer("makers", served.name_servers, retries=0) as producer, pytest.raises(SendFailed):
         producer.send_all([Message("orders", b"x")])
+
+
+def test_a_request_gets_the_reply_of_a_consumer_that_has_no_loop_either(served):
+    served.topic("questions", count=1)
+    served.topic("c_REPLY_TOPIC", count=1)
+    with PushConsumer("repliers", served.name_servers, consume_from=ConsumeFrom.FIRST) as consumer:
+        consumer.subscribe("questions")
+
+        def answer():
+            batch = consumer.next_batch()
+            assert batch is not None
+            consumer.reply(batch[0], batch[0].body.upper(), properties={"a": "b"})
+            batch.commit()
+
+        answering = threading.Thread(target=answer)
+        answering.start()
+        with Producer("askers", served.name_servers) as producer:
+            reply = producer.request(Message("questions", b"why?"), timeout_ms=20_000)
+        answering.join()
+    assert (reply.body, reply.properties["a"]) == (b"WHY?", "b")

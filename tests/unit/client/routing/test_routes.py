@@ -178,3 +178,13 @@ async def test_a_refresh_tells_whether_the_route_is_another_one(cluster):
         assert [await routes.refresh("orders") for _ in range(2)] == [True, False]
         cluster.topic("orders", count=7)
         assert [await routes.refresh("orders") for _ in range(2)] == [True, False]
+
+
+async def test_a_topic_is_watched_until_it_is_not(cluster):
+    cluster.topic("orders")
+    async with routes_of(cluster.name_server) as routes:
+        assert not routes.is_watched("orders")
+        routes.watch("orders")
+        assert routes.is_watched("orders")
+        routes.unwatch("orders")
+        assert not routes.is_watched("orders")

@@ -3,7 +3,7 @@ import pytest
 from orbitmq.client.send.batch import batch_body, batch_header, check_batch, fits_batch, split
 from orbitmq.client.send.request import encode_message
 from orbitmq.errors import InvalidArgument
-from orbitmq.model.message import Message
+from orbitmq.model.message import Message, ReplyTo
 from orbitmq.model.route import MessageQueue
 from orbitmq.wire.messages.batch import parse_batch
 
@@ -65,3 +65,10 @@ def test_a_message_that_fills_a_batch_to_the_last_byte_fits():
     size = len(batch_body([found]))
     assert fits_batch(found, message, size)
     assert not fits_batch(found, message, size - 1)
+
+
+def test_a_reply_travels_alone() -> None:
+    reply = Message("c_REPLY_TOPIC", b"", in_reply_to=ReplyTo("id", "asker", None, "broker-a"))
+    with pytest.raises(InvalidArgument, match="no reply inside a batch"):
+        check_batch([reply])
+    assert not fits_batch(encode_message(reply, "ID", 100), reply, 1024 * 1024)

@@ -2,10 +2,11 @@ import zlib
 
 import pytest
 
-from orbitmq.client.send.request import encode_message, send_header
+from orbitmq.client.send.request import SendKind, encode_message, request_properties, send_header
 from orbitmq.errors import InvalidArgument
-from orbitmq.model.message import Message, SysFlag
+from orbitmq.model.message import Message, ReplyTo, SysFlag
 from orbitmq.model.route import MessageQueue
+from orbitmq.wire.headers import SendMessageV2, SendReplyV2
 from orbitmq.wire.messages.properties import parse_properties
 
 QUEUE = MessageQueue("t", "a", 3)
@@ -47,3 +48,29 @@ def test_the_header_names_group_queue_and_template():
     assert (header.producer_group, header.topic, header.queue_id, header.born_at_ms) == ("g", "t", 3, 1_000)
     assert (header.default_topic, header.default_topic_queue_nums, header.batch) == ("TBW102", 4, False)
     assert (header.sys_flag, header.flag, header.reconsume_times, header.unit_mode) == (0, 0, 0, False)
+
+
+def test_a_request_names_itself_who_waits_and_how_long() -> None:
+    request = request_properties("id-1", "asker", 3_000)
+    found = encode_message(Message("t", b"", properties={"a": "b"}), "ID", 100, request)
+    properties = parse_properties(found.properties)
+    assert found.kind is SendKind.REQUEST
+    assert (properties["CORRELATION_ID"], properties["REPLY_TO_CLIENT"], properties["TTL"]) == ("id-1", "asker", "3000")
+    assert (properties["a"], "MSG_TYPE" in properties) == ("b", False)
+    assert type(send_header(found, "g", MessageQueue("t", "b", 0), 0, 4)) is SendMessageV2
+
+
+def test_a_reply_names_its_request_and_travels_under_its_own_code() -> None:
+    for ttl in ("3000", None):
+        found = encoded(b"", in_reply_to=ReplyTo("id-1", "asker", ttl, "broker-a"))
+        properties = parse_properties(found.properties)
+        assert found.kind is SendKind.REPLY
+        assert (properties["MSG_TYPE"], properties["CORRELATION_ID"]) == ("reply", "id-1")
+        assert (properties["REPLY_TO_CLIENT"], properties.get("TTL")) == ("asker", ttl)
+        assert type(send_header(found, "g", MessageQueue("t", "b", 0), 0, 4)) is SendReplyV2
+
+
+@pytest.mark.parametrize("name", ["CORRELATION_ID", "REPLY_TO_CLIENT", "TTL", "MSG_TYPE"])
+def test_what_makes_a_request_is_not_for_users_to_set(name: str) -> None:
+    with pytest.raises(InvalidArgument):
+        encoded(b"", properties={name: "x"})

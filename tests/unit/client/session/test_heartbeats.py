@@ -3,11 +3,14 @@ import logging
 from contextlib import asynccontextmanager
 from dataclasses import replace
 
+import pytest
+
 from orbitmq.client.routing.nameserver_client import NameServerClient
 from orbitmq.client.routing.routes import Routes
 from orbitmq.client.session.background_tasks import BackgroundTasks
 from orbitmq.client.session.heartbeats import Heartbeats
 from orbitmq.codes import ResponseCode
+from orbitmq.errors import RemoteRefused
 from orbitmq.model.group import ConsumerInfo, Heartbeat
 from orbitmq.model.route import BrokerData
 from orbitmq.net.pool import ConnectionPool
@@ -153,3 +156,41 @@ async def test_a_broker_that_does_not_answer_a_farewell_holds_nobody_up(cluster,
         async with asyncio.timeout(1):
             await heartbeats.unregister([UnregisterClient(client_id="me", consumer_group="g")])
     assert len(cluster.a.unregistered) == 1
+
+
+async def test_a_broker_that_pushes_hears_once_for_each_connection_however_many_ask(cluster):
+    cluster.topic("orders")
+    async with heartbeats_of(cluster, says=PRODUCER) as (heartbeats, _routes):
+        await asyncio.gather(*(heartbeats.ensure(cluster.a.address, 20_000) for _ in range(5)))
+        assert cluster.a.heartbeats == [PRODUCER]
+        assert heartbeats.announced == {cluster.a.address}
+        for connection in tuple(cluster.a.connections):
+            connection.kill()
+        await until(lambda: cluster.a.address not in heartbeats._pool.addresses)
+        await heartbeats.ensure(cluster.a.address, 20_000)
+        assert cluster.a.heartbeats == [PRODUCER] * 2
+
+
+async def test_a_broker_that_refuses_the_heartbeat_is_no_broker_that_pushes(cluster):
+    cluster.topic("orders")
+    cluster.a.refusals[HeartbeatRequest] = [ResponseCode.SYSTEM_ERROR]
+    async with heartbeats_of(cluster, says=PRODUCER) as (heartbeats, _routes):
+        with pytest.raises(RemoteRefused):
+            await heartbeats.ensure(cluster.a.address, 20_000)
+        assert heartbeats.announced == set()
+        await heartbeats.ensure(cluster.a.address, 20_000)
+        assert cluster.a.heartbeats == [PRODUCER]
+
+
+async def test_brokers_that_push_are_all_told_again(cluster):
+    cluster.topic("orders", cluster.a, cluster.b)
+    async with heartbeats_of(cluster, says=PRODUCER) as (heartbeats, _routes):
+        assert await heartbeats.ensure_again(20_000)  # there is none yet
+        for broker in (cluster.a, cluster.b):
+            await heartbeats.ensure(broker.address, 20_000)
+        await cluster.b.stop()
+        await until(lambda: cluster.b.address not in heartbeats._pool.addresses)
+        assert not await heartbeats.ensure_again(20_000)
+        await cluster.b.start()
+        assert await heartbeats.ensure_again(20_000)
+        assert (len(cluster.a.heartbeats), len(cluster.b.heartbeats)) == (1, 2)

@@ -7,6 +7,7 @@ from orbitmq.client.session.session import ClientSession
 from orbitmq.errors import ClientError, ConnectionFailed, RequestTimeout, RouteNotFound
 from orbitmq.model.group import ConsumerInfo, Heartbeat
 from orbitmq.wire.headers import GetMaxOffset, SendMessageV2, UnregisterClient
+from unit.client.support import open_session
 from waiting import until
 
 A_SEND = SendMessageV2(
@@ -166,3 +167,23 @@ async def test_a_failed_call_makes_the_next_answer_announce_the_client(cluster):
     await found.close()
     found.note_answer("broker-a")  # closed: nothing to announce
     assert len(cluster.a.heartbeats) == count + 1
+
+
+async def test_an_announcement_that_fails_says_which_broker(cluster):
+    cluster.topic("orders")
+    async with open_session(cluster, "orders", describe=lambda client_id: Heartbeat(client_id=client_id)) as session:
+        await session.announce("broker-a")
+        assert [heartbeat.client_id for heartbeat in cluster.a.heartbeats][-1] == session.id
+        await cluster.a.stop()
+        await until(lambda: cluster.a.address not in session.pool.addresses)
+        with pytest.raises(ConnectionFailed, match="broker broker-a at"):
+            await session.announce("broker-a")
+        assert not await session.announce_again()
+
+
+async def test_a_client_without_heartbeats_announces_nothing(cluster):
+    cluster.topic("orders")
+    async with open_session(cluster, "orders") as session:
+        await session.announce("broker-a")
+        assert await session.announce_again()
+        assert cluster.a.heartbeats == []

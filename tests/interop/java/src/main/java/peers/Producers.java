@@ -9,6 +9,7 @@ import java.util.List;
 import java.util.Map;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.ConcurrentHashMap;
+import java.util.concurrent.atomic.AtomicBoolean;
 import org.apache.rocketmq.client.producer.DefaultMQProducer;
 import org.apache.rocketmq.client.producer.LocalTransactionState;
 import org.apache.rocketmq.client.producer.RequestCallback;
@@ -114,12 +115,22 @@ final class Producers {
         return null;
     }
 
-    /** Send a request. 5.3.3 takes the success of that for the reply, in each form of this call, so none is returned. */
+    /**
+     * Send a request; its reply becomes an event. 5.3.3 takes the success of the send for the reply, in each form of this
+     * call, and tells its callback of nothing then; the reply comes with a second call.
+     */
     private Object request(JSONObject arguments) throws Exception {
         CompletableFuture<Void> sent = new CompletableFuture<>();
+        AtomicBoolean isTold = new AtomicBoolean();
         RequestCallback callback = new RequestCallback() {
             @Override
-            public void onSuccess(Message nothing) {
+            public void onSuccess(Message reply) {
+                if (reply != null && isTold.compareAndSet(false, true)) {
+                    Map<String, Object> event = new LinkedHashMap<>(Codec.describe((MessageExt) reply));
+                    event.put("event", "reply");
+                    event.put("producer", arguments.getString("name"));
+                    Peer.emit(event);
+                }
                 sent.complete(null);
             }
 
