@@ -452,7 +452,8 @@ class Store:
         self.findings = recovery.findings
         recovered = recovery.run(recovery_ms, checkpoint.durable_offset, damaged)
         self._durability.durable = recovered.end
-        self._syncing.start(recovered.stored_at_ms)
+        # What recovery did not read again is what the checkpoint vouches for, entries and all.
+        self._syncing.start(recovered.stored_at_ms, recovered.start)
         if not is_clean:
             log.info(
                 "the last stop was not orderly: read %d records again, the CommitLog ends at %d",

@@ -97,9 +97,10 @@ class Syncing:
         """Say whether a flusher is at work."""
         return self._flusher is not None
 
-    def start(self, stored_at_ms: int) -> None:
+    def start(self, stored_at_ms: int, entries_end: int = 0) -> None:
         """Go on where recovery ended: the CommitLog is synced up to the message that was stored then."""
         self.stored_at_ms = self._synced_ms = stored_at_ms
+        self.entries_end = entries_end
 
     def attach(
         self,

@@ -11,6 +11,7 @@ import pytest
 
 from orbitmq.errors import StoreUnavailable
 from orbitmq.model.message import Host
+from orbitmq.model.topic import SCHEDULE_TOPIC
 from orbitmq.store import Boundary, ReadStatus, Store, StoreConfig
 from orbitmq.store.disk import LocalDisk
 from orbitmq.store.log.segment import segment_name
@@ -469,3 +470,31 @@ def test_a_disk_without_any_room_is_cleaned_all_the_same():
     cleaned.disk = FakeDisk()
     cleaned.disk.files = disk.files
     assert cleaned.kill().findings.lost_head_size == 0
+
+
+def test_a_broker_that_starts_on_a_disk_without_any_room_deletes_old_files():
+    """Entries that recovery wrote again wait for the disk: the files that came before them need not wait for that."""
+    cleaned = Cleaned()
+    cleaned.put_old(60)
+    cleaned.clock.advance(HOUR_MS)
+    cleaned.put(8)
+    cleaned.store.flush()
+    cleaned.clock.advance(HOUR_MS)
+    cleaned.put(8)
+    cleaned.kill()
+    assert cleaned.store.recovered.record_count > 0
+    cleaned.disk.failures["write"] = cleaned.disk.failures["sync"] = OSError(errno.ENOSPC, "No space left on device")
+    run(cleaned.store.retention.do_round())
+    assert cleaned.segments()[0] > 0
+
+
+def test_delayed_messages_that_were_deleted_are_passed_over():
+    cleaned = Cleaned()
+    cleaned.put_old(40, SCHEDULE_TOPIC, 2)
+    cleaned.put(3, SCHEDULE_TOPIC, 2)
+    cleaned.clean()
+    store = cleaned.store
+    first = store.min_offset(SCHEDULE_TOPIC, 2)
+    assert first > 0
+    found = store.read(SCHEDULE_TOPIC, 2, 0, 10)
+    assert (found.status, found.next_offset) == (ReadStatus.OFFSET_TOO_SMALL, first)
