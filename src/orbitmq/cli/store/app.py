@@ -7,6 +7,7 @@ import typer
 from orbitmq.cli.store.check import check
 from orbitmq.cli.store.dump import dump
 from orbitmq.cli.store.rebuild import rebuild
+from orbitmq.cli.store.salvage import salvage
 
 app = typer.Typer(
     help="Check and read the files of a broker, and repair them while it is stopped.",
@@ -16,3 +17,4 @@ app = typer.Typer(
 app.command()(check)
 app.command()(dump)
 app.command()(rebuild)
+app.command()(salvage)

@@ -36,6 +36,8 @@ class LogFile(NamedTuple):
     base: int
     size: int
     path: Path
+    zeros_behind: int = 0
+    """Bytes of `size` that are zeros and not in the file."""
 
     @property
     def end(self) -> int:
@@ -87,7 +89,7 @@ class LogWalk:
                 self._break(expected, "the file is missing")
             expected = file.end
             try:
-                with ReadOnlyFile(file.path) as open_file:
+                with ReadOnlyFile(file.path, file.zeros_behind) as open_file:
                     yield from self._walk(file, open_file, max(start, file.base))
             except OSError as error:
                 self._break(file.base, str(error.strerror or error))

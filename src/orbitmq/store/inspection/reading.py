@@ -23,18 +23,22 @@ class NotAFile(OSError):
 class ReadOnlyFile:
     """A regular file, open for reading; symbolic links are not followed.
 
+    Args:
+        zeros_behind: so many zeros are read behind the file's end, as if they were in it.
+
     Raises:
         OSError: there is none, or it cannot be read.
     """
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, zeros_behind: int = 0) -> None:
         # Opening a pipe would wait for a writer.
         self._descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK)
         status = os.fstat(self._descriptor)
         if not stat.S_ISREG(status.st_mode):
             os.close(self._descriptor)
             raise NotAFile(errno.EINVAL, "is no regular file", str(path))
-        self.size = status.st_size
+        self.size = status.st_size + zeros_behind
+        self._zeros_behind = zeros_behind
         self._piece = b""
         self._piece_at = 0
 
@@ -52,6 +56,8 @@ class ReadOnlyFile:
         while size > 0 and (piece := os.pread(self._descriptor, size, at)):
             pieces.append(piece)
             at, size = at + len(piece), size - len(piece)
+        if self._zeros_behind and size > 0:
+            pieces.append(bytes(max(min(size, self.size - at), 0)))
         return b"".join(pieces)
 
     def view(self, at: int, size: int, end: int) -> memoryview:
@@ -71,7 +77,7 @@ class ReadOnlyFile:
 
     def data_ranges(self, start: int, end: int) -> Iterator[tuple[int, int]]:
         """Yield the ranges between `start` and `end` that are no holes; all of it where the file system cannot tell."""
-        end = min(end, self.size)
+        end = min(end, self.size - self._zeros_behind)
         while start < end:
             try:
                 first = os.lseek(self._descriptor, start, os.SEEK_DATA)

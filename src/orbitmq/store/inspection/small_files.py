@@ -21,6 +21,8 @@ from orbitmq.wire.messages.record import Record
 
 SMALL_SIZE_MAX = 256 << 20
 QUARANTINED = "commitlog-"
+_ZEROS_CUT = 2
+"""Recovery copies up to the last byte that is no zero: the size of a last record's properties, when it has none, is missing."""
 
 
 def check_small_files(
@@ -104,7 +106,7 @@ def records_in(path: Path) -> Iterator[Record]:
     with ReadOnlyFile(path) as file:
         size = file.size
     base = _offset_of(path.name) or 0
-    for found in LogWalk([LogFile(base, size, path)]).run():
+    for found in LogWalk([LogFile(base, size + _ZEROS_CUT, path, _ZEROS_CUT)]).run():
         if isinstance(found, Record):
             yield found
 

@@ -8,7 +8,7 @@ from .conftest import Call
 def test_each_command_explains_itself(call: Call) -> None:
     listed = call("--help")
     assert listed.code == 0
-    for command in ("check", "dump", "rebuild"):
+    for command in ("check", "dump", "rebuild", "salvage"):
         assert command in listed.out
         assert "DIR" in call(command, "--help").out
 

@@ -20,6 +20,15 @@ def test_bytes_are_copied_and_end_with_the_file(tmp_path: Path) -> None:
         assert bytes(file.view(4, 3, 6)) == b"45"
 
 
+def test_zeros_can_be_read_behind_the_end(tmp_path: Path) -> None:
+    (tmp_path / "file").write_bytes(b"12345")
+    with ReadOnlyFile(tmp_path / "file", 2) as file:
+        assert (file.size, file.read(3, 100), file.read(3, 3), file.read(6, 5), file.read(9, 1)) == (
+            7, b"45\0\0", b"45\0", b"\0", b"",
+        )  # fmt: skip
+        assert list(file.data_ranges(0, 7)) == [(0, 5)]
+
+
 def test_what_was_read_is_served_again_until_it_is_forgotten(tmp_path: Path) -> None:
     (tmp_path / "file").write_bytes(b"before")
     with ReadOnlyFile(tmp_path / "file") as file:

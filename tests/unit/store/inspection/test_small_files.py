@@ -88,6 +88,11 @@ def test_whole_records_that_were_set_aside_can_be_brought_back(tmp_path: Path) -
     assert "2 whole records" in found.what
 
 
+def test_a_last_record_without_properties_is_whole_although_its_zeros_were_cut(tmp_path: Path) -> None:
+    path = set_aside(tmp_path, format_record(topic="orders", body=b"one", physical_offset=5000).rstrip(b"\0"))
+    assert [bytes(record.body) for record in records_in(path)] == [b"one"]
+
+
 def test_torn_bytes_that_were_set_aside_are_worth_knowing(tmp_path: Path) -> None:
     set_aside(tmp_path, b"torn")
     (found,) = checked(tmp_path)
