@@ -8,7 +8,7 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Histo
 
 from orbitmq.process_stats import Histogram
 
-SERIES_PER_PART = 500
+SERIES_PER_PART = 100
 """A family with more series comes in parts: one takes some two milliseconds to be written."""
 
 Series = Iterable[tuple[Sequence[str], float] | None]

@@ -29,7 +29,7 @@ from orbitmq.net.server import Server
 from orbitmq.store import TroubleKind
 from orbitmq.store.log.open_files import allowed_maps
 
-WORK_PER_PART = 1_000
+WORK_PER_PART = 500
 """Queues, or clients, that are looked at in one turn of the loop: less than a millisecond's worth."""
 _SYSTEM_GROUPS = "cid_rmq_sys_"
 
