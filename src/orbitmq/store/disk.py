@@ -17,6 +17,7 @@ from struct import pack
 from typing import Protocol
 
 from orbitmq.errors import DescriptorShortage, FileCut, NotWritten, StoreError
+from orbitmq.store.disk_usage import disk_usage
 
 Buffer = mmap.mmap | bytearray
 
@@ -329,10 +330,8 @@ class LocalDisk:
         path.unlink(missing_ok=True)
 
     def used_ratio(self, directory: Path) -> float:
-        """Ask the file system (see Disk). What only the superuser may use counts as used by others."""
-        found = os.statvfs(directory)
-        used = found.f_blocks - found.f_bfree
-        return used / (used + found.f_bavail or 1)
+        """Ask the file system (see Disk)."""
+        return disk_usage(directory).used_ratio
 
     def move(self, path: Path, target: Path) -> None:
         """Rename a file (see Disk)."""

@@ -8,13 +8,13 @@ from collections.abc import Sequence
 from typing import Any
 
 from orbitmq.broker.health.findings import Situation
-from orbitmq.broker.monitoring.disk_usage import DiskUsage, disk_usage
 from orbitmq.broker.registration.registrar import Registrar
 from orbitmq.broker.service import BrokerService
 from orbitmq.clock import Clock
 from orbitmq.monitoring.alerts import Alert, AlertLog
 from orbitmq.net.server import Server
 from orbitmq.process_stats import ProcessStats, memory_used
+from orbitmq.store.disk_usage import DiskUsage, disk_usage
 from orbitmq.store.recovery import Findings
 
 log = logging.getLogger(__name__)

@@ -11,11 +11,11 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from orbitmq.broker.config import BrokerConfig
-from orbitmq.broker.monitoring.disk_usage import disk_usage
 from orbitmq.broker.monitoring.stats import BrokerStats
 from orbitmq.codes import Version
 from orbitmq.net.security.server_security import ServerSecurity
 from orbitmq.store import Store
+from orbitmq.store.disk_usage import disk_usage
 from orbitmq.wire.messages.record import Record, parse_record
 
 VERSION_NAME = "V5_3_3"

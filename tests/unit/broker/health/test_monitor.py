@@ -14,8 +14,8 @@ import orjson
 import pytest
 
 from orbitmq.broker.health.monitor import BrokerMonitor
-from orbitmq.broker.monitoring.disk_usage import DiskUsage
 from orbitmq.store import Trouble, TroubleKind
+from orbitmq.store.disk_usage import DiskUsage
 from orbitmq.store.recovery import Findings
 from orbitmq.testing import FakeClock
 from orbitmq.wire.headers import GetHealth

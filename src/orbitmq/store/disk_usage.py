@@ -1,4 +1,4 @@
-"""Disk usage: the share of the disk below a broker's store that is taken."""
+"""Disk usage: how much of the disk below a store is taken."""
 
 from __future__ import annotations
 

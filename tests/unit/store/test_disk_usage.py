@@ -7,7 +7,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from orbitmq.broker.monitoring.disk_usage import DiskUsage, disk_usage
+from orbitmq.store.disk_usage import DiskUsage, disk_usage
 
 
 def test_what_only_the_superuser_may_use_counts_on_neither_side(
