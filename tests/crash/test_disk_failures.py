@@ -151,7 +151,9 @@ def start():
         store = Store.open(config, store_host=Host("127.0.0.1", 1))
     except StoreError as error:
         return str(error)
-    return str(store.max_offset("orders", 0))
+    found = str(store.max_offset("orders", 0))
+    store.close()
+    return found
 
 
 print(start())

@@ -263,7 +263,7 @@ class LocalDisk:
 
     def open(self, path: Path, size: int, *, is_one_of_many: bool = False) -> DiskFile:
         """Open and map a file (see Disk)."""
-        new_names = [] if os.path.exists(path) else _make_directories(path.parent)
+        new_names = [] if os.path.lexists(path) else _make_directories(path.parent)
         if self._unsynced_names:
             new_names = [*self._unsynced_names.pop(path, ()), *new_names]
         try:

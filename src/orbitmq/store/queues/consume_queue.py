@@ -29,6 +29,8 @@ BLANK_SIZE = 0x7FFFFFFF
 BLANK_UNIT = UNIT.pack(0, BLANK_SIZE, 0)
 
 _GAP_FILES_MAX = 10
+_LOOK_COUNT = 64
+"""Entries that are read at once where one after another would cost as much."""
 _OFFSET_END = 1 << 48
 
 log = logging.getLogger(__name__)
@@ -296,7 +298,10 @@ class ConsumeQueue:
             physical_min: the CommitLog's first byte.
         """
         if physical_min != self._min_known_at or self._min_offset > self.max_offset:
-            self._min_offset = self.search(lambda entry: _is_gone(entry, physical_min))
+            first = self.base_offset
+            if first < self.max_offset and _is_gone(self.entry(first), physical_min):
+                first = self.search(lambda entry: _is_gone(entry, physical_min))
+            self._min_offset = first
             self._min_known_at = physical_min if self._min_offset < self.max_offset else -1
         return self._min_offset
 
@@ -367,14 +372,14 @@ class ConsumeQueue:
             return 0
         last = self.log.segments[-1]
         first = last.base // UNIT.size
-        low, high, end = first, first, self.data_end
-
-        def is_entry(offset: int) -> bool:
-            return _is_entry(last, offset - first)
-
-        while high < end and is_entry(high):
-            low, high = high, first + 2 * (high - first) + 1
-        return _first_without(is_entry, low, min(high, end))
+        count = self.data_end - first
+        if count <= _LOOK_COUNT:
+            sizes = [size for _, size, _ in UNIT.iter_unpack(last.file.read(0, count * UNIT.size))]
+            return first + (sizes.index(0) if 0 in sizes else count)
+        low = high = 0
+        while high < count and _is_entry(last, high):
+            low, high = high, 2 * high + 1
+        return first + _first_without(lambda number: _is_entry(last, number), low, min(high, count))
 
     def _begin_at(self, queue_offset: int) -> None:
         """Begin later than at 0: blanks stand before the first entry, in a file of their own if need be.

@@ -25,6 +25,7 @@ from orbitmq.store.queues.consume_queue import ConsumeQueue, EntryWrite
 from orbitmq.store.queues.consume_queues import ConsumeQueues
 from orbitmq.store.sync.checkpoint import Checkpoint, format_checkpoint
 from orbitmq.store.sync.durability import Durability, Waiter
+from orbitmq.store.sync.entry_sync import sync_entries
 from orbitmq.store.sync.flusher import Flusher
 
 log = logging.getLogger(__name__)
@@ -146,8 +147,7 @@ class Syncing:
             finally:
                 _release(segments)
             self._commit_log_synced(end, stored_at_ms, None)
-            for queue in self._queues:
-                queue.sync()
+            sync_entries(self._queues)
             self.entries_end = end
         except (DescriptorShortage, NotWritten) as error:
             self._note_shortage(error)
