@@ -5,7 +5,8 @@ OrbitError
 ├── Rejected              understood and refused: answered with a response code and a remark
 │   └── HeaderError           a typed header or a body lacks a field or holds a bad value
 ├── InvalidArgument       a caller's value is out of its range: names field, value and limit (also a ValueError)
-│   └── ConfigError           the same, for a configuration key, option or file
+│   ├── ConfigError           the same, for a configuration key, option or file
+│   └── InvalidExpression     an SQL92 expression means nothing: says what is wrong, and where
 ├── StoreError            the message store cannot do what was asked
 │   ├── CorruptRecord         stored bytes do not add up: recovery decides, nobody else
 │   ├── DamagedLog            files of a log are missing or cut short
@@ -70,6 +71,19 @@ class InvalidArgument(OrbitError, ValueError):
 
 class ConfigError(InvalidArgument):
     """A configuration key, option or file holds a value that is not allowed."""
+
+
+class InvalidExpression(InvalidArgument):
+    """An SQL92 expression means nothing.
+
+    Args:
+        expression: its text.
+        reason: what is wrong with it, and where.
+    """
+
+    def __init__(self, expression: str, reason: str) -> None:
+        super().__init__("sql", expression, f"an SQL92 expression: {reason}")
+        self.reason = reason
 
 
 class StoreError(OrbitError):

@@ -33,6 +33,7 @@ public final class Peer {
         Consumers consumers = new Consumers(actions);
         Admin.register(actions);
         Codec.register(actions);
+        Filters.register(actions);
         ExecutorService workers = Executors.newCachedThreadPool();
         emit(Map.of("event", "ready"));
         BufferedReader input = new BufferedReader(new InputStreamReader(System.in, StandardCharsets.UTF_8));

@@ -1,0 +1,69 @@
+"""AND, OR and NOT of three truth values: true, false and unknown (None). Pure.
+
+Source: Java LogicExpression, UnaryExpression.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import cast
+
+from orbitmq.filter.operands import Kind, Operand, Refusal, Verdict, deeper
+
+
+def truth(operand: Operand) -> Operand:
+    """Return an operand that is true, false or unknown. A property alone is none of the first: it is text.
+
+    Raises:
+        Refusal: it is a number or a text.
+    """
+    if operand.kind is Kind.BOOLEAN:
+        return operand
+    if operand.kind is not Kind.PROPERTY:
+        raise Refusal("this is no comparison: it is neither true nor false")
+    evaluate = operand.evaluate
+    return Operand(
+        Kind.BOOLEAN,
+        lambda properties: None if evaluate(properties) is None else False,
+        depth=deeper(operand),
+        cost=operand.cost,
+    )
+
+
+def both(operands: Sequence[Operand]) -> Operand:
+    """Return `a AND b AND ...`; however long the row is, it is no deeper than its deepest part."""
+    return _join(operands, decisive=False)
+
+
+def either(operands: Sequence[Operand]) -> Operand:
+    """Return `a OR b OR ...`."""
+    return _join(operands, decisive=True)
+
+
+def invert(operand: Operand) -> Operand:
+    """Return `NOT operand`; what is unknown stays so."""
+    evaluate = cast(Verdict, truth(operand).evaluate)
+
+    def verdict(properties: bytes) -> bool | None:
+        value = evaluate(properties)
+        return None if value is None else not value
+
+    return Operand(Kind.BOOLEAN, verdict, depth=deeper(operand), cost=operand.cost)
+
+
+def _join(operands: Sequence[Operand], *, decisive: bool) -> Operand:
+    """Join truth values: the first that is `decisive` decides, and behind it none is looked at."""
+    parts = tuple(map(truth, operands))
+    verdicts = tuple(cast(Verdict, part.evaluate) for part in parts)
+
+    def verdict(properties: bytes) -> bool | None:
+        result: bool | None = not decisive
+        for part in verdicts:
+            value = part(properties)
+            if value is decisive:
+                return decisive
+            if value is None:
+                result = None
+        return result
+
+    return Operand(Kind.BOOLEAN, verdict, depth=deeper(*parts), cost=sum(part.cost for part in parts))

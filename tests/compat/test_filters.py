@@ -1,0 +1,31 @@
+"""The quick form of `make compat-filters`: some thousand random expressions through Java's SQL92 filter and ours."""
+
+import os
+
+import pytest
+
+from compat.filters import Comparison, Generator
+from interop.peers import JavaClients, why_unavailable
+
+QUICK = 5_000
+
+
+@pytest.mark.java
+def test_our_filter_says_of_every_message_what_javas_says(tmp_path):
+    reason = why_unavailable()
+    if reason is not None:
+        (pytest.fail if os.environ.get("CI") else pytest.skip)(reason)
+    seed = int.from_bytes(os.urandom(4), "big")
+    print(f"seed {seed}: PYTHONPATH=tests python -m compat.filters --pairs {QUICK} --seed {seed}")
+    java = JavaClients(tmp_path)
+    comparison = Comparison(java)
+    comparison.run(Generator(seed), QUICK)
+    java.close()
+    assert comparison.differences == []
+    assert comparison.counts.total() == QUICK
+    assert min(comparison.counts[verdict] for verdict in ("true", "false", "null", "incomparable", "invalid")) > 100
+
+
+def test_pairs_follow_from_their_seed_alone():
+    assert list(Generator(7).pairs(500)) == list(Generator(7).pairs(500))
+    assert list(Generator(7).pairs(500)) != list(Generator(8).pairs(500))

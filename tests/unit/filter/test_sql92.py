@@ -1,0 +1,139 @@
+"""Compiled expressions: what matches, what is wrong with them and where, and their limits."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from orbitmq.errors import InvalidArgument, InvalidExpression
+from orbitmq.filter import DEPTH_MAX, LENGTH_MAX, check_sql92, compile_sql92
+from orbitmq.filter.numbers import Incomparable
+
+
+def reason(expression: str) -> str:
+    with pytest.raises(InvalidExpression) as caught:
+        compile_sql92(expression)
+    return caught.value.reason
+
+
+def test_only_what_is_true_matches() -> None:
+    compiled = compile_sql92("price > 10")
+    assert compiled.matches(b"price\x0111\x02")
+    assert not compiled.matches(b"price\x0110\x02")
+    assert not compiled.matches(b"")
+    assert compiled.verdict(b"") is None
+    assert not compiled.matches(b"price\x01much\x02")
+    with pytest.raises(Incomparable):
+        compiled.verdict(b"price\x01much\x02")
+
+
+def test_what_is_incomparable_matches_under_no_negation() -> None:
+    assert not compile_sql92("NOT (price > 10)").matches(b"price\x01much\x02")
+
+
+@pytest.mark.parametrize(
+    ("expression", "said"),
+    [
+        ("a >", "something is missing at the end (line 1, column 4)"),
+        ("", "something is missing at the end (line 1, column 1)"),
+        ("a = 1\nAND = 2", "= cannot stand here (line 2, column 5)"),
+        ("a = 1 OR b ! 2", "no word begins with ! (line 1, column 12)"),
+        ("a = 'x", "no word begins with ' (line 1, column 5)"),
+        ("a = 1 #", "no word begins with # (line 1, column 7)"),
+        ("a = NULL OR b = 1", "NULL cannot be compared: use IS NULL or IS NOT NULL (line 1, column 10)"),
+    ],
+)
+def test_an_error_says_what_and_where(expression: str, said: str) -> None:
+    assert reason(expression) == said
+
+
+def test_an_error_is_one_of_an_argument() -> None:
+    with pytest.raises(InvalidArgument, match=r"sql: 'a >' is not allowed, expected an SQL92 expression: something"):
+        compile_sql92("a >")
+
+
+@pytest.mark.parametrize(
+    ("expression", "rest_at"),
+    [("a = 1 b #", 6), ("a = 5 + 1", 6), ("a = 1)", 5), ("a IS NULL > 5", 10), ("a = 1 --x", 6)],
+)
+def test_text_behind_the_end_is_taken_as_java_takes_it_but_not_from_our_users(expression: str, rest_at: int) -> None:
+    assert compile_sql92(expression).rest_at == rest_at
+    with pytest.raises(InvalidExpression, match=rf"pass over it \(line 1, column {rest_at + 1}\)"):
+        check_sql92(expression)
+
+
+def test_a_whole_expression_has_no_rest() -> None:
+    for expression in ("a = 1", "a = 1  ", "a = 1 /* x */", "a = 1 -- x\n"):
+        assert check_sql92(expression).rest_at == len(expression)
+        assert check_sql92(expression).expression == expression
+
+
+def test_length_has_an_end() -> None:
+    longest = "a = 1" + " " * (LENGTH_MAX - 5)
+    assert compile_sql92(longest).cost == 1
+    assert reason(longest + " ") == f"more than {LENGTH_MAX} characters (line 1, column {LENGTH_MAX + 1})"
+
+
+@pytest.mark.parametrize("shape", ["NOT {}", "- {}", "{} = TRUE", "{} IS NULL", "{} CONTAINS 'x'", "TRUE AND ({})"])
+def test_depth_has_an_end(shape: str) -> None:
+    expression = "(a = 1)"
+    for _ in range(10):
+        expression = shape.format(expression)
+    compile_sql92(f"({expression}) IS NULL").matches(b"a\x011\x02")
+    for _ in range(DEPTH_MAX):
+        expression = shape.format(expression)
+    assert f"deeper than {DEPTH_MAX}" in reason(f"({expression}) IS NULL")
+
+
+@pytest.mark.parametrize(
+    "expression",
+    [
+        "(" * 8_000 + "a = 1" + ")" * 8_000,
+        " OR ".join(["a = 1"] * 1_500),
+        "+" * 16_000 + "a = 1",
+        "a IN (" + ",".join(["'x'"] * 4_000) + ")",
+    ],
+)
+def test_what_is_long_but_not_deep_is_fine(expression: str) -> None:
+    compiled = compile_sql92(expression)
+    assert compiled.matches(b"a\x011\x02") or "IN" in expression
+
+
+@pytest.mark.parametrize(
+    "expression",
+    [
+        "'" * 16_001,
+        "'a'" * 5_000 + "'",
+        "/*" * 8_000,
+        "/*" + "*" * 16_000,
+        "--" * 8_000,
+        "1" * 16_000 + "e",
+        "." * 16_000,
+    ],
+)
+def test_what_never_ends_is_an_error_soon(expression: str) -> None:
+    reason(expression)
+
+
+def test_cost_counts_looks_at_properties() -> None:
+    assert compile_sql92("a = 1 AND (b = 2 OR c = a)").cost == 4
+    assert compile_sql92("a BETWEEN 1 AND 2").cost == 2
+    assert compile_sql92("TRUE").cost == 0
+
+
+@given(st.text(alphabet="ab1.'()<>=-+*/ \n,eEL$NOTINAD", max_size=60), st.binary(max_size=40))
+def test_any_text_is_an_expression_or_an_error(expression: str, properties: bytes) -> None:
+    try:
+        compiled = compile_sql92(expression)
+    except InvalidExpression:
+        return
+    assert compiled.matches(properties) in (True, False)
+
+
+def test_the_grammars_library_is_loaded_with_the_first_expression() -> None:
+    program = "import sys, orbitmq.filter; assert 'lark' not in sys.modules; orbitmq.filter.compile_sql92('a = 1'); assert 'lark' in sys.modules"
+    subprocess.run([sys.executable, "-c", program], check=True)
