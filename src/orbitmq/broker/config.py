@@ -161,6 +161,10 @@ class BrokerConfig(ServerSecuritySettings):
     """Ours: pulls that wait for messages, all queues together. A pull over the limit is answered at once."""
     parked_pulls_size_max: int = 128 * _MIB
     """Ours: memory that they may take, estimated; one connection may have three quarters of both."""
+    enable_property_filter: bool = False
+    """Subscriptions may be SQL92 expressions over properties; without it only tags (docs/reference/sql92.md)."""
+    filter_support_retry: bool = False
+    """Messages that a consumer sent back pass the group's SQL92 filter once more, which may have changed since."""
 
     # Request-reply.
     store_reply_message_enable: bool = True

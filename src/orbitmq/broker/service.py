@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 from orbitmq.broker.config import BrokerConfig
 from orbitmq.broker.delivery.delay import DelayQueues, parse_delay_offsets
 from orbitmq.broker.delivery.delay_service import DelayService
+from orbitmq.broker.delivery.filters import Filters
 from orbitmq.broker.delivery.pulls import Pulls
 from orbitmq.broker.groups.configs import GroupConfigs
 from orbitmq.broker.groups.members import GroupMembers
@@ -85,6 +86,7 @@ class BrokerService:
             is_notifying=config.notify_consumer_ids_changed_enable,
         )
         self.locks = QueueLocks(config.rebalance_lock_max_live_time)
+        self.filters = Filters(takes_sql92=config.enable_property_filter, filters_retries=config.filter_support_retry)
         self.pulls = Pulls(
             store,
             self.stats,

@@ -6,6 +6,13 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 SUBSCRIBE_ALL = "*"
+TAG = "TAG"
+SQL92 = "SQL92"
+
+
+def is_tag_type(expression_type: str | None) -> bool:
+    """Say whether expressions of this type name tags (Java: ExpressionType.isTagType)."""
+    return not expression_type or expression_type == TAG
 
 
 class MessageModel(StrEnum):
@@ -37,7 +44,7 @@ class Subscription:
 
     topic: str
     expression: str = SUBSCRIBE_ALL
-    expression_type: str = "TAG"
+    expression_type: str = TAG
     tags: frozenset[str] = frozenset()
     tag_codes: frozenset[int] = frozenset()
     version: int = 0

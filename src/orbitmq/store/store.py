@@ -24,7 +24,7 @@ from orbitmq.store.quarantine import Quarantine
 from orbitmq.store.queues.consume_queues import ConsumeQueues
 from orbitmq.store.queues.deletions import Deletions
 from orbitmq.store.queues.queue_ends import QueueEnds
-from orbitmq.store.queues.reading import offset_at, read_messages
+from orbitmq.store.queues.reading import offset_at, read_matching, read_messages
 from orbitmq.store.queues.rebuild_mark import RebuildMark
 from orbitmq.store.recovery import Findings, Recovered, Recovery
 from orbitmq.store.retention.retention import Retention
@@ -38,6 +38,7 @@ from orbitmq.store.values import (
     Dispatched,
     Draft,
     FlushMode,
+    PropertyTest,
     ReadResult,
     ReadStatus,
     StoreConfig,
@@ -332,6 +333,15 @@ class Store:
         if queue is None:
             return ReadResult(ReadStatus.NO_MATCHED_QUEUE, 0, 0, 0)
         return read_messages(self._commit_log, queue, queue_offset, count_max, size_max, tag_codes)
+
+    def read_matching(
+        self, topic: str, queue_id: int, queue_offset: int, count_max: int, size_max: int, test: PropertyTest
+    ) -> ReadResult:
+        """Read those messages of one queue whose properties pass a test (see `reading.read_matching`)."""
+        queue = self._queues.get(topic, queue_id)
+        if queue is None:
+            return ReadResult(ReadStatus.NO_MATCHED_QUEUE, 0, 0, 0)
+        return read_matching(self._commit_log, queue, queue_offset, count_max, size_max, test)
 
     def message_at(self, topic: str, queue_id: int, queue_offset: int) -> Record | None:
         """Return the message at a queue offset, None when it is not there."""

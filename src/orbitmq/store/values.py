@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from enum import Enum, IntEnum, StrEnum
 from pathlib import Path
@@ -139,6 +140,20 @@ class Dispatched(NamedTuple):
     stored_at_ms: int
     sys_flag: int
     properties: bytes
+
+
+class PropertyTest(NamedTuple):
+    """What a read asks of each message's encoded properties.
+
+    Args:
+        matches: says whether the message is wanted.
+        cost: how often it looks at the properties.
+        tag_codes: only messages with one of these codes are asked; None: all.
+    """
+
+    matches: Callable[[bytes], bool]
+    cost: int = 1
+    tag_codes: frozenset[int] | None = None
 
 
 class ReadStatus(IntEnum):

@@ -29,7 +29,7 @@ class ParkedPull(Generic[T]):
     """One pull that waits.
 
     Args:
-        queue_offset: the message it waits for.
+        queue_offset: the message it waits for; it moves on when another filter than the codes has rejected some.
         tag_codes: codes of the tags it wants, None for every message.
         deadline_ms: when it is answered with nothing.
         connection: whose closing drops it.
@@ -122,6 +122,23 @@ class ParkedPulls(Generic[T]):
 
     def park(self, pull: ParkedPull[T]) -> bool:
         """Let a pull wait. False: there are too many, answer it now."""
+        if not self._admit(pull):
+            return False
+        key = (pull.topic, pull.queue_id)
+        waiting = self._by_queue.get(key)
+        if waiting is None:
+            waiting = self._by_queue[key] = _Waiting()
+        waiting.add(pull)
+        return True
+
+    def line_up(self, pull: ParkedPull[T]) -> bool:
+        """Take a pull in that is to be tried in its turn, without waiting for a message. False: there are too many."""
+        if not self._admit(pull):
+            return False
+        self._make_ready((pull.topic, pull.queue_id), (pull,))
+        return True
+
+    def _admit(self, pull: ParkedPull[T]) -> bool:
         own = self._by_connection.get(pull.connection, ())
         if self.count >= self._count_max or len(own) >= max(1, self._count_max * CONNECTION_SHARE):
             self.over_count += 1
@@ -131,11 +148,6 @@ class ParkedPulls(Generic[T]):
             self.over_size += 1
             return False
         self._enter(pull)
-        key = (pull.topic, pull.queue_id)
-        waiting = self._by_queue.get(key)
-        if waiting is None:
-            waiting = self._by_queue[key] = _Waiting()
-        waiting.add(pull)
         return True
 
     def arrived(self, topic: str, queue_id: int, queue_offset: int, tag_code: int) -> bool:

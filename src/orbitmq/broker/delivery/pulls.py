@@ -10,6 +10,7 @@ import logging
 import sys
 from typing import NamedTuple
 
+from orbitmq.broker.delivery.filters import Selection
 from orbitmq.broker.delivery.long_poll import ParkedPull, ParkedPulls
 from orbitmq.broker.monitoring.stats import BrokerStats
 from orbitmq.clock import Clock
@@ -17,7 +18,7 @@ from orbitmq.codes import ResponseCode
 from orbitmq.errors import Rejected
 from orbitmq.net.dispatch.handlers import Call, Reply
 from orbitmq.net.dispatch.peer import Peer
-from orbitmq.store import ReadResult, ReadStatus, Store
+from orbitmq.store import PropertyTest, ReadResult, ReadStatus, Store
 from orbitmq.wire.command import Command
 from orbitmq.wire.headers import PullMessage, PullResponse
 
@@ -46,8 +47,13 @@ _PUT_OFF_S = 0.01
 PATIENCE_MS = 1_000
 """So long a large answer waits for room; then those who read nothing make room for it."""
 
-_ReadKey = tuple[str, int, int, int, int, frozenset[int] | None]
-"""What a read depends on, as `Store.read` takes it."""
+_TURN_WORK = 8_192
+"""Looks at properties after which others have the loop; one read takes half of it at most."""
+
+_Place = tuple[str, int, int, int, int]
+"""Where a read begins and how far it goes, as `Store.read` takes it."""
+_ReadKey = tuple[_Place, Selection]
+"""What a read depends on."""
 
 
 class _Asked(NamedTuple):
@@ -90,6 +96,8 @@ class Pulls:
         """What pulls before found: those that wait for the same messages share one copy of them."""
         self._reads_size = 0
         self._is_waiting_for_room = False
+        self._turn_work = 0
+        """Looks at properties in this turn of the loop."""
         store.on_arrived.append(self._arrived)
 
     @property
@@ -97,15 +105,33 @@ class Pulls:
         """Pulls that wait."""
         return self.parked.count
 
-    def read(self, header: PullMessage, tag_codes: frozenset[int] | None) -> Reply:
+    @property
+    def is_busy(self) -> bool:
+        """Say whether this turn of the loop has read enough properties: pulls that test them are for a turn to come."""
+        return self._turn_work >= _TURN_WORK or self.parked.has_ready
+
+    def read(self, header: PullMessage, selection: Selection) -> Reply:
         """Return the answer to a pull as the queue is now.
 
         Raises:
             Rejected: 1, it asks for no message at all.
         """
-        return self._reply(header.queue_offset, self._store.read(*self._read_key(header, tag_codes)))
+        place = self._place(header)
+        if isinstance(selection, PropertyTest):
+            return self._reply(header.queue_offset, self._read_matching(place, selection))
+        return self._reply(header.queue_offset, self._store.read(*place, selection))
 
-    def _read_key(self, header: PullMessage, tag_codes: frozenset[int] | None) -> _ReadKey:
+    def _read_matching(self, place: _Place, test: PropertyTest) -> ReadResult:
+        result = self._store.read_matching(*place, test)
+        if not self._turn_work:
+            asyncio.get_running_loop().call_soon(self._end_turn)
+        self._turn_work += 1 + test.cost * max(result.next_offset - place[2], 0)
+        return result
+
+    def _end_turn(self) -> None:
+        self._turn_work = 0
+
+    def _place(self, header: PullMessage) -> _Place:
         if header.count_max < 1:
             raise Rejected(
                 ResponseCode.SYSTEM_ERROR, f"maxMsgNums: {header.count_max} is not allowed, expected 1 or more"
@@ -114,25 +140,34 @@ class Pulls:
         if header.size_max is not None and 0 < header.size_max < size_max:
             size_max = header.size_max
         count_max = min(header.count_max, self._count_max)
-        return header.topic, header.queue_id, header.queue_offset, count_max, size_max, tag_codes
+        return header.topic, header.queue_id, header.queue_offset, count_max, size_max
 
-    def park(self, call: Call[PullMessage], tag_codes: frozenset[int] | None, suspend_ms: int) -> bool:
+    def park(self, call: Call[PullMessage], selection: Selection, suspend_ms: int) -> bool:
         """Let a pull wait for messages for so long. False: too many wait, answer it now."""
+        return self.parked.park(self._parked_pull(call, selection, suspend_ms))
+
+    def line_up(self, call: Call[PullMessage], selection: Selection, suspend_ms: int) -> bool:
+        """Read for a pull in a turn to come, and let it wait for so long. False: too many wait."""
+        was_idle = not self.parked.has_ready
+        is_taken = self.parked.line_up(self._parked_pull(call, selection, suspend_ms))
+        if is_taken and was_idle:
+            asyncio.get_running_loop().call_soon(self._answer_ready)
+        return is_taken
+
+    def _parked_pull(self, call: Call[PullMessage], selection: Selection, suspend_ms: int) -> ParkedPull[_Asked]:
         header = call.header
         topic = sys.intern(header.topic)  # one text for all who wait for it
-        key = (topic, *self._read_key(header, tag_codes)[1:])
-        asked = _Asked(call.connection, call.command._replace(ext_fields=None, body=b""), key)
-        return self.parked.park(
-            ParkedPull(
-                topic,
-                header.queue_id,
-                header.queue_offset,
-                tag_codes,
-                self._clock() + suspend_ms,
-                call.connection,
-                asked,
-                _PARKED_SIZE + _TAG_SIZE * len(tag_codes or ()),
-            )
+        place = (topic, *self._place(header)[1:])
+        tag_codes = selection.tag_codes if isinstance(selection, PropertyTest) else selection
+        return ParkedPull(
+            topic,
+            header.queue_id,
+            header.queue_offset,
+            tag_codes,
+            self._clock() + suspend_ms,
+            call.connection,
+            _Asked(call.connection, call.command._replace(ext_fields=None, body=b""), (place, selection)),
+            _PARKED_SIZE + _TAG_SIZE * len(tag_codes or ()),
         )
 
     def answer_expired(self, now_ms: int) -> None:
@@ -179,6 +214,8 @@ class Pulls:
             if size >= _TURN_SIZE or (pull := self.parked.next_ready()) is None:
                 break
             size += self._try_again(pull)
+            if self._turn_work >= _TURN_WORK:
+                break
         if self.parked.has_ready:
             asyncio.get_running_loop().call_soon(self._answer_ready)
         else:
@@ -231,7 +268,11 @@ class Pulls:
         try:
             result = self._reads.get(key)
             if result is None:
-                result = self._store.read(*key)
+                place, selection = key
+                if isinstance(selection, PropertyTest):
+                    result = _pass_over(pull, self._read_matching(place, selection))
+                else:
+                    result = self._store.read(*place, selection)
                 # Only what was found stays true: a message may come before the turn of the next pull.
                 if result.status is ReadStatus.FOUND:
                     self._share(key, result)
@@ -273,3 +314,17 @@ class Pulls:
             ),
             result.body,
         )
+
+
+def _pass_over(pull: ParkedPull[_Asked], result: ReadResult) -> ReadResult:
+    """Let a pull wait on behind messages that did not pass its test: nobody reads them for it again.
+
+    Its client hears of them when its time is over. Java asks each message by itself, as it comes.
+    """
+    if result.status is not ReadStatus.NO_MATCHED_MESSAGE or result.next_offset < result.max_offset:
+        return result
+    place, test = pull.call.key
+    topic, queue_id, _, count_max, size_max = place
+    pull.queue_offset = result.next_offset
+    pull.call = pull.call._replace(key=((topic, queue_id, result.next_offset, count_max, size_max), test))
+    return result._replace(status=ReadStatus.OFFSET_OVERFLOW_ONE)

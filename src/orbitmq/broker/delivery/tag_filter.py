@@ -10,15 +10,6 @@ from orbitmq.model.group import SUBSCRIBE_ALL
 from orbitmq.wire.messages.tags import tag_code
 
 
-def check_expression_type(expression_type: str | None) -> None:
-    """Raise Rejected 1 unless the broker can filter by expressions of this type: tags, and nothing else."""
-    if expression_type not in (None, "", "TAG"):
-        raise Rejected(
-            ResponseCode.SYSTEM_ERROR,
-            f"The broker does not support consumer to filter message by {expression_type:.20}",
-        )
-
-
 @lru_cache(maxsize=4096)
 def parse_tag_codes(expression: str) -> frozenset[int] | None:
     """Return the codes of the tags in `a || b`, None for every message.

@@ -26,6 +26,7 @@ def _pull_tables(broker: BrokerService) -> pull.PullTables:
     return pull.PullTables(
         broker.store,
         broker.pulls,
+        broker.filters,
         broker.topics,
         broker.groups,
         broker.membership.members,
@@ -64,7 +65,9 @@ HANDLERS.include(replies.handlers, _reply_tables)
 HANDLERS.include(send_back.handlers, _send_back_tables)
 HANDLERS.include(pull.handlers, _pull_tables)
 HANDLERS.include(offsets.handlers, lambda broker: offsets.OffsetTables(broker.store, broker.topics, broker.offsets))
-HANDLERS.include(clients.handlers, lambda broker: clients.ClientTables(broker.groups, broker.membership))
+HANDLERS.include(
+    clients.handlers, lambda broker: clients.ClientTables(broker.groups, broker.membership, broker.filters)
+)
 HANDLERS.include(locks.handlers, lambda broker: broker.locks)
 HANDLERS.include(groups.handlers, lambda broker: groups.GroupTables(broker.groups, broker.offsets))
 HANDLERS.include(topics.handlers, _topic_tables)

@@ -234,6 +234,12 @@ class CommitLog:
             slices.append(view[start - base : end - base])
         return b"".join(slices)
 
+    def look(self, physical_offset: int) -> tuple[int, int, Buffer]:
+        """Return base, end and bytes of the segment that holds a byte; good until another file is opened."""
+        segment = self.log.find(physical_offset)
+        assert segment is not None, "the consume queue leads into the log"
+        return segment.base, segment.end, self._look(segment)
+
     def stored_at_ms(self, physical_offset: int) -> int:
         """Return the store time of the record that starts there, 0 where no record can be."""
         head = self.read(physical_offset, STORED_AT_AT + 20)

@@ -2,12 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from orbitmq.store.log.commit_log import CommitLog
 from orbitmq.store.queues.consume_queue import BLANK_SIZE, ConsumeQueue, Entry
-from orbitmq.store.values import Boundary, ReadResult, ReadStatus
+from orbitmq.store.values import Boundary, PropertyTest, ReadResult, ReadStatus
+from orbitmq.wire.messages.record import properties_at
 
 _SCAN_COUNT_MAX = 16_384
 """Entries that one read looks at before it lets others have the loop."""
+WORK_MAX = 4_096
+"""Looks at properties that one read takes for its test: some milliseconds."""
+_CHUNK_COUNT = 256
+"""Entries that are read at once for a test."""
+_LOOK_SIZE = 1_024
+"""Bytes of properties that cost as much as one look more."""
 
 
 def read_messages(
@@ -53,6 +62,60 @@ def read_messages(
         return ReadResult(ReadStatus.NO_MATCHED_MESSAGE, next_offset, first, last)
     runs.append((run_start, run_end))
     return ReadResult(ReadStatus.FOUND, next_offset, first, last, commit_log.join(runs), count)
+
+
+def read_matching(
+    commit_log: CommitLog, queue: ConsumeQueue, queue_offset: int, count_max: int, size_max: int, test: PropertyTest
+) -> ReadResult:
+    """Read whole records from `queue_offset` on whose properties pass a test.
+
+    It ends after `WORK_MAX` looks at properties, found or not: the reader goes on at `next_offset`.
+
+    Args: as `read_messages`.
+    """
+    physical_min = commit_log.min_offset
+    first, last = queue.min_offset(physical_min), queue.max_offset
+    refused = _refuse(queue_offset, first, last)
+    if refused is not None:
+        return refused
+    matches, cost, tag_codes = test
+    found: list[tuple[int, int]] = []
+    size_sum, work, next_offset = 0, 0, queue_offset
+    base = segment_end = 0
+    for physical_offset, size, tag_code in _in_chunks(queue, queue_offset):
+        if work >= WORK_MAX or (found and (len(found) >= count_max or size_sum + size > size_max)):
+            break
+        # Reading the next chunk of entries may have closed this file.
+        if (next_offset - queue_offset) % _CHUNK_COUNT == 0:
+            segment_end = 0
+        next_offset += 1
+        if (
+            physical_offset < physical_min
+            or size == BLANK_SIZE
+            or (tag_codes is not None and tag_code not in tag_codes)
+        ):
+            continue
+        if not base <= physical_offset < segment_end:
+            base, segment_end, buffer = commit_log.look(physical_offset)
+        properties = properties_at(buffer, physical_offset - base, size)
+        work += cost * (1 + len(properties) // _LOOK_SIZE)
+        if matches(properties):
+            found.append((physical_offset, physical_offset + size))
+            size_sum += size
+    if not found:
+        return ReadResult(ReadStatus.NO_MATCHED_MESSAGE, next_offset, first, last)
+    return ReadResult(ReadStatus.FOUND, next_offset, first, last, commit_log.join(found), len(found))
+
+
+def _in_chunks(queue: ConsumeQueue, queue_offset: int) -> Iterator[Entry]:
+    """Yield entries from `queue_offset` on; while some of a chunk are left, no file is opened for the others."""
+    end = queue_offset + WORK_MAX
+    while queue_offset < end:
+        chunk = list(queue.entries(queue_offset, min(_CHUNK_COUNT, end - queue_offset)))
+        if not chunk:
+            return
+        yield from chunk
+        queue_offset += len(chunk)
 
 
 def offset_at(commit_log: CommitLog, queue: ConsumeQueue, timestamp_ms: int, boundary: Boundary) -> int:

@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from functools import lru_cache
 from ipaddress import ip_address
 from struct import Struct
-from typing import NamedTuple
+from typing import Any, NamedTuple
 from zlib import crc32
 
 from orbitmq.errors import CorruptRecord, InvalidArgument
@@ -93,6 +93,10 @@ LOST_SECTOR_SIZE = 512
 LOST_SECTOR = bytes(LOST_SECTOR_SIZE)
 
 _SYS_FLAG = slice(36, 40)
+_TO_BODY = Struct(">7xB31xB44xi")
+"""The last byte of the magic, that of sys_flag, and the body's size in a record with IPv4 hosts."""
+_HOST_FLAGS = 0x30
+_MAGIC_V1_END = MAGIC_V1 & 0xFF
 _CRC_NAME = b"__CRC32#\x01"
 _CRC_DIGITS = 10
 CRC_PROPERTY_SIZE = len(_CRC_NAME) + _CRC_DIGITS + 1
@@ -205,6 +209,25 @@ def parse_record(
         size, queue_id, flag, queue_offset, own_offset, sys_flag, born_at_ms, parse_host(born_host), stored_at_ms,
         parse_host(store_host), reconsume_times, prepared_transaction_offset, body_crc, body, topic, properties,
     )  # fmt: skip
+
+
+def properties_at(buffer: Any, start: int, size: int) -> bytes:
+    """Return the encoded properties of a whole record that starts at `buffer[start]`, without parsing the rest.
+
+    Filters ask for them in every message that they look at.
+
+    Args:
+        buffer: bytes in whatever form, a file's map among them.
+    """
+    magic_end, flags, body_size = _TO_BODY.unpack_from(buffer, start)
+    topic_at = start + BODY_AT + body_size
+    if flags & _HOST_FLAGS:
+        head_size = HEADS[(flags >> 4) & 3].size
+        topic_at = start + head_size + int.from_bytes(buffer[start + head_size - 4 : start + head_size], "big")
+    if magic_end == _MAGIC_V1_END:
+        return bytes(buffer[topic_at + 1 + buffer[topic_at] + PROPERTIES_SIZE.size : start + size])
+    (topic_size,) = TOPIC_SIZE_V2.unpack_from(buffer, topic_at)
+    return bytes(buffer[topic_at + TOPIC_SIZE_V2.size + topic_size + PROPERTIES_SIZE.size : start + size])
 
 
 def iter_records(view: bytes | memoryview, *, check_crc: bool = True) -> Iterator[Record]:

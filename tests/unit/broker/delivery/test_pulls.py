@@ -5,11 +5,13 @@ from typing import Any
 
 import pytest
 
+from orbitmq.broker.delivery import pulls
 from orbitmq.broker.delivery.pulls import PATIENCE_MS, Pulls
 from orbitmq.broker.monitoring.stats import BrokerStats
 from orbitmq.errors import Rejected
-from orbitmq.net.dispatch.handlers import Call
-from orbitmq.store import Draft
+from orbitmq.net.dispatch.handlers import Call, Reply
+from orbitmq.store import Draft, PropertyTest
+from orbitmq.store.queues import reading
 from orbitmq.testing import FakeClock
 from orbitmq.wire.command import Command
 from orbitmq.wire.headers import PullMessage, PullResponse
@@ -350,3 +352,121 @@ async def test_what_was_read_for_one_wake_up_is_not_kept_for_the_next() -> None:
     rig.park(queue_offset=0)
     rig.pulls.answer_overtaken()
     assert rig.answers == [(FOUND, [b"1"]), (FOUND, [b"1", b"2"])]
+
+
+def wants(value: bytes, cost: int = 1) -> PropertyTest:
+    return PropertyTest(b"p\x01%s\x02".__mod__(value).__eq__, cost)
+
+
+def next_offset(reply: Reply) -> int:
+    assert isinstance(reply.header, PullResponse)
+    return reply.header.next_begin_offset
+
+
+def store(rig: Rig, *values: bytes, queue_id: int = 0) -> None:
+    for value in values:
+        rig.store.append(Draft("t", queue_id, value, b"p\x01%s\x02" % value))
+
+
+async def test_a_pull_with_a_test_gets_what_passes_it() -> None:
+    rig = Rig()
+    store(rig, b"no", b"yes", b"no")
+    reply = rig.pulls.read(pull_header(), wants(b"yes"))
+    assert [bytes(record.body) for record in iter_records(reply.body)] == [b"yes"]
+    assert (reply.code, next_offset(reply)) == (FOUND, 3)
+    nothing = rig.pulls.read(pull_header(), wants(b"maybe"))
+    assert (nothing.code, next_offset(nothing)) == (RETRY, 3)
+
+
+async def test_a_parked_pull_waits_behind_messages_that_fail_its_test_and_reads_none_twice() -> None:
+    rig = Rig()
+    asked: list[bytes] = []
+
+    def matches(properties: bytes) -> bool:
+        asked.append(properties)
+        return properties == b"p\x01yes\x02"
+
+    assert rig.pulls.park(rig.call(), PropertyTest(matches), 500)
+    for _ in range(3):
+        store(rig, b"no")
+        await asyncio.sleep(0)
+    assert (rig.answers, rig.pulls.parked_count) == ([], 1)
+    store(rig, b"yes")
+    await until(lambda: rig.answers)
+    assert rig.answers == [(FOUND, [b"yes"])]
+    assert next_offset(rig.peer.replies[0]) == 4
+    assert asked == [b"p\x01no\x02"] * 3 + [b"p\x01yes\x02"]
+
+
+async def test_a_pull_whose_time_is_over_hears_behind_what_it_waited() -> None:
+    rig = Rig()
+    rig.pulls.park(rig.call(), wants(b"yes"), 500)
+    store(rig, b"no", b"no")
+    await asyncio.sleep(0)
+    assert rig.pulls.parked_count == 1
+    rig.pulls.answer_overtaken()
+    assert rig.pulls.parked_count == 1
+    rig.pulls.answer_expired(rig.clock.advance(500))
+    assert rig.answers == [(NOT_FOUND, [])]
+    assert next_offset(rig.peer.replies[0]) == 2
+
+
+async def test_a_woken_pull_that_is_not_through_is_answered_where_it_stands(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(reading, "WORK_MAX", 2)
+    rig = Rig()
+    rig.pulls.park(rig.call(), wants(b"yes"), 500)
+    store(rig, b"no", b"no", b"no")
+    await until(lambda: rig.answers)
+    assert rig.answers == [(RETRY, [])]
+    assert next_offset(rig.peer.replies[0]) == 2
+
+
+async def test_pulls_with_tests_leave_the_loop_to_others_after_so_much_work(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(pulls, "_TURN_WORK", 8)
+    rig = Rig(parked_max=100)
+    store(rig, *[b"no"] * 5)
+    test = wants(b"yes", cost=1)
+    assert not rig.pulls.is_busy
+    for _ in range(2):
+        rig.pulls.read(pull_header(), test)
+    assert rig.pulls.is_busy
+    for _ in range(6):
+        assert rig.pulls.line_up(rig.call(), test, 0)
+    counts = []
+    while len(rig.peer.replies) < 6:
+        await asyncio.sleep(0)
+        counts.append(len(rig.peer.replies))
+    # The first turn's work was done before; then two pulls a turn.
+    assert len(set(counts) - {0}) >= 3
+    assert {reply.code for reply in rig.peer.replies} == {NOT_FOUND}
+    await asyncio.sleep(0)
+    assert not rig.pulls.is_busy
+
+
+async def test_no_more_pulls_line_up_than_may_wait() -> None:
+    rig = Rig(parked_max=200)
+    test = wants(b"yes")
+    for _ in range(150):  # three quarters: they are of one connection
+        assert rig.pulls.line_up(rig.call(), test, 0)
+    assert not rig.pulls.line_up(rig.call(), test, 0)
+    rig.pulls.close()
+    assert len(rig.peer.replies) == 150
+
+
+async def test_parked_pulls_with_the_same_test_share_what_one_of_them_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    rig = Rig()
+    test = wants(b"yes")
+    reads: list[Any] = []
+    real = rig.store.read_matching
+
+    def read_matching(*where: Any) -> Any:
+        reads.append(where)
+        return real(*where)
+
+    monkeypatch.setattr(rig.store, "read_matching", read_matching)
+    for _ in range(3):
+        rig.pulls.park(rig.call(), test, 500)
+    store(rig, b"yes")
+    await until(lambda: len(rig.answers) == 3)
+    assert rig.answers == [(FOUND, [b"yes"])] * 3
+    assert len(reads) == 1

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from orbitmq.broker.delivery.tag_filter import check_expression_type, parse_tag_codes
+from orbitmq.broker.delivery.tag_filter import parse_tag_codes
 from orbitmq.errors import Rejected
 from orbitmq.wire.messages.tags import tag_code
 
@@ -22,14 +22,3 @@ def test_a_filter_without_a_tag_answers_23(expression: str) -> None:
     with pytest.raises(Rejected) as caught:
         parse_tag_codes(expression)
     assert caught.value.code == 23
-
-
-@pytest.mark.parametrize("expression_type", [None, "", "TAG"])
-def test_tags_can_be_filtered_by(expression_type: str | None) -> None:
-    check_expression_type(expression_type)
-
-
-def test_other_expressions_cannot() -> None:
-    with pytest.raises(Rejected) as caught:
-        check_expression_type("SQL92")
-    assert caught.value.code == 1

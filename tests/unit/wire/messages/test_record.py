@@ -31,6 +31,7 @@ from orbitmq.wire.messages.record import (
     format_record,
     iter_records,
     parse_record,
+    properties_at,
     to_stored_message,
 )
 
@@ -305,3 +306,14 @@ def test_the_checksum_of_a_record_is_a_property_of_ten_digits_lowest_first():
     assert crc_property(b"hello") == b"__CRC32#\x010780607090\x02"
     assert crc_property(b"") == b"__CRC32#\x010000000000\x02"
     assert len(crc_property(b"hello")) == CRC_PROPERTY_SIZE
+
+
+@pytest.mark.parametrize("topic", ["t", "t" * 127, "t" * 128, "t" * 300])
+@pytest.mark.parametrize(("born", "store"), [(V4, V4), (V6, V4), (V4, V6), (V6, V6)])
+@pytest.mark.parametrize(
+    ("body", "properties"), [(b"", b""), (b"x" * 300, b"TAGS\x01a\x02"), (b"\xff" * 70_000, b"p" * 300)]
+)
+def test_properties_are_found_without_parsing_the_rest(topic, born, store, body, properties):
+    record = format_record(topic=topic, body=body, properties=properties, born_host=born, store_host=store)
+    assert properties_at(record, 0, len(record)) == properties
+    assert properties_at(bytearray(b"??" + record + b"!!"), 2, len(record)) == properties

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from orbitmq.broker.delivery.tag_filter import check_expression_type
+from orbitmq.broker.delivery.filters import Filters
 from orbitmq.broker.groups.configs import GROUP_LENGTH_MAX
 from orbitmq.broker.groups.members import HeartbeatSource, Member
 from orbitmq.broker.groups.membership import Membership
@@ -34,6 +34,7 @@ class ClientTables:
 
     groups: GroupRegistry
     membership: Membership
+    filters: Filters
 
 
 handlers: Handlers[ClientTables] = Handlers()
@@ -84,8 +85,7 @@ def get_consumer_list(tables: ClientTables, call: Call[GetConsumerList]) -> Repl
 @handlers.on(CheckClientConfig)
 def check_client_config(tables: ClientTables, call: Call[CheckClientConfig]) -> Reply:
     """Say whether this broker can filter as a subscription asks."""
-    subscription = decode_subscription_check(call.command.body).subscription
-    check_expression_type(subscription.expression_type)
+    tables.filters.check(decode_subscription_check(call.command.body).subscription)
     return Reply()
 
 

@@ -1,4 +1,4 @@
-"""Pulling (11, 361) with tag filter and long polling.
+"""Pulling (11, 361) with filters and long polling.
 
 Source: Java PullMessageProcessor.
 """
@@ -7,19 +7,19 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from orbitmq.broker.delivery.filters import Filters, Selection
 from orbitmq.broker.delivery.pulls import Pulls
-from orbitmq.broker.delivery.tag_filter import check_expression_type, parse_tag_codes
 from orbitmq.broker.groups.members import ConsumerGroup, GroupMembers
 from orbitmq.broker.groups.offsets import GroupOffsets
 from orbitmq.broker.groups.registry import GroupRegistry
 from orbitmq.broker.topics.registry import TopicRegistry
 from orbitmq.codes import ResponseCode
 from orbitmq.errors import Rejected
-from orbitmq.model.group import SUBSCRIBE_ALL, MessageModel, Subscription
+from orbitmq.model.group import MessageModel, Subscription
 from orbitmq.model.topic import Perm
 from orbitmq.net.dispatch.handlers import LATER, Call, Handlers, Later, Reply
 from orbitmq.net.dispatch.peer import Peer
-from orbitmq.store import Store
+from orbitmq.store import PropertyTest, Store
 from orbitmq.wire.bodies.groups import GroupConfig
 from orbitmq.wire.headers import LitePullMessage, PullMessage, PullSysFlag
 
@@ -36,6 +36,7 @@ class PullTables:
 
     store: Store
     pulls: Pulls
+    filters: Filters
     topics: TopicRegistry
     groups: GroupRegistry
     members: GroupMembers[Peer]
@@ -58,18 +59,29 @@ def pull(tables: PullTables, call: Call[PullMessage]) -> Reply | Later:
     header = call.header
     group = _check_group(tables, header, call.now_ms)
     _check_topic(tables, header)
-    tag_codes = _tag_codes_of(tables, header, group)
+    selection = _selection_of(tables, header, group)
     if header.sys_flag & PullSysFlag.COMMIT_OFFSET:
         end = tables.store.max_offset(header.topic, header.queue_id)
         tables.offsets.commit(
             header.consumer_group, header.topic, header.queue_id, header.commit_offset, offset_max=end
         )
-    reply = tables.pulls.read(header, tag_codes)
-    if reply.code == ResponseCode.PULL_NOT_FOUND and header.sys_flag & PullSysFlag.SUSPEND:
-        suspend_ms = min(header.suspend_timeout_ms, SUSPEND_MS_MAX) if tables.suspend_ms is None else tables.suspend_ms
-        if suspend_ms > 0 and tables.pulls.park(call, tag_codes, suspend_ms):
+    if isinstance(selection, PropertyTest) and tables.pulls.is_busy:
+        if tables.pulls.line_up(call, selection, _suspend_ms(tables, header)):
+            return LATER
+        raise Rejected(ResponseCode.FLOW_CONTROL, "too many pulls wait for their turn to be filtered")
+    reply = tables.pulls.read(header, selection)
+    if reply.code == ResponseCode.PULL_NOT_FOUND:
+        suspend_ms = _suspend_ms(tables, header)
+        if suspend_ms > 0 and tables.pulls.park(call, selection, suspend_ms):
             return LATER
     return reply
+
+
+def _suspend_ms(tables: PullTables, header: PullMessage) -> int:
+    """Return how long a pull may wait for messages."""
+    if not header.sys_flag & PullSysFlag.SUSPEND:
+        return 0
+    return min(header.suspend_timeout_ms, SUSPEND_MS_MAX) if tables.suspend_ms is None else tables.suspend_ms
 
 
 def _check_group(tables: PullTables, header: PullMessage, now_ms: int) -> GroupConfig:
@@ -100,19 +112,19 @@ def _check_topic(tables: PullTables, header: PullMessage) -> None:
         )
 
 
-def _tag_codes_of(tables: PullTables, header: PullMessage, group: GroupConfig) -> frozenset[int] | None:
-    """Return the codes that pass the filter of the request itself, or of what the group's heartbeats said."""
-    if header.sys_flag & PullSysFlag.SUBSCRIPTION:
-        check_expression_type(header.expression_type)
-        return parse_tag_codes(header.subscription or SUBSCRIBE_ALL)
+def _selection_of(tables: PullTables, header: PullMessage, group: GroupConfig) -> Selection:
+    """Return what passes the filter of the request itself, or of what the group's heartbeats said."""
     consumers = tables.members.find(header.consumer_group)
+    if header.sys_flag & PullSysFlag.SUBSCRIPTION:
+        selection = tables.filters.of_request(header.subscription, header.expression_type)
+        known = {} if consumers is None else consumers.subscriptions
+        return tables.filters.of_retries(selection, header.topic, known)
     if consumers is None:
         raise Rejected(
             ResponseCode.SUBSCRIPTION_NOT_EXIST, f"the consumer's group info not exist, {header.consumer_group}"
         )
-    subscription = _subscription_of(consumers, header, group)
-    check_expression_type(subscription.expression_type)
-    return parse_tag_codes(subscription.expression)
+    selection = tables.filters.of_subscription(_subscription_of(consumers, header, group))
+    return tables.filters.of_retries(selection, header.topic, consumers.subscriptions)
 
 
 def _subscription_of(consumers: ConsumerGroup[Peer], header: PullMessage, group: GroupConfig) -> Subscription:

@@ -145,13 +145,25 @@ def test_administrators_see_who_is_connected(serve: Serve) -> None:
     serve(scene)
 
 
-def test_only_tag_filters_pass_the_check(serve: Serve) -> None:
-    async def scene(rig: Any) -> None:
-        def check(kind: str) -> bytes:
-            document = subscription_document(Subscription(topic="t", expression_type=kind))
-            return orjson.dumps({"clientId": "c", "group": "g", "subscriptionData": document})
+def check(kind: str, expression: str = "*") -> bytes:
+    document = subscription_document(Subscription(topic="t", expression=expression, expression_type=kind))
+    return orjson.dumps({"clientId": "c", "group": "g", "subscriptionData": document})
 
+
+def test_without_property_filter_only_tags_pass_the_check(serve: Serve) -> None:
+    async def scene(rig: Any) -> None:
         assert await rig.code(CheckClientConfig(), check("TAG")) == 0
-        assert await rig.code(CheckClientConfig(), check("SQL92")) == 1
+        assert await rig.code(CheckClientConfig(), check("SQL92", "a > 5")) == 1
 
     serve(scene)
+
+
+def test_with_property_filter_an_expression_is_compiled(serve: Serve) -> None:
+    async def scene(rig: Any) -> None:
+        assert await rig.code(CheckClientConfig(), check("TAG")) == 0
+        assert await rig.code(CheckClientConfig(), check("SQL92", "a > 5")) == 0
+        answer = await rig.ask(CheckClientConfig(), check("SQL92", "a > 5 AND"))
+        assert (answer.code, answer.remark) == (23, "something is missing at the end (line 1, column 10)")
+        assert await rig.code(CheckClientConfig(), check("XPATH", "a")) == 23
+
+    serve(scene, enable_property_filter=True)

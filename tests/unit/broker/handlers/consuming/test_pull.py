@@ -23,6 +23,8 @@ from orbitmq.wire.headers import (
 from orbitmq.wire.messages.record import Record, iter_records
 from waiting import until
 
+from ...conftest import send_header
+
 Serve = Callable[..., None]
 
 SUSPEND = PullSysFlag.SUSPEND | PullSysFlag.SUBSCRIPTION
@@ -122,6 +124,91 @@ def test_a_pull_that_is_not_allowed_is_refused_with_its_code(serve: Serve, field
         assert answer.remark
 
     serve(scene)
+
+
+SQL = {"expression_type": "SQL92", "subscription": "price > 10"}
+DEAR, CHEAP = "price\x0150\x02", "price\x015\x02"
+
+
+def test_a_pull_may_bring_an_expression(serve: Serve) -> None:
+    async def scene(rig: Any) -> None:
+        for number in range(6):
+            await rig.send(body=b"%d" % number, properties=DEAR if number % 3 == 0 else CHEAP)
+        answer, records = await rig.pull(**SQL)
+        assert (answer.code, bodies(records)) == (FOUND, [b"0", b"3"])
+        answer, _ = await rig.pull(**SQL | {"subscription": "price > 100"})
+        assert answer.code == RETRY
+        assert decode_header(PullResponse, answer.ext_fields).next_begin_offset == 6
+        answer, _ = await rig.pull(**SQL | {"subscription": "price >"})
+        assert (answer.code, "line 1, column 8" in answer.remark) == (23, True)
+
+    serve(scene, enable_property_filter=True)
+
+
+def test_a_group_may_subscribe_by_an_expression(serve: Serve) -> None:
+    async def scene(rig: Any) -> None:
+        for number in range(3):
+            await rig.send(body=b"%d" % number, properties=DEAR if number == 1 else CHEAP)
+
+        async def subscribe(expression: str, version: int, kind: str = "SQL92") -> None:
+            await beat(rig, Subscription(topic="t", expression=expression, expression_type=kind, version=version))
+
+        await subscribe("price > 10", 1)
+        assert bodies((await rig.pull(sys_flag=0, sub_version=1))[1]) == [b"1"]
+        assert (await rig.pull(sys_flag=0, sub_version=2))[0].code == 25
+        await subscribe("price <= 10", 2)
+        assert bodies((await rig.pull(sys_flag=0, sub_version=2))[1]) == [b"0", b"2"]
+        await subscribe("price > 10", 1)  # an old one changes nothing
+        assert bodies((await rig.pull(sys_flag=0, sub_version=1))[1]) == [b"0", b"2"]
+        await subscribe("price >", 3)
+        answer, _ = await rig.pull(sys_flag=0, sub_version=3)
+        assert (answer.code, "line 1, column 8" in answer.remark) == (27, True)
+        await subscribe("*", 4, "TAG")
+        assert len((await rig.pull(sys_flag=0, sub_version=4))[1]) == 3
+
+    serve(scene, enable_property_filter=True)
+
+
+def test_a_parked_pull_with_an_expression_is_woken_by_what_it_wants(serve: Serve) -> None:
+    async def scene(rig: Any) -> None:
+        await rig.send(properties=CHEAP)
+        waiting = asyncio.create_task(rig.pull(queue_offset=1, sys_flag=SUSPEND, suspend_timeout_ms=30_000, **SQL))
+        await parked(rig, 1)
+        other = rig.connect()
+        for body, properties in ((b"cheap", CHEAP), (b"dear", DEAR)):
+            await other.request(rig.broker.address, send_header(properties=properties), body, timeout_ms=20_000)
+        answer, records = await waiting
+        assert (answer.code, bodies(records)) == (FOUND, [b"dear"])
+        assert decode_header(PullResponse, answer.ext_fields).next_begin_offset == 3
+
+    serve(scene, enable_property_filter=True)
+
+
+def test_more_pulls_with_expressions_than_one_turn_has_time_for_are_all_answered(serve: Serve) -> None:
+    async def scene(rig: Any) -> None:
+        for _ in range(40):
+            await rig.send(properties=CHEAP)
+        wanted = " OR ".join(f"price = {number}" for number in range(100, 350))
+        fields = {"expression_type": "SQL92", "subscription": wanted}
+        answers = await asyncio.gather(*(rig.pull(**fields) for _ in range(50)), rig.pull())
+        assert {answer.code for answer, _ in answers[:-1]} <= {RETRY, NOT_FOUND}
+        assert answers[-1][0].code == FOUND
+
+    serve(scene, enable_property_filter=True)
+
+
+def test_retries_are_filtered_once_more_where_that_is_asked_for(serve: Serve) -> None:
+    async def scene(rig: Any) -> None:
+        filters = (Subscription(topic="t", expression="price > 10", expression_type="SQL92", version=1),)
+        await beat(rig, *filters, Subscription(topic="%RETRY%g", version=1))
+        for body, properties in ((b"cheap", CHEAP), (b"dear", DEAR)):
+            rig.broker.service.store.append(Draft("%RETRY%g", 0, body, f"RETRY_TOPIC\x01t\x02{properties}".encode()))
+        found = bodies((await rig.pull("%RETRY%g", sys_flag=0, sub_version=1))[1])
+        assert found == ([b"dear"] if rig.broker.config.filter_support_retry else [b"cheap", b"dear"] * 2)
+        assert bodies((await rig.pull("%RETRY%g", subscription="*"))[1]) == found
+
+    serve(scene, enable_property_filter=True, filter_support_retry=True)
+    serve(scene, enable_property_filter=True)
 
 
 def test_permissions_of_broker_topic_and_group_are_looked_at(serve: Serve) -> None:

@@ -1,0 +1,166 @@
+"""Message filters: what a subscription lets pass, by tags or by an SQL92 expression. Pure.
+
+An expression is compiled when the first pull comes with it, and kept: every pull of its group finds it again.
+
+Source: Java ConsumerFilterManager, ExpressionMessageFilter, ExpressionForRetryMessageFilter.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from orbitmq.broker.delivery.tag_filter import parse_tag_codes
+from orbitmq.codes import ResponseCode
+from orbitmq.errors import InvalidExpression, Rejected
+from orbitmq.filter import LENGTH_MAX, PropertyFilter, compile_sql92
+from orbitmq.model.group import SQL92, SUBSCRIBE_ALL, Subscription, is_tag_type
+from orbitmq.model.message import PropertyName
+from orbitmq.model.topic import RETRY_PREFIX
+from orbitmq.store import PropertyTest
+from orbitmq.wire.messages.properties import find_property
+
+Selection = frozenset[int] | PropertyTest | None
+"""What a pull wants: messages with these tag codes, those that pass a test, or all."""
+
+KEPT_LENGTH_MAX = 1024 * 1024
+"""Characters of all expressions that are kept compiled; each takes some 70 bytes of memory then."""
+_RETRY_TOPIC = PropertyName.RETRY_TOPIC.encode()
+
+
+class Filters:
+    """The filters of a broker, and the compiled expressions.
+
+    Args:
+        takes_sql92: False: only tags can be filtered by (Java: enablePropertyFilter).
+        filters_retries: messages that come again pass their topic's filter once more (Java: filterSupportRetry).
+    """
+
+    def __init__(self, *, takes_sql92: bool, filters_retries: bool) -> None:
+        self._takes_sql92 = takes_sql92
+        self._filters_retries = filters_retries
+        self._kept: dict[str, PropertyFilter | InvalidExpression] = {}
+        self._kept_length = 0
+
+    def of_request(self, expression: str | None, expression_type: str | None) -> Selection:
+        """Return what a pull wants that carries its own subscription.
+
+        Raises:
+            Rejected: 23, the expression cannot be parsed; 1, this broker takes tags alone.
+        """
+        if is_tag_type(expression_type):
+            return parse_tag_codes(expression or SUBSCRIBE_ALL)
+        if not expression:
+            raise Rejected(
+                ResponseCode.SUBSCRIPTION_PARSE_FAILED,
+                "parse the consumer's subscription failed: Expression can't be null!",
+            )
+        self._check_support(expression_type)
+        try:
+            return _test(self._compile(expression, expression_type))
+        except InvalidExpression as error:
+            raise Rejected(
+                ResponseCode.SUBSCRIPTION_PARSE_FAILED, f"parse the consumer's subscription failed: {error.reason}"
+            ) from None
+
+    def of_subscription(self, subscription: Subscription) -> Selection:
+        """Return what a group wants, as its heartbeats said.
+
+        Raises:
+            Rejected: 27, the expression cannot be parsed; 23, there is no tag in it; 1, this broker takes tags alone.
+        """
+        if is_tag_type(subscription.expression_type):
+            return parse_tag_codes(subscription.expression)
+        try:
+            compiled = self._compile(subscription.expression, subscription.expression_type)
+        except InvalidExpression as error:
+            raise Rejected(
+                ResponseCode.FILTER_DATA_NOT_EXIST,
+                f"The broker's consumer filter data is not exist!Your expression may be wrong! {error.reason}",
+            ) from None
+        self._check_support(subscription.expression_type)
+        return _test(compiled)
+
+    def of_retries(self, selection: Selection, topic: str, subscriptions: Mapping[str, Subscription]) -> Selection:
+        """Return what a pull of a retry topic wants: each message passes the filter of the topic it was sent to.
+
+        Args:
+            selection: what the pull itself asks for.
+            subscriptions: the group's, by topic.
+        """
+        if not self._filters_retries or not topic.startswith(RETRY_PREFIX):
+            return selection
+        tag_codes = None if isinstance(selection, PropertyTest) else selection
+        by_topic = {name.encode(): found for name, one in subscriptions.items() if (found := self._find(one))}
+        if not by_topic:
+            return tag_codes
+
+        def matches(properties: bytes) -> bool:
+            compiled = by_topic.get(find_property(properties, _RETRY_TOPIC) or b"")
+            return compiled is None or compiled.matches(properties)
+
+        return PropertyTest(matches, 1 + max(compiled.cost for compiled in by_topic.values()), tag_codes)
+
+    def check(self, subscription: Subscription) -> None:
+        """Make sure that this broker can filter as a subscription asks.
+
+        Raises:
+            Rejected: 1, this broker takes tags alone; 23, the expression cannot be parsed.
+        """
+        if is_tag_type(subscription.expression_type):
+            return
+        self._check_support(subscription.expression_type)
+        try:
+            self._compile(subscription.expression, subscription.expression_type)
+        except InvalidExpression as error:
+            raise Rejected(ResponseCode.SUBSCRIPTION_PARSE_FAILED, error.reason) from None
+
+    def _check_support(self, expression_type: str | None) -> None:
+        if not self._takes_sql92:
+            raise Rejected(
+                ResponseCode.SYSTEM_ERROR,
+                f"The broker does not support consumer to filter message by {expression_type:.20}",
+            )
+
+    def _find(self, subscription: Subscription) -> PropertyFilter | None:
+        if is_tag_type(subscription.expression_type):
+            return None
+        try:
+            return self._compile(subscription.expression, subscription.expression_type)
+        except InvalidExpression:
+            return None
+
+    def _compile(self, expression: str, expression_type: str | None) -> PropertyFilter:
+        """Return a compiled expression, made now or before; a wrong one is kept as well, it comes again as often.
+
+        Raises:
+            InvalidExpression
+        """
+        if expression_type != SQL92:
+            raise InvalidExpression(
+                expression, f"{expression_type:.20} is no type of expression, expected TAG or SQL92"
+            )
+        if len(expression) > LENGTH_MAX:
+            return compile_sql92(expression)  # is refused for its length alone: nothing to keep
+        found = self._kept.pop(expression, None)
+        if found is None:
+            found = _compile_or_error(expression)
+            self._kept_length += len(expression)
+        self._kept[expression] = found  # as the last: those that nobody asks for come to the front, and go first
+        while self._kept_length > KEPT_LENGTH_MAX:
+            oldest = next(iter(self._kept))
+            del self._kept[oldest]
+            self._kept_length -= len(oldest)
+        if isinstance(found, InvalidExpression):
+            raise found.with_traceback(None)
+        return found
+
+
+def _compile_or_error(expression: str) -> PropertyFilter | InvalidExpression:
+    try:
+        return compile_sql92(expression)
+    except InvalidExpression as error:
+        return error.with_traceback(None)
+
+
+def _test(compiled: PropertyFilter) -> PropertyTest:
+    return PropertyTest(compiled.matches, compiled.cost)

@@ -1,0 +1,158 @@
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from orbitmq.broker.delivery import filters
+from orbitmq.broker.delivery.filters import Filters
+from orbitmq.errors import Rejected
+from orbitmq.filter import PropertyFilter, compile_sql92
+from orbitmq.model.group import SQL92, Subscription
+from orbitmq.store import PropertyTest
+from orbitmq.wire.messages.tags import tag_code
+
+ON: dict[str, bool] = {"takes_sql92": True, "filters_retries": False}
+CHEAP, DEAR = b"price\x015\x02", b"price\x0150\x02"
+
+
+def sql(expression: str, topic: str = "t", kind: str = SQL92) -> Subscription:
+    return Subscription(topic=topic, expression=expression, expression_type=kind)
+
+
+def refusal(act: Callable[[], Any]) -> tuple[int, str]:
+    with pytest.raises(Rejected) as caught:
+        act()
+    return caught.value.code, caught.value.remark
+
+
+def watch(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Return a list of what is compiled from now on."""
+    compiled: list[str] = []
+
+    def counted(text: str) -> PropertyFilter:
+        compiled.append(text)
+        return compile_sql92(text)
+
+    monkeypatch.setattr(filters, "compile_sql92", counted)
+    return compiled
+
+
+@pytest.mark.parametrize("kind", [None, "", "TAG"])
+def test_tags_are_filtered_by_their_codes(kind: str | None) -> None:
+    off = Filters(takes_sql92=False, filters_retries=False)
+    assert off.of_request("a", kind) == frozenset((tag_code("a"),))
+    assert off.of_request(None, kind) is None
+    assert off.of_request("*", kind) is None
+    assert off.of_subscription(sql("a", kind=kind or "")) == frozenset((tag_code("a"),))
+    off.check(sql("a", kind=kind or ""))
+
+
+def test_an_expression_becomes_a_test_of_properties() -> None:
+    on = Filters(**ON)
+    for test in (on.of_request("price > 10", SQL92), on.of_subscription(sql("price > 10"))):
+        assert isinstance(test, PropertyTest)
+        assert (test.matches(CHEAP), test.matches(DEAR), test.cost, test.tag_codes) == (False, True, 1, None)
+    on.check(sql("price > 10"))
+
+
+def test_a_broker_that_takes_tags_alone_says_so() -> None:
+    off = Filters(takes_sql92=False, filters_retries=False)
+    remark = "The broker does not support consumer to filter message by SQL92"
+    assert refusal(lambda: off.of_request("price > 10", SQL92)) == (1, remark)
+    assert refusal(lambda: off.of_request("price >", SQL92)) == (1, remark)
+    assert refusal(lambda: off.of_subscription(sql("price > 10"))) == (1, remark)
+    assert refusal(lambda: off.check(sql("price >"))) == (1, remark)
+
+
+def test_a_wrong_expression_is_answered_with_the_place() -> None:
+    on = Filters(**ON)
+    at_end = "something is missing at the end (line 1, column 8)"
+    assert refusal(lambda: on.of_request("price >", SQL92)) == (
+        23,
+        f"parse the consumer's subscription failed: {at_end}",
+    )
+    assert refusal(lambda: on.check(sql("price >"))) == (23, at_end)
+    code, remark = refusal(lambda: on.of_subscription(sql("price >")))
+    assert (code, remark.endswith(at_end)) == (27, True)
+    assert refusal(lambda: on.of_request("", SQL92))[0] == 23
+    assert refusal(lambda: on.of_request(None, SQL92))[0] == 23
+
+
+def test_a_pull_for_a_wrong_expression_hears_of_it_before_it_hears_that_there_are_no_expressions() -> None:
+    off = Filters(takes_sql92=False, filters_retries=False)
+    assert refusal(lambda: off.of_subscription(sql("price >")))[0] == 27
+    assert refusal(lambda: off.of_request("", SQL92))[0] == 23
+
+
+def test_other_types_of_expressions_are_unknown() -> None:
+    on = Filters(**ON)
+    assert refusal(lambda: on.of_request("a", "XPATH"))[0] == 23
+    assert refusal(lambda: on.of_subscription(sql("a", kind="XPATH")))[0] == 27
+    code, remark = refusal(lambda: on.check(sql("a", kind="XPATH")))
+    assert (code, remark) == (23, "XPATH is no type of expression, expected TAG or SQL92")
+
+
+def test_an_expression_is_compiled_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    compiled = watch(monkeypatch)
+    on = Filters(**ON)
+    first = on.of_request("price > 10", SQL92)
+    assert on.of_request("price > 10", SQL92) == first
+    assert on.of_subscription(sql("price > 10")) == first
+    for _ in range(2):
+        assert refusal(lambda: on.of_request("price >", SQL92))[0] == 23
+    assert compiled == ["price > 10", "price >"]
+
+
+def test_compiled_expressions_are_kept_up_to_a_length_the_last_used_ones(monkeypatch: pytest.MonkeyPatch) -> None:
+    compiled = watch(monkeypatch)
+    monkeypatch.setattr(filters, "KEPT_LENGTH_MAX", 14)
+    on = Filters(**ON)
+    for expression in ("aa = 1", "bb = 1", "aa = 1", "cc = 1", "aa = 1", "bb = 1"):
+        on.of_request(expression, SQL92)
+    assert compiled == ["aa = 1", "bb = 1", "cc = 1", "bb = 1"]
+
+
+def test_an_expression_that_is_too_long_drives_out_no_other(monkeypatch: pytest.MonkeyPatch) -> None:
+    on = Filters(**ON)
+    first = on.of_request("price > 10", SQL92)
+    assert refusal(lambda: on.of_request("a" * 2_000_000, SQL92))[0] == 23
+    assert on._kept.keys() == {"price > 10"}
+    assert on.of_request("price > 10", SQL92) == first
+
+
+RETRIES: dict[str, bool] = {"takes_sql92": True, "filters_retries": True}
+GROUP = {
+    "t": sql("price > 10"),
+    "u": Subscription(topic="u"),
+    "v": sql("price >", "v"),
+    "%RETRY%g": Subscription(topic="%RETRY%g"),
+}
+
+
+@pytest.mark.parametrize(
+    ("properties", "passes"),
+    [
+        (b"RETRY_TOPIC\x01t\x02" + CHEAP, False),
+        (b"RETRY_TOPIC\x01t\x02" + DEAR, True),
+        (b"RETRY_TOPIC\x01u\x02" + CHEAP, True),
+        (b"RETRY_TOPIC\x01v\x02" + CHEAP, True),
+        (b"RETRY_TOPIC\x01w\x02" + CHEAP, True),
+        (CHEAP, True),
+    ],
+)
+def test_retries_pass_the_filter_of_the_topic_they_were_sent_to(properties: bytes, passes: bool) -> None:
+    codes = frozenset((7,))
+    test = Filters(**RETRIES).of_retries(codes, "%RETRY%g", GROUP)
+    assert isinstance(test, PropertyTest)
+    assert (test.matches(properties), test.cost, test.tag_codes) == (passes, 2, codes)
+
+
+def test_other_pulls_and_other_groups_are_left_alone() -> None:
+    codes = frozenset((7,))
+    assert Filters(**RETRIES).of_retries(codes, "t", GROUP) is codes
+    assert Filters(**ON).of_retries(codes, "%RETRY%g", GROUP) is codes
+    assert Filters(**RETRIES).of_retries(codes, "%RETRY%g", {"u": GROUP["u"]}) is codes
+    own = Filters(**RETRIES).of_request("price > 10", SQL92)
+    assert Filters(**RETRIES).of_retries(own, "%RETRY%g", {}) is None
