@@ -19,13 +19,14 @@ from orbitmq.client.consume.offsets.start_offsets import StartOffsets
 from orbitmq.client.consume.pull.pull_request import PULL_COUNT_MAX, PullSettings
 from orbitmq.client.consume.pull.puller import Puller
 from orbitmq.client.consume.pull.window import COUNT_MAX, SIZE_MAX
-from orbitmq.client.consume.subscriptions import parse_subscription
+from orbitmq.client.consume.subscriptions import subscribe
 from orbitmq.client.routing.route_queues import readable_queues
 from orbitmq.client.routing.routes import POLL_INTERVAL_MS
 from orbitmq.client.session.client_id import unique_instance
 from orbitmq.client.session.session import ClientSession
 from orbitmq.clock import now_ms
 from orbitmq.errors import InvalidArgument
+from orbitmq.filter import check_sql92
 from orbitmq.model.group import ConsumeFrom
 from orbitmq.model.message import StoredMessage
 from orbitmq.model.route import MessageQueue
@@ -53,6 +54,8 @@ class PullConsumer(Client):
         consume_from: where a queue begins that was not sought and has no committed offset.
         consume_from_ms: for TIMESTAMP, in ms since 1970.
         tag: one tag, several as "A || B", or "*"; for all queues.
+        sql: instead of tags, an SQL92 expression over the messages' properties, for all queues; the broker filters, if
+            its `enablePropertyFilter` is on.
         credentials: sign every request with this access key (RocketMQ's ACL).
         tls: connect with TLS, as `orbitmq.net.security.tls.client_context` or `ssl.create_default_context` makes it.
     """
@@ -65,6 +68,7 @@ class PullConsumer(Client):
         consume_from: ConsumeFrom = ConsumeFrom.FIRST,
         consume_from_ms: int = 0,
         tag: str = "*",
+        sql: str | None = None,
         pull_count_max: int = PULL_COUNT_MAX,
         window_count_max: int = COUNT_MAX,
         window_size_max: int = SIZE_MAX,
@@ -74,6 +78,7 @@ class PullConsumer(Client):
     ) -> None:
         self.group = check_name("group", group, GROUP_LENGTH_MAX)
         self._tag = tag
+        self._sql = None if sql is None else check_sql92(sql).expression
         self._settings = PullSettings(
             pull_count_max=pull_count_max, window_count_max=window_count_max, window_size_max=window_size_max
         )
@@ -148,7 +153,7 @@ class PullConsumer(Client):
         for queue in removed:
             self._session.tasks.spawn(self._pullers.pop(queue).stop(), f"end of {queue}")
         for queue in added:
-            subscription = parse_subscription(queue.topic, self._tag, now_ms())
+            subscription = subscribe(queue.topic, self._tag, self._sql, now_ms())
             self._session.routes.watch(queue.topic)
             puller = self._pullers[queue] = Puller(
                 self._session,

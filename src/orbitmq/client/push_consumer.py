@@ -27,7 +27,7 @@ from orbitmq.client.consume.offsets.queue_offsets import QueueOffsets
 from orbitmq.client.consume.offsets.start_offsets import StartOffsets
 from orbitmq.client.consume.pull.pull_request import PULL_COUNT_MAX, PullSettings
 from orbitmq.client.consume.pull.window import COUNT_MAX, SIZE_MAX
-from orbitmq.client.consume.subscriptions import parse_subscription
+from orbitmq.client.consume.subscriptions import subscribe
 from orbitmq.client.requests.consumer_replies import ConsumerReplies
 from orbitmq.client.routing.routes import POLL_INTERVAL_MS
 from orbitmq.client.send.result import SendResult
@@ -213,14 +213,19 @@ class PushConsumer(Client):
         """Wait until the consumer is closed; for programs whose handler does the work."""
         await self._closed.wait()
 
-    def subscribe(self, topic: str, tag: str = "*") -> None:
+    def subscribe(self, topic: str, tag: str = "*", *, sql: str | None = None) -> None:
         """Consume `topic` from now on.
 
         Args:
             topic: need not exist yet.
             tag: one tag, several as "A || B", or "*".
+            sql: instead of tags, an SQL92 expression over the messages' properties, such as
+                "price > 10 AND region IN ('eu', 'us')"; the broker filters, if its `enablePropertyFilter` is on.
+
+        Raises:
+            InvalidArgument: tag or expression are wrong; InvalidExpression says where.
         """
-        subscription = parse_subscription(topic, tag, now_ms())
+        subscription = subscribe(topic, tag, sql, now_ms())
         self._subscriptions[topic] = subscription
         self._assignment.subscribe(subscription)
         self._session.routes.watch(topic)

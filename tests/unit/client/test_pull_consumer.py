@@ -4,7 +4,7 @@ import pytest
 
 from orbitmq.client.pull_consumer import PullConsumer
 from orbitmq.codes import ResponseCode
-from orbitmq.errors import ClientError, InvalidArgument, RemoteRefused, RouteNotFound
+from orbitmq.errors import ClientError, InvalidArgument, InvalidExpression, RemoteRefused, RouteNotFound
 from orbitmq.model.group import ConsumeFrom
 from orbitmq.model.route import MessageQueue
 from orbitmq.wire.headers import PullMessage, PullSysFlag, QueryConsumerOffset, SearchOffset, UpdateConsumerOffset
@@ -156,6 +156,17 @@ async def test_tags_are_filtered(cluster):
     async with consumer(cluster, tag="B") as reader:
         reader.assign([queue(0)])
         assert await poll(reader, 1) == [b"2"]
+
+
+async def test_an_expression_goes_to_the_broker_with_every_pull(cluster):
+    cluster.topic("orders", count=1)
+    with pytest.raises(InvalidExpression, match="line 1, column 8"):
+        consumer(cluster, sql="price >")
+    async with consumer(cluster, sql="price > 10") as reader:
+        reader.assign([queue(0)])
+        await until(lambda: cluster.a.parked)
+        pull = cluster.a.parked[0].header
+        assert (pull.subscription, pull.expression_type) == ("price > 10", "SQL92")
 
 
 async def test_queues_of_a_topic_that_grew_are_seen(cluster):

@@ -6,7 +6,7 @@ import pytest
 from orbitmq.client.consume.offsets.local_offsets import decode_offsets
 from orbitmq.client.push_consumer import PushConsumer
 from orbitmq.codes import ResponseCode
-from orbitmq.errors import ClientError, InvalidArgument, NoNameServer
+from orbitmq.errors import ClientError, InvalidArgument, InvalidExpression, NoNameServer
 from orbitmq.model.group import ConsumeFrom, MessageModel
 from orbitmq.model.route import MessageQueue
 from orbitmq.wire.headers import PullMessage, UpdateConsumerOffset
@@ -347,6 +347,20 @@ async def test_a_changed_subscription_counts_from_the_next_pull(cluster):
         cluster.a.put("orders", 0, b"1", tag="A")
         cluster.a.put("orders", 0, b"2", tag="B")
         assert await take(reader, 1) == [b"2"]
+
+
+async def test_an_expression_goes_to_the_broker_with_pulls_and_heartbeats(cluster):
+    cluster.topic("orders", count=1)
+    async with PushConsumer("takers", cluster.name_servers) as reader:
+        with pytest.raises(InvalidExpression, match="line 1, column 8"):
+            reader.subscribe("orders", sql="price >")
+        reader.subscribe("orders", sql="price > 10")
+        await until(lambda: cluster.a.parked and cluster.a.heartbeats)
+        pull = next(call.header for call in cluster.a.parked if call.header.topic == "orders")
+        assert (pull.subscription, pull.expression_type) == ("price > 10", "SQL92")
+        (info,) = cluster.a.heartbeats[-1].consumers
+        told = {found.topic: (found.expression, found.expression_type) for found in info.subscriptions}
+        assert told == {"orders": ("price > 10", "SQL92"), "%RETRY%takers": ("*", "TAG")}
 
 
 async def test_messages_that_java_members_sent_back_come_under_their_own_topic(cluster):

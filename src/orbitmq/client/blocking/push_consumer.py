@@ -30,9 +30,9 @@ class BlockingPushConsumer(BlockingClient[PushConsumer]):
             raise InvalidArgument("handler", settings["handler"], "none: iterate over the consumer")
         super().__init__(lambda: PushConsumer(group, name_servers, **settings), f"consumer {group}")
 
-    def subscribe(self, topic: str, tag: str = "*") -> None:
-        """Consume `topic` from now on."""
-        self._loop_thread.apply(self._client.subscribe, topic, tag)
+    def subscribe(self, topic: str, tag: str = "*", *, sql: str | None = None) -> None:
+        """Consume `topic` from now on: all of it, by tags, or by an SQL92 expression over properties."""
+        self._loop_thread.apply(lambda: self._client.subscribe(topic, tag, sql=sql))
 
     def unsubscribe(self, topic: str) -> None:
         """Consume `topic` no more."""

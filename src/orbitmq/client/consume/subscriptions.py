@@ -1,4 +1,4 @@
-"""Tag expressions such as `A || B`: how they become subscriptions, and which tags they want.
+"""Tag expressions such as `A || B`, and SQL92 expressions: how they become subscriptions, and which tags they want.
 
 Pure. Source: Java FilterAPI.buildSubscriptionData.
 """
@@ -6,9 +6,30 @@ Pure. Source: Java FilterAPI.buildSubscriptionData.
 from __future__ import annotations
 
 from orbitmq.errors import InvalidArgument
-from orbitmq.model.group import SUBSCRIBE_ALL, Subscription
+from orbitmq.filter import check_sql92
+from orbitmq.model.group import SQL92, SUBSCRIBE_ALL, Subscription
 from orbitmq.model.topic import check_name
 from orbitmq.wire.messages.tags import tag_code
+
+
+def subscribe(topic: str, tag: str | None, sql: str | None, version: int) -> Subscription:
+    """Return the subscription to `topic` that a user asks for: by tags, or by an expression.
+
+    Args:
+        tag: as `parse_subscription` takes it.
+        sql: an SQL92 expression over properties, such as `price > 10 AND region IN ('eu', 'us')`.
+        version: when the subscription was made, in ms; a broker keeps the newest.
+
+    Raises:
+        InvalidArgument: there are both; or one of them is wrong: InvalidExpression says where.
+    """
+    if sql is None:
+        return parse_subscription(topic, tag, version)
+    if tag and tag.strip() != SUBSCRIBE_ALL:
+        raise InvalidArgument("sql", sql, f"nothing beside the tag {tag!r}: write TAGS = '...' into the expression")
+    check_name("topic", topic)
+    check_sql92(sql)
+    return Subscription(topic=topic, expression=sql, expression_type=SQL92, version=version)
 
 
 def parse_subscription(topic: str, expression: str | None, version: int) -> Subscription:

@@ -1,7 +1,7 @@
 import pytest
 
 from orbitmq.blocking import PushConsumer
-from orbitmq.errors import InvalidArgument
+from orbitmq.errors import InvalidArgument, InvalidExpression
 from orbitmq.model.group import ConsumeFrom
 from orbitmq.model.route import MessageQueue
 
@@ -48,3 +48,10 @@ def test_a_batch_that_is_left_without_commit_comes_again(served):
 def test_a_handler_is_refused():
     with pytest.raises(InvalidArgument, match="handler"):
         PushConsumer("takers", "127.0.0.1:1", handler=print)
+
+
+def test_a_wrong_expression_is_an_error_of_the_script(served):
+    with PushConsumer("takers", served.name_servers) as consumer:
+        with pytest.raises(InvalidExpression, match="line 1, column 8"):
+            consumer.subscribe("orders", sql="price >")
+        consumer.subscribe("orders", sql="price > 10")

@@ -1,7 +1,7 @@
 import pytest
 
-from orbitmq.client.consume.subscriptions import parse_subscription, wants
-from orbitmq.errors import InvalidArgument
+from orbitmq.client.consume.subscriptions import parse_subscription, subscribe, wants
+from orbitmq.errors import InvalidArgument, InvalidExpression
 from orbitmq.wire.messages.tags import tag_code
 
 
@@ -36,3 +36,31 @@ def test_an_expression_without_a_tag_is_refused():
 def test_a_topic_with_a_bad_name_is_refused():
     with pytest.raises(InvalidArgument, match="topic"):
         parse_subscription("../etc", "*", 7)
+
+
+def test_an_expression_becomes_a_subscription_of_its_own_type():
+    subscription = subscribe("t", "*", "price > 10", 7)
+    assert (subscription.topic, subscription.expression, subscription.expression_type) == ("t", "price > 10", "SQL92")
+    assert (subscription.tags, subscription.version) == (frozenset(), 7)
+    assert wants(subscription, "any")
+
+
+def test_without_an_expression_tags_count():
+    assert subscribe("t", "A", None, 7) == parse_subscription("t", "A", 7)
+
+
+@pytest.mark.parametrize("tag", ["A", "A || B"])
+def test_tags_and_an_expression_are_not_joined(tag):
+    with pytest.raises(InvalidArgument, match="nothing beside the tag"):
+        subscribe("t", tag, "price > 10", 7)
+
+
+@pytest.mark.parametrize("sql", ["", "price >", "price > 10 LIMIT 5", "price > 10 && region = 'eu'"])
+def test_a_wrong_expression_is_refused_at_the_door(sql):
+    with pytest.raises(InvalidExpression, match="line 1, column"):
+        subscribe("t", None, sql, 7)
+
+
+def test_an_expression_needs_a_topic_with_a_good_name():
+    with pytest.raises(InvalidArgument, match="topic"):
+        subscribe("../etc", "*", "price > 10", 7)
