@@ -183,11 +183,10 @@ class Broker:
             descriptors = descriptor_limit()
             limits = port_limits(config, descriptors)
             server = self._make_server(service, fast_path, limits)
-            tell_of_few_descriptors(config.connections_max, limits.connections_max, descriptors)
+            few_descriptors = tell_of_few_descriptors(config.connections_max, limits.connections_max, descriptors)
             await server.start(config.bind_address, address.host.port)
-            monitor = BrokerMonitor(
-                service, server, registrar, clock=self._clock, warnings=self._server_security.warnings
-            )
+            warnings = [*self._server_security.warnings, *few_descriptors]
+            monitor = BrokerMonitor(service, server, registrar, clock=self._clock, warnings=warnings)
             http = await self._start_http(service, server, registrar, monitor)
         except BaseException:
             if server is not None:

@@ -73,8 +73,15 @@ def descriptor_limit() -> int:
     return 0 if soft == resource.RLIM_INFINITY else soft
 
 
-def tell_of_few_descriptors(wanted: int, taken: int, descriptors: int) -> None:
-    """Log that fewer connections are taken than the settings say; a warning where somebody has set the number."""
-    if taken != wanted:
-        level = logging.INFO if wanted == CONNECTIONS_MAX else logging.WARNING
-        log.log(level, "takes %d connections, not connectionsMax=%d: %d file descriptors", taken, wanted, descriptors)
+def tell_of_few_descriptors(wanted: int, taken: int, descriptors: int) -> list[str]:
+    """Log that fewer connections are taken than the settings say.
+
+    Returns:
+        The warning, where somebody has set the number; nothing where it is the default, or all are taken.
+    """
+    if taken == wanted:
+        return []
+    sentence = f"takes {taken} connections, not connectionsMax={wanted}: {descriptors} file descriptors"
+    is_set = wanted != CONNECTIONS_MAX
+    log.log(logging.WARNING if is_set else logging.INFO, "%s", sentence)
+    return [sentence] if is_set else []

@@ -113,6 +113,8 @@ async def test_a_crowd_of_connections_leaves_a_broker_its_descriptors(
     writers = [(await asyncio.open_connection(*address))[1] for _ in range(4)]
     await until(lambda: server.counters.connections_refused == 1)
     assert len(server.connections) == 3
+    sentence = "takes 3 connections, not connectionsMax=40000: 6 file descriptors"
+    assert broker.running.monitor.health()["warnings"] == [sentence]
     for writer in writers:
         writer.close()
     await broker.stop()

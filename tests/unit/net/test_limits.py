@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import logging
 from dataclasses import asdict
 
-from orbitmq.net.limits import DEFAULT_LIMITS
+from orbitmq.net.limits import CONNECTIONS_MAX, DEFAULT_LIMITS, tell_of_few_descriptors
 
 
 def test_the_defaults_are_these():
@@ -22,3 +23,15 @@ def test_the_defaults_are_these():
         "requests_per_second_max": 0,
         "backlog": 1024,
     }
+
+
+def test_fewer_connections_are_a_warning_where_somebody_has_set_the_number(caplog):
+    caplog.set_level(logging.INFO, "orbitmq.net")
+    sentence = "takes 50 connections, not connectionsMax=60: 100 file descriptors"
+    assert tell_of_few_descriptors(60, 60, 0) == []
+    assert tell_of_few_descriptors(60, 50, 100) == [sentence]
+    assert tell_of_few_descriptors(CONNECTIONS_MAX, 50, 100) == []
+    assert [(line.levelname, line.getMessage().endswith("100 file descriptors")) for line in caplog.records] == [
+        ("WARNING", True),
+        ("INFO", True),
+    ]

@@ -17,7 +17,7 @@ from orbitmq.broker.health.monitor import BrokerMonitor
 from orbitmq.store import Trouble, TroubleKind
 from orbitmq.store.disk_usage import DiskUsage
 from orbitmq.store.recovery import Findings
-from orbitmq.testing import FakeClock
+from orbitmq.testing import FakeClock, LocalCluster
 from orbitmq.wire.headers import GetHealth
 from waiting import until
 
@@ -166,3 +166,12 @@ def test_a_broker_that_stopped_measures_nothing_any_more(serve: Serve) -> None:
     before = monitors[0].process_stats.gc_count
     gc.collect()
     assert monitors[0].process_stats.gc_count == before
+
+
+async def test_a_start_a_stop_and_a_restart_raise_no_alert(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.INFO, "orbitmq.broker")
+    async with LocalCluster() as cluster:
+        await cluster.restart_broker()
+        await cluster.stop_broker()
+    assert "stopped" in caplog.text, "what a broker logs is seen"
+    assert [line for line in caplog.messages if line.startswith("alert")] == []
