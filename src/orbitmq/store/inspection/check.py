@@ -94,12 +94,15 @@ class StoreCheck:
         self._segment_size = sizes.of_log(self._log_files)
         self._checkpoint = _read(root / "checkpoint")
         self._deletions = parse_deletions(_read(root / "deleted") or b"")
-        late_ms = parse_checkpoint(self._checkpoint or b"").recovery_ms if self.is_live else None
+        # Entries of what was stored later may be in memory alone; after a stop that was not orderly a start writes them.
+        is_orderly = not self.is_live and not (root / "abort").exists()
+        late_ms = None if is_orderly else parse_checkpoint(self._checkpoint or b"").recovery_ms
         self.queues = QueueCheck(
             root,
             QueueFiles(root / "consumequeue", sizes.of_queues(root)),
             has_other_tag_codes="consumequeue_ext" in list_names(root),
             late_ms=late_ms,
+            is_live=self.is_live,
             topics=topics,
         )
         files = commit_log_files(self._log_files, self._segment_size)

@@ -59,8 +59,9 @@ def check_is_store(root: Path) -> None:
     """Raise InvalidArgument unless a directory is a store."""
     if not root.is_dir():
         raise InvalidArgument("directory", str(root), "a directory that a broker keeps its store in")
-    if not any((root / name).is_dir() for name in ("commitlog", "consumequeue")):
-        raise InvalidArgument("directory", str(root), "a store: commitlog/ or consumequeue/ is in it")
+    # A broker that never had a message has no log yet.
+    if not any((root / name).exists() for name in ("commitlog", "consumequeue", "checkpoint", "begin")):
+        raise InvalidArgument("directory", str(root), "a store: commitlog/ or checkpoint is in it")
 
 
 def list_names(directory: Path) -> list[str]:

@@ -125,6 +125,7 @@ class QueueCheck:
     Args:
         has_other_tag_codes: what third fields of entries mean is not known here (Java's extended consume queues).
         late_ms: messages stored after this may not have their entries yet; None: all have.
+        is_live: a broker runs, and the log grows.
         topics: those that there are; None: nobody knows. Records of others may be of deleted topics.
     """
 
@@ -135,6 +136,7 @@ class QueueCheck:
         *,
         has_other_tag_codes: bool = False,
         late_ms: int | None = None,
+        is_live: bool = False,
         topics: Collection[str] | None = None,
     ) -> None:
         self.entries_end = 0
@@ -149,6 +151,7 @@ class QueueCheck:
         self._files = files
         self._has_other_tag_codes = has_other_tag_codes
         self._late_ms = late_ms
+        self._is_live = is_live
         self._topics = topics
         self._queues: dict[QueueKey, _Queue] = {}
 
@@ -172,7 +175,7 @@ class QueueCheck:
                 queue.begin_again()
             queue.claimed.add(queue_offset, queue_offset + 1)
         elif self._late_ms is not None and record.stored_at_ms > self._late_ms and entry == NO_ENTRY:
-            pass  # a broker will write it
+            pass  # the broker that runs, or the next one, writes it
         elif queue.expected in (None, queue_offset):
             queue.missing.add(queue_offset, queue_offset + 1)
             path = self._files.path(key, queue_offset)
@@ -204,7 +207,7 @@ class QueueCheck:
             if queue.missing_in:
                 self.told.add(key)
             if key in on_disk and not key[0].startswith("%LMQ%"):
-                reading = _QueueReading(self._files, key, queue, damages, log_start, log_end, self._late_ms is not None)
+                reading = _QueueReading(self._files, key, queue, damages, log_start, log_end, self._is_live)
                 yield from (self._placed(found) for found in reading.findings(log_files(on_disk[key])))
                 self.behind += map(self._placed, reading.behind())
                 self.entries_end = max(self.entries_end, reading.entries_end)

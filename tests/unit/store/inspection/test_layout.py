@@ -28,6 +28,12 @@ def test_what_is_no_store_is_refused(tmp_path: Path, name: str) -> None:
         check_is_store(tmp_path / name)
 
 
+@pytest.mark.parametrize("name", ["commitlog", "consumequeue", "checkpoint", "begin"])
+def test_a_store_needs_no_more_than_a_broker_that_never_had_a_message_leaves(tmp_path: Path, name: str) -> None:
+    (tmp_path / name).mkdir()
+    check_is_store(tmp_path)
+
+
 @pytest.mark.parametrize(
     ("sizes", "usual"), [([], 9), ([0, 0], 9), ([5], 5), ([5, 7, 7], 7), ([0, 0, 0, 5], 5), ([5, 7], 7)]
 )

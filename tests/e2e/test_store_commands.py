@@ -1,0 +1,55 @@
+"""The files of a broker as its operator sees them: beside it, after `kill -9`, and repaired."""
+
+from __future__ import annotations
+
+import json
+import signal
+
+import pytest
+
+from e2e.test_cli import run_command, up
+
+
+@pytest.fixture
+def killed(tmp_path):
+    """The store of a broker that was killed after a topic of its two was deleted."""
+    with up(tmp_path) as server:
+        root = next(path.parent for path in tmp_path.rglob("lock"))
+        for topic in ("orders", "bills"):
+            sent = run_command("send", topic, "hello", "--count", 500, name_servers=server.name_servers)
+            assert sent.returncode == 0, sent.stderr
+        beside = run_command("store", "check", root)
+        assert (beside.returncode, len(beside.stdout.splitlines())) == (0, 1), beside.stdout
+        assert "beside a running broker" in beside.stderr
+        refused = run_command("store", "rebuild", root)
+        assert (refused.returncode, "in use by another broker" in refused.stderr) == (1, True)
+        deleted = run_command("topic", "delete", "bills", name_servers=server.name_servers)
+        assert deleted.returncode == 0, deleted.stderr
+        server.end(signal.SIGKILL)
+    return root
+
+
+def test_a_killed_brokers_store_is_sound_and_can_be_repaired(killed):
+    assert run_command("store", "check", killed).returncode == 0
+    dumped = run_command("store", "dump", killed, "--topic", "orders", "-o", "json")
+    assert len(dumped.stdout.splitlines()) == 500
+    (queue, *_) = killed.glob(f"consumequeue/orders/*/{0:020}")
+    content = queue.read_bytes()
+    queue.write_bytes(b"\xee" * 200 + content[200:])
+    checked = run_command("store", "check", killed, "-o", "json")
+    assert checked.returncode == 1
+    named = {finding["file"] for finding in json.loads(checked.stdout) if finding["severity"] == "wrong"}
+    assert named == {str(queue.relative_to(killed))}
+    assert run_command("store", "rebuild", killed).returncode == 0
+    assert queue.read_bytes() == content
+    assert run_command("store", "check", killed).returncode == 0
+
+
+def test_a_topic_that_was_deleted_before_kill_9_does_not_come_back(killed):
+    with up(killed.parent) as server:
+        assert not (killed / "consumequeue" / "bills").exists()
+        status = run_command("topic", "status", "orders", "-o", "json", name_servers=server.name_servers)
+        assert sum(row["max_offset"] for row in json.loads(status.stdout)) == 500
+        listed = run_command("topic", "list", name_servers=server.name_servers)
+        assert "bills" not in listed.stdout
+        assert server.end() == (0, "")
