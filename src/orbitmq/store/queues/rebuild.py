@@ -105,6 +105,6 @@ class Rebuild:
             queue = self._queues.make(*key) if end else self._queues.get(*key)
             if queue is None:
                 continue
-            if end and not queue.log.segments:
+            if end and not queue.has_begun:
                 queue.resume(end)
             queue.sync()
