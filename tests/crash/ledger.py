@@ -19,6 +19,7 @@ class Sent(NamedTuple):
     body: bytes
     physical_offset: int
     """-1: the store did not live to tell."""
+    stored_at_ms: int
 
 
 @dataclass(slots=True)
@@ -47,12 +48,12 @@ class Ledger:
     def queue(self, key: Key) -> Truth:
         return self.queues.setdefault(key, Truth())
 
-    def take(self, key: Key, body: bytes, queue_offset: int, physical_offset: int) -> None:
+    def take(self, key: Key, body: bytes, queue_offset: int, physical_offset: int, stored_at_ms: int) -> None:
         """Note a message that was appended."""
         sent = self.queue(key).sent
         if queue_offset != len(sent):
             raise Loss(f"{key}: message {len(sent)} was given the queue offset {queue_offset}")
-        sent.append(Sent(body, physical_offset))
+        sent.append(Sent(body, physical_offset, stored_at_ms))
 
     def delete(self, topic: str) -> None:
         """Note that a topic is gone."""
@@ -73,14 +74,16 @@ class Ledger:
         for key in sorted(
             set(self.queues) | {(topic, queue_id) for topic in topics for queue_id in store.queue_ids(topic)}
         ):
-            bodies = read_queue(store, key, self.queues[key].first if key in self.queues else 0)
+            bodies = read_queue(store, key)
+            truth = self.queues.get(key, Truth())
+            truth.first = store.min_offset(*key)
             if key[0] in self.deleting:
                 self._accept(key, bodies)
                 continue
-            truth = self.queues.get(key, Truth())
+            check_beginning(key, truth, store)
             places = [sent.physical_offset for sent in truth.sent]
-            self._compare_queue(key, truth, bodies, is_exact=is_exact)
-            count = truth.first + len(bodies)
+            self._compare_queue(key, truth, store, bodies, is_exact=is_exact)
+            count = store.max_offset(*key)
             kept_end = max(chain([kept_end], places[:count]))
             lost_start = min(chain([lost_start], (place for place in places[count:] if place >= 0)))
             if key in self.queues:
@@ -89,10 +92,10 @@ class Ledger:
         if lost_start < kept_end:
             raise Loss(f"the message at {lost_start} is lost, and one at {kept_end} is there: not a tail of the log")
 
-    def _compare_queue(self, key: Key, truth: Truth, bodies: list[bytes], *, is_exact: bool) -> None:
+    def _compare_queue(self, key: Key, truth: Truth, store: Store, bodies: list[bytes], *, is_exact: bool) -> None:
         sent = [message.body for message in truth.sent]
-        end = truth.first + len(bodies)
-        if bodies != sent[truth.first : end]:
+        end = store.max_offset(*key)
+        if end > len(sent) or (bodies and bodies != sent[truth.first : end]):
             raise Loss(
                 f"{key}: {len(bodies)} messages from {truth.first} on, of {len(sent)} sent: invented or reordered"
             )
@@ -104,19 +107,29 @@ class Ledger:
     def _accept(self, key: Key, bodies: list[bytes]) -> None:
         """Go on with what an unanswered deletion has left: messages of before, from the first on."""
         truth = self.queue(key)
-        if bodies and bodies != [message.body for message in truth.sent[: len(bodies)]]:
+        end = truth.first + len(bodies)
+        if bodies and bodies != [message.body for message in truth.sent[truth.first : end]]:
             raise Loss(f"{key}: a deletion that was cut short has left messages that were never there")
-        del truth.sent[len(bodies) :]
+        del truth.sent[end if bodies else 0 :]
+        truth.first = truth.first if bodies else 0
         truth.acknowledged = truth.seen = 0
 
 
-def read_queue(store: Store, key: Key, first: int) -> list[bytes]:
+def check_beginning(key: Key, truth: Truth, store: Store) -> None:
+    """A queue begins with its first message that is in the log."""
+    log_min = store.min_physical_offset
+    gone = [message for message in truth.sent[: truth.first] if message.physical_offset >= log_min]
+    if gone:
+        raise Loss(
+            f"{key}: begins at {truth.first}; a message at {gone[0].physical_offset} is left out, the log begins at {log_min}"
+        )
+
+
+def read_queue(store: Store, key: Key) -> list[bytes]:
     """Read a queue from its first message to its end, and look at each record's own words."""
     topic, queue_id = key
-    if store.max_offset(topic, queue_id) and store.min_offset(topic, queue_id) != first:
-        raise Loss(f"{key}: begins at {store.min_offset(topic, queue_id)}, not at {first}")
     bodies: list[bytes] = []
-    offset = first
+    offset = store.min_offset(topic, queue_id)
     while (found := store.read(topic, queue_id, offset)).status is ReadStatus.FOUND:
         records = list(iter_records(found.body))
         if [record.queue_offset for record in records] != list(range(offset, found.next_offset)):
@@ -125,6 +138,6 @@ def read_queue(store: Store, key: Key, first: int) -> list[bytes]:
             raise Loss(f"{key}: a read at {offset} gives messages of other queues")
         bodies += [bytes(record.body) for record in records]
         offset = found.next_offset
-    if store.max_offset(topic, queue_id) != offset and (bodies or store.max_offset(topic, queue_id)):
+    if store.max_offset(topic, queue_id) != offset:
         raise Loss(f"{key}: read up to {offset}, and its end is {store.max_offset(topic, queue_id)}")
     return bodies

@@ -8,24 +8,28 @@ was not sent. `python -m crash.model SEED` plays one life again and tells each s
 
 from __future__ import annotations
 
+import asyncio
 import errno
 import logging
 import os
 import sys
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
 from pathlib import Path
 from random import Random
+from typing import Any, TypeVar
 from unittest import mock
 
 from crash.hand_loop import HandFlusher, HandLoop
-from crash.ledger import Ledger, Loss, Truth
+from crash.ledger import Ledger, Loss, Truth, check_beginning
 from orbitmq.errors import StoreBusy, StoreUnavailable
 from orbitmq.model.message import Host
 from orbitmq.store import Draft, FlushMode, ReadStatus, Store, StoreConfig
+from orbitmq.store.retention.rules import RetentionRules
 from orbitmq.testing import FakeClock
 from orbitmq.testing.fake_disk import FakeDisk, PowerCut
 
+T = TypeVar("T")
 HOST = Host("127.0.0.1", 10911)
 TOPICS = ["orders", "bills", "%RETRY%clerks", "made-again"]
 QUEUES = 3
@@ -38,6 +42,7 @@ FAILURES = {
     "write": (errno.EIO, errno.ENOSPC, errno.EMFILE, errno.EROFS),
     "remove": (errno.EIO, errno.EROFS),
     "move": (errno.EIO, errno.EROFS),
+    "unlink": (errno.EIO, errno.EROFS),
 }
 
 
@@ -48,6 +53,11 @@ class StepClock(FakeClock):
         super().__init__()
         self._random = random
         self._step_max_ms = step_max_ms
+
+    @property
+    def time_ms(self) -> int:
+        """The time, without moving it."""
+        return self.advance(0)
 
     def __call__(self) -> int:
         return self.advance(self._random.randrange(self._step_max_ms))
@@ -75,6 +85,10 @@ class Life:
             flush=random.choice(list(FlushMode)),
             record_crc=random.random() < 0.3,
         )
+        self._retention = RetentionRules(
+            reserved_ms=random.choice([0, 20_000, 10**9]), segment_pause_ms=0, queue_pause_ms=0, batch_max=3
+        )
+        self._cleaning: Coroutine[Any, Any, None] | None = None
         self._body_size_max = random.choice([50, 700])
         self._is_attached = random.random() < 0.6
         self._loop, self._flusher = HandLoop(), HandFlusher(HandLoop())
@@ -109,7 +123,7 @@ class Life:
         """Give every life its own habits: what happens often in one is rare in another."""
         weights = {
             "append": 40, "batch": 5, "flush": 3, "acknowledge": 15, "read": 8, "turn": 8, "work": 8, "wait": 3,
-            "delete": 2, "restart": 1, "kill": 2, "lose_power": 2, "fail": 1, "mend": 3,
+            "delete": 2, "clean": 6, "restart": 1, "kill": 2, "lose_power": 2, "fail": 1, "mend": 3,
         }  # fmt: skip
         return [
             name
@@ -130,7 +144,7 @@ class Life:
         except (StoreUnavailable, StoreBusy):
             self.counts["refused"] += 1
             return
-        self._ledger.take(key, body, result.queue_offset, result.physical_offset)
+        self._ledger.take(key, body, result.queue_offset, result.physical_offset, result.stored_at_ms)
         self._last = self._ledger.queue(key), result.queue_offset, result.end
 
     def _batch(self) -> None:
@@ -144,14 +158,14 @@ class Life:
             self.counts["refused"] += 1
             # Those before the one that found no room are there.
             for body in bodies[: self._appended(key) - before]:
-                self._ledger.take(key, body, len(truth.sent), -1)
+                self._ledger.take(key, body, len(truth.sent), -1, self._clock.time_ms)
             return
         except PowerCut:
             for body in bodies:
-                self._ledger.take(key, body, len(truth.sent), -1)
+                self._ledger.take(key, body, len(truth.sent), -1, self._clock.time_ms)
             raise
         for body, result in zip(bodies, results, strict=True):
-            self._ledger.take(key, body, result.queue_offset, result.physical_offset)
+            self._ledger.take(key, body, result.queue_offset, result.physical_offset, result.stored_at_ms)
         self._last = truth, results[-1].queue_offset, results[-1].end
 
     def _appended(self, key: tuple[str, int]) -> int:
@@ -193,7 +207,7 @@ class Life:
             if not found.next_offset <= len(truth.sent):
                 raise Loss(f"{key}: read up to {found.next_offset}, sent were {len(truth.sent)}")
             bodies = [sent.body for sent in truth.sent[start : found.next_offset]]
-            if b"".join(bodies) and not all(body in found.body for body in bodies):
+            if not all(body in found.body for body in bodies):
                 raise Loss(f"{key}: messages from {start} on are not those that were sent")
             if self._config.flush is FlushMode.SYNC:
                 truth.seen = max(truth.seen, found.next_offset)
@@ -217,6 +231,34 @@ class Life:
             self._disk.failures.clear()
             self._store.delete_topic(topic)
         self._ledger.delete(topic)
+
+    def _clean(self) -> None:
+        """Go on with a round of retention by one turn, or begin one."""
+        if self._cleaning is None:
+            self._disk.usage = self.random.choice([0.1, 0.8, 0.8, 0.87, 0.95])
+            self._cleaning = self._store.retention.do_round()
+        log_min = self._store.min_physical_offset
+        try:
+            with mock.patch("orbitmq.store.retention.retention._in_thread", in_turns):
+                self._cleaning.send(None)
+        except StopIteration:
+            self._cleaning = None
+        except OSError:  # the broker logs it, and tries again in the next round
+            self._cleaning = None
+        if self._store.min_physical_offset > log_min:
+            self.counts["files cleaned away"] += 1
+            self._look_at_what_went()
+
+    def _look_at_what_went(self) -> None:
+        """Nothing goes before its time, unless the disk is nearly full; each queue begins with what is still there."""
+        for key, truth in self._ledger.queues.items():
+            first = self._store.min_offset(*key)
+            went = truth.sent[truth.first : first]
+            age_ms = self._clock.time_ms - max((sent.stored_at_ms for sent in went), default=0)
+            if went and age_ms < self._retention.reserved_ms and self._disk.usage <= self._retention.forcing_ratio:
+                raise Loss(f"{key}: {len(went)} messages went {age_ms} ms after they were stored")
+            truth.first = max(first, truth.first)
+            check_beginning(key, truth, self._store)
 
     def _fail(self) -> None:
         operation = self.random.choice(list(FAILURES))
@@ -262,13 +304,24 @@ class Life:
 
     def _open(self) -> Store:
         self._last = None
+        if self._cleaning is not None:
+            self._cleaning.close()
+            self._cleaning = None
         self._loop = loop = HandLoop()
         self._flusher = flusher = HandFlusher(loop)
-        store = Store.open(self._config, store_host=HOST, clock=self._clock, disk=self._disk)
+        store = Store.open(self._config, store_host=HOST, clock=self._clock, disk=self._disk, retention=self._retention)
         if self._is_attached:
             with mock.patch("orbitmq.store.sync.syncing.Flusher", return_value=flusher):
                 store.attach(loop)  # type: ignore[arg-type]
         return store
+
+
+async def in_turns(work: Callable[[], T]) -> T:
+    """Stand where `_in_thread` would: others may have a turn before the work and after it."""
+    await asyncio.sleep(0)
+    done = work()
+    await asyncio.sleep(0)
+    return done
 
 
 def play(steps: int, seed: int) -> Counter[str]:
