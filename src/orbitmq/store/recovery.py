@@ -167,6 +167,8 @@ class Recovery:
         self._doubtful |= {
             (queue.topic, queue.queue_id) for queue in self._queues if queue.lacks_beginning(commit_log.min_offset)
         }
+        # Before the walk: a queue that is gone would begin with the messages that are read again, and look whole.
+        self._doubtful |= self._ends.shorter(self._queues, commit_log.min_offset)
         sound = [queue for queue in self._queues if (queue.topic, queue.queue_id) not in self._doubtful]
         shares = Shares.of(len(sound))
         start = _find_start(sound, commit_log, recovery_ms)
@@ -215,7 +217,12 @@ class Recovery:
         if key in self._doubtful or self._deletions.covers(record.topic, record.physical_offset):
             return
         try:
-            if not self._queues.replay(dispatched_of(record)):
+            queue = self._queues.make(*key)
+            if not queue.has_begun and record.queue_offset > 0 and is_queued(record.sys_flag):
+                # Its first messages are in the log before this, or were cleaned away: only the whole log knows. A queue
+                # whose files no sync had reached begins among the records that are read again.
+                self._astray.add(key)
+            elif not self._queues.replay(dispatched_of(record)):
                 self._astray.add(key)
             elif record.queue_offset == 0 and is_queued(record.sys_flag):
                 # The topic was made again: what came before, out of step, was the deleted one's.

@@ -637,3 +637,28 @@ def test_a_queue_whose_first_file_is_missing_is_rebuilt_after_kill_9():
     world.disk.remove(ROOT / "consumequeue" / "orders" / "0" / f"{0:020}")
     world.kill()
     assert (world.store.findings.rebuilt, world.offsets()) == ([("orders", 0)], list(range(300)))
+
+
+@pytest.mark.parametrize("count", [1, 5, 300])
+def test_the_queue_of_the_logs_last_message_is_rebuilt_when_it_is_gone_after_an_orderly_stop(count):
+    world = World()
+    world.send(3, topic="bills")
+    world.send(count)
+    world.store.close()
+    world.disk.remove(ROOT / "consumequeue" / "orders")
+    world.disk = world.disk.after_kill()
+    world.open()
+    assert (world.store.findings.rebuilt, world.offsets()) == ([("orders", 0)], list(range(count)))
+
+
+def test_a_queue_that_is_gone_after_kill_9_does_not_begin_with_what_is_read_again():
+    world = World()
+    world.send(45)
+    world.send(topic="bills")
+    world.send(5)
+    world.store.flush()
+    checkpoint_ms = world.now_ms
+    world.send(3)
+    world.disk.remove(ROOT / "consumequeue" / "orders")
+    world.kill(checkpoint_ms)
+    assert (world.store.findings.rebuilt, world.offsets()) == ([("orders", 0)], list(range(53)))
