@@ -263,7 +263,11 @@ class LocalDisk:
 
     def open(self, path: Path, size: int, *, is_one_of_many: bool = False) -> DiskFile:
         """Open and map a file (see Disk)."""
-        new_names = [] if os.path.lexists(path) else _make_directories(path.parent)
+        if not os.path.lexists(path):
+            new_names = _make_directories(path.parent)
+        else:
+            # A process that was killed may have made it, and synced neither the file nor its name.
+            new_names = [] if is_one_of_many else [path.parent.parent, path.parent]
         if self._unsynced_names:
             new_names = [*self._unsynced_names.pop(path, ()), *new_names]
         try:

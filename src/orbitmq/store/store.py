@@ -9,13 +9,14 @@ import asyncio
 import logging
 import os
 from collections.abc import Callable, Sequence
+from contextlib import ExitStack
 from typing import NoReturn
 
 from orbitmq.clock import Clock, now_ms
 from orbitmq.errors import FileCut, StoreBusy, StoreError, StoreUnavailable, SyncFailed
 from orbitmq.model.message import Host
 from orbitmq.process_stats import Histogram
-from orbitmq.store.disk import Disk, LocalDisk
+from orbitmq.store.disk import Disk, LocalDisk, Lock
 from orbitmq.store.dispatch import Dispatch, DispatchConsumer, is_queued, tag_code_of
 from orbitmq.store.log.beginning import Beginning
 from orbitmq.store.log.commit_log import CommitLog
@@ -70,21 +71,22 @@ class Store:
     def __init__(
         self,
         config: StoreConfig,
+        lock: Lock,
+        disk: Disk,
         *,
         store_host: Host,
-        clock: Clock = now_ms,
-        disk: Disk | None = None,
-        retention: RetentionRules = JAVA_RULES,
+        clock: Clock,
+        retention: RetentionRules,
     ) -> None:
         self.on_arrived: list[Arrived] = []
         self._config = config
         self._clock = clock
-        self._disk: Disk = disk or LocalDisk()
+        self._disk = disk
+        self._lock = lock
         self._is_sync = config.flush is FlushMode.SYNC
         self._refusal: str | None = None
         self._full: str | None = None
         path = config.path
-        self._lock = self._disk.lock(path / "lock")
         self.open_files = OpenFiles(affordable_files(config.open_files_max, allowed_descriptors(), allowed_maps()))
         """The files that are open: how many, and how many were closed to make room."""
         self._commit_log = CommitLog(
@@ -143,14 +145,17 @@ class Store:
             StoreError: another broker holds the directory, its files do not fit the configuration, the log has lost
                 what was on the disk, or the disk takes or gives nothing.
         """
-        store = cls(config, store_host=store_host, clock=clock, disk=disk, retention=retention)
-        try:
-            store.recovered = store._recover()
-        except BaseException as error:
-            store._close_files()
-            if isinstance(error, OSError):
+        disk = disk or LocalDisk()
+        with ExitStack() as undo:
+            try:
+                lock = disk.lock(config.path / "lock")
+                undo.callback(lock.close)
+                store = cls(config, lock, disk, store_host=store_host, clock=clock, retention=retention)
+                undo.callback(store._close_files)
+                store.recovered = store._recover()
+            except OSError as error:
                 raise StoreError(f"{config.path} cannot be opened: {error}") from error
-            raise
+            undo.pop_all()
         return store
 
     recovered: Recovered

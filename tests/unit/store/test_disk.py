@@ -408,11 +408,17 @@ def test_the_first_sync_of_a_new_file_syncs_every_name_that_leads_to_it_and_late
     file.close()
 
 
-def test_a_file_that_was_there_has_its_name_on_the_disk_already(tmp_path, synced):
-    (tmp_path / "file").write_bytes(bytes(4096))
-    file = LocalDisk().open(tmp_path / "file", 4096)
+@pytest.mark.parametrize("is_one_of_many", [False, True])
+def test_the_name_of_a_file_that_was_there_is_synced_unless_there_are_thousands(tmp_path, synced, is_one_of_many):
+    """A process that was killed may have made it."""
+    path = tmp_path / "log" / "file"
+    path.parent.mkdir()
+    path.write_bytes(bytes(4096))
+    file = LocalDisk().open(path, 4096, is_one_of_many=is_one_of_many)
     file.sync()
-    assert synced == [tmp_path / "file"]
+    file.sync()
+    names = [] if is_one_of_many else [path.parent, tmp_path]
+    assert synced == [path, *names, path]
     file.close()
 
 

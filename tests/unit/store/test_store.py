@@ -438,3 +438,27 @@ def test_readers_of_an_asynchronous_store_see_everything_at_once():
     store = store_of()
     store.append(draft())
     assert store.dispatch_behind_size == 0
+
+
+@pytest.mark.parametrize("unreadable", ["lock", "deleted", "begin", "checkpoint"])
+def test_a_file_that_cannot_be_read_at_the_start_is_said_and_the_lock_is_given_back(tmp_path, monkeypatch, unreadable):
+    store_of(LocalDisk(), path=tmp_path).close()
+    real = os.open
+
+    def open_all_but_one(path, *rest, **more):
+        if str(path).endswith(f"/{unreadable}"):
+            raise OSError(errno.EMFILE, "Too many open files")
+        return real(path, *rest, **more)
+
+    def read_all_but_one(path):
+        if path.name == unreadable:
+            raise OSError(errno.EMFILE, "Too many open files")
+        return real_read(path)
+
+    real_read = Path.read_bytes
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "open", open_all_but_one)
+        patch.setattr(Path, "read_bytes", read_all_but_one)
+        with pytest.raises(StoreError, match=r"cannot be opened.*Too many open files"):
+            store_of(LocalDisk(), path=tmp_path)
+    store_of(LocalDisk(), path=tmp_path).close()
