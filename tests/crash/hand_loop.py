@@ -67,10 +67,10 @@ class HandFlusher:
     def submit(self, task: Task, done: Done) -> None:
         self._tasks.append((task, done))
 
-    def work(self) -> None:
-        """Do what was submitted first, if anything was."""
+    def work(self) -> bool:
+        """Do what was submitted first; False: nothing was."""
         if not self._tasks:
-            return
+            return False
         task, done = self._tasks.popleft()
         error: Exception | None = None
         try:
@@ -79,6 +79,7 @@ class HandFlusher:
             error = caught
         self._outcomes.append((done, error))
         self._loop.call_soon(self._report)
+        return True
 
     def stop(self) -> None:
         while self._tasks:

@@ -1,0 +1,114 @@
+"""System calls of the store that fail: call x error x thread, while messages are sent and while the store starts."""
+
+import errno
+import logging
+
+import pytest
+
+from crash.faults import CALLS, ERRORS, QUEUES, Fault, Outcome, Scenario, sends_meanwhile, starts_meanwhile
+from orbitmq.store import Draft, FlushMode
+
+U, L, R, F = Outcome.UNNOTICED, Outcome.LATE, Outcome.REFUSED, Outcome.FENCED
+SHORTAGES = (errno.EMFILE, errno.ENFILE, errno.ENOMEM)
+# What a failing call may come to while messages are sent. A sync that failed is final; where the disk was not even
+# asked, messages are refused or wait, and all goes on as soon as it can.
+ALLOWED = {
+    ("open", "loop"): {R, F},
+    ("open", "flusher"): {U, L, F},
+    ("mkdir", "loop"): {U, R},
+    ("mkdir", "flusher"): {U, L},
+    ("ftruncate", "loop"): {R},
+    ("ftruncate", "flusher"): {U, L},
+    ("mmap", "loop"): {R},
+    ("pwrite", "loop"): {U, R},
+    ("pwrite", "flusher"): {U, L},
+    ("fdatasync", "loop"): {F},
+    ("fdatasync", "flusher"): {U, F},
+    ("fsync", "loop"): {F},
+    ("fsync", "flusher"): {U, F},
+    ("rename", "flusher"): {U},
+}
+TABLE = [
+    Fault(call, number, thread, is_lasting)
+    for call in CALLS
+    for number in ERRORS[call]
+    for thread in ("loop", "flusher")
+    for is_lasting in (False, True)
+]
+FIRST_CALLS = 3
+ELSEWHERE = ("posix_fallocate", "rename", "unlink", "rmdir")
+"""Calls of recovery and of deletions."""
+
+
+@pytest.fixture(autouse=True)
+def _quiet(caplog):
+    caplog.set_level(logging.CRITICAL)
+
+
+@pytest.mark.parametrize("call", CALLS)
+def test_whatever_fails_while_messages_are_sent_nothing_acknowledged_is_lost(tmp_path, call):
+    came = 0
+    for fault in (fault for fault in TABLE if fault.call == call):
+        for skip in range(1 if fault.is_lasting else FIRST_CALLS):
+            root = tmp_path / f"{came}-{fault.number}-{fault.thread}-{fault.is_lasting}-{skip}"
+            root.mkdir()
+            found = sends_meanwhile(root, fault, skip)
+            if found is None:
+                break
+            came += 1
+            outcome, scene = found
+            assert outcome in ALLOWED[call, fault.thread], f"{fault}: {outcome.value}, {scene.refusals[:1]}"
+            if fault.call == "open" and fault.number in SHORTAGES:
+                assert outcome is not F, f"{fault}: the disk was not asked"
+            scene.check(scene.store)
+            scene.close()
+            scene.check_after_power_cut()
+    assert came or call in ELSEWHERE, "no such call came"
+
+
+@pytest.mark.parametrize("call", CALLS)
+def test_whatever_fails_while_it_starts_the_store_says_so_or_starts_and_the_next_start_is_whole(tmp_path, call):
+    for number in ERRORS[call][:2]:
+        skip = 0
+        while True:
+            root = tmp_path / f"{number}-{skip}"
+            root.mkdir()
+            found = starts_meanwhile(root, Fault(call, number, "loop", False), skip)
+            if found is None:
+                break
+            _, scene = found
+            scene.store = scene.open()
+            scene.check(scene.store)
+            scene.close()
+            scene.check_after_power_cut()
+            skip += 1
+
+
+def test_a_file_that_a_killed_process_made_keeps_its_name_once_it_is_synced(tmp_path):
+    scene = Scenario(tmp_path, FlushMode.ASYNC)
+    with scene.calls.replaced():
+        for _ in range(60):
+            scene.store.append(Draft(*QUEUES[0], bytes(700)))
+    scene.store._close_files()
+    scene.store = scene.open()
+    with scene.calls.replaced():
+        scene.store.flush()
+    scene.acknowledged[QUEUES[0]] = 60
+    scene.check_after_power_cut()
+    scene.close()
+
+
+def test_a_disk_that_hangs_is_named_and_who_waits_is_told_that_nobody_knows(tmp_path):
+    scene = Scenario(tmp_path)
+    answers: list[bool | None] = []
+    result = scene.store.append(Draft(*QUEUES[0], b"slow"))
+    assert not scene.store.wait_durable(result.end, answers.append)
+    scene._loop.turn()  # the flusher has its task, and does not come back from it
+    scene._loop.advance(6)
+    assert answers == [None]
+    assert any("the disk hangs" in warning for warning in scene.store.warnings)
+    with scene.calls.replaced():
+        scene._turn()
+    assert not any("the disk hangs" in warning for warning in scene.store.warnings)
+    assert scene.store.durable_offset == result.end
+    scene.close()
