@@ -131,13 +131,18 @@ class StoreCheck:
             if isinstance(found, Damage):
                 self._damages.add(found.start, found.end)
                 self._is_damaged_at_end = found.is_tail
-                if not (found.is_tail and self.is_live):  # a broker may just be writing it
+                if not (self.is_live and (found.is_tail or self._is_cleaned(found))):
                     yield self._damage(found)
                 continue
             self.record_count += 1
             self._stored_at_ms = max(self._stored_at_ms, found.stored_at_ms)
             if found.physical_offset >= self._deletions.get(found.topic, 0):
                 self.queues.take(found)
+
+    def _is_cleaned(self, damage: Damage) -> bool:
+        """Say whether the running broker has deleted a file as too old since the check began."""
+        found = log_files(self._root / "commitlog")
+        return bool(found) and damage.start < found[0].base
 
     def _check_sizes(self) -> Iterator[Finding]:
         for file in self._log_files:

@@ -301,6 +301,8 @@ class _QueueReading:
             try:
                 self._read(file)
             except OSError as error:
+                if self._is_live and isinstance(error, FileNotFoundError):
+                    continue  # deleted as too old
                 yield Finding(path, None, f"cannot be read: {error.strerror}", RESTORE)
         yield from _stray_findings(self._strays)
         yield from self._gaps(found)

@@ -7,6 +7,9 @@ from random import Random
 
 import pytest
 
+from orbitmq.store.disk import LocalDisk
+from orbitmq.store.inspection.check import StoreCheck
+from orbitmq.store.inspection.findings import Severity
 from orbitmq.store.sync.checkpoint import format_checkpoint, parse_checkpoint
 
 from .parts import files_of, findings, make_store, wrong
@@ -49,6 +52,19 @@ def test_entries_that_the_next_start_writes_again_need_not_be_there(tmp_path: Pa
     assert wrong(root) == []
     path.with_name(f"{0:020}").write_bytes(bytes(len(content)))
     assert [finding.path for finding in wrong(root)] == [f"consumequeue/bills/0/{0:020}"]
+
+
+@pytest.mark.parametrize("is_live", [True, False])
+def test_files_that_a_running_broker_deletes_meanwhile_are_not_missing(tmp_path: Path, is_live: bool) -> None:
+    root = make_store(tmp_path / "store")
+    lock = LocalDisk().lock(root / "lock") if is_live else None
+    check = StoreCheck(root)
+    (root / "commitlog" / f"{0:020}").unlink()
+    (root / "begin").write_text("4096\n")
+    found = [finding.path for finding in check.run() if finding.severity is Severity.WRONG]
+    assert found == ([] if is_live else [f"commitlog/{0:020}"])
+    if lock is not None:
+        lock.close()
 
 
 @pytest.mark.parametrize("is_orderly", [True, False])
