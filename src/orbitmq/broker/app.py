@@ -242,6 +242,7 @@ class Broker:
         )
         server.on_connection_lost(service.pulls.drop_connection)
         server.on_connection_lost(service.membership.drop_connection)
+        server.on_connection_lost(service.admissions.drop_connection)
         return server
 
     def _begin(

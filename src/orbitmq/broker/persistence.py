@@ -12,6 +12,7 @@ from typing import Any
 
 from orbitmq.broker.groups.configs import GROUPS_MAX, GroupConfigs
 from orbitmq.broker.groups.offsets import GroupOffsets
+from orbitmq.broker.groups.table_file import TableFile, Ticket
 from orbitmq.broker.topics.table import TOPICS_MAX, TopicTable
 from orbitmq.clock import Clock
 from orbitmq.errors import HeaderError
@@ -34,6 +35,8 @@ class ConfigFiles:
         self.offsets_path = directory / "consumerOffset.json"
         self.delays_path = directory / "delayOffset.json"
         self.groups_path = directory / "subscriptionGroup.json"
+        self._topics_file = TableFile(self.topics_path)
+        self._groups_file = TableFile(self.groups_path)
 
     def load_topics(self, *, auto_create_enable: bool, count_max: int = TOPICS_MAX) -> TopicTable:
         """Return the stored topic table, an empty one at the first start."""
@@ -46,8 +49,12 @@ class ConfigFiles:
 
     def save_topics(self, topics: TopicTable) -> None:
         """Store the topic table."""
+        self.topic_ticket(topics).write()
+
+    def topic_ticket(self, topics: TopicTable) -> Ticket:
+        """Encode the topic table, to be stored on any thread."""
         table = topic_bodies.TopicTable(topics.version, topics.all)
-        replace_file(self.topics_path, topic_bodies.encode_topic_table(table, pretty=True))
+        return self._topics_file.ticket(topic_bodies.encode_topic_table(table, pretty=True))
 
     def load_offsets(self) -> GroupOffsets:
         """Return the committed offsets, none at the first start."""
@@ -68,7 +75,11 @@ class ConfigFiles:
 
     def save_groups(self, groups: GroupConfigs) -> None:
         """Store the groups' settings."""
-        replace_file(self.groups_path, encode_group_table(groups.table, pretty=True))
+        self.group_ticket(groups).write()
+
+    def group_ticket(self, groups: GroupConfigs) -> Ticket:
+        """Encode the groups' settings, to be stored on any thread."""
+        return self._groups_file.ticket(encode_group_table(groups.table, pretty=True))
 
 
 class OffsetFile:

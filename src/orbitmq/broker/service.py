@@ -11,6 +11,7 @@ from orbitmq.broker.delivery.delay import DelayQueues, parse_delay_offsets
 from orbitmq.broker.delivery.delay_service import DelayService
 from orbitmq.broker.delivery.filters import Filters
 from orbitmq.broker.delivery.pulls import Pulls
+from orbitmq.broker.groups.admissions import GroupAdmissions
 from orbitmq.broker.groups.configs import GroupConfigs
 from orbitmq.broker.groups.members import GroupMembers
 from orbitmq.broker.groups.membership import Membership
@@ -78,7 +79,8 @@ class BrokerService:
         self.store = store
         self.stats = BrokerStats(clock())
         self.topics = TopicRegistry(tables.topics, files.save_topics, announce)
-        self.groups = GroupRegistry(tables.groups, self.topics, files.save_groups)
+        self.groups = GroupRegistry(tables.groups, files.save_groups)
+        self.admissions = GroupAdmissions(self.groups, self.topics, files.topic_ticket, files.group_ticket)
         self.offsets = tables.offsets
         self.membership = Membership(
             GroupMembers(),

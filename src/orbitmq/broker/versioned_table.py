@@ -6,6 +6,7 @@ In: values by name. Out: the values; `version` tells whether anything changed.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from copy import copy
 from types import MappingProxyType
 from typing import Any, Generic, TypeVar
 
@@ -69,6 +70,21 @@ class VersionedTable(Generic[V]):
                 self._values[name] = old
         self._replaced.clear()
         self.version = self._kept_version
+
+    def draft(self: T) -> T:
+        """Return a copy to be changed and written, whose changes are taken over, or not, when that has ended."""
+        twin = copy(self)
+        twin._values = dict(self._values)
+        twin._replaced = {}
+        twin.get = twin._values.get
+        return twin
+
+    def adopt(self, draft: VersionedTable[V]) -> None:
+        """Take over what a draft has made: it is on the disk, and nothing else has changed since it was copied."""
+        for name in draft._replaced:
+            self._values[name] = draft._values[name]
+        self.version = draft.version
+        self.keep()
 
     def _put(self, name: str, value: V, now_ms: int) -> V:
         self._replaced.setdefault(name, self._values.get(name))

@@ -85,7 +85,7 @@ class Registries:
         self.topics = TopicRegistry(topics or TopicTable(), self._save_topics, self._announce)
         configs = GroupConfigs(auto_create_enable=auto_create_groups)
         self.disk_error: OSError | None = None
-        self.groups = GroupRegistry(configs, self.topics, lambda _: self._save("groups saved"))
+        self.groups = GroupRegistry(configs, lambda _: self._save("groups saved"))
 
     def _save_topics(self, table: TopicTable) -> None:
         assert table is self.topics.table

@@ -274,7 +274,7 @@ def test_a_topic_that_a_full_disk_refuses_is_made_and_kept_by_the_first_send_tha
         topics = rig.broker.service.topics.table
         before = set(topics.all)
         with monkeypatch.context() as patch:
-            patch.setattr("orbitmq.broker.persistence.replace_file", refuse)
+            patch.setattr("orbitmq.broker.groups.table_file.replace_file", refuse)
             answer = await rig.send("orders")
             assert (answer.code, answer.remark) == (14, "the topic table cannot be saved: No space left on device")
         # Neither the new topic nor what the start added: only the refused change is taken back.

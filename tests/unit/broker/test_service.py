@@ -27,6 +27,7 @@ from orbitmq.store import Draft, Store
 from orbitmq.testing import FakeClock
 from orbitmq.wire.bodies.groups import GroupConfig
 from orbitmq.wire.headers import SendResponse
+from waiting import until
 
 from .conftest import pull_header, send_header
 from .parts import HOST, FakePeer, call, memory_store
@@ -78,9 +79,11 @@ def test_a_changed_topic_is_in_its_file_and_announced(tmp_path: Path) -> None:
     assert rig.announced == [None]
 
 
-def test_a_new_group_is_in_its_file_and_its_retry_topic_in_the_topics_of_the_same_broker(tmp_path: Path) -> None:
+async def test_a_new_group_is_in_its_file_and_its_retry_topic_in_the_topics_of_the_same_broker(tmp_path: Path) -> None:
     rig = Rig(tmp_path)
-    rig.service.groups.admit(["g"], 1)
+    told: list[object] = []
+    rig.service.admissions.admit(FakePeer(), ["g"], 1, told.append)
+    await until(lambda: told == [None])
     assert rig.files.load_groups(auto_create_enable=False).get("g") is not None
     assert rig.service.topics.get("%RETRY%g") is not None
 

@@ -29,6 +29,7 @@ def _pull_tables(broker: BrokerService) -> pull.PullTables:
         broker.filters,
         broker.topics,
         broker.groups,
+        broker.admissions,
         broker.membership.members,
         broker.offsets,
         broker.address.host.ip,
@@ -66,7 +67,7 @@ HANDLERS.include(send_back.handlers, _send_back_tables)
 HANDLERS.include(pull.handlers, _pull_tables)
 HANDLERS.include(offsets.handlers, lambda broker: offsets.OffsetTables(broker.store, broker.topics, broker.offsets))
 HANDLERS.include(
-    clients.handlers, lambda broker: clients.ClientTables(broker.groups, broker.membership, broker.filters)
+    clients.handlers, lambda broker: clients.ClientTables(broker.admissions, broker.membership, broker.filters)
 )
 HANDLERS.include(locks.handlers, lambda broker: broker.locks)
 HANDLERS.include(groups.handlers, lambda broker: groups.GroupTables(broker.groups, broker.offsets))

@@ -47,6 +47,11 @@ class TopicRegistry:
         save_or_revert(self.table, self._save, "the topic table")
         self._announce(then)
 
+    def adopt(self, draft: TopicTable) -> None:
+        """Take over the topics of a draft that is on the disk, and tell the NameServers."""
+        self.table.adopt(draft)
+        self._announce(None)
+
     def update(self, config: TopicConfig, now_ms: int, then: Announced | None = None) -> None:
         """Create a topic, or change it (see `TopicTable.update`)."""
         self.table.update(config, now_ms)

@@ -5,15 +5,15 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from orbitmq.broker.delivery.filters import Filters
+from orbitmq.broker.groups.admissions import GroupAdmissions
 from orbitmq.broker.groups.configs import GROUP_LENGTH_MAX
 from orbitmq.broker.groups.members import HeartbeatSource, Member
 from orbitmq.broker.groups.membership import Membership
-from orbitmq.broker.groups.registry import GroupRegistry
 from orbitmq.codes import ResponseCode
 from orbitmq.errors import InvalidArgument, Rejected
 from orbitmq.model.group import ConsumerInfo, Heartbeat
 from orbitmq.model.topic import check_name
-from orbitmq.net.dispatch.handlers import Call, Handlers, Reply
+from orbitmq.net.dispatch.handlers import LATER, Call, Handlers, Later, Reply
 from orbitmq.net.dispatch.peer import Peer
 from orbitmq.wire.bodies.groups import ClientConnection, encode_consumer_connections, encode_producer_connections
 from orbitmq.wire.bodies.heartbeat import decode_heartbeat, decode_subscription_check, encode_consumer_list
@@ -32,7 +32,7 @@ from orbitmq.wire.headers import (
 class ClientTables:
     """What clients come, go and are asked for in."""
 
-    groups: GroupRegistry
+    admissions: GroupAdmissions
     membership: Membership
     filters: Filters
 
@@ -43,11 +43,22 @@ CONSUMER_NOT_ONLINE_REMARK = "the consumer group[{group}] not online"
 
 
 @handlers.on(HeartbeatRequest)
-def heartbeat(tables: ClientTables, call: Call[HeartbeatRequest]) -> Reply:
-    """Keep a client in its groups; tell the groups that it joined."""
+def heartbeat(tables: ClientTables, call: Call[HeartbeatRequest]) -> Reply | Later:
+    """Keep a client in its groups; tell the groups that it joined. New groups are made first."""
     beat = decode_heartbeat(call.command.body)
     _check_names(beat)
-    tables.groups.admit((consumer.group for consumer in beat.consumers), call.now_ms)
+    groups = [consumer.group for consumer in beat.consumers]
+    if tables.admissions.are_known(groups):
+        return _join(tables, call, beat)
+
+    def answer(refusal: Rejected | None) -> None:
+        call.answer(_join(tables, call, beat) if refusal is None else Reply(refusal.code, remark=refusal.remark))
+
+    tables.admissions.admit(call.connection, groups, call.now_ms, answer)
+    return LATER
+
+
+def _join(tables: ClientTables, call: Call[HeartbeatRequest], beat: Heartbeat) -> Reply:
     peer = HeartbeatSource(call.connection, call.command.language, call.command.version)
     outcome = tables.membership.heartbeat(beat, peer, call.now_ms)
     return Reply(header=HeartbeatResponse(is_support_heart_beat_v2=True, is_sub_change=outcome.needs_subscriptions))

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 from orbitmq.broker.delivery.filters import Filters, Selection
 from orbitmq.broker.delivery.pulls import Pulls
+from orbitmq.broker.groups.admissions import GroupAdmissions
 from orbitmq.broker.groups.members import ConsumerGroup, GroupMembers
 from orbitmq.broker.groups.offsets import GroupOffsets
 from orbitmq.broker.groups.registry import GroupRegistry
@@ -39,6 +40,7 @@ class PullTables:
     filters: Filters
     topics: TopicRegistry
     groups: GroupRegistry
+    admissions: GroupAdmissions
     members: GroupMembers[Peer]
     offsets: GroupOffsets
     ip: str
@@ -55,9 +57,36 @@ _READ = int(Perm.READ)
 
 @handlers.on(PullMessage, LitePullMessage)
 def pull(tables: PullTables, call: Call[PullMessage]) -> Reply | Later:
-    """Answer with the queue's messages from an offset on, or wait for the first one."""
+    """Answer with the queue's messages from an offset on, or wait for the first one. A new group is made first."""
     header = call.header
-    group = _check_group(tables, header, call.now_ms)
+    group = _check_group(tables, header)
+    if group is None:
+        return _admit(tables, call)
+    return _read(tables, call, group)
+
+
+def _admit(tables: PullTables, call: Call[PullMessage]) -> Later:
+    """Answer when the group is made."""
+
+    def answer(refusal: Rejected | None) -> None:
+        try:
+            if refusal is not None:
+                raise refusal
+            group = _check_group(tables, call.header)
+            assert group is not None, "it was just made"
+            reply = _read(tables, call, group)
+        except Rejected as error:
+            reply = Reply(error.code, remark=error.remark)
+        if reply is not LATER:
+            call.answer(reply)
+
+    group = call.header.consumer_group
+    tables.admissions.admit(call.connection, [group], call.now_ms, answer, needs_retries=False)
+    return LATER
+
+
+def _read(tables: PullTables, call: Call[PullMessage], group: GroupConfig) -> Reply | Later:
+    header = call.header
     _check_topic(tables, header)
     selection = _selection_of(tables, header, group)
     if header.sys_flag & PullSysFlag.COMMIT_OFFSET:
@@ -84,16 +113,12 @@ def _suspend_ms(tables: PullTables, header: PullMessage) -> int:
     return min(header.suspend_timeout_ms, SUSPEND_MS_MAX) if tables.suspend_ms is None else tables.suspend_ms
 
 
-def _check_group(tables: PullTables, header: PullMessage, now_ms: int) -> GroupConfig:
+def _check_group(tables: PullTables, header: PullMessage) -> GroupConfig | None:
+    """Return the settings of the group, None when it is new."""
     if not tables.is_readable:
         raise Rejected(ResponseCode.NO_PERMISSION, f"the broker[{tables.ip}] pulling message is forbidden")
-    group = tables.groups.find(header.consumer_group, now_ms)
-    if group is None:
-        raise Rejected(
-            ResponseCode.SUBSCRIPTION_GROUP_NOT_EXIST,
-            f"subscription group [{header.consumer_group:.80}] does not exist",
-        )
-    if not group.consume_enable:
+    group = tables.groups.configs.get(header.consumer_group)
+    if group is not None and not group.consume_enable:
         raise Rejected(ResponseCode.NO_PERMISSION, f"subscription group no permission, {header.consumer_group}")
     return group
 

@@ -365,6 +365,7 @@ def test_a_pull_can_commit_an_offset_on_its_way(serve: Serve) -> None:
 def test_issue_8239_in_sync_flush_nothing_is_seen_before_it_is_on_the_disk(serve: Serve) -> None:
     async def scene(rig: Any) -> None:
         await rig.send(body=b"durable")
+        await rig.pull()  # makes the group, so that the next pull waits for nothing
         rig.broker.service.store.append(Draft("t", 0, b"not yet"))
         answer, records = await rig.pull()
         assert bodies(records) == [b"durable"]

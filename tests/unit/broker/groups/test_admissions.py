@@ -1,0 +1,160 @@
+"""Groups that clients come with, made on a thread."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from orbitmq.broker.groups.admissions import GroupAdmissions
+from orbitmq.broker.persistence import ConfigFiles
+from orbitmq.errors import Rejected
+from orbitmq.wire.bodies.groups import GroupConfig
+from waiting import until
+
+from ..parts import FakePeer, Registries
+
+
+class World:
+    """Admissions of two registries whose files are counted."""
+
+    def __init__(self, path: Path, **settings: Any) -> None:
+        self.files = ConfigFiles(path)
+        self.writes: list[str] = []
+        self.rig = Registries(**settings)
+        self.admissions = GroupAdmissions(self.rig.groups, self.rig.topics, self._topic_ticket, self._group_ticket)
+        self.told: list[tuple[str, int | None]] = []
+
+    def _topic_ticket(self, topics: Any) -> Any:
+        self.writes.append("topics")
+        return self.files.topic_ticket(topics)
+
+    def _group_ticket(self, groups: Any) -> Any:
+        self.writes.append("groups")
+        return self.files.group_ticket(groups)
+
+    def come(self, *groups: str, peer: FakePeer | None = None, **settings: Any) -> None:
+        def tell(refusal: Rejected | None) -> None:
+            self.told.append((groups[0], None if refusal is None else refusal.code))
+
+        self.admissions.admit(peer or FakePeer(), groups, 1, tell, **settings)
+
+    async def all_told(self, count: int) -> list[tuple[str, int | None]]:
+        await until(lambda: len(self.told) == count)
+        return self.told
+
+
+async def test_a_thousand_new_groups_cost_one_write_of_each_file(tmp_path: Path) -> None:
+    world = World(tmp_path)
+    for number in range(1000):
+        world.come(f"g{number}")
+    assert world.writes == []
+    assert await world.all_told(1000) == [(f"g{number}", None) for number in range(1000)]
+    assert world.writes == ["topics", "groups"]
+    stored = world.files.load_groups(auto_create_enable=False)
+    assert all(stored.get(f"g{number}") is not None for number in range(1000))
+    assert len(world.files.load_topics(auto_create_enable=False).all) == 1000
+    assert world.rig.log == ["announced"]
+
+
+async def test_nobody_sees_a_new_group_before_its_file_is_on_the_disk(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seen: list[object] = []
+    world = World(tmp_path)
+
+    def look(_path: Path, _content: bytes) -> None:
+        seen.append((world.rig.groups.configs.get("g"), world.rig.topics.get("%RETRY%g"), list(world.told)))
+
+    monkeypatch.setattr("orbitmq.broker.groups.table_file.replace_file", look)
+    world.come("g")
+    assert await world.all_told(1) == [("g", None)]
+    assert seen == [(None, None, [])] * 2
+    assert world.admissions.are_known(["g"])
+
+
+async def test_who_comes_during_a_write_shares_the_next_one(tmp_path: Path) -> None:
+    world = World(tmp_path)
+    world.come("first")
+    await until(lambda: bool(world.writes), pause_s=0)
+    for number in range(50):
+        world.come(f"g{number}")
+    await world.all_told(51)
+    assert world.writes == ["topics", "groups"] * 2
+
+
+async def test_a_change_that_comes_in_between_is_not_undone(tmp_path: Path) -> None:
+    world = World(tmp_path)
+    groups = world.rig.groups
+    world.come("g")
+    await until(lambda: bool(world.writes), pause_s=0)
+    groups.configs.update(GroupConfig(group="by hand", retry_times_max=3), 2)
+    world.files.save_groups(groups.configs)
+    groups.configs.keep()
+    await world.all_told(1)
+    for table in (groups.configs, world.files.load_groups(auto_create_enable=False)):
+        assert table.get("g") is not None
+        assert table.all["by hand"].retry_times_max == 3
+
+
+async def test_groups_that_a_full_disk_refuses_are_not_there_and_may_come_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(_path: Path, _content: bytes) -> None:
+        raise OSError(28, "No space left on device")
+
+    world = World(tmp_path)
+    version = world.rig.groups.configs.version
+    with monkeypatch.context() as full:
+        full.setattr("orbitmq.broker.groups.table_file.replace_file", refuse)
+        world.come("g")
+        assert await world.all_told(1) == [("g", 14)]
+    assert not world.admissions.are_known(["g"])
+    assert world.rig.groups.configs.version is version
+    world.come("g")
+    assert await world.all_told(2) == [("g", 14), ("g", None)]
+
+
+async def test_a_stranger_is_refused_and_keeps_nobody_else_out(tmp_path: Path) -> None:
+    world = World(tmp_path)
+    world.come("no name")
+    world.come("g")
+    assert await world.all_told(2) == [("no name", 26), ("g", None)]
+
+
+async def test_retry_topics_are_as_many_as_the_groups_want(tmp_path: Path) -> None:
+    world = World(tmp_path)
+    world.rig.groups.update(GroupConfig(group="no retries", retry_queue_count=0), 1)
+    world.rig.groups.update(GroupConfig(group="three", retry_queue_count=3), 1)
+    world.come("a", "no retries", "three")
+    world.come("pulled", needs_retries=False)
+    await world.all_told(2)
+    counts = {name: config.read_queue_count for name, config in world.rig.topics.table.all.items()}
+    assert counts == {"%RETRY%a": 1, "%RETRY%three": 3}
+    assert world.admissions.are_known(["a", "no retries", "three"])
+    assert not world.admissions.are_known(["a", "pulled"])
+
+
+@pytest.mark.parametrize("is_under_way", [False, True])
+async def test_a_client_that_has_left_does_not_join(tmp_path: Path, is_under_way: bool) -> None:
+    world, gone = World(tmp_path), FakePeer()
+    world.come("left", peer=gone)
+    world.come("stays")
+    if is_under_way:
+        await until(lambda: bool(world.writes), pause_s=0)
+    world.admissions.drop_connection(gone)
+    assert await world.all_told(1) == [("stays", None)]
+
+
+async def test_a_client_that_cannot_be_answered_keeps_nobody_else_from_its_answer(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    def fail(_refusal: Rejected | None) -> None:
+        raise RuntimeError("a client's own fault")
+
+    world = World(tmp_path)
+    world.admissions.admit(FakePeer(), ["a"], 1, fail)
+    world.come("b")
+    assert await world.all_told(1) == [("b", None)]
+    assert "cannot be answered" in caplog.text
