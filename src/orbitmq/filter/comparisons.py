@@ -15,7 +15,8 @@ from orbitmq.filter.numbers import Incomparable, order_key, parse_double, parse_
 from orbitmq.filter.operands import NUMBERS, TEXTS, Kind, Operand, Refusal, Verdict, deeper
 
 Order = Callable[[Any, Any], bool]
-"""One of operator's gt, ge, lt, le."""
+"""One of operator's gt, ge, lt, le; or its eq."""
+_FEW_DIGITS = 9
 
 _PARSERS: Final[Mapping[Kind, Callable[[bytes], Any]]] = {
     Kind.INTEGER: parse_integer,
@@ -148,13 +149,22 @@ def _unknown(left: Operand, right: Operand) -> Verdict:
 
 
 def _order_property(left: Operand, right: Operand, order: Order) -> Verdict:
-    evaluate, parse, number = left.evaluate, _PARSERS[right.kind], right.constant
     if right.kind is Kind.DOUBLE:
         return _order_double(left, right, order)
+    return _compare_whole(left, right, order)
+
+
+def _compare_whole(left: Operand, right: Operand, test: Order) -> Verdict:
+    """Return the comparison of a property with a whole number: the one that most expressions are made of."""
+    evaluate, parse, number = left.evaluate, _PARSERS[right.kind], right.constant
 
     def verdict(properties: bytes) -> bool | None:
         value = evaluate(properties)
-        return None if value is None else order(parse(value), number)  # type: ignore[arg-type]
+        if value is None:
+            return None
+        assert isinstance(value, bytes)
+        # Nine digits fit both types: no more than this is asked of most numbers.
+        return test(int(value) if len(value) <= _FEW_DIGITS and value.isdigit() else parse(value), number)
 
     return verdict
 
@@ -210,13 +220,14 @@ def _property_equals(left: Operand, right: Operand) -> Verdict:
             return None if value is None else value == constant
 
         return same_text
-    parse = _PARSERS[right.kind]
+    if right.kind is not Kind.DOUBLE:
+        return _compare_whole(left, right, operator.eq)
 
-    def same_number(properties: bytes) -> bool | None:
+    def same_double(properties: bytes) -> bool | None:
         value = evaluate(properties)
-        return None if value is None else parse(value) == constant  # type: ignore[arg-type]
+        return None if value is None else parse_double(value) == constant  # type: ignore[arg-type]
 
-    return same_number
+    return same_double
 
 
 def _equality(left: Operand, right: Operand) -> Verdict:

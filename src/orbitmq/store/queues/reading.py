@@ -82,39 +82,38 @@ def read_matching(
     found: list[tuple[int, int]] = []
     size_sum, work, next_offset = 0, 0, queue_offset
     base = segment_end = 0
-    for physical_offset, size, tag_code in _in_chunks(queue, queue_offset):
-        if work >= WORK_MAX or (found and (len(found) >= count_max or size_sum + size > size_max)):
-            break
-        # Reading the next chunk of entries may have closed this file.
-        if (next_offset - queue_offset) % _CHUNK_COUNT == 0:
-            segment_end = 0
-        next_offset += 1
-        if (
-            physical_offset < physical_min
-            or size == BLANK_SIZE
-            or (tag_codes is not None and tag_code not in tag_codes)
-        ):
+    for entries in _chunks(queue, queue_offset):
+        segment_end = 0  # reading the entries may have closed the file
+        for physical_offset, size, tag_code in entries:
+            if work >= WORK_MAX or (found and (len(found) >= count_max or size_sum + size > size_max)):
+                break
+            next_offset += 1
+            is_there = physical_offset >= physical_min and size != BLANK_SIZE
+            if not is_there or (tag_codes is not None and tag_code not in tag_codes):
+                continue
+            if not base <= physical_offset < segment_end:
+                base, segment_end, buffer = commit_log.look(physical_offset)
+            properties = properties_at(buffer, physical_offset - base, size)
+            work += cost * (1 + len(properties) // _LOOK_SIZE)
+            if matches(properties):
+                found.append((physical_offset, physical_offset + size))
+                size_sum += size
+        else:
             continue
-        if not base <= physical_offset < segment_end:
-            base, segment_end, buffer = commit_log.look(physical_offset)
-        properties = properties_at(buffer, physical_offset - base, size)
-        work += cost * (1 + len(properties) // _LOOK_SIZE)
-        if matches(properties):
-            found.append((physical_offset, physical_offset + size))
-            size_sum += size
+        break
     if not found:
         return ReadResult(ReadStatus.NO_MATCHED_MESSAGE, next_offset, first, last)
     return ReadResult(ReadStatus.FOUND, next_offset, first, last, commit_log.join(found), len(found))
 
 
-def _in_chunks(queue: ConsumeQueue, queue_offset: int) -> Iterator[Entry]:
-    """Yield entries from `queue_offset` on; while some of a chunk are left, no file is opened for the others."""
+def _chunks(queue: ConsumeQueue, queue_offset: int) -> Iterator[list[Entry]]:
+    """Yield entries from `queue_offset` on, some at a time: a file is opened for the others only between them."""
     end = queue_offset + WORK_MAX
     while queue_offset < end:
         chunk = list(queue.entries(queue_offset, min(_CHUNK_COUNT, end - queue_offset)))
         if not chunk:
             return
-        yield from chunk
+        yield chunk
         queue_offset += len(chunk)
 
 
