@@ -24,6 +24,11 @@ Selection = frozenset[int] | PropertyTest | None
 
 KEPT_LENGTH_MAX = 1024 * 1024
 """Characters of all expressions that are kept compiled; each takes some 70 bytes of memory then."""
+COMPILED_LENGTH_BURST = 32 * 1024
+COMPILED_LENGTH_PER_MS = 128
+"""Characters that are compiled at once, and then in each millisecond: a thousand take some 3 ms of the event loop."""
+_EXPRESSION_LENGTH = 32
+"""Characters that every expression counts beside its own: it costs something to begin."""
 _RETRY_TOPIC = PropertyName.RETRY_TOPIC.encode()
 
 
@@ -40,12 +45,15 @@ class Filters:
         self._filters_retries = filters_retries
         self._kept: dict[str, PropertyFilter | InvalidExpression] = {}
         self._kept_length = 0
+        self._allowance = COMPILED_LENGTH_BURST
+        self._allowed_at_ms = 0
 
-    def of_request(self, expression: str | None, expression_type: str | None) -> Selection:
+    def of_request(self, expression: str | None, expression_type: str | None, now_ms: int) -> Selection:
         """Return what a pull wants that carries its own subscription.
 
         Raises:
-            Rejected: 23, the expression cannot be parsed; 1, this broker takes tags alone.
+            Rejected: 23, the expression cannot be parsed; 1, this broker takes tags alone; 215, too many new
+                expressions come at once.
         """
         if is_tag_type(expression_type):
             return parse_tag_codes(expression or SUBSCRIBE_ALL)
@@ -56,22 +64,23 @@ class Filters:
             )
         self._check_support(expression_type)
         try:
-            return _test(self._compile(expression, expression_type))
+            return _test(self._compile(expression, expression_type, now_ms))
         except InvalidExpression as error:
             raise Rejected(
                 ResponseCode.SUBSCRIPTION_PARSE_FAILED, f"parse the consumer's subscription failed: {error.reason}"
             ) from None
 
-    def of_subscription(self, subscription: Subscription) -> Selection:
+    def of_subscription(self, subscription: Subscription, now_ms: int) -> Selection:
         """Return what a group wants, as its heartbeats said.
 
         Raises:
-            Rejected: 27, the expression cannot be parsed; 23, there is no tag in it; 1, this broker takes tags alone.
+            Rejected: 27, the expression cannot be parsed; 23, there is no tag in it; 1, this broker takes tags alone; 215,
+                too many new expressions come at once.
         """
         if is_tag_type(subscription.expression_type):
             return parse_tag_codes(subscription.expression)
         try:
-            compiled = self._compile(subscription.expression, subscription.expression_type)
+            compiled = self._compile(subscription.expression, subscription.expression_type, now_ms)
         except InvalidExpression as error:
             raise Rejected(
                 ResponseCode.FILTER_DATA_NOT_EXIST,
@@ -80,17 +89,22 @@ class Filters:
         self._check_support(subscription.expression_type)
         return _test(compiled)
 
-    def of_retries(self, selection: Selection, topic: str, subscriptions: Mapping[str, Subscription]) -> Selection:
+    def of_retries(
+        self, selection: Selection, topic: str, subscriptions: Mapping[str, Subscription], now_ms: int
+    ) -> Selection:
         """Return what a pull of a retry topic wants: each message passes the filter of the topic it was sent to.
 
         Args:
             selection: what the pull itself asks for.
             subscriptions: the group's, by topic.
+
+        Raises:
+            Rejected: 215, too many new expressions come at once.
         """
         if not self._filters_retries or not topic.startswith(RETRY_PREFIX):
             return selection
         tag_codes = None if isinstance(selection, PropertyTest) else selection
-        by_topic = {name.encode(): found for name, one in subscriptions.items() if (found := self._find(one))}
+        by_topic = {name.encode(): found for name, one in subscriptions.items() if (found := self._find(one, now_ms))}
         if not by_topic:
             return tag_codes
 
@@ -100,17 +114,18 @@ class Filters:
 
         return PropertyTest(matches, 1 + max(compiled.cost for compiled in by_topic.values()), tag_codes)
 
-    def check(self, subscription: Subscription) -> None:
+    def check(self, subscription: Subscription, now_ms: int) -> None:
         """Make sure that this broker can filter as a subscription asks.
 
         Raises:
-            Rejected: 1, this broker takes tags alone; 23, the expression cannot be parsed.
+            Rejected: 1, this broker takes tags alone; 23, the expression cannot be parsed; 215, too many new expressions
+                come at once.
         """
         if is_tag_type(subscription.expression_type):
             return
         self._check_support(subscription.expression_type)
         try:
-            self._compile(subscription.expression, subscription.expression_type)
+            self._compile(subscription.expression, subscription.expression_type, now_ms)
         except InvalidExpression as error:
             raise Rejected(ResponseCode.SUBSCRIPTION_PARSE_FAILED, error.reason) from None
 
@@ -121,19 +136,20 @@ class Filters:
                 f"The broker does not support consumer to filter message by {expression_type:.20}",
             )
 
-    def _find(self, subscription: Subscription) -> PropertyFilter | None:
+    def _find(self, subscription: Subscription, now_ms: int) -> PropertyFilter | None:
         if is_tag_type(subscription.expression_type):
             return None
         try:
-            return self._compile(subscription.expression, subscription.expression_type)
+            return self._compile(subscription.expression, subscription.expression_type, now_ms)
         except InvalidExpression:
             return None
 
-    def _compile(self, expression: str, expression_type: str | None) -> PropertyFilter:
+    def _compile(self, expression: str, expression_type: str | None, now_ms: int) -> PropertyFilter:
         """Return a compiled expression, made now or before; a wrong one is kept as well, it comes again as often.
 
         Raises:
             InvalidExpression
+            Rejected: 215, too many new expressions come at once.
         """
         if expression_type != SQL92:
             raise InvalidExpression(
@@ -143,6 +159,7 @@ class Filters:
             return compile_sql92(expression)  # is refused for its length alone: nothing to keep
         found = self._kept.pop(expression, None)
         if found is None:
+            self._spend(len(expression) + _EXPRESSION_LENGTH, now_ms)
             found = _compile_or_error(expression)
             self._kept_length += len(expression)
         self._kept[expression] = found  # as the last: those that nobody asks for come to the front, and go first
@@ -153,6 +170,18 @@ class Filters:
         if isinstance(found, InvalidExpression):
             raise found.with_traceback(None)
         return found
+
+    def _spend(self, length: int, now_ms: int) -> None:
+        """Take from what may be compiled now: who sends ever new expressions has not the loop to itself.
+
+        A short one passes while a long one has to wait.
+        """
+        grown = max(0, now_ms - self._allowed_at_ms) * COMPILED_LENGTH_PER_MS
+        self._allowance = min(COMPILED_LENGTH_BURST, self._allowance + grown)
+        self._allowed_at_ms = now_ms
+        if length > self._allowance:
+            raise Rejected(ResponseCode.FLOW_CONTROL, "too many new expressions come at once: try again")
+        self._allowance -= length
 
 
 def _compile_or_error(expression: str) -> PropertyFilter | InvalidExpression:

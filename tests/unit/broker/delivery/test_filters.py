@@ -42,66 +42,66 @@ def watch(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 @pytest.mark.parametrize("kind", [None, "", "TAG"])
 def test_tags_are_filtered_by_their_codes(kind: str | None) -> None:
     off = Filters(takes_sql92=False, filters_retries=False)
-    assert off.of_request("a", kind) == frozenset((tag_code("a"),))
-    assert off.of_request(None, kind) is None
-    assert off.of_request("*", kind) is None
-    assert off.of_subscription(sql("a", kind=kind or "")) == frozenset((tag_code("a"),))
-    off.check(sql("a", kind=kind or ""))
+    assert off.of_request("a", kind, 0) == frozenset((tag_code("a"),))
+    assert off.of_request(None, kind, 0) is None
+    assert off.of_request("*", kind, 0) is None
+    assert off.of_subscription(sql("a", kind=kind or ""), 0) == frozenset((tag_code("a"),))
+    off.check(sql("a", kind=kind or ""), 0)
 
 
 def test_an_expression_becomes_a_test_of_properties() -> None:
     on = Filters(**ON)
-    for test in (on.of_request("price > 10", SQL92), on.of_subscription(sql("price > 10"))):
+    for test in (on.of_request("price > 10", SQL92, 0), on.of_subscription(sql("price > 10"), 0)):
         assert isinstance(test, PropertyTest)
         assert (test.matches(CHEAP), test.matches(DEAR), test.cost, test.tag_codes) == (False, True, 1, None)
-    on.check(sql("price > 10"))
+    on.check(sql("price > 10"), 0)
 
 
 def test_a_broker_that_takes_tags_alone_says_so() -> None:
     off = Filters(takes_sql92=False, filters_retries=False)
     remark = "The broker does not support consumer to filter message by SQL92"
-    assert refusal(lambda: off.of_request("price > 10", SQL92)) == (1, remark)
-    assert refusal(lambda: off.of_request("price >", SQL92)) == (1, remark)
-    assert refusal(lambda: off.of_subscription(sql("price > 10"))) == (1, remark)
-    assert refusal(lambda: off.check(sql("price >"))) == (1, remark)
+    assert refusal(lambda: off.of_request("price > 10", SQL92, 0)) == (1, remark)
+    assert refusal(lambda: off.of_request("price >", SQL92, 0)) == (1, remark)
+    assert refusal(lambda: off.of_subscription(sql("price > 10"), 0)) == (1, remark)
+    assert refusal(lambda: off.check(sql("price >"), 0)) == (1, remark)
 
 
 def test_a_wrong_expression_is_answered_with_the_place() -> None:
     on = Filters(**ON)
     at_end = "something is missing at the end (line 1, column 8)"
-    assert refusal(lambda: on.of_request("price >", SQL92)) == (
+    assert refusal(lambda: on.of_request("price >", SQL92, 0)) == (
         23,
         f"parse the consumer's subscription failed: {at_end}",
     )
-    assert refusal(lambda: on.check(sql("price >"))) == (23, at_end)
-    code, remark = refusal(lambda: on.of_subscription(sql("price >")))
+    assert refusal(lambda: on.check(sql("price >"), 0)) == (23, at_end)
+    code, remark = refusal(lambda: on.of_subscription(sql("price >"), 0))
     assert (code, remark.endswith(at_end)) == (27, True)
-    assert refusal(lambda: on.of_request("", SQL92))[0] == 23
-    assert refusal(lambda: on.of_request(None, SQL92))[0] == 23
+    assert refusal(lambda: on.of_request("", SQL92, 0))[0] == 23
+    assert refusal(lambda: on.of_request(None, SQL92, 0))[0] == 23
 
 
 def test_a_pull_for_a_wrong_expression_hears_of_it_before_it_hears_that_there_are_no_expressions() -> None:
     off = Filters(takes_sql92=False, filters_retries=False)
-    assert refusal(lambda: off.of_subscription(sql("price >")))[0] == 27
-    assert refusal(lambda: off.of_request("", SQL92))[0] == 23
+    assert refusal(lambda: off.of_subscription(sql("price >"), 0))[0] == 27
+    assert refusal(lambda: off.of_request("", SQL92, 0))[0] == 23
 
 
 def test_other_types_of_expressions_are_unknown() -> None:
     on = Filters(**ON)
-    assert refusal(lambda: on.of_request("a", "XPATH"))[0] == 23
-    assert refusal(lambda: on.of_subscription(sql("a", kind="XPATH")))[0] == 27
-    code, remark = refusal(lambda: on.check(sql("a", kind="XPATH")))
+    assert refusal(lambda: on.of_request("a", "XPATH", 0))[0] == 23
+    assert refusal(lambda: on.of_subscription(sql("a", kind="XPATH"), 0))[0] == 27
+    code, remark = refusal(lambda: on.check(sql("a", kind="XPATH"), 0))
     assert (code, remark) == (23, "XPATH is no type of expression, expected TAG or SQL92")
 
 
 def test_an_expression_is_compiled_once(monkeypatch: pytest.MonkeyPatch) -> None:
     compiled = watch(monkeypatch)
     on = Filters(**ON)
-    first = on.of_request("price > 10", SQL92)
-    assert on.of_request("price > 10", SQL92) == first
-    assert on.of_subscription(sql("price > 10")) == first
+    first = on.of_request("price > 10", SQL92, 0)
+    assert on.of_request("price > 10", SQL92, 0) == first
+    assert on.of_subscription(sql("price > 10"), 0) == first
     for _ in range(2):
-        assert refusal(lambda: on.of_request("price >", SQL92))[0] == 23
+        assert refusal(lambda: on.of_request("price >", SQL92, 0))[0] == 23
     assert compiled == ["price > 10", "price >"]
 
 
@@ -110,16 +110,16 @@ def test_compiled_expressions_are_kept_up_to_a_length_the_last_used_ones(monkeyp
     monkeypatch.setattr(filters, "KEPT_LENGTH_MAX", 14)
     on = Filters(**ON)
     for expression in ("aa = 1", "bb = 1", "aa = 1", "cc = 1", "aa = 1", "bb = 1"):
-        on.of_request(expression, SQL92)
+        on.of_request(expression, SQL92, 0)
     assert compiled == ["aa = 1", "bb = 1", "cc = 1", "bb = 1"]
 
 
 def test_an_expression_that_is_too_long_drives_out_no_other(monkeypatch: pytest.MonkeyPatch) -> None:
     on = Filters(**ON)
-    first = on.of_request("price > 10", SQL92)
-    assert refusal(lambda: on.of_request("a" * 2_000_000, SQL92))[0] == 23
+    first = on.of_request("price > 10", SQL92, 0)
+    assert refusal(lambda: on.of_request("a" * 2_000_000, SQL92, 0))[0] == 23
     assert on._kept.keys() == {"price > 10"}
-    assert on.of_request("price > 10", SQL92) == first
+    assert on.of_request("price > 10", SQL92, 0) == first
 
 
 RETRIES: dict[str, bool] = {"takes_sql92": True, "filters_retries": True}
@@ -144,15 +144,42 @@ GROUP = {
 )
 def test_retries_pass_the_filter_of_the_topic_they_were_sent_to(properties: bytes, passes: bool) -> None:
     codes = frozenset((7,))
-    test = Filters(**RETRIES).of_retries(codes, "%RETRY%g", GROUP)
+    test = Filters(**RETRIES).of_retries(codes, "%RETRY%g", GROUP, 0)
     assert isinstance(test, PropertyTest)
     assert (test.matches(properties), test.cost, test.tag_codes) == (passes, 2, codes)
 
 
 def test_other_pulls_and_other_groups_are_left_alone() -> None:
     codes = frozenset((7,))
-    assert Filters(**RETRIES).of_retries(codes, "t", GROUP) is codes
-    assert Filters(**ON).of_retries(codes, "%RETRY%g", GROUP) is codes
-    assert Filters(**RETRIES).of_retries(codes, "%RETRY%g", {"u": GROUP["u"]}) is codes
-    own = Filters(**RETRIES).of_request("price > 10", SQL92)
-    assert Filters(**RETRIES).of_retries(own, "%RETRY%g", {}) is None
+    assert Filters(**RETRIES).of_retries(codes, "t", GROUP, 0) is codes
+    assert Filters(**ON).of_retries(codes, "%RETRY%g", GROUP, 0) is codes
+    assert Filters(**RETRIES).of_retries(codes, "%RETRY%g", {"u": GROUP["u"]}, 0) is codes
+    own = Filters(**RETRIES).of_request("price > 10", SQL92, 0)
+    assert Filters(**RETRIES).of_retries(own, "%RETRY%g", {}, 0) is None
+
+
+def test_new_expressions_are_compiled_so_fast_and_no_faster() -> None:
+    on = Filters(**ON)
+    long = [f"price > {number} " + " " * 9_000 for number in range(10, 20)]
+    for expression in long[:3]:
+        on.of_request(expression, SQL92, 1_000)
+    assert refusal(lambda: on.of_request(long[3], SQL92, 1_000))[0] == 215
+    assert refusal(lambda: on.of_subscription(sql(long[3]), 1_000))[0] == 215
+    assert refusal(lambda: on.check(sql(long[3]), 1_000))[0] == 215
+    on.of_request("price > 5", SQL92, 1_000)  # a short one fits in what is left
+    on.of_request(long[0], SQL92, 1_000)  # what is compiled costs nothing
+    needed = len(long[3]) + 32 - (32 * 1024 - 3 * (len(long[0]) + 32) - len("price > 5") - 32)
+    soon = 1_000 + needed // 128
+    assert refusal(lambda: on.of_request(long[3], SQL92, soon))[0] == 215
+    on.of_request(long[3], SQL92, soon + 1)
+
+
+def test_a_clock_that_goes_back_or_far_ahead_gives_no_more_than_a_burst() -> None:
+    on = Filters(**ON)
+    long = [f"price > {number} " + " " * 9_000 for number in range(10, 20)]
+    for expression in long[:3]:
+        on.of_request(expression, SQL92, 1_000)
+    assert refusal(lambda: on.of_request(long[3], SQL92, 0))[0] == 215
+    for expression in long[3:6]:
+        on.of_request(expression, SQL92, 1_000_000)
+    assert refusal(lambda: on.of_request(long[6], SQL92, 1_000_000))[0] == 215

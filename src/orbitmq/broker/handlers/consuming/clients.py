@@ -96,7 +96,7 @@ def get_consumer_list(tables: ClientTables, call: Call[GetConsumerList]) -> Repl
 @handlers.on(CheckClientConfig)
 def check_client_config(tables: ClientTables, call: Call[CheckClientConfig]) -> Reply:
     """Say whether this broker can filter as a subscription asks."""
-    tables.filters.check(decode_subscription_check(call.command.body).subscription)
+    tables.filters.check(decode_subscription_check(call.command.body).subscription, call.now_ms)
     return Reply()
 
 

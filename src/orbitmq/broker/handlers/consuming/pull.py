@@ -88,7 +88,7 @@ def _admit(tables: PullTables, call: Call[PullMessage]) -> Later:
 def _read(tables: PullTables, call: Call[PullMessage], group: GroupConfig) -> Reply | Later:
     header = call.header
     _check_topic(tables, header)
-    selection = _selection_of(tables, header, group)
+    selection = _selection_of(tables, header, group, call.now_ms)
     if header.sys_flag & PullSysFlag.COMMIT_OFFSET:
         end = tables.store.max_offset(header.topic, header.queue_id)
         tables.offsets.commit(
@@ -137,19 +137,19 @@ def _check_topic(tables: PullTables, header: PullMessage) -> None:
         )
 
 
-def _selection_of(tables: PullTables, header: PullMessage, group: GroupConfig) -> Selection:
+def _selection_of(tables: PullTables, header: PullMessage, group: GroupConfig, now_ms: int) -> Selection:
     """Return what passes the filter of the request itself, or of what the group's heartbeats said."""
     consumers = tables.members.find(header.consumer_group)
     if header.sys_flag & PullSysFlag.SUBSCRIPTION:
-        selection = tables.filters.of_request(header.subscription, header.expression_type)
+        selection = tables.filters.of_request(header.subscription, header.expression_type, now_ms)
         known = {} if consumers is None else consumers.subscriptions
-        return tables.filters.of_retries(selection, header.topic, known)
+        return tables.filters.of_retries(selection, header.topic, known, now_ms)
     if consumers is None:
         raise Rejected(
             ResponseCode.SUBSCRIPTION_NOT_EXIST, f"the consumer's group info not exist, {header.consumer_group}"
         )
-    selection = tables.filters.of_subscription(_subscription_of(consumers, header, group))
-    return tables.filters.of_retries(selection, header.topic, consumers.subscriptions)
+    selection = tables.filters.of_subscription(_subscription_of(consumers, header, group), now_ms)
+    return tables.filters.of_retries(selection, header.topic, consumers.subscriptions, now_ms)
 
 
 def _subscription_of(consumers: ConsumerGroup[Peer], header: PullMessage, group: GroupConfig) -> Subscription:
