@@ -12,7 +12,7 @@ PEER_SOURCES := tests/interop/java/pom.xml $(shell find tests/interop/java/src -
 WITH_JAVA = JAVA_HOME="$$(scripts/find-java)" && export JAVA_HOME &&
 WITH_PEERS = JAVA_HOME="$$(scripts/find-java --peers)" && export JAVA_HOME &&
 
-.PHONY: help install peers quickstart test check wheel bench compat compat-filters failures hostile golden mutants house memory-proof clean
+.PHONY: help install peers quickstart test check wheel bench compat compat-filters crash failures hostile golden mutants house memory-proof clean
 
 help: ## Say what can be made
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1	\2/p' $(firstword $(MAKEFILE_LIST)) | expand -t 20
@@ -60,6 +60,9 @@ failures: $(INSTALLED) $(PEERS) ## Broken NameServers, brokers and cables: each 
 
 hostile: $(INSTALLED) ## Every hostility figure in full: asked, measured, reached; 40 minutes on one core
 	@PYTHONPATH=tests $(BIN)/python -m hostile.figures $(ARGS)
+
+crash: $(INSTALLED) ## kill -9, power cuts, torn and damaged files, failing calls, a model: asked, measured, reached; half an hour
+	@PYTHONPATH=tests $(BIN)/python -m crash.figures $(ARGS)
 
 mutants: $(INSTALLED) ## Break the source in 200 places, see what the unit tests notice; ARGS="net/pool.py --seed 7 --sample 50"
 	@PYTHONPATH=tests $(BIN)/python -m mutants $(ARGS)

@@ -165,7 +165,8 @@ def _start(end: str, disk: FakeDisk) -> tuple[Outcome, str]:
         return Outcome.READER, str(error)
     is_next = all(store.append(Draft(*queue, b"next")).queue_offset >= len(before[queue]) for queue in QUEUES)
     findings = store.findings
-    is_named = bool(findings.set_aside or findings.unplaced_count or findings.lost_size or findings.rebuilt or told)
+    lost = findings.lost_size or findings.lost_head_size
+    is_named = bool(findings.set_aside or findings.unplaced_count or lost or findings.rebuilt or told)
     if after == before and is_next:
         return (Outcome.REBUILT if is_named else Outcome.WHOLE), told
     return (Outcome.NAMED if is_named else Outcome.SILENT), told

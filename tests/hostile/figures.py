@@ -46,22 +46,22 @@ FIGURES: Mapping[str, Callable[[Size], Figure]] = {
 }
 
 
-def main() -> int:
-    """Measure, print, keep."""
-    parser = argparse.ArgumentParser(prog="hostile", description=__doc__)
-    parser.add_argument("rows", nargs="*", help=f"of {', '.join(FIGURES)}; all when left out")
+def main(prog: str, figures: Mapping[str, Callable[[Size], Figure]], results: Path, description: str | None) -> int:
+    """Measure what the command line asks for, print it, keep it; return the exit code."""
+    parser = argparse.ArgumentParser(prog=prog, description=description)
+    parser.add_argument("rows", nargs="*", help=f"of {', '.join(figures)}; all when left out")
     parser.add_argument("--share", type=float, default=1.0, help="how much of everything; less than 1 is not kept")
     parser.add_argument("--seed", type=int, default=int(time.time()))
     options = parser.parse_args()
-    names = [name for name in FIGURES if not options.rows or name in options.rows]
+    names = [name for name in figures if not options.rows or name in options.rows]
     if not names:
-        parser.error(f"no such row, there are {', '.join(FIGURES)}")
+        parser.error(f"no such row, there are {', '.join(figures)}")
     logging.disable(logging.WARNING)  # what is refused is logged, and nothing else happens here
     size = Size(options.share, options.seed)
-    found = {name: measure(name, FIGURES[name], size) for name in names}
+    found = {name: measure(name, figures[name], size) for name in names}
     print("\n" + table(found), flush=True)
     if options.share >= 1:
-        keep(RESULTS, found, list(FIGURES))
+        keep(results, found, list(figures))
     return 0 if all(row["reached"] for row in found.values()) else 1
 
 
@@ -123,6 +123,6 @@ if __name__ == "__main__":
     signal.signal(signal.SIGINT, signal.default_int_handler)
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
-        raise SystemExit(main())
+        raise SystemExit(main("hostile", FIGURES, RESULTS, __doc__))
     except KeyboardInterrupt:
         raise SystemExit(130) from None

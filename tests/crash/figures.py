@@ -1,0 +1,149 @@
+"""Every figure of what survives, with its full size: `make crash`, or `python -m crash.figures [kills-sync model …] [--share 0.01]`.
+
+Prints what was asked, what was measured and whether that reaches it; keeps full-size results as JSON (see `hostile.figures`). Exit code 1
+when a figure is not reached.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import tempfile
+from collections import Counter
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from random import Random
+
+from crash import damage, faults, model, power_cuts
+from crash.broker_process import BrokerProcess
+from crash.kills import SETTINGS, Kills, Lost
+from crash.ledger import Loss
+from hostile.figure import Figure, Size
+from hostile.figures import main
+
+RESULTS = Path(__file__).parents[2] / "benchmarks" / "results" / "latest-crash.json"
+KILLS, POWER_CUTS, STEPS = 200, 10_000, 1_000_000
+REPEATED_MAX = 120
+PACE = 3_000
+
+
+def kills_sync(size: Size) -> Figure:
+    """Kill a broker with SYNC_FLUSH."""
+    return _kills("SYNC_FLUSH", size)
+
+
+def kills_async(size: Size) -> Figure:
+    """Kill a broker with ASYNC_FLUSH."""
+    return _kills("ASYNC_FLUSH", size)
+
+
+def _kills(flush: str, size: Size) -> Figure:
+    kills = size.of(KILLS)
+    asked = (
+        f"{flush}, {KILLS} kills -9, others while it starts; 0 acknowledged messages lost or out of order, none made up, "
+        f"offsets dense, no commit goes back, at most {REPEATED_MAX} delayed messages again after one kill (60/s)"
+    )
+    with tempfile.TemporaryDirectory() as directory:
+        with BrokerProcess(Path(directory), {"flushDiskType": flush, **SETTINGS}) as broker:
+            load = Kills(broker, Random(size.seed), PACE)
+            try:
+                asyncio.run(load.run(kills))
+                lost = "0 lost, 0 out of order"
+            except Lost as error:
+                lost = str(error)
+    counts, again = load.counts, max(load.repeated, default=0)
+    measured = (
+        f"{counts['kills']} kills and {counts['kills while starting']} while starting; {counts['plain']:,} plain, "
+        f"{counts['delayed']:,} delayed, {counts['returned']:,} returned messages, {counts['deletions']:,} topics deleted; "
+        f"{lost}; at most {again} delayed again"
+    )
+    return Figure(asked=asked, measured=measured, reached=lost[0] == "0" and again <= REPEATED_MAX)
+
+
+def cut_power(size: Size) -> Figure:
+    """Cut the power of simulated disks."""
+    counts, lost = power_cuts.cut(size.of(POWER_CUTS), size.seed)
+    return Figure(
+        asked=f"{POWER_CUTS:,} power cuts: any sector that was not synced is lost, kept or torn; 0 acknowledged messages lost "
+        "with SYNC_FLUSH, with ASYNC_FLUSH only a tail after the last flush",
+        measured=f"{counts['power cuts']:,} cuts, {counts['ends while starting']:,} while starting, in {counts['lives']:,} "
+        f"lives; {lost or 'nothing lost'}",
+        reached=not lost,
+    )
+
+
+def play_model(size: Size) -> Figure:
+    """Play random histories of the store."""
+    try:
+        counts, lost = model.play(size.of(STEPS), size.seed), ""
+    except Loss as error:
+        counts, lost = Counter(), str(error)
+    return Figure(
+        asked=f"{STEPS:,} steps of random histories: the store has what it promised after each of its ends",
+        measured=f"{counts['steps']:,} steps, {counts['kills']:,} kills, {counts['power cuts']:,} power cuts, "
+        f"{counts['ends while starting']:,} ends while starting, {counts['refused']:,} refusals by failing disks; "
+        f"{lost or 'no difference'}",
+        reached=not lost,
+    )
+
+
+def tear_files(_size: Size) -> Figure:
+    """Cut every derived file at every byte."""
+    cuts, lost = 0, []
+    for end in ("kill -9", "a clean stop"):
+        for path, length in damage.derived(end):
+            for cut in range(length):
+                for is_short in (True, False):
+                    outcome, _ = damage.tear(end, path, cut, is_short=is_short)
+                    cuts += 1
+                    if outcome not in (damage.Outcome.WHOLE, damage.Outcome.REBUILT):
+                        lost.append(f"{path} at {cut} after {end}: {outcome.value}")
+    return Figure(
+        asked="every file that is derived from the log, cut at every byte: nothing is missing",
+        measured=f"{cuts:,} cuts; {'; '.join(lost[:3]) or 'nothing is missing'}",
+        reached=not lost,
+    )
+
+
+def damage_files(_size: Size) -> Figure:
+    """Damage every file of the store."""
+    outcomes = Counter(damage.judge(case)[0] for case in damage.cases())
+    return Figure(
+        asked="every file removed, emptied, zeroed, garbled, after kill -9 and a clean stop: no silent loss",
+        measured="; ".join(f"{count} x {outcome.value}" for outcome, count in outcomes.most_common()),
+        reached=not outcomes[damage.Outcome.SILENT],
+    )
+
+
+def fail_calls(_size: Size) -> Figure:
+    """Let every system call fail with every error."""
+    outcomes: Counter[faults.Outcome] = Counter()
+    lost = ""
+    try:
+        for found in faults.all_while_sending(skips=8):
+            outcomes[found] += 1
+    except AssertionError as error:
+        lost = str(error)
+    return Figure(
+        asked="each system call of the write path x each error x loop and flusher x once and for a while: typed refusals, "
+        "nothing acknowledged that a power cut would take",
+        measured="; ".join(f"{count} x {outcome.value}" for outcome, count in outcomes.most_common())
+        + f"; {lost or 'nothing lost'}",
+        reached=not lost,
+    )
+
+
+FIGURES: Mapping[str, Callable[[Size], Figure]] = {
+    "kills-sync": kills_sync,
+    "kills-async": kills_async,
+    "power-cuts": cut_power,
+    "torn-files": tear_files,
+    "damaged-files": damage_files,
+    "failing-calls": fail_calls,
+    "model": play_model,
+}
+
+if __name__ == "__main__":
+    # What is cut, refused or failed is logged, and nothing else happens here.
+    logging.getLogger("orbitmq").addHandler(logging.NullHandler())
+    raise SystemExit(main("crash", FIGURES, RESULTS, __doc__))
