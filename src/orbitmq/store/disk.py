@@ -385,6 +385,13 @@ def _lock_directory(descriptor: int) -> None:
         return  # some network file systems lock no directories: the file's lock has to do there
 
 
+def write_whole(disk: Disk, path: Path, content: bytes) -> None:
+    """Write a small file so that a power cut leaves the old one or the new one, and no mixture. Raises OSError."""
+    fresh = path.with_name(path.name + ".tmp")
+    disk.write(fresh, content)
+    disk.move(fresh, path)
+
+
 def sync_directory(directory: Path) -> None:
     """Return when the names in a directory are on the disk. Raises as `DiskFile.sync`."""
     descriptor = _open_existing(directory, os.O_RDONLY | os.O_DIRECTORY)

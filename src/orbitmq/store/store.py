@@ -16,7 +16,7 @@ from orbitmq.clock import Clock, now_ms
 from orbitmq.errors import FileCut, StoreBusy, StoreError, StoreUnavailable, SyncFailed
 from orbitmq.model.message import Host
 from orbitmq.process_stats import Histogram
-from orbitmq.store.disk import Disk, LocalDisk, Lock
+from orbitmq.store.disk import Disk, LocalDisk, Lock, write_whole
 from orbitmq.store.dispatch import Dispatch, DispatchConsumer, is_queued, tag_code_of
 from orbitmq.store.log.beginning import Beginning
 from orbitmq.store.log.commit_log import CommitLog
@@ -433,7 +433,8 @@ class Store:
     def _mark_orderly_stop(self) -> None:
         path = self._config.path
         try:
-            self._disk.write(path / "ends", QueueEnds.of(self._queues, self.min_physical_offset).format())
+            ends = QueueEnds.of(self._queues, self.min_physical_offset)
+            write_whole(self._disk, path / "ends", ends.format())
             self._disk.remove(path / "abort")
         except OSError as error:  # everything is on the disk: the next start only looks at more of it
             log.warning("the stop cannot be marked as orderly: %s", error)

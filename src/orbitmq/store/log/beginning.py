@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from orbitmq.store.disk import Disk
+from orbitmq.store.disk import Disk, write_whole
 
 
 class Beginning:
@@ -27,9 +27,7 @@ class Beginning:
         """Take note that the log begins there, or is about to. Raises OSError; nothing is noted then."""
         if log_min == self._known:
             return
-        fresh = self._path.with_name(self._path.name + ".tmp")
-        self._disk.write(fresh, b"%d\n" % log_min)
-        self._disk.move(fresh, self._path)
+        write_whole(self._disk, self._path, b"%d\n" % log_min)
         self._known = log_min
 
 

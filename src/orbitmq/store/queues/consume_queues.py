@@ -135,6 +135,12 @@ def check_directory_name(topic: str) -> str:
     The broker's doors check names against RocketMQ's alphabet; here it is about the file tree, and about records that
     a damaged disk or another program wrote.
     """
-    if not topic or topic in (".", "..") or "/" in topic or "\0" in topic or len(topic.encode()) > _NAME_SIZE_MAX:
+    if not is_directory_name(topic):
         raise InvalidArgument("topic", topic, "a name of at most 255 bytes without a slash")
     return topic
+
+
+def is_directory_name(topic: str) -> bool:
+    """Say whether `topic` can safely name a directory."""
+    is_step = topic in ("", ".", "..")
+    return not (is_step or "/" in topic or "\0" in topic or len(topic.encode(errors="replace")) > _NAME_SIZE_MAX)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from orbitmq.store.disk import Disk
+from orbitmq.store.disk import Disk, write_whole
 
 
 class Deletions:
@@ -43,9 +43,7 @@ class Deletions:
             self._write(fitting)
 
     def _write(self, ends: dict[str, int]) -> None:
-        fresh = self._path.with_name(self._path.name + ".tmp")
-        self._disk.write(fresh, "".join(f"{end} {topic}\n" for topic, end in ends.items()).encode())
-        self._disk.move(fresh, self._path)
+        write_whole(self._disk, self._path, "".join(f"{end} {topic}\n" for topic, end in ends.items()).encode())
         self._ends = ends
 
 

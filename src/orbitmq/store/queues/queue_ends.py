@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from orbitmq.store.queues.consume_queues import ConsumeQueues, QueueKey
+from orbitmq.store.queues.consume_queues import ConsumeQueues, QueueKey, is_directory_name
 
 
 class QueueEnds(NamedTuple):
@@ -32,6 +32,8 @@ class QueueEnds(NamedTuple):
             ends = {}
             for line in lines:
                 base, end, queue_id, topic = line.split(" ", 3)
+                if not is_directory_name(topic) or int(queue_id) < 0:
+                    raise ValueError(topic)
                 ends[(topic, int(queue_id))] = (int(base), int(end))
             return cls(int(first), ends)
         except ValueError:

@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 
-from orbitmq.store.disk import Disk
-from orbitmq.store.queues.consume_queues import QueueKey
+from orbitmq.store.disk import Disk, write_whole
+from orbitmq.store.queues.consume_queues import QueueKey, is_directory_name
 
 
 class RebuildMark:
@@ -29,7 +29,7 @@ class RebuildMark:
         lines = []
         for (topic, queue_id), end in sorted(ends.items()):
             lines.append(f"{queue_id},{end} {topic}\n" if end else f"{queue_id} {topic}\n")
-        self._disk.write(self._path, "".join(lines).encode())
+        write_whole(self._disk, self._path, "".join(lines).encode())
 
     def remove(self) -> None:
         """All of them are on the disk."""
@@ -42,6 +42,6 @@ def parse_rebuild_mark(content: bytes) -> dict[QueueKey, int]:
     for line in content.decode("utf-8", "replace").splitlines():
         number, _, topic = line.partition(" ")
         queue_id, _, end = number.partition(",")
-        if queue_id.isdecimal() and topic:
+        if queue_id.isdecimal() and is_directory_name(topic):
             found[(topic, int(queue_id))] = int(end) if end.isdecimal() else 0
     return found
