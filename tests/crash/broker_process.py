@@ -46,15 +46,22 @@ class BrokerProcess:
         home: gets the configuration, the log and the store.
         settings: RocketMQ's own keys.
         descriptors: the limit of open files; None: as it is.
+        file_size: the limit of a file's bytes; None: as it is.
     """
 
-    def __init__(self, home: Path, settings: Mapping[str, object] | None = None, descriptors: int | None = None):
+    def __init__(
+        self,
+        home: Path,
+        settings: Mapping[str, object] | None = None,
+        descriptors: int | None = None,
+        file_size: int | None = None,
+    ):
         self.store = home / "store"
         self.log = home / "broker.log"
         self.address = ""
         self._config = home / "broker.conf"
         self._config.write_text("".join(f"{key}={value}\n" for key, value in (settings or {}).items()))
-        self._descriptors = descriptors
+        self._limits = {resource.RLIMIT_NOFILE: descriptors, resource.RLIMIT_FSIZE: file_size}
         self._process: subprocess.Popen[str] | None = None
 
     def __enter__(self) -> BrokerProcess:
@@ -91,8 +98,9 @@ class BrokerProcess:
 
     def _spawn(self) -> subprocess.Popen[str]:
         def limit() -> None:
-            if self._descriptors is not None:
-                resource.setrlimit(resource.RLIMIT_NOFILE, (self._descriptors, self._descriptors))
+            for kind, most in self._limits.items():
+                if most is not None:
+                    resource.setrlimit(kind, (most, most))
 
         version, environment = command()
         line = [

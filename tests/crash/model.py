@@ -43,6 +43,7 @@ FAILURES = {
     "remove": (errno.EIO, errno.EROFS),
     "move": (errno.EIO, errno.EROFS),
     "unlink": (errno.EIO, errno.EROFS),
+    "pwrite": (errno.EIO, errno.ENOSPC, errno.EFBIG, errno.EDQUOT),
 }
 
 
@@ -123,7 +124,7 @@ class Life:
         """Give every life its own habits: what happens often in one is rare in another."""
         weights = {
             "append": 40, "batch": 5, "flush": 3, "acknowledge": 15, "read": 8, "turn": 8, "work": 8, "wait": 3,
-            "delete": 2, "clean": 6, "restart": 1, "kill": 2, "lose_power": 2, "fail": 1, "mend": 3,
+            "delete": 2, "clean": 6, "jump": 1, "restart": 1, "kill": 2, "lose_power": 2, "fail": 1, "mend": 3,
         }  # fmt: skip
         return [
             name
@@ -226,6 +227,10 @@ class Life:
     def _wait(self) -> None:
         self._clock.advance(self.random.choice([0, 100, 3000]))
         self._loop.advance(self.random.choice([0.2, 0.6, 2.5]))
+
+    def _jump(self) -> None:
+        """Somebody sets the clock."""
+        self._clock.set(self._clock.time_ms + self.random.choice([-3_600_000, -1000, 3_600_000]))
 
     def _delete(self) -> None:
         topic = self.random.choice(TOPICS[-2:])

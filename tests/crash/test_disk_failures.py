@@ -9,7 +9,6 @@ from random import Random
 
 import pytest
 
-from means import give_up
 from orbitmq.errors import StoreUnavailable
 from orbitmq.model.message import Host
 from orbitmq.store import Draft, FlushMode, ReadStatus, Store, StoreConfig
@@ -98,20 +97,6 @@ store = Store.open(config, store_host=Host("127.0.0.1", 1))
 assert store.max_offset("orders", 0) == count
 print(count)
 """
-
-
-@pytest.fixture
-def small_disk(tmp_path):
-    """A file system of 24 MiB."""
-    if sys.platform != "linux" or os.geteuid() != 0:
-        give_up("mounting a small file system needs root")
-    mounted = subprocess.run(
-        ["mount", "-t", "tmpfs", "-o", "size=24m", "tmpfs", tmp_path], capture_output=True, check=False
-    )
-    if mounted.returncode:
-        give_up(f"mounting a tmpfs is not allowed here: {mounted.stderr.decode().strip()}")
-    yield tmp_path
-    subprocess.run(["umount", tmp_path], check=True)
 
 
 def test_a_full_file_system_is_a_typed_error_and_no_bus_error(small_disk):
