@@ -8,12 +8,12 @@ Source: Java ConstantExpression, PropertyExpression, BooleanConstantExpression.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from enum import Enum, auto
 
 from orbitmq.filter.numbers import INTEGER_MAX, LONG_MAX
-from orbitmq.wire.messages.properties import find_property
 
 Value = bytes | int | float | None
 Evaluate = Callable[[bytes], Value]
@@ -70,10 +70,10 @@ class Operand:
 
 def read_property(name: str) -> Operand:
     """Return the operand that is a property's value."""
-    encoded = name.encode()
-    first = encoded + b"\x01"
+    first = name.encode() + b"\x01"
     marked = b"\x02" + first
     first_size, marked_size = len(first), len(marked)
+    last_with_value = re.compile(rb"(?:.*\x02)?" + re.escape(first) + rb"([^\x02]+)", re.DOTALL).match
 
     def evaluate(properties: bytes) -> bytes | None:
         at = properties.rfind(marked)
@@ -85,8 +85,11 @@ def read_property(name: str) -> Operand:
             return None
         end = properties.find(b"\x02", at)
         value = properties[at:end] if end >= 0 else properties[at:]
-        # Java reads no empty values: the one before counts.
-        return value or find_property(properties, encoded)
+        if value:
+            return value
+        # Java reads no empty values: the one before counts. Found in one go, however many there are.
+        found = last_with_value(properties)
+        return None if found is None else found[1]
 
     return Operand(Kind.PROPERTY, evaluate, name=name)
 

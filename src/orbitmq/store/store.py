@@ -341,11 +341,11 @@ class Store:
 
     def read_matching(
         self, topic: str, queue_id: int, queue_offset: int, count_max: int, size_max: int, test: PropertyTest
-    ) -> ReadResult:
+    ) -> tuple[ReadResult, int]:
         """Read those messages of one queue whose properties pass a test (see `reading.read_matching`)."""
         queue = self._queues.get(topic, queue_id)
         if queue is None:
-            return ReadResult(ReadStatus.NO_MATCHED_QUEUE, 0, 0, 0)
+            return ReadResult(ReadStatus.NO_MATCHED_QUEUE, 0, 0, 0), 0
         return read_matching(self._commit_log, queue, queue_offset, count_max, size_max, test)
 
     def message_at(self, topic: str, queue_id: int, queue_offset: int) -> Record | None:

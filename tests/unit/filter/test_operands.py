@@ -35,6 +35,9 @@ from orbitmq.filter.operands import (
         (b"a\x01one\x02a\x01\x02", b"one"),
         (b"a\x01one\x02b\x011\x02a\x01", b"one"),
         (b"a\x01x\x01y\x02", b"x\x01y"),
+        (b"a\x01one\x02a\x01\n\x02a\x01\x02", b"\n"),
+        (b"ba\x01one\x02a\x01\x02a\x01\x02", None),
+        (b"b\x01\x02a\x01x\x02" + b"a\x01\x02" * 10_000, b"x"),
     ],
 )
 def test_a_property_is_the_last_value_that_is_not_empty(properties: bytes, value: bytes | None) -> None:

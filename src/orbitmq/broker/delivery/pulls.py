@@ -122,10 +122,10 @@ class Pulls:
         return self._reply(header.queue_offset, self._store.read(*place, selection))
 
     def _read_matching(self, place: _Place, test: PropertyTest) -> ReadResult:
-        result = self._store.read_matching(*place, test)
+        result, work = self._store.read_matching(*place, test)
         if not self._turn_work:
             asyncio.get_running_loop().call_soon(self._end_turn)
-        self._turn_work += 1 + test.cost * max(result.next_offset - place[2], 0)
+        self._turn_work += 1 + work
         return result
 
     def _end_turn(self) -> None:

@@ -15,7 +15,7 @@ WORK_MAX = 4_096
 """Looks at properties that one read takes for its test: some milliseconds."""
 _CHUNK_COUNT = 256
 """Entries that are read at once for a test."""
-_LOOK_SIZE = 1_024
+_LOOK_SIZE = 256
 """Bytes of properties that cost as much as one look more."""
 
 
@@ -66,8 +66,8 @@ def read_messages(
 
 def read_matching(
     commit_log: CommitLog, queue: ConsumeQueue, queue_offset: int, count_max: int, size_max: int, test: PropertyTest
-) -> ReadResult:
-    """Read whole records from `queue_offset` on whose properties pass a test.
+) -> tuple[ReadResult, int]:
+    """Read whole records from `queue_offset` on whose properties pass a test; return them and how many looks that took.
 
     It ends after `WORK_MAX` looks at properties, found or not: the reader goes on at `next_offset`.
 
@@ -77,7 +77,7 @@ def read_matching(
     first, last = queue.min_offset(physical_min), queue.max_offset
     refused = _refuse(queue_offset, first, last)
     if refused is not None:
-        return refused
+        return refused, 0
     matches, cost, tag_codes = test
     found: list[tuple[int, int]] = []
     size_sum, work, next_offset = 0, 0, queue_offset
@@ -102,8 +102,8 @@ def read_matching(
             continue
         break
     if not found:
-        return ReadResult(ReadStatus.NO_MATCHED_MESSAGE, next_offset, first, last)
-    return ReadResult(ReadStatus.FOUND, next_offset, first, last, commit_log.join(found), len(found))
+        return ReadResult(ReadStatus.NO_MATCHED_MESSAGE, next_offset, first, last), work
+    return ReadResult(ReadStatus.FOUND, next_offset, first, last, commit_log.join(found), len(found)), work
 
 
 def _chunks(queue: ConsumeQueue, queue_offset: int) -> Iterator[list[Entry]]:

@@ -154,6 +154,10 @@ def asks(*wanted, cost=1, tag_codes=None):
     return PropertyTest(matches, cost, tag_codes), asked
 
 
+def match(store, *where):
+    return store.read_matching(*where)[0]
+
+
 def tagged(*tags):
     return [b"TAGS\x01%s\x02" % tag.encode() for tag in tags]
 
@@ -161,7 +165,7 @@ def tagged(*tags):
 def test_a_read_with_a_test_gets_the_messages_that_pass_it(store):
     fill(store, 40, tags="abcd")
     test, asked = asks(*tagged("b", "d"))
-    found = store.read_matching("orders", 0, 4, 100, 100_000, test)
+    found = match(store, "orders", 0, 4, 100, 100_000, test)
     assert bodies(found) == list(range(5, 40, 2))
     assert (found.status, found.next_offset, found.min_offset, found.max_offset) == (ReadStatus.FOUND, 40, 0, 40)
     assert asked == [*tagged("a", "b", "c", "d")] * 9
@@ -171,39 +175,40 @@ def test_a_read_with_a_test_ends_with_the_answers_last_message(store):
     fill(store, 40, tags="ab")
     size = len(store.read("orders", 0, 0, 1).body)
     test, asked = asks(*tagged("b"))
-    found = store.read_matching("orders", 0, 0, 3, 100_000, test)
+    found = match(store, "orders", 0, 0, 3, 100_000, test)
     assert (bodies(found), found.next_offset, len(asked)) == ([1, 3, 5], 6, 6)
-    found = store.read_matching("orders", 0, 0, 100, 2 * size, test)
+    found = match(store, "orders", 0, 0, 100, 2 * size, test)
     assert (bodies(found), found.next_offset) == ([1, 3], 4)
-    assert bodies(store.read_matching("orders", 0, 0, 100, 1, test)) == [1]
+    assert bodies(match(store, "orders", 0, 0, 100, 1, test)) == [1]
 
 
 def test_only_messages_with_the_tags_codes_are_asked(store):
     fill(store, 10, tags="ab")
     test, asked = asks(*tagged("b"), tag_codes=frozenset([tag_code("b")]))
-    assert bodies(store.read_matching("orders", 0, 0, 100, 100_000, test)) == [1, 3, 5, 7, 9]
+    assert bodies(match(store, "orders", 0, 0, 100, 100_000, test)) == [1, 3, 5, 7, 9]
     assert asked == tagged("b") * 5
 
 
 @pytest.mark.parametrize(
-    ("cost", "size", "count"), [(1, 0, 8), (2, 0, 4), (3, 0, 3), (100, 0, 1), (1, 100, 8), (1, 1100, 4)]
+    ("cost", "size", "count"), [(1, 0, 8), (2, 0, 4), (3, 0, 3), (100, 0, 1), (1, 100, 8), (1, 300, 4)]
 )
 def test_a_test_that_nothing_passes_ends_after_so_much_work(store, monkeypatch, cost, size, count):
     monkeypatch.setattr(reading, "WORK_MAX", 8)
     for _ in range(20):
         store.append(Draft("orders", 0, b"", b"p\x01" + b"x" * size + b"\x02"))
     test, asked = asks(cost=cost)
-    found = store.read_matching("orders", 0, 2, 100, 100_000, test)
+    found, work = store.read_matching("orders", 0, 2, 100, 100_000, test)
+    assert work >= 8
     assert (found.status, found.next_offset, found.max_offset) == (ReadStatus.NO_MATCHED_MESSAGE, 2 + count, 20)
     assert len(asked) == count
 
 
 def test_a_read_with_a_test_says_as_any_other_when_there_is_nothing(store):
     test, _ = asks()
-    assert store.read_matching("orders", 0, 0, 1, 1, test) == (ReadStatus.NO_MATCHED_QUEUE, 0, 0, 0, b"", 0)
+    assert match(store, "orders", 0, 0, 1, 1, test) == (ReadStatus.NO_MATCHED_QUEUE, 0, 0, 0, b"", 0)
     fill(store, 5)
-    assert store.read_matching("orders", 0, 5, 1, 1, test)[:2] == (ReadStatus.OFFSET_OVERFLOW_ONE, 5)
-    assert store.read_matching("orders", 0, -1, 1, 1, test)[:2] == (ReadStatus.OFFSET_TOO_SMALL, 0)
+    assert match(store, "orders", 0, 5, 1, 1, test)[:2] == (ReadStatus.OFFSET_OVERFLOW_ONE, 5)
+    assert match(store, "orders", 0, -1, 1, 1, test)[:2] == (ReadStatus.OFFSET_TOO_SMALL, 0)
 
 
 @pytest.mark.parametrize("chunk_count", [1, 3, 5, 7, 256])
@@ -215,7 +220,7 @@ def test_a_read_with_a_test_looks_at_no_file_that_was_closed_meanwhile(tmp_path,
     store.flush()
     test, asked = asks(*tagged("b"))
     evicted = store.open_files.evicted_count
-    assert bodies(store.read_matching("orders", 0, 0, 1000, 1_000_000, test)) == list(range(1, 300, 2))
+    assert bodies(match(store, "orders", 0, 0, 1000, 1_000_000, test)) == list(range(1, 300, 2))
     assert len(asked) == 300
     assert store.open_files.evicted_count > evicted + 100
     store.close()
