@@ -23,6 +23,7 @@ COMMANDS = {
     "route": "orbitmq.cli.route",
     "send": "orbitmq.cli.messages.send",
     "consume": "orbitmq.cli.messages.consume",
+    "dlq": "orbitmq.cli.dlq",
     "cluster": "orbitmq.cli.cluster",
     "health": "orbitmq.cli.health",
     "store": "orbitmq.cli.store.app",

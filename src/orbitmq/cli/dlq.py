@@ -1,0 +1,267 @@
+"""`orbitmq dlq …`: what groups could not process, and sending it to its topics again."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from orbitmq.cli.terminal.exits import ExitCode
+from orbitmq.cli.terminal.options import (
+    DEFAULT_NAME_SERVERS,
+    DEFAULT_TIMEOUT_MS,
+    FormatOption,
+    NameServersOption,
+    SecurityOption,
+    TimeoutOption,
+)
+from orbitmq.cli.terminal.output import Format, Row, format_cell, format_time, say, show_json, show_rows
+from orbitmq.cli.terminal.printable import printable
+
+if TYPE_CHECKING:
+    from orbitmq.admin.dead_letters.client import DeadLetterGroup, DeadLetters
+    from orbitmq.admin.dead_letters.letters import DeadLetter, Selection
+    from orbitmq.client.send.result import SendResult
+
+app = typer.Typer(help="List and show dead letters, and send them again.", no_args_is_help=True, rich_markup_mode=None)
+
+GroupArgument = Annotated[str, typer.Argument(metavar="GROUP", help="The consumer group.")]
+FromOption = Annotated[
+    str,
+    typer.Option("--from", metavar="WHERE", help="An offset, for each queue; or BROKER:QUEUE:OFFSET: go on there."),
+]
+ToOption = Annotated[
+    int | None, typer.Option("--to", metavar="OFFSET", min=0, help="Of each queue, stop before this offset.")
+]
+BrokerOption = Annotated[str | None, typer.Option("--broker", help="Only the letters of the broker of this name.")]
+IdOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--id", metavar="ID", help="Only this letter: its id, its origin's, or its client's. May be repeated."
+    ),
+]
+CountOption = Annotated[int | None, typer.Option("--count", "-c", min=1, help="At most so many.")]
+
+SHOW_COUNT_MAX = 100
+_COLUMNS = ("place", "origin_topic", "origin_id", "message_id", "reconsume_times", "stored", "tag", "keys")
+
+
+@app.command("list")
+def list_groups(
+    name_servers: NameServersOption = DEFAULT_NAME_SERVERS,
+    security: SecurityOption = None,
+    output: FormatOption = Format.TABLE,
+    timeout_ms: TimeoutOption = DEFAULT_TIMEOUT_MS,
+) -> None:
+    """List the groups that have dead letters: how many, and how old the newest one is."""
+    from orbitmq.net.loop import run
+
+    async def work() -> list[DeadLetterGroup]:
+        async with _dead_letters(name_servers, timeout_ms, security) as dead_letters:
+            return await dead_letters.groups()
+
+    groups = run(work())
+    rows = [
+        {
+            "group": found.group,
+            "count": found.count,
+            "newest": format_time(found.newest_at_ms),
+            "problem": found.problem,
+        }
+        for found in groups
+    ]
+    show_rows(rows, ("group", "count", "newest"), output)
+    problems = [found.problem for found in groups if found.problem is not None]
+    for problem in problems:
+        say(f"orbitmq: {problem}")
+    if problems:
+        raise typer.Exit(ExitCode.NO)
+
+
+@app.command("show")
+def show(
+    group: GroupArgument,
+    start: FromOption = "0",
+    end: ToOption = None,
+    broker: BrokerOption = None,
+    ids: IdOption = None,
+    count: CountOption = SHOW_COUNT_MAX,
+    name_servers: NameServersOption = DEFAULT_NAME_SERVERS,
+    security: SecurityOption = None,
+    output: Annotated[
+        Format, typer.Option("--output", "-o", help="table, or json: one object a line, with properties and body.")
+    ] = Format.TABLE,
+    timeout_ms: TimeoutOption = DEFAULT_TIMEOUT_MS,
+) -> None:
+    """Show a group's dead letters, with where they came from."""
+    from orbitmq.net.loop import run
+
+    selection = parse_selection(start, end, broker, ids, count)
+
+    async def work() -> list[Row]:
+        rows: list[Row] = []
+        async with _dead_letters(name_servers, timeout_ms, security) as dead_letters:
+            async for letter in dead_letters.read(group, selection):
+                if output is Format.JSON:
+                    _write_document(letter)
+                else:
+                    rows.append(_row(letter))
+        return rows
+
+    rows = run(work())
+    if output is Format.TABLE:
+        show_rows(rows, _COLUMNS, output)
+
+
+@app.command("resend")
+def resend(
+    group: GroupArgument,
+    start: FromOption = "0",
+    end: ToOption = None,
+    broker: BrokerOption = None,
+    ids: IdOption = None,
+    count: CountOption = None,
+    topic: Annotated[
+        str | None, typer.Option("--topic", help="Send to this topic, not to the one that each letter came from.")
+    ] = None,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what would be sent, and send nothing.")] = False,
+    name_servers: NameServersOption = DEFAULT_NAME_SERVERS,
+    security: SecurityOption = None,
+    output: Annotated[Format, typer.Option("--output", "-o", help="table, or json: one object a line.")] = Format.TABLE,
+    timeout_ms: TimeoutOption = DEFAULT_TIMEOUT_MS,
+) -> None:
+    """Send a group's dead letters to the topics that they came from: for every group that consumes those.
+
+    Each letter is one line of output once its broker has it. The letters stay in the dead-letter topic. When the command
+    ends early, it says where to go on.
+    """
+    from contextlib import aclosing
+
+    from orbitmq.net.loop import run
+
+    selection = parse_selection(start, end, broker, ids, count)
+    report = _Report(output)
+
+    async def work() -> None:
+        async with _dead_letters(name_servers, timeout_ms, security) as dead_letters:
+            if dry_run:
+                async with aclosing(dead_letters.read(group, selection)) as letters:
+                    async for letter in letters:
+                        report.add(letter, letter.again(topic).topic, None)
+                return
+            async with aclosing(dead_letters.resend(group, selection, topic=topic)) as resent:
+                async for letter, sent in resent:
+                    report.add(letter, sent.queue.topic, sent)
+
+    try:
+        run(work())
+    except BaseException:
+        report.conclude("were sent before that" if not dry_run else "could be sent")
+        raise
+    report.conclude("would be sent" if dry_run else "sent")
+    if ids and report.count < len(selection.ids):
+        say(f"orbitmq: {report.count} of {len(selection.ids)} ids were found")
+        raise typer.Exit(ExitCode.NO)
+
+
+class _Report:
+    """The lines of a resend, as it goes."""
+
+    def __init__(self, output: Format) -> None:
+        self.count = 0
+        self._output = output
+        self._next: str | None = None
+
+    def add(self, letter: DeadLetter, topic: str, sent: SendResult | None) -> None:
+        """Tell of one letter; `sent` is None when it was not sent."""
+        self.count += 1
+        self._next = str(letter.place.next)
+        row = {
+            "place": str(letter.place),
+            "topic": topic,
+            "origin_id": letter.origin_id,
+            "message_id": None if sent is None else sent.message_id,
+            "status": None if sent is None else str(sent.status),
+        }
+        if self._output is Format.JSON:
+            show_json(row, is_line=True)
+        else:
+            sys.stdout.write("  ".join(printable(format_cell(value), is_cell=True) for value in row.values()) + "\n")
+            sys.stdout.flush()
+
+    def conclude(self, what: str) -> None:
+        """Say how many letters are done, and where the next one is, for whoever calls the command again."""
+        go_on = "" if self._next is None else f"; go on with --from {self._next}"
+        say(f"{self.count} dead letters {what}{go_on}")
+
+
+def parse_selection(
+    start: str, end: int | None, broker: str | None, ids: list[str] | None, count: int | None
+) -> Selection:
+    """Return the selection that the options spell.
+
+    Raises:
+        typer.BadParameter: `start` is neither an offset nor a place.
+    """
+    from orbitmq.admin.dead_letters.letters import Selection, parse_place
+    from orbitmq.errors import InvalidArgument
+
+    offset_min, place = 0, None
+    if start.isascii() and start.isdecimal():
+        offset_min = int(start)
+    else:
+        try:
+            place = parse_place(start)
+        except InvalidArgument as error:
+            raise typer.BadParameter(
+                f"{start!r} is neither an offset nor broker:queue:offset", param_hint="--from"
+            ) from error
+    return Selection(
+        start=place,
+        offset_min=offset_min,
+        offset_end=end,
+        broker_name=broker,
+        ids=frozenset(ids or ()),
+        count_max=count,
+    )
+
+
+def _dead_letters(name_servers: str, timeout_ms: int, security: Path | None) -> DeadLetters:
+    from orbitmq.admin.dead_letters.client import DeadLetters
+    from orbitmq.net.security.client_security import load_security
+
+    return DeadLetters(name_servers, timeout_ms=timeout_ms, **load_security(security)._asdict())
+
+
+def _row(letter: DeadLetter) -> Row:
+    message = letter.message
+    texts = {
+        "origin_topic": letter.origin_topic,
+        "origin_id": letter.origin_id,
+        "message_id": message.message_id,
+        "tag": message.tag,
+        "keys": " ".join(message.keys),
+    }
+    return {
+        **{name: text and printable(text) for name, text in texts.items()},
+        "place": str(letter.place),
+        "reconsume_times": message.reconsume_times,
+        "stored": format_time(message.stored_at_ms),
+    }
+
+
+def _write_document(letter: DeadLetter) -> None:
+    import orjson
+
+    from orbitmq.cli.messages.message_format import format_json_line
+
+    document = {
+        "place": str(letter.place),
+        "origin_topic": letter.origin_topic,
+        "origin_id": letter.origin_id,
+        "reconsume_times": letter.message.reconsume_times,
+        **orjson.loads(format_json_line(letter.message)),
+    }
+    show_json(document, is_line=True)
