@@ -309,7 +309,9 @@ def store_config(config: BrokerConfig) -> StoreConfig:
         flush=FlushMode(config.flush_disk_type),
         flush_interval_ms=config.flush_interval_commit_log,
         sync_timeout_ms=config.sync_flush_timeout,
-        waiting_size_max=config.sync_flush_waiting_max,
+        waiting_size_max=(
+            config.sync_flush_waiting_max if config.flush_disk_type == "SYNC_FLUSH" else config.async_flush_waiting_max
+        ),
         open_files_max=config.open_files_max,
         record_crc=config.enabled_append_prop_crc,
         accept_log_end=None if config.accept_log_end < 0 else config.accept_log_end,

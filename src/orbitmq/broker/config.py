@@ -112,6 +112,11 @@ class BrokerConfig(ServerSecuritySettings):
     mapped_file_size_consume_queue: int = 300_000 * CONSUME_QUEUE_UNIT_SIZE
     enabled_append_prop_crc: bool = False
     """Every record carries a checksum of all its bytes; without it only the body has one."""
+    broker_fast_failure_enable: bool = True
+    """A send that has waited here longer than waitTimeMillsInSendQueue for its turn is answered SYSTEM_BUSY, unstored."""
+    wait_time_mills_in_send_queue: int = 200
+    async_flush_waiting_max: int = 512 * _MIB
+    """Ours: ASYNC_FLUSH: bytes that the disk may be behind; beyond, sends are answered SYSTEM_BUSY."""
     accept_log_end: int = -1
     """Ours: the CommitLog may end here, although more of it was on the disk once: a start that finds bytes missing
     names this number. -1: the broker does not start then."""
@@ -258,6 +263,8 @@ _RANGES: dict[str, tuple[int, int]] = {
     "sync_flush_timeout": (100, 600_000),
     "sync_flush_waiting_max": (64 * _KIB, _GIB),
     "open_files_max": (0, 10_000_000),
+    "wait_time_mills_in_send_queue": (1, 600_000),
+    "async_flush_waiting_max": (_MIB, 64 * _GIB),
     "mapped_file_size_commit_log": (64 * _KIB, _GIB * 2 - 1),
     "mapped_file_size_consume_queue": (CONSUME_QUEUE_UNIT_SIZE, _GIB),
     "accept_log_end": (-1, 2**63 - 1),

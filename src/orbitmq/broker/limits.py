@@ -7,8 +7,17 @@ from __future__ import annotations
 
 from orbitmq.broker.config import BrokerConfig
 from orbitmq.broker.service import BrokerService
+from orbitmq.codes import RequestCode, ResponseCode
 from orbitmq.net.counters import Counters
 from orbitmq.net.limits import Limits, affordable_connections
+
+_DISK_LIMITS = {"SYNC_FLUSH": "syncFlushWaitingMax", "ASYNC_FLUSH": "asyncFlushWaitingMax"}
+_SENDS = (
+    RequestCode.SEND_MESSAGE,
+    RequestCode.SEND_MESSAGE_V2,
+    RequestCode.SEND_BATCH_MESSAGE,
+    RequestCode.CONSUMER_SEND_MSG_BACK,
+)
 
 
 def port_limits(config: BrokerConfig, descriptors: int) -> Limits:
@@ -49,6 +58,13 @@ def limit_refusals(service: BrokerService, counters: Counters) -> dict[str, int]
         "waitingAnswersMax": ended.get("waiting answers", 0),
         "parkedPullsMax": service.pulls.parked.over_count,
         "parkedPullsSizeMax": service.pulls.parked.over_size,
+        "waitTimeMillsInSendQueue": service.stats.fast_failure_count,
+        _DISK_LIMITS[service.config.flush_disk_type]: _busy_count(counters) - service.stats.fast_failure_count,
         "topicsMax": service.topics.table.refused_count,
         "groupsMax": service.groups.configs.refused_count,
     }
+
+
+def _busy_count(counters: Counters) -> int:
+    """Return how many sends were answered that the broker is busy."""
+    return sum(counters.refusals.get((code, ResponseCode.SYSTEM_BUSY), 0) for code in _SENDS)

@@ -122,4 +122,5 @@ class BrokerService:
             self.stats,
             config.max_message_size,
             config.flush_disk_type == "SYNC_FLUSH",
+            config.wait_time_mills_in_send_queue if config.broker_fast_failure_enable else None,
         )

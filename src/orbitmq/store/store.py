@@ -53,6 +53,8 @@ log = logging.getLogger(__name__)
 Arrived = Callable[[str, int, int, int], None]
 """Called with topic, queue id, queue offset and tag code of a message that can now be read."""
 
+_EARLY_SHARE = 4
+"""ASYNC_FLUSH: at this part of what may be unsynced a sync begins before its time."""
 _COUNT_MAX = 32
 _SIZE_MAX = 256 * 1024
 _WAITING_MESSAGE_SIZE = 1024
@@ -306,7 +308,10 @@ class Store:
             False: `waiter(is_durable)` is called on the loop; False tells that the sync failed, None that it has not
             ended within the time-out.
         """
-        if not self._is_sync or position <= self._durability.durable:
+        if not self._is_sync:
+            self.bound_unsynced(position)
+            return True
+        if position <= self._durability.durable:
             return True
         if self._durability.is_fenced:
             waiter(False)
@@ -319,6 +324,19 @@ class Store:
         if not self._syncing.is_attached:
             self.flush()
         return False
+
+    def bound_unsynced(self, end: int) -> None:
+        """ASYNC_FLUSH: refuse messages from now on while the disk is too far behind the log's end.
+
+        Whoever appends calls this or `wait_durable`, once for many messages.
+        """
+        unsynced, unsynced_max = end - self._durability.durable, self._config.waiting_size_max
+        if unsynced > unsynced_max // _EARLY_SHARE:
+            self._syncing.request()
+            if unsynced > unsynced_max and self._refusal is None:
+                self._refusal = _BUSY
+            if not self._syncing.is_attached:
+                self.flush()
 
     def flush(self) -> None:
         """Sync everything on the caller's thread; a failed sync fences the store."""

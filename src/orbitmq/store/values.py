@@ -62,7 +62,7 @@ class StoreConfig:
         flush_interval_ms: ASYNC: how often the CommitLog is synced (flushIntervalCommitLog).
         checkpoint_interval_ms: how often consume queues and checkpoint follow; recovery reads that much again.
         sync_timeout_ms: who waits longer for a sync is told that nobody knows (syncFlushTimeout).
-        waiting_size_max: SYNC: bytes that may wait for the disk, answers and all, before appends are refused.
+        waiting_size_max: bytes that may wait for the disk before appends are refused; SYNC: answers and all.
         record_crc: append a checksum of the whole record to its properties (enabledAppendPropCRC).
         open_files_max: descriptors that the store's files may take at a time; 0: a quarter of what the process may have.
         accept_log_end: where the CommitLog may end (bytes) although more of it was on the disk once (acceptLogEnd);

@@ -96,7 +96,7 @@ JAVAS_DEFAULTS = {
     "defaultTopicQueueNums": "8", "clusterTopicEnable": "true", "brokerTopicEnable": "true",
     "traceTopicEnable": "false", "msgTraceTopicName": "RMQ_SYS_TRACE_TOPIC", "brokerPermission": "6",
     "notifyConsumerIdsChangedEnable": "true", "longPollingEnable": "true", "shortPollingTimeMills": "1000",
-    "regionId": "DefaultRegion", "traceOn": "true", "enabledAppendPropCRC": "false",
+    "brokerFastFailureEnable": "true", "waitTimeMillsInSendQueue": "200", "regionId": "DefaultRegion", "traceOn": "true", "enabledAppendPropCRC": "false",
 }  # fmt: skip
 
 
@@ -112,7 +112,7 @@ OURS = {
     "maxTransferCountOnMessageInMemory": "8192", "maxTransferBytesOnMessageInMemory": "4194304",
     "parkedPullsMax": "100000", "parkedPullsSizeMax": "134217728", "acceptLogEnd": "-1", "connectionsPerAddressMax": "0", "requestsPerSecondMax": "0",
     "frameDeadlineSeconds": "30", "partialFramesMax": "67108864", "writeBufferMax": "67108864",
-    "waitingAnswersMax": "67108864", "serverSocketBacklog": "1024", "topicsMax": "200000", "groupsMax": "200000",
+    "asyncFlushWaitingMax": "536870912", "waitingAnswersMax": "67108864", "serverSocketBacklog": "1024", "topicsMax": "200000", "groupsMax": "200000",
     "replyPushesMax": "10000", "replyPushesSizeMax": "67108864",
 }  # fmt: skip
 
@@ -136,7 +136,8 @@ LIMITS = {
     "parkedPullsMax": (0, 10_000_000), "parkedPullsSizeMax": (0, 2**40), "connectionsPerAddressMax": (0, 10_000_000),
     "requestsPerSecondMax": (0, 10_000_000), "frameDeadlineSeconds": (0, 3_600), "partialFramesMax": (0, 2**40),
     "writeBufferMax": (0, 2**31 - 1), "serverSocketBacklog": (1, 65_535), "topicsMax": (100, 10_000_000),
-    "waitingAnswersMax": (0, 2**40),
+    "waitingAnswersMax": (0, 2**40), "waitTimeMillsInSendQueue": (1, 600_000),
+    "asyncFlushWaitingMax": (1_048_576, 2**36),
     "groupsMax": (100, 10_000_000), "replyPushesMax": (4, 1_000_000), "replyPushesSizeMax": (1_048_576, 2**40),
 }  # fmt: skip
 

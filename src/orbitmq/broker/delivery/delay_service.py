@@ -35,6 +35,7 @@ class DelayService:
         self._arrived = asyncio.Event()
         self._saved_at_ms = -SAVE_MS
         self._unsaved: bytes | None = None
+        self._failure: str | None = None
         self._saving: asyncio.Task[None] | None = None
 
     def backlog(self) -> dict[int, int]:
@@ -58,8 +59,10 @@ class DelayService:
                 await asyncio.sleep(TICK_MS / 1000)
                 try:
                     await self._deliver()
-                except Exception:
-                    log.exception("delivering delayed messages failed, trying again")
+                except Exception as error:
+                    self._note_failure(error)
+                else:
+                    self._failure = None
                 self._save_in_time()
         finally:
             if self._saving is not None:  # who stops the broker writes the file once more, after this
@@ -70,6 +73,13 @@ class DelayService:
         if (content := self._take_unsaved()) is not None:
             replace_file(self._path, content)
             self._unsaved = None
+
+    def _note_failure(self, error: Exception) -> None:
+        """Log what keeps messages from being delivered: once, however often it is tried."""
+        failure = f"{type(error).__name__}: {error}"
+        if failure != self._failure:
+            self._failure = failure
+            log.error("delivering delayed messages failed, it is tried again", exc_info=error)
 
     async def _deliver(self) -> None:
         while self._queues.deliver_due(self._monotonic()):

@@ -195,10 +195,12 @@ class ParkedPulls(Generic[T]):
             ready.append(pull)
         return ready
 
-    def put_off(self, pull: ParkedPull[T]) -> None:
-        """Let a pull that was handed out wait until its client reads: no message wakes it, `resume` does."""
-        self._enter(pull)
+    def put_off(self, pull: ParkedPull[T]) -> bool:
+        """Let a pull wait until clients read: no message wakes it, `resume` does. False: too many wait, answer it now."""
+        if not self._admit(pull):
+            return False
         self._put_off.append(pull)
+        return True
 
     def resume(self, count: int) -> bool:
         """Make some of the pulls ready that were put off. False: there are no more of them."""

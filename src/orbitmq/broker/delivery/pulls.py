@@ -154,6 +154,14 @@ class Pulls:
             asyncio.get_running_loop().call_soon(self._answer_ready)
         return is_taken
 
+    def wait_for_room(self, call: Call[PullMessage], selection: Selection, size: int) -> bool:
+        """Let a pull wait while other clients have too much to read, a second at most. False: answer it now.
+
+        Args:
+            size: bytes of its answer.
+        """
+        return self._has_to_wait(self._parked_pull(call, selection, 0), size)
+
     def _parked_pull(self, call: Call[PullMessage], selection: Selection, suspend_ms: int) -> ParkedPull[_Asked]:
         header = call.header
         topic = sys.intern(header.topic)  # one text for all who wait for it
@@ -245,7 +253,8 @@ class Pulls:
         elif now_ms >= pull.put_off_ms + PATIENCE_MS and peer.has_room(0):
             return False
         pull.answer_size = size
-        self.parked.put_off(pull)
+        if not self.parked.put_off(pull):
+            return False
         if not self._is_waiting_for_room:
             self._is_waiting_for_room = True
             asyncio.get_running_loop().call_later(_PUT_OFF_S, self._resume)

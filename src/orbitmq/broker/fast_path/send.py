@@ -99,6 +99,8 @@ class SendFastPath:
             connection.counters.requests[_CODE] += len(opaques)
             if tables.is_sync:
                 self._hold(answers, first, opaques, log_end, connection)
+            else:
+                tables.store.bound_unsynced(log_end)
         return at
 
     def close(self) -> None:

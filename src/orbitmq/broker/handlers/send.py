@@ -49,6 +49,7 @@ def send_batch(tables: SendTables, call: Call[SendBatch]) -> Reply | Later:
 
 def store_one(tables: SendTables, call: SendCall) -> Reply | Later:
     """Check one message, append it, and answer when it is as safe as the flush mode promises."""
+    _check_waiting(tables, call)
     header, destinations = call.header, tables.destinations
     config = destinations.open_topic(header.topic)
     if config is None or header.reconsume_times:
@@ -83,6 +84,7 @@ def store_one(tables: SendTables, call: SendCall) -> Reply | Later:
 
 def store_batch(tables: SendTables, call: SendCall) -> Reply | Later:
     """Check a batch, append it in one piece, and answer like one message."""
+    _check_waiting(tables, call)
     header = call.header
     if header.topic.startswith((RETRY_PREFIX, DLQ_PREFIX)):
         raise Rejected(ResponseCode.MESSAGE_ILLEGAL, "batch request does not support retry group")
@@ -99,6 +101,20 @@ def store_batch(tables: SendTables, call: SendCall) -> Reply | Later:
     tables.stats.put_count += len(results)
     tables.stats.put_size += sum(result.size for result in results)
     return tables.answers.when_durable(call, queue_id, results)
+
+
+def _check_waiting(tables: SendTables, call: SendCall) -> None:
+    """Refuse a send that has waited too long for its turn: its producer will try another broker sooner than time out.
+
+    Source: Java BrokerFastFailure.
+    """
+    waited_ms = call.connection.waited_ms
+    if waited_ms and tables.wait_ms_max is not None and waited_ms > tables.wait_ms_max:
+        tables.stats.fast_failure_count += 1
+        raise Rejected(
+            ResponseCode.SYSTEM_BUSY,
+            f"[TIMEOUT_CLEAN_QUEUE]broker busy, start flow control for a while, period in queue: {waited_ms}ms",
+        )
 
 
 def _batch_drafts(tables: SendTables, call: SendCall, topic: str, queue_id: int) -> list[Draft]:

@@ -33,6 +33,7 @@ class BrokerStats:
         "_morning",
         "_samples",
         "_yesterday",
+        "fast_failure_count",
         "found_count",
         "get_count",
         "get_size",
@@ -54,6 +55,8 @@ class BrokerStats:
         self.found_count = 0
         """Pulls that found something."""
         self.miss_count = 0
+        self.fast_failure_count = 0
+        """Sends that were refused because they had waited too long for their turn."""
         self._samples: deque[tuple[int, Totals]] = deque(maxlen=_SAMPLES_MAX)
         self._day = now_ms // _DAY_MS
         self._morning = self._yesterday = self.totals

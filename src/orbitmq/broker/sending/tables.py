@@ -22,6 +22,7 @@ class SendTables:
     Args:
         body_size_max: bytes of a message's body.
         is_sync: SYNC_FLUSH: answers wait for the disk.
+        wait_ms_max: a send that has waited longer here for its turn is refused; None: none is.
     """
 
     store: Store
@@ -32,6 +33,7 @@ class SendTables:
     stats: BrokerStats
     body_size_max: int
     is_sync: bool
+    wait_ms_max: int | None
 
 
 @lru_cache(maxsize=65_536)

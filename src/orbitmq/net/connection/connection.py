@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import math
 from collections.abc import Callable
 from time import perf_counter
 from typing import TypeVar, cast
@@ -311,11 +312,12 @@ class Connection(asyncio.Protocol):
 
     def _serve_frames(self, frames: list[Frame]) -> None:
         """Serve as many frames as one turn has room for; the others wait for turns to come, and until the peer reads."""
-        flow = self._flow
+        flow, clock = self._flow, self._endpoint.turns.clock
+        ends = clock() + flow.turn_s if len(frames) > 1 else math.inf
         for count, frame in enumerate(frames, 1):
             self._frames += 1
             self._serve(frame)
-            if flow.owed_size > flow.owed_size_max or count == flow.turn_count:
+            if flow.owed_size > flow.owed_size_max or count == flow.turn_count or clock() > ends:
                 self._flush()
                 if count < len(frames):
                     flow.hold(frames[count:])

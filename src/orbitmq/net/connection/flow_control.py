@@ -7,12 +7,13 @@ holds back the requests that it has read already. A client never stops: if both 
 from __future__ import annotations
 
 import asyncio
+import math
 import sys
 
 from orbitmq.net.connection.rate_limit import RateLimit
 from orbitmq.net.counters import Counters
 from orbitmq.net.limits import Limits
-from orbitmq.net.sharing.turns import TURN_COUNT
+from orbitmq.net.sharing.turns import TURN_COUNT, TURN_S
 from orbitmq.wire.frame import Frame
 
 _NONE_HELD: list[Frame] = []
@@ -40,6 +41,7 @@ class FlowControl:
         "owed_size_max",
         "rate_limit",
         "turn_count",
+        "turn_s",
     )
 
     def __init__(
@@ -68,6 +70,8 @@ class FlowControl:
         self.owed_size_max = limits.write_pause_size if is_listener else sys.maxsize
         self.turn_count = TURN_COUNT if is_listener else sys.maxsize
         """Requests that are served in one turn of the loop."""
+        self.turn_s = TURN_S if is_listener else math.inf
+        """And the time after which a turn ends earlier."""
         rate = limits.requests_per_second_max
         self.rate_limit = RateLimit(rate) if rate else None
 

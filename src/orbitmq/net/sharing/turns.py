@@ -5,9 +5,13 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from collections.abc import Callable
+from time import perf_counter
 
 TURN_COUNT = 32
 """Requests of one connection after which others have their turn: under a millisecond of most kinds."""
+TURN_S = 0.002
+"""So do they when these took longer, as requests do that write a file."""
+_ROUND_S = 0.005
 _ROUND_COST = 4 * TURN_COUNT
 _COST_SIZE = 16 * 1024
 """Bytes of answers that cost as much as a request does."""
@@ -18,9 +22,13 @@ class Turns:
 
     In each turn of the loop a few connections serve, and then everybody else who has something to do: a new request waits
     for some milliseconds at most, however much has been piled up by however many peers.
+
+    Args:
+        clock: seconds, for what takes longer than usual.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, clock: Callable[[], float] = perf_counter) -> None:
+        self.clock = clock
         self._waiting: deque[Callable[[], int]] = deque()
         self._is_scheduled = False
 
@@ -33,8 +41,8 @@ class Turns:
 
     def _run(self, loop: asyncio.AbstractEventLoop) -> None:
         self._is_scheduled = False
-        cost = 0
-        while self._waiting and cost < _ROUND_COST:
+        cost, ends = 0, self.clock() + _ROUND_S
+        while self._waiting and cost < _ROUND_COST and self.clock() < ends:
             # Who has more to serve waits again, behind all others.
             self._is_scheduled = True
             cost += self._waiting.popleft()()

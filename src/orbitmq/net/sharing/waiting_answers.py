@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 CROWDED_SHARE = 0.5
 """The part of the budget from which on large answers that can wait elsewhere are to wait there."""
+_LOOKS_SHARE = 8
 LARGE_SIZE = 64 * 1024
 """Bytes of a large answer."""
 
@@ -34,6 +35,7 @@ class WaitingAnswers:
         self.size = 0
         """Bytes that wait, as far as it was looked: a part of them may have been read since."""
         self._size_max = size_max
+        self._looks = 0
         # By connection number; whoever read something since the last look stands behind those who did not.
         self._readers: dict[int, _Reader] = {}
 
@@ -42,7 +44,11 @@ class WaitingAnswers:
         """Tell whether large answers had better wait."""
         if not self._size_max or self.size <= self._size_max * CROWDED_SHARE:
             return False
-        self._measure()
+        self._looks += 1
+        # Not at every look: many ask, while many read.
+        if self._looks * _LOOKS_SHARE >= len(self._readers):
+            self._looks = 0
+            self._measure()
         return self.size > self._size_max * CROWDED_SHARE
 
     def note(self, connection_id: int, measure: Callable[[], int], abort: Callable[[str], None]) -> None:

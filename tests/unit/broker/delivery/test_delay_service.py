@@ -155,6 +155,30 @@ async def test_a_delivery_that_fails_is_said_and_tried_again(
         await until(lambda: world.delivered == 1, pause_s=0)
 
 
+async def test_what_keeps_messages_waiting_is_said_once_until_it_is_something_else(
+    serving: Serving, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    reasons: list[str] = []
+
+    def refuse(_draft: object) -> None:
+        raise StoreUnavailable(reasons[-1])
+
+    async with serving() as world:
+        world.add()
+        with monkeypatch.context() as full:
+            full.setattr(world.store, "append", refuse)
+            world.time.advance(1_000)
+            for count, reason in enumerate(("full", "broken", "full"), 1):
+                reasons.append(reason)
+                await until(
+                    lambda count=count: caplog.text.count("delivering delayed messages failed") == count,  # type: ignore[misc]
+                    pause_s=0,
+                )
+                await world.look(20)
+                assert caplog.text.count("delivering delayed messages failed") == count
+        await until(lambda: world.delivered == 1, pause_s=0)
+
+
 async def test_a_delayed_message_that_becomes_readable_late_is_delivered_though_no_other_comes(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

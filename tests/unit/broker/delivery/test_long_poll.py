@@ -95,6 +95,12 @@ def test_a_quiet_queue_does_not_wait_for_the_crowd_of_a_busy_one() -> None:
     assert names(polls.take_ready()) == ["a0", "quiet", "b", "a1", "a2", "a3", "a4"]
 
 
+def test_no_more_pulls_are_put_off_than_may_wait() -> None:
+    polls = parked(pull("a"), count_max=1)
+    assert not polls.put_off(pull("b"))
+    assert polls.over_count == 1
+
+
 def test_a_message_that_no_tag_wants_is_compared_with_nobody() -> None:
     class Codes(frozenset[int]):
         def __contains__(self, code: object) -> bool:
@@ -122,7 +128,7 @@ def test_a_pull_that_is_put_off_is_woken_by_no_message_and_goes_with_its_connect
     assert names(polls.take_ready()) == ["a"]
     assert not polls.resume(2)
     assert names(polls.take_ready()) == ["c"]
-    polls.put_off(pull("d"))
+    assert polls.put_off(pull("d"))
     assert names(polls.close()) == ["d"]
     assert polls.count == 0
 

@@ -301,6 +301,27 @@ async def test_a_large_answer_waits_for_room_only_so_long(monkeypatch: pytest.Mo
     assert rig.answers == [(FOUND, [b"1" * 100])]
 
 
+async def test_a_pull_that_found_much_waits_for_room_and_then_gets_what_there_is_by_then() -> None:
+    rig = Rig()
+    rig.send(b"1")
+    rig.peer.room = 0
+    assert rig.pulls.wait_for_room(rig.call(), None, 100)
+    rig.send(b"2")
+    rig.peer.room = 99
+    rig.pulls._resume()
+    assert rig.answers == []
+    rig.peer.room = 1 << 30
+    rig.pulls._resume()
+    assert rig.answers == [(FOUND, [b"1", b"2"])]
+
+
+async def test_where_too_many_wait_a_large_answer_does_not() -> None:
+    rig = Rig(parked_max=1)
+    rig.park()
+    rig.peer.room = 0
+    assert not rig.pulls.wait_for_room(rig.call(), None, 100)
+
+
 async def test_a_broker_that_stops_answers_also_whom_it_has_no_room_for() -> None:
     rig = Rig()
     rig.peer.room = 0

@@ -64,6 +64,7 @@ class Rig:
             self.stats,
             BODY_SIZE_MAX,
             flush is FlushMode.SYNC if is_sync is None else is_sync,
+            200,
         )
         self.fast_path = SendFastPath(tables)
         self.answers: list[bytes] = []

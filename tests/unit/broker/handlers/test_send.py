@@ -2,11 +2,13 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import fields, replace
 from typing import Any
 
 import pytest
 
+from orbitmq.broker.handlers.send import send_batch, send_message, send_message_v2
+from orbitmq.errors import Rejected
 from orbitmq.net.blocking import BlockingConnection
 from orbitmq.wire.header import decode_header
 from orbitmq.wire.headers import SendBatch, SendMessage, SendMessageV2, SendResponse
@@ -14,6 +16,9 @@ from orbitmq.wire.messages.batch import encode_batch
 from orbitmq.wire.messages.message_id import parse_offset_message_id
 from orbitmq.wire.messages.properties import parse_properties
 from orbitmq.wire.messages.record import iter_records
+
+from ..conftest import send_header
+from ..parts import FakePeer, call
 
 Serve = Callable[..., None]
 
@@ -38,6 +43,41 @@ def test_a_message_is_stored_as_sent_and_the_answer_says_where(serve: Serve) -> 
         assert parse_properties(record.properties) == {"TAGS": "a", "UNIQ_KEY": "K1", "CLUSTER": "DefaultCluster"}
 
     serve(scene)
+
+
+@pytest.mark.parametrize("header_type", [SendMessage, SendMessageV2, SendBatch])
+def test_a_send_that_waited_too_long_for_its_turn_is_refused_and_not_stored(serve: Serve, header_type: Any) -> None:
+    async def scene(rig: Any) -> None:
+        assert await rig.code(send_header()) == 0
+        tables, peer = rig.broker.service.sending, FakePeer()
+        header = header_type(**{field.name: getattr(send_header(), field.name) for field in fields(header_type)})
+        handlers: dict[Any, Any] = {
+            SendMessage: send_message,
+            SendMessageV2: send_message_v2,
+            SendBatch: send_batch,
+        }
+        store = handlers[header_type]
+        body = encode_batch([(0, b"x", b"")]) if header_type is SendBatch else b"x"
+        end = tables.store.max_physical_offset
+        peer.waited_ms = 201
+        with pytest.raises(Rejected, match=r"\[TIMEOUT_CLEAN_QUEUE\]broker busy.*201ms") as caught:
+            store(tables, call(header, body, peer=peer))
+        assert (caught.value.code, tables.stats.fast_failure_count) == (2, 1)
+        assert tables.store.max_physical_offset == end
+        peer.waited_ms = 200
+        assert store(tables, call(header, body, peer=peer)).code == 0
+        peer.waited_ms = 1 << 30
+        assert store(replace(tables, wait_ms_max=None), call(header, body, peer=peer)).code == 0
+
+    serve(scene)
+
+
+@pytest.mark.parametrize("is_enabled", [False, True])
+def test_how_long_a_send_may_wait_is_a_setting(serve: Serve, is_enabled: bool) -> None:
+    async def scene(rig: Any) -> None:
+        assert rig.broker.service.sending.wait_ms_max == (7 if is_enabled else None)
+
+    serve(scene, broker_fast_failure_enable=is_enabled, wait_time_mills_in_send_queue=7)
 
 
 @pytest.mark.parametrize(

@@ -13,6 +13,7 @@ from orbitmq.net.counters import Counters
 from orbitmq.net.dispatch.dispatcher import Dispatcher
 from orbitmq.net.dispatch.fast_path import FastPath
 from orbitmq.net.limits import Limits
+from orbitmq.net.sharing.turns import Turns
 from orbitmq.wire.command import Command, decode_command
 from orbitmq.wire.frame import FrameDecoder
 
@@ -143,6 +144,8 @@ class Side:
             is_listener=is_listener,
             **options,
         )
+        self.now_s = 0.0
+        self.endpoint.turns = Turns(lambda: self.now_s)
         self.connection = Connection(self.endpoint, cast(asyncio.AbstractEventLoop, self.loop))
         self.connection.connection_made(cast(asyncio.Transport, self.transport))
         self.told: list[Command | ClientError] = []

@@ -635,6 +635,15 @@ def test_a_read_of_many_requests_is_served_in_turns():
     assert side.transport.is_reading
 
 
+def test_requests_that_take_long_end_a_turn_early():
+    side = Side()
+    side.service.seen = Watching(lambda: setattr(side, "now_s", side.now_s + 0.001))  # type: ignore[assignment]
+    side.connection.data_received(request_frame("t") * 8)
+    assert len(side.written) == 3
+    side.loop.turn()
+    assert len(side.written) == 8
+
+
 def test_a_request_knows_how_long_it_has_waited_for_its_turn():
     side = Side()
     waited: list[int] = []

@@ -17,7 +17,8 @@ class Rig:
     """Peers that have piled up requests, and the order in which they are served."""
 
     def __init__(self, **left: int) -> None:
-        self.loop, self.turns = FakeLoop(), Turns()
+        self.loop, self.now_s, self.took_s = FakeLoop(), 0.0, 0.0
+        self.turns = Turns(lambda: self.now_s)
         self.left = left
         self.served: list[str] = []
         for name in left:
@@ -30,6 +31,7 @@ class Rig:
         def serve() -> int:
             self.served.append(name)
             self.left[name] -= 1
+            self.now_s += self.took_s
             if self.left[name]:
                 self.wait(name)
             return TURN_COUNT
@@ -53,6 +55,15 @@ def test_the_loop_serves_others_between_two_rounds():
     rig.loop.turn()
     assert rig.served == ["a"] * 4 + ["others"] + ["a"] * 4
     assert len(rig.loop.soon) == 1
+
+
+def test_a_round_ends_early_when_those_who_are_served_take_long():
+    rig = Rig(a=9, b=9)
+    rig.took_s = 0.003
+    rig.loop.turn()
+    assert rig.served == ["a", "b"]
+    rig.loop.turn()
+    assert rig.served == ["a", "b", "a", "b"]
 
 
 def test_who_comes_after_a_pause_is_served_again():

@@ -37,7 +37,8 @@ class WatchedDisk(FakeDisk):
 
 def on_loop(disk, scenario, **changes):
     async def run():
-        store = store_of(disk, flush=FlushMode.SYNC, **{"checkpoint_interval_ms": 3_600_000, **changes})
+        settings = {"flush": FlushMode.SYNC, "checkpoint_interval_ms": 3_600_000, **changes}
+        store = store_of(disk, **settings)
         store.attach(asyncio.get_running_loop())
         try:
             return await scenario(store)
@@ -291,6 +292,34 @@ def test_a_hung_disk_bounds_what_waits_for_it_and_refuses_the_rest_until_it_answ
         assert await waiting(store)
 
     on_loop(disk, scenario, waiting_size_max=5000)
+
+
+def test_async_flush_refuses_what_a_hung_disk_would_never_get_until_it_answers():
+    disk = WatchedDisk(is_gated=True)
+
+    async def scenario(store):
+        ends = [store.append(draft(body=bytes(1000))).end for _ in range(5)]
+        assert store.wait_durable(ends[2], lambda _: None)
+        store.append(draft(body=b""))
+        assert store.wait_durable(ends[4], lambda _: None)
+        with pytest.raises(StoreBusy, match="busy"):
+            store.append(draft())
+        disk.gate.release(1000)
+        await until(lambda: store.is_writable)
+        store.append(draft())
+
+    on_loop(disk, scenario, flush=FlushMode.ASYNC, flush_interval_ms=3_600_000, waiting_size_max=5000)
+    assert disk.syncs
+
+
+def test_without_a_flusher_async_flush_syncs_when_too_much_waits():
+    disk = FakeDisk()
+    store = store_of(disk, waiting_size_max=500)
+    result = store.append(draft(body=bytes(1000)))
+    assert store.wait_durable(result.end, lambda _: None)
+    assert store.durable_offset == result.end
+    store.append(draft())
+    store.close()
 
 
 def test_small_messages_that_wait_count_with_what_they_take_of_memory():

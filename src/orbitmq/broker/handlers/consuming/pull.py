@@ -20,6 +20,7 @@ from orbitmq.model.group import MessageModel, Subscription
 from orbitmq.model.topic import Perm
 from orbitmq.net.dispatch.handlers import LATER, Call, Handlers, Later, Reply
 from orbitmq.net.dispatch.peer import Peer
+from orbitmq.net.sharing.waiting_answers import LARGE_SIZE
 from orbitmq.store import PropertyTest, Store
 from orbitmq.wire.bodies.groups import GroupConfig
 from orbitmq.wire.headers import LitePullMessage, PullMessage, PullSysFlag
@@ -103,6 +104,10 @@ def _read(tables: PullTables, call: Call[PullMessage], group: GroupConfig) -> Re
         suspend_ms = _suspend_ms(tables, header)
         if suspend_ms > 0 and tables.pulls.park(call, selection, suspend_ms):
             return LATER
+    # What others have not read yet leaves large answers no room: those wait here, and not in memory.
+    size = len(reply.body)
+    if size > LARGE_SIZE and not call.connection.has_room(size) and tables.pulls.wait_for_room(call, selection, size):
+        return LATER
     return reply
 
 
