@@ -12,7 +12,7 @@ PEER_SOURCES := tests/interop/java/pom.xml $(shell find tests/interop/java/src -
 WITH_JAVA = JAVA_HOME="$$(scripts/find-java)" && export JAVA_HOME &&
 WITH_PEERS = JAVA_HOME="$$(scripts/find-java --peers)" && export JAVA_HOME &&
 
-.PHONY: help install peers quickstart test check wheel bench compat compat-filters crash failures hostile golden mutants house memory-proof clean
+.PHONY: help install peers quickstart test check wheel bench compat compat-filters crash failures hostile hostile-broker golden mutants house memory-proof clean
 
 help: ## Say what can be made
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1	\2/p' $(firstword $(MAKEFILE_LIST)) | expand -t 20
@@ -63,6 +63,9 @@ hostile: $(INSTALLED) ## Every hostility figure in full: asked, measured, reache
 
 crash: $(INSTALLED) ## kill -9, power cuts, torn and damaged files, failing calls, a model: asked, measured, reached; half an hour
 	@PYTHONPATH=tests $(BIN)/python -m crash.figures $(ARGS)
+
+hostile-broker: $(INSTALLED) ## An honest producer and consumer beside each hostile client of a broker; three minutes
+	@PYTHONPATH=tests $(BIN)/python -m hostile.broker_figures $(ARGS)
 
 mutants: $(INSTALLED) ## Break the source in 200 places, see what the unit tests notice; ARGS="net/pool.py --seed 7 --sample 50"
 	@PYTHONPATH=tests $(BIN)/python -m mutants $(ARGS)

@@ -28,6 +28,8 @@ MIB = 2**20
 SUSPEND_MS = 30_000
 _RESET = struct.pack("ii", 1, 0)
 _AT_ONCE = 200
+_PARKING_S = 12
+"""So long a broker may take to park a hundred thousand pulls, most of which wait in its sockets before."""
 
 
 def send_frame(topic: str, body: bytes = b"x", *, opaque: int = 1, queue_id: int = 0) -> bytes:
@@ -169,7 +171,7 @@ def parked_and_small(attacker: Attacker) -> Iterator[None]:
         frames = pull_frame("small", offset, suspend_ms=SUSPEND_MS) * _AT_ONCE
         for number in range(count // _AT_ONCE):
             peers[number % len(peers)].sendall(frames)
-        time.sleep(1)
+        time.sleep(attacker.size.of(_PARKING_S))
         attacker.ask(send_frame("small"))
         offset += 1
         time.sleep(1)
