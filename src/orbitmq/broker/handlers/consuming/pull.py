@@ -75,7 +75,8 @@ def _admit(tables: PullTables, call: Call[PullMessage]) -> Later:
                 raise refusal
             group = _check_group(tables, call.header)
             assert group is not None, "it was just made"
-            reply = _read(tables, call, group)
+            # Many may have waited for the same group: they are read for one after another, as their clients read.
+            reply = _read(tables, call, group, is_late=True)
         except Rejected as error:
             reply = Reply(error.code, remark=error.remark)
         if reply is not LATER:
@@ -86,7 +87,7 @@ def _admit(tables: PullTables, call: Call[PullMessage]) -> Later:
     return LATER
 
 
-def _read(tables: PullTables, call: Call[PullMessage], group: GroupConfig) -> Reply | Later:
+def _read(tables: PullTables, call: Call[PullMessage], group: GroupConfig, *, is_late: bool = False) -> Reply | Later:
     header = call.header
     _check_topic(tables, header)
     selection = _selection_of(tables, header, group, call.now_ms)
@@ -95,10 +96,12 @@ def _read(tables: PullTables, call: Call[PullMessage], group: GroupConfig) -> Re
         tables.offsets.commit(
             header.consumer_group, header.topic, header.queue_id, header.commit_offset, offset_max=end
         )
-    if isinstance(selection, PropertyTest) and tables.pulls.is_busy:
+    is_filtered_later = isinstance(selection, PropertyTest) and tables.pulls.is_busy
+    if is_late or is_filtered_later:
         if tables.pulls.line_up(call, selection, _suspend_ms(tables, header)):
             return LATER
-        raise Rejected(ResponseCode.FLOW_CONTROL, "too many pulls wait for their turn to be filtered")
+        if is_filtered_later:
+            raise Rejected(ResponseCode.FLOW_CONTROL, "too many pulls wait for their turn to be filtered")
     reply = tables.pulls.read(header, selection)
     if reply.code == ResponseCode.PULL_NOT_FOUND:
         suspend_ms = _suspend_ms(tables, header)
