@@ -319,7 +319,10 @@ class Life:
             self._cleaning = None
         self._loop = loop = HandLoop()
         self._flusher = flusher = HandFlusher(loop)
-        store = Store.open(self._config, store_host=HOST, clock=self._clock, disk=self._disk, retention=self._retention)
+        clock = self._clock
+        store = Store.open(
+            self._config, store_host=HOST, clock=clock, monotonic=clock, disk=self._disk, retention=self._retention
+        )
         if self._is_attached:
             with mock.patch("orbitmq.store.sync.syncing.Flusher", return_value=flusher):
                 store.attach(loop)  # type: ignore[arg-type]

@@ -111,6 +111,7 @@ async def test_over_many_times_what_is_kept_nothing_grows_and_nothing_unexpired_
             disk_space_warning_level_ratio=100,
         ),
         clock=clock,
+        monotonic=clock,
     )  # fmt: skip
     await broker.start()
     pool = ConnectionPool()

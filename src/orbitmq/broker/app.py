@@ -67,9 +67,17 @@ class Broker:
         random: chooses queues where clients leave that to the broker.
     """
 
-    def __init__(self, config: BrokerConfig, *, clock: Clock = now_ms, random: Random | None = None) -> None:
+    def __init__(
+        self,
+        config: BrokerConfig,
+        *,
+        clock: Clock = now_ms,
+        monotonic: Clock = monotonic_ms,
+        random: Random | None = None,
+    ) -> None:
         self.config = config
         self._clock = clock
+        self._monotonic = monotonic
         self._random = random or Random()
         self._client_security = load_security(config.security_file)
         self._server_security = make_server_security(config)
@@ -159,7 +167,11 @@ class Broker:
             files.load_offsets(),
         )
         store = Store.open(
-            store_config(config), store_host=address.host, clock=self._clock, retention=retention_rules(config)
+            store_config(config),
+            store_host=address.host,
+            clock=self._clock,
+            monotonic=self._monotonic,
+            retention=retention_rules(config),
         )
         server: Server[BrokerService] | None = None
         try:

@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from typing import NoReturn
 
-from orbitmq.clock import Clock, now_ms
+from orbitmq.clock import Clock, monotonic_ms, now_ms
 from orbitmq.errors import FileCut, StoreBusy, StoreError, StoreUnavailable, SyncFailed
 from orbitmq.model.message import Host
 from orbitmq.process_stats import Histogram
@@ -78,6 +78,7 @@ class Store:
         *,
         store_host: Host,
         clock: Clock,
+        monotonic: Clock,
         retention: RetentionRules,
     ) -> None:
         self.on_arrived: list[Arrived] = []
@@ -125,6 +126,7 @@ class Store:
             path,
             retention,
             clock=clock,
+            monotonic=monotonic,
             beginning=self._beginning,
             settled_end=lambda: min(self._durability.durable, self._syncing.entries_end),
             on_full=self._take_or_refuse,
@@ -138,6 +140,7 @@ class Store:
         *,
         store_host: Host,
         clock: Clock = now_ms,
+        monotonic: Clock = monotonic_ms,
         disk: Disk | None = None,
         retention: RetentionRules = JAVA_RULES,
     ) -> Store:
@@ -152,7 +155,9 @@ class Store:
             try:
                 lock = disk.lock(config.path / "lock")
                 undo.callback(lock.close)
-                store = cls(config, lock, disk, store_host=store_host, clock=clock, retention=retention)
+                store = cls(
+                    config, lock, disk, store_host=store_host, clock=clock, monotonic=monotonic, retention=retention
+                )
                 undo.callback(store._close_files)
                 store.recovered = store._recover()
             except OSError as error:
@@ -488,6 +493,7 @@ class Store:
         self._durability.durable = recovered.end
         # What recovery did not read again is what the checkpoint vouches for, entries and all.
         self._syncing.start(recovered.stored_at_ms, recovered.start)
+        self.retention.start(recovered.stored_at_ms)
         if not is_clean:
             log.info(
                 "the last stop was not orderly: read %d records again, the CommitLog ends at %d",

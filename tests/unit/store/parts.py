@@ -17,10 +17,15 @@ ROOT = Path("/store")
 QUEUE_DIRECTORY = Path("/queues/orders/0")
 
 
-def store_of(disk: Disk | None = None, clock: FakeClock | None = None, **changes: Any) -> Store:
+def store_of(
+    disk: Disk | None = None, clock: FakeClock | None = None, monotonic: FakeClock | None = None, **changes: Any
+) -> Store:
     rules = {"retention": changes.pop("retention")} if "retention" in changes else {}
     config = StoreConfig(**{"path": ROOT, "segment_size": 4096, "consume_queue_units": 8, **changes})
-    return Store.open(config, store_host=HOST, clock=clock or FakeClock(1000), disk=disk or FakeDisk(), **rules)
+    clock = clock or FakeClock(1000)
+    return Store.open(
+        config, store_host=HOST, clock=clock, monotonic=monotonic or clock, disk=disk or FakeDisk(), **rules
+    )
 
 
 def draft(topic: str = "orders", queue_id: int = 0, body: bytes = b"hello", **changes: Any) -> Draft:

@@ -24,7 +24,9 @@ from orbitmq.store.log.commit_log import CommitLog
 from orbitmq.store.log.segment import Segment
 from orbitmq.store.queues.consume_queues import ConsumeQueues
 from orbitmq.store.queues.queue_ends import QueueEnds
+from orbitmq.store.retention.ages import Ages
 from orbitmq.store.retention.rules import (
+    HOUR_MS,
     HourOf,
     RetentionRules,
     Usage,
@@ -69,6 +71,7 @@ class Retention:
         rules: RetentionRules,
         *,
         clock: Clock,
+        monotonic: Clock,
         beginning: Beginning,
         settled_end: Callable[[], int],
         on_full: Callable[[str | None], None],
@@ -88,6 +91,8 @@ class Retention:
         self._path = path
         self._rules = rules
         self._clock = clock
+        self._monotonic = monotonic
+        self._ages = Ages(clock(), monotonic())
         self._beginning = beginning
         self._settled_end = settled_end
         self._on_full = on_full
@@ -98,6 +103,19 @@ class Retention:
         self._are_queues_wanted = False
         self._are_beginnings_forgotten = False
         self._wake = asyncio.Event()
+
+    def start(self, newest_ms: int) -> None:
+        """Begin with the log as recovery found it.
+
+        Args:
+            newest_ms: when its newest message was stored, 0 without one.
+        """
+        before_ms = self._ages.found(newest_ms)
+        if before_ms >= self._rules.reserved_ms:
+            log.warning(
+                "the newest message was stored %.1f h ago by the wall clock; that time does not make messages expire",
+                before_ms / HOUR_MS,
+            )
 
     async def run(self) -> None:
         """Delete what has had its time, round after round. Ends when it is cancelled."""
@@ -114,6 +132,7 @@ class Retention:
 
     async def do_round(self) -> None:
         """Look how full the disk is, and delete what has had its time."""
+        self._look_at_clocks()
         usage = await self._look()
         is_asked = self._asked_rounds > 0
         if is_time_to_delete(usage, self._hour_of(self._clock()), is_asked=is_asked, rules=self._rules):
@@ -131,6 +150,14 @@ class Retention:
         """Look through the consume queues now for files that nothing leads from any more."""
         self._are_queues_wanted = True
         self._wake.set()
+
+    def _look_at_clocks(self) -> None:
+        jumped_ms = self._ages.look(self._clock(), self._monotonic())
+        if abs(jumped_ms) >= HOUR_MS:
+            way = "ahead" if jumped_ms > 0 else "back"
+            log.warning(
+                "the wall clock was set %s by %.1f h; no message expires by that", way, abs(jumped_ms) / HOUR_MS
+            )
 
     async def _look(self) -> Usage:
         """Ask how full the disk is, and refuse messages or take them again."""
@@ -181,8 +208,9 @@ class Retention:
             return False
         # Store times never go back, so no message is newer than the next file's first one.
         following = commit_log.parsed_at(segments[1].base)
-        newest_ms = following.stored_at_ms if following is not None and following.stored_at_ms > 0 else None
-        return may_delete(newest_ms, self._clock(), usage, self._rules)
+        newest_ms = 0 if following is None else following.stored_at_ms
+        age_ms = self._ages.age_ms(newest_ms) if newest_ms > 0 else None
+        return may_delete(age_ms, usage, self._rules)
 
     async def _delete_first_segment(self, usage: Usage) -> bool:
         """Delete the CommitLog's first file; False: the disk does not let it go."""

@@ -90,15 +90,15 @@ def is_time_to_delete(usage: Usage, hour: int, *, is_asked: bool, rules: Retenti
     return usage is not Usage.FINE or is_asked or hour in rules.delete_hours
 
 
-def may_delete(newest_ms: int | None, now_ms: int, usage: Usage, rules: RetentionRules) -> bool:
+def may_delete(age_ms: int | None, usage: Usage, rules: RetentionRules) -> bool:
     """Say whether the oldest file may go, in a round that deletes.
 
     Args:
-        newest_ms: no message in it was stored later; None: nobody knows.
+        age_ms: every message in it is that old at least; None: nobody knows.
     """
     if rules.may_force and usage in (Usage.FORCING, Usage.FULL):
         return True
-    return newest_ms is not None and now_ms - newest_ms >= rules.reserved_ms
+    return age_ms is not None and age_ms >= rules.reserved_ms
 
 
 def parse_hours(text: str) -> frozenset[int]:

@@ -20,7 +20,7 @@ from orbitmq.store.retention.retention import local_hour
 from orbitmq.store.retention.rules import HOUR_MS, RetentionRules
 from orbitmq.testing import FakeClock
 from orbitmq.testing.fake_disk import FakeDisk, PowerCut
-from unit.store.parts import ROOT, draft
+from unit.store.parts import ROOT, draft, store_of
 from unit.store.retention.parts import ALL_DAY, START_MS, Cleaned, run
 
 
@@ -342,7 +342,7 @@ def test_a_reader_with_a_slice_of_a_deleted_file_reads_on(tmp_path: Path):
     clock = FakeClock(START_MS)
     rules = RetentionRules(reserved_ms=1, delete_hours=ALL_DAY, segment_pause_ms=0, forcing_ratio=1, full_ratio=1)
     config = StoreConfig(path=tmp_path, segment_size=4096, consume_queue_units=8)
-    store = Store.open(config, store_host=Host("127.0.0.1", 1), clock=clock, retention=rules)
+    store = Store.open(config, store_host=Host("127.0.0.1", 1), clock=clock, monotonic=clock, retention=rules)
     for _ in range(30):
         store.append(draft(body=b"y" * 500))
     store.flush()
@@ -498,3 +498,56 @@ def test_delayed_messages_that_were_deleted_are_passed_over():
     assert first > 0
     found = store.read(SCHEDULE_TOPIC, 2, 0, 10)
     assert (found.status, found.next_offset) == (ReadStatus.OFFSET_TOO_SMALL, first)
+
+
+class SetClocks(Cleaned):
+    """Its wall clock may be set while the monotonic one goes on."""
+
+    def __init__(self) -> None:
+        self.monotonic = FakeClock(5)
+        super().__init__()
+
+    def open(self) -> Store:
+        self.store = store_of(self.disk, self.clock, monotonic=self.monotonic, retention=self.rules)
+        return self.store
+
+
+def test_a_wall_clock_that_is_set_ahead_deletes_nothing(caplog: pytest.LogCaptureFixture):
+    cleaned = SetClocks()
+    cleaned.put(30)
+    cleaned.clean()
+    cleaned.clock.advance(100 * HOUR_MS)
+    cleaned.clean()
+    assert cleaned.store.min_offset("orders", 0) == 0
+    assert [record.message for record in caplog.records] == [
+        "the wall clock was set ahead by 100.0 h; no message expires by that"
+    ]
+    cleaned.monotonic.advance(HOUR_MS)
+    cleaned.clock.advance(HOUR_MS)
+    cleaned.clean()
+    assert cleaned.store.min_offset("orders", 0) > 0
+
+
+def test_a_wall_clock_that_is_wrong_at_the_start_deletes_nothing(caplog: pytest.LogCaptureFixture):
+    cleaned = SetClocks()
+    cleaned.put(30)
+    cleaned.store.close()
+    cleaned.clock.advance(100 * HOUR_MS)
+    cleaned.open()
+    assert "the newest message was stored 100.0 h ago by the wall clock" in caplog.text
+    cleaned.put(30)
+    cleaned.clean()
+    assert cleaned.store.min_offset("orders", 0) == 0
+    cleaned.monotonic.advance(HOUR_MS)
+    cleaned.clock.advance(HOUR_MS)
+    cleaned.clean()
+    assert cleaned.store.min_offset("orders", 0) > 0
+
+
+def test_a_start_a_little_after_the_newest_message_says_nothing_of_clocks(caplog: pytest.LogCaptureFixture):
+    cleaned = Cleaned()
+    cleaned.put(30)
+    cleaned.store.close()
+    cleaned.clock.advance(HOUR_MS - 1)
+    cleaned.open()
+    assert "wall clock" not in caplog.text
