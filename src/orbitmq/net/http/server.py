@@ -15,6 +15,7 @@ from orbitmq.address import format_address
 from orbitmq.errors import OrbitError
 from orbitmq.net.http.page import Answer, Page
 from orbitmq.net.http.sliced_pages import SlicedPage, SlicedPages
+from orbitmq.net.limits import descriptor_limit
 from orbitmq.net.name_lookup import looked_up
 from orbitmq.wire.slices import Slices
 
@@ -26,6 +27,8 @@ REQUEST_MS = 5_000
 """A request must be whole after this long, and its answer read after as long again."""
 CONNECTIONS_MAX = 256
 """Open connections. One more ends the oldest: whoever asks is answered at once, so only slow clients grow old."""
+DESCRIPTORS_SHARE = 16
+"""They take this part of the process's file descriptors at most: the others belong to clients and files."""
 
 _REASONS = {
     200: "OK",
@@ -48,6 +51,7 @@ class HttpServer:
     def __init__(self, pages: Mapping[str, Page]) -> None:
         self.sliced_pages = SlicedPages()
         self._pages = dict(pages)
+        self._connections_max = _affordable_connections(descriptor_limit())
         self._listener: asyncio.Server | None = None
         self._connections: dict[_HttpConnection, None] = {}
         self._host = ""
@@ -67,7 +71,10 @@ class HttpServer:
         """
         loop = asyncio.get_running_loop()
         with looked_up("metricsAddress", host):
-            self._listener = await loop.create_server(lambda: _HttpConnection(self, loop), host, port)
+            # The loop accepts as many in one turn as wait, before the oldest are ended.
+            self._listener = await loop.create_server(
+                lambda: _HttpConnection(self, loop), host, port, backlog=self._connections_max
+            )
         self._host = host
         self._port = int(self._listener.sockets[0].getsockname()[1])
         return self._port
@@ -83,7 +90,7 @@ class HttpServer:
     def enter(self, connection: _HttpConnection) -> None:
         """Enter a new connection, and end the oldest one where that makes too many."""
         # Were newcomers refused instead, a few silent clients would keep a supervisor's probe out.
-        if len(self._connections) >= CONNECTIONS_MAX:
+        if len(self._connections) >= self._connections_max:
             oldest = next(iter(self._connections))
             self.leave(oldest)
             oldest.drop()
@@ -118,6 +125,10 @@ class HttpServer:
             return failure(error)
 
 
+def _affordable_connections(descriptors: int) -> int:
+    return min(CONNECTIONS_MAX, max(2, descriptors // DESCRIPTORS_SHARE)) if descriptors else CONNECTIONS_MAX
+
+
 def failure(error: Exception) -> Answer:
     """Return the answer where a page could not be made: the reason of a refusal, the name alone of an error of ours."""
     if isinstance(error, OrbitError):
@@ -146,7 +157,7 @@ class _HttpConnection(asyncio.Protocol):
         if self._transport is None or self._transport.is_closing() or self._is_asked:
             return
         self._request += data
-        if _END in self._request:
+        if self._request.find(_END, 0, REQUEST_SIZE_MAX) >= 0:
             self._is_asked = True
             self._answer(*self._server.answer(bytes(self._request)))
         elif len(self._request) > REQUEST_SIZE_MAX:

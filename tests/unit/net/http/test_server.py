@@ -166,6 +166,12 @@ def test_a_request_may_arrive_in_pieces_up_to_its_limit():
     assert len(client.transport.writes) == 1
 
 
+def test_a_request_that_is_too_large_is_refused_also_when_it_is_whole():
+    client = Client(HttpServer(PAGES))
+    client.connection.data_received(b"GET /healthz HTTP/1.1\r\nX: " + b"a" * module.REQUEST_SIZE_MAX + b"\r\n\r\n")
+    assert client.transport.writes[0].startswith(b"HTTP/1.1 400 ")
+
+
 def test_a_server_forgets_who_has_left(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(module, "CONNECTIONS_MAX", 2)
     server = HttpServer(PAGES)
@@ -174,6 +180,33 @@ def test_a_server_forgets_who_has_left(monkeypatch: pytest.MonkeyPatch):
     third, fourth = Client(server), Client(server)
     ends = [client.transport.calls for client in (first, second, third, fourth)]
     assert ends == [[], ["abort"], [], []], "two are open: the second is the oldest of three"
+
+
+@pytest.mark.parametrize(("descriptors", "open_count"), [(0, 20), (16, 2), (64, 4), (1_000_000, 20)])
+def test_connections_leave_most_descriptors_to_others(
+    descriptors: int, open_count: int, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(module, "descriptor_limit", lambda: descriptors)
+    monkeypatch.setattr(module, "CONNECTIONS_MAX", 20)
+    server = HttpServer(PAGES)
+    clients = [Client(server) for _ in range(30)]
+    assert [client.transport.calls for client in clients] == [["abort"]] * (30 - open_count) + [[]] * open_count
+
+
+async def test_no_more_connections_wait_to_be_accepted_than_may_be_open(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(module, "descriptor_limit", lambda: 64)
+    loop, asked = asyncio.get_running_loop(), {}
+    create_server = loop.create_server
+
+    def create(*args, **options):
+        asked.update(options)
+        return create_server(*args, **options)
+
+    monkeypatch.setattr(loop, "create_server", create)
+    server = HttpServer(PAGES)
+    await server.start("127.0.0.1", 0)
+    await server.close()
+    assert asked["backlog"] == 4
 
 
 def test_closing_drops_every_connection_and_accepts_nobody_new():
