@@ -83,6 +83,16 @@ def parse_addresses(key: str, text: str) -> tuple[str, ...]:
         raise ConfigError(key, error.value, error.allowed) from None
 
 
+def check_bind_address(key: str, address: str) -> None:
+    """Refuse an address to listen on that is empty: the system takes it for all of the host's.
+
+    Raises:
+        ConfigError: it is.
+    """
+    if not address.strip():
+        raise ConfigError(key, address, "an address to listen on, 0.0.0.0 for all")
+
+
 def format_values(settings: DataclassInstance) -> dict[str, str]:
     """Return RocketMQ's keys with the values in use, sorted."""
     found = {key: getattr(settings, spec.name) for key, spec in fields_by_key(type(settings)).items()}

@@ -21,6 +21,7 @@ from orbitmq.model.topic import check_name
 from orbitmq.net.limits import CONNECTIONS_MAX
 from orbitmq.net.security.server_security import ServerSecuritySettings
 from orbitmq.settings import (
+    check_bind_address,
     check_values,
     fields_by_key,
     format_values,
@@ -192,6 +193,7 @@ class BrokerConfig(ServerSecuritySettings):
             _check_config_name(name, getattr(self, name))
         parse_addresses("namesrvAddr", self.namesrv_addr)
         self.check_server_security()
+        check_bind_address("metricsAddress", self.metrics_address)
         try:
             parse_hours(self.delete_when)
         except ValueError:

@@ -19,6 +19,7 @@ from orbitmq.errors import ConfigError
 from orbitmq.net.limits import CONNECTIONS_MAX
 from orbitmq.net.security.server_security import ServerSecuritySettings
 from orbitmq.settings import (
+    check_bind_address,
     check_values,
     fields_by_key,
     format_values,
@@ -101,6 +102,7 @@ class NameServerConfig(ServerSecuritySettings):
         for name in _PATHS:
             object.__setattr__(self, name, Path(getattr(self, name)).expanduser())
         self.check_server_security()
+        check_bind_address("metricsAddress", self.metrics_address)
         parse_addresses("productNameServers", self.product_name_servers)
         shadow = parse_addresses("shadowAddress", self.shadow_address)
         if len(shadow) > 1:

@@ -40,6 +40,7 @@ def test_an_override_wins_over_the_file(tmp_path: Path) -> None:
         ("brokerId", "-1"),
         ("listenPort", "65536"),
         ("bindAddress", " "),
+        ("metricsAddress", ""),
         ("flushDiskType", "SOMETIMES"),
         ("brokerRole", "SLAVE"),
         ("autoCreateTopicEnable", "yes"),

@@ -98,6 +98,7 @@ def test_the_reference_names_every_setting_with_its_default_and_range():
         ("productEnvName", "a\u0007b", "printable"),
         ("kvConfigPath", " ", "a path"),
         ("bindAddress", "", "an address"),
+        ("metricsAddress", " ", "an address"),
         ("shadowAddress", "h:0", "host:port"),
         ("shadowAddress", "a:1;b:1", "one host:port"),
         ("productNameServers", "a:1;b:x", "host:port"),

@@ -12,6 +12,7 @@ from orbitmq.net.dispatch.dispatcher import Admission
 from orbitmq.net.security.accounts import AccountsFile
 from orbitmq.net.security.acl import AccessControl, RoleFor
 from orbitmq.net.security.tls import ServerTls, TlsFiles, TlsMode
+from orbitmq.settings import check_bind_address
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,8 +40,7 @@ class ServerSecuritySettings:
         Raises:
             ConfigError: one of them is not allowed.
         """
-        if not self.bind_address.strip():
-            raise ConfigError("bindAddress", self.bind_address, "an address to listen on, 0.0.0.0 for all")
+        check_bind_address("bindAddress", self.bind_address)
         if self.tls_server_mode not in list(TlsMode):
             raise ConfigError("tlsServerMode", self.tls_server_mode, " or ".join(TlsMode))
 
