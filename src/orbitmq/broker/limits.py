@@ -60,6 +60,8 @@ def limit_refusals(service: BrokerService, counters: Counters) -> dict[str, int]
         "parkedPullsSizeMax": service.pulls.parked.over_size,
         "waitTimeMillsInSendQueue": service.stats.fast_failure_count,
         _DISK_LIMITS[service.config.flush_disk_type]: _busy_count(counters) - service.stats.fast_failure_count,
+        "replyPushesMax": service.reply_pushes.over_count,
+        "replyPushesSizeMax": service.reply_pushes.over_size,
         "topicsMax": service.topics.table.refused_count,
         "groupsMax": service.groups.configs.refused_count,
     }

@@ -58,6 +58,10 @@ class ReplyPushes:
         """Replies that their clients confirmed, since the start."""
         self.failed_count = 0
         """Replies that found no client, or got no confirmation."""
+        self.over_count = 0
+        """Replies that were refused since the start, because too many were under way."""
+        self.over_size = 0
+        """The same, because they were too large."""
         self._members = members
         self._count_max = count_max
         self._size_max = size_max
@@ -91,7 +95,14 @@ class ReplyPushes:
 
     def _enter(self, peer: Peer, size: int) -> _Load:
         load = self._loads.get(peer) or _Load()
-        if self._is_full(self.count, self.size + size, 1) or self._is_full(load.count, load.size + size, _CLIENT_SHARE):
+        is_over_count = self.count >= self._count_max or load.count >= self._count_max // _CLIENT_SHARE
+        if (
+            is_over_count
+            or self._is_too_large(self.size, size, 1)
+            or self._is_too_large(load.size, size, _CLIENT_SHARE)
+        ):
+            self.over_count += is_over_count
+            self.over_size += not is_over_count
             raise Rejected(
                 ResponseCode.SYSTEM_BUSY,
                 f"{self.count} replies of {self.size} bytes wait for their clients, {load.count} of them for this one: "
@@ -104,8 +115,8 @@ class ReplyPushes:
         self.size += size
         return load
 
-    def _is_full(self, count: int, size: int, share: int) -> bool:
-        return count > 0 and (count >= self._count_max // share or size > self._size_max // share)
+    def _is_too_large(self, held: int, size: int, share: int) -> bool:
+        return held > 0 and held + size > self._size_max // share
 
     def _leave(self, peer: Peer, load: _Load, size: int) -> None:
         self.count -= 1

@@ -89,6 +89,7 @@ def test_all_clients_together_stay_within_the_count() -> None:
     with pytest.raises(Rejected, match="replyPushesMax"):
         rig.push(names[4])
     assert rig.peers[names[4]].asked == []
+    assert (rig.pushes.over_count, rig.pushes.over_size) == (1, 0)
 
 
 def test_bytes_of_bodies_and_properties_are_bounded_but_one_reply_is_always_let_through() -> None:
@@ -103,3 +104,4 @@ def test_bytes_of_bodies_and_properties_are_bounded_but_one_reply_is_always_let_
         rig.push("c", b"x")
     rig.push("d", bytes(100))
     assert (rig.pushes.count, rig.pushes.size) == (2, 200)
+    assert (rig.pushes.over_count, rig.pushes.over_size) == (0, 2)
