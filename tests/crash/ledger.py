@@ -78,7 +78,7 @@ class Ledger:
             truth = self.queues.get(key, Truth())
             truth.first = store.min_offset(*key)
             if key[0] in self.deleting:
-                self._accept(key, bodies)
+                self._accept(key, store, bodies)
                 continue
             check_beginning(key, truth, store)
             places = [sent.physical_offset for sent in truth.sent]
@@ -104,14 +104,14 @@ class Ledger:
         if is_exact and any(message.physical_offset >= 0 for message in truth.sent[end:]):
             raise Loss(f"{key}: ends at {end}, sent were {len(sent)}, and only the process died")
 
-    def _accept(self, key: Key, bodies: list[bytes]) -> None:
-        """Go on with what an unanswered deletion has left: messages of before, from the first on."""
+    def _accept(self, key: Key, store: Store, bodies: list[bytes]) -> None:
+        """Go on with what an unanswered deletion has left: the messages of before, some of them, or only their number."""
         truth = self.queue(key)
-        end = truth.first + len(bodies)
-        if bodies and bodies != [message.body for message in truth.sent[truth.first : end]]:
+        end = store.max_offset(*key)
+        if end > len(truth.sent) or (bodies and bodies != [message.body for message in truth.sent[truth.first : end]]):
             raise Loss(f"{key}: a deletion that was cut short has left messages that were never there")
-        del truth.sent[end if bodies else 0 :]
-        truth.first = truth.first if bodies else 0
+        del truth.sent[end:]
+        truth.sent[: truth.first] = [message._replace(physical_offset=-1) for message in truth.sent[: truth.first]]
         truth.acknowledged = truth.seen = 0
 
 
