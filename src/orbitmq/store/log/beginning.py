@@ -10,6 +10,9 @@ from pathlib import Path
 
 from orbitmq.store.disk import Disk, write_whole
 
+_DIGITS_MAX = 20
+"""Python refuses to read a number of many thousand digits, which a damaged file may hold."""
+
 
 class Beginning:
     """The file, by its path, read when this is made."""
@@ -34,4 +37,4 @@ class Beginning:
 def parse_beginning(content: bytes) -> int | None:
     """Return the number; None for a file that is missing or damaged."""
     text = content.decode("latin-1").removesuffix("\n")
-    return int(text) if text.isascii() and text.isdecimal() else None
+    return int(text) if text.isascii() and text.isdecimal() and len(text) <= _DIGITS_MAX else None

@@ -45,7 +45,7 @@ class ConsumeQueues:
         damaged = set()
         for topic in self._disk.names(self._directory):
             for name in self._disk.names(self._directory / topic):
-                if name.isdigit():
+                if name.isascii() and name.isdecimal():
                     queue = self.make(topic, int(name))
                     try:
                         queue.load()

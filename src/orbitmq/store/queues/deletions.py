@@ -10,6 +10,9 @@ from pathlib import Path
 
 from orbitmq.store.disk import Disk, write_whole
 
+_DIGITS_MAX = 20
+"""Of an offset. Python refuses to read a number of many thousand digits, which a damaged file may hold."""
+
 
 class Deletions:
     """The notes about deleted topics, read when it is made."""
@@ -52,6 +55,6 @@ def parse_deletions(content: bytes) -> dict[str, int]:
     ends = {}
     for line in content.decode("utf-8", "replace").splitlines():
         end, _, topic = line.partition(" ")
-        if end.isdecimal() and topic:
+        if end.isdecimal() and len(end) <= _DIGITS_MAX and topic:
             ends[topic] = int(end)
     return ends

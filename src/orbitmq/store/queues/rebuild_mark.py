@@ -12,6 +12,9 @@ from pathlib import Path
 from orbitmq.store.disk import Disk, write_whole
 from orbitmq.store.queues.consume_queues import QueueKey, is_directory_name
 
+_NUMBER_SIZE_MAX = 31
+"""A queue id, a comma and an offset. A damaged line may hold more digits than Python reads as a number."""
+
 
 class RebuildMark:
     """The file, by its path."""
@@ -42,6 +45,6 @@ def parse_rebuild_mark(content: bytes) -> dict[QueueKey, int]:
     for line in content.decode("utf-8", "replace").splitlines():
         number, _, topic = line.partition(" ")
         queue_id, _, end = number.partition(",")
-        if queue_id.isdecimal() and is_directory_name(topic):
+        if queue_id.isdecimal() and len(number) <= _NUMBER_SIZE_MAX and is_directory_name(topic):
             found[(topic, int(queue_id))] = int(end) if end.isdecimal() else 0
     return found

@@ -54,3 +54,7 @@ def test_the_same_beginning_is_written_once():
     count = disk.operation_count
     beginning.note(0)
     assert disk.operation_count == count
+
+
+def test_a_note_of_more_digits_than_a_number_may_have_knows_nothing():
+    assert parse_beginning(b"9" * 5000) is None

@@ -100,3 +100,11 @@ def test_closed_queues_have_no_file_open(tmp_path):
     for file in files:
         with pytest.raises(OSError, match="Bad file descriptor"):
             file.read(0, 1)
+
+
+def test_a_directory_whose_name_is_no_number_of_ours_is_no_queue():
+    disk = FakeDisk()
+    disk.write(Path("/q/orders/\N{SUPERSCRIPT TWO}/x"), b"")
+    queues = queues_of(disk)
+    assert queues.load() == set()
+    assert list(queues) == []

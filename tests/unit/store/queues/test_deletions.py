@@ -68,3 +68,7 @@ def test_a_note_that_the_disk_refuses_is_none(operation: str) -> None:
 
 def test_damaged_lines_say_nothing() -> None:
     assert parse_deletions(b"\xff\xfe\0\n7 \n orders\nx orders\n-1 orders\n3 bills\n\n") == {"bills": 3}
+
+
+def test_a_line_of_more_digits_than_a_number_may_have_says_nothing() -> None:
+    assert parse_deletions(b"9" * 5000 + b" orders\n3 bills\n") == {"bills": 3}

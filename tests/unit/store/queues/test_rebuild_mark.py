@@ -25,3 +25,9 @@ def test_garbage_names_no_queue():
     disk = FakeDisk()
     disk.write(PATH, b"\xff\xfe\0\n7 \n orders\nx orders\n-1 orders\n3 bills\n")
     assert RebuildMark(disk, PATH).read() == {("bills", 3): 0}
+
+
+def test_a_line_of_more_digits_than_a_number_may_have_names_no_queue():
+    disk = FakeDisk()
+    disk.write(PATH, b"9" * 5000 + b" orders\n0," + b"9" * 5000 + b" orders\n1,7 bills\n")
+    assert RebuildMark(disk, PATH).read() == {("bills", 1): 7}
