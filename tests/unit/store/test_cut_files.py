@@ -169,3 +169,18 @@ for act in (lambda store: store.append(draft(body=b"x" * 20_000)), *READS.values
     ended = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
     assert ended.returncode == 0, (ended.returncode, ended.stderr)
     assert ended.stdout.count("was cut short") == 1 + len(READS)
+
+
+@pytest.mark.parametrize("is_written_again", [False, True])
+def test_a_consume_queue_that_is_cut_passes_over_no_message_and_a_restart_mends_it(
+    tmp_path: Path, is_written_again: bool
+) -> None:
+    cut = Cut(tmp_path)
+    os.truncate(tmp_path / "consumequeue" / "orders" / "0" / segment_name(0), 0)
+    if is_written_again:
+        cut.store.append(draft())
+        cut.store.flush()
+    with pytest.raises(FileCut, match="orders/0 was cut short"):
+        cut.store.read("orders", 0, 3)
+    cut.store.close()
+    assert cut.open().read("orders", 0, 3, 100, 1 << 20).message_count == 12 + is_written_again

@@ -16,7 +16,7 @@ from pathlib import Path
 from struct import Struct
 from typing import NamedTuple
 
-from orbitmq.errors import NotWritten
+from orbitmq.errors import FileCut, NotWritten
 from orbitmq.store.disk import Disk, DiskFile
 from orbitmq.store.log.open_files import OpenFiles
 from orbitmq.store.log.segment import Segment
@@ -28,6 +28,8 @@ BLANK_SIZE = 0x7FFFFFFF
 """The size in an entry that stands before the first message of a queue."""
 BLANK_UNIT = UNIT.pack(0, BLANK_SIZE, 0)
 
+_ABSENT = bytes(UNIT.size)
+"""Zeros in place of an entry; neighbours with a size never have so many in a row."""
 _GAP_FILES_MAX = 10
 _LOOK_COUNT = 64
 """Entries that are read at once where one after another would cost as much."""
@@ -267,7 +269,11 @@ class ConsumeQueue:
         return found
 
     def entries(self, queue_offset: int, count_max: int) -> Iterator[Entry]:
-        """Yield up to `count_max` entries from `queue_offset` on, as far as readers may see."""
+        """Yield up to `count_max` entries from `queue_offset` on, as far as readers may see.
+
+        Raises:
+            FileCut: there are none any more, and zeros in their place; a reader would pass over their messages.
+        """
         end = min(queue_offset + count_max, self.max_offset)
         while queue_offset < end:
             tail_offset = queue_offset - self.synced_offset
@@ -275,8 +281,10 @@ class ConsumeQueue:
                 yield from UNIT.iter_unpack(self._tail[tail_offset * 20 : (end - self.synced_offset) * 20])
                 return
             found = self._stored(queue_offset, min(end, self.synced_offset))
-            if not found:
+            if not self.log.segments:
                 return
+            if not found or len(found) % UNIT.size or _ABSENT in found:
+                raise FileCut(f"{self.log.directory} was cut short by somebody else; a restart writes it anew")
             yield from UNIT.iter_unpack(found)
             queue_offset += len(found) // UNIT.size
 
