@@ -177,6 +177,8 @@ class Recovery:
         for queue in sound:
             if not _cut_queue(queue, commit_log, start, shares, is_clean=recovery_ms is None):
                 self._doubtful.add((queue.topic, queue.queue_id))
+        for queue in self._queues:
+            queue.forget_seen()
         recovered, reason = self._replay(start)
         self._check_end(recovered.end, durable, reason)
         self._doubtful |= self._astray | self._ends.shorter(self._queues, commit_log.min_offset)
@@ -338,7 +340,7 @@ def _trusted_start(queue: ConsumeQueue, commit_log: CommitLog, recovery_ms: int 
         # Entries whose records were cleaned away prove nothing, and stand before all others: bisection passes them.
         if size == BLANK_SIZE or physical_offset < commit_log.min_offset:
             return True
-        if commit_log.record_at(physical_offset, check_crc=False) is None:
+        if _number_of(entry, queue, commit_log) < 0 and commit_log.record_at(physical_offset, check_crc=False) is None:
             return False
         return recovery_ms is None or commit_log.stored_at_ms(physical_offset) <= recovery_ms
 
@@ -387,12 +389,7 @@ def _is_sound(queue: ConsumeQueue, commit_log: CommitLog, end: int, shares: Shar
 
 def _leads_home(queue: ConsumeQueue, queue_offset: int, commit_log: CommitLog) -> bool:
     """Say whether an entry leads to a record of its queue: its own, or where that is missing, a later one."""
-    record = _record_of(queue.entry(queue_offset), commit_log)
-    return (
-        record is not None
-        and (record.topic, record.queue_id) == (queue.topic, queue.queue_id)
-        and record.queue_offset >= queue_offset
-    )
+    return _number_of(queue.entry(queue_offset), queue, commit_log) >= queue_offset
 
 
 def _is_entry_of(queue: ConsumeQueue, queue_offset: int, commit_log: CommitLog) -> bool:
@@ -400,14 +397,12 @@ def _is_entry_of(queue: ConsumeQueue, queue_offset: int, commit_log: CommitLog) 
     entry = queue.entry(queue_offset)
     if entry[1] == BLANK_SIZE or entry[0] < commit_log.min_offset:
         return entry[1] != 0
-    record = _record_of(entry, commit_log)
-    return record is not None and (
-        (record.topic, record.queue_id, record.queue_offset) == (queue.topic, queue.queue_id, queue_offset)
-    )
+    return _number_of(entry, queue, commit_log) == queue_offset
 
 
-def _record_of(entry: Entry, commit_log: CommitLog) -> Record | None:
-    """Return the record that an entry leads to, None when there is none of its size."""
+def _number_of(entry: Entry, queue: ConsumeQueue, commit_log: CommitLog) -> int:
+    """Return the queue offset of the record that an entry leads to, -1 when there is none of its size and its queue."""
     physical_offset, size, _tag_code = entry
-    record = commit_log.parsed_at(physical_offset)
-    return record if record is not None and record.size == size else None
+    return commit_log.queue_offset_at(
+        physical_offset, size, queue.queue_id, queue.topic, (queue.magic, queue.topic_part)
+    )

@@ -6,10 +6,11 @@ Owned by one event loop. Readers see a message at once in ASYNC_FLUSH, and after
 from __future__ import annotations
 
 import asyncio
+import gc
 import logging
 import os
-from collections.abc import Callable, Sequence
-from contextlib import ExitStack
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from typing import NoReturn
 
 from orbitmq.clock import Clock, monotonic_ms, now_ms
@@ -151,7 +152,7 @@ class Store:
                 what was on the disk, or the disk takes or gives nothing.
         """
         disk = disk or LocalDisk()
-        with ExitStack() as undo:
+        with ExitStack() as undo, _without_collector():
             try:
                 lock = disk.lock(config.path / "lock")
                 undo.callback(lock.close)
@@ -553,6 +554,18 @@ class Store:
         self._commit_log.close()
         self._queues.close()
         self._lock.close()
+
+
+@contextmanager
+def _without_collector() -> Iterator[None]:
+    """Pause the garbage collector: thousands of queues are made, none is garbage, and each round looks at all of them."""
+    was_enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_enabled:
+            gc.enable()
 
 
 _CLOSED = "the store is closed"

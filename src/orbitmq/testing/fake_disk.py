@@ -13,6 +13,7 @@ from random import Random
 from orbitmq.errors import NotWritten, StoreError
 
 SECTOR_SIZE = 512
+_PAGE_SIZE = 4096
 
 
 class PowerCut(BaseException):
@@ -145,6 +146,16 @@ class FakeDisk:
         if len(file.buffer) != size:
             file.buffer = file.buffer[:size].ljust(size, b"\0")
         return file
+
+    def only_file(self, directory: str, size: int) -> tuple[str, bytes] | None:
+        """Look at a directory (see Disk)."""
+        sizes = self.sizes(Path(directory))
+        if list(sizes.values()) != [size]:
+            return None
+        path = Path(directory, *sizes)
+        self.act("open", path)
+        content = bytes(self.files[path].buffer).rstrip(b"\0")
+        return (path.name, content) if len(content) <= _PAGE_SIZE else None
 
     def names(self, directory: Path) -> list[str]:
         """Return the names in a directory (see Disk)."""

@@ -2,8 +2,9 @@
 
 import asyncio
 import errno
+import gc
 import os
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from pathlib import Path
 from typing import cast
 
@@ -462,3 +463,41 @@ def test_a_file_that_cannot_be_read_at_the_start_is_said_and_the_lock_is_given_b
         with pytest.raises(StoreError, match=r"cannot be opened.*Too many open files"):
             store_of(LocalDisk(), path=tmp_path)
     store_of(LocalDisk(), path=tmp_path).close()
+
+
+@pytest.mark.parametrize("is_enabled", [True, False])
+@pytest.mark.parametrize("fails", [False, True])
+def test_the_garbage_collector_rests_while_a_store_is_opened_and_no_longer(is_enabled, fails):
+    seen: list[bool] = []
+
+    class Seen(FakeDisk):
+        def act(self, operation, path):
+            seen.append(gc.isenabled())
+            super().act(operation, path)
+
+    disk = Seen()
+    if fails:
+        disk.failures["write"] = OSError(errno.EIO, "the disk is broken")
+    was_enabled = gc.isenabled()
+    (gc.enable if is_enabled else gc.disable)()
+    try:
+        with pytest.raises(StoreError) if fails else nullcontext():
+            store_of(disk)
+        assert (set(seen), gc.isenabled()) == ({False}, is_enabled)
+    finally:
+        (gc.enable if was_enabled else gc.disable)()
+
+
+@pytest.mark.parametrize("is_clean", [True, False])
+def test_what_was_looked_at_is_kept_no_longer_than_the_start_takes(is_clean):
+    disk = FakeDisk()
+    store = store_of(disk)
+    for queue_id in range(3):
+        store.append(draft(queue_id=queue_id))
+    store.flush()
+    if is_clean:
+        store.close()
+    disk.locked.clear()
+    store = store_of(disk)
+    assert [queue.seen_size for queue in store._queues] == [0, 0, 0]
+    assert [store.max_offset("orders", queue_id) for queue_id in range(3)] == [1, 1, 1]

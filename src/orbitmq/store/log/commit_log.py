@@ -39,6 +39,7 @@ from orbitmq.wire.messages.record import (
     crc_property,
     format_host,
     parse_record,
+    queue_offset_in,
 )
 
 log = logging.getLogger(__name__)
@@ -256,6 +257,27 @@ class CommitLog:
     def parsed_at(self, physical_offset: int) -> Record | None:
         """Return the parsed record that starts there and ends before `end`, None when none does; no checksums."""
         return self._whole_at(physical_offset, False)[1]
+
+    def queue_offset_at(
+        self, physical_offset: int, size: int, queue_id: int, topic: str, form: tuple[int, bytes]
+    ) -> int:
+        """Return the queue offset of the record of a queue that starts there, -1 when none of this size does; no checksums.
+
+        Args:
+            form: of `format_topic`.
+        """
+        segment = self.log.find(physical_offset)
+        if segment is None or size <= 0 or physical_offset + size > min(self.end, segment.end):
+            return -1
+        found = queue_offset_in(
+            self._look(segment), physical_offset - segment.base, size, physical_offset, queue_id, *form
+        )
+        if found is not None:
+            return found
+        record = self.parsed_at(physical_offset)
+        if record is None or (record.size, record.topic, record.queue_id) != (size, topic, queue_id):
+            return -1
+        return record.queue_offset
 
     def scan(self, start: int, stop: int | None = None, *, check_crc: bool = True) -> Iterator[Record | Blank]:
         """Yield what lies in the log from `start` to `stop`, fillers included.

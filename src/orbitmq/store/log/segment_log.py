@@ -89,6 +89,23 @@ class SegmentLog:
                 )
             segment.has_size = size == self.segment_size
 
+    def load_only(self) -> bytes | None:
+        """Find the only segment that is there, when it has its size, and return what stands before the zeros at its end.
+
+        Returns:
+            None: `load` tells what is there.
+        """
+        found = self._disk.only_file(str(self.directory), self.segment_size)
+        if found is None:
+            return None
+        name, content = found
+        if len(name) != NAME_LENGTH or not (name.isascii() and name.isdigit()):
+            return None
+        segment = self._segment(int(name))
+        segment.has_size = True
+        self.segments = [segment]
+        return content
+
     def find(self, offset: int) -> Segment | None:
         """Return the segment that holds the byte at `offset`."""
         if not self.segments or offset < self.segments[0].base:

@@ -79,8 +79,8 @@ class ConsumeQueue:
     """
 
     __slots__ = (
-        "_min_known_at", "_min_offset", "_note_unsynced", "_tail", "_unit_count", "data_end", "log", "magic",
-        "max_offset", "next_offset", "queue_id", "synced_offset", "topic", "topic_part",
+        "_min_known_at", "_min_offset", "_note_unsynced", "_seen", "_seen_offset", "_tail", "_unit_count", "data_end", "log",
+        "magic", "max_offset", "next_offset", "queue_id", "synced_offset", "topic", "topic_part",
     )  # fmt: skip
 
     def __init__(
@@ -107,6 +107,9 @@ class ConsumeQueue:
         self._unit_count = unit_count
         self._note_unsynced = note_unsynced
         self._tail = bytearray()
+        # What the only file held when it was loaded, from which offset on: recovery looks there again and again.
+        self._seen = b""
+        self._seen_offset = 0
         self._min_offset = 0
         self._min_known_at = -1
 
@@ -137,11 +140,27 @@ class ConsumeQueue:
             DamagedLog: files are missing or cut short.
             StoreError: files of another size than configured.
         """
-        self.log.load()
-        if self.log.segments:
-            last = self.log.segments[-1]
-            self.data_end = -(-(last.base + last.file.data_end(0)) // UNIT.size)
+        content = self.log.load_only()
+        if content is not None:
+            self._seen_offset = self.log.base // UNIT.size
+            count = -(-len(content) // UNIT.size)
+            self._seen = content.ljust(count * UNIT.size, b"\0")
+            self.data_end = self._seen_offset + count
+        else:
+            self.log.load()
+            if self.log.segments:
+                last = self.log.segments[-1]
+                self.data_end = -(-(last.base + last.file.data_end(0)) // UNIT.size)
         self.next_offset = self.max_offset = self.synced_offset = self._find_end()
+
+    @property
+    def seen_size(self) -> int:
+        """How many bytes of memory hold what was loaded."""
+        return len(self._seen)
+
+    def forget_seen(self) -> None:
+        """Look at the files from now on: they are about to change, or there is too much to be kept."""
+        self._seen = b""
 
     def lacks_beginning(self, physical_min: int) -> bool:
         """Say whether the first files are missing: the first that is there begins with a message that is in the log.
@@ -206,6 +225,7 @@ class ConsumeQueue:
         first = self.synced_offset
         if self.is_synced:
             return None
+        self._seen = b""
         try:
             segment = self.log.find(first * UNIT.size)
             if segment is None:
@@ -248,6 +268,7 @@ class ConsumeQueue:
 
         What files have behind them is overwritten with the next sync.
         """
+        self._seen = b""
         self.log.drop_behind(max_offset * UNIT.size)
         max_offset = max(max_offset, 0)
         del self._tail[max(max_offset - self.synced_offset, 0) * UNIT.size :]
@@ -368,6 +389,10 @@ class ConsumeQueue:
 
     def _stored(self, first: int, end: int) -> bytes:
         """Return the entries from `first` to `end` as far as one file has them."""
+        if self._seen:
+            seen_at = (first - self._seen_offset) * UNIT.size
+            if 0 <= seen_at < len(self._seen):
+                return self._seen[seen_at : (end - self._seen_offset) * UNIT.size]
         position = first * UNIT.size
         segment = self.log.find(position)
         if segment is None:
@@ -381,8 +406,10 @@ class ConsumeQueue:
         last = self.log.segments[-1]
         first = last.base // UNIT.size
         count = self.data_end - first
-        if count <= _LOOK_COUNT:
-            sizes = [size for _, size, _ in UNIT.iter_unpack(last.file.read(0, count * UNIT.size))]
+        if not count:
+            return first
+        if self._seen or count <= _LOOK_COUNT:
+            sizes = [size for _, size, _ in UNIT.iter_unpack(self._stored(first, self.data_end))]
             return first + (sizes.index(0) if 0 in sizes else count)
         low = high = 0
         while high < count and _is_entry(last, high):
@@ -414,6 +441,7 @@ class ConsumeQueue:
 
     def _fill(self, segment: Segment, first: int, end: int, unit: bytes) -> None:
         """Write the same entry many times, in its file at once: it may be millions."""
+        self._seen = b""
         file = segment.hold()
         try:
             EntryWrite(segment, file, first * UNIT.size - segment.base, unit * (end - first), end).run()

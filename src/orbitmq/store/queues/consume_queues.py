@@ -16,6 +16,7 @@ from orbitmq.store.values import Dispatched
 log = logging.getLogger(__name__)
 
 _NAME_SIZE_MAX = 255
+_SEEN_SIZE_MAX = 64 * 1024 * 1024
 
 QueueKey = tuple[str, int]
 """(topic, queue id)."""
@@ -30,6 +31,7 @@ class ConsumeQueues:
         self._disk = disk
         self._open_files = open_files
         self._directory = directory
+        self._topic_directory: tuple[Path, str | None] = directory, None
         self._unit_count = unit_count
 
     def __iter__(self) -> Iterator[ConsumeQueue]:
@@ -43,6 +45,7 @@ class ConsumeQueues:
             StoreError: files of another size than configured.
         """
         damaged = set()
+        seen_size = 0
         for topic in self._disk.names(self._directory):
             for name in self._disk.names(self._directory / topic):
                 if name.isascii() and name.isdecimal():
@@ -52,6 +55,9 @@ class ConsumeQueues:
                     except DamagedLog as error:
                         log.warning("a consume queue is damaged: %s", error)
                         damaged.add((topic, queue.queue_id))
+                    seen_size += queue.seen_size
+                    if seen_size > _SEEN_SIZE_MAX:
+                        queue.forget_seen()
         return damaged
 
     def get(self, topic: str, queue_id: int) -> ConsumeQueue | None:
@@ -66,7 +72,7 @@ class ConsumeQueues:
         """
         queue = self.table.get((topic, queue_id))
         if queue is None:
-            directory = self._directory / check_directory_name(topic) / str(queue_id)
+            directory = self._directory_of(topic) / str(queue_id)
             if queue_id < 0:
                 raise InvalidArgument("queue_id", queue_id, "a number of at least 0")
             queue = ConsumeQueue(
@@ -80,6 +86,14 @@ class ConsumeQueues:
             )
             self.table[(topic, queue_id)] = queue
         return queue
+
+    def _directory_of(self, topic: str) -> Path:
+        """Return a topic's directory, made once for all of its queues when the store is loaded."""
+        directory, known = self._topic_directory
+        if topic != known:
+            directory = self._directory / check_directory_name(topic)
+            self._topic_directory = directory, topic
+        return directory
 
     def put(self, message: Dispatched) -> None:
         """Write the entry of a message that has just become readable."""

@@ -95,6 +95,8 @@ LOST_SECTOR = bytes(LOST_SECTOR_SIZE)
 _SYS_FLAG = slice(36, 40)
 _TO_BODY = Struct(">7xB31xB44xi")
 """The last byte of the magic, that of sys_flag, and the body's size in a record with IPv4 hosts."""
+_TO_QUEUE = Struct(">II4xi4xqq3xB44xi")
+"""Size, magic, queue id, queue offset, physical offset, and as above."""
 _HOST_FLAGS = 0x30
 _MAGIC_V1_END = MAGIC_V1 & 0xFF
 _CRC_NAME = b"__CRC32#\x01"
@@ -209,6 +211,40 @@ def parse_record(
         size, queue_id, flag, queue_offset, own_offset, sys_flag, born_at_ms, parse_host(born_host), stored_at_ms,
         parse_host(store_host), reconsume_times, prepared_transaction_offset, body_crc, body, topic, properties,
     )  # fmt: skip
+
+
+def queue_offset_in(
+    buffer: Any, start: int, size: int, physical_offset: int, queue_id: int, magic: int, topic_part: bytes
+) -> int | None:
+    """Return the queue offset of a whole record of a queue, without parsing all of it: a start asks for thousands.
+
+    What `parse_record` checks without checksums is checked here, too.
+
+    Args:
+        buffer: bytes in whatever form, the record starts at `buffer[start]`; they hold `size` bytes from there on.
+        magic: as `topic_part`, from `format_topic`.
+
+    Returns:
+        None: it is no such record, or one of those few that only `parse_record` can tell of.
+    """
+    if size < RECORD_SIZE_MIN:
+        return None
+    own_size, own_magic, own_queue_id, queue_offset, own_offset, flags, body_size = _TO_QUEUE.unpack_from(buffer, start)
+    topic_at = start + BODY_AT + body_size
+    properties_at = topic_at + len(topic_part) + PROPERTIES_SIZE.size
+    end = start + size
+    if (
+        (own_size, own_magic, own_queue_id, own_offset) != (size, magic, queue_id, physical_offset)
+        or flags & _HOST_FLAGS
+        or body_size < 0
+        or not properties_at <= end <= properties_at + LOST_SECTOR_SIZE
+        or buffer[topic_at : properties_at - PROPERTIES_SIZE.size] != topic_part
+        or PROPERTIES_SIZE.unpack_from(buffer, properties_at - PROPERTIES_SIZE.size)[0] != end - properties_at
+        or (end > properties_at and not buffer[end - 1])
+    ):
+        return None
+    found: int = queue_offset
+    return found
 
 
 def properties_at(buffer: Any, start: int, size: int) -> bytes:
@@ -348,6 +384,7 @@ def parse_host(packed: bytes) -> Host:
 
 
 @lru_cache(maxsize=4096)
+@lru_cache(maxsize=1024)
 def format_topic(topic: str) -> tuple[int, bytes]:
     """Return the magic that a topic's length asks for, and the topic with its size before it.
 

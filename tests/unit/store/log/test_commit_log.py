@@ -306,3 +306,26 @@ def test_a_record_that_reaches_into_a_hole_is_given_room_before_it_is_looked_at(
         found.extend(log.scan(0))
     whole = [0, sizes[0], sum(sizes)]
     assert sum(size for _, size in reserved) == min(end for end in whole if end >= cut) - cut
+
+
+@pytest.mark.parametrize("born", [HOST, V6])
+def test_the_record_of_a_queue_tells_its_queue_offset(born):
+    log = log_of()
+    size = append(log, queue_offset=7, born_host=born)
+    form = format_topic("orders")
+    assert log.queue_offset_at(0, size, 1, "orders", form) == 7
+    assert log.queue_offset_at(0, size - 1, 1, "orders", form) == -1
+    assert log.queue_offset_at(0, size + 1, 1, "orders", form) == -1
+    assert log.queue_offset_at(0, size, 2, "orders", form) == -1
+    assert log.queue_offset_at(0, size, 1, "others", format_topic("others")) == -1
+    assert log.queue_offset_at(1, size, 1, "orders", form) == -1
+    for at in (-1, size, SEGMENT_SIZE - 1, SEGMENT_SIZE, 1 << 40):
+        assert log.queue_offset_at(at, size, 1, "orders", form) == -1
+    assert log.queue_offset_at(0, 0, 1, "orders", form) == -1
+
+
+def test_a_record_behind_the_logs_end_tells_nothing():
+    log = log_of()
+    size = append(log)
+    log.end = size - 1
+    assert log.queue_offset_at(0, size, 1, "orders", format_topic("orders")) == -1

@@ -186,3 +186,70 @@ def test_a_queue_without_files_goes_on_where_it_is_told(queue_offset):
         assert (each.next_offset, each.max_offset, each.min_offset(0)) == (queue_offset,) * 3
         each.replay(queue_offset, 100, 100, 7)
         assert each.entry(queue_offset)[1] > 0
+
+
+def loaded(disk, units=4):
+    queue = queue_of(disk, units)
+    queue.load()
+    return queue
+
+
+def test_a_queue_is_loaded_with_one_look_at_its_only_file():
+    opened: list[str] = []
+
+    class Seen(FakeDisk):
+        def act(self, operation, path):
+            opened.append(operation)
+            super().act(operation, path)
+
+    disk = Seen()
+    filled(3, disk)
+    opened.clear()
+    queue = loaded(disk)
+    assert [queue.entry(offset)[0] for offset in range(3)] == [0, 100, 200]
+    assert (queue.max_offset, queue.data_end, queue.seen_size) == (3, 3, 60)
+    assert opened == ["open"]
+
+
+@pytest.mark.parametrize("count", [0, 1, 3, 4, 5, 9])
+def test_what_is_loaded_is_what_was_synced(count):
+    disk = FakeDisk()
+    filled(count, disk)
+    queue = loaded(disk)
+    assert (queue.max_offset, queue.next_offset, queue.synced_offset, queue.data_end) == (count,) * 4
+    assert list(queue.entries(0, 99)) == [(offset * 100, 100, 7) for offset in range(count)]
+
+
+def test_entries_behind_an_empty_one_are_loaded_too():
+    disk = FakeDisk()
+    filled(4, disk)
+    next(iter(disk.files.values())).buffer[20:40] = bytes(20)
+    queue = loaded(disk)
+    assert (queue.max_offset, queue.data_end) == (1, 4)
+    assert queue.stored_entries(1, 9) == [(0, 0, 0), (200, 100, 7), (300, 100, 7)]
+
+
+def test_what_was_loaded_is_forgotten_when_the_file_changes():
+    disk = FakeDisk()
+    filled(3, disk)
+    queue = loaded(disk)
+    queue.put(3, 999, 100, 7)
+    queue.sync()
+    assert [queue.entry(offset)[0] for offset in range(4)] == [0, 100, 200, 999]
+    queue = loaded(disk)
+    queue.truncate(1)
+    queue.replay(1, 555, 100, 7)
+    queue.sync()
+    assert [queue.entry(offset)[0] for offset in range(2)] == [0, 555]
+    queue = loaded(disk)
+    queue.replay(3, 900, 100, 7)  # a gap
+    assert list(queue.entries(0, 9)) == [(0, 100, 7), (555, 100, 7), (900, 100, 7), (900, 100, 7)]
+    queue = loaded(disk)
+    queue.discard()
+    assert (queue.seen_size, queue.entry(0)) == (0, (0, 0, 0))
+
+
+def test_a_file_of_another_name_is_no_file_of_the_queue():
+    disk = FakeDisk()
+    disk.write(QUEUE_DIRECTORY / "notes", b"x" * 4 * UNIT.size)
+    assert (loaded(disk).has_begun, loaded(disk).max_offset) == (False, 0)

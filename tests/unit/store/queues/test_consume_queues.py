@@ -6,6 +6,7 @@ import pytest
 
 from orbitmq.errors import InvalidArgument
 from orbitmq.store.disk import LocalDisk
+from orbitmq.store.queues import consume_queues
 from orbitmq.store.queues.consume_queues import ConsumeQueues
 from orbitmq.store.values import Dispatched
 from orbitmq.testing.fake_disk import FakeDisk
@@ -108,3 +109,16 @@ def test_a_directory_whose_name_is_no_number_of_ours_is_no_queue():
     queues = queues_of(disk)
     assert queues.load() == set()
     assert list(queues) == []
+
+
+def test_no_more_is_kept_of_the_files_than_there_is_memory_for(monkeypatch):
+    disk = FakeDisk()
+    for queue_id in range(3):
+        queues = queues_of(disk)
+        queues.replay(message(queue_id=queue_id))
+        queues.make("orders", queue_id).sync()
+    monkeypatch.setattr(consume_queues, "_SEEN_SIZE_MAX", 40)
+    queues = queues_of(disk)
+    queues.load()
+    assert [queue.seen_size for queue in queues] == [20, 20, 0]
+    assert [queue.entry(0)[1] for queue in queues] == [100, 100, 100]

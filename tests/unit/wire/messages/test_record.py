@@ -29,9 +29,11 @@ from orbitmq.wire.messages.record import (
     crc_property,
     format_host,
     format_record,
+    format_topic,
     iter_records,
     parse_record,
     properties_at,
+    queue_offset_in,
     to_stored_message,
 )
 
@@ -317,3 +319,44 @@ def test_properties_are_found_without_parsing_the_rest(topic, born, store, body,
     record = format_record(topic=topic, body=body, properties=properties, born_host=born, store_host=store)
     assert properties_at(record, 0, len(record)) == properties
     assert properties_at(bytearray(b"??" + record + b"!!"), 2, len(record)) == properties
+
+
+def number_in(encoded: bytes, topic: str = "orders", queue_id: int = 3) -> int | None:
+    found: int | None = queue_offset_in(
+        b"??" + encoded, 2, len(encoded), FIELDS["physical_offset"], queue_id, *format_topic(topic)
+    )
+    return found
+
+
+@pytest.mark.parametrize("topic", ["orders", "t" * 127, "t" * 128])
+@pytest.mark.parametrize("properties", [b"", b"a\x01b", b"p" * 512])
+@pytest.mark.parametrize("body", [b"", b"hello"])
+def test_the_queue_offset_is_told_of_a_whole_record_of_the_queue(topic, properties, body):
+    encoded = record(topic=topic, properties=properties, body=body)
+    assert number_in(encoded, topic) == 11
+    assert number_in(encoded, "x" * len(topic)) is None
+    assert number_in(encoded, topic, 4) is None
+
+
+@pytest.mark.parametrize("changes", [{"born_host": V6}, {"store_host": V6}, {"properties": b"p" * 513}])
+def test_what_only_the_parser_can_tell_of_is_left_to_it(changes):
+    assert number_in(record(**changes)) is None
+
+
+def test_no_damage_gives_a_queue_offset_that_the_parser_would_not():
+    whole = record()
+    for at in range(len(whole)):
+        for value in {0, 1, 0x7F, 0x80, 0xFF, whole[at] ^ 1} - {whole[at]}:
+            damaged = whole[:at] + bytes((value,)) + whole[at + 1 :]
+            number = number_in(damaged)
+            if number is not None:
+                found = parse_record(damaged, FIELDS["physical_offset"], check_crc=False)
+                assert isinstance(found, Record)
+                assert (found.size, found.topic, found.queue_id, found.queue_offset) == (
+                    len(whole), "orders", 3, number,
+                )  # fmt: skip
+
+
+@pytest.mark.parametrize("size", [-1, 0, RECORD_SIZE_MIN - 1])
+def test_a_size_that_no_record_has_leads_to_none(size):
+    assert queue_offset_in(record(), 0, size, FIELDS["physical_offset"], 3, *format_topic("orders")) is None
