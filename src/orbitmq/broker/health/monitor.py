@@ -21,6 +21,8 @@ log = logging.getLogger(__name__)
 
 SAMPLE_MS = 5_000
 """How often it is looked whether an alert begins or ends."""
+DISK_MS = 2_000
+"""The disk must say how full it is after this long."""
 
 
 class BrokerMonitor:
@@ -48,6 +50,8 @@ class BrokerMonitor:
         self._clock = clock
         self._warnings = tuple(warnings)
         self._alert_log = AlertLog(log)
+        self._asked: asyncio.Future[DiskUsage] | None = None
+        """What the disk has been asked and has not answered."""
 
     async def run(self) -> None:
         """Measure the process, and look at everything from time to time. Ends when it is cancelled."""
@@ -61,13 +65,23 @@ class BrokerMonitor:
 
     async def look(self) -> None:
         """Look once, and log the alerts that begin or end."""
+        self.disk = await self._ask_disk()
+        self.find_alerts()
+
+    async def _ask_disk(self) -> DiskUsage | None:
+        # On a thread, and on one alone: a disk that hangs is to be told, not to be waited for.
+        if self._asked is None:
+            self._asked = asyncio.ensure_future(asyncio.to_thread(disk_usage, self._service.config.store_path_root_dir))
+        await asyncio.wait((self._asked,), timeout=DISK_MS / 1000)
+        if not self._asked.done():
+            log.warning("the disk has not said how full it is for %d s", DISK_MS // 1000)
+            return None
+        asked, self._asked = self._asked, None
         try:
-            # On a thread: a disk that hangs is to be told, not to be waited for.
-            self.disk = await asyncio.to_thread(disk_usage, self._service.config.store_path_root_dir)
+            return asked.result()
         except OSError as error:
             log.warning("the disk does not say how full it is: %s", error)
-            self.disk = None
-        self.find_alerts()
+            return None
 
     def find_alerts(self) -> tuple[Alert, ...]:
         """Return the alert rules that hold now, and log those that begin or end."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import gc
 import logging
+import threading
 from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
@@ -115,6 +116,32 @@ def test_what_the_last_start_met_is_told_in_words(parts: Parts) -> None:
         "the last start wrote 2 consume queues anew, first t queue 7",
     ]
     assert document["recovery"] == {"cutBytes": 0, "lostBytes": 9, "unplacedRecords": 3, "rebuiltQueues": 2}
+
+
+async def test_a_disk_that_hangs_is_asked_once_and_nobody_waits_for_it(
+    parts: Parts, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("orbitmq.broker.health.monitor.DISK_MS", 1)
+    await parts.monitor.look()
+    answers, asked = threading.Event(), []
+
+    def hang(_path: Path) -> DiskUsage:
+        asked.append(1)
+        answers.wait()
+        return HALF
+
+    monkeypatch.setattr("orbitmq.broker.health.monitor.disk_usage", hang)
+    try:
+        await parts.monitor.look()
+        await parts.monitor.look()
+        assert (parts.monitor.disk, parts.monitor.health()["diskUsedRatio"], asked) == (None, None, [1])
+        parts.store.troubles = [Trouble(TroubleKind.DISK_HANGS, "no answer")]
+        assert not parts.monitor.health()["healthy"]
+    finally:
+        answers.set()
+    monkeypatch.setattr("orbitmq.broker.health.monitor.DISK_MS", 60_000)
+    await parts.monitor.look()
+    assert (parts.monitor.disk, asked) == (HALF, [1])
 
 
 async def test_alerts_begin_and_end_in_the_log_without_anybody_who_asks(
