@@ -13,7 +13,7 @@ import orjson
 
 from orbitmq.admin.route_comparison import Snapshot, snapshot_of
 from orbitmq.codes import ResponseCode
-from orbitmq.errors import RemoteRefused
+from orbitmq.errors import ClientError, RemoteRefused
 from orbitmq.model.route import TopicRoute
 from orbitmq.net.pool import ConnectionPool, expect
 from orbitmq.wire.bodies.route import decode_cluster_info, decode_route
@@ -30,6 +30,9 @@ from orbitmq.wire.headers import (
 
 ROUTES_AT_ONCE = 64
 """Route queries that are in flight to one NameServer while its snapshot is taken."""
+
+_FIGURES = ("ready", "brokers", "topics", "consumerGroups", "connections", "diskUsedRatio", "memory", "loopLagMs")
+"""Of a health document: numbers, or missing."""
 
 
 async def take_snapshot(pool: ConnectionPool, address: str, *, timeout_ms: int = 3000) -> Snapshot:
@@ -56,8 +59,7 @@ async def ask_health(pool: ConnectionPool, address: str, *, timeout_ms: int = 30
     """
     answer = await _ask(pool, address, GetHealth(), timeout_ms)
     if answer.code != ResponseCode.REQUEST_CODE_NOT_SUPPORTED:
-        health: dict[str, Any] = orjson.loads(expect(answer, address).body)
-        return health
+        return _health_in(answer, address)
     info = decode_cluster_info(expect(await _ask(pool, address, GetClusterInfo(), timeout_ms), address).body)
     return {
         "healthy": True,
@@ -76,10 +78,31 @@ async def ask_broker_health(pool: ConnectionPool, address: str, *, timeout_ms: i
     """
     answer = await _ask(pool, address, GetHealth(), timeout_ms)
     if answer.code != ResponseCode.REQUEST_CODE_NOT_SUPPORTED:
-        health: dict[str, Any] = orjson.loads(expect(answer, address).body)
-        return health
+        return _health_in(answer, address)
     warning = "not an orbitmq broker: it answers, and tells nothing else"
     return {"healthy": True, "ready": True, "alerts": [], "warnings": [warning]}
+
+
+def _health_in(answer: Command, address: str) -> dict[str, Any]:
+    """Return a health document, in which what is read here has the types that it should have.
+
+    Raises:
+        ClientError: the server refused, or answered something else: anybody may register as a broker.
+    """
+    body = expect(answer, address).body
+    try:
+        health: dict[str, Any] = orjson.loads(body)
+        is_sound = (
+            isinstance(health["healthy"], bool)
+            and all(isinstance(alert[part], str) for alert in health["alerts"] for part in ("rule", "reason"))
+            and all(isinstance(warning, str) for warning in health.get("warnings", ()))
+            and all(isinstance(health.get(name), int | float | None) for name in _FIGURES)
+        )
+    except (ValueError, TypeError, KeyError):
+        is_sound = False
+    if not is_sound:
+        raise ClientError(f"{address} answered with no health document")
+    return health
 
 
 async def ask_brokers(pool: ConnectionPool, address: str, *, timeout_ms: int = 3000) -> dict[str, str]:

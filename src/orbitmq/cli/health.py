@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
+from orbitmq.address import parse_name_servers
 from orbitmq.cli.access import ask_each
 from orbitmq.cli.terminal.exits import ExitCode, explain
 from orbitmq.cli.terminal.options import (
@@ -18,6 +19,8 @@ from orbitmq.cli.terminal.options import (
     TimeoutOption,
 )
 from orbitmq.cli.terminal.output import Format, say, show_json, show_rows
+from orbitmq.cli.terminal.printable import printable
+from orbitmq.errors import InvalidArgument
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -65,7 +68,7 @@ def _ask_name_servers(
             found = await ask_health(pool, address, timeout_ms=timeout_ms)
             names.update(await ask_brokers(pool, address, timeout_ms=timeout_ms))
         except ClientError as error:
-            return _unreachable(error)
+            return _unreachable(explain(error))
         return found
 
     return ask_each(name_servers, ask, security)[0], dict(sorted(names.items(), key=lambda item: (item[1], item[0])))
@@ -79,13 +82,23 @@ def _ask_brokers(names: Mapping[str, str], security: Path | None, timeout_ms: in
         try:
             return await ask_broker_health(pool, address, timeout_ms=timeout_ms)
         except ClientError as error:
-            return _unreachable(error)
+            return _unreachable(explain(error))
 
-    return ask_each(";".join(names), ask, security)[0]
+    # Anybody may register a broker, also at an address that is none.
+    addresses = [address for address in names if _is_address(address)]
+    found = ask_each(";".join(addresses), ask, security)[0] if addresses else {}
+    return {address: found.get(address) or _unreachable("is no host:port") for address in names}
 
 
-def _unreachable(error: Exception) -> Health:
-    return {"healthy": False, "reachable": False, "alerts": [{"rule": "Unreachable", "reason": explain(error)}]}
+def _is_address(text: str) -> bool:
+    try:
+        return parse_name_servers(text) == (text,)
+    except InvalidArgument:
+        return False
+
+
+def _unreachable(reason: str) -> Health:
+    return {"healthy": False, "reachable": False, "alerts": [{"rule": "Unreachable", "reason": reason}]}
 
 
 def _show_name_servers(found: Mapping[str, Health]) -> None:
@@ -107,8 +120,8 @@ def _show_name_servers(found: Mapping[str, Health]) -> None:
 def _show_brokers(found: Mapping[str, Health], names: Mapping[str, str]) -> None:
     rows = [
         {
-            "broker": names[address],
-            "address": address,
+            "broker": printable(names[address], is_cell=True),
+            "address": printable(address, is_cell=True),
             "healthy": document["healthy"],
             "ready": document.get("ready"),
             "topics": document.get("topics"),
@@ -126,9 +139,9 @@ def _show_brokers(found: Mapping[str, Health], names: Mapping[str, str]) -> None
 def _say_findings(found: Mapping[str, Health]) -> None:
     for address, document in found.items():
         for alert in document["alerts"]:
-            say(f"{address}: {alert['rule']}: {alert['reason']}")
+            say(printable(f"{address}: {alert['rule']}: {alert['reason']}"))
         for warning in document.get("warnings", ()):
-            say(f"{address}: {warning}")
+            say(printable(f"{address}: {warning}"))
 
 
 def _megabytes(document: Health) -> int | None:

@@ -15,7 +15,7 @@ from orbitmq.admin.monitoring import (
 )
 from orbitmq.admin.route_comparison import snapshot_of
 from orbitmq.codes import ResponseCode
-from orbitmq.errors import Rejected, RemoteRefused, RequestTimeout
+from orbitmq.errors import ClientError, Rejected, RemoteRefused, RequestTimeout
 from orbitmq.model.route import BrokerData, ClusterInfo, QueueData, TopicRoute
 from orbitmq.net.dispatch.handlers import LATER, Handlers, Reply
 from orbitmq.net.pool import ConnectionPool
@@ -33,6 +33,7 @@ from orbitmq.wire.headers import (
 
 BROKER = BrokerData(cluster="east", broker_name="broker-a", addresses={0: "a:1", 1: "a:2"})
 INFO = ClusterInfo(brokers={"broker-a": BROKER}, clusters={"east": ("broker-a",)})
+HEALTH = {"healthy": False, "alerts": [{"rule": "R", "reason": "an alert"}], "warnings": ["w"], "memory": 1.5}
 
 handlers: Handlers["StandIn"] = Handlers()
 
@@ -48,6 +49,7 @@ class StandIn:
         self.asking = self.most = 0
         self.refusal = None
         self.is_silent = False
+        self.health = HEALTH
 
     def answer_as_ours(self, call, document):
         self.asked.append(call.header)
@@ -86,7 +88,7 @@ def _answer_route(server, call):
 
 @handlers.on(GetHealth)
 def _health(server, call):
-    return server.answer_as_ours(call, {"healthy": False, "alerts": ["an alert"]})
+    return server.answer_as_ours(call, server.health)
 
 
 @handlers.on(GetRouteHistory)
@@ -155,7 +157,7 @@ async def test_a_server_that_says_nothing_is_waited_for_as_long_as_is_allowed():
 
 async def test_our_name_server_tells_its_health():
     async with served(StandIn()) as (pool, address):
-        assert await ask_health(pool, address) == {"healthy": False, "alerts": ["an alert"]}
+        assert await ask_health(pool, address) == HEALTH
 
 
 async def test_of_javas_only_that_it_answers_and_its_brokers():
@@ -193,7 +195,7 @@ async def test_javas_keeps_no_history():
 
 async def test_our_broker_tells_its_health_and_of_javas_it_is_known_that_it_answers():
     async with served(StandIn()) as (pool, address):
-        assert await ask_broker_health(pool, address) == {"healthy": False, "alerts": ["an alert"]}
+        assert await ask_broker_health(pool, address) == HEALTH
     async with served(StandIn(is_java=True)) as (pool, address):
         found = await ask_broker_health(pool, address)
     assert (found["healthy"], found["ready"], found["alerts"]) == (True, True, [])
@@ -204,3 +206,29 @@ async def test_brokers_are_told_by_address_slaves_too():
     async with served(StandIn()) as (pool, address):
         found = await ask_brokers(pool, address)
     assert found == dict.fromkeys(BROKER.addresses.values(), BROKER.broker_name)
+
+
+@pytest.mark.parametrize(
+    "document",
+    [
+        "text",
+        [],
+        {},
+        {"healthy": 1, "alerts": []},
+        {"healthy": True},
+        {"healthy": True, "alerts": 5},
+        {"healthy": True, "alerts": ["an alert"]},
+        {"healthy": True, "alerts": [{"rule": "R"}]},
+        {"healthy": True, "alerts": [{"rule": "R", "reason": None}]},
+        {"healthy": True, "alerts": [], "warnings": [7]},
+        {"healthy": True, "alerts": [], "memory": "much"},
+        {"healthy": True, "alerts": [], "diskUsedRatio": []},
+    ],
+)
+@pytest.mark.parametrize("ask", [ask_health, ask_broker_health])
+async def test_what_is_no_health_document_is_refused_by_its_server(ask, document):
+    server = StandIn()
+    server.health = document
+    async with served(server) as (pool, address):
+        with pytest.raises(ClientError, match=f"{address} answered with no health document"):
+            await ask(pool, address)

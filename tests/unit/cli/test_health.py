@@ -86,6 +86,21 @@ def test_each_finding_of_a_broker_is_a_line_and_ends_with_1(orbitmq, rocketmq, m
     assert tables(result)[1] == [["broker-a", broker, "no", "no", "-", "-", "-", "26%", "-", "-"]]
 
 
+def test_what_a_terminal_would_obey_is_escaped(orbitmq, rocketmq, monkeypatch):
+    async def ask(pool, address, *, timeout_ms):
+        alerts = [{"rule": "R\x1b[31m", "reason": "two\nlines"}]
+        return {"healthy": False, "alerts": alerts, "warnings": ["\x1b]0;title\x07"]}
+
+    async def ask_brokers(pool, address, *, timeout_ms):
+        return {"127.0.0.1:1": "broker \x1b[2J"}
+
+    monkeypatch.setattr("orbitmq.admin.monitoring.ask_broker_health", ask)
+    monkeypatch.setattr("orbitmq.admin.monitoring.ask_brokers", ask_brokers)
+    result = orbitmq("health", "-n", rocketmq.name_servers)
+    assert result.err.splitlines() == [r"127.0.0.1:1: R\x1b[31m: two\x0alines", r"127.0.0.1:1: \x1b]0;title\x07"]
+    assert tables(result)[1][0][0] == r"broker\x20\x1b[2J"
+
+
 def test_a_broker_that_cannot_be_asked_is_shown_as_such(orbitmq, rocketmq, monkeypatch):
     async def ask_brokers(pool, address, *, timeout_ms):
         return {"127.0.0.1:1": "broker-b", **rocketmq_brokers}
@@ -99,3 +114,19 @@ def test_a_broker_that_cannot_be_asked_is_shown_as_such(orbitmq, rocketmq, monke
         ["broker-b", "127.0.0.1:1", "no"],
     ]
     assert "127.0.0.1:1: Unreachable: cannot connect to 127.0.0.1:1" in result.err
+
+
+def test_a_broker_at_what_is_no_address_is_shown_beside_the_others(orbitmq, rocketmq, monkeypatch):
+    async def ask_brokers(pool, address, *, timeout_ms):
+        return {"a;b": "odd", "no port": "odd", **rocketmq_brokers}
+
+    rocketmq_brokers = {address: name for name, address in rocketmq.brokers.items()}
+    monkeypatch.setattr("orbitmq.admin.monitoring.ask_brokers", ask_brokers)
+    result = orbitmq("health", "-n", rocketmq.name_servers)
+    assert result.code == 1
+    assert [row[:3] for row in tables(result)[1]] == [
+        ["broker-a", rocketmq.brokers["broker-a"], "yes"],
+        ["odd", "a;b", "no"],
+        ["odd", r"no\x20port", "no"],
+    ]
+    assert result.err.splitlines() == [f"{odd}: Unreachable: is no host:port" for odd in ("a;b", "no port")]
