@@ -40,9 +40,14 @@ class VersionedTable(Generic[V]):
         """A read-only view of the whole table."""
         return MappingProxyType(self._values)
 
+    @property
+    def is_full(self) -> bool:
+        """True while no further name may be there."""
+        return len(self._values) >= self.count_max
+
     def has_room(self, name: str) -> bool:
         """Tell whether a value of this name may be there; one that may not is counted."""
-        if name in self._values or len(self._values) < self.count_max:
+        if name in self._values or not self.is_full:
             return True
         self.refused_count += 1
         return False

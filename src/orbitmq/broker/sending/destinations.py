@@ -90,11 +90,11 @@ class Destinations:
         else:
             config = self.topics.auto_create(topic, header.default_topic, header.default_topic_queue_nums, now_ms)
         if config is None:
-            raise Rejected(
-                ResponseCode.TOPIC_NOT_EXIST,
-                f"topic[{topic}] not exist, apply first please! "
-                "(create it with `orbitmq topic create` or mqadmin updateTopic, or set autoCreateTopicEnable=true)",
-            )
+            advice = "create it with `orbitmq topic create` or mqadmin updateTopic, or set autoCreateTopicEnable=true"
+            if self.topics.table.is_full:
+                advice = f"there are {self.topics.table.count_max} topics, topicsMax allows no more"
+            remark = f"topic[{topic}] not exist, apply first please! ({advice})"
+            raise Rejected(ResponseCode.TOPIC_NOT_EXIST, remark)
         return config
 
     def _retry_or_dead_letter(self, header: SendHeader, config: TopicConfig, now_ms: int) -> TopicConfig:

@@ -63,6 +63,18 @@ def test_a_topic_that_is_not_there_is_made_like_its_template() -> None:
     assert rig.code("a b") == 29
 
 
+def test_a_topic_that_is_one_too_many_is_told_so() -> None:
+    rig = Rig()
+    with pytest.raises(Rejected, match="autoCreateTopicEnable"):
+        rig.resolve("orders", default_topic="none")
+    rig.topics.table.count_max = 1
+    with pytest.raises(
+        Rejected, match=r"topic\[orders\] not exist, .*there are 1 topics, topicsMax allows no more"
+    ) as caught:
+        rig.resolve("orders")
+    assert caught.value.code == 17
+
+
 def test_a_topic_that_may_not_be_written_is_refused() -> None:
     assert Rig(TopicConfig(topic="orders", perm=4)).code("orders") == 16
 
