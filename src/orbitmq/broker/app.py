@@ -188,6 +188,7 @@ class Broker:
                 health=lambda: monitor.health(),
                 security=self._server_security,
                 clock=self._clock,
+                monotonic=self._monotonic,
                 random=self._random,
             )
             store.attach(asyncio.get_running_loop())
@@ -302,11 +303,11 @@ class Broker:
         return Housekeeping(
             [
                 Job(TURN_MS, lambda: service.stats.sample(clock())),
-                Job(TURN_MS, lambda: service.pulls.answer_expired(monotonic_ms())),
+                Job(TURN_MS, lambda: service.pulls.answer_expired(self._monotonic())),
                 Job(SWEEP_MS, service.pulls.answer_overtaken),
                 Job(SWEEP_MS, self._server_security.reload_if_changed),
-                Job(CLIENT_SCAN_MS, lambda: service.membership.expire(clock())),
-                Job(CLIENT_SCAN_MS, lambda: service.locks.expire(clock())),
+                Job(CLIENT_SCAN_MS, service.membership.expire),
+                Job(CLIENT_SCAN_MS, lambda: service.locks.expire(self._monotonic())),
                 Job(self.config.flush_consumer_offset_interval, offset_file.save),
             ]
         )

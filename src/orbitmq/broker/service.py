@@ -29,7 +29,7 @@ from orbitmq.broker.sending.reply_pushes import ReplyPushes
 from orbitmq.broker.sending.tables import SendTables
 from orbitmq.broker.topics.registry import Announced, TopicRegistry
 from orbitmq.broker.topics.table import TopicTable
-from orbitmq.clock import Clock, monotonic_ms
+from orbitmq.clock import Clock
 from orbitmq.files import read_generations
 from orbitmq.model.topic import Perm
 from orbitmq.net.security.server_security import ServerSecurity
@@ -50,6 +50,7 @@ class BrokerService:
     Args:
         announce: tells every NameServer of a changed topic table, then calls back; see `registration`.
         security: what stands at the port.
+        monotonic: the clock that deadlines are counted on: whoever sets the wall clock moves none of them.
         health: describes how the broker is doing, as a JSON document.
 
     Raises:
@@ -67,11 +68,13 @@ class BrokerService:
         announce: Callable[[Announced | None], None],
         security: ServerSecurity,
         clock: Clock,
+        monotonic: Clock,
         random: Random,
         health: Callable[[], dict[str, Any]] = dict,
     ) -> None:
         self.config = config
         self.address = address
+        self.monotonic = monotonic
         self.is_readable = bool(config.broker_permission & Perm.READ)
         self.is_writable = bool(config.broker_permission & Perm.WRITE)
         self.random = random
@@ -85,6 +88,7 @@ class BrokerService:
         self.membership = Membership(
             GroupMembers(),
             silence_ms=config.channel_expired_timeout,
+            clock=monotonic,
             is_notifying=config.notify_consumer_ids_changed_enable,
         )
         self.locks = QueueLocks(config.rebalance_lock_max_live_time)
@@ -92,15 +96,15 @@ class BrokerService:
         self.pulls = Pulls(
             store,
             self.stats,
-            monotonic_ms,
+            monotonic,
             parked_max=config.parked_pulls_max,
             parked_size_max=config.parked_pulls_size_max,
             count_max=config.max_transfer_count_on_message_in_memory,
             size_max=config.max_transfer_bytes_on_message_in_memory,
         )
         delayed = read_generations(files.delays_path, parse_delay_offsets) or ()
-        queues = DelayQueues(store, self.topics, *delayed, wall_ms=clock(), now_ms=monotonic_ms())
-        self.delays = DelayService(queues, files.delays_path, clock, monotonic_ms)
+        queues = DelayQueues(store, self.topics, *delayed, wall_ms=clock(), now_ms=monotonic())
+        self.delays = DelayService(queues, files.delays_path, clock, monotonic)
         self.sending = self._send_tables()
         self.reply_pushes = ReplyPushes(
             self.membership.members,

@@ -13,6 +13,7 @@ from orbitmq.broker.acl import make_server_security
 from orbitmq.broker.config import BrokerConfig
 from orbitmq.broker.delivery.delay import format_delay_offsets, schedule
 from orbitmq.broker.groups.members import HeartbeatSource
+from orbitmq.broker.handlers.consuming.locks import LockTables, lock_queues
 from orbitmq.broker.persistence import ConfigFiles
 from orbitmq.broker.registration.addresses import BrokerAddress
 from orbitmq.broker.service import BrokerService, StoredTables
@@ -26,7 +27,8 @@ from orbitmq.model.topic import SCHEDULE_TOPIC, DataVersion, TopicConfig
 from orbitmq.store import Draft, Store
 from orbitmq.testing import FakeClock
 from orbitmq.wire.bodies.groups import GroupConfig
-from orbitmq.wire.headers import SendResponse
+from orbitmq.wire.bodies.heartbeat import QueueLock, decode_locked_queues, encode_queue_lock
+from orbitmq.wire.headers import LockQueues, SendResponse
 from waiting import until
 
 from .conftest import pull_header, send_header
@@ -43,6 +45,7 @@ class Rig:
         self.config = BrokerConfig(**config)
         self.files = ConfigFiles(path / "config")
         self.clock = FakeClock(1_000)
+        self.monotonic = FakeClock(50)
         self.store = store or memory_store(clock=self.clock)
         self.announced: list[Announced | None] = []
         tables = StoredTables(
@@ -52,12 +55,13 @@ class Rig:
         )
         self.service = BrokerService(
             self.config, tables, self.store, address=ADDRESS, files=self.files, announce=self.announced.append,
-            security=make_server_security(self.config), clock=self.clock, random=Random(7),
+            security=make_server_security(self.config), clock=self.clock, monotonic=self.monotonic,
+            random=Random(7),
         )  # fmt: skip
 
     def join(self, client_id: str, peer: FakePeer) -> None:
         heartbeat = Heartbeat(client_id=client_id, consumers=(ConsumerInfo(group="g"),))
-        self.service.membership.heartbeat(heartbeat, HeartbeatSource(peer), self.clock())
+        self.service.membership.heartbeat(heartbeat, HeartbeatSource(peer))
 
 
 @pytest.mark.parametrize(
@@ -106,6 +110,7 @@ def test_delayed_messages_go_on_where_the_file_says(tmp_path: Path) -> None:
     replace_file(rig.files.delays_path, format_delay_offsets({1: 1}, DataVersion()))
     again = Rig(tmp_path, rig.store)
     again.clock.advance(10_000)
+    again.monotonic.advance(10_000)
     again.service.delays.wake()
     assert rig.store.max_offset(SCHEDULE_TOPIC, 0) == 2
     assert run_once(again) == [b"still waiting"]
@@ -200,10 +205,28 @@ def test_a_client_leaves_after_the_silence_and_its_locks_after_the_time_of_the_s
     service.locks.lock("g", "c1", [queue], rig.clock())
     assert service.locks.lock("g", "c2", [queue], rig.clock() + 1_999) == []
     assert service.locks.lock("g", "c2", [queue], rig.clock() + 2_000) == [queue]
-    service.membership.expire(rig.clock() + 4_999)
+    rig.monotonic.advance(4_999)
+    service.membership.expire()
     assert service.membership.members.consumer_ids("g") == ["c1"]
-    service.membership.expire(rig.clock() + 5_000)
+    rig.monotonic.advance(1)
+    service.membership.expire()
     assert service.membership.members.consumer_ids("g") == []
+
+
+def test_nobody_leaves_and_no_lock_ends_because_the_wall_clock_is_set(tmp_path: Path) -> None:
+    rig, locks = Rig(tmp_path), []
+    rig.join("c1", FakePeer())
+    queue = MessageQueue("t", "a", 0)
+    for client in ("c1", "c2"):
+        body = encode_queue_lock(QueueLock(group="g", client_id=client, queues=(queue,)))
+        reply = lock_queues(
+            LockTables(rig.service.locks, rig.service.monotonic), call(LockQueues(), body, now_ms=rig.clock())
+        )
+        locks.append(decode_locked_queues(reply.body))
+        rig.clock.advance(3_600_000)
+        rig.service.membership.expire()
+    assert locks == [(queue,), ()]
+    assert rig.service.membership.members.consumer_ids("g") == ["c1"]
 
 
 def test_the_brokers_chance_chooses_queues(tmp_path: Path) -> None:

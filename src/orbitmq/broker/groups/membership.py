@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from orbitmq.broker.groups.members import GroupMembers, HeartbeatOutcome, HeartbeatSource
+from orbitmq.clock import Clock
 from orbitmq.model.group import Heartbeat
 from orbitmq.net.dispatch.peer import Peer
 from orbitmq.wire.headers import NotifyConsumerIdsChanged
@@ -15,17 +16,19 @@ class Membership:
 
     Args:
         silence_ms: a client that sends no heartbeat for so long has left.
+        clock: the monotonic one: no client has left because somebody set the wall clock.
         is_notifying: False: nobody is told, and clients find out at their next rebalance.
     """
 
-    def __init__(self, members: GroupMembers[Peer], *, silence_ms: int, is_notifying: bool) -> None:
+    def __init__(self, members: GroupMembers[Peer], *, silence_ms: int, clock: Clock, is_notifying: bool) -> None:
         self.members = members
         self._silence_ms = silence_ms
+        self._clock = clock
         self._is_notifying = is_notifying
 
-    def heartbeat(self, heartbeat: Heartbeat, source: HeartbeatSource[Peer], now_ms: int) -> HeartbeatOutcome:
+    def heartbeat(self, heartbeat: Heartbeat, source: HeartbeatSource[Peer]) -> HeartbeatOutcome:
         """Insert or renew a client in all its groups."""
-        outcome = self.members.heartbeat(heartbeat, source, now_ms)
+        outcome = self.members.heartbeat(heartbeat, source, self._clock())
         self._notify(outcome.changed_groups)
         return outcome
 
@@ -37,9 +40,9 @@ class Membership:
         """A connection closed: its clients are gone."""
         self._notify(self.members.drop_connection(connection))
 
-    def expire(self, now_ms: int) -> None:
+    def expire(self) -> None:
         """Drop clients that were silent for too long."""
-        self._notify(self.members.expire(now_ms, self._silence_ms))
+        self._notify(self.members.expire(self._clock(), self._silence_ms))
 
     def _notify(self, groups: Iterable[str]) -> None:
         """Tell every consumer of the groups that the members changed."""

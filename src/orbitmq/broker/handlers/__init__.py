@@ -69,7 +69,7 @@ HANDLERS.include(offsets.handlers, lambda broker: offsets.OffsetTables(broker.st
 HANDLERS.include(
     clients.handlers, lambda broker: clients.ClientTables(broker.admissions, broker.membership, broker.filters)
 )
-HANDLERS.include(locks.handlers, lambda broker: broker.locks)
+HANDLERS.include(locks.handlers, lambda broker: locks.LockTables(broker.locks, broker.monotonic))
 HANDLERS.include(groups.handlers, lambda broker: groups.GroupTables(broker.groups, broker.offsets))
 HANDLERS.include(topics.handlers, _topic_tables)
 HANDLERS.include(queries.handlers, lambda broker: broker.store)

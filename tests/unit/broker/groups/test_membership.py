@@ -2,6 +2,7 @@ from __future__ import annotations
 
 from orbitmq.broker.groups.members import GroupMembers, HeartbeatSource
 from orbitmq.broker.groups.membership import Membership
+from orbitmq.clock import Clock
 from orbitmq.model.group import ConsumerInfo, Heartbeat
 from orbitmq.wire.headers import NotifyConsumerIdsChanged
 
@@ -10,9 +11,9 @@ from ..parts import FakePeer
 NOTICE = NotifyConsumerIdsChanged(consumer_group="g")
 
 
-def membership_of(*peers: FakePeer, is_notifying: bool = True) -> Membership:
+def membership_of(*peers: FakePeer, clock: Clock = lambda: 0, is_notifying: bool = True) -> Membership:
     """Let each peer be a member of group g since time 0, and forget what they heard."""
-    membership = Membership(GroupMembers(), silence_ms=100, is_notifying=is_notifying)
+    membership = Membership(GroupMembers(), silence_ms=100, clock=clock, is_notifying=is_notifying)
     for number, peer in enumerate(peers):
         beat(membership, f"c{number}", peer)
     for peer in peers:
@@ -20,9 +21,9 @@ def membership_of(*peers: FakePeer, is_notifying: bool = True) -> Membership:
     return membership
 
 
-def beat(membership: Membership, client_id: str, peer: FakePeer, now_ms: int = 0) -> None:
+def beat(membership: Membership, client_id: str, peer: FakePeer) -> None:
     heartbeat = Heartbeat(client_id=client_id, consumers=(ConsumerInfo(group="g"),), producer_groups=("p",))
-    membership.heartbeat(heartbeat, HeartbeatSource(peer), now_ms)
+    membership.heartbeat(heartbeat, HeartbeatSource(peer))
 
 
 def test_all_members_hear_of_one_that_joins_and_of_none_that_renews() -> None:
@@ -30,7 +31,7 @@ def test_all_members_hear_of_one_that_joins_and_of_none_that_renews() -> None:
     membership = membership_of(old)
     beat(membership, "new", new)
     assert (old.heard, new.heard) == ([NOTICE], [NOTICE])
-    beat(membership, "new", new, 1)
+    beat(membership, "new", new)
     assert (old.heard, new.heard) == ([NOTICE], [NOTICE])
 
 
@@ -46,11 +47,15 @@ def test_those_who_stay_hear_of_one_that_leaves_in_any_way() -> None:
 
 def test_a_client_that_is_silent_for_too_long_has_left() -> None:
     silent, alive = FakePeer(), FakePeer()
-    membership = membership_of(silent, alive)
-    beat(membership, "c1", alive, 50)
-    membership.expire(99)
+    now_ms = 0
+    membership = membership_of(silent, alive, clock=lambda: now_ms)
+    now_ms = 50
+    beat(membership, "c1", alive)
+    now_ms = 99
+    membership.expire()
     assert alive.heard == []
-    membership.expire(100)
+    now_ms = 100
+    membership.expire()
     assert alive.heard == [NOTICE]
     assert membership.members.consumer_ids("g") == ["c1"]
 

@@ -60,7 +60,7 @@ def heartbeat(tables: ClientTables, call: Call[HeartbeatRequest]) -> Reply | Lat
 
 def _join(tables: ClientTables, call: Call[HeartbeatRequest], beat: Heartbeat) -> Reply:
     peer = HeartbeatSource(call.connection, call.command.language, call.command.version)
-    outcome = tables.membership.heartbeat(beat, peer, call.now_ms)
+    outcome = tables.membership.heartbeat(beat, peer)
     return Reply(header=HeartbeatResponse(is_support_heart_beat_v2=True, is_sub_change=outcome.needs_subscriptions))
 
 
