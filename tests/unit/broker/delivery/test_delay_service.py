@@ -125,14 +125,32 @@ async def test_while_nothing_waits_nobody_looks(serving: Serving) -> None:
         assert world.looks == before
 
 
-async def test_how_far_it_is_gets_written_once_a_second_at_most(serving: Serving) -> None:
+async def test_how_far_it_is_gets_written_as_soon_as_it_is_durable(serving: Serving) -> None:
+    """A crash repeats what is not written: after a start that may be all that became due while the broker was away."""
     async with serving() as world:
         world.add()
         world.time.advance(1_000)
         await until(lambda: world.delivered == 1, pause_s=0)
         await world.look(10)
+        assert not world.path.exists()
         world.store.flush()
-        world.time.advance(999)
+        await until(world.path.exists, pause_s=0)
+
+
+async def test_how_far_it_is_gets_written_once_a_second_at_most(serving: Serving) -> None:
+    async with serving() as world:
+        world.add()
+        world.time.advance(500)
+        world.add()
+        world.time.advance(500)
+        await until(lambda: world.delivered == 1, pause_s=0)
+        world.store.flush()
+        await until(world.path.exists, pause_s=0)
+        world.path.unlink()
+        world.time.advance(500)
+        await until(lambda: world.delivered == 2, pause_s=0)
+        world.store.flush()
+        world.time.advance(499)
         await world.look(10)
         assert not world.path.exists()
         world.time.advance(1)
