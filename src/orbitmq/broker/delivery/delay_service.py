@@ -89,10 +89,10 @@ class DelayService:
     def _save_in_time(self) -> None:
         """Write the file from time to time. A thread syncs it, so that a slow disk stops nobody."""
         now = self._monotonic()
-        if self._saving is None and now - self._saved_at_ms >= SAVE_MS:
-            if (content := self._take_unsaved()) is not None:
-                self._saved_at_ms = now
-                self._saving = asyncio.get_running_loop().create_task(self._save_aside(content))
+        is_time = self._saving is None and now - self._saved_at_ms >= SAVE_MS
+        if is_time and (content := self._take_unsaved()) is not None:
+            self._saved_at_ms = now
+            self._saving = asyncio.get_running_loop().create_task(self._save_aside(content))
 
     def _take_unsaved(self) -> bytes | None:
         self._unsaved = self._queues.take_durable(self._clock()) or self._unsaved

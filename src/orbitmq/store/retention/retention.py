@@ -98,6 +98,7 @@ class Retention:
         self._on_full = on_full
         self._hour_of = hour_of
         self._is_refusing = False
+        self._is_stuck = False
         self._asked_rounds = 0
         self._cleaned_min = 0
         self._are_queues_wanted = False
@@ -138,6 +139,8 @@ class Retention:
         if is_time_to_delete(usage, self._hour_of(self._clock()), is_asked=is_asked, rules=self._rules):
             self._asked_rounds -= is_asked
             await self._delete_segments(usage)
+        else:
+            self._is_stuck = False
         if self._are_queues_wanted or self._commit_log.min_offset > self._cleaned_min:
             await self._delete_queue_files()
 
@@ -197,7 +200,8 @@ class Retention:
             if not await self._delete_first_segment(usage):
                 return
             deleted += 1
-        if not deleted and usage in (Usage.FORCING, Usage.FULL):
+        was_stuck, self._is_stuck = self._is_stuck, not deleted and usage in (Usage.FORCING, Usage.FULL)
+        if self._is_stuck and not was_stuck:
             log.warning("the disk is nearly full, and no file of the CommitLog may be deleted")
 
     def _may_delete_first(self, usage: Usage) -> bool:

@@ -91,6 +91,16 @@ def test_the_last_file_stays_however_old_and_however_full_the_disk():
     assert cleaned.store.read("orders", 0, 0).message_count == 3
 
 
+def test_a_disk_on_which_nothing_may_go_is_complained_of_once(caplog: pytest.LogCaptureFixture):
+    cleaned = Cleaned(delete_hours=frozenset())
+    for usage, complaints in ((0.88, 1), (0.95, 1), (0.1, 1), (0.88, 2)):
+        cleaned.disk.usage = usage
+        cleaned.clean()
+        cleaned.clean()
+        assert caplog.text.count("no file of the CommitLog may be deleted") == complaints, usage
+    cleaned.store.close()
+
+
 def test_a_nearly_full_disk_forces_the_oldest_files_out_until_it_is_not():
     """Java deletes a batch without looking again."""
 
