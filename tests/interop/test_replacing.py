@@ -35,7 +35,8 @@ def our_name_server(home: Path, **properties: object) -> Iterator[str]:
 
 
 def shadow_of(address: str) -> dict:
-    (health,) = json.loads(orbitmq("health", "-n", address, "-o", "json").stdout)
+    servers = json.loads(orbitmq("health", "-n", address, "-o", "json").stdout)
+    (health,) = [server for server in servers if "broker" not in server]
     return health["shadow"]
 
 
