@@ -13,6 +13,7 @@ from typing import NamedTuple
 
 import pytest
 
+from children import environment
 from orbitmq.broker.app import Broker
 from orbitmq.broker.config import BrokerConfig
 from orbitmq.clock import now_ms
@@ -32,7 +33,6 @@ MESSAGES_PER_PERIOD = 150
 QUEUES = range(3)
 SEGMENT_SIZE = 65_536
 QUEUE_UNITS = 50
-TESTS = str(Path(__file__).parents[1])
 KILLS = 9
 
 
@@ -166,8 +166,7 @@ class Said(NamedTuple):
 def kill_in_the_middle(path: Path, random: Random) -> tuple[list[Said], int]:
     """Let a process write and clean, kill it; return what it said, and when it was dead."""
     command = [sys.executable, "-m", "crash.retention_child", str(path)]
-    paths = os.pathsep.join([TESTS, *filter(None, [os.environ.get("PYTHONPATH")])])
-    with subprocess.Popen(command, stdout=subprocess.PIPE, env={**os.environ, "PYTHONPATH": paths}) as process:
+    with subprocess.Popen(command, stdout=subprocess.PIPE, env=environment()) as process:
         assert process.stdout is not None
         said: list[Said] = []
         rounds = random.randrange(10, 50)

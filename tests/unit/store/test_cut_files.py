@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from children import environment
 from orbitmq.errors import FileCut, StoreError, StoreUnavailable
 from orbitmq.model.message import Host
 from orbitmq.store import FlushMode, Store, StoreConfig, TroubleKind
@@ -166,7 +167,9 @@ for act in (lambda store: store.append(draft(body=b"x" * 20_000)), *READS.values
     except StoreUnavailable as error:
         print(error)
 """
-    ended = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
+    ended = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=False, env=environment()
+    )
     assert ended.returncode == 0, (ended.returncode, ended.stderr)
     assert ended.stdout.count("was cut short") == 1 + len(READS)
 
