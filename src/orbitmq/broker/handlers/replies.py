@@ -11,7 +11,7 @@ from __future__ import annotations
 import logging
 from dataclasses import dataclass
 
-from orbitmq.broker.handlers.send import check_sizes, special_form
+from orbitmq.broker.handlers.send import draft_of, stored_form
 from orbitmq.broker.sending.reply_pushes import ReplyPushes
 from orbitmq.broker.sending.tables import SendTables, host_of
 from orbitmq.codes import ResponseCode
@@ -131,22 +131,7 @@ def _draft(tables: ReplyTables, call: ReplyCall) -> Draft:
     config = destinations.open_topic(header.topic) or destinations.resolve(header, call.now_ms)
     if header.sys_flag & SysFlag.TRANSACTION_MASK:
         raise Rejected(ResponseCode.MESSAGE_ILLEGAL, "a reply cannot be a part of a transaction")
-    draft = Draft(
-        config.topic,
-        destinations.choose_queue(config, header),
-        call.command.body,
-        (header.properties or "").encode(),
-        header.flag,
-        header.sys_flag,
-        header.born_at_ms,
-        host_of(call.connection.remote),
-        header.reconsume_times or 0,
-    )
-    check_sizes(sending, len(draft.body), 0)
-    plain = sending.properties.plain(draft.properties)
-    stored = special_form(sending, draft) if plain is None else draft._replace(properties=plain)
-    check_sizes(sending, 0, len(stored.properties))
-    return stored
+    return stored_form(sending, draft_of(sending, call, config))
 
 
 def _push_header(call: ReplyCall, host: Host, properties: dict[str, str]) -> PushReply:

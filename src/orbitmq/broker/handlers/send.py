@@ -14,10 +14,10 @@ from orbitmq.broker.sending.tables import SendTables, host_of
 from orbitmq.codes import ResponseCode
 from orbitmq.errors import InvalidArgument, Rejected, StoreUnavailable
 from orbitmq.model.message import PROPERTIES_SIZE_MAX, SysFlag
-from orbitmq.model.topic import DLQ_PREFIX, RETRY_PREFIX, SCHEDULE_TOPIC
+from orbitmq.model.topic import DLQ_PREFIX, RETRY_PREFIX, SCHEDULE_TOPIC, TopicConfig
 from orbitmq.net.dispatch.handlers import Call, Handlers, Later, Reply
 from orbitmq.store import Draft
-from orbitmq.wire.headers import SendBatch, SendMessage, SendMessageV2
+from orbitmq.wire.headers import SendBatch, SendMessage, SendMessageV2, SendReply, SendReplyV2
 from orbitmq.wire.messages.batch import parse_batch
 from orbitmq.wire.messages.properties import format_properties
 
@@ -56,21 +56,8 @@ def store_one(tables: SendTables, call: SendCall) -> Reply | Later:
         config = destinations.resolve(header, call.now_ms)
     if header.sys_flag & SysFlag.TRANSACTION_MASK:
         raise Rejected(ResponseCode.MESSAGE_ILLEGAL, "transactional messages are not supported by this version")
-    draft = Draft(
-        config.topic,
-        destinations.choose_queue(config, header),
-        call.command.body,
-        (header.properties or "").encode(),
-        header.flag,
-        header.sys_flag,
-        header.born_at_ms,
-        host_of(call.connection.remote),
-        header.reconsume_times or 0,
-    )
-    check_sizes(tables, len(draft.body), 0)
-    plain = tables.properties.plain(draft.properties)
-    stored = special_form(tables, draft) if plain is None else draft._replace(properties=plain)
-    check_sizes(tables, 0, len(stored.properties))
+    draft = draft_of(tables, call, config)
+    stored = stored_form(tables, draft)
     try:
         result = tables.store.append(stored)
     except StoreUnavailable as error:
@@ -136,6 +123,35 @@ def check_sizes(tables: SendTables, body_size: int, properties_size: int) -> Non
     if body_size > tables.body_size_max or properties_size > PROPERTIES_SIZE_MAX:
         limits = {"body": tables.body_size_max, "properties": PROPERTIES_SIZE_MAX}
         raise Rejected(ResponseCode.MESSAGE_ILLEGAL, _ILLEGAL_REMARK.format(**limits))
+
+
+def draft_of(tables: SendTables, call: SendCall | Call[SendReply] | Call[SendReplyV2], config: TopicConfig) -> Draft:
+    """Return a message as it was sent, for one of its topic's queues."""
+    header = call.header
+    return Draft(
+        config.topic,
+        tables.destinations.choose_queue(config, header),
+        call.command.body,
+        (header.properties or "").encode(),
+        header.flag,
+        header.sys_flag,
+        header.born_at_ms,
+        host_of(call.connection.remote),
+        header.reconsume_times or 0,
+    )
+
+
+def stored_form(tables: SendTables, draft: Draft) -> Draft:
+    """Return a message as it is stored.
+
+    Raises:
+        Rejected: 13, it is too long, or its properties ask for something that this version does not have.
+    """
+    check_sizes(tables, len(draft.body), 0)
+    plain = tables.properties.plain(draft.properties)
+    stored = special_form(tables, draft) if plain is None else draft._replace(properties=plain)
+    check_sizes(tables, 0, len(stored.properties))
+    return stored
 
 
 def special_form(tables: SendTables, draft: Draft) -> Draft:
