@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import argparse
 import asyncio
-import os
 import subprocess
 import sys
 import time
@@ -16,6 +15,7 @@ from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
 
+from children import environment
 from hostile.broker_attacks import ATTACKS
 from hostile.broker_honest import HonestPair
 from hostile.broker_victim import BrokerVictim
@@ -37,7 +37,7 @@ def beside(name: str, size: Size) -> Figure:
         victim = stack.enter_context(BrokerVictim(**SETTINGS.get(name, {})))
         command = [sys.executable, "-m", "hostile.broker_attacks", name, victim.host, str(victim.port), str(size.share)]
         attacker = stack.enter_context(
-            subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+            subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=environment())
         )
         stack.callback(attacker.kill)
         return run(_watch(name, size, victim, attacker))
@@ -105,5 +105,4 @@ def main() -> int:
 
 
 if __name__ == "__main__":
-    os.environ.setdefault("PYTHONPATH", str(Path(__file__).parents[1]))
     raise SystemExit(main())

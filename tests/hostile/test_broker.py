@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 import asyncio
-import os
 import subprocess
 import sys
 from collections.abc import AsyncIterator, Callable
@@ -16,6 +15,7 @@ from typing import Any
 
 import pytest
 
+from children import environment
 from hostile.broker_attacks import ATTACKS, MIB, pull_frame, send_frame
 from orbitmq.address import parse_address
 from orbitmq.broker.app import Broker
@@ -24,8 +24,6 @@ from orbitmq.broker.limits import limit_refusals
 from orbitmq.wire.command import Command, decode_command
 from orbitmq.wire.frame import FrameDecoder
 from waiting import until
-
-TESTS = Path(__file__).parents[1]
 
 
 class Client:
@@ -186,7 +184,7 @@ async def test_connections_beyond_the_limit_are_refused_and_those_before_are_ser
 def test_the_long_form_measures_and_says_whether_it_reached():
     rows = ("half-frames", "deaf-pullers")
     command = [sys.executable, "-m", "hostile.broker_figures", *rows, "--share", "0.02"]
-    told = subprocess.run(command, capture_output=True, text=True, env={**os.environ, "PYTHONPATH": str(TESTS)})
+    told = subprocess.run(command, capture_output=True, text=True, env=environment())
     assert told.returncode in (0, 1), told.stderr
     for row in rows:
         assert f"| {row} | " in told.stdout

@@ -20,6 +20,7 @@ from random import Random
 import psutil
 import pytest
 
+from children import environment
 from hostile.attacks import BOMBS, LIES, connections_of, golden_requests
 from hostile.dearest import measure
 from hostile.requests import enter_names, replay_attacks, walk_matrix
@@ -33,7 +34,6 @@ from unit.nameserver.support import Asker, asking, registration
 from unit.net.support import peer_of
 from waiting import until
 
-TESTS = Path(__file__).parents[1]
 FRAMES = 10_000
 SEED = int(os.environ.get("ORBITMQ_SEED", "20261121"))
 MEMORY_GROWTH_MAX = 50 * 1024 * 1024
@@ -169,7 +169,7 @@ async def test_a_length_that_lies_ends_the_connection_and_allocates_nothing_s2(l
 def test_the_long_form_measures_and_says_whether_it_reached(tmp_path: Path):
     rows = ("injured-inputs", "injured-frames", "lying-lengths", "connection-flood", "model-histories")
     command = [sys.executable, "-m", "hostile.figures", *rows, "--share", "0.0005", "--seed", str(SEED)]
-    told = subprocess.run(command, capture_output=True, text=True, env={**os.environ, "PYTHONPATH": str(TESTS)})
+    told = subprocess.run(command, capture_output=True, text=True, env=environment())
     assert told.returncode in (0, 1), told.stderr
     for row in rows:
         assert f"| {row} | " in told.stdout
