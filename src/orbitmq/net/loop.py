@@ -19,6 +19,26 @@ def loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:
 
 
 def run(main: Coroutine[Any, Any, T]) -> T:
-    """Run `main` to its end on a new loop and return its result."""
+    """Run `main` to its end on a new loop and return its result.
+
+    Raises:
+        KeyboardInterrupt: on Ctrl-C, after `main` was cancelled and has ended.
+    """
+    has_begun = False
+
+    async def begin() -> T:
+        nonlocal has_begun
+        has_begun = True
+        return await main
+
     with asyncio.Runner(loop_factory=loop_factory()) as runner:
-        return runner.run(main)
+        try:
+            return runner.run(begin())
+        except asyncio.CancelledError:
+            if has_begun:
+                raise
+            # Runner.run forgets a Ctrl-C that comes after it has put up its handler and before it begins to count;
+            # nobody else can have cancelled what has not begun.
+            raise KeyboardInterrupt from None
+        finally:
+            main.close()

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import inspect
+import signal
 import sys
+from typing import Any
 
 import pytest
 
@@ -34,3 +37,32 @@ def test_asyncio_runs_everything_where_uvloop_is_missing(monkeypatch: pytest.Mon
     monkeypatch.setitem(sys.modules, "uvloop", None)
     assert loop_factory() is None
     assert run(talk()).startswith("asyncio")
+
+
+async def wait_for_ever() -> None:
+    await asyncio.Event().wait()
+
+
+def test_an_interrupt_that_comes_before_the_runner_counts_is_one(monkeypatch: pytest.MonkeyPatch):
+    put_up = signal.signal
+
+    def put_up_and_interrupt(number: int, handler: Any) -> Any:
+        previous = put_up(number, handler)
+        if handler is not signal.default_int_handler:
+            signal.raise_signal(signal.SIGINT)
+        return previous
+
+    monkeypatch.setattr(signal, "signal", put_up_and_interrupt)
+    main = wait_for_ever()
+
+    with pytest.raises(KeyboardInterrupt):
+        run(main)
+    assert inspect.getcoroutinestate(main) == inspect.CORO_CLOSED
+
+
+def test_a_main_that_cancels_itself_is_no_interrupt():
+    async def give_up() -> None:
+        raise asyncio.CancelledError
+
+    with pytest.raises(asyncio.CancelledError):
+        run(give_up())
