@@ -472,7 +472,7 @@ class Store:
         damaged = self._queues.load()
 
         def lower_checkpoint(time_ms: int, durable: int | None) -> None:
-            lowered = checkpoint._replace(consume_queue_ms=min(checkpoint.consume_queue_ms, time_ms))
+            lowered = checkpoint.without_entries_since(time_ms)
             if durable is not None:
                 lowered = lowered._replace(flushed_offset=durable, confirmed_offset=durable)
             self._disk.write(path / "checkpoint", format_checkpoint(lowered))

@@ -53,7 +53,16 @@ def test_while_entries_are_written_again_the_checkpoint_does_not_vouch_for_them(
     store = open_store(disk)
     # Read again from the last record that is three seconds older than the checkpoint: number 27.
     assert store.recovered.record_count == 4
-    assert parse_checkpoint(disk.read(ROOT / "checkpoint")) == (T0 + 30_000, T0 + 27_000, 7, 8, 9)
+    assert parse_checkpoint(disk.read(ROOT / "checkpoint")) == (T0 + 30_000, T0 + 29_999, 7, 8, 9)
+
+
+def test_starts_that_are_killed_one_after_the_other_do_not_each_begin_three_seconds_earlier(disk):
+    vouch(disk, T0 + 30_000)
+    counts = []
+    for _ in range(4):
+        counts.append(open_store(disk).recovered.record_count)
+        disk = disk.after_kill()
+    assert counts == [4, 5, 6, 7]
 
 
 def test_a_checkpoint_that_vouches_for_less_is_not_raised(disk):

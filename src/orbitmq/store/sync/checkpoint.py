@@ -32,6 +32,14 @@ class Checkpoint(NamedTuple):
         """Messages stored up to this time need no second look; three seconds are left for clocks and races."""
         return max(min(self.commit_log_ms, self.consume_queue_ms) - _MARGIN_MS, 0)
 
+    def without_entries_since(self, time_ms: int) -> Checkpoint:
+        """Return what is still known when the entries of messages stored at `time_ms` or later are being written again.
+
+        The next recovery reads those again, and not three seconds more: starts that are killed one after the other would
+        otherwise each begin earlier than the one before.
+        """
+        return self._replace(consume_queue_ms=min(self.consume_queue_ms, max(time_ms - 1 + _MARGIN_MS, 0)))
+
     @property
     def durable_offset(self) -> int:
         """So many bytes of the CommitLog are on the disk; Java's replicas write more into one of the two than they have."""

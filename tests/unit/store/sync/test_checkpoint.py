@@ -35,6 +35,14 @@ def test_recovery_trusts_what_both_logs_have_less_three_seconds():
     assert SOME._replace(commit_log_ms=2000).recovery_ms == 0
 
 
+def test_while_entries_are_written_again_recovery_trusts_those_before_them_alone():
+    known = SOME.without_entries_since(1_700_000_000_500)
+    assert known.recovery_ms == 1_700_000_000_499
+    assert known == SOME._replace(consume_queue_ms=known.consume_queue_ms)
+    assert SOME.without_entries_since(1_700_000_009_000) == SOME
+    assert SOME.without_entries_since(0).recovery_ms == 0
+
+
 def test_nothing_is_known_without_being_told_and_the_five_numbers_alone_are_enough():
     assert Checkpoint() == (0, 0, 0, 0, 0)
     assert parse_checkpoint(format_checkpoint(SOME)[:40]) == SOME
