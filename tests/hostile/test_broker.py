@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 
 from children import environment
-from hostile.broker_attacks import ATTACKS, MIB, pull_frame, send_frame
+from hostile.broker_attacks import ATTACKS, MIB, batch_frame, pull_frame, send_frame
 from orbitmq.address import parse_address
 from orbitmq.broker.app import Broker
 from orbitmq.broker.config import BrokerConfig
@@ -151,6 +151,22 @@ async def test_what_one_client_pipelines_is_served_in_turns(tmp_path: Path):
         await until(lambda: sent.found_count > 0)
         assert (await honest.ask(send_frame("honest"))).code == 0
         assert sent.found_count < 500, "the others' requests wait until their client reads"
+
+
+async def test_a_batch_of_as_many_messages_as_a_frame_holds_is_stored_while_others_are_served(tmp_path: Path):
+    async with attacked(tmp_path) as scene:
+        greedy, honest = await scene.come(), await scene.come()
+        for client in (greedy, honest):
+            assert (await client.ask(send_frame("honest"))).code == 0
+        await greedy.send(batch_frame("batches", MIB // 8))
+        stats = scene.broker.service.stats
+        served = 0
+        while stats.put_count < MIB // 8 // 22:
+            assert (await honest.ask(send_frame("honest"))).code == 0
+            served += 1
+        assert served > 2, "at once it would be one, or none"
+        (answer,) = await greedy.receive(1)
+        assert answer.code == 0
 
 
 @pytest.mark.parametrize(

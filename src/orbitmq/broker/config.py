@@ -116,6 +116,8 @@ class BrokerConfig(ServerSecuritySettings):
     broker_fast_failure_enable: bool = True
     """A send that has waited here longer than waitTimeMillsInSendQueue for its turn is answered SYSTEM_BUSY, unstored."""
     wait_time_mills_in_send_queue: int = 200
+    large_batches_max: int = 16
+    """Ours: batches of more messages than are stored in one piece that may be under way, one of them at a time."""
     async_flush_waiting_max: int = 512 * _MIB
     """Ours: ASYNC_FLUSH: bytes that the disk may be behind; beyond, sends are answered SYSTEM_BUSY."""
     accept_log_end: int = -1
@@ -266,6 +268,7 @@ _RANGES: dict[str, tuple[int, int]] = {
     "sync_flush_waiting_max": (64 * _KIB, _GIB),
     "open_files_max": (0, 10_000_000),
     "wait_time_mills_in_send_queue": (1, 600_000),
+    "large_batches_max": (1, 10_000),
     "async_flush_waiting_max": (_MIB, 64 * _GIB),
     "mapped_file_size_commit_log": (64 * _KIB, _GIB * 2 - 1),
     "mapped_file_size_consume_queue": (CONSUME_QUEUE_UNIT_SIZE, _GIB),

@@ -47,7 +47,7 @@ def limit_refusals(service: BrokerService, counters: Counters) -> dict[str, int]
         counters: of the broker's port.
     """
     ended = counters.closed_by_us
-    by_address = counters.connections_refused_by_address
+    by_address, batches = counters.connections_refused_by_address, service.sending.large_batches.over_count
     return {
         "connectionsMax": counters.connections_refused - by_address,
         "connectionsPerAddressMax": by_address,
@@ -59,7 +59,10 @@ def limit_refusals(service: BrokerService, counters: Counters) -> dict[str, int]
         "parkedPullsMax": service.pulls.parked.over_count,
         "parkedPullsSizeMax": service.pulls.parked.over_size,
         "waitTimeMillsInSendQueue": service.stats.fast_failure_count,
-        _DISK_LIMITS[service.config.flush_disk_type]: _busy_count(counters) - service.stats.fast_failure_count,
+        "largeBatchesMax": batches,
+        _DISK_LIMITS[service.config.flush_disk_type]: _busy_count(counters)
+        - service.stats.fast_failure_count
+        - batches,
         "replyPushesMax": service.reply_pushes.over_count,
         "replyPushesSizeMax": service.reply_pushes.over_size,
         "topicsMax": service.topics.table.refused_count,

@@ -24,6 +24,7 @@ from orbitmq.broker.persistence import ConfigFiles
 from orbitmq.broker.registration.addresses import BrokerAddress
 from orbitmq.broker.sending.answers import SendAnswers
 from orbitmq.broker.sending.destinations import Destinations
+from orbitmq.broker.sending.large_batches import LargeBatches
 from orbitmq.broker.sending.properties import StoredProperties
 from orbitmq.broker.sending.reply_pushes import ReplyPushes
 from orbitmq.broker.sending.tables import SendTables
@@ -127,4 +128,5 @@ class BrokerService:
             config.max_message_size,
             config.flush_disk_type == "SYNC_FLUSH",
             config.wait_time_mills_in_send_queue if config.broker_fast_failure_enable else None,
+            LargeBatches(config.large_batches_max),
         )

@@ -20,7 +20,7 @@ from orbitmq.process_stats import Histogram
 from orbitmq.store.disk import Disk, LocalDisk, Lock, write_whole
 from orbitmq.store.dispatch import Dispatch, DispatchConsumer, is_queued, tag_code_of
 from orbitmq.store.log.beginning import Beginning
-from orbitmq.store.log.commit_log import CommitLog
+from orbitmq.store.log.commit_log import CommitLog, record_size_max
 from orbitmq.store.log.open_files import OpenFiles, affordable_files, allowed_descriptors, allowed_maps
 from orbitmq.store.quarantine import Quarantine
 from orbitmq.store.queues.consume_queues import ConsumeQueues
@@ -305,6 +305,27 @@ class Store:
         except SyncFailed as failure:
             self._sync_failed(failure)
         return [self.append(draft) for draft in drafts]
+
+    def make_room(self, topic: str, count: int, size: int) -> None:
+        """Make sure that the disk has room for many messages of a topic that will be appended in parts.
+
+        What others append meanwhile takes of that room; where no segment can hold all of it, none is made.
+
+        Args:
+            size: bytes of all bodies and properties.
+
+        Raises: as `append`.
+        """
+        if self._refusal is not None:
+            self._refuse()
+        try:
+            self._commit_log.make_room_together(count * record_size_max(topic, 0) + size)
+        except SyncFailed as failure:
+            self._sync_failed(failure)
+
+    def check_properties(self, properties: bytes) -> None:
+        """Raise InvalidArgument for properties that no record can hold."""
+        self._commit_log.check_properties(properties)
 
     def wait_durable(self, position: int, waiter: Waiter) -> bool:
         """Ask for an answer when the log is durable up to `position` (bytes, an `AppendResult.end`).

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -32,6 +33,7 @@ class FakePeer:
     def __init__(self) -> None:
         self.counters = Counters()
         self.parked_count = 0
+        self.turns = 0
         self.waited_ms = 0
         self.room = 1 << 40
         self.replies: list[Reply] = []
@@ -53,6 +55,10 @@ class FakePeer:
 
     def answer_later(self, command: Command, reply: Reply, *, was_parked: bool) -> None:
         self.replies.append(reply)
+
+    def work_on(self, work: Iterator[None]) -> None:
+        for _ in work:
+            self.turns += 1
 
     def answer_held(self, answers: list[bytes]) -> None:
         self.held += answers

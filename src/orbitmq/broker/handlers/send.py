@@ -10,23 +10,20 @@ from __future__ import annotations
 
 from orbitmq.broker.delivery.delay import level_of, schedule
 from orbitmq.broker.sending.answers import SendCall, refusal_of
-from orbitmq.broker.sending.tables import SendTables, host_of
+from orbitmq.broker.sending.batches import store_batch
+from orbitmq.broker.sending.tables import SendTables, check_sizes, host_of
 from orbitmq.codes import ResponseCode
 from orbitmq.errors import InvalidArgument, Rejected, StoreUnavailable
-from orbitmq.model.message import PROPERTIES_SIZE_MAX, SysFlag
+from orbitmq.model.message import SysFlag
 from orbitmq.model.topic import DLQ_PREFIX, RETRY_PREFIX, SCHEDULE_TOPIC, TopicConfig
 from orbitmq.net.dispatch.handlers import Call, Handlers, Later, Reply
+from orbitmq.net.dispatch.work import in_turns
 from orbitmq.store import Draft
 from orbitmq.wire.headers import SendBatch, SendMessage, SendMessageV2, SendReply, SendReplyV2
-from orbitmq.wire.messages.batch import parse_batch
+from orbitmq.wire.messages.message_id import offset_message_id
 from orbitmq.wire.messages.properties import format_properties
 
 handlers: Handlers[SendTables] = Handlers()
-
-_ILLEGAL_REMARK = (
-    "the message is illegal, maybe msg body or properties length not matched. "
-    "msg body length limit {body} bytes, msg properties length limit {properties} bytes"
-)
 
 
 @handlers.on(SendMessage)
@@ -38,13 +35,13 @@ def send_message(tables: SendTables, call: Call[SendMessage]) -> Reply | Later:
 @handlers.on(SendMessageV2)
 def send_message_v2(tables: SendTables, call: Call[SendMessageV2]) -> Reply | Later:
     """Store one message, or a batch that travels under this code."""
-    return store_batch(tables, call) if call.header.batch else store_one(tables, call)
+    return take_batch(tables, call) if call.header.batch else store_one(tables, call)
 
 
 @handlers.on(SendBatch)
 def send_batch(tables: SendTables, call: Call[SendBatch]) -> Reply | Later:
     """Store many messages of one queue."""
-    return store_batch(tables, call)
+    return take_batch(tables, call)
 
 
 def store_one(tables: SendTables, call: SendCall) -> Reply | Later:
@@ -66,28 +63,19 @@ def store_one(tables: SendTables, call: SendCall) -> Reply | Later:
         tables.delays.wake()
     tables.stats.put_count += 1
     tables.stats.put_size += result.size
-    return tables.answers.when_durable(call, draft.queue_id, [result])
+    message_id = offset_message_id(tables.answers.host, result.physical_offset)
+    return tables.answers.when_durable(call, draft.queue_id, message_id, result.queue_offset, result.end)
 
 
-def store_batch(tables: SendTables, call: SendCall) -> Reply | Later:
-    """Check a batch, append it in one piece, and answer like one message."""
+def take_batch(tables: SendTables, call: SendCall) -> Reply | Later:
+    """Check where a batch goes, and store it in as many turns as it takes."""
     _check_waiting(tables, call)
     header = call.header
     if header.topic.startswith((RETRY_PREFIX, DLQ_PREFIX)):
         raise Rejected(ResponseCode.MESSAGE_ILLEGAL, "batch request does not support retry group")
     destinations = tables.destinations
     config = destinations.open_topic(header.topic) or destinations.resolve(header, call.now_ms)
-    queue_id = destinations.choose_queue(config, header)
-    drafts = _batch_drafts(tables, call, config.topic, queue_id)
-    if not drafts:
-        raise Rejected(ResponseCode.MESSAGE_ILLEGAL, "a batch without messages")
-    try:
-        results = tables.store.append_batch(drafts)
-    except StoreUnavailable as error:
-        raise refusal_of(error) from None
-    tables.stats.put_count += len(results)
-    tables.stats.put_size += sum(result.size for result in results)
-    return tables.answers.when_durable(call, queue_id, results)
+    return in_turns(call, store_batch(tables, call, config.topic, destinations.choose_queue(config, header)))
 
 
 def _check_waiting(tables: SendTables, call: SendCall) -> None:
@@ -102,27 +90,6 @@ def _check_waiting(tables: SendTables, call: SendCall) -> None:
             ResponseCode.SYSTEM_BUSY,
             f"[TIMEOUT_CLEAN_QUEUE]broker busy, start flow control for a while, period in queue: {waited_ms}ms",
         )
-
-
-def _batch_drafts(tables: SendTables, call: SendCall, topic: str, queue_id: int) -> list[Draft]:
-    header = call.header
-    shared = tables.properties.shared_by_batch((header.properties or "").encode())
-    born_host = host_of(call.connection.remote)
-    drafts = []
-    for item in parse_batch(call.command.body):
-        properties = tables.properties.of_batch_message(item.properties, shared)
-        check_sizes(tables, len(item.body), len(properties))
-        drafts.append(
-            Draft(topic, queue_id, item.body, properties, item.flag, header.sys_flag, header.born_at_ms, born_host)
-        )
-    return drafts
-
-
-def check_sizes(tables: SendTables, body_size: int, properties_size: int) -> None:
-    """Raise Rejected 13 when body or properties are longer than allowed."""
-    if body_size > tables.body_size_max or properties_size > PROPERTIES_SIZE_MAX:
-        limits = {"body": tables.body_size_max, "properties": PROPERTIES_SIZE_MAX}
-        raise Rejected(ResponseCode.MESSAGE_ILLEGAL, _ILLEGAL_REMARK.format(**limits))
 
 
 def draft_of(tables: SendTables, call: SendCall | Call[SendReply] | Call[SendReplyV2], config: TopicConfig) -> Draft:

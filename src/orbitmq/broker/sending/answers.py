@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from orbitmq.codes import ResponseCode
 from orbitmq.errors import Rejected, StoreBusy, StoreUnavailable
 from orbitmq.model.message import Host
 from orbitmq.net.dispatch.handlers import LATER, Call, Later, Reply
-from orbitmq.store import AppendResult, Store
+from orbitmq.store import Store
 from orbitmq.wire.headers import SendBatch, SendMessage, SendMessageV2, SendResponse
-from orbitmq.wire.messages.message_id import offset_message_id
 
 SendCall = Call[SendMessage] | Call[SendMessageV2] | Call[SendBatch]
 
@@ -49,10 +46,17 @@ class SendAnswers:
             trace_on=self._trace_on,
         )
 
-    def when_durable(self, call: SendCall, queue_id: int, results: Sequence[AppendResult]) -> Reply | Later:
-        """Answer now, or after the group commit that covers the last message."""
-        message_id = ",".join([offset_message_id(self.host, result.physical_offset) for result in results])
-        reply = Reply(header=self.header(message_id, queue_id, results[0].queue_offset))
+    def when_durable(
+        self, call: SendCall, queue_id: int, message_id: str, queue_offset: int, end: int
+    ) -> Reply | Later:
+        """Answer now, or after the group commit that covers the last message.
+
+        Args:
+            message_id: of a batch, those of all messages with commas between them.
+            queue_offset: the first message's.
+            end: where the last one ends, in bytes.
+        """
+        reply = Reply(header=self.header(message_id, queue_id, queue_offset))
 
         def synced(is_durable: bool | None) -> None:
             if is_durable is None:
@@ -60,4 +64,4 @@ class SendAnswers:
             else:
                 call.answer(reply if is_durable else NOT_DURABLE)
 
-        return reply if self._store.wait_durable(results[-1].end, synced) else LATER
+        return reply if self._store.wait_durable(end, synced) else LATER

@@ -10,9 +10,17 @@ from orbitmq.broker.delivery.delay_service import DelayService
 from orbitmq.broker.monitoring.stats import BrokerStats
 from orbitmq.broker.sending.answers import SendAnswers
 from orbitmq.broker.sending.destinations import Destinations
+from orbitmq.broker.sending.large_batches import LargeBatches
 from orbitmq.broker.sending.properties import StoredProperties
-from orbitmq.model.message import Host
+from orbitmq.codes import ResponseCode
+from orbitmq.errors import Rejected
+from orbitmq.model.message import PROPERTIES_SIZE_MAX, Host
 from orbitmq.store import Store
+
+_ILLEGAL_REMARK = (
+    "the message is illegal, maybe msg body or properties length not matched. "
+    "msg body length limit {body} bytes, msg properties length limit {properties} bytes"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,9 +42,17 @@ class SendTables:
     body_size_max: int
     is_sync: bool
     wait_ms_max: int | None
+    large_batches: LargeBatches
 
 
 @lru_cache(maxsize=65_536)
 def host_of(remote: str) -> Host:
     """Return a connection's peer as messages carry it."""
     return Host(*parse_address(remote))
+
+
+def check_sizes(tables: SendTables, body_size: int, properties_size: int) -> None:
+    """Raise Rejected 13 when body or properties are longer than allowed."""
+    if body_size > tables.body_size_max or properties_size > PROPERTIES_SIZE_MAX:
+        limits = {"body": tables.body_size_max, "properties": PROPERTIES_SIZE_MAX}
+        raise Rejected(ResponseCode.MESSAGE_ILLEGAL, _ILLEGAL_REMARK.format(**limits))

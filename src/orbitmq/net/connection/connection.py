@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from time import perf_counter
 from typing import TypeVar, cast
 
@@ -24,7 +24,7 @@ from orbitmq.net.connection.timeouts import Timeouts
 from orbitmq.net.counters import is_worth_a_line
 from orbitmq.net.dispatch.reply import Reply, encode_reply_parts
 from orbitmq.net.session import Pending, Session, Waiter, make_request
-from orbitmq.net.sharing.turns import cost_of
+from orbitmq.net.sharing.turns import TURN_COUNT, cost_of
 from orbitmq.net.sharing.waiting_answers import LARGE_SIZE
 from orbitmq.wire.command import FLAG_ONEWAY, FLAG_RESPONSE, Command, decode_command
 from orbitmq.wire.frame import Frame, count_frames, sniff_foreign
@@ -37,6 +37,7 @@ BAD_FRAME = "bad frame"
 """The reason under which connections are counted that sent no frame, and no protocol that we know."""
 
 _FIRST_BYTES = 16
+_DONE = object()
 _SAMPLE_MASK = 15
 """One read in sixteen is timed: the clock would cost as much as the histogram tells."""
 
@@ -172,6 +173,14 @@ class Connection(asyncio.Protocol):
         self._join()
         self._tell_waiting()
 
+    def work_on(self, work: Iterator[None]) -> None:
+        """Take a step of a request's work in each turn of this connection; its next requests wait until all is done."""
+        flow = self._flow
+        assert flow.work is None, "requests behind one that is worked on are held back"
+        flow.work = work
+        flow.choose_reading()
+        self._serve_later()
+
     def close(self) -> None:
         """Write what waits, then close."""
         if not self.is_closed:
@@ -232,7 +241,7 @@ class Connection(asyncio.Protocol):
         began = 0.0 if self._reads & _SAMPLE_MASK else perf_counter()
         session, flow = self._session, self._flow
         # The fast path knows whole frames at the start of a read, and nothing may overtake frames that are held back.
-        if self._answer_fast is None or session.partial or flow.held:
+        if self._answer_fast is None or session.partial or flow.held or flow.work is not None:
             self._joined(self._serve_bytes, data)
         else:
             size = self._answer_fast(data, session.out, self)
@@ -301,7 +310,7 @@ class Connection(asyncio.Protocol):
         flow = self._flow
         if flow.rate_limit is not None:
             flow.throttle(len(frames))
-        if flow.held:
+        if flow.held or flow.work is not None:
             flow.hold(frames)
         else:
             self._serve_frames(frames)
@@ -317,7 +326,8 @@ class Connection(asyncio.Protocol):
         for count, frame in enumerate(frames, 1):
             self._frames += 1
             self._serve(frame)
-            if flow.owed_size > flow.owed_size_max or count == flow.turn_count or clock() > ends:
+            is_over = flow.owed_size > flow.owed_size_max or count == flow.turn_count or clock() > ends
+            if is_over or flow.work is not None:
                 self._flush()
                 if count < len(frames):
                     flow.hold(frames[count:])
@@ -325,16 +335,18 @@ class Connection(asyncio.Protocol):
                 return
 
     def _serve_later(self) -> None:
-        """Serve held frames when it is their turn, unless the peer does not read: `resume_writing` comes back then."""
+        """Go on when it is our turn; held frames wait while the peer does not read: `resume_writing` comes back then."""
         flow = self._flow
-        if flow.held and not flow.is_queued and not flow.is_paused:
+        if (flow.work is not None or (flow.held and not flow.is_paused)) and not flow.is_queued:
             flow.is_queued = True
             self._endpoint.turns.wait(self._take_turn, self._loop)
 
     def _take_turn(self) -> int:
-        """Serve some of the frames that were held back; return what that cost the others."""
+        """Go on with work under way, or serve some of the frames that were held back; return what that cost the others."""
         flow, counters = self._flow, self.counters
         flow.is_queued = False
+        if flow.work is not None:
+            return self._go_on(flow.work)
         served, sent = self._frames, counters.bytes_sent
         if flow.held and not flow.is_paused and not self.is_closed:
             since = flow.held_since
@@ -344,6 +356,15 @@ class Connection(asyncio.Protocol):
             flow.held_since = since
         flow.choose_reading()
         return cost_of(self._frames - served, counters.bytes_sent - sent)
+
+    def _go_on(self, work: Iterator[None]) -> int:
+        """Take the next step of a request's work, also when its client has left meanwhile; return what that cost."""
+        flow = self._flow
+        if next(work, _DONE) is _DONE:
+            flow.work = None
+            flow.choose_reading()
+        self._serve_later()
+        return TURN_COUNT
 
     def _serve(self, frame: Frame) -> None:
         command = decode_command(frame)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import math
 import sys
+from collections.abc import Iterator
 
 from orbitmq.net.connection.rate_limit import RateLimit
 from orbitmq.net.counters import Counters
@@ -42,6 +43,7 @@ class FlowControl:
         "rate_limit",
         "turn_count",
         "turn_s",
+        "work",
     )
 
     def __init__(
@@ -66,6 +68,8 @@ class FlowControl:
         """When the first of them was read, by the loop's clock."""
         self.is_queued = False
         """True while a turn is to come in which they are served."""
+        self.work: Iterator[None] | None = None
+        """What is left to do for a request that takes several turns; those behind it wait."""
         self.owed_size = 0
         self.owed_size_max = limits.write_pause_size if is_listener else sys.maxsize
         self.turn_count = TURN_COUNT if is_listener else sys.maxsize
@@ -78,7 +82,7 @@ class FlowControl:
     @property
     def is_holding_back(self) -> bool:
         """True while it is us who do not read."""
-        return self.is_paused or self._is_throttled or bool(self.held)
+        return self.is_paused or self._is_throttled or bool(self.held) or self.work is not None
 
     def choose_reading(self) -> None:
         """Let the transport read, or not."""

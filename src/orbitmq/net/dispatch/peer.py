@@ -5,6 +5,7 @@ It is a protocol, so that dispatch knows nothing of sockets, and so that a test 
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Protocol
 
 from orbitmq.net.counters import Counters
@@ -59,6 +60,10 @@ class Peer(Protocol):
 
     def answer_later(self, command: Command, reply: Reply, *, was_parked: bool) -> None:
         """Send the answer of a handler that returned LATER; nothing happens when the peer has left."""
+        ...
+
+    def work_on(self, work: Iterator[None]) -> None:
+        """Take a step of a request's work in each turn of this connection; its next requests wait until all is done."""
         ...
 
     def answer_held(self, answers: list[bytes]) -> None:

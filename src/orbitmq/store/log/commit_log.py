@@ -128,7 +128,7 @@ class CommitLog:
         # Zeros are how a sector looks that a power cut has lost. No checksum covers properties, so zeros must not be
         # stored: recovery could not tell them from a torn record.
         if properties_size > LOST_SECTOR_SIZE or properties[-1:] == b"\0":
-            self._check_properties(properties)
+            self.check_properties(properties)
         if self._record_crc:
             if properties and properties[-1] != 2:
                 properties += b"\x02"
@@ -187,9 +187,12 @@ class CommitLog:
         """
         total = 0
         for draft in drafts:
-            self._check_properties(draft.properties)
-            topic_size = len(draft.topic.encode()) + 2
-            total += HEADS[3].size + len(draft.body) + topic_size + len(draft.properties) + CRC_PROPERTY_SIZE + 3
+            self.check_properties(draft.properties)
+            total += record_size_max(draft.topic, len(draft.body) + len(draft.properties))
+        self.make_room_together(total)
+
+    def make_room_together(self, total: int) -> None:
+        """Make room for records of so many bytes in all, where one segment can hold them. Raises as `make_room`."""
         if self.end - self._base + total + BLANK_SIZE_MIN > self._room_end and total <= self._record_size_max:
             self.make_room(total)
 
@@ -420,7 +423,7 @@ class CommitLog:
         segment.reserve_from(position - segment.base)
         self._room_end = 0
 
-    def _check_properties(self, properties: bytes) -> None:
+    def check_properties(self, properties: bytes) -> None:
         """Refuse properties that a record cannot hold, or that would look like those of a torn record."""
         if len(properties) > self._properties_size_max:
             raise InvalidArgument(
@@ -428,3 +431,8 @@ class CommitLog:
             )
         if properties[-1:] == b"\0" or LOST_SECTOR in properties:
             raise InvalidArgument("properties", "zeros at the end or 512 in a row", "names and values of text")
+
+
+def record_size_max(topic: str, size: int) -> int:
+    """Return how many bytes a message with body and properties of `size` bytes takes at most, checksum and all."""
+    return HEADS[3].size + len(topic.encode()) + 2 + size + CRC_PROPERTY_SIZE + 3

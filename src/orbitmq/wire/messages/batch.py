@@ -8,7 +8,7 @@ Source: docs/formats/commit_log.md, "Batch body".
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from struct import Struct
 from typing import NamedTuple
 
@@ -50,21 +50,25 @@ def parse_batch(encoded: bytes) -> list[BatchItem]:
     Raises:
         HeaderError: a length that does not fit, or bytes left over: the request is refused whole.
     """
-    items: list[BatchItem] = []
-    start = 0
+    return list(iter_batch(encoded))
+
+
+def iter_batch(encoded: bytes) -> Iterator[BatchItem]:
+    """Yield one message of a batch body after another. Raises as `parse_batch`."""
+    start = number = 0
     while start < len(encoded):
         if len(encoded) - start < ITEM_SIZE_MIN:
-            raise HeaderError(f"batch message {len(items)} is cut short after {len(encoded) - start} bytes")
+            raise HeaderError(f"batch message {number} is cut short after {len(encoded) - start} bytes")
         size, _magic, _crc, flag, body_size = _HEAD.unpack_from(encoded, start)
         end = start + size
         body_start = start + _HEAD.size
         if not ITEM_SIZE_MIN <= size <= len(encoded) - start or not 0 <= body_size <= size - ITEM_SIZE_MIN:
-            raise HeaderError(f"batch message {len(items)} declares {size} bytes with a body of {body_size}")
+            raise HeaderError(f"batch message {number} declares {size} bytes with a body of {body_size}")
         body_end = body_start + body_size
         (properties_size,) = _PROPERTIES_SIZE.unpack_from(encoded, body_end)
         properties_start = body_end + _PROPERTIES_SIZE.size
         if properties_start + properties_size != end:
-            raise HeaderError(f"batch message {len(items)} declares {properties_size} bytes of properties")
-        items.append(BatchItem(flag, encoded[body_start:body_end], encoded[properties_start:end]))
+            raise HeaderError(f"batch message {number} declares {properties_size} bytes of properties")
+        yield BatchItem(flag, encoded[body_start:body_end], encoded[properties_start:end])
         start = end
-    return items
+        number += 1

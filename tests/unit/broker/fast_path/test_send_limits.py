@@ -14,6 +14,7 @@ from orbitmq.broker.fast_path.send import SendFastPath
 from orbitmq.broker.monitoring.stats import BrokerStats
 from orbitmq.broker.sending.answers import SendAnswers
 from orbitmq.broker.sending.destinations import Destinations
+from orbitmq.broker.sending.large_batches import LargeBatches
 from orbitmq.broker.sending.properties import StoredProperties
 from orbitmq.broker.sending.tables import SendTables
 from orbitmq.broker.topics.table import TopicTable
@@ -65,6 +66,7 @@ class Rig:
             BODY_SIZE_MAX,
             flush is FlushMode.SYNC if is_sync is None else is_sync,
             200,
+            LargeBatches(1),
         )
         self.fast_path = SendFastPath(tables)
         self.answers: list[bytes] = []

@@ -9,7 +9,6 @@ from orbitmq.net.dispatch.handlers import LATER
 from orbitmq.store import Draft, FlushMode, Store
 from orbitmq.testing.fake_disk import FakeDisk
 from orbitmq.wire.headers import SendResponse
-from orbitmq.wire.messages.message_id import offset_message_id
 
 from ..conftest import send_header
 from ..parts import HOST, FakePeer, call, memory_store
@@ -24,17 +23,16 @@ def test_an_answer_names_each_message_the_queue_and_the_first_offset(trace_on: b
     store = memory_store()
     store.append(Draft("t", 2, b"before"))
     results = [store.append(Draft("t", 2, b"x")) for _ in range(2)]
-    reply = answers_of(store, trace_on=trace_on).when_durable(call(send_header()), 2, results)
-    ids = ",".join(offset_message_id(HOST, result.physical_offset) for result in results)
+    reply = answers_of(store, trace_on=trace_on).when_durable(call(send_header()), 2, "id,id", 1, results[-1].end)
     assert reply is not LATER
-    assert reply.header == SendResponse(message_id=ids, queue_id=2, queue_offset=1, region_id="r", trace_on=text)
+    assert reply.header == SendResponse(message_id="id,id", queue_id=2, queue_offset=1, region_id="r", trace_on=text)
 
 
 def test_in_sync_flush_the_answer_comes_with_the_sync_of_the_last_message() -> None:
     disk, peer = FakeDisk(), FakePeer()
     store = memory_store(disk, flush=FlushMode.SYNC)
     results = [store.append(Draft("t", 0, b"x")) for _ in range(2)]
-    assert answers_of(store).when_durable(call(send_header(), peer=peer), 0, results) is LATER
+    assert answers_of(store).when_durable(call(send_header(), peer=peer), 0, "id", 0, results[-1].end) is LATER
     assert [reply.code for reply in peer.replies] == [0]
     assert store.durable_offset == results[-1].end
 
@@ -44,6 +42,6 @@ def test_a_sync_that_failed_is_never_answered_with_success() -> None:
     store = memory_store(disk, flush=FlushMode.SYNC)
     results = [store.append(Draft("t", 0, b"x"))]
     disk.failures["sync"] = OSError(errno.EIO, "Input/output error")
-    assert answers_of(store).when_durable(call(send_header(), peer=peer), 0, results) is LATER
+    assert answers_of(store).when_durable(call(send_header(), peer=peer), 0, "id", 0, results[-1].end) is LATER
     assert peer.replies == [NOT_DURABLE]
     assert NOT_DURABLE.code == 14

@@ -5,15 +5,17 @@ from __future__ import annotations
 import asyncio
 import logging
 import struct
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 import pytest
 
 from orbitmq.errors import ConnectionFailed, RequestTimeout
+from orbitmq.net.connection.connection import Connection
 from orbitmq.net.dispatch.reply import Reply
 from orbitmq.net.limits import Limits
 from orbitmq.net.sharing.turns import TURN_COUNT
 from orbitmq.wire.command import FLAG_ONEWAY, FLAG_RESPONSE, Command, encode_command
+from orbitmq.wire.frame import Frame
 from orbitmq.wire.headers import GetClusterInfo, NotifyConsumerIdsChanged
 from orbitmq.wire.signature import Credentials, is_signed_by
 from waiting import until
@@ -583,6 +585,64 @@ def test_what_waits_for_a_slow_peer_has_a_limit(is_paused: bool, unwritten_size:
     side.connection.send_oneway(GetClusterInfo())
     side.loop.turn()
     assert dict(side.counters.closed_by_us) == ({"write buffer": 1} if is_over else {})
+
+
+def worked_on(side: Side, steps: list[int], count: int = 20) -> None:
+    def work() -> Iterator[None]:
+        for number in range(count):
+            steps.append(number)
+            yield
+
+    side.connection.work_on(work())
+
+
+def test_requests_behind_one_that_is_worked_on_wait_until_it_is_done_and_nothing_is_read_meanwhile():
+    side, steps = Side(), list[int]()
+    worked_on(side, steps)
+    assert not side.transport.is_reading
+    side.connection.data_received(request_frame("behind", 1))
+    side.connection.data_received(request_frame("last", 2))
+    before = -1
+    while len(steps) < 20:
+        assert (len(steps) > before, side.written) == (True, [])
+        before = len(steps)
+        side.loop.turn()
+    assert before > 0, "it took several turns"
+    while side.loop.soon:
+        side.loop.turn()
+    assert [answer.opaque for answer in side.written] == [1, 2]
+    assert side.transport.is_reading
+
+
+def test_requests_of_the_same_read_wait_for_one_that_is_worked_on(monkeypatch: pytest.MonkeyPatch):
+    side, steps = Side(), list[int]()
+    serve = side.connection._endpoint.dispatcher.serve
+
+    def serve_and_work(frame: Frame, command: Command, peer: Connection) -> tuple[bytes, ...]:
+        if command.opaque == 1:
+            worked_on(side, steps)
+        return serve(frame, command, peer)
+
+    monkeypatch.setattr(side.connection._endpoint.dispatcher, "serve", serve_and_work)
+    side.connection.data_received(b"".join(request_frame("t", number) for number in range(4)))
+    assert [answer.opaque for answer in side.written] == [0, 1]
+    while side.loop.soon:
+        side.loop.turn()
+    assert [answer.opaque for answer in side.written] == [0, 1, 2, 3]
+    assert steps == list(range(20))
+
+
+def test_work_is_done_although_its_client_does_not_read_or_has_left():
+    side, steps = Side(), list[int]()
+    worked_on(side, steps)
+    side.connection.pause_writing()
+    side.loop.turn()
+    assert 0 < len(steps) < 20
+    side.connection.abort("test")
+    side.connection.connection_lost(None)
+    while side.loop.soon:
+        side.loop.turn()
+    assert steps == list(range(20))
 
 
 def test_requests_wait_until_the_peer_has_read_the_answers_before_them():
