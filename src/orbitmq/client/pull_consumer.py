@@ -241,10 +241,8 @@ class PullConsumer(Client):
             puller = self._pullers.get(self._ready.popleft())
             if puller is None:
                 continue
-            batch = puller.window.next_batch(count_max - len(found))
-            puller.window.commit(batch)
+            found += puller.window.take(count_max - len(found))
             puller.resume()
-            found += batch
             if puller.window.is_ready:
                 self._ready.append(puller.queue)
         return found

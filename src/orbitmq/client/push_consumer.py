@@ -10,16 +10,20 @@ from __future__ import annotations
 import asyncio
 import ssl
 from collections.abc import AsyncIterator, Iterable, Mapping
+from operator import attrgetter
 from pathlib import Path
 
 from orbitmq.client.base import Client
 from orbitmq.client.consume.assignment.allocation import Strategy, allocate_average
+from orbitmq.client.consume.assignment.assigned_queue import Consumption
 from orbitmq.client.consume.assignment.assignment import Assignment
 from orbitmq.client.consume.assignment.queue_allocator import QueueAllocator
+from orbitmq.client.consume.assignment.queue_locks import QueueLocks
 from orbitmq.client.consume.assignment.rebalancer import REBALANCE_INTERVAL_MS, Rebalancer
 from orbitmq.client.consume.batch import Batch
 from orbitmq.client.consume.dispatch.batch_iterator import BatchIterator
 from orbitmq.client.consume.dispatch.handler_pool import Handler, HandlerPool
+from orbitmq.client.consume.dispatch.message_pool import KeyOf, MessageHandler, MessagePool
 from orbitmq.client.consume.dispatch.ready_queues import ReadyQueues
 from orbitmq.client.consume.offsets.broker_offsets import BrokerOffsets
 from orbitmq.client.consume.offsets.local_offsets import LocalOffsets
@@ -27,6 +31,8 @@ from orbitmq.client.consume.offsets.queue_offsets import QueueOffsets
 from orbitmq.client.consume.offsets.start_offsets import StartOffsets
 from orbitmq.client.consume.pull.pull_request import PULL_COUNT_MAX, PullSettings
 from orbitmq.client.consume.pull.window import COUNT_MAX, SIZE_MAX
+from orbitmq.client.consume.redelivery.policy import MAX_ATTEMPTS, RETRY_DELAY_MS, RedeliveryPolicy
+from orbitmq.client.consume.redelivery.send_backs import Drops, SendBacks
 from orbitmq.client.consume.subscriptions import subscribe
 from orbitmq.client.requests.consumer_replies import ConsumerReplies
 from orbitmq.client.routing.routes import POLL_INTERVAL_MS
@@ -48,7 +54,7 @@ from orbitmq.wire.signature import Credentials
 BATCH_COUNT_MAX = 32
 CONCURRENCY = 20
 COMMIT_INTERVAL_MS = 5_000
-RETRY_DELAY_MS = 1_000
+CONSUME_TIMEOUT_MS = 15 * 60 * 1_000
 DRAIN_MS = 5_000
 """How long closing waits for running handlers."""
 
@@ -62,25 +68,39 @@ class PushConsumer(Client):
             consumer.subscribe("orders", tag="new")
             async for batch in consumer:     # one queue's messages, in order
                 await bill(batch)
-                batch.commit()               # not called: redelivered after `retry_delay_ms`
+                batch.commit()               # not called: the broker delivers them again, later
 
     or `PushConsumer(group, name_servers, handler=bill)`, where a handler that returns has done its batch, and one that
-    raises gets it again; up to `concurrency` queues are handled at once.
+    raises has failed on what it has not settled; or with `message_handler=`, which takes one message.
+
+    A message that fails goes back to its broker, which delivers it again after 10 s, 30 s, 1 min ... up to 2 h, and keeps
+    it with the group's dead letters after `max_attempts`; those behind it go on. With `ordered=True` it comes again in
+    place, before anything else of its queue, and is a dead letter after `max_attempts`, too. The brokers' locks see to it
+    that nobody else of the group reads the queue meanwhile.
 
     Args:
         group: the consumer group.
         name_servers: `["host:port", ...]` or `"host:port;host:port"`.
-        handler: an async function that takes a Batch; without one, iterate.
+        handler: a function, async or not, that takes a Batch; up to `concurrency` queues are handled at once.
+        message_handler: instead, a function that takes one StoredMessage; up to `concurrency` messages are handled at
+            once, those of one `key` one after the other.
+        key: for `message_handler`, returns what a message is to stay in order with. When left out, that is the message's
+            `sharding_key` (messages without one stay in no order), and with `ordered=True` its whole queue.
+        ordered: consume each queue in order, under its broker's lock, and let what fails come again before the rest.
+        max_attempts: deliveries of a message, the first one included; None for no limit. (Java's maxReconsumeTimes does
+            not count the first one.)
+        consume_timeout_ms: a handler that takes longer is cancelled and has failed. Without a handler, a batch that is
+            not settled by then counts as failed, but not in order.
         message_model: divide the queues among the group (CLUSTERING) or read all of them (BROADCASTING).
         consume_from: where a group without an offset begins. As with Java, LAST means the beginning for a queue that
             still holds its very first message, so that nothing sent to a new topic is missed.
         consume_from_ms: for TIMESTAMP, in ms since 1970; half an hour ago when left out.
         batch_count_max: messages per batch.
-        concurrency: batches that `handler` works on at the same time, each from another queue.
+        concurrency: batches or messages that are handled at the same time.
         pull_count_max: messages per pull.
         window_count_max: messages of one queue that may wait here before pulling pauses.
         window_size_max: bytes of one queue that may wait here before pulling pauses.
-        retry_delay_ms: before a batch that was not committed comes again; doubles up to half a minute.
+        retry_delay_ms: before what failed comes again in place; doubles up to half a minute.
         commit_interval_ms: how often offsets are stored; closing stores them, too.
         instance: the second half of the client id. Broadcasting keeps its offsets under it, so give each
             broadcasting consumer of one machine its own.
@@ -96,6 +116,11 @@ class PushConsumer(Client):
         name_servers: str | Iterable[str],
         *,
         handler: Handler | None = None,
+        message_handler: MessageHandler | None = None,
+        key: KeyOf | None = None,
+        ordered: bool = False,
+        max_attempts: int | None = MAX_ATTEMPTS,
+        consume_timeout_ms: int = CONSUME_TIMEOUT_MS,
         message_model: MessageModel = MessageModel.CLUSTERING,
         consume_from: ConsumeFrom = ConsumeFrom.LAST,
         consume_from_ms: int | None = None,
@@ -115,9 +140,18 @@ class PushConsumer(Client):
         credentials: Credentials | None = None,
         tls: ssl.SSLContext | None = None,
     ) -> None:
-        for name, value in (("batch_count_max", batch_count_max), ("concurrency", concurrency)):
-            if value < 1:
+        for name, value in (
+            ("batch_count_max", batch_count_max),
+            ("concurrency", concurrency),
+            ("max_attempts", max_attempts),
+            ("consume_timeout_ms", consume_timeout_ms),
+        ):
+            if value is not None and value < 1:
                 raise InvalidArgument(name, value, "1 or more")
+        if handler is not None and message_handler is not None:
+            raise InvalidArgument("message_handler", message_handler, "none beside handler")
+        if key is not None and message_handler is None:
+            raise InvalidArgument("key", key, "none without message_handler: batches keep their queue's order")
         self.group = check_name("group", group, GROUP_LENGTH_MAX)
         self._retry_topic = RETRY_PREFIX + self.group
         self._message_model = MessageModel(message_model)
@@ -127,6 +161,7 @@ class PushConsumer(Client):
         self._closed = asyncio.Event()
         self._loops: list[asyncio.Task[None]] = []
         is_broadcasting = self._message_model is MessageModel.BROADCASTING
+        self._locks_queues = ordered and not is_broadcasting
         session = ClientSession(
             name_servers,
             instance=instance or (DEFAULT_INSTANCE if is_broadcasting else unique_instance()),
@@ -139,12 +174,33 @@ class PushConsumer(Client):
             tls=tls,
         )
         super().__init__(session)
-        self._ready = ReadyQueues(batch_count_max)
-        self._handlers = (
-            None
-            if handler is None
-            else HandlerPool(self.group, self._ready, handler, concurrency=concurrency, tasks=session.tasks)
+        self._ready = ReadyQueues(batch_count_max if message_handler is None else 1)
+        policy = RedeliveryPolicy(
+            is_in_place=ordered or is_broadcasting, max_attempts=max_attempts, retry_delay_ms=retry_delay_ms
         )
+        send_backs = Drops(self.group) if is_broadcasting else SendBacks(session, self.group, policy)
+        self._handlers: HandlerPool | MessagePool | None = None
+        if handler is not None:
+            self._handlers = HandlerPool(
+                self.group,
+                self._ready,
+                handler,
+                concurrency=concurrency,
+                timeout_ms=consume_timeout_ms,
+                tasks=session.tasks,
+            )
+        elif message_handler is not None:
+            self._handlers = MessagePool(
+                self.group,
+                self._ready,
+                message_handler,
+                key=key if key is not None or ordered else attrgetter("sharding_key"),
+                policy=policy,
+                send_backs=send_backs,
+                concurrency=concurrency,
+                timeout_ms=consume_timeout_ms,
+                tasks=session.tasks,
+            )
         self._replies = ConsumerReplies(session, self.group)
         directory = Path(offset_dir) if offset_dir is not None else Path.home() / ".orbitmq" / "offsets"
         self._local_offsets = LocalOffsets(directory, self.group) if is_broadcasting else None
@@ -156,12 +212,20 @@ class PushConsumer(Client):
             self.group,
             store,
             StartOffsets(store, QueueOffsets(session), self._consume_from, consume_from_ms, stores=True),
+            Consumption(
+                policy=policy,
+                send_backs=send_backs,
+                tasks=session.tasks,
+                on_ready=self._ready.put,
+                is_shared=message_handler is not None,
+                expires_ms=None if policy.is_in_place or self._handlers is not None else consume_timeout_ms,
+            ),
             settings=PullSettings(
                 pull_count_max=pull_count_max, window_count_max=window_count_max, window_size_max=window_size_max
             ),
             commits_with_pulls=not is_broadcasting,
-            retry_delay_ms=retry_delay_ms,
-            on_ready=self._ready.put,
+            locks=QueueLocks(session, self.group) if self._locks_queues else None,
+            on_lost=lambda: self._rebalancer.request(),
         )
         self._rebalancer = Rebalancer(
             session,
@@ -192,6 +256,8 @@ class PushConsumer(Client):
             self._session.tasks.spawn(self._rebalancer.run(), "rebalancer"),
             self._session.tasks.spawn(self._store_offsets(), "offsets"),
         ]
+        if self._locks_queues:
+            self._loops.append(self._session.tasks.spawn(self._assignment.keep_locks(), "locks"))
         if self._handlers is not None:
             self._handlers.start()
 

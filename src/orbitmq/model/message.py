@@ -170,6 +170,16 @@ class StoredMessage:
         return self.properties.get(PropertyName.UNIQ_KEY, "")
 
     @property
+    def sharding_key(self) -> str | None:
+        """The key whose messages are in one queue, in order; None without one."""
+        return self.properties.get(PropertyName.SHARDING_KEY)
+
+    @property
+    def attempt(self) -> int:
+        """1 at the first delivery to its group, one more with every redelivery."""
+        return self.reconsume_times + 1
+
+    @property
     def is_request(self) -> bool:
         """True when a client waits for a reply to this message (or has done so: it may have given up)."""
         names = (PropertyName.CORRELATION_ID, PropertyName.REPLY_TO_CLIENT, PropertyName.CLUSTER)

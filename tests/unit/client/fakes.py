@@ -3,6 +3,7 @@
 import asyncio
 from collections import defaultdict
 
+from orbitmq.broker.groups.queue_locks import QueueLocks
 from orbitmq.codes import ResponseCode
 from orbitmq.errors import ClientError, Rejected
 from orbitmq.model.message import Host
@@ -10,14 +11,21 @@ from orbitmq.model.route import BrokerData, QueueData, TopicRoute
 from orbitmq.net.dispatch.handlers import LATER, Handlers, Reply
 from orbitmq.net.server import Server
 from orbitmq.net.session import make_request
-from orbitmq.wire.bodies.heartbeat import decode_heartbeat, encode_consumer_list
+from orbitmq.wire.bodies.heartbeat import (
+    decode_heartbeat,
+    decode_queue_lock,
+    encode_consumer_list,
+    encode_locked_queues,
+)
 from orbitmq.wire.bodies.route import encode_route
 from orbitmq.wire.headers import (
+    ConsumerSendBack,
     GetConsumerList,
     GetMaxOffset,
     GetMinOffset,
     GetRouteInfo,
     HeartbeatRequest,
+    LockQueues,
     NotifyConsumerIdsChanged,
     OffsetResponse,
     PullMessage,
@@ -30,6 +38,7 @@ from orbitmq.wire.headers import (
     SendMessageV2,
     SendReplyV2,
     SendResponse,
+    UnlockQueues,
     UnregisterClient,
     UpdateConsumerOffset,
 )
@@ -94,6 +103,8 @@ class FakeBroker(FakeServer):
         super().__init__()
         self.name = name
         self.queues = defaultdict(list)
+        self.log = []
+        self.locks = QueueLocks(60_000)
         self.min_offsets = defaultdict(int)
         self.offsets = {}
         self.heartbeats = []
@@ -111,6 +122,7 @@ class FakeBroker(FakeServer):
 
     async def stop(self):
         await super().stop()
+        self.locks = QueueLocks(60_000)
         self.parked.clear()
         self.members.clear()
         self.clients.clear()
@@ -123,19 +135,25 @@ class FakeBroker(FakeServer):
         for body in bodies:
             self.append(topic, queue_id, body, encoded, stored_at_ms=stored_at_ms)
 
-    def append(self, topic, queue_id, body, properties, *, flag=0, sys_flag=0, stored_at_ms=0):
+    def append(self, topic, queue_id, body, properties, *, flag=0, sys_flag=0, stored_at_ms=0, reconsume_times=0):
         queue = self.queues[topic, queue_id]
         offset = len(queue)
+        physical_offset = 1_000 * len(self.log)
+        self.log.append((topic, body, properties, reconsume_times))
         text = "".join(f"{name}\x01{value}\x02" for name, value in properties.items()).encode()
         record = format_record(
             topic=topic, body=body, properties=text, queue_id=queue_id, flag=flag, queue_offset=offset,
-            physical_offset=offset * 1000, sys_flag=sys_flag, stored_at_ms=stored_at_ms, store_host=STORE_HOST,
+            physical_offset=physical_offset, sys_flag=sys_flag, stored_at_ms=stored_at_ms, store_host=STORE_HOST,
+            reconsume_times=reconsume_times,
         )  # fmt: skip
         queue.append((body, record, (properties.get("TAGS"), stored_at_ms)))
         waiting, self.parked = self.parked, []
         for call in waiting:
             self.pull(call)
         return offset
+
+    def last_id(self):
+        return offset_message_id(STORE_HOST, 1_000 * (len(self.log) - 1))
 
     def pull(self, call):
         header = call.header
@@ -245,7 +263,7 @@ def _send(broker, call):
     offset = broker.append(
         header.topic, header.queue_id, call.command.body, properties, flag=header.flag, sys_flag=header.sys_flag
     )
-    message_id = offset_message_id(STORE_HOST, offset * 1000)
+    message_id = broker.last_id()
     reply = Reply(header=SendResponse(message_id=message_id, queue_id=header.queue_id, queue_offset=offset))
     if SendMessageV2 in broker.delays:
         asyncio.get_running_loop().call_later(broker.delays[SendMessageV2], call.answer, reply)
@@ -284,12 +302,12 @@ def _send_batch(broker, call):
     if broker.check(call):
         return LATER
     header = call.header
-    offsets = [
-        broker.append(header.topic, header.queue_id, item.body, parse_properties(item.properties), flag=item.flag)
-        for item in parse_batch(call.command.body)
-    ]
-    ids = ",".join(offset_message_id(STORE_HOST, offset * 1000) for offset in offsets)
-    return Reply(header=SendResponse(message_id=ids, queue_id=header.queue_id, queue_offset=offsets[0]))
+    offsets, ids = [], []
+    for item in parse_batch(call.command.body):
+        properties = parse_properties(item.properties)
+        offsets.append(broker.append(header.topic, header.queue_id, item.body, properties, flag=item.flag))
+        ids.append(broker.last_id())
+    return Reply(header=SendResponse(message_id=",".join(ids), queue_id=header.queue_id, queue_offset=offsets[0]))
 
 
 @broker_handlers.on(PullMessage)
@@ -301,6 +319,37 @@ def _pull(broker, call):
         # The handler's own return value says LATER; what can be answered is answered on the next turn of the loop.
         asyncio.get_running_loop().call_soon(broker.pull, call)
     return LATER
+
+
+@broker_handlers.on(ConsumerSendBack)
+def _send_back(broker, call):
+    """What a real broker does, but without the delay."""
+    if broker.check(call):
+        return LATER
+    header = call.header
+    topic, body, properties, reconsume_times = broker.log[header.physical_offset // 1_000]
+    is_dead = header.delay_level < 0 or reconsume_times >= header.max_reconsume_times
+    properties = {"RETRY_TOPIC": topic, **properties}
+    prefix = "%DLQ%" if is_dead else "%RETRY%"
+    broker.append(prefix + header.group, 0, body, properties, reconsume_times=reconsume_times + 1)
+    return Reply()
+
+
+@broker_handlers.on(LockQueues)
+def _lock(broker, call):
+    if broker.check(call):
+        return LATER
+    asked = decode_queue_lock(call.command.body)
+    return Reply(body=encode_locked_queues(broker.locks.lock(asked.group, asked.client_id, asked.queues, 0)))
+
+
+@broker_handlers.on(UnlockQueues)
+def _unlock(broker, call):
+    if broker.check(call):
+        return LATER
+    asked = decode_queue_lock(call.command.body)
+    broker.locks.unlock(asked.group, asked.client_id, asked.queues)
+    return Reply()
 
 
 @broker_handlers.on(HeartbeatRequest)

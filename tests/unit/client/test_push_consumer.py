@@ -9,7 +9,7 @@ from orbitmq.codes import ResponseCode
 from orbitmq.errors import ClientError, InvalidArgument, InvalidExpression, NoNameServer
 from orbitmq.model.group import ConsumeFrom, MessageModel
 from orbitmq.model.route import MessageQueue
-from orbitmq.wire.headers import PullMessage, UpdateConsumerOffset
+from orbitmq.wire.headers import ConsumerSendBack, PullMessage, UpdateConsumerOffset
 from waiting import until
 
 
@@ -78,18 +78,179 @@ async def test_only_wanted_tags_arrive_even_where_hashes_clash(cluster):
     assert cluster.a.offsets["takers", "orders", 0] == 4
 
 
-async def test_a_batch_that_is_not_committed_comes_again_in_order(cluster):
+async def test_a_batch_that_is_not_committed_comes_again_from_the_broker_and_those_behind_it_go_on(cluster):
     cluster.topic("orders", count=1)
+    cluster.topic("%RETRY%takers", count=1)
     cluster.a.put("orders", 0, b"1", b"2", b"3")
     seen = []
     async with consumer(cluster, batch_count_max=2) as reader:
         async for batch in reader:
             seen.append(([message.body for message in batch], batch.attempt))
-            if len(seen) == 2:
+            if len(seen) > 1:
                 batch.commit()
-            if len(seen) == 3:
+            if len(seen) == 4:
                 break
-    assert seen == [([b"1", b"2"], 1), ([b"1", b"2"], 2), ([b"3"], 1)]
+    assert seen[0] == ([b"1", b"2"], 1)
+    assert sorted(seen[1:]) == [([b"1"], 2), ([b"2"], 2), ([b"3"], 1)]
+    assert cluster.a.offsets["takers", "orders", 0] == 3
+
+
+async def test_in_order_a_batch_that_is_not_committed_comes_again_before_the_rest_message_by_message(cluster):
+    cluster.topic("orders", count=1)
+    cluster.a.put("orders", 0, b"1", b"2", b"3")
+    seen = []
+    async with consumer(cluster, batch_count_max=2, ordered=True) as reader:
+        async for batch in reader:
+            seen.append(([message.body for message in batch], batch.attempt))
+            if len(seen) > 1:
+                batch.commit()
+            if len(seen) == 4:
+                break
+    assert seen == [([b"1", b"2"], 1), ([b"1"], 2), ([b"2"], 2), ([b"3"], 1)]
+
+
+async def test_what_a_handler_has_acknowledged_does_not_come_again_when_it_raises(cluster):
+    cluster.topic("orders", count=1)
+    cluster.a.put("orders", 0, b"1", b"2", b"3")
+    seen = []
+
+    def handle(batch):
+        for message in batch:
+            seen.append((message.body, message.attempt))
+            if message.body == b"2" and message.attempt == 1:
+                raise ValueError("not yet")
+            batch.ack(message)
+
+    async with consumer(cluster, handler=handle, ordered=True, commit_interval_ms=1):
+        await until(lambda: cluster.a.offsets.get(("takers", "orders", 0)) == 3)
+    assert seen == [(b"1", 1), (b"2", 1), (b"2", 2), (b"3", 2)]
+
+
+async def test_a_poison_message_stops_nothing_and_ends_with_the_dead_letters(cluster, caplog):
+    cluster.topic("orders", count=1)
+    cluster.topic("%RETRY%takers", count=1)
+    cluster.a.put("orders", 0, *(b"%d" % number for number in range(6)))
+    seen = []
+
+    def handle(batch):
+        seen.append((batch[0].body, batch.attempt))
+        if batch[0].body == b"0":
+            raise ValueError("poison")
+
+    async with consumer(cluster, batch_count_max=1, handler=handle, max_attempts=3, commit_interval_ms=1):
+        await until(lambda: cluster.a.bodies("%DLQ%takers"))
+        await until(lambda: cluster.a.offsets.get(("takers", "orders", 0)) == 6)
+        await until(lambda: cluster.a.offsets.get(("takers", "%RETRY%takers", 0)) == 2)
+    assert sorted(seen) == [(b"0", 1), (b"0", 2), (b"0", 3), *((b"%d" % number, 1) for number in range(1, 6))]
+    assert cluster.a.bodies("%DLQ%takers") == [b"0"]
+    assert any("is given up after 3 attempts" in text for text in caplog.messages)
+
+
+async def test_in_order_a_poison_message_holds_its_queue_only_for_its_attempts(cluster):
+    cluster.topic("orders", count=1)
+    cluster.a.put("orders", 0, b"0", b"1")
+    seen = []
+
+    def handle(batch):
+        seen.append((batch[0].body, batch.attempt))
+        if batch[0].body == b"0":
+            raise ValueError("poison")
+
+    settings = {"batch_count_max": 1, "ordered": True, "max_attempts": 3, "commit_interval_ms": 1}
+    async with consumer(cluster, handler=handle, **settings):
+        await until(lambda: cluster.a.offsets.get(("takers", "orders", 0)) == 2)
+    assert seen == [(b"0", 1), (b"0", 2), (b"0", 3), (b"1", 1)]
+    assert cluster.a.bodies("%DLQ%takers") == [b"0"]
+
+
+async def test_a_broker_that_takes_nothing_back_loses_nothing(cluster):
+    cluster.topic("orders", count=1)
+    cluster.a.put("orders", 0, b"0", b"1")
+    cluster.a.refusals[ConsumerSendBack] = [ResponseCode.SYSTEM_ERROR]
+    seen = []
+
+    def handle(batch):
+        seen.append((batch[0].body, batch.attempt))
+        if (batch[0].body, batch.attempt) == (b"0", 1):
+            raise ValueError("not yet")
+
+    async with consumer(cluster, batch_count_max=1, handler=handle, commit_interval_ms=1):
+        await until(lambda: cluster.a.offsets.get(("takers", "orders", 0)) == 2)
+    assert sorted(seen) == [(b"0", 1), (b"0", 2), (b"1", 1)]
+
+
+async def test_handlers_of_messages_keep_each_keys_order(cluster):
+    cluster.topic("orders", count=1)
+    for number in range(12):
+        cluster.a.put("orders", 0, b"%d" % number, properties={"__SHARDINGKEY": "abc"[number % 3]})
+    running, most, seen = set(), 0, {"a": [], "b": [], "c": []}
+
+    async def handle(message):
+        nonlocal most
+        assert message.sharding_key not in running
+        running.add(message.sharding_key)
+        most = max(most, len(running))
+        for _ in range(5):
+            await asyncio.sleep(0)
+        running.remove(message.sharding_key)
+        seen[message.sharding_key].append(int(message.body))
+
+    async with consumer(cluster, message_handler=handle, commit_interval_ms=1):
+        await until(lambda: cluster.a.offsets.get(("takers", "orders", 0)) == 12)
+    assert seen == {"a": [0, 3, 6, 9], "b": [1, 4, 7, 10], "c": [2, 5, 8, 11]}
+    assert most == 3
+
+
+async def test_the_offset_waits_for_the_slowest_message(cluster):
+    cluster.topic("orders", count=1)
+    cluster.a.put("orders", 0, b"slow", b"1", b"2")
+    done, may_end = [], asyncio.Event()
+
+    async def handle(message):
+        if message.body == b"slow":
+            await may_end.wait()
+        done.append(message.body)
+
+    async with consumer(cluster, message_handler=handle, commit_interval_ms=1) as reader:
+        await until(lambda: done == [b"1", b"2"])
+        await reader.commit_offsets()
+        assert not cluster.a.offsets.get(("takers", "orders", 0))
+        may_end.set()
+        await until(lambda: cluster.a.offsets.get(("takers", "orders", 0)) == 3)
+
+
+async def test_members_that_consume_in_order_hand_queues_over_when_their_work_is_done(cluster):
+    cluster.topic("orders", count=2)
+    for queue_id in (0, 1):
+        cluster.a.put("orders", queue_id, *(b"%d" % number for number in range(3)))
+    async with consumer(cluster, ordered=True, batch_count_max=1) as first:
+        batches = [await first.next_batch() for _ in range(2)]
+        async with consumer(cluster, ordered=True, batch_count_max=1) as second:
+            await until(lambda: len(first.assignment) == 1)
+            (kept,) = first.assignment
+            assert not second.assignment
+            for batch in batches:
+                assert batch.commit()
+            moved = await second.next_batch()
+            assert moved.queue != kept
+            assert moved[0].body == b"1"
+
+
+async def test_broadcasting_tries_again_in_place_and_drops_at_last(cluster, tmp_path, caplog):
+    cluster.topic("orders", count=1)
+    cluster.a.put("orders", 0, b"0", b"1")
+    seen = []
+
+    def handle(batch):
+        seen.append((batch[0].body, batch.attempt))
+        if batch[0].body == b"0":
+            raise ValueError("poison")
+
+    settings = {"message_model": MessageModel.BROADCASTING, "offset_dir": tmp_path, "consume_from": ConsumeFrom.FIRST}
+    async with consumer(cluster, handler=handle, batch_count_max=1, max_attempts=2, **settings):
+        await until(lambda: len(seen) == 3)
+    assert seen == [(b"0", 1), (b"0", 2), (b"1", 1)]
+    assert any("broadcasting has no dead letters" in text for text in caplog.messages)
 
 
 async def test_a_deferred_batch_stays_open_and_holds_its_queue_only(cluster):
@@ -119,7 +280,7 @@ async def test_a_handler_that_returns_has_done_its_batch_and_one_that_raises_get
         if batch[0].body == b"2" and batch.attempt < 3:
             raise ValueError("not yet")
 
-    async with consumer(cluster, batch_count_max=1, handler=handle):
+    async with consumer(cluster, batch_count_max=1, handler=handle, ordered=True):
         found = [await calls.get() for _ in range(5)]
     assert found == [(b"1", 1), (b"2", 1), (b"2", 2), (b"2", 3), (b"3", 1)]
     assert cluster.a.offsets["takers", "orders", 0] == 3
@@ -536,7 +697,20 @@ async def test_a_consumer_that_is_not_open_says_what_to_do(cluster):
         await consumer(cluster).next_batch()
 
 
-@pytest.mark.parametrize("settings", [{"group": ""}, {"batch_count_max": 0}, {"concurrency": 0}, {"name_servers": ""}])
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"group": ""},
+        {"batch_count_max": 0},
+        {"concurrency": 0},
+        {"name_servers": ""},
+        {"max_attempts": 0},
+        {"consume_timeout_ms": 0},
+        {"handler": print, "message_handler": print},
+        {"key": print},
+        {"key": print, "handler": print},
+    ],
+)
 def test_bad_settings_are_named(settings):
     with pytest.raises(InvalidArgument):
         PushConsumer(**{"group": "g", "name_servers": "a:1", **settings})

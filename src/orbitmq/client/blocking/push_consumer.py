@@ -26,8 +26,9 @@ class BlockingPushConsumer(BlockingClient[PushConsumer]):
     """
 
     def __init__(self, group: str, name_servers: str | Iterable[str], **settings: Any) -> None:
-        if settings.get("handler") is not None:
-            raise InvalidArgument("handler", settings["handler"], "none: iterate over the consumer")
+        for name in ("handler", "message_handler"):
+            if settings.get(name) is not None:
+                raise InvalidArgument(name, settings[name], "none: iterate over the consumer")
         super().__init__(lambda: PushConsumer(group, name_servers, **settings), f"consumer {group}")
 
     def subscribe(self, topic: str, tag: str = "*", *, sql: str | None = None) -> None:

@@ -2,65 +2,189 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Iterator, Sequence
-from typing import overload
+from typing import Protocol, overload
 
+from orbitmq.errors import InvalidArgument
 from orbitmq.model.message import StoredMessage
 from orbitmq.model.route import MessageQueue
 
+log = logging.getLogger(__name__)
+
+DELAY_LEVEL_MAX = 18
+
+
+class Settler(Protocol):
+    """Is told what a batch's consumer has done with its messages; methods return False when that comes too late."""
+
+    @property
+    def is_over(self) -> bool:
+        """True when the queue goes to another consumer: nothing of it is begun any more."""
+        ...
+
+    def done(self, messages: Sequence[StoredMessage]) -> bool:
+        """Do not deliver the messages again."""
+        ...
+
+    def failed(self, messages: Sequence[StoredMessage], delay_level: int) -> bool:
+        """Deliver the messages again, in the consumer's way; 0 leaves the delay to whoever delivers them."""
+        ...
+
+    def suspended(self, messages: Sequence[StoredMessage], delay_ms: int | None) -> bool:
+        """Deliver the messages again from here, and nothing of their queue before."""
+        ...
+
+    def rejected(self, messages: Sequence[StoredMessage]) -> bool:
+        """Put the messages with the group's dead letters."""
+        ...
+
+    def batch_ended(self, batch: Batch) -> None:
+        """Go on with the queue: every message of the batch is settled."""
+        ...
+
 
 class Batch(Sequence[StoredMessage]):
-    """Messages of one queue, in order. The queue's next batch comes when this one is settled.
+    """Messages of one queue, in order. The queue's next batch comes when all of them are settled.
+
+    Messages are settled together or one by one: `commit()` and `ack(message)` mark what is done, `retry()` and
+    `retry(message)` what is to come again, and the group's offset never passes a message that is not settled.
 
     Args:
         queue: where the messages come from.
         messages: one at least.
-        attempt: 1 the first time, one more with every redelivery.
-        settle: is called with whether the messages are done; returns False when that comes too late.
+        settler: is told what is settled.
+        is_started: False for a batch that waits for its turn after it was handed out; see `start`.
     """
 
-    __slots__ = ("_is_deferred", "_messages", "_settle", "attempt", "is_settled", "queue")
+    __slots__ = ("_is_deferred", "_messages", "_settler", "_unsettled", "is_started", "queue")
 
     def __init__(
-        self,
-        queue: MessageQueue,
-        messages: Sequence[StoredMessage],
-        attempt: int,
-        settle: Callable[[bool], bool],
+        self, queue: MessageQueue, messages: Sequence[StoredMessage], settler: Settler, *, is_started: bool = True
     ) -> None:
         self.queue = queue
-        self.attempt = attempt
-        self.is_settled = False
+        self.is_started = is_started
         self._messages = messages
-        self._settle = settle
+        self._settler = settler
+        self._unsettled = {message.queue_offset: message for message in messages}
         self._is_deferred = False
 
-    def commit(self) -> bool:
-        """Mark all messages as done: they will not come again, and the group's offset moves past them within 5 s.
+    @property
+    def attempt(self) -> int:
+        """1 the first time, one more with every redelivery. Messages that come again come one by one."""
+        return self._messages[0].reconsume_times + 1
+
+    @property
+    def is_settled(self) -> bool:
+        """True when every message is settled."""
+        return not self._unsettled
+
+    @property
+    def unsettled(self) -> tuple[StoredMessage, ...]:
+        """The messages that are not settled yet, in order."""
+        return tuple(self._unsettled.values())
+
+    def commit(self, upto: StoredMessage | None = None) -> bool:
+        """Mark messages as done: they will not come again, and the group's offset moves past them within 5 s.
+
+        Args:
+            upto: the last one that is done, with all before it; without it all that are not settled yet.
 
         Returns:
-            False when that comes too late: the queue belongs to another consumer now, which gets the messages again.
+            False when that comes too late: all of them are settled, or the queue belongs to another consumer now, which
+            gets the messages again.
         """
-        return self._end(True)
+        return self._settle(self._chosen(upto), self._settler.done)
 
-    def retry(self) -> bool:
-        """Ask for the messages once more, after the consumer's retry delay."""
-        return self._end(False)
+    def ack(self, message: StoredMessage) -> bool:
+        """Mark one message as done, whatever becomes of the others; returns False when that comes too late."""
+        return self._settle(self._one(message), self._settler.done)
+
+    def retry(self, message: StoredMessage | None = None, *, delay_level: int = 0) -> bool:
+        """Ask for one message, or for all that are not settled, once more.
+
+        A consumer of a group sends them back to the broker, which delivers them to any member after 10 s, then 30 s,
+        1 min and so on, and puts them with the dead letters after `max_attempts`. One that consumes in order, or that
+        broadcasts, gets them again from here, after its own `retry_delay_ms`, before anything else of their queue.
+
+        Args:
+            delay_level: 1 to 18 (1s 5s 10s 30s 1m .. 2h) instead of the broker's choice; it has no meaning in order.
+        """
+        if not 0 <= delay_level <= DELAY_LEVEL_MAX:
+            raise InvalidArgument("delay_level", delay_level, f"1 to {DELAY_LEVEL_MAX}, or 0 for the broker's choice")
+        chosen = self._chosen() if message is None else self._one(message)
+        return self._settle(chosen, lambda messages: self._settler.failed(messages, delay_level))
+
+    def suspend(self, delay_ms: int | None = None) -> bool:
+        """Ask for all messages that are not settled once more, in place: the queue waits until they are done.
+
+        Args:
+            delay_ms: until they come; the consumer's retry delay when left out.
+        """
+        if delay_ms is not None and delay_ms < 0:
+            raise InvalidArgument("delay_ms", delay_ms, "0 or more")
+        return self._settle(self._chosen(), lambda messages: self._settler.suspended(messages, delay_ms))
+
+    def reject(self, message: StoredMessage | None = None) -> bool:
+        """Give up one message, or all that are not settled: they go to the group's dead letters at once."""
+        chosen = self._chosen() if message is None else self._one(message)
+        return self._settle(chosen, self._settler.rejected)
 
     def defer(self) -> None:
         """Keep the batch open past the end of the loop's body: commit() or retry() comes later, from another task."""
         self._is_deferred = True
 
     def leave(self) -> None:
-        """End the loop's body: a batch that is neither settled nor deferred is delivered again."""
+        """End the loop's body: messages that are neither settled nor deferred are delivered again."""
         if not self.is_settled and not self._is_deferred:
             self.retry()
 
-    def _end(self, is_done: bool) -> bool:
-        if self.is_settled:
+    def start(self) -> bool:
+        """Begin with a batch that waited for its turn; False when it is not ours to begin any more."""
+        self.is_started = not self.is_settled
+        return self.is_started
+
+    def pause(self) -> None:
+        """Let a batch that was begun wait for another turn."""
+        self.is_started = False
+        if self._settler.is_over:
+            self.abandon()
+
+    def abandon(self) -> None:
+        """End the batch without a word about its messages: the queue's next reader gets them."""
+        self._unsettled.clear()
+        self._settler.batch_ended(self)
+
+    def expire(self) -> None:
+        """End the time that the consumer allows: what is not settled is delivered again (Java: consumeTimeout)."""
+        if not self.is_settled:
+            log.warning("%r is not settled in time: %d messages count as failed", self, len(self._unsettled))
+            self.retry()
+
+    def _chosen(self, upto: StoredMessage | None = None) -> list[StoredMessage]:
+        if upto is None:
+            return list(self._unsettled.values())
+        self._check(upto)
+        return [message for offset, message in self._unsettled.items() if offset <= upto.queue_offset]
+
+    def _one(self, message: StoredMessage) -> list[StoredMessage]:
+        self._check(message)
+        return [message] if message.queue_offset in self._unsettled else []
+
+    def _check(self, message: StoredMessage) -> None:
+        is_ours = isinstance(message, StoredMessage) and self._unsettled.get(message.queue_offset) is message
+        if not is_ours and not any(own is message for own in self._messages):
+            raise InvalidArgument("message", message, "a message of this batch")
+
+    def _settle(self, messages: list[StoredMessage], settle: Callable[[Sequence[StoredMessage]], bool]) -> bool:
+        if not messages:
             return False
-        self.is_settled = True
-        return self._settle(is_done)
+        for message in messages:
+            del self._unsettled[message.queue_offset]
+        is_ours = settle(messages)
+        if not self._unsettled:
+            self._settler.batch_ended(self)
+        return is_ours
 
     @overload
     def __getitem__(self, index: int) -> StoredMessage: ...

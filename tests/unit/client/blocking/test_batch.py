@@ -33,3 +33,14 @@ def test_a_batch_that_is_left_is_settled_unless_it_was_deferred(batch):
     assert batch.retry()
     batch.leave()
     assert not batch.commit()
+
+
+def test_messages_are_settled_one_by_one(batch):
+    assert batch.ack(batch[0])
+    assert batch.unsettled == (batch[1],)
+    assert not batch.commit(upto=batch[0])
+    assert not batch.is_settled
+    assert batch.retry(batch[1], delay_level=1)
+    assert batch.is_settled
+    assert not batch.reject()
+    assert not batch.suspend()

@@ -31,7 +31,7 @@ def test_a_script_consumes_what_it_subscribed_to(served):
 def test_a_batch_that_is_left_without_commit_comes_again(served):
     served.topic("orders", count=1)
     served.apply(served.a.put, "orders", 0, b"1")
-    with PushConsumer("takers", served.name_servers, retry_delay_ms=1) as consumer:
+    with PushConsumer("takers", served.name_servers, retry_delay_ms=1, ordered=True) as consumer:
         consumer.subscribe("orders")
         attempts = []
         for batch in consumer:
@@ -45,9 +45,10 @@ def test_a_batch_that_is_left_without_commit_comes_again(served):
     assert attempts == [1, 2, 3]
 
 
-def test_a_handler_is_refused():
-    with pytest.raises(InvalidArgument, match="handler"):
-        PushConsumer("takers", "127.0.0.1:1", handler=print)
+@pytest.mark.parametrize("name", ["handler", "message_handler"])
+def test_a_handler_is_refused(name):
+    with pytest.raises(InvalidArgument, match=name):
+        PushConsumer("takers", "127.0.0.1:1", **{name: print})
 
 
 def test_a_wrong_expression_is_an_error_of_the_script(served):

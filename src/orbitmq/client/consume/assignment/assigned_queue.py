@@ -1,17 +1,18 @@
-"""One of the queues that a PushConsumer reads: its puller, the batch that was handed out, and the offset that is stored."""
+"""One of the queues that a PushConsumer reads: its puller, the batches that were handed out, and the offset that is stored."""
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
-from functools import partial
+from dataclasses import dataclass
 
 from orbitmq.client.consume.batch import Batch
 from orbitmq.client.consume.pull.puller import Puller
+from orbitmq.client.consume.redelivery.policy import RedeliveryPolicy
+from orbitmq.client.consume.redelivery.retries import Retries, TakesBack
+from orbitmq.client.session.background_tasks import BackgroundTasks
 from orbitmq.model.message import StoredMessage
 from orbitmq.model.route import MessageQueue
-
-RETRY_DELAY_MAX_MS = 30_000
 
 FindOffset = Callable[[MessageQueue], Awaitable[int]]
 """Returns the offset at which a queue begins."""
@@ -19,39 +20,68 @@ MakePuller = Callable[[FindOffset, Callable[[], None]], Puller]
 """Returns a puller that calls the first argument for its first offset, and the second one when messages have come."""
 
 
-def retry_delay_ms(first_ms: int, attempt: int) -> int:
-    """Return how long to wait before the delivery after `attempt`: twice as long each time, half a minute at most."""
-    # 16 doublings are beyond every maximum; more of them would only make large numbers.
-    return min(first_ms << min(attempt - 1, 16), max(first_ms, RETRY_DELAY_MAX_MS))
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Consumption:
+    """How a consumer's queues are consumed.
+
+    Args:
+        policy: what becomes of messages that were not done.
+        send_backs: takes those that are not to come again from here.
+        tasks: where requests run that nobody waits for.
+        on_ready: is called with a queue once whenever a batch can be handed out.
+        is_shared: several batches of a queue may be out at a time; otherwise the next one waits for the one before.
+        expires_ms: a batch that is not settled by then counts as failed; None where handlers are watched themselves.
+    """
+
+    policy: RedeliveryPolicy
+    send_backs: TakesBack
+    tasks: BackgroundTasks
+    on_ready: Callable[[AssignedQueue], None]
+    is_shared: bool = False
+    expires_ms: int | None = None
 
 
 class AssignedQueue:
-    """A queue between its puller and those who consume its batches, one batch at a time.
+    """A queue between its puller and those who consume its batches (a Settler).
 
     Args:
         make_puller: makes the puller that fills the window.
         find_offset: returns where the queue begins.
-        retry_delay_ms: before messages that were not done come again.
-        on_ready: is called once whenever a batch can be handed out.
+        consumption: how its messages are consumed.
+        is_held: says whether this consumer may hand out messages now: ordered consumption needs the queue's lock.
     """
 
     def __init__(
         self,
         make_puller: MakePuller,
         find_offset: FindOffset,
-        retry_delay_ms: int,
-        on_ready: Callable[[AssignedQueue], None],
+        consumption: Consumption,
+        is_held: Callable[[MessageQueue], bool] = lambda _queue: True,
     ) -> None:
         self.puller = make_puller(self._first_offset, self.offer)
         self.queue = self.puller.queue
         self.is_dropped = False
+        self.is_revoked = False
         self._find_offset = find_offset
+        self._consumption = consumption
+        self._is_held = is_held
         self._stored_offset: int | None = None
-        self._retry_delay_ms = retry_delay_ms
-        self._on_ready = on_ready
-        self._attempt = 1
         self._is_offered = False
-        self._retry_timer: asyncio.TimerHandle | None = None
+        self._out: dict[Batch, asyncio.TimerHandle | None] = {}
+        self._idle = asyncio.Event()
+        self._retries = Retries(
+            self.queue,
+            self.puller.window,
+            consumption.policy,
+            consumption.send_backs,
+            consumption.tasks,
+            on_change=self._go_on,
+        )
+
+    @property
+    def is_over(self) -> bool:
+        """True when the queue goes to another consumer (Settler)."""
+        return self.is_revoked or self.is_dropped
 
     @property
     def offset_to_store(self) -> int | None:
@@ -67,52 +97,99 @@ class AssignedQueue:
 
     def offer(self) -> None:
         """Say that a batch can be handed out, unless that was said already."""
-        if self.puller.window.is_ready and not (self._is_offered or self.is_dropped or self._retry_timer):
+        if not self._is_offered and self._has_batch():
             self._is_offered = True
-            self._on_ready(self)
+            self._consumption.on_ready(self)
 
     def next_batch(self, count_max: int) -> Batch | None:
         """Hand out the next batch; None when there is none any more."""
         self._is_offered = False
-        if self.is_dropped or self._retry_timer is not None:
+        if not self._has_batch():
             return None
-        messages = self.puller.window.next_batch(count_max)
-        if not messages:
-            return None
-        return Batch(self.queue, messages, self._attempt, partial(self._settle, messages))
+        is_shared = self._consumption.is_shared
+        batch = Batch(self.queue, self.puller.window.next_batch(count_max), self, is_started=not is_shared)
+        self._out[batch] = self._expiry(batch)
+        self.offer()
+        return batch
+
+    def revoke(self) -> None:
+        """Hand out nothing more; what somebody works on may still be settled."""
+        self.is_revoked = True
+        for batch in [batch for batch in self._out if not batch.is_started]:
+            batch.abandon()
+
+    async def settled(self, timeout_ms: int) -> None:
+        """Wait until what was handed out is settled, `timeout_ms` at most."""
+        try:
+            async with asyncio.timeout(timeout_ms / 1000):
+                while self._out:
+                    self._idle.clear()
+                    await self._idle.wait()
+        except TimeoutError:
+            pass
+
+    async def sent_back(self, timeout_ms: int) -> None:
+        """Wait until what failed is with the broker, `timeout_ms` at most."""
+        await self._retries.sent(timeout_ms)
 
     def drop(self) -> None:
         """Leave the queue to another consumer: what was handed out can no longer be committed here."""
+        self.revoke()
         self.is_dropped = True
-        if self._retry_timer is not None:
-            self._retry_timer.cancel()
-            self._retry_timer = None
+        self._retries.close()
+        for timer in self._out.values():
+            if timer is not None:
+                timer.cancel()
+        self._out.clear()
+        self._idle.set()
+
+    def done(self, messages: Sequence[StoredMessage]) -> bool:
+        """Settle messages (Settler)."""
+        if self.is_dropped:
+            return False
+        is_ours = self.puller.window.settle(messages)
+        self.puller.resume()
+        return is_ours
+
+    def failed(self, messages: Sequence[StoredMessage], delay_level: int) -> bool:
+        """Deliver messages again (Settler)."""
+        return not self.is_dropped and self._retries.retry(messages, delay_level)
+
+    def suspended(self, messages: Sequence[StoredMessage], delay_ms: int | None) -> bool:
+        """Deliver messages again in place (Settler)."""
+        return not self.is_dropped and self._retries.suspend(messages, delay_ms)
+
+    def rejected(self, messages: Sequence[StoredMessage]) -> bool:
+        """Give messages up (Settler)."""
+        return not self.is_dropped and self._retries.reject(messages)
+
+    def batch_ended(self, batch: Batch) -> None:
+        """Go on behind a batch (Settler)."""
+        timer = self._out.pop(batch, None)
+        if timer is not None:
+            timer.cancel()
+        if not self._out:
+            self._idle.set()
+        self.offer()
+
+    def _has_batch(self) -> bool:
+        return (
+            self.puller.window.is_ready
+            and not (self.is_over or self._retries.is_suspended)
+            and (self._consumption.is_shared or not self._out)
+            and self._is_held(self.queue)
+        )
+
+    def _go_on(self) -> None:
+        if not self.is_dropped:
+            self.puller.resume()
+            self.offer()
+
+    def _expiry(self, batch: Batch) -> asyncio.TimerHandle | None:
+        expires_ms = self._consumption.expires_ms
+        return None if expires_ms is None else asyncio.get_running_loop().call_later(expires_ms / 1000, batch.expire)
 
     async def _first_offset(self, queue: MessageQueue) -> int:
         offset = await self._find_offset(queue)
         self.mark_stored(offset)
         return offset
-
-    def _settle(self, messages: Sequence[StoredMessage], is_done: bool) -> bool:
-        if self.is_dropped:
-            return False
-        if not is_done:
-            return self._retry(messages)
-        is_ours = self.puller.window.commit(messages)
-        if is_ours:
-            self._attempt = 1
-            self.puller.resume()
-            self.offer()
-        return is_ours
-
-    def _retry(self, messages: Sequence[StoredMessage]) -> bool:
-        if not self.puller.window.give_back(messages):
-            return False
-        delay_ms = retry_delay_ms(self._retry_delay_ms, self._attempt)
-        self._attempt += 1
-        self._retry_timer = asyncio.get_running_loop().call_later(delay_ms / 1000, self._end_delay)
-        return True
-
-    def _end_delay(self) -> None:
-        self._retry_timer = None
-        self.offer()

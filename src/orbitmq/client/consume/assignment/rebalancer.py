@@ -23,6 +23,8 @@ log = logging.getLogger(__name__)
 
 REBALANCE_INTERVAL_MS = 20_000
 UNBALANCED_INTERVAL_MS = 1_000
+LOCKED_INTERVAL_MS = 500
+"""While other consumers still hold the locks of queues that are to be read here (Java: rebalanceLater)."""
 
 
 class Rebalancer:
@@ -56,6 +58,7 @@ class Rebalancer:
         self._due = asyncio.Event()
         self._assigned = asyncio.Event()
         self._is_heartbeat_due = True
+        self._is_locked_out = False
         session.routes.add_listener(self._route_changed)
 
     def request(self) -> None:
@@ -93,6 +96,8 @@ class Rebalancer:
             self._due.clear()
             is_balanced = await self._rebalance()
             limit_ms = self._interval_ms if is_balanced else min(pause_ms, self._interval_ms)
+            if self._is_locked_out:
+                limit_ms = min(limit_ms, LOCKED_INTERVAL_MS)
             try:
                 async with asyncio.timeout(limit_ms / 1000):
                     await self._due.wait()
@@ -109,9 +114,10 @@ class Rebalancer:
             await self._session.send_heartbeats()
         wanted = await self._allocator.allocate(tuple(self._subscriptions))
         wanted.update((topic, []) for topic in self._assignment.topics - self._subscriptions.keys())
+        self._is_locked_out = False
         for topic, queues in wanted.items():
-            if queues is not None:
-                await self._assignment.assign(topic, self._subscriptions.get(topic), queues)
+            if queues is not None and not await self._assignment.assign(topic, self._subscriptions.get(topic), queues):
+                self._is_locked_out = True
         is_complete = all(queues is not None for topic, queues in wanted.items() if topic != self._optional_topic)
         if is_complete and wanted.keys() - {self._optional_topic}:
             self._assigned.set()

@@ -1,6 +1,6 @@
 """The tasks that call a consumer's handler, several batches at the same time, each of another queue.
 
-Source: Java ConsumeMessageOrderlyService, without its locks: one batch per queue is handed out at a time.
+Source: Java ConsumeMessageOrderlyService: one batch per queue is handed out at a time.
 """
 
 from __future__ import annotations
@@ -22,21 +22,32 @@ Handler = Callable[[Batch], Awaitable[object] | object]
 class HandlerPool:
     """Calls a handler with batch after batch: one that returns has done its batch, one that raises gets it again.
 
+    What the handler itself has settled stays settled.
+
     Args:
         group: the consumer group, for the log.
         ready: where the batches come from.
         handler: is called with each one.
         concurrency: batches that are handled at the same time.
+        timeout_ms: a handler that takes longer is cancelled, and has failed.
         tasks: where the handlers run.
     """
 
     def __init__(
-        self, group: str, ready: ReadyQueues, handler: Handler, *, concurrency: int, tasks: BackgroundTasks
+        self,
+        group: str,
+        ready: ReadyQueues,
+        handler: Handler,
+        *,
+        concurrency: int,
+        timeout_ms: int,
+        tasks: BackgroundTasks,
     ) -> None:
         self._group = group
         self._ready = ready
         self._handler = handler
         self._concurrency = concurrency
+        self._timeout_ms = timeout_ms
         self._tasks = tasks
         self._workers: list[asyncio.Task[None]] = []
 
@@ -52,9 +63,10 @@ class HandlerPool:
     async def _work(self) -> None:
         while (batch := await self._ready.next_batch()) is not None:
             try:
-                result = self._handler(batch)
-                if isawaitable(result):
-                    await result
+                async with asyncio.timeout(self._timeout_ms / 1000):
+                    result = self._handler(batch)
+                    if isawaitable(result):
+                        await result
             except Exception:
                 log.exception("group %s: the handler failed on %r, attempt %d", self._group, batch, batch.attempt)
                 batch.retry()

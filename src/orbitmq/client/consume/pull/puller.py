@@ -37,8 +37,8 @@ class Puller:
         subscription: which messages; the tags are checked again here, by text.
         find_offset: returns the first offset; called again when it fails.
         on_messages: is called when messages have come in.
-        commits: let every pull carry the consumed offset to the broker, which keeps it for the group: after a crash
-            the queue's next reader repeats little.
+        may_commit: says whether pulls may carry the consumed offset to the broker, which keeps it for the group: after
+            a crash the queue's next reader repeats little.
     """
 
     def __init__(
@@ -51,7 +51,7 @@ class Puller:
         find_offset: Callable[[MessageQueue], Awaitable[int]],
         on_messages: Callable[[], None],
         settings: PullSettings = DEFAULT_SETTINGS,
-        commits: bool = False,
+        may_commit: Callable[[], bool] = lambda: False,
     ) -> None:
         self.queue = queue
         self.window = Window(0, count_max=settings.window_count_max, size_max=settings.window_size_max)
@@ -63,7 +63,7 @@ class Puller:
         self._find_offset = find_offset
         self._on_messages = on_messages
         self._settings = settings
-        self._commits = commits
+        self._may_commit = may_commit
         self._room = asyncio.Event()
         self._broker_id = MASTER_ID
         self._warned = ""
@@ -136,7 +136,7 @@ class Puller:
 
     def _header(self) -> PullMessage:
         # Masters keep the groups' offsets; a slave only has a copy of them.
-        is_told = self._commits and self._broker_id == MASTER_ID
+        is_told = self._broker_id == MASTER_ID and self._may_commit()
         return pull_header(
             self._group,
             self.queue,

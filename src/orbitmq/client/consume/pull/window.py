@@ -1,8 +1,8 @@
 """The window of one queue at a consumer: what was pulled and is not yet consumed, and where the next pull starts.
 
-Messages come in as pulls find them and leave in batches, in order, one batch at a time: the next one waits until
-the batch that was handed out is committed or given back. So order is kept whatever the user does, and the offset to
-commit is that of the first message that is not done. Pure.
+Messages come in as pulls find them and leave in order, in batches. Each message that was handed out is open until it is
+settled (done, or stored elsewhere) or given back (it comes again in front). The offset to commit is that of the first
+message that waits or is open, whatever happens to those behind it. Pure.
 
 Source: Java ProcessQueue; limits are DefaultMQPushConsumer's.
 """
@@ -10,7 +10,8 @@ Source: Java ProcessQueue; limits are DefaultMQPushConsumer's.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
 
 from orbitmq.model.message import StoredMessage
 
@@ -34,12 +35,12 @@ class Window:
         self._count_max = count_max
         self._size_max = size_max
         self._waiting: deque[StoredMessage] = deque()
-        self._handed_out: Sequence[StoredMessage] = ()
+        self._open: dict[int, StoredMessage] = {}
 
     @property
     def count(self) -> int:
-        """Messages that wait or were handed out."""
-        return len(self._waiting) + len(self._handed_out)
+        """Messages that wait or are open."""
+        return len(self._waiting) + len(self._open)
 
     @property
     def has_room(self) -> bool:
@@ -49,18 +50,17 @@ class Window:
     @property
     def is_ready(self) -> bool:
         """True when `next_batch` would hand out a batch."""
-        return bool(self._waiting) and not self._handed_out
+        return bool(self._waiting)
 
     @property
     def consumed_offset(self) -> int:
-        """The queue offset to commit: everything below it is done.
+        """The queue offset to commit: everything below it is settled.
 
         When nothing waits, that is where the next pull starts: behind the last message may be others that the filter
         left out, and they are done, too.
         """
-        if self._handed_out:
-            return self._handed_out[0].queue_offset
-        return self._waiting[0].queue_offset if self._waiting else self.pull_offset
+        first = self._waiting[0].queue_offset if self._waiting else self.pull_offset
+        return min(first, min(self._open)) if self._open else first
 
     def add(self, messages: Sequence[StoredMessage], next_offset: int) -> None:
         """Add what one pull found.
@@ -74,38 +74,77 @@ class Window:
         self.pull_offset = next_offset
 
     def next_batch(self, count_max: int) -> Sequence[StoredMessage]:
-        """Hand out the next messages, or none while a batch is handed out already."""
-        if self._handed_out:
-            return ()
-        count = min(count_max, len(self._waiting))
-        self._handed_out = tuple(self._waiting.popleft() for _ in range(count))
-        return self._handed_out
+        """Hand out the next messages in order; one that was tried before comes alone.
 
-    def commit(self, batch: Sequence[StoredMessage], count: int | None = None) -> bool:
-        """Mark the first `count` messages of a batch as done (all by default); the others go back to the front.
+        So a message that spoils its batch is alone from its second delivery on: only its own attempts count then, and
+        its neighbours are not given up with it.
+        """
+        waiting = self._waiting
+        if not waiting:
+            return ()
+        batch = [waiting.popleft()]
+        if not batch[0].reconsume_times:
+            while waiting and len(batch) < count_max and not waiting[0].reconsume_times:
+                batch.append(waiting.popleft())
+        self._open.update((message.queue_offset, message) for message in batch)
+        return tuple(batch)
+
+    def take(self, count_max: int) -> list[StoredMessage]:
+        """Remove the next messages in order: whoever takes them has settled them."""
+        taken = [self._waiting.popleft() for _ in range(min(count_max, len(self._waiting)))]
+        self.size -= sum(map(_size, taken))
+        return taken
+
+    def is_open(self, message: StoredMessage) -> bool:
+        """True for a message that was handed out and is neither settled nor given back, nor forgotten by a seek."""
+        # By identity: after a seek back an equal message may be handed out, and it is not the one meant.
+        return self._open.get(message.queue_offset) is message
+
+    def settle(self, messages: Iterable[StoredMessage]) -> bool:
+        """Mark messages as settled: they do not come again, and the offset may pass them.
 
         Returns:
-            False for a batch that is not handed out any more: it was done already, or a seek came in between.
+            False when one of them is not open any more; the others are settled all the same.
         """
-        # By identity: after a seek back, a batch of equal messages may be handed out, and it is not the one meant.
-        if batch is not self._handed_out or not batch:
-            return False
-        done = batch if count is None else batch[:count]
-        self.size -= sum(map(_size, done))
-        self._waiting.extendleft(reversed(batch[len(done) :]))
-        self._handed_out = ()
-        return True
+        is_ours = True
+        for message in messages:
+            if self.is_open(message):
+                del self._open[message.queue_offset]
+                self.size -= _size(message)
+            else:
+                is_ours = False
+        return is_ours
 
-    def give_back(self, batch: Sequence[StoredMessage]) -> bool:
-        """Take back a batch of which nothing is done: the next batch starts with it again."""
-        return self.commit(batch, 0)
+    def give_back(self, messages: Iterable[StoredMessage]) -> bool:
+        """Take back messages that are not done: they come again, in order, before those that were never handed out.
+
+        Each counts one more of its `reconsume_times` then (as in Java ConsumeMessageOrderlyService).
+
+        Returns:
+            False when one of them is not open any more; the others come again all the same.
+        """
+        is_ours = True
+        for message in sorted(messages, key=lambda message: message.queue_offset, reverse=True):
+            if self.is_open(message):
+                del self._open[message.queue_offset]
+                self._insert(replace(message, reconsume_times=message.reconsume_times + 1))
+            else:
+                is_ours = False
+        return is_ours
 
     def seek(self, queue_offset: int) -> None:
         """Forget everything and go on at `queue_offset`."""
         self.pull_offset = queue_offset
         self.size = 0
         self._waiting.clear()
-        self._handed_out = ()
+        self._open.clear()
+
+    def _insert(self, message: StoredMessage) -> None:
+        """Put a message among those that wait, where its offset belongs: near the front."""
+        before = 0
+        while before < len(self._waiting) and self._waiting[before].queue_offset < message.queue_offset:
+            before += 1
+        self._waiting.insert(before, message)
 
 
 def _size(message: StoredMessage) -> int:

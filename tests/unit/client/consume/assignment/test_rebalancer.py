@@ -40,6 +40,7 @@ class FakeAssignment:
 
     def __init__(self):
         self.queues = {}
+        self.is_locked_out = False
 
     @property
     def topics(self):
@@ -50,6 +51,7 @@ class FakeAssignment:
             self.queues.pop(topic, None)
         else:
             self.queues[topic] = queues
+        return not self.is_locked_out
 
 
 class Parts:
@@ -219,6 +221,12 @@ async def test_a_shorter_interval_bounds_the_pauses(cluster, monkeypatch):
 async def test_a_balanced_group_is_looked_at_after_the_whole_interval(cluster, monkeypatch):
     async with rebalancer_of(cluster, "orders", interval_ms=7_000) as parts:
         assert await pauses_of(cluster, parts, monkeypatch, 2) == [7_000, 7_000]
+
+
+async def test_while_others_hold_locks_they_are_asked_for_again_soon(cluster, monkeypatch):
+    async with rebalancer_of(cluster, "orders", interval_ms=7_000) as parts:
+        parts.assignment.is_locked_out = True
+        assert await pauses_of(cluster, parts, monkeypatch, 3) == [500, 500, 500]
 
 
 async def test_news_make_the_pauses_short_again(cluster, monkeypatch):

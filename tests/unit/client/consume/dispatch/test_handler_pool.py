@@ -42,10 +42,10 @@ class FakeReady:
         return [batch.settled for batch in self.batches]
 
 
-async def handle(handler, count=2, *, concurrency=1):
+async def handle(handler, count=2, *, concurrency=1, timeout_ms=60_000):
     """Return how the batches were settled."""
     ready: Any = FakeReady(count)
-    pool = HandlerPool("g", ready, handler, concurrency=concurrency, tasks=BackgroundTasks())
+    pool = HandlerPool("g", ready, handler, concurrency=concurrency, timeout_ms=timeout_ms, tasks=BackgroundTasks())
     pool.start()
     await pool.drain(20_000)
     return ready.settled
@@ -96,7 +96,7 @@ async def test_draining_waits_for_running_handlers_but_not_for_ever():
         begun.set()
         await may_end.wait()
 
-    pool = HandlerPool("g", ready, wait, concurrency=2, tasks=tasks)
+    pool = HandlerPool("g", ready, wait, concurrency=2, timeout_ms=60_000, tasks=tasks)
     pool.start()
     await begun.wait()
     await pool.drain(1)
@@ -112,7 +112,8 @@ async def test_draining_waits_for_running_handlers_but_not_for_ever():
 
 async def test_a_pool_that_never_started_is_drained_at_once():
     ready: Any = FakeReady(1)
-    await HandlerPool("g", ready, coroutine, concurrency=1, tasks=BackgroundTasks()).drain(20_000)
+    pool = HandlerPool("g", ready, coroutine, concurrency=1, timeout_ms=60_000, tasks=BackgroundTasks())
+    await pool.drain(20_000)
 
 
 async def test_a_cancelled_handler_settles_nothing():
@@ -124,7 +125,22 @@ async def test_a_cancelled_handler_settles_nothing():
         begun.set()
         await asyncio.Event().wait()
 
-    HandlerPool("g", ready, wait, concurrency=1, tasks=tasks).start()
+    HandlerPool("g", ready, wait, concurrency=1, timeout_ms=60_000, tasks=tasks).start()
     await begun.wait()
     await tasks.close()
     await until(lambda: ready.settled == [[]])
+
+
+async def test_a_handler_that_takes_too_long_is_cancelled_and_has_failed(caplog):
+    cancelled = []
+
+    async def hang(_batch):
+        try:
+            await asyncio.Event().wait()
+        except asyncio.CancelledError:
+            cancelled.append("cancelled")
+            raise
+
+    assert await handle(hang, 1, timeout_ms=1) == [["retry"]]
+    assert cancelled == ["cancelled"]
+    assert "TimeoutError" in caplog.text

@@ -47,7 +47,7 @@ async def puller_of(cluster, notes, *, tag="*", commits=False, **settings):
             find_offset=notes.find_offset,
             on_messages=notes.arrived,
             settings=PullSettings(**settings),
-            commits=commits,
+            may_commit=lambda: commits,
         )
         yield puller
         await puller.stop()
@@ -100,7 +100,7 @@ async def test_a_full_window_pauses_pulling_until_there_is_room(cluster):
         for _ in range(50):
             await asyncio.sleep(0)
         assert len(pulls(cluster.a)) == 1
-        puller.window.commit(batch)
+        puller.window.settle(batch)
         puller.resume()
         await until(lambda: puller.window.count == 2)
         assert bodies(puller) == [b"3", b"4"]
@@ -174,7 +174,7 @@ async def test_pulls_carry_the_consumed_offset_where_that_is_wanted(cluster, com
     async with puller_of(cluster, Notes(), commits=commits) as puller:
         puller.start()
         await until(lambda: cluster.a.parked)
-        puller.window.commit(puller.window.next_batch(1))
+        puller.window.settle(puller.window.next_batch(1))
         cluster.a.put("orders", 0, b"3")
         await until(lambda: len(pulls(cluster.a)) == 3)
         assert cluster.a.offsets == kept

@@ -1,8 +1,8 @@
-from collections.abc import Sequence
 from dataclasses import replace
 
-from hypothesis import given
+import pytest
 from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
 from orbitmq.client.consume.pull.window import Window
 from orbitmq.model.message import StoredMessage
@@ -22,55 +22,71 @@ def offsets(batch):
     return [found.queue_offset for found in batch]
 
 
-def test_messages_leave_in_order_and_one_batch_at_a_time():
-    window = Window(5)
-    window.add(messages(5, 6, 7), 8)
+def window_of(*offsets, next_offset=None, **limits):
+    window = Window(offsets[0], **limits)
+    window.add(messages(*offsets), offsets[-1] + 1 if next_offset is None else next_offset)
+    return window
 
-    batch = window.next_batch(2)
-    assert offsets(batch) == [5, 6]
+
+def test_messages_leave_in_order():
+    window = window_of(5, 6, 7)
+    assert window.is_ready
+    assert offsets(window.next_batch(2)) == [5, 6]
+    assert offsets(window.next_batch(2)) == [7]
     assert not window.is_ready
     assert window.next_batch(2) == ()
-    assert window.commit(batch)
-    assert window.is_ready
-    assert offsets(window.next_batch(2)) == [7]
 
 
-def test_the_offset_to_commit_is_that_of_the_first_message_that_is_not_done():
+def test_the_offset_to_commit_is_that_of_the_first_message_that_is_not_settled():
     window = Window(5)
     assert window.consumed_offset == 5
     window.add(messages(6, 9), 12)
     assert window.consumed_offset == 6
     batch = window.next_batch(1)
     assert window.consumed_offset == 6
-    window.commit(batch)
+    window.settle(batch)
     assert window.consumed_offset == 9
-    window.commit(window.next_batch(1))
+    window.settle(window.next_batch(1))
     assert window.consumed_offset == 12  # what the filter left out behind the last message is done as well
 
 
-def test_a_batch_given_back_comes_again_in_front():
-    window = Window(0)
-    window.add(messages(0, 1, 2), 3)
+def test_the_offset_waits_for_a_message_in_the_middle():
+    window = window_of(0, 1, 2, 3)
+    first, second, third = window.next_batch(3)
+    window.settle((second, third))
+    assert window.consumed_offset == 0
+    window.settle((first,))
+    assert window.consumed_offset == 3
+
+
+def test_messages_given_back_come_again_in_front_one_by_one_and_count_it():
+    window = window_of(0, 1, 2)
     assert window.give_back(window.next_batch(2))
-    assert offsets(window.next_batch(3)) == [0, 1, 2]
+    found = [window.next_batch(3) for _ in range(3)]
+    assert list(map(offsets, found)) == [[0], [1], [2]]
+    assert [batch[0].reconsume_times for batch in found] == [1, 1, 0]
 
 
-def test_part_of_a_batch_may_be_done():
+def test_what_is_given_back_later_comes_where_its_offset_belongs():
+    window = window_of(0, 1, 2, 3)
+    first, second, third = window.next_batch(3)
+    window.give_back((third, first))
+    window.give_back((second,))
+    assert [offsets(window.next_batch(1)) for _ in range(4)] == [[0], [1], [2], [3]]
+
+
+def test_a_batch_ends_in_front_of_a_message_that_was_tried_before():
     window = Window(0)
-    window.add(messages(0, 1, 2), 3)
-    batch = window.next_batch(3)
-    window.commit(batch, 1)
-    assert window.consumed_offset == 1
-    assert offsets(window.next_batch(3)) == [1, 2]
+    window.add([message(0), replace(message(1), reconsume_times=1), message(2), message(3)], 4)
+    assert [offsets(window.next_batch(10)) for _ in range(3)] == [[0], [1], [2, 3]]
 
 
 def test_pulling_pauses_at_the_limit_of_messages():
-    window = Window(0, count_max=2)
-    window.add(messages(0, 1), 2)
+    window = window_of(0, 1, count_max=2)
     assert not window.has_room
     batch = window.next_batch(2)
     assert not window.has_room
-    window.commit(batch)
+    window.settle(batch)
     assert window.has_room
 
 
@@ -80,7 +96,7 @@ def test_pulling_pauses_at_the_limit_of_bytes():
     assert window.has_room
     window.add([message(1, 100)], 2)
     assert not window.has_room
-    window.commit(window.next_batch(1))
+    window.settle(window.next_batch(1))
     assert window.has_room
     assert window.size == 100
 
@@ -92,49 +108,120 @@ def test_a_body_counts_as_large_as_it_is_here_not_as_it_was_stored():
     assert window.size == 1_000
 
 
-def test_a_batch_is_done_once():
-    window = Window(0)
-    window.add(messages(0, 1), 2)
+@pytest.mark.parametrize("end", ["settle", "give_back"])
+def test_a_message_is_settled_or_given_back_once(end):
+    window = window_of(0, 1)
     batch = window.next_batch(1)
-    assert window.commit(batch)
-    assert not window.commit(batch)
+    assert getattr(window, end)(batch)
+    assert not window.settle(batch)
     assert not window.give_back(batch)
-    assert window.size == 100
+    assert window.size == (100 if end == "settle" else 200)
 
 
-def test_an_empty_batch_is_nothing_to_commit():
-    window = Window(0)
-    assert not window.commit(window.next_batch(1))
+def test_the_others_are_settled_although_one_comes_too_late():
+    window = window_of(0, 1, 2)
+    first, second = window.next_batch(2)
+    window.settle((first,))
+    assert not window.settle((first, second))
+    assert window.consumed_offset == 2
+    (third,) = window.next_batch(1)
+    assert not window.give_back((second, third))
+    assert offsets(window.next_batch(1)) == [2]
 
 
-def test_a_seek_forgets_everything_and_outdates_the_batch_that_was_handed_out():
-    window = Window(0)
-    window.add(messages(0, 1), 2)
+def test_messages_that_are_taken_are_settled():
+    window = window_of(0, 1, 2)
+    assert offsets(window.take(2)) == [0, 1]
+    assert (window.consumed_offset, window.count, window.size) == (2, 1, 100)
+    assert offsets(window.take(2)) == [2]
+    assert window.take(2) == []
+
+
+def test_a_seek_forgets_everything_and_outdates_what_was_handed_out():
+    window = window_of(0, 1)
     old = window.next_batch(1)
-    window.seek(40)
-    assert (window.count, window.size, window.pull_offset, window.consumed_offset) == (0, 0, 40, 40)
-    window.add(messages(40), 41)
+    window.seek(0)
+    assert (window.count, window.size, window.pull_offset, window.consumed_offset) == (0, 0, 0, 0)
+    window.add(messages(0), 1)
     new = window.next_batch(1)
-    assert not window.commit(old)
-    assert window.consumed_offset == 40
-    assert window.commit(new)
+    assert new == old
+    assert not window.is_open(old[0])
+    assert not window.settle(old)
+    assert window.consumed_offset == 0
+    assert window.settle(new)
 
 
-@given(st.lists(st.tuples(st.sampled_from(["add", "take", "commit", "give back"]), st.integers(1, 5))))
-def test_whatever_happens_nothing_is_skipped_and_the_sums_add_up(steps):
-    window, done, added = Window(0, count_max=8), [], 0
-    batch: Sequence[StoredMessage] = ()
-    for step, count in steps:
-        if step == "add" and window.has_room:
-            window.add([message(added + number, 10) for number in range(count)], added + count)
-            added += count
-        elif step == "take":
-            batch = window.next_batch(count) or batch
-        elif step == "commit" and window.commit(batch, count):
-            done += offsets(batch[:count])
-        elif step == "give back":
-            window.give_back(batch)
-        assert window.consumed_offset == len(done)
-        assert window.count == added - len(done)
-        assert window.size == 10 * window.count
-    assert done == list(range(len(done)))
+class Settlement(RuleBasedStateMachine):
+    """Whatever is settled or given back, in whatever order: nothing is skipped, and the sums add up."""
+
+    def __init__(self):
+        super().__init__()
+        self.window = Window(0, count_max=30)
+        self.next_offset = 0
+        self.handed_out: list[StoredMessage] = []
+        self.done: set[int] = set()
+        self.added: list[int] = []
+
+    @precondition(lambda self: self.window.has_room)
+    @rule(gaps=st.lists(st.integers(1, 3), max_size=6), behind=st.integers(0, 3))
+    def pull(self, gaps, behind):
+        found = []
+        for gap in gaps:
+            self.next_offset += gap
+            found.append(message(self.next_offset - 1, 10))
+        self.next_offset += behind
+        self.added += offsets(found)
+        self.window.add(found, self.next_offset)
+
+    @rule(count=st.integers(1, 6))
+    def hand_out(self, count):
+        batch = self.window.next_batch(count)
+        assert len(batch) <= count
+        assert offsets(batch) == sorted(offsets(batch))
+        self.handed_out += batch
+
+    @precondition(lambda self: self.handed_out)
+    @rule(data=st.data())
+    def settle(self, data):
+        chosen = data.draw(st.lists(st.sampled_from(self.handed_out), min_size=1, unique_by=id))
+        assert self.window.settle(chosen)
+        self.done.update(offsets(chosen))
+        self.handed_out = [found for found in self.handed_out if found not in chosen]
+
+    @precondition(lambda self: self.handed_out)
+    @rule(data=st.data())
+    def settle_up_to(self, data):
+        last = data.draw(st.sampled_from(self.handed_out)).queue_offset
+        chosen = [found for found in self.handed_out if found.queue_offset <= last]
+        assert self.window.settle(chosen)
+        self.done.update(offsets(chosen))
+        self.handed_out = [found for found in self.handed_out if found not in chosen]
+
+    @precondition(lambda self: self.handed_out)
+    @rule(data=st.data())
+    def give_back(self, data):
+        chosen = data.draw(st.lists(st.sampled_from(self.handed_out), min_size=1, unique_by=id))
+        assert self.window.give_back(chosen)
+        self.handed_out = [found for found in self.handed_out if found not in chosen]
+
+    @invariant()
+    def the_offset_never_passes_a_message_that_is_not_settled(self):
+        left = [offset for offset in self.added if offset not in self.done]
+        assert self.window.consumed_offset == (left[0] if left else self.next_offset)
+
+    @invariant()
+    def the_sums_add_up(self):
+        assert self.window.count == len(self.added) - len(self.done)
+        assert self.window.size == 10 * self.window.count
+        assert self.window.is_ready == (len(self.handed_out) < self.window.count)
+
+    def teardown(self):
+        """What is left comes, all of it, in order."""
+        self.window.give_back(self.handed_out)
+        rest = []
+        while batch := self.window.next_batch(4):
+            rest += offsets(batch)
+        assert rest == [offset for offset in self.added if offset not in self.done]
+
+
+TestSettlement = Settlement.TestCase

@@ -1,0 +1,151 @@
+"""The tasks that call a consumer's handler with one message each: many at a time, but those of one key in order."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable, Hashable
+from dataclasses import replace
+from inspect import isawaitable
+
+from orbitmq.client.consume.batch import Batch
+from orbitmq.client.consume.dispatch.lanes import Lanes
+from orbitmq.client.consume.dispatch.ready_queues import ReadyQueues
+from orbitmq.client.consume.redelivery.policy import RedeliveryPolicy
+from orbitmq.client.consume.redelivery.retries import TakesBack
+from orbitmq.client.consume.redelivery.send_backs import TO_DEAD_LETTERS
+from orbitmq.client.session.background_tasks import BackgroundTasks
+from orbitmq.model.message import StoredMessage
+
+log = logging.getLogger(__name__)
+
+MessageHandler = Callable[[StoredMessage], Awaitable[object] | object]
+KeyOf = Callable[[StoredMessage], Hashable]
+"""Returns a message's key; None for a message that has none."""
+
+
+class _Turn:
+    """A message that waits for its handler, as the handler is to see it."""
+
+    __slots__ = ("batch", "message")
+
+    def __init__(self, batch: Batch) -> None:
+        self.batch = batch
+        self.message = batch[0]
+
+
+class MessagePool:
+    """Calls a handler with message after message: one that returns has done its message, one that raises has not.
+
+    Args:
+        group: the consumer group, for the log.
+        ready: where the messages come from, one to a batch.
+        handler: is called with each one.
+        key: which messages are to stay in order, those without a key aside; None for all of a queue.
+        policy: what becomes of messages that failed. In place they hold their key's lane, nothing else.
+        send_backs: takes messages whose last attempt in place has failed.
+        concurrency: messages that are handled at the same time.
+        timeout_ms: a handler that takes longer is cancelled, and has failed.
+        tasks: where the handlers run.
+    """
+
+    def __init__(
+        self,
+        group: str,
+        ready: ReadyQueues,
+        handler: MessageHandler,
+        *,
+        key: KeyOf | None,
+        policy: RedeliveryPolicy,
+        send_backs: TakesBack,
+        concurrency: int,
+        timeout_ms: int,
+        tasks: BackgroundTasks,
+    ) -> None:
+        self._group = group
+        self._ready = ready
+        self._handler = handler
+        self._key = key
+        self._policy = policy
+        self._send_backs = send_backs
+        self._concurrency = concurrency
+        self._timeout_ms = timeout_ms
+        self._tasks = tasks
+        self._lanes: Lanes[_Turn] = Lanes()
+        self._turns: asyncio.Queue[Hashable] = asyncio.Queue()
+        self._is_closed = False
+        self._workers: list[asyncio.Task[None]] = []
+
+    def start(self) -> None:
+        """Handle messages from now on."""
+        self._tasks.spawn(self._feed(), "messages")
+        self._workers = [self._tasks.spawn(self._work(), "handler") for _ in range(self._concurrency)]
+
+    async def drain(self, timeout_ms: int) -> None:
+        """Wait until running handlers have ended, `timeout_ms` at most; the queues were closed before."""
+        if self._workers:
+            await asyncio.wait(self._workers, timeout=timeout_ms / 1000)
+
+    async def _feed(self) -> None:
+        """Put messages into lanes as they come; the windows of their queues bound how many there are."""
+        while (batch := await self._ready.next_batch()) is not None:
+            turn = _Turn(batch)
+            lane = self._lane_of(turn)
+            if self._lanes.put(lane, turn):
+                self._turns.put_nowait(lane)
+        self._is_closed = True
+        for _ in self._workers:
+            self._turns.put_nowait(None)
+
+    def _lane_of(self, turn: _Turn) -> Hashable:
+        if self._key is None:
+            return turn.batch.queue
+        try:
+            key = self._key(turn.message)
+            hash(key)
+        except Exception:
+            log.exception(
+                "group %s: no key for message %s: it waits for no other", self._group, turn.message.message_id
+            )
+            key = None
+        if key is None:
+            return turn.batch.queue if self._policy.is_in_place else turn
+        return turn.batch.queue, key
+
+    async def _work(self) -> None:
+        while (lane := await self._turns.get()) is not None and not self._is_closed:
+            turn = self._lanes.first(lane)
+            pause_ms = await self._take(turn) if turn.batch.start() else None
+            if pause_ms is not None:
+                turn.batch.pause()
+                asyncio.get_running_loop().call_later(pause_ms / 1000, self._turns.put_nowait, lane)
+            elif self._lanes.advance(lane):
+                self._turns.put_nowait(lane)
+
+    async def _take(self, turn: _Turn) -> int | None:
+        """Handle one message; return how long to wait before it is to be handled again, None when it is settled."""
+        try:
+            async with asyncio.timeout(self._timeout_ms / 1000):
+                result = self._handler(turn.message)
+                if isawaitable(result):
+                    await result
+        except Exception:
+            message = turn.message
+            log.exception(
+                "group %s: the handler failed on message %s of %s at offset %d, attempt %d",
+                self._group, message.message_id, turn.batch.queue, message.queue_offset, message.attempt,
+            )  # fmt: skip
+            return await self._fail(turn)
+        turn.batch.commit()
+        return None
+
+    async def _fail(self, turn: _Turn) -> int | None:
+        message = turn.message
+        if not self._policy.is_in_place:
+            turn.batch.retry()
+            return None
+        if self._policy.is_last(message) and await self._send_backs.send(message, turn.batch.queue, TO_DEAD_LETTERS):
+            turn.batch.commit()
+            return None
+        turn.message = replace(message, reconsume_times=message.reconsume_times + 1)
+        return self._policy.delay_ms(message)

@@ -1,0 +1,91 @@
+"""Messages that a consumer gives back to their broker, which delivers them again later or keeps them as dead letters.
+
+Source: Java DefaultMQPushConsumerImpl.sendMessageBack.
+"""
+
+from __future__ import annotations
+
+import logging
+
+from orbitmq.client.consume.redelivery.policy import RedeliveryPolicy
+from orbitmq.client.session.session import ClientSession
+from orbitmq.errors import OrbitError
+from orbitmq.model.message import StoredMessage
+from orbitmq.model.route import MessageQueue
+from orbitmq.net.pool import expect
+from orbitmq.wire.headers import ConsumerSendBack
+from orbitmq.wire.messages.message_id import offset_message_id
+
+log = logging.getLogger(__name__)
+
+SEND_BACK_TIMEOUT_MS = 5_000
+TO_DEAD_LETTERS = -1
+"""The delay level that means: never again."""
+
+
+class SendBacks:
+    """Gives messages of one group back to their brokers.
+
+    Args:
+        session: carries the requests.
+        group: the consumer group.
+        policy: says how often a message may be delivered; after that it becomes a dead letter.
+    """
+
+    def __init__(self, session: ClientSession, group: str, policy: RedeliveryPolicy) -> None:
+        self._session = session
+        self._group = group
+        self._policy = policy
+
+    async def send(self, message: StoredMessage, queue: MessageQueue, delay_level: int) -> bool:
+        """Give a message back; return True when the broker has stored it once more, False (and log why) when not.
+
+        Args:
+            queue: where it was read; a message from the retry topic does not say it any more.
+            delay_level: 1 to 18; 0 for the broker's choice; TO_DEAD_LETTERS.
+        """
+        header = ConsumerSendBack(
+            physical_offset=message.physical_offset,
+            group=self._group,
+            delay_level=delay_level,
+            origin_msg_id=offset_message_id(message.store_host, message.physical_offset),
+            origin_topic=message.topic,
+            unit_mode=False,
+            max_reconsume_times=self._policy.max_reconsume_times,
+        )
+        try:
+            answer = await self._session.call(
+                queue.broker_name, header, timeout_ms=SEND_BACK_TIMEOUT_MS, only_this=True
+            )
+            expect(answer, self._session.routes.address(queue.broker_name))
+        except OrbitError as error:
+            log.warning(
+                "group %s: message %s of %s is not sent back, it comes again from here: %s",
+                self._group, message.message_id, queue, error,
+            )  # fmt: skip
+            return False
+        if delay_level < 0 or self._policy.is_last(message):
+            log.error(
+                "group %s: message %s of %s is given up after %d attempts: see `orbitmq dlq show %s`",
+                self._group, message.message_id, queue, message.attempt, self._group,
+            )  # fmt: skip
+        return True
+
+
+class Drops:
+    """What broadcasting does with a message that is given up: nobody keeps it, the log tells of it.
+
+    Args:
+        group: the consumer group.
+    """
+
+    def __init__(self, group: str) -> None:
+        self._group = group
+
+    async def send(self, message: StoredMessage, queue: MessageQueue, _delay_level: int) -> bool:
+        """Log the message; return True."""
+        log.error(
+            "group %s: message %s of %s at offset %d is dropped after %d attempts: broadcasting has no dead letters",
+            self._group, message.message_id, queue, message.queue_offset, message.attempt,
+        )  # fmt: skip
+        return True

@@ -1,0 +1,49 @@
+from dataclasses import replace
+
+import pytest
+
+from orbitmq.client.consume.redelivery.policy import RedeliveryPolicy
+from orbitmq.client.consume.redelivery.send_backs import TO_DEAD_LETTERS, Drops, SendBacks
+from orbitmq.codes import ResponseCode
+from orbitmq.model.route import MessageQueue
+from orbitmq.wire.headers import ConsumerSendBack
+from unit.client.messages import stored
+from unit.client.support import open_session
+
+QUEUE = MessageQueue("orders", "broker-a", 0)
+
+
+async def send_back(cluster, message, delay_level=0, **policy):
+    cluster.topic("orders", count=1)
+    cluster.a.put("orders", 0, b"1")
+    async with open_session(cluster, "orders") as session:
+        return await SendBacks(session, "g", RedeliveryPolicy(**policy)).send(message, QUEUE, delay_level)
+
+
+async def test_the_broker_is_told_which_message_for_which_group_and_how_often_at_most(cluster):
+    message = replace(stored(0), topic="orders")
+    assert await send_back(cluster, message, 4, max_attempts=3)
+    (header,) = [request for request in cluster.a.requests if isinstance(request, ConsumerSendBack)]
+    assert (header.group, header.physical_offset, header.origin_topic) == ("g", 0, "orders")
+    assert (header.delay_level, header.max_reconsume_times, header.unit_mode) == (4, 2, False)
+    assert header.origin_msg_id == "00000000000000000000000000000000"
+    assert cluster.a.bodies("%RETRY%g") == [b"1"]
+
+
+async def test_a_refusal_or_a_broker_that_is_away_is_told_and_the_message_is_still_ours(cluster, caplog):
+    cluster.a.refusals[ConsumerSendBack] = [ResponseCode.SYSTEM_ERROR]
+    assert not await send_back(cluster, stored(0))
+    await cluster.a.stop()
+    assert not await send_back(cluster, stored(0))
+    assert len([text for text in caplog.messages if "is not sent back" in text]) == 2
+
+
+@pytest.mark.parametrize(("attempt", "level", "is_told"), [(1, 0, False), (16, 0, True), (1, TO_DEAD_LETTERS, True)])
+async def test_a_message_that_is_given_up_is_told(cluster, caplog, attempt, level, is_told):
+    assert await send_back(cluster, replace(stored(0), reconsume_times=attempt - 1), level)
+    assert any(f"is given up after {attempt} attempts" in text for text in caplog.messages) is is_told
+
+
+async def test_broadcasting_drops_what_it_gives_up_and_says_so(caplog):
+    assert await Drops("g").send(stored(7), QUEUE, TO_DEAD_LETTERS)
+    assert "at offset 7 is dropped after 1 attempts" in caplog.text
