@@ -1,7 +1,8 @@
 """The making of groups that clients come with: all that come while a write is under way share the next one.
 
 What is new is put into the tables when its files are on the disk, and who came with it is told then: a thousand clients
-with a group each cost a write or two, on a thread, and nobody else waits for them.
+with a group each cost a write or two, on a thread, and nobody else waits for them. Where the disk refuses the files, the tables
+stay as they are, and the clients are served: reading must go on. Each of their next requests tries again.
 """
 
 from __future__ import annotations
@@ -18,12 +19,13 @@ from orbitmq.broker.topics.registry import TopicRegistry, retry_topic
 from orbitmq.broker.topics.table import TopicTable
 from orbitmq.codes import ResponseCode
 from orbitmq.errors import Rejected
+from orbitmq.net.counters import is_worth_a_line
 from orbitmq.net.dispatch.peer import Peer
 
 log = logging.getLogger(__name__)
 
 Admitted = Callable[[Rejected | None], None]
-"""Told None when all groups are there, otherwise why they are not."""
+"""Told None when all groups are there, or would be but for the disk; otherwise why they may not be."""
 
 
 @dataclass(slots=True, eq=False)
@@ -61,6 +63,8 @@ class GroupAdmissions:
         self._arrivals: list[_Arrival] = []
         self._under_way: list[_Arrival] = []
         self._task: asyncio.Task[None] | None = None
+        self.failure_count = 0
+        """Writes that the disk refused."""
 
     def are_known(self, groups: Sequence[str]) -> bool:
         """Say whether all groups have what their clients need."""
@@ -108,9 +112,13 @@ class GroupAdmissions:
             if tickets:
                 await asyncio.to_thread(_write, tickets)
         except OSError as error:
-            log.warning("new groups cannot be saved: %s", error)
-            refused = Rejected(ResponseCode.SERVICE_NOT_AVAILABLE, f"new groups cannot be saved: {error.strerror}")
-            return [(arrival, refusal or refused) for arrival, refusal in zip(arrivals, refusals, strict=True)]
+            # Nothing is there that the disk has not: but who only reads need not wait until it has room.
+            self.failure_count += 1
+            if is_worth_a_line(self.failure_count):
+                log.warning(
+                    "new groups cannot be saved, their clients are served as if they had the defaults: %s", error
+                )
+            return list(zip(arrivals, refusals, strict=True))
         if not all(ticket.is_in_file for ticket in tickets):
             self._arrivals[:0] = arrivals
             return []

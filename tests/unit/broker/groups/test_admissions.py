@@ -98,8 +98,8 @@ async def test_a_change_that_comes_in_between_is_not_undone(tmp_path: Path) -> N
         assert table.all["by hand"].retry_times_max == 3
 
 
-async def test_groups_that_a_full_disk_refuses_are_not_there_and_may_come_again(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+async def test_groups_that_a_full_disk_refuses_are_not_there_but_their_clients_are_served_and_may_come_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     def refuse(_path: Path, _content: bytes) -> None:
         raise OSError(28, "No space left on device")
@@ -109,11 +109,15 @@ async def test_groups_that_a_full_disk_refuses_are_not_there_and_may_come_again(
     with monkeypatch.context() as full:
         full.setattr("orbitmq.broker.groups.table_file.replace_file", refuse)
         world.come("g")
-        assert await world.all_told(1) == [("g", 14)]
+        world.come("no name")
+        assert await world.all_told(2) == [("g", None), ("no name", 26)]
+    assert "cannot be saved" in caplog.text
+    assert world.admissions.failure_count == 1
     assert not world.admissions.are_known(["g"])
     assert world.rig.groups.configs.version is version
     world.come("g")
-    assert await world.all_told(2) == [("g", 14), ("g", None)]
+    assert (await world.all_told(3))[2] == ("g", None)
+    assert world.admissions.are_known(["g"])
 
 
 async def test_a_stranger_is_refused_and_keeps_nobody_else_out(tmp_path: Path) -> None:

@@ -73,8 +73,8 @@ def _admit(tables: PullTables, call: Call[PullMessage]) -> Later:
         try:
             if refusal is not None:
                 raise refusal
-            group = _check_group(tables, call.header)
-            assert group is not None, "it was just made"
+            # It was made just now, or the disk did not take it: then it has what every new group has.
+            group = _check_group(tables, call.header) or GroupConfig(group=call.header.consumer_group)
             # Many may have waited for the same group: they are read for one after another, as their clients read.
             reply = _read(tables, call, group, is_late=True)
         except Rejected as error:

@@ -3,6 +3,7 @@ from __future__ import annotations
 import asyncio
 import dataclasses
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -383,5 +384,24 @@ def test_large_answers_are_whole_and_in_order_beside_small_ones(serve: Serve) ->
             assert answer.code == 0
             assert len(records) == (40 - number if number % 2 else 1)
             assert bytes(records[0].body) == b"%d" % number * 2000
+
+    serve(scene)
+
+
+def test_a_new_group_reads_from_a_broker_whose_disk_is_full(serve: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(_path: Path, _content: bytes) -> None:
+        raise OSError(28, "No space left on device")
+
+    async def scene(rig: Any) -> None:
+        assert (await rig.send(body=b"one")).code == 0
+        with monkeypatch.context() as full:
+            full.setattr("orbitmq.broker.groups.table_file.replace_file", refuse)
+            for _ in range(2):
+                _, (record,) = await rig.pull(consumer_group="new")
+                assert bytes(record.body) == b"one"
+            groups = rig.broker.service.groups.configs
+            assert groups.get("new") is None
+        await rig.pull(consumer_group="new")
+        assert groups.get("new") is not None
 
     serve(scene)
