@@ -113,6 +113,8 @@ class ParkedPulls(Generic[T]):
         self._ready: dict[QueueKey, deque[ParkedPull[T]]] = {}
         self._turns: deque[QueueKey] = deque()
         self._put_off: deque[ParkedPull[T]] = deque()
+        self._closed: dict[Hashable, None] = {}
+        """Connections that closed and whose pulls are still here: one may have tens of thousands."""
         self.count = 0
         self.size = 0
         self.over_count = 0
@@ -183,9 +185,12 @@ class ParkedPulls(Generic[T]):
                 self._turns.append(key)
             else:
                 del self._ready[key]
-            if not pull.is_gone:
-                self._leave(pull)
+            if pull.is_gone:
+                continue
+            self._leave(pull)
+            if pull.connection not in self._closed:
                 return pull
+            pull.is_gone = True
         return None
 
     def take_ready(self) -> list[ParkedPull[T]]:
@@ -236,8 +241,20 @@ class ParkedPulls(Generic[T]):
         return self.take_ready()
 
     def drop_connection(self, connection: Hashable) -> None:
-        """Forget the pulls of a connection that closed: nobody is there to be answered."""
-        for pull in tuple(self._by_connection.get(connection, ())):
+        """Hand out no pull of a connection that closed any more; `forget_some` takes them out."""
+        if connection in self._by_connection:
+            self._closed[connection] = None
+
+    def forget_some(self, count: int) -> bool:
+        """Take out so many pulls of closed connections. False: there are no more of them."""
+        while self._closed and count:
+            connection = next(iter(self._closed))
+            own = self._by_connection.get(connection)
+            if own is None:
+                del self._closed[connection]
+                continue
+            count -= 1
+            pull = next(reversed(own))
             pull.is_gone = True
             self._leave(pull)
             key = (pull.topic, pull.queue_id)
@@ -245,6 +262,7 @@ class ParkedPulls(Generic[T]):
             if waiting is not None:
                 waiting.remove(pull)
                 self._drop_empty(key, waiting)
+        return bool(self._closed)
 
     def _enter(self, pull: ParkedPull[T]) -> None:
         connection = pull.connection

@@ -37,6 +37,8 @@ _CODES = {
 }
 
 
+_FORGOTTEN_COUNT = 1_000
+"""Pulls of connections that closed that are forgotten in one turn."""
 _PARKED_SIZE = 800
 """Bytes that a parked pull takes of memory beside its tags, measured."""
 _TAG_SIZE = 200
@@ -199,8 +201,13 @@ class Pulls:
         self._answer_ready()
 
     def drop_connection(self, connection: Peer) -> None:
-        """Forget the pulls of a connection that closed: nobody is there to be answered."""
+        """Forget the pulls of a connection that closed, some in each turn: nobody is there to be answered."""
         self.parked.drop_connection(connection)
+        self._forget_some()
+
+    def _forget_some(self) -> None:
+        if self.parked.forget_some(_FORGOTTEN_COUNT):
+            asyncio.get_running_loop().call_soon(self._forget_some)
 
     def close(self) -> None:
         """Answer every pull that waits, and let none wait from now on."""

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -75,6 +76,7 @@ def test_a_pull_for_which_there_is_no_memory_is_not_parked() -> None:
     assert polls.park(sized("c", 10))
     assert (polls.size, polls.count, polls.over_count, polls.over_size) == (100, 3, 0, 1)
     polls.drop_connection("a")
+    assert not polls.forget_some(10)
     assert polls.park(sized("d", 60))
 
 
@@ -139,7 +141,22 @@ def test_the_pulls_of_a_closed_connection_are_forgotten_even_when_they_were_abou
     polls.drop_connection("a")
     polls.drop_connection("z")
     assert names(polls.take_ready()) == ["b"]
+    assert not polls.forget_some(10)
     assert polls.count == 0
+
+
+@pytest.mark.parametrize("tags", [None, {7}])
+def test_the_pulls_of_a_closed_connection_are_forgotten_some_at_a_time_and_none_is_woken_meanwhile(
+    tags: set[int] | None,
+) -> None:
+    polls = parked(*(pull(f"a{number}", tags=tags) for number in range(9)), pull("b"))
+    polls.drop_connection("a")
+    assert polls.forget_some(4)
+    assert polls.count == 6
+    polls.arrived("t", 0, 0, 7)
+    assert names(polls.take_ready()) == ["b"]
+    assert not polls.forget_some(9)
+    assert polls.count == polls.size == 0
 
 
 def test_a_lost_wake_up_is_found_by_the_sweep() -> None:

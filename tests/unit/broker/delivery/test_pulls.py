@@ -175,6 +175,21 @@ def test_the_pulls_of_a_connection_that_closed_get_no_answer() -> None:
     assert (rig.pulls.parked_count, rig.answers) == (0, [])
 
 
+async def test_the_pulls_of_a_connection_that_closed_are_forgotten_in_turns_of_the_loop(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("orbitmq.broker.delivery.pulls._FORGOTTEN_COUNT", 2)
+    rig = Rig()
+    for _ in range(5):
+        rig.park()
+    rig.pulls.drop_connection(rig.peer)
+    assert rig.pulls.parked_count == 3
+    await asyncio.sleep(0)
+    assert rig.pulls.parked_count == 1
+    await asyncio.sleep(0)
+    assert rig.pulls.parked_count == 0
+
+
 async def test_a_broker_that_stops_answers_all_also_those_that_were_woken_just_now() -> None:
     rig = Rig()
     rig.park()
