@@ -145,6 +145,7 @@ class Producer(Client):
             SendFailed: some of it could not be sent and nobody was told yet; see `flush`.
         """
         if not self._session.is_open:
+            await self._session.closed()
             return
         self._requester.close()
         try:

@@ -110,6 +110,8 @@ class PullConsumer(Client):
             await asyncio.gather(*(puller.stop() for puller in self._pullers.values()))
             self._pullers.clear()
             await self._session.close()
+        else:
+            await self._session.closed()
 
     async def queues(self, topic: str) -> list[MessageQueue]:
         """Return the topic's readable queues as the NameServer knows them now.

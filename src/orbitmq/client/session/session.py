@@ -5,6 +5,7 @@ Source: Java MQClientInstance.
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import ssl
 from collections.abc import Callable, Iterable
@@ -65,6 +66,8 @@ class ClientSession:
         self.ip = "127.0.0.1"
         self.is_open = False
         self._was_opened = False
+        self._is_closed = False
+        self._closing = asyncio.Lock()
         self._instance = instance
         self._unreachable: set[str] = set()
         self._heartbeats = (
@@ -93,12 +96,18 @@ class ClientSession:
             self._heartbeats.start()
 
     async def close(self, groups: Iterable[UnregisterClient] = ()) -> None:
-        """Take leave of every broker and close the connections.
+        """Take leave of every broker and close the connections. Whoever closes as well returns when that is done.
 
         Args:
             groups: the memberships that end.
         """
         self.is_open = False
+        async with self._closing:
+            if not self._is_closed:
+                await self._leave(groups)
+            self._is_closed = True
+
+    async def _leave(self, groups: Iterable[UnregisterClient]) -> None:
         if self._heartbeats is not None:
             self._heartbeats.stop()
         await self.tasks.close()
@@ -107,6 +116,11 @@ class ClientSession:
         await self.routes.close()
         await self.name_servers.close()
         await self.pool.close()
+
+    async def closed(self) -> None:
+        """Return when a closing that is under way is done."""
+        async with self._closing:
+            pass
 
     async def call(
         self,

@@ -12,8 +12,10 @@ from orbitmq.client.producer import Producer
 from orbitmq.client.pull_consumer import PullConsumer
 from orbitmq.errors import ClientError, InvalidArgument, RequestTimeout, RouteNotFound, SendFailed
 from orbitmq.model.topic import TopicConfig
+from orbitmq.net.pool import ConnectionPool
 from orbitmq.testing import LocalCluster
 from unit.admin.dead_letters.support import bury
+from waiting import until
 
 
 @asynccontextmanager
@@ -205,4 +207,31 @@ async def test_a_reading_that_nobody_finishes_ends_with_its_client(monkeypatch):
         await anext(letters)
         await dead_letters.close()
         assert len(closed) == 1
+        await letters.aclose()
+
+
+async def test_who_closes_a_client_that_is_closing_returns_when_it_is_closed(monkeypatch):
+    gate, close = asyncio.Event(), ConnectionPool.close
+
+    async def close_late(self):
+        if any(self is client._session.pool for client in clients):
+            await gate.wait()
+        await close(self)
+
+    async with buried(a=2, b=0) as (_cluster, dead_letters):
+        letters = dead_letters.resend("billing")
+        await anext(letters)
+        clients = tuple(dead_letters._clients)
+        assert len(clients) == 2
+        with monkeypatch.context() as slow:
+            slow.setattr(ConnectionPool, "close", close_late)
+            firsts = [asyncio.ensure_future(client.close()) for client in clients]
+            await until(lambda: not any(client._session.is_open for client in clients))
+            second = asyncio.ensure_future(dead_letters.close())
+            await asyncio.wait((second,), timeout=0.2)
+            assert not second.done()
+            gate.set()
+            await second
+            assert all(client._session._is_closed for client in clients)
+            await asyncio.gather(*firsts)
         await letters.aclose()
