@@ -68,8 +68,11 @@ def check_small_files(
 
 def check_quarantine(root: Path) -> Iterator[Finding]:
     """Yield what recovery has set aside, and what is wrong with it."""
-    for path in quarantined(root):
+    for path in _named_as_quarantined(root):
         name = str(path.relative_to(root))
+        if not path.is_file():
+            yield Finding(name, None, "is no regular file", "move it elsewhere; nobody reads it")
+            continue
         described = _describe(path)
         if described is None:
             yield Finding(
@@ -92,7 +95,11 @@ def check_quarantine(root: Path) -> Iterator[Finding]:
 
 
 def quarantined(root: Path) -> list[Path]:
-    """Return the files that recovery has set aside, the first bytes of the log first."""
+    """Return the files that recovery has set aside, the first bytes of the log first; what else has such a name is none."""
+    return [path for path in _named_as_quarantined(root) if path.is_file()]
+
+
+def _named_as_quarantined(root: Path) -> list[Path]:
     directory = root / "quarantine"
     return [
         directory / name

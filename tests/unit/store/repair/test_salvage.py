@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import json
+import os
 from pathlib import Path
 
 import pytest
@@ -11,7 +12,7 @@ import pytest
 from orbitmq.errors import InvalidArgument, StoreError
 from orbitmq.store import Draft, Store
 from orbitmq.store.disk import LocalDisk
-from orbitmq.store.inspection.small_files import quarantined
+from orbitmq.store.inspection.small_files import check_quarantine, quarantined
 from orbitmq.store.repair.salvage import plan_salvage, salvage
 from orbitmq.store.repair.verdicts import Verdict
 from orbitmq.wire.messages.properties import parse_properties
@@ -231,3 +232,20 @@ def test_what_is_no_store_is_not_made_one(tmp_path: Path) -> None:
     with pytest.raises(InvalidArgument):
         list(plan_salvage(tmp_path, config_of(tmp_path)))
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("kind", ["directory", "pipe", "dangling link"])
+def test_what_is_no_file_in_the_quarantine_stops_nothing(root: Path, kind: str) -> None:
+    odd = root / "quarantine" / f"commitlog-{0:020}-9"
+    if kind == "directory":
+        odd.mkdir()
+    elif kind == "pipe":
+        os.mkfifo(odd)
+    else:
+        odd.symlink_to(root / "nowhere")
+    assert any(
+        finding.path.endswith(odd.name) and "no regular file" in finding.what for finding in check_quarantine(root)
+    )
+    assert [found.record_count for found in salvage(root, config_of(root))]
+    assert odd.is_symlink() or odd.exists()
+    assert body(COUNT - 2) in stored(root)
