@@ -320,8 +320,11 @@ class CommitLog:
                         yield found
                     start += found.size
             except CorruptRecord as damage:
-                start = self._find_record(start + 1, stop)
-                log.warning("passed over damage: %s; the next record is at %d", damage, start)
+                end, start = start, self._find_record(start + 1, stop)
+                if start < stop:
+                    log.warning("passed over damage: %s; the next record is at %d", damage, start)
+                elif not self._is_blank(end, stop):
+                    log.warning("the last whole record ends at %d, what follows is none: %s", end, damage)
 
     def rewrite(self, start: int, end: int) -> None:
         """Write these bytes once more and sync them: an earlier sync may have failed unseen. Raises OSError."""
@@ -398,6 +401,15 @@ class CommitLog:
                     return base + at
                 at += 1
         return stop
+
+    def _is_blank(self, start: int, stop: int) -> bool:
+        """Say whether only zeros lie there: room that was made for records, and not needed."""
+        for segment in self.log.between(start, stop):
+            low, high = max(start - segment.base, 0), min(stop, segment.end) - segment.base
+            for at in range(low, high, RESERVE_SIZE):
+                if bytes(segment.buffer[at : min(at + RESERVE_SIZE, high)]).strip(b"\0"):
+                    return False
+        return True
 
     def _fill(self, segment_end: int) -> None:
         """Close the segment with a filler; its head was reserved along with the record before it."""

@@ -8,7 +8,7 @@ import pytest
 
 from orbitmq.errors import CorruptRecord, InvalidArgument, StoreUnavailable
 from orbitmq.model.message import Host
-from orbitmq.store.log.commit_log import CommitLog
+from orbitmq.store.log.commit_log import RESERVE_SIZE, CommitLog
 from orbitmq.store.values import Draft
 from orbitmq.testing.fake_disk import FakeDisk
 from orbitmq.wire.messages.record import Blank, format_record, format_topic, parse_record
@@ -282,13 +282,22 @@ def test_whole_records_are_found_behind_damaged_ones(damaged, caplog):
     assert "passed over damage" in caplog.text
 
 
-def test_behind_the_last_damage_there_is_nothing():
+def test_room_behind_the_last_record_is_no_damage(caplog):
+    log = CommitLog(FakeDisk(), Path("/log"), 4 * RESERVE_SIZE, store_host=HOST)
+    append(log)
+    assert len(list(log.whole_records(0, 3 * RESERVE_SIZE))) == 1
+    assert caplog.text == ""
+
+
+def test_behind_the_last_damage_there_is_nothing(caplog):
     log = log_of()
     append(log)
     end = log.end
     append(log)
     log.log.find(0).buffer[end] = 0xFF
     assert [record.physical_offset for record in log.whole_records(0, log.end)] == [0]
+    assert f"the last whole record ends at {end}" in caplog.text
+    assert "passed over" not in caplog.text
     assert [record.physical_offset for record in log.whole_records(0, end)] == [0]
 
 
