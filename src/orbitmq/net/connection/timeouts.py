@@ -4,16 +4,19 @@ from __future__ import annotations
 
 from orbitmq.net.limits import Limits
 
+_NO_FRAME = -1
+
 
 class Timeouts:
     """Adds up how long each state has lasted, a tick at a time, so that nothing on the path of a request reads a clock."""
 
-    __slots__ = ("_frame_ms", "_idle_ms", "_seen_activity", "_seen_frames", "_stall_ms")
+    __slots__ = ("_frame_ms", "_idle_ms", "_seen_activity", "_seen_frames", "_stall_ms", "_was_stalled")
 
     def __init__(self) -> None:
         self._idle_ms = self._frame_ms = self._stall_ms = 0
         self._seen_activity = 0
-        self._seen_frames = 0
+        self._seen_frames = _NO_FRAME
+        self._was_stalled = False
 
     def tick(
         self,
@@ -38,9 +41,11 @@ class Timeouts:
         """
         is_silent = activity == self._seen_activity and not awaits_answer
         self._idle_ms = self._idle_ms + elapsed_ms if is_silent else 0
+        # What was not so at the last tick has begun since then: nobody is ended before the time that the limit says.
         self._frame_ms = self._frame_ms + elapsed_ms if waits_for_frame and frames == self._seen_frames else 0
-        self._stall_ms = self._stall_ms + elapsed_ms if is_stalled else 0
-        self._seen_activity, self._seen_frames = activity, frames
+        self._stall_ms = self._stall_ms + elapsed_ms if is_stalled and self._was_stalled else 0
+        self._seen_activity, self._seen_frames = activity, frames if waits_for_frame else _NO_FRAME
+        self._was_stalled = is_stalled
         if limits.idle_ms and self._idle_ms >= limits.idle_ms:
             return "idle"
         if limits.frame_ms and self._frame_ms >= limits.frame_ms:
@@ -52,3 +57,4 @@ class Timeouts:
     def end_stall(self) -> None:
         """Note that the peer has read what waited for it, even if it stalls again before the next tick."""
         self._stall_ms = 0
+        self._was_stalled = False

@@ -530,6 +530,8 @@ def test_a_peer_that_reads_now_and_then_has_its_whole_time_again():
     assert not side.transport.is_reading
     side.connection.tick(60)
     side.connection.tick(60)
+    assert not side.connection.is_closed, "it may have begun just before the first look"
+    side.connection.tick(60)
     assert dict(side.counters.closed_by_us) == {"write stall": 1}
 
 
@@ -563,6 +565,8 @@ def test_the_time_of_a_frame_stands_still_while_it_is_us_who_do_not_read():
     assert not side.connection.is_closed
     side.connection.resume_writing()
     side.connection.tick(60)
+    side.connection.tick(60)
+    assert not side.connection.is_closed
     side.connection.tick(60)
     assert dict(side.counters.closed_by_us) == {"frame deadline": 1}
 
