@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 from orbitmq.broker.health.findings import Situation
@@ -14,7 +15,7 @@ from orbitmq.clock import Clock
 from orbitmq.monitoring.alerts import Alert, AlertLog
 from orbitmq.net.server import Server
 from orbitmq.process_stats import ProcessStats, memory_used
-from orbitmq.store.disk_usage import DiskUsage, disk_usage
+from orbitmq.store.disk_usage import DiskUsage, ask_aside, disk_usage
 from orbitmq.store.recovery import Findings
 
 log = logging.getLogger(__name__)
@@ -71,7 +72,7 @@ class BrokerMonitor:
     async def _ask_disk(self) -> DiskUsage | None:
         # On a thread, and on one alone: a disk that hangs is to be told, not to be waited for.
         if self._asked is None:
-            self._asked = asyncio.ensure_future(asyncio.to_thread(disk_usage, self._service.config.store_path_root_dir))
+            self._asked = ask_aside(partial(disk_usage, self._service.config.store_path_root_dir))
         await asyncio.wait((self._asked,), timeout=DISK_MS / 1000)
         if not self._asked.done():
             log.warning("the disk has not said how full it is for %d s", DISK_MS // 1000)

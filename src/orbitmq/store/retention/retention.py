@@ -19,6 +19,7 @@ from typing import TypeVar
 
 from orbitmq.clock import Clock
 from orbitmq.store.disk import Disk
+from orbitmq.store.disk_usage import ask_aside
 from orbitmq.store.log.beginning import Beginning
 from orbitmq.store.log.commit_log import CommitLog
 from orbitmq.store.log.segment import Segment
@@ -165,7 +166,7 @@ class Retention:
     async def _look(self) -> Usage:
         """Ask how full the disk is, and refuse messages or take them again."""
         try:
-            self.used_ratio = await _in_thread(lambda: self._disk.used_ratio(self._path))
+            self.used_ratio = await ask_aside(lambda: self._disk.used_ratio(self._path))
         except OSError as error:
             log.warning("the file system of %s does not say how full it is: %s", self._path, error)
             self.used_ratio = None
