@@ -11,7 +11,7 @@ from __future__ import annotations
 import logging
 import socket
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -234,6 +234,9 @@ class BrokerConfig(ServerSecuritySettings):
             else:
                 log.warning("broker.conf: the key %s has no effect in this version", key)
         config = cls(**{**values, **overrides})
+        if config.broker_id:
+            log.warning("broker.conf: brokerId=%d becomes 0, the id of a master, as brokerRole says", config.broker_id)
+            config = replace(config, broker_id=0)  # as Java's BrokerStartup does
         for key, below in _IMPLIED_PATHS.items():
             if key in properties and Path(properties[key].strip()) != config.store_path_root_dir / below:
                 raise ConfigError(key, properties[key], f"storePathRootDir/{below}: other places are not supported")

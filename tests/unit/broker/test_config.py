@@ -66,6 +66,12 @@ def test_a_bad_value_is_refused_by_the_name_of_its_key(key: str, value: str) -> 
     assert caught.value.field == key
 
 
+def test_a_master_has_the_id_0_whatever_its_file_says(caplog: pytest.LogCaptureFixture) -> None:
+    config = BrokerConfig.from_mapping({"brokerName": "a", "brokerId": "7", "brokerRole": "ASYNC_MASTER"})
+    assert config.broker_id == 0
+    assert "brokerId=7 becomes 0" in caplog.text
+
+
 def test_an_unknown_key_is_named_in_the_log(caplog: pytest.LogCaptureFixture) -> None:
     with caplog.at_level(logging.WARNING):
         BrokerConfig.from_mapping({"brokerNmae": "x"})
