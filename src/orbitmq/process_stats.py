@@ -101,6 +101,21 @@ def memory_used() -> int:
     return pages * os.sysconf("SC_PAGE_SIZE")
 
 
+def memory_anonymous() -> int:
+    """Return the memory that is this process's alone, in bytes: without the pages of files, which the kernel can take back.
+
+    Where the system does not tell it apart, all resident memory.
+    """
+    try:
+        for line in Path("/proc/self/status").read_text().splitlines():
+            name, _, value = line.partition(":")
+            if name == "RssAnon":
+                return int(value.split()[0]) * 1024
+    except (OSError, ValueError, IndexError):
+        pass
+    return memory_used()
+
+
 def memory_limit() -> int:
     """Return what this process may use in bytes: its control group's limit, or the machine's memory; 0 if unknown."""
     try:

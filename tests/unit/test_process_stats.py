@@ -1,7 +1,9 @@
 import asyncio
 import gc
+import mmap
 import os
 import time
+from pathlib import Path
 
 from orbitmq import process_stats
 from orbitmq.process_stats import Histogram, ProcessStats
@@ -38,6 +40,25 @@ def test_a_blocked_loop_shows_as_lag_and_a_collection_as_time(monkeypatch):
 
 def test_memory_is_read_from_the_system():
     assert 1_000_000 < process_stats.memory_used() < process_stats.memory_limit()
+
+
+def test_pages_of_files_are_not_memory_of_the_process_alone(tmp_path):
+    path = tmp_path / "file"
+    path.write_bytes(b"x" * (32 << 20))
+    with path.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as pages:
+        assert pages[:: mmap.PAGESIZE].count(b"x") == (32 << 20) // mmap.PAGESIZE
+        assert 1_000_000 < process_stats.memory_anonymous() <= process_stats.memory_used() - (24 << 20)
+
+
+def test_where_the_system_does_not_tell_memory_apart_all_of_it_counts(monkeypatch):
+    def refuse(self):
+        if self == Path("/proc/self/status"):
+            raise OSError
+        return read(self)
+
+    read = Path.read_text
+    monkeypatch.setattr(Path, "read_text", refuse)
+    assert abs(process_stats.memory_anonymous() - process_stats.memory_used()) < 8 << 20
 
 
 def test_the_smaller_of_group_and_machine_limits_counts(monkeypatch, tmp_path):

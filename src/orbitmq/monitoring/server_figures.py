@@ -11,7 +11,7 @@ from orbitmq.codes import RequestCode, ResponseCode
 from orbitmq.monitoring.alerts import Alert
 from orbitmq.monitoring.families import Families
 from orbitmq.net.server import Server
-from orbitmq.process_stats import ProcessStats
+from orbitmq.process_stats import ProcessStats, memory_anonymous
 
 
 class ServerFigures:
@@ -72,6 +72,8 @@ class ServerFigures:
         make, stats = self._families, self._process_stats
         text = "What this process may use: its control group, or the machine"
         yield make.gauge("memory_limit_bytes", text, stats.memory_limit)
+        text = "Memory that is this process's alone: pages of files, which the kernel can take back, are not counted"
+        yield make.gauge("memory_anonymous_bytes", text, memory_anonymous())
         yield make.counter("gc_seconds", "Time that garbage collections took", stats.gc_ms / 1000)
         yield make.counter("gc_collections", "Garbage collections", stats.gc_count)
         yield make.histogram("event_loop_lag_seconds", "How late the event loop ran a timer", stats.lag)

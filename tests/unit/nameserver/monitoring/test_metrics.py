@@ -159,6 +159,7 @@ def test_times_are_shown_in_seconds():
     figures.monitor.process_stats.gc_count = 7
     found = figures.samples()
     assert (found["gc_seconds_total",], found["gc_collections_total",]) == (2.5, 7)
+    assert found["memory_anonymous_bytes",] > 1_000_000
     assert found["memory_limit_bytes",] == figures.monitor.process_stats.memory_limit
 
 
