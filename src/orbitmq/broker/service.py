@@ -121,7 +121,7 @@ class BrokerService:
         return SendTables(
             self.store,
             Destinations(self.topics, self.groups, ip=host.ip, is_writable=self.is_writable, random=self.random),
-            StoredProperties(config.broker_cluster_name),
+            StoredProperties(config.broker_cluster_name, region_id=config.region_id, trace_on=config.trace_on),
             SendAnswers(self.store, host=host, region_id=config.region_id, trace_on=config.trace_on),
             self.delays,
             self.stats,

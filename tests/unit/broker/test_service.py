@@ -148,7 +148,7 @@ def test_sends_are_answered_and_stored_under_the_brokers_own_names(tmp_path: Pat
     rig = Rig(tmp_path, broker_cluster_name="c", region_id="r", trace_on=False, max_message_size=77)
     sending = rig.service.sending
     assert sending.body_size_max == 77
-    assert sending.properties.plain(b"") == b"CLUSTER\x01c\x02"
+    assert sending.properties.plain(b"") == b"MSG_REGION\x01r\x02TRACE_ON\x01false\x02CLUSTER\x01c\x02"
     assert sending.answers.host == HOST
     assert sending.answers.header("id", 1, 2) == SendResponse(
         message_id="id", queue_id=1, queue_offset=2, region_id="r", trace_on="false"

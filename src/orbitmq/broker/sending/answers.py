@@ -4,15 +4,18 @@ from __future__ import annotations
 
 from orbitmq.codes import ResponseCode
 from orbitmq.errors import Rejected, StoreBusy, StoreUnavailable
-from orbitmq.model.message import Host
+from orbitmq.model.message import Host, PropertyName
 from orbitmq.net.dispatch.handlers import LATER, Call, Later, Reply
 from orbitmq.store import Store
 from orbitmq.wire.headers import SendBatch, SendMessage, SendMessageV2, SendResponse
+from orbitmq.wire.messages.properties import find_property
 
 SendCall = Call[SendMessage] | Call[SendMessageV2] | Call[SendBatch]
 
 NOT_DURABLE = Reply(ResponseCode.SERVICE_NOT_AVAILABLE, "the disk refused to keep the message: it is not acknowledged")
 
+UNIQUE_KEY = PropertyName.UNIQ_KEY.encode()
+"""The property that a send's answer repeats as the transaction's id, whether there is a transaction or not."""
 FLUSH_TIMEOUT_REMARK = "the disk has not kept the message within syncFlushTimeout; it may still do so"
 
 
@@ -36,12 +39,15 @@ class SendAnswers:
         self._region_id = region_id
         self._trace_on = str(trace_on).lower()
 
-    def header(self, message_id: str, queue_id: int, queue_offset: int) -> SendResponse:
+    def header(
+        self, message_id: str, queue_id: int, queue_offset: int, transaction_id: str | None = None
+    ) -> SendResponse:
         """Return the header that says where a message went."""
         return SendResponse(
             message_id=message_id,
             queue_id=queue_id,
             queue_offset=queue_offset,
+            transaction_id=transaction_id,
             region_id=self._region_id,
             trace_on=self._trace_on,
         )
@@ -56,7 +62,9 @@ class SendAnswers:
             queue_offset: the first message's.
             end: where the last one ends, in bytes.
         """
-        reply = Reply(header=self.header(message_id, queue_id, queue_offset))
+        key = find_property((call.header.properties or "").encode(), UNIQUE_KEY)
+        transaction_id = None if key is None else key.decode()
+        reply = Reply(header=self.header(message_id, queue_id, queue_offset, transaction_id))
 
         def synced(is_durable: bool | None) -> None:
             if is_durable is None:

@@ -1,6 +1,6 @@
 """The properties of a message, from what a sender wrote to what is stored. Pure.
 
-This cluster's name comes in; WAIT and `__CRC32#`, which only the store can know, go out.
+This cluster's name comes in, and what trace consoles ask for; `__CRC32#`, which only the store can know, goes out.
 Most properties are never parsed: their bytes say that they ask for nothing special (`plain`). What asks for a timer or a
 transaction is refused, for this version could only mistreat it.
 
@@ -17,7 +17,6 @@ from orbitmq.errors import HeaderError, InvalidArgument, Rejected
 from orbitmq.model.message import PropertyName
 from orbitmq.wire.messages.properties import format_properties, parse_properties
 
-_WAIT = b"WAIT\x01true\x02"
 _TIMERS = ("TIMER_DELAY_SEC", "TIMER_DELAY_MS", "TIMER_DELIVER_MS")
 _OF_THE_BATCH_ALONE = ("UNIQ_KEY", "WAIT", "TAGS", "KEYS")
 
@@ -27,11 +26,16 @@ class StoredProperties:
 
     Args:
         cluster: this broker's cluster, which every stored message names.
+        region_id: for trace consoles, as `trace_on`: consumers that trace look for both in what they got.
     """
 
-    def __init__(self, cluster: str) -> None:
-        self._cluster = cluster
-        self._suffix = f"{PropertyName.CLUSTER}\x01{cluster}\x02".encode()
+    def __init__(self, cluster: str, *, region_id: str, trace_on: bool) -> None:
+        self._added = {
+            PropertyName.MSG_REGION: region_id,
+            PropertyName.TRACE_ON: str(trace_on).lower(),
+            PropertyName.CLUSTER: cluster,
+        }
+        self._suffix = "".join(f"{name}\x01{value}\x02" for name, value in self._added.items()).encode()
 
     def plain(self, properties: bytes) -> bytes | None:
         """Return the stored form of properties that ask for nothing special, None for all others."""
@@ -42,11 +46,10 @@ class StoredProperties:
             or b"TIMER_DEL" in properties
             or b"TRAN_MSG\x01" in properties
             or b"CLUSTER\x01" in properties
+            or b"TRACE_ON\x01" in properties  # with MSG_REGION, which comes together with it
             or b"__CRC32#\x01" in properties
         ):
             return None
-        if _WAIT in properties:
-            properties = _without_wait(properties)
         if properties and properties[-1] != 2:
             return properties + b"\x02" + self._suffix
         return properties + self._suffix
@@ -70,18 +73,18 @@ class StoredProperties:
                 )
         if properties.get(PropertyName.TRAN_MSG, "false").lower() == "true":
             raise Rejected(ResponseCode.MESSAGE_ILLEGAL, "transactional messages are not supported by this version")
-        properties.pop(PropertyName.WAIT, None)
         properties.pop(PropertyName.CRC32, None)  # the record's own checksum: a sender has none to give
-        properties[PropertyName.CLUSTER] = self._cluster
-        return properties
+        for name in self._added:
+            properties.pop(name, None)
+        return properties | self._added
 
     def shared_by_batch(self, encoded: bytes) -> dict[str, str]:
         """Return what a batch's header gives to every message that has none of its own. Raises as `parse`."""
         properties = self.parse(encoded)
         if level_of(properties):
             raise Rejected(ResponseCode.MESSAGE_ILLEGAL, "a batch cannot be delayed")
-        del properties[PropertyName.CLUSTER]
-        return {name: value for name, value in properties.items() if name not in _OF_THE_BATCH_ALONE}
+        left_out = {*self._added, *_OF_THE_BATCH_ALONE}
+        return {name: value for name, value in properties.items() if name not in left_out}
 
     def of_batch_message(self, encoded: bytes, shared: Mapping[str, str]) -> bytes:
         """Return the stored form of one message's properties in a batch. Raises as `parse`."""
@@ -95,10 +98,3 @@ class StoredProperties:
             return format_properties({**shared, **properties})
         except InvalidArgument as error:
             raise Rejected(ResponseCode.MESSAGE_ILLEGAL, str(error)) from None
-
-
-def _without_wait(properties: bytes) -> bytes:
-    """Leave WAIT out: nobody reads it after the send, and Java does not store it either."""
-    if properties.startswith(_WAIT):
-        return properties[len(_WAIT) :]
-    return properties.replace(b"\x02" + _WAIT, b"\x02", 1)

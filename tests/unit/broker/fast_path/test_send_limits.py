@@ -59,7 +59,7 @@ class Rig:
         tables = SendTables(
             self.store,
             Destinations(registries.topics, registries.groups, ip="ip", is_writable=True, random=Random(7)),
-            StoredProperties("c"),
+            StoredProperties("c", region_id="r", trace_on=True),
             SendAnswers(self.store, host=HOST, region_id="r", trace_on=True),
             delays,
             self.stats,
@@ -85,11 +85,14 @@ def decoded(answer: bytes) -> Any:
     return decode_command(one)
 
 
+ADDED = b"MSG_REGION\x01r\x02TRACE_ON\x01true\x02CLUSTER\x01c\x02"
+
+
 def test_a_plain_send_is_stored_counted_and_answered() -> None:
     rig = Rig()
     assert rig.take(frame(e="2", opaque=123)) == len(frame(e="2", opaque=123))
     record = rig.record(2)
-    assert (bytes(record.body), record.properties) == (b"body", b"TAGS\x01a\x02CLUSTER\x01c\x02")
+    assert (bytes(record.body), record.properties) == (b"body", b"TAGS\x01a\x02" + ADDED)
     assert (record.reconsume_times, record.prepared_transaction_offset) == (0, 0)
     assert (rig.stats.put_count, rig.stats.put_size) == (1, record.size)
     assert rig.peer.counters.requests[310] == 1

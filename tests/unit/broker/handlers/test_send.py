@@ -20,6 +20,7 @@ from orbitmq.wire.messages.record import iter_records
 from ..conftest import send_header
 from ..parts import FakePeer, call
 
+ADDED = b"MSG_REGION\x01DefaultRegion\x02TRACE_ON\x01true\x02CLUSTER\x01DefaultCluster\x02"
 Serve = Callable[..., None]
 
 
@@ -30,7 +31,7 @@ def test_a_message_is_stored_as_sent_and_the_answer_says_where(serve: Serve) -> 
         assert answer.ext_fields["MSG_REGION"] == "DefaultRegion"
         assert answer.ext_fields["TRACE_ON"] == "true"
         response = decode_header(SendResponse, answer.ext_fields)
-        assert (response.queue_id, response.queue_offset) == (2, 0)
+        assert (response.queue_id, response.queue_offset, response.transaction_id) == (2, 0, "K1")
         host, physical_offset = parse_offset_message_id(response.message_id)
         assert str(host) == rig.broker.address
 
@@ -40,7 +41,7 @@ def test_a_message_is_stored_as_sent_and_the_answer_says_where(serve: Serve) -> 
         assert (record.reconsume_times, record.prepared_transaction_offset) == (0, 0)
         assert record.physical_offset == physical_offset
         assert record.born_at_ms == 1_700_000_000_000
-        assert parse_properties(record.properties) == {"TAGS": "a", "UNIQ_KEY": "K1", "CLUSTER": "DefaultCluster"}
+        assert parse_properties(record.properties) == {"TAGS": "a", "UNIQ_KEY": "K1", **parse_properties(ADDED)}
 
     serve(scene)
 
@@ -83,25 +84,22 @@ def test_how_long_a_send_may_wait_is_a_setting(serve: Serve, is_enabled: bool) -
 @pytest.mark.parametrize(
     ("sent", "kept"),
     [
-        ("", "CLUSTER\x01DefaultCluster\x02"),
-        ("A\x01b", "A\x01b\x02CLUSTER\x01DefaultCluster\x02"),
-        ("WAIT\x01true\x02", "CLUSTER\x01DefaultCluster\x02"),
-        ("A\x01b\x02WAIT\x01true\x02C\x01d\x02", "A\x01b\x02C\x01d\x02CLUSTER\x01DefaultCluster\x02"),
-        ("AWAIT\x01true\x02", "AWAIT\x01true\x02CLUSTER\x01DefaultCluster\x02"),
-        ("CLUSTER\x01other\x02A\x01b\x02", "CLUSTER\x01DefaultCluster\x02A\x01b\x02"),
-        ("__CRC32#\x010123456789\x02A\x01b\x02", "A\x01b\x02CLUSTER\x01DefaultCluster\x02"),
-        ("CLUSTER\x01x\x02__CRC32#\x010123456789\x02", "CLUSTER\x01DefaultCluster\x02"),
-        ("DELAY\x010\x02", "DELAY\x010\x02CLUSTER\x01DefaultCluster\x02"),
-        ("K\x01ä€😀\x02", "K\x01ä€😀\x02CLUSTER\x01DefaultCluster\x02"),
+        ("", ""),
+        ("A\x01b", "A\x01b\x02"),
+        ("WAIT\x01true\x02", "WAIT\x01true\x02"),
+        ("CLUSTER\x01other\x02A\x01b\x02", "A\x01b\x02"),
+        ("TRACE_ON\x01false\x02A\x01b\x02", "A\x01b\x02"),
+        ("__CRC32#\x010123456789\x02A\x01b\x02", "A\x01b\x02"),
+        ("CLUSTER\x01x\x02__CRC32#\x010123456789\x02", ""),
+        ("DELAY\x010\x02", "DELAY\x010\x02"),
+        ("K\x01ä€😀\x02", "K\x01ä€😀\x02"),
     ],
 )
-def test_stored_properties_are_the_senders_without_wait_and_with_the_cluster(
-    serve: Serve, sent: str, kept: str
-) -> None:
+def test_stored_properties_are_the_senders_and_the_brokers(serve: Serve, sent: str, kept: str) -> None:
     async def scene(rig: Any) -> None:
         assert (await rig.send(properties=sent)).code == 0
         _, (record,) = await rig.pull()
-        assert record.properties == kept.encode()
+        assert record.properties == kept.encode() + ADDED
 
     serve(scene)
 
@@ -133,8 +131,8 @@ def test_a_batch_becomes_single_messages_with_their_own_keys(serve: Serve) -> No
         assert offsets == [record.physical_offset for record in records]
         assert [(bytes(record.body), record.flag) for record in records] == [(b"a", 1), (b"b", 2)]
         assert [parse_properties(record.properties) for record in records] == [
-            {"UNIQ_KEY": "A", "OWN": "shared", "CLUSTER": "DefaultCluster"},
-            {"UNIQ_KEY": "B", "TAGS": "x", "OWN": "shared", "CLUSTER": "DefaultCluster"},
+            {"UNIQ_KEY": "A", "OWN": "shared", **parse_properties(ADDED)},
+            {"UNIQ_KEY": "B", "TAGS": "x", "OWN": "shared", **parse_properties(ADDED)},
         ]
         stats = rig.broker.service.stats
         assert (stats.put_count, stats.put_size) == (2, sum(record.size for record in records))

@@ -7,24 +7,21 @@ import pytest
 from orbitmq.broker.sending.properties import StoredProperties
 from orbitmq.errors import HeaderError, Rejected
 
-CLUSTER = b"CLUSTER\x01c\x02"
-STORED = StoredProperties("c")
+ADDED = b"MSG_REGION\x01r\x02TRACE_ON\x01true\x02CLUSTER\x01c\x02"
+STORED = StoredProperties("c", region_id="r", trace_on=True)
 
 
 @pytest.mark.parametrize(
     ("sent", "kept"),
     [
-        (b"", CLUSTER),
-        (b"A\x01b", b"A\x01b\x02" + CLUSTER),
-        (b"A\x01b\x02", b"A\x01b\x02" + CLUSTER),
-        (b"WAIT\x01true\x02", CLUSTER),
-        (b"WAIT\x01true\x02A\x01b\x02", b"A\x01b\x02" + CLUSTER),
-        (b"A\x01b\x02WAIT\x01true\x02C\x01d\x02", b"A\x01b\x02C\x01d\x02" + CLUSTER),
-        (b"AWAIT\x01true\x02", b"AWAIT\x01true\x02" + CLUSTER),
-        (b"WAIT\x01false\x02", b"WAIT\x01false\x02" + CLUSTER),
+        (b"", ADDED),
+        (b"A\x01b", b"A\x01b\x02" + ADDED),
+        (b"A\x01b\x02", b"A\x01b\x02" + ADDED),
+        (b"WAIT\x01true\x02", b"WAIT\x01true\x02" + ADDED),
+        (b"MSG_REGION\x01elsewhere\x02", b"MSG_REGION\x01elsewhere\x02" + ADDED),
     ],
 )
-def test_plain_properties_lose_wait_and_gain_the_cluster(sent: bytes, kept: bytes) -> None:
+def test_plain_properties_gain_the_cluster_and_what_traces_need(sent: bytes, kept: bytes) -> None:
     assert STORED.plain(sent) == kept
 
 
@@ -36,6 +33,7 @@ def test_plain_properties_lose_wait_and_gain_the_cluster(sent: bytes, kept: byte
         b"TIMER_DELIVER_MS\x013\x02",
         b"TRAN_MSG\x01true\x02",
         b"CLUSTER\x01other\x02",
+        b"TRACE_ON\x01false\x02",
         b"__CRC32#\x010123456789\x02",
     ],
 )
@@ -43,15 +41,19 @@ def test_properties_that_ask_for_something_are_not_plain(properties: bytes) -> N
     assert STORED.plain(properties) is None
 
 
-def test_parsed_properties_lose_wait_and_name_this_cluster() -> None:
-    assert STORED.parse(b"CLUSTER\x01x\x02WAIT\x01true\x02A\x01b\x02") == {"CLUSTER": "c", "A": "b"}
-    assert STORED.parse(b"TRAN_MSG\x01false\x02") == {"CLUSTER": "c", "TRAN_MSG": "false"}
+AS_TEXT = {"MSG_REGION": "r", "TRACE_ON": "true", "CLUSTER": "c"}
+
+
+def test_parsed_properties_name_this_cluster_and_this_region() -> None:
+    sent = b"CLUSTER\x01x\x02MSG_REGION\x01x\x02TRACE_ON\x01false\x02A\x01b\x02"
+    assert list(STORED.parse(sent).items()) == [("A", "b"), *AS_TEXT.items()]
+    assert STORED.parse(b"TRAN_MSG\x01false\x02") == {**AS_TEXT, "TRAN_MSG": "false"}
 
 
 def test_the_records_own_checksum_is_no_senders_to_give() -> None:
     sent = b"A\x01b\x02__CRC32#\x010123456789\x02"
-    assert STORED.parse(sent) == {"CLUSTER": "c", "A": "b"}
-    assert STORED.of_batch_message(sent, {}) == b"A\x01b\x02" + CLUSTER
+    assert STORED.parse(sent) == {**AS_TEXT, "A": "b"}
+    assert STORED.of_batch_message(sent, {}) == b"A\x01b\x02" + ADDED
     assert STORED.shared_by_batch(sent) == {"A": "b"}
 
 
@@ -88,8 +90,8 @@ def test_nothing_of_a_batch_can_be_delayed(read: Callable[[bytes], object]) -> N
 
 def test_a_message_of_a_batch_keeps_its_own_before_what_is_shared() -> None:
     own = STORED.of_batch_message(b"A\x01own\x02", {"A": "shared", "B": "shared"})
-    assert sorted(own.split(b"\x02")) == sorted(b"A\x01own\x02B\x01shared\x02CLUSTER\x01c\x02".split(b"\x02"))
-    assert STORED.of_batch_message(b"A\x01own\x02", {}) == b"A\x01own\x02" + CLUSTER
+    assert sorted(own.split(b"\x02")) == sorted((b"A\x01own\x02B\x01shared\x02" + ADDED).split(b"\x02"))
+    assert STORED.of_batch_message(b"A\x01own\x02", {}) == b"A\x01own\x02" + ADDED
     with pytest.raises(Rejected) as caught:
         STORED.of_batch_message(b"A\x01own\x02", {"B": "x\x02"})
     assert caught.value.code == 13
