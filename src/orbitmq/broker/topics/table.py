@@ -56,13 +56,13 @@ class TopicTable(VersionedTable[TopicConfig]):
         `config.attributes` are changes as the wire carries them: `+key` sets, `-key` removes.
 
         Raises:
-            Rejected: 29, for a name, count or permission that no topic may have; 1, one topic too many.
+            Rejected: 29, for a name, count or permission that no topic may have; 1, for such an attribute, or one topic too many.
         """
         _check(config)
         if not self.has_room(config.topic):
             raise Rejected(ResponseCode.SYSTEM_ERROR, f"there are {self.count_max} topics, topicsMax allows no more")
         old = self._values.get(config.topic)
-        attributes = apply_attribute_changes({} if old is None else old.attributes, config.attributes)
+        attributes = apply_attribute_changes(None if old is None else old.attributes, config.attributes)
         return self._put(config.topic, dataclasses.replace(config, attributes=attributes), now_ms)
 
     def auto_create(self, topic: str, template: str, queue_count: int, now_ms: int) -> TopicConfig | None:

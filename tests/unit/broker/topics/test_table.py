@@ -56,9 +56,9 @@ def test_every_change_makes_a_new_version_and_no_change_keeps_it() -> None:
 
 def test_attributes_are_added_and_removed_by_their_signs() -> None:
     topics = table()
-    topics.update(TopicConfig(topic="t", attributes={"+message.type": "FIFO", "+x": "1"}), now_ms=2)
-    changed = topics.update(TopicConfig(topic="t", attributes={"-x": "", "+y": "2"}), now_ms=3)
-    assert changed.attributes == {"message.type": "FIFO", "y": "2"}
+    topics.update(TopicConfig(topic="t", attributes={"+queue.type": "SimpleCQ", "+message.type": "FIFO"}), now_ms=2)
+    changed = topics.update(TopicConfig(topic="t", attributes={"-message.type": "", "+reserve.time": "2"}), now_ms=3)
+    assert changed.attributes == {"queue.type": "SimpleCQ", "reserve.time": "2"}
 
 
 @pytest.mark.parametrize(
