@@ -13,9 +13,10 @@ from orbitmq.broker.app import Broker
 from orbitmq.broker.config import BrokerConfig
 from orbitmq.net.loop import run
 from orbitmq.net.pool import ConnectionPool
+from orbitmq.wire.bodies.groups import GroupConfig, encode_group_config
 from orbitmq.wire.command import Command
 from orbitmq.wire.header import decode_header
-from orbitmq.wire.headers import PullMessage, SendMessageV2
+from orbitmq.wire.headers import PullMessage, SendMessageV2, UpdateSubscriptionGroup
 from orbitmq.wire.messages.record import Record, iter_records
 
 
@@ -44,6 +45,10 @@ class Rig:
 
     async def code(self, header: object, body: bytes = b"") -> int:
         return (await self.ask(header, body)).code
+
+    async def make_group(self, group: str = "g") -> None:
+        """Make a consumer group as an administrator does."""
+        assert await self.code(UpdateSubscriptionGroup(), encode_group_config(GroupConfig(group=group))) == 0
 
     async def send(self, topic: str = "t", body: bytes = b"hello", properties: str = "", **fields: Any) -> Command:
         return await self.ask(send_header(topic, properties, **fields), body)

@@ -197,6 +197,7 @@ async def test_a_committed_offset_beyond_its_queue_is_pulled_back_said_and_kept(
 def test_offsets_survive_an_orderly_stop(serve: Serve) -> None:
     async def commit(rig: Any) -> None:
         await rig.send("t")
+        await rig.make_group()
         await rig.ask(UpdateConsumerOffset(consumer_group="g", topic="t", queue_id=0, commit_offset=1))
 
     async def again(rig: Any) -> None:

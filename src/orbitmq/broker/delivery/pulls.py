@@ -286,7 +286,9 @@ class Pulls:
             if result is None:
                 place, selection = key
                 if isinstance(selection, PropertyTest):
-                    result = _pass_over(pull, self._read_matching(place, selection))
+                    result = self._read_matching(place, selection)
+                    if self._clock() < pull.deadline_ms:
+                        result = _pass_over(pull, result)
                 else:
                     result = self._store.read(*place, selection)
                 # Only what was found stays true: a message may come before the turn of the next pull.

@@ -3,7 +3,7 @@
 from orbitmq.broker.handlers import admin, cleaning, groups, queries, replies, send, topics
 from orbitmq.broker.handlers.consuming import clients, locks, offsets, pull, send_back
 from orbitmq.broker.service import BrokerService
-from orbitmq.broker.topics.system_topics import system_topics
+from orbitmq.broker.topics.system_topics import system_topic_names
 from orbitmq.net.dispatch.handlers import Handlers
 
 HANDLERS: Handlers[BrokerService] = Handlers()
@@ -57,7 +57,7 @@ def _topic_tables(broker: BrokerService) -> topics.TopicTables:
         broker.membership.members,
         broker.offsets,
         broker.config.broker_name,
-        tuple(config.topic for config in system_topics(broker.config)),
+        system_topic_names(broker.config),
     )
 
 
@@ -65,7 +65,10 @@ HANDLERS.include(send.handlers, lambda broker: broker.sending)
 HANDLERS.include(replies.handlers, _reply_tables)
 HANDLERS.include(send_back.handlers, _send_back_tables)
 HANDLERS.include(pull.handlers, _pull_tables)
-HANDLERS.include(offsets.handlers, lambda broker: offsets.OffsetTables(broker.store, broker.topics, broker.offsets))
+HANDLERS.include(
+    offsets.handlers,
+    lambda broker: offsets.OffsetTables(broker.store, broker.topics, broker.offsets, broker.groups),
+)
 HANDLERS.include(
     clients.handlers, lambda broker: clients.ClientTables(broker.admissions, broker.membership, broker.filters)
 )

@@ -48,7 +48,7 @@ class TopicTables:
 
     Args:
         broker_name: this broker's, as queues carry it.
-        system_topics: the names of the topics that the broker has from the start.
+        system_topics: the names that are the broker's own.
     """
 
     topics: TopicRegistry
@@ -121,7 +121,7 @@ def get_topic_config(tables: TopicTables, call: Call[GetTopicConfig]) -> Reply:
 
 @handlers.on(GetSystemTopicsOfBroker)
 def get_system_topics(tables: TopicTables, call: Call[GetSystemTopicsOfBroker]) -> Reply:
-    """Answer with the topics that this broker made for itself."""
+    """Answer with the names that are this broker's own."""
     return Reply(body=encode_topic_list(tables.system_topics))
 
 
@@ -137,7 +137,8 @@ def query_topic_consumers(tables: TopicTables, call: Call[QueryTopicConsumers]) 
 def get_topic_stats(tables: TopicTables, call: Call[GetTopicStats]) -> Reply:
     """Answer with the bounds of every queue of a topic, also of the empty ones."""
     stats = {}
-    for queue in _queues(tables, _find(tables, call.header.topic)):
+    config = _find(tables, call.header.topic)
+    for queue in _queues(tables, config, max(config.read_queue_count, config.write_queue_count)):
         end = tables.store.max_offset(queue.topic, queue.queue_id)
         stats[queue] = QueueStats(
             tables.store.min_offset(queue.topic, queue.queue_id), end, _stored_at_ms(tables, queue, end - 1)
@@ -152,7 +153,7 @@ def get_consume_stats(tables: TopicTables, call: Call[GetConsumeStats]) -> Reply
     stats = {}
     for topic in _topics_of(tables, call.header):
         config = tables.topics.get(topic)
-        for queue in _queues(tables, config) if config is not None else ():
+        for queue in _queues(tables, config, config.read_queue_count) if config is not None else ():
             committed = tables.offsets.query(group, topic, queue.queue_id)
             consumed = 0 if committed == UNKNOWN else committed
             end = tables.store.max_offset(topic, queue.queue_id)
@@ -161,13 +162,14 @@ def get_consume_stats(tables: TopicTables, call: Call[GetConsumeStats]) -> Reply
 
 
 def _topics_of(tables: TopicTables, header: GetConsumeStats) -> list[str]:
-    if header.topic:
-        return [header.topic]
+    """Return the topics that are asked for; all that the group has offsets in, but for those it has given up."""
     if header.topic_list:
         return [topic for topic in header.topic_list.split(";") if topic]
+    found = [header.topic] if header.topic else tables.offsets.topics_of(header.consumer_group)
     consumers = tables.members.find(header.consumer_group)
-    subscribed = [] if consumers is None else list(consumers.subscriptions)
-    return list(dict.fromkeys(subscribed + tables.offsets.topics_of(header.consumer_group)))
+    if consumers is None or not consumers.subscriptions:
+        return found
+    return [topic for topic in found if topic in consumers.subscriptions]
 
 
 def _find(tables: TopicTables, topic: str) -> TopicConfig:
@@ -177,8 +179,7 @@ def _find(tables: TopicTables, topic: str) -> TopicConfig:
     return config
 
 
-def _queues(tables: TopicTables, config: TopicConfig) -> list[MessageQueue]:
-    count = max(config.read_queue_count, config.write_queue_count)
+def _queues(tables: TopicTables, config: TopicConfig, count: int) -> list[MessageQueue]:
     return [MessageQueue(config.topic, tables.broker_name, queue_id) for queue_id in range(count)]
 
 

@@ -20,13 +20,18 @@ CLOSED_TO_CLIENTS = frozenset(
     )
 )
 """Topics that the broker writes itself; a client's send is refused (Java: NOT_ALLOWED_SEND_TOPIC_SET)."""
-_SYSTEM_TOPICS = CLOSED_TO_CLIENTS | {AUTO_CREATE_TOPIC, "BenchmarkTest", "RMQ_SYS_TRACE_TOPIC"}
+_SYSTEM_TOPICS = CLOSED_TO_CLIENTS | {AUTO_CREATE_TOPIC, "BenchmarkTest", "RMQ_SYS_TRACE_TOPIC", "CHECKPOINT_TOPIC"}
 _SCHEDULE_QUEUE_COUNT = 18
 
 
 def is_system_topic(topic: str) -> bool:
     """Tell whether `topic` is the broker's own and may not be made or deleted by a client."""
     return topic in _SYSTEM_TOPICS or topic.startswith("rmq_sys_")
+
+
+def system_topic_names(config: BrokerConfig) -> list[str]:
+    """Return the names that are the broker's own, whether there is a topic of the name or not."""
+    return sorted(_SYSTEM_TOPICS.union(topic.topic for topic in system_topics(config)))
 
 
 def system_topics(config: BrokerConfig) -> list[TopicConfig]:

@@ -96,7 +96,12 @@ def decode_group_table(body: bytes) -> GroupTable:
 
 def group_document(config: GroupConfig) -> dict[str, Any]:
     """Return the JSON object of a GroupConfig."""
-    document: dict[str, Any] = {"attributes": {}, **config.extra, "groupName": config.group}
+    document: dict[str, Any] = {
+        "attributes": {},
+        "groupRetryPolicy": {"type": "CUSTOMIZED"},
+        **config.extra,
+        "groupName": config.group,
+    }
     for key, name in (_NUMBERS | _BOOLEANS).items():
         document[key] = getattr(config, name)
     return document

@@ -134,6 +134,7 @@ def test_a_full_disk_refuses_sends_and_takes_offsets_and_goes_on_by_itself(
         refused = await rig.send()
         assert refused.code == ResponseCode.SERVICE_NOT_AVAILABLE
         assert "disk is full: more than 90%" in refused.remark
+        await rig.make_group()
         commit = UpdateConsumerOffset(consumer_group="g", topic="t", queue_id=0, commit_offset=1)
         assert await rig.code(commit) == 0
         rig.broker.running.offset_file.save_now()

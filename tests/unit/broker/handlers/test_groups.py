@@ -17,7 +17,9 @@ Serve = Callable[..., None]
 
 def test_group_settings_are_made_listed_and_forgotten(serve: Serve) -> None:
     async def scene(rig: Any) -> None:
-        config = GroupConfig(group="g", retry_times_max=3, extra={"attributes": {}})
+        config = GroupConfig(
+            group="g", retry_times_max=3, extra={"attributes": {}, "groupRetryPolicy": {"type": "CUSTOMIZED"}}
+        )
         assert await rig.code(UpdateSubscriptionGroup(), encode_group_config(config)) == 0
         assert decode_group_config((await rig.ask(GetSubscriptionGroup(group="g"))).body) == config
         assert decode_group_table((await rig.ask(GetAllSubscriptionGroups())).body).groups["g"] == config

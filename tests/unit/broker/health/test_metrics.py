@@ -60,6 +60,7 @@ def test_a_scrape_tells_what_a_broker_has_done(serve: Serve) -> None:
         await rig.send("t", body=b"later", properties="DELAY\x018\x02")
         _, records = await rig.pull("t", count_max=2)
         assert len(records) == 2
+        await rig.make_group()
         commit = UpdateConsumerOffset(consumer_group="g", topic="t", queue_id=0, commit_offset=1)
         await rig.ask(commit)
         await rig.ask(HeartbeatRequest(), encode_heartbeat(BEAT))

@@ -61,7 +61,9 @@ def heartbeat(tables: ClientTables, call: Call[HeartbeatRequest]) -> Reply | Lat
 def _join(tables: ClientTables, call: Call[HeartbeatRequest], beat: Heartbeat) -> Reply:
     peer = HeartbeatSource(call.connection, call.command.language, call.command.version)
     outcome = tables.membership.heartbeat(beat, peer)
-    return Reply(header=HeartbeatResponse(is_support_heart_beat_v2=True, is_sub_change=outcome.needs_subscriptions))
+    # A heartbeat without a fingerprint is one with all subscriptions: its client is told to go on with such.
+    is_sub_change = not beat.fingerprint or outcome.needs_subscriptions
+    return Reply(header=HeartbeatResponse(is_support_heart_beat_v2=True, is_sub_change=is_sub_change))
 
 
 def _check_names(beat: Heartbeat) -> None:
@@ -95,8 +97,9 @@ def get_consumer_list(tables: ClientTables, call: Call[GetConsumerList]) -> Repl
 
 @handlers.on(CheckClientConfig)
 def check_client_config(tables: ClientTables, call: Call[CheckClientConfig]) -> Reply:
-    """Say whether this broker can filter as a subscription asks."""
-    tables.filters.check(decode_subscription_check(call.command.body).subscription, call.now_ms)
+    """Say whether this broker can filter as a subscription asks; nothing is wrong with none at all."""
+    if call.command.body:
+        tables.filters.check(decode_subscription_check(call.command.body).subscription, call.now_ms)
     return Reply()
 
 

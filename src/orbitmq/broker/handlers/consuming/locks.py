@@ -26,7 +26,8 @@ handlers: Handlers[LockTables] = Handlers()
 def lock_queues(tables: LockTables, call: Call[LockQueues]) -> Reply:
     """Give a client the queues that nobody else of its group works on."""
     wanted = decode_queue_lock(call.command.body)
-    granted = tables.locks.lock(wanted.group, wanted.client_id, wanted.queues, tables.clock())
+    queues = dict.fromkeys(wanted.queues)  # one that is named twice is locked once
+    granted = tables.locks.lock(wanted.group, wanted.client_id, queues, tables.clock())
     return Reply(body=encode_locked_queues(granted))
 
 

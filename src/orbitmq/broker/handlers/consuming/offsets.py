@@ -6,6 +6,7 @@ import os
 from dataclasses import dataclass
 
 from orbitmq.broker.groups.offsets import UNKNOWN, GroupOffsets
+from orbitmq.broker.groups.registry import GroupRegistry
 from orbitmq.broker.topics.registry import TopicRegistry
 from orbitmq.codes import ResponseCode
 from orbitmq.errors import Rejected
@@ -30,6 +31,7 @@ class OffsetTables:
     store: Store
     topics: TopicRegistry
     offsets: GroupOffsets
+    groups: GroupRegistry
 
 
 handlers: Handlers[OffsetTables] = Handlers()
@@ -58,7 +60,7 @@ def query_consumer_offset(tables: OffsetTables, call: Call[QueryConsumerOffset])
 
 def _is_young(tables: OffsetTables, topic: str, queue_id: int) -> bool:
     """Tell whether the queue's very first message is there and not yet history."""
-    if tables.store.min_offset(topic, queue_id) > 0:
+    if tables.topics.get(topic) is None or tables.store.min_offset(topic, queue_id) > 0:
         return False
     first = tables.store.message_at(topic, queue_id, 0)
     return first is None or tables.store.max_physical_offset - first.physical_offset <= YOUNG_SIZE
@@ -68,6 +70,8 @@ def _is_young(tables: OffsetTables, topic: str, queue_id: int) -> bool:
 def update_consumer_offset(tables: OffsetTables, call: Call[UpdateConsumerOffset]) -> Reply:
     """Keep how far a group has consumed, never beyond the queue's end."""
     header = call.header
+    if tables.groups.configs.get(header.consumer_group) is None:
+        raise Rejected(ResponseCode.SUBSCRIPTION_GROUP_NOT_EXIST, f"Group {header.consumer_group:.260} not exist!")
     tables.topics.check_queue(header.topic, header.queue_id)
     end = tables.store.max_offset(header.topic, header.queue_id)
     tables.offsets.commit(header.consumer_group, header.topic, header.queue_id, header.commit_offset, offset_max=end)

@@ -139,7 +139,7 @@ def _check_topic(tables: PullTables, header: PullMessage) -> None:
         raise Rejected(ResponseCode.NO_PERMISSION, f"the topic[{header.topic}] pulling message is forbidden")
     if not 0 <= header.queue_id < config.read_queue_count:
         raise Rejected(
-            ResponseCode.SYSTEM_ERROR,
+            ResponseCode.INVALID_PARAMETER,
             f"queueId[{header.queue_id}] is illegal, topic:[{header.topic}] "
             f"topicConfig.readQueueNums:[{config.read_queue_count}] consumer:[{header.consumer_group}]",
         )

@@ -82,7 +82,7 @@ def test_members_hear_of_whoever_joins_leaves_or_breaks_away(serve: Serve) -> No
 def test_a_heartbeat_makes_the_retry_topic_and_keeps_the_group(serve: Serve) -> None:
     async def scene(rig: Any) -> None:
         response = await rig.answer(HeartbeatRequest(), HeartbeatResponse, beat("c1"))
-        assert response == HeartbeatResponse(is_support_heart_beat_v2=True, is_sub_change=False)
+        assert response == HeartbeatResponse(is_support_heart_beat_v2=True, is_sub_change=True)
         assert rig.broker.service.topics.get("%RETRY%g").read_queue_count == 1
 
     async def again(rig: Any) -> None:
@@ -153,6 +153,7 @@ def check(kind: str, expression: str = "*") -> bytes:
 def test_without_property_filter_only_tags_pass_the_check(serve: Serve) -> None:
     async def scene(rig: Any) -> None:
         assert await rig.code(CheckClientConfig(), check("TAG")) == 0
+        assert await rig.code(CheckClientConfig()) == 0
         assert await rig.code(CheckClientConfig(), check("SQL92", "a > 5")) == 1
 
     serve(scene)

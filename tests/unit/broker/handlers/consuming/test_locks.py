@@ -23,3 +23,12 @@ def test_queues_are_locked_for_one_client_at_a_time(serve: Serve) -> None:
         assert set(decode_locked_queues((await rig.ask(LockQueues(), lock("c2"))).body)) == set(queues)
 
     serve(scene)
+
+
+def test_a_queue_that_is_named_twice_is_locked_once(serve: Serve) -> None:
+    async def scene(rig: Any) -> None:
+        queue = MessageQueue("t", "a", 0)
+        body = encode_queue_lock(QueueLock(group="g", client_id="c", queues=(queue, queue)))
+        assert decode_locked_queues((await rig.ask(LockQueues(), body)).body) == (queue,)
+
+    serve(scene)

@@ -9,7 +9,8 @@ import pytest
 from orbitmq.broker.groups.offsets import GroupOffsets
 from orbitmq.broker.handlers.consuming import offsets as handlers
 from orbitmq.errors import Rejected
-from orbitmq.store import Draft
+from orbitmq.model.topic import TopicConfig
+from orbitmq.store import Draft, Store
 from orbitmq.testing.fake_disk import FakeDisk
 from orbitmq.wire.headers import (
     EarliestStoreTimeResponse,
@@ -38,8 +39,15 @@ def query(**fields: Any) -> QueryConsumerOffset:
     return QueryConsumerOffset(**settings | fields)
 
 
+def tables_of(store: Store) -> handlers.OffsetTables:
+    registries = Registries()
+    registries.topics.update(TopicConfig(topic="t", read_queue_count=1, write_queue_count=1), 0)
+    return handlers.OffsetTables(store, registries.topics, GroupOffsets(), registries.groups)
+
+
 def test_a_committed_offset_comes_back_after_a_restart(serve: Serve) -> None:
     async def first(rig: Any) -> None:
+        await rig.make_group()
         for _ in range(3):
             await rig.send()
         assert await rig.code(commit(2)) == 0
@@ -53,6 +61,7 @@ def test_a_committed_offset_comes_back_after_a_restart(serve: Serve) -> None:
 
 def test_issue_4771_a_commit_past_the_end_is_cut_to_the_end(serve: Serve) -> None:
     async def scene(rig: Any) -> None:
+        await rig.make_group()
         await rig.send()
         await rig.ask(commit(1_000_000))
         assert (await rig.answer(query(), OffsetResponse)).offset == 1
@@ -98,6 +107,7 @@ def test_the_ends_and_times_of_a_queue(serve: Serve) -> None:
 
 def test_queues_that_are_not_there_are_refused(serve: Serve) -> None:
     async def scene(rig: Any) -> None:
+        await rig.make_group()
         await rig.send()
         for header_type in (GetMaxOffset, GetMinOffset, GetEarliestStoreTime):
             assert await rig.code(header_type(topic="none", queue_id=0)) == 17
@@ -105,12 +115,14 @@ def test_queues_that_are_not_there_are_refused(serve: Serve) -> None:
         assert await rig.code(SearchOffset(topic="none", queue_id=0, timestamp_ms=0)) == 17
         assert await rig.code(commit(1, topic="none")) == 17
         assert await rig.code(commit(1, queue_id=-1)) == 1
+        assert await rig.code(commit(1, consumer_group="nobody")) == 26
 
     serve(scene)
 
 
 def test_all_offsets_travel_to_whoever_copies_them(serve: Serve) -> None:
     async def scene(rig: Any) -> None:
+        await rig.make_group()
         await rig.send()
         await rig.ask(commit(1))
         assert b'"t@g":{0:1}' in (await rig.ask(GetAllConsumerOffsets())).body
@@ -123,7 +135,7 @@ def test_a_queue_is_young_up_to_a_size_behind_its_own_first_message(monkeypatch:
     for topic in ("before", "t", "t"):
         store.append(Draft(topic, 0, b"x"))
     size = store.max_physical_offset - store.message_at("t", 0, 0).physical_offset
-    tables = handlers.OffsetTables(store, Registries().topics, GroupOffsets())
+    tables = tables_of(store)
     monkeypatch.setattr(handlers, "YOUNG_SIZE", size)
     assert handlers.query_consumer_offset(tables, call(query())).header == OffsetResponse(offset=0)
     monkeypatch.setattr(handlers, "YOUNG_SIZE", size - 1)
@@ -140,6 +152,6 @@ def test_a_queue_whose_very_first_message_is_gone_is_not_young() -> None:
     disk.remove(Path("/store/commitlog") / f"{0:020}")
     store = memory_store(disk)
     assert store.min_offset("t", 0) == 1
-    tables = handlers.OffsetTables(store, Registries().topics, GroupOffsets())
+    tables = tables_of(store)
     with pytest.raises(Rejected, match="boot first"):
         handlers.query_consumer_offset(tables, call(query()))

@@ -109,8 +109,8 @@ def test_issue_7948_a_huge_count_is_capped_and_moves_no_more_than_the_limit(serv
     ("fields", "code"),
     [
         ({"topic": "none"}, 17),
-        ({"queue_id": 4}, 1),
-        ({"queue_id": -1}, 1),
+        ({"queue_id": 4}, 29),
+        ({"queue_id": -1}, 29),
         ({"consumer_group": "a b"}, 26),
         ({"subscription": "||"}, 23),
         ({"expression_type": "SQL92", "subscription": "a > 1"}, 1),
