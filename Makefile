@@ -12,7 +12,7 @@ PEER_SOURCES := tests/interop/java/pom.xml $(shell find tests/interop/java/src -
 WITH_JAVA = JAVA_HOME="$$(scripts/find-java)" && export JAVA_HOME &&
 WITH_PEERS = JAVA_HOME="$$(scripts/find-java --peers)" && export JAVA_HOME &&
 
-.PHONY: help install peers quickstart test check wheel bench compat compat-filters crash failures hostile hostile-broker golden mutants house memory-proof clean
+.PHONY: help install peers quickstart test check wheel bench compat compat-broker compat-filters crash failures hostile hostile-broker golden mutants house memory-proof clean
 
 help: ## Say what can be made
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1	\2/p' $(firstword $(MAKEFILE_LIST)) | expand -t 20
@@ -51,6 +51,9 @@ golden: $(INSTALLED) $(PEERS) ## Capture tests/golden anew from Java peers
 
 compat: $(INSTALLED) $(PEERS) ## 100,000 random requests to Java's NameServer and ours, answers compared
 	@$(WITH_PEERS) PYTHONPATH=tests $(BIN)/python -m compat.differential $(ARGS)
+
+compat-broker: $(INSTALLED) $(PEERS) ## 100,000 random commands to Java's broker and ours, answers compared
+	@$(WITH_PEERS) PYTHONPATH=tests $(BIN)/python -m compat.broker $(ARGS)
 
 compat-filters: $(INSTALLED) $(PEERS) ## 100,000 random SQL92 expressions and messages through Java's filter and ours
 	@$(WITH_PEERS) PYTHONPATH=tests $(BIN)/python -m compat.filters $(ARGS)

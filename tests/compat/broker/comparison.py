@@ -1,0 +1,198 @@
+"""Stories told to both brokers, step by step; what differs is noted, and shrunk to the few steps that it takes."""
+
+from __future__ import annotations
+
+import itertools
+import time
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from compat.broker.answers import REMARK, normalise, normalise_push
+from compat.broker.reasons import Reason, reason_of
+from compat.broker.sides import Outcome, Side, Silence
+from compat.broker.steps import Step, Way
+from compat.broker.stories import Story
+from compat.differential import where_they_differ
+
+ROUNDS_MAX = 200
+
+
+@dataclass(frozen=True)
+class Difference:
+    """A step whose answers are not the same, and why where that is known."""
+
+    step: Step
+    lines: tuple[str, ...]
+    reason: Reason | None = None
+
+
+@dataclass(frozen=True)
+class Found:
+    """A difference without a reason, and the few steps that lead to it."""
+
+    seed: int
+    steps: tuple[Step, ...]
+    difference: Difference
+
+    @property
+    def kind(self) -> str:
+        """Where the difference is: many stories may come upon the same."""
+        return f"{self.difference.step.code}: {' '.join(_kind(self.difference))}"
+
+    def __str__(self) -> str:
+        return "\n".join((f"story {self.seed}", *(f"  {step}" for step in self.steps), *self.difference.lines))
+
+
+class Comparison:
+    """Both brokers, told the same stories."""
+
+    def __init__(self, java: Side, ours: Side) -> None:
+        self.java, self.ours = java, ours
+        self.counts: Counter[int] = Counter()
+        self.listed: Counter[str] = Counter()
+        self.found: list[Found] = []
+        self._names = itertools.count(1)
+
+    def compare(self, story: Story) -> Found | None:
+        """Tell a story; note a difference without a reason, shrunk, unless one of its kind is noted already."""
+        differences = self.tell(story.steps)
+        if not differences:
+            return None
+        found = Found(story.seed, tuple(story.steps), differences[0])
+        if found.kind not in {known.kind for known in self.found}:
+            counts, listed = self.counts.copy(), self.listed.copy()
+            few, last = self.shrink(story.steps, found.difference)
+            self.counts, self.listed = counts, listed
+            self.found.append(Found(story.seed, tuple(few), last))
+            return self.found[-1]
+        return None
+
+    def tell(self, steps: Sequence[Step]) -> list[Difference]:
+        """Tell a story; returns what differed without a reason. Ends at the first of them."""
+        prefix = f"q{next(self._names):07d}-"
+        for side in self._sides:
+            side.begin(prefix)
+        try:
+            for step in steps:
+                difference = self._take(step, {other.number for other in steps})
+                if difference is None:
+                    continue
+                if difference.reason is None:
+                    return [difference]
+                self.listed[difference.reason.name] += 1
+                if difference.reason.ends_story:
+                    return []
+            return self._pushes()
+        finally:
+            for side in self._sides:
+                side.end()
+
+    def shrink(self, steps: Sequence[Step], difference: Difference) -> tuple[list[Step], Difference]:
+        """Return fewer steps that make the same step differ."""
+        kept = [step for step in steps if step.number <= difference.step.number]
+        size = max(1, len(kept) // 2)
+        for _ in range(ROUNDS_MAX):
+            shorter = self._shorter(kept, difference, size)
+            if shorter is not None:
+                kept, difference = shorter
+                size = min(size, max(1, len(kept) // 2))
+            elif size == 1:
+                break
+            else:
+                size = max(1, size // 2)
+        return kept, difference
+
+    def _shorter(self, steps: list[Step], difference: Difference, size: int) -> tuple[list[Step], Difference] | None:
+        last = difference.step.number
+        for start in range(0, len(steps) - 1, size):
+            rest = steps[:start] + steps[start + size :]
+            if not rest or rest[-1].number != last:
+                rest.append(steps[-1])
+            if len(rest) == len(steps):
+                continue
+            found = self.tell(rest)
+            if found and found[0].step.number == last and _kind(found[0]) == _kind(difference):
+                return rest, found[0]
+        return None
+
+    @property
+    def _sides(self) -> tuple[Side, Side]:
+        return self.java, self.ours
+
+    def _take(self, step: Step, numbers: set[int]) -> Difference | None:
+        if step.way is Way.MARK:
+            self._remember_the_time(step)
+            return None
+        if step.way is Way.REOPEN:
+            for side in self._sides:
+                side.reopen(step.link)
+            return None
+        if step.way is Way.FETCH:
+            if step.code not in numbers:
+                return None
+            return self._compare(replace(step, code=11), step.code)
+        if step.code not in _SENDS:
+            self.java.settle()
+        self.counts[step.code] += 1
+        for side in self._sides:
+            side.send(step)
+        if step.is_oneway or step.way is Way.PARK:
+            self._wait_for_turn(step)
+            return None
+        return self._compare(step, step.number)
+
+    def _wait_for_turn(self, step: Step) -> None:
+        """Wait until a request that is not answered now has been looked at: one more goes through the same pool."""
+        for side in self._sides:
+            side.ask(step.code, link=step.link)
+
+    def _compare(self, step: Step, number: int) -> Difference | None:
+        outcomes: list[Outcome] = []
+        for side in self._sides:
+            try:
+                outcomes.append(side.receive(number))
+            except Silence as silence:
+                return Difference(step, (str(silence),))
+        java, ours = (
+            normalise(step, outcome, side.memory) for outcome, side in zip(outcomes, self._sides, strict=True)
+        )
+        remarks = java.pop(REMARK, None), ours.pop(REMARK, None)
+        if java == ours:
+            return None
+        java[REMARK], ours[REMARK] = remarks
+        reason = reason_of(step, java, ours)
+        return Difference(step, tuple(where_they_differ(java, ours, "answer")), reason)
+
+    def _pushes(self) -> list[Difference]:
+        """Compare what the brokers sent by themselves: replies, one by one."""
+        pushed: list[list[Any]] = [
+            [normalise_push(command, side.memory) for command in side.pushed if command.code == 326]
+            for side in self._sides
+        ]
+        if pushed[0] == pushed[1]:
+            return []
+        return [Difference(Step(326), tuple(where_they_differ(pushed[0], pushed[1], "pushed")))]
+
+    def _remember_the_time(self, step: Step) -> None:
+        """Remember a moment at which nothing is stored on either side."""
+        last = _now_ms()
+        while (now := _now_ms()) <= last:
+            time.sleep(0.0005)
+        for side in self._sides:
+            side.memory.times[step.number] = now
+        while _now_ms() <= now:
+            time.sleep(0.0005)
+
+
+_SENDS = {10, 310, 320, 36, 324, 325}
+
+
+def _now_ms() -> int:
+    return time.time_ns() // 1_000_000
+
+
+def _kind(difference: Difference) -> list[str]:
+    """What makes two differences the same: where they are."""
+    return [line.split(":")[0].strip() for line in difference.lines]

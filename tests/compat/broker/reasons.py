@@ -1,0 +1,194 @@
+"""Differences between the brokers that are meant, each with its reason (docs/compatibility.md says them, too)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+from compat.broker.steps import Step
+
+Normal = dict[str, Any]
+SENDS = {10, 310, 320, 324, 325}
+PULLS = {11, 361}
+QUEUES = {29, 30, 31, 32}
+PULL_CODES = {0, 19, 20, 21, 22}
+
+
+class Reason(NamedTuple):
+    """Why two answers differ, and whether the brokers differ in what they keep from then on.
+
+    Its name, and what each of the two does, are a row of docs/compatibility.md.
+    """
+
+    name: str
+    java: str
+    ours: str
+    applies: Callable[[Step, Normal, Normal], bool]
+    ends_story: bool = False
+
+
+def reason_of(step: Step, java: Normal, ours: Normal) -> Reason | None:
+    """Return the reason why these answers differ, None when there is none."""
+    return next((reason for reason in REASONS if reason.applies(step, java, ours)), None)
+
+
+def _is_exception(java: Normal) -> bool:
+    """Tell whether Java failed rather than refused."""
+    remark = java.get("remark") or ""
+    return java.get("code") == 1 and ("Exception" in remark or "Error" in remark)
+
+
+def _codes(java: Normal, ours: Normal) -> tuple[Any, Any]:
+    return java.get("code"), ours.get("code")
+
+
+def _only(java: Normal, ours: Normal, *names: str) -> bool:
+    """Tell whether the answers differ in these places alone."""
+    return all(java.get(name) == ours.get(name) for name in {*java, *ours} - {*names, "remark"})
+
+
+REASONS: tuple[Reason, ...] = (
+    Reason(
+        "empty bodies",
+        "fails with a NullPointerException",
+        "a message is stored, a batch refused",
+        lambda step, java, ours: step.code in SENDS and not step.body and _is_exception(java),
+        ends_story=True,
+    ),
+    Reason(
+        "what cannot be understood",
+        "code 1 with an exception's text",
+        "refused with a remark that names the field",
+        lambda step, java, ours: (
+            (step.is_spoilt or _is_exception(java)) and 0 not in _codes(java, ours) and "closed" not in (*java, *ours)
+        ),
+    ),
+    Reason(
+        "fields that are missing or no numbers",
+        "taken for null; often it goes on",
+        "refused with the field's name",
+        lambda step, java, ours: (
+            step.is_spoilt and java.get("code") in PULL_CODES and "the field" in (ours.get("remark") or "")
+        ),
+        ends_story=True,
+    ),
+    Reason(
+        "offsets of queues that are not there",
+        "the queue's files are made, and 0 is answered",
+        "17 or 1, and nothing is made",
+        lambda step, java, ours: step.code in QUEUES and java.get("code") == 0 and ours.get("code") in (1, 17),
+    ),
+    Reason(
+        "commits for queues that are not there",
+        "kept",
+        "answered 1",
+        lambda step, java, ours: step.code == 15 and _codes(java, ours) == (0, 1),
+        ends_story=True,
+    ),
+    Reason(
+        "groups that are new to an empty queue",
+        "22, and the client asks for the end: what comes in between is lost to the group",
+        "0",
+        lambda step, java, ours: (
+            step.code == 14 and _codes(java, ours) == (22, 0) and ours["fields"] == {"offset": "0"}
+        ),
+    ),
+    Reason(
+        "questions for a group's settings",
+        "a group that is asked for is made",
+        "26",
+        lambda step, java, ours: step.code == 352 and _codes(java, ours) == (0, 26),
+        ends_story=True,
+    ),
+    Reason(
+        "messages without a key of their own",
+        "get a UNIQ_KEY",
+        "stay as they were sent",
+        lambda step, java, ours: (
+            step.code in SENDS and java.get("code") == 0 and "UNIQ_KEY" not in step.fields.get("i", str(step.fields))
+        ),
+        ends_story=True,
+    ),
+    Reason(
+        "batches whose sizes do not fit",
+        "what can be made of them is stored",
+        "refused whole",
+        lambda step, java, ours: step.code in SENDS and java.get("code") == 0 and "batch" in (ours.get("remark") or ""),
+        ends_story=True,
+    ),
+    Reason(
+        "bytes that a pull asks for",
+        "`maxMsgBytes` is overlooked",
+        "kept to",
+        lambda step, java, ours: step.code in PULLS and "maxMsgBytes" in step.fields and _codes(java, ours) == (0, 0),
+    ),
+    Reason(
+        "pulls that ask for no message",
+        "look for one all the same",
+        "answered 1",
+        lambda step, java, ours: step.code in PULLS and "maxMsgNums" in (ours.get("remark") or ""),
+    ),
+    Reason(
+        "names",
+        "those of groups and of deleted topics are not checked",
+        "one rule at every entry",
+        lambda step, java, ours: (
+            _codes(java, ours)[0] in PULL_CODES
+            and ours.get("code") in (26, 29)
+            and any(text in (ours.get("remark") or "") for text in ("is not allowed", "does not exist", "not exist!"))
+        ),
+        ends_story=True,
+    ),
+    Reason(
+        "delays in batches",
+        "such messages are delivered at once",
+        "the batch is refused",
+        lambda step, java, ours: step.code in SENDS and _codes(java, ours) == (0, 13) and "batch" in ours["remark"],
+        ends_story=True,
+    ),
+    Reason(
+        "numbers with blanks",
+        "refused",
+        "read",
+        lambda step, java, ours: step.is_spoilt and "NumberFormatException" in (java.get("remark") or ""),
+        ends_story=True,
+    ),
+    Reason(
+        "pulls with expressions that cannot be parsed",
+        "get every message",
+        "answered 23",
+        lambda step, java, ours: step.code in PULLS and java.get("code") in PULL_CODES and ours.get("code") == 23,
+    ),
+    Reason(
+        "heartbeats without subscriptions",
+        "add a client that is not known",
+        "it is asked for its subscriptions",
+        lambda step, java, ours: (
+            step.code == 34 and b"heartbeatFingerprint" in step.body and _only(java, ours, "fields")
+        ),
+        ends_story=True,
+    ),
+    Reason(
+        "addresses' sizes",
+        "a client is believed that calls addresses IPv6 in sysFlag",
+        "the addresses say what they are",
+        lambda step, java, ours: (
+            step.code in SENDS and int(step.fields.get("f", step.fields.get("sysFlag", "0"))) & 0x30 != 0
+        ),
+        ends_story=True,
+    ),
+    Reason(
+        "topics without write permission",
+        "take what is sent all the same: it is left to the client's route",
+        "answered 16",
+        lambda step, java, ours: step.code in SENDS and _codes(java, ours) in ((0, 16), (29, 16), (13, 16)),
+        ends_story=True,
+    ),
+    Reason(
+        "topics without queues",
+        "made when a client asks for 0 queues",
+        "not made",
+        lambda step, java, ours: step.code in SENDS and _codes(java, ours) == (29, 17),
+        ends_story=True,
+    ),
+)

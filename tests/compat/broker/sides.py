@@ -1,0 +1,229 @@
+"""One of the two brokers, as a story talks to it: connections, what it pushes, and what marks stand for there."""
+
+from __future__ import annotations
+
+import re
+import select
+import socket
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+
+import orjson
+
+from compat.broker.steps import PREFIX_MARK, Step
+from orbitmq.address import parse_address
+from orbitmq.codes import RequestCode
+from orbitmq.errors import FrameError
+from orbitmq.wire.command import FLAG_ONEWAY, FLAG_RESPONSE, Command, SerializeType, decode_command, encode_command
+from orbitmq.wire.frame import FrameDecoder
+
+UNKNOWN_ID = f"{99_999_999_999:032X}"
+"""Of a message that was not stored, or was not sent in this telling: beyond the end of every log."""
+MESSAGE_ID_LENGTH = 32
+PATIENCE_S = 30
+LINKS = 2
+MARK = re.compile("\u27e8(\\w+):(\\d+)\u27e9")
+END = re.compile("\u27e8end:(.*)/(-?\\d+)/(\\d+)\u27e9")
+
+
+class Silence(Exception):
+    """The broker did not answer in time."""
+
+
+@dataclass(frozen=True)
+class Closed:
+    """The broker closed the connection instead of answering."""
+
+
+Outcome = Command | Closed | None
+
+
+class Link:
+    """One connection to a broker."""
+
+    def __init__(self, address: str) -> None:
+        self.socket = socket.create_connection(parse_address(address), PATIENCE_S)
+        self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        self.decoder = FrameDecoder()
+        self.answers: dict[int, Command] = {}
+        self.is_closed = False
+
+    def take(self) -> list[Command]:
+        """Read what is there; returns the requests of the broker."""
+        try:
+            data = self.socket.recv(1 << 20)
+        except ConnectionError:
+            data = b""
+        if not data:
+            self.is_closed = True
+            return []
+        pushed = []
+        for frame in self.decoder.feed(data):
+            command = decode_command(frame)
+            if command.is_response:
+                self.answers[command.opaque] = command
+            else:
+                pushed.append(command)
+        return pushed
+
+
+@dataclass
+class Memory:
+    """What a story's marks stand for on one broker."""
+
+    prefix: str
+    message_ids: dict[int, str] = field(default_factory=dict)
+    times: dict[int, int] = field(default_factory=dict)
+
+    def fill(self, text: str) -> str:
+        """Replace the marks."""
+        if "\u27e8" in text:
+            text = MARK.sub(self._value, text)
+        return text.replace(PREFIX_MARK, self.prefix)
+
+    def fill_bytes(self, data: bytes) -> bytes:
+        """Replace the marks in a body of text."""
+        if b"\xc2\xa7" not in data or not data.startswith((b"{", b"[")):
+            return data
+        try:
+            return self.fill(data.decode()).encode()
+        except UnicodeDecodeError:
+            return data
+
+    def _value(self, mark: re.Match[str]) -> str:
+        kind, number = mark[1], int(mark[2])
+        if kind == "time":
+            return str(self.times.get(number, 0))
+        message_id = self.message_ids.get(number, UNKNOWN_ID)
+        if kind == "id":
+            return message_id
+        return str(int(message_id[-16:], 16))
+
+
+class Side:
+    """A broker and the links of the story that is told."""
+
+    def __init__(self, name: str, address: str) -> None:
+        self.name, self.address = name, address
+        self.memory = Memory("")
+        self.pushed: list[Command] = []
+        self.stray: list[str] = []
+        self._links: list[Link] = []
+        self._opaques: dict[int, tuple[int, int]] = {}
+        self._last_opaque = 0
+
+    def begin(self, prefix: str) -> None:
+        """Open fresh links."""
+        self.end()
+        self.memory = Memory(prefix)
+        self.pushed, self.stray = [], []
+        self._opaques = {}
+        self._links = [Link(self.address) for _ in range(LINKS)]
+
+    def end(self) -> None:
+        """Close the links."""
+        for link in self._links:
+            link.socket.close()
+        self._links = []
+
+    def reopen(self, place: int) -> None:
+        """Close a link, and open it again."""
+        self._links[place].socket.close()
+        self._links[place] = Link(self.address)
+
+    def send(self, step: Step) -> None:
+        """Send a step's request."""
+        for name in ("queueOffset", "commitOffset"):
+            if (mark := END.fullmatch(step.fields.get(name, ""))) is not None:
+                step = replace(step, fields={**step.fields, name: self._share(mark)})
+        self._last_opaque += 1
+        if self._links[step.link].is_closed:
+            self.reopen(step.link)
+        self._opaques[step.number] = (step.link, self._last_opaque)
+        frame = self._encode(step, self._last_opaque)
+        try:
+            self._links[step.link].socket.sendall(frame)
+        except ConnectionError:
+            self._links[step.link].is_closed = True
+
+    def _share(self, mark: re.Match[str]) -> str:
+        answer = self.ask(RequestCode.GET_MAX_OFFSET, {"topic": mark[1], "queueId": mark[2]})
+        end = int((answer.ext_fields or {}).get("offset", 0))
+        return str(end * int(mark[3]) // 100)
+
+    def _encode(self, step: Step, opaque: int) -> bytes:
+        if step.header is not None:
+            header = self.memory.fill_bytes(step.header.replace(b"OPAQUE", str(opaque).encode()))
+            return b"".join(
+                (
+                    (4 + len(header) + len(step.body)).to_bytes(4, "big"),
+                    len(header).to_bytes(4, "big"),
+                    header,
+                    step.body,
+                )
+            )
+        fill = self.memory.fill
+        command = Command(
+            step.code,
+            opaque,
+            FLAG_ONEWAY if step.is_oneway else 0,
+            ext_fields={name: fill(text) for name, text in step.fields.items()},
+            body=self.memory.fill_bytes(step.body),
+            language=step.language,
+            version=step.version,
+            serialize_type=SerializeType.ROCKETMQ if step.is_binary else SerializeType.JSON,
+        )
+        return encode_command(command)
+
+    def receive(self, number: int) -> Outcome:
+        """Return the answer to the step of this number.
+
+        Raises:
+            Silence: there is none in time.
+        """
+        place, opaque = self._opaques[number]
+        link = self._links[place]
+        deadline = time.monotonic() + PATIENCE_S
+        while opaque not in link.answers:
+            if link.is_closed:
+                return Closed()
+            if time.monotonic() > deadline:
+                raise Silence(f"{self.name} does not answer step {number}")
+            self._read(1)
+        answer = link.answers.pop(opaque)
+        message_id = (answer.ext_fields or {}).get("msgId", "").split(",")[0]
+        if answer.code == 0 and len(message_id) == MESSAGE_ID_LENGTH:
+            self.memory.message_ids[number] = message_id
+        return answer
+
+    def ask(self, code: int, fields: Mapping[str, str] | None = None, body: bytes = b"", link: int = 0) -> Command:
+        """Ask beside the story."""
+        self.send(Step(code, fields or {}, body, number=-1, link=link))
+        answer = self.receive(-1)
+        assert isinstance(answer, Command), f"{self.name} closed instead of answering {code}"
+        return answer
+
+    def settle(self) -> None:
+        """Wait until all that is stored can be read: Java fills its queues a moment after it has answered."""
+        while True:
+            values = orjson.loads(self.ask(RequestCode.GET_BROKER_RUNTIME_INFO).body)["table"]
+            if int(values["dispatchBehindBytes"]) == 0:
+                return
+
+    def _read(self, timeout_s: float) -> None:
+        links = {link.socket: link for link in self._links if not link.is_closed}
+        for ready in select.select(list(links), [], [], timeout_s)[0]:
+            self._take(links[ready])
+
+    def _take(self, link: Link) -> None:
+        try:
+            pushed = link.take()
+        except FrameError as error:
+            self.stray.append(f"cannot be read: {error}")
+            link.is_closed = True
+            return
+        for request in pushed:
+            self.pushed.append(request)
+            if not request.is_oneway:
+                link.socket.sendall(encode_command(Command(0, request.opaque, FLAG_RESPONSE)))

@@ -1,0 +1,53 @@
+"""The quick form of `make compat-broker`: some hundred random commands to Java's broker and ours, answers compared."""
+
+import os
+from itertools import count
+from pathlib import Path
+
+import pytest
+
+from compat.broker.comparison import Comparison
+from compat.broker.pair import both_brokers
+from compat.broker.reasons import REASONS
+from compat.broker.stories import Story
+from interop.peers import why_unavailable
+
+QUICK = 300
+
+
+@pytest.mark.java
+def test_our_broker_answers_as_javas_does(tmp_path):
+    reason = why_unavailable()
+    if reason is not None:
+        (pytest.fail if os.environ.get("CI") else pytest.skip)(reason)
+    seed = int.from_bytes(os.urandom(4), "big")
+    print(f"seed {seed}: PYTHONPATH=tests python -m compat.broker --commands {QUICK} --story {seed}")
+    with both_brokers(tmp_path) as (java, ours):
+        comparison = Comparison(java, ours)
+        for story in count(seed):
+            comparison.compare(Story(story))
+            if comparison.counts.total() >= QUICK:
+                break
+    assert [str(found) for found in comparison.found] == []
+
+
+def test_every_difference_by_intention_stands_on_the_page():
+    page = (Path(__file__).parents[2] / "docs" / "compatibility.md").read_text()
+    missing = [reason.name for reason in REASONS if f"| {reason.name} | {reason.java} | {reason.ours} |" not in page]
+    assert missing == []
+
+
+def test_a_story_follows_from_its_seed_alone():
+    assert Story(7).steps == Story(7).steps
+    assert Story(7).steps != Story(8).steps
+
+
+def test_a_story_ends_by_taking_away_what_it_made():
+    steps = Story(7).steps
+    deleted = {step.fields["topic"] for step in steps[-20:] if step.code == 215}
+    assert {
+        step.fields["topic"] for step in steps if step.code == 17 and step.fields["topic"].startswith("\u00a7")
+    } <= {
+        *deleted,
+        "\u00a7" + "x" * 125,
+    }
