@@ -105,13 +105,17 @@ class Disk(Protocol):
                 and no megabytes are read ahead at a first touch.
         """
 
-    def only_file(self, directory: str, size: int) -> tuple[str, bytes] | None:
-        """Return the only file of a directory: its name, and what stands before the zeros at its end.
+    def first_file(self, directory: str, name: str, following: str, size: int) -> bytes | None:
+        """Return what stands before the zeros at the end of a log's file, when it is the first and the last one.
 
-        A start looks at thousands of them: one short look each, at no more than a page.
+        A start looks at thousands of them: one short look each, at no more than a page, and none at the directory's list.
+
+        Args:
+            name: of the first file.
+            following: the name that the next one would have.
 
         Returns:
-            None: it is not the only one, has another size, or more than a page in it.
+            None: it is not there, the next one is, it has another size, or more than a page in it.
 
         Raises:
             OSError: it cannot be opened for writing, or not be read.
@@ -290,17 +294,14 @@ class LocalDisk:
             self._unsynced_names[path] = new_names
             raise
 
-    def only_file(self, directory: str, size: int) -> tuple[str, bytes] | None:
+    def first_file(self, directory: str, name: str, following: str, size: int) -> bytes | None:
         """Read the first page, and ask for data behind it (see Disk)."""
         try:
-            names = os.listdir(directory)
-            if len(names) != 1:
-                return None
-            descriptor = os.open(f"{directory}/{names[0]}", os.O_RDWR | os.O_CLOEXEC)
+            descriptor = os.open(f"{directory}/{name}", os.O_RDWR | os.O_CLOEXEC)
         except (FileNotFoundError, IsADirectoryError):
             return None
         try:
-            if os.fstat(descriptor).st_size != size:
+            if os.fstat(descriptor).st_size != size or os.access(f"{directory}/{following}", os.F_OK):
                 return None
             os.posix_fadvise(descriptor, 0, 0, os.POSIX_FADV_RANDOM)  # as LocalFile does
             page = os.pread(descriptor, _GLANCE_SIZE, 0)
@@ -310,7 +311,7 @@ class LocalDisk:
                 if error.errno != errno.ENXIO:
                     return None
                 # Of most queues there is little: one comparison takes the rest away.
-                return names[0], page[: _content_size(page.removesuffix(_BLANK_REST))]
+                return page[: _content_size(page.removesuffix(_BLANK_REST))]
         finally:
             os.close(descriptor)
         return None

@@ -147,15 +147,15 @@ class FakeDisk:
             file.buffer = file.buffer[:size].ljust(size, b"\0")
         return file
 
-    def only_file(self, directory: str, size: int) -> tuple[str, bytes] | None:
-        """Look at a directory (see Disk)."""
-        sizes = self.sizes(Path(directory))
-        if list(sizes.values()) != [size]:
+    def first_file(self, directory: str, name: str, following: str, size: int) -> bytes | None:
+        """Look at a file (see Disk)."""
+        path = Path(directory, name)
+        if path not in self.files or Path(directory, following) in self.files:
             return None
-        path = Path(directory, *sizes)
         self.act("open", path)
-        content = bytes(self.files[path].buffer).rstrip(b"\0")
-        return (path.name, content) if len(content) <= _PAGE_SIZE else None
+        content = bytes(self.files[path].buffer)
+        shown = content.rstrip(b"\0")
+        return shown if len(content) == size and len(shown) <= _PAGE_SIZE else None
 
     def names(self, directory: Path) -> list[str]:
         """Return the names in a directory (see Disk)."""

@@ -276,26 +276,28 @@ def small_file(disk, path, content, size=64 * 1024):
 
 
 @pytest.mark.parametrize("count", [0, 1, 255, 256, 257, 4095, 4096])
-def test_the_only_file_is_told_with_what_stands_before_its_zeros(disk, tmp_path, count):
+def test_the_first_file_is_told_as_what_stands_before_its_zeros(disk, tmp_path, count):
     small_file(disk, tmp_path / "queue" / "0", b"\0" * (count - 1) + b"x" * (count > 0))
-    found = disk.only_file(str(tmp_path / "queue"), 64 * 1024)
-    assert found == ("0", b"\0" * (count - 1) + b"x" * (count > 0))
+    found = disk.first_file(str(tmp_path / "queue"), "0", "1", 64 * 1024)
+    assert found == b"\0" * (count - 1) + b"x" * (count > 0)
 
 
 @pytest.mark.parametrize("at", [4096, 8192, 64 * 1024 - 1])
 def test_a_file_with_more_than_a_page_is_not_told(disk, tmp_path, at):
     small_file(disk, tmp_path / "queue" / "0", b"x" + bytes(at - 1) + b"y")
-    assert disk.only_file(str(tmp_path / "queue"), 64 * 1024) is None
+    assert disk.first_file(str(tmp_path / "queue"), "0", "1", 64 * 1024) is None
 
 
-def test_a_file_that_is_not_alone_or_of_another_size_is_not_told(disk, tmp_path):
-    assert disk.only_file(str(tmp_path / "nothing"), 64 * 1024) is None
+def test_a_file_that_is_not_the_last_or_of_another_size_is_not_told(disk, tmp_path):
+    assert disk.first_file(str(tmp_path / "nothing"), "0", "1", 64 * 1024) is None
     small_file(disk, tmp_path / "queue" / "0", b"x")
-    assert disk.only_file(str(tmp_path / "queue"), 32 * 1024) is None
+    assert disk.first_file(str(tmp_path / "queue"), "0", "1", 64 * 1024) == b"x"
+    assert disk.first_file(str(tmp_path / "queue"), "0", "1", 32 * 1024) is None
+    assert disk.first_file(str(tmp_path / "queue"), "1", "2", 64 * 1024) is None
     small_file(disk, tmp_path / "queue" / "1", b"x")
-    assert disk.only_file(str(tmp_path / "queue"), 64 * 1024) is None
+    assert disk.first_file(str(tmp_path / "queue"), "0", "1", 64 * 1024) is None
     small_file(disk, tmp_path / "above" / "queue" / "0", b"x")
-    assert disk.only_file(str(tmp_path / "above"), 64 * 1024) is None
+    assert disk.first_file(str(tmp_path / "above"), "queue", "1", 64 * 1024) is None
 
 
 def test_where_the_file_system_cannot_tell_of_holes_no_file_is_told(tmp_path, monkeypatch):
@@ -306,7 +308,7 @@ def test_where_the_file_system_cannot_tell_of_holes_no_file_is_told(tmp_path, mo
         raise OSError(errno.EINVAL, "Invalid argument")
 
     monkeypatch.setattr(os, "lseek", lseek)
-    assert disk.only_file(str(tmp_path / "queue"), 64 * 1024) is None
+    assert disk.first_file(str(tmp_path / "queue"), "0", "1", 64 * 1024) is None
 
 
 @pytest.mark.parametrize("name", ["segment", "small", "lock"])

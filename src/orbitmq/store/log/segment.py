@@ -38,7 +38,7 @@ class Segment:
     def __init__(
         self,
         disk: Disk,
-        directory: Path,
+        directory: Path | str,
         base: int,
         size: int,
         reserve_size: int = 0,
@@ -65,7 +65,7 @@ class Segment:
     @property
     def path(self) -> Path:
         """The file's path."""
-        return self._directory / segment_name(self.base)
+        return Path(self._directory, segment_name(self.base))
 
     @property
     def descriptor_count(self) -> int:

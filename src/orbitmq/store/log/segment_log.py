@@ -7,7 +7,9 @@ from pathlib import Path
 from orbitmq.errors import DamagedLog, DescriptorShortage, StoreError, SyncFailed
 from orbitmq.store.disk import Disk
 from orbitmq.store.log.open_files import OpenFiles
-from orbitmq.store.log.segment import NAME_LENGTH, Segment
+from orbitmq.store.log.segment import NAME_LENGTH, Segment, segment_name
+
+_FIRST_NAME = segment_name(0)
 
 
 class SegmentLog:
@@ -21,13 +23,13 @@ class SegmentLog:
     """
 
     __slots__ = (
-        "_disk", "_is_one_of_many", "_open_files", "_reserve_size", "directory", "segment_size", "segments",
+        "_directory", "_disk", "_is_one_of_many", "_open_files", "_reserve_size", "segment_size", "segments",
     )  # fmt: skip
 
     def __init__(
         self,
         disk: Disk,
-        directory: Path,
+        directory: Path | str,
         segment_size: int,
         reserve_size: int = 0,
         *,
@@ -35,12 +37,17 @@ class SegmentLog:
         open_files: OpenFiles | None = None,
     ) -> None:
         self.segments: list[Segment] = []
-        self.directory = directory
+        self._directory = str(directory)
         self.segment_size = segment_size
         self._disk = disk
         self._open_files = open_files
         self._reserve_size = reserve_size
         self._is_one_of_many = is_one_of_many
+
+    @property
+    def directory(self) -> Path:
+        """Where the files are."""
+        return Path(self._directory)
 
     @property
     def base(self) -> int:
@@ -89,21 +96,19 @@ class SegmentLog:
                 )
             segment.has_size = size == self.segment_size
 
-    def load_only(self) -> bytes | None:
-        """Find the only segment that is there, when it has its size, and return what stands before the zeros at its end.
+    def load_first(self) -> bytes | None:
+        """Find the first segment, when it is the only one and has its size; return what stands before the zeros at its end.
 
         Returns:
             None: `load` tells what is there.
         """
-        found = self._disk.only_file(str(self.directory), self.segment_size)
-        if found is None:
-            return None
-        name, content = found
-        if len(name) != NAME_LENGTH or not (name.isascii() and name.isdigit()):
-            return None
-        segment = self._segment(int(name))
-        segment.has_size = True
-        self.segments = [segment]
+        content = self._disk.first_file(
+            self._directory, _FIRST_NAME, segment_name(self.segment_size), self.segment_size
+        )
+        if content is not None:
+            segment = self._segment(0)
+            segment.has_size = True
+            self.segments = [segment]
         return content
 
     def find(self, offset: int) -> Segment | None:
@@ -195,7 +200,7 @@ class SegmentLog:
     def _segment(self, base: int) -> Segment:
         return Segment(
             self._disk,
-            self.directory,
+            self._directory,
             base,
             self.segment_size,
             self._reserve_size,

@@ -74,29 +74,31 @@ class ConsumeQueue:
     They differ while messages wait for their sync.
 
     Args:
+        form: of `format_topic`, where it is at hand.
         note_unsynced: told this queue when it begins to have entries that are not on the disk.
         open_files: see SegmentLog.
     """
 
     __slots__ = (
-        "_min_known_at", "_min_offset", "_note_unsynced", "_seen", "_seen_offset", "_tail", "_unit_count", "data_end", "log",
+        "_min_known_at", "_min_offset", "_note_unsynced", "_seen", "_tail", "_unit_count", "data_end", "log",
         "magic", "max_offset", "next_offset", "queue_id", "synced_offset", "topic", "topic_part",
     )  # fmt: skip
 
     def __init__(
         self,
         disk: Disk,
-        directory: Path,
+        directory: Path | str,
         unit_count: int,
         topic: str,
         queue_id: int,
         *,
+        form: tuple[int, bytes] | None = None,
         note_unsynced: Callable[[ConsumeQueue], object] = lambda _queue: None,
         open_files: OpenFiles | None = None,
     ) -> None:
         self.topic = topic
         self.queue_id = queue_id
-        self.magic, self.topic_part = format_topic(topic)
+        self.magic, self.topic_part = form or format_topic(topic)
         self.log = SegmentLog(disk, directory, unit_count * UNIT.size, is_one_of_many=True, open_files=open_files)
         self.next_offset = 0
         self.max_offset = 0
@@ -107,9 +109,8 @@ class ConsumeQueue:
         self._unit_count = unit_count
         self._note_unsynced = note_unsynced
         self._tail = bytearray()
-        # What the only file held when it was loaded, from which offset on: recovery looks there again and again.
+        # What the first and only file held when it was loaded: recovery looks there again and again.
         self._seen = b""
-        self._seen_offset = 0
         self._min_offset = 0
         self._min_known_at = -1
 
@@ -140,12 +141,11 @@ class ConsumeQueue:
             DamagedLog: files are missing or cut short.
             StoreError: files of another size than configured.
         """
-        content = self.log.load_only()
-        if content is not None:
-            self._seen_offset = self.log.base // UNIT.size
-            count = -(-len(content) // UNIT.size)
-            self._seen = content.ljust(count * UNIT.size, b"\0")
-            self.data_end = self._seen_offset + count
+        content = self.log.load_first()
+        # Where it is full, the queue may go on behind a file that is missing.
+        if content is not None and len(content) <= self.log.segment_size - UNIT.size:
+            self.data_end = -(-len(content) // UNIT.size)
+            self._seen = content.ljust(self.data_end * UNIT.size, b"\0")
         else:
             self.log.load()
             if self.log.segments:
@@ -157,6 +157,10 @@ class ConsumeQueue:
     def seen_size(self) -> int:
         """How many bytes of memory hold what was loaded."""
         return len(self._seen)
+
+    def seen_entries(self) -> list[Entry]:
+        """Return all entries of a queue that was seen whole when it was loaded, none of any other."""
+        return list(UNIT.iter_unpack(self._seen))
 
     def forget_seen(self) -> None:
         """Look at the files from now on: they are about to change, or there is too much to be kept."""
@@ -390,9 +394,9 @@ class ConsumeQueue:
     def _stored(self, first: int, end: int) -> bytes:
         """Return the entries from `first` to `end` as far as one file has them."""
         if self._seen:
-            seen_at = (first - self._seen_offset) * UNIT.size
+            seen_at = first * UNIT.size
             if 0 <= seen_at < len(self._seen):
-                return self._seen[seen_at : (end - self._seen_offset) * UNIT.size]
+                return self._seen[seen_at : end * UNIT.size]
         position = first * UNIT.size
         segment = self.log.find(position)
         if segment is None:

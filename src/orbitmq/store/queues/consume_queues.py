@@ -12,6 +12,7 @@ from orbitmq.store.dispatch import is_queued
 from orbitmq.store.log.open_files import OpenFiles
 from orbitmq.store.queues.consume_queue import ConsumeQueue
 from orbitmq.store.values import Dispatched
+from orbitmq.wire.messages.record import format_topic
 
 log = logging.getLogger(__name__)
 
@@ -31,7 +32,7 @@ class ConsumeQueues:
         self._disk = disk
         self._open_files = open_files
         self._directory = directory
-        self._topic_directory: tuple[Path, str | None] = directory, None
+        self._latest: tuple[str | None, str, tuple[int, bytes]] = None, "", (0, b"")
         self._unit_count = unit_count
 
     def __iter__(self) -> Iterator[ConsumeQueue]:
@@ -72,28 +73,30 @@ class ConsumeQueues:
         """
         queue = self.table.get((topic, queue_id))
         if queue is None:
-            directory = self._directory_of(topic) / str(queue_id)
+            directory, form = self._directory_of(topic)
             if queue_id < 0:
                 raise InvalidArgument("queue_id", queue_id, "a number of at least 0")
             queue = ConsumeQueue(
                 self._disk,
-                directory,
+                f"{directory}/{queue_id}",
                 self._unit_count,
                 topic,
                 queue_id,
+                form=form,
                 note_unsynced=self._unsynced.append,
                 open_files=self._open_files,
             )
             self.table[(topic, queue_id)] = queue
         return queue
 
-    def _directory_of(self, topic: str) -> Path:
-        """Return a topic's directory, made once for all of its queues when the store is loaded."""
-        directory, known = self._topic_directory
+    def _directory_of(self, topic: str) -> tuple[str, tuple[int, bytes]]:
+        """Return a topic's directory and its form, made once for all of its queues when the store is loaded."""
+        known, directory, form = self._latest
         if topic != known:
-            directory = self._directory / check_directory_name(topic)
-            self._topic_directory = directory, topic
-        return directory
+            directory = f"{self._directory}/{check_directory_name(topic)}"
+            form = format_topic(topic)
+            self._latest = topic, directory, form
+        return directory, form
 
     def put(self, message: Dispatched) -> None:
         """Write the entry of a message that has just become readable."""

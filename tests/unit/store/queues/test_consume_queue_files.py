@@ -194,6 +194,25 @@ def loaded(disk, units=4):
     return queue
 
 
+@pytest.mark.parametrize("lost", [1, 2])
+def test_a_full_first_file_is_not_taken_for_the_last_one(lost):
+    disk = FakeDisk()
+    queue = filled(11, disk)
+    disk.remove(queue.log.segments[lost].path)
+    if lost == 1:
+        with pytest.raises(DamagedLog):
+            loaded(disk)
+    else:
+        assert loaded(disk).max_offset == 8
+
+
+def test_a_queue_that_goes_on_in_a_second_file_is_loaded_with_both_whatever_is_in_the_first():
+    disk = FakeDisk()
+    queue = filled(7, disk)
+    disk.files[queue.log.segments[0].path].buffer[20:] = bytes(60)
+    assert loaded(disk).max_offset == 7
+
+
 def test_a_queue_is_loaded_with_one_look_at_its_only_file():
     opened: list[str] = []
 
