@@ -90,6 +90,7 @@ class Life:
             reserved_ms=random.choice([0, 20_000, 10**9]), segment_pause_ms=0, queue_pause_ms=0, batch_max=3
         )
         self._cleaning: Coroutine[Any, Any, None] | None = None
+        self._round_ms = 0
         self._body_size_max = random.choice([50, 700])
         self._is_attached = random.random() < 0.6
         self._loop, self._flusher = HandLoop(), HandFlusher(HandLoop())
@@ -245,6 +246,7 @@ class Life:
     def _clean(self) -> None:
         """Go on with a round of retention by one turn, or begin one."""
         if self._cleaning is None:
+            self._round_ms = self._clock.time_ms
             self._disk.usage = self.random.choice([0.1, 0.8, 0.8, 0.87, 0.95])
             self._cleaning = self._store.retention.do_round()
         log_min = self._store.min_physical_offset
@@ -264,7 +266,9 @@ class Life:
         for key, truth in self._ledger.queues.items():
             first = self._store.min_offset(*key)
             went = truth.sent[truth.first : first]
-            age_ms = self._clock.time_ms - max((sent.stored_at_ms for sent in went), default=0)
+            # A round judges ages by the clock that it began with; somebody may have set it back between its turns.
+            now_ms = max(self._clock.time_ms, self._round_ms)
+            age_ms = now_ms - max((sent.stored_at_ms for sent in went), default=0)
             if went and age_ms < self._retention.reserved_ms and self._disk.usage <= self._retention.forcing_ratio:
                 raise Loss(f"{key}: {len(went)} messages went {age_ms} ms after they were stored")
             truth.first = max(first, truth.first)
