@@ -12,11 +12,13 @@ import fcntl
 import mmap
 import os
 import shutil
+from collections.abc import Collection
 from pathlib import Path
 from struct import pack
 from typing import Protocol
 
 from orbitmq.errors import DescriptorShortage, FileCut, NotWritten, StoreError
+from orbitmq.store.bulk_sync import sync_file_system, tells_of_lost_writes
 from orbitmq.store.disk_usage import disk_usage
 
 Buffer = mmap.mmap | bytearray
@@ -94,6 +96,19 @@ class Lock(Protocol):
         """Let go."""
 
 
+class BulkSync(Protocol):
+    """One sync for many files, begun before anything is written to them."""
+
+    def run(self, files: Collection[DiskFile]) -> None:
+        """Return when these files, and their names, are on the disk. They may have been written since it was begun only.
+
+        Raises: as `DiskFile.sync`; any of them may be the one that failed.
+        """
+
+    def close(self) -> None:
+        """End it."""
+
+
 class Disk(Protocol):
     """What the store needs of a file system."""
 
@@ -119,6 +134,13 @@ class Disk(Protocol):
 
         Raises:
             OSError: it cannot be opened for writing, or not be read.
+        """
+
+    def bulk_sync(self, directory: Path) -> BulkSync | None:
+        """Begin to write to many files somewhere in a directory, which is made if need be.
+
+        Returns:
+            None: each file has to be synced on its own; nothing else is known to tell of every lost write.
         """
 
     def sizes(self, directory: Path) -> dict[str, int]:
@@ -205,6 +227,11 @@ class LocalFile:
         """Ask for the end (see DiskFile): a quarter of what asking for everything about the file takes."""
         return os.lseek(self._descriptor, 0, os.SEEK_END) >= self._size
 
+    @property
+    def device(self) -> int:
+        """The number of its file system."""
+        return os.fstat(self._descriptor).st_dev
+
     def sync(self) -> None:
         """Sync content, and the names that lead to a new file."""
         os.fdatasync(self._descriptor)
@@ -261,6 +288,25 @@ class LocalFile:
             start, data = start + written, data[written:]
 
 
+class LocalBulkSync:
+    """A directory's descriptor: a file system notes lost writes for it from when it was opened (BulkSync)."""
+
+    def __init__(self, descriptor: int) -> None:
+        self._descriptor = descriptor
+        self._device = os.fstat(descriptor).st_dev
+
+    def run(self, files: Collection[DiskFile]) -> None:
+        """Sync the file system, and then one file: some keep it from the disk's own cache only then (see BulkSync)."""
+        sync_file_system(self._descriptor)
+        others = [file for file in files if not (isinstance(file, LocalFile) and file.device == self._device)]
+        for file in (*others, *list(files)[-1:]):
+            file.sync()
+
+    def close(self) -> None:
+        """Close the descriptor."""
+        os.close(self._descriptor)
+
+
 class LocalLock:
     """An open file with a lock on its first byte, and its directory, which is locked as well (Lock)."""
 
@@ -293,6 +339,15 @@ class LocalDisk:
         except OSError:
             self._unsynced_names[path] = new_names
             raise
+
+    def bulk_sync(self, directory: Path) -> BulkSync | None:
+        """Open the directory where its file system can do it (see Disk)."""
+        directory.mkdir(parents=True, exist_ok=True)
+        descriptor = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        if tells_of_lost_writes(descriptor):
+            return LocalBulkSync(descriptor)
+        os.close(descriptor)
+        return None
 
     def first_file(self, directory: str, name: str, following: str, size: int) -> bytes | None:
         """Read the first page, and ask for data behind it (see Disk)."""

@@ -33,6 +33,7 @@ from orbitmq.store.queues.queue_ends import QueueEnds
 from orbitmq.store.queues.rebuild import Rebuild
 from orbitmq.store.queues.rebuild_mark import RebuildMark
 from orbitmq.store.queues.soundness import Shares, has_hole, is_rising
+from orbitmq.store.sync.entry_sync import sync_entries
 from orbitmq.store.values import Dispatched
 from orbitmq.wire.messages.record import Blank, Record
 
@@ -296,7 +297,10 @@ class Recovery:
             "%d consume queues do not fit the log and are written anew from it, first %s", len(ends), next(iter(ends))
         )
         rebuild = Rebuild(
-            self._queues, ends, lambda message: self.findings.count_unplaced(message, "its queue offset is out of step")
+            self._queues,
+            ends,
+            lambda message: self.findings.count_unplaced(message, "its queue offset is out of step"),
+            sync_entries,
         )
         rebuild.run(self._commit_log, self._deletions)
         self._mark.remove()

@@ -7,10 +7,12 @@ way when the power goes, or the process is killed, any part may have happened.
 from __future__ import annotations
 
 import errno
+from collections.abc import Collection
 from pathlib import Path
 from random import Random
 
 from orbitmq.errors import NotWritten, StoreError
+from orbitmq.store.disk import DiskFile
 
 SECTOR_SIZE = 512
 _PAGE_SIZE = 4096
@@ -104,6 +106,22 @@ class FakeFile:
         return bytes(survivor)
 
 
+class FakeBulkSync:
+    """One sync of many files; no more survives than who runs it asks for (BulkSync)."""
+
+    def __init__(self, disk: FakeDisk, directory: Path) -> None:
+        self._disk = disk
+        self._directory = directory
+
+    def run(self, files: Collection[DiskFile]) -> None:
+        """Make the files survive; a power cut leaves any of them (see BulkSync)."""
+        for file in files:
+            file.sync()
+
+    def close(self) -> None:
+        """Do nothing."""
+
+
 class FakeLock:
     """A lock that only its disk knows (Lock)."""
 
@@ -133,6 +151,8 @@ class FakeDisk:
         """What `used_ratio` says."""
         self.unlinked: dict[Path, FakeFile] = {}
         """Files whose removal was not synced: a power cut brings some of them back."""
+        self.has_bulk_sync = True
+        """False: each file is synced on its own."""
         self.operation_count = 0
         self.cut_at: int | None = None
         """The number of the operation at which the power goes."""
@@ -146,6 +166,10 @@ class FakeDisk:
         if len(file.buffer) != size:
             file.buffer = file.buffer[:size].ljust(size, b"\0")
         return file
+
+    def bulk_sync(self, directory: Path) -> FakeBulkSync | None:
+        """Begin to write to many files (see Disk)."""
+        return FakeBulkSync(self, directory) if self.has_bulk_sync else None
 
     def first_file(self, directory: str, name: str, following: str, size: int) -> bytes | None:
         """Look at a file (see Disk)."""

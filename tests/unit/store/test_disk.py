@@ -12,7 +12,8 @@ from random import Random
 import pytest
 
 from orbitmq.errors import DescriptorShortage, NotWritten, StoreError
-from orbitmq.store.disk import LocalDisk
+from orbitmq.store import disk as store_disk
+from orbitmq.store.disk import LocalDisk, LocalFile
 from orbitmq.testing.fake_disk import FakeDisk, PowerCut
 
 
@@ -309,6 +310,67 @@ def test_where_the_file_system_cannot_tell_of_holes_no_file_is_told(tmp_path, mo
 
     monkeypatch.setattr(os, "lseek", lseek)
     assert disk.first_file(str(tmp_path / "queue"), "0", "1", 64 * 1024) is None
+
+
+def test_a_bulk_sync_syncs_what_was_written_since(disk, tmp_path, monkeypatch):
+    monkeypatch.setattr(store_disk, "tells_of_lost_writes", lambda descriptor: True)
+    bulk = disk.bulk_sync(tmp_path / "queues")
+    files = [disk.open(tmp_path / "queues" / name, 4096, is_one_of_many=True) for name in "abc"]
+    for file in files:
+        file.write(0, b"x")
+    bulk.run(files)
+    bulk.run([])
+    bulk.close()
+
+
+@pytest.fixture
+def bulk_synced(monkeypatch):
+    """What is synced, in order: `all`, or one file."""
+    seen = []
+    monkeypatch.setattr(store_disk, "tells_of_lost_writes", lambda descriptor: True)
+    monkeypatch.setattr(store_disk, "sync_file_system", lambda descriptor: seen.append("all"))
+    monkeypatch.setattr(LocalFile, "sync", lambda file: seen.append(file))
+    return seen
+
+
+def test_the_last_file_is_synced_after_the_file_system_to_empty_the_disks_own_cache(tmp_path, bulk_synced):
+    bulk = LocalDisk().bulk_sync(tmp_path)
+    files = [LocalDisk().open(tmp_path / name, 4096, is_one_of_many=True) for name in "abc"]
+    bulk.run(files)
+    assert bulk_synced == ["all", files[2]]
+
+
+def test_a_file_on_another_file_system_is_synced_on_its_own(tmp_path, bulk_synced, monkeypatch):
+    bulk = LocalDisk().bulk_sync(tmp_path)
+    files = [LocalDisk().open(tmp_path / name, 4096, is_one_of_many=True) for name in "abc"]
+    device = tmp_path.stat().st_dev
+    monkeypatch.setattr(LocalFile, "device", property(lambda file: device - (file is files[1])))
+    bulk.run(files)
+    assert bulk_synced == ["all", files[1], files[2]]
+
+
+def test_a_failing_bulk_sync_is_reported(tmp_path, bulk_synced, monkeypatch):
+    def fail(_descriptor):
+        raise OSError(errno.EIO, "Input/output error")
+
+    monkeypatch.setattr(store_disk, "sync_file_system", fail)
+    bulk = LocalDisk().bulk_sync(tmp_path)
+    with pytest.raises(OSError, match="Input/output error"):
+        bulk.run([LocalDisk().open(tmp_path / "a", 4096)])
+    assert bulk_synced == []
+
+
+def test_where_lost_writes_may_go_untold_there_is_no_bulk_sync(tmp_path, monkeypatch):
+    asked, closed, close = [], [], os.close
+
+    def closing(descriptor):
+        closed.append(descriptor)
+        close(descriptor)
+
+    monkeypatch.setattr(store_disk, "tells_of_lost_writes", asked.append)
+    monkeypatch.setattr(os, "close", closing)
+    assert LocalDisk().bulk_sync(tmp_path / "queues") is None
+    assert set(asked) <= set(closed)
 
 
 @pytest.mark.parametrize("name", ["segment", "small", "lock"])

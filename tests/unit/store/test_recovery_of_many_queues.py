@@ -1,5 +1,6 @@
 """Recovery of many young queues: the short ways that a start takes with them lead where the plain ones do."""
 
+from contextlib import suppress
 from pathlib import Path
 from random import Random
 
@@ -7,8 +8,9 @@ import pytest
 
 from orbitmq.model.message import Host
 from orbitmq.store import Draft, Store, StoreConfig, recovery
+from orbitmq.store.sync import entry_sync
 from orbitmq.store.sync.checkpoint import Checkpoint, format_checkpoint
-from orbitmq.testing.fake_disk import FakeDisk
+from orbitmq.testing.fake_disk import FakeDisk, PowerCut
 
 ROOT = Path("/store")
 CONFIG = StoreConfig(path=ROOT, segment_size=16_384, consume_queue_units=16)
@@ -112,3 +114,22 @@ def test_only_some_of_many_queues_are_searched_for_the_beginning(monkeypatch):
     monkeypatch.setattr(recovery, "_cut_young", lambda *_: True)
     opened(disk)
     assert len(looked) < QUEUES // 4
+
+
+@pytest.mark.parametrize("cut_at", range(1, 61))
+def test_a_power_cut_while_many_queues_are_written_anew_loses_no_entry(monkeypatch, cut_at):
+    monkeypatch.setattr(entry_sync, "_MANY", 4)
+    monkeypatch.setattr(entry_sync, "_HELD_MAX", 3)
+    disk = FakeDisk()
+    store = Store.open(CONFIG, store_host=Host("127.0.0.1", 1), clock=lambda: T0, disk=disk)
+    for number in range(100):
+        store.append(Draft("orders", number % 5, b""))
+    store.close()
+    disk.remove(ROOT / "consumequeue")
+    disk = disk.after_kill()
+    disk.cut_at = disk.operation_count + cut_at
+    with suppress(PowerCut):
+        Store.open(CONFIG, store_host=Host("127.0.0.1", 1), clock=lambda: T0, disk=disk)
+    disk = disk.after_power_cut(Random(cut_at))
+    _, entries, _ = opened(disk)
+    assert [len(entries["orders", number][2]) for number in range(5)] == [20] * 5

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from orbitmq.errors import DamagedLog, InvalidArgument
-from orbitmq.store.disk import Disk
+from orbitmq.store.disk import BulkSync, Disk
 from orbitmq.store.dispatch import is_queued
 from orbitmq.store.log.open_files import OpenFiles
 from orbitmq.store.queues.consume_queue import ConsumeQueue
@@ -133,6 +133,10 @@ class ConsumeQueues:
             queue.forget()
         if queues:
             self._disk.remove(self._directory / topic)
+
+    def bulk_sync(self) -> BulkSync | None:
+        """Begin to write to many queues (see Disk.bulk_sync)."""
+        return self._disk.bulk_sync(self._directory)
 
     def take_unsynced(self) -> list[ConsumeQueue]:
         """Return the queues that got entries since the last call, each of them once."""

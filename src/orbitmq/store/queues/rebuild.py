@@ -6,11 +6,12 @@ in a row are where the log goes on. So a message out of step is held until the n
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from enum import Enum
 
 from orbitmq.store.dispatch import dispatched_of
 from orbitmq.store.log.commit_log import CommitLog
+from orbitmq.store.queues.consume_queue import ConsumeQueue
 from orbitmq.store.queues.consume_queues import ConsumeQueues, QueueKey
 from orbitmq.store.queues.deletions import Deletions
 from orbitmq.store.values import Dispatched
@@ -45,12 +46,18 @@ class Rebuild:
     Args:
         ends: the queues, and where each goes on if the log has no message of it any more; 0: at its beginning.
         on_unplaced: told about each message that no entry leads to.
+        sync: returns when all entries of queues of the table are on the disk.
     """
 
     def __init__(
-        self, queues: ConsumeQueues, ends: Mapping[QueueKey, int], on_unplaced: Callable[[Dispatched], None]
+        self,
+        queues: ConsumeQueues,
+        ends: Mapping[QueueKey, int],
+        on_unplaced: Callable[[Dispatched], None],
+        sync: Callable[[ConsumeQueues, Iterable[ConsumeQueue]], None],
     ) -> None:
         self._queues = queues
+        self._sync = sync
         self._ends = ends
         self._on_unplaced = on_unplaced
         self._held: dict[QueueKey, Dispatched] = {}
@@ -101,10 +108,12 @@ class Rebuild:
             if not self._queues.replay(message, with_gaps=True):
                 self._on_unplaced(message)
         self._held.clear()
+        written = []
         for key, end in self._ends.items():
             queue = self._queues.make(*key) if end else self._queues.get(*key)
             if queue is None:
                 continue
             if end and not queue.has_begun:
                 queue.resume(end)
-            queue.sync()
+            written.append(queue)
+        self._sync(self._queues, written)

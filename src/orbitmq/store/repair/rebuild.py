@@ -26,6 +26,7 @@ from orbitmq.store.queues.queue_ends import QueueEnds
 from orbitmq.store.queues.rebuild import Rebuild
 from orbitmq.store.queues.rebuild_mark import RebuildMark
 from orbitmq.store.sync.checkpoint import Checkpoint, format_checkpoint, parse_checkpoint
+from orbitmq.store.sync.entry_sync import sync_entries
 from orbitmq.store.values import Dispatched
 from orbitmq.wire.messages.record import Record
 
@@ -129,7 +130,8 @@ class _QueueRebuild:
         keys |= marked.keys()
         ends = {key: self._end_without_messages(key, marked) for key in sorted(keys)}
         self._mark.write(ends)
-        Rebuild(self._queues, ends, self._count_unplaced).run(commit_log, self._deletions, self._on_read)
+        rebuild = Rebuild(self._queues, ends, self._count_unplaced, sync_entries)
+        rebuild.run(commit_log, self._deletions, self._on_read)
         if topics is None:
             self._write_checkpoint(seen)
         self._mark.remove()

@@ -6,6 +6,7 @@ import pytest
 
 from orbitmq.store.queues.consume_queues import ConsumeQueues
 from orbitmq.store.queues.rebuild import Rebuild, Step, judge_step
+from orbitmq.store.sync.entry_sync import sync_entries
 from orbitmq.store.values import Dispatched
 from orbitmq.testing.fake_disk import FakeDisk
 
@@ -33,7 +34,7 @@ def rebuilt(*queue_offsets):
     """Rebuild a queue from messages with these queue offsets; return its entries' places in the log, and the unplaced."""
     queues = ConsumeQueues(FakeDisk(), Path("/q"), 4)
     unplaced = []
-    rebuild = Rebuild(queues, {KEY: 0}, lambda message: unplaced.append(message.queue_offset))
+    rebuild = Rebuild(queues, {KEY: 0}, lambda message: unplaced.append(message.queue_offset), sync_entries)
     for place, queue_offset in enumerate(queue_offsets):
         rebuild.take(Dispatched(*KEY, queue_offset, place, 1, 7, 1, 0, b""))
     rebuild.finish()
@@ -46,7 +47,7 @@ def rebuilt(*queue_offsets):
 def test_a_queue_without_a_message_in_the_log_goes_on_where_it_was():
     disk = FakeDisk()
     queues = ConsumeQueues(disk, Path("/q"), 4)
-    Rebuild(queues, {KEY: 8, ("bills", 1): 9, ("none", 0): 0}, print).finish()
+    Rebuild(queues, {KEY: 8, ("bills", 1): 9, ("none", 0): 0}, print, sync_entries).finish()
     again = ConsumeQueues(disk, Path("/q"), 4)
     again.load()
     for loaded in (queues, again):
@@ -59,7 +60,7 @@ def test_a_queue_without_a_message_in_the_log_goes_on_where_it_was():
 def test_a_queues_messages_say_where_it_ends_not_what_was_thought_of_it(first):
     """Also where no file holds them yet."""
     queues = ConsumeQueues(FakeDisk(), Path("/q"), 4)
-    rebuild = Rebuild(queues, {KEY: 100}, print)
+    rebuild = Rebuild(queues, {KEY: 100}, print, sync_entries)
     rebuild.take(Dispatched(*KEY, first, 0, 1, 7, 1, 0, b""))
     rebuild.finish()
     assert queues.get(*KEY).next_offset == first + 1
