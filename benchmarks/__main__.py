@@ -79,7 +79,7 @@ def _plan(options: argparse.Namespace) -> Plan:
             attempts_max=1,
             warmup_s=0.1,
             seconds=0.3,
-            sample_messages=2000,
+            sample_messages_max=2000,
             brokers=10,
             topics=50,
         )
@@ -92,11 +92,13 @@ def _chosen(options: argparse.Namespace) -> list[str]:
         return list(QUICK_ROWS)
     if not options.only:
         return names
-    chosen = [name for name in names if name in options.only]
-    chosen = chosen or [name for name in names if any(name.startswith(prefix) for prefix in options.only)]
-    if not chosen:
-        raise BenchmarkError(f"no row is called {' or '.join(options.only)}; --list shows them")
-    return chosen
+    chosen: set[str] = set()
+    for only in options.only:
+        found = {only} & set(names) or {name for name in names if name.startswith(only)}
+        if not found:
+            raise BenchmarkError(f"no row is called {only}; --list shows them")
+        chosen |= found
+    return [name for name in names if name in chosen]
 
 
 def _measure(options: argparse.Namespace) -> int:

@@ -14,11 +14,15 @@ from typing import Any
 
 from benchmarks.load import BenchmarkError, run_load
 from benchmarks.measure import Plan, Result, Say, fill
-from benchmarks.probe import ask_route, ask_send, wait_for
+from benchmarks.probe import ask_count, ask_route, ask_send, ask_topic, wait_for
+from benchmarks.rows import FILLED, Fill
 from benchmarks.servers import Server, start
 
 MB = 1_000_000
 KIB = 1024
+TIMERS, TIMER_DELAY_MS, TIMERS_WITHIN_S, LOOK_EVERY_S = 100_000, 2_000, 300, 0.05
+TOPICS = 5_000
+LARGE = Fill("bench-large", messages=1_700_000, load={"body_size": KIB})
 SPARK_SCRIPT = Path(__file__).parent / "spark_read.py"
 
 
@@ -127,10 +131,76 @@ def _broker_memory(*, loaded: bool) -> Callable[[str, Plan], Result | None]:
     def measure(peer: str, plan: Plan) -> Result:
         with _running(peer, "broker", plan) as server:
             if loaded:
-                fill(server, "bench-send", plan)
+                ask_topic(server.port, FILLED.topic)
+                fill(server, FILLED, plan)
             return _memory_of(server)
 
     return measure
+
+
+def _timers(peer: str, plan: Plan) -> Result:
+    """Time from the first send of messages with a short delay until the last of them can be read."""
+    rates = []
+    with _running(peer, "broker", plan) as server:
+        for run in range(plan.runs):
+            count, topic = min(TIMERS, plan.sample_messages_max), f"bench-timers-{run}"
+            ask_topic(server.port, topic)
+            started_s = time.monotonic()
+            run_load(
+                mode="send",
+                port=server.port,
+                cpu=plan.load_core,
+                topic=topic,
+                connections=16,
+                body_size=100,
+                delay_ms=TIMER_DELAY_MS,
+                requests=count,
+            )
+            while (found := ask_count(server.port, topic)) < count:
+                if time.monotonic() - started_s > TIMERS_WITHIN_S:
+                    raise BenchmarkError(f"{found} of {count} timer messages were delivered")
+                time.sleep(LOOK_EVERY_S)
+            rates.append(count / (time.monotonic() - started_s))
+    return _summary(rates, note=f"delay {TIMER_DELAY_MS} ms included")
+
+
+def _restart_2gb(peer: str, plan: Plan) -> Result:
+    with _running(peer, "broker", plan) as server:
+        ask_topic(server.port, LARGE.topic)
+        fill(server, LARGE, plan)
+        return _summary([server.restart_killed({plan.server_core}) for _ in range(plan.runs)])
+
+
+@contextmanager
+def _many_topics(peer: str, plan: Plan) -> Iterator[Server]:
+    """A broker with one message in each queue of many topics."""
+    with _running(peer, "broker", plan) as server:
+        server.pin(plan.both_cores)
+        spread = min(TOPICS, plan.topics or TOPICS)
+        for number in range(spread):
+            ask_topic(server.port, f"bench-many_{number:04}")
+        run_load(
+            mode="send",
+            port=server.port,
+            cpu=plan.load_core,
+            topic="bench-many",
+            spread=spread,
+            connections=16,
+            body_size=100,
+            requests=spread * 8,
+        )
+        server.pin({plan.server_core})
+        yield server
+
+
+def _restart_5000(peer: str, plan: Plan) -> Result:
+    with _many_topics(peer, plan) as server:
+        return _summary([server.restart_killed({plan.server_core}) for _ in range(plan.runs)])
+
+
+def _memory_5000(peer: str, plan: Plan) -> Result:
+    with _many_topics(peer, plan) as server:
+        return _memory_of(server)
 
 
 def _spark_read(peer: str, plan: Plan) -> Result | None:
@@ -155,5 +225,9 @@ MEASURES: dict[str, Callable[[str, Plan], Result | None]] = {
     "memory-nameserver-k100": _nameserver_memory(100),
     "memory-broker-idle": _broker_memory(loaded=False),
     "memory-broker-loaded": _broker_memory(loaded=True),
+    "timers": _timers,
+    "restart-2gb": _restart_2gb,
+    "restart-5000": _restart_5000,
+    "memory-broker-5000": _memory_5000,
     "spark-read": _spark_read,
 }

@@ -10,7 +10,7 @@ import subprocess
 from pathlib import Path
 from typing import Any
 
-SOURCE = Path(__file__).parent / "loadgen" / "loadgen.c"
+SOURCES = Path(__file__).parent / "loadgen"
 BUILD = Path(__file__).parent.parent / "build" / "benchmarks"
 
 
@@ -20,7 +20,8 @@ class BenchmarkError(Exception):
 
 def compile_loadgen() -> Path:
     """Return the load generator's program, compiled from its source when that has changed."""
-    digest = hashlib.sha256(SOURCE.read_bytes()).hexdigest()[:12]
+    sources = sorted(SOURCES.glob("*.[ch]"))
+    digest = hashlib.sha256(b"".join(source.read_bytes() for source in sources)).hexdigest()[:12]
     program = BUILD / f"loadgen-{digest}"
     if program.exists():
         return program
@@ -29,7 +30,15 @@ def compile_loadgen() -> Path:
         raise BenchmarkError("the benchmarks need a C compiler: install gcc or clang, or name one in CC")
     BUILD.mkdir(parents=True, exist_ok=True)
     unfinished = program.with_suffix(f".{os.getpid()}")
-    command = [compiler, "-O2", "-Wall", "-Wextra", "-o", str(unfinished), str(SOURCE)]
+    command = [
+        compiler,
+        "-O2",
+        "-Wall",
+        "-Wextra",
+        "-o",
+        str(unfinished),
+        *(str(source) for source in sources if source.suffix == ".c"),
+    ]
     built = subprocess.run(command, capture_output=True, text=True, check=False)
     if built.returncode:
         raise BenchmarkError(f"{compiler} could not compile the load generator:\n{built.stderr}")

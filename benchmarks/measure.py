@@ -9,8 +9,8 @@ from itertools import groupby
 from typing import Any
 
 from benchmarks.load import run_load
-from benchmarks.probe import ask_send
-from benchmarks.rows import SAMPLE_MESSAGES, Row
+from benchmarks.probe import ask_topic
+from benchmarks.rows import Fill, Row
 from benchmarks.servers import Server, start
 
 WARM_WITHIN = 0.05
@@ -35,7 +35,7 @@ class Plan:
     attempts_max: int = ATTEMPTS_MAX
     server_core: int = 0
     load_core: int = 1
-    sample_messages: int = SAMPLE_MESSAGES
+    sample_messages_max: int = 10_000_000
     brokers: int | None = None  # smaller cluster for a sanity run
     topics: int | None = None
 
@@ -120,6 +120,8 @@ def _load(row: Row, server: Server, plan: Plan, warmup_s: float, seconds: float)
         load |= {"brokers": plan.brokers, "topics": plan.topics}
         load["connections"] = min(int(str(load["connections"])), plan.brokers)
         load["topic_brokers"] = min(int(str(load["topic_brokers"])), plan.brokers)
+    if row.fill is not None:
+        load["key_range"] = min(row.fill.messages, plan.sample_messages_max)
     return run_load(
         **load,
         port=server.port,
@@ -132,32 +134,37 @@ def _load(row: Row, server: Server, plan: Plan, warmup_s: float, seconds: float)
 
 
 def topic_of(row: Row) -> str:
-    """Return the topic of a row: pulls read what was filled in for them, sends write to one of their own."""
-    return "bench-pull" if row.load["mode"] == "pull" else "bench-send" if row.kind == "broker" else "bench_topic"
+    """Return the topic of a row: reads find what was filled in for them, sends write to one of their own."""
+    if row.fill is not None:
+        return row.fill.topic
+    return "bench-send" if row.kind == "broker" else "bench_topic"
 
 
 def _prepare(row: Row, server: Server, plan: Plan) -> None:
-    """Create the topic with its 8 queues, and for a pull the messages."""
+    """Create the topic with its queues, and for a read the messages."""
     if row.kind != "broker":
         return
-    ask_send(server.port, topic_of(row))
-    if row.load["mode"] == "pull" and "pull" not in server.ports:
-        fill(server, topic_of(row), plan)
-        server.ports["pull"] = 0  # filled once
+    if row.fill is None:
+        ask_topic(server.port, topic_of(row))
+    elif row.fill.topic not in server.ports:
+        ask_topic(server.port, row.fill.topic, queues=row.fill.queues)
+        fill(server, row.fill, plan)
+        server.ports[row.fill.topic] = 0  # filled once
 
 
-def fill(server: Server, topic: str, plan: Plan) -> None:
-    """Send the sample messages of 1 KiB."""
+def fill(server: Server, what: Fill, plan: Plan) -> None:
+    """Send the messages that rows are to read, on both cores."""
     server.pin(plan.both_cores)
     run_load(
         mode="send",
         port=server.port,
-        topic=topic,
+        topic=what.topic,
+        queues=what.queues,
         connections=16,
         depth=4,
-        body_size=1024,
-        requests=plan.sample_messages,
+        requests=min(what.messages, plan.sample_messages_max),
         cpu=plan.load_core,
+        **what.load,
     )
     server.pin({plan.server_core})
 

@@ -58,6 +58,22 @@ def ask_send(port: int, topic: str, *, queues: int = 8, body: bytes = b"first") 
     return ask(port, 310, fields, body)
 
 
+def ask_topic(port: int, topic: str, *, queues: int = 8) -> Answer:
+    """Create a topic with `queues` queues."""
+    fields = {"topic": topic, "defaultTopic": "TBW102", "readQueueNums": str(queues), "writeQueueNums": str(queues)}
+    fields |= {"perm": "6", "topicFilterType": "SINGLE_TAG", "topicSysFlag": "0", "order": "false"}
+    answer = ask(port, 17, fields)
+    if answer.header["code"]:
+        raise BenchmarkError(f"topic {topic} could not be created: {answer.header}")
+    return answer
+
+
+def ask_count(port: int, topic: str, *, queues: int = 8) -> int:
+    """Count the messages of a topic that can be read."""
+    answers = (ask(port, 30, {"topic": topic, "queueId": str(queue)}) for queue in range(queues))
+    return sum(int(answer.header["extFields"]["offset"]) for answer in answers)
+
+
 def wait_for(
     question: Callable[[], Answer],
     *,

@@ -130,10 +130,13 @@ def judge(bar: Bar | None, java: Result | None, ours: Result | None) -> bool | N
         claims.append(ours["value"] >= bar.at_least)
     if bar.at_most is not None:
         claims.append(ours["value"] <= bar.at_most)
-    if bar.ratio is not None:
+    if any(ratio is not None for ratio in (bar.ratio, bar.at_most_ratio, bar.p99_ratio)):
         if java is None:
             return None
-        claims.append(ours["value"] >= bar.ratio * java["value"])
+        if bar.ratio is not None:
+            claims.append(ours["value"] >= bar.ratio * java["value"])
+        if bar.at_most_ratio is not None:
+            claims.append(ours["value"] <= bar.at_most_ratio * java["value"])
         if bar.p99_ratio is not None:
             claims.append(ours["p99_us"] <= bar.p99_ratio * java["p99_us"])
     return all(claims)

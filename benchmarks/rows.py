@@ -16,6 +16,7 @@ class Bar:
     ratio: float | None = None
     at_least: float | None = None
     at_most: float | None = None
+    at_most_ratio: float | None = None
     p99_ratio: float | None = None  # ours / Java's, at most
 
     def __str__(self) -> str:
@@ -26,9 +27,21 @@ class Bar:
             parts.append(f">= {self.at_least:,g}")
         if self.at_most is not None:
             parts.append(f"<= {self.at_most:,g}")
+        if self.at_most_ratio is not None:
+            parts.append(f"<= {self.at_most_ratio:.2f} x Java")
         if self.p99_ratio is not None:
             parts.append(f"p99 <= {self.p99_ratio:.2f} x Java's")
         return ", ".join(parts)
+
+
+@dataclass(frozen=True)
+class Fill:
+    """What a broker's topic holds before a row reads it; rows with equal ones share it."""
+
+    topic: str
+    messages: int = SAMPLE_MESSAGES
+    queues: int = 8
+    load: Mapping[str, object] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -43,7 +56,7 @@ class Row:
     metric: str = "per_second"
     bar: Bar | None = None
     settings: str = ""
-    topic: str = field(default="bench")
+    fill: Fill | None = None
 
     @property
     def server_key(self) -> tuple[str, str, str]:
@@ -84,6 +97,8 @@ def _registration_rows() -> list[Row]:
     return rows
 
 
+FILLED = Fill("bench-pull", load={"body_size": 1024})
+
 SEND_BARS = {
     ("ASYNC_FLUSH", 100, 16, 1): Bar(2.5),
     ("ASYNC_FLUSH", 1024, 16, 1): Bar(1.8),
@@ -115,7 +130,15 @@ def _pull_rows() -> list[Row]:
     load = {"mode": "pull", "body_size": 1024, "connections": 16, "depth": 1}
     title = "pull of {} messages of 1 KiB, 16 connections x 1 in flight, messages/s"
     return [
-        Row("pull-32", title.format(32), "broker", load | {"pull_count": 32}, metric="messages_per_second"),
+        Row(
+            "pull-32",
+            title.format(32),
+            "broker",
+            load | {"pull_count": 32},
+            metric="messages_per_second",
+            fill=FILLED,
+            bar=Bar(2.5),
+        ),
         Row(
             "pull-256",
             title.format(256) + " (both brokers told to allow as many)",
@@ -123,11 +146,62 @@ def _pull_rows() -> list[Row]:
             load | {"pull_count": 256, "pull_size_max": 4 << 20},
             metric="messages_per_second",
             settings=PULL_SETTINGS,
+            fill=FILLED,
+            bar=Bar(1.5),
         ),
     ]
 
 
-LOAD_ROWS = [*_route_rows(), *_registration_rows(), *_send_rows(), *_pull_rows()]
+def _feature_rows() -> list[Row]:
+    one = {"connections": 16, "depth": 1, "body_size": 100}
+    numbered = Fill("bench-numbers", load={"body_size": 100, "expression": "n = 3"})
+    return [
+        Row(
+            "send-keys-100-16x1",
+            "send 100 B with 3 keys, indexed, 16 connections x 1 in flight",
+            "broker",
+            one | {"mode": "send", "keys": 3},
+            bar=Bar(2),
+        ),
+        Row(
+            "transaction-100-16x1",
+            "transactions of 100 B, half message and commit, 16 connections x 1 in flight, transactions/s",
+            "broker",
+            one | {"mode": "transaction"},
+            metric="messages_per_second",
+            bar=Bar(2),
+        ),
+        Row(
+            "pop-32",
+            "POP of 32 messages of 1 KiB, each acknowledged, 16 connections, messages/s",
+            "broker",
+            {"mode": "pop", "connections": 16, "pull_count": 32, "queues": 16},
+            metric="messages_per_second",
+            bar=Bar(1.5),
+            fill=Fill("bench-pop", queues=16, load={"body_size": 1024}),
+        ),
+        Row(
+            "sql92-pull",
+            "pull by SQL92, 1 message of 100 B in 10 matches, 16 connections x 1 in flight, scanned messages/s",
+            "broker",
+            {"mode": "pull", "connections": 16, "depth": 1, "expression": "n = 3"},
+            metric="messages_per_second",
+            settings="enablePropertyFilter=true\n",
+            bar=Bar(1),
+            fill=numbered,
+        ),
+        Row(
+            "query-key",
+            "query by key among 2,000,000 indexed messages, 16 connections x 1 in flight",
+            "broker",
+            {"mode": "query", "connections": 16, "depth": 1},
+            bar=Bar(p99_ratio=1.5),
+            fill=Fill("bench-keys", messages=2_000_000, load={"body_size": 100, "keys": 1}),
+        ),
+    ]
+
+
+LOAD_ROWS = [*_route_rows(), *_registration_rows(), *_send_rows(), *_pull_rows(), *_feature_rows()]
 
 
 @dataclass(frozen=True)
@@ -149,5 +223,24 @@ FIGURES = [
     Figure("memory-nameserver-k100", "... after the load of all topics on all brokers", "MB", Bar(at_most=90)),
     Figure("memory-broker-idle", "broker: resident memory beside mapped files, idle", "MB", Bar(at_most=60)),
     Figure("memory-broker-loaded", "... after 400,000 messages of 1 KiB", "MB"),
+    Figure("timers", "100,000 timer messages of 100 B: stored and delivered", "messages/s", Bar(1.5)),
+    Figure(
+        "restart-2gb",
+        "broker: kill -9 with 2 GB of 1 KiB messages, to the first SEND_OK",
+        "ms",
+        Bar(at_most_ratio=1 / 3),
+    ),
+    Figure(
+        "restart-5000",
+        "broker: kill -9 with 5,000 topics x 8 queues, to the first SEND_OK",
+        "ms",
+        Bar(at_most_ratio=1 / 3),
+    ),
+    Figure(
+        "memory-broker-5000",
+        "broker: resident memory beside mapped files, 5,000 topics x 8 queues",
+        "MB",
+        Bar(at_most_ratio=1 / 3),
+    ),
     Figure("spark-read", "Spark batch read, 1 KiB bodies", "rows/s", Bar(at_least=200_000)),
 ]

@@ -68,6 +68,7 @@ class Server:
     first_answer_ms: float = 0
     ports: dict[str, int] = field(default_factory=dict)
     companion: Server | None = None  # the NameServer that a broker registers with
+    command: Sequence[str] = ()
 
     @property
     def pid(self) -> int:
@@ -117,6 +118,15 @@ class Server:
         if self.companion is not None:
             self.companion.stop()
         shutil.rmtree(self.folder, ignore_errors=True)
+
+    def restart_killed(self, cores: set[int]) -> float:
+        """Kill the process with SIGKILL, start it again on its files, and return the milliseconds to its first answer."""
+        self.process.kill()
+        self.process.wait()
+        again = _spawn(self.name, self.kind, self.command, self.folder, self.ports, cores)
+        self.process, self.started_at_s = again.process, again.started_at_s
+        _await_first_answer(self)
+        return (time.monotonic() - self.started_at_s) * 1000
 
     def log_tail(self) -> str:
         """Return the end of what the process printed."""
@@ -204,7 +214,7 @@ def _spawn(
         process = subprocess.Popen(
             command, stdout=log, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL, cwd=folder, env=environment
         )
-    return Server(name, kind, ports["port"], folder, process, started_at_s, ports=ports)
+    return Server(name, kind, ports["port"], folder, process, started_at_s, ports=ports, command=command)
 
 
 def _await_first_answer(server: Server) -> None:

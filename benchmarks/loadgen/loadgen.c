@@ -5,7 +5,8 @@
  * measures, and it says in its output whether that was so: its own share of its core, the server's share, and which of
  * the two was saturated.
  *
- * Modes: route (105), register (103), send (310), pull (11). For `route` and `register` it first plays the brokers: it
+ * Modes: route (105) and register (103) in nameserver.c; send (310), transaction (310, 37), pull (11), query (12) and
+ * pop (200050, 200051) in broker.c. For `route` and `register` it first plays the brokers: it
  * registers `--brokers` brokers over one connection each and keeps those connections open, since a NameServer forgets
  * a broker whose connection closes.
  *
@@ -13,6 +14,8 @@
  * Output: one JSON object on stdout. Exit code 0 also when answers were bad: the reader judges by "bad".
  */
 #define _GNU_SOURCE
+#include "loadgen.h"
+
 #include <arpa/inet.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -30,13 +33,11 @@
 #include <time.h>
 #include <unistd.h>
 
-#define DEPTH_MAX 256
 #define CODES_MAX 8192
 #define READ_SIZE 65536
 #define ANSWER_SIZE_MAX (64u << 20)
-#define JAVA_TAIL "\"serializeTypeCurrentRPC\":\"JSON\",\"version\":479}"
 
-static void die(const char *format, ...) {
+void die(const char *format, ...) {
     va_list arguments;
     va_start(arguments, format);
     fputs("loadgen: ", stderr);
@@ -47,17 +48,9 @@ static void die(const char *format, ...) {
 
 /* ---- settings ------------------------------------------------------------------------------------------------ */
 
-static struct {
-    const char *mode, *host, *topic;
-    int port, connections, depth, cpu, server_pid;
-    double warmup_s, seconds;
-    long requests; /* stop after so many answers instead of after `seconds` */
-    int brokers, topics, topic_brokers, changed;
-    int body_size, queues;
-    int pull_count, pull_size_max;
-} set = {.mode = "route", .host = "127.0.0.1", .topic = "bench", .connections = 1, .depth = 1, .cpu = -1,
+struct settings set = {.mode = "route", .host = "127.0.0.1", .topic = "bench", .connections = 1, .depth = 1, .cpu = -1,
          .warmup_s = 1, .seconds = 4, .brokers = 100, .topics = 1000, .topic_brokers = 8, .body_size = 100,
-         .queues = 8, .pull_count = 32};
+         .queues = 8, .spread = 1, .key_range = 1, .pull_count = 32};
 
 /* ---- small tools --------------------------------------------------------------------------------------------- */
 
@@ -123,41 +116,7 @@ static long rollup_kb(int pid, const char *field) {
     return kb;
 }
 
-static uint32_t crc_table[8][256];
-
-static void crc_prepare(void) {
-    for (uint32_t i = 0; i < 256; i++) {
-        uint32_t value = i;
-        for (int bit = 0; bit < 8; bit++) value = value & 1 ? value >> 1 ^ 0xEDB88320u : value >> 1;
-        crc_table[0][i] = value;
-    }
-    for (int slice = 1; slice < 8; slice++)
-        for (int i = 0; i < 256; i++)
-            crc_table[slice][i] = crc_table[slice - 1][i] >> 8 ^ crc_table[0][crc_table[slice - 1][i] & 255];
-}
-
-/* CRC-32, eight bytes a step (little-endian machines). */
-static uint32_t crc32_of(const char *data, size_t size) {
-    uint32_t crc = 0xFFFFFFFFu;
-    for (; size >= 8; data += 8, size -= 8) {
-        uint32_t low, high;
-        memcpy(&low, data, 4);
-        memcpy(&high, data + 4, 4);
-        low ^= crc;
-        crc = crc_table[7][low & 255] ^ crc_table[6][low >> 8 & 255] ^ crc_table[5][low >> 16 & 255] ^
-              crc_table[4][low >> 24] ^ crc_table[3][high & 255] ^ crc_table[2][high >> 8 & 255] ^
-              crc_table[1][high >> 16 & 255] ^ crc_table[0][high >> 24];
-    }
-    for (; size; data++, size--) crc = crc >> 8 ^ crc_table[0][(crc ^ (unsigned char)*data) & 255];
-    return ~crc & 0x7FFFFFFF; /* Java keeps the sign bit clear */
-}
-
-struct buffer {
-    char *data;
-    size_t start, end, capacity; /* what counts is data[start:end] */
-};
-
-static char *reserve(struct buffer *buffer, size_t size) {
+char *reserve(struct buffer *buffer, size_t size) {
     if (buffer->start == buffer->end) buffer->start = buffer->end = 0;
     if (buffer->capacity - buffer->end < size && buffer->start) {
         memmove(buffer->data, buffer->data + buffer->start, buffer->end - buffer->start);
@@ -195,23 +154,11 @@ static double histogram_quantile_us(double quantile, uint64_t total) {
 
 /* ---- connections ---------------------------------------------------------------------------------------------- */
 
-struct slot {
-    uint64_t sent_at_ns;
-    uint32_t opaque; /* 0: nothing in flight */
-    uint32_t queue_id;
-    uint64_t queue_offset; /* pull: where this slot reads on */
-};
-
-struct connection {
-    int fd, index, waits_for_write;
-    uint32_t sequence;
-    struct buffer in, out;
-    struct slot slots[DEPTH_MAX];
-};
-
 static int epoll_fd;
-static uint64_t answers, bad, messages, bytes_in, codes[CODES_MAX], serial;
-static uint64_t loop_ns, loop_ms; /* the clock, read once per wake-up */
+static uint64_t answers, bad, bytes_in, codes[CODES_MAX];
+static uint64_t loop_ns; /* the clock, read once per wake-up */
+static const struct mode *mode;
+uint64_t messages, serial, loop_ms;
 
 static int open_connection(void) {
     struct sockaddr_in address = {.sin_family = AF_INET, .sin_port = htons((uint16_t)set.port)};
@@ -224,7 +171,7 @@ static int open_connection(void) {
 }
 
 /* Append one frame: the length words, `header` and `body`. */
-static void put_frame(struct buffer *out, const char *header, size_t header_size, const char *body, size_t body_size) {
+void put_frame(struct buffer *out, const char *header, size_t header_size, const char *body, size_t body_size) {
     char *at = reserve(out, 8 + header_size + body_size);
     uint32_t total = htonl((uint32_t)(4 + header_size + body_size)), mark = htonl((uint32_t)header_size);
     memcpy(at, &total, 4);
@@ -240,126 +187,6 @@ static uint32_t next_opaque(struct connection *connection, int slot) {
     return opaque ? opaque : 1u << 8 | (uint32_t)slot;
 }
 
-/* ---- requests -------------------------------------------------------------------------------------------------- */
-
-
-static void put_route_query(struct connection *connection, int slot, uint32_t opaque) {
-    char header[512];
-    (void)slot;
-    int size = snprintf(header, sizeof header,
-                        "{\"code\":105,\"extFields\":{\"topic\":\"%s_%04d\"},\"flag\":0,\"language\":\"JAVA\","
-                        "\"opaque\":%u," JAVA_TAIL,
-                        set.topic, (int)(serial++ % (unsigned)set.topics), opaque);
-    put_frame(&connection->out, header, (size_t)size, NULL, 0);
-}
-
-/* What one broker registers; the version's counter and one topic's queue count have a fixed width and are patched. */
-struct broker {
-    char *body;
-    size_t body_size, counter_at, *queues_at;
-    int topic_count;
-    uint64_t counter;
-    uint32_t crc;
-};
-
-static struct broker *brokers;
-
-static void prepare_broker(struct broker *broker, int index, uint64_t started_ms) {
-    struct buffer text = {0};
-    broker->queues_at = calloc((size_t)set.topics, sizeof *broker->queues_at);
-    broker->counter = 1000000000;
-    text.end += (size_t)sprintf(reserve(&text, 512),
-                                "{\"filterServerList\":[],\"topicConfigSerializeWrapper\":{\"dataVersion\":{\"counter\":");
-    broker->counter_at = text.end;
-    text.end += (size_t)sprintf(reserve(&text, 512),
-                                "%010llu,\"stateVersion\":0,\"timestamp\":%llu},\"mappingDataVersion\":{\"counter\":0,"
-                                "\"stateVersion\":0,\"timestamp\":%llu},\"topicConfigTable\":{",
-                                (unsigned long long)broker->counter, (unsigned long long)started_ms,
-                                (unsigned long long)started_ms);
-    for (int topic = 0; topic < set.topics; topic++) {
-        int first = (int)((long)topic * set.topic_brokers % set.brokers);
-        if ((index - first + set.brokers) % set.brokers >= set.topic_brokers) continue;
-        text.end += (size_t)sprintf(reserve(&text, 512),
-                                    "%s\"%s_%04d\":{\"attributes\":{},\"order\":false,\"perm\":6,\"readQueueNums\":",
-                                    broker->topic_count ? "," : "", set.topic, topic);
-        broker->queues_at[broker->topic_count++] = text.end;
-        text.end += (size_t)sprintf(reserve(&text, 512),
-                                    "8,\"topicFilterType\":\"SINGLE_TAG\",\"topicName\":\"%s_%04d\",\"topicSysFlag\":0,"
-                                    "\"writeQueueNums\":8}",
-                                    set.topic, topic);
-    }
-    text.end += (size_t)sprintf(reserve(&text, 512),
-                                "},\"topicQueueMappingDetailMap\":{},\"topicQueueMappingInfoMap\":{}}}");
-    broker->body = text.data;
-    broker->body_size = text.end;
-    broker->crc = crc32_of(broker->body, broker->body_size);
-}
-
-/* 1: the version alone counts up; 2: one topic's queue count changes too, as when a real broker counts it up. */
-static void change_broker(struct broker *broker) {
-    char digits[16];
-    broker->counter++;
-    snprintf(digits, sizeof digits, "%010llu", (unsigned long long)broker->counter);
-    memcpy(broker->body + broker->counter_at, digits, 10);
-    if (set.changed > 1 && broker->topic_count) {
-        char *queues = broker->body + broker->queues_at[broker->counter % (unsigned)broker->topic_count];
-        *queues = *queues == '8' ? '4' : '8';
-    }
-    broker->crc = crc32_of(broker->body, broker->body_size);
-}
-
-static void put_registration(struct connection *connection, int slot, uint32_t opaque) {
-    struct broker *broker = &brokers[connection->index];
-    char header[1024];
-    (void)slot;
-    int size = snprintf(header, sizeof header,
-                        "{\"code\":103,\"extFields\":{\"brokerAddr\":\"10.0.%d.%d:10911\",\"brokerId\":\"0\","
-                        "\"brokerName\":\"bench-broker-%03d\",\"bodyCrc32\":\"%d\",\"enableActingMaster\":\"false\","
-                        "\"clusterName\":\"BenchCluster\",\"haServerAddr\":\"10.0.%d.%d:10912\",\"compressed\":\"false\"},"
-                        "\"flag\":0,\"language\":\"JAVA\",\"opaque\":%u," JAVA_TAIL,
-                        connection->index / 250, connection->index % 250 + 1, connection->index, (int)broker->crc,
-                        connection->index / 250, connection->index % 250 + 1, opaque);
-    put_frame(&connection->out, header, (size_t)size, broker->body, broker->body_size);
-}
-
-static void put_measured_registration(struct connection *connection, int slot, uint32_t opaque) {
-    if (set.changed) change_broker(&brokers[connection->index]);
-    put_registration(connection, slot, opaque);
-}
-
-static char *send_body;
-
-static void put_send(struct connection *connection, int slot, uint32_t opaque) {
-    char header[1024];
-    uint64_t number = serial++;
-    (void)slot;
-    int size = snprintf(header, sizeof header,
-                        "{\"code\":310,\"extFields\":{\"a\":\"bench-producer\",\"b\":\"%s\",\"c\":\"TBW102\",\"d\":\"%d\","
-                        "\"e\":\"%d\",\"f\":\"0\",\"g\":\"%llu\",\"h\":\"0\","
-                        "\"i\":\"UNIQ_KEY\\u00017F000001%04X251A69D7%012llX\\u0002WAIT\\u0001true\\u0002TAGS\\u0001bench"
-                        "\\u0002\",\"j\":\"0\",\"k\":\"false\",\"m\":\"false\",\"n\":\"bench-broker\"},\"flag\":0,"
-                        "\"language\":\"JAVA\",\"opaque\":%u," JAVA_TAIL,
-                        set.topic, set.queues, (int)(number % (unsigned)set.queues), (unsigned long long)loop_ms,
-                        getpid() & 0xFFFF, (unsigned long long)number, opaque);
-    put_frame(&connection->out, header, (size_t)size, send_body, (size_t)set.body_size);
-}
-
-static void put_pull(struct connection *connection, int slot, uint32_t opaque) {
-    char header[1024], size_max[64] = "";
-    struct slot *reader = &connection->slots[slot];
-    if (set.pull_size_max) snprintf(size_max, sizeof size_max, "\"maxMsgBytes\":\"%d\",", set.pull_size_max);
-    /* sysFlag 6: may be held, subscription in the header */
-    int size = snprintf(header, sizeof header,
-                        "{\"code\":11,\"extFields\":{\"bname\":\"bench-broker\",\"queueId\":\"%u\",%s"
-                        "\"maxMsgNums\":\"%d\",\"sysFlag\":\"6\",\"suspendTimeoutMillis\":\"15000\","
-                        "\"commitOffset\":\"0\",\"topic\":\"%s\",\"queueOffset\":\"%llu\",\"expressionType\":\"TAG\","
-                        "\"subVersion\":\"1\",\"consumerGroup\":\"bench-consumer\",\"subscription\":\"*\"},\"flag\":0,"
-                        "\"language\":\"JAVA\",\"opaque\":%u," JAVA_TAIL,
-                        reader->queue_id, size_max, set.pull_count, set.topic,
-                        (unsigned long long)reader->queue_offset, opaque);
-    put_frame(&connection->out, header, (size_t)size, NULL, 0);
-}
-
 /* ---- answers --------------------------------------------------------------------------------------------------- */
 
 static const char *after(const char *header, size_t size, const char *name, size_t name_size) {
@@ -367,7 +194,7 @@ static const char *after(const char *header, size_t size, const char *name, size
     return found ? found + name_size : NULL;
 }
 
-static int64_t number_after(const char *header, size_t size, const char *name, size_t name_size, int64_t missing) {
+int64_t number_after(const char *header, size_t size, const char *name, size_t name_size, int64_t missing) {
     const char *at = after(header, size, name, name_size), *end = header + size;
     int64_t value = 0, sign = 1;
     if (!at) return missing;
@@ -376,76 +203,38 @@ static int64_t number_after(const char *header, size_t size, const char *name, s
     for (; at < end && *at >= '0' && *at <= '9'; at++) value = value * 10 + (*at - '0');
     return sign * value;
 }
-#define NUMBER_AFTER(header, size, name, missing) number_after(header, size, name, sizeof name - 1, missing)
 
-/* What a mode checks in a good answer. */
-static void (*note_good)(struct slot *, const char *, size_t, const char *, size_t);
-
-static void note_nothing(struct slot *slot, const char *header, size_t header_size, const char *body, size_t body_size) {
-    (void)slot, (void)header, (void)header_size, (void)body, (void)body_size;
-}
-
-static void note_route(struct slot *slot, const char *header, size_t header_size, const char *body, size_t body_size) {
-    (void)slot;
-    if (body_size < 32 || !memmem(body, body_size, "brokerAddrs", 11))
-        die("no route: %.*s with a body of %zu bytes", (int)header_size, header, body_size);
-}
-
-static void note_sent(struct slot *slot, const char *header, size_t header_size, const char *body, size_t body_size) {
-    (void)slot, (void)body, (void)body_size;
-    if (!memmem(header, header_size, "\"queueOffset\":", 14)) die("no queue offset: %.*s", (int)header_size, header);
-}
-
-static void note_pulled(struct slot *reader, const char *header, size_t header_size, const char *body, size_t body_size) {
-    int64_t next = NUMBER_AFTER(header, header_size, "\"nextBeginOffset\":", -1);
-    int64_t max = NUMBER_AFTER(header, header_size, "\"maxOffset\":", -1);
-    if (next < 0 || max < 0) die("a pull answer without offsets: %.*s", (int)header_size, header);
-    uint64_t count = 0;
-    for (size_t at = 0; at < body_size; count++) {
-        uint32_t size;
-        if (body_size - at < 8) die("a pull answer ends within a record");
-        memcpy(&size, body + at, 4);
-        size = ntohl(size);
-        if (size < 8 || size > body_size - at) die("a pull answer holds a record of %u bytes", size);
-        at += size;
-    }
-    if (count && reader->queue_offset + count != (uint64_t)next)
-        die("%llu records from offset %llu, yet the next offset is %lld", (unsigned long long)count,
-            (unsigned long long)reader->queue_offset, (long long)next);
-    messages += count;
-    reader->queue_offset = next >= max ? 0 : (uint64_t)next;
-}
-
-static void note_answer(struct connection *connection, const char *header, size_t header_size, const char *body,
-                        size_t body_size, int *slot_index) {
-    int64_t code = NUMBER_AFTER(header, header_size, "\"code\":", -1);
-    int64_t opaque = NUMBER_AFTER(header, header_size, "\"opaque\":", -1);
-    struct slot *slot = &connection->slots[opaque & 255];
-    if (code < 0 || opaque < 0) die("an answer without code or opaque: %.*s", (int)header_size, header);
-    if ((opaque & 255) >= set.depth || slot->opaque != (uint32_t)opaque)
-        die("an answer to opaque %lld, which is not in flight", (long long)opaque);
+static void note_answer(struct connection *connection, const struct answer *answer, int *slot_index) {
+    int64_t opaque = NUMBER_AFTER(answer->header, answer->header_size, "\"opaque\":", -1);
+    if (answer->code < 0 || opaque < 0) die("an answer without code or opaque: %.*s", (int)answer->header_size, answer->header);
+    int index = (int)(opaque & 255);
+    struct slot *slot = &connection->slots[index];
+    if (slot->opaque != (uint32_t)opaque) die("an answer to opaque %lld, which is not in flight", (long long)opaque);
     slot->opaque = 0;
     histogram_add(loop_ns - slot->sent_at_ns);
     answers++;
-    bytes_in += 8 + header_size + body_size;
-    codes[code < CODES_MAX ? code : CODES_MAX - 1]++;
-    if (code != 0) {
-        if (bad++ == 0) fprintf(stderr, "loadgen: first bad answer: %.*s\n", (int)header_size, header);
-    } else {
-        note_good(slot, header, header_size, body, body_size);
+    bytes_in += 8 + answer->header_size + answer->body_size;
+    codes[answer->code < CODES_MAX ? answer->code : CODES_MAX - 1]++;
+    if (answer->code != 0 && answer->code != mode->also_good) {
+        if (bad++ == 0) fprintf(stderr, "loadgen: first bad answer: %.*s\n", (int)answer->header_size, answer->header);
+    } else if (mode->note) {
+        mode->note(connection, index, answer);
     }
-    *slot_index = (int)(opaque & 255);
+    *slot_index = index;
 }
 
 /* ---- the loop -------------------------------------------------------------------------------------------------- */
 
-static void (*put_request)(struct connection *, int, uint32_t);
-
-static void ask(struct connection *connection, int slot) {
+void ask(struct connection *connection, int slot) {
     uint32_t opaque = next_opaque(connection, slot);
     connection->slots[slot].opaque = opaque;
     connection->slots[slot].sent_at_ns = loop_ns;
-    put_request(connection, slot, opaque);
+    mode->put(connection, slot, opaque);
+}
+
+static void ask_again(struct connection *connection, int slot) {
+    if (mode->again) mode->again(connection, slot);
+    else ask(connection, slot);
 }
 
 static void watch(struct connection *connection, int operation, int for_write) {
@@ -470,7 +259,7 @@ static void flush_out(struct connection *connection) {
 }
 
 /* Take every whole frame out of the connection's buffer. Returns what is needed to complete the next one, or 0. */
-static void take_answers(struct connection *connection, int ask_again) {
+static void take_answers(struct connection *connection, int goes_on) {
     struct buffer *in = &connection->in;
     while (in->end - in->start >= 8) {
         uint32_t total, mark;
@@ -486,13 +275,15 @@ static void take_answers(struct connection *connection, int ask_again) {
         }
         int slot;
         const char *header = in->data + in->start + 8;
-        note_answer(connection, header, header_size, header + header_size, total - 4 - header_size, &slot);
+        struct answer answer = {NUMBER_AFTER(header, header_size, "\"code\":", -1), header, header + header_size, header_size,
+                                total - 4 - header_size};
+        note_answer(connection, &answer, &slot);
         in->start += 4 + (size_t)total;
-        if (ask_again) ask(connection, slot);
+        if (goes_on) ask_again(connection, slot);
     }
 }
 
-static void read_answers(struct connection *connection, int ask_again) {
+static void read_answers(struct connection *connection, int goes_on) {
     for (;;) {
         char *at = reserve(&connection->in, READ_SIZE);
         size_t room = connection->in.capacity - connection->in.end;
@@ -504,32 +295,29 @@ static void read_answers(struct connection *connection, int ask_again) {
             break;
         }
         connection->in.end += (size_t)got;
-        take_answers(connection, ask_again);
+        take_answers(connection, goes_on);
         if ((size_t)got < room) break;
     }
     flush_out(connection);
 }
 
-static void turn(int timeout_ms, int ask_again) {
+static void turn(int timeout_ms, int goes_on) {
     struct epoll_event events[256];
     int count = epoll_wait(epoll_fd, events, 256, timeout_ms);
     loop_ns = now_ns();
     loop_ms = wall_ms();
     for (int i = 0; i < count; i++) {
         struct connection *connection = events[i].data.ptr;
-        if (events[i].events & (EPOLLIN | EPOLLHUP | EPOLLERR)) read_answers(connection, ask_again);
+        if (events[i].events & (EPOLLIN | EPOLLHUP | EPOLLERR)) read_answers(connection, goes_on);
         else flush_out(connection);
     }
 }
 
 /* Register every broker once, one after the other, on the connection it keeps. */
 static double fill_ms(struct connection *connections) {
-    uint64_t started_ns = now_ns(), started_ms = wall_ms();
-    brokers = calloc((size_t)set.brokers, sizeof *brokers);
-    for (int i = 0; i < set.brokers; i++) prepare_broker(&brokers[i], i, started_ms);
-    started_ns = now_ns();
-    put_request = put_registration;
-    note_good = note_nothing;
+    prepare_brokers();
+    uint64_t started_ns = now_ns();
+    mode = &fill_mode;
     for (int i = 0; i < set.brokers; i++) {
         struct connection *connection = &connections[i];
         connection->index = i;
@@ -561,29 +349,31 @@ static void parse_arguments(int count, char **arguments) {
         WHOLE("--server-pid", server_pid) WHOLE("--brokers", brokers) WHOLE("--topics", topics)
         WHOLE("--topic-brokers", topic_brokers) WHOLE("--changed", changed) WHOLE("--body-size", body_size)
         WHOLE("--queues", queues) WHOLE("--pull-count", pull_count) WHOLE("--pull-size-max", pull_size_max)
+        WHOLE("--spread", spread) WHOLE("--keys", keys) WHOLE("--delay-ms", delay_ms) TEXT("--expression", expression)
         if (!strcmp(name, "--warmup")) { set.warmup_s = atof(value); continue; }
         if (!strcmp(name, "--seconds")) { set.seconds = atof(value); continue; }
+        if (!strcmp(name, "--key-range")) { set.key_range = atol(value); continue; }
         if (!strcmp(name, "--requests")) { set.requests = atol(value); continue; }
         die("unknown option %s", name);
     }
     if (count % 2 == 0) die("the last option has no value");
     if (set.port <= 0) die("--port is missing");
-    if (set.depth < 1 || set.depth > DEPTH_MAX) die("--depth is 1 to %d", DEPTH_MAX);
-    if (set.connections < 1 || set.topics < 1 || set.queues < 1 || set.brokers < 1) die("counts are at least 1");
+    if (set.depth < 1 || set.depth > SLOTS_MAX) die("--depth is 1 to %d", SLOTS_MAX);
+    if (set.connections < 1 || set.topics < 1 || set.queues < 1 || set.brokers < 1 || set.spread < 1 || set.key_range < 1) die("counts are at least 1");
     if (set.topic_brokers > set.brokers) die("a topic cannot be on %d of %d brokers", set.topic_brokers, set.brokers);
 }
 
-static void choose_mode(void) {
-    if (!strcmp(set.mode, "route")) put_request = put_route_query, note_good = note_route;
-    else if (!strcmp(set.mode, "send")) put_request = put_send, note_good = note_sent;
-    else if (!strcmp(set.mode, "pull")) put_request = put_pull, note_good = note_pulled;
-    else die("modes are route, register, send and pull, not %s", set.mode);
+static const struct mode *find_mode(void) {
+    if (!strcmp(set.mode, route_mode.name)) return &route_mode;
+    if (!strcmp(set.mode, register_mode.name)) return &register_mode;
+    for (const struct mode *found = message_modes; found->name; found++)
+        if (!strcmp(set.mode, found->name)) return found;
+    die("there is no mode %s", set.mode);
 }
 
 int main(int count, char **arguments) {
     parse_arguments(count, arguments);
     signal(SIGPIPE, SIG_IGN);
-    crc_prepare();
     if (set.cpu >= 0) {
         cpu_set_t cpus;
         CPU_ZERO(&cpus);
@@ -591,7 +381,8 @@ int main(int count, char **arguments) {
         if (sched_setaffinity(0, sizeof cpus, &cpus)) die("cannot run on core %d: %s", set.cpu, strerror(errno));
     }
     epoll_fd = epoll_create1(EPOLL_CLOEXEC);
-    int registering = !strcmp(set.mode, "register"), with_brokers = registering || !strcmp(set.mode, "route");
+    const struct mode *chosen = find_mode();
+    int registering = chosen == &register_mode, with_brokers = registering || chosen == &route_mode;
     struct connection *fill = NULL, *connections;
     double filled_ms = 0;
     if (with_brokers) {
@@ -604,13 +395,10 @@ int main(int count, char **arguments) {
     if (registering) {
         if (set.connections > set.brokers) die("%d connections for %d brokers", set.connections, set.brokers);
         connections = fill;
-        put_request = put_measured_registration;
     } else {
         connections = calloc((size_t)set.connections, sizeof *connections);
         if (!connections) die("out of memory");
-        choose_mode();
-        send_body = malloc((size_t)set.body_size + 1);
-        for (int i = 0; i < set.body_size; i++) send_body[i] = (char)('a' + i * 7 % 26);
+        prepare_messages();
         for (int i = 0; i < set.connections; i++) {
             connections[i].index = i;
             connections[i].fd = open_connection();
@@ -621,12 +409,13 @@ int main(int count, char **arguments) {
         }
     }
 
+    mode = chosen;
     reset_counts();
     uint64_t started_ns = now_ns();
     loop_ns = started_ns;
     loop_ms = wall_ms();
     for (int i = 0; i < set.connections; i++) {
-        for (int slot = 0; slot < set.depth; slot++) ask(&connections[i], slot);
+        for (int slot = 0; slot < (mode->slots ? 1 : set.depth); slot++) ask(&connections[i], slot);
         flush_out(&connections[i]);
     }
     if (set.requests == 0) {

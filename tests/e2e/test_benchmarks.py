@@ -68,3 +68,20 @@ def test_a_disturbed_row_is_judged_by_nobody_and_not_kept(tmp_path, monkeypatch)
     latest = report.save({"send-async-100-16x1": disturbed}, {}, keep=True)
 
     assert json.loads(latest.read_text())["rows"] == {}
+
+
+@pytest.mark.parametrize(("ours", "p99_us", "reached"), [(3, 15, True), (4, 15, False), (3, 16, False)])
+def test_a_bar_holds_for_what_is_to_stay_small(ours, p99_us, reached):
+    java = {"value": 10, "p99_us": 10}
+
+    assert report.judge(Bar(at_most_ratio=1 / 3, p99_ratio=1.5), java, {"value": ours, "p99_us": p99_us}) is reached
+
+
+def test_rows_are_chosen_by_name_or_by_beginning(capsys):
+    options = ["--quick", "--only", "send-sync-100-1x1", "--only", "memory-nameserver-i"]
+
+    assert main(options) == 0
+    printed = capsys.readouterr().out
+    assert "send-sync-100-1x1 " in printed
+    assert "memory-nameserver-idle" in printed
+    assert "send-sync-100-1x16" not in printed
