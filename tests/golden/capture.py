@@ -107,6 +107,7 @@ NAMES = {
     320: "send-batch-message",
     321: "query-consume-queue",
     322: "query-data-version",
+    323: "resume-check-half-message",
     324: "send-reply-message",
     325: "send-reply-message-v2",
     326: "push-reply-message-to-client",
@@ -248,7 +249,9 @@ def exercise(clients: JavaClients, name_server: str, broker_address: str) -> Non
 def produce(clients: JavaClients, name_server: str) -> None:
     """Plain, with properties, batch, long enough to roll the log over, compressed in three ways, transactional."""
     producer = clients.producer("golden-producers", name_server)
-    producer.send(message("golden", b"first of all", keys="first", tag="red"))
+    (first,) = producer.send(message("golden", b"first of all", keys="first", tag="red"))
+    message_id = first["offset_message_id"]
+    clients.call("admin.resume_check", name_servers=name_server, topic="golden", message_id=message_id)
     producer.send(
         message("golden", b"hello, golden files", tag="red", keys="k1 k2", properties={"colour": "r\u00f6d", "n": 7})
     )

@@ -6,14 +6,14 @@ Rooms, in the order in which they may import one another:
     handlers            one module per family of requests, each with the tables that it uses
     service, fast_path  the running broker's state; plain sends, stored without a command
     sending             sends: where a message goes, how its properties are stored, when it is answered
+    transactions        half messages, their ends, and the questions to producers that do not decide
     delivery            messages on their way out: long polls, filters, delays
     groups              settings, members, committed offsets, queue locks
     topics              the topic table, its file, the topics of the system
     registration        addresses, and what NameServers are told
     monitoring          counters and run-time values
 
-Where more goes: half messages and their check-backs become a room `transactions`, which `sending` hands half messages to.
-Timers (`timer`) and POP (`pop`) lie in `delivery` beside `delay` and `long_poll`, with POP's request handlers in
+Where more goes: timers (`timer`) and POP (`pop`) lie in `delivery` beside `delay` and `long_poll`, with POP's request handlers in
 `handlers.consuming`. SQL92 expressions are an engine below the broker, `orbitmq.filter`; `delivery.filters` has the choice.
 Queries by key and time extend `handlers.queries`; the index itself follows the log in the store's dispatch.
 """

@@ -142,8 +142,10 @@ class Broker:
         service.pulls.close()
         await server.drain(DRAIN_MS)
         await server.close()
+        service.transaction_service.stop()
         service.store.close()
         # The store is closed, so everything is durable: how far it was consumed and delivered may be kept as it is.
+        service.transaction_service.save()
         running.offset_file.save_now()
         service.delays.save()
         log.info("broker %s stopped", self.config.broker_name)
@@ -276,6 +278,7 @@ class Broker:
             name_servers.run(),
             housekeeping.run(),
             service.delays.run(),
+            service.transaction_service.run(),
             service.store.retention.run(),
             monitor.run(),
         )

@@ -182,6 +182,16 @@ class BrokerConfig(ServerSecuritySettings):
     reply_pushes_size_max: int = 64 * _MIB
     """Ours: the same in bytes."""
 
+    # Transactions.
+    transaction_time_out: int = 6_000
+    """How long a producer has to decide before it is asked; at most the interval of the checks later."""
+    transaction_check_interval: int = 30_000
+    transaction_check_max: int = 15
+    """How often a producer is asked; then its message goes to TRANS_CHECK_MAX_TIME_TOPIC."""
+    transaction_op_msg_max_size: int = 4_096
+    transaction_op_batch_interval: int = 3_000
+    reject_transaction_message: bool = False
+
     # What answers to a send carry for trace consoles.
     region_id: str = "DefaultRegion"
     trace_on: bool = True
@@ -297,6 +307,11 @@ _RANGES: dict[str, tuple[int, int]] = {
     "short_polling_time_mills": (10, 60_000),
     "parked_pulls_max": (0, 10_000_000),
     "parked_pulls_size_max": (0, 2**40),
+    "transaction_time_out": (0, 86_400_000),
+    "transaction_check_interval": (100, 3_600_000),
+    "transaction_check_max": (1, 1_000_000),
+    "transaction_op_msg_max_size": (1, _MIB),
+    "transaction_op_batch_interval": (10, 600_000),
     "reply_pushes_max": (4, 1_000_000),
     "reply_pushes_size_max": (_MIB, 2**40),
 }

@@ -34,6 +34,7 @@ class ConfigFiles:
         self.topics_path = directory / "topics.json"
         self.offsets_path = directory / "consumerOffset.json"
         self.delays_path = directory / "delayOffset.json"
+        self.transactions_path = directory / "transactionMetrics"
         self.groups_path = directory / "subscriptionGroup.json"
         self._topics_file = TableFile(self.topics_path)
         self._groups_file = TableFile(self.groups_path)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable
 from random import Random
 from typing import Any, NamedTuple
@@ -18,6 +19,7 @@ from orbitmq.broker.groups.membership import Membership
 from orbitmq.broker.groups.offsets import GroupOffsets
 from orbitmq.broker.groups.queue_locks import QueueLocks
 from orbitmq.broker.groups.registry import GroupRegistry
+from orbitmq.broker.monitoring.half_counts import HalfCounts, parse_counts
 from orbitmq.broker.monitoring.runtime_info import RuntimeInfo
 from orbitmq.broker.monitoring.stats import BrokerStats
 from orbitmq.broker.persistence import ConfigFiles
@@ -30,11 +32,19 @@ from orbitmq.broker.sending.reply_pushes import ReplyPushes
 from orbitmq.broker.sending.tables import SendTables
 from orbitmq.broker.topics.registry import Announced, TopicRegistry
 from orbitmq.broker.topics.table import TopicTable
+from orbitmq.broker.transactions.checks import TransactionChecks
+from orbitmq.broker.transactions.rules import CheckRules
+from orbitmq.broker.transactions.service import TransactionService
+from orbitmq.broker.transactions.transactions import Transactions
 from orbitmq.clock import Clock
+from orbitmq.errors import StoreError
 from orbitmq.files import read_generations
 from orbitmq.model.topic import Perm
 from orbitmq.net.security.server_security import ServerSecurity
 from orbitmq.store import Store
+from orbitmq.store.retention.rules import HOUR_MS
+
+log = logging.getLogger(__name__)
 
 
 class StoredTables(NamedTuple):
@@ -106,14 +116,47 @@ class BrokerService:
         delayed = read_generations(files.delays_path, parse_delay_offsets) or ()
         queues = DelayQueues(store, self.topics, *delayed, wall_ms=clock(), now_ms=monotonic())
         self.delays = DelayService(queues, files.delays_path, clock, monotonic)
+        self.transactions = self._make_transactions(files, clock())
         self.sending = self._send_tables()
         self.reply_pushes = ReplyPushes(
             self.membership.members,
             count_max=config.reply_pushes_max,
             size_max=config.reply_pushes_size_max,
         )
+        self.transaction_checks = TransactionChecks(
+            self.membership.members, host=address.host, broker_name=config.broker_name
+        )
+        self.transaction_service = TransactionService(
+            self.transactions,
+            self.transaction_checks,
+            files.transactions_path,
+            check_interval_ms=config.transaction_check_interval,
+            op_interval_ms=config.transaction_op_batch_interval,
+            clock=clock,
+            monotonic=monotonic,
+        )
         self.runtime_info = RuntimeInfo(
             config, store, self.stats, security, parked_count=lambda: self.pulls.parked_count
+        )
+
+    def _make_transactions(self, files: ConfigFiles, now_ms: int) -> Transactions:
+        config = self.config
+        try:
+            counted = read_generations(files.transactions_path, parse_counts) or ()
+        except StoreError as error:  # only metrics rest on it: no reason not to start
+            log.warning("open transactions are counted from 0: %s", error)
+            counted = ()
+        rules = CheckRules(
+            config.transaction_time_out, config.transaction_check_max, config.file_reserved_time * HOUR_MS
+        )
+        return Transactions(
+            self.store,
+            self.topics,
+            self.offsets,
+            HalfCounts(*counted),
+            rules,
+            op_size_max=config.transaction_op_msg_max_size,
+            now_ms=now_ms,
         )
 
     def _send_tables(self) -> SendTables:
@@ -129,4 +172,5 @@ class BrokerService:
             config.flush_disk_type == "SYNC_FLUSH",
             config.wait_time_mills_in_send_queue if config.broker_fast_failure_enable else None,
             LargeBatches(config.large_batches_max),
+            None if config.reject_transaction_message else self.transactions,
         )

@@ -20,6 +20,12 @@ AUTO_CREATE_TOPIC = "TBW102"
 RETRY_PREFIX = "%RETRY%"
 DLQ_PREFIX = "%DLQ%"
 SCHEDULE_TOPIC = "SCHEDULE_TOPIC_XXXX"
+HALF_TOPIC = "RMQ_SYS_TRANS_HALF_TOPIC"
+"""Messages whose transactions are open."""
+OP_TOPIC = "RMQ_SYS_TRANS_OP_HALF_TOPIC"
+"""Which of them need no decision any more."""
+GIVEN_UP_TOPIC = "TRANS_CHECK_MAX_TIME_TOPIC"
+"""Those that nobody decided about."""
 _REPLY_SUFFIX = "_REPLY_TOPIC"
 
 _NAME = re.compile(r"[%|a-zA-Z0-9_-]+")
@@ -84,6 +90,15 @@ def check_name(kind: str, name: str, length_max: int = NAME_LENGTH_MAX) -> str:
     if _NAME.fullmatch(name) is None:
         raise InvalidArgument(kind, name, "only letters, digits and % | _ -")
     return name
+
+
+def is_name(text: str, length_max: int = GROUP_LENGTH_MAX) -> bool:
+    """Tell whether a text can be a name; a record that another program wrote may hold any."""
+    try:
+        check_name("topic", text, length_max)
+    except InvalidArgument:
+        return False
+    return True
 
 
 def reply_topic(cluster: str) -> str:

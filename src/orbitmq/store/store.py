@@ -435,6 +435,10 @@ class Store:
             return None
         return record
 
+    def records_from(self, physical_offset: int) -> Iterator[Record]:
+        """Yield the records of the log from `physical_offset` to its end, passing over damaged ones: for starts, not for loops."""
+        return self._commit_log.whole_records(physical_offset, self._commit_log.end)
+
     def queue_ids(self, topic: str) -> list[int]:
         """Return the ids of a topic's queues that ever had a message, sorted."""
         return sorted(queue.queue_id for queue in self._queues if queue.topic == topic)

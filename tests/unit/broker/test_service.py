@@ -242,3 +242,19 @@ def test_figures_begin_when_the_service_does(tmp_path: Path) -> None:
     rig = Rig(tmp_path)
     assert rig.service.stats.started_at_ms == 1_000
     assert rig.service.address.host == Host("127.0.0.1", 10911)
+
+
+def test_settings_of_transactions_reach_them_and_a_damaged_file_of_counts_stops_nothing(tmp_path: Path) -> None:
+    (tmp_path / "config").mkdir()
+    (tmp_path / "config" / "transactionMetrics").write_bytes(b"{")
+    rig = Rig(tmp_path, transaction_time_out=7, transaction_check_max=2, file_reserved_time=1)
+    rules = rig.service.transactions.rules
+    assert (rules.timeout_ms, rules.check_max, rules.reserved_ms) == (7, 2, 3_600_000)
+    assert rig.service.transactions.counts.open == {}
+    assert rig.service.sending.transactions is rig.service.transactions
+    assert Rig(tmp_path, reject_transaction_message=True).service.sending.transactions is None
+
+
+def test_counts_of_open_transactions_are_read_again(tmp_path: Path) -> None:
+    replace_file(tmp_path / "config" / "transactionMetrics", b'{"transactionCount":{"t":{"count":3,"timeStamp":1}}}')
+    assert Rig(tmp_path).service.transactions.counts.open == {"t": 3}

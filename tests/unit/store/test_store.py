@@ -34,6 +34,13 @@ def test_offsets_count_per_queue_and_bytes_per_log():
     assert store.max_physical_offset == results[-1].end
 
 
+def test_the_log_is_read_from_a_record_to_its_end():
+    store = store_of()
+    results = [store.append(draft(body=b"%d" % number)) for number in range(3)]
+    assert [bytes(record.body) for record in store.records_from(results[1].physical_offset)] == [b"1", b"2"]
+    assert list(store.records_from(store.max_physical_offset)) == []
+
+
 def test_time_never_goes_back():
     clock = FakeClock(1000)
     store = store_of(clock=clock)

@@ -16,9 +16,9 @@ from typing import NamedTuple
 
 from orbitmq.broker.delivery.deadlines import Deadlines
 from orbitmq.broker.topics.registry import TopicRegistry
-from orbitmq.errors import HeaderError, InvalidArgument
+from orbitmq.errors import HeaderError
 from orbitmq.model.message import PropertyName
-from orbitmq.model.topic import GROUP_LENGTH_MAX, SCHEDULE_TOPIC, DataVersion, check_name
+from orbitmq.model.topic import SCHEDULE_TOPIC, DataVersion, is_name
 from orbitmq.store import Draft, ReadStatus, Store
 from orbitmq.store.dispatch import DELAY_LEVELS_MS
 from orbitmq.wire import fastjson
@@ -202,7 +202,7 @@ class DelayQueues:
         properties = properties_again(record)
         topic = properties.get(PropertyName.REAL_TOPIC, "")
         queue_id = properties.get(PropertyName.REAL_QUEUE_ID, "")
-        if not queue_id.isdecimal() or len(queue_id) > _DIGITS_MAX or not _is_name(topic):
+        if not queue_id.isdecimal() or len(queue_id) > _DIGITS_MAX or not is_name(topic):
             log.error(
                 "a delayed message has no place to go, topic %r, queue %r: it stays in the log at %d",
                 topic, queue_id, record.physical_offset,
@@ -232,15 +232,6 @@ class DelayQueues:
         elif topic not in self._parked_topics:
             self._parked_topics.add(topic)
             log.warning("the topic %s is missing: delayed messages for it can be read once it is made again", topic)
-
-
-def _is_name(topic: str) -> bool:
-    """Tell whether a topic can be one; a record that another program wrote may name any."""
-    try:
-        check_name("topic", topic, GROUP_LENGTH_MAX)
-    except InvalidArgument:
-        return False
-    return True
 
 
 def format_delay_offsets(offsets: Mapping[int, int], version: DataVersion) -> bytes:

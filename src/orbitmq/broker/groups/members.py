@@ -119,6 +119,15 @@ class GroupMembers(Generic[C]):
         memberships = self._producers_by_client.get(client_id)
         return max(memberships.values(), key=_seen_at_ms).connection if memberships else None
 
+    def next_producer(self, group: str) -> C | None:
+        """Return the connection of one of a group's producers, another one each time; None without any."""
+        members = self._producers.get(group)
+        if not members:
+            return None
+        client_id = next(iter(members))
+        member = members[client_id] = members.pop(client_id)
+        return member.connection
+
     def consumer_ids(self, group: str) -> list[str]:
         """Return the client ids of a group's consumers."""
         return list(self._members(group))

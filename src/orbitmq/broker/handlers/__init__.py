@@ -1,6 +1,6 @@
 """The broker's handlers, one module per family of requests. HANDLERS holds them all, each with the tables that it uses."""
 
-from orbitmq.broker.handlers import admin, cleaning, groups, queries, replies, send, topics
+from orbitmq.broker.handlers import admin, cleaning, groups, queries, replies, send, topics, transactions
 from orbitmq.broker.handlers.consuming import clients, locks, offsets, pull, send_back
 from orbitmq.broker.service import BrokerService
 from orbitmq.broker.topics.system_topics import system_topic_names
@@ -63,6 +63,9 @@ def _topic_tables(broker: BrokerService) -> topics.TopicTables:
 
 HANDLERS.include(send.handlers, lambda broker: broker.sending)
 HANDLERS.include(replies.handlers, _reply_tables)
+HANDLERS.include(
+    transactions.handlers, lambda broker: transactions.TransactionTables(broker.store, broker.transactions)
+)
 HANDLERS.include(send_back.handlers, _send_back_tables)
 HANDLERS.include(pull.handlers, _pull_tables)
 HANDLERS.include(

@@ -17,6 +17,7 @@ from orbitmq.broker.sending.tables import SendTables, host_of
 from orbitmq.codes import ResponseCode
 from orbitmq.errors import InvalidArgument, OrbitError, Rejected
 from orbitmq.model.message import Host, PropertyName, SysFlag
+from orbitmq.model.topic import HALF_TOPIC
 from orbitmq.net.dispatch.handlers import LATER, Call, Handlers, Later, Reply
 from orbitmq.store import AppendResult, Draft
 from orbitmq.wire.headers import PushReply, SendReply, SendReplyV2
@@ -131,7 +132,10 @@ def _draft(tables: ReplyTables, call: ReplyCall) -> Draft:
     config = destinations.open_topic(header.topic) or destinations.resolve(header, call.now_ms)
     if header.sys_flag & SysFlag.TRANSACTION_MASK:
         raise Rejected(ResponseCode.MESSAGE_ILLEGAL, "a reply cannot be a part of a transaction")
-    return stored_form(sending, draft_of(sending, call, config))
+    stored = stored_form(sending, draft_of(sending, call, config))
+    if stored.topic == HALF_TOPIC:
+        raise Rejected(ResponseCode.MESSAGE_ILLEGAL, "a reply cannot be a part of a transaction")
+    return stored
 
 
 def _push_header(call: ReplyCall, host: Host, properties: dict[str, str]) -> PushReply:

@@ -1,7 +1,8 @@
 """Sending: one message (10, 310) or a batch (320).
 
-The checks come in Java's order. A message that asks for a delay level waits in the schedule topic; one that this version
-could only mistreat, that asks for a timer or a transaction, is refused, never delivered as if it had not asked.
+The checks come in Java's order. A message that asks for a delay level waits in the schedule topic, the half of a transaction
+in the half topic; one that this version could only mistreat, that asks for a timer, is refused, never delivered as if it
+had not asked.
 
 Source: Java SendMessageProcessor.
 """
@@ -12,10 +13,11 @@ from orbitmq.broker.delivery.delay import level_of, schedule
 from orbitmq.broker.sending.answers import SendCall, refusal_of
 from orbitmq.broker.sending.batches import store_batch
 from orbitmq.broker.sending.tables import SendTables, check_sizes, host_of
+from orbitmq.broker.transactions.forms import half_form, is_prepared
 from orbitmq.codes import ResponseCode
 from orbitmq.errors import InvalidArgument, Rejected, StoreUnavailable
 from orbitmq.model.message import SysFlag
-from orbitmq.model.topic import DLQ_PREFIX, RETRY_PREFIX, SCHEDULE_TOPIC, TopicConfig
+from orbitmq.model.topic import DLQ_PREFIX, HALF_TOPIC, RETRY_PREFIX, SCHEDULE_TOPIC, TopicConfig
 from orbitmq.net.dispatch.handlers import Call, Handlers, Later, Reply
 from orbitmq.net.dispatch.work import in_turns
 from orbitmq.store import Draft
@@ -51,20 +53,34 @@ def store_one(tables: SendTables, call: SendCall) -> Reply | Later:
     config = destinations.open_topic(header.topic)
     if config is None or header.reconsume_times:
         config = destinations.resolve(header, call.now_ms)
-    if header.sys_flag & SysFlag.TRANSACTION_MASK:
-        raise Rejected(ResponseCode.MESSAGE_ILLEGAL, "transactional messages are not supported by this version")
     draft = draft_of(tables, call, config)
     stored = stored_form(tables, draft)
+    if stored.sys_flag & SysFlag.TRANSACTION_MASK:
+        raise Rejected(ResponseCode.MESSAGE_ILLEGAL, "sysFlag has bits of a transaction, but TRAN_MSG is not true")
     try:
         result = tables.store.append(stored)
     except StoreUnavailable as error:
         raise refusal_of(error) from None
     if stored.topic == SCHEDULE_TOPIC:
         tables.delays.wake()
+    elif stored.topic == HALF_TOPIC:
+        _count_half(tables, draft.topic, call.now_ms)
     tables.stats.put_count += 1
     tables.stats.put_size += result.size
     message_id = offset_message_id(tables.answers.host, result.physical_offset)
     return tables.answers.when_durable(call, draft.queue_id, message_id, result.queue_offset, result.end)
+
+
+def _half_form(tables: SendTables, draft: Draft, properties: dict[str, str]) -> Draft:
+    if tables.transactions is None:
+        remark = f"the broker[{tables.answers.host.ip}] sending transaction message is forbidden"
+        raise Rejected(ResponseCode.NO_PERMISSION, remark)
+    return half_form(draft, properties)
+
+
+def _count_half(tables: SendTables, topic: str, now_ms: int) -> None:
+    assert tables.transactions is not None
+    tables.transactions.counts.prepared(topic, now_ms)
 
 
 def take_batch(tables: SendTables, call: SendCall) -> Reply | Later:
@@ -130,6 +146,9 @@ def special_form(tables: SendTables, draft: Draft) -> Draft:
     properties = tables.properties.parse(draft.properties)
     level = level_of(properties)
     try:
+        # A message that comes back delayed is none: clients before 4.6.1 left TRAN_MSG in it.
+        if is_prepared(properties) and not (level and draft.reconsume_times):
+            return _half_form(tables, draft, properties)
         if level:
             return schedule(draft, properties, level)
         return draft._replace(properties=format_properties(properties))

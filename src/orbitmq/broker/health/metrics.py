@@ -71,6 +71,7 @@ class BrokerMetrics:
         yield from self._of_retention()
         yield from self._of_recovery()
         yield from self._of_delivery()
+        yield from self._of_transactions()
         yield from self._of_broker()
         yield from self._left_out()
         yield from self._figures.requests()
@@ -210,6 +211,27 @@ class BrokerMetrics:
         yield own.gauge("parked_pulls_bytes", "Memory that they take, estimated", service.pulls.parked.size)
         waiting = [((str(level),), count) for level, count in service.delays.backlog().items()]
         yield from own.gauges("delayed_messages", "Messages that wait for their time, by level", ("level",), waiting)
+
+    def _of_transactions(self) -> Iterator[Metric]:
+        java, own, service = self._java, self._own, self._service
+        counts, checks = service.transactions.counts, service.transaction_checks
+        for name, text, table in (
+            ("commit_messages", "Transactions that were committed", counts.commits),
+            ("rollback_messages", "Transactions that were rolled back", counts.rollbacks),
+        ):
+            yield from java.counters(name, text, ("topic",), self._by_topic(table))
+        yield from java.gauges("half_messages", "Transactions that are open", ("topic",), self._by_topic(counts.open))
+        yield own.counter("transactions_given_up", "Transactions that nobody decided about", counts.given_up_count)
+        yield own.counter("transaction_checks", "Questions to producers how a transaction has ended", checks.sent_count)
+        text = "Such questions that found no producer of the group that would read them"
+        yield own.counter("transaction_checks_unsent", text, checks.unsent_count)
+
+    def _by_topic(self, table: Mapping[str, int]) -> Series:
+        work = _Work()
+        for topic, count in self._first(table):
+            yield (topic,), count
+            if work.is_a_part_done(1):
+                yield None
 
     def _of_broker(self) -> Iterator[Metric]:
         java, own, service = self._java, self._own, self._service

@@ -1,8 +1,8 @@
 """The properties of a message, from what a sender wrote to what is stored. Pure.
 
 This cluster's name comes in, and what trace consoles ask for; `__CRC32#`, which only the store can know, goes out.
-Most properties are never parsed: their bytes say that they ask for nothing special (`plain`). What asks for a timer or a
-transaction is refused, for this version could only mistreat it.
+Most properties are never parsed: their bytes say that they ask for nothing special (`plain`). What asks for a timer is
+refused, for this version could only mistreat it.
 
 Source: Java SendMessageProcessor.sendMessage, docs/formats/commit_log.md.
 """
@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from orbitmq.broker.delivery.delay import level_of
+from orbitmq.broker.transactions.forms import is_prepared
 from orbitmq.codes import ResponseCode
 from orbitmq.errors import HeaderError, InvalidArgument, Rejected
 from orbitmq.model.message import PropertyName
@@ -71,8 +72,6 @@ class StoredProperties:
                     ResponseCode.MESSAGE_ILLEGAL,
                     f"the property {name} asks for a timer, which this version does not have",
                 )
-        if properties.get(PropertyName.TRAN_MSG, "false").lower() == "true":
-            raise Rejected(ResponseCode.MESSAGE_ILLEGAL, "transactional messages are not supported by this version")
         properties.pop(PropertyName.CRC32, None)  # the record's own checksum: a sender has none to give
         for name in self._added:
             properties.pop(name, None)
@@ -83,6 +82,8 @@ class StoredProperties:
         properties = self.parse(encoded)
         if level_of(properties):
             raise Rejected(ResponseCode.MESSAGE_ILLEGAL, "a batch cannot be delayed")
+        if is_prepared(properties):
+            raise Rejected(ResponseCode.MESSAGE_ILLEGAL, "a batch cannot be a part of a transaction")
         left_out = {*self._added, *_OF_THE_BATCH_ALONE}
         return {name: value for name, value in properties.items() if name not in left_out}
 
@@ -94,6 +95,8 @@ class StoredProperties:
         properties = self.parse(encoded)
         if level_of(properties):
             raise Rejected(ResponseCode.MESSAGE_ILLEGAL, "a message of a batch cannot be delayed")
+        if is_prepared(properties):
+            raise Rejected(ResponseCode.MESSAGE_ILLEGAL, "a message of a batch cannot be a part of a transaction")
         try:
             return format_properties({**shared, **properties})
         except InvalidArgument as error:

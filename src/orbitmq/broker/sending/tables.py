@@ -12,6 +12,7 @@ from orbitmq.broker.sending.answers import SendAnswers
 from orbitmq.broker.sending.destinations import Destinations
 from orbitmq.broker.sending.large_batches import LargeBatches
 from orbitmq.broker.sending.properties import StoredProperties
+from orbitmq.broker.transactions.transactions import Transactions
 from orbitmq.codes import ResponseCode
 from orbitmq.errors import Rejected
 from orbitmq.model.message import PROPERTIES_SIZE_MAX, Host
@@ -31,6 +32,7 @@ class SendTables:
         body_size_max: bytes of a message's body.
         is_sync: SYNC_FLUSH: answers wait for the disk.
         wait_ms_max: a send that has waited longer here for its turn is refused; None: none is.
+        transactions: take half messages; None: none are taken.
     """
 
     store: Store
@@ -43,6 +45,7 @@ class SendTables:
     is_sync: bool
     wait_ms_max: int | None
     large_batches: LargeBatches
+    transactions: Transactions | None = None
 
 
 @lru_cache(maxsize=65_536)

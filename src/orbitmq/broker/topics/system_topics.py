@@ -7,14 +7,23 @@ from __future__ import annotations
 
 from orbitmq.broker.config import BrokerConfig
 from orbitmq.broker.topics.table import plain_topic
-from orbitmq.model.topic import AUTO_CREATE_TOPIC, SCHEDULE_TOPIC, Perm, TopicConfig, reply_topic
+from orbitmq.model.topic import (
+    AUTO_CREATE_TOPIC,
+    GIVEN_UP_TOPIC,
+    HALF_TOPIC,
+    OP_TOPIC,
+    SCHEDULE_TOPIC,
+    Perm,
+    TopicConfig,
+    reply_topic,
+)
 
 CLOSED_TO_CLIENTS = frozenset(
     (
         SCHEDULE_TOPIC,
-        "RMQ_SYS_TRANS_HALF_TOPIC",
-        "RMQ_SYS_TRANS_OP_HALF_TOPIC",
-        "TRANS_CHECK_MAX_TIME_TOPIC",
+        HALF_TOPIC,
+        OP_TOPIC,
+        GIVEN_UP_TOPIC,
         "SELF_TEST_TOPIC",
         "OFFSET_MOVED_EVENT",
     )
@@ -47,8 +56,8 @@ def system_topics(config: BrokerConfig) -> list[TopicConfig]:
         plain_topic(reply_topic(cluster), 1),
         plain_topic(f"rmq_sys_REVIVE_LOG_{cluster}", 8),
         plain_topic(f"rmq_sys_SYNC_BROKER_MEMBER_{broker}", 1, Perm.INHERIT),
-        plain_topic("RMQ_SYS_TRANS_HALF_TOPIC", 1),
-        plain_topic("RMQ_SYS_TRANS_OP_HALF_TOPIC", 1),
+        plain_topic(HALF_TOPIC, 1),
+        plain_topic(OP_TOPIC, 1),
         plain_topic("rmq_sys_wheel_timer", 1),
     ]
     if config.auto_create_topic_enable:

@@ -8,6 +8,7 @@ from typing import Any
 
 from orbitmq.broker.delivery.delay import parse_delay_offsets
 from orbitmq.broker.groups.offsets import SEPARATOR
+from orbitmq.broker.monitoring.half_counts import parse_counts
 from orbitmq.broker.persistence import parse_offsets
 from orbitmq.errors import OrbitError
 from orbitmq.model.topic import is_reserved_topic
@@ -25,13 +26,13 @@ _PARSERS: dict[str, Callable[[bytes], Any]] = {
     _OFFSETS: parse_offsets,
     "subscriptionGroup.json": decode_group_table,
     "delayOffset.json": parse_delay_offsets,
+    "transactionMetrics": parse_counts,
 }
 _SIZE_MAX = 1 << 30
 _BACKUP = ".bak"
 _OTHERS = {
     "timercheck": "timers are not known here, and not checked",
     "timermetrics": "timers are not known here, and not checked",
-    "transactionMetrics": "transactions are not known here, and not checked",
 }
 
 

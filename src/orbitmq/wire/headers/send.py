@@ -1,4 +1,4 @@
-"""Requests that bring messages and replies to a broker, its answer, and the push of a reply."""
+"""Requests that bring messages and replies to a broker, its answer, the push of a reply, and the ends of transactions."""
 
 from __future__ import annotations
 
@@ -8,8 +8,11 @@ from orbitmq.codes import RequestCode
 from orbitmq.wire.header import Int32, header, request, wire
 
 __all__ = [
+    "CheckTransactionState",
     "ConsumerSendBack",
+    "EndTransaction",
     "PushReply",
+    "ResumeCheckHalfMessage",
     "SendBatch",
     "SendMessage",
     "SendMessageV2",
@@ -126,3 +129,46 @@ class ConsumerSendBack:
     origin_topic: str | None = None
     unit_mode: bool | None = None
     max_reconsume_times: Int32 | None = None
+
+
+@request(RequestCode.END_TRANSACTION)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EndTransaction:
+    """A producer has decided about one of its half messages, or says that it does not know yet.
+
+    `tran_state_table_offset` is the message's queue offset in the half topic; `commit_or_rollback` is a value of sys_flag's
+    transaction bits: 8 commit, 12 rollback, 0 unknown.
+    """
+
+    topic: str | None = None
+    producer_group: str
+    tran_state_table_offset: int
+    commit_log_offset: int
+    commit_or_rollback: Int32
+    from_transaction_check: bool = False
+    message_id: str = wire("msgId")
+    transaction_id: str | None = None
+    broker_name: str | None = wire("bname", default=None)
+
+
+@request(RequestCode.CHECK_TRANSACTION_STATE)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CheckTransactionState:
+    """Broker to producer: how did this transaction end? The body is the half message's record, under its own topic."""
+
+    topic: str | None = None
+    tran_state_table_offset: int
+    commit_log_offset: int
+    message_id: str | None = wire("msgId", default=None)
+    transaction_id: str | None = None
+    offset_message_id: str | None = wire("offsetMsgId", default=None)
+    broker_name: str | None = wire("bname", default=None)
+
+
+@request(RequestCode.RESUME_CHECK_HALF_MESSAGE)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ResumeCheckHalfMessage:
+    """Take a message up again whose transaction was given up; `message_id` is the offset id of its record."""
+
+    topic: str | None = None
+    message_id: str | None = wire("msgId", default=None)

@@ -179,3 +179,14 @@ def test_a_client_whose_group_is_full_is_no_producer(monkeypatch: pytest.MonkeyP
         groups.heartbeat(Heartbeat(client_id=client_id, producer_groups=("p",)), HeartbeatSource(client_id), 0)
     assert (groups.producer_connection("c1"), groups.producer_connection("c2")) == ("c1", None)
     groups.drop_connection("c2")
+
+
+def test_the_producers_of_a_group_have_their_turns() -> None:
+    members: GroupMembers[str] = GroupMembers()
+    assert members.next_producer("p") is None
+    for client in ("a", "b", "c"):
+        members.heartbeat(Heartbeat(client_id=client, producer_groups=("p",)), HeartbeatSource(f"to {client}"), 0)
+    members.heartbeat(Heartbeat(client_id="d", producer_groups=("q",)), HeartbeatSource("to d"), 0)
+    assert [members.next_producer("p") for _ in range(4)] == ["to a", "to b", "to c", "to a"]
+    members.drop_connection("to b")
+    assert [members.next_producer("p") for _ in range(3)] == ["to c", "to a", "to c"]

@@ -65,9 +65,13 @@ def test_timers_are_refused_by_name(name: str) -> None:
 
 
 @pytest.mark.parametrize("value", ["true", "TRUE"])
-def test_transactions_are_refused(value: str) -> None:
-    with pytest.raises(Rejected) as caught:
-        STORED.parse(f"TRAN_MSG\x01{value}\x02".encode())
+def test_a_batch_is_no_part_of_a_transaction(value: str) -> None:
+    encoded = f"TRAN_MSG\x01{value}\x02".encode()
+    with pytest.raises(Rejected, match="a batch cannot be a part of a transaction") as caught:
+        STORED.shared_by_batch(encoded)
+    assert caught.value.code == 13
+    with pytest.raises(Rejected, match="a message of a batch cannot be a part of a transaction") as caught:
+        STORED.of_batch_message(encoded, {})
     assert caught.value.code == 13
 
 

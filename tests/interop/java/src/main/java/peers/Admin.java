@@ -18,6 +18,7 @@ final class Admin {
     static void register(Map<String, Peer.Action> actions) {
         actions.put("mqadmin", Admin::run);
         actions.put("admin.consume_time_span", Admin::consumeTimeSpan);
+        actions.put("admin.resume_check", Admin::resumeCheck);
         MQAdminStartup.initCommand(new GetConsumerStatusCommand()); // in its jar, and not on its list
     }
 
@@ -29,6 +30,19 @@ final class Admin {
         admin.start();
         try {
             return admin.queryConsumeTimeSpan(arguments.getString("topic"), arguments.getString("group")).size();
+        } finally {
+            admin.shutdown();
+        }
+    }
+
+    /** Take a message up again whose transaction was given up; known by the offset id of its record. */
+    private static Object resumeCheck(JSONObject arguments) throws Exception {
+        DefaultMQAdminExt admin = new DefaultMQAdminExt();
+        admin.setInstanceName(Long.toString(System.nanoTime()));
+        admin.setNamesrvAddr(arguments.getString("name_servers"));
+        admin.start();
+        try {
+            return admin.resumeCheckHalfMessage(arguments.getString("topic"), arguments.getString("message_id"));
         } finally {
             admin.shutdown();
         }

@@ -1,0 +1,74 @@
+"""Transactions: their ends (37), and a given up one that is taken up again (323).
+
+A decision about no open half message is refused in Java's words where Java refuses it, and where Java would deliver a message
+twice: a transaction ends once.
+
+Source: Java EndTransactionProcessor, AdminBrokerProcessor.resumeCheckHalfMessage.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from orbitmq.broker.sending.answers import NOT_DURABLE, refusal_of
+from orbitmq.broker.transactions.transactions import Transactions
+from orbitmq.codes import ResponseCode
+from orbitmq.errors import InvalidArgument, Rejected, StoreUnavailable
+from orbitmq.model.message import SysFlag
+from orbitmq.net.dispatch.handlers import LATER, Call, Handlers, Later, Reply
+from orbitmq.store import AppendResult, Store
+from orbitmq.wire.headers import EndTransaction, ResumeCheckHalfMessage
+from orbitmq.wire.messages.message_id import parse_offset_message_id
+
+
+@dataclass(frozen=True, slots=True)
+class TransactionTables:
+    """What it takes to end transactions."""
+
+    store: Store
+    transactions: Transactions
+
+
+handlers: Handlers[TransactionTables] = Handlers()
+
+_UNKNOWN = 0
+_ENDS = (SysFlag.TRANSACTION_COMMIT, SysFlag.TRANSACTION_ROLLBACK)
+
+
+@handlers.on(EndTransaction)
+def end_transaction(tables: TransactionTables, call: Call[EndTransaction]) -> Reply | Later:
+    """Deliver a half message to its topic, or drop it; who does not know yet is asked later."""
+    decision = call.header.commit_or_rollback
+    if decision == _UNKNOWN:
+        return Reply()
+    if decision not in _ENDS:
+        raise Rejected(ResponseCode.SYSTEM_ERROR, f"commitOrRollback field wrong: {decision}, 0, 8 or 12 is allowed")
+    try:
+        result = tables.transactions.end(call.header, call.now_ms)
+    except StoreUnavailable as error:
+        raise refusal_of(error) from None
+    except InvalidArgument as error:
+        raise Rejected(ResponseCode.MESSAGE_ILLEGAL, str(error)) from None
+    return _when_durable(tables, call, result)
+
+
+@handlers.on(ResumeCheckHalfMessage)
+def resume_check_half_message(tables: TransactionTables, call: Call[ResumeCheckHalfMessage]) -> Reply | Later:
+    """Ask the producers again about a message that was given up."""
+    try:
+        _, physical_offset = parse_offset_message_id(call.header.message_id or "")
+        result = tables.transactions.resume(physical_offset, call.now_ms)
+    except InvalidArgument as error:
+        raise Rejected(ResponseCode.SYSTEM_ERROR, str(error)) from None
+    except StoreUnavailable as error:
+        raise refusal_of(error) from None
+    return _when_durable(tables, call, result)
+
+
+def _when_durable(
+    tables: TransactionTables, call: Call[EndTransaction] | Call[ResumeCheckHalfMessage], result: AppendResult
+) -> Reply | Later:
+    def synced(is_durable: bool | None) -> None:
+        call.answer(Reply() if is_durable else NOT_DURABLE)
+
+    return Reply() if tables.store.wait_durable(result.end, synced) else LATER

@@ -1,0 +1,136 @@
+"""The forms that a transaction's message takes in the log, each made of the one before. Pure.
+
+Sent: for its own topic, with TRAN_MSG among its properties. Half: in RMQ_SYS_TRANS_HALF_TOPIC, where no consumer sees it;
+its own topic and queue are properties. Renewed: the same at the end of that queue, after its producer was asked. Final: in
+its own topic. Given up: in TRANS_CHECK_MAX_TIME_TOPIC, for people to look at.
+
+Source: Java TransactionalMessageBridge, EndTransactionProcessor, DefaultTransactionalMessageCheckListener; docs/formats/transactions.md.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from orbitmq.codes import ResponseCode
+from orbitmq.errors import Rejected
+from orbitmq.model.message import PropertyName, SysFlag
+from orbitmq.model.topic import GIVEN_UP_TOPIC, HALF_TOPIC, OP_TOPIC, is_name
+from orbitmq.store import Draft
+from orbitmq.wire.messages.properties import find_property, format_properties, parse_properties
+from orbitmq.wire.messages.record import Record
+
+RENEWED_FROM = "TRAN_RENEWED_FROM"
+"""Ours: the queue offset that a renewed half message had before. A start finds by it which of the two is the older."""
+REMOVED_TAG = "d"
+"""The tag of op messages (Java: TransactionalMessageUtil.REMOVE_TAG)."""
+
+_OP_PROPERTIES = format_properties({PropertyName.TAGS: REMOVED_TAG})
+_LATER = (PropertyName.DELAY, "TIMER_DELAY_SEC", "TIMER_DELAY_MS", "TIMER_DELIVER_MS")
+_REWORKED = (b"__CRC32#\x01", f"{RENEWED_FROM}\x01".encode())
+_DIGITS_MAX = 9
+
+
+class Place(NamedTuple):
+    """Where a half message goes once it is committed."""
+
+    topic: str
+    queue_id: int
+
+
+def is_prepared(properties: Mapping[str, str]) -> bool:
+    """Tell whether properties make a message the half of a transaction."""
+    return properties.get(PropertyName.TRAN_MSG, "").lower() == "true"
+
+
+def half_form(draft: Draft, properties: Mapping[str, str]) -> Draft:
+    """Return the form in which a message waits for its producer's decision.
+
+    Args:
+        draft: the message as it was sent, for its own topic.
+        properties: its properties, parsed; they replace `draft.properties`.
+
+    Raises:
+        Rejected: 13, it asks for a delay as well, or names no producer group: nobody could ever decide it.
+    """
+    for name in _LATER:
+        if name in properties and properties[name] != "0":
+            raise Rejected(ResponseCode.MESSAGE_ILLEGAL, f"a transactional message cannot be delayed, it has {name}")
+    if not properties.get(PropertyName.PRODUCER_GROUP):
+        remark = f"a transactional message needs the property {PropertyName.PRODUCER_GROUP}: its producer group"
+        raise Rejected(ResponseCode.MESSAGE_ILLEGAL, remark)
+    waiting = {**properties, PropertyName.REAL_TOPIC: draft.topic, PropertyName.REAL_QUEUE_ID: str(draft.queue_id)}
+    waiting.pop(RENEWED_FROM, None)
+    if PropertyName.UNIQ_KEY in properties:
+        waiting[PropertyName.TRANSACTION_ID] = properties[PropertyName.UNIQ_KEY]
+    sys_flag = draft.sys_flag & ~SysFlag.TRANSACTION_MASK
+    return draft._replace(topic=HALF_TOPIC, queue_id=0, properties=format_properties(waiting), sys_flag=sys_flag)
+
+
+def place_of(half: Record) -> Place | None:
+    """Return where a half message goes, None when it does not say so."""
+    topic = find_property(half.properties, b"REAL_TOPIC")
+    queue_id = find_property(half.properties, b"REAL_QID")
+    if not topic or queue_id is None or not queue_id.isdigit() or len(queue_id) > _DIGITS_MAX:
+        return None
+    place = Place(topic.decode("utf-8", "replace"), int(queue_id))
+    return place if is_name(place.topic) else None
+
+
+def group_of(half: Record) -> str:
+    """Return the producer group that decides about a half message."""
+    return (find_property(half.properties, b"PGROUP") or b"").decode("utf-8", "replace")
+
+
+def final_form(half: Record, place: Place) -> Draft:
+    """Return a committed message as its consumers get it; it keeps the properties of its half, as Java's do."""
+    properties = half.properties
+    if any(name in properties for name in _REWORKED):
+        properties = format_properties(_again(half))
+    return _draft(
+        half, place, properties, half.sys_flag & ~SysFlag.TRANSACTION_MASK | SysFlag.TRANSACTION_COMMIT
+    )._replace(prepared_transaction_offset=half.physical_offset)
+
+
+def renewed_form(half: Record, changes: Mapping[str, str]) -> Draft:
+    """Return a half message as it goes to the end of the half queue again, with these properties changed."""
+    properties = {**_again(half), **changes, RENEWED_FROM: str(half.queue_offset)}
+    return _draft(half, Place(HALF_TOPIC, 0), format_properties(properties), half.sys_flag)
+
+
+def given_up_form(half: Record) -> Draft:
+    """Return a half message that nobody decided about, as people find it."""
+    return _draft(half, Place(GIVEN_UP_TOPIC, 0), format_properties(_again(half)), half.sys_flag)
+
+
+def resumed_form(given_up: Record) -> Draft:
+    """Return a message that was given up as a half message again, as if its producer had never been asked."""
+    properties = {**_again(given_up), PropertyName.CHECK_TIMES: "0"}
+    return _draft(given_up, Place(HALF_TOPIC, 0), format_properties(properties), given_up.sys_flag)
+
+
+def op_form(body: bytes, now_ms: int) -> Draft:
+    """Return an op message: these half messages, by their queue offsets, need no decision any more."""
+    return Draft(OP_TOPIC, 0, body, _OP_PROPERTIES, born_at_ms=now_ms)
+
+
+def _again(record: Record) -> dict[str, str]:
+    """Return the properties of a record that is stored once more; its own checksum and place do not hold then."""
+    properties = parse_properties(record.properties)
+    properties.pop(PropertyName.CRC32, None)
+    properties.pop(RENEWED_FROM, None)
+    return properties
+
+
+def _draft(record: Record, place: Place, properties: bytes, sys_flag: int) -> Draft:
+    return Draft(
+        place.topic,
+        place.queue_id,
+        bytes(record.body),
+        properties,
+        record.flag,
+        sys_flag,
+        record.born_at_ms,
+        record.born_host,
+        record.reconsume_times,
+    )

@@ -1,0 +1,107 @@
+"""What a start finds out about transactions: the window of half messages, and how those in it have ended.
+
+Op messages say it, but the last seconds' were still to be written when a broker was killed. What ended then has left a
+trace in the log all the same: a committed message names its half, and so does a renewed one. So the log is read again from the
+first half message on that no op message names.
+"""
+
+from __future__ import annotations
+
+import logging
+from typing import NamedTuple
+
+from orbitmq.broker.groups.offsets import GroupOffsets
+from orbitmq.broker.transactions.forms import RENEWED_FROM
+from orbitmq.broker.transactions.ops import OpSpans, removed_offsets
+from orbitmq.broker.transactions.window import EndedOffsets, Renewals
+from orbitmq.model.message import SysFlag
+from orbitmq.model.topic import HALF_TOPIC, OP_TOPIC
+from orbitmq.store import ReadStatus, Store
+from orbitmq.wire.messages.properties import find_property
+from orbitmq.wire.messages.record import Record, iter_records, parse_record
+
+log = logging.getLogger(__name__)
+
+TRANS_GROUP = "CID_RMQ_SYS_TRANS"
+"""The group whose committed offsets say how far both queues are done (Java: MixAll.CID_SYS_RMQ_TRANS)."""
+_READ_COUNT = 256
+_READ_SIZE = 4 * 1024 * 1024
+_RENEWED_FROM = RENEWED_FROM.encode()
+
+
+class Window(NamedTuple):
+    """What was found: `unsaid` are queue offsets of half messages that have ended, and that no op message names."""
+
+    ended: EndedOffsets
+    renewals: Renewals
+    spans: OpSpans
+    unsaid: list[int]
+
+
+def find_window(store: Store, offsets: GroupOffsets) -> Window:
+    """Find out which half messages are open."""
+    ended = EndedOffsets(_start_of(store, offsets, HALF_TOPIC))
+    spans = OpSpans(_start_of(store, offsets, OP_TOPIC))
+    window = Window(ended, Renewals(), spans, [])
+    _read_ops(store, window)
+    end = store.max_offset(HALF_TOPIC, 0)
+    first = ended.first_open(ended.floor, end)
+    half = store.message_at(HALF_TOPIC, 0, first) if first < end else None
+    if half is not None:
+        _read_log(store, half.physical_offset, window)
+    if window.unsaid:
+        log.info("%d transactions had ended that no op message names yet", len(window.unsaid))
+    return window
+
+
+def _start_of(store: Store, offsets: GroupOffsets, topic: str) -> int:
+    committed = offsets.query(TRANS_GROUP, topic, 0)
+    return min(max(committed, store.min_offset(topic, 0)), store.max_offset(topic, 0))
+
+
+def _read_ops(store: Store, window: Window) -> None:
+    """Take over what op messages say."""
+    ended, end = window.ended, store.max_offset(HALF_TOPIC, 0)
+    offset = window.spans.done
+    while True:
+        found = store.read(OP_TOPIC, 0, offset, _READ_COUNT, _READ_SIZE)
+        if found.status is not ReadStatus.FOUND and found.next_offset <= offset:
+            return
+        for record in iter_records(found.body, check_crc=False) if found.body else ():
+            highest = -1
+            for removed in removed_offsets(record):
+                if ended.floor <= removed < end:
+                    ended.add(removed)
+                    highest = max(highest, removed)
+            window.spans.add(record.queue_offset, highest)
+        offset = found.next_offset
+
+
+def _read_log(store: Store, start: int, window: Window) -> None:
+    """Find ends that no op message names."""
+    for record in store.records_from(start):
+        if record.topic == HALF_TOPIC:
+            before = _renewed_from(record)
+            if before is not None and before < record.queue_offset:
+                window.renewals.add(before, record.queue_offset)
+                _note(before, window)
+        elif record.sys_flag & SysFlag.TRANSACTION_MASK == SysFlag.TRANSACTION_COMMIT:
+            encoded = store.record_at(record.prepared_transaction_offset)
+            half = None if encoded is None else parse_record(encoded, check_crc=False)
+            if isinstance(half, Record) and half.topic == HALF_TOPIC and _key_of(half) == _key_of(record):
+                _note(half.queue_offset, window)
+
+
+def _renewed_from(half: Record) -> int | None:
+    text = find_property(half.properties, _RENEWED_FROM)
+    return int(text) if text is not None and text.isdigit() and len(text) < 19 else None
+
+
+def _key_of(record: Record) -> bytes | None:
+    return find_property(record.properties, b"UNIQ_KEY")
+
+
+def _note(offset: int, window: Window) -> None:
+    if offset not in window.ended:
+        window.ended.add(offset)
+        window.unsaid.append(offset)

@@ -1,0 +1,105 @@
+"""Transactions in a running broker: a task that writes op messages, asks producers, and keeps how far it is."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from pathlib import Path
+
+from orbitmq.broker.transactions.checks import TransactionChecks
+from orbitmq.broker.transactions.transactions import Transactions
+from orbitmq.clock import Clock
+from orbitmq.files import replace_file
+
+log = logging.getLogger(__name__)
+
+TICK_MS = 500
+"""How often the task looks what is to be done, if no interval is shorter."""
+SAVE_MS = 3_000
+"""How often the counts are written when they changed (Java: transactionMetricFlushInterval)."""
+_TICK_MS_MIN = 20
+
+
+class TransactionService:
+    """Runs what transactions need beside the requests.
+
+    Args:
+        path: the file of the counts, for metrics alone.
+        check_interval_ms: between two rounds of checks (transactionCheckInterval).
+        op_interval_ms: how long an op message may wait for more to say (transactionOpBatchInterval).
+        clock: the wall clock: a half message says when it was born on its producer's.
+        monotonic: the clock that intervals are counted on.
+    """
+
+    def __init__(
+        self,
+        transactions: Transactions,
+        checks: TransactionChecks,
+        path: Path,
+        *,
+        check_interval_ms: int,
+        op_interval_ms: int,
+        clock: Clock,
+        monotonic: Clock,
+    ) -> None:
+        self._transactions = transactions
+        self._checks = checks
+        self._path = path
+        self._check_interval_ms = check_interval_ms
+        self._op_interval_ms = op_interval_ms
+        self._tick_ms = max(_TICK_MS_MIN, min(TICK_MS, check_interval_ms // 2, op_interval_ms))
+        self._clock = clock
+        self._monotonic = monotonic
+        self._checked_at_ms = self._ops_at_ms = self._saved_at_ms = monotonic()
+        self._failure: str | None = None
+
+    async def run(self) -> None:
+        """Do what is due, tick by tick. Ends when it is cancelled."""
+        while True:
+            await asyncio.sleep(self._tick_ms / 1000)
+            try:
+                await self._do_due()
+            except Exception as error:
+                self._note_failure(error)
+            else:
+                self._failure = None
+
+    def stop(self) -> None:
+        """Write what is still to be said, while the store takes it."""
+        try:
+            self._transactions.write_ops(self._clock())
+        except Exception as error:  # the next start finds it in the log
+            self._note_failure(error)
+
+    def save(self) -> None:
+        """Keep how far everything is; the store is closed, and all of it is on the disk."""
+        self._transactions.note_done()
+        self._transactions.keep_durable()
+        content = self._transactions.counts.take_changed(self._clock())
+        if content is not None:
+            replace_file(self._path, content)
+
+    async def _do_due(self) -> None:
+        transactions, now = self._transactions, self._monotonic()
+        if now - self._ops_at_ms >= self._op_interval_ms:
+            self._ops_at_ms = now
+            transactions.write_ops(self._clock())
+        if now - self._checked_at_ms >= self._check_interval_ms:
+            self._checked_at_ms = now
+            transactions.begin_round()
+            while transactions.check_some(self._clock(), self._checks.ask):
+                await asyncio.sleep(0)
+        transactions.note_done()
+        transactions.keep_durable()
+        if now - self._saved_at_ms >= SAVE_MS:
+            self._saved_at_ms = now
+            content = transactions.counts.take_changed(self._clock())
+            if content is not None:
+                await asyncio.to_thread(replace_file, self._path, content)
+
+    def _note_failure(self, error: Exception) -> None:
+        """Log what keeps transactions from going on: once, however often it is tried."""
+        failure = f"{type(error).__name__}: {error}"
+        if failure != self._failure:
+            self._failure = failure
+            log.error("transactions cannot go on, it is tried again", exc_info=error)

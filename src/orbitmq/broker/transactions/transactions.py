@@ -1,0 +1,343 @@
+"""The open transactions of one broker: half messages, how they end, and what becomes of those that do not.
+
+State: which half messages of the window have ended, where renewed ones went, and what op messages are still to say.
+The window begins with the first half message that is open. In: decisions, the clock. Out: messages in their own topics,
+op messages, questions to producers. All of it is in the log as well, in Java's form, so a start finds it again.
+
+Source: Java TransactionalMessageServiceImpl, EndTransactionProcessor.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections import deque
+from collections.abc import Callable
+from contextlib import suppress
+from typing import NamedTuple
+
+from orbitmq.broker.groups.offsets import GroupOffsets
+from orbitmq.broker.monitoring.half_counts import HalfCounts
+from orbitmq.broker.topics.registry import TopicRegistry
+from orbitmq.broker.transactions import forms
+from orbitmq.broker.transactions.forms import Place
+from orbitmq.broker.transactions.ops import OpBatch, OpSpans
+from orbitmq.broker.transactions.recovery import TRANS_GROUP, find_window
+from orbitmq.broker.transactions.rules import CheckRules, Verdict, checked_once_more, renewed_unasked
+from orbitmq.codes import ResponseCode
+from orbitmq.errors import CorruptRecord, Rejected, StoreUnavailable
+from orbitmq.model.message import SysFlag
+from orbitmq.model.topic import GIVEN_UP_TOPIC, HALF_TOPIC, OP_TOPIC
+from orbitmq.store import AppendResult, Store
+from orbitmq.wire.headers import EndTransaction
+from orbitmq.wire.messages.properties import parse_properties
+from orbitmq.wire.messages.record import Record, parse_record
+
+log = logging.getLogger(__name__)
+
+SLICE_COUNT = 32
+"""Half messages that a round looks at before others have their turn: some two milliseconds."""
+_SLICE_SIZE = 1024 * 1024
+_NOTES_MAX = 256
+
+
+class Renewed(NamedTuple):
+    """A half message that was renewed, and whose producer is to be asked: the record before, and where it is now."""
+
+    half: Record
+    properties: dict[str, str]
+    place: Place
+    result: AppendResult
+
+
+Ask = Callable[[Renewed], None]
+
+
+class _Note(NamedTuple):
+    """How far both queues were done when the log reached a place; kept once that place is on the disk."""
+
+    log_end: int
+    half_done: int
+    op_done: int
+
+
+class Transactions:
+    """Half messages and their ends.
+
+    Args:
+        topics: the broker's; the topic of a committed message is made again when it is missing.
+        offsets: the broker's; they keep how far both queues are done, as Java's do.
+        counts: told what happens, by topic.
+        op_size_max: see OpBatch.
+        now_ms: the wall clock.
+    """
+
+    def __init__(
+        self,
+        store: Store,
+        topics: TopicRegistry,
+        offsets: GroupOffsets,
+        counts: HalfCounts,
+        rules: CheckRules,
+        *,
+        op_size_max: int,
+        now_ms: int,
+    ) -> None:
+        self.rules = rules
+        self.counts = counts
+        self._store = store
+        self._topics = topics
+        self._offsets = offsets
+        window = find_window(store, offsets)
+        self._ended = window.ended
+        self._renewals = window.renewals
+        self._spans: OpSpans = window.spans
+        self._ops = OpBatch(op_size_max)
+        for offset in window.unsaid:
+            self._ops.add(offset)
+        self._notes: deque[_Note] = deque()
+        self._noted = (-1, -1)
+        self._round_at = self._round_end = 0
+        if self._ops:
+            self.write_ops(now_ms)
+
+    @property
+    def half_done(self) -> int:
+        """The queue offset of the first half message that may be open."""
+        return self._ended.floor
+
+    @property
+    def are_ops_waiting(self) -> bool:
+        """True while ends are known that no op message tells."""
+        return bool(self._ops)
+
+    def end(self, header: EndTransaction, now_ms: int) -> AppendResult:
+        """Commit a message or roll it back; return what has to be on the disk for it to last.
+
+        Raises:
+            Rejected: 1 or 604, there is no such open transaction of this group.
+            StoreUnavailable: the store takes nothing now; the transaction stays open.
+            InvalidArgument: the message does not fit the format.
+        """
+        half = self._find(header, now_ms)
+        place = forms.place_of(half)
+        if place is None:
+            raise Rejected(ResponseCode.SYSTEM_ERROR, _NOT_FOUND)
+        if header.commit_or_rollback == SysFlag.TRANSACTION_COMMIT:
+            self._restore_topic(place, now_ms)
+            result = self._store.append(forms.final_form(half, place))
+            self._close(half.queue_offset)
+            self.counts.committed(place.topic, now_ms)
+            if self._ops.is_full:
+                with suppress(StoreUnavailable):  # the message is committed; what is to be said is tried again
+                    self.write_ops(now_ms)
+            return result
+        # A rollback leaves no trace but its op message: it is written before anybody is answered.
+        self._ops.add(half.queue_offset)
+        try:
+            written = self.write_ops(now_ms)
+        except Exception:
+            self._ops.drop_last()
+            raise
+        self._ended.add(half.queue_offset)
+        self.counts.rolled_back(place.topic, now_ms)
+        assert written is not None
+        return written
+
+    def resume(self, physical_offset: int, now_ms: int) -> AppendResult:
+        """Take a message up again that was given up.
+
+        Raises:
+            Rejected: 1, there is none at this place of the log.
+            StoreUnavailable: the store takes nothing now.
+        """
+        encoded = self._store.record_at(physical_offset)
+        record = None if encoded is None else parse_record(encoded)
+        place = forms.place_of(record) if isinstance(record, Record) and record.topic == GIVEN_UP_TOPIC else None
+        if not isinstance(record, Record) or place is None:
+            raise Rejected(ResponseCode.SYSTEM_ERROR, f"there is no message of {GIVEN_UP_TOPIC} at {physical_offset}")
+        result = self._store.append(forms.resumed_form(record))
+        self.counts.prepared(place.topic, now_ms)
+        return result
+
+    def write_ops(self, now_ms: int) -> AppendResult | None:
+        """Write which half messages have ended since the last time.
+
+        Raises:
+            StoreUnavailable: the store takes nothing now; it is tried again with the next call.
+        """
+        result = None
+        while (message := self._ops.next()) is not None:
+            body, count, highest = message
+            result = self._store.append(forms.op_form(body, now_ms))
+            self._ops.written(count)
+            self._spans.add(result.queue_offset, highest)
+        return result
+
+    def begin_round(self) -> None:
+        """Begin to look at what is open now; what comes meanwhile belongs to the next round."""
+        self._round_at = self._ended.floor
+        self._round_end = self._store.max_offset(HALF_TOPIC, 0)
+
+    def check_some(self, now_ms: int, ask: Ask) -> bool:
+        """Look at the next open half messages of this round; False when it is over.
+
+        Args:
+            ask: is told each message whose producer is to be asked, once the renewed one can be read.
+
+        Raises:
+            StoreUnavailable: the store takes nothing now; the next round tries again.
+        """
+        asked: list[Renewed] = []
+        has_more, size = True, 0
+        try:
+            for _ in range(SLICE_COUNT):
+                self._round_at = self._ended.first_open(self._round_at, self._round_end)
+                half = self._next_half() if self._round_at < self._round_end else None
+                verdict = Verdict.STOP if half is None else self._treat(half, now_ms, asked)
+                if half is None or verdict is Verdict.STOP:
+                    has_more = False
+                    break
+                self._round_at += 1
+                size += half.size
+                if size > _SLICE_SIZE:
+                    break
+        finally:
+            self._ask_when_readable(asked, ask)
+        return has_more
+
+    def note_done(self) -> None:
+        """Move the window on, and remember how far both queues are done."""
+        store, ended = self._store, self._ended
+        floor = max(ended.floor, store.min_offset(HALF_TOPIC, 0))
+        ended.raise_floor(ended.first_open(floor, max(floor, store.max_offset(HALF_TOPIC, 0))))
+        self._spans.release(ended.floor)
+        done = (ended.floor, self._spans.done)
+        if done != self._noted:
+            self._noted = done
+            if len(self._notes) >= _NOTES_MAX:
+                self._notes.pop()
+            self._notes.append(_Note(store.max_physical_offset, *done))
+
+    def keep_durable(self) -> None:
+        """Commit how far both queues are done, as far as what that rests on is on the disk."""
+        # A power cut may take back a renewed message: were the offset kept that passes over the older one, it would be lost.
+        note = None
+        while self._notes and self._notes[0].log_end <= self._store.durable_offset:
+            note = self._notes.popleft()
+        if note is None:
+            return
+        for topic, offset in ((HALF_TOPIC, note.half_done), (OP_TOPIC, note.op_done)):
+            self._offsets.commit(TRANS_GROUP, topic, 0, offset, offset_max=self._store.max_offset(topic, 0))
+
+    def _find(self, header: EndTransaction, now_ms: int) -> Record:
+        """Return the half message that a producer decides about, where it is now."""
+        offset = header.tran_state_table_offset
+        half = self._half_at(offset)
+        # Through the queue, not by the place in the log: there a body may hold what looks like a half message.
+        if half is None or half.physical_offset != header.commit_log_offset:
+            raise Rejected(ResponseCode.SYSTEM_ERROR, self._why_not_found(header))
+        if header.producer_group != forms.group_of(half):
+            raise Rejected(ResponseCode.SYSTEM_ERROR, _WRONG_GROUP)
+        if not header.from_transaction_check and self.rules.is_late(half, now_ms):
+            raise Rejected(ResponseCode.ILLEGAL_OPERATION, "the time without checks is over: wait for the check")
+        if offset not in self._ended:
+            return half
+        latest = self._renewals.latest(offset)
+        if latest is None or latest in self._ended:
+            raise Rejected(ResponseCode.SYSTEM_ERROR, _ENDED)
+        renewed = self._half_at(latest)
+        if renewed is None:
+            raise Rejected(ResponseCode.SYSTEM_ERROR, "the half message is being renewed: wait for the check")
+        return renewed
+
+    def _half_at(self, queue_offset: int) -> Record | None:
+        if queue_offset < 0:
+            return None
+        try:
+            return self._store.message_at(HALF_TOPIC, 0, queue_offset)
+        except CorruptRecord as damage:
+            log.error("the half message %d cannot be read: %s", queue_offset, damage)
+            return None
+
+    def _why_not_found(self, header: EndTransaction) -> str:
+        """Return what Java's broker would say of a decision about no half message."""
+        encoded = self._store.record_at(header.commit_log_offset)
+        record = None if encoded is None else parse_record(encoded)
+        if not isinstance(record, Record) or record.topic != HALF_TOPIC:
+            return _NOT_FOUND
+        if header.producer_group != forms.group_of(record):
+            return _WRONG_GROUP
+        return "The transaction state table offset wrong"
+
+    def _next_half(self) -> Record | None:
+        """Return the half message at this round's place; passes over places where none can be read."""
+        while self._round_at < self._round_end:
+            half = self._half_at(self._round_at)
+            if half is not None:
+                return half
+            lowest = self._store.min_offset(HALF_TOPIC, 0)
+            if self._round_at < lowest:  # deleted with its file, undecided
+                self._round_at = lowest
+            else:
+                log.error("there is no half message at %d of its queue: it is passed over", self._round_at)
+                self._ended.add(self._round_at)
+                self._round_at += 1
+            self._round_at = self._ended.first_open(self._round_at, self._round_end)
+        return None
+
+    def _treat(self, half: Record, now_ms: int, asked: list[Renewed]) -> Verdict:
+        """Do with a half message what the rules say."""
+        properties = parse_properties(half.properties)
+        place = forms.place_of(half)
+        verdict = Verdict.GIVE_UP if place is None else self.rules.judge(half, properties, now_ms)
+        if verdict is Verdict.GIVE_UP:
+            self._give_up(half, place, now_ms)
+        elif verdict in (Verdict.CHECK, Verdict.RENEW):
+            is_asked = verdict is Verdict.CHECK
+            changes = checked_once_more(properties) if is_asked else renewed_unasked(half, properties)
+            result = self._store.append(forms.renewed_form(half, changes))
+            self._renewals.add(half.queue_offset, result.queue_offset)
+            self._close(half.queue_offset)
+            if is_asked and place is not None:
+                asked.append(Renewed(half, {**properties, **changes}, place, result))
+        return verdict
+
+    def _give_up(self, half: Record, place: Place | None, now_ms: int) -> None:
+        self._topics.create_retry_topic(GIVEN_UP_TOPIC, 1, now_ms)
+        result = self._store.append(forms.given_up_form(half))
+        self._close(half.queue_offset)
+        self.write_ops(now_ms)
+        self.counts.given_up(place.topic if place is not None else "", now_ms)
+        log.error(
+            "nobody has decided about a transaction, it is given up: topic %s, producer group %s, message %s; it is in %s now, "
+            "offset %d",
+            place and place.topic, forms.group_of(half), parse_properties(half.properties).get("UNIQ_KEY"),
+            GIVEN_UP_TOPIC, result.queue_offset,
+        )  # fmt: skip
+
+    def _close(self, offset: int) -> None:
+        self._ended.add(offset)
+        self._ops.add(offset)
+
+    def _ask_when_readable(self, asked: list[Renewed], ask: Ask) -> None:
+        """Ask when the answers can be understood: with SYNC_FLUSH a renewed message is invisible until its sync."""
+        if not asked:
+            return
+
+        def readable(is_durable: bool | None) -> None:
+            if is_durable is not False:
+                for renewed in asked:
+                    ask(renewed)
+
+        if self._store.wait_durable(asked[-1].result.end, readable):
+            readable(True)
+
+    def _restore_topic(self, place: Place, now_ms: int) -> None:
+        """Make the topic of a committed message again; where that is not allowed its messages wait in its queues."""
+        if self._topics.get(place.topic) is None:
+            self._topics.restore(place.topic, place.queue_id + 1, now_ms)
+
+
+_NOT_FOUND = "Find prepared transaction message failed"
+_WRONG_GROUP = "The producer group wrong"
+_ENDED = "the transaction has ended before, or was given up"

@@ -1,0 +1,202 @@
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from orbitmq.broker.handlers.transactions import TransactionTables, end_transaction, resume_check_half_message
+from orbitmq.errors import InvalidArgument, Rejected, StoreBusy, StoreUnavailable
+from orbitmq.model.topic import GIVEN_UP_TOPIC, HALF_TOPIC
+from orbitmq.net.dispatch.handlers import LATER
+from orbitmq.wire.header import decode_header
+from orbitmq.wire.headers import EndTransaction, ResumeCheckHalfMessage, SendResponse
+from orbitmq.wire.messages.message_id import offset_message_id, parse_offset_message_id
+from orbitmq.wire.messages.properties import format_properties
+
+from ..parts import HOST, FakePeer, call
+
+Serve = Callable[..., None]
+HALF = format_properties({"TRAN_MSG": "true", "PGROUP": "p", "UNIQ_KEY": "K1", "TAGS": "a"}).decode()
+
+
+def end_header(sent: SendResponse, decision: int = 8, **fields: Any) -> EndTransaction:
+    _, physical_offset = parse_offset_message_id(sent.message_id)
+    settings: dict[str, Any] = {
+        "producer_group": "p", "tran_state_table_offset": sent.queue_offset, "commit_log_offset": physical_offset,
+        "commit_or_rollback": decision, "message_id": "K1",
+    }  # fmt: skip
+    return EndTransaction(**settings | fields)
+
+
+async def prepare(rig: Any, **fields: Any) -> SendResponse:
+    answer = await rig.send(body=b"x", properties=HALF, queue_id=2, sys_flag=4, **fields)
+    assert answer.code == 0, answer.remark
+    return decode_header(SendResponse, answer.ext_fields)
+
+
+@pytest.mark.parametrize("flush", ["ASYNC_FLUSH", "SYNC_FLUSH"])
+def test_a_transaction_is_committed_or_rolled_back_over_the_wire(serve: Serve, flush: str) -> None:
+    async def scene(rig: Any) -> None:
+        first, second = await prepare(rig), await prepare(rig)
+        assert (first.queue_id, first.queue_offset, first.transaction_id) == (2, 0, "K1")
+        assert (await rig.pull(queue_id=2))[1] == []
+        assert await rig.code(end_header(first, 0)) == 0
+        assert (await rig.pull(queue_id=2))[1] == []
+        assert await rig.code(end_header(second, 12)) == 0
+        assert await rig.code(end_header(first)) == 0
+        _, records = await rig.pull(queue_id=2)
+        assert [bytes(record.body) for record in records] == [b"x"]
+        assert (await rig.ask(end_header(first))).remark == "the transaction has ended before, or was given up"
+        counts = rig.broker.service.transactions.counts
+        assert (counts.open, counts.commits, counts.rollbacks) == ({"t": 0}, {"t": 1}, {"t": 1})
+
+    serve(scene, flush_disk_type=flush)
+
+
+def test_a_decision_that_is_none_is_refused(serve: Serve) -> None:
+    async def scene(rig: Any) -> None:
+        sent = await prepare(rig)
+        for decision in (4, 1, -8, 2**31 - 1):
+            answer = await rig.ask(end_header(sent, decision))
+            assert (answer.code, answer.remark) == (
+                1,
+                f"commitOrRollback field wrong: {decision}, 0, 8 or 12 is allowed",
+            )
+
+    serve(scene)
+
+
+def test_half_messages_are_refused_where_the_broker_takes_none(serve: Serve) -> None:
+    async def scene(rig: Any) -> None:
+        answer = await rig.send(properties=HALF)
+        assert (answer.code, answer.remark) == (
+            16,
+            "the broker[127.0.0.1] sending transaction message is forbidden",
+        )
+
+    serve(scene, reject_transaction_message=True)
+
+
+@pytest.mark.parametrize(
+    ("properties", "remark"),
+    [
+        (HALF + "DELAY\x013\x02", "cannot be delayed, it has DELAY"),
+        ("TRAN_MSG\x01true\x02", "needs the property PGROUP"),
+    ],
+)
+def test_a_half_message_that_could_never_be_right_is_refused(serve: Serve, properties: str, remark: str) -> None:
+    async def scene(rig: Any) -> None:
+        answer = await rig.send(properties=properties)
+        assert answer.code == 13
+        assert remark in answer.remark
+
+    serve(scene)
+
+
+def test_a_message_that_comes_back_delayed_is_no_half_message(serve: Serve) -> None:
+    async def scene(rig: Any) -> None:
+        answer = await rig.send(properties=HALF + "DELAY\x011\x02", reconsume_times=1)
+        assert answer.code == 0
+        assert rig.broker.service.store.max_offset(HALF_TOPIC, 0) == 0
+
+    serve(scene)
+
+
+@pytest.mark.parametrize("sys_flag", [4, 8, 12])
+def test_bits_of_a_transaction_alone_make_no_half_message(serve: Serve, sys_flag: int) -> None:
+    async def scene(rig: Any) -> None:
+        answer = await rig.send(sys_flag=sys_flag)
+        assert answer.code == 13
+        assert "TRAN_MSG is not true" in answer.remark
+
+    serve(scene)
+
+
+def test_what_is_open_is_open_after_a_restart(serve: Serve) -> None:
+    sent: list[SendResponse] = []
+
+    async def before(rig: Any) -> None:
+        sent.append(await prepare(rig))
+
+    async def after(rig: Any) -> None:
+        assert rig.broker.service.transactions.counts.open == {"t": 1}
+        assert await rig.code(end_header(sent[0])) == 0
+        assert len((await rig.pull(queue_id=2))[1]) == 1
+
+    serve(before)
+    serve(after)
+
+
+class Ends:
+    """Transactions that are asked to end one."""
+
+    def __init__(self, error: Exception) -> None:
+        self.error = error
+
+    def end(self, header: object, now_ms: int) -> Any:
+        raise self.error
+
+    def resume(self, physical_offset: int, now_ms: int) -> Any:
+        raise self.error
+
+
+@pytest.mark.parametrize(
+    ("error", "code"),
+    [
+        (StoreUnavailable("full"), 14),
+        (StoreBusy("busy"), 2),
+        (InvalidArgument("message", "9 bytes", "less"), 13),
+        (Rejected(604, "late"), 604),
+    ],
+)
+def test_what_the_store_refuses_is_told_as_for_sends(error: Exception, code: int) -> None:
+    tables = TransactionTables(None, Ends(error))  # type: ignore[arg-type]
+    sent = SendResponse(message_id=offset_message_id(HOST, 5), queue_id=0, queue_offset=0)
+    with pytest.raises(Rejected) as refused:
+        end_transaction(tables, call(end_header(sent)))
+    assert refused.value.code == code
+
+
+def test_a_message_that_was_given_up_is_resumed_by_its_id(serve: Serve) -> None:
+    async def scene(rig: Any) -> None:
+        await prepare(rig)
+        service = rig.broker.service
+        transactions, store = service.transactions, service.store
+        for _ in range(2):
+            transactions.begin_round()
+            transactions.check_some(rig.broker._clock() + 10**7, lambda renewed: None)
+        (given_up,) = (await rig.pull(GIVEN_UP_TOPIC))[1]
+        message_id = offset_message_id(service.address.host, given_up.physical_offset)
+        assert await rig.code(ResumeCheckHalfMessage(message_id=message_id)) == 0
+        half = store.message_at(HALF_TOPIC, 0, store.max_offset(HALF_TOPIC, 0) - 1)
+        assert b"TRANSACTION_CHECK_TIMES\x010\x02" in half.properties
+        for wrong in (None, "", "x", offset_message_id(HOST, half.physical_offset)):
+            assert await rig.code(ResumeCheckHalfMessage(message_id=wrong)) == 1
+
+    serve(scene, transaction_check_max=1)
+
+
+@pytest.mark.parametrize(("error", "code"), [(StoreUnavailable("full"), 14), (StoreBusy("busy"), 2)])
+def test_nothing_is_resumed_while_the_store_takes_nothing(error: Exception, code: int) -> None:
+    tables = TransactionTables(None, Ends(error))  # type: ignore[arg-type]
+    with pytest.raises(Rejected) as refused:
+        resume_check_half_message(tables, call(ResumeCheckHalfMessage(message_id=offset_message_id(HOST, 5))))
+    assert refused.value.code == code
+
+
+@pytest.mark.parametrize(("is_durable", "code"), [(True, 0), (False, 14), (None, 14)])
+def test_an_end_is_answered_when_its_sync_is_done(is_durable: bool | None, code: int) -> None:
+    class Waiting:
+        def wait_durable(self, position: int, waiter: Any) -> bool:
+            waiter(is_durable)
+            return False
+
+    class Ended:
+        def end(self, header: object, now_ms: int) -> Any:
+            return type("Result", (), {"end": 9})()
+
+    sent = SendResponse(message_id=offset_message_id(HOST, 5), queue_id=0, queue_offset=0)
+    asked = call(end_header(sent), peer=(peer := FakePeer()))
+    assert end_transaction(TransactionTables(Waiting(), Ended()), asked) is LATER  # type: ignore[arg-type]
+    assert [reply.code for reply in peer.replies] == [code]
