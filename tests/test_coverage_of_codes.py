@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 import orbitmq.broker.handlers
+import orbitmq.client.producer
 import orbitmq.client.push_consumer
-import orbitmq.client.requests.pushed_replies
 import orbitmq.nameserver.handlers
 import orbitmq.wire.headers
 from golden import golden_frames
@@ -20,7 +20,7 @@ from orbitmq.wire.header import bound_codes
 PAGE = Path(__file__).parents[1] / "docs" / "compatibility.md"
 ROW = re.compile(r"^\| (\d+) \| (\w+) \| (yes|sent|not yet|no) \|", re.MULTILINE)
 _CLIENTS: Handlers[Any] = Handlers()
-for _handlers in (orbitmq.client.push_consumer.handlers, orbitmq.client.requests.pushed_replies.handlers):
+for _handlers in (orbitmq.client.push_consumer.handlers, orbitmq.client.producer.handlers):
     _CLIENTS.include(_handlers)
 HANDLERS: Mapping[str, Handlers[Any]] = {
     "NameServer": orbitmq.nameserver.handlers.handlers,

@@ -19,6 +19,9 @@ if TYPE_CHECKING:
     from orbitmq.client.pull_consumer import PullConsumer
     from orbitmq.client.push_consumer import PushConsumer
     from orbitmq.client.send.result import SendResult, SendStatus
+    from orbitmq.client.transaction_producer import TransactionProducer, TransactionResult
+    from orbitmq.client.transactions.decision import Decision
+    from orbitmq.client.transactions.transaction import Transaction
     from orbitmq.errors import (
         ClientError,
         ConnectionFailed,
@@ -43,6 +46,7 @@ _HOMES = {
     "ConnectionFailed": "orbitmq.errors",
     "ConsumeFrom": "orbitmq.model.group",
     "Credentials": "orbitmq.wire.signature",
+    "Decision": "orbitmq.client.transactions.decision",
     "InvalidArgument": "orbitmq.errors",
     "Message": "orbitmq.model.message",
     "MessageModel": "orbitmq.model.group",
@@ -59,6 +63,9 @@ _HOMES = {
     "SendResult": "orbitmq.client.send.result",
     "SendStatus": "orbitmq.client.send.result",
     "StoredMessage": "orbitmq.model.message",
+    "Transaction": "orbitmq.client.transactions.transaction",
+    "TransactionProducer": "orbitmq.client.transaction_producer",
+    "TransactionResult": "orbitmq.client.transaction_producer",
 }
 
 __all__ = [
@@ -67,6 +74,7 @@ __all__ = [
     "ConnectionFailed",
     "ConsumeFrom",
     "Credentials",
+    "Decision",
     "InvalidArgument",
     "Message",
     "MessageModel",
@@ -83,6 +91,9 @@ __all__ = [
     "SendResult",
     "SendStatus",
     "StoredMessage",
+    "Transaction",
+    "TransactionProducer",
+    "TransactionResult",
 ]
 
 

@@ -11,5 +11,6 @@ from orbitmq.client.blocking.batch import BlockingBatch as Batch
 from orbitmq.client.blocking.producer import BlockingProducer as Producer
 from orbitmq.client.blocking.pull_consumer import BlockingPullConsumer as PullConsumer
 from orbitmq.client.blocking.push_consumer import BlockingPushConsumer as PushConsumer
+from orbitmq.client.blocking.transaction_producer import BlockingTransactionProducer as TransactionProducer
 
-__all__ = ["Batch", "Producer", "PullConsumer", "PushConsumer"]
+__all__ = ["Batch", "Producer", "PullConsumer", "PushConsumer", "TransactionProducer"]

@@ -41,6 +41,6 @@ def test_the_blocking_example_runs():
         exec("from orbitmq import Message\n" + block, scope)
 
 
-@pytest.mark.parametrize("name", ["Producer", "PushConsumer", "PullConsumer"])
+@pytest.mark.parametrize("name", ["Producer", "PushConsumer", "PullConsumer", "TransactionProducer"])
 def test_the_page_speaks_of_every_client(name):
     assert f"{name}(" in (HOWTO / "clients.md").read_text()

@@ -1,15 +1,32 @@
-"""Transactions of Java's producers at our broker."""
+"""Transactions between Java and us: its producers at our broker, ours at its broker, and a store that changes hands."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import asyncio
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
 
 import pytest
 
-from interop.peers import message
+from interop.drain import read_all
+from interop.peers import JavaBroker, message
+from orbitmq import Decision, Message, StoredMessage
+from orbitmq.blocking import PullConsumer, TransactionProducer
+from orbitmq.broker.app import Broker
+from orbitmq.broker.config import BrokerConfig
+from orbitmq.client.loop_thread import LoopThread
 from orbitmq.testing import BlockingCluster, LocalCluster
+from waiting import until
 
-QUICK = {"transaction_time_out": 200, "transaction_check_interval": 500, "transaction_op_batch_interval": 100}
+QUICK: dict[str, Any] = {
+    "transaction_time_out": 200,
+    "transaction_check_interval": 500,
+    "transaction_op_batch_interval": 100,
+}
+JAVAS_QUICK = {"transactionTimeOut": 200, "transactionCheckInterval": 500, "transactionOpBatchInterval": 100}
+SEGMENT_SIZE = 1024 * 1024
 
 
 @pytest.fixture(scope="module")
@@ -41,3 +58,84 @@ def test_a_java_producer_commits_rolls_back_and_is_asked(java, asking, create_to
         assert one["properties"]["__transactionId__"] == one["properties"]["UNIQ_KEY"]
     producer.stop()
     consumer.stop()
+
+
+def bodies(name_servers: str, topic: str) -> list[bytes]:
+    """The bodies that are in the topic now."""
+    with PullConsumer("counters", name_servers) as consumer:
+        offsets = consumer.offsets(consumer.queues(topic))
+    count = sum(end - begin for begin, end in offsets.values())
+    return [found.body for found in read_all(name_servers, topic, count)]
+
+
+def wait_until(condition: Callable[[], object]) -> None:
+    asyncio.run(until(condition, 0.1))
+
+
+class Orders:
+    """What our producer says when a broker asks; a message that is not in `decisions` stays open."""
+
+    def __init__(self) -> None:
+        self.decisions: dict[bytes, Decision] = {}
+        self.asked: list[bytes] = []
+
+    def check(self, message: StoredMessage) -> Decision:
+        self.asked.append(message.body)
+        return self.decisions.get(message.body, Decision.UNKNOWN)
+
+
+@contextmanager
+def our_broker(store: Path, name_servers: str) -> Iterator[Broker]:
+    """Our broker in the place of Java's, on its directory."""
+    config = BrokerConfig(
+        bind_address="127.0.0.1", listen_port=0, store_path_root_dir=store, namesrv_addr=name_servers, broker_name="tx",
+        broker_cluster_name="TxCluster", mapped_file_size_commit_log=SEGMENT_SIZE, mapped_file_size_consume_queue=60_000,
+        disk_space_warning_level_ratio=100, disk_space_clean_forcibly_ratio=100, **QUICK,
+    )  # fmt: skip
+    background = LoopThread("our broker")
+    broker = background.apply(lambda: Broker(config))
+    background.call(broker.start())
+    try:
+        yield broker
+    finally:
+        background.call(broker.stop())
+        background.stop()
+
+
+def test_a_store_with_open_transactions_goes_from_java_to_us_and_back(java_name_server, create_topic, tmp_path, name):
+    orders, address = Orders(), java_name_server.address
+    settings = {**JAVAS_QUICK, "mappedFileSizeCommitLog": SEGMENT_SIZE}
+    java = JavaBroker(tmp_path / "java", address, name="tx", cluster="TxCluster", properties=settings)
+    java.start()
+    create_topic(address, name, cluster="TxCluster")
+
+    def work(owner: str) -> None:
+        """Commit, roll back, leave open until the broker asks, and leave open for the next broker."""
+        with TransactionProducer(f"{name}-group", address, check=orders.check, send_timeout_ms=30_000) as producer:
+            with producer.transaction(Message(name, b"committed at " + owner.encode(), flag=7)):
+                pass
+            with producer.transaction(Message(name, b"rolled back at " + owner.encode())) as transaction:
+                transaction.rollback()
+            for text in ("asked at ", "left open by "):
+                with producer.transaction(Message(name, (text + owner).encode())) as transaction:
+                    transaction.unknown()
+            wait_until(lambda: f"left open by {owner}".encode() in orders.asked)
+            orders.decisions[f"asked at {owner}".encode()] = Decision.COMMIT
+            wait_until(lambda: b"asked at " + owner.encode() in bodies(address, name))
+
+    work("java")
+    java.kill()
+    orders.decisions[b"left open by java"] = Decision.COMMIT
+    with our_broker(java.store, address):
+        work("ours")
+        wait_until(lambda: b"left open by java" in bodies(address, name))
+    orders.decisions[b"left open by ours"] = Decision.COMMIT
+    java.start()
+    with TransactionProducer(f"{name}-group", address, check=orders.check, topics=[name]):
+        wait_until(lambda: b"left open by ours" in bodies(address, name))
+    found = bodies(address, name)
+    java.kill()
+    texts = ("committed at", "asked at", "left open by")
+    assert set(found) == {f"{text} {owner}".encode() for text in texts for owner in ("java", "ours")}
+    # A Java broker that is killed may deliver again what it was asked about in its last seconds.
+    assert sorted(body for body in found if body.endswith(b"ours")) == sorted(f"{text} ours".encode() for text in texts)

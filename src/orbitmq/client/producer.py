@@ -10,10 +10,11 @@ import ssl
 from collections.abc import Iterable, Mapping, Sequence
 from os import getpid
 from random import Random
+from typing import NamedTuple
 
 from orbitmq.client.base import Client
+from orbitmq.client.requests import pushed_replies
 from orbitmq.client.requests.pending import PendingRequests
-from orbitmq.client.requests.pushed_replies import handlers
 from orbitmq.client.requests.replier import Replier
 from orbitmq.client.requests.requester import Requester
 from orbitmq.client.routing.routes import POLL_INTERVAL_MS
@@ -28,12 +29,15 @@ from orbitmq.client.send.sender import RETRIES, SEND_TIMEOUT_MS, Sender
 from orbitmq.client.session.client_id import unique_instance, unique_key_seed
 from orbitmq.client.session.heartbeats import HEARTBEAT_INTERVAL_MS
 from orbitmq.client.session.session import ClientSession
+from orbitmq.client.transactions import checks
+from orbitmq.client.transactions.checks import Check, CheckAnswers
 from orbitmq.clock import now_ms
 from orbitmq.errors import InvalidArgument
 from orbitmq.model.group import Heartbeat
 from orbitmq.model.message import BODY_SIZE_MAX, Message, StoredMessage
 from orbitmq.model.route import MessageQueue
 from orbitmq.model.topic import GROUP_LENGTH_MAX, check_name
+from orbitmq.net.dispatch.handlers import Handlers
 from orbitmq.wire.headers import UnregisterClient
 from orbitmq.wire.messages.message_id import UniqueKeys
 from orbitmq.wire.signature import Credentials
@@ -45,6 +49,18 @@ REQUEST_TIMEOUT_MS = 3_000
 REQUESTS_MAX = 10_000
 ONEWAY_RUN = 256
 """Of so many one-way messages one is answered."""
+
+
+class Pushed(NamedTuple):
+    """What brokers' requests to a producer are handed to."""
+
+    pending: PendingRequests
+    checks: CheckAnswers
+
+
+handlers: Handlers[Pushed] = Handlers()
+handlers.include(pushed_replies.handlers, lambda pushed: pushed.pending)
+handlers.include(checks.handlers, lambda pushed: pushed.checks)
 
 
 class Producer(Client):
@@ -68,6 +84,7 @@ class Producer(Client):
         queue_count: queues per broker of a topic that is created by sending to it.
         credentials: sign every request with this access key (RocketMQ's ACL).
         tls: connect with TLS, as `orbitmq.net.security.tls.client_context` or `ssl.create_default_context` makes it.
+        check: answers brokers that ask about the group's transactions; see `TransactionProducer`.
     """
 
     def __init__(
@@ -89,6 +106,7 @@ class Producer(Client):
         poll_interval_ms: int = POLL_INTERVAL_MS,
         credentials: Credentials | None = None,
         tls: ssl.SSLContext | None = None,
+        check: Check | None = None,
     ) -> None:
         if not 1024 <= batch_size_max <= BODY_SIZE_MAX:
             raise InvalidArgument("batch_size_max", batch_size_max, f"1024 to {BODY_SIZE_MAX} bytes")
@@ -100,12 +118,13 @@ class Producer(Client):
         self._compress_over = compress_over
         self._batch_size_max = batch_size_max
         pending = PendingRequests(requests_max)
+        self._checks = CheckAnswers(self.group, check)
         session = ClientSession(
             name_servers,
             instance=unique_instance(),
             describe=self._describe,
             handlers=handlers,
-            service=pending,
+            service=Pushed(pending, self._checks),
             heartbeat_interval_ms=heartbeat_interval_ms,
             poll_interval_ms=poll_interval_ms,
             credentials=credentials,
@@ -148,6 +167,7 @@ class Producer(Client):
             await self._session.closed()
             return
         self._requester.close()
+        await self._checks.close()
         try:
             await self.flush()
         finally:
@@ -293,9 +313,9 @@ class Producer(Client):
         self._check_open()
         return await self._selector.queues(topic)
 
-    def _encode(self, message: Message, compress_over: int | None = None) -> EncodedMessage:
+    def _encode(self, message: Message, compress_over: int | None = None, half_of: str | None = None) -> EncodedMessage:
         limit = self._compress_over if compress_over is None else compress_over
-        return encode_message(message, self._message_ids.next(now_ms()), limit)
+        return encode_message(message, self._message_ids.next(now_ms()), limit, half_of=half_of)
 
     def _describe(self, client_id: str) -> Heartbeat:
         return Heartbeat(client_id=client_id, producer_groups=(self.group,))

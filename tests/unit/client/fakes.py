@@ -20,6 +20,7 @@ from orbitmq.wire.bodies.heartbeat import (
 from orbitmq.wire.bodies.route import encode_route
 from orbitmq.wire.headers import (
     ConsumerSendBack,
+    EndTransaction,
     GetConsumerList,
     GetMaxOffset,
     GetMinOffset,
@@ -269,6 +270,11 @@ def _send(broker, call):
         asyncio.get_running_loop().call_later(broker.delays[SendMessageV2], call.answer, reply)
         return LATER
     return reply
+
+
+@broker_handlers.on(EndTransaction)
+def _end_transaction(broker, call):
+    return LATER if broker.check(call) else Reply()
 
 
 @broker_handlers.on(SendReplyV2)

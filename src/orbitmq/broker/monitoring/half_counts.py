@@ -1,4 +1,4 @@
-"""How many transactions of each topic are open, were committed and rolled back. Pure.
+"""Counts of the transactions of each topic: open, committed, rolled back. Pure.
 
 State: the counts. The open ones outlive a run in `transactionMetrics`, as Java keeps them: after a crash they may be off by
 what the last seconds brought. Nothing but metrics rests on them.

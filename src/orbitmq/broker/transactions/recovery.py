@@ -1,4 +1,4 @@
-"""What a start finds out about transactions: the window of half messages, and how those in it have ended.
+"""The recovery of transactions at a start: the window of half messages, and the ends of those in it.
 
 Op messages say it, but the last seconds' were still to be written when a broker was killed. What ended then has left a
 trace in the log all the same: a committed message names its half, and so does a renewed one. So the log is read again from the

@@ -1,4 +1,4 @@
-"""What becomes of a half message that nobody has decided about: it waits, its producer is asked, or it is given up. Pure.
+"""The rules of half messages that nobody has decided about: one waits, its producer is asked, or it is given up. Pure.
 
 Source: Java TransactionalMessageServiceImpl.check, EndTransactionProcessor.rejectCommitOrRollback.
 """

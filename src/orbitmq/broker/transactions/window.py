@@ -1,4 +1,4 @@
-"""Which half messages need no decision any more, and where those went that were renewed. Pure.
+"""The window of half messages: those that need no decision any more, and the places of those that were renewed. Pure.
 
 State: one bit for each half message from the first that is still open to the queue's end, and 16 bytes for each one that
 was renewed, within a bound. A million open half messages take 125 KB and 16 MB.

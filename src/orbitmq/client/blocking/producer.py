@@ -19,8 +19,10 @@ class BlockingProducer(BlockingClient[Producer]):
         sent = producer.send(Message("orders", b"{...}"))
     """
 
+    _kind: type[Producer] = Producer
+
     def __init__(self, group: str, name_servers: str | Iterable[str], **settings: Any) -> None:
-        super().__init__(lambda: Producer(group, name_servers, **settings), f"producer {group}")
+        super().__init__(lambda: self._kind(group, name_servers, **settings), f"producer {group}")
 
     def send(
         self,

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from orbitmq.codes import ResponseCode
 from orbitmq.errors import InvalidArgument
-from orbitmq.model.message import Message, PropertyName, ReplyTo
+from orbitmq.model.message import Message, PropertyName, ReplyTo, SysFlag
 from orbitmq.model.route import MessageQueue
 from orbitmq.model.topic import AUTO_CREATE_TOPIC
 from orbitmq.wire.headers import SendMessageV2, SendReplyV2
@@ -47,6 +47,8 @@ class SendKind(Enum):
     PLAIN = "plain"
     REQUEST = "request"
     """The broker must know this client when the message arrives, for it will push the reply to it."""
+    HALF = "half"
+    """The broker must know this client as well: it may ask how the transaction ends."""
     REPLY = "reply"
     """It travels under a code of its own."""
 
@@ -71,17 +73,24 @@ class EncodedMessage(NamedTuple):
 _HEADERS: dict[SendKind, type[SendMessageV2] | type[SendReplyV2]] = {
     SendKind.PLAIN: SendMessageV2,
     SendKind.REQUEST: SendMessageV2,
+    SendKind.HALF: SendMessageV2,
     SendKind.REPLY: SendReplyV2,
 }
 
 
 def encode_message(
-    message: Message, message_id: str, compress_over: int, request: Mapping[str, str] | None = None
+    message: Message,
+    message_id: str,
+    compress_over: int,
+    request: Mapping[str, str] | None = None,
+    *,
+    half_of: str | None = None,
 ) -> EncodedMessage:
     """Encode a message's properties, and compress its body when it is larger than `compress_over` bytes.
 
     Args:
         request: what makes the message a request; see `request_properties`.
+        half_of: the producer group that decides about the message: it is the half of a transaction.
 
     Raises:
         InvalidArgument: a property that only RocketMQ itself may set, or properties too long.
@@ -89,11 +98,14 @@ def encode_message(
     body, sys_flag = bytes(message.body), 0
     if len(body) > compress_over:
         body, sys_flag = compress(body), CompressionType.ZLIB.sys_flag
-    properties = _properties(message, message_id, request)
+    made = request if half_of is None else {PropertyName.TRAN_MSG: "true", PropertyName.PRODUCER_GROUP: half_of}
+    properties = _properties(message, message_id, made)
     if message.tag and "||" in message.tag:
         raise InvalidArgument("tag", message.tag, "one tag, without '||'")
     kind = SendKind.PLAIN
-    if request is not None:
+    if half_of is not None:
+        kind, sys_flag = SendKind.HALF, sys_flag | SysFlag.TRANSACTION_PREPARED
+    elif request is not None:
         kind = SendKind.REQUEST
     elif message.in_reply_to is not None:
         kind = SendKind.REPLY
@@ -139,7 +151,7 @@ def _reply_properties(in_reply_to: ReplyTo) -> dict[str, str]:
     return found if in_reply_to.ttl is None else {**found, PropertyName.TTL: in_reply_to.ttl}
 
 
-def _properties(message: Message, message_id: str, request: Mapping[str, str] | None) -> bytes:
+def _properties(message: Message, message_id: str, made: Mapping[str, str] | None) -> bytes:
     for name in message.properties:
         if name in _RESERVED:
             raise InvalidArgument("properties", name, "a name that RocketMQ does not use itself")
@@ -154,8 +166,8 @@ def _properties(message: Message, message_id: str, request: Mapping[str, str] | 
         properties[PropertyName.SHARDING_KEY] = message.sharding_key
     if message.in_reply_to is not None:
         properties |= _reply_properties(message.in_reply_to)
-    if request is not None:
-        properties |= request
+    if made is not None:
+        properties |= made
     properties[PropertyName.UNIQ_KEY] = message_id
     properties[PropertyName.WAIT] = "true"  # the answer comes when the broker's flush and replication promise is kept
     return format_properties(properties)

@@ -147,7 +147,7 @@ class Sender:
             ) from None
 
     async def _attempt(self, batch: Sequence[EncodedMessage], queue: MessageQueue, left_ms: int) -> list[SendResult]:
-        if batch[0].kind is SendKind.REQUEST:
+        if batch[0].kind in (SendKind.REQUEST, SendKind.HALF):
             left_ms = await self._announce(queue, left_ms)
         if len(batch) == 1:
             header: object = send_header(batch[0], self._group, queue, now_ms(), self._queue_count)
