@@ -163,7 +163,14 @@ class BrokerService:
         config, host = self.config, self.address.host
         return SendTables(
             self.store,
-            Destinations(self.topics, self.groups, ip=host.ip, is_writable=self.is_writable, random=self.random),
+            Destinations(
+                self.topics,
+                self.groups,
+                ip=host.ip,
+                is_writable=self.is_writable,
+                random=self.random,
+                is_ordered=lambda group: self.locks.is_ordered(group, self.monotonic()),
+            ),
             StoredProperties(config.broker_cluster_name, region_id=config.region_id, trace_on=config.trace_on),
             SendAnswers(self.store, host=host, region_id=config.region_id, trace_on=config.trace_on),
             self.delays,

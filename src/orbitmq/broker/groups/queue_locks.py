@@ -44,6 +44,10 @@ class QueueLocks:
             if lock is not None and lock.client_id == client_id:
                 del held[queue]
 
+    def is_ordered(self, group: str, now_ms: int) -> bool:
+        """True while a client of the group holds any lock: its messages are consumed in order."""
+        return any(lock.expires_at_ms > now_ms for lock in self._locks.get(group, {}).values())
+
     def expire(self, now_ms: int) -> None:
         """Forget locks that ran out, so that gone groups take no memory."""
         for group, held in list(self._locks.items()):

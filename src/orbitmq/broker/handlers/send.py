@@ -16,7 +16,7 @@ from orbitmq.broker.sending.tables import SendTables, check_sizes, host_of
 from orbitmq.broker.transactions.forms import half_form, is_prepared
 from orbitmq.codes import ResponseCode
 from orbitmq.errors import InvalidArgument, Rejected, StoreUnavailable
-from orbitmq.model.message import SysFlag
+from orbitmq.model.message import PropertyName, SysFlag
 from orbitmq.model.topic import DLQ_PREFIX, HALF_TOPIC, RETRY_PREFIX, SCHEDULE_TOPIC, TopicConfig
 from orbitmq.net.dispatch.handlers import Call, Handlers, Later, Reply
 from orbitmq.net.dispatch.work import in_turns
@@ -149,8 +149,15 @@ def special_form(tables: SendTables, draft: Draft) -> Draft:
         # A message that comes back delayed is none: clients before 4.6.1 left TRAN_MSG in it.
         if is_prepared(properties) and not (level and draft.reconsume_times):
             return _half_form(tables, draft, properties)
-        if level:
+        if level and not is_dead_letter(draft):
             return schedule(draft, properties, level)
+        if level:
+            properties[PropertyName.DELAY] = "-1"  # it asked for a delay before it was given up
         return draft._replace(properties=format_properties(properties))
     except InvalidArgument as error:
         raise Rejected(ResponseCode.MESSAGE_ILLEGAL, str(error)) from None
+
+
+def is_dead_letter(draft: Draft) -> bool:
+    """True for a message that a consumer has sent back and that the broker has given up."""
+    return draft.reconsume_times > 0 and draft.topic.startswith(DLQ_PREFIX)

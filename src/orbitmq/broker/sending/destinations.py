@@ -5,6 +5,7 @@ Source: Java AbstractSendMessageProcessor.msgCheck, SendMessageProcessor.handleR
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from random import Random
 
 from orbitmq.broker.groups.registry import GroupRegistry
@@ -28,16 +29,25 @@ class Destinations:
         ip: this broker's, for remarks.
         is_writable: False where the broker's own permission forbids sends.
         random: chooses a queue where the client leaves that to the broker.
+        is_ordered: says whether a group consumes in order now: what such a group sends back is given up.
     """
 
     def __init__(
-        self, topics: TopicRegistry, groups: GroupRegistry, *, ip: str, is_writable: bool, random: Random
+        self,
+        topics: TopicRegistry,
+        groups: GroupRegistry,
+        *,
+        ip: str,
+        is_writable: bool,
+        random: Random,
+        is_ordered: Callable[[str], bool],
     ) -> None:
         self.topics = topics
         self.is_writable = is_writable
         self._groups = groups
         self._ip = ip
         self._random = random
+        self._is_ordered = is_ordered
 
     def open_topic(self, topic: str) -> TopicConfig | None:
         """Return a topic that clients may send to without a second look, None for every other one."""
@@ -54,20 +64,10 @@ class Destinations:
         """
         topic = header.topic
         config = self.open_topic(topic)
-        if config is not None:
-            is_retry = topic.startswith(RETRY_PREFIX) and header.reconsume_times
-            return self._retry_or_dead_letter(header, config, now_ms) if is_retry else config
-        if not self.is_writable:
-            raise Rejected(
-                ResponseCode.NO_PERMISSION,
-                f"the broker[{self._ip}] sending message is forbidden: no write permission",
-            )
-        check_topic_name(topic)
-        if topic in CLOSED_TO_CLIENTS:
-            raise Rejected(ResponseCode.NO_PERMISSION, f"Sending message to topic[{topic}] is forbidden.")
-        if self.topics.get(topic) is not None:
-            raise Rejected(ResponseCode.NO_PERMISSION, f"the topic[{topic}] sending message is forbidden")
-        return self._create(header, now_ms)
+        if config is None:
+            config = self._new_topic(header, now_ms)
+        is_retry = topic.startswith(RETRY_PREFIX) and header.reconsume_times
+        return self._retry_or_dead_letter(header, config, now_ms) if is_retry else config
 
     def choose_queue(self, config: TopicConfig, header: SendHeader) -> int:
         """Return the queue that the client asked for; below 0 it leaves the choice to the broker."""
@@ -82,6 +82,20 @@ class Destinations:
                 f"request queueId[{queue_id}] is illegal, topic[{config.topic}] has {config.write_queue_count} queues",
             )
         return queue_id
+
+    def _new_topic(self, header: SendHeader, now_ms: int) -> TopicConfig:
+        topic = header.topic
+        if not self.is_writable:
+            raise Rejected(
+                ResponseCode.NO_PERMISSION,
+                f"the broker[{self._ip}] sending message is forbidden: no write permission",
+            )
+        check_topic_name(topic)
+        if topic in CLOSED_TO_CLIENTS:
+            raise Rejected(ResponseCode.NO_PERMISSION, f"Sending message to topic[{topic}] is forbidden.")
+        if self.topics.get(topic) is not None:
+            raise Rejected(ResponseCode.NO_PERMISSION, f"the topic[{topic}] sending message is forbidden")
+        return self._create(header, now_ms)
 
     def _create(self, header: SendHeader, now_ms: int) -> TopicConfig:
         topic = header.topic
@@ -98,13 +112,16 @@ class Destinations:
         return config
 
     def _retry_or_dead_letter(self, header: SendHeader, config: TopicConfig, now_ms: int) -> TopicConfig:
-        """Return the group's dead letters for a message that came back more often than its group allows."""
+        """Return the group's dead letters for a message that came back more often than its group allows.
+
+        Consumers that keep order try again in place: what they send back, under whatever number, has failed for good.
+        """
         name = header.topic.removeprefix(RETRY_PREFIX)
         group = self._groups.find(name, now_ms)
         if group is None:
             raise Rejected(ResponseCode.SUBSCRIPTION_GROUP_NOT_EXIST, f"subscription group not exist, {name}")
         times_max = group.retry_times_max if header.max_reconsume_times is None else header.max_reconsume_times
-        if (header.reconsume_times or 0) <= times_max:
+        if (header.reconsume_times or 0) <= times_max and not self._is_ordered(name):
             return config
         dead_letters = dead_letter_topic(name)
         found = self.topics.create_retry_topic(dead_letters, 1, now_ms)

@@ -58,7 +58,14 @@ class Rig:
         delays = DelayService(delay_queues(self.store, registries.topics), Path("unused"), clock, clock)
         tables = SendTables(
             self.store,
-            Destinations(registries.topics, registries.groups, ip="ip", is_writable=True, random=Random(7)),
+            Destinations(
+                registries.topics,
+                registries.groups,
+                ip="ip",
+                is_writable=True,
+                random=Random(7),
+                is_ordered=lambda _group: False,
+            ),
             StoredProperties("c", region_id="r", trace_on=True),
             SendAnswers(self.store, host=HOST, region_id="r", trace_on=True),
             delays,

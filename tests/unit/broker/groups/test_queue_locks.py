@@ -36,3 +36,12 @@ def test_expired_locks_take_no_memory() -> None:
     assert locks._locks
     locks.expire(10)
     assert not locks._locks
+
+
+def test_a_group_keeps_order_while_any_of_its_locks_lives():
+    locks = QueueLocks(10)
+    assert not locks.is_ordered("g", 0)
+    locks.lock("g", "c1", [Q0], 0)
+    assert locks.is_ordered("g", 9)
+    assert not locks.is_ordered("h", 9)
+    assert not locks.is_ordered("g", 10)

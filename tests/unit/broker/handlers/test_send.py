@@ -9,9 +9,11 @@ import pytest
 
 from orbitmq.broker.handlers.send import send_batch, send_message, send_message_v2
 from orbitmq.errors import Rejected
+from orbitmq.model.route import MessageQueue
 from orbitmq.net.blocking import BlockingConnection
+from orbitmq.wire.bodies.heartbeat import QueueLock, encode_queue_lock
 from orbitmq.wire.header import decode_header
-from orbitmq.wire.headers import SendBatch, SendMessage, SendMessageV2, SendResponse
+from orbitmq.wire.headers import LockQueues, SendBatch, SendMessage, SendMessageV2, SendResponse, UnlockQueues
 from orbitmq.wire.messages.batch import encode_batch
 from orbitmq.wire.messages.message_id import parse_offset_message_id
 from orbitmq.wire.messages.properties import parse_properties
@@ -214,6 +216,33 @@ def test_a_message_retried_too_often_goes_to_the_dead_letters(serve: Serve) -> N
         _, records = await rig.pull("%DLQ%g")
         assert [bytes(record.body) for record in records] == [b"dead", b"dead too"]
         assert len((await rig.pull("%RETRY%g"))[1]) == 1
+
+    serve(scene)
+
+
+def test_a_dead_letter_does_not_wait_for_the_delay_that_its_consumer_asked_for(serve: Serve) -> None:
+    async def scene(rig: Any) -> None:
+        delayed = {"reconsume_times": 17, "properties": "DELAY\x0118\x02"}
+        assert (await rig.send("%RETRY%g", **delayed, body=b"dead")).code == 0
+        _, (record,) = await rig.pull("%DLQ%g")
+        assert bytes(record.body) == b"dead"
+        assert parse_properties(record.properties)["DELAY"] == "-1"
+        assert (await rig.send("%DLQ%g", properties="DELAY\x0118\x02")).code == 0  # somebody's own message
+        assert len((await rig.pull("%DLQ%g"))[1]) == 1
+
+    serve(scene)
+
+
+def test_what_a_group_sends_back_while_it_holds_locks_is_a_dead_letter(serve: Serve) -> None:
+    async def scene(rig: Any) -> None:
+        assert (await rig.send("%RETRY%g", reconsume_times=1)).code == 0
+        lock = QueueLock(group="g", client_id="c1", queues=(MessageQueue("t", "broker-a", 0),))
+        assert (await rig.ask(LockQueues(), encode_queue_lock(lock))).code == 0
+        assert (await rig.send("%RETRY%g", reconsume_times=1, body=b"dead")).code == 0
+        assert [bytes(record.body) for record in (await rig.pull("%DLQ%g"))[1]] == [b"dead"]
+        assert (await rig.ask(UnlockQueues(), encode_queue_lock(lock))).code == 0
+        assert (await rig.send("%RETRY%g", reconsume_times=1)).code == 0
+        assert len((await rig.pull("%RETRY%g"))[1]) == 2
 
     serve(scene)
 

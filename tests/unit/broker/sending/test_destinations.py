@@ -21,8 +21,14 @@ TEMPLATE = TopicConfig(topic=AUTO_CREATE_TOPIC, perm=7, read_queue_count=8, writ
 class Rig(Registries):
     def __init__(self, *topics: TopicConfig, is_writable: bool = True, **settings: Any) -> None:
         super().__init__(TopicTable([TEMPLATE, *topics]), **settings)
+        self.ordered: set[str] = set()
         self.destinations = Destinations(
-            self.topics, self.groups, ip="10.0.0.1", is_writable=is_writable, random=Random(7)
+            self.topics,
+            self.groups,
+            ip="10.0.0.1",
+            is_writable=is_writable,
+            random=Random(7),
+            is_ordered=self.ordered.__contains__,
         )
 
     def resolve(self, topic: str, **fields: Any) -> TopicConfig:
@@ -93,6 +99,13 @@ def test_a_retry_over_the_limit_goes_to_the_dead_letters(times: int, times_max: 
     rig.groups.update(GroupConfig(group="g", retry_times_max=3), 1)
     found = rig.resolve("%RETRY%g", reconsume_times=times, max_reconsume_times=times_max)
     assert found.topic == topic
+
+
+def test_what_a_group_that_keeps_order_sends_back_goes_to_the_dead_letters() -> None:
+    rig = Rig(TopicConfig(topic="%RETRY%g"), TopicConfig(topic="%RETRY%h"))
+    rig.ordered.add("g")
+    assert rig.resolve("%RETRY%g", reconsume_times=1).topic == "%DLQ%g"
+    assert rig.resolve("%RETRY%h", reconsume_times=1).topic == "%RETRY%h"
 
 
 def test_the_dead_letters_are_announced_when_they_are_new_and_not_with_every_message() -> None:
