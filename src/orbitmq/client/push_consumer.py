@@ -178,7 +178,11 @@ class PushConsumer(Client):
         policy = RedeliveryPolicy(
             is_in_place=ordered or is_broadcasting, max_attempts=max_attempts, retry_delay_ms=retry_delay_ms
         )
-        send_backs = Drops(self.group) if is_broadcasting else SendBacks(session, self.group, policy)
+        send_backs = (
+            Drops(self.group)
+            if is_broadcasting
+            else SendBacks(session, self.group, policy, on_retry=lambda: self._rebalancer.require_all())
+        )
         self._handlers: HandlerPool | MessagePool | None = None
         if handler is not None:
             self._handlers = HandlerPool(

@@ -35,7 +35,7 @@ class Rebalancer:
         allocator: computes the queues.
         assignment: reads them.
         subscriptions: by topic; the consumer changes them and calls `note_subscriptions` then.
-        optional_topic: a topic that may be missing: the group's retry topic.
+        optional_topic: a topic that may be missing: the group's retry topic, until `require_all` is called.
         interval_ms: between two looks when nothing happens.
     """
 
@@ -53,7 +53,7 @@ class Rebalancer:
         self._allocator = allocator
         self._assignment = assignment
         self._subscriptions = subscriptions
-        self._optional_topic = optional_topic
+        self._optional_topic: str | None = optional_topic
         self._interval_ms = interval_ms
         self._due = asyncio.Event()
         self._assigned = asyncio.Event()
@@ -69,6 +69,12 @@ class Rebalancer:
         """Tell the brokers of changed subscriptions, and rebalance soon."""
         self._is_heartbeat_due = True
         self._due.set()
+
+    def require_all(self) -> None:
+        """Look for the topic that was optional until it is there: something is in it now."""
+        if self._optional_topic is not None:
+            self._optional_topic = None
+            self._due.set()
 
     async def first_assignment(self) -> None:
         """Wait until every subscribed topic has been assigned once."""

@@ -6,6 +6,7 @@ Source: Java DefaultMQPushConsumerImpl.sendMessageBack.
 from __future__ import annotations
 
 import logging
+from collections.abc import Callable
 
 from orbitmq.client.consume.redelivery.policy import RedeliveryPolicy
 from orbitmq.client.session.session import ClientSession
@@ -30,12 +31,16 @@ class SendBacks:
         session: carries the requests.
         group: the consumer group.
         policy: says how often a message may be delivered; after that it becomes a dead letter.
+        on_retry: is called when a message will come again, from the group's retry topic.
     """
 
-    def __init__(self, session: ClientSession, group: str, policy: RedeliveryPolicy) -> None:
+    def __init__(
+        self, session: ClientSession, group: str, policy: RedeliveryPolicy, on_retry: Callable[[], None]
+    ) -> None:
         self._session = session
         self._group = group
         self._policy = policy
+        self._on_retry = on_retry
 
     async def send(self, message: StoredMessage, queue: MessageQueue, delay_level: int) -> bool:
         """Give a message back; return True when the broker has stored it once more, False (and log why) when not.
@@ -69,6 +74,8 @@ class SendBacks:
                 "group %s: message %s of %s is given up after %d attempts: see `orbitmq dlq show %s`",
                 self._group, message.message_id, queue, message.attempt, self._group,
             )  # fmt: skip
+        else:
+            self._on_retry()
         return True
 
 

@@ -229,6 +229,24 @@ async def test_while_others_hold_locks_they_are_asked_for_again_soon(cluster, mo
         assert await pauses_of(cluster, parts, monkeypatch, 3) == [500, 500, 500]
 
 
+async def test_a_retry_topic_that_must_be_there_is_looked_for_again_soon(cluster, monkeypatch):
+    async with rebalancer_of(cluster, "orders", RETRY, interval_ms=7_000) as parts:
+        parts.allocator.unknown = {RETRY}
+        parts.rebalancer.require_all()
+        assert await pauses_of(cluster, parts, monkeypatch, 3) == [1_000, 2_000, 4_000]
+
+
+async def test_a_retry_topic_is_looked_for_at_once_and_asked_for_once(cluster):
+    async with rebalancer_of(cluster, "orders", RETRY) as parts:
+        parts.start()
+        await parts.rounds(1)
+        parts.rebalancer.require_all()
+        await parts.rounds(2)
+        parts.rebalancer.require_all()
+        await idle()
+        assert len(parts.allocator.asked) == 2
+
+
 async def test_news_make_the_pauses_short_again(cluster, monkeypatch):
     async with rebalancer_of(cluster, "orders") as parts:
         parts.allocator.unknown = {"orders"}

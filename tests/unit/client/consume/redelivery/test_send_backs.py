@@ -13,11 +13,11 @@ from unit.client.support import open_session
 QUEUE = MessageQueue("orders", "broker-a", 0)
 
 
-async def send_back(cluster, message, delay_level=0, **policy):
+async def send_back(cluster, message, delay_level=0, *, on_retry=lambda: None, **policy):
     cluster.topic("orders", count=1)
     cluster.a.put("orders", 0, b"1")
     async with open_session(cluster, "orders") as session:
-        return await SendBacks(session, "g", RedeliveryPolicy(**policy)).send(message, QUEUE, delay_level)
+        return await SendBacks(session, "g", RedeliveryPolicy(**policy), on_retry).send(message, QUEUE, delay_level)
 
 
 async def test_the_broker_is_told_which_message_for_which_group_and_how_often_at_most(cluster):
@@ -40,7 +40,10 @@ async def test_a_refusal_or_a_broker_that_is_away_is_told_and_the_message_is_sti
 
 @pytest.mark.parametrize(("attempt", "level", "is_told"), [(1, 0, False), (16, 0, True), (1, TO_DEAD_LETTERS, True)])
 async def test_a_message_that_is_given_up_is_told(cluster, caplog, attempt, level, is_told):
-    assert await send_back(cluster, replace(stored(0), reconsume_times=attempt - 1), level)
+    retries: list[int] = []
+    message = replace(stored(0), reconsume_times=attempt - 1)
+    assert await send_back(cluster, message, level, on_retry=lambda: retries.append(1))
+    assert retries == [1] * (not is_told)
     assert any(f"is given up after {attempt} attempts" in text for text in caplog.messages) is is_told
 
 

@@ -72,7 +72,8 @@ final class Consumers {
         if (orderly) {
             consumer.registerMessageListener((MessageListenerOrderly) (messages, context) -> {
                 messages.forEach(message -> received(name, message));
-                return ConsumeOrderlyStatus.SUCCESS;
+                boolean fails = messages.stream().anyMatch(message -> message.getReconsumeTimes() < failFirst);
+                return fails ? ConsumeOrderlyStatus.SUSPEND_CURRENT_QUEUE_A_MOMENT : ConsumeOrderlyStatus.SUCCESS;
             });
             return;
         }
@@ -87,6 +88,7 @@ final class Consumers {
         Map<String, Object> event = Codec.describe(message);
         event.put("event", "message");
         event.put("consumer", name);
+        event.put("received_at_ms", System.currentTimeMillis());
         Peer.emit(event);
     }
 
