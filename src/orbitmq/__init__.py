@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from orbitmq.client.pull_consumer import PullConsumer
     from orbitmq.client.push_consumer import PushConsumer
     from orbitmq.client.send.result import SendResult, SendStatus
+    from orbitmq.client.simple_consumer import SimpleConsumer
     from orbitmq.client.transaction_producer import TransactionProducer, TransactionResult
     from orbitmq.client.transactions.decision import Decision
     from orbitmq.client.transactions.transaction import Transaction
@@ -62,6 +63,7 @@ _HOMES = {
     "SendFailed": "orbitmq.errors",
     "SendResult": "orbitmq.client.send.result",
     "SendStatus": "orbitmq.client.send.result",
+    "SimpleConsumer": "orbitmq.client.simple_consumer",
     "StoredMessage": "orbitmq.model.message",
     "Transaction": "orbitmq.client.transactions.transaction",
     "TransactionProducer": "orbitmq.client.transaction_producer",
@@ -90,6 +92,7 @@ __all__ = [
     "SendFailed",
     "SendResult",
     "SendStatus",
+    "SimpleConsumer",
     "StoredMessage",
     "Transaction",
     "TransactionProducer",

@@ -1,4 +1,4 @@
-"""Producer, PushConsumer and PullConsumer for code without an event loop: scripts and notebooks.
+"""Producer and consumers for code without an event loop: scripts and notebooks.
 
 from orbitmq import Message
 from orbitmq.blocking import Producer
@@ -11,6 +11,7 @@ from orbitmq.client.blocking.batch import BlockingBatch as Batch
 from orbitmq.client.blocking.producer import BlockingProducer as Producer
 from orbitmq.client.blocking.pull_consumer import BlockingPullConsumer as PullConsumer
 from orbitmq.client.blocking.push_consumer import BlockingPushConsumer as PushConsumer
+from orbitmq.client.blocking.simple_consumer import BlockingSimpleConsumer as SimpleConsumer
 from orbitmq.client.blocking.transaction_producer import BlockingTransactionProducer as TransactionProducer
 
-__all__ = ["Batch", "Producer", "PullConsumer", "PushConsumer", "TransactionProducer"]
+__all__ = ["Batch", "Producer", "PullConsumer", "PushConsumer", "SimpleConsumer", "TransactionProducer"]

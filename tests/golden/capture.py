@@ -120,6 +120,12 @@ NAMES = {
     904: "broker-heartbeat",
     905: "notify-min-broker-id-change",
     99999: "unknown",
+    200050: "pop-message",
+    200051: "ack-message",
+    200053: "change-message-invisibletime",
+    200054: "notification",
+    200055: "polling-info",
+    200151: "batch-ack-message",
 }
 IN_BINARY_TOO = {11, 14, 15, 30, 31, 34, 38, 40, 46, 103, 104, 105, 106, 310, 320, 322, 325, 326, 901, 904, 905}
 PACKED = ("golden-zlib", "golden-lz4", "golden-zstd")
@@ -243,6 +249,7 @@ def exercise(clients: JavaClients, name_server: str, broker_address: str) -> Non
     produce(clients, name_server)
     pull_by_hand(clients, name_server)
     consume(clients, name_server, broker_address)
+    pop(clients, name_server, broker_address)
     administrate(clients, name_server)
 
 
@@ -326,6 +333,33 @@ def consume(clients: JavaClients, name_server: str, broker_address: str) -> None
     clients.mqadmin("resetOffsetByTime", *group, "-t", "golden", "-s", "now")
     second.stop()
     first.stop()
+
+
+def pop(clients: JavaClients, name_server: str, broker_address: str) -> None:
+    """Messages for a time: acked, one by one and together, kept for longer, and come again."""
+    topic = "golden-pop"
+    clients.mqadmin("updateTopic", "-n", name_server, "-c", "GoldenCluster", "-t", topic, "-r", "1", "-w", "1")
+    producer = clients.producer("golden-poppers", name_server)
+    producer.send(*(message(topic, b"popped %d" % n, tag="red", keys=f"p{n}") for n in range(6)))
+    producer.stop()
+    place = {"address": broker_address, "broker": "broker-a", "group": "golden-poppers", "topic": topic, "queue_id": -1}
+
+    def popped(count: int, invisible_ms: int = 60_000) -> list[str]:
+        found = clients.call("pop.pop", count=count, invisible_ms=invisible_ms, poll_ms=5_000, **place)
+        return [item["properties"]["POP_CK"] for item in found["messages"]]
+
+    clients.call("pop.notify", poll_ms=1_000, **place)
+    (first,) = popped(1)
+    clients.call("pop.ack", handle=first, **place)
+    clients.call("pop.batch_ack", handles=popped(3), **place)
+    (kept,) = popped(1)
+    clients.call("pop.change", handle=kept, invisible_ms=1_000, **place)
+    popped(1, 1_000)
+    while not clients.call("pop.notify", poll_ms=5_000, **place):
+        pass  # neither was acknowledged: both come again
+    popped(2)
+    clients.call("pop.polling", **place)
+    clients.call("pop.pop", count=1, invisible_ms=60_000, poll_ms=0, **place)
 
 
 def administrate(clients: JavaClients, name_server: str) -> None:
@@ -464,6 +498,8 @@ def name_of(header: dict[str, Any], frame: bytes) -> str:
         name += "-standard-json"
     if fields.get("b") == "golden-transactions":
         name += "-half"
+    if header["code"] == 200050 and fields.get("pollTime") == "0":
+        name += "-without-waiting"
     if "offlineBrokerAddr" in fields:
         name += "-without-its-master"
     return name

@@ -13,8 +13,8 @@ RESPONSES = {
     18: "TOPIC_EXIST_ALREADY", 19: "PULL_NOT_FOUND", 20: "PULL_RETRY_IMMEDIATELY", 21: "PULL_OFFSET_MOVED",
     22: "QUERY_NOT_FOUND", 23: "SUBSCRIPTION_PARSE_FAILED", 24: "SUBSCRIPTION_NOT_EXIST",
     25: "SUBSCRIPTION_NOT_LATEST", 26: "SUBSCRIPTION_GROUP_NOT_EXIST", 27: "FILTER_DATA_NOT_EXIST",
-    29: "INVALID_PARAMETER", 204: "NO_BUYER_ID", 205: "NOT_IN_CURRENT_UNIT", 206: "CONSUMER_NOT_ONLINE", 215: "FLOW_CONTROL",
-    604: "ILLEGAL_OPERATION", 1500: "GO_AWAY",
+    29: "INVALID_PARAMETER", 204: "NO_BUYER_ID", 205: "NOT_IN_CURRENT_UNIT", 206: "CONSUMER_NOT_ONLINE", 208: "NO_MESSAGE",
+    209: "POLLING_FULL", 210: "POLLING_TIMEOUT", 215: "FLOW_CONTROL", 604: "ILLEGAL_OPERATION", 1500: "GO_AWAY",
 }  # fmt: skip
 """Java: ResponseCode, RemotingSysResponseCode."""
 LANGUAGES = (
@@ -40,7 +40,7 @@ def test_versions_are_javas_ordinals() -> None:
 def test_our_own_requests_are_far_from_all_of_upstreams() -> None:
     own = [code for code in RequestCode if code.name.startswith("ORBITMQ_")]
     assert [code.value for code in own] == [30001, 30002, 30003]
-    assert max(set(RequestCode) - set(own)) < 2000
+    assert not [code for code in set(RequestCode) - set(own) if 2_000 <= code < 200_000]
 
 
 @pytest.mark.parametrize(

@@ -7,13 +7,14 @@ Rooms, in the order in which they may import one another:
     service, fast_path  the running broker's state; plain sends, stored without a command
     sending             sends: where a message goes, how its properties are stored, when it is answered
     transactions        half messages, their ends, and the questions to producers that do not decide
+    pop                 popped messages: checkpoints, acks, what comes again
     delivery            messages on their way out: long polls, filters, delays
     groups              settings, members, committed offsets, queue locks
     topics              the topic table, its file, the topics of the system
     registration        addresses, and what NameServers are told
     monitoring          counters and run-time values
 
-Where more goes: timers (`timer`) and POP (`pop`) lie in `delivery` beside `delay` and `long_poll`, with POP's request handlers in
-`handlers.consuming`. SQL92 expressions are an engine below the broker, `orbitmq.filter`; `delivery.filters` has the choice.
+Where more goes: timers (`timer`) lie in `delivery` beside `delay` and `long_poll`. SQL92 expressions are an engine below
+the broker, `orbitmq.filter`; `delivery.filters` has the choice.
 Queries by key and time extend `handlers.queries`; the index itself follows the log in the store's dispatch.
 """

@@ -47,6 +47,12 @@ _READING = (
     RequestCode.GET_PRODUCER_CONNECTION_LIST,
     RequestCode.GET_BROKER_RUNTIME_INFO,
     RequestCode.GET_BROKER_CONFIG,
+    RequestCode.POP_MESSAGE,
+    RequestCode.ACK_MESSAGE,
+    RequestCode.BATCH_ACK_MESSAGE,
+    RequestCode.CHANGE_MESSAGE_INVISIBLETIME,
+    RequestCode.NOTIFICATION,
+    RequestCode.POLLING_INFO,
     RequestCode.ORBITMQ_HEALTH,
 )
 _WRITING = (

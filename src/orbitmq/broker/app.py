@@ -140,6 +140,7 @@ class Broker:
         await running.registrar.leave()
         running.fast_path.close()
         service.pulls.close()
+        service.pop.close()
         await server.drain(DRAIN_MS)
         await server.close()
         service.transaction_service.stop()
@@ -208,7 +209,7 @@ class Broker:
                 await server.close()
             store.close()
             raise
-        offset_file = OffsetFile(files.offsets_path, tables.offsets, self._clock)
+        offset_file = OffsetFile(files.offsets_path, tables.offsets, self._clock, lambda: store.durable_offset)
         return self._begin(service, fast_path, server, registrar, offset_file, monitor, http)
 
     def _fit_tables(self, tables: StoredTables, store: Store, files: ConfigFiles) -> None:
@@ -256,6 +257,7 @@ class Broker:
             tls=security.tls,
         )
         server.on_connection_lost(service.pulls.drop_connection)
+        server.on_connection_lost(service.pop.drop_connection)
         server.on_connection_lost(service.membership.drop_connection)
         server.on_connection_lost(service.admissions.drop_connection)
         return server
@@ -279,6 +281,7 @@ class Broker:
             housekeeping.run(),
             service.delays.run(),
             service.transaction_service.run(),
+            service.pop.revival.run(),
             service.store.retention.run(),
             monitor.run(),
         )
@@ -308,6 +311,7 @@ class Broker:
                 Job(TURN_MS, lambda: service.stats.sample(clock())),
                 Job(TURN_MS, lambda: service.pulls.answer_expired(self._monotonic())),
                 Job(SWEEP_MS, service.pulls.answer_overtaken),
+                Job(SWEEP_MS, service.pop.wake_overtaken),
                 Job(SWEEP_MS, self._server_security.reload_if_changed),
                 Job(CLIENT_SCAN_MS, service.membership.expire),
                 Job(CLIENT_SCAN_MS, lambda: service.locks.expire(self._monotonic())),

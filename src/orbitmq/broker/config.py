@@ -174,6 +174,21 @@ class BrokerConfig(ServerSecuritySettings):
     filter_support_retry: bool = False
     """Messages that a consumer sent back pass the group's SQL92 filter once more, which may have changed since."""
 
+    # POP.
+    pop_polling_size: int = 1_024
+    """Pops that wait for the same queue, or for any, of one topic for one group."""
+    max_pop_polling_size: int = 100_000
+    """Pops that wait, all together; one connection may have three quarters of them."""
+    pop_checkpoints_max: int = 100_000
+    """Ours: pops whose messages are not all acknowledged; beyond, pops are answered FLOW_CONTROL."""
+    enable_pop_message_threshold: bool = False
+    pop_inflight_message_threshold: int = 10_000
+    """With enablePopMessageThreshold: messages of a queue that a group may have before it gets no more."""
+    pop_from_retry_probability: int = 20
+    """Percent of the pops that look for retries first, the others last."""
+    enable_retry_topic_v2: bool = False
+    """Retries of popped messages go to `%RETRY%group+topic`, not to `%RETRY%group_topic`; both are read."""
+
     # Request-reply.
     store_reply_message_enable: bool = True
     """Replies are stored in `<cluster>_REPLY_TOPIC`, too, beside being pushed to who asked."""
@@ -312,6 +327,11 @@ _RANGES: dict[str, tuple[int, int]] = {
     "transaction_check_max": (1, 1_000_000),
     "transaction_op_msg_max_size": (1, _MIB),
     "transaction_op_batch_interval": (10, 600_000),
+    "pop_polling_size": (1, 1_000_000),
+    "max_pop_polling_size": (0, 10_000_000),
+    "pop_checkpoints_max": (1, 10_000_000),
+    "pop_inflight_message_threshold": (0, 2**63 - 1),
+    "pop_from_retry_probability": (0, 100),
     "reply_pushes_max": (4, 1_000_000),
     "reply_pushes_size_max": (_MIB, 2**40),
 }

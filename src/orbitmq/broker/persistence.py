@@ -6,9 +6,9 @@ Source: docs/formats/config_files.md.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from orbitmq.broker.groups.configs import GROUPS_MAX, GroupConfigs
 from orbitmq.broker.groups.offsets import GroupOffsets
@@ -84,29 +84,65 @@ class ConfigFiles:
 
 
 class OffsetFile:
-    """The file of the committed offsets, written from time to time: losing the last seconds repeats messages."""
+    """The file of the committed offsets, written from time to time: losing the last seconds repeats messages.
 
-    def __init__(self, path: Path, offsets: GroupOffsets, clock: Clock) -> None:
+    Args:
+        durable_offset: up to where the log is on the disk. Offsets of popped messages are kept when their checkpoints
+            are there: a crash would lose the messages otherwise.
+    """
+
+    def __init__(
+        self, path: Path, offsets: GroupOffsets, clock: Clock, durable_offset: Callable[[], int] = lambda: _ANYWHERE
+    ) -> None:
         self._path = path
         self._offsets = offsets
         self._clock = clock
+        self._durable_offset = durable_offset
         self._saved_change_count = 0
+        self._waiting: _Snapshot | None = None
 
     async def save(self) -> None:
         """Write the offsets when they changed. A thread syncs the bytes, so that a slow disk stops nobody."""
-        offsets = self._offsets
-        if offsets.change_count == self._saved_change_count:
-            return
-        change_count = offsets.change_count
-        offsets.version = offsets.version.next(self._clock())
-        await asyncio.to_thread(replace_file, self._path, format_offsets(offsets))
-        # Commits that came during the write are not in the file: they count as changes still.
-        self._saved_change_count = change_count
+        snapshot = self._take(is_last=False)
+        if snapshot is not None:
+            await asyncio.to_thread(replace_file, self._path, snapshot.content)
+            # Commits that came since are not in the file: they count as changes still.
+            self._saved_change_count = snapshot.change_count
 
     def save_now(self) -> None:
         """Write the offsets when they changed, on the caller's thread."""
-        if self._offsets.change_count != self._saved_change_count:
-            replace_file(self._path, format_offsets(self._offsets))
+        snapshot = self._take(is_last=True)
+        if snapshot is not None:
+            replace_file(self._path, snapshot.content)
+
+    def _take(self, *, is_last: bool) -> _Snapshot | None:
+        """Return what may be written now: the offsets as they are, or as they were when one before was to be written."""
+        offsets, durable = self._offsets, self._durable_offset()
+        waiting = self._waiting
+        if offsets.log_end > durable and waiting is not None and waiting.log_end <= durable:
+            self._waiting = None
+            return waiting
+        if offsets.change_count == self._saved_change_count:
+            return None
+        if not is_last:
+            offsets.version = offsets.version.next(self._clock())
+        if offsets.log_end <= durable:
+            self._waiting = None
+            return _Snapshot(offsets.change_count, offsets.log_end, format_offsets(offsets))
+        if waiting is None:
+            self._waiting = _Snapshot(offsets.change_count, offsets.log_end, format_offsets(offsets))
+        return None
+
+
+class _Snapshot(NamedTuple):
+    """The file's content as it was once, and up to where the log has to be on the disk before it is written."""
+
+    change_count: int
+    log_end: int
+    content: bytes
+
+
+_ANYWHERE = 2**63 - 1
 
 
 def format_offsets(offsets: GroupOffsets) -> bytes:

@@ -23,6 +23,7 @@ from orbitmq.broker.monitoring.half_counts import HalfCounts, parse_counts
 from orbitmq.broker.monitoring.runtime_info import RuntimeInfo
 from orbitmq.broker.monitoring.stats import BrokerStats
 from orbitmq.broker.persistence import ConfigFiles
+from orbitmq.broker.pop.service import PopService
 from orbitmq.broker.registration.addresses import BrokerAddress
 from orbitmq.broker.sending.answers import SendAnswers
 from orbitmq.broker.sending.destinations import Destinations
@@ -117,6 +118,18 @@ class BrokerService:
         queues = DelayQueues(store, self.topics, *delayed, wall_ms=clock(), now_ms=monotonic())
         self.delays = DelayService(queues, files.delays_path, clock, monotonic)
         self.transactions = self._make_transactions(files, clock())
+        self.pop = PopService(
+            config,
+            store,
+            self.topics,
+            self.groups,
+            self.offsets,
+            self.stats,
+            host=address.host,
+            clock=clock,
+            monotonic=monotonic,
+            random=random,
+        )
         self.sending = self._send_tables()
         self.reply_pushes = ReplyPushes(
             self.membership.members,

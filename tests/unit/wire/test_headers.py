@@ -10,7 +10,7 @@ import pytest
 
 from orbitmq.wire import headers
 
-FAMILIES = ("admin", "groups", "kv", "nameserver", "offsets", "pull", "send", "topics")
+FAMILIES = ("admin", "groups", "kv", "nameserver", "offsets", "consuming.pull", "consuming.pop", "send", "topics")
 
 
 @pytest.mark.parametrize("family", FAMILIES)

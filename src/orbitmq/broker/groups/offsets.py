@@ -30,6 +30,9 @@ class GroupOffsets:
         self.version = version
         self.change_count = 0
         """Grows with every change: tells whether the file is out of date."""
+        self.log_end = 0
+        """Up to where the log has to be on the disk before these offsets may be kept: those of popped messages say that
+        their checkpoints are in it."""
 
     @property
     def all(self) -> Mapping[str, Mapping[int, int]]:

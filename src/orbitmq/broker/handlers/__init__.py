@@ -2,6 +2,8 @@
 
 from orbitmq.broker.handlers import admin, cleaning, groups, queries, replies, send, topics, transactions
 from orbitmq.broker.handlers.consuming import clients, locks, offsets, pull, send_back
+from orbitmq.broker.handlers.popping import acks, notices, pop
+from orbitmq.broker.handlers.popping.tables import PopTables
 from orbitmq.broker.service import BrokerService
 from orbitmq.broker.topics.system_topics import system_topic_names
 from orbitmq.net.dispatch.handlers import Handlers
@@ -38,6 +40,20 @@ def _pull_tables(broker: BrokerService) -> pull.PullTables:
     )
 
 
+def _pop_tables(broker: BrokerService) -> PopTables:
+    return PopTables(
+        broker.store,
+        broker.pop,
+        broker.filters,
+        broker.topics,
+        broker.groups,
+        broker.admissions,
+        broker.config.broker_name,
+        broker.address.host.ip,
+        broker.is_readable,
+    )
+
+
 def _reply_tables(broker: BrokerService) -> replies.ReplyTables:
     config = broker.config
     return replies.ReplyTables(
@@ -54,6 +70,7 @@ def _topic_tables(broker: BrokerService) -> topics.TopicTables:
         broker.topics,
         broker.store,
         broker.pulls,
+        broker.pop,
         broker.membership.members,
         broker.offsets,
         broker.config.broker_name,
@@ -72,6 +89,8 @@ HANDLERS.include(
     offsets.handlers,
     lambda broker: offsets.OffsetTables(broker.store, broker.topics, broker.offsets, broker.groups),
 )
+for _popping in (pop.handlers, acks.handlers, notices.handlers):
+    HANDLERS.include(_popping, _pop_tables)
 HANDLERS.include(
     clients.handlers, lambda broker: clients.ClientTables(broker.admissions, broker.membership, broker.filters)
 )

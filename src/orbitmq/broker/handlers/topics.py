@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from orbitmq.broker.delivery.pulls import Pulls
 from orbitmq.broker.groups.members import GroupMembers
 from orbitmq.broker.groups.offsets import UNKNOWN, GroupOffsets
+from orbitmq.broker.pop.service import PopService
 from orbitmq.broker.topics.attributes import parse_attribute_changes
 from orbitmq.broker.topics.registry import TopicRegistry
 from orbitmq.broker.topics.system_topics import is_system_topic
@@ -54,6 +55,7 @@ class TopicTables:
     topics: TopicRegistry
     store: Store
     pulls: Pulls
+    pop: PopService
     members: GroupMembers[Peer]
     offsets: GroupOffsets
     broker_name: str
@@ -95,6 +97,7 @@ def delete_topic(tables: TopicTables, call: Call[DeleteTopicInBroker]) -> Reply 
         tables.store.delete_topic(topic)
         tables.offsets.forget_topic(topic)
         tables.pulls.answer_topic(topic)
+        tables.pop.answer_topic(topic)
 
     tables.topics.delete(topic, call.now_ms, remove, lambda: call.answer(Reply()))
     return LATER

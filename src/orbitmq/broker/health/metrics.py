@@ -210,6 +210,7 @@ class BrokerMetrics:
         yield own.gauge("parked_pulls", "Pulls that wait for messages", service.pulls.parked_count)
         yield own.gauge("parked_pulls_bytes", "Memory that they take, estimated", service.pulls.parked.size)
         waiting = [((str(level),), count) for level, count in service.delays.backlog().items()]
+        yield from self._of_pop()
         yield from own.gauges("delayed_messages", "Messages that wait for their time, by level", ("level",), waiting)
 
     def _of_transactions(self) -> Iterator[Metric]:
@@ -232,6 +233,21 @@ class BrokerMetrics:
             yield (topic,), count
             if work.is_a_part_done(1):
                 yield None
+
+    def _of_pop(self) -> Iterator[Metric]:
+        java, own, pop = self._java, self._own, self._service.pop
+        log, checkpoints = pop.revive_log, pop.revive_log.checkpoints
+        written = [(("CK",), log.checkpoint_count), (("ACK",), log.ack_count)]
+        text = "Checkpoints and acks of popped messages"
+        yield from java.counters("pop_revive_in_message", text, ("revive_message_type",), written)
+        text = "Popped messages that were not acknowledged and went to a retry topic"
+        yield java.counter("pop_revive_retry_messages", text, pop.revival.retry_count)
+        lags = [((str(queue_id),), count) for queue_id, count in log.backlog().items()]
+        text = "Records of the revive topic behind the first checkpoint that has messages left"
+        yield from java.gauges("pop_revive_lag", text, ("queue_id",), lags)
+        yield java.gauge("pop_checkpoint_buffer_size", "Checkpoints that have messages left", checkpoints.count)
+        yield own.gauge("popped_messages", "Popped messages not acknowledged yet", checkpoints.message_count)
+        yield own.gauge("parked_pops", "Pops that wait for messages", pop.waiting.parked.count)
 
     def _of_broker(self) -> Iterator[Metric]:
         java, own, service = self._java, self._own, self._service

@@ -11,15 +11,16 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from orbitmq.wire.headers.admin import *  # noqa: F403
+    from orbitmq.wire.headers.consuming.pop import *  # noqa: F403
+    from orbitmq.wire.headers.consuming.pull import *  # noqa: F403
     from orbitmq.wire.headers.groups import *  # noqa: F403
     from orbitmq.wire.headers.kv import *  # noqa: F403
     from orbitmq.wire.headers.nameserver import *  # noqa: F403
     from orbitmq.wire.headers.offsets import *  # noqa: F403
-    from orbitmq.wire.headers.pull import *  # noqa: F403
     from orbitmq.wire.headers.send import *  # noqa: F403
     from orbitmq.wire.headers.topics import *  # noqa: F403
 
-_FAMILIES = ("nameserver", "kv", "topics", "send", "pull", "offsets", "groups", "admin")
+_FAMILIES = ("nameserver", "kv", "topics", "send", "consuming.pull", "consuming.pop", "offsets", "groups", "admin")
 
 
 def load_all() -> None:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import os
 from dataclasses import dataclass
 
+from orbitmq.broker.delivery.young_queues import is_young
 from orbitmq.broker.groups.offsets import UNKNOWN, GroupOffsets
 from orbitmq.broker.groups.registry import GroupRegistry
 from orbitmq.broker.topics.registry import TopicRegistry
@@ -36,9 +36,6 @@ class OffsetTables:
 
 handlers: Handlers[OffsetTables] = Handlers()
 
-YOUNG_SIZE = int(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") * 0.4)
-"""Bytes of log behind the first message up to which a queue counts as young: 40 % of the memory, as Java has it
-(accessMessageInMemoryMaxRatio)."""
 _FIRST_BOOT_REMARK = "Not found, maybe this group consumer boot first"
 
 
@@ -53,17 +50,10 @@ def query_consumer_offset(tables: OffsetTables, call: Call[QueryConsumerOffset])
     found = tables.offsets.query(header.consumer_group, header.topic, header.queue_id)
     if found != UNKNOWN:
         return Reply(header=OffsetResponse(offset=found))
-    if header.set_zero_if_not_found is not False and _is_young(tables, header.topic, header.queue_id):
+    is_known = tables.topics.get(header.topic) is not None
+    if header.set_zero_if_not_found is not False and is_known and is_young(tables.store, header.topic, header.queue_id):
         return Reply(header=OffsetResponse(offset=0))
     raise Rejected(ResponseCode.QUERY_NOT_FOUND, _FIRST_BOOT_REMARK)
-
-
-def _is_young(tables: OffsetTables, topic: str, queue_id: int) -> bool:
-    """Tell whether the queue's very first message is there and not yet history."""
-    if tables.topics.get(topic) is None or tables.store.min_offset(topic, queue_id) > 0:
-        return False
-    first = tables.store.message_at(topic, queue_id, 0)
-    return first is None or tables.store.max_physical_offset - first.physical_offset <= YOUNG_SIZE
 
 
 @handlers.on(UpdateConsumerOffset)

@@ -34,6 +34,7 @@ public final class Peer {
         Admin.register(actions);
         Codec.register(actions);
         Filters.register(actions);
+        Pops.register(actions);
         ExecutorService workers = Executors.newCachedThreadPool();
         emit(Map.of("event", "ready"));
         BufferedReader input = new BufferedReader(new InputStreamReader(System.in, StandardCharsets.UTF_8));
@@ -43,6 +44,7 @@ public final class Peer {
         }
         consumers.stopAll();
         producers.stopAll();
+        Pops.stop();
         System.exit(0);
     }
 

@@ -8,7 +8,7 @@ import pytest
 
 from orbitmq.wire.headers import LitePullMessage, PullMessage, PullResponse, PullSysFlag, ViewMessage
 
-from .support import travels_as
+from ..support import travels_as
 
 REQUIRED = {
     "consumerGroup": "g", "topic": "t", "queueId": "3", "queueOffset": "4", "maxMsgNums": "5", "sysFlag": "6",

@@ -1,0 +1,106 @@
+"""ACK_MESSAGE (200051), BATCH_ACK_MESSAGE (200151) and CHANGE_MESSAGE_INVISIBLETIME (200053): what happens to popped messages.
+
+Source: Java AckMessageProcessor, ChangeInvisibleTimeProcessor.
+"""
+
+from __future__ import annotations
+
+from orbitmq.broker.handlers.popping.pop import check_invisible_time
+from orbitmq.broker.handlers.popping.tables import PopTables, check_broker, parse_ack
+from orbitmq.broker.sending.answers import FLUSH_TIMEOUT_REMARK, NOT_DURABLE, refusal_of
+from orbitmq.codes import ResponseCode
+from orbitmq.errors import Rejected, StoreUnavailable
+from orbitmq.net.dispatch.handlers import LATER, Call, Handlers, Later, Reply
+from orbitmq.store import AppendResult
+from orbitmq.wire.headers import AckMessage, BatchAckMessages, ChangeInvisibleTime, ChangeInvisibleTimeResponse
+from orbitmq.wire.pop.batch_acks import decode_batch_acks
+from orbitmq.wire.pop.handles import pop_retry_topic
+from orbitmq.wire.pop.revive_log import Checkpoint, CheckpointKey
+
+handlers: Handlers[PopTables] = Handlers()
+
+_BODY_SIZE_MAX = 4 * 1024 * 1024
+
+
+@handlers.on(AckMessage)
+def acknowledge(tables: PopTables, call: Call[AckMessage]) -> Reply | Later:
+    """Note that a message is done. One that was given to somebody else meanwhile is theirs: nothing happens then."""
+    header = call.header
+    _, key = parse_ack(tables, header)
+    begin = tables.store.min_offset(header.topic, header.queue_id)
+    end = tables.store.max_offset(header.topic, header.queue_id)
+    if not begin <= header.queue_offset <= end:
+        raise Rejected(
+            ResponseCode.NO_MESSAGE,
+            f"offset is illegal, key:{header.topic}@{header.queue_id}, commit:{header.queue_offset}, store:{begin}~{end}",
+        )
+    try:
+        result = tables.pop.revive_log.acknowledge(key, (header.queue_offset,))
+    except StoreUnavailable as error:
+        raise refusal_of(error) from None
+    return _when_durable(tables, call, Reply(), result)
+
+
+@handlers.on(BatchAckMessages, body_size_max=_BODY_SIZE_MAX)
+def acknowledge_batch(tables: PopTables, call: Call[BatchAckMessages]) -> Reply | Later:
+    """Note that messages of many checkpoints are done."""
+    body = decode_batch_acks(call.command.body) if call.command.body else None
+    if body is None or not body.acks:
+        raise Rejected(ResponseCode.NO_MESSAGE, "acks: there is none in the body")
+    if body.broker_name:
+        check_broker(tables, body.broker_name)
+    result = None
+    try:
+        for ack in body.acks:
+            topic = pop_retry_topic(ack.topic, ack.group, ack.retry)
+            key = CheckpointKey(topic, ack.group, ack.queue_id, ack.start_offset, ack.pop_time_ms, tables.broker_name)
+            result = tables.pop.revive_log.acknowledge(key, ack.offsets) or result
+    except StoreUnavailable as error:
+        raise refusal_of(error) from None
+    return _when_durable(tables, call, Reply(), result)
+
+
+@handlers.on(ChangeInvisibleTime)
+def change_invisible_time(tables: PopTables, call: Call[ChangeInvisibleTime]) -> Reply | Later:
+    """Count a message's time anew, from now on; its new checkpoint has its own handle."""
+    header = call.header
+    check_invisible_time(header.invisible_ms)
+    handle, key = parse_ack(tables, header)
+    log = tables.pop.revive_log
+    found = log.checkpoints.find(key)
+    if found is None or header.queue_offset not in found.offsets_left:
+        raise Rejected(
+            ResponseCode.NO_MESSAGE,
+            f"offset: {header.queue_offset} of {header.topic:.400} queue {header.queue_id} is acknowledged, or somebody else's",
+        )
+    # Later than the pop in any case: a checkpoint is told from another of the same message by its time.
+    now_ms = max(tables.pop.pops.now_ms(), handle.pop_time_ms + 1)
+    new_key = key._replace(start_offset=header.queue_offset, pop_time_ms=now_ms)
+    try:
+        log.add(Checkpoint(new_key, (header.queue_offset,), header.invisible_ms), found.revive_queue_id)
+        result = log.acknowledge(key, (header.queue_offset,))
+    except StoreUnavailable as error:
+        raise refusal_of(error) from None
+    response = ChangeInvisibleTimeResponse(
+        pop_time_ms=now_ms, invisible_ms=header.invisible_ms, revive_queue_id=found.revive_queue_id
+    )
+    return _when_durable(tables, call, Reply(header=response), result)
+
+
+def _when_durable(
+    tables: PopTables,
+    call: Call[AckMessage] | Call[BatchAckMessages] | Call[ChangeInvisibleTime],
+    reply: Reply,
+    result: AppendResult | None,
+) -> Reply | Later:
+    """Answer now, or after the group commit that covers the last record."""
+    if result is None:
+        return reply
+
+    def synced(is_durable: bool | None) -> None:
+        if is_durable is None:
+            call.answer(Reply(ResponseCode.SERVICE_NOT_AVAILABLE, FLUSH_TIMEOUT_REMARK))
+        else:
+            call.answer(reply if is_durable else NOT_DURABLE)
+
+    return reply if tables.store.wait_durable(result.end, synced) else LATER

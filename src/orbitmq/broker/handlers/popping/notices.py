@@ -1,0 +1,60 @@
+"""NOTIFICATION (200054), which says when there are messages to pop, and POLLING_INFO (200055): how many pops wait.
+
+Source: Java NotificationProcessor, PollingInfoProcessor.
+"""
+
+from __future__ import annotations
+
+from orbitmq.broker.handlers.popping.tables import PopTables, check_topic, with_group
+from orbitmq.net.dispatch.handlers import LATER, Call, Handlers, Later, Reply
+from orbitmq.wire.headers import GetPollingCount, PollingCountResponse, PopNotification, PopNotificationResponse
+
+handlers: Handlers[PopTables] = Handlers()
+
+
+@handlers.on(PopNotification)
+def notify(tables: PopTables, call: Call[PopNotification]) -> Reply | Later:
+    """Answer as soon as there are messages, which stay where they are, or when the time is over."""
+    return with_group(tables, call, lambda: _notify(tables, call))
+
+
+def _notify(tables: PopTables, call: Call[PopNotification]) -> Reply | Later:
+    header = call.header
+    reply = _attempt(tables, header)
+    if reply is not None:
+        return reply
+    if header.poll_ms <= 0:
+        return _nothing()
+    is_parked = tables.pop.notices.park(
+        call.connection,
+        call.command,
+        (header.topic, header.consumer_group, header.queue_id),
+        None,
+        header.poll_ms,
+        lambda: _attempt(tables, header),
+        _nothing,
+    )
+    return LATER if is_parked else Reply(header=PopNotificationResponse(has_message=False, polling_full=True))
+
+
+def _attempt(tables: PopTables, header: PopNotification) -> Reply | None:
+    check_topic(tables, header)
+    if tables.pop.pops.has_messages(header.topic, header.consumer_group, header.queue_id):
+        return Reply(header=PopNotificationResponse(has_message=True))
+    return None
+
+
+def _nothing() -> Reply:
+    return Reply(header=PopNotificationResponse(has_message=False))
+
+
+@handlers.on(GetPollingCount)
+def get_polling_count(tables: PopTables, call: Call[GetPollingCount]) -> Reply | Later:
+    """Answer with how many pops of a group wait at a queue."""
+    header = call.header
+
+    def answer() -> Reply:
+        place = header.topic, header.consumer_group, header.queue_id
+        return Reply(header=PollingCountResponse(polling_count=tables.pop.waiting.parked.count_at(place)))
+
+    return with_group(tables, call, answer)

@@ -1,0 +1,328 @@
+"""Popping: messages are read for a group, noted in checkpoints, and the group's offsets go on behind them.
+
+A queue is read by one request at a time, since the event loop runs one: nobody gets a message that another has.
+
+Source: Java PopMessageProcessor.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from random import Random
+from typing import NamedTuple
+
+from orbitmq.broker.delivery.filters import Selection
+from orbitmq.broker.delivery.young_queues import is_young
+from orbitmq.broker.groups.offsets import UNKNOWN, GroupOffsets
+from orbitmq.broker.monitoring.stats import BrokerStats
+from orbitmq.broker.pop.revive_log import ReviveLog
+from orbitmq.broker.topics.registry import TopicRegistry
+from orbitmq.clock import Clock
+from orbitmq.errors import InvalidArgument
+from orbitmq.model.message import PropertyName
+from orbitmq.store import PropertyTest, ReadResult, ReadStatus, Store
+from orbitmq.wire.messages.record import Record, format_record, iter_records
+from orbitmq.wire.pop.handles import (
+    NORMAL,
+    RETRY_V1,
+    RETRY_V2,
+    Handle,
+    format_handle,
+    pop_retry_topic,
+)
+from orbitmq.wire.pop.offset_infos import PoppedQueue
+from orbitmq.wire.pop.revive_log import Checkpoint, CheckpointKey
+
+INIT_MIN = 0
+"""A group's first pop of a queue begins at its first message (Java: ConsumeInitMode.MIN)."""
+_MOVED = (ReadStatus.OFFSET_TOO_SMALL, ReadStatus.OFFSET_OVERFLOW_BADLY)
+_PERCENT = 100
+_POP_WORK = 4_096
+_TURN_WORK = 8_192
+"""Looks at properties of one pop, and of all in one turn of the loop: then others have it."""
+
+
+class PopAsked(NamedTuple):
+    """What a pop wants.
+
+    Args:
+        queue_id: -1 for any.
+        init_mode: INIT_MIN, or else a new group begins at the queue's end.
+    """
+
+    topic: str
+    group: str
+    queue_id: int
+    count_max: int
+    invisible_ms: int
+    init_mode: int
+    selection: Selection
+
+
+@dataclass(slots=True)
+class Popped:
+    """What a pop has found so far."""
+
+    pop_time_ms: int
+    revive_queue_id: int
+    queues: list[PoppedQueue] = field(default_factory=list)
+    records: list[bytes] = field(default_factory=list)
+    count: int = 0
+    size: int = 0
+    rest_count: int = 0
+    """Messages that wait behind those found."""
+    is_cut: bool = False
+    """Whether there are messages that nobody has looked at yet: it is to be tried again soon."""
+    work: int = 0
+    """Looks at properties that it took."""
+
+
+class PopLimits(NamedTuple):
+    """How much is given out.
+
+    Args:
+        size_max: bytes of one answer.
+        checkpoints_max: checkpoints that may have messages left.
+        in_flight_max: messages of a queue that a group may have at a time; None: any number.
+    """
+
+    size_max: int
+    checkpoints_max: int
+    in_flight_max: int | None
+
+
+class Pops:
+    """Reads for pops.
+
+    Args:
+        retries_first_percent: how many of a hundred pops look for retries first, the others last.
+    """
+
+    def __init__(
+        self,
+        store: Store,
+        topics: TopicRegistry,
+        offsets: GroupOffsets,
+        revive_log: ReviveLog,
+        stats: BrokerStats,
+        *,
+        limits: PopLimits,
+        retries_first_percent: int,
+        clock: Clock,
+        random: Random,
+    ) -> None:
+        self._store = store
+        self._topics = topics
+        self._offsets = offsets
+        self._revive_log = revive_log
+        self._stats = stats
+        self._limits = limits
+        self._retries_first_percent = retries_first_percent
+        self._clock = clock
+        self._random = random
+        self.over_checkpoints = 0
+        """Pops that were refused because there were too many checkpoints."""
+        self.over_in_flight = 0
+        """Queues that were passed over because the group had too many of their messages."""
+        self._turn_work = 0
+
+    def now_ms(self) -> int:
+        """Read the wall clock, in which handles speak."""
+        return self._clock()
+
+    @property
+    def is_full(self) -> bool:
+        """Say whether so many checkpoints have messages left that no more are made."""
+        return self._revive_log.checkpoints.count >= self._limits.checkpoints_max
+
+    def pop(self, asked: PopAsked) -> Popped:
+        """Take messages for a group.
+
+        Raises:
+            StoreUnavailable: a checkpoint could not be written; whatever was taken before comes again.
+        """
+        popped = Popped(self._clock(), self._revive_log.next_queue_id())
+        chance = self._random.randrange(_PERCENT)
+        if chance < self._retries_first_percent:
+            self._pop_retries(asked, popped)
+            self._pop_topic(asked, popped, chance)
+        else:
+            self._pop_topic(asked, popped, chance)
+            self._pop_retries(asked, popped)
+        if popped.work:
+            self._note_work(popped.work)
+        self._stats.get_count += popped.count
+        self._stats.get_size += popped.size
+        return popped
+
+    @property
+    def is_busy(self) -> bool:
+        """Say whether this turn of the loop has read enough properties: pops that test them are for a turn to come."""
+        return self._turn_work >= _TURN_WORK
+
+    def _note_work(self, work: int) -> None:
+        if not self._turn_work:
+            asyncio.get_running_loop().call_soon(self._end_turn)
+        self._turn_work += work
+
+    def _end_turn(self) -> None:
+        self._turn_work = 0
+
+    def has_messages(self, topic: str, group: str, queue_id: int) -> bool:
+        """Say whether a pop would find messages, filters aside."""
+        for name, kind in _sources(topic, group):
+            config = self._topics.get(name)
+            if config is None:
+                continue
+            queue_ids = range(config.read_queue_count) if queue_id < 0 or kind != NORMAL else (queue_id,)
+            if any(self._waiting(name, group, number) > 0 for number in queue_ids):
+                return True
+        return False
+
+    def _waiting(self, topic: str, group: str, queue_id: int) -> int:
+        committed = self._offsets.query(group, topic, queue_id)
+        begin = self._store.min_offset(topic, queue_id) if committed == UNKNOWN else committed
+        return self._store.max_offset(topic, queue_id) - begin
+
+    def _pop_topic(self, asked: PopAsked, popped: Popped, chance: int) -> None:
+        config = self._topics.get(asked.topic)
+        if config is None:
+            return
+        if asked.queue_id >= 0:
+            self._pop_queue(asked, popped, asked.topic, NORMAL, asked.queue_id)
+            return
+        count = config.read_queue_count
+        for number in range(count):
+            self._pop_queue(asked, popped, asked.topic, NORMAL, (chance + number) % count)
+
+    def _pop_retries(self, asked: PopAsked, popped: Popped) -> None:
+        for topic, kind in _sources(asked.topic, asked.group)[1:]:
+            config = self._topics.get(topic)
+            for queue_id in range(config.read_queue_count) if config is not None else ():
+                self._pop_queue(asked, popped, topic, kind, queue_id)
+
+    def _pop_queue(self, asked: PopAsked, popped: Popped, topic: str, kind: str, queue_id: int) -> None:
+        """Take messages of one queue, as many as there is room for."""
+        begin = self._begin(asked, topic, kind, queue_id)
+        room = self._room(asked, popped, topic, queue_id)
+        if room <= 0:
+            popped.rest_count += max(0, self._store.max_offset(topic, queue_id) - begin)
+            return
+        found = self._read(asked, popped, topic, queue_id, begin, room)
+        if found.status in _MOVED:
+            begin = found.next_offset
+            self._commit(asked.group, topic, queue_id, begin)
+            found = self._read(asked, popped, topic, queue_id, begin, room)
+        if found.status is ReadStatus.FOUND:
+            self._keep(asked, popped, topic, kind, queue_id, begin, found)
+            self._commit(asked.group, topic, queue_id, found.next_offset)
+        elif found.status is ReadStatus.NO_MATCHED_MESSAGE:
+            self._commit(asked.group, topic, queue_id, found.next_offset)
+            popped.is_cut |= found.next_offset < found.max_offset
+        popped.rest_count += max(0, found.max_offset - found.next_offset)
+
+    def _room(self, asked: PopAsked, popped: Popped, topic: str, queue_id: int) -> int:
+        """Return how many messages of a queue may be taken now."""
+        limits = self._limits
+        if popped.work >= _POP_WORK:
+            popped.is_cut = True
+            return 0
+        if popped.size >= limits.size_max:
+            return 0
+        room = asked.count_max - popped.count
+        if room > 0 and limits.in_flight_max is not None:
+            in_flight = self._revive_log.checkpoints.in_flight.get((topic, asked.group, queue_id), 0)
+            if in_flight > limits.in_flight_max:
+                self.over_in_flight += 1
+                return 0
+        return room
+
+    def _read(
+        self, asked: PopAsked, popped: Popped, topic: str, queue_id: int, begin: int, count_max: int
+    ) -> ReadResult:
+        selection, size_max = asked.selection, self._limits.size_max - popped.size
+        if not isinstance(selection, PropertyTest):
+            return self._store.read(topic, queue_id, begin, count_max, size_max, selection)
+        found, work = self._store.read_matching(topic, queue_id, begin, count_max, size_max, selection)
+        popped.work += 1 + work
+        return found
+
+    def _keep(
+        self, asked: PopAsked, popped: Popped, topic: str, kind: str, queue_id: int, begin: int, found: ReadResult
+    ) -> None:
+        """Note in a checkpoint what was found, and add it to the answer."""
+        records = list(iter_records(found.body, check_crc=False))
+        offsets = tuple([record.queue_offset for record in records])
+        log = self._revive_log
+        key = CheckpointKey(topic, asked.group, queue_id, begin, popped.pop_time_ms, log.broker_name)
+        log.add(Checkpoint(key, offsets, asked.invisible_ms), popped.revive_queue_id)
+        popped.queues.append(PoppedQueue(kind, queue_id, begin, offsets))
+        popped.count += len(records)
+        popped.size += len(found.body)
+        if kind == NORMAL:
+            popped.records.append(found.body)
+        else:
+            handle = Handle(
+                begin, popped.pop_time_ms, asked.invisible_ms, popped.revive_queue_id, kind, log.broker_name, queue_id
+            )
+            popped.records += _as_sent(found.body, records, asked.topic, handle)
+
+    def _begin(self, asked: PopAsked, topic: str, kind: str, queue_id: int) -> int:
+        """Return where the group goes on in a queue, decided now when it never was there."""
+        committed = self._offsets.query(asked.group, topic, queue_id)
+        if committed != UNKNOWN:
+            return committed
+        if kind != NORMAL or asked.init_mode == INIT_MIN:
+            begin = self._store.min_offset(topic, queue_id)
+        elif is_young(self._store, topic, queue_id):
+            begin = 0
+        else:
+            begin = max(0, self._store.max_offset(topic, queue_id) - 1)
+        self._commit(asked.group, topic, queue_id, begin)
+        return begin
+
+    def _commit(self, group: str, topic: str, queue_id: int, offset: int) -> None:
+        end = self._store.max_offset(topic, queue_id)
+        self._offsets.commit(group, topic, queue_id, offset, offset_max=end)
+
+
+def _sources(topic: str, group: str) -> list[tuple[str, str]]:
+    """Return the topics that a pop reads, with what handles say of each: the retries of both forms come last."""
+    return [(pop_retry_topic(topic, group, kind), kind) for kind in (NORMAL, RETRY_V1, RETRY_V2)]
+
+
+def _as_sent(body: bytes, records: Sequence[Record], topic: str, handle: Handle) -> Iterator[bytes]:
+    """Yield messages from a retry topic as their consumer gets them: under the topic that they were sent to, each with
+    its handle. One that has no room for its handle stays as it is: clients find out by its topic.
+    """
+    start = 0
+    for record in records:
+        try:
+            yield _renamed(record, topic, format_handle(handle._replace(queue_offset=record.queue_offset)))
+        except InvalidArgument:
+            yield body[start : start + record.size]
+        start += record.size
+
+
+def _renamed(record: Record, topic: str, handle: str) -> bytes:
+    properties = bytes(record.properties)
+    if properties and not properties.endswith(b"\x02"):
+        properties += b"\x02"
+    return format_record(
+        topic=topic,
+        body=bytes(record.body),
+        properties=properties + f"{PropertyName.POP_CK}\x01{handle}\x02".encode(),
+        queue_id=record.queue_id,
+        flag=record.flag,
+        queue_offset=record.queue_offset,
+        physical_offset=record.physical_offset,
+        sys_flag=record.sys_flag,
+        born_at_ms=record.born_at_ms,
+        born_host=record.born_host,
+        stored_at_ms=record.stored_at_ms,
+        store_host=record.store_host,
+        reconsume_times=record.reconsume_times,
+        prepared_transaction_offset=record.prepared_transaction_offset,
+    )

@@ -1,0 +1,167 @@
+"""Revival: messages whose consumer did not acknowledge them in time go to the retry topic of their group.
+
+What was stored there is struck out of its checkpoint at once, in the revive topic as well: a crash between the two
+repeats a message and never loses one.
+
+Source: Java PopReviveService.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+
+from orbitmq.broker.delivery.delay import properties_again
+from orbitmq.broker.groups.offsets import UNKNOWN, GroupOffsets
+from orbitmq.broker.groups.registry import GroupRegistry
+from orbitmq.broker.pop.checkpoints import Outstanding
+from orbitmq.broker.pop.revive_log import ReviveLog
+from orbitmq.broker.topics.registry import TopicRegistry
+from orbitmq.clock import Clock
+from orbitmq.errors import InvalidArgument, OrbitError
+from orbitmq.model.message import PropertyName
+from orbitmq.store import Draft, Store
+from orbitmq.wire.messages.properties import format_properties
+from orbitmq.wire.messages.record import Record
+from orbitmq.wire.pop.handles import NORMAL, RETRY_V1, RETRY_V2, normal_topic, pop_retry_topic, retry_kind
+from orbitmq.wire.pop.revive_log import CheckpointKey
+
+log = logging.getLogger(__name__)
+
+TICK_MS = 100
+"""How often checkpoints are looked at while there are any."""
+IDLE_MS = 1_000
+"""How often it is looked whether others have put some into the revive topic."""
+SLICE_COUNT = 8
+"""Checkpoints that are revived at once, up to 256 messages: then others have the loop."""
+_RETRY_QUEUE_COUNT = 1
+_REWRITE_COUNT = 8
+_TROUBLE_MS = 1_000
+"""After so long a checkpoint is looked at again that could not be revived."""
+
+
+class Revival:
+    """Revives what is due.
+
+    Args:
+        uses_retry_v2: retries go to `%RETRY%group+topic`, not to `%RETRY%group_topic` (Java: enableRetryTopicV2).
+    """
+
+    def __init__(
+        self,
+        store: Store,
+        topics: TopicRegistry,
+        groups: GroupRegistry,
+        offsets: GroupOffsets,
+        revive_log: ReviveLog,
+        *,
+        uses_retry_v2: bool,
+        clock: Clock,
+        monotonic: Clock,
+    ) -> None:
+        self._store = store
+        self._topics = topics
+        self._groups = groups
+        self._offsets = offsets
+        self._log = revive_log
+        self._retry_kind = RETRY_V2 if uses_retry_v2 else RETRY_V1
+        self._clock = clock
+        self._monotonic = monotonic
+        self._failure: str | None = None
+        self.retry_count = 0
+        """Messages that went to a retry topic."""
+
+    async def run(self) -> None:
+        """Revive what is due, as it becomes due. Ends when it is cancelled."""
+        while True:
+            is_idle = self._log.checkpoints.due_at_ms() is None
+            await asyncio.sleep((IDLE_MS if is_idle else TICK_MS) / 1000)
+            try:
+                self._log.follow()
+                while self.revive_due():
+                    await asyncio.sleep(0)
+                self._log.rewrite_old(_REWRITE_COUNT)
+            except Exception as error:
+                self._note_failure(error)
+            else:
+                self._failure = None
+            self._log.commit()
+
+    def revive_due(self) -> bool:
+        """Revive some of the checkpoints whose time is over; True: there may be more.
+
+        Raises:
+            OrbitError: the store or the topic table takes nothing now; a later call tries again.
+        """
+        checkpoints = self._log.checkpoints
+        for _ in range(SLICE_COUNT):
+            found = checkpoints.next_due(self._monotonic())
+            if found is None:
+                return False
+            try:
+                self._revive(found)
+            except OrbitError:
+                if found.left:
+                    checkpoints.put_off(found, self._monotonic() + _TROUBLE_MS)
+                raise
+        return True
+
+    def _revive(self, found: Outstanding) -> None:
+        key = found.key
+        if self._topics.get(normal_topic(key.topic, key.group)) is None or self._groups.configs.get(key.group) is None:
+            log.info("messages of %s that %s had are not revived: one of the two is deleted", key.topic, key.group)
+            self._log.checkpoints.finish(found)
+            return
+        offsets = found.offsets_left
+        for number, offset in enumerate(offsets):
+            record = self._store.message_at(key.topic, key.queue_id, offset)
+            if record is None:  # the log was cleaned past it
+                continue
+            try:
+                self._store_again(key, record)
+            except OrbitError:
+                self._log.checkpoints.acknowledge(key, offsets[:number])
+                raise
+        result = self._log.acknowledge(key, offsets)
+        if (
+            result is None
+        ):  # another of the same name took its place: it cannot be acknowledged, and is done all the same
+            self._log.checkpoints.finish(found)
+        self._store.bound_unsynced(self._store.max_physical_offset)
+
+    def _store_again(self, key: CheckpointKey, record: Record) -> None:
+        kind = retry_kind(key.topic)
+        topic = key.topic if kind != NORMAL else pop_retry_topic(key.topic, key.group, self._retry_kind)
+        self._ensure_topic(topic, key.group)
+        properties = properties_again(record)
+        if record.reconsume_times == 0:
+            properties[PropertyName.FIRST_POP_TIME] = str(key.pop_time_ms)
+        properties.setdefault(PropertyName.FIRST_POP_TIME, str(key.pop_time_ms))
+        try:
+            encoded = format_properties(properties)
+        except InvalidArgument:  # no room for one more
+            del properties[PropertyName.FIRST_POP_TIME]
+            encoded = format_properties(properties)
+        result = self._store.append(
+            Draft(
+                topic, 0, bytes(record.body), encoded, record.flag, record.sys_flag, record.born_at_ms,
+                record.born_host, record.reconsume_times + 1,
+            )
+        )  # fmt: skip
+        self._offsets.log_end = result.end
+        self.retry_count += 1
+
+    def _ensure_topic(self, topic: str, group: str) -> None:
+        if self._topics.get(topic) is not None:
+            return
+        if self._topics.create_retry_topic(topic, _RETRY_QUEUE_COUNT, self._clock()) is None:
+            raise InvalidArgument("topic", topic, "room in the topic table: topicsMax allows no more topics")
+        if self._offsets.query(group, topic, 0) == UNKNOWN:
+            self._offsets.commit(group, topic, 0, 0, offset_max=0)
+
+    def _note_failure(self, error: Exception) -> None:
+        """Log what keeps messages from being revived: once, however often it is tried."""
+        failure = f"{type(error).__name__}: {error}"
+        if failure != self._failure:
+            self._failure = failure
+            log.error("reviving popped messages failed, it is tried again", exc_info=error)

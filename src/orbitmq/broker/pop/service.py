@@ -1,0 +1,104 @@
+"""POP in a running broker: its parts, put together."""
+
+from __future__ import annotations
+
+from random import Random
+
+from orbitmq.broker.config import BrokerConfig
+from orbitmq.broker.groups.offsets import GroupOffsets
+from orbitmq.broker.groups.registry import GroupRegistry
+from orbitmq.broker.monitoring.stats import BrokerStats
+from orbitmq.broker.pop.pops import PopLimits, Pops
+from orbitmq.broker.pop.revival import Revival
+from orbitmq.broker.pop.revive_log import ReviveLog
+from orbitmq.broker.pop.waiting import WaitingPops
+from orbitmq.broker.topics.registry import TopicRegistry
+from orbitmq.clock import Clock
+from orbitmq.model.message import Host
+from orbitmq.net.dispatch.peer import Peer
+from orbitmq.store import Store
+
+
+class PopService:
+    """The parts of POP, which its handlers work on.
+
+    Args:
+        host: this broker's, for its records.
+    """
+
+    def __init__(
+        self,
+        config: BrokerConfig,
+        store: Store,
+        topics: TopicRegistry,
+        groups: GroupRegistry,
+        offsets: GroupOffsets,
+        stats: BrokerStats,
+        *,
+        host: Host,
+        clock: Clock,
+        monotonic: Clock,
+        random: Random,
+    ) -> None:
+        self.revive_log = ReviveLog(
+            store,
+            offsets,
+            cluster=config.broker_cluster_name,
+            broker_name=config.broker_name,
+            host=host,
+            clock=clock,
+            monotonic=monotonic,
+        )
+        limits = PopLimits(
+            config.max_transfer_bytes_on_message_in_memory,
+            config.pop_checkpoints_max,
+            config.pop_inflight_message_threshold if config.enable_pop_message_threshold else None,
+        )
+        self.pops = Pops(
+            store,
+            topics,
+            offsets,
+            self.revive_log,
+            stats,
+            limits=limits,
+            retries_first_percent=config.pop_from_retry_probability,
+            clock=clock,
+            random=random,
+        )
+        parked_max, place_max = config.max_pop_polling_size, config.pop_polling_size
+        has_messages = self.pops.has_messages
+        self.waiting = WaitingPops(store, parked_max=parked_max, place_max=place_max, has_messages=has_messages)
+        """Pops that wait for messages."""
+        self.notices = WaitingPops(store, parked_max=parked_max, place_max=place_max, has_messages=has_messages)
+        """Requests that wait to be told of messages."""
+        self.revival = Revival(
+            store,
+            topics,
+            groups,
+            offsets,
+            self.revive_log,
+            uses_retry_v2=config.enable_retry_topic_v2,
+            clock=clock,
+            monotonic=monotonic,
+        )
+
+    def wake_overtaken(self) -> None:
+        """Try requests again that missed a message."""
+        self.waiting.wake_overtaken()
+        self.notices.wake_overtaken()
+
+    def answer_topic(self, topic: str) -> None:
+        """Answer the requests for a topic that was deleted."""
+        self.waiting.answer_topic(topic)
+        self.notices.answer_topic(topic)
+
+    def drop_connection(self, connection: Peer) -> None:
+        """Forget the requests of a connection that closed."""
+        self.waiting.drop_connection(connection)
+        self.notices.drop_connection(connection)
+
+    def close(self) -> None:
+        """Answer whoever waits, and note how far the revive topic has been worked through."""
+        self.waiting.close()
+        self.notices.close()
+        self.revive_log.commit()

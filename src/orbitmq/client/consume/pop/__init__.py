@@ -1,0 +1,1 @@
+"""Messages that brokers give for a time: answers to pops, handles, acks."""

@@ -1,0 +1,79 @@
+"""The messages of a pop's answer, each with its handle. Pure.
+
+Source: Java MQClientAPIImpl.processPopResponse.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from orbitmq.codes import ResponseCode
+from orbitmq.errors import HeaderError, InvalidArgument
+from orbitmq.model.message import PropertyName, StoredMessage
+from orbitmq.wire.command import Command
+from orbitmq.wire.header import decode_header
+from orbitmq.wire.headers import ChangeInvisibleTimeResponse, PopResponse
+from orbitmq.wire.messages.record import iter_records, to_stored_message
+from orbitmq.wire.pop.handles import Handle, format_handle, parse_handle, retry_kind
+from orbitmq.wire.pop.offset_infos import parse_popped_queues
+
+NOTHING = (ResponseCode.POLLING_TIMEOUT, ResponseCode.POLLING_FULL, ResponseCode.PULL_NOT_FOUND)
+"""Codes of answers that hold no messages, and are no refusals."""
+
+
+def decode_popped(answer: Command, topic: str, broker_name: str) -> list[StoredMessage]:
+    """Return the messages of a successful answer; each has its handle among its properties, as Java's clients put it.
+
+    Raises:
+        HeaderError: the answer does not say what belongs to which handle.
+    """
+    header = decode_header(PopResponse, answer.ext_fields)
+    try:
+        queues = parse_popped_queues(header.start_offset_info, header.message_offset_info)
+    except InvalidArgument as error:
+        raise HeaderError(str(error)) from None
+    starts = {(queue.retry, queue.queue_id): queue.start_offset for queue in queues}
+    messages = []
+    for record in iter_records(answer.body):
+        message = to_stored_message(record, broker_name)
+        properties = dict(message.properties)
+        if PropertyName.POP_CK not in properties:
+            retry = retry_kind(message.topic)
+            start = starts.get((retry, message.queue_id))
+            if start is None:
+                raise HeaderError(f"startOffsetInfo does not name queue {message.queue_id} of {message.topic}")
+            handle = Handle(
+                start, header.pop_time_ms, header.invisible_ms, header.revive_queue_id, retry, broker_name,
+                message.queue_id, message.queue_offset,
+            )  # fmt: skip
+            properties[PropertyName.POP_CK] = format_handle(handle)
+        properties.setdefault(PropertyName.FIRST_POP_TIME, str(header.pop_time_ms))
+        messages.append(replace(message, topic=topic, properties=properties))
+    return messages
+
+
+def handle_of(message: StoredMessage) -> Handle:
+    """Return a message's handle.
+
+    Raises:
+        InvalidArgument: it has none: no SimpleConsumer has received it.
+    """
+    text = message.properties.get(PropertyName.POP_CK)
+    if text is None:
+        raise InvalidArgument("message", message.message_id or message.topic, "a message that receive() returned")
+    handle = parse_handle(text)
+    if handle.queue_offset is None or handle.queue_id < 0:
+        return handle._replace(queue_id=message.queue_id, queue_offset=message.queue_offset)
+    return handle
+
+
+def with_new_time(message: StoredMessage, handle: Handle, response: ChangeInvisibleTimeResponse) -> StoredMessage:
+    """Return a message with the handle that a changed invisible time gives it."""
+    assert handle.queue_offset is not None, "handle_of fills it in"
+    changed = handle._replace(
+        start_offset=handle.queue_offset,
+        pop_time_ms=response.pop_time_ms,
+        invisible_ms=response.invisible_ms,
+        revive_queue_id=response.revive_queue_id,
+    )
+    return replace(message, properties={**message.properties, PropertyName.POP_CK: format_handle(changed)})

@@ -1,0 +1,312 @@
+"""The SimpleConsumer: messages are its own for a time, and acknowledged one by one. Nobody assigns queues.
+
+Source: Java's POP consumers (MQClientAPIImpl.popMessageAsync), RocketMQ's SimpleConsumer.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import ssl
+from collections.abc import Iterable
+from typing import NamedTuple
+
+from orbitmq.client.base import Client
+from orbitmq.client.consume.pop.ack_requests import AckRequest, ack_requests
+from orbitmq.client.consume.pop.popped_messages import NOTHING, decode_popped, handle_of, with_new_time
+from orbitmq.client.consume.subscriptions import subscribe, wants
+from orbitmq.client.routing.route_queues import readable_queues
+from orbitmq.client.routing.routes import POLL_INTERVAL_MS
+from orbitmq.client.session.client_id import unique_instance
+from orbitmq.client.session.session import REQUEST_TIMEOUT_MS, ClientSession
+from orbitmq.clock import now_ms
+from orbitmq.codes import ResponseCode
+from orbitmq.errors import ClientError, InvalidArgument, RemoteRefused
+from orbitmq.model.group import ConsumeFrom, Subscription
+from orbitmq.model.message import StoredMessage
+from orbitmq.model.topic import GROUP_LENGTH_MAX, check_name
+from orbitmq.net.pool import expect
+from orbitmq.wire.command import Command
+from orbitmq.wire.header import decode_header
+from orbitmq.wire.headers import (
+    ChangeInvisibleTime,
+    ChangeInvisibleTimeResponse,
+    PopMessage,
+    PopNotification,
+    PopNotificationResponse,
+)
+from orbitmq.wire.pop.handles import format_handle, pop_retry_topic
+from orbitmq.wire.pop.revive_log import COUNT_MAX
+from orbitmq.wire.signature import Credentials
+
+INVISIBLE_MS = 60_000
+RECEIVE_TIMEOUT_MS = 15_000
+_POLL_MS_MAX = 10_000
+"""A broker holds one request no longer: a Java broker does not tell those who wait of messages that come again."""
+_PAUSE_S = 0.2
+"""Between two attempts where a broker lets nobody wait."""
+_INIT_MIN, _INIT_MAX = 0, 1
+
+
+class _Place(NamedTuple):
+    """A broker that has messages of a subscription."""
+
+    subscription: Subscription
+    broker_name: str
+
+
+class SimpleConsumer(Client):
+    """Receives messages for a time and acknowledges them one by one; any number of consumers share every queue.
+
+        async with SimpleConsumer("billing", name_servers=["127.0.0.1:9876"]) as consumer:
+            consumer.subscribe("orders", tag="new")
+            while True:
+                for message in await consumer.receive():
+                    await bill(message)
+                    await consumer.ack(message)
+
+    A message that is not acknowledged within its invisible time comes again, to this consumer or another one of the group,
+    with `reconsume_times` one higher. The broker needs POP: RocketMQ 5, or ours.
+
+    Args:
+        group: the consumer group; what one of its members has acknowledged, none of them gets again.
+        name_servers: `["host:port", ...]` or `"host:port;host:port"`.
+        invisible_ms: how long messages are this consumer's, unless `receive` says otherwise.
+        consume_from: FIRST: a new group begins at each queue's first message; LAST: at its end.
+        credentials: sign every request with this access key (RocketMQ's ACL).
+        tls: connect with TLS, as `orbitmq.net.security.tls.client_context` or `ssl.create_default_context` makes it.
+    """
+
+    def __init__(
+        self,
+        group: str,
+        name_servers: str | Iterable[str],
+        *,
+        invisible_ms: int = INVISIBLE_MS,
+        consume_from: ConsumeFrom = ConsumeFrom.FIRST,
+        poll_interval_ms: int = POLL_INTERVAL_MS,
+        credentials: Credentials | None = None,
+        tls: ssl.SSLContext | None = None,
+    ) -> None:
+        self.group = check_name("group", group, GROUP_LENGTH_MAX)
+        if consume_from not in (ConsumeFrom.FIRST, ConsumeFrom.LAST):
+            raise InvalidArgument("consume_from", consume_from, "FIRST or LAST")
+        self._init_mode = _INIT_MIN if consume_from is ConsumeFrom.FIRST else _INIT_MAX
+        self._invisible_ms = _check_invisible(invisible_ms)
+        # No heartbeats: they would make this a member of the group, and its push consumers would leave queues to it.
+        session = ClientSession(
+            name_servers,
+            instance=unique_instance(),
+            poll_interval_ms=poll_interval_ms,
+            credentials=credentials,
+            tls=tls,
+        )
+        super().__init__(session)
+        self._subscriptions: dict[str, Subscription] = {}
+        self._turn = 0
+
+    async def open(self) -> None:
+        """Begin."""
+        self._session.open()
+
+    async def close(self) -> None:
+        """Close the connections; what was not acknowledged comes again when its time is over."""
+        if self._session.is_open:
+            await self._session.close()
+
+    def subscribe(self, topic: str, tag: str = "*", *, sql: str | None = None) -> None:
+        """Receive messages of a topic from now on.
+
+        Args:
+            tag: one tag, several as "A || B", or "*".
+            sql: instead of tags, an SQL92 expression over the messages' properties; the broker filters, if its
+                `enablePropertyFilter` is on.
+
+        Raises:
+            InvalidArgument: the topic, tag or expression is none.
+        """
+        self._subscriptions[topic] = subscribe(topic, tag, sql, now_ms())
+
+    def unsubscribe(self, topic: str) -> None:
+        """Receive no more messages of a topic."""
+        self._subscriptions.pop(topic, None)
+
+    async def receive(
+        self, count_max: int = COUNT_MAX, *, timeout_ms: int = RECEIVE_TIMEOUT_MS, invisible_ms: int | None = None
+    ) -> list[StoredMessage]:
+        """Return messages as soon as there are any.
+
+        Cancelling it may cost time, never messages: what a broker was about to give comes again later.
+
+        Args:
+            count_max: messages at most, 1 to 32.
+            timeout_ms: how long to wait for the first one.
+            invisible_ms: how long they are this consumer's.
+
+        Returns:
+            list of messages of one topic and broker, empty when none came in time.
+
+        Raises:
+            InvalidArgument: a number is out of its range, or there is no subscription.
+            RouteNotFound: no NameServer knows one of the topics.
+            ClientError: a broker could not be asked, and none of the others has messages.
+        """
+        self._check_open()
+        if not 1 <= count_max <= COUNT_MAX:
+            raise InvalidArgument("count_max", count_max, f"1 to {COUNT_MAX}")
+        if not self._subscriptions:
+            raise InvalidArgument("subscriptions", "none", "at least one; subscribe() comes first")
+        invisible = self._invisible_ms if invisible_ms is None else _check_invisible(invisible_ms)
+        loop = asyncio.get_running_loop()
+        deadline = loop.time() + timeout_ms / 1000
+        while True:
+            places = await self._places()
+            left_ms = max(0, int((deadline - loop.time()) * 1000))
+            if len(places) > 1:
+                found = await self._receive_any(places, count_max, invisible, left_ms)
+            else:
+                found = await self._pop(places[0], count_max, invisible, min(left_ms, _POLL_MS_MAX))
+            left_s = deadline - loop.time()
+            if found or left_s <= 0:
+                return found
+            await asyncio.sleep(min(_PAUSE_S, left_s))
+
+    async def ack(self, messages: StoredMessage | Iterable[StoredMessage]) -> None:
+        """Acknowledge a message, or several: nobody of the group gets them again.
+
+        Returns when their brokers have noted it, as safely as they keep messages.
+
+        Raises:
+            InvalidArgument: `receive` did not return one of them.
+            ClientError: a broker did not take its part.
+        """
+        self._check_open()
+        found = [messages] if isinstance(messages, StoredMessage) else list(messages)
+        await asyncio.gather(*(self._send(request) for request in ack_requests(self.group, found)))
+
+    async def change_invisible_time(self, message: StoredMessage, invisible_ms: int) -> StoredMessage:
+        """Keep a message for another `invisible_ms` from now on, 0 to give it back at once.
+
+        Returns:
+            The message with a new handle: acknowledge this one.
+
+        Raises:
+            InvalidArgument: `receive` did not return the message.
+            RemoteRefused: with code 208: its time was over already.
+        """
+        self._check_open()
+        handle = handle_of(message)
+        assert handle.queue_offset is not None, "handle_of fills it in"
+        header = ChangeInvisibleTime(
+            consumer_group=self.group,
+            topic=pop_retry_topic(message.topic, self.group, handle.retry),
+            queue_id=handle.queue_id,
+            handle=format_handle(handle),
+            queue_offset=handle.queue_offset,
+            invisible_ms=_check_invisible(invisible_ms),
+            broker_name=handle.broker_name,
+        )
+        answer = await self._session.call(handle.broker_name, header, only_this=True)
+        expect(answer, self._session.routes.address(handle.broker_name))
+        return with_new_time(message, handle, decode_header(ChangeInvisibleTimeResponse, answer.ext_fields))
+
+    async def _places(self) -> list[_Place]:
+        """Return every broker of every subscription, in an order that gives each its turn to be asked first."""
+        found = []
+        for topic, subscription in self._subscriptions.items():
+            route = await self._session.routes.find(topic)
+            names = dict.fromkeys(queue.broker_name for queue in readable_queues(topic, route))
+            found += [_Place(subscription, name) for name in names]
+        if not found:
+            raise ClientError(f"no broker lets anybody read {', '.join(self._subscriptions)}")
+        self._turn = (self._turn + 1) % len(found)
+        return found[self._turn :] + found[: self._turn]
+
+    async def _receive_any(
+        self, places: list[_Place], count_max: int, invisible_ms: int, left_ms: int
+    ) -> list[StoredMessage]:
+        """Ask one broker after another; when none has messages, wait for the first one that gets some."""
+        errors: list[ClientError] = []
+        for place in places:
+            try:
+                found = await self._pop(place, count_max, invisible_ms, 0)
+            except ClientError as error:
+                errors.append(error)
+                continue
+            if found:
+                return found
+        if len(errors) == len(places):
+            raise errors[0]
+        if left_ms > 0 and (ready := await self._first_with_messages(places, min(left_ms, _POLL_MS_MAX))) is not None:
+            return await self._pop(ready, count_max, invisible_ms, 0)
+        return []
+
+    async def _first_with_messages(self, places: list[_Place], poll_ms: int) -> _Place | None:
+        waiting = {asyncio.ensure_future(self._has_messages(place, poll_ms)): place for place in places}
+        pending = set(waiting)
+        try:
+            while pending:
+                done, pending = await asyncio.wait(pending, return_when=asyncio.FIRST_COMPLETED)
+                for task in done:
+                    if task.result():
+                        return waiting[task]
+            return None
+        finally:
+            for task in pending:
+                task.cancel()
+
+    async def _has_messages(self, place: _Place, poll_ms: int) -> bool:
+        header = PopNotification(
+            consumer_group=self.group, topic=place.subscription.topic, queue_id=-1, poll_ms=poll_ms,
+            broker_name=place.broker_name,
+        )  # fmt: skip
+        try:
+            answer = await self._session.call(place.broker_name, header, timeout_ms=poll_ms + REQUEST_TIMEOUT_MS)
+        except ClientError as error:
+            self._session.note_failure(place.broker_name, error)
+            return False
+        if answer.code != ResponseCode.SUCCESS:
+            return False
+        return decode_header(PopNotificationResponse, answer.ext_fields).has_message
+
+    async def _pop(self, place: _Place, count_max: int, invisible_ms: int, poll_ms: int) -> list[StoredMessage]:
+        subscription, broker_name = place
+        header = PopMessage(
+            consumer_group=self.group,
+            topic=subscription.topic,
+            queue_id=-1,
+            count_max=count_max,
+            invisible_ms=invisible_ms,
+            poll_ms=poll_ms,
+            init_mode=self._init_mode,
+            expression_type=subscription.expression_type,
+            expression=subscription.expression,
+            order=False,
+            broker_name=broker_name,
+        )
+        answer = await self._session.call(broker_name, header, timeout_ms=poll_ms + REQUEST_TIMEOUT_MS, only_this=True)
+        return await self._take(answer, place)
+
+    async def _take(self, answer: Command, place: _Place) -> list[StoredMessage]:
+        """Return the messages of an answer that are wanted; others, whose tag's hash clashes, are done."""
+        subscription, broker_name = place
+        self._session.note_answer(broker_name)
+        if answer.code in NOTHING:
+            return []
+        if answer.code != ResponseCode.SUCCESS:
+            raise RemoteRefused(answer.code, answer.remark, self._session.routes.address(broker_name))
+        messages = decode_popped(answer, subscription.topic, broker_name)
+        unwanted = [message for message in messages if not wants(subscription, message.tag)]
+        if not unwanted:
+            return messages
+        await self.ack(unwanted)
+        return [message for message in messages if wants(subscription, message.tag)]
+
+    async def _send(self, request: AckRequest) -> None:
+        answer = await self._session.call(request.broker_name, request.header, request.body, only_this=True)
+        expect(answer, self._session.routes.address(request.broker_name))
+
+
+def _check_invisible(invisible_ms: int) -> int:
+    if invisible_ms < 0:
+        raise InvalidArgument("invisible_ms", invisible_ms, "0 or more")
+    return invisible_ms

@@ -1,0 +1,1 @@
+"""Headers of consumers: pulls and pops, and what they are answered."""

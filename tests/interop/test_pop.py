@@ -1,0 +1,107 @@
+"""POP between Java and us: Java's calls against our broker, our SimpleConsumer against Java's."""
+
+from __future__ import annotations
+
+import base64
+from typing import Any
+
+import pytest
+
+from orbitmq import Message
+from orbitmq.blocking import Producer, SimpleConsumer
+from orbitmq.wire.pop.handles import parse_handle
+
+COUNT = 40
+
+
+@pytest.fixture
+def pops(java, ours, create_topic, name):
+    """Java's calls for popping, against our broker, and a topic with messages."""
+    create_topic(ours.name_servers, name, 2)
+    with Producer(f"{name}-p", ours.name_servers) as producer:
+        for number in range(COUNT):
+            producer.send(Message(name, b"%d" % number, tag="even" if number % 2 == 0 else "odd"))
+    address = ours.brokers["broker-a"]
+    place = {"address": address, "broker": "broker-a", "group": f"{name}-group", "topic": name, "queue_id": -1}
+
+    def call(action: str, **arguments: Any) -> Any:
+        return java.call(f"pop.{action}", **place | arguments)
+
+    return call
+
+
+def bodies(popped: dict[str, Any]) -> set[bytes]:
+    return {base64.b64decode(message["body"]) for message in popped["messages"]}
+
+
+def handles(popped: dict[str, Any]) -> list[str]:
+    return [message["properties"]["POP_CK"] for message in popped["messages"]]
+
+
+def test_java_pops_acknowledges_and_gets_the_others_again(pops):
+    every = {b"%d" % number for number in range(COUNT)}
+    first = pops("pop", count=32, invisible_ms=60_000, poll_ms=0)
+    second = pops("pop", count=32, invisible_ms=60_000, poll_ms=0)
+    assert (first["status"], first["rest"], second["rest"]) == ("FOUND", COUNT - 32, 0)
+    assert bodies(first) | bodies(second) == every
+    assert pops("pop", count=32, invisible_ms=60_000, poll_ms=0)["status"] == "POLLING_NOT_FOUND"
+    assert pops("batch_ack", handles=handles(first)[1:])["status"] == "OK"
+    assert pops("ack", handle=handles(second)[0])["status"] == "OK"
+    left = {base64.b64decode(first["messages"][0]["body"])} | bodies(second)
+    left.remove(base64.b64decode(second["messages"][0]["body"]))
+    for handle in [handles(first)[0], *handles(second)[1:]]:
+        assert pops("change", handle=handle, invisible_ms=0)["status"] == "OK"
+    again: list[dict[str, Any]] = []
+    while len(again) < len(left):
+        popped = pops("pop", count=32, invisible_ms=60_000, poll_ms=30_000)
+        again += popped["messages"]
+        assert pops("batch_ack", handles=handles(popped))["status"] == "OK"
+    assert {base64.b64decode(message["body"]) for message in again} == left
+    assert {message["reconsume_times"] for message in again} == {1}
+    assert pops("pop", count=32, invisible_ms=60_000, poll_ms=0)["status"] == "POLLING_NOT_FOUND"
+
+
+def test_java_keeps_a_message_for_longer_and_acknowledges_it_by_its_new_handle(pops):
+    popped = pops("pop", count=1, invisible_ms=60_000, poll_ms=0)
+    (handle,) = handles(popped)
+    changed = pops("change", handle=handle, invisible_ms=120_000)
+    assert changed["status"] == "OK"
+    assert parse_handle(changed["handle"]).invisible_ms == 120_000
+    assert pops("ack", handle=changed["handle"])["status"] == "OK"
+    assert pops("change", handle=changed["handle"], invisible_ms=1_000)["status"] == "NO_EXIST"
+
+
+def test_java_waits_for_messages_and_filters_by_tag(java, ours, pops, name):
+    even = pops("pop", count=32, invisible_ms=60_000, poll_ms=0, tag="even", group=f"{name}-even")
+    assert bodies(even) == {b"%d" % number for number in range(0, COUNT, 2)}
+    assert pops("notify", poll_ms=0, group=f"{name}-even") is False
+    with Producer(f"{name}-p", ours.name_servers) as producer:
+        producer.send(Message(name, b"later", tag="even"))
+    assert pops("notify", poll_ms=30_000, group=f"{name}-even") is True
+    found = pops("pop", count=32, invisible_ms=60_000, poll_ms=30_000, tag="even", group=f"{name}-even")
+    assert bodies(found) == {b"later"}
+    assert int(pops("polling", group=f"{name}-even")) == 0
+
+
+def test_our_consumer_receives_from_a_java_broker(java_cluster, create_topic, name):
+    address = java_cluster.name_server.address
+    create_topic(address, name, 2, "JavaCluster")
+    with Producer(f"{name}-p", address) as producer, SimpleConsumer(f"{name}-group", address) as consumer:
+        consumer.subscribe(name)
+        for number in range(10):
+            producer.send(Message(name, b"%d" % number))
+        found: dict[bytes, Any] = {}
+        while len(found) < 10:
+            found |= {message.body: message for message in consumer.receive(timeout_ms=30_000)}
+        assert {message.topic for message in found.values()} == {name}
+        given_back = found.pop(b"7")
+        consumer.change_invisible_time(given_back, 1_000)
+        kept = consumer.change_invisible_time(found.pop(b"8"), 600_000)
+        consumer.ack([kept, *found.values()])
+        again: list[Any] = []
+        while not again:  # a Java broker revives some seconds after the time is over
+            again = consumer.receive(timeout_ms=30_000)
+        assert [(message.body, message.topic, message.reconsume_times) for message in again] == [(b"7", name, 1)]
+        assert parse_handle(again[0].properties["POP_CK"]).retry == "1"
+        consumer.ack(again)
+        assert consumer.receive(timeout_ms=1) == []

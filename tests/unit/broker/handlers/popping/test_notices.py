@@ -1,0 +1,72 @@
+"""NOTIFICATION and POLLING_INFO over a connection."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import Any
+
+from orbitmq.wire.headers import GetPollingCount, PollingCountResponse, PopNotification, PopNotificationResponse
+
+from .support import pop, pop_header
+
+Serve = Callable[..., None]
+
+
+def notice(**fields: Any) -> PopNotification:
+    settings: dict[str, Any] = {"consumer_group": "g", "topic": "t", "queue_id": -1, "poll_ms": 0}
+    return PopNotification(**settings | fields)
+
+
+def test_a_notification_says_whether_there_are_messages_and_takes_none(serve: Serve) -> None:
+    async def scene(rig: Any) -> None:
+        await rig.send()
+        yes, no = PopNotificationResponse(has_message=True), PopNotificationResponse(has_message=False)
+        assert await rig.answer(notice(), PopNotificationResponse) == yes
+        assert await rig.answer(notice(queue_id=3), PopNotificationResponse) == no
+        assert len(await pop(rig)) == 1
+        assert await rig.answer(notice(), PopNotificationResponse) == no
+        assert await rig.answer(notice(poll_ms=20), PopNotificationResponse) == no
+
+    serve(scene)
+
+
+def test_a_notification_waits_for_a_message_beside_the_pops(serve: Serve) -> None:
+    async def scene(rig: Any) -> None:
+        await rig.send()
+        await pop(rig)
+        service = rig.broker.service.pop
+        told = asyncio.ensure_future(rig.answer(notice(poll_ms=60_000), PopNotificationResponse))
+        while not service.notices.parked.count:
+            await asyncio.sleep(0)
+        await rig.send()
+        assert (await told).has_message
+
+    serve(scene)
+
+
+def test_too_many_notifications_do_not_wait(serve: Serve) -> None:
+    async def scene(rig: Any) -> None:
+        await rig.send()
+        await pop(rig)
+        answer = await rig.answer(notice(poll_ms=60_000), PopNotificationResponse)
+        assert answer == PopNotificationResponse(has_message=False, polling_full=True)
+
+    serve(scene, max_pop_polling_size=0)
+
+
+def test_waiting_pops_are_counted(serve: Serve) -> None:
+    async def scene(rig: Any) -> None:
+        await rig.send()
+        await pop(rig)
+        waiting = asyncio.ensure_future(rig.ask(pop_header(poll_ms=60_000)))
+        while not rig.broker.service.pop.waiting.parked.count:
+            await asyncio.sleep(0)
+        count = GetPollingCount(consumer_group="g", topic="t", queue_id=-1)
+        assert await rig.answer(count, PollingCountResponse) == PollingCountResponse(polling_count=1)
+        await rig.send()
+        assert (await waiting).code == 0
+        assert await rig.answer(count, PollingCountResponse) == PollingCountResponse(polling_count=0)
+        assert await rig.code(GetPollingCount(consumer_group="g", topic="nowhere", queue_id=-1)) == 17
+
+    serve(scene)

@@ -1,0 +1,203 @@
+"""POP_MESSAGE over a connection."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import Any
+
+from orbitmq.client.consume.pop.popped_messages import decode_popped
+from orbitmq.wire.header import decode_header
+from orbitmq.wire.headers import DeleteTopicInBroker, PopResponse
+
+from .support import handle_of, pop, pop_header
+
+Serve = Callable[..., None]
+
+
+async def parked(rig: Any, count: int = 1) -> None:
+    while rig.broker.service.pop.waiting.parked.count < count:
+        await asyncio.sleep(0)
+
+
+def test_messages_come_with_what_makes_their_handles(serve: Serve) -> None:
+    async def scene(rig: Any) -> None:
+        await rig.send(body=b"0")
+        await rig.send(body=b"1")
+        answer = await rig.ask(pop_header())
+        header = decode_header(PopResponse, answer.ext_fields)
+        assert (header.start_offset_info, header.message_offset_info, header.rest_count) == ("0 0 0", "0 0 0,1", 0)
+        assert header.invisible_ms == 60_000
+        first, second = decode_popped(answer, "t", "a")
+        time_ms, queue = header.pop_time_ms, header.revive_queue_id
+        assert handle_of(first) == f"0 {time_ms} 60000 {queue} 0 a 0 0"
+        assert handle_of(second) == f"0 {time_ms} 60000 {queue} 0 a 0 1"
+        assert (await rig.ask(pop_header())).code == 210
+
+    serve(scene)
+
+
+def test_a_pop_waits_for_the_first_message(serve: Serve) -> None:
+    async def scene(rig: Any) -> None:
+        await rig.send()
+        await pop(rig)
+        waiting = asyncio.ensure_future(rig.ask(pop_header(poll_ms=60_000)))
+        await parked(rig)
+        await rig.send(body=b"now")
+        (message,) = decode_popped(await waiting, "t", "a")
+        assert message.body == b"now"
+
+    serve(scene)
+
+
+def test_a_pop_that_waits_hears_of_retries(serve: Serve) -> None:
+    async def scene(rig: Any) -> None:
+        await rig.send(body=b"again")
+        await pop(rig, invisible_ms=0)
+        waiting = asyncio.ensure_future(rig.ask(pop_header(poll_ms=60_000)))
+        (message,) = decode_popped(await waiting, "t", "a")
+        assert (message.body, message.reconsume_times, message.topic) == (b"again", 1, "t")
+
+    serve(scene)
+
+
+def test_a_pop_is_answered_with_nothing_when_its_time_is_over(serve: Serve) -> None:
+    async def scene(rig: Any) -> None:
+        await rig.send()
+        await pop(rig)
+        answer = await rig.ask(pop_header(poll_ms=20))
+        assert answer.code == 210
+        assert decode_header(PopResponse, answer.ext_fields).rest_count == 0
+
+    serve(scene)
+
+
+def test_too_many_pops_do_not_wait(serve: Serve) -> None:
+    async def scene(rig: Any) -> None:
+        await rig.send()
+        await pop(rig)
+        waiting = asyncio.ensure_future(rig.ask(pop_header(poll_ms=60_000)))
+        await parked(rig)
+        assert (await rig.ask(pop_header(poll_ms=60_000))).code == 209
+        await rig.send()
+        assert (await waiting).code == 0
+
+    serve(scene, pop_polling_size=1)
+
+
+def test_more_than_one_answer_holds_wakes_the_next_who_waits(serve: Serve) -> None:
+    async def scene(rig: Any) -> None:
+        await rig.send()
+        await pop(rig)
+        asked = [asyncio.ensure_future(rig.ask(pop_header(poll_ms=60_000, count_max=1))) for _ in range(2)]
+        await parked(rig, 2)
+        service = rig.broker.service
+        # Two messages in one batch of the loop: one wake-up may stand for both.
+        for body in (b"0", b"1"):
+            service.sending.store.append(service.sending.store.message_at("t", 0, 0) and _draft(body))
+        answers = await asyncio.gather(*asked)
+        assert [answer.code for answer in answers] == [0, 0]
+
+    serve(scene)
+
+
+def _draft(body: bytes) -> Any:
+    from orbitmq.store import Draft
+
+    return Draft("t", 0, body)
+
+
+def test_tags_filter(serve: Serve) -> None:
+    async def scene(rig: Any) -> None:
+        await rig.send(body=b"red", properties="TAGS\x01red\x02")
+        await rig.send(body=b"blue", properties="TAGS\x01blue\x02")
+        found = await pop(rig, expression="blue || green", expression_type="TAG")
+        assert [message.body for message in found] == [b"blue"]
+        assert (await rig.ask(pop_header(expression="||", expression_type="TAG"))).code == 23
+
+    serve(scene)
+
+
+def test_expressions_filter_and_wait(serve: Serve) -> None:
+    async def scene(rig: Any) -> None:
+        await rig.send(body=b"cheap", properties="price\x011\x02")
+        sql = {"expression": "price > 5", "expression_type": "SQL92"}
+        waiting = asyncio.ensure_future(rig.ask(pop_header(poll_ms=60_000, **sql)))
+        await parked(rig)
+        await rig.send(body=b"cheap again", properties="price\x012\x02")
+        await rig.send(body=b"dear", properties="price\x019\x02")
+        (message,) = decode_popped(await waiting, "t", "a")
+        assert message.body == b"dear"
+
+    serve(scene, enable_property_filter=True)
+
+
+def test_what_no_pop_may_ask_is_refused_by_name(serve: Serve) -> None:
+    async def scene(rig: Any) -> None:
+        await rig.send()
+        for fields, code, said in (
+            ({"count_max": 33}, 29, "greater than 32"),
+            ({"count_max": 0}, 29, "maxMsgNums"),
+            ({"invisible_ms": -1}, 29, "invisibleTime: -1"),
+            ({"invisible_ms": 2**62}, 29, "expected 0 to 259200000 ms"),
+            ({"queue_id": 4}, 29, "queueId[4]"),
+            ({"queue_id": -2}, 29, "queueId[-2]"),
+            ({"topic": "nowhere"}, 17, "topic[nowhere]"),
+            ({"order": True}, 29, "order"),
+        ):
+            answer = await rig.ask(pop_header(**fields))
+            assert answer.code == code, fields
+            assert said in (answer.remark or "")
+
+    serve(scene)
+
+
+def test_a_group_that_may_not_be_made_is_refused(serve: Serve) -> None:
+    async def scene(rig: Any) -> None:
+        await rig.send()
+        assert (await rig.ask(pop_header())).code == 26
+
+    serve(scene, auto_create_subscription_group=False)
+
+
+def test_a_broker_that_may_not_be_read_gives_nothing(serve: Serve) -> None:
+    async def scene(rig: Any) -> None:
+        assert (await rig.ask(pop_header())).code == 16
+
+    serve(scene, broker_permission=2)
+
+
+def test_too_many_checkpoints_are_told_of(serve: Serve) -> None:
+    async def scene(rig: Any) -> None:
+        await rig.send()
+        await rig.send()
+        await pop(rig, count_max=1)
+        answer = await rig.ask(pop_header())
+        assert answer.code == 215
+        assert "popCheckpointsMax" in (answer.remark or "")
+
+    serve(scene, pop_checkpoints_max=1)
+
+
+def test_pops_of_a_deleted_topic_are_told(serve: Serve) -> None:
+    async def scene(rig: Any) -> None:
+        await rig.send()
+        await pop(rig)
+        waiting = asyncio.ensure_future(rig.ask(pop_header(poll_ms=60_000)))
+        await parked(rig)
+        assert await rig.code(DeleteTopicInBroker(topic="t")) == 0
+        assert (await waiting).code == 17
+
+    serve(scene)
+
+
+def test_a_store_that_takes_nothing_gives_nothing(serve: Serve) -> None:
+    async def scene(rig: Any) -> None:
+        await rig.send()
+        rig.broker.service.store._refusal = "no room"
+        answer = await rig.ask(pop_header())
+        rig.broker.service.store._refusal = None
+        assert (answer.code, answer.remark) == (14, "no room")
+        assert len(await pop(rig)) == 1
+
+    serve(scene)

@@ -1,0 +1,211 @@
+"""The revive topic: what a crash leaves is what was written."""
+
+from __future__ import annotations
+
+import logging
+
+import pytest
+
+from orbitmq.broker.groups.offsets import GroupOffsets
+from orbitmq.broker.persistence import format_offsets, parse_offsets
+from orbitmq.broker.pop import revive_log
+from orbitmq.errors import StoreUnavailable
+from orbitmq.model.topic import DataVersion
+from orbitmq.store import Draft, FlushMode
+from orbitmq.wire.messages.properties import parse_properties
+from orbitmq.wire.pop.revive_log import REVIVE_GROUP, Ack, Checkpoint, CheckpointKey, encode_ack, encode_checkpoint
+
+from .support import REVIVE_TOPIC, Rig, records
+
+
+def saved(rig: Rig) -> GroupOffsets:
+    """The offsets as consumerOffset.json would have them now."""
+    rig.log.commit()
+    rig.offsets.version = DataVersion(0, rig.wall(), 1)
+    return parse_offsets(format_offsets(rig.offsets))
+
+
+def test_records_carry_what_a_java_broker_reads() -> None:
+    rig = Rig()
+    rig.send(b"0", b"1")
+    rig.ack(rig.pop(), [0, 1])
+    checkpoint, ack = rig.revive_records()
+    assert parse_properties(checkpoint.properties) == {
+        "TAGS": "ck", "UNIQ_KEY": "t@0@0@g@1000000@a@ck", "TIMER_DELIVER_MS": "1059000",
+    }  # fmt: skip
+    assert parse_properties(ack.properties) == {
+        "TAGS": "bAck", "UNIQ_KEY": "t@0@-1@g@1000000@a@ack", "TIMER_DELIVER_MS": "1060000",
+    }  # fmt: skip
+    assert (checkpoint.topic, checkpoint.queue_id) == (ack.topic, ack.queue_id) == (REVIVE_TOPIC, ack.queue_id)
+
+
+def test_requests_take_the_queues_in_turns() -> None:
+    rig = Rig()
+    rig.send(*[b"x"] * 16)
+    queues = {rig.pop(count_max=1).revive_queue_id for _ in range(16)}
+    assert queues == set(range(8))
+    assert {record.queue_id for record in rig.revive_records()} == queues
+
+
+def test_what_is_acknowledged_twice_or_by_nobody_is_written_once() -> None:
+    rig = Rig()
+    rig.send(b"0")
+    popped = rig.pop()
+    rig.ack(popped, [0])
+    rig.ack(popped, [0])
+    key = CheckpointKey("t", "h", 0, 0, 1, "a")
+    assert rig.log.acknowledge(key, (0,)) is None
+    assert [parse_properties(record.properties)["TAGS"] for record in rig.revive_records()] == ["ck", "ack"]
+
+
+def test_an_ack_names_messages_of_its_checkpoint_alone() -> None:
+    rig = Rig()
+    rig.send(b"0", b"1")
+    popped = rig.pop(count_max=1)
+    rig.ack(popped, [1, 99])
+    assert len(rig.revive_records()) == 1
+    assert rig.log.checkpoints.count == 1
+
+
+def test_after_a_crash_nothing_acknowledged_comes_again_and_all_else_does() -> None:
+    rig = Rig()
+    rig.send(b"0", b"1", b"2")
+    rig.ack(rig.pop(count_max=2), [1])
+    rig.pop(count_max=1)
+    again = rig.again()
+    assert again.bodies() == []  # what was popped is out still, though no file of offsets was ever written
+    again.pass_ms(60_000)
+    again.revive()
+    assert sorted(again.bodies()) == [b"0", b"2"]
+
+
+def test_after_a_crash_offsets_that_were_saved_stay_and_later_pops_are_made_good() -> None:
+    rig = Rig()
+    rig.send(b"0", b"1", b"2", b"3")
+    rig.ack(rig.pop(count_max=1), [0])
+    rig.pass_ms(1_000)
+    offsets = saved(rig)
+    rig.pass_ms(1_000)
+    rig.ack(rig.pop(count_max=1), [1])
+    again = rig.again(offsets)
+    assert again.bodies() == [b"2", b"3"]
+
+
+def test_offsets_that_were_set_back_before_they_were_saved_stay_back() -> None:
+    rig = Rig()
+    rig.send(b"0", b"1")
+    rig.pop()
+    rig.pass_ms(1_000)
+    rig.offsets.commit("g", "t", 0, 0, offset_max=2)
+    again = rig.again(saved(rig))
+    assert again.bodies() == [b"0", b"1"]
+
+
+def test_a_start_reads_on_where_the_one_before_was_done() -> None:
+    rig = Rig()
+    rig.send(*[b"x"] * 16)
+    for _ in range(8):
+        rig.ack(rig.pop(count_max=1), range(16))
+    left = rig.pop(count_max=1)
+    offsets = saved(rig)
+    for queue_id in range(8):
+        assert offsets.query(REVIVE_GROUP, REVIVE_TOPIC, queue_id) == 1
+    again = rig.again(offsets)
+    assert again.log.checkpoints.count == 1
+    assert again.log.backlog()[left.revive_queue_id] == 1
+
+
+def test_times_go_on_after_a_crash_and_last_no_longer_when_the_clock_was_set_back() -> None:
+    rig = Rig()
+    rig.send(b"0")
+    rig.pop(invisible_ms=10_000)
+    rig.pass_ms(4_000)
+    assert rig.again().log.checkpoints.due_at_ms() == 5_000 + 6_000
+    assert rig.again(wall_ms=0).log.checkpoints.due_at_ms() == 5_000 + 10_000
+    assert rig.again(wall_ms=10**12).log.checkpoints.due_at_ms() == 5_000
+
+
+def test_what_another_broker_wrote_is_followed() -> None:
+    rig = Rig()
+    rig.send(b"0", b"1")
+    rig.offsets.commit("g", "t", 0, 2, offset_max=2)
+    key = CheckpointKey("t", "g", 0, 0, rig.wall(), "a")
+    for tag, body in (
+        ("ck", encode_checkpoint(Checkpoint(key, (0, 1), 5_000))),
+        encode_ack(Ack(key, (0,))),
+        ("ck", b"no JSON"),
+        ("unknown", b""),
+    ):
+        rig.store.append(Draft(REVIVE_TOPIC, 3, body, f"TAGS\x01{tag}\x02".encode()))
+    rig.log.follow()
+    found = rig.log.checkpoints.find(key)
+    assert found is not None
+    assert found.offsets_left == [1]
+    assert found.due_at_ms == 5_000 + 5_000
+
+
+def test_a_record_that_cannot_be_read_is_told_and_passed_over(caplog: pytest.LogCaptureFixture) -> None:
+    rig = Rig()
+    rig.store.append(Draft(REVIVE_TOPIC, 3, b"no JSON", b"TAGS\x01ck\x02"))
+    rig.send(b"0")
+    rig.pop()
+    with caplog.at_level(logging.WARNING):
+        again = rig.again()
+    assert again.log.checkpoints.count == 1
+    assert "record 0 of rmq_sys_REVIVE_LOG_c queue 3 is passed over" in caplog.text
+
+
+def test_what_lies_before_ours_unread_is_read_too() -> None:
+    rig = Rig()
+    rig.send(b"0", b"1")
+    rig.offsets.commit("g", "t", 0, 1, offset_max=2)
+    foreign = CheckpointKey("t", "g", 0, 0, 1, "a")
+    for queue_id in range(8):
+        rig.store.append(
+            Draft(REVIVE_TOPIC, queue_id, encode_checkpoint(Checkpoint(foreign, (0,), 1)), b"TAGS\x01ck\x02")
+        )
+    popped = rig.pop()
+    rig.log.follow()
+    assert rig.log.checkpoints.find(foreign) is not None
+    assert rig.log.checkpoints.count == 2  # eight times the same, and ours
+    rig.ack(popped, [1])
+    assert rig.log.checkpoints.count == 1
+
+
+def test_old_checkpoints_are_written_again_so_that_starts_are_short(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(revive_log, "REPLAYED_MAX", 3)
+    rig = Rig()
+    rig.send(*[b"x"] * 100)
+    slow = rig.pop(count_max=2)
+    rig.ack(slow, [1])
+    for _ in range(32):
+        popped = rig.pop(count_max=1)
+        rig.ack(popped, popped.queues[0].offsets)
+    assert rig.log.backlog()[slow.revive_queue_id] > 3
+    rig.log.rewrite_old(8)
+    assert rig.log.backlog()[slow.revive_queue_id] <= 3
+    again = rig.again(saved(rig))
+    assert again.log.checkpoints.count == 1
+    again.pass_ms(60_000)
+    again.revive()
+    found = [record for _ in range(4) for record in records(again.pop())]
+    assert [record.queue_offset for record in found if record.reconsume_times] == [0]
+
+
+def test_nothing_is_noted_that_could_not_be_written() -> None:
+    rig = Rig()
+    rig.send(b"0")
+    popped = rig.pop()
+    rig.store.close()
+    with pytest.raises(StoreUnavailable):
+        rig.ack(popped, [0])
+    assert rig.log.checkpoints.count == 1
+
+
+def test_no_offset_is_kept_before_the_checkpoint_that_it_follows_from() -> None:
+    rig = Rig(flush=FlushMode.SYNC)
+    rig.send(b"0")
+    rig.store.flush()
+    assert rig.offsets.log_end == 0
+    rig.pop()
+    assert rig.offsets.log_end == rig.store.max_physical_offset > rig.store.durable_offset

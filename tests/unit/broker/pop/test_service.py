@@ -1,0 +1,30 @@
+"""POP's parts in a running broker."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import Any
+
+from orbitmq.wire.headers import PopMessage, PopNotification
+
+Serve = Callable[..., None]
+
+
+def test_a_stop_answers_whoever_waits(serve: Serve) -> None:
+    async def scene(rig: Any) -> None:
+        await rig.send()
+        place: dict[str, Any] = {"consumer_group": "g", "topic": "t", "queue_id": 1}
+        pop = PopMessage(**place, count_max=1, invisible_ms=1, poll_ms=60_000, init_mode=0)
+        notice = PopNotification(**place, poll_ms=60_000)
+        asked = [asyncio.ensure_future(rig.ask(header)) for header in (pop, notice)]
+        service = rig.broker.service.pop
+        while not (service.waiting.parked.count and service.notices.parked.count):
+            await asyncio.sleep(0)
+        service.wake_overtaken()
+        service.close()
+        popped, notified = await asyncio.gather(*asked)
+        assert popped.code == 210
+        assert notified.ext_fields == {"hasMsg": "false", "pollingFull": "false"}
+
+    serve(scene)

@@ -1,0 +1,143 @@
+"""The SimpleConsumer against brokers of ours."""
+
+import asyncio
+
+import pytest
+
+from orbitmq import ConsumeFrom, Message, Producer, SimpleConsumer
+from orbitmq.admin.client import AdminClient
+from orbitmq.errors import ClientError, InvalidArgument, RemoteRefused, RouteNotFound
+from orbitmq.model.topic import TopicConfig
+from orbitmq.testing import LocalCluster
+
+
+async def create(cluster, topic="orders", queues=1):
+    async with AdminClient(cluster.name_servers) as admin:
+        config = TopicConfig(topic=topic, read_queue_count=queues, write_queue_count=queues)
+        await admin.create_topic(config, cluster="DefaultCluster")
+
+
+def service_of(cluster, name="broker-a"):
+    """What a broker in this process knows."""
+    return cluster._broker(name)._service.service
+
+
+def consumer(cluster, **settings):
+    return SimpleConsumer("billing", cluster.name_servers, **settings)
+
+
+async def test_messages_are_received_acknowledged_and_kept():
+    async with LocalCluster() as cluster:
+        await create(cluster)
+        async with Producer("p", cluster.name_servers) as producer, consumer(cluster) as reader:
+            reader.subscribe("orders")
+            await producer.send_batch([Message("orders", b"%d" % number) for number in range(4)])
+            one = (await reader.receive(1))[0]
+            await reader.ack(one)
+            rest = await reader.receive()
+            assert [message.body for message in (one, *rest)] == [b"0", b"1", b"2", b"3"]
+            kept = await reader.change_invisible_time(rest[0], 600_000)
+            assert kept.properties["POP_CK"] != rest[0].properties["POP_CK"]
+            with pytest.raises(RemoteRefused) as refused:
+                await reader.change_invisible_time(rest[0], 1)
+            assert refused.value.code == 208
+            await reader.ack([kept, *rest[1:]])
+            assert await reader.receive(timeout_ms=1) == []
+            assert service_of(cluster).pop.revive_log.checkpoints.count == 0
+
+
+async def test_what_is_given_back_comes_again():
+    async with LocalCluster() as cluster:
+        await create(cluster)
+        async with Producer("p", cluster.name_servers) as producer, consumer(cluster) as reader:
+            reader.subscribe("orders", tag="new")
+            await producer.send(Message("orders", b"old", tag="old"))
+            await producer.send(Message("orders", b"new", tag="new"))
+            (message,) = await reader.receive()
+            await reader.change_invisible_time(message, 0)
+            (again,) = await reader.receive(timeout_ms=60_000)
+            assert (again.body, again.reconsume_times, again.topic) == (b"new", 1, "orders")
+            await reader.ack(again)
+
+
+async def test_whoever_waits_gets_the_first_message_of_any_broker():
+    async with LocalCluster(brokers=2) as cluster:
+        await create(cluster)
+        async with Producer("p", cluster.name_servers) as producer, consumer(cluster) as reader:
+            reader.subscribe("orders")
+            found = set()
+            for _ in range(4):
+                receiving = asyncio.ensure_future(reader.receive(timeout_ms=60_000))
+                while not any(service_of(cluster, name).pop.notices.parked.count for name in ("broker-a", "broker-b")):
+                    await asyncio.sleep(0.001)
+                await producer.send(Message("orders", b"x"))
+                (message,) = await receiving
+                found.add(message.broker_name)
+                await reader.ack(message)
+            assert found == {"broker-a", "broker-b"}
+
+
+async def test_one_broker_that_is_away_keeps_no_message_of_the_other():
+    async with LocalCluster(brokers=2) as cluster:
+        await create(cluster)
+        async with Producer("p", cluster.name_servers) as producer, consumer(cluster) as reader:
+            reader.subscribe("orders")
+            await reader.receive(timeout_ms=1)
+            await cluster.stop_broker("broker-b")
+            await producer.send(Message("orders", b"x"))
+            found = await reader.receive(timeout_ms=60_000)
+            assert [message.body for message in found] == [b"x"]
+            await cluster.stop_broker("broker-a")
+            with pytest.raises(ClientError):
+                await reader.receive(timeout_ms=1)
+
+
+async def test_a_new_group_may_begin_at_the_end():
+    async with LocalCluster() as cluster:
+        async with consumer(cluster, consume_from=ConsumeFrom.LAST) as reader:
+            assert reader._init_mode == 1
+    with pytest.raises(InvalidArgument, match="FIRST or LAST"):
+        SimpleConsumer("g", "127.0.0.1:9876", consume_from=ConsumeFrom.TIMESTAMP)
+
+
+async def test_wrong_arguments_are_named():
+    async with LocalCluster() as cluster, consumer(cluster) as reader:
+        with pytest.raises(InvalidArgument, match="at least one"):
+            await reader.receive()
+        reader.subscribe("nowhere")
+        with pytest.raises(InvalidArgument, match="1 to 32"):
+            await reader.receive(33)
+        with pytest.raises(InvalidArgument, match="invisible_ms"):
+            await reader.receive(invisible_ms=-1)
+        with pytest.raises(RouteNotFound):
+            await reader.receive()
+        reader.unsubscribe("nowhere")
+        with pytest.raises(InvalidArgument, match="at least one"):
+            await reader.receive()
+    with pytest.raises(ClientError, match="not open"):
+        await reader.receive()
+    with pytest.raises(InvalidArgument, match="invisible_ms"):
+        SimpleConsumer("g", "127.0.0.1:9876", invisible_ms=-1)
+
+
+async def test_a_tag_whose_hash_clashes_is_nobodys():
+    async with LocalCluster() as cluster:
+        await create(cluster)
+        async with Producer("p", cluster.name_servers) as producer, consumer(cluster) as reader:
+            reader.subscribe("orders", tag="Aa")
+            await producer.send(Message("orders", b"clash", tag="BB"))
+            await producer.send(Message("orders", b"wanted", tag="Aa"))
+            found = await reader.receive()
+            assert [message.body for message in found] == [b"wanted"]
+            assert service_of(cluster).pop.revive_log.checkpoints.message_count == 1
+
+
+async def test_a_refusal_is_told():
+    async with LocalCluster(settings={"pop_checkpoints_max": 1}) as cluster:
+        await create(cluster)
+        async with Producer("p", cluster.name_servers) as producer, consumer(cluster) as reader:
+            reader.subscribe("orders")
+            await producer.send_batch([Message("orders", b"0"), Message("orders", b"1")])
+            await reader.receive(1)
+            with pytest.raises(RemoteRefused, match="popCheckpointsMax"):
+                await reader.receive(1)

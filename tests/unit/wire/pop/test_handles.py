@@ -1,0 +1,69 @@
+"""Handles of popped messages: Java's text, and nothing else."""
+
+from __future__ import annotations
+
+import pytest
+
+from orbitmq.errors import InvalidArgument
+from orbitmq.wire.pop.handles import (
+    HANDLE_LENGTH_MAX,
+    NORMAL,
+    RETRY_V1,
+    RETRY_V2,
+    Handle,
+    format_handle,
+    normal_topic,
+    parse_handle,
+    pop_retry_topic,
+    retry_kind,
+)
+
+JAVA = "7 5 6 1 2 broker-a 3 9"
+"""As ExtraInfoUtil.buildExtraInfo(7, 5, 6, 1, "%RETRY%g+t", "broker-a", 3, 9) writes it."""
+
+
+def test_a_handle_travels_as_java_writes_it():
+    handle = Handle(7, 5, 6, 1, RETRY_V2, "broker-a", 3, 9)
+    assert format_handle(handle) == JAVA
+    assert parse_handle(JAVA) == handle
+
+
+def test_the_messages_offset_and_the_queue_may_be_missing():
+    assert parse_handle("7 5 6 1 0 broker-a 3") == Handle(7, 5, 6, 1, NORMAL, "broker-a", 3)
+    assert parse_handle("7 5 6 1 0 broker-a").queue_id == -1
+    assert format_handle(Handle(7, 5, 6, 1, NORMAL, "broker-a", 3)) == "7 5 6 1 0 broker-a 3"
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("", "6 to 8 fields"),
+        ("7 5 6 1 0", "6 to 8 fields"),
+        (JAVA + " 1", "6 to 8 fields"),
+        ("x 5 6 1 0 b", "checkpoint offset 'x'"),
+        ("-1 5 6 1 0 b", "checkpoint offset '-1'"),
+        ("9223372036854775808 5 6 1 0 b", "checkpoint offset"),
+        ("7 5 6 ١ 0 b", "revive queue"),
+        ("7 5 6 1 3 b", "retry '3'"),
+        ("7 5 6 1 0 b -3", "queue '-3'"),
+        ("7 5 6 1 0 b 3 1e9", "offset '1e9'"),
+        ("9" * 10_000_000, "10000000 characters"),
+        ("9" * (HANDLE_LENGTH_MAX + 1), f"at most {HANDLE_LENGTH_MAX}"),
+    ],
+)
+def test_anything_else_is_refused_with_a_short_sentence(text: str, said: str):
+    with pytest.raises(InvalidArgument, match="extraInfo") as refused:
+        parse_handle(text)
+    assert said in str(refused.value)
+    assert len(str(refused.value)) < 300
+
+
+@pytest.mark.parametrize(("kind", "topic"), [(NORMAL, "t_a"), (RETRY_V1, "%RETRY%g_t_a"), (RETRY_V2, "%RETRY%g+t_a")])
+def test_each_kind_has_a_topic_of_its_own_that_leads_back(kind: str, topic: str):
+    assert pop_retry_topic("t_a", "g", kind) == topic
+    assert retry_kind(topic) == kind
+    assert normal_topic(topic, "g") == "t_a"
+
+
+def test_another_groups_retry_topic_is_nobody_elses():
+    assert normal_topic("%RETRY%h_t", "g") == "%RETRY%h_t"
