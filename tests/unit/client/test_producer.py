@@ -119,10 +119,11 @@ async def test_the_time_out_covers_all_attempts(cluster):
 async def test_when_all_attempts_fail_each_cause_is_told(cluster):
     cluster.topic("orders")
     await cluster.a.stop()
-    async with producer(cluster, retries=1) as sender:
+    async with producer(cluster, retries=1, send_timeout_ms=500) as sender:
         with pytest.raises(SendFailed) as caught:
             await sender.send(Message("orders", b"x"))
-    assert [type(cause) for cause in caught.value.causes] == [ConnectionFailed] * 2
+    assert len(caught.value.causes) >= 2
+    assert {type(cause) for cause in caught.value.causes} == {ConnectionFailed}
     for part in (cluster.a.address, "broker-a", cluster.name_server.address, "brokerIP1"):
         assert part in str(caught.value)
 

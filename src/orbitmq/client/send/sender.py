@@ -6,6 +6,7 @@ Source: Java DefaultMQProducerImpl.sendDefaultImpl, MQFaultStrategy.
 from __future__ import annotations
 
 import asyncio
+from collections import defaultdict
 from collections.abc import Sequence
 
 from orbitmq.client.send.batch import batch_body, batch_header
@@ -17,13 +18,14 @@ from orbitmq.client.session.session import ClientSession
 from orbitmq.clock import now_ms
 from orbitmq.codes import ResponseCode
 from orbitmq.errors import ClientError, ConnectionFailed, OrbitError, RemoteRefused, SendFailed
-from orbitmq.model.route import MessageQueue
+from orbitmq.model.route import MessageQueue, TopicRoute
 
 SEND_TIMEOUT_MS = 3_000
 RETRIES = 2
 SAME_BROKER_PAUSE_MS = 200
-"""Before the next attempt on a broker that has just failed; four times as long with each one. A broker that is only
-restarted is back by then."""
+"""Before the next attempt on a broker that has just failed; four times as long with each one."""
+PAUSE_MAX_MS = 1_000
+"""A broker that is back is noticed so soon, however long it was away."""
 NEW_TOPIC_TRIES = 6
 NEW_TOPIC_PAUSE_MS = 50
 """After a topic was created by sending to it, its route is asked for so often, each pause twice as long as the last."""
@@ -39,7 +41,8 @@ class Sender:
         group: the producer group.
         timeout_ms: over all attempts.
         attempt_timeout_ms: for one attempt, None for all the time that is left.
-        retries: attempts after the first one.
+        retries: attempts after the first one. Those that found no broker at the other end do not count, unless there
+            are to be no retries: a broker that restarts is waited for until the time is over.
         queue_count: queues per broker of a topic that is yet to be created.
     """
 
@@ -63,6 +66,8 @@ class Sender:
         self._attempt_timeout_ms = attempt_timeout_ms
         self._retries = retries
         self._queue_count = queue_count
+        self._pauses: defaultdict[str, set[asyncio.Future[None]]] = defaultdict(set)
+        session.routes.add_listener(self._route_changed)
 
     async def send(
         self,
@@ -93,13 +98,13 @@ class Sender:
         deadline = loop.time() + limit_ms / 1000
         failed: frozenset[str] = frozenset()
         causes: list[OrbitError] = []
-        for _attempt in range(self._retries + 1):
+        retries = self._retries
+        while retries >= 0:
             queue = first if first is not None and not causes else await self._choose(deadline, target, failed)
             if queue.broker_name in failed:
                 if _misses_client(batch, causes[-1]):
                     break  # the client that asked is at none of the brokers
-                pause = SAME_BROKER_PAUSE_MS / 1000 * 4 ** (len(causes) - 1)
-                await asyncio.sleep(min(pause, max(0.0, deadline - loop.time())))
+                await self._pause(queue.broker_name, len(causes), deadline - loop.time())
             left_ms = int((deadline - loop.time()) * 1000)
             if left_ms <= 0:
                 break
@@ -111,6 +116,8 @@ class Sender:
                 causes.append(error)
             except ClientError as error:
                 causes.append(error)
+            if not (self._retries and isinstance(causes[-1], ConnectionFailed)):
+                retries -= 1
             failed |= {queue.broker_name}
             if not _misses_client(batch, causes[-1]):
                 self._note_failure(queue)
@@ -131,6 +138,25 @@ class Sender:
         except ConnectionFailed as error:
             self._note_failure(queue)
             raise self._session.explain(error, queue.broker_name, address) from error
+
+    async def _pause(self, broker_name: str, count: int, left_s: float) -> None:
+        """Wait before a broker that has failed `count` times is tried again; less when there is news of it."""
+        pause_ms = min(SAME_BROKER_PAUSE_MS * 4 ** min(count - 1, 8), PAUSE_MAX_MS)
+        sleeping = asyncio.ensure_future(asyncio.sleep(min(pause_ms / 1000, max(0.0, left_s))))
+        self._pauses[broker_name].add(sleeping)
+        try:
+            await asyncio.wait((sleeping,))
+        finally:
+            self._pauses[broker_name].discard(sleeping)
+            sleeping.cancel()
+
+    def _route_changed(self, _topic: str, _route: TopicRoute) -> None:
+        for broker_name in tuple(self._pauses):
+            self._end_pauses(broker_name)
+
+    def _end_pauses(self, broker_name: str) -> None:
+        for sleeping in self._pauses.pop(broker_name, ()):
+            sleeping.cancel()
 
     async def _choose(self, deadline: float, target: Target, failed: frozenset[str]) -> MessageQueue:
         if target.queue is None:
@@ -167,6 +193,8 @@ class Sender:
         if self._fault_tolerance is not None:
             self._fault_tolerance.record_answer(queue.broker_name, int((ended - began) * 1000), int(ended * 1000))
         self._session.note_answer(queue.broker_name)
+        if self._pauses:
+            self._end_pauses(queue.broker_name)
         if self._selector.mark_created(queue.topic):
             self._session.tasks.spawn(self._await_route(queue.topic), f"route of {queue.topic}")
         return results

@@ -101,15 +101,15 @@ async def test_there_are_as_many_attempts_as_are_allowed(cluster, retries, monke
     assert len(caught.value.causes) == len(sends(cluster.a)) == retries + 1
 
 
-async def test_the_pause_before_the_same_broker_is_tried_again_grows_fourfold(cluster, monkeypatch):
+async def test_the_pause_before_the_same_broker_is_tried_again_grows_up_to_a_second(cluster, monkeypatch):
     cluster.topic("orders", count=1)
     cluster.a.refusals[SendMessageV2] = [ResponseCode.SYSTEM_BUSY] * 9
-    async with sender_of(cluster, retries=3) as parts:
+    async with sender_of(cluster, retries=4) as parts:
         await parts.selector.queues("orders")
         with noted_pauses(monkeypatch) as pauses:
             with pytest.raises(SendFailed):
                 await parts.sender.send(encoded(b"x"), ORDERS)
-    assert pauses == [200, 800, 3_200]
+    assert pauses == [200, 800, 1_000, 1_000]
 
 
 async def test_another_broker_is_tried_without_a_pause(cluster, monkeypatch):
@@ -124,12 +124,72 @@ async def test_another_broker_is_tried_without_a_pause(cluster, monkeypatch):
 
 async def test_a_pause_is_no_longer_than_the_time_that_is_left(cluster, monkeypatch):
     monkeypatch.setattr("orbitmq.client.send.sender.SAME_BROKER_PAUSE_MS", 10_000)
+    monkeypatch.setattr("orbitmq.client.send.sender.PAUSE_MAX_MS", 10_000)
     cluster.topic("orders", count=1)
     cluster.a.refusals[SendMessageV2] = [ResponseCode.SYSTEM_BUSY] * 9
     async with sender_of(cluster, retries=1) as parts:
         with noted_pauses(monkeypatch) as pauses, pytest.raises(SendFailed):
             await parts.sender.send(encoded(b"x"), ORDERS, 5_000)
     assert [1_000 < pause <= 5_000 for pause in pauses] == [True]
+
+
+async def test_a_broker_that_is_away_is_tried_until_the_time_is_over(cluster, monkeypatch):
+    monkeypatch.setattr("orbitmq.client.send.sender.SAME_BROKER_PAUSE_MS", 1)
+    cluster.topic("orders", count=1)
+    async with sender_of(cluster, retries=1) as parts:
+        await parts.selector.queues("orders")
+        await cluster.a.stop()
+        sending = asyncio.create_task(parts.sender.send(encoded(b"x"), ORDERS))
+        await until(lambda: parts.sender._pauses)
+        for _ in range(50):  # several attempts, more than are allowed where brokers answer
+            await asyncio.sleep(0.001)
+        assert not sending.done()
+        await cluster.a.start()
+        ((result,),) = await asyncio.gather(sending)
+    assert result.queue_offset == 0
+
+
+async def test_without_retries_a_broker_that_is_away_fails_the_send_at_once(cluster):
+    cluster.topic("orders", count=1)
+    async with sender_of(cluster, retries=0) as parts:
+        await parts.selector.queues("orders")
+        await cluster.a.stop()
+        with pytest.raises(SendFailed, match="1 attempts"):
+            await parts.sender.send(encoded(b"x"), ORDERS)
+
+
+@pytest.mark.parametrize("news", ["answer", "route"])
+async def test_a_pause_ends_when_there_is_news_of_the_broker(cluster, monkeypatch, news):
+    monkeypatch.setattr("orbitmq.client.send.sender.SAME_BROKER_PAUSE_MS", 3_600_000)
+    monkeypatch.setattr("orbitmq.client.send.sender.PAUSE_MAX_MS", 3_600_000)
+    cluster.topic("orders", count=1)
+    cluster.a.refusals[SendMessageV2] = [ResponseCode.SYSTEM_BUSY]
+    async with sender_of(cluster, timeout_ms=3_600_000) as parts:
+        sending = asyncio.create_task(parts.sender.send(encoded(b"1"), ORDERS))
+        await until(lambda: parts.sender._pauses)
+        if news == "answer":
+            await parts.sender.send(encoded(b"2"), ORDERS)
+        else:
+            cluster.topic("orders", count=2)
+            await parts.routes.refresh("orders")
+        await sending
+        assert not parts.sender._pauses.get("broker-a")
+
+
+async def test_an_answer_of_another_broker_is_no_news(cluster, monkeypatch):
+    monkeypatch.setattr("orbitmq.client.send.sender.SAME_BROKER_PAUSE_MS", 3_600_000)
+    monkeypatch.setattr("orbitmq.client.send.sender.PAUSE_MAX_MS", 3_600_000)
+    cluster.topic("orders", cluster.a, cluster.b, count=1)
+    cluster.a.refusals[SendMessageV2] = [ResponseCode.SYSTEM_BUSY]
+    at_a, at_b = (Target("orders", MessageQueue("orders", name, 0)) for name in ("broker-a", "broker-b"))
+    async with sender_of(cluster, timeout_ms=3_600_000) as parts:
+        sending = asyncio.create_task(parts.sender.send(encoded(b"1"), at_a))
+        await until(lambda: parts.sender._pauses)
+        await parts.sender.send(encoded(b"2"), at_b)
+        assert parts.sender._pauses["broker-a"]
+        sending.cancel()
+        await asyncio.gather(sending, return_exceptions=True)
+        assert not parts.sender._pauses["broker-a"]
 
 
 async def test_without_time_nothing_is_tried(cluster):
