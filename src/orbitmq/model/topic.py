@@ -26,6 +26,8 @@ OP_TOPIC = "RMQ_SYS_TRANS_OP_HALF_TOPIC"
 """Which of them need no decision any more."""
 GIVEN_UP_TOPIC = "TRANS_CHECK_MAX_TIME_TOPIC"
 """Those that nobody decided about."""
+TIMER_TOPIC = "rmq_sys_wheel_timer"
+"""Where messages wait for a time of their own (Java: TimerMessageStore.TIMER_TOPIC)."""
 _REPLY_SUFFIX = "_REPLY_TOPIC"
 
 _NAME = re.compile(r"[%|a-zA-Z0-9_-]+")

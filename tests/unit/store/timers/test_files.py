@@ -1,0 +1,318 @@
+from __future__ import annotations
+
+import errno
+from collections.abc import Callable
+from pathlib import Path
+from random import Random
+
+import pytest
+
+from orbitmq.errors import StoreError
+from orbitmq.store.timers.checkpoint import TimerCheckpoint, format_timer_checkpoint_file
+from orbitmq.store.timers.files import DamagedTimers, TimerFiles
+from orbitmq.store.timers.units import UNIT_SIZE
+from orbitmq.store.timers.wheel import SLOT_SIZE, Slot
+from orbitmq.testing.fake_disk import FakeDisk
+
+ROOT = Path("/store")
+LOG_FILE = ROOT / "timerlog" / ("0" * 20)
+WHEEL = ROOT / "timerwheel"
+COMMIT_LOG_END = 1 << 40
+
+
+class World:
+    """Timers' files on a disk; message n of the queue is the ten bytes at 10 * n of the CommitLog."""
+
+    def __init__(self, disk: FakeDisk | None = None, precision_ms: int = 1_000, commit_log_end: int = COMMIT_LOG_END):
+        self.disk = disk or FakeDisk()
+        self.files = TimerFiles(self.disk, ROOT, precision_ms=precision_ms, log_file_size=5 * UNIT_SIZE, slot_count=20)
+        self.files.recover(commit_log_end, lambda offset, size: offset // 10 if offset < commit_log_end else None)
+
+    def put(self, number: int, due_ms: int, magic: int = 1) -> None:
+        self.files.put(due_ms, 1_000, magic, (number * 10, 10, 7), -1 if magic & 4 else 1)
+        self.files.queue_offset = number + 1
+
+    def due(self, due_ms: int) -> list[int]:
+        slot = self.files.wheel.slot(due_ms)
+        return [] if slot is None else [unit.physical_offset // 10 for _, unit in self.files.chain(slot)][::-1]
+
+    def save(self, read_ms: int = 1_000) -> TimerCheckpoint:
+        checkpoint = self.files.next_checkpoint(read_ms, 77)
+        for file in self.files.unsynced():
+            file.sync()
+        self.files.write_checkpoint(checkpoint)
+        self.files.checkpoint_written(checkpoint)
+        return checkpoint
+
+    def reopened(self, commit_log_end: int = COMMIT_LOG_END, precision_ms: int = 1_000) -> World:
+        return World(self.disk, precision_ms, commit_log_end)
+
+
+def filled(count: int = 12, saved: int | None = None) -> World:
+    world = World()
+    for number in range(count):
+        world.put(number, 5_000 + number % 3 * 1_000)
+        if number + 1 == saved:
+            world.save()
+    return world
+
+
+def whole(world: World, count: int = 12) -> bool:
+    """Say whether every slot has its messages in order."""
+    return [world.due(5_000 + third * 1_000) for third in range(3)] == [
+        list(range(third, count, 3)) for third in range(3)
+    ]
+
+
+def test_nothing_is_made_on_the_disk_before_the_first_timer() -> None:
+    world = World()
+    assert world.disk.files == {}
+    assert (world.files.queue_offset, world.files.pending_count, world.files.earliest_ms) == (0, 0, None)
+
+
+def test_a_slot_has_its_messages_in_the_order_in_which_they_came() -> None:
+    world = filled()
+    assert whole(world)
+    assert world.files.wheel.slot(5_000) == Slot(5_000, 0, 2 * 260 + 52, 4)
+
+
+@pytest.mark.parametrize("saved", [None, 1, 5, 12])
+def test_after_a_kill_everything_is_there_and_the_queue_goes_on_behind_the_last_message(saved: int | None) -> None:
+    world = filled(saved=saved).reopened()
+    assert whole(world)
+    assert world.files.queue_offset == 12
+    assert (world.files.pending_count, world.files.earliest_ms) == (12, 5_000)
+    assert world.files.aside == []
+    world.put(12, 5_000)
+    assert world.due(5_000) == [0, 3, 6, 9, 12]
+
+
+@pytest.mark.parametrize("seed", range(30))
+def test_after_a_power_cut_what_was_saved_is_there_and_the_queue_goes_on_behind_what_is_there(seed: int) -> None:
+    world = filled(saved=7)
+    world = World(world.disk.after_power_cut(Random(seed)))
+    kept = world.files.queue_offset
+    assert kept >= 7, seed
+    for number in range(kept, 12):
+        world.put(number, 5_000 + number % 3 * 1_000)
+    assert whole(world), seed
+
+
+def test_a_message_that_takes_another_back_counts_less() -> None:
+    world = World()
+    world.put(0, 5_000)
+    world.put(1, 5_000, magic=5)
+    assert world.files.wheel.slot(5_000) == Slot(5_000, 0, 52, 0)
+    assert world.reopened().files.pending_count == 0
+
+
+Damage = Callable[[World], None]
+
+
+def wheel_is_zeros(world: World) -> None:
+    world.disk.files[WHEEL].buffer[:] = bytes(len(world.disk.files[WHEEL].buffer))
+
+
+def wheel_is_gone(world: World) -> None:
+    del world.disk.files[WHEEL]
+
+
+def wheel_is_short(world: World) -> None:
+    world.disk.files[WHEEL].buffer = world.disk.files[WHEEL].buffer[:100]
+
+
+def wheel_leads_elsewhere(world: World) -> None:
+    world.files.wheel.put(Slot(5_000, 0, 104, 4))
+
+
+def wheel_leads_behind_the_log(world: World) -> None:
+    world.files.wheel.put(Slot(5_000, 0, 10_400, 4))
+
+
+def wheel_has_lost_a_slot(world: World) -> None:
+    at = 6 * SLOT_SIZE
+    world.disk.files[WHEEL].buffer[at : at + SLOT_SIZE] = bytes(SLOT_SIZE)
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        wheel_is_zeros,
+        wheel_is_gone,
+        wheel_is_short,
+        wheel_leads_elsewhere,
+        wheel_leads_behind_the_log,
+        wheel_has_lost_a_slot,
+    ],
+)
+def test_a_damaged_wheel_is_written_anew_from_the_log(damage: Damage) -> None:
+    world = filled(saved=12)
+    damage(world)
+    world = world.reopened()
+    assert whole(world)
+    assert world.files.queue_offset == 12
+
+
+def log_is_gone(world: World) -> None:
+    for path in [path for path in world.disk.files if path.parent.name == "timerlog"]:
+        del world.disk.files[path]
+
+
+def log_has_a_hole(world: World) -> None:
+    world.disk.files[LOG_FILE].buffer[52:104] = bytes(52)
+
+
+def log_lacks_a_file(world: World) -> None:
+    del world.disk.files[ROOT / "timerlog" / f"{260:020d}"]
+
+
+def log_is_short(world: World) -> None:
+    path = ROOT / "timerlog" / f"{520:020d}"
+    world.disk.files[path].buffer = world.disk.files[path].buffer[:100]
+
+
+def log_is_cut(world: World) -> None:
+    path = ROOT / "timerlog" / f"{520:020d}"
+    world.disk.files[path].buffer[104:] = bytes(156)
+
+
+def log_lacks_its_last_file(world: World) -> None:
+    del world.disk.files[ROOT / "timerlog" / f"{520:020d}"]
+
+
+def units_have_other_times(world: World) -> None:
+    world.disk.files[LOG_FILE].buffer[16:24] = (1_000_000).to_bytes(8, "big")
+    wheel_is_zeros(world)
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        log_is_gone,
+        log_has_a_hole,
+        log_lacks_a_file,
+        log_is_short,
+        log_is_cut,
+        log_lacks_its_last_file,
+        units_have_other_times,
+    ],
+)
+def test_where_the_log_is_damaged_both_are_moved_aside_and_the_queue_is_read_again(damage: Damage) -> None:
+    world = filled(saved=12)
+    damage(world)
+    world = world.reopened()
+    files = world.files
+    assert (files.queue_offset, files.delivered_offset, files.delivered_ms) == (0, 12, 1_000)
+    assert files.aside
+    assert all(path.parent == ROOT / "quarantine" for path in files.aside)
+    assert files.is_behind
+    for number in range(12):
+        world.put(number, 5_000 + number % 3 * 1_000)
+    assert whole(world)
+    assert not files.is_behind
+
+
+def test_while_the_queue_is_read_again_the_checkpoint_goes_on_to_say_what_was_delivered() -> None:
+    world = filled(saved=12)
+    log_has_a_hole(world)
+    world = world.reopened()
+    world.put(0, 5_000)
+    checkpoint = world.save(read_ms=4_000)
+    assert checkpoint[:4] == (1_000, 52, 1, 12)
+    files = world.reopened().files
+    assert (files.queue_offset, files.delivered_offset, files.delivered_ms) == (1, 12, 1_000)
+
+
+def test_another_precision_writes_everything_anew_from_the_queue() -> None:
+    world = World(precision_ms=100)
+    for number, due_ms in enumerate((5_000, 5_100, 5_200)):
+        world.put(number, due_ms)
+    world.save()
+    world = world.reopened(precision_ms=1_000)
+    assert world.files.queue_offset == 0
+    assert len(world.files.aside) == 2
+
+
+def test_units_whose_messages_the_commit_log_has_lost_are_cut_off() -> None:
+    world = filled(saved=5).reopened(commit_log_end=90)
+    assert world.files.queue_offset == 9
+    assert whole(world, 9)
+
+
+def test_a_log_that_vouched_for_what_the_commit_log_has_lost_is_written_anew() -> None:
+    world = filled(saved=12).reopened(commit_log_end=90)
+    assert world.files.queue_offset == 0
+    assert world.files.aside
+
+
+def test_units_whose_file_was_deleted_are_missed_by_nobody() -> None:
+    world = filled(saved=12)
+    world.files.log.delete_before(60)
+    world = world.reopened()
+    assert world.files.aside == []
+    assert [world.due(5_000 + third * 1_000) for third in range(3)] == [[6, 9], [4, 7, 10], [5, 8, 11]]
+
+
+def test_a_slot_whose_messages_are_all_gone_is_nobodys() -> None:
+    world = World()
+    world.put(0, 9_000)
+    for number in range(1, 12):
+        world.put(number, 5_000)
+    world.save()
+    world.files.log.delete_before(1 << 30)
+    world = world.reopened()
+    assert (world.due(9_000), world.files.earliest_ms) == ([], 5_000)
+
+
+def test_a_chain_that_leads_to_no_unit_of_its_slot_is_damage() -> None:
+    world = filled()
+    slot = world.files.wheel.slot(5_000)
+    assert slot is not None
+    with pytest.raises(DamagedTimers, match="5000 leads to 52 "):
+        list(world.files.chain(slot._replace(last=52)))
+    with pytest.raises(DamagedTimers, match="leads to 53 "):
+        list(world.files.chain(slot._replace(last=53)))
+
+
+def test_a_full_disk_puts_nothing_and_a_later_call_does() -> None:
+    world = World(FakeDisk(capacity=0))
+    with pytest.raises(OSError) as caught:
+        world.put(0, 5_000)
+    assert caught.value.errno == errno.ENOSPC
+    world.disk.capacity = 1 << 30
+    world.put(0, 5_000)
+    assert world.due(5_000) == [0]
+
+
+def test_a_disk_that_gives_nothing_is_an_error_and_moves_nothing_aside() -> None:
+    world = filled(saved=12)
+    world.disk.failures["open"] = OSError(errno.EIO, "input/output error")
+    with pytest.raises(OSError, match="input/output"):
+        world.reopened()
+    world.disk.failures.clear()
+    assert world.reopened().files.aside == []
+
+
+def test_the_place_for_damaged_files_is_not_filled_without_end() -> None:
+    world = filled(saved=12)
+    for number in range(1, 100):
+        world.disk.open(ROOT / "quarantine" / f"timerwheel-{number}", 1)
+    log_has_a_hole(world)
+    with pytest.raises(StoreError, match="99 copies of timerwheel"):
+        world.reopened()
+
+
+def test_the_version_counts_changes_only() -> None:
+    world = filled()
+    first = world.save()
+    assert (first.version.counter, first.version.timestamp_ms) == (1, 77)
+    assert world.save().version.counter == 1
+    assert world.save(read_ms=2_000).version.counter == 2
+
+
+def test_a_checkpoint_of_another_program_with_less_than_the_log_has_is_enough() -> None:
+    world = filled(saved=12)
+    world.disk.write(ROOT / "config" / "timercheck", format_timer_checkpoint_file(TimerCheckpoint(1_000, 0, 2, 2)))
+    world = world.reopened()
+    assert whole(world)
+    assert world.files.queue_offset == 12
