@@ -23,6 +23,7 @@ from orbitmq.client.send.accumulator.in_flight import InFlight
 from orbitmq.client.send.batch import check_batch, fits_batch, split
 from orbitmq.client.send.fault_tolerance import FaultTolerance
 from orbitmq.client.send.queue_selector import QueueSelector, Target
+from orbitmq.client.send.recall import Recaller
 from orbitmq.client.send.request import COMPRESS_OVER, DEFAULT_QUEUE_COUNT, EncodedMessage, encode_message
 from orbitmq.client.send.result import SendResult
 from orbitmq.client.send.sender import RETRIES, SEND_TIMEOUT_MS, Sender
@@ -145,6 +146,7 @@ class Producer(Client):
         )
         self._requester = Requester(session, self._sender, pending)
         self._replier = Replier(self._selector, self._sender)
+        self._recaller = Recaller(session, group=self.group, timeout_ms=send_timeout_ms)
         self._in_flight = InFlight(count_max=soon_count_max, size_max=soon_size_max)
         self._accumulator = Accumulator(
             self._sender, self._selector, self._in_flight, session.tasks, batch_size_max=batch_size_max
@@ -233,6 +235,26 @@ class Producer(Client):
             return encode_message(message, self._message_ids.next(now_ms()), self._compress_over, properties)
 
         return await self._requester.request(encode, target, timeout_ms)
+
+    async def recall(self, handle: str, *, timeout_ms: int | None = None) -> str:
+        """Take a delayed message back before its time.
+
+        Args:
+            handle: the `recall_handle` of the send's result.
+            timeout_ms: the producer's when left out.
+
+        Returns:
+            The message's id. The broker has noted that it is not to be delivered; where it was delivered a moment before,
+            nobody tells.
+
+        Raises:
+            InvalidArgument: it is no such handle.
+            RemoteRefused: the message's time is over, or the broker takes nothing back (recallMessageEnable).
+            RouteNotFound, NoNameServer: the broker is not known.
+            ConnectionFailed, RequestTimeout: the broker does not answer; it may have noted it all the same.
+        """
+        self._check_open()
+        return await self._recaller.recall(handle, timeout_ms)
 
     async def send_batch(
         self,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from datetime import datetime
 from typing import NamedTuple
 
 from orbitmq.errors import InvalidArgument
@@ -52,6 +53,22 @@ class PropertyName:
     POP_CK = "POP_CK"
     FIRST_POP_TIME = "1ST_POP_TIME"
     TIMER_DELIVER_MS = "TIMER_DELIVER_MS"
+
+
+class TimerProperty:
+    """Names of the properties of messages that are delivered at a time of their own (Java: MessageConst).
+
+    Senders write the first four, brokers the others. Apart from the others of their kind: users may set them by hand.
+    """
+
+    DELAY_SEC = "TIMER_DELAY_SEC"
+    DELAY_MS = "TIMER_DELAY_MS"
+    DELIVER_MS = "TIMER_DELIVER_MS"
+    DELETE_KEY = "TIMER_DEL_UNIQKEY"
+    OUT_MS = "TIMER_OUT_MS"
+    ENQUEUE_MS = "TIMER_ENQUEUE_MS"
+    DEQUEUE_MS = "TIMER_DEQUEUE_MS"
+    ROLL_TIMES = "TIMER_ROLL_TIMES"
 
 
 class SysFlag:
@@ -110,6 +127,8 @@ class Message:
         delay_level: 1 to 18 (1s 5s 10s 30s 1m .. 2h), 0 for at once.
         sharding_key: messages of one key go to one queue, in order.
         in_reply_to: set by `StoredMessage.reply`.
+        delay_ms: deliver it so long after the broker has it, in steps of a second unless the broker is set to shorter ones.
+        deliver_at: deliver it at this time (with a time zone), or at once when that is over.
     """
 
     topic: str
@@ -121,6 +140,8 @@ class Message:
     delay_level: int = 0
     sharding_key: str | None = None
     in_reply_to: ReplyTo | None = None
+    delay_ms: int = 0
+    deliver_at: datetime | None = None
 
     def __post_init__(self) -> None:
         check_name("topic", self.topic)
@@ -133,6 +154,21 @@ class Message:
         for key in self.keys:
             if not key or " " in key:
                 raise InvalidArgument("keys", key, "keys that are not empty and have no blank inside")
+        if self.delay_ms or self.deliver_at is not None:
+            self._check_time()
+
+    @property
+    def is_delayed(self) -> bool:
+        """Say whether it is to be delivered later than at once."""
+        return bool(self.delay_level or self.delay_ms or self.deliver_at is not None)
+
+    def _check_time(self) -> None:
+        if self.delay_ms < 0:
+            raise InvalidArgument("delay_ms", self.delay_ms, "0 or more")
+        if bool(self.delay_level) + bool(self.delay_ms) + (self.deliver_at is not None) > 1:
+            raise InvalidArgument("deliver_at", "several delays", "one of delay_level, delay_ms and deliver_at")
+        if self.deliver_at is not None and self.deliver_at.tzinfo is None:
+            raise InvalidArgument("deliver_at", self.deliver_at.isoformat(), "a time with a time zone")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -46,6 +46,10 @@ class BlockingProducer(BlockingClient[Producer]):
         """Send a message and return the reply that a consumer of its topic gives."""
         return self._loop_thread.call(self._client.request(message, timeout_ms=timeout_ms, queue=queue, key=key))
 
+    def recall(self, handle: str, *, timeout_ms: int | None = None) -> str:
+        """Take a delayed message back before its time."""
+        return self._loop_thread.call(self._client.recall(handle, timeout_ms=timeout_ms))
+
     def send_batch(
         self,
         messages: Sequence[Message],

@@ -65,7 +65,7 @@ def check_batch(messages: Sequence[Message]) -> None:
     topics = {message.topic for message in messages}
     if len(topics) > 1:
         raise InvalidArgument("messages", sorted(topics)[:3], "messages of one topic")
-    if any(message.delay_level for message in messages):
+    if any(message.is_delayed for message in messages):
         raise InvalidArgument("delay_level", "a delay", "no delay inside a batch: send such messages on their own")
     if any(message.in_reply_to is not None for message in messages):
         raise InvalidArgument("in_reply_to", "a reply", "no reply inside a batch: send each on its own")
@@ -77,7 +77,7 @@ def fits_batch(encoded: EncodedMessage, message: Message, size_max: int) -> bool
     """True for a message that may travel with others: not compressed, not delayed, small, no reply, no retry topic."""
     return not (
         encoded.sys_flag
-        or message.delay_level
+        or message.is_delayed
         or message.in_reply_to is not None
         or encoded.size + ITEM_SIZE_MIN > size_max
         or message.topic.startswith(RETRY_PREFIX)

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from orbitmq.codes import ResponseCode
 from orbitmq.errors import InvalidArgument
-from orbitmq.model.message import Message, PropertyName, ReplyTo, SysFlag
+from orbitmq.model.message import Message, PropertyName, ReplyTo, SysFlag, TimerProperty
 from orbitmq.model.route import MessageQueue
 from orbitmq.model.topic import AUTO_CREATE_TOPIC
 from orbitmq.wire.headers import SendMessageV2, SendReplyV2
@@ -162,6 +162,10 @@ def _properties(message: Message, message_id: str, made: Mapping[str, str] | Non
         properties[PropertyName.TAGS] = message.tag
     if message.delay_level:
         properties[PropertyName.DELAY] = str(message.delay_level)
+    elif message.delay_ms:
+        properties[TimerProperty.DELAY_MS] = str(message.delay_ms)
+    elif message.deliver_at is not None:
+        properties[TimerProperty.DELIVER_MS] = str(int(message.deliver_at.timestamp() * 1000))
     if message.sharding_key is not None:
         properties[PropertyName.SHARDING_KEY] = message.sharding_key
     if message.in_reply_to is not None:

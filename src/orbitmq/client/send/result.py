@@ -38,7 +38,8 @@ class SendResult(NamedTuple):
     """Where a message went.
 
     `message_id` is the client's unique key, `offset_message_id` the broker's (empty when it gave none);
-    `queue_offset` counts messages.
+    `queue_offset` counts messages. `recall_handle` is what `Producer.recall` takes a message back with, None for one that
+    does not wait for a time of its own.
     """
 
     message_id: str
@@ -46,6 +47,7 @@ class SendResult(NamedTuple):
     queue: MessageQueue
     queue_offset: int
     status: SendStatus
+    recall_handle: str | None = None
 
 
 def decode_results(batch: Sequence[EncodedMessage], queue: MessageQueue, answer: Command) -> list[SendResult] | None:
@@ -60,7 +62,9 @@ def decode_results(batch: Sequence[EncodedMessage], queue: MessageQueue, answer:
     header = decode_header(SendResponse, answer.ext_fields)
     if len(batch) == 1:
         encoded = batch[0]
-        return [SendResult(encoded.message_id, header.message_id, queue, header.queue_offset, status)]
+        return [
+            SendResult(encoded.message_id, header.message_id, queue, header.queue_offset, status, header.recall_handle)
+        ]
     # A batch is answered with the offset of its first message and the ids of all, joined by commas.
     offset_ids = header.message_id.split(",")
     if len(offset_ids) != len(batch):

@@ -12,6 +12,8 @@ __all__ = [
     "ConsumerSendBack",
     "EndTransaction",
     "PushReply",
+    "RecallMessage",
+    "RecallResponse",
     "ResumeCheckHalfMessage",
     "SendBatch",
     "SendMessage",
@@ -115,6 +117,7 @@ class SendResponse:
     batch_uniq_id: str | None = None
     region_id: str | None = wire("MSG_REGION", default=None)
     trace_on: str | None = wire("TRACE_ON", default=None)
+    recall_handle: str | None = None
 
 
 @request(RequestCode.CONSUMER_SEND_MSG_BACK)
@@ -172,3 +175,23 @@ class ResumeCheckHalfMessage:
 
     topic: str | None = None
     message_id: str | None = wire("msgId", default=None)
+
+
+@request(RequestCode.RECALL_MESSAGE)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RecallMessage:
+    """Take back a message that waits for its time; the handle came with the answer to its send."""
+
+    producer_group: str | None = None
+    topic: str
+    recall_handle: str
+    broker_name: str | None = wire("bname", default=None)
+
+
+@header
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RecallResponse:
+    """The unique key of the message that is taken back."""
+
+    message_id: str = wire("msgId")
+    region_id: str | None = wire("MSG_REGION", default=None)

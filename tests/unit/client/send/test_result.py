@@ -1,7 +1,7 @@
 import pytest
 
 from orbitmq.client.send.request import encode_message
-from orbitmq.client.send.result import SendStatus, decode_results
+from orbitmq.client.send.result import SendResult, SendStatus, decode_results
 from orbitmq.errors import HeaderError
 from orbitmq.model.message import Message
 from orbitmq.model.route import MessageQueue
@@ -22,7 +22,10 @@ def test_a_result_says_where_the_message_is():
     results = decode_results([encoded()], QUEUE, answer())
     assert results is not None
     (result,) = results
-    assert result == ("ID", "OFF", QUEUE, 40, SendStatus.SEND_OK)
+    assert result == SendResult("ID", "OFF", QUEUE, 40, SendStatus.SEND_OK, None)
+    handled = decode_results([encoded()], QUEUE, answer(recallHandle="H"))
+    assert handled is not None
+    assert handled[0].recall_handle == "H"
 
 
 @pytest.mark.parametrize(

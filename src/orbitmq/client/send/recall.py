@@ -1,0 +1,43 @@
+"""Taking delayed messages back before their time.
+
+Source: Java DefaultMQProducerImpl.recallMessage.
+"""
+
+from __future__ import annotations
+
+from orbitmq.client.session.session import ClientSession
+from orbitmq.codes import ResponseCode
+from orbitmq.errors import RemoteRefused
+from orbitmq.wire.header import decode_header
+from orbitmq.wire.headers import RecallMessage, RecallResponse
+from orbitmq.wire.messages.recall_handle import parse_recall_handle
+
+
+class Recaller:
+    """Asks the broker that has a message not to deliver it.
+
+    Args:
+        session: carries the requests.
+        group: the producer group.
+        timeout_ms: for one request.
+    """
+
+    def __init__(self, session: ClientSession, *, group: str, timeout_ms: int) -> None:
+        self._session = session
+        self._group = group
+        self._timeout_ms = timeout_ms
+
+    async def recall(self, handle: str, timeout_ms: int | None = None) -> str:
+        """Take a message back (see `Producer.recall`)."""
+        found = parse_recall_handle(handle)
+        await self._session.routes.find(found.topic)
+        header = RecallMessage(
+            producer_group=self._group, topic=found.topic, recall_handle=handle, broker_name=found.broker_name
+        )
+        answer = await self._session.call(
+            found.broker_name, header, timeout_ms=self._timeout_ms if timeout_ms is None else timeout_ms, only_this=True
+        )
+        if answer.code != ResponseCode.SUCCESS:
+            address = self._session.routes.address(found.broker_name)
+            raise RemoteRefused(answer.code, answer.remark, f"broker {found.broker_name} at {address}")
+        return decode_header(RecallResponse, answer.ext_fields).message_id
