@@ -66,6 +66,8 @@ NAMES = {
     43: "get-all-consumer-offset",
     45: "get-all-delay-offset",
     46: "check-client-config",
+    60: "get-timer-check-point",
+    61: "get-timer-metrics",
     100: "put-kv-config",
     101: "get-kv-config",
     102: "delete-kv-config",
@@ -116,6 +118,7 @@ NAMES = {
     351: "get-topic-config",
     352: "get-subscriptiongroup-config",
     361: "lite-pull-message",
+    370: "recall-message",
     901: "get-broker-member-group",
     904: "broker-heartbeat",
     905: "notify-min-broker-id-change",
@@ -212,6 +215,7 @@ BROKER_SETTINGS: dict[str, object] = {
     "transactionCheckInterval": 1000,
     "transactionTimeOut": 500,
     "messageDelayLevel": "1s 2s 3s",
+    "recallMessageEnable": "true",
     "mappedFileSizeCommitLog": 32_768,
     "mappedFileSizeConsumeQueue": 20 * 16,
     "maxHashSlotNum": 100,
@@ -267,6 +271,8 @@ def produce(clients: JavaClients, name_server: str) -> None:
     )
     producer.send(message("golden", bytes(range(256)), tag="blue", flag=-5, queue_id=3, broker="broker-a"))
     producer.send(message("golden", b"later", tag="late", delay_level=1))
+    timer = producer.send(message("golden", b"much later", tag="late", delay_s=600))[0]
+    producer.recall("golden", timer["recall_handle"])
     producer.send_batch(*(message("golden", b"batch %d" % n, tag="red", keys=f"b{n}") for n in range(3)))
     producer.send_oneway(message("golden", b"one way"))
     producer.send(*(message("golden-roll", b"%04d" % n * 200, keys=f"r{n}") for n in range(40)))
@@ -443,6 +449,8 @@ def ask_by_hand(name_server: str, broker: str) -> None:
         (21, None),
         (43, None),
         (45, None),
+        (60, None),
+        (61, None),
         (201, None),
         (305, None),
         (351, {"topic": "golden"}),

@@ -427,6 +427,10 @@ class JavaProducer:
         """Send all as one batch."""
         return dict(self._clients.call("producer.batch", name=self.name, messages=list(messages)))
 
+    def recall(self, topic: str, handle: str) -> Any:
+        """Take a delayed message back; return its id."""
+        return self._clients.call("producer.recall", name=self.name, topic=topic, handle=handle)
+
     def send_oneway(self, *messages: dict[str, Any]) -> None:
         """Send without waiting for any answer."""
         self._clients.call("producer.oneway", name=self.name, messages=list(messages))

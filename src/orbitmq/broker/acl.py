@@ -40,6 +40,8 @@ _READING = (
     RequestCode.GET_CONSUME_STATS,
     RequestCode.GET_ALL_CONSUMER_OFFSET,
     RequestCode.GET_ALL_DELAY_OFFSET,
+    RequestCode.GET_TIMER_CHECK_POINT,
+    RequestCode.GET_TIMER_METRICS,
     RequestCode.GET_CONSUMER_RUNNING_INFO,
     RequestCode.GET_CONSUMER_STATUS_FROM_CLIENT,
     RequestCode.QUERY_TOPIC_CONSUME_BY_WHO,
@@ -62,6 +64,7 @@ _WRITING = (
     RequestCode.SEND_REPLY_MESSAGE,
     RequestCode.SEND_REPLY_MESSAGE_V2,
     RequestCode.END_TRANSACTION,
+    RequestCode.RECALL_MESSAGE,
 )
 _ROLES: dict[int, Role] = {**dict.fromkeys(_READING, Role.READER), **dict.fromkeys(_WRITING, Role.WRITER)}
 

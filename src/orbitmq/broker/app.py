@@ -149,6 +149,7 @@ class Broker:
         service.transaction_service.save()
         running.offset_file.save_now()
         service.delays.save()
+        service.timers.close()
         log.info("broker %s stopped", self.config.broker_name)
 
     def set_name_servers(self, addresses: str) -> None:
@@ -282,6 +283,7 @@ class Broker:
             service.delays.run(),
             service.transaction_service.run(),
             service.pop.revival.run(),
+            *([service.timers.run()] if self.config.timer_wheel_enable else []),
             service.store.retention.run(),
             monitor.run(),
         )

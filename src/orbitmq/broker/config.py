@@ -31,11 +31,14 @@ from orbitmq.settings import (
     read_properties,
 )
 from orbitmq.store.retention.rules import parse_hours
+from orbitmq.store.timers.wheel import SLOT_COUNT
 
 log = logging.getLogger(__name__)
 
 CONSUME_QUEUE_UNIT_SIZE = 20
 _KIB, _MIB, _GIB = 1024, 1024**2, 1024**3
+_BLANK_SLOTS = 60
+"""Slots of the timer wheel that stay free behind the window, as in Java."""
 
 
 def _host_name() -> str:
@@ -139,6 +142,22 @@ class BrokerConfig(ServerSecuritySettings):
     delete_consume_queue_files_interval: int = 100
     clean_resource_interval: int = 10_000
 
+    # Messages that are delivered later.
+    timer_wheel_enable: bool = True
+    """Messages may ask for a time of their own; without it they are refused."""
+    timer_precision_ms: int = 1_000
+    """A timer is delivered at the end of the step of time that its own lies in."""
+    timer_roll_window_slot: int = 2 * 24 * 3_600
+    """Steps: whose time is further away waits in several turns, each of which stores the message anew."""
+    timer_max_delay_sec: int = 3 * 24 * 3_600
+    timer_flush_interval_ms: int = 1_000
+    timer_congest_num_each_slot: int = 2**31 - 1
+    """Messages that may be due at one step; up to twice as many are taken with a chance that shrinks."""
+    mapped_file_size_timer_log: int = 100 * _MIB
+    recall_message_enable: bool = False
+    """Producers may take delayed messages back."""
+    allow_recall_when_broker_not_writeable: bool = True
+
     # What clients leave behind.
     flush_consumer_offset_interval: int = 5_000
 
@@ -215,7 +234,7 @@ class BrokerConfig(ServerSecuritySettings):
         check_values(self, _RANGES)
         for name, allowed in _CHOICES.items():
             if getattr(self, name) not in allowed:
-                raise ConfigError(java_key(name), getattr(self, name), " or ".join(allowed))
+                raise ConfigError(java_key(name), getattr(self, name), " or ".join(map(str, allowed)))
         for name in ("broker_cluster_name", "broker_name"):
             _check_config_name(name, getattr(self, name))
         parse_addresses("namesrvAddr", self.namesrv_addr)
@@ -310,6 +329,11 @@ _RANGES: dict[str, tuple[int, int]] = {
     "delete_commit_log_files_interval": (0, 600_000),
     "delete_consume_queue_files_interval": (0, 600_000),
     "clean_resource_interval": (100, 600_000),
+    "timer_roll_window_slot": (2, SLOT_COUNT - _BLANK_SLOTS),
+    "timer_max_delay_sec": (1, 2**31 - 1),
+    "timer_flush_interval_ms": (100, 60_000),
+    "timer_congest_num_each_slot": (1, 2**31 - 1),
+    "mapped_file_size_timer_log": (64 * _KIB, _GIB),
     "flush_consumer_offset_interval": (100, 600_000),
     "default_topic_queue_nums": (1, 1_024),
     "topics_max": (100, 10_000_000),
@@ -335,9 +359,10 @@ _RANGES: dict[str, tuple[int, int]] = {
     "reply_pushes_max": (4, 1_000_000),
     "reply_pushes_size_max": (_MIB, 2**40),
 }
-_CHOICES = {
+_CHOICES: dict[str, tuple[object, ...]] = {
     "flush_disk_type": ("ASYNC_FLUSH", "SYNC_FLUSH"),
     "broker_role": ("ASYNC_MASTER",),
+    "timer_precision_ms": (100, 200, 500, 1_000),
 }
 _IMPLIED_PATHS = {
     "storePathCommitLog": "commitlog",

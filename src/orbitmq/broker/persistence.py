@@ -35,6 +35,7 @@ class ConfigFiles:
         self.offsets_path = directory / "consumerOffset.json"
         self.delays_path = directory / "delayOffset.json"
         self.transactions_path = directory / "transactionMetrics"
+        self.timer_metrics_path = directory / "timermetrics"
         self.groups_path = directory / "subscriptionGroup.json"
         self._topics_file = TableFile(self.topics_path)
         self._groups_file = TableFile(self.groups_path)

@@ -31,6 +31,7 @@ from orbitmq.broker.sending.large_batches import LargeBatches
 from orbitmq.broker.sending.properties import StoredProperties
 from orbitmq.broker.sending.reply_pushes import ReplyPushes
 from orbitmq.broker.sending.tables import SendTables
+from orbitmq.broker.timers.opening import open_timers
 from orbitmq.broker.topics.registry import Announced, TopicRegistry
 from orbitmq.broker.topics.table import TopicTable
 from orbitmq.broker.transactions.checks import TransactionChecks
@@ -67,6 +68,7 @@ class BrokerService:
 
     Raises:
         StoreError: delayOffset.json cannot be read.
+        OSError: the disk does not give the timers' files.
     """
 
     def __init__(
@@ -130,6 +132,9 @@ class BrokerService:
             monotonic=monotonic,
             random=random,
         )
+        self.timers = open_timers(
+            config, store, self.topics, files.timer_metrics_path, clock=clock, monotonic=monotonic, random=random
+        )
         self.sending = self._send_tables()
         self.reply_pushes = ReplyPushes(
             self.membership.members,
@@ -187,6 +192,7 @@ class BrokerService:
             StoredProperties(config.broker_cluster_name, region_id=config.region_id, trace_on=config.trace_on),
             SendAnswers(self.store, host=host, region_id=config.region_id, trace_on=config.trace_on),
             self.delays,
+            self.timers,
             self.stats,
             config.max_message_size,
             config.flush_disk_type == "SYNC_FLUSH",

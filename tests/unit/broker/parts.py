@@ -4,19 +4,25 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
+from random import Random
 from typing import Any
 
+from orbitmq.broker.config import BrokerConfig
 from orbitmq.broker.delivery.delay import DelayQueues
 from orbitmq.broker.groups.configs import GroupConfigs
 from orbitmq.broker.groups.registry import GroupRegistry
+from orbitmq.broker.timers.opening import open_timers
+from orbitmq.broker.timers.service import TimerService
 from orbitmq.broker.topics.registry import Announced, TopicRegistry
 from orbitmq.broker.topics.table import TopicTable
+from orbitmq.clock import Clock
 from orbitmq.model.message import Host
 from orbitmq.net.counters import Counters
 from orbitmq.net.dispatch.handlers import Call
 from orbitmq.net.dispatch.reply import Reply
 from orbitmq.net.session import Waiter
 from orbitmq.store import FlushMode, Store, StoreConfig
+from orbitmq.store.disk import Disk
 from orbitmq.testing import FakeClock
 from orbitmq.testing.fake_disk import FakeDisk
 from orbitmq.wire.command import Command
@@ -80,6 +86,24 @@ def delay_queues(
 ) -> DelayQueues:
     """Delay queues whose clocks agree unless both are told."""
     return DelayQueues(store, topics, *offsets, wall_ms=wall_ms, now_ms=wall_ms if now_ms is None else now_ms)
+
+
+def timer_service(
+    store: Store, topics: TopicRegistry, *, clock: Clock, disk: Disk | None = None, **settings: Any
+) -> TimerService:
+    """Timers on a disk of their own in memory, with one clock for everything."""
+    every: dict[str, Any] = {"broker_name": "a", "store_path_root_dir": Path("/store")}
+    config = BrokerConfig(**every | settings)
+    return open_timers(
+        config,
+        store,
+        topics,
+        config.store_path_root_dir / "config" / "timermetrics",
+        clock=clock,
+        monotonic=clock,
+        random=Random(7),
+        disk=disk or FakeDisk(),
+    )
 
 
 class Registries:

@@ -30,7 +30,7 @@ from ..net.accounts import ADMIN, FORGER, READER, STRANGER, WRITER, write_accoun
 from ..net.certificates import Authority
 from .conftest import Rig, pull_header, send_header
 
-WRITING = {10, 37, 310, 320, 324, 325}
+WRITING = {10, 37, 310, 320, 324, 325, 370}
 ADMINISTRATION = {17, 18, 25, 200, 207, 215, 220, 222, 306, 309, 316, 329}
 CREATE = CreateTopic(
     topic="made", default_topic="x", read_queue_nums=1, write_queue_nums=1, perm=6, topic_filter_type="SINGLE_TAG"
@@ -64,7 +64,8 @@ def test_the_table_of_codes_and_roles_holds(serve: Any, tmp_path: Path):
                 answer = await pool.request(rig.broker.address, any_header(code), b"body", code=code)
                 assert (answer.code == 16) is (rank < role_for(code)), (credentials, code, answer)
 
-    serve(scenario, acl_enable=True, acl_file=write_accounts(tmp_path))
+    # What is forbidden to everybody is refused with the same code.
+    serve(scenario, acl_enable=True, acl_file=write_accounts(tmp_path), recall_message_enable=True)
 
 
 def test_an_unsigned_send_is_not_stored_however_it_is_served(serve: Any, tmp_path: Path):

@@ -15,10 +15,11 @@ from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
 from orbitmq.broker.delivery.deadlines import Deadlines
+from orbitmq.broker.topics.missing import MissingTopics
 from orbitmq.broker.topics.registry import TopicRegistry
 from orbitmq.errors import HeaderError
 from orbitmq.model.message import PropertyName
-from orbitmq.model.topic import SCHEDULE_TOPIC, DataVersion, is_name
+from orbitmq.model.topic import SCHEDULE_TOPIC, DataVersion
 from orbitmq.store import Draft, ReadStatus, Store
 from orbitmq.store.dispatch import DELAY_LEVELS_MS
 from orbitmq.wire import fastjson
@@ -95,7 +96,7 @@ class DelayQueues:
         now_ms: int,
     ) -> None:
         self._store = store
-        self._topics = topics
+        self._missing = MissingTopics(topics)
         self.version = version
         self._wall_ahead_ms = wall_ms - now_ms
         self._offsets = dict.fromkeys(range(1, LEVEL_MAX + 1), 0)
@@ -109,7 +110,6 @@ class DelayQueues:
         self._turns = deque(self._offsets)
         self._delivered_end = 0
         self._delivered: deque[Delivered] = deque()
-        self._parked_topics: set[str] = set()
 
     def backlog(self) -> dict[int, int]:
         """Return how many messages wait, by level."""
@@ -200,20 +200,16 @@ class DelayQueues:
 
     def _deliver(self, record: Record, now_ms: int) -> None:
         properties = properties_again(record)
-        topic = properties.get(PropertyName.REAL_TOPIC, "")
-        queue_id = properties.get(PropertyName.REAL_QUEUE_ID, "")
-        if not queue_id.isdecimal() or len(queue_id) > _DIGITS_MAX or not is_name(topic):
+        destination = self._missing.destination(properties, now_ms + self._wall_ahead_ms)
+        if destination is None:
             log.error(
                 "a delayed message has no place to go, topic %r, queue %r: it stays in the log at %d",
-                topic, queue_id, record.physical_offset,
+                properties.get(PropertyName.REAL_TOPIC), properties.get(PropertyName.REAL_QUEUE_ID), record.physical_offset,
             )  # fmt: skip
             return
-        if self._topics.get(topic) is None:
-            self._restore(topic, int(queue_id), now_ms)
         result = self._store.append(
             Draft(
-                topic,
-                int(queue_id),
+                *destination,
                 bytes(record.body),
                 format_properties(properties),
                 record.flag,
@@ -224,14 +220,6 @@ class DelayQueues:
             )
         )
         self._delivered_end = result.end
-
-    def _restore(self, topic: str, queue_id: int, now_ms: int) -> None:
-        """Make a missing topic again. Where that is not allowed its messages wait in its queues, as in Java."""
-        if self._topics.restore(topic, queue_id + 1, now_ms + self._wall_ahead_ms) is not None:
-            log.warning("made the topic %s again: a delayed message came for it", topic)
-        elif topic not in self._parked_topics:
-            self._parked_topics.add(topic)
-            log.warning("the topic %s is missing: delayed messages for it can be read once it is made again", topic)
 
 
 def format_delay_offsets(offsets: Mapping[int, int], version: DataVersion) -> bytes:

@@ -1,6 +1,6 @@
 """The broker's handlers, one module per family of requests. HANDLERS holds them all, each with the tables that it uses."""
 
-from orbitmq.broker.handlers import admin, cleaning, groups, queries, replies, send, topics, transactions
+from orbitmq.broker.handlers import admin, cleaning, groups, queries, replies, send, timers, topics, transactions
 from orbitmq.broker.handlers.consuming import clients, locks, offsets, pull, send_back
 from orbitmq.broker.handlers.popping import acks, notices, pop
 from orbitmq.broker.handlers.popping.tables import PopTables
@@ -65,6 +65,18 @@ def _reply_tables(broker: BrokerService) -> replies.ReplyTables:
     )
 
 
+def _timer_tables(broker: BrokerService) -> timers.TimerTables:
+    config = broker.config
+    return timers.TimerTables(
+        broker.sending,
+        broker.timers,
+        config.broker_name,
+        config.region_id,
+        config.recall_message_enable,
+        config.allow_recall_when_broker_not_writeable,
+    )
+
+
 def _topic_tables(broker: BrokerService) -> topics.TopicTables:
     return topics.TopicTables(
         broker.topics,
@@ -83,6 +95,7 @@ HANDLERS.include(replies.handlers, _reply_tables)
 HANDLERS.include(
     transactions.handlers, lambda broker: transactions.TransactionTables(broker.store, broker.transactions)
 )
+HANDLERS.include(timers.handlers, _timer_tables)
 HANDLERS.include(send_back.handlers, _send_back_tables)
 HANDLERS.include(pull.handlers, _pull_tables)
 HANDLERS.include(

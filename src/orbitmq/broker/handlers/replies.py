@@ -17,7 +17,7 @@ from orbitmq.broker.sending.tables import SendTables, host_of
 from orbitmq.codes import ResponseCode
 from orbitmq.errors import InvalidArgument, OrbitError, Rejected
 from orbitmq.model.message import Host, PropertyName, SysFlag
-from orbitmq.model.topic import HALF_TOPIC
+from orbitmq.model.topic import HALF_TOPIC, TIMER_TOPIC
 from orbitmq.net.dispatch.handlers import LATER, Call, Handlers, Later, Reply
 from orbitmq.store import AppendResult, Draft
 from orbitmq.wire.headers import PushReply, SendReply, SendReplyV2
@@ -104,6 +104,8 @@ def _append(sending: SendTables, draft: Draft) -> AppendResult | None:
         log.warning("a reply is not stored: %s", error)
         return None
     sending.delays.wake()
+    if draft.topic == TIMER_TOPIC:
+        sending.timers.wake()
     sending.stats.put_count += 1
     sending.stats.put_size += result.size
     return result

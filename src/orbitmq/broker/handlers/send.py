@@ -1,8 +1,7 @@
 """Sending: one message (10, 310) or a batch (320).
 
-The checks come in Java's order. A message that asks for a delay level waits in the schedule topic, the half of a transaction
-in the half topic; one that this version could only mistreat, that asks for a timer, is refused, never delivered as if it
-had not asked.
+The checks come in Java's order. A message that asks for a delay level waits in the schedule topic, one that asks for a time of
+its own in the timers' topic, the half of a transaction in the half topic.
 
 Source: Java SendMessageProcessor.
 """
@@ -13,6 +12,7 @@ from orbitmq.broker.delivery.delay import level_of, schedule
 from orbitmq.broker.sending.answers import SendCall, refusal_of
 from orbitmq.broker.sending.batches import store_batch
 from orbitmq.broker.sending.tables import SendTables, check_sizes, host_of
+from orbitmq.broker.timers.times import asks_for_time, without_times
 from orbitmq.broker.transactions.forms import half_form, is_prepared
 from orbitmq.codes import ResponseCode
 from orbitmq.errors import InvalidArgument, Rejected, StoreUnavailable
@@ -61,14 +61,26 @@ def store_one(tables: SendTables, call: SendCall) -> Reply | Later:
         result = tables.store.append(stored)
     except StoreUnavailable as error:
         raise refusal_of(error) from None
-    if stored.topic == SCHEDULE_TOPIC:
-        tables.delays.wake()
-    elif stored.topic == HALF_TOPIC:
-        _count_half(tables, draft.topic, call.now_ms)
+    recall_handle = None
+    if stored.topic is not draft.topic:
+        recall_handle = _wake(tables, draft.topic, stored, call.now_ms)
     tables.stats.put_count += 1
     tables.stats.put_size += result.size
     message_id = offset_message_id(tables.answers.host, result.physical_offset)
-    return tables.answers.when_durable(call, draft.queue_id, message_id, result.queue_offset, result.end)
+    return tables.answers.when_durable(call, draft.queue_id, message_id, result.queue_offset, result.end, recall_handle)
+
+
+def _wake(tables: SendTables, topic: str, stored: Draft, now_ms: int) -> str | None:
+    """Take note of a message that waits in another topic than its own; return what it can be taken back with."""
+    if stored.topic == SCHEDULE_TOPIC:
+        tables.delays.wake()
+    elif stored.topic == HALF_TOPIC:
+        _count_half(tables, topic, now_ms)
+    else:
+        tables.timers.wake()
+        if not topic.startswith(RETRY_PREFIX):
+            return tables.timers.recall_handle(topic, stored)
+    return None
 
 
 def _half_form(tables: SendTables, draft: Draft, properties: dict[str, str]) -> Draft:
@@ -141,7 +153,7 @@ def special_form(tables: SendTables, draft: Draft) -> Draft:
     """Return the stored form of a message whose properties ask for something special.
 
     Raises:
-        Rejected: 13, for something that this version does not have.
+        Rejected: 13, for something that this version does not have, or for a time that it does not take.
     """
     properties = tables.properties.parse(draft.properties)
     level = level_of(properties)
@@ -150,9 +162,11 @@ def special_form(tables: SendTables, draft: Draft) -> Draft:
         if is_prepared(properties) and not (level and draft.reconsume_times):
             return _half_form(tables, draft, properties)
         if level and not is_dead_letter(draft):
-            return schedule(draft, properties, level)
+            return schedule(draft, without_times(properties), level)
         if level:
             properties[PropertyName.DELAY] = "-1"  # it asked for a delay before it was given up
+        elif asks_for_time(properties):
+            return tables.timers.waiting(draft, properties)
         return draft._replace(properties=format_properties(properties))
     except InvalidArgument as error:
         raise Rejected(ResponseCode.MESSAGE_ILLEGAL, str(error)) from None

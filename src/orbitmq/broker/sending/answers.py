@@ -40,7 +40,12 @@ class SendAnswers:
         self._trace_on = str(trace_on).lower()
 
     def header(
-        self, message_id: str, queue_id: int, queue_offset: int, transaction_id: str | None = None
+        self,
+        message_id: str,
+        queue_id: int,
+        queue_offset: int,
+        transaction_id: str | None = None,
+        recall_handle: str | None = None,
     ) -> SendResponse:
         """Return the header that says where a message went."""
         return SendResponse(
@@ -50,10 +55,17 @@ class SendAnswers:
             transaction_id=transaction_id,
             region_id=self._region_id,
             trace_on=self._trace_on,
+            recall_handle=recall_handle,
         )
 
     def when_durable(
-        self, call: SendCall, queue_id: int, message_id: str, queue_offset: int, end: int
+        self,
+        call: SendCall,
+        queue_id: int,
+        message_id: str,
+        queue_offset: int,
+        end: int,
+        recall_handle: str | None = None,
     ) -> Reply | Later:
         """Answer now, or after the group commit that covers the last message.
 
@@ -61,10 +73,11 @@ class SendAnswers:
             message_id: of a batch, those of all messages with commas between them.
             queue_offset: the first message's.
             end: where the last one ends, in bytes.
+            recall_handle: what a timer can be taken back with.
         """
         key = find_property((call.header.properties or "").encode(), UNIQUE_KEY)
         transaction_id = None if key is None else key.decode()
-        reply = Reply(header=self.header(message_id, queue_id, queue_offset, transaction_id))
+        reply = Reply(header=self.header(message_id, queue_id, queue_offset, transaction_id, recall_handle))
 
         def synced(is_durable: bool | None) -> None:
             if is_durable is None:

@@ -1,8 +1,7 @@
 """The properties of a message, from what a sender wrote to what is stored. Pure.
 
 This cluster's name comes in, and what trace consoles ask for; `__CRC32#`, which only the store can know, goes out.
-Most properties are never parsed: their bytes say that they ask for nothing special (`plain`). What asks for a timer is
-refused, for this version could only mistreat it.
+Most properties are never parsed: their bytes say that they ask for nothing special (`plain`).
 
 Source: Java SendMessageProcessor.sendMessage, docs/formats/commit_log.md.
 """
@@ -12,13 +11,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from orbitmq.broker.delivery.delay import level_of
+from orbitmq.broker.timers.times import asks_for_time
 from orbitmq.broker.transactions.forms import is_prepared
 from orbitmq.codes import ResponseCode
 from orbitmq.errors import HeaderError, InvalidArgument, Rejected
 from orbitmq.model.message import PropertyName
 from orbitmq.wire.messages.properties import format_properties, parse_properties
 
-_TIMERS = ("TIMER_DELAY_SEC", "TIMER_DELAY_MS", "TIMER_DELIVER_MS")
 _OF_THE_BATCH_ALONE = ("UNIQ_KEY", "WAIT", "TAGS", "KEYS")
 
 
@@ -66,12 +65,6 @@ class StoredProperties:
             properties = parse_properties(encoded)
         except UnicodeDecodeError as error:
             raise HeaderError(f"properties: {error}") from None
-        for name in _TIMERS:
-            if name in properties:
-                raise Rejected(
-                    ResponseCode.MESSAGE_ILLEGAL,
-                    f"the property {name} asks for a timer, which this version does not have",
-                )
         properties.pop(PropertyName.CRC32, None)  # the record's own checksum: a sender has none to give
         for name in self._added:
             properties.pop(name, None)
@@ -80,7 +73,7 @@ class StoredProperties:
     def shared_by_batch(self, encoded: bytes) -> dict[str, str]:
         """Return what a batch's header gives to every message that has none of its own. Raises as `parse`."""
         properties = self.parse(encoded)
-        if level_of(properties):
+        if level_of(properties) or asks_for_time(properties):
             raise Rejected(ResponseCode.MESSAGE_ILLEGAL, "a batch cannot be delayed")
         if is_prepared(properties):
             raise Rejected(ResponseCode.MESSAGE_ILLEGAL, "a batch cannot be a part of a transaction")
@@ -93,7 +86,7 @@ class StoredProperties:
         if plain is not None and not shared:
             return plain
         properties = self.parse(encoded)
-        if level_of(properties):
+        if level_of(properties) or asks_for_time(properties):
             raise Rejected(ResponseCode.MESSAGE_ILLEGAL, "a message of a batch cannot be delayed")
         if is_prepared(properties):
             raise Rejected(ResponseCode.MESSAGE_ILLEGAL, "a message of a batch cannot be a part of a transaction")

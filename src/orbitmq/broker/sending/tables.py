@@ -12,6 +12,7 @@ from orbitmq.broker.sending.answers import SendAnswers
 from orbitmq.broker.sending.destinations import Destinations
 from orbitmq.broker.sending.large_batches import LargeBatches
 from orbitmq.broker.sending.properties import StoredProperties
+from orbitmq.broker.timers.service import TimerService
 from orbitmq.broker.transactions.transactions import Transactions
 from orbitmq.codes import ResponseCode
 from orbitmq.errors import Rejected
@@ -40,6 +41,7 @@ class SendTables:
     properties: StoredProperties
     answers: SendAnswers
     delays: DelayService
+    timers: TimerService
     stats: BrokerStats
     body_size_max: int
     is_sync: bool

@@ -13,6 +13,7 @@ from orbitmq.model.topic import (
     HALF_TOPIC,
     OP_TOPIC,
     SCHEDULE_TOPIC,
+    TIMER_TOPIC,
     Perm,
     TopicConfig,
     reply_topic,
@@ -26,9 +27,11 @@ CLOSED_TO_CLIENTS = frozenset(
         GIVEN_UP_TOPIC,
         "SELF_TEST_TOPIC",
         "OFFSET_MOVED_EVENT",
+        TIMER_TOPIC,
     )
 )
-"""Topics that the broker writes itself; a client's send is refused (Java: NOT_ALLOWED_SEND_TOPIC_SET)."""
+"""Topics that the broker writes itself; a client's send is refused (Java: NOT_ALLOWED_SEND_TOPIC_SET, which lacks the
+timers': a message there without a time stops all of Java's timers)."""
 _SYSTEM_TOPICS = CLOSED_TO_CLIENTS | {AUTO_CREATE_TOPIC, "BenchmarkTest", "RMQ_SYS_TRACE_TOPIC", "CHECKPOINT_TOPIC"}
 _SCHEDULE_QUEUE_COUNT = 18
 
@@ -58,7 +61,7 @@ def system_topics(config: BrokerConfig) -> list[TopicConfig]:
         plain_topic(f"rmq_sys_SYNC_BROKER_MEMBER_{broker}", 1, Perm.INHERIT),
         plain_topic(HALF_TOPIC, 1),
         plain_topic(OP_TOPIC, 1),
-        plain_topic("rmq_sys_wheel_timer", 1),
+        plain_topic(TIMER_TOPIC, 1),
     ]
     if config.auto_create_topic_enable:
         found.append(plain_topic(AUTO_CREATE_TOPIC, config.default_topic_queue_nums, Perm.INHERIT | Perm.READ_WRITE))

@@ -31,8 +31,8 @@ _PARSERS: dict[str, Callable[[bytes], Any]] = {
 _SIZE_MAX = 1 << 30
 _BACKUP = ".bak"
 _OTHERS = {
-    "timercheck": "timers are not known here, and not checked",
-    "timermetrics": "timers are not known here, and not checked",
+    "timercheck": "it is read at the start; not checked here",
+    "timermetrics": "counted anew where it is damaged; not checked here",
 }
 
 

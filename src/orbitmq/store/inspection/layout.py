@@ -42,8 +42,8 @@ _UNCHECKED = {
     "consumequeue_ext": "extended consume queues are not known here, and not checked",
     "batchconsumequeue": "batch consume queues are not known here, and not checked",
     "consumequeue_r": "consume queues in RocksDB are not known here, and not checked",
-    "timerwheel": "timers are not known here, and not checked",
-    "timerlog": "timers are not known here, and not checked",
+    "timerwheel": "a start compares it with the log, and mends it; not checked here",
+    "timerlog": "a start compares it with the log, and mends it; not checked here",
 }
 
 

@@ -16,6 +16,8 @@ __all__ = [
     "GetBrokerConfigResponse",
     "GetBrokerRuntimeInfo",
     "GetConsumeStats",
+    "GetTimerCheckpoint",
+    "GetTimerMetrics",
     "UpdateBrokerConfig",
 ]
 
@@ -78,3 +80,15 @@ class CleanUnusedTopics:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeleteExpiredCommitLog:
     """Delete expired files of the CommitLog now, whatever the hour."""
+
+
+@request(RequestCode.GET_TIMER_CHECK_POINT)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GetTimerCheckpoint:
+    """How far timers are, as bytes."""
+
+
+@request(RequestCode.GET_TIMER_METRICS)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GetTimerMetrics:
+    """How many messages wait for their time, by topic."""

@@ -25,7 +25,7 @@ from orbitmq.wire.command import decode_command
 from orbitmq.wire.frame import FrameDecoder
 from orbitmq.wire.messages.record import Record
 
-from ..parts import HOST, FakePeer, Registries, delay_queues, memory_store
+from ..parts import HOST, FakePeer, Registries, delay_queues, memory_store, timer_service
 
 FIELDS = {
     "a": "pg", "b": "t", "c": "TBW102", "d": "4", "e": "1", "f": "0", "g": "1700000000000", "h": "0",
@@ -69,6 +69,7 @@ class Rig:
             StoredProperties("c", region_id="r", trace_on=True),
             SendAnswers(self.store, host=HOST, region_id="r", trace_on=True),
             delays,
+            timer_service(self.store, registries.topics, clock=clock),
             self.stats,
             BODY_SIZE_MAX,
             flush is FlushMode.SYNC if is_sync is None else is_sync,

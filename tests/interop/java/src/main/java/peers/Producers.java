@@ -34,6 +34,7 @@ final class Producers {
         actions.put("producer.oneway", this::oneway);
         actions.put("producer.request", this::request);
         actions.put("producer.reply", this::reply);
+        actions.put("producer.recall", this::recall);
         actions.put("producer.stop", this::stop);
     }
 
@@ -102,6 +103,11 @@ final class Producers {
             return producer.send(message, (queues, sent, argument) -> queues.get(hash % queues.size()), null);
         }
         return producer.send(message);
+    }
+
+    private Object recall(JSONObject arguments) throws Exception {
+        return running.get(arguments.getString("name")).recallMessage(
+            arguments.getString("topic"), arguments.getString("handle"));
     }
 
     private Object batch(JSONObject arguments) throws Exception {
@@ -182,6 +188,19 @@ final class Producers {
         if (description.containsKey("delay_level")) {
             message.setDelayTimeLevel(description.getIntValue("delay_level"));
         }
+        if (description.containsKey("delay_ms")) {
+            message.setDelayTimeMs(description.getLongValue("delay_ms"));
+        }
+        if (description.containsKey("delay_s")) {
+            message.setDelayTimeSec(description.getLongValue("delay_s"));
+        }
+        if (description.containsKey("deliver_ms")) {
+            message.setDeliverTimeMs(description.getLongValue("deliver_ms"));
+        }
+        if (description.containsKey("raw_properties")) {
+            description.getJSONObject("raw_properties").forEach(
+                (k, v) -> MessageAccessor.putProperty(message, k, String.valueOf(v)));
+        }
         if (description.containsKey("properties")) {
             description.getJSONObject("properties").forEach((k, v) -> message.putUserProperty(k, String.valueOf(v)));
         }
@@ -197,6 +216,7 @@ final class Producers {
         result.put("queue_id", sent.getMessageQueue().getQueueId());
         result.put("queue_offset", sent.getQueueOffset());
         result.put("transaction_id", sent.getTransactionId());
+        result.put("recall_handle", sent.getRecallHandle());
         return result;
     }
 }

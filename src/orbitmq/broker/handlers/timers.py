@@ -1,0 +1,128 @@
+"""Timers: taking a message back (370), how far they are (60), how many wait (61).
+
+Source: Java RecallMessageProcessor, AdminBrokerProcessor.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from orbitmq.broker.handlers.send import special_form
+from orbitmq.broker.sending.answers import NOT_DURABLE
+from orbitmq.broker.sending.tables import SendTables, host_of
+from orbitmq.broker.timers.service import TimerService
+from orbitmq.broker.timers.times import parse_long
+from orbitmq.codes import ResponseCode
+from orbitmq.errors import InvalidArgument, Rejected, StoreUnavailable
+from orbitmq.model.message import PropertyName, TimerProperty
+from orbitmq.net.dispatch.handlers import LATER, Call, Handlers, Later, Reply
+from orbitmq.store import Draft
+from orbitmq.store.timers.checkpoint import format_timer_checkpoint
+from orbitmq.wire.headers import GetTimerCheckpoint, GetTimerMetrics, RecallMessage, RecallResponse
+from orbitmq.wire.messages.properties import format_properties
+from orbitmq.wire.messages.recall_handle import RecallHandle, parse_recall_handle
+
+_TAG = "_RECALL_TAG_"
+_BODY = b"0"
+
+
+@dataclass(frozen=True, slots=True)
+class TimerTables:
+    """What requests about timers need.
+
+    Args:
+        is_recalling: recallMessageEnable.
+        is_recalling_unwritable: allowRecallWhenBrokerNotWriteable.
+    """
+
+    sending: SendTables
+    timers: TimerService
+    broker_name: str
+    region_id: str
+    is_recalling: bool
+    is_recalling_unwritable: bool
+
+
+handlers: Handlers[TimerTables] = Handlers()
+
+
+@handlers.on(GetTimerCheckpoint)
+def get_timer_checkpoint(tables: TimerTables, call: Call[GetTimerCheckpoint]) -> Reply:
+    """Answer with the checkpoint that is on the disk."""
+    return Reply(body=format_timer_checkpoint(tables.timers.checkpoint))
+
+
+@handlers.on(GetTimerMetrics)
+def get_timer_metrics(tables: TimerTables, call: Call[GetTimerMetrics]) -> Reply:
+    """Answer with the number of messages that wait, by topic."""
+    return Reply(body=tables.timers.metrics.format())
+
+
+@handlers.on(RecallMessage)
+def recall_message(tables: TimerTables, call: Call[RecallMessage]) -> Reply | Later:
+    """Let a message not be delivered: one that waits beside it, due at the same time, takes it back then."""
+    region = {PropertyName.MSG_REGION: tables.region_id}
+    try:
+        handle = _handle(tables, call)
+        draft = special_form(tables.sending, _draft(call, handle))
+        result = tables.sending.store.append(draft)
+    except Rejected as refusal:
+        return Reply(refusal.code, refusal.remark, ext_fields=region)
+    except StoreUnavailable as error:
+        return Reply(ResponseCode.SYSTEM_ERROR, f"recall failed, execute error: {error}", ext_fields=region)
+    tables.timers.wake()
+    reply = Reply(header=RecallResponse(message_id=handle.unique_key, region_id=tables.region_id))
+
+    def synced(is_durable: bool | None) -> None:
+        call.answer(reply if is_durable or is_durable is None else NOT_DURABLE)
+
+    return reply if tables.sending.store.wait_durable(result.end, synced) else LATER
+
+
+def _handle(tables: TimerTables, call: Call[RecallMessage]) -> RecallHandle:
+    """Return what is to be taken back. Raises Rejected with Java's codes, in Java's order."""
+    header, destinations = call.header, tables.sending.destinations
+    if not tables.is_recalling:
+        raise Rejected(ResponseCode.NO_PERMISSION, "recall failed, operation is forbidden (see recallMessageEnable)")
+    if not destinations.is_writable and not tables.is_recalling_unwritable:
+        raise Rejected(ResponseCode.SERVICE_NOT_AVAILABLE, "recall failed, broker service not available")
+    if destinations.topics.get(header.topic) is None:
+        raise Rejected(ResponseCode.TOPIC_NOT_EXIST, f"recall failed, the topic[{header.topic:.140}] not exist")
+    try:
+        handle = parse_recall_handle(header.recall_handle)
+    except InvalidArgument as error:
+        raise Rejected(ResponseCode.ILLEGAL_OPERATION, f"recall handle is invalid: {error}") from None
+    if handle.topic != header.topic:
+        raise Rejected(ResponseCode.ILLEGAL_OPERATION, "recall failed, topic not match")
+    if handle.broker_name != tables.broker_name:
+        raise Rejected(ResponseCode.ILLEGAL_OPERATION, "recall failed, broker service not available")
+    time_ms = parse_long(handle.time)
+    left_ms = -1 if time_ms is None else time_ms - call.now_ms
+    if not 0 < left_ms < tables.timers.rules.delay_s_max * 1000:
+        raise Rejected(
+            ResponseCode.ILLEGAL_OPERATION,
+            f"recall failed, timestamp invalid: {handle.time:.40} is not within the next "
+            f"{tables.timers.rules.delay_s_max} s (timerMaxDelaySec)",
+        )
+    return handle
+
+
+def _draft(call: Call[RecallMessage], handle: RecallHandle) -> Draft:
+    """Return the message that takes another one back, as a producer would send it.
+
+    Source: Java RecallMessageProcessor.buildMessage.
+    """
+    properties = {
+        PropertyName.TAGS: _TAG,
+        TimerProperty.DELETE_KEY: f"{handle.topic}+{handle.unique_key}",
+        PropertyName.UNIQ_KEY: handle.unique_key,
+        TimerProperty.DELIVER_MS: handle.time,
+        "BORN_TIMESTAMP": str(call.now_ms),
+    }
+    if call.header.producer_group:
+        properties[PropertyName.PRODUCER_GROUP] = call.header.producer_group
+    try:
+        encoded = format_properties(properties)
+    except InvalidArgument as error:
+        raise Rejected(ResponseCode.ILLEGAL_OPERATION, f"recall failed: {error}") from None
+    return Draft(handle.topic, 0, _BODY, encoded, 0, 0, call.now_ms, host_of(call.connection.remote))

@@ -1,0 +1,63 @@
+"""How many messages wait for their time, by topic: what `config/timermetrics` keeps and request 61 tells. Pure.
+
+Source: Java TimerMetrics.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from orbitmq.errors import HeaderError
+from orbitmq.model.topic import DataVersion
+from orbitmq.wire import fastjson
+from orbitmq.wire.bodies.registration import data_version_document, parse_data_version
+
+
+class TimerMetrics:
+    """Counts of waiting messages, and when each changed last (ms)."""
+
+    def __init__(self) -> None:
+        self.counts: dict[str, int] = {}
+        self.version = DataVersion()
+        self._changed_at_ms: dict[str, int] = {}
+
+    def add(self, topic: str, count: int, now_ms: int) -> None:
+        """Take note of messages that came (above 0) or went (below 0)."""
+        self.counts[topic] = self.counts.get(topic, 0) + count
+        self._changed_at_ms[topic] = now_ms
+        self.version = self.version.next(now_ms)
+
+    def forget(self, topic: str) -> None:
+        """Forget a topic that was deleted."""
+        self.counts.pop(topic, None)
+        self._changed_at_ms.pop(topic, None)
+
+    def clear(self) -> None:
+        """Count anew."""
+        self.counts.clear()
+        self._changed_at_ms.clear()
+
+    def format(self) -> bytes:
+        """Return the counts as JSON."""
+        counts = {
+            topic: {"count": count, "timeStamp": self._changed_at_ms[topic]} for topic, count in self.counts.items()
+        }
+        return fastjson.dumps_loose({"dataVersion": data_version_document(self.version), "timingCount": counts})
+
+    @classmethod
+    def parse(cls, data: bytes) -> TimerMetrics:
+        """Parse `config/timermetrics`.
+
+        Raises:
+            HeaderError: it is no such file.
+        """
+        metrics = cls()
+        try:
+            document: dict[str, Any] = fastjson.loads(data)
+            for topic, entry in (document.get("timingCount") or {}).items():
+                metrics.counts[str(topic)] = int(entry["count"])
+                metrics._changed_at_ms[str(topic)] = int(entry.get("timeStamp") or 0)
+            metrics.version = parse_data_version(document.get("dataVersion") or {})
+        except (ValueError, TypeError, AttributeError, KeyError) as error:
+            raise HeaderError(f"timer metrics: {error}") from None
+        return metrics

@@ -1,0 +1,40 @@
+from __future__ import annotations
+
+import pytest
+
+from orbitmq.broker.timers.metrics import TimerMetrics
+from orbitmq.errors import HeaderError
+
+
+def test_the_file_is_javas() -> None:
+    metrics = TimerMetrics()
+    metrics.add("a", 1, 1_000)
+    metrics.add("a", 1, 2_000)
+    metrics.add("b", -1, 3_000)
+    assert metrics.format() == (
+        b'{"dataVersion":{"counter":3,"stateVersion":0,"timestamp":3000},'
+        b'"timingCount":{"a":{"count":2,"timeStamp":2000},"b":{"count":-1,"timeStamp":3000}}}'
+    )
+    again = TimerMetrics.parse(metrics.format())
+    assert (again.counts, again.format()) == ({"a": 2, "b": -1}, metrics.format())
+
+
+def test_a_topic_and_all_of_them_are_forgotten() -> None:
+    metrics = TimerMetrics()
+    metrics.add("a", 1, 1_000)
+    metrics.add("b", 1, 1_000)
+    metrics.forget("a")
+    metrics.forget("never there")
+    assert metrics.counts == {"b": 1}
+    metrics.clear()
+    assert b'"timingCount":{}' in metrics.format()
+
+
+@pytest.mark.parametrize("data", [b"", b"[]", b'{"timingCount":{"a":1}}', b'{"timingCount":{"a":{}}}', b"x"])
+def test_what_is_no_such_file_is_refused(data: bytes) -> None:
+    with pytest.raises(HeaderError, match="timer metrics"):
+        TimerMetrics.parse(data)
+
+
+def test_a_file_without_counts_has_none() -> None:
+    assert TimerMetrics.parse(b"{}").counts == {}
