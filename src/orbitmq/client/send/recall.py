@@ -7,10 +7,10 @@ from __future__ import annotations
 
 from orbitmq.client.session.session import ClientSession
 from orbitmq.codes import ResponseCode
-from orbitmq.errors import RemoteRefused
+from orbitmq.errors import RemoteRefused, RouteNotFound
 from orbitmq.wire.header import decode_header
 from orbitmq.wire.headers import RecallMessage, RecallResponse
-from orbitmq.wire.messages.recall_handle import parse_recall_handle
+from orbitmq.wire.messages.recall_handle import RecallHandle, parse_recall_handle
 
 
 class Recaller:
@@ -30,7 +30,7 @@ class Recaller:
     async def recall(self, handle: str, timeout_ms: int | None = None) -> str:
         """Take a message back (see `Producer.recall`)."""
         found = parse_recall_handle(handle)
-        await self._session.routes.find(found.topic)
+        await self._learn_address(found)
         header = RecallMessage(
             producer_group=self._group, topic=found.topic, recall_handle=handle, broker_name=found.broker_name
         )
@@ -41,3 +41,11 @@ class Recaller:
             address = self._session.routes.address(found.broker_name)
             raise RemoteRefused(answer.code, answer.remark, f"broker {found.broker_name} at {address}")
         return decode_header(RecallResponse, answer.ext_fields).message_id
+
+    async def _learn_address(self, handle: RecallHandle) -> None:
+        """Ask for the topic's route where the broker is in none that is known."""
+        # Not in any case: a topic that the send has made may not be known to the NameServers yet.
+        try:
+            self._session.routes.address(handle.broker_name, only_this=True)
+        except RouteNotFound:
+            await self._session.routes.find(handle.topic)
