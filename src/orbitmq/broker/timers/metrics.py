@@ -1,4 +1,4 @@
-"""How many messages wait for their time, by topic: what `config/timermetrics` keeps and request 61 tells. Pure.
+"""Counts of the messages that wait for their time, by topic: what `config/timermetrics` keeps and request 61 tells. Pure.
 
 Source: Java TimerMetrics.
 """
