@@ -1,4 +1,4 @@
-"""Timers with Java on either side: delivered at their time, taken back, and in directories that change hands."""
+"""Timers with Java on either side: delivered in time, taken back, and in directories that change hands."""
 
 from __future__ import annotations
 
@@ -6,33 +6,138 @@ import time
 
 import pytest
 
-from interop.drain import read_all
-from interop.peers import JavaBroker, JavaNameServer
+from interop.drain import bodies, read_all
+from interop.peers import JavaBroker, JavaNameServer, PeerError, message
 from orbitmq import Message
 from orbitmq.blocking import Producer
+from orbitmq.errors import RemoteRefused
+from orbitmq.testing import LocalCluster
+from orbitmq.wire.messages.recall_handle import format_recall_handle, parse_recall_handle
 
-FAST = {"timer_precision_ms": 100, "recall_message_enable": True}
+PRECISION_MS = 100
+TIMER_TRACES = {"TIMER_OUT_MS", "TIMER_ENQUEUE_MS", "TIMER_DEQUEUE_MS", "REAL_TOPIC", "REAL_QID"}
 
 
 @pytest.fixture(scope="module")
 def java_name_server(jars, tmp_path_factory):
+    """A NameServer of this module's own: no other broker makes its topics."""
     with JavaNameServer(tmp_path_factory.mktemp("nameserver")) as name_server:
         yield name_server
 
 
 @pytest.fixture(scope="module")
 def java_broker(java_name_server, tmp_path_factory):
-    properties = {"timerPrecisionMs": 100, "recallMessageEnable": "true"}
+    properties = {"timerPrecisionMs": PRECISION_MS, "recallMessageEnable": "true", "timerMaxDelaySec": 1_000}
     broker = JavaBroker(tmp_path_factory.mktemp("java"), java_name_server.address, name="timers", properties=properties)
     broker.start()
     yield broker
     broker.kill()
 
 
-def test_our_timers_are_delivered_by_a_java_broker(java_broker, java_name_server, name):
-    began = time.time() * 1000
-    with Producer("p", java_name_server.address) as producer:
-        sent = producer.send(Message(name, b"later", delay_ms=1500, tag="t", keys=("k",)))
-        print(sent)
-    (read,) = read_all(java_name_server.address, name, 1)
-    print(dict(read.properties), read.stored_at_ms - began)
+@pytest.fixture(scope="module")
+def ours():
+    """A cluster of ours whose timers are as quick as the Java broker's."""
+    settings = {"timer_precision_ms": PRECISION_MS, "recall_message_enable": True, "timer_max_delay_sec": 1_000}
+    with LocalCluster.running(settings=settings) as cluster:
+        yield cluster
+
+
+@pytest.fixture(scope="module", params=["java broker", "our broker"])
+def name_servers(request):
+    """Both sides: what holds for Java's broker holds for ours."""
+    if request.param == "our broker":
+        return request.getfixturevalue("ours").name_servers
+    request.getfixturevalue("java_broker")
+    return request.getfixturevalue("java_name_server").address
+
+
+@pytest.fixture
+def java_producer(java, name_servers):
+    producer = java.producer("java-timers", name_servers)
+    yield producer
+    producer.stop()
+
+
+def step_of(due_ms):
+    return (int(due_ms) - 1) // PRECISION_MS * PRECISION_MS
+
+
+def test_timers_of_both_clients_come_in_time_with_the_same_traces(java_producer, name_servers, name):
+    due_ms = int(time.time() * 1000) + 1_500
+    java_producer.send(
+        message(name, b"java, a delay", delay_ms=1_000, tag="t", keys="k"),
+        message(name, b"java, seconds", delay_s=1),
+        message(name, b"java, a time", deliver_ms=due_ms),
+        message(name, b"java, a time that is over", deliver_ms=due_ms - 100_000),
+    )
+    with Producer("our-timers", name_servers) as producer:
+        producer.send(Message(name, b"ours, a delay", delay_ms=1_000))
+    found = {bytes(read.body): read for read in read_all(name_servers, name, 5)}
+    assert len(found) == 5
+    over = found.pop(b"java, a time that is over")
+    assert not TIMER_TRACES & over.properties.keys()
+    for read in found.values():
+        properties = dict(read.properties)
+        assert properties.keys() >= TIMER_TRACES
+        assert (properties["REAL_TOPIC"], properties["REAL_QID"]) == (name, str(read.queue_id))
+        assert int(properties["TIMER_DEQUEUE_MS"]) >= int(properties["TIMER_OUT_MS"]) + PRECISION_MS
+        assert read.stored_at_ms >= int(properties["TIMER_OUT_MS"]) + PRECISION_MS
+    assert int(found[b"java, a time"].properties["TIMER_OUT_MS"]) == step_of(due_ms)
+    assert found[b"java, a delay"].tag == "t"
+
+
+def test_what_either_client_takes_back_is_not_delivered(java_producer, name_servers, name):
+    sent = java_producer.send(*(message(name, b"java %d" % number, delay_ms=4_000) for number in range(3)))
+    with Producer("our-recalls", name_servers) as producer:
+        ours = [producer.send(Message(name, b"ours %d" % number, delay_ms=4_000)) for number in range(3)]
+        # Each client takes back one of its own, and one of the other's.
+        assert java_producer.recall(name, sent[0]["recall_handle"]) == sent[0]["message_id"]
+        assert producer.recall(sent[1]["recall_handle"]) == sent[1]["message_id"]
+        assert java_producer.recall(name, ours[0].recall_handle) == ours[0].message_id
+        assert producer.recall(ours[1].recall_handle) == ours[1].message_id
+        handle = parse_recall_handle(ours[2].recall_handle)
+        assert (handle.topic, handle.unique_key) == (name, ours[2].message_id)
+        producer.send(Message(name, b"last", delay_ms=5_000))
+    assert bodies(read_all(name_servers, name, 3)) == [b"java 2", b"last", b"ours 2"]
+
+
+@pytest.mark.parametrize(
+    "properties",
+    [
+        {"TIMER_DELAY_SEC": "1001"},
+        {"TIMER_DELAY_MS": "soon"},
+        {"TIMER_DELIVER_MS": "99999999999999999999"},
+        {"TIMER_DELIVER_MS": "1", "TIMER_DEL_UNIQKEY": "t+K"},
+    ],
+)
+def test_both_brokers_refuse_the_same_times_with_the_same_code(java_producer, name_servers, name, properties):
+    with pytest.raises(PeerError, match=r"CODE: 13 .*timer message illegal"):
+        java_producer.send(message(name, b"x", raw_properties=properties))
+
+
+@pytest.mark.parametrize(
+    ("properties", "is_waiting"),
+    [
+        ({"TIMER_DELAY_SEC": "-5"}, False),
+        ({"TIMER_DELAY_SEC": "0"}, False),
+        ({"TIMER_DELIVER_MS": "-1"}, False),
+        ({"TIMER_DELAY_SEC": "+500"}, True),
+        ({"TIMER_DELAY_SEC": "500", "TIMER_DELAY_MS": "0"}, True),
+        ({"TIMER_DELAY_MS": "0", "TIMER_DELIVER_MS": "9999999999999"}, False),
+        ({"TIMER_DELAY_SEC": "500", "TIMER_OUT_MS": "5"}, False),
+    ],
+)
+def test_both_brokers_take_the_same_times(java_producer, name_servers, name, properties, is_waiting):
+    (sent,) = java_producer.send(message(name, b"x", raw_properties=properties))
+    assert (sent.get("recall_handle") is not None) is is_waiting
+    if not is_waiting:
+        assert bodies(read_all(name_servers, name, 1)) == [b"x"]
+
+
+def test_both_brokers_refuse_the_same_recalls(java_producer, name_servers, name):
+    with Producer("our-recalls", name_servers) as producer:
+        handle = parse_recall_handle(producer.send(Message(name, b"x", delay_ms=60_000)).recall_handle)
+        for wrong in (handle._replace(time="5"), handle._replace(time="soon")):
+            with pytest.raises(RemoteRefused, match="timestamp invalid") as caught:
+                producer.recall(format_recall_handle(wrong))
+            assert caught.value.code == 604
