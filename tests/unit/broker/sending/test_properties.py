@@ -60,7 +60,7 @@ def test_the_records_own_checksum_is_no_senders_to_give() -> None:
 @pytest.mark.parametrize("name", ["TIMER_DELAY_SEC", "TIMER_DELAY_MS", "TIMER_DELIVER_MS"])
 def test_timers_are_refused_in_batches(name: str) -> None:
     asking = f"{name}\x013\x02".encode()
-    assert STORED.parse(asking) == {name: "3", "CLUSTER": "c"}
+    assert STORED.parse(asking)[name] == "3"
     with pytest.raises(Rejected, match="a batch cannot be delayed") as caught:
         STORED.shared_by_batch(asking)
     assert caught.value.code == 13
