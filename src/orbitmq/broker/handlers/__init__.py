@@ -1,9 +1,10 @@
 """The broker's handlers, one module per family of requests. HANDLERS holds them all, each with the tables that it uses."""
 
-from orbitmq.broker.handlers import admin, cleaning, groups, queries, replies, send, timers, topics, transactions
+from orbitmq.broker.handlers import admin, cleaning, groups, queries, replies, send, topics, transactions
 from orbitmq.broker.handlers.consuming import clients, locks, offsets, pull, send_back
 from orbitmq.broker.handlers.popping import acks, notices, pop
 from orbitmq.broker.handlers.popping.tables import PopTables
+from orbitmq.broker.handlers.timers import progress, recall
 from orbitmq.broker.service import BrokerService
 from orbitmq.broker.topics.system_topics import system_topic_names
 from orbitmq.net.dispatch.handlers import Handlers
@@ -65,9 +66,9 @@ def _reply_tables(broker: BrokerService) -> replies.ReplyTables:
     )
 
 
-def _timer_tables(broker: BrokerService) -> timers.TimerTables:
+def _recall_tables(broker: BrokerService) -> recall.RecallTables:
     config = broker.config
-    return timers.TimerTables(
+    return recall.RecallTables(
         broker.sending,
         broker.timers,
         config.broker_name,
@@ -95,7 +96,8 @@ HANDLERS.include(replies.handlers, _reply_tables)
 HANDLERS.include(
     transactions.handlers, lambda broker: transactions.TransactionTables(broker.store, broker.transactions)
 )
-HANDLERS.include(timers.handlers, _timer_tables)
+HANDLERS.include(recall.handlers, _recall_tables)
+HANDLERS.include(progress.handlers, lambda broker: broker.timers)
 HANDLERS.include(send_back.handlers, _send_back_tables)
 HANDLERS.include(pull.handlers, _pull_tables)
 HANDLERS.include(

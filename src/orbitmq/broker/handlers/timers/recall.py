@@ -1,6 +1,6 @@
-"""Timers: taking a message back (370), how far they are (60), how many wait (61).
+"""Recalls (370): a message that waits for its time is taken back.
 
-Source: Java RecallMessageProcessor, AdminBrokerProcessor.
+Source: Java RecallMessageProcessor.
 """
 
 from __future__ import annotations
@@ -17,8 +17,7 @@ from orbitmq.errors import InvalidArgument, Rejected, StoreUnavailable
 from orbitmq.model.message import PropertyName, TimerProperty
 from orbitmq.net.dispatch.handlers import LATER, Call, Handlers, Later, Reply
 from orbitmq.store import Draft
-from orbitmq.store.timers.checkpoint import format_timer_checkpoint
-from orbitmq.wire.headers import GetTimerCheckpoint, GetTimerMetrics, RecallMessage, RecallResponse
+from orbitmq.wire.headers import RecallMessage, RecallResponse
 from orbitmq.wire.messages.properties import format_properties
 from orbitmq.wire.messages.recall_handle import RecallHandle, parse_recall_handle
 
@@ -27,8 +26,8 @@ _BODY = b"0"
 
 
 @dataclass(frozen=True, slots=True)
-class TimerTables:
-    """What requests about timers need.
+class RecallTables:
+    """What recalls need.
 
     Args:
         is_recalling: recallMessageEnable.
@@ -43,23 +42,11 @@ class TimerTables:
     is_recalling_unwritable: bool
 
 
-handlers: Handlers[TimerTables] = Handlers()
-
-
-@handlers.on(GetTimerCheckpoint)
-def get_timer_checkpoint(tables: TimerTables, call: Call[GetTimerCheckpoint]) -> Reply:
-    """Answer with the checkpoint that is on the disk."""
-    return Reply(body=format_timer_checkpoint(tables.timers.checkpoint))
-
-
-@handlers.on(GetTimerMetrics)
-def get_timer_metrics(tables: TimerTables, call: Call[GetTimerMetrics]) -> Reply:
-    """Answer with the number of messages that wait, by topic."""
-    return Reply(body=tables.timers.metrics.format())
+handlers: Handlers[RecallTables] = Handlers()
 
 
 @handlers.on(RecallMessage)
-def recall_message(tables: TimerTables, call: Call[RecallMessage]) -> Reply | Later:
+def recall_message(tables: RecallTables, call: Call[RecallMessage]) -> Reply | Later:
     """Let a message not be delivered: one that waits beside it, due at the same time, takes it back then."""
     region = {PropertyName.MSG_REGION: tables.region_id}
     try:
@@ -79,7 +66,7 @@ def recall_message(tables: TimerTables, call: Call[RecallMessage]) -> Reply | La
     return reply if tables.sending.store.wait_durable(result.end, synced) else LATER
 
 
-def _handle(tables: TimerTables, call: Call[RecallMessage]) -> RecallHandle:
+def _handle(tables: RecallTables, call: Call[RecallMessage]) -> RecallHandle:
     """Return what is to be taken back. Raises Rejected with Java's codes, in Java's order."""
     header, destinations = call.header, tables.sending.destinations
     if not tables.is_recalling:

@@ -5,17 +5,15 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-import orjson
 import pytest
 
 from orbitmq.model.topic import TIMER_TOPIC
-from orbitmq.store.timers.checkpoint import parse_timer_checkpoint
 from orbitmq.wire.header import decode_header
-from orbitmq.wire.headers import GetTimerCheckpoint, GetTimerMetrics, RecallMessage, RecallResponse, SendResponse
+from orbitmq.wire.headers import RecallMessage, RecallResponse, SendResponse
 from orbitmq.wire.messages.properties import parse_properties
 from orbitmq.wire.messages.recall_handle import RecallHandle, format_recall_handle, parse_recall_handle
 
-from ..conftest import send_header
+from ...conftest import send_header
 
 Serve = Callable[..., None]
 
@@ -210,20 +208,3 @@ def test_nobody_sends_to_the_timers_topic_itself(serve: Serve) -> None:
         assert await rig.code(send_header(TIMER_TOPIC)) == 16
 
     serve(scene)
-
-
-def test_the_checkpoint_and_the_counts_are_told(serve: Serve) -> None:
-    async def before(rig: Any) -> None:
-        await handle_of(rig, 500_000)
-        rig.broker.service.timers.timers.enqueue(int(time.time() * 1000))
-        counts = orjson.loads((await rig.ask(GetTimerMetrics())).body)
-        assert counts["timingCount"]["t"]["count"] == 1
-        assert len((await rig.ask(GetTimerCheckpoint())).body) == 56
-
-    async def after(rig: Any) -> None:
-        checkpoint = parse_timer_checkpoint((await rig.ask(GetTimerCheckpoint())).body)
-        assert (checkpoint.queue_offset, checkpoint.master_queue_offset, checkpoint.log_position) == (1, 1, 52)
-        assert orjson.loads((await rig.ask(GetTimerMetrics())).body)["timingCount"]["t"]["count"] == 1
-
-    serve(before, **FAST)
-    serve(after, **FAST)

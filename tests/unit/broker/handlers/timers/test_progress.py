@@ -1,0 +1,29 @@
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import Any
+
+import orjson
+
+from orbitmq.store.timers.checkpoint import parse_timer_checkpoint
+from orbitmq.wire.headers import GetTimerCheckpoint, GetTimerMetrics
+
+Serve = Callable[..., None]
+
+
+def test_the_checkpoint_and_the_counts_are_told(serve: Serve) -> None:
+    async def before(rig: Any) -> None:
+        assert (await rig.send(properties="TIMER_DELAY_SEC\x01500\x02")).code == 0
+        rig.broker.service.timers.timers.enqueue(int(time.time() * 1000))
+        counts = orjson.loads((await rig.ask(GetTimerMetrics())).body)
+        assert counts["timingCount"]["t"]["count"] == 1
+        assert len((await rig.ask(GetTimerCheckpoint())).body) == 56
+
+    async def after(rig: Any) -> None:
+        checkpoint = parse_timer_checkpoint((await rig.ask(GetTimerCheckpoint())).body)
+        assert (checkpoint.queue_offset, checkpoint.master_queue_offset, checkpoint.log_position) == (1, 1, 52)
+        assert orjson.loads((await rig.ask(GetTimerMetrics())).body)["timingCount"]["t"]["count"] == 1
+
+    serve(before)
+    serve(after)
