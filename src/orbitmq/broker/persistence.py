@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Iterable, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -54,9 +55,9 @@ class ConfigFiles:
         self.topic_ticket(topics).write()
 
     def topic_ticket(self, topics: TopicTable) -> Ticket:
-        """Encode the topic table, to be stored on any thread."""
+        """Return the topic table on its way to its file; nobody changes the table until it is written."""
         table = topic_bodies.TopicTable(topics.version, topics.all)
-        return self._topics_file.ticket(topic_bodies.encode_topic_table(table, pretty=True))
+        return self._topics_file.ticket(partial(topic_bodies.encode_topic_table, table, pretty=True))
 
     def load_offsets(self) -> GroupOffsets:
         """Return the committed offsets, none at the first start."""
@@ -80,8 +81,8 @@ class ConfigFiles:
         self.group_ticket(groups).write()
 
     def group_ticket(self, groups: GroupConfigs) -> Ticket:
-        """Encode the groups' settings, to be stored on any thread."""
-        return self._groups_file.ticket(encode_group_table(groups.table, pretty=True))
+        """Return the groups' settings on their way to their file; nobody changes them until they are written."""
+        return self._groups_file.ticket(partial(encode_group_table, groups.table, pretty=True))
 
 
 class OffsetFile:

@@ -12,7 +12,7 @@ from orbitmq.broker.delivery.delay import DelayQueues, parse_delay_offsets
 from orbitmq.broker.delivery.delay_service import DelayService
 from orbitmq.broker.delivery.filters import Filters
 from orbitmq.broker.delivery.pulls import Pulls
-from orbitmq.broker.groups.admissions import GroupAdmissions
+from orbitmq.broker.groups.admissions import Admissions
 from orbitmq.broker.groups.configs import GroupConfigs
 from orbitmq.broker.groups.members import GroupMembers
 from orbitmq.broker.groups.membership import Membership
@@ -97,7 +97,7 @@ class BrokerService:
         self.stats = BrokerStats(clock())
         self.topics = TopicRegistry(tables.topics, files.save_topics, announce)
         self.groups = GroupRegistry(tables.groups, files.save_groups)
-        self.admissions = GroupAdmissions(self.groups, self.topics, files.topic_ticket, files.group_ticket)
+        self.admissions = Admissions(self.groups, self.topics, files.topic_ticket, files.group_ticket)
         self.offsets = tables.offsets
         self.membership = Membership(
             GroupMembers(),
@@ -198,5 +198,6 @@ class BrokerService:
             config.flush_disk_type == "SYNC_FLUSH",
             config.wait_time_mills_in_send_queue if config.broker_fast_failure_enable else None,
             LargeBatches(config.large_batches_max),
+            self.admissions,
             None if config.reject_transaction_message else self.transactions,
         )

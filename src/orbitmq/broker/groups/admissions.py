@@ -1,4 +1,4 @@
-"""The making of groups that clients come with: all that come while a write is under way share the next one.
+"""The making of groups and topics that clients come with: all that come while a write is under way share the next one.
 
 What is new is put into the tables when its files are on the disk, and who came with it is told then: a thousand clients
 with a group each cost a write or two, on a thread, and nobody else waits for them. Where the disk refuses the files, the tables
@@ -24,25 +24,36 @@ from orbitmq.net.dispatch.peer import Peer
 
 log = logging.getLogger(__name__)
 
+COUNT_MAX = 20_000
+SIZE_MAX = 64 * 1024 * 1024
+"""Clients that may wait for a write, and bytes of their requests: a disk that hangs must not fill the memory."""
+
 Admitted = Callable[[Rejected | None], None]
 """Told None when all groups are there, or would be but for the disk; otherwise why they may not be."""
 
 
+Addition = Callable[[GroupConfigs, TopicTable], Rejected | None]
+"""Adds to drafts of the tables what a client lacks; says why where it may not be."""
+
+
 @dataclass(slots=True, eq=False)
 class _Arrival:
-    """A client that came with groups, one of them new at least."""
+    """A client that came with something new.
+
+    Args:
+        is_reader: served also where the disk does not take what it lacks.
+    """
 
     peer: Peer
-    groups: Sequence[str]
-    now_ms: int
+    add: Addition
     then: Admitted
-    needs_retries: bool
-    """Whether topics for the groups' retries are wanted as well."""
+    is_reader: bool
+    size: int = 0
     has_left: bool = False
 
 
-class GroupAdmissions:
-    """Makes what consumer groups need before their clients may join: settings, and the topic of their retries.
+class Admissions:
+    """Makes what clients come with and is not there: groups with the topic of their retries, and topics that are sent to.
 
     Args:
         topic_ticket: a ticket for the file of a topic table.
@@ -63,6 +74,8 @@ class GroupAdmissions:
         self._arrivals: list[_Arrival] = []
         self._under_way: list[_Arrival] = []
         self._task: asyncio.Task[None] | None = None
+        self.count = self.size = 0
+        """Clients that wait, and bytes of their requests."""
         self.failure_count = 0
         """Writes that the disk refused."""
 
@@ -77,15 +90,44 @@ class GroupAdmissions:
     def admit(
         self, peer: Peer, groups: Sequence[str], now_ms: int, then: Admitted, *, needs_retries: bool = True
     ) -> None:
-        """Make what is missing; `then` is called unless the client leaves before."""
-        self._arrivals.append(_Arrival(peer, groups, now_ms, then, needs_retries))
+        """Make what groups lack; `then` is called unless the client leaves before.
+
+        Args:
+            needs_retries: topics for the groups' retries are wanted as well.
+        """
+
+        def add(configs: GroupConfigs, topics: TopicTable) -> Rejected | None:
+            return _add_groups(groups, now_ms, configs, topics, needs_retries=needs_retries)
+
+        self._enter(_Arrival(peer, add, then, is_reader=True))
+
+    def admit_topic(
+        self, peer: Peer, make: Callable[[TopicTable], Rejected | None], then: Admitted, *, size: int = 0
+    ) -> None:
+        """Make a topic that a client sends to; `then` is called also when the client has left.
+
+        Args:
+            make: makes it in a draft of the topic table, unless it is there; says why where it may not be.
+            size: bytes that the client's request keeps in memory meanwhile.
+
+        Raises:
+            Rejected: 2, too much waits: the disk does not answer.
+        """
+        self._enter(_Arrival(peer, lambda _, topics: make(topics), then, is_reader=False, size=size))
+
+    def _enter(self, arrival: _Arrival) -> None:
+        if self.count >= COUNT_MAX or self.size + arrival.size > SIZE_MAX:
+            raise Rejected(ResponseCode.SYSTEM_BUSY, f"{self.count} new groups and topics wait for the disk")
+        self.count += 1
+        self.size += arrival.size
+        self._arrivals.append(arrival)
         if self._task is None:
             self._task = asyncio.get_running_loop().create_task(self._work())
 
     def drop_connection(self, peer: Peer) -> None:
-        """Forget a client that left: it must not join behind its own end."""
+        """Forget a client that left: it must not join behind its own end. What it has sent is stored."""
         for arrival in (*self._arrivals, *self._under_way):
-            if arrival.peer == peer:
+            if arrival.peer == peer and arrival.is_reader:
                 arrival.has_left = True
 
     async def _work(self) -> None:
@@ -93,6 +135,8 @@ class GroupAdmissions:
             while self._arrivals:
                 self._under_way, self._arrivals = self._arrivals, []
                 for arrival, refusal in await self._make(self._under_way):
+                    self.count -= 1
+                    self.size -= arrival.size
                     if not arrival.has_left:
                         _tell(arrival, refusal)
         finally:
@@ -102,7 +146,7 @@ class GroupAdmissions:
     async def _make(self, arrivals: list[_Arrival]) -> list[tuple[_Arrival, Rejected | None]]:
         """Make what is missing, and return what to tell whom; nobody yet when another change came in between."""
         configs, topics = self._groups.configs.draft(), self._topics.table.draft()
-        refusals = [_add(arrival, configs, topics) for arrival in arrivals]
+        refusals = [arrival.add(configs, topics) for arrival in arrivals]
         are_topics_new = topics.version != self._topics.table.version
         are_groups_new = configs.version != self._groups.configs.version
         tickets = [self._topic_ticket(topics)] if are_topics_new else []
@@ -112,13 +156,10 @@ class GroupAdmissions:
             if tickets:
                 await asyncio.to_thread(_write, tickets)
         except OSError as error:
-            # Nothing is there that the disk has not: but who only reads need not wait until it has room.
             self.failure_count += 1
             if is_worth_a_line(self.failure_count):
-                log.warning(
-                    "new groups cannot be saved, their clients are served as if they had the defaults: %s", error
-                )
-            return list(zip(arrivals, refusals, strict=True))
+                log.warning("new groups and topics cannot be saved: %s", error)
+            return _refuse_senders(arrivals, refusals, error)
         if not all(ticket.is_in_file for ticket in tickets):
             self._arrivals[:0] = arrivals
             return []
@@ -127,19 +168,33 @@ class GroupAdmissions:
         if are_topics_new:
             self._topics.adopt(topics)
         self._groups.configs.refused_count = configs.refused_count
+        self._topics.table.refused_count = topics.refused_count
         return list(zip(arrivals, refusals, strict=True))
 
 
-def _add(arrival: _Arrival, configs: GroupConfigs, topics: TopicTable) -> Rejected | None:
+def _refuse_senders(
+    arrivals: list[_Arrival], refusals: list[Rejected | None], error: OSError
+) -> list[tuple[_Arrival, Rejected | None]]:
+    """Nothing is there that the disk has not; but who only reads need not wait until it has room."""
+    refused = Rejected(ResponseCode.SERVICE_NOT_AVAILABLE, f"the topic table cannot be saved: {error.strerror}")
+    return [
+        (arrival, refusal if arrival.is_reader else refusal or refused)
+        for arrival, refusal in zip(arrivals, refusals, strict=True)
+    ]
+
+
+def _add_groups(
+    groups: Sequence[str], now_ms: int, configs: GroupConfigs, topics: TopicTable, *, needs_retries: bool
+) -> Rejected | None:
     """Add what a client's groups lack; say why where one of them may not be."""
-    for group in arrival.groups:
-        config = configs.get(group) or configs.auto_create(group, arrival.now_ms)
+    for group in groups:
+        config = configs.get(group) or configs.auto_create(group, now_ms)
         if config is None:
             return Rejected(
                 ResponseCode.SUBSCRIPTION_GROUP_NOT_EXIST, f"subscription group [{group:.80}] does not exist"
             )
-        if arrival.needs_retries and config.retry_queue_count > 0:
-            topics.create_retry_topic(retry_topic(group), config.retry_queue_count, arrival.now_ms)
+        if needs_retries and config.retry_queue_count > 0:
+            topics.create_retry_topic(retry_topic(group), config.retry_queue_count, now_ms)
     return None
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from itertools import count
 from pathlib import Path
 from threading import Lock
@@ -19,15 +20,19 @@ class TableFile:
         """The number of the ticket whose content the file has; 0: an earlier run's."""
         self._numbers = count(1)
 
-    def ticket(self, content: bytes) -> Ticket:
-        """Return the right to write this content, unless a later one is written first. To be called on the loop."""
+    def ticket(self, content: Callable[[], bytes]) -> Ticket:
+        """Return the right to write this content, unless a later one is written first. To be called on the loop.
+
+        Args:
+            content: encodes it, on the thread that writes it.
+        """
         return Ticket(self, next(self._numbers), content)
 
 
 class Ticket:
     """A content on its way to its file."""
 
-    def __init__(self, file: TableFile, number: int, content: bytes) -> None:
+    def __init__(self, file: TableFile, number: int, content: Callable[[], bytes]) -> None:
         self._file = file
         self._number = number
         self._content = content
@@ -42,5 +47,5 @@ class Ticket:
         file = self._file
         with file.lock:
             if file.written < self._number:
-                replace_file(file.path, self._content)
+                replace_file(file.path, self._content())
                 file.written = self._number

@@ -10,8 +10,9 @@ from __future__ import annotations
 
 import logging
 from dataclasses import dataclass
+from functools import partial
 
-from orbitmq.broker.handlers.send import draft_of, stored_form
+from orbitmq.broker.handlers.send import draft_of, make_topic, stored_form
 from orbitmq.broker.sending.reply_pushes import ReplyPushes
 from orbitmq.broker.sending.tables import SendTables, host_of
 from orbitmq.codes import ResponseCode
@@ -69,6 +70,8 @@ def send_reply_v2(tables: ReplyTables, call: Call[SendReplyV2]) -> Reply | Later
 
 def _reply(tables: ReplyTables, call: ReplyCall) -> Later:
     """Push a reply, and go on when the client has answered. What cannot be stored is refused before that."""
+    if tables.sending.destinations.is_missing(call.header.topic):
+        return make_topic(tables.sending, call, partial(_reply, tables, call))
     draft = _draft(tables, call)
     properties = parse_properties(call.header.properties or "")
     client_id = properties.get(PropertyName.REPLY_TO_CLIENT)

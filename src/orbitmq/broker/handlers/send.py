@@ -8,6 +8,9 @@ Source: Java SendMessageProcessor.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
+
 from orbitmq.broker.delivery.delay import level_of, schedule
 from orbitmq.broker.sending.answers import SendCall, refusal_of
 from orbitmq.broker.sending.batches import store_batch
@@ -15,10 +18,10 @@ from orbitmq.broker.sending.tables import SendTables, check_sizes, host_of
 from orbitmq.broker.timers.times import asks_for_time, without_times
 from orbitmq.broker.transactions.forms import half_form, is_prepared
 from orbitmq.codes import ResponseCode
-from orbitmq.errors import InvalidArgument, Rejected, StoreUnavailable
+from orbitmq.errors import InvalidArgument, OrbitError, Rejected, StoreUnavailable
 from orbitmq.model.message import PropertyName, SysFlag
 from orbitmq.model.topic import DLQ_PREFIX, HALF_TOPIC, RETRY_PREFIX, SCHEDULE_TOPIC, TopicConfig
-from orbitmq.net.dispatch.handlers import Call, Handlers, Later, Reply
+from orbitmq.net.dispatch.handlers import LATER, Call, Handlers, Later, Reply
 from orbitmq.net.dispatch.work import in_turns
 from orbitmq.store import Draft
 from orbitmq.wire.headers import SendBatch, SendMessage, SendMessageV2, SendReply, SendReplyV2
@@ -52,6 +55,8 @@ def store_one(tables: SendTables, call: SendCall) -> Reply | Later:
     header, destinations = call.header, tables.destinations
     config = destinations.open_topic(header.topic)
     if config is None or header.reconsume_times:
+        if config is None and destinations.is_missing(header.topic):
+            return make_topic(tables, call, partial(store_one, tables, call))
         config = destinations.resolve(header, call.now_ms)
     draft = draft_of(tables, call, config)
     stored = stored_form(tables, draft)
@@ -102,8 +107,34 @@ def take_batch(tables: SendTables, call: SendCall) -> Reply | Later:
     if header.topic.startswith((RETRY_PREFIX, DLQ_PREFIX)):
         raise Rejected(ResponseCode.MESSAGE_ILLEGAL, "batch request does not support retry group")
     destinations = tables.destinations
-    config = destinations.open_topic(header.topic) or destinations.resolve(header, call.now_ms)
+    config = destinations.open_topic(header.topic)
+    if config is None:
+        if destinations.is_missing(header.topic):
+            return make_topic(tables, call, partial(take_batch, tables, call))
+        config = destinations.resolve(header, call.now_ms)
     return in_turns(call, store_batch(tables, call, config.topic, destinations.choose_queue(config, header)))
+
+
+def make_topic(
+    tables: SendTables, call: SendCall | Call[SendReply] | Call[SendReplyV2], serve: Callable[[], Reply | Later]
+) -> Later:
+    """Make the topic that a send lacks, and serve the send when it is on the disk. Nobody else waits for that."""
+
+    def made(refusal: Rejected | None) -> None:
+        try:
+            if refusal is not None:
+                raise refusal
+            reply = serve()
+        except Rejected as error:
+            reply = Reply(error.code, error.remark)
+        except OrbitError as error:
+            reply = Reply(ResponseCode.SYSTEM_ERROR, str(error))
+        if reply is not LATER:
+            call.answer(reply)
+
+    make = partial(tables.destinations.make, call.header, call.now_ms)
+    tables.admissions.admit_topic(call.connection, make, made, size=len(call.command.body))
+    return LATER
 
 
 def _check_waiting(tables: SendTables, call: SendCall) -> None:

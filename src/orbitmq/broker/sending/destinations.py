@@ -11,7 +11,7 @@ from random import Random
 from orbitmq.broker.groups.registry import GroupRegistry
 from orbitmq.broker.topics.registry import TopicRegistry, dead_letter_topic
 from orbitmq.broker.topics.system_topics import CLOSED_TO_CLIENTS
-from orbitmq.broker.topics.table import check_topic_name
+from orbitmq.broker.topics.table import TopicTable, check_topic_name
 from orbitmq.codes import ResponseCode
 from orbitmq.errors import Rejected
 from orbitmq.model.topic import DLQ_PREFIX, RETRY_PREFIX, Perm, TopicConfig
@@ -69,6 +69,20 @@ class Destinations:
         is_retry = topic.startswith(RETRY_PREFIX) and header.reconsume_times
         return self._retry_or_dead_letter(header, config, now_ms) if is_retry else config
 
+    def is_missing(self, topic: str) -> bool:
+        """Say whether a topic is not there and nothing else forbids the send: `make` may make it."""
+        return self.is_writable and self.topics.get(topic) is None and topic not in CLOSED_TO_CLIENTS
+
+    def make(self, header: SendHeader, now_ms: int, table: TopicTable) -> Rejected | None:
+        """Make the topic of a send in a draft of the table, unless it is there; return why where it may not be."""
+        try:
+            check_topic_name(header.topic)
+            if table.get(header.topic) is None:
+                self._create(header, now_ms, table)
+        except Rejected as refusal:
+            return refusal
+        return None
+
     def choose_queue(self, config: TopicConfig, header: SendHeader) -> int:
         """Return the queue that the client asked for; below 0 it leaves the choice to the broker."""
         queue_id = header.queue_id
@@ -95,14 +109,14 @@ class Destinations:
             raise Rejected(ResponseCode.NO_PERMISSION, f"Sending message to topic[{topic}] is forbidden.")
         if self.topics.get(topic) is not None:
             raise Rejected(ResponseCode.NO_PERMISSION, f"the topic[{topic}] sending message is forbidden")
-        return self._create(header, now_ms)
+        return self._create(header, now_ms, self.topics)
 
-    def _create(self, header: SendHeader, now_ms: int) -> TopicConfig:
+    def _create(self, header: SendHeader, now_ms: int, topics: TopicRegistry | TopicTable) -> TopicConfig:
         topic = header.topic
         if topic.startswith((RETRY_PREFIX, DLQ_PREFIX)):
-            config = self.topics.create_retry_topic(topic, 1, now_ms)
+            config = topics.create_retry_topic(topic, 1, now_ms)
         else:
-            config = self.topics.auto_create(topic, header.default_topic, header.default_topic_queue_nums, now_ms)
+            config = topics.auto_create(topic, header.default_topic, header.default_topic_queue_nums, now_ms)
         if config is None:
             advice = "create it with `orbitmq topic create` or mqadmin updateTopic, or set autoCreateTopicEnable=true"
             if self.topics.table.is_full:

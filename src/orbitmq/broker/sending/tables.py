@@ -7,6 +7,7 @@ from functools import lru_cache
 
 from orbitmq.address import parse_address
 from orbitmq.broker.delivery.delay_service import DelayService
+from orbitmq.broker.groups.admissions import Admissions
 from orbitmq.broker.monitoring.stats import BrokerStats
 from orbitmq.broker.sending.answers import SendAnswers
 from orbitmq.broker.sending.destinations import Destinations
@@ -47,6 +48,7 @@ class SendTables:
     is_sync: bool
     wait_ms_max: int | None
     large_batches: LargeBatches
+    admissions: Admissions
     transactions: Transactions | None = None
 
 

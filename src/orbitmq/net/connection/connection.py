@@ -11,6 +11,7 @@ import asyncio
 import logging
 import math
 from collections.abc import Callable, Iterator
+from itertools import chain
 from time import perf_counter
 from typing import TypeVar, cast
 
@@ -176,8 +177,8 @@ class Connection(asyncio.Protocol):
     def work_on(self, work: Iterator[None]) -> None:
         """Take a step of a request's work in each turn of this connection; its next requests wait until all is done."""
         flow = self._flow
-        assert flow.work is None, "requests behind one that is worked on are held back"
-        flow.work = work
+        # Another may be under way: a request that had to wait for something is served out of its order.
+        flow.work = work if flow.work is None else chain(flow.work, work)
         flow.choose_reading()
         self._serve_later()
 

@@ -11,7 +11,9 @@ import pytest
 
 from orbitmq.broker.delivery.delay_service import DelayService
 from orbitmq.broker.fast_path.send import SendFastPath
+from orbitmq.broker.groups.admissions import Admissions
 from orbitmq.broker.monitoring.stats import BrokerStats
+from orbitmq.broker.persistence import ConfigFiles
 from orbitmq.broker.sending.answers import SendAnswers
 from orbitmq.broker.sending.destinations import Destinations
 from orbitmq.broker.sending.large_batches import LargeBatches
@@ -56,6 +58,7 @@ class Rig:
         self.peer = FakePeer()
         clock = FakeClock()
         delays = DelayService(delay_queues(self.store, registries.topics), Path("unused"), clock, clock)
+        files = ConfigFiles(Path("unused"))
         tables = SendTables(
             self.store,
             Destinations(
@@ -75,6 +78,7 @@ class Rig:
             flush is FlushMode.SYNC if is_sync is None else is_sync,
             200,
             LargeBatches(1),
+            Admissions(registries.groups, registries.topics, files.topic_ticket, files.group_ticket),
         )
         self.fast_path = SendFastPath(tables)
         self.answers: list[bytes] = []

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from pathlib import Path
+from threading import get_ident
 from typing import Any
 
 import pytest
 
-from orbitmq.broker.groups.admissions import GroupAdmissions
+from orbitmq.broker.groups.admissions import SIZE_MAX, Admissions
 from orbitmq.broker.persistence import ConfigFiles
+from orbitmq.broker.topics.table import TopicTable
 from orbitmq.errors import Rejected
+from orbitmq.files import replace_file
 from orbitmq.wire.bodies.groups import GroupConfig
 from waiting import until
 
@@ -23,7 +26,7 @@ class World:
         self.files = ConfigFiles(path)
         self.writes: list[str] = []
         self.rig = Registries(**settings)
-        self.admissions = GroupAdmissions(self.rig.groups, self.rig.topics, self._topic_ticket, self._group_ticket)
+        self.admissions = Admissions(self.rig.groups, self.rig.topics, self._topic_ticket, self._group_ticket)
         self.told: list[tuple[str, int | None]] = []
 
     def _topic_ticket(self, topics: Any) -> Any:
@@ -162,3 +165,86 @@ async def test_a_client_that_cannot_be_answered_keeps_nobody_else_from_its_answe
     world.come("b")
     assert await world.all_told(1) == [("b", None)]
     assert "cannot be answered" in caplog.text
+
+
+def topic(world: World, name: str, *, peer: FakePeer | None = None, size: int = 0) -> None:
+    """Send to a topic that may not be there."""
+
+    def make(table: TopicTable) -> Rejected | None:
+        made = table.create_retry_topic(name, 1, 1) if name != "bad" else None
+        return Rejected(17, "no") if made is None else None
+
+    def tell(refusal: Rejected | None) -> None:
+        world.told.append((name, None if refusal is None else refusal.code))
+
+    world.admissions.admit_topic(peer or FakePeer(), make, tell, size=size)
+
+
+async def test_a_thousand_new_topics_cost_one_write_on_a_thread(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    threads: list[int] = []
+    world = World(tmp_path)
+
+    def look(path: Path, content: bytes) -> None:
+        threads.append(get_ident())
+        assert world.rig.topics.get("t0") is None
+        replace_file(path, content)
+
+    monkeypatch.setattr("orbitmq.broker.groups.table_file.replace_file", look)
+    for number in range(1000):
+        topic(world, f"t{number}")
+    topic(world, "bad")
+    assert await world.all_told(1001) == [*((f"t{number}", None) for number in range(1000)), ("bad", 17)]
+    assert len(threads) == 1
+    assert get_ident() not in threads
+    assert len(world.files.load_topics(auto_create_enable=False).all) == 1000
+
+
+async def test_topics_and_groups_that_come_together_are_both_kept(tmp_path: Path) -> None:
+    world = World(tmp_path)
+    world.come("g")
+    topic(world, "t")
+    await until(lambda: bool(world.writes), pause_s=0)
+    topic(world, "u")
+    world.come("h")
+    assert sorted(await world.all_told(4)) == [("g", None), ("h", None), ("t", None), ("u", None)]
+    assert set(world.files.load_topics(auto_create_enable=False).all) == {"%RETRY%g", "%RETRY%h", "t", "u"}
+
+
+async def test_a_full_disk_refuses_new_topics(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(_path: Path, _content: bytes) -> None:
+        raise OSError(28, "No space left on device")
+
+    world = World(tmp_path)
+    monkeypatch.setattr("orbitmq.broker.groups.table_file.replace_file", refuse)
+    topic(world, "t")
+    topic(world, "bad")
+    world.come("g")
+    assert await world.all_told(3) == [("t", 14), ("bad", 17), ("g", None)]
+    assert world.rig.topics.get("t") is None
+
+
+async def test_what_waits_for_a_disk_that_hangs_is_bounded_in_number_and_in_bytes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("orbitmq.broker.groups.admissions.COUNT_MAX", 3)
+    world = World(tmp_path)
+    topic(world, "a", size=SIZE_MAX)
+    with pytest.raises(Rejected, match=r"^\[2\] 1 new groups and topics wait"):
+        topic(world, "b", size=1)
+    topic(world, "b")
+    world.come("g")
+    with pytest.raises(Rejected, match=r"^\[2\] 3 new"):
+        topic(world, "c")
+    await world.all_told(3)
+    topic(world, "c", size=SIZE_MAX)
+    await world.all_told(4)
+    assert (world.admissions.count, world.admissions.size) == (0, 0)
+
+
+async def test_what_was_sent_by_a_client_that_has_left_is_stored_all_the_same(tmp_path: Path) -> None:
+    world, gone = World(tmp_path), FakePeer()
+    topic(world, "t", peer=gone)
+    world.admissions.drop_connection(gone)
+    assert await world.all_told(1) == [("t", None)]

@@ -3,12 +3,15 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 from dataclasses import fields, replace
+from pathlib import Path
+from threading import get_ident
 from typing import Any
 
 import pytest
 
 from orbitmq.broker.handlers.send import send_batch, send_message, send_message_v2
 from orbitmq.errors import Rejected
+from orbitmq.files import replace_file
 from orbitmq.model.route import MessageQueue
 from orbitmq.net.blocking import BlockingConnection
 from orbitmq.wire.bodies.heartbeat import QueueLock, encode_queue_lock
@@ -285,5 +288,45 @@ def test_pipelined_sends_of_one_connection_keep_their_order(serve: Serve) -> Non
         assert await asyncio.to_thread(blast) == list(range(200))
         answer, _ = await rig.pull(count_max=500)
         assert [bytes(record.body) for record in iter_records(answer.body)] == [b"%d" % number for number in range(200)]
+
+    serve(scene)
+
+
+def test_sends_to_new_topics_share_writes_that_hold_up_nobody(serve: Serve, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each topic was written by itself on the loop: some 45 in a second, and nobody else was served."""
+    threads: list[int] = []
+
+    def note(path: Path, content: bytes) -> None:
+        threads.append(get_ident())
+        replace_file(path, content)
+
+    async def scene(rig: Any) -> None:
+        monkeypatch.setattr("orbitmq.broker.groups.table_file.replace_file", note)
+        one, batch = rig.send, encode_batch([(0, b"x", b"")])
+        sends = [one(f"new-{number}", body=b"%d" % number) for number in range(60)]
+        sends += [one("new-7", body=b"second"), rig.ask(send_header("batched", batch=True), batch)]
+        answers = await asyncio.gather(*sends)
+        assert {answer.code for answer in answers} == {0}
+        _, records = await rig.pull("new-7")
+        assert [bytes(record.body) for record in records] == [b"7", b"second"], "in the order in which they were sent"
+        assert (await one("a b")).code == 29
+        assert (await one("other", default_topic="none")).code == 17
+
+    serve(scene)
+    assert len(threads) < 20
+    assert get_ident() not in threads
+
+
+def test_a_send_to_a_new_topic_is_refused_while_the_disk_is_full(serve: Serve, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(_path: Path, _content: bytes) -> None:
+        raise OSError(28, "No space left on device")
+
+    async def scene(rig: Any) -> None:
+        with monkeypatch.context() as full:
+            full.setattr("orbitmq.broker.groups.table_file.replace_file", refuse)
+            answer = await rig.send("new")
+            assert (answer.code, answer.remark) == (14, "the topic table cannot be saved: No space left on device")
+            assert rig.broker.service.topics.get("new") is None
+        assert (await rig.send("new")).code == 0
 
     serve(scene)

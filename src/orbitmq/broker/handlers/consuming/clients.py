@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from orbitmq.broker.delivery.filters import Filters
-from orbitmq.broker.groups.admissions import GroupAdmissions
+from orbitmq.broker.groups.admissions import Admissions
 from orbitmq.broker.groups.configs import GROUP_LENGTH_MAX
 from orbitmq.broker.groups.members import HeartbeatSource, Member
 from orbitmq.broker.groups.membership import Membership
@@ -32,7 +32,7 @@ from orbitmq.wire.headers import (
 class ClientTables:
     """What clients come, go and are asked for in."""
 
-    admissions: GroupAdmissions
+    admissions: Admissions
     membership: Membership
     filters: Filters
 

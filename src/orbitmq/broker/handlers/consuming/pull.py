@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from orbitmq.broker.delivery.filters import Filters, Selection
 from orbitmq.broker.delivery.pulls import Pulls
-from orbitmq.broker.groups.admissions import GroupAdmissions
+from orbitmq.broker.groups.admissions import Admissions
 from orbitmq.broker.groups.members import ConsumerGroup, GroupMembers
 from orbitmq.broker.groups.offsets import GroupOffsets
 from orbitmq.broker.groups.registry import GroupRegistry
@@ -41,7 +41,7 @@ class PullTables:
     filters: Filters
     topics: TopicRegistry
     groups: GroupRegistry
-    admissions: GroupAdmissions
+    admissions: Admissions
     members: GroupMembers[Peer]
     offsets: GroupOffsets
     ip: str
