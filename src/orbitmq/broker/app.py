@@ -335,6 +335,7 @@ def store_config(config: BrokerConfig) -> StoreConfig:
             config.sync_flush_waiting_max if config.flush_disk_type == "SYNC_FLUSH" else config.async_flush_waiting_max
         ),
         open_files_max=config.open_files_max,
+        entries_size_max=config.queue_entries_max,
         record_crc=config.enabled_append_prop_crc,
         accept_log_end=None if config.accept_log_end < 0 else config.accept_log_end,
     )

@@ -123,6 +123,8 @@ class BrokerConfig(ServerSecuritySettings):
     """Ours: batches of more messages than are stored in one piece that may be under way, one of them at a time."""
     async_flush_waiting_max: int = 512 * _MIB
     """Ours: ASYNC_FLUSH: bytes that the disk may be behind; beyond, sends are answered SYSTEM_BUSY."""
+    queue_entries_max: int = 64 * _MIB
+    """Ours: bytes of consume-queue entries that may wait in memory for a disk that does not take their files."""
     accept_log_end: int = -1
     """Ours: the CommitLog may end here, although more of it was on the disk once: a start that finds bytes missing
     names this number. -1: the broker does not start then."""
@@ -317,6 +319,7 @@ _RANGES: dict[str, tuple[int, int]] = {
     "wait_time_mills_in_send_queue": (1, 600_000),
     "large_batches_max": (1, 10_000),
     "async_flush_waiting_max": (_MIB, 64 * _GIB),
+    "queue_entries_max": (_MIB, 64 * _GIB),
     "mapped_file_size_commit_log": (64 * _KIB, _GIB * 2 - 1),
     "mapped_file_size_consume_queue": (CONSUME_QUEUE_UNIT_SIZE, _GIB),
     "accept_log_end": (-1, 2**63 - 1),

@@ -119,6 +119,7 @@ class Store:
             write_checkpoint=lambda content: self._disk.write(path / "checkpoint", content),
             on_durable=self._now_durable,
             on_failure=self._fence,
+            on_entries=self._bound_entries,
         )
         self.retention = Retention(
             self._commit_log,
@@ -185,7 +186,7 @@ class Store:
     def troubles(self) -> list[Trouble]:
         """What its operator should know: why it is read-only, what waits for the disk, and what was set aside."""
         syncing = self._syncing
-        refusing = TroubleKind.BUSY if self._refusal is _BUSY else TroubleKind.CLOSED
+        refusing = TroubleKind.BUSY if self._refusal in _PASSING else TroubleKind.CLOSED
         if self._refusal is not None and self._refusal == self._full:
             refusing = TroubleKind.DISK_FULL
         said = (
@@ -212,6 +213,11 @@ class Store:
     def dispatch_behind_size(self) -> int:
         """Bytes of the log that readers cannot see yet: with SYNC_FLUSH a message is shown when its sync is done."""
         return self.max_physical_offset - self.durable_offset if self._is_sync else 0
+
+    @property
+    def entries_size(self) -> int:
+        """Bytes of queue entries that wait in memory for their files, as of the last round of syncs."""
+        return self._syncing.entries_size
 
     @property
     def quarantine_size(self) -> int:
@@ -535,7 +541,7 @@ class Store:
 
     def _refuse(self) -> NoReturn:
         assert self._refusal is not None
-        raise (StoreBusy if self._refusal is _BUSY else StoreUnavailable)(self._refusal)
+        raise (StoreBusy if self._refusal in _PASSING else StoreUnavailable)(self._refusal)
 
     def _now_durable(self, position: int) -> None:
         if self._refusal is _BUSY:
@@ -569,9 +575,17 @@ class Store:
             )
         log.error("%s", self._refusal)
 
+    def _bound_entries(self, size: int) -> None:
+        """Refuse messages while too many queue entries wait in memory for a disk that does not take them."""
+        if size > self._config.entries_size_max and self._refusal is None:
+            self._refusal = _ENTRIES_WAIT
+            log.warning("%s (%d bytes)", _ENTRIES_WAIT, size)
+        elif size <= self._config.entries_size_max and self._refusal is _ENTRIES_WAIT:
+            self._refusal = None
+
     def _take_or_refuse(self, full: str | None) -> None:
         """Refuse messages for want of room, for this reason, or take them again; other reasons to refuse them last."""
-        if self._refusal in (None, _BUSY, self._full):
+        if self._refusal in (None, *_PASSING, self._full):
             self._refusal = full
         self._full = full
 
@@ -594,4 +608,7 @@ def _without_collector() -> Iterator[None]:
 
 
 _CLOSED = "the store is closed"
+_ENTRIES_WAIT = "the broker is busy: the disk does not take the entries of its consume queues (see queueEntriesMax)"
 _BUSY = "the broker is busy: the disk does not keep up with what waits for it"
+_PASSING = (_BUSY, _ENTRIES_WAIT)
+"""Refusals that end by themselves when the disk has caught up."""

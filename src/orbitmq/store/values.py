@@ -63,6 +63,8 @@ class StoreConfig:
         checkpoint_interval_ms: how often consume queues and checkpoint follow; recovery reads that much again.
         sync_timeout_ms: who waits longer for a sync is told that nobody knows (syncFlushTimeout).
         waiting_size_max: bytes that may wait for the disk before appends are refused; SYNC: answers and all.
+        entries_size_max: bytes of queue entries that may wait in memory for a disk that does not take their files, before
+            appends are refused; looked at once in each `checkpoint_interval_ms`.
         record_crc: append a checksum of the whole record to its properties (enabledAppendPropCRC).
         open_files_max: descriptors that the store's files may take at a time; 0: a quarter of what the process may have.
         accept_log_end: where the CommitLog may end (bytes) although more of it was on the disk once (acceptLogEnd);
@@ -77,6 +79,7 @@ class StoreConfig:
     checkpoint_interval_ms: int = 2000
     sync_timeout_ms: int = 5000
     waiting_size_max: int = 64 * 1024 * 1024
+    entries_size_max: int = 64 * 1024 * 1024
     record_crc: bool = False
     open_files_max: int = 0
     accept_log_end: int | None = None
@@ -89,6 +92,7 @@ class StoreConfig:
             ("checkpoint_interval_ms", 1),
             ("sync_timeout_ms", 1),
             ("waiting_size_max", 1),
+            ("entries_size_max", 1),
             ("open_files_max", 0),
         ):
             if getattr(self, name) < minimum:

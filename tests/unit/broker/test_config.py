@@ -120,7 +120,7 @@ OURS = {
     "parkedPullsMax": "100000", "parkedPullsSizeMax": "134217728", "acceptLogEnd": "-1", "connectionsPerAddressMax": "0", "requestsPerSecondMax": "0",
     "frameDeadlineSeconds": "30", "partialFramesMax": "67108864", "writeBufferMax": "67108864",
     "asyncFlushWaitingMax": "536870912", "waitingAnswersMax": "67108864", "serverSocketBacklog": "1024", "topicsMax": "200000", "groupsMax": "200000",
-    "largeBatchesMax": "16", "replyPushesMax": "10000", "replyPushesSizeMax": "67108864",
+    "largeBatchesMax": "16", "queueEntriesMax": "67108864", "replyPushesMax": "10000", "replyPushesSizeMax": "67108864",
 }  # fmt: skip
 
 
@@ -145,7 +145,7 @@ LIMITS = {
     "writeBufferMax": (0, 2**31 - 1), "serverSocketBacklog": (1, 65_535), "topicsMax": (100, 10_000_000),
     "waitingAnswersMax": (0, 2**40), "waitTimeMillsInSendQueue": (1, 600_000),
     "asyncFlushWaitingMax": (1_048_576, 2**36),
-    "groupsMax": (100, 10_000_000), "largeBatchesMax": (1, 10_000), "replyPushesMax": (4, 1_000_000), "replyPushesSizeMax": (1_048_576, 2**40),
+    "groupsMax": (100, 10_000_000), "largeBatchesMax": (1, 10_000), "queueEntriesMax": (1_048_576, 2**36), "replyPushesMax": (4, 1_000_000), "replyPushesSizeMax": (1_048_576, 2**40),
 }  # fmt: skip
 
 

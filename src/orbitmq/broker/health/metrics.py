@@ -172,6 +172,8 @@ class BrokerMetrics:
         yield own.gauge("log_start_offset", "Where the CommitLog begins, in bytes", store.min_physical_offset)
         yield own.gauge("log_durable_offset", "Up to where it is on the disk", store.durable_offset)
         yield own.gauge("log_end_offset", "Where it ends", store.max_physical_offset)
+        text = "Bytes of consume-queue entries that wait in memory for their files"
+        yield own.gauge("queue_entries_unsynced_bytes", text, store.entries_size)
         yield own.histogram("sync_seconds", "How long the flusher's syncs took", store.sync_s)
         if disk is not None:
             yield own.gauge("disk_size_bytes", "Size of the disk that holds the store", disk.total)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from orbitmq.errors import DamagedLog, InvalidArgument
@@ -143,6 +143,14 @@ class ConsumeQueues:
         unsynced = list(dict.fromkeys(self._unsynced))
         self._unsynced.clear()
         return unsynced
+
+    def unsynced_size(self, under_way: Iterable[ConsumeQueue]) -> int:
+        """Return how many bytes of memory hold entries that are not known to be on the disk.
+
+        Args:
+            under_way: queues that were taken with `take_unsynced` and are not done.
+        """
+        return sum(queue.unsynced_size for queue in {*self._unsynced, *under_way})
 
     def close(self) -> None:
         """Close every file."""

@@ -47,6 +47,7 @@ class Syncing:
         write_checkpoint: writes the file and syncs it; runs on the flusher's thread.
         on_durable: called on the loop when the CommitLog was synced further, before anybody is answered.
         on_failure: called on the loop, once, when a sync failed.
+        on_entries: told, with each round, how many bytes of queue entries wait in memory for their files.
     """
 
     def __init__(
@@ -59,11 +60,14 @@ class Syncing:
         write_checkpoint: Callable[[bytes], None],
         on_durable: Callable[[int], None],
         on_failure: Callable[[Exception], None],
+        on_entries: Callable[[int], None] = lambda size: None,
     ) -> None:
         self.stored_at_ms = 0
         """Store time of the last message appended."""
         self.entries_end = 0
         """The entries of all messages before this place in the log (bytes) are on the disk."""
+        self.entries_size = 0
+        """Bytes of entries that waited in memory for their files when the last round began."""
         self.shortage: str | None = None
         """Why files stay unsynced that would be synced otherwise."""
         self.hang: str | None = None
@@ -79,6 +83,7 @@ class Syncing:
         self._write_checkpoint = write_checkpoint
         self._on_durable = on_durable
         self._on_failure = on_failure
+        self._on_entries = on_entries
         self._loop: asyncio.AbstractEventLoop | None = None
         self._flusher: Flusher | None = None
         self._timers: dict[int, asyncio.TimerHandle] = {}
@@ -266,6 +271,7 @@ class Syncing:
     def _start_round(self) -> None:
         """Begin to sync what the consume queues got since the last round, and then to write the checkpoint."""
         self._is_round_paused = False
+        self._note_entries()
         self.request()
         if self._round or self._round_ms is not None:
             return
@@ -277,6 +283,10 @@ class Syncing:
             self._round_ms = self._synced_ms
         else:
             self.entries_end = self._round_end
+
+    def _note_entries(self) -> None:
+        self.entries_size = self._queues.unsynced_size(self._round)
+        self._on_entries(self.entries_size)
 
     def _commit_log_task_done(
         self, end: int, stored_at_ms: int, segments: list[Segment], error: Exception | None

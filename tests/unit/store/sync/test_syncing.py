@@ -294,6 +294,26 @@ def test_a_hung_disk_bounds_what_waits_for_it_and_refuses_the_rest_until_it_answ
     on_loop(disk, scenario, waiting_size_max=5000)
 
 
+def test_entries_that_the_disk_does_not_take_are_bounded_and_messages_refused_until_it_does():
+    disk = WatchedDisk()
+
+    async def scenario(store):
+        disk.failures["write"] = OSError(errno.ENOSPC, "No space left on device")
+        for queue_id in range(11):
+            store.append(draft(queue_id=queue_id))
+        await until(lambda: not store.is_writable)
+        with pytest.raises(StoreBusy, match="queueEntriesMax"):
+            store.append(draft())
+        assert store.entries_size == 220
+        assert store.troubles[0].kind is TroubleKind.BUSY
+        disk.failures.clear()
+        await until(lambda: store.is_writable)
+        store.append(draft())
+        await until(lambda: store.entries_size == 0)
+
+    on_loop(disk, scenario, flush=FlushMode.ASYNC, checkpoint_interval_ms=1, entries_size_max=200)
+
+
 def test_async_flush_refuses_what_a_hung_disk_would_never_get_until_it_answers():
     disk = WatchedDisk(is_gated=True)
 

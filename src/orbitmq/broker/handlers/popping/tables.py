@@ -9,7 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from orbitmq.broker.delivery.filters import Filters
-from orbitmq.broker.groups.admissions import GroupAdmissions
+from orbitmq.broker.groups.admissions import Admissions
 from orbitmq.broker.groups.registry import GroupRegistry
 from orbitmq.broker.pop.service import PopService
 from orbitmq.broker.topics.registry import TopicRegistry
@@ -41,7 +41,7 @@ class PopTables:
     filters: Filters
     topics: TopicRegistry
     groups: GroupRegistry
-    admissions: GroupAdmissions
+    admissions: Admissions
     broker_name: str
     ip: str
     is_readable: bool
