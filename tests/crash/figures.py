@@ -14,7 +14,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from random import Random
 
-from crash import damage, faults, model, power_cuts
+from crash import damage, faults, model, power_cuts, transactions
 from crash.broker_process import BrokerProcess
 from crash.kills import SETTINGS, Kills, Lost
 from crash.ledger import Loss
@@ -22,7 +22,7 @@ from hostile.figure import Figure, Size
 from hostile.figures import main
 
 RESULTS = Path(__file__).parents[2] / "benchmarks" / "results" / "latest-crash.json"
-KILLS, POWER_CUTS, STEPS = 200, 10_000, 1_000_000
+KILLS, POWER_CUTS, STEPS, TRANSACTION_KILLS = 200, 10_000, 1_000_000, 60
 REPEATED_MAX = 120
 PACE = 3_000
 
@@ -58,6 +58,26 @@ def _kills(flush: str, size: Size) -> Figure:
         f"{lost}; at most {again} delayed again"
     )
     return Figure(asked=asked, measured=measured, reached=lost[0] == "0" and again <= REPEATED_MAX)
+
+
+def kill_in_transactions(size: Size) -> Figure:
+    """Kill producers and a broker in the midst of transactions."""
+    kills, counts = size.of(TRANSACTION_KILLS), Counter[str]()
+    outcome = "0 lost, 0 delivered that were not committed, 0 twice"
+    for flush in ("SYNC_FLUSH", "ASYNC_FLUSH"):
+        with tempfile.TemporaryDirectory() as directory:
+            load = transactions.Kills(Path(directory), Random(size.seed), flush=flush, pace=PACE)
+            try:
+                asyncio.run(load.run(max(3, kills // 2)))
+            except Lost as error:
+                outcome = f"{flush}: {error}"
+        counts += load.counts
+    return Figure(
+        asked=f"{TRANSACTION_KILLS} kills -9 of a producer, a broker or both; each committed message is delivered once, and no other",
+        measured=f"{counts['both']} kills of both, {counts['broker']} of the broker, {counts['producer']} of the producer; "
+        f"{counts['transactions']:,} transactions, {counts['delivered']:,} messages delivered; {outcome}",
+        reached=outcome[0] == "0",
+    )
 
 
 def cut_power(size: Size) -> Figure:
@@ -136,6 +156,7 @@ def fail_calls(_size: Size) -> Figure:
 FIGURES: Mapping[str, Callable[[Size], Figure]] = {
     "kills-sync": kills_sync,
     "kills-async": kills_async,
+    "kills-in-transactions": kill_in_transactions,
     "power-cuts": cut_power,
     "torn-files": tear_files,
     "damaged-files": damage_files,

@@ -8,13 +8,14 @@ first half message on that no op message names.
 from __future__ import annotations
 
 import logging
+from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
 from orbitmq.broker.groups.offsets import GroupOffsets
 from orbitmq.broker.transactions.forms import RENEWED_FROM
 from orbitmq.broker.transactions.ops import OpSpans, removed_offsets
 from orbitmq.broker.transactions.window import EndedOffsets, Renewals
-from orbitmq.model.message import SysFlag
+from orbitmq.model.message import PropertyName, SysFlag
 from orbitmq.model.topic import HALF_TOPIC, OP_TOPIC
 from orbitmq.store import ReadStatus, Store
 from orbitmq.wire.messages.properties import find_property
@@ -27,6 +28,7 @@ TRANS_GROUP = "CID_RMQ_SYS_TRANS"
 _READ_COUNT = 256
 _READ_SIZE = 4 * 1024 * 1024
 _RENEWED_FROM = RENEWED_FROM.encode()
+_JAVAS_MARK = f"{PropertyName.CHECK_TIMES}\x01".encode()
 
 
 class Window(NamedTuple):
@@ -79,17 +81,39 @@ def _read_ops(store: Store, window: Window) -> None:
 
 def _read_log(store: Store, start: int, window: Window) -> None:
     """Find ends that no op message names."""
+    moves: list[tuple[int, int]] = []
+    unmarked: dict[bytes, int] = {}
     for record in store.records_from(start):
         if record.topic == HALF_TOPIC:
             before = _renewed_from(record)
             if before is not None and before < record.queue_offset:
-                window.renewals.add(before, record.queue_offset)
-                _note(before, window)
+                moves.append((before, record.queue_offset))
+            elif before is None and (key := _key_of(record)) is not None and _JAVAS_MARK in record.properties:
+                unmarked[key] = record.queue_offset
         elif record.sys_flag & SysFlag.TRANSACTION_MASK == SysFlag.TRANSACTION_COMMIT:
             encoded = store.record_at(record.prepared_transaction_offset)
             half = None if encoded is None else parse_record(encoded, check_crc=False)
             if isinstance(half, Record) and half.topic == HALF_TOPIC and _key_of(half) == _key_of(record):
                 _note(half.queue_offset, window)
+    if unmarked:
+        moves += _moves_of(store, window, unmarked)
+    for before, after in sorted(moves):
+        window.renewals.add(before, after)
+        _note(before, window)
+
+
+def _moves_of(store: Store, window: Window, unmarked: Mapping[bytes, int]) -> Iterator[tuple[int, int]]:
+    """Yield where older records of half messages went that a Java broker has renewed: it leaves no mark but the same key."""
+    offset, end = window.ended.floor, store.max_offset(HALF_TOPIC, 0)
+    while offset < end:
+        found = store.read(HALF_TOPIC, 0, offset, _READ_COUNT, _READ_SIZE)
+        for half in iter_records(found.body, check_crc=False) if found.body else ():
+            latest = unmarked.get(_key_of(half) or b"", -1)
+            if half.queue_offset < latest and half.queue_offset not in window.ended:
+                yield half.queue_offset, latest
+        if found.next_offset <= offset:
+            return
+        offset = found.next_offset
 
 
 def _renewed_from(half: Record) -> int | None:

@@ -74,6 +74,21 @@ def test_a_message_that_only_looks_committed_ends_no_transaction() -> None:
     assert world.open_bodies() == [b"half"]
 
 
+def test_a_message_that_a_killed_java_broker_has_twice_is_open_once() -> None:
+    world = World()
+    first, other = world.prepare(b"x", UNIQ_KEY="K1"), world.prepare(b"y", UNIQ_KEY="K2")
+    again = {"UNIQ_KEY": "K1", "TRANSACTION_CHECK_TIMES": "1"}
+    for times in ("1", "2"):
+        last = world.prepare(b"x", **{**again, "TRANSACTION_CHECK_TIMES": times})
+    world.kill()
+    assert world.open_bodies() == [b"y", b"x"]
+    world.end(first)
+    with pytest.raises(Rejected):
+        world.end(last)
+    world.end(other)
+    assert world.bodies() == [b"x", b"y"]
+
+
 @pytest.mark.parametrize("text", ["0", "7", "x", "9" * 30])
 def test_a_half_message_that_says_wrong_things_of_itself_ends_no_other(text: str) -> None:
     world = World()
