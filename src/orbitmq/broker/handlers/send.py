@@ -106,6 +106,8 @@ def take_batch(tables: SendTables, call: SendCall) -> Reply | Later:
     header = call.header
     if header.topic.startswith((RETRY_PREFIX, DLQ_PREFIX)):
         raise Rejected(ResponseCode.MESSAGE_ILLEGAL, "batch request does not support retry group")
+    if header.sys_flag & SysFlag.TRANSACTION_MASK:  # as Java's CommitLog: nobody would ever read its messages
+        raise Rejected(ResponseCode.MESSAGE_ILLEGAL, "a batch cannot be a part of a transaction")
     destinations = tables.destinations
     config = destinations.open_topic(header.topic)
     if config is None:

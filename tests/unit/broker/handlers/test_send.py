@@ -330,3 +330,15 @@ def test_a_send_to_a_new_topic_is_refused_while_the_disk_is_full(serve: Serve, m
         assert (await rig.send("new")).code == 0
 
     serve(scene)
+
+
+@pytest.mark.parametrize(("sys_flag", "code"), [(0, 0), (4, 13), (8, 13), (12, 13), (1, 0)])
+def test_a_batch_with_bits_of_a_transaction_is_refused_and_never_acknowledged_without_a_reader(
+    serve: Serve, sys_flag: int, code: int
+) -> None:
+    async def scene(rig: Any) -> None:
+        batch = encode_batch([(0, b"x", b"")])
+        assert await rig.code(send_header(batch=True, sys_flag=sys_flag), batch) == code
+        assert rig.broker.service.store.max_offset("t", 0) == (code == 0)
+
+    serve(scene)
