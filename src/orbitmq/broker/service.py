@@ -33,6 +33,7 @@ from orbitmq.broker.sending.reply_pushes import ReplyPushes
 from orbitmq.broker.sending.tables import SendTables
 from orbitmq.broker.timers.opening import open_timers
 from orbitmq.broker.topics.registry import Announced, TopicRegistry
+from orbitmq.broker.topics.system_topics import closed_topics
 from orbitmq.broker.topics.table import TopicTable
 from orbitmq.broker.transactions.checks import TransactionChecks
 from orbitmq.broker.transactions.rules import CheckRules
@@ -188,6 +189,7 @@ class BrokerService:
                 is_writable=self.is_writable,
                 random=self.random,
                 is_ordered=lambda group: self.locks.is_ordered(group, self.monotonic()),
+                closed=closed_topics(config),
             ),
             StoredProperties(config.broker_cluster_name, region_id=config.region_id, trace_on=config.trace_on),
             SendAnswers(self.store, host=host, region_id=config.region_id, trace_on=config.trace_on),

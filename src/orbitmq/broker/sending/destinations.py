@@ -30,6 +30,7 @@ class Destinations:
         is_writable: False where the broker's own permission forbids sends.
         random: chooses a queue where the client leaves that to the broker.
         is_ordered: says whether a group consumes in order now: what such a group sends back is given up.
+        closed: topics that only the broker writes.
     """
 
     def __init__(
@@ -41,6 +42,7 @@ class Destinations:
         is_writable: bool,
         random: Random,
         is_ordered: Callable[[str], bool],
+        closed: frozenset[str] = CLOSED_TO_CLIENTS,
     ) -> None:
         self.topics = topics
         self.is_writable = is_writable
@@ -48,11 +50,12 @@ class Destinations:
         self._ip = ip
         self._random = random
         self._is_ordered = is_ordered
+        self._closed = closed
 
     def open_topic(self, topic: str) -> TopicConfig | None:
         """Return a topic that clients may send to without a second look, None for every other one."""
         config = self.topics.get(topic)
-        if config is not None and config.perm & _WRITE and self.is_writable and topic not in CLOSED_TO_CLIENTS:
+        if config is not None and config.perm & _WRITE and self.is_writable and topic not in self._closed:
             return config
         return None
 
@@ -71,7 +74,7 @@ class Destinations:
 
     def is_missing(self, topic: str) -> bool:
         """Say whether a topic is not there and nothing else forbids the send: `make` may make it."""
-        return self.is_writable and self.topics.get(topic) is None and topic not in CLOSED_TO_CLIENTS
+        return self.is_writable and self.topics.get(topic) is None and topic not in self._closed
 
     def make(self, header: SendHeader, now_ms: int, table: TopicTable) -> Rejected | None:
         """Make the topic of a send in a draft of the table, unless it is there; return why where it may not be."""
@@ -105,7 +108,7 @@ class Destinations:
                 f"the broker[{self._ip}] sending message is forbidden: no write permission",
             )
         check_topic_name(topic)
-        if topic in CLOSED_TO_CLIENTS:
+        if topic in self._closed:
             raise Rejected(ResponseCode.NO_PERMISSION, f"Sending message to topic[{topic}] is forbidden.")
         if self.topics.get(topic) is not None:
             raise Rejected(ResponseCode.NO_PERMISSION, f"the topic[{topic}] sending message is forbidden")

@@ -41,6 +41,18 @@ def is_system_topic(topic: str) -> bool:
     return topic in _SYSTEM_TOPICS or topic.startswith("rmq_sys_")
 
 
+def closed_topics(config: BrokerConfig) -> frozenset[str]:
+    """Return the topics of a broker that clients cannot send to.
+
+    POP's is one of them, in Java it is not: who writes there acknowledges the messages of others, or skips them.
+    """
+    return CLOSED_TO_CLIENTS | {_revive_topic(config)}
+
+
+def _revive_topic(config: BrokerConfig) -> str:
+    return f"rmq_sys_REVIVE_LOG_{config.broker_cluster_name}"
+
+
 def system_topic_names(config: BrokerConfig) -> list[str]:
     """Return the names that are the broker's own, whether there is a topic of the name or not."""
     return sorted(_SYSTEM_TOPICS.union(topic.topic for topic in system_topics(config)))
@@ -57,7 +69,7 @@ def system_topics(config: BrokerConfig) -> list[TopicConfig]:
         plain_topic("OFFSET_MOVED_EVENT", 1),
         plain_topic(SCHEDULE_TOPIC, _SCHEDULE_QUEUE_COUNT),
         plain_topic(reply_topic(cluster), 1),
-        plain_topic(f"rmq_sys_REVIVE_LOG_{cluster}", 8),
+        plain_topic(_revive_topic(config), 8),
         plain_topic(f"rmq_sys_SYNC_BROKER_MEMBER_{broker}", 1, Perm.INHERIT),
         plain_topic(HALF_TOPIC, 1),
         plain_topic(OP_TOPIC, 1),

@@ -171,6 +171,7 @@ def test_a_topic_nobody_made_gets_the_lesser_number_of_queues_and_is_kept(serve:
         ({"topic": "a/../../b"}, {}, 29),
         ({"topic": "x" * 128}, {}, 29),
         ({"topic": "SCHEDULE_TOPIC_XXXX"}, {}, 16),
+        ({"topic": "rmq_sys_REVIVE_LOG_DefaultCluster"}, {}, 16),
         ({"topic": "RMQ_SYS_TRANS_HALF_TOPIC"}, {}, 16),
         ({"topic": "rmq_sys_SYNC_BROKER_MEMBER_a"}, {}, 16),
         ({"topic": "new"}, {"auto_create_topic_enable": False}, 17),
