@@ -166,6 +166,8 @@ async def test_offsets_of_queues_and_groups(opened):
         assert await servers.offset(SearchOffset(**place, timestamp_ms=0)) == 0
         assert await servers.offset(QueryConsumerOffset(**group, set_zero_if_not_found=False)) == 22
         assert await servers.offset(QueryConsumerOffset(**group)) == 0
+        heartbeat = Heartbeat(client_id="me@1", consumers=(ConsumerInfo(group="g"),))
+        assert (await servers.ask(HeartbeatRequest(), encode_heartbeat(heartbeat))).code == 0
         assert (await servers.ask(UpdateConsumerOffset(**group, commit_offset=1))).code == 0
         assert await servers.offset(QueryConsumerOffset(**group)) == 1
 
