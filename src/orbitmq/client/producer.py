@@ -26,7 +26,7 @@ from orbitmq.client.send.queue_selector import QueueSelector, Target
 from orbitmq.client.send.recall import Recaller
 from orbitmq.client.send.request import COMPRESS_OVER, DEFAULT_QUEUE_COUNT, EncodedMessage, encode_message
 from orbitmq.client.send.result import SendResult
-from orbitmq.client.send.sender import RETRIES, SEND_TIMEOUT_MS, Sender
+from orbitmq.client.send.sender import RETRIES, SEND_TIMEOUT_MS, SENDS_MAX, Sender
 from orbitmq.client.session.client_id import unique_instance, unique_key_seed
 from orbitmq.client.session.heartbeats import HEARTBEAT_INTERVAL_MS
 from orbitmq.client.session.session import ClientSession
@@ -80,6 +80,8 @@ class Producer(Client):
         batch_size_max: bytes of one batch request; longer lists of messages travel in several.
         soon_count_max: messages that `send_soon` lets wait for their answers before it makes the caller wait.
         soon_size_max: the same, in bytes.
+        sends_max: sends that are under way at the same time; further ones wait for their turn, which is when their
+            time-outs begin.
         requests_max: requests that wait for their replies at the same time; further ones wait for a place.
         avoid_slow_brokers: keep away from brokers that failed or were slow, for some seconds.
         queue_count: queues per broker of a topic that is created by sending to it.
@@ -100,6 +102,7 @@ class Producer(Client):
         batch_size_max: int = BATCH_SIZE_MAX,
         soon_count_max: int = SOON_COUNT_MAX,
         soon_size_max: int = SOON_SIZE_MAX,
+        sends_max: int = SENDS_MAX,
         requests_max: int = REQUESTS_MAX,
         avoid_slow_brokers: bool = True,
         queue_count: int = DEFAULT_QUEUE_COUNT,
@@ -113,8 +116,9 @@ class Producer(Client):
             raise InvalidArgument("batch_size_max", batch_size_max, f"1024 to {BODY_SIZE_MAX} bytes")
         if retries < 0:
             raise InvalidArgument("retries", retries, "0 or more")
-        if requests_max < 1:
-            raise InvalidArgument("requests_max", requests_max, "1 or more")
+        for name, value in (("sends_max", sends_max), ("requests_max", requests_max)):
+            if value < 1:
+                raise InvalidArgument(name, value, "1 or more")
         self.group = check_name("group", group, GROUP_LENGTH_MAX)
         self._compress_over = compress_over
         self._batch_size_max = batch_size_max
@@ -143,6 +147,7 @@ class Producer(Client):
             attempt_timeout_ms=attempt_timeout_ms,
             retries=retries,
             queue_count=queue_count,
+            sends_max=sends_max,
         )
         self._requester = Requester(session, self._sender, pending)
         self._replier = Replier(self._selector, self._sender)
@@ -198,11 +203,11 @@ class Producer(Client):
             NoNameServer: the topic's route is not known yet, and nobody answers.
         """
         self._check_open()
-        encoded = self._encode(message)
         if message.in_reply_to is not None and queue is None:
-            return await self._replier.send(encoded, message.in_reply_to, timeout_ms)
+            return await self._replier.send(self._encode(message), message.in_reply_to, timeout_ms)
         target = Target(message.topic, queue, key if key is not None else message.sharding_key)
-        return (await self._sender.send((encoded,), target, timeout_ms))[0]
+        # Encoded when its turn comes: of thousands that are sent at once, the first do not wait for the last's encoding.
+        return (await self._sender.send(lambda: (self._encode(message),), target, timeout_ms))[0]
 
     async def request(
         self,

@@ -375,7 +375,15 @@ async def test_a_producer_that_is_not_open_says_what_to_do(cluster, use):
 
 
 @pytest.mark.parametrize(
-    "settings", [{"group": "a b"}, {"name_servers": []}, {"retries": -1}, {"batch_size_max": 5_000_000}]
+    "settings",
+    [
+        {"group": "a b"},
+        {"name_servers": []},
+        {"retries": -1},
+        {"sends_max": 0},
+        {"requests_max": 0},
+        {"batch_size_max": 5_000_000},
+    ],
 )
 def test_bad_settings_are_named(settings):
     with pytest.raises(InvalidArgument):

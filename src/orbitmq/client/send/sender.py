@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from orbitmq.client.send.batch import batch_body, batch_header
 from orbitmq.client.send.fault_tolerance import FaultTolerance
@@ -22,6 +22,8 @@ from orbitmq.model.route import MessageQueue, TopicRoute
 
 SEND_TIMEOUT_MS = 3_000
 RETRIES = 2
+SENDS_MAX = 256
+"""More requests at once make no broker faster: each would only wait longer for its answer, until it is given up."""
 SAME_BROKER_PAUSE_MS = 200
 """Before the next attempt on a broker that has just failed; four times as long with each one."""
 PAUSE_MAX_MS = 1_000
@@ -41,6 +43,8 @@ class Sender:
         group: the producer group.
         timeout_ms: over all attempts.
         attempt_timeout_ms: for one attempt, None for all the time that is left.
+        sends_max: sends that are under way at the same time; further ones wait for their turn, which is when their time
+            begins. Sends that pause before they try an absent broker again are not counted.
         retries: attempts after the first one. Those that found no broker at the other end do not count, unless there
             are to be no retries: a broker that restarts is waited for until the time is over.
         queue_count: queues per broker of a topic that is yet to be created.
@@ -57,8 +61,10 @@ class Sender:
         attempt_timeout_ms: int | None,
         retries: int,
         queue_count: int,
+        sends_max: int = SENDS_MAX,
     ) -> None:
         self._session = session
+        self._places = asyncio.Semaphore(sends_max)
         self._selector = selector
         self._fault_tolerance = fault_tolerance
         self._group = group
@@ -71,7 +77,7 @@ class Sender:
 
     async def send(
         self,
-        batch: Sequence[EncodedMessage],
+        batch: Sequence[EncodedMessage] | Callable[[], Sequence[EncodedMessage]],
         target: Target,
         timeout_ms: int | None = None,
         *,
@@ -80,7 +86,7 @@ class Sender:
         """Send messages together, to one queue.
 
         Args:
-            batch: one message, or several that may travel in one request.
+            batch: one message, or several that may travel in one request; or what encodes them when it is their turn.
             target: where to.
             timeout_ms: over all attempts.
             first: the queue of the first attempt, when it is chosen already.
@@ -95,33 +101,40 @@ class Sender:
         """
         limit_ms = self._timeout_ms if timeout_ms is None else timeout_ms
         loop = asyncio.get_running_loop()
-        deadline = loop.time() + limit_ms / 1000
+        deadline: float | None = None
+        encoded: Sequence[EncodedMessage] = ()
         failed: frozenset[str] = frozenset()
         causes: list[OrbitError] = []
         retries = self._retries
         while retries >= 0:
-            queue = first if first is not None and not causes else await self._choose(deadline, target, failed)
-            if queue.broker_name in failed:
-                if _misses_client(batch, causes[-1]):
-                    break  # the client that asked is at none of the brokers
-                await self._pause(queue.broker_name, len(causes), deadline - loop.time())
-            left_ms = int((deadline - loop.time()) * 1000)
-            if left_ms <= 0:
-                break
-            try:
-                return await self._attempt(batch, queue, left_ms)
-            except RemoteRefused as error:
-                if error.code not in RETRY_CODES:
-                    raise
-                causes.append(error)
-            except ClientError as error:
-                causes.append(error)
+            if deadline is not None:
+                queue = await self._choose(deadline, target, failed)
+                if queue.broker_name in failed:
+                    if _misses_client(encoded, causes[-1]):
+                        break  # the client that asked is at none of the brokers
+                    await self._pause(queue.broker_name, len(causes), deadline - loop.time())
+            async with self._places:
+                if deadline is None:
+                    deadline = loop.time() + limit_ms / 1000
+                    encoded = batch() if callable(batch) else batch
+                    queue = first if first is not None else await self._choose(deadline, target, failed)
+                left_ms = int((deadline - loop.time()) * 1000)
+                if left_ms <= 0:
+                    break
+                try:
+                    return await self._attempt(encoded, queue, left_ms)
+                except RemoteRefused as error:
+                    if error.code not in RETRY_CODES:
+                        raise
+                    causes.append(error)
+                except ClientError as error:
+                    causes.append(error)
             if not (self._retries and isinstance(causes[-1], ConnectionFailed)):
                 retries -= 1
             failed |= {queue.broker_name}
-            if not _misses_client(batch, causes[-1]):
+            if not _misses_client(encoded, causes[-1]):
                 self._note_failure(queue)
-        raise _send_failed(batch, target, causes, limit_ms)
+        raise _send_failed(encoded, target, causes, limit_ms)
 
     async def send_oneway(self, message: EncodedMessage, target: Target) -> None:
         """Send one message and wait for nothing.

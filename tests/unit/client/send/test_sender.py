@@ -192,6 +192,35 @@ async def test_an_answer_of_another_broker_is_no_news(cluster, monkeypatch):
         assert not parts.sender._pauses["broker-a"]
 
 
+async def test_sends_beyond_the_limit_wait_for_their_turn_and_their_time_begins_with_it(cluster):
+    cluster.topic("orders", count=1)
+    cluster.a.silent.add(SendMessageV2)
+    async with sender_of(cluster, sends_max=2, timeout_ms=40) as parts:
+        await parts.selector.queues("orders")
+        sending = [asyncio.create_task(parts.sender.send(encoded(b"x"), ORDERS)) for _ in range(6)]
+        await until(lambda: len(sends(cluster.a)) == 2)
+        assert not any(task.done() for task in sending)
+        errors = await asyncio.gather(*sending, return_exceptions=True)
+    assert len(sends(cluster.a)) == 6
+    for error in errors:
+        assert isinstance(error, SendFailed)
+        assert len(error.causes) == 1
+
+
+async def test_a_send_that_pauses_leaves_its_place_to_another(cluster, monkeypatch):
+    monkeypatch.setattr("orbitmq.client.send.sender.SAME_BROKER_PAUSE_MS", 3_600_000)
+    monkeypatch.setattr("orbitmq.client.send.sender.PAUSE_MAX_MS", 3_600_000)
+    cluster.topic("orders", cluster.a, cluster.b, count=1)
+    cluster.a.refusals[SendMessageV2] = [ResponseCode.SYSTEM_BUSY]
+    at_a, at_b = (Target("orders", MessageQueue("orders", name, 0)) for name in ("broker-a", "broker-b"))
+    async with sender_of(cluster, sends_max=1, timeout_ms=3_600_000) as parts:
+        pausing = asyncio.create_task(parts.sender.send(encoded(b"1"), at_a))
+        await until(lambda: parts.sender._pauses)
+        await parts.sender.send(encoded(b"2"), at_b)
+        await parts.sender.send(encoded(b"3"), at_a)
+        await pausing
+
+
 async def test_without_time_nothing_is_tried(cluster):
     cluster.topic("orders", count=1)
     async with sender_of(cluster, timeout_ms=0) as parts:
