@@ -63,6 +63,7 @@ TABLES = {
 PULLS = (RequestCode.PULL_MESSAGE, RequestCode.LITE_PULL_MESSAGE)
 SENDS = (10, 310, 320, 324, 325)
 NOT_READ = {"topicSysFlag", "groupSysFlag", "forbiddenType"}
+WAITS = re.compile("DELAY\x01|TRAN_MSG\x01true")
 RECORDS = (*PULLS, RequestCode.VIEW_MESSAGE_BY_ID, RequestCode.QUERY_MESSAGE)
 
 REMARK = "remark"
@@ -80,6 +81,8 @@ def normalise(step: Step, outcome: Outcome, memory: Memory) -> Normal:
     if step.code in SENDS and outcome.code:  # Java adds these to refusals, too; clients read them in successes
         fields.pop("MSG_REGION", None)
         fields.pop("TRACE_ON", None)
+    if step.code in SENDS and WAITS.search(step.fields.get("i", step.fields.get("properties", ""))):
+        fields.pop("queueOffset", None)  # where it waits, among messages of all stories
     if step.code in PULLS:  # no client reads them
         fields = {name: text for name, text in fields.items() if name not in NOT_READ}
     normal: Normal = {"code": outcome.code, "fields": fields, "has a remark": bool(outcome.remark)}
@@ -146,6 +149,9 @@ def _records(body: bytes, memory: Memory) -> Any:
 
 
 def _record(record: Record, memory: Memory) -> Normal:
+    properties = _properties(record.properties, memory)
+    if isinstance(properties, dict) and properties.get("MSG_TYPE") == "reply":
+        properties.pop("CLUSTER", None)  # Java does not add it to replies
     return {
         "queue": record.queue_id,
         "flag": record.flag,
@@ -159,7 +165,7 @@ def _record(record: Record, memory: Memory) -> Normal:
         "body crc": record.body_crc,
         "body": bytes(record.body),
         "topic": _text(record.topic, memory),
-        "properties": _properties(record.properties, memory),
+        "properties": properties,
     }
 
 
@@ -185,10 +191,14 @@ def _sorting(value: Any) -> str:
     return json.dumps(value, sort_keys=True, default=str)
 
 
+def _is_own(key: str, memory: Memory) -> bool:
+    return memory.prefix in key and not key.endswith("@broadcast")  # what Java remembers of broadcasting groups
+
+
 def _own(value: dict[str, Any], memory: Memory, name: str) -> dict[str, Any]:
     """Leave in a table only what belongs to this story."""
     table = value.get(name, {})
-    return {name: {key: item for key, item in table.items() if memory.prefix in str(key)}}
+    return {name: {key: item for key, item in table.items() if _is_own(str(key), memory)}}
 
 
 def _names(value: dict[str, Any], memory: Memory) -> dict[str, Any]:

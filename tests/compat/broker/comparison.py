@@ -186,7 +186,7 @@ class Comparison:
             time.sleep(0.0005)
 
 
-_SENDS = {10, 310, 320, 36, 324, 325}
+_SENDS = {10, 310, 320, 36, 324, 325, 37}
 
 
 def _now_ms() -> int:

@@ -19,12 +19,14 @@ POOLS = (
 JAVA_SETTINGS: dict[str, object] = {
     **{f"{pool}ThreadPoolNums": 1 for pool in POOLS},
     "enablePropertyFilter": "true",
+    "transactionTimeOut": 3_600_000,
     "mappedFileSizeCommitLog": 64 * 1024 * 1024,
     "mappedFileSizeConsumeQueue": 20 * 300,
 }
 OUR_SETTINGS = {
     "broker_cluster_name": CLUSTER,
     "enable_property_filter": True,
+    "transaction_time_out": 3_600_000,
     "max_transfer_count_on_message_in_memory": 32,
     "max_transfer_bytes_on_message_in_memory": 256 * 1024,
     "mapped_file_size_commit_log": 64 * 1024 * 1024,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -12,6 +13,9 @@ SENDS = {10, 310, 320, 324, 325}
 PULLS = {11, 361}
 QUEUES = {29, 30, 31, 32}
 PULL_CODES = {0, 19, 20, 21, 22}
+NAMES = ("topic", "b", "consumerGroup", "group", "groupName", "producerGroup")
+LEGAL_NAME = re.compile("[%|a-zA-Z0-9_\u00a7-]+")
+NAME_IN_BODY = re.compile(b'"(?:groupName|consumerGroup)":"([^"]*)"')
 
 
 class Reason(NamedTuple):
@@ -38,6 +42,12 @@ def _is_exception(java: Normal) -> bool:
     return java.get("code") == 1 and ("Exception" in remark or "Error" in remark)
 
 
+def _has_illegal_name(step: Step) -> bool:
+    names = [step.fields[field] for field in NAMES if field in step.fields]
+    names += [name.decode() for name in NAME_IN_BODY.findall(step.body)]
+    return not all(LEGAL_NAME.fullmatch(name) for name in names)
+
+
 def _codes(java: Normal, ours: Normal) -> tuple[Any, Any]:
     return java.get("code"), ours.get("code")
 
@@ -53,6 +63,13 @@ REASONS: tuple[Reason, ...] = (
         "fails with a NullPointerException",
         "a message is stored, a batch refused",
         lambda step, java, ours: step.code in SENDS and not step.body and _is_exception(java),
+        ends_story=True,
+    ),
+    Reason(
+        "headers that are no request's",
+        "what is missing in them counts as 0",
+        "the connection is closed",
+        lambda step, java, ours: step.header is not None and "closed" in ours,
         ends_story=True,
     ),
     Reason(
@@ -123,20 +140,27 @@ REASONS: tuple[Reason, ...] = (
         lambda step, java, ours: step.code in PULLS and "maxMsgBytes" in step.fields and _codes(java, ours) == (0, 0),
     ),
     Reason(
+        "where the next pull begins",
+        "right behind the last message that is wanted",
+        "behind those as well that are not",
+        lambda step, java, ours: (
+            step.code in PULLS
+            and _only(java, ours, "fields")
+            and {**java["fields"], "nextBeginOffset": ""} == {**ours["fields"], "nextBeginOffset": ""}
+        ),
+    ),
+    Reason(
         "pulls that ask for no message",
         "look for one all the same",
         "answered 1",
         lambda step, java, ours: step.code in PULLS and "maxMsgNums" in (ours.get("remark") or ""),
+        ends_story=True,
     ),
     Reason(
         "names",
         "those of groups and of deleted topics are not checked",
         "one rule at every entry",
-        lambda step, java, ours: (
-            _codes(java, ours)[0] in PULL_CODES
-            and ours.get("code") in (26, 29)
-            and any(text in (ours.get("remark") or "") for text in ("is not allowed", "does not exist", "not exist!"))
-        ),
+        lambda step, java, ours: ours.get("code") in (17, 26, 29) and _has_illegal_name(step),
         ends_story=True,
     ),
     Reason(
@@ -158,6 +182,7 @@ REASONS: tuple[Reason, ...] = (
         "get every message",
         "answered 23",
         lambda step, java, ours: step.code in PULLS and java.get("code") in PULL_CODES and ours.get("code") == 23,
+        ends_story=True,
     ),
     Reason(
         "heartbeats without subscriptions",
@@ -174,6 +199,38 @@ REASONS: tuple[Reason, ...] = (
         "the addresses say what they are",
         lambda step, java, ours: (
             step.code in SENDS and int(step.fields.get("f", step.fields.get("sysFlag", "0"))) & 0x30 != 0
+        ),
+        ends_story=True,
+    ),
+    Reason(
+        "transactions that have ended",
+        "can be ended again: a second commit stores the message twice",
+        "answered 1",
+        lambda step, java, ours: step.code == 37 and _codes(java, ours) == (0, 1),
+        ends_story=True,
+    ),
+    Reason(
+        "progress in topics that a group reads without a subscription",
+        "shown, if the group has pulled with a filter of its own",
+        "not shown while the group's clients subscribe to other topics",
+        lambda step, java, ours: (
+            step.code == 208
+            and _codes(java, ours) == (0, 0)
+            and ours["body"]["offsetTable"].items() < java["body"]["offsetTable"].items()
+        ),
+    ),
+    Reason(
+        "who reads a topic",
+        "the topic's own name stands for the groups that subscribe to it",
+        "groups that subscribe, and those with offsets",
+        lambda step, java, ours: step.code == 300 and _codes(java, ours) == (0, 0),
+    ),
+    Reason(
+        "topics without a filter type",
+        "refused",
+        "made with SINGLE_TAG",
+        lambda step, java, ours: (
+            step.code == 17 and not step.fields.get("topicFilterType") and _codes(java, ours) == (1, 0)
         ),
         ends_story=True,
     ),

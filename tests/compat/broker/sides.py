@@ -16,7 +16,7 @@ from orbitmq.address import parse_address
 from orbitmq.codes import RequestCode
 from orbitmq.errors import FrameError
 from orbitmq.wire.command import FLAG_ONEWAY, FLAG_RESPONSE, Command, SerializeType, decode_command, encode_command
-from orbitmq.wire.frame import FrameDecoder
+from orbitmq.wire.frame import PREFIX, FrameDecoder
 
 UNKNOWN_ID = f"{99_999_999_999:032X}"
 """Of a message that was not stored, or was not sent in this telling: beyond the end of every log."""
@@ -74,6 +74,8 @@ class Memory:
 
     prefix: str
     message_ids: dict[int, str] = field(default_factory=dict)
+    places: dict[int, str] = field(default_factory=dict)
+    """Queue offsets."""
     times: dict[int, int] = field(default_factory=dict)
 
     def fill(self, text: str) -> str:
@@ -93,6 +95,8 @@ class Memory:
 
     def _value(self, mark: re.Match[str]) -> str:
         kind, number = mark[1], int(mark[2])
+        if kind == "place":
+            return self.places.get(number, "99999999999")
         if kind == "time":
             return str(self.times.get(number, 0))
         message_id = self.message_ids.get(number, UNKNOWN_ID)
@@ -155,14 +159,8 @@ class Side:
     def _encode(self, step: Step, opaque: int) -> bytes:
         if step.header is not None:
             header = self.memory.fill_bytes(step.header.replace(b"OPAQUE", str(opaque).encode()))
-            return b"".join(
-                (
-                    (4 + len(header) + len(step.body)).to_bytes(4, "big"),
-                    len(header).to_bytes(4, "big"),
-                    header,
-                    step.body,
-                )
-            )
+            body = self.memory.fill_bytes(step.body)
+            return PREFIX.pack(4 + len(header) + len(body), len(header)) + header + body
         fill = self.memory.fill
         command = Command(
             step.code,
@@ -195,6 +193,7 @@ class Side:
         message_id = (answer.ext_fields or {}).get("msgId", "").split(",")[0]
         if answer.code == 0 and len(message_id) == MESSAGE_ID_LENGTH:
             self.memory.message_ids[number] = message_id
+            self.memory.places[number] = answer.ext_fields["queueOffset"] if answer.ext_fields else "0"
         return answer
 
     def ask(self, code: int, fields: Mapping[str, str] | None = None, body: bytes = b"", link: int = 0) -> Command:

@@ -34,6 +34,7 @@ class Story:
 
     def __init__(self, seed: int) -> None:
         self.seed = seed
+        self._returns: tuple[str, ...] = ()
         self._random = Random(seed)
         self._sent: Counter[tuple[str, int]] = Counter()
         self._stored: list[int] = []
@@ -50,6 +51,12 @@ class Story:
             self._add(self._create(topic, count, count))
         for group in GROUPS[: self._random.choice((0, 1, 2, 2, 2))]:
             self._add(self._group_settings(group))
+        if self._random.random() < 0.5:
+            members = [{**self._member(group), "messageModel": "CLUSTERING"} for group in GROUPS]
+            self._add(
+                Step(34, {}, as_json({"clientID": CLIENTS[0], "consumerDataSet": members, "producerDataSet": []}))
+            )
+            self._returns = tuple(f"%RETRY%{group}" for group in GROUPS)
         self._mark()
 
     def _add_one(self) -> None:
@@ -96,9 +103,8 @@ class Story:
                 "\u00a7new",
                 "\u00a7other",
                 "TBW102",
-                "SCHEDULE_TOPIC_XXXX",
-                "%RETRY%\u00a7g",
-                "%DLQ%\u00a7g",
+                "SELF_TEST_TOPIC",
+                *self._returns,
                 "no such",
                 "",
             )
@@ -186,7 +192,7 @@ class Story:
             "f": "0",
             "g": BORN_AT,
             "h": "0",
-            "i": self._random.choice(("", "", "WAIT\x01true\x02", "n\x013\x02")),
+            "i": self._random.choice(("", "", "n\x013\x02")),
             "j": "0",
             "k": "false",
             "m": "true",
@@ -237,6 +243,30 @@ class Story:
         self._sent["\u00a7b", 0] += 1
         body = values.message_body(self._random)
         return Step(325, fields, body) if self._random.random() < 0.7 else Step(324, long_names(fields), body)
+
+    def _transaction(self) -> list[Step]:
+        """A half message and, mostly, what its producer decides."""
+        send = self._plain_send("\u00a7a", self._random.randrange(4), "red")
+        number = self._next()
+        fields = dict(send.fields)
+        fields["i"] += "TRAN_MSG\x01true\x02PGROUP\x01\u00a7p\x02"
+        fields["f"] = self._random.choice(("4", "4", "0"))
+        decision = {
+            "topic": "\u00a7a",
+            "producerGroup": pick(self._random, ("\u00a7p",), ("\u00a7other",), 0.1),
+            "tranStateTableOffset": f"\u27e8place:{number}\u27e9",
+            "commitLogOffset": f"\u27e8offset:{number}\u27e9",
+            "commitOrRollback": self._random.choice(("8", "8", "12")),
+            "fromTransactionCheck": self._random.choice(("false", "true")),
+            "msgId": f"7F000001{number:024X}",
+            "transactionId": f"7F000001{number:024X}",
+        }
+        if self._random.random() < 0.1:
+            decision["tranStateTableOffset"] = NOWHERE
+        if self._random.random() < 0.05:
+            decision["commitLogOffset"] = self._random.choice(("-1", NOWHERE))
+        decide = Step(37, decision)
+        return [replace(send, fields=fields), *[decide] * self._random.choice((0, 1, 1, 1, 1, 2))]
 
     # Reading.
 
@@ -310,7 +340,8 @@ class Story:
             "g": BORN_AT,
             "h": "0",
         }
-        return Step(310, {**fields, "i": f"TAGS\x01{tag}\x02", "j": "0", "k": "false", "m": "false"}, b"wake up")
+        properties = f"UNIQ_KEY\x017F000001{self._next():024X}\x02TAGS\x01{tag}\x02"
+        return Step(310, {**fields, "i": properties, "j": "0", "k": "false", "m": "false"}, b"wake up")
 
     def _view(self) -> Step:
         offset = f"\u27e8offset:{self._random.choice(self._stored[-20:])}\u27e9" if self._stored else NOWHERE
@@ -349,7 +380,9 @@ class Story:
         fields = {"consumerGroup": self._group(), "topic": topic, "queueId": queue}
         fields["commitOffset"] = self._share(topic, queue)
         step = Step(15, fields, link=self._link())
-        return replace(step, is_oneway=True) if self._random.random() < 0.3 else step
+        if self._random.random() < 0.3:  # nothing odd: what becomes of it is not told
+            return replace(step, fields={**fields, "queueId": "0"}, is_oneway=True)
+        return step
 
     def _committed(self) -> Step:
         topic = self._topic()
@@ -380,7 +413,7 @@ class Story:
         }
 
     def _subscription(self, topic: str) -> dict[str, Any]:
-        expression = values.tag_expression(self._random)
+        expression = values.tag_expression(self._random) or "*"
         kind = "TAG"
         if self._random.random() < 0.2:
             kind, expression = "SQL92", values.sql_expression(self._random)
@@ -405,7 +438,7 @@ class Story:
 
     def _leave(self) -> Step:
         link = self._link()
-        fields = {"clientID": pick(self._random, (CLIENTS[link],), ("nobody",), 0.1)}
+        fields = {"clientID": CLIENTS[link]}
         chance = self._random.random()
         if chance < 0.7:
             fields["consumerGroup"] = self._group()
@@ -440,7 +473,7 @@ class Story:
             "consumeFromMinEnable": True,
             "consumeBroadcastEnable": self._random.random() < 0.7,
             "consumeMessageOrderly": False,
-            "retryQueueNums": self._random.choice((1, 1, 1, 1, 0)),
+            "retryQueueNums": 1,
             "retryMaxTimes": self._random.choice((16, 16, 0, 2, -1)),
             "brokerId": 0,
             "whichBrokerWhenConsumeSlowly": self._random.choice((1, 1, 2)),
@@ -499,7 +532,7 @@ class Story:
         step = self._create(topic, self._random.choice((1, 2, 3, 8)), self._random.choice((1, 2, 3)))
         fields = dict(step.fields)
         fields["perm"] = pick(self._random, ("6",), ("2", "4", "0", "7", "3"), 0.3)
-        fields["order"] = pick(self._random, ("false",), ("true", "x"))
+        fields["order"] = pick(self._random, ("false",), ("true" if topic == "\u00a7new" else "x",))
         fields["topicFilterType"] = pick(self._random, ("SINGLE_TAG",), ("MULTI_TAG", "x", ""))
         fields["attributes"] = pick(
             self._random,
@@ -568,6 +601,7 @@ _WEIGHTS: tuple[tuple[Callable[[Story], Any], float], ...] = (
     (Story._batch, 6),
     (Story._send_back, 4),
     (Story._reply, 3),
+    (Story._transaction, 2),
     (Story._pull, 18),
     (Story._wait_for_a_message, 0.4),
     (Story._view, 2),

@@ -65,8 +65,9 @@ def send_back(tables: SendBackTables, call: Call[ConsumerSendBack]) -> Reply | L
         raise Rejected(ResponseCode.NO_PERMISSION, f"the broker[{tables.ip}] sending message is forbidden")
     if group.retry_queue_count <= 0:
         return Reply()
+    config = _topic(tables, retry_topic(group.group), group.retry_queue_count, call.now_ms)
     record = _find_record(tables, header.physical_offset)
-    draft = _again(tables, call, group, record)
+    draft = _again(tables, call, group, config, record)
     try:
         result = tables.store.append(draft)
     except StoreUnavailable as error:
@@ -87,8 +88,10 @@ def _find_record(tables: SendBackTables, physical_offset: int) -> Record:
     return record
 
 
-def _again(tables: SendBackTables, call: Call[ConsumerSendBack], group: GroupConfig, record: Record) -> Draft:
-    """Return the message as its group gets it next: delayed in the retry topic, or as a dead letter."""
+def _again(
+    tables: SendBackTables, call: Call[ConsumerSendBack], group: GroupConfig, retries: TopicConfig, record: Record
+) -> Draft:
+    """Return the message as its group gets it next: delayed in the topic of its retries, or as a dead letter."""
     header = call.header
     properties = properties_again(record)
     properties.setdefault(PropertyName.RETRY_TOPIC, record.topic)
@@ -99,8 +102,7 @@ def _again(tables: SendBackTables, call: Call[ConsumerSendBack], group: GroupCon
         properties["DLQ_ORIGIN_MESSAGE_ID"] = properties[PropertyName.ORIGIN_MESSAGE_ID]
         config = _topic(tables, dead_letter_topic(group.group), 1, call.now_ms)
         return _draft(tables, config, 1, properties, record)
-    config = _topic(tables, retry_topic(group.group), group.retry_queue_count, call.now_ms)
-    draft = _draft(tables, config, group.retry_queue_count, properties, record)
+    draft = _draft(tables, retries, group.retry_queue_count, properties, record)
     level = header.delay_level or FIRST_RETRY_LEVEL + record.reconsume_times
     return schedule(draft, properties, min(level, LEVEL_MAX))
 
