@@ -119,6 +119,8 @@ NAMES = {
     352: "get-subscriptiongroup-config",
     361: "lite-pull-message",
     370: "recall-message",
+    400: "query-assignment",
+    401: "set-message-request-mode",
     901: "get-broker-member-group",
     904: "broker-heartbeat",
     905: "notify-min-broker-id-change",
@@ -365,6 +367,11 @@ def pop(clients: JavaClients, name_server: str, broker_address: str) -> None:
         pass  # neither was acknowledged: both come again
     popped(2)
     clients.call("pop.polling", **place)
+    group = "golden-popping"
+    clients.mqadmin("updateSubGroup", "-n", name_server, "-c", "GoldenCluster", "-g", group)
+    mode = ("-m", "POP", "-q", "0")
+    clients.mqadmin("setConsumeMode", "-n", name_server, "-c", "GoldenCluster", "-t", topic, "-g", group, *mode)
+    clients.consumer(group, name_server, topic, pop=True).wait_for_messages(1)
     clients.call("pop.pop", count=1, invisible_ms=60_000, poll_ms=0, **place)
 
 

@@ -105,3 +105,22 @@ def test_our_consumer_receives_from_a_java_broker(java_cluster, create_topic, na
         assert parse_handle(again[0].properties["POP_CK"]).retry == "1"
         consumer.ack(again)
         assert consumer.receive(timeout_ms=1) == []
+
+
+def test_a_java_push_consumer_that_is_switched_to_pop_gets_all_and_the_failed_again(java, ours, create_topic, name):
+    create_topic(ours.name_servers, name, 2)
+    group = f"{name}-group"
+    java.mqadmin("updateSubGroup", "-n", ours.name_servers, "-c", "DefaultCluster", "-g", group)
+    place = ("-n", ours.name_servers, "-c", "DefaultCluster", "-t", name, "-g", group)
+    java.mqadmin("setConsumeMode", *place, "-m", "POP", "-q", "0")
+    with Producer(f"{name}-p", ours.name_servers) as producer:
+        sent = {producer.send(Message(name, b"%d" % number)).message_id for number in range(10)}
+    consumer = java.consumer(group, ours.name_servers, name, pop=True)
+    read = consumer.wait_for_messages(10)
+    consumer.stop()
+    assert {message["message_id"] for message in read} == sent
+    assert {parse_handle(message["properties"]["POP_CK"]).broker_name for message in read} == {"broker-a"}
+    again = SimpleConsumer(group, ours.name_servers)
+    with again:
+        again.subscribe(name)
+        assert again.receive(timeout_ms=1) == []  # all were acknowledged, or still are the first one's

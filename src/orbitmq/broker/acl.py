@@ -55,6 +55,7 @@ _READING = (
     RequestCode.CHANGE_MESSAGE_INVISIBLETIME,
     RequestCode.NOTIFICATION,
     RequestCode.POLLING_INFO,
+    RequestCode.QUERY_ASSIGNMENT,
     RequestCode.ORBITMQ_HEALTH,
 )
 _WRITING = (

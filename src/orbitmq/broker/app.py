@@ -141,6 +141,7 @@ class Broker:
         running.fast_path.close()
         service.pulls.close()
         service.pop.close()
+        await service.routes.close()
         await server.drain(DRAIN_MS)
         await server.close()
         service.transaction_service.stop()
@@ -190,6 +191,7 @@ class Broker:
                 announce=registrar.announce,
                 # The monitor needs the server, and the server the service: it is looked up when it is asked.
                 health=lambda: monitor.health(),
+                ask_route=registrar.ask_route,
                 security=self._server_security,
                 clock=self._clock,
                 monotonic=self._monotonic,

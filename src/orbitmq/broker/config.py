@@ -207,6 +207,10 @@ class BrokerConfig(ServerSecuritySettings):
     """With enablePopMessageThreshold: messages of a queue that a group may have before it gets no more."""
     pop_from_retry_probability: int = 20
     """Percent of the pops that look for retries first, the others last."""
+    default_message_request_mode: str = "PULL"
+    """How consumers that let the broker assign their queues get messages, PULL or POP, unless 401 says otherwise."""
+    default_pop_share_queue_num: int = -1
+    """POP: how many of the others' shares each of them reads as well; 0 or less: every queue."""
     enable_retry_topic_v2: bool = False
     """Retries of popped messages go to `%RETRY%group+topic`, not to `%RETRY%group_topic`; both are read."""
 
@@ -359,6 +363,7 @@ _RANGES: dict[str, tuple[int, int]] = {
     "pop_checkpoints_max": (1, 10_000_000),
     "pop_inflight_message_threshold": (0, 2**63 - 1),
     "pop_from_retry_probability": (0, 100),
+    "default_pop_share_queue_num": (-1, 2**31 - 1),
     "reply_pushes_max": (4, 1_000_000),
     "reply_pushes_size_max": (_MIB, 2**40),
 }
@@ -366,6 +371,7 @@ _CHOICES: dict[str, tuple[object, ...]] = {
     "flush_disk_type": ("ASYNC_FLUSH", "SYNC_FLUSH"),
     "broker_role": ("ASYNC_MASTER",),
     "timer_precision_ms": (100, 200, 500, 1_000),
+    "default_message_request_mode": ("PULL", "POP"),
 }
 _IMPLIED_PATHS = {
     "storePathCommitLog": "commitlog",

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from random import Random
 from typing import Any, NamedTuple
 
+from orbitmq.broker.assignments.modes import RequestModes
+from orbitmq.broker.assignments.routes import Found, RouteLookup
 from orbitmq.broker.config import BrokerConfig
 from orbitmq.broker.delivery.delay import DelayQueues, parse_delay_offsets
 from orbitmq.broker.delivery.delay_service import DelayService
@@ -65,6 +67,7 @@ class BrokerService:
         announce: tells every NameServer of a changed topic table, then calls back; see `registration`.
         security: what stands at the port.
         monotonic: the clock that deadlines are counted on: whoever sets the wall clock moves none of them.
+        ask_route: asks a NameServer for the readable queues of a topic; see `assignments`.
         health: describes how the broker is doing, as a JSON document.
 
     Raises:
@@ -86,6 +89,7 @@ class BrokerService:
         monotonic: Clock,
         random: Random,
         health: Callable[[], dict[str, Any]] = dict,
+        ask_route: Callable[[str], Awaitable[Found]],
     ) -> None:
         self.config = config
         self.address = address
@@ -121,6 +125,12 @@ class BrokerService:
         queues = DelayQueues(store, self.topics, *delayed, wall_ms=clock(), now_ms=monotonic())
         self.delays = DelayService(queues, files.delays_path, clock, monotonic)
         self.transactions = self._make_transactions(files, clock())
+        self.request_modes = RequestModes(
+            files.request_modes_path,
+            default=config.default_message_request_mode,
+            share_queue_count=config.default_pop_share_queue_num,
+        )
+        self.routes = RouteLookup(ask_route, monotonic)
         self.pop = PopService(
             config,
             store,

@@ -37,6 +37,10 @@ from .parts import HOST, FakePeer, call, memory_store
 ADDRESS = BrokerAddress(HOST, "broker-a:10911", "broker-a:10912")
 
 
+async def _ask_nobody(topic: str) -> None:
+    """Know no NameServer."""
+
+
 class Rig:
     """A service over a store in memory and files in a directory."""
 
@@ -56,7 +60,7 @@ class Rig:
         self.service = BrokerService(
             self.config, tables, self.store, address=ADDRESS, files=self.files, announce=self.announced.append,
             security=make_server_security(self.config), clock=self.clock, monotonic=self.monotonic,
-            random=Random(7),
+            random=Random(7), ask_route=_ask_nobody,
         )  # fmt: skip
 
     def join(self, client_id: str, peer: FakePeer) -> None:

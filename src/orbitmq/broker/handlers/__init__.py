@@ -2,7 +2,7 @@
 
 from orbitmq.broker.handlers import admin, cleaning, groups, queries, replies, send, topics, transactions
 from orbitmq.broker.handlers.consuming import clients, locks, offsets, pull, send_back
-from orbitmq.broker.handlers.popping import acks, notices, pop
+from orbitmq.broker.handlers.popping import acks, assignments, notices, pop
 from orbitmq.broker.handlers.popping.tables import PopTables
 from orbitmq.broker.handlers.timers import progress, recall
 from orbitmq.broker.service import BrokerService
@@ -52,6 +52,12 @@ def _pop_tables(broker: BrokerService) -> PopTables:
         broker.config.broker_name,
         broker.address.host.ip,
         broker.is_readable,
+    )
+
+
+def _assignment_tables(broker: BrokerService) -> assignments.AssignmentTables:
+    return assignments.AssignmentTables(
+        broker.request_modes, broker.routes, broker.membership.members, broker.topics, broker.groups
     )
 
 
@@ -106,6 +112,7 @@ HANDLERS.include(
 )
 for _popping in (pop.handlers, acks.handlers, notices.handlers):
     HANDLERS.include(_popping, _pop_tables)
+HANDLERS.include(assignments.handlers, _assignment_tables)
 HANDLERS.include(
     clients.handlers, lambda broker: clients.ClientTables(broker.admissions, broker.membership, broker.filters)
 )

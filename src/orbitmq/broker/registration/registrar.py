@@ -17,12 +17,16 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from orbitmq.errors import ClientError
+from orbitmq.client.routing.route_queues import readable_queues
+from orbitmq.codes import ResponseCode
+from orbitmq.errors import ClientError, OrbitError
+from orbitmq.model.route import MessageQueue
 from orbitmq.model.topic import DataVersion, TopicConfig
 from orbitmq.net.dispatch.peer import Peer
 from orbitmq.net.pool import ConnectionPool, expect
 from orbitmq.wire.bodies.registration import encode_registration
-from orbitmq.wire.headers import BrokerHeartbeat, RegisterBroker, UnregisterBroker
+from orbitmq.wire.bodies.route import decode_route
+from orbitmq.wire.headers import BrokerHeartbeat, GetRouteInfo, RegisterBroker, UnregisterBroker
 
 log = logging.getLogger(__name__)
 
@@ -141,6 +145,18 @@ class Registrar:
     async def wait_told(self, timeout_ms: int = ANNOUNCE_TIMEOUT_MS) -> None:
         """Return when every NameServer that can be reached knows the present table, or the time is over."""
         await self._wait_told(self._generation, timeout_ms)
+
+    async def ask_route(self, topic: str) -> list[MessageQueue] | None:
+        """Ask one NameServer after the other for a topic's readable queues; None: those that answer do not know it."""
+        for address in self.told or self.name_servers:
+            header = GetRouteInfo(topic=topic, accept_standard_json_only=True)
+            try:
+                answer = await self._pool.request(address, header, timeout_ms=self._timeout_ms)
+                if answer.code == ResponseCode.SUCCESS:
+                    return list(readable_queues(topic, decode_route(answer.body)))
+            except OrbitError as error:
+                log.warning("%s does not tell the route of %s: %s", address, topic, error)
+        return None
 
     async def leave(self) -> None:
         """Un-register everywhere, then close. NameServers that do not answer learn it from the closed connection."""

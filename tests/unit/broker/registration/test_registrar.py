@@ -9,12 +9,14 @@ from typing import Any
 from orbitmq.broker.registration.registrar import Identity, Registrar, encode_parts
 from orbitmq.codes import ResponseCode
 from orbitmq.errors import Rejected
+from orbitmq.model.route import MessageQueue, QueueData, TopicRoute
 from orbitmq.model.topic import DataVersion, TopicConfig
 from orbitmq.net.dispatch.handlers import LATER, Call, Handlers, Later, Reply
 from orbitmq.net.loop import run
 from orbitmq.net.server import Server
 from orbitmq.wire.bodies.registration import decode_registration
-from orbitmq.wire.headers import BrokerHeartbeat, RegisterBroker, UnregisterBroker
+from orbitmq.wire.bodies.route import encode_route
+from orbitmq.wire.headers import BrokerHeartbeat, GetRouteInfo, RegisterBroker, UnregisterBroker
 from waiting import until
 
 IDENTITY = Identity("c", "a", 0, "127.0.0.1:10911", "127.0.0.1:10912")
@@ -52,6 +54,14 @@ class FakeNameServer:
     @property
     def port(self) -> int:
         return int(self.address.rpartition(":")[2])
+
+
+@FakeNameServer.handlers.on(GetRouteInfo)
+def _route(server: FakeNameServer, call: Call[GetRouteInfo]) -> Reply:
+    if server.refuses or call.header.topic != "known":
+        raise Rejected(ResponseCode.TOPIC_NOT_EXIST, "no such topic")
+    queues = [QueueData(broker_name="a", read_queue_count=2, write_queue_count=1, perm=6)]
+    return Reply(body=encode_route(TopicRoute(queues=tuple(queues), brokers=())))
 
 
 @FakeNameServer.handlers.on(RegisterBroker)
@@ -136,6 +146,16 @@ async def test_it_is_known_which_name_servers_know_the_broker_and_which_do_not_a
         assert not found.unreachable, "nobody has been asked yet"
         await until(lambda: found.told and found.unreachable and mute.registrations)
         assert (found.told, found.unreachable) == ((good.address,), (bad.address,))
+
+
+@scenario
+async def test_a_route_is_that_of_the_first_name_server_that_knows_it() -> None:
+    ignorant, good = await started(refuses=True), await started()
+    async with registrar(ignorant, good, table=Table()) as found:
+        assert await found.ask_route("known") == [MessageQueue("known", "a", 0), MessageQueue("known", "a", 1)]
+        assert await found.ask_route("unknown") is None
+        await good.stop()
+        assert await found.ask_route("known") is None
 
 
 @scenario

@@ -18,6 +18,8 @@ __all__ = [
     "PopNotification",
     "PopNotificationResponse",
     "PopResponse",
+    "QueryAssignment",
+    "SetRequestMode",
 ]
 
 
@@ -142,3 +144,15 @@ class PollingCountResponse:
     """The number of waiting pops."""
 
     polling_count: Int32 = wire("pollingNum")
+
+
+@request(RequestCode.QUERY_ASSIGNMENT)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QueryAssignment:
+    """Which queues a consumer is to read, and whether it pulls or pops; the body says which consumer asks."""
+
+
+@request(RequestCode.SET_MESSAGE_REQUEST_MODE)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SetRequestMode:
+    """Lets a group pull a topic's messages, or pop them; the body says which."""

@@ -53,6 +53,9 @@ final class Consumers {
         if (arguments.containsKey("poll_ms")) {
             consumer.setPollNameServerInterval(arguments.getIntValue("poll_ms"));
         }
+        if (arguments.getBooleanValue("pop")) {
+            consumer.setClientRebalance(false);
+        }
         if (arguments.containsKey("max_reconsume_times")) {
             consumer.setMaxReconsumeTimes(arguments.getIntValue("max_reconsume_times"));
         }
