@@ -205,6 +205,19 @@ def test_following_prints_what_comes_and_ends_with_an_interrupt(tmp_path):
             assert consumer.end(signal.SIGINT) == (0, "")
 
 
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_group_that_follows_keeps_its_place_however_it_is_ended(tmp_path, number):
+    with up(tmp_path) as server:
+        run_command("send", "orders", "first", name_servers=server.name_servers)
+        words = ("consume", "orders", "--follow", "--group", "g", "-n", server.name_servers)
+        with serving(*words) as consumer:
+            assert consumer.first_line == "first\n"
+            assert consumer.end(number) == (0, "")
+        run_command("send", "orders", "second", name_servers=server.name_servers)
+        with serving(*words) as consumer:
+            assert consumer.first_line == "second\n"
+
+
 def test_a_reader_that_has_seen_enough_is_no_error(tmp_path):
     with up(tmp_path) as server:
         run_command("send", "orders", "x" * 200, "--count", 2000, name_servers=server.name_servers)
