@@ -339,6 +339,9 @@ def store_config(config: BrokerConfig) -> StoreConfig:
         open_files_max=config.open_files_max,
         entries_size_max=config.queue_entries_max,
         record_crc=config.enabled_append_prop_crc,
+        has_index=config.message_index_enable,
+        index_slots=config.max_hash_slot_num,
+        index_entries=config.max_index_num,
         accept_log_end=None if config.accept_log_end < 0 else config.accept_log_end,
     )
 

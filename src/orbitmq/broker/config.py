@@ -30,6 +30,7 @@ from orbitmq.settings import (
     parse_value,
     read_properties,
 )
+from orbitmq.store.index.layout import IndexSizes
 from orbitmq.store.retention.rules import parse_hours
 from orbitmq.store.timers.wheel import SLOT_COUNT
 
@@ -39,6 +40,7 @@ CONSUME_QUEUE_UNIT_SIZE = 20
 _KIB, _MIB, _GIB = 1024, 1024**2, 1024**3
 _BLANK_SLOTS = 60
 """Slots of the timer wheel that stay free behind the window, as in Java."""
+_INDEX_FILE_SIZE_MAX = 2 * _GIB - 1
 
 
 def _host_name() -> str:
@@ -116,6 +118,17 @@ class BrokerConfig(ServerSecuritySettings):
     mapped_file_size_consume_queue: int = 300_000 * CONSUME_QUEUE_UNIT_SIZE
     enabled_append_prop_crc: bool = False
     """Every record carries a checksum of all its bytes; without it only the body has one."""
+    message_index_enable: bool = True
+    """Messages can be asked for by key: each unique key and each of KEYS gets an entry of an index file."""
+    message_index_safe: bool = False
+    """Java rebuilds entries that a crash took only with this; here they always are."""
+    max_hash_slot_num: int = 5_000_000
+    max_index_num: int = 20_000_000
+    """Both make a new index file's size, together at most 2 GiB."""
+    default_query_max_num: int = 32
+    """Messages that are looked for by unique key."""
+    max_msgs_num_batch: int = 64
+    """The most messages that a query by key may have."""
     broker_fast_failure_enable: bool = True
     """A send that has waited here longer than waitTimeMillsInSendQueue for its turn is answered SYSTEM_BUSY, unstored."""
     wait_time_mills_in_send_queue: int = 200
@@ -243,6 +256,8 @@ class BrokerConfig(ServerSecuritySettings):
                 raise ConfigError(java_key(name), getattr(self, name), " or ".join(map(str, allowed)))
         for name in ("broker_cluster_name", "broker_name"):
             _check_config_name(name, getattr(self, name))
+        if IndexSizes(self.max_hash_slot_num, self.max_index_num).file_size > _INDEX_FILE_SIZE_MAX:
+            raise ConfigError("maxIndexNum", self.max_index_num, "index files of less than 2 GiB")
         parse_addresses("namesrvAddr", self.namesrv_addr)
         self.check_server_security()
         check_bind_address("metricsAddress", self.metrics_address)
@@ -320,6 +335,10 @@ _RANGES: dict[str, tuple[int, int]] = {
     "sync_flush_timeout": (100, 600_000),
     "sync_flush_waiting_max": (64 * _KIB, _GIB),
     "open_files_max": (0, 10_000_000),
+    "max_hash_slot_num": (1, 100_000_000),
+    "max_index_num": (2, 107_000_000),
+    "default_query_max_num": (1, 1_000),
+    "max_msgs_num_batch": (1, 1_000),
     "wait_time_mills_in_send_queue": (1, 600_000),
     "large_batches_max": (1, 10_000),
     "async_flush_waiting_max": (_MIB, 64 * _GIB),

@@ -19,10 +19,14 @@ from orbitmq.model.message import Host
 from orbitmq.process_stats import Histogram
 from orbitmq.store.disk import Disk, LocalDisk, Lock, write_whole
 from orbitmq.store.dispatch import Dispatch, DispatchConsumer, is_queued, tag_code_of
+from orbitmq.store.index.index import Answer, Index
+from orbitmq.store.index.layout import IndexSizes
+from orbitmq.store.index.search import Question
 from orbitmq.store.log.beginning import Beginning
 from orbitmq.store.log.commit_log import CommitLog, record_size_max
 from orbitmq.store.log.open_files import OpenFiles, affordable_files, allowed_descriptors, allowed_maps
 from orbitmq.store.quarantine import Quarantine
+from orbitmq.store.queues.consume_queue import Entry
 from orbitmq.store.queues.consume_queues import ConsumeQueues
 from orbitmq.store.queues.deletions import Deletions
 from orbitmq.store.queues.queue_ends import QueueEnds
@@ -134,6 +138,20 @@ class Store:
             on_full=self._take_or_refuse,
         )
         """Deletes old files while its `run` runs."""
+        self.index = self._make_index() if config.has_index else None
+        """The index of messages by key."""
+
+    def _make_index(self) -> Index:
+        return Index(
+            self._commit_log,
+            self._disk,
+            self._config.path,
+            IndexSizes(self._config.index_slots, self._config.index_entries),
+            clock=self._clock,
+            readable_end=lambda: self._durability.durable if self._is_sync else self._commit_log.end,
+            durable_end=lambda: self._durability.durable,
+            on_full=self._syncing.index_full,
+        )
 
     @classmethod
     def open(
@@ -195,6 +213,7 @@ class Store:
             (TroubleKind.UNSYNCED, syncing.shortage),
             (TroubleKind.CHECKPOINT_UNSAVED, syncing.checkpoint_failure),
             (TroubleKind.UNDELETED, self.retention.failure),
+            (TroubleKind.INDEX, None if self.index is None else self.index.warning),
             (TroubleKind.QUARANTINE, self._quarantine.warning()),
         )
         return [Trouble(kind, reason) for kind, reason in said if reason is not None]
@@ -247,6 +266,8 @@ class Store:
             checkpoint_every_ms=self._config.checkpoint_interval_ms,
             timeout_ms=self._config.sync_timeout_ms,
         )
+        if self.index is not None:
+            self.index.attach(loop)
 
     def append(self, draft: Draft) -> AppendResult:
         """Append a message: to the CommitLog, and to its consume queue as soon as it may be read.
@@ -399,6 +420,11 @@ class Store:
             return ReadResult(ReadStatus.NO_MATCHED_QUEUE, 0, 0, 0), 0
         return read_matching(self._commit_log, queue, queue_offset, count_max, size_max, test)
 
+    def queue_entries(self, topic: str, queue_id: int, queue_offset: int, count_max: int) -> list[Entry] | None:
+        """Return entries of one queue as they are; None without such a queue."""
+        queue = self._queues.get(topic, queue_id)
+        return None if queue is None else list(queue.entries(queue_offset, count_max))
+
     def message_at(self, topic: str, queue_id: int, queue_offset: int) -> Record | None:
         """Return the message at a queue offset, None when it is not there."""
         found = self.read(topic, queue_id, queue_offset, 1, 1)
@@ -445,6 +471,13 @@ class Store:
         """Yield the records of the log from `physical_offset` to its end, passing over damaged ones: for starts, not for loops."""
         return self._commit_log.whole_records(physical_offset, self._commit_log.end)
 
+    def query(self, question: Question, answer: Answer) -> None:
+        """Search for the messages of a key; `answer` gets what was found, or a StoreError, at once or later on the loop."""
+        if self.index is None:
+            answer(StoreUnavailable("messages are not indexed here (messageIndexEnable)"))
+        else:
+            self.index.query(question, answer)
+
     def queue_ids(self, topic: str) -> list[int]:
         """Return the ids of a topic's queues that ever had a message, sorted."""
         return sorted(queue.queue_id for queue in self._queues if queue.topic == topic)
@@ -480,6 +513,9 @@ class Store:
             return
         self._syncing.stop()
         is_synced = self._syncing.sync_now()
+        if self.index is not None:
+            # Once more for the checkpoint, which vouches for full index files.
+            is_synced = self.index.close(is_synced=is_synced) and self._syncing.sync_now()
         self._refusal = _CLOSED
         if is_synced:
             self._mark_orderly_stop()
@@ -526,6 +562,8 @@ class Store:
         # What recovery did not read again is what the checkpoint vouches for, entries and all.
         self._syncing.start(recovered.stored_at_ms, recovered.start)
         self.retention.start(recovered.stored_at_ms)
+        if self.index is not None:
+            self.index.open(is_clean=is_clean, full_ms=checkpoint.index_ms)
         if not is_clean:
             log.info(
                 "the last stop was not orderly: read %d records again, the CommitLog ends at %d",
@@ -590,6 +628,8 @@ class Store:
         self._full = full
 
     def _close_files(self) -> None:
+        if self.index is not None:
+            self.index.release()
         self._commit_log.close()
         self._queues.close()
         self._lock.close()

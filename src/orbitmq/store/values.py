@@ -37,6 +37,8 @@ class TroubleKind(StrEnum):
     CHECKPOINT_UNSAVED = "checkpoint unsaved"
     UNDELETED = "undeleted"
     """Old files stay that the disk does not let go."""
+    INDEX = "index"
+    """Messages are not indexed by key for now, or index files were not trusted and moved away."""
     QUARANTINE = "quarantine"
     """Recovery has cut something off the log, now or earlier, and it is kept still."""
 
@@ -67,6 +69,9 @@ class StoreConfig:
             appends are refused; looked at once in each `checkpoint_interval_ms`.
         record_crc: append a checksum of the whole record to its properties (enabledAppendPropCRC).
         open_files_max: descriptors that the store's files may take at a time; 0: a quarter of what the process may have.
+        has_index: messages are indexed by key (messageIndexEnable).
+        index_slots: of each index file (maxHashSlotNum).
+        index_entries: of each index file (maxIndexNum).
         accept_log_end: where the CommitLog may end (bytes) although more of it was on the disk once (acceptLogEnd);
             None: a store that has lost something does not open.
     """
@@ -82,6 +87,9 @@ class StoreConfig:
     entries_size_max: int = 64 * 1024 * 1024
     record_crc: bool = False
     open_files_max: int = 0
+    has_index: bool = False
+    index_slots: int = 5_000_000
+    index_entries: int = 20_000_000
     accept_log_end: int | None = None
 
     def __post_init__(self) -> None:
@@ -94,6 +102,8 @@ class StoreConfig:
             ("waiting_size_max", 1),
             ("entries_size_max", 1),
             ("open_files_max", 0),
+            ("index_slots", 1),
+            ("index_entries", 2),
         ):
             if getattr(self, name) < minimum:
                 raise ConfigError(name, getattr(self, name), f"at least {minimum}")

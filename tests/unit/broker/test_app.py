@@ -42,11 +42,12 @@ def test_the_stores_settings_are_the_brokers(tmp_path: Path) -> None:
     config = config_of(
         tmp_path, flush_disk_type="SYNC_FLUSH", flush_interval_commit_log=7, mapped_file_size_consume_queue=119,
         enabled_append_prop_crc=True, accept_log_end=0, sync_flush_timeout=800, sync_flush_waiting_max=70_000,
-        open_files_max=123,
+        open_files_max=123, max_hash_slot_num=70, max_index_num=80,
     )  # fmt: skip
     assert store_config(config) == StoreConfig(
         path=tmp_path, segment_size=4 * 1024 * 1024, consume_queue_units=5, flush=FlushMode.SYNC, flush_interval_ms=7,
         record_crc=True, accept_log_end=0, sync_timeout_ms=800, waiting_size_max=70_000, open_files_max=123,
+        has_index=True, index_slots=70, index_entries=80,
     )  # fmt: skip
 
 

@@ -68,6 +68,7 @@ class BrokerMetrics:
         yield from self._of_storage()
         yield from self._of_store()
         yield from self._of_files()
+        yield from self._of_index()
         yield from self._of_retention()
         yield from self._of_recovery()
         yield from self._of_delivery()
@@ -189,6 +190,12 @@ class BrokerMetrics:
         yield own.gauge("store_maps", "Memory maps that they take", files.maps)
         yield own.gauge("maps_max", "Memory maps that the system allows a process", allowed_maps())
         yield own.counter("store_files_evicted", "Files that were closed to make room for others", files.evicted_count)
+
+    def _of_index(self) -> Iterator[Metric]:
+        own, index = self._own, self._service.store.index
+        text = "Bytes of the CommitLog whose keys are not in the index yet"
+        yield own.gauge("index_behind_bytes", text, 0 if index is None else index.behind)
+        yield own.gauge("index_files", "Index files", 0 if index is None else index.file_count)
 
     def _of_retention(self) -> Iterator[Metric]:
         own, retention = self._own, self._service.store.retention

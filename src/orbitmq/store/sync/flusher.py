@@ -20,13 +20,14 @@ class Flusher:
 
     Args:
         loop: where the outcomes are reported.
+        name: the thread's.
     """
 
-    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+    def __init__(self, loop: asyncio.AbstractEventLoop, name: str = "orbitmq-flusher") -> None:
         self._loop = loop
         self._tasks: SimpleQueue[tuple[Task, Done] | None] = SimpleQueue()
         self._outcomes: SimpleQueue[tuple[Done, Exception | None]] = SimpleQueue()
-        self._thread = threading.Thread(target=self._run, name="orbitmq-flusher", daemon=True)
+        self._thread = threading.Thread(target=self._run, name=name, daemon=True)
         self._thread.start()
 
     def submit(self, task: Task, done: Done) -> None:

@@ -80,6 +80,7 @@ class Syncing:
         self._queues = queues
         self._durability = durability
         self._checkpoint = checkpoint
+        self._index_ms = checkpoint.index_ms
         self._write_checkpoint = write_checkpoint
         self._on_durable = on_durable
         self._on_failure = on_failure
@@ -129,6 +130,10 @@ class Syncing:
         self._repeat(checkpoint_every_ms, self._start_round)
         if timeout_ms is not None:
             self._repeat(max(timeout_ms // _LOOKS_PER_TIMEOUT, 1), partial(self._look_for_hang, timeout_ms))
+
+    def index_full(self, end_ms: int) -> None:
+        """Let checkpoints say that full index files are on the disk up to this time."""
+        self._index_ms = end_ms
 
     def request(self) -> None:
         """Sync the CommitLog soon: at the end of this turn of the loop, or after the task under way."""
@@ -357,7 +362,7 @@ class Syncing:
         return Checkpoint(
             commit_log_ms=self._synced_ms,
             consume_queue_ms=consume_queue_ms,
-            index_ms=self._checkpoint.index_ms,
+            index_ms=self._index_ms,
             flushed_offset=durable,
             confirmed_offset=durable,
         )

@@ -1,0 +1,1 @@
+"""The index of messages by key: files, their building behind the log, and queries."""

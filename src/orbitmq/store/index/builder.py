@@ -1,0 +1,158 @@
+"""The building of the index behind the log: from a place of its own it reads up to the readable end, slice by slice.
+
+No message pays for it when it is stored: hundreds are read, hashed and written at once. What the disk refuses waits, and
+is written by the next slice.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections import deque
+from collections.abc import Callable
+
+from orbitmq.errors import CorruptRecord
+from orbitmq.store.index.hashes import KEYS_AT_ONCE, hash_keys
+from orbitmq.store.index.index_file import IndexWriter
+from orbitmq.store.index.index_files import IndexFiles
+from orbitmq.store.index.keys import KeyReader
+from orbitmq.store.index.layout import IndexHeader
+from orbitmq.store.log.commit_log import CommitLog
+from orbitmq.wire.messages.record import PREFIX
+
+log = logging.getLogger(__name__)
+
+_SLICE_SIZE = 128 * 1024
+_KEYS_PER_SLICE = 512
+_MARKS_MAX = 64
+_SEALS_MAX = 2
+"""So many full files may wait for the disk before the next one is filled."""
+
+Mark = tuple[int, IndexWriter | None, IndexHeader]
+"""A place of the log, and the file and its header when everything before it had its entries."""
+
+
+class IndexBuilder:
+    """Adds the entries of one message after another.
+
+    Args:
+        readable_end: tells how far the log may be read, in bytes.
+    """
+
+    def __init__(self, commit_log: CommitLog, files: IndexFiles, readable_end: Callable[[], int]) -> None:
+        self.position = 0
+        """Every message before this place of the log (bytes) has its entries, but for those that wait for the disk."""
+        self.marks: deque[Mark] = deque()
+        self.unsealed: deque[IndexWriter] = deque()
+        """Full files that are not on the disk yet, oldest first."""
+        self._commit_log = commit_log
+        self._files = files
+        self._readable_end = readable_end
+        self._reader = KeyReader()
+        self._hashes: list[int] = []
+        self._offsets: list[int] = []
+        self._times_ms: list[int] = []
+
+    @property
+    def behind(self) -> int:
+        """Bytes of the log that wait for their entries."""
+        return max(self._readable_end() - max(self.position, self._commit_log.min_offset), 0) + bool(self._hashes)
+
+    @property
+    def is_writing(self) -> bool:
+        """Say whether entries wait for the disk."""
+        return bool(self._hashes)
+
+    def step(self) -> bool:
+        """Add the entries of one slice of the log.
+
+        Returns:
+            True: it may go on. False: it has caught up, or waits for full files to get to the disk.
+
+        Raises:
+            OSError: the disk does not take entries; the next step tries again.
+            StoreUnavailable: the log's file was cut.
+        """
+        if len(self.unsealed) >= _SEALS_MAX:
+            return False
+        self.settle_doubts()
+        if not self._hashes:
+            end = self._readable_end()
+            # What was deleted needs no entries any more.
+            self.position = max(self.position, min(self._commit_log.min_offset, end))
+            if self.position >= end:
+                return False
+            if not self._files.is_prepared:
+                self._prepare()
+            self._read(end)
+        self._put()
+        self._mark()
+        return True
+
+    def settle_doubts(self) -> None:
+        """Put right what a crash may have left in the last file."""
+        if self._files.is_doubtful:
+            self._prepare()
+
+    def _prepare(self) -> None:
+        position = self._files.prepare(self._commit_log.min_offset)
+        if position is not None:
+            self.position = position
+
+    def newest_mark(self, durable_end: int) -> Mark | None:
+        """Take out the newest mark that lies before a place of the log, with those before it."""
+        found = None
+        while self.marks and self.marks[0][0] <= durable_end:
+            found = self.marks.popleft()
+        return found
+
+    def _read(self, end: int) -> None:
+        reader = self._reader
+        reader.clear()
+        data = self._commit_log.read(self.position, min(_SLICE_SIZE, end - self.position))
+        try:
+            used = reader.read(data, self.position, _KEYS_PER_SLICE) or self._read_large(data, end)
+        except CorruptRecord as damage:
+            used = damage.physical_offset - self.position or self._pass_over(end)
+        keys, starts = reader.keys, reader.starts
+        hashes: list[int] = []
+        for at in range(0, len(keys), KEYS_AT_ONCE):
+            hashes += hash_keys(keys[at : at + KEYS_AT_ONCE], starts[at : at + KEYS_AT_ONCE])
+        self.position += used
+        known, self._files.known_keys = self._files.known_keys, 0
+        self._hashes, self._offsets, self._times_ms = hashes[known:], reader.offsets[known:], reader.times_ms[known:]
+
+    def _read_large(self, data: bytes, end: int) -> int:
+        """Read a record that is longer than a slice."""
+        place = self.position
+        size = PREFIX.unpack_from(data)[0] if len(data) >= PREFIX.size else 0
+        if not len(data) < size <= end - place:
+            raise CorruptRecord(place, "no record begins here")
+        used = self._reader.read(self._commit_log.read(place, size), place, _KEYS_PER_SLICE)
+        if used != size:
+            raise CorruptRecord(place, "its lengths do not add up")
+        return used
+
+    def _pass_over(self, end: int) -> int:
+        """Return how many bytes to pass over, up to the next whole record behind damage."""
+        place = self.position
+        following = (record.physical_offset for record in self._commit_log.whole_records(place, end))
+        return next((found for found in following if found > place), end) - place
+
+    def _put(self) -> None:
+        while self._hashes:
+            writer = self._files.writer()
+            count = writer.put(self._hashes, self._offsets, self._times_ms)
+            self._hashes, self._offsets, self._times_ms = (
+                self._hashes[count:], self._offsets[count:], self._times_ms[count:],
+            )  # fmt: skip
+            if writer.is_full:
+                self.unsealed.append(writer)
+
+    def _mark(self) -> None:
+        last = self._files.last
+        if last is None:
+            self.marks.append((self.position, None, IndexHeader()))
+        elif isinstance(last, IndexWriter) and not last.is_full:
+            self.marks.append((self.position, last, last.header))
+        if len(self.marks) > _MARKS_MAX:
+            self.marks = deque([*list(self.marks)[:-1:2], self.marks[-1]])

@@ -1,0 +1,437 @@
+"""The index of a store: built behind the log, asked by key, and brought to the disk now and then.
+
+Owned by the event loop, which gives it turns; one thread of its own writes and syncs. Queries wait until everything that
+could be read when they came has its entries.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections import deque
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from typing import NamedTuple
+
+from orbitmq.clock import Clock
+from orbitmq.errors import StoreBusy, StoreError, StoreUnavailable
+from orbitmq.store.disk import Disk
+from orbitmq.store.index.builder import IndexBuilder, Mark
+from orbitmq.store.index.index_file import IndexFile, IndexWriter
+from orbitmq.store.index.index_files import IndexFiles
+from orbitmq.store.index.keys import KeyReader
+from orbitmq.store.index.layout import IndexHeader, IndexNote, IndexSizes, format_note, parse_note
+from orbitmq.store.index.search import Findings, Question, Search
+from orbitmq.store.log.commit_log import CommitLog
+from orbitmq.store.sync.flusher import Flusher
+from orbitmq.wire.messages.record import Record
+
+log = logging.getLogger(__name__)
+
+Answer = Callable[[Findings | StoreError], None]
+"""Called on the loop with what a query found, or why nobody can say."""
+
+_TICK_S = 0.1
+_REST_S = 0.003
+"""Between two slices of a log that was not indexed when the broker started: others need the loop more."""
+_COMMIT_S = 10.0
+_COMMIT_KEYS = 65_536
+_COMMIT_SIZE = 256 * 1024 * 1024
+_STEPS_PER_QUERY = 4
+_ENTRIES_PER_TURN = 1000
+_QUERIES_MAX = 1000
+_PATIENCE_S = 3.0
+"""A query waits so long for the index to catch up."""
+_CLOSING_SIZE = 256 * 1024 * 1024
+"""A stop waits for the index if no more of the log than this is left."""
+
+
+class _Waiting(NamedTuple):
+    target: int
+    until_s: float
+    question: Question
+    answer: Answer
+
+
+class Index:
+    """The index.
+
+    Args:
+        root: the store's directory.
+        readable_end: tells how far the log may be read, in bytes.
+        durable_end: tells how far it is on the disk.
+        on_full: called on the loop with the end time of each full file, when it is on the disk.
+    """
+
+    def __init__(
+        self,
+        commit_log: CommitLog,
+        disk: Disk,
+        root: Path,
+        sizes: IndexSizes,
+        *,
+        clock: Clock,
+        readable_end: Callable[[], int],
+        durable_end: Callable[[], int],
+        on_full: Callable[[int], None],
+    ) -> None:
+        self.failure: str | None = None
+        """Why the index does not go on."""
+        self._commit_log = commit_log
+        self._disk = disk
+        self._note_path = root / "indexed"
+        self._note: IndexNote | None = None
+        """What is to be said before the first word of this run is written: nobody vouches for the file then."""
+        self._readable_end = readable_end
+        self._durable_end = durable_end
+        self._on_full = on_full
+        self._files = IndexFiles(
+            disk,
+            root / "index",
+            sizes,
+            quarantine=root / "quarantine",
+            clock=clock,
+            keys_at=self._keys_at,
+        )
+        self._builder = IndexBuilder(commit_log, self._files, readable_end)
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._thread: Flusher | None = None
+        self._is_writing = False
+        self._committed_position = 0
+        self._committed_count = 0
+        self._committed_s = 0.0
+        self._timer: asyncio.TimerHandle | None = None
+        self._turn: asyncio.Handle | None = None
+        self._is_new = True
+        self._waiting: deque[_Waiting] = deque()
+        self._searches: deque[tuple[Search, Answer]] = deque()
+        self._is_closed = False
+
+    @property
+    def behind(self) -> int:
+        """Bytes of the log that wait for their entries."""
+        return self._builder.behind
+
+    @property
+    def file_count(self) -> int:
+        """How many files there are."""
+        return len(self._files.files)
+
+    @property
+    def set_aside(self) -> list[Path]:
+        """Files that were not trusted, and moved away."""
+        return self._files.set_aside
+
+    def open(self, *, is_clean: bool, full_ms: int) -> None:
+        """Find the files; the log has been recovered. See `IndexFiles.load`."""
+        note = parse_note(self._disk.read(self._note_path))
+        end = self._commit_log.end
+        position = self._builder.position = self._files.load(
+            note, is_clean=is_clean, full_ms=full_ms, log_min=self._commit_log.min_offset, log_end=end
+        )
+        self._committed_position = position
+        self._note = self._note_of(position, self._files.last, is_whole=False)
+        behind = self.behind
+        if behind:
+            log.info("%d bytes of the CommitLog are not indexed yet: it is done beside other work", behind)
+
+    def attach(self, loop: asyncio.AbstractEventLoop) -> None:
+        """Build from now on, in turns of this loop."""
+        self._loop = loop
+        self._committed_s = loop.time()
+        self._timer = loop.call_later(_TICK_S, self._tick)
+
+    def query(self, question: Question, answer: Answer) -> None:
+        """Search, at once where nothing has to be waited for."""
+        target = self._readable_end()
+        try:
+            self._builder.settle_doubts()
+            for _ in range(_STEPS_PER_QUERY):
+                if self._builder.position >= target or not self._builder.step():
+                    break
+        except (OSError, StoreUnavailable) as error:
+            self._note_failure(error)
+        if self._loop is None:
+            self._catch_up()
+        if self._loop is None or self._has(target):
+            self._search(question, answer)
+        elif len(self._waiting) + len(self._searches) >= _QUERIES_MAX:
+            answer(StoreBusy(f"{_QUERIES_MAX} queries by key wait already"))
+        else:
+            self._waiting.append(_Waiting(target, self._loop.time() + _PATIENCE_S, question, answer))
+            self._take_turn()
+
+    @property
+    def warning(self) -> str | None:
+        """What its operator should know."""
+        if self.failure is None and self.set_aside:
+            return f"index files were not trusted: {', '.join(str(path) for path in self.set_aside)} may be deleted"
+        return self.failure
+
+    def close(self, *, is_synced: bool) -> bool:
+        """Finish, and leave everything on the disk; False: it is not there.
+
+        Args:
+            is_synced: the log is on the disk to its end.
+        """
+        self._is_closed = True
+        for handle in (self._timer, self._turn):
+            if handle is not None:
+                handle.cancel()
+        self._refuse_waiting()
+        if self._thread is not None:
+            self._thread.stop()
+            self._thread = None
+        self._loop = None
+        if not is_synced:
+            return False
+        try:
+            self._builder.settle_doubts()
+            if self.behind <= _CLOSING_SIZE:
+                self._catch_up()
+            self._commit_now()
+        except (OSError, StoreUnavailable) as error:
+            log.warning("the index is not on the disk to its end, the next start goes on with it: %s", error)
+            return False
+        return True
+
+    def release(self) -> None:
+        """Close the files as they are."""
+        self._is_closed = True
+        self._files.close()
+
+    def _tick(self) -> None:
+        assert self._loop is not None
+        self._timer = self._loop.call_later(_TICK_S, self._tick)
+        if self._turn is None:
+            self._take_turn()
+        self._begin_write()
+
+    def _take_turn(self) -> None:
+        """Do a slice of what there is to do, and go on in the loop's next turn."""
+        assert self._loop is not None
+        self._turn = None
+        goes_on = self._build_slice()
+        self._answer_waiting()
+        self._search_slice()
+        if self._is_closed:
+            return
+        if self._searches or (goes_on and (self._waiting or not self._is_new)):
+            self._turn = self._loop.call_soon(self._take_turn)
+        elif goes_on:
+            self._turn = self._loop.call_later(_REST_S, self._take_turn)
+
+    def _build_slice(self) -> bool:
+        try:
+            goes_on = self._builder.step()
+        except (OSError, StoreUnavailable) as error:
+            self._note_failure(error)
+            return False
+        if self.failure is not None and not self._builder.unsealed:
+            self.failure = None
+        if not self.behind:
+            self._is_new = False
+        return goes_on
+
+    def _has(self, target: int) -> bool:
+        return self._builder.position >= target and not self._builder.is_writing
+
+    def _answer_waiting(self) -> None:
+        assert self._loop is not None
+        now_s = self._loop.time()
+        while self._waiting:
+            target, until_s, question, answer = self._waiting[0]
+            if self._has(target):
+                self._waiting.popleft()
+                self._search(question, answer)
+            elif now_s >= until_s:
+                self._waiting.popleft()
+                answer(self._busy())
+            else:
+                return
+
+    def _busy(self) -> StoreError:
+        if self.failure is not None:
+            return StoreUnavailable(self.failure)
+        return StoreBusy(f"the index is being built: {self.behind} bytes of the log are left; ask again later")
+
+    def _refuse_waiting(self) -> None:
+        closed = StoreUnavailable("the store is closed")
+        while self._waiting:
+            self._waiting.popleft().answer(closed)
+        while self._searches:
+            self._searches.popleft()[1](closed)
+
+    def _search(self, question: Question, answer: Answer) -> None:
+        search = Search(question, self._files.files, self._read)
+        if self._step(search, answer):
+            return
+        if self._loop is None:
+            while not self._step(search, answer):
+                pass
+        else:
+            self._searches.append((search, answer))
+            if self._turn is None:
+                self._turn = self._loop.call_soon(self._take_turn)
+
+    def _search_slice(self) -> None:
+        if self._searches:
+            search, answer = self._searches.popleft()
+            if not self._step(search, answer):
+                self._searches.append((search, answer))
+
+    def _step(self, search: Search, answer: Answer) -> bool:
+        """Go on with a search; True: it was answered."""
+        try:
+            if not search.step(_ENTRIES_PER_TURN):
+                return False
+            found: Findings | StoreError = search.findings()
+        except OSError as error:
+            found = StoreUnavailable(f"the index cannot be read: {error}")
+        except StoreUnavailable as error:
+            found = error
+        answer(found)
+        return True
+
+    def _read(self, place: int) -> tuple[Record, bytes] | None:
+        record = self._commit_log.parsed_at(place)
+        if record is None or place + record.size > self._readable_end():
+            return None
+        return record, self._commit_log.read(place, record.size)
+
+    @staticmethod
+    def _note_of(position: int, last: IndexFile | None, *, is_whole: bool) -> IndexNote:
+        if last is None:
+            return IndexNote("", IndexHeader(), position, is_whole)
+        return IndexNote(last.path.name, last.header, position, is_whole)
+
+    def _keys_at(self, place: int) -> tuple[int, int]:
+        """Return where a record of the log ends, and how many keys it has; 0 and 0 without one."""
+        record = self._commit_log.parsed_at(place)
+        if record is None:
+            return 0, 0
+        reader = KeyReader()
+        reader.read(self._commit_log.read(place, record.size), place, 1)
+        return place + record.size, len(reader.keys)
+
+    def _deleted(self, file: IndexFile, error: Exception | None) -> None:
+        if error is None:
+            log.info("deleted %s: its messages are gone", file.path)
+        else:
+            log.warning("%s cannot be deleted, the next start tries it again: %s", file.path, error)
+
+    def _begin_write(self) -> None:
+        """Give the thread what is to be written or deleted: full files first, then the one that is filled."""
+        assert self._loop is not None
+        if self._is_writing or self._is_closed:
+            return
+        if self._builder.unsealed:
+            writer = self._builder.unsealed[0]
+            self._submit(partial(self._seal, writer), partial(self._sealed, writer))
+        elif (expired := self._files.expired(self._commit_log.min_offset)) is not None:
+            # As the CommitLog's files go; without a sync: what a power cut brings back is deleted again.
+            expired.close()
+            self._submit(partial(self._disk.unlink, expired.path), partial(self._deleted, expired))
+        elif self._is_commit_due():
+            mark = self._builder.newest_mark(self._durable_end())
+            if mark is not None and mark[1] is self._writer():
+                self._begin_commit(mark)
+
+    def _writer(self) -> IndexWriter | None:
+        last = self._files.last
+        return last if isinstance(last, IndexWriter) else None
+
+    def _is_commit_due(self) -> bool:
+        assert self._loop is not None
+        position, writer = self._builder.position, self._writer()
+        if position == self._committed_position:
+            return False
+        count = 0 if writer is None else writer.header.next_number
+        if abs(count - self._committed_count) >= _COMMIT_KEYS or position - self._committed_position >= _COMMIT_SIZE:
+            return True
+        return self._loop.time() - self._committed_s >= _COMMIT_S
+
+    def _begin_commit(self, mark: Mark) -> None:
+        assert self._loop is not None
+        position, writer, header = mark
+        self._committed_s = self._loop.time()
+        pages = [] if writer is None else writer.take_changes()
+
+        def committed(error: Exception | None) -> None:
+            if error is None:
+                self._committed_position, self._committed_count = position, header.next_number
+                return
+            if writer is not None:
+                writer.give_back(pages)
+            self._note_failure(error)
+
+        self._submit(partial(self._commit, mark, pages), committed)
+
+    def _seal(self, writer: IndexWriter) -> None:
+        """Write a full file; what of its last message's keys is in the next one is not vouched for. Runs on the thread."""
+        self._commit((writer.header.end_offset, writer, writer.header), None)
+
+    def _commit(self, mark: Mark, pages: list[int] | None, *, is_whole: bool = False) -> None:
+        """Write the file that is filled, then the note that vouches for it. Runs on the thread."""
+        position, writer, header = mark
+        if self._note is not None:
+            self._disk.write(self._note_path, format_note(self._note))
+            self._note = None
+        if writer is not None:
+            writer.commit(pages, header)
+        name = "" if writer is None else writer.path.name
+        self._disk.write(self._note_path, format_note(IndexNote(name, header, position, is_whole)))
+
+    def _submit(self, task: Callable[[], None], done: Callable[[Exception | None], None]) -> None:
+        assert self._loop is not None
+        if self._thread is None:
+            self._thread = Flusher(self._loop, name="orbitmq-index")
+        self._is_writing = True
+
+        def report(error: Exception | None) -> None:
+            self._is_writing = False
+            done(error)
+
+        self._thread.submit(task, report)
+
+    def _sealed(self, writer: IndexWriter, error: Exception | None) -> None:
+        if error is not None:
+            self._note_failure(error)
+            return
+        self.failure = None
+        self._builder.unsealed.popleft()
+        self._files.seal(writer)
+        self._on_full(writer.header.end_ms)
+        if self._loop is not None and not self._is_closed:
+            self._begin_write()
+            if self._turn is None:
+                self._take_turn()
+
+    def _catch_up(self) -> None:
+        """Build to the readable end, on the caller's thread."""
+        while self._builder.step() or self._builder.unsealed:
+            while self._builder.unsealed:
+                writer = self._builder.unsealed[0]
+                self._seal(writer)
+                self._sealed(writer, None)
+
+    def _commit_now(self) -> None:
+        builder = self._builder
+        if not self._files.is_prepared or builder.is_writing:
+            return
+        while builder.unsealed:
+            writer = builder.unsealed[0]
+            self._seal(writer)
+            self._sealed(writer, None)
+        last = self._files.last
+        if isinstance(last, IndexWriter):
+            self._commit((builder.position, last, last.header), last.take_changes(), is_whole=True)
+        else:
+            self._disk.write(self._note_path, format_note(self._note_of(builder.position, last, is_whole=True)))
+
+    def _note_failure(self, error: Exception) -> None:
+        reason = f"the index of messages by key does not go on: {error}"
+        if self.failure is None:
+            log.warning("%s; it is tried again", reason)
+        self.failure = reason

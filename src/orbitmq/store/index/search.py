@@ -1,0 +1,133 @@
+"""A search for the messages of one key, newest first, in turns: nobody waits for a chain of a million entries.
+
+Entries of a slot lead to one another by falling numbers: a damaged file that leads in circles ends the search there. An
+entry's hash and time only say which messages are looked at; the message itself says whether it is meant.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import NamedTuple
+
+from orbitmq.store.index.hashes import key_hash
+from orbitmq.store.index.index_file import IndexFile
+from orbitmq.store.index.keys import KEYS, UNIQUE_KEY
+from orbitmq.wire.messages.properties import find_property
+from orbitmq.wire.messages.record import Record
+
+ANSWER_SIZE_MAX = 12 * 1024 * 1024
+"""Bytes of messages that an answer holds at most, and one message in any case: frames have a limit."""
+_SECOND_MS = 1000
+
+
+class Question(NamedTuple):
+    """Messages of a key: at most `count_max`, the newest, stored from `begin_ms` to `end_ms`, both included."""
+
+    topic: str
+    key: str
+    count_max: int
+    begin_ms: int
+    end_ms: int
+
+
+class Findings(NamedTuple):
+    """What was found: whole records in the order of the log, one after another.
+
+    `index_end_ms` and `index_end_offset` are store time and place of the newest message in the index; 0 without a find.
+    """
+
+    body: bytes = b""
+    message_count: int = 0
+    index_end_ms: int = 0
+    index_end_offset: int = 0
+
+
+class Search:
+    """One search.
+
+    Args:
+        files: oldest first.
+        read: returns the record at a place of the log, parsed and as it is, None when none is there.
+    """
+
+    def __init__(
+        self, question: Question, files: Sequence[IndexFile], read: Callable[[int], tuple[Record, bytes] | None]
+    ) -> None:
+        self._question = question
+        self._hash = key_hash(question.topic, question.key)
+        self._key = question.key.encode("utf-8", "surrogatepass")
+        self._last = files[-1].header if files else None
+        self._read = read
+        self._found: dict[int, bytes] = {}
+        self._size = 0
+        self._places = self._candidates(list(reversed(files)))
+
+    def step(self, entries_max: int) -> bool:
+        """Look at so many entries more; True: the search is over."""
+        question = self._question
+        for _ in range(entries_max):
+            if len(self._found) >= question.count_max or self._size >= ANSWER_SIZE_MAX:
+                return True
+            place = next(self._places, None)
+            if place is None:
+                return True
+            if place >= 0:
+                self._look(place)
+        return False
+
+    def findings(self) -> Findings:
+        """Return what was found."""
+        if not self._found or self._last is None:
+            return Findings()
+        body = b"".join([record for _place, record in sorted(self._found.items())])
+        return Findings(body, len(self._found), self._last.end_ms, self._last.end_offset)
+
+    def _candidates(self, files: Sequence[IndexFile]) -> Iterator[int]:
+        """Yield for each entry that is passed the place of a message to look at, or -1 when it is of another key."""
+        question = self._question
+        for file in files:
+            header = file.header
+            if header.next_number > 1 and header.begin_ms <= question.end_ms and header.end_ms >= question.begin_ms:
+                try:
+                    yield from self._of_file(file)
+                except FileNotFoundError:
+                    return  # deleted with its messages, and so are those before it
+                finally:
+                    file.rest()
+            if header.begin_ms < question.begin_ms:
+                return
+
+    def _of_file(self, file: IndexFile) -> Iterator[int]:
+        question, begin_ms = self._question, file.header.begin_ms
+        number = file.head(self._hash % file.sizes.slots)
+        while number > 0:
+            entry = file.entry(number)
+            # The first entry of a file counts from the file before it.
+            time_ms = begin_ms + (entry.seconds * _SECOND_MS if number > 1 else 0)
+            if time_ms + _SECOND_MS <= question.begin_ms:
+                return
+            is_wanted = entry.key_hash == self._hash and time_ms <= question.end_ms
+            yield entry.physical_offset if is_wanted and entry.physical_offset >= 0 else -1
+            if not 0 <= entry.previous < number:
+                return
+            number = entry.previous
+
+    def _look(self, place: int) -> None:
+        if place in self._found:
+            return  # two keys of the message have this hash
+        found = self._read(place)
+        if found is None:
+            return
+        record, encoded = found
+        question = self._question
+        if record.topic != question.topic or not question.begin_ms <= record.stored_at_ms <= question.end_ms:
+            return
+        properties = bytes(record.properties)
+        words = (find_property(properties, KEYS) or b"").split(b" ")
+        if self._key not in (find_property(properties, UNIQUE_KEY), *words):
+            return
+        if self._found and self._size + len(encoded) > ANSWER_SIZE_MAX:
+            self._size = ANSWER_SIZE_MAX
+            return
+        self._found[place] = encoded
+        self._size += len(encoded)

@@ -1,0 +1,193 @@
+"""The index on the event loop: turns, waiting queries, commits, orderly stops."""
+
+from __future__ import annotations
+
+import asyncio
+import errno
+from collections.abc import Awaitable, Callable
+
+import pytest
+
+from orbitmq.errors import StoreBusy, StoreError, StoreUnavailable
+from orbitmq.net.loop import run
+from orbitmq.store import FlushMode, Store
+from orbitmq.store.index import index as module
+from orbitmq.store.index.layout import parse_note
+from orbitmq.store.index.search import Findings, Question
+from orbitmq.store.sync.checkpoint import parse_checkpoint
+from orbitmq.testing import FakeClock
+from orbitmq.testing.fake_disk import FakeDisk
+
+from ..parts import ROOT
+from .parts import ALWAYS, INDEX, indexed, keyed, numbers
+
+
+def on_loop(
+    scene: Callable[[Store, FakeDisk], Awaitable[None]], disk: FakeDisk | None = None, **changes: object
+) -> FakeDisk:
+    disk = disk or FakeDisk()
+
+    async def work() -> None:
+        store = indexed(disk, FakeClock(1000), **changes)
+        store.attach(asyncio.get_running_loop())
+        try:
+            await scene(store, disk)
+        finally:
+            store.close()
+
+    run(work())
+    return disk
+
+
+async def ask_later(store: Store, key: str) -> Findings | StoreError:
+    answer: asyncio.Future[Findings | StoreError] = asyncio.get_running_loop().create_future()
+    store.query(Question("orders", key, 64, *ALWAYS), answer.set_result)
+    return await answer
+
+
+async def until(condition: Callable[[], bool]) -> None:
+    while not condition():
+        await asyncio.sleep(0.001)
+
+
+def test_the_index_is_built_without_being_asked() -> None:
+    async def scene(store: Store, disk: FakeDisk) -> None:
+        for number in range(50):
+            store.append(keyed(number, "k"))
+        index = store.index
+        assert index is not None
+        assert index.behind > 0
+        await until(lambda: index.behind == 0)
+        assert numbers(store, "k") == list(range(50))
+
+    on_loop(scene)
+
+
+def test_a_query_right_behind_a_message_finds_it_however_much_there_is_before() -> None:
+    async def scene(store: Store, disk: FakeDisk) -> None:
+        for number in range(3000):
+            store.append(keyed(number))
+        found = await ask_later(store, "U2999")
+        assert isinstance(found, Findings)
+        assert found.message_count == 1
+
+    on_loop(scene, index_entries=10_000, segment_size=1 << 20)
+
+
+def test_readers_find_with_sync_flush_what_is_on_the_disk() -> None:
+    async def scene(store: Store, disk: FakeDisk) -> None:
+        end = store.append(keyed(1, "k")).end
+        synced: asyncio.Future[bool | None] = asyncio.get_running_loop().create_future()
+        assert numbers(store, "k") == []
+        assert not store.wait_durable(end, synced.set_result)
+        assert await synced
+        assert numbers(store, "k") == [1]
+
+    on_loop(scene, flush=FlushMode.SYNC)
+
+
+def test_full_files_get_to_the_disk_and_the_checkpoint_tells_it() -> None:
+    async def scene(store: Store, disk: FakeDisk) -> None:
+        for number in range(100):
+            store.append(keyed(number))
+        index = store.index
+        assert index is not None
+        await until(lambda: index.file_count > 4 and not index._builder.unsealed)
+
+    disk = on_loop(scene)
+    assert parse_checkpoint(disk.read(ROOT / "checkpoint")).index_ms == 1000
+    assert numbers(indexed(disk), "U99") == [99]
+
+
+def test_what_is_indexed_is_noted_now_and_then(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "_COMMIT_S", 0.0)
+
+    async def scene(store: Store, disk: FakeDisk) -> None:
+        end = store.append(keyed(1)).end
+        await until(lambda: (note := parse_note(disk.read(ROOT / "indexed"))) is not None and note.position == end)
+        note = parse_note(disk.read(ROOT / "indexed"))
+        assert note is not None
+        assert not note.is_whole
+
+    disk = on_loop(scene)
+    note = parse_note(disk.read(ROOT / "indexed"))
+    assert note is not None
+    assert note.is_whole
+
+
+def test_a_search_among_many_entries_of_other_keys_is_answered_in_turns() -> None:
+    async def scene(store: Store, disk: FakeDisk) -> None:
+        for number in range(3000):
+            store.append(keyed(number))
+        assert isinstance(await ask_later(store, "U2999"), Findings)
+        answers: list[Findings | StoreError] = []
+        store.query(Question("orders", "nothing", 64, *ALWAYS), answers.append)
+        assert answers == []
+        await until(lambda: answers != [])
+        assert answers == [Findings()]
+
+    on_loop(scene, index_slots=1, index_entries=10_000, segment_size=1 << 20)
+
+
+def test_a_query_is_refused_when_the_index_does_not_catch_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "_PATIENCE_S", 0.0)
+
+    async def scene(store: Store, disk: FakeDisk) -> None:
+        store.append(keyed(1))
+        disk.failures["open"] = OSError(errno.EMFILE, "no descriptors")
+        refused = await ask_later(store, "U1")
+        assert isinstance(refused, StoreUnavailable)
+        assert "no descriptors" in str(refused)
+        assert [trouble.kind for trouble in store.troubles] == ["index"]
+        disk.failures.clear()
+        assert numbers(store, "U1") == [1]
+        await until(lambda: store.troubles == [])
+
+    on_loop(scene)
+
+
+def test_only_so_many_queries_wait(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "_QUERIES_MAX", 2)
+    answers: list[Findings | StoreError] = []
+
+    async def scene(store: Store, disk: FakeDisk) -> None:
+        store.append(keyed(1))
+        disk.failures["open"] = OSError(errno.EMFILE, "no descriptors")
+        for _ in range(3):
+            store.query(Question("orders", "U1", 64, *ALWAYS), answers.append)
+        (refused,) = answers
+        assert isinstance(refused, StoreBusy)
+        disk.failures.clear()
+
+    on_loop(scene)
+    assert [type(answer) for answer in answers] == [StoreBusy, StoreUnavailable, StoreUnavailable]
+
+
+def test_files_go_with_the_messages_they_lead_to() -> None:
+    async def scene(store: Store, disk: FakeDisk) -> None:
+        for number in range(100):
+            store.append(keyed(number, "k"))
+        index = store.index
+        assert index is not None
+        await until(lambda: index.behind == 0 and not index._builder.unsealed)
+        before = index.file_count
+        while len(store._commit_log.log.segments) > 2:
+            segment = store._commit_log.log.detach_first()
+            segment.close()
+            disk.remove(segment.path)
+        await until(lambda: index.file_count < before // 2)
+        names = [path.name for path in disk.files if path.parent == INDEX]
+        await until(lambda: len([path for path in disk.files if path.parent == INDEX]) == index.file_count)
+        assert names
+        assert numbers(store, "k")[-1] == 99
+
+    on_loop(scene, segment_size=2048)
+
+
+def test_a_store_without_an_index_says_so() -> None:
+    from ..parts import store_of
+
+    answers: list[Findings | StoreError] = []
+    store_of().query(Question("orders", "k", 1, *ALWAYS), answers.append)
+    assert isinstance(answers[0], StoreUnavailable)
+    assert "messageIndexEnable" in str(answers[0])

@@ -1,0 +1,200 @@
+"""One index file, filled and read."""
+
+from __future__ import annotations
+
+import errno
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from orbitmq.errors import NotWritten
+from orbitmq.store.index.index_file import IndexFile, IndexWriter
+from orbitmq.store.index.layout import NO_ENTRIES, Entry, IndexHeader, IndexSizes
+from orbitmq.testing.fake_disk import FakeDisk
+
+from .parts import INDEX
+
+SIZES = IndexSizes(7, 40)
+PATH = INDEX / "20260102030405006"
+
+
+def writer_of(disk: FakeDisk | None = None, since_ms: int = 0, sizes: IndexSizes = SIZES) -> IndexWriter:
+    writer = IndexWriter(disk or FakeDisk(), PATH, sizes, since_ms=since_ms)
+    writer.make()
+    return writer
+
+
+def commit(writer: IndexWriter) -> None:
+    writer.commit(writer.take_changes(), writer.header)
+
+
+def reader_of(disk: FakeDisk, sizes: IndexSizes = SIZES) -> IndexFile:
+    reader = IndexFile(disk, PATH, sizes)
+    reader.load_header()
+    return reader
+
+
+class PlainFile:
+    """The file as Java fills it, entry by entry."""
+
+    def __init__(self, since_ms: int = 0) -> None:
+        self.begin_ms = since_ms
+        self.header = NO_ENTRIES
+        self.slots = [0] * SIZES.slots
+        self.entries: list[Entry] = []
+
+    def put(self, key_hash: int, offset: int, time_ms: int) -> bool:
+        number = self.header.next_number
+        if number >= SIZES.entries:
+            return False
+        slot = key_hash % SIZES.slots
+        seconds = 0 if self.begin_ms <= 0 else min(max((time_ms - self.begin_ms) // 1000, 0), 2**31 - 1)
+        self.entries.append(Entry(key_hash, offset, seconds, self.slots[slot]))
+        used = self.header.used_slots + (self.slots[slot] == 0)
+        self.slots[slot] = number
+        if number <= 1:
+            self.begin_ms = time_ms
+            self.header = IndexHeader(time_ms, time_ms, offset, offset, used, 2)
+        self.header = self.header._replace(end_ms=time_ms, end_offset=offset, used_slots=used, next_number=number + 1)
+        return True
+
+
+BATCH = st.lists(st.tuples(st.integers(0, 2**31 - 1), st.integers(0, 5000)), min_size=1, max_size=15)
+
+
+@settings(deadline=None)
+@given(st.lists(BATCH, max_size=6), st.sampled_from([0, 1, 500_000]))
+def test_batches_fill_a_file_as_java_fills_it_entry_by_entry(
+    batches: list[list[tuple[int, int]]], since_ms: int
+) -> None:
+    disk, plain, writer = FakeDisk(), PlainFile(since_ms), writer_of(since_ms=since_ms)
+    writer = IndexWriter(disk, PATH, SIZES, since_ms=since_ms)
+    writer.make()
+    time_ms, offset = 1_000_000, 0
+    for batch in batches:
+        hashes = [key_hash for key_hash, _ in batch]
+        offsets = [offset := offset + step for _, step in batch]
+        times = [time_ms := time_ms + step for _, step in batch]
+        taken = writer.put(hashes, offsets, times)
+        assert taken == sum(plain.put(*one) for one in zip(hashes, offsets, times, strict=True))
+    assert writer.header == plain.header
+    assert [writer.entry(number) for number in range(1, writer.header.next_number)] == plain.entries
+    assert [writer.head(slot) for slot in range(SIZES.slots)] == plain.slots
+    commit(writer)
+    reader = reader_of(disk)
+    assert reader.header == (plain.header if plain.entries else NO_ENTRIES)
+    assert [reader.head(slot) for slot in range(SIZES.slots)] == plain.slots
+
+
+def test_times_that_go_back_and_times_far_ahead_are_cut_as_java_cuts_them() -> None:
+    writer = writer_of()
+    writer.put([1, 2, 3], [0, 1, 2], [10_000, 5_000, 10_000 + 2**33 * 1000])
+    assert [writer.entry(number).seconds for number in (1, 2, 3)] == [0, 0, 2**31 - 1]
+
+
+def test_what_the_disk_refuses_is_not_there() -> None:
+    disk = FakeDisk()
+    writer = writer_of(disk)
+    writer.put([1, 1], [0, 1], [5, 5])
+    before = writer.header
+    disk.failures["pwrite"] = OSError(errno.ENOSPC, "full")
+    with pytest.raises(NotWritten):
+        writer.put([1, 8, 2], [2, 3, 4], [6, 6, 6])
+    assert writer.header == before
+    assert [writer.head(slot) for slot in (1, 2)] == [2, 0]
+    del disk.failures["pwrite"]
+    assert writer.put([1, 8, 2], [2, 3, 4], [6, 6, 6]) == 3
+    assert [writer.entry(number).previous for number in (3, 4, 5)] == [2, 3, 0]
+
+
+def test_changes_that_cannot_be_written_are_written_by_the_next_commit() -> None:
+    disk = FakeDisk()
+    writer = writer_of(disk)
+    writer.put([1], [0], [5])
+    pages = writer.take_changes()
+    disk.failures["sync"] = OSError(errno.EIO, "broken")
+    with pytest.raises(OSError, match="broken"):
+        writer.commit(pages, writer.header)
+    disk.failures.clear()
+    writer.give_back(pages)
+    assert writer.take_changes() == pages
+    writer.give_back(None)
+    assert writer.take_changes() is None
+
+
+def test_many_changes_are_written_as_a_whole() -> None:
+    disk, sizes = FakeDisk(), IndexSizes(3000, 9000)
+    writer = writer_of(disk, sizes=sizes)
+    for first in range(0, 6000, 500):
+        writer.put(range(first, first + 500), range(first, first + 500), [5] * 500)
+    pages = writer.take_changes()
+    assert pages is None
+    writer.commit(pages, writer.header)
+    reader = reader_of(disk, sizes)
+    assert all(reader.head(slot) == slot + 3001 for slot in range(3000))
+
+
+def filled(disk: FakeDisk) -> IndexWriter:
+    writer = writer_of(disk)
+    writer.put([1, 2, 1], [0, 1, 2], [5, 5, 5])
+    commit(writer)
+    return writer
+
+
+def reopened(disk: FakeDisk, header: IndexHeader) -> tuple[IndexWriter, bool]:
+    writer = IndexWriter(disk, PATH, SIZES, header)
+    writer.load_slots()
+    return writer, writer.cut(header)
+
+
+def test_slots_that_a_crash_left_ahead_lead_back_to_the_entries_before() -> None:
+    disk = FakeDisk()
+    writer = filled(disk)
+    header = writer.header
+    writer.put([1, 8, 3], [3, 4, 5], [6, 6, 6])
+    commit(writer)
+    writer, is_sound = reopened(disk, header)
+    assert is_sound
+    assert [writer.head(slot) for slot in (1, 2, 3)] == [3, 2, 0]
+    assert disk.files[PATH].buffer[SIZES.entries_at + 80 :].strip(b"\0") == b""
+    commit(writer)
+    assert [reader_of(disk).head(slot) for slot in (1, 2, 3)] == [3, 2, 0]
+
+
+@pytest.mark.parametrize("lost", [4, 5])
+def test_slots_whose_entries_are_lost_make_the_file_a_doubtful_one(lost: int) -> None:
+    disk = FakeDisk()
+    writer = filled(disk)
+    header = writer.header
+    writer.put([1, 8, 3], [3, 4, 5], [6, 6, 6])
+    commit(writer)
+    at = SIZES.entries_at + lost * 20
+    disk.files[PATH].buffer[at : at + 20] = bytes(20)
+    assert reopened(disk, header)[1] is False
+
+
+def test_a_slot_that_leads_behind_the_files_end_makes_it_a_doubtful_one() -> None:
+    disk = FakeDisk()
+    header = filled(disk).header
+    disk.files[PATH].buffer[40:44] = (99).to_bytes(4, "big")
+    assert reopened(disk, header)[1] is False
+
+
+def test_a_released_writer_is_read_from_the_disk() -> None:
+    disk = FakeDisk()
+    writer = filled(disk)
+    writer.release()
+    assert (writer.head(1), writer.head(2)) == (3, 2)
+    writer.rest()
+
+
+def test_a_file_that_was_deleted_is_not_made_again_by_looking_at_it() -> None:
+    disk = FakeDisk()
+    filled(disk).release()
+    reader = reader_of(disk)
+    reader.close()
+    disk.remove(PATH)
+    with pytest.raises(FileNotFoundError):
+        reader.head(1)
+    assert PATH not in disk.files
