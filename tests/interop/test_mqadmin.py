@@ -127,3 +127,37 @@ def test_old_files_are_deleted_on_request(mqadmin, ours, name):
     by_address = ("-b", ours.brokers["broker-a"])
     for command in ("deleteExpiredCommitLog", "cleanExpiredCQ", "cleanUnusedTopic"):
         assert "success" in mqadmin(command, *by_address)
+
+
+def test_messages_are_found_by_key_and_by_both_ids(mqadmin, ours, name):
+    with Producer("our-producers", ours.name_servers) as producer:
+        sent = [producer.send(Message(name, b"%d" % n, keys=["all", f"k{n}"])) for n in range(3)]
+    found = mqadmin("queryMsgByKey", "-t", name, "-k", "all")
+    assert all(result.message_id in found for result in sent)
+    assert sent[1].message_id in (one := mqadmin("queryMsgByKey", "-t", name, "-k", "k1"))
+    assert sent[0].message_id not in one
+    assert sent[2].message_id in mqadmin("queryMsgByUniqueKey", "-t", name, "-i", sent[2].message_id)
+    printed = mqadmin("queryMsgById", "-t", name, "-i", sent[2].offset_message_id)
+    assert sent[2].message_id in printed
+    entries = mqadmin("queryCq", "-t", name, "-q", str(sent[2].queue.queue_id), "-i", "0", "-c", "5")
+    assert f"max: {sent[2].queue_offset + 1}, min: 0" in entries
+    assert "ConsumeQueueData{physicOffset=" in entries
+
+
+def test_our_client_finds_messages_of_a_java_broker(java, java_cluster, name):
+    from orbitmq.admin import AdminClient
+    from orbitmq.net.loop import run
+
+    producer = java.producer(f"{name}-producers", java_cluster.our_name_server, send_timeout_ms=30_000)
+    sent = producer.send(*(message(name, b"%d" % n, keys=f"all k{n}") for n in range(3)))
+    producer.stop()
+
+    async def work():
+        async with AdminClient(java_cluster.our_name_server, timeout_ms=30_000) as admin:
+            while len(found := await admin.messages_by_key(name, "all")) < 3:
+                pass  # Java's index follows its log
+            by_id = await admin.message_by_id(name, sent[1]["message_id"])
+            by_place = await admin.message_by_id(name, sent[1]["offset_message_id"])
+            return [item.body for item in found], by_id.body, by_place.body
+
+    assert run(work()) == ([b"0", b"1", b"2"], b"1", b"1")

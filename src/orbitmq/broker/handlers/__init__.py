@@ -84,6 +84,13 @@ def _recall_tables(broker: BrokerService) -> recall.RecallTables:
     )
 
 
+def _query_tables(broker: BrokerService) -> queries.QueryTables:
+    config = broker.config
+    return queries.QueryTables(
+        broker.store, broker.membership.members, config.default_query_max_num, config.max_msgs_num_batch
+    )
+
+
 def _topic_tables(broker: BrokerService) -> topics.TopicTables:
     return topics.TopicTables(
         broker.topics,
@@ -119,7 +126,7 @@ HANDLERS.include(
 HANDLERS.include(locks.handlers, lambda broker: locks.LockTables(broker.locks, broker.monotonic))
 HANDLERS.include(groups.handlers, lambda broker: groups.GroupTables(broker.groups, broker.offsets))
 HANDLERS.include(topics.handlers, _topic_tables)
-HANDLERS.include(queries.handlers, lambda broker: broker.store)
+HANDLERS.include(queries.handlers, _query_tables)
 HANDLERS.include(cleaning.handlers, lambda broker: cleaning.CleaningTables(broker.store, broker.topics, broker.pulls))
 HANDLERS.include(
     admin.handlers, lambda broker: admin.AdminTables(broker.config, broker.runtime_info, broker.offsets, broker.health)

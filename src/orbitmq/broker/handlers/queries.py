@@ -1,20 +1,115 @@
-"""Queries for single messages: by the physical offset of a record (33)."""
+"""Queries for messages: by key (12), by the physical offset of a record (33), and entries of consume queues (321).
+
+Source: Java QueryMessageProcessor, AdminBrokerProcessor.
+"""
 
 from __future__ import annotations
 
-from orbitmq.codes import ResponseCode
-from orbitmq.errors import Rejected
-from orbitmq.net.dispatch.handlers import Call, Handlers, Reply
-from orbitmq.store import Store
-from orbitmq.wire.headers import ViewMessage
+from dataclasses import dataclass
 
-handlers: Handlers[Store] = Handlers()
+from orbitmq.broker.groups.members import GroupMembers
+from orbitmq.codes import ResponseCode
+from orbitmq.errors import Rejected, StoreBusy, StoreError
+from orbitmq.net.dispatch.handlers import LATER, Call, Handlers, Later, Reply
+from orbitmq.net.dispatch.peer import Peer
+from orbitmq.store import Store
+from orbitmq.store.index.search import Findings, Question
+from orbitmq.wire.bodies.topics import QueueEntries, QueueEntry, encode_queue_entries
+from orbitmq.wire.headers import QueryConsumeQueue, QueryMessage, QueryMessageResponse, ViewMessage
+
+_ENTRIES_MAX = 10_000
+"""Entries of a consume queue that one answer holds."""
+
+
+@dataclass(frozen=True, slots=True)
+class QueryTables:
+    """What queries look at.
+
+    Args:
+        unique_count_max: messages that are looked for by unique key (defaultQueryMaxNum).
+        count_max: the most that an answer has (maxMsgsNumBatch).
+    """
+
+    store: Store
+    members: GroupMembers[Peer]
+    unique_count_max: int
+    count_max: int
+
+
+handlers: Handlers[QueryTables] = Handlers()
 
 
 @handlers.on(ViewMessage)
-def view_message(store: Store, call: Call[ViewMessage]) -> Reply:
+def view_message(tables: QueryTables, call: Call[ViewMessage]) -> Reply:
     """Answer with the record at a physical offset."""
-    record = store.record_at(call.header.physical_offset)
+    record = tables.store.record_at(call.header.physical_offset)
     if record is None:
         raise Rejected(ResponseCode.SYSTEM_ERROR, f"can not find message by the offset, {call.header.physical_offset}")
     return Reply(body=record)
+
+
+@handlers.on(QueryMessage)
+def query_message(tables: QueryTables, call: Call[QueryMessage]) -> Reply | Later:
+    """Answer with the messages of a key, as soon as the index has what was stored before."""
+    header = call.header
+    wanted = tables.unique_count_max if header.is_unique_key else header.count_max
+    if wanted < 0:
+        raise Rejected(ResponseCode.SYSTEM_ERROR, f"maxNum {wanted} is not allowed, expected 0 or more")
+    question = Question(header.topic, header.key, min(wanted, tables.count_max), header.begin_ms, header.end_ms)
+    found: list[Reply] = []
+    is_late = False
+
+    def answer(outcome: Findings | StoreError) -> None:
+        reply = _reply_of(outcome)
+        if is_late:
+            call.answer(reply)
+        else:
+            found.append(reply)
+
+    tables.store.query(question, answer)
+    if found:
+        return found[0]
+    is_late = True
+    return LATER
+
+
+def _reply_of(outcome: Findings | StoreError) -> Reply:
+    if isinstance(outcome, StoreError):
+        code = ResponseCode.SYSTEM_BUSY if isinstance(outcome, StoreBusy) else ResponseCode.SYSTEM_ERROR
+        return Reply(code, str(outcome))
+    header = QueryMessageResponse(index_end_ms=outcome.index_end_ms, index_end_offset=outcome.index_end_offset)
+    if not outcome.message_count:
+        remark = "can not find message, maybe time range not correct"
+        return Reply(ResponseCode.QUERY_NOT_FOUND, remark, header)
+    return Reply(header=header, body=outcome.body)
+
+
+@handlers.on(QueryConsumeQueue)
+def query_consume_queue(tables: QueryTables, call: Call[QueryConsumeQueue]) -> Reply:
+    """Answer with entries of a queue, and with what a group subscribes to there."""
+    header, store = call.header, tables.store
+    count = min(max(header.count, 0), _ENTRIES_MAX)
+    min_offset, max_offset = (
+        store.min_offset(header.topic, header.queue_id),
+        store.max_offset(header.topic, header.queue_id),
+    )
+    is_there = min_offset <= header.index < max_offset
+    found = store.queue_entries(header.topic, header.queue_id, header.index, count if is_there else 0)
+    if found is None:
+        raise Rejected(ResponseCode.SYSTEM_ERROR, f"{header.queue_id}@{header.topic:.140} is not exist!")
+    if not is_there:
+        return Reply(remark=f"Index {header.index} of {header.queue_id}@{header.topic} is not exist!")
+    entries = tuple(QueueEntry(*entry) for entry in found)
+    return Reply(body=encode_queue_entries(_of_group(tables, header, QueueEntries(entries, min_offset, max_offset))))
+
+
+def _of_group(tables: QueryTables, header: QueryConsumeQueue, found: QueueEntries) -> QueueEntries:
+    """Add what the asker wants to know of a group."""
+    group = header.consumer_group
+    if group is None:
+        return found
+    consumers = tables.members.find(group)
+    subscription = None if consumers is None else consumers.subscriptions.get(header.topic)
+    if subscription is None:
+        return found._replace(filter_data=f"{group}@{header.topic} is not online!")
+    return found._replace(subscription=subscription, filter_data="null")

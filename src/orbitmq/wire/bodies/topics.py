@@ -10,11 +10,12 @@ from typing import Any, NamedTuple
 
 import orjson
 
+from orbitmq.model.group import Subscription
 from orbitmq.model.route import MessageQueue
 from orbitmq.model.topic import DataVersion, TopicConfig
 from orbitmq.wire import fastjson
 from orbitmq.wire.bodies.document import number, parse_body, text
-from orbitmq.wire.bodies.heartbeat import parse_queue, queue_document
+from orbitmq.wire.bodies.heartbeat import parse_queue, queue_document, subscription_document
 from orbitmq.wire.bodies.registration import data_version_document, parse_data_version, parse_topic, topic_document
 
 
@@ -155,3 +156,40 @@ def _parse_topic_table(document: dict[str, Any]) -> TopicTable:
 
 def _key(queue: MessageQueue) -> tuple[tuple[str, Any], ...]:
     return tuple(queue_document(queue).items())
+
+
+class QueueEntry(NamedTuple):
+    """An entry of a consume queue: where its message lies in the log, how long it is, and its tag's code."""
+
+    physical_offset: int
+    size: int
+    tag_code: int
+
+
+class QueueEntries(NamedTuple):
+    """Entries of a consume queue, and what its asker's group subscribes to.
+
+    `filter_data` says that the group is not online.
+    """
+
+    entries: tuple[QueueEntry, ...]
+    min_offset: int
+    max_offset: int
+    subscription: Subscription | None = None
+    filter_data: str | None = None
+
+
+def encode_queue_entries(found: QueueEntries) -> bytes:
+    """Encode entries of a consume queue (Java: QueryConsumeQueueResponseBody)."""
+    document: dict[str, Any] = {} if found.filter_data is None else {"filterData": found.filter_data}
+    document |= {
+        "maxQueueIndex": found.max_offset,
+        "minQueueIndex": found.min_offset,
+        "queueData": [
+            {"eval": False, "physicOffset": offset, "physicSize": size, "tagsCode": code}
+            for offset, size, code in found.entries
+        ],
+    }
+    if found.subscription is not None:
+        document["subscriptionData"] = subscription_document(found.subscription)
+    return orjson.dumps(document)

@@ -3,20 +3,135 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from orbitmq.wire.headers import ViewMessage
-from orbitmq.wire.messages.record import Record, parse_record
+import orjson
+import pytest
+
+from orbitmq.wire.header import decode_header
+from orbitmq.wire.headers import QueryConsumeQueue, QueryMessage, QueryMessageResponse, ViewMessage
+from orbitmq.wire.messages.record import Record, iter_records, parse_record
 
 Serve = Callable[..., None]
+
+
+def query(key: str, **fields: Any) -> QueryMessage:
+    settings: dict[str, Any] = {"topic": "t", "count_max": 64, "begin_ms": 0, "end_ms": 2**63 - 1}
+    return QueryMessage(**{**settings, "key": key, **fields})
+
+
+def keyed(number: int, keys: str) -> str:
+    return f"UNIQ_KEY\x01U{number}\x02KEYS\x01{keys}\x02"
 
 
 def test_a_message_is_found_by_its_place(serve: Serve) -> None:
     async def scene(rig: Any) -> None:
         await rig.send(body=b"here")
-        record = parse_record((await rig.ask(ViewMessage(physical_offset=0))).body)
-        assert isinstance(record, Record)
-        assert bytes(record.body) == b"here"
+        for topic in (None, "t", "another"):
+            record = parse_record((await rig.ask(ViewMessage(physical_offset=0, topic=topic))).body)
+            assert isinstance(record, Record)
+            assert bytes(record.body) == b"here"
         assert await rig.code(ViewMessage(physical_offset=5)) == 1
         assert await rig.code(ViewMessage(physical_offset=-5)) == 1
         assert await rig.code(ViewMessage(physical_offset=2**62)) == 1
+
+    serve(scene)
+
+
+def test_messages_are_found_by_key_and_by_unique_key_right_after_they_were_answered(serve: Serve) -> None:
+    async def scene(rig: Any) -> None:
+        for number in range(40):
+            await rig.send(body=b"%d" % number, properties=keyed(number, f"all k{number % 2}"), queue_id=number % 4)
+            answer = await rig.ask(query(f"U{number}", count_max=1, is_unique_key=True))
+            assert [bytes(record.body) for record in iter_records(answer.body)] == [b"%d" % number]
+        answer = await rig.ask(query("k1"))
+        assert [int(bytes(record.body)) for record in iter_records(answer.body)] == list(range(1, 40, 2))
+        header = decode_header(QueryMessageResponse, answer.ext_fields)
+        *_, last = iter_records((await rig.ask(query("U39"))).body)
+        assert (header.index_end_ms, header.index_end_offset) == (last.stored_at_ms, last.physical_offset)
+
+    serve(scene)
+
+
+def test_an_answer_has_as_many_messages_as_asked_for_and_as_allowed(serve: Serve) -> None:
+    async def scene(rig: Any) -> None:
+        for number in range(9):
+            await rig.send(properties=keyed(number, "all"))
+
+        async def count(**fields: Any) -> int:
+            return len(list(iter_records((await rig.ask(query("all", **fields))).body)))
+
+        assert await count(count_max=2) == 2
+        assert await count(count_max=2**31 - 1) == 7
+        assert await count(count_max=1, is_unique_key=True) == 5
+        assert await count(count_max=1, is_unique_key=False) == 1
+
+    serve(scene, max_msgs_num_batch=7, default_query_max_num=5)
+
+
+@pytest.mark.parametrize(
+    "fields", [{"key": "none"}, {"topic": "other"}, {"end_ms": 1}, {"begin_ms": 2**62}, {"count_max": 0}, {"key": ""}]
+)
+def test_what_is_not_there_is_answered_with_22(serve: Serve, fields: dict[str, Any]) -> None:
+    async def scene(rig: Any) -> None:
+        await rig.send(properties=keyed(1, "k"))
+        answer = await rig.ask(query(**{"key": "k", **fields}))
+        assert (answer.code, answer.remark) == (22, "can not find message, maybe time range not correct")
+        assert decode_header(QueryMessageResponse, answer.ext_fields) == QueryMessageResponse(
+            index_end_ms=0, index_end_offset=0
+        )
+
+    serve(scene)
+
+
+def test_hostile_questions_get_an_answer(serve: Serve) -> None:
+    async def scene(rig: Any) -> None:
+        await rig.send(properties=keyed(1, "k"))
+        refused = await rig.ask(query("k", count_max=-1))
+        assert (refused.code, refused.remark) == (1, "maxNum -1 is not allowed, expected 0 or more")
+        assert await rig.code(query("x" * 30_000)) == 22
+        assert await rig.code(query("k", begin_ms=-(2**63), end_ms=-(2**63))) == 22
+        assert await rig.code(query("k", begin_ms=-(2**63))) == 0
+
+    serve(scene)
+
+
+def test_without_an_index_the_refusal_says_so(serve: Serve) -> None:
+    async def scene(rig: Any) -> None:
+        await rig.send(properties=keyed(1, "k"))
+        refused = await rig.ask(query("k"))
+        assert refused.code == 1
+        assert "messageIndexEnable" in refused.remark
+
+    serve(scene, message_index_enable=False)
+
+
+def test_entries_of_a_queue_are_shown_as_they_are(serve: Serve) -> None:
+    async def scene(rig: Any) -> None:
+        for _ in range(5):
+            await rig.send(properties="TAGS\x01red\x02", queue_id=1)
+        answer = await rig.ask(QueryConsumeQueue(topic="t", queue_id=1, index=1, count=2))
+        document = orjson.loads(answer.body)
+        assert (document["minQueueIndex"], document["maxQueueIndex"]) == (0, 5)
+        assert len(document["queueData"]) == 2
+        for entry in document["queueData"]:
+            record = parse_record((await rig.ask(ViewMessage(physical_offset=entry["physicOffset"]))).body)
+            assert (record.size, entry["tagsCode"], entry["eval"]) == (entry["physicSize"], 112785, False)
+        asked = QueryConsumeQueue(topic="t", queue_id=1, index=0, count=2**31 - 1, consumer_group="g")
+        document = orjson.loads((await rig.ask(asked)).body)
+        assert len(document["queueData"]) == 5
+        assert document["filterData"] == "g@t is not online!"
+
+    serve(scene)
+
+
+@pytest.mark.parametrize("index", [-1, 1, 2**62])
+def test_entries_that_are_not_there_are_told_without_an_error(serve: Serve, index: int) -> None:
+    async def scene(rig: Any) -> None:
+        await rig.send(queue_id=1)
+        answer = await rig.ask(QueryConsumeQueue(topic="t", queue_id=1, index=index, count=2))
+        assert (answer.code, answer.remark, answer.body) == (0, f"Index {index} of 1@t is not exist!", b"")
+        answer = await rig.ask(QueryConsumeQueue(topic="t", queue_id=1, index=0, count=-5))
+        assert orjson.loads(answer.body)["queueData"] == []
+        refused = await rig.ask(QueryConsumeQueue(topic="t", queue_id=77, index=0, count=1))
+        assert (refused.code, refused.remark) == (1, "77@t is not exist!")
 
     serve(scene)

@@ -7,7 +7,16 @@ from dataclasses import dataclass
 from orbitmq.codes import RequestCode
 from orbitmq.wire.header import Int32, header, request, wire
 
-__all__ = ["LitePullMessage", "PullMessage", "PullResponse", "PullSysFlag", "ViewMessage"]
+__all__ = [
+    "LitePullMessage",
+    "PullMessage",
+    "PullResponse",
+    "PullSysFlag",
+    "QueryConsumeQueue",
+    "QueryMessage",
+    "QueryMessageResponse",
+    "ViewMessage",
+]
 
 
 class PullSysFlag:
@@ -69,3 +78,39 @@ class ViewMessage:
 
     physical_offset: int = wire("offset")
     topic: str | None = None
+
+
+@request(RequestCode.QUERY_MESSAGE)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QueryMessage:
+    """The newest messages of a key, or of a unique key, that were stored between two times."""
+
+    topic: str
+    key: str
+    count_max: Int32 = wire("maxNum")
+    begin_ms: int = wire("beginTimestamp")
+    end_ms: int = wire("endTimestamp")
+    is_unique_key: bool | None = wire("_UNIQUE_KEY_QUERY", default=None)
+    broker_name: str | None = wire("bname", default=None)
+
+
+@header
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QueryMessageResponse:
+    """Store time and place of the newest message in the index; the body holds the records."""
+
+    index_end_ms: int = wire("indexLastUpdateTimestamp")
+    index_end_offset: int = wire("indexLastUpdatePhyoffset")
+
+
+@request(RequestCode.QUERY_CONSUME_QUEUE)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QueryConsumeQueue:
+    """Entries of a consume queue from a queue offset on."""
+
+    topic: str
+    queue_id: Int32
+    index: int
+    count: Int32
+    consumer_group: str | None = None
+    broker_name: str | None = wire("bname", default=None)

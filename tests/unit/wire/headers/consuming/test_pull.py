@@ -6,7 +6,16 @@ from typing import Any
 
 import pytest
 
-from orbitmq.wire.headers import LitePullMessage, PullMessage, PullResponse, PullSysFlag, ViewMessage
+from orbitmq.wire.headers import (
+    LitePullMessage,
+    PullMessage,
+    PullResponse,
+    PullSysFlag,
+    QueryConsumeQueue,
+    QueryMessage,
+    QueryMessageResponse,
+    ViewMessage,
+)
 
 from ..support import travels_as
 
@@ -45,6 +54,25 @@ OPTIONAL = {"subscription": "a", "expressionType": "TAG", "maxMsgBytes": "10", "
                 "suggestWhichBrokerId": "0", "nextBeginOffset": "1", "minOffset": "2", "maxOffset": "3",
                 "offsetDelta": "4", "topicSysFlag": "5", "groupSysFlag": "6", "forbiddenType": "7",
             },
+        ),
+        (
+            QueryMessage(topic="t", key="k", count_max=3, begin_ms=4, end_ms=5),
+            {"topic": "t", "key": "k", "maxNum": "3", "beginTimestamp": "4", "endTimestamp": "5"},
+        ),
+        (
+            QueryMessage(topic="t", key="k", count_max=3, begin_ms=4, end_ms=5, is_unique_key=True, broker_name="b"),
+            {
+                "topic": "t", "key": "k", "maxNum": "3", "beginTimestamp": "4", "endTimestamp": "5",
+                "_UNIQUE_KEY_QUERY": "true", "bname": "b",
+            },
+        ),
+        (
+            QueryMessageResponse(index_end_ms=1, index_end_offset=2),
+            {"indexLastUpdateTimestamp": "1", "indexLastUpdatePhyoffset": "2"},
+        ),
+        (
+            QueryConsumeQueue(topic="t", queue_id=1, index=2, count=3, consumer_group="g", broker_name="b"),
+            {"topic": "t", "queueId": "1", "index": "2", "count": "3", "consumerGroup": "g", "bname": "b"},
         ),
         (ViewMessage(physical_offset=1), {"offset": "1"}),
         (ViewMessage(physical_offset=1, topic="t"), {"offset": "1", "topic": "t"}),
