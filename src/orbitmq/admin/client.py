@@ -16,10 +16,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from types import TracebackType
 from typing import Any
 
+from orbitmq.admin.messages import COUNT_MAX, find_by_id, find_by_key
 from orbitmq.client.routing.nameserver_client import NameServerClient
 from orbitmq.client.routing.routes import Routes
 from orbitmq.codes import ResponseCode
 from orbitmq.errors import ClientError, InvalidArgument, RemoteRefused, RouteNotFound
+from orbitmq.model.message import StoredMessage
 from orbitmq.model.route import MASTER_ID, ClusterInfo, MessageQueue, TopicRoute
 from orbitmq.model.topic import AUTO_CREATE_TOPIC, TopicConfig, check_name
 from orbitmq.net.pool import ConnectionPool, expect
@@ -165,6 +167,29 @@ class AdminClient:
         for broker_name, address in _topic_masters(await self.topic_route(topic)).items():
             found |= await self._broker_topic_stats(broker_name, address, topic)
         return dict(sorted(found.items()))
+
+    async def messages_by_key(
+        self, topic: str, key: str, *, count_max: int = COUNT_MAX, begin_ms: int = 0, end_ms: int | None = None
+    ) -> list[StoredMessage]:
+        """Return a key's newest messages that were stored between two times, the oldest of them first.
+
+        Args:
+            key: one of the message's keys, or its client's id.
+            count_max: a broker gives no more than its `maxMsgsNumBatch`, 64 by default.
+
+        Raises:
+            RouteNotFound: the NameServer knows no route.
+            RemoteRefused: a broker has no index, or is building it.
+        """
+        route = await self.topic_route(topic)
+        return await find_by_key(route, self._tell, topic, key, count_max=count_max, begin_ms=begin_ms, end_ms=end_ms)
+
+    async def message_by_id(self, topic: str, message_id: str) -> StoredMessage | None:
+        """Return a message by the id that its client gave it, or by its broker's; None when there is none.
+
+        Raises: as `messages_by_key`.
+        """
+        return await find_by_id(await self.topic_route(topic), self._tell, topic, message_id)
 
     async def _broker_topic_stats(self, broker_name: str, address: str, topic: str) -> dict[MessageQueue, QueueStats]:
         try:

@@ -24,6 +24,7 @@ COMMANDS = {
     "route": "orbitmq.cli.route",
     "send": "orbitmq.cli.messages.send",
     "consume": "orbitmq.cli.messages.consume",
+    "message": "orbitmq.cli.messages.message",
     "dlq": "orbitmq.cli.dlq",
     "cluster": "orbitmq.cli.cluster",
     "health": "orbitmq.cli.health",

@@ -1,0 +1,38 @@
+"""`orbitmq message …`."""
+
+from __future__ import annotations
+
+
+def send(orbitmq, topic, body, *keys):
+    options = [word for key in keys for word in ("--key", key)]
+    assert orbitmq("send", topic, body, *options).code == 0
+
+
+def test_messages_are_found_by_key(orbitmq, topic):
+    send(orbitmq, topic, "one", "k1", "all")
+    send(orbitmq, topic, "two", "k2", "all")
+    send(orbitmq, topic, "three", "all")
+    rows = orbitmq("message", "find", topic, "all").rows
+    assert [row[1] for row in rows] == ["broker-a"] * 3
+    assert [" ".join(row[-2:]) for row in rows[:2]] == ["k1 all", "k2 all"]
+    (found,) = orbitmq("message", "find", topic, "k2", "-o", "json").json_lines
+    assert (found["body"], found["keys"]) == ("two", ["k2", "all"])
+    newest = orbitmq("message", "find", topic, "all", "-c", 1, "-o", "json").json_lines
+    assert [message["body"] for message in newest] == ["three"]
+    later = orbitmq("message", "find", topic, "all", "--from", found["stored_at_ms"] + 1, "-o", "json").json_lines
+    assert "one" not in [message["body"] for message in later]
+
+
+def test_a_message_is_shown_by_its_id(orbitmq, topic):
+    send(orbitmq, topic, "one", "k")
+    (found,) = orbitmq("message", "find", topic, "k", "-o", "json").json_lines
+    assert orbitmq("message", "show", topic, found["message_id"]).json == found
+    assert orbitmq("message", "show", topic, found["message_id"], "-o", "table").rows[0][0] == found["message_id"]
+
+
+def test_what_is_not_there_ends_with_1(orbitmq, topic):
+    send(orbitmq, topic, "one", "k")
+    for words in (("find", topic, "none"), ("find", topic, "k", "--to", 5), ("show", topic, "0A0B")):
+        ended = orbitmq("message", *words)
+        assert (ended.code, ended.out.strip()) == (1, "")
+        assert "there is no such message" in ended.err
