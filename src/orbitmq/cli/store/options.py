@@ -36,10 +36,13 @@ def read_config(path: Path | None) -> BrokerConfig | None:
 
 def sizes_of(settings: BrokerConfig | None) -> Sizes:
     """Return how large files are made: as configured, or as most of them are."""
+    from orbitmq.store.index.layout import IndexSizes
     from orbitmq.store.inspection.check import Sizes
 
     if settings is None:
         return Sizes()
     return Sizes(
-        segment_size=settings.mapped_file_size_commit_log, queue_file_size=settings.mapped_file_size_consume_queue
+        segment_size=settings.mapped_file_size_commit_log,
+        queue_file_size=settings.mapped_file_size_consume_queue,
+        index=IndexSizes(settings.max_hash_slot_num, settings.max_index_num),
     )

@@ -9,6 +9,7 @@ from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from orbitmq.store.index.layout import IndexSizes
 from orbitmq.store.inspection.findings import (
     RESTORE,
     START_CUTS,
@@ -17,6 +18,7 @@ from orbitmq.store.inspection.findings import (
     judge_checkpoint,
     judge_log_end,
 )
+from orbitmq.store.inspection.indexes.index_check import IndexCheck
 from orbitmq.store.inspection.layout import (
     QUEUE_FILE_SIZE,
     SEGMENT_SIZE,
@@ -48,6 +50,7 @@ class Sizes:
 
     segment_size: int | None = None
     queue_file_size: int | None = None
+    index: IndexSizes = IndexSizes()
 
     def of_log(self, found: Collection[SizedFile]) -> int:
         """Return the size of the CommitLog's files."""
@@ -105,9 +108,11 @@ class StoreCheck:
             is_live=self.is_live,
             topics=topics,
         )
+        self._index = IndexCheck(root, sizes.index, is_settled=is_orderly)
         files = commit_log_files(self._log_files, self._segment_size)
         self._walk = LogWalk(files, check_record_crc=check_record_crc, on_read=on_read)
         self._start = files[0].base if files else 0
+        self._index.pass_over(0, self._start)
         self._damages = Ranges()
         self._stored_at_ms = 0
         self._is_damaged_at_end = False
@@ -119,6 +124,7 @@ class StoreCheck:
         if self.is_live:
             self._damages.add(self._walk.end, _EVERYTHING)
         yield from self.queues.findings(self._damages, self._start, self._walk.end)
+        yield from self._index.findings()
         yield from self._check_end()
         yield from check_small_files(
             self._root, self.queues.ends, self._start, told=self.queues.told, is_live=self.is_live
@@ -130,12 +136,14 @@ class StoreCheck:
         for found in self._walk.run():
             if isinstance(found, Damage):
                 self._damages.add(found.start, found.end)
+                self._index.pass_over(found.start, found.end)
                 self._is_damaged_at_end = found.is_tail
                 if not (self.is_live and (found.is_tail or self._is_cleaned(found))):
                     yield self._damage(found)
                 continue
             self.record_count += 1
             self._stored_at_ms = max(self._stored_at_ms, found.stored_at_ms)
+            self._index.take(found)
             if found.physical_offset >= self._deletions.get(found.topic, 0):
                 self.queues.take(found)
 

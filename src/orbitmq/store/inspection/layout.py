@@ -32,11 +32,12 @@ _KNOWN = frozenset(
         "ends",
         "rebuild",
         "deleted",
+        "index",
+        "indexed",
         "quarantine",
     )
 )
 _UNCHECKED = {
-    "index": "index files are not checked",
     "begin.tmp": "an interrupted write has left it",
     "deleted.tmp": "an interrupted write has left it",
     "consumequeue_ext": "extended consume queues are not known here, and not checked",

@@ -134,6 +134,9 @@ class _QueueRebuild:
         rebuild.run(commit_log, self._deletions, self._on_read)
         if topics is None:
             self._write_checkpoint(seen)
+            # The next start indexes the log again, beside its other work.
+            self._disk.remove(self._root / "index")
+            self._disk.remove(self._root / "indexed")
         self._mark.remove()
         return Rebuilt(len(ends), seen.record_count, self._unplaced_count, seen.damage_count, topics is None)
 

@@ -62,9 +62,15 @@ def test_queues_are_directories_whose_names_are_numbers(tmp_path: Path) -> None:
 
 
 def test_whatever_is_not_checked_is_named(tmp_path: Path) -> None:
-    known = ["commitlog/" + NAME, "consumequeue/orders/0/" + NAME, "checkpoint", "config/topics.json", "quarantine/x"]
+    known = [
+        "commitlog/" + NAME,
+        "consumequeue/orders/0/" + NAME,
+        "checkpoint",
+        "config/topics.json",
+        "quarantine/x",
+        "indexed",
+    ]
     unknown = {
-        "index/1": "index",
         "consumequeue_ext/1": "consumequeue_ext",
         "batchconsumequeue/1": "batchconsumequeue",
         "consumequeue_r/1": "consumequeue_r",

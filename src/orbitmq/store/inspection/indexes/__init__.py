@@ -1,0 +1,1 @@
+"""The check of index files: looked at without opening the store."""
