@@ -15,7 +15,7 @@ from orbitmq.testing.fake_disk import FakeDisk, PowerCut
 ROOT = Path("/store")
 CONFIG = StoreConfig(path=ROOT, segment_size=16_384, consume_queue_units=16)
 QUEUES = 220
-"""Of more than 128, one entry each is compared with its record."""
+"""Of more than 64, one entry each is compared with its record."""
 T0 = 1_700_000_000_000
 
 

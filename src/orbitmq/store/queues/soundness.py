@@ -11,8 +11,8 @@ from typing import NamedTuple
 
 from orbitmq.store.queues.consume_queue import Entry
 
-_ENTRIES_MAX, _ENTRIES_MIN = 16_384, 64
-_SAMPLES_MAX, _SAMPLES_MIN = 256, 1
+_ENTRIES_MAX, _ENTRIES_MIN = 4_096, 64
+_SAMPLES_MAX, _SAMPLES_MIN = 128, 1
 
 
 class Shares(NamedTuple):

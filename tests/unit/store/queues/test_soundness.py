@@ -25,7 +25,7 @@ def test_an_entry_of_an_older_record_behind_the_end_betrays_a_hole():
 
 
 @pytest.mark.parametrize(
-    ("queue_count", "shares"), [(0, (16_384, 256)), (1, (16_384, 256)), (10, (1_638, 25)), (10_000, (64, 1))]
+    ("queue_count", "shares"), [(0, (4_096, 128)), (1, (4_096, 128)), (10, (409, 12)), (10_000, (64, 1))]
 )
 def test_many_queues_share_what_a_start_may_spend(queue_count, shares):
     assert Shares.of(queue_count) == shares
