@@ -313,14 +313,12 @@ class ConsumeQueue:
             yield from UNIT.iter_unpack(found)
             queue_offset += len(found) // UNIT.size
 
-    def stored_entries(self, queue_offset: int, count_max: int) -> list[Entry]:
-        """Return up to `count_max` entries from `queue_offset` on, as the files have them, whoever may see them."""
+    def stored_entries(self, queue_offset: int, count_max: int) -> Iterator[Entry]:
+        """Yield up to `count_max` entries from `queue_offset` on, as the files have them, whoever may see them."""
         end = min(queue_offset + count_max, self.data_end)
-        entries: list[Entry] = []
         while queue_offset < end and (found := self._stored(queue_offset, end)):
-            entries += UNIT.iter_unpack(found)
+            yield from UNIT.iter_unpack(found)
             queue_offset += len(found) // UNIT.size
-        return entries
 
     def min_offset(self, physical_min: int) -> int:
         """Return the queue offset of the first message that is still in the CommitLog.
@@ -464,7 +462,8 @@ def _is_entry(segment: Segment, number: int) -> bool:
 
 def _is_gone(entry: Entry, physical_min: int) -> bool:
     physical_offset, size, _tag_code = entry
-    return size == BLANK_SIZE or physical_offset < physical_min
+    # Zeros are no entry: somebody else has cut the file, and nothing says that its messages are gone.
+    return size == BLANK_SIZE or (size > 0 and physical_offset < physical_min)
 
 
 def _first_without(holds: Callable[[int], bool], low: int, high: int) -> int:

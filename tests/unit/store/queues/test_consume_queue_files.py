@@ -5,7 +5,7 @@ from random import Random
 
 import pytest
 
-from orbitmq.errors import DamagedLog
+from orbitmq.errors import DamagedLog, FileCut
 from orbitmq.store.disk import LocalDisk
 from orbitmq.store.queues.consume_queue import BLANK_SIZE, UNIT, ConsumeQueue
 from orbitmq.testing.fake_disk import FakeDisk
@@ -245,7 +245,7 @@ def test_entries_behind_an_empty_one_are_loaded_too():
     next(iter(disk.files.values())).buffer[20:40] = bytes(20)
     queue = loaded(disk)
     assert (queue.max_offset, queue.data_end) == (1, 4)
-    assert queue.stored_entries(1, 9) == [(0, 0, 0), (200, 100, 7), (300, 100, 7)]
+    assert list(queue.stored_entries(1, 9)) == [(0, 0, 0), (200, 100, 7), (300, 100, 7)]
 
 
 def test_what_was_loaded_is_forgotten_when_the_file_changes():
@@ -272,3 +272,22 @@ def test_a_file_of_another_name_is_no_file_of_the_queue():
     disk = FakeDisk()
     disk.write(QUEUE_DIRECTORY / "notes", b"x" * 4 * UNIT.size)
     assert (loaded(disk).has_begun, loaded(disk).max_offset) == (False, 0)
+
+
+def test_zeros_in_place_of_an_entry_are_not_taken_for_a_message_that_was_cleaned_away():
+    disk = FakeDisk()
+    queue = filled(10, disk)
+    disk.files[queue.log.segments[1].path].buffer[20:40] = bytes(20)
+    queue = loaded(disk)
+    assert queue.min_offset(500) == 5
+    with pytest.raises(FileCut):
+        list(queue.entries(5, 1))
+
+
+def test_a_queue_that_begins_with_zeros_lacks_its_beginning():
+    disk = FakeDisk()
+    queue = filled(10, disk)
+    disk.remove(queue.log.segments[0].path)
+    assert not loaded(disk).lacks_beginning(450)
+    disk.files[queue.log.segments[1].path].buffer[:20] = bytes(20)
+    assert loaded(disk).lacks_beginning(450)
