@@ -480,11 +480,11 @@ class Store:
 
     def queue_ids(self, topic: str) -> list[int]:
         """Return the ids of a topic's queues that ever had a message, sorted."""
-        return sorted(queue.queue_id for queue in self._queues if queue.topic == topic)
+        return sorted(queue.queue_id for queue in self._queues.of_topic(topic))
 
     def topics(self) -> list[str]:
         """Return the topics that have consume queues, sorted."""
-        return sorted({queue.topic for queue in self._queues})
+        return self._queues.topics()
 
     def delete_topic(self, topic: str) -> None:
         """Delete a topic's consume queues; the records stay in the CommitLog until it is cleaned.

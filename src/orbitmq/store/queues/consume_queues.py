@@ -28,6 +28,7 @@ class ConsumeQueues:
 
     def __init__(self, disk: Disk, directory: Path, unit_count: int, *, open_files: OpenFiles | None = None) -> None:
         self.table: dict[QueueKey, ConsumeQueue] = {}
+        self._of_topics: dict[str, list[ConsumeQueue]] = {}
         self._unsynced: list[ConsumeQueue] = []
         self._disk = disk
         self._open_files = open_files
@@ -87,7 +88,16 @@ class ConsumeQueues:
                 open_files=self._open_files,
             )
             self.table[(topic, queue_id)] = queue
+            self._of_topics.setdefault(topic, []).append(queue)
         return queue
+
+    def topics(self) -> list[str]:
+        """Return the topics of all queues, sorted."""
+        return sorted(self._of_topics)
+
+    def of_topic(self, topic: str) -> list[ConsumeQueue]:
+        """Return a topic's queues."""
+        return list(self._of_topics.get(topic, ()))
 
     def _directory_of(self, topic: str) -> tuple[str, tuple[int, bytes]]:
         """Return a topic's directory and its form, made once for all of its queues when the store is loaded."""
@@ -127,7 +137,7 @@ class ConsumeQueues:
 
     def remove_topic(self, topic: str) -> None:
         """Forget a topic's queues and delete their files."""
-        queues = [queue for queue in self if queue.topic == topic]
+        queues = self._of_topics.pop(topic, [])
         for queue in queues:
             del self.table[(topic, queue.queue_id)]
             queue.forget()

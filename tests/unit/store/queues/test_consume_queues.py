@@ -82,7 +82,18 @@ def test_a_removed_topic_leaves_nothing_behind():
     queues.remove_topic("never-was")
     assert disk.names(Path("/q")) == ["kept"]
     assert [queue.topic for queue in queues] == ["kept"]
+    assert (queues.topics(), queues.of_topic("gone")) == (["kept"], [])
     queues.close()
+
+
+def test_a_topics_queues_are_told_without_a_look_at_the_others():
+    queues = queues_of()
+    for topic, queue_id in (("orders", 3), ("bills", 0), ("orders", 1)):
+        queues.make(topic, queue_id)
+    assert queues.topics() == ["bills", "orders"]
+    assert [queue.queue_id for queue in queues.of_topic("orders")] == [3, 1]
+    queues.of_topic("orders").clear()
+    assert len(queues.of_topic("orders")) == 2
 
 
 @pytest.mark.parametrize("topic", ["x" * 255, "%RETRY%g", "a..b", ".a"])
