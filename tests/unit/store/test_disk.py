@@ -301,6 +301,22 @@ def test_a_file_that_is_not_the_last_or_of_another_size_is_not_told(disk, tmp_pa
     assert disk.first_file(str(tmp_path / "above"), "queue", "1", 64 * 1024) is None
 
 
+@pytest.mark.skipif(not hasattr(os, "O_NOATIME"), reason="other systems note every use")
+def test_only_who_owns_a_file_may_look_at_it_unnoticed(tmp_path, monkeypatch):
+    disk, flags_seen, open_file = LocalDisk(), [], os.open
+    small_file(disk, tmp_path / "queue" / "0", b"x")
+
+    def of_others(path, flags, *arguments):
+        flags_seen.append(bool(flags & os.O_NOATIME))
+        if flags_seen[-1]:
+            raise PermissionError(errno.EPERM, "Operation not permitted")
+        return open_file(path, flags, *arguments)
+
+    monkeypatch.setattr(os, "open", of_others)
+    assert disk.first_file(str(tmp_path / "queue"), "0", "1", 64 * 1024) == b"x"
+    assert flags_seen == [True, False]
+
+
 def test_where_the_file_system_cannot_tell_of_holes_no_file_is_told(tmp_path, monkeypatch):
     disk = LocalDisk()
     small_file(disk, tmp_path / "queue" / "0", b"x")
