@@ -251,7 +251,10 @@ class Life:
             self._cleaning = self._store.retention.do_round()
         log_min = self._store.min_physical_offset
         try:
-            with mock.patch("orbitmq.store.retention.retention._in_thread", in_turns):
+            with (
+                mock.patch("orbitmq.store.retention.retention._in_thread", in_turns),
+                mock.patch("orbitmq.store.retention.retention.ask_aside", in_turns),
+            ):
                 self._cleaning.send(None)
         except StopIteration:
             self._cleaning = None
@@ -334,7 +337,7 @@ class Life:
 
 
 async def in_turns(work: Callable[[], T]) -> T:
-    """Stand where `_in_thread` would: others may have a turn before the work and after it."""
+    """Stand where `_in_thread` and `ask_aside` would: others may have a turn before the work and after it."""
     await asyncio.sleep(0)
     done = work()
     await asyncio.sleep(0)
