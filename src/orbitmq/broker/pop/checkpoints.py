@@ -10,6 +10,7 @@ Source: Java PopReviveService, PopBufferMergeService.
 from __future__ import annotations
 
 import heapq
+from bisect import bisect_left
 from collections.abc import Iterable
 from itertools import count
 
@@ -22,7 +23,7 @@ InFlightKey = tuple[str, str, int]
 
 
 class Outstanding:
-    """A checkpoint with messages that nobody has acknowledged yet.
+    """A checkpoint with messages that nobody has acknowledged yet; their offsets ascend.
 
     Args:
         revive_queue_id: where its record is, as `revive_offset`.
@@ -99,10 +100,11 @@ class Checkpoints:
         found = self._by_key.get(key)
         if found is None:
             return 0
-        left = found.left
+        left, own = found.left, found.offsets
         for offset in offsets:
-            if offset in found.offsets:
-                left &= ~(1 << found.offsets.index(offset))
+            index = bisect_left(own, offset)
+            if index < len(own) and own[index] == offset:
+                left &= ~(1 << index)
         struck = (found.left & ~left).bit_count()
         if left:
             found.left = left

@@ -8,7 +8,7 @@ Source: Java PopMessageProcessor.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from random import Random
 from typing import NamedTuple
@@ -23,7 +23,7 @@ from orbitmq.clock import Clock
 from orbitmq.errors import InvalidArgument
 from orbitmq.model.message import PropertyName
 from orbitmq.store import PropertyTest, ReadResult, ReadStatus, Store
-from orbitmq.wire.messages.record import Record, format_record, iter_records
+from orbitmq.wire.messages.record import Record, format_record, iter_records, queue_offsets_in
 from orbitmq.wire.pop.handles import (
     NORMAL,
     RETRY_V1,
@@ -253,13 +253,12 @@ class Pops:
         self, asked: PopAsked, popped: Popped, topic: str, kind: str, queue_id: int, begin: int, found: ReadResult
     ) -> None:
         """Note in a checkpoint what was found, and add it to the answer."""
-        records = list(iter_records(found.body, check_crc=False))
-        offsets = tuple([record.queue_offset for record in records])
+        offsets = tuple(queue_offsets_in(found.body))
         log = self._revive_log
         key = CheckpointKey(topic, asked.group, queue_id, begin, popped.pop_time_ms, log.broker_name)
         log.add(Checkpoint(key, offsets, asked.invisible_ms), popped.revive_queue_id)
         popped.queues.append(PoppedQueue(kind, queue_id, begin, offsets))
-        popped.count += len(records)
+        popped.count += len(offsets)
         popped.size += len(found.body)
         if kind == NORMAL:
             popped.records.append(found.body)
@@ -267,7 +266,7 @@ class Pops:
             handle = Handle(
                 begin, popped.pop_time_ms, asked.invisible_ms, popped.revive_queue_id, kind, log.broker_name, queue_id
             )
-            popped.records += _as_sent(found.body, records, asked.topic, handle)
+            popped.records += _as_sent(found.body, asked.topic, handle)
 
     def _begin(self, asked: PopAsked, topic: str, kind: str, queue_id: int) -> int:
         """Return where the group goes on in a queue, decided now when it never was there."""
@@ -293,12 +292,12 @@ def _sources(topic: str, group: str) -> list[tuple[str, str]]:
     return [(pop_retry_topic(topic, group, kind), kind) for kind in (NORMAL, RETRY_V1, RETRY_V2)]
 
 
-def _as_sent(body: bytes, records: Sequence[Record], topic: str, handle: Handle) -> Iterator[bytes]:
+def _as_sent(body: bytes, topic: str, handle: Handle) -> Iterator[bytes]:
     """Yield messages from a retry topic as their consumer gets them: under the topic that they were sent to, each with
     its handle. One that has no room for its handle stays as it is: clients find out by its topic.
     """
     start = 0
-    for record in records:
+    for record in iter_records(body, check_crc=False):
         try:
             yield _renamed(record, topic, format_handle(handle._replace(queue_offset=record.queue_offset)))
         except InvalidArgument:

@@ -115,7 +115,8 @@ class ReviveLog:
         found = self.checkpoints.find(key)
         if found is None:
             return None
-        left = tuple(offset for offset in offsets if offset in found.offsets_left)
+        known = set(found.offsets_left)
+        left = tuple([offset for offset in offsets if offset in known])
         if not left:
             return None
         ack = Ack(key, left)

@@ -281,6 +281,16 @@ def iter_records(view: bytes | memoryview, *, check_crc: bool = True) -> Iterato
         rest = rest[record.size :]
 
 
+def queue_offsets_in(body: bytes) -> list[int]:
+    """Return the queue offsets of whole records back to back, without parsing the rest of them."""
+    offsets, start, end = [], 0, len(body)
+    size_of, offset_of = PREFIX.unpack_from, LONG.unpack_from
+    while start < end:
+        offsets.append(offset_of(body, start + QUEUE_OFFSET_AT)[0])
+        start += size_of(body, start)[0]
+    return offsets
+
+
 def format_record(
     *,
     topic: str,

@@ -34,6 +34,7 @@ from orbitmq.wire.messages.record import (
     parse_record,
     properties_at,
     queue_offset_in,
+    queue_offsets_in,
     to_stored_message,
 )
 
@@ -360,3 +361,9 @@ def test_no_damage_gives_a_queue_offset_that_the_parser_would_not():
 @pytest.mark.parametrize("size", [-1, 0, RECORD_SIZE_MIN - 1])
 def test_a_size_that_no_record_has_leads_to_none(size):
     assert queue_offset_in(record(), 0, size, FIELDS["physical_offset"], 3, *format_topic("orders")) is None
+
+
+def test_queue_offsets_are_found_without_the_rest():
+    bodies = [format_record(topic="t" * length, body=b"x" * length, queue_offset=7 * length) for length in (1, 90, 130)]
+    assert queue_offsets_in(b"".join(bodies)) == [7, 630, 910]
+    assert queue_offsets_in(b"") == []
