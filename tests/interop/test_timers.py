@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from datetime import UTC, datetime
 
 import pytest
 
@@ -10,7 +11,11 @@ from interop.drain import bodies, read_all
 from interop.peers import JavaBroker, JavaNameServer, PeerError, message
 from orbitmq import Message
 from orbitmq.blocking import Producer
+from orbitmq.broker.app import Broker
+from orbitmq.broker.config import BrokerConfig
+from orbitmq.client.loop_thread import LoopThread
 from orbitmq.errors import RemoteRefused
+from orbitmq.store.timers.checkpoint import parse_timer_checkpoint
 from orbitmq.testing import LocalCluster
 from orbitmq.wire.messages.recall_handle import format_recall_handle, parse_recall_handle
 
@@ -87,9 +92,9 @@ def test_timers_of_both_clients_come_in_time_with_the_same_traces(java_producer,
 
 
 def test_what_either_client_takes_back_is_not_delivered(java_producer, name_servers, name):
-    sent = java_producer.send(*(message(name, b"java %d" % number, delay_ms=4_000) for number in range(3)))
+    sent = java_producer.send(*(message(name, b"java %d" % number, delay_ms=2_500) for number in range(3)))
     with Producer("our-recalls", name_servers) as producer:
-        ours = [producer.send(Message(name, b"ours %d" % number, delay_ms=4_000)) for number in range(3)]
+        ours = [producer.send(Message(name, b"ours %d" % number, delay_ms=2_500)) for number in range(3)]
         # Each client takes back one of its own, and one of the other's.
         assert java_producer.recall(name, sent[0]["recall_handle"]) == sent[0]["message_id"]
         assert producer.recall(sent[1]["recall_handle"]) == sent[1]["message_id"]
@@ -97,7 +102,7 @@ def test_what_either_client_takes_back_is_not_delivered(java_producer, name_serv
         assert producer.recall(ours[1].recall_handle or "") == ours[1].message_id
         handle = parse_recall_handle(ours[2].recall_handle or "")
         assert (handle.topic, handle.unique_key) == (name, ours[2].message_id)
-        producer.send(Message(name, b"last", delay_ms=5_000))
+        producer.send(Message(name, b"last", delay_ms=3_500))
     assert bodies(read_all(name_servers, name, 3)) == [b"java 2", b"last", b"ours 2"]
 
 
@@ -141,3 +146,76 @@ def test_both_brokers_refuse_the_same_recalls(java_producer, name_servers, name)
             with pytest.raises(RemoteRefused, match="timestamp invalid") as caught:
                 producer.recall(format_recall_handle(wrong))
             assert caught.value.code == 604
+
+
+SIZES = {
+    "mapped_file_size_commit_log": 16 * 1024 * 1024,
+    "mapped_file_size_consume_queue": 20 * 3000,
+    "mapped_file_size_timer_log": 1024 * 1024,
+}
+
+
+def our_broker_on(store, name_servers):
+    """A broker of ours on a directory of Java's, under the same name."""
+    config = BrokerConfig(
+        bind_address="127.0.0.1",
+        listen_port=0,
+        broker_name="changing-timers",
+        broker_cluster_name="JavaCluster",
+        namesrv_addr=name_servers,
+        store_path_root_dir=store,
+        timer_precision_ms=PRECISION_MS,
+        recall_message_enable=True,
+        **SIZES,
+    )
+    background = LoopThread("our broker on Java's directory")
+    broker = background.apply(lambda: Broker(config))
+    background.call(broker.start())
+    return background, broker
+
+
+def test_timers_go_from_java_to_us_and_back_again(java, jars, tmp_path_factory, name):
+    with JavaNameServer(tmp_path_factory.mktemp("nameserver")) as name_server:
+        address = name_server.address
+        properties = {"timerPrecisionMs": PRECISION_MS, "recallMessageEnable": "true"}
+        theirs = JavaBroker(tmp_path_factory.mktemp("java"), address, name="changing-timers", properties=properties)
+        theirs.start()
+        producer = java.producer("changing-timers", address)
+        soon = int(time.time() * 1000) + 3_000
+        late = soon + 27_000
+        producer.send(*(message(name, b"java soon %d" % number, deliver_ms=soon) for number in range(3)))
+        sent = producer.send(*(message(name, b"java late %d" % number, deliver_ms=late) for number in range(3)))
+        producer.recall(name, sent[0]["recall_handle"])
+        wait_until_java_has_saved(theirs.store, 7)
+        theirs.kill()
+
+        background, ours = our_broker_on(theirs.store, address)
+        try:
+            timers = ours.service.timers
+            assert timers.timers.pending_count >= 1
+            assert bodies(read_all(address, name, 3)) == [b"java soon 0", b"java soon 1", b"java soon 2"]
+            with Producer("changing-timers", address) as sender:
+                sender.recall(sent[1]["recall_handle"])
+                mine = [
+                    sender.send(Message(name, b"ours %d" % number, deliver_at=datetime.fromtimestamp(late / 1000, UTC)))
+                    for number in range(2)
+                ]
+                sender.recall(mine[0].recall_handle or "")
+        finally:
+            background.call(ours.stop())
+            background.stop()
+        checkpoint = parse_timer_checkpoint((theirs.store / "config" / "timercheck").read_bytes())
+        assert checkpoint.queue_offset == checkpoint.master_queue_offset == 11
+
+        theirs.start()
+        found = [bytes(read.body) for read in read_all(address, name, 5)]
+        producer.stop()
+        theirs.kill()
+    assert sorted(found) == [b"java late 2", b"java soon 0", b"java soon 1", b"java soon 2", b"ours 1"]
+
+
+def wait_until_java_has_saved(store, queue_offset):
+    """Wait until Java's checkpoint says that so many messages are in the wheel."""
+    path = store / "config" / "timercheck"
+    while not path.exists() or parse_timer_checkpoint(path.read_bytes()).queue_offset < queue_offset:
+        time.sleep(0.05)
