@@ -165,7 +165,12 @@ class BrokerService:
             monotonic=monotonic,
         )
         self.runtime_info = RuntimeInfo(
-            config, store, self.stats, security, parked_count=lambda: self.pulls.parked_count
+            config,
+            store,
+            self.stats,
+            security,
+            parked_count=lambda: self.pulls.parked_count,
+            timers=self.timers.figures,
         )
 
     def _make_transactions(self, files: ConfigFiles, now_ms: int) -> Transactions:

@@ -72,6 +72,7 @@ class BrokerMetrics:
         yield from self._of_retention()
         yield from self._of_recovery()
         yield from self._of_delivery()
+        yield from self._of_timers()
         yield from self._of_transactions()
         yield from self._of_broker()
         yield from self._left_out()
@@ -221,6 +222,18 @@ class BrokerMetrics:
         waiting = [((str(level),), count) for level, count in service.delays.backlog().items()]
         yield from self._of_pop()
         yield from own.gauges("delayed_messages", "Messages that wait for their time, by level", ("level",), waiting)
+
+    def _of_timers(self) -> Iterator[Metric]:
+        java, own, service = self._java, self._own, self._service.timers
+        timers = service.timers
+        text = "Messages that wait for a time of their own"
+        yield from java.gauges("timing_messages", text, ("topic",), self._by_topic(service.metrics.counts))
+        yield java.gauge("timer_enqueue_lag", "Such messages that are not in the wheel yet", timers.queue_behind)
+        yield own.gauge("timer_behind_ms", "How late they are delivered", service.behind_ms)
+        text = "Such messages that were delivered, or stored for another turn"
+        yield own.counter("timer_delivered_messages", text, timers.delivered_count)
+        text = "Such messages that the log did not have any more at their time"
+        yield own.counter("timer_lost_messages", text, timers.lost_count)
 
     def _of_transactions(self) -> Iterator[Metric]:
         java, own, service = self._java, self._own, self._service

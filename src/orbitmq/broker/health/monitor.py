@@ -111,7 +111,7 @@ class BrokerMonitor:
             "ready": not unready,
             "notReady": unready,
             "alerts": [alert.document() for alert in alerts],
-            "warnings": [*self._warnings, *situation.warnings(), *_told_of(findings)],
+            "warnings": [*self._warnings, *situation.warnings(), *_told_of(findings), *service.timers.warnings],
             "address": service.address.announced,
             "cluster": config.broker_cluster_name,
             "brokerName": config.broker_name,

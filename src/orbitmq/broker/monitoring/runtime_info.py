@@ -8,7 +8,7 @@ Source: Java AdminBrokerProcessor.prepareRuntimeInfo; mqadmin clusterList and br
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 from orbitmq.broker.config import BrokerConfig
 from orbitmq.broker.monitoring.stats import BrokerStats
@@ -30,6 +30,7 @@ class RuntimeInfo:
 
     Args:
         parked_count: tells how many pulls wait.
+        timers: tells how far timers are, under Java's names.
     """
 
     def __init__(
@@ -40,11 +41,13 @@ class RuntimeInfo:
         security: ServerSecurity,
         *,
         parked_count: Callable[[], int],
+        timers: Callable[[], Mapping[str, int]],
     ) -> None:
         self._config = config
         self._store = store
         self._stats = stats
         self._parked_count = parked_count
+        self._timers = timers
         self._security = security
 
     def values(self, now_ms: int) -> dict[str, str]:
@@ -123,9 +126,8 @@ class RuntimeInfo:
             found[f"{pool}ThreadPoolQueueSize"] = "0"
             found[f"{pool}ThreadPoolQueueCapacity"] = "0"
             found[f"{pool}ThreadPoolQueueHeadWaitTimeMills"] = "0"
-        for name in ("timerReadBehind", "timerOffsetBehind", "timerCongestNum", "timerEnqueueTps", "timerDequeueTps"):
-            found[name] = "0"  # no timer messages are accepted, so none wait
-        return found
+        found |= {name: str(value) for name, value in self._timers().items()}
+        return found | dict.fromkeys(("timerEnqueueTps", "timerDequeueTps"), "0")  # rates are for who reads metrics
 
 
 def earliest_message_ms(store: Store) -> int:

@@ -80,6 +80,19 @@ class TimerService:
         self._is_fenced = False
 
     @property
+    def warnings(self) -> list[str]:
+        """What an operator should know: why nothing is delivered or kept, what was moved aside, and what is lost."""
+        said = [] if self.failure is None else [f"timers are not delivered, it is tried again: {self.failure}"]
+        if self.save_failure is not None:
+            said.append(self.save_failure)
+        said += [
+            f"the timers' files were damaged and written anew; the old ones are {path}" for path in self._files.aside
+        ]
+        if self.timers.lost_count:
+            said.append(f"{self.timers.lost_count} timers were not in the log any more when their time came")
+        return said
+
+    @property
     def checkpoint(self) -> TimerCheckpoint:
         """How far everything is, as far as it is on the disk."""
         return self._files.checkpoint
@@ -94,6 +107,14 @@ class TimerService:
         """How late the delivery is: 0 while nothing that is due waits."""
         step = self._clock() // self.rules.precision_ms * self.rules.precision_ms
         return max(0, step - self.timers.read_ms) if self.timers.is_waiting else 0
+
+    def figures(self) -> dict[str, int]:
+        """Return how far everything is, under Java's names."""
+        return {
+            "timerReadBehind": self.behind_ms // 1000,
+            "timerOffsetBehind": self.timers.queue_behind,
+            "timerCongestNum": self.timers.pending_count,
+        }
 
     def waiting(self, draft: Draft, properties: Mapping[str, str]) -> Draft:
         """Return the form in which a message that asks for a time is stored now.

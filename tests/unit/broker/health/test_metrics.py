@@ -53,6 +53,23 @@ async def scrape(rig: Any) -> Figures:
     return found
 
 
+def test_a_scrape_tells_how_far_timers_are(serve: Serve) -> None:
+    async def scene(rig: Any) -> None:
+        for _ in range(2):
+            assert (await rig.send("t", properties="TIMER_DELAY_SEC\x01500\x02")).code == 0
+        timers = rig.broker.service.timers
+        await until(lambda: timers.timers.pending_count == 2)
+        timers.timers.lost_count = 3
+        found = await scrape(rig)
+        assert found["rocketmq_timing_messages", "t"] == 2
+        assert found["rocketmq_timer_enqueue_lag",] == 0
+        assert found["rocketmq_broker_timer_lost_messages_total",] == 3
+        assert found["rocketmq_broker_timer_delivered_messages_total",] == 0
+        assert "3 timers were not in the log any more when their time came" in rig.broker.service.health()["warnings"]
+
+    serve(scene, metrics_port=0)
+
+
 def test_a_scrape_tells_what_a_broker_has_done(serve: Serve) -> None:
     async def scene(rig: Any) -> None:
         for _ in range(3):

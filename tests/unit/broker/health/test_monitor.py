@@ -48,6 +48,7 @@ class Parts:
             store=self.store,
             address=SimpleNamespace(announced="h:10911"),
             stats=SimpleNamespace(started_at_ms=1_000),
+            timers=SimpleNamespace(warnings=[]),
             topics=SimpleNamespace(table=SimpleNamespace(all={"t": 1, "u": 2})),
             groups=SimpleNamespace(configs=SimpleNamespace(all={"g": 1})),
             pulls=SimpleNamespace(parked_count=4),

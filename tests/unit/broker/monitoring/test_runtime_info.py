@@ -25,7 +25,9 @@ def values_of(
     store.append(Draft("t", 0, b"x"))
     security: Any = SimpleNamespace(warnings=warnings)
     config = BrokerConfig(broker_name="a", store_path_root_dir=path, flush_disk_type=mode.value)
-    info = RuntimeInfo(config, store, stats or BrokerStats(0), security, parked_count=lambda: 42)
+    info = RuntimeInfo(
+        config, store, stats or BrokerStats(0), security, parked_count=lambda: 42, timers=lambda: {"timerCongestNum": 7}
+    )
     return info.values(now_ms)
 
 
@@ -71,7 +73,8 @@ def test_waiting_pulls_and_warnings_are_told(tmp_path: Path) -> None:
     assert values["parkedPullCount"] == "42"
     assert values[WARNINGS] == "the door is open; so is the window"
     assert WARNINGS not in values_of(tmp_path, 0)
-    assert values["sendThreadPoolQueueSize"] == values["timerReadBehind"] == "0"
+    assert values["sendThreadPoolQueueSize"] == values["timerEnqueueTps"] == "0"
+    assert values["timerCongestNum"] == "7"
 
 
 def test_without_a_message_the_average_is_zero(tmp_path: Path) -> None:

@@ -224,3 +224,17 @@ def test_how_late_the_delivery_is(tmp_path: Path) -> None:
     world.service.timers.enqueue(world.clock())
     world.clock.advance(5_000)
     assert world.service.behind_ms == 5_000
+
+
+def test_what_is_wrong_is_told_in_sentences(tmp_path: Path) -> None:
+    world = World(tmp_path)
+    assert world.service.warnings == []
+    world.service.failure = "OSError: no room"
+    world.service.save_failure = "it cannot be written"
+    world.service.timers.lost_count = 3
+    world.service._files.aside.append(Path("/store/quarantine/timerlog-1"))
+    told = world.service.warnings
+    assert [any(word in line for line in told) for word in ("no room", "written", "3 timers", "timerlog-1")] == [
+        True
+    ] * 4
+    assert len(told) == 4
