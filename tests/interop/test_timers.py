@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from datetime import UTC, datetime
+from typing import Any
 
 import pytest
 
@@ -148,7 +149,7 @@ def test_both_brokers_refuse_the_same_recalls(java_producer, name_servers, name)
             assert caught.value.code == 604
 
 
-SIZES = {
+SIZES: dict[str, Any] = {
     "mapped_file_size_commit_log": 16 * 1024 * 1024,
     "mapped_file_size_consume_queue": 20 * 3000,
     "mapped_file_size_timer_log": 1024 * 1024,
