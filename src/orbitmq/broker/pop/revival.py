@@ -39,6 +39,9 @@ _REWRITE_COUNT = 8
 _TROUBLE_MS = 1_000
 """After so long a checkpoint is looked at again that could not be revived."""
 
+_RECONSUME_TIMES_MAX = 2**31 - 1
+"""What a record can hold; a client may have sent a message that says so already."""
+
 
 class Revival:
     """Revives what is due.
@@ -145,7 +148,7 @@ class Revival:
         result = self._store.append(
             Draft(
                 topic, 0, bytes(record.body), encoded, record.flag, record.sys_flag, record.born_at_ms,
-                record.born_host, record.reconsume_times + 1,
+                record.born_host, min(record.reconsume_times + 1, _RECONSUME_TIMES_MAX),
             )
         )  # fmt: skip
         self._offsets.log_end = result.end

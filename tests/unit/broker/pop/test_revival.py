@@ -145,3 +145,14 @@ def test_the_service_revives_and_says_once_why_it_cannot(caplog: pytest.LogCaptu
         asyncio.run(scene())
     assert caplog.text.count("reviving popped messages failed") == 1
     assert rig.bodies() == [b"0"]
+
+
+def test_a_message_that_says_it_was_consumed_most_often_keeps_no_other_from_coming_again() -> None:
+    rig = Rig()
+    rig.store.append(Draft("t", 0, b"most", reconsume_times=2**31 - 1))
+    rig.send(b"honest")
+    rig.pop(invisible_ms=1_000)
+    rig.pass_ms(1_000)
+    rig.revive()
+    found = records(rig.pop())
+    assert [(bytes(record.body), record.reconsume_times) for record in found] == [(b"most", 2**31 - 1), (b"honest", 1)]

@@ -119,7 +119,7 @@ def _draft(
         record.sys_flag,
         record.born_at_ms,
         record.born_host,
-        record.reconsume_times + 1,
+        min(record.reconsume_times + 1, 2**31 - 1),  # what a record can hold
     )
 
 
