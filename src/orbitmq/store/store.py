@@ -467,9 +467,9 @@ class Store:
             return None
         return record
 
-    def records_from(self, physical_offset: int) -> Iterator[Record]:
-        """Yield the records of the log from `physical_offset` to its end, passing over damaged ones: for starts, not for loops."""
-        return self._commit_log.whole_records(physical_offset, self._commit_log.end)
+    def committed_from(self, physical_offset: int) -> Iterator[Record]:
+        """Yield the records of committed transactions from there to the log's end: for starts, it takes a while."""
+        return self._commit_log.committed_records(physical_offset, self._commit_log.end)
 
     def query(self, question: Question, answer: Answer) -> None:
         """Search for the messages of a key; `answer` gets what was found, or a StoreError, at once or later on the loop."""

@@ -34,11 +34,27 @@ def test_offsets_count_per_queue_and_bytes_per_log():
     assert store.max_physical_offset == results[-1].end
 
 
-def test_the_log_is_read_from_a_record_to_its_end():
+def test_committed_messages_are_found_from_a_place_of_the_log_to_its_end():
     store = store_of()
-    results = [store.append(draft(body=b"%d" % number)) for number in range(3)]
-    assert [bytes(record.body) for record in store.records_from(results[1].physical_offset)] == [b"1", b"2"]
-    assert list(store.records_from(store.max_physical_offset)) == []
+    flags = (0, 8, 4, 0x108, 12, 8)
+    results = [store.append(draft(body=b"%d" % number, sys_flag=flag)) for number, flag in enumerate(flags)]
+    assert [bytes(record.body) for record in store.committed_from(0)] == [b"1", b"3", b"5"]
+    assert [bytes(record.body) for record in store.committed_from(results[2].physical_offset)] == [b"3", b"5"]
+    assert list(store.committed_from(store.max_physical_offset)) == []
+
+
+def test_committed_messages_are_found_over_the_ends_of_files_and_behind_damage():
+    store = store_of()
+    results = []
+    while len(store._commit_log.log.segments) < 3:
+        results.append(store.append(draft(body=b"%d " % len(results) * 50, sys_flag=8)))
+    found = [record.physical_offset for record in store.committed_from(0)]
+    assert found == [result.physical_offset for result in results]
+    damaged = results[1]
+    segment = store._commit_log.log.find(damaged.physical_offset)
+    segment.buffer[damaged.physical_offset + 4] ^= 0xFF
+    found = [record.physical_offset for record in store.committed_from(0)]
+    assert found == [result.physical_offset for result in results if result is not damaged]
 
 
 def test_time_never_goes_back():

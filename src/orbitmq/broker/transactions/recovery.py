@@ -9,15 +9,17 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from typing import NamedTuple
 
 from orbitmq.broker.groups.offsets import GroupOffsets
 from orbitmq.broker.transactions.forms import RENEWED_FROM
 from orbitmq.broker.transactions.ops import OpSpans, removed_offsets
 from orbitmq.broker.transactions.window import EndedOffsets, Renewals
-from orbitmq.model.message import PropertyName, SysFlag
+from orbitmq.errors import CorruptRecord
+from orbitmq.model.message import PropertyName
 from orbitmq.model.topic import HALF_TOPIC, OP_TOPIC
-from orbitmq.store import ReadStatus, Store
+from orbitmq.store import Store
 from orbitmq.wire.messages.properties import find_property
 from orbitmq.wire.messages.record import Record, iter_records, parse_record
 
@@ -48,9 +50,9 @@ def find_window(store: Store, offsets: GroupOffsets) -> Window:
     _read_ops(store, window)
     end = store.max_offset(HALF_TOPIC, 0)
     first = ended.first_open(ended.floor, end)
-    half = store.message_at(HALF_TOPIC, 0, first) if first < end else None
+    half = next(_records(store, HALF_TOPIC, first), None) if first < end else None
     if half is not None:
-        _read_log(store, half.physical_offset, window)
+        _read_log(store, half, window)
     if window.unsaid:
         log.info("%d transactions had ended that no op message names yet", len(window.unsaid))
     return window
@@ -64,37 +66,30 @@ def _start_of(store: Store, offsets: GroupOffsets, topic: str) -> int:
 def _read_ops(store: Store, window: Window) -> None:
     """Take over what op messages say."""
     ended, end = window.ended, store.max_offset(HALF_TOPIC, 0)
-    offset = window.spans.done
-    while True:
-        found = store.read(OP_TOPIC, 0, offset, _READ_COUNT, _READ_SIZE)
-        if found.status is not ReadStatus.FOUND and found.next_offset <= offset:
-            return
-        for record in iter_records(found.body, check_crc=False) if found.body else ():
-            highest = -1
-            for removed in removed_offsets(record):
-                if ended.floor <= removed < end:
-                    ended.add(removed)
-                    highest = max(highest, removed)
-            window.spans.add(record.queue_offset, highest)
-        offset = found.next_offset
+    for op in _records(store, OP_TOPIC, window.spans.done):
+        highest = -1
+        for removed in removed_offsets(op):
+            if ended.floor <= removed < end:
+                ended.add(removed)
+                highest = max(highest, removed)
+        window.spans.add(op.queue_offset, highest)
 
 
-def _read_log(store: Store, start: int, window: Window) -> None:
-    """Find ends that no op message names."""
+def _read_log(store: Store, first: Record, window: Window) -> None:
+    """Find ends that no op message names: in committed messages, and in half messages that others were renewed from."""
     moves: list[tuple[int, int]] = []
     unmarked: dict[bytes, int] = {}
-    for record in store.records_from(start):
-        if record.topic == HALF_TOPIC:
-            before = _renewed_from(record)
-            if before is not None and before < record.queue_offset:
-                moves.append((before, record.queue_offset))
-            elif before is None and (key := _key_of(record)) is not None and _JAVAS_MARK in record.properties:
-                unmarked[key] = record.queue_offset
-        elif record.sys_flag & SysFlag.TRANSACTION_MASK == SysFlag.TRANSACTION_COMMIT:
-            encoded = store.record_at(record.prepared_transaction_offset)
-            half = None if encoded is None else parse_record(encoded, check_crc=False)
-            if isinstance(half, Record) and half.topic == HALF_TOPIC and _key_of(half) == _key_of(record):
-                _note(half.queue_offset, window)
+    for half in _records(store, HALF_TOPIC, first.queue_offset):
+        before = _renewed_from(half)
+        if before is not None and before < half.queue_offset:
+            moves.append((before, half.queue_offset))
+        elif before is None and _JAVAS_MARK in half.properties and (key := _key_of(half)) is not None:
+            unmarked[key] = half.queue_offset
+    for record in store.committed_from(first.physical_offset):
+        encoded = store.record_at(record.prepared_transaction_offset)
+        found = None if encoded is None else parse_record(encoded, check_crc=False)
+        if isinstance(found, Record) and found.topic == HALF_TOPIC and _key_of(found) == _key_of(record):
+            _note(found.queue_offset, window)
     if unmarked:
         moves += _moves_of(store, window, unmarked)
     for before, after in sorted(moves):
@@ -104,16 +99,32 @@ def _read_log(store: Store, start: int, window: Window) -> None:
 
 def _moves_of(store: Store, window: Window, unmarked: Mapping[bytes, int]) -> Iterator[tuple[int, int]]:
     """Yield where older records of half messages went that a Java broker has renewed: it leaves no mark but the same key."""
-    offset, end = window.ended.floor, store.max_offset(HALF_TOPIC, 0)
-    while offset < end:
-        found = store.read(HALF_TOPIC, 0, offset, _READ_COUNT, _READ_SIZE)
-        for half in iter_records(found.body, check_crc=False) if found.body else ():
-            latest = unmarked.get(_key_of(half) or b"", -1)
-            if half.queue_offset < latest and half.queue_offset not in window.ended:
-                yield half.queue_offset, latest
+    for half in _records(store, HALF_TOPIC, window.ended.floor):
+        latest = unmarked.get(_key_of(half) or b"", -1)
+        if half.queue_offset < latest and half.queue_offset not in window.ended:
+            yield half.queue_offset, latest
+
+
+def _records(store: Store, topic: str, offset: int) -> Iterator[Record]:
+    """Yield the records of a queue from `offset` on, passing over damaged ones: none of them may keep a broker from starting."""
+    while True:
+        found = store.read(topic, 0, offset, _READ_COUNT, _READ_SIZE)
+        try:
+            yield from list(iter_records(found.body, check_crc=False)) if found.body else ()
+        except CorruptRecord as damage:
+            log.error("a record of %s cannot be read, from %d on: %s", topic, offset, damage)
+            yield from _whole_ones(store, topic, offset, found.next_offset)
         if found.next_offset <= offset:
             return
         offset = found.next_offset
+
+
+def _whole_ones(store: Store, topic: str, start: int, end: int) -> Iterator[Record]:
+    for offset in range(start, end):
+        with suppress(CorruptRecord):
+            record = store.message_at(topic, 0, offset)
+            if record is not None:
+                yield record
 
 
 def _renewed_from(half: Record) -> int | None:

@@ -10,12 +10,13 @@ import logging
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
+from struct import Struct
 from struct import error as StructError
 from typing import NoReturn
 from zlib import crc32
 
 from orbitmq.errors import CorruptRecord, FileCut, InvalidArgument, StoreUnavailable
-from orbitmq.model.message import PROPERTIES_SIZE_MAX, Host
+from orbitmq.model.message import PROPERTIES_SIZE_MAX, Host, SysFlag
 from orbitmq.store.disk import Buffer, Disk, DiskFile
 from orbitmq.store.log.open_files import OpenFiles
 from orbitmq.store.log.segment import Segment
@@ -31,8 +32,10 @@ from orbitmq.wire.messages.record import (
     LOST_SECTOR_SIZE,
     MAGIC_BLANK,
     MAGIC_V1,
+    MAGIC_V2,
     PREFIX,
     PROPERTIES_SIZE,
+    RECORD_SIZE_MIN,
     STORED_AT_AT,
     Blank,
     Record,
@@ -49,6 +52,8 @@ RESERVE_SIZE = 1024 * 1024
 _V4_SIZE = 8
 _MAGIC_START = MAGIC_V1.to_bytes(4, "big")[:3]  # of both magics
 _MAGIC_AT = 4
+_TO_FLAGS = Struct(">II28xi")  # size, magic, sys_flag
+_RECORD_MAGICS = (MAGIC_V1, MAGIC_V2)
 _HOST_FLAGS = 0x30
 
 
@@ -325,6 +330,27 @@ class CommitLog:
                     log.warning("passed over damage: %s; the next record is at %d", damage, start)
                 elif not self._is_blank(end, stop):
                     log.warning("the last whole record ends at %d, what follows is none: %s", end, damage)
+
+    def committed_records(self, start: int, stop: int) -> Iterator[Record]:
+        """Yield the records of committed transactions from `start` to `stop`: of the others no more than the head is looked at."""
+        while start < stop and self.log.find(start) is not None:
+            base, segment_end, buffer = self.look(start)
+            end = min(segment_end, stop)
+            while start + RECORD_SIZE_MIN <= end:
+                size, magic, sys_flag = _TO_FLAGS.unpack_from(buffer, start - base)
+                if magic not in _RECORD_MAGICS or not RECORD_SIZE_MIN <= size <= end - start:
+                    break
+                if sys_flag & SysFlag.TRANSACTION_MASK == SysFlag.TRANSACTION_COMMIT:
+                    record = self.parsed_at(start)
+                    if record is not None:
+                        yield record
+                        base, segment_end, buffer = self.look(start)  # whoever got it may have opened other files
+                start += size
+            else:
+                start = end
+                continue
+            _, magic = PREFIX.unpack_from(buffer, start - base)
+            start = end if magic == MAGIC_BLANK else self._find_record(start + 1, stop)
 
     def rewrite(self, start: int, end: int) -> None:
         """Write these bytes once more and sync them: an earlier sync may have failed unseen. Raises OSError."""

@@ -5,6 +5,7 @@ from random import Random
 
 import pytest
 
+from orbitmq.broker.transactions.recovery import find_window
 from orbitmq.errors import Rejected
 from orbitmq.model.topic import HALF_TOPIC, OP_TOPIC
 from orbitmq.store import Draft, FlushMode
@@ -87,6 +88,23 @@ def test_a_message_that_a_killed_java_broker_has_twice_is_open_once() -> None:
         world.end(last)
     world.end(other)
     assert world.bodies() == [b"x", b"y"]
+
+
+@pytest.mark.parametrize("topic", [HALF_TOPIC, OP_TOPIC])
+def test_damage_keeps_no_broker_from_starting(topic: str, caplog: pytest.LogCaptureFixture) -> None:
+    world = World()
+    halves = [world.prepare(b"%d" % number) for number in range(4)]
+    for half in (halves[0], halves[2]):
+        world.end(half, ROLLBACK)
+    damaged = world.store.message_at(topic, 0, 1)
+    assert damaged is not None
+    segment = world.store._commit_log.log.segments[0]
+    segment.buffer[damaged.physical_offset + 5] ^= 0xFF
+    ended = find_window(world.store, world.offsets).ended
+    assert "cannot be read" in caplog.text
+    assert 0 in ended
+    assert 3 not in ended
+    assert (2 in ended) is (topic == HALF_TOPIC)
 
 
 @pytest.mark.parametrize("text", ["0", "7", "x", "9" * 30])
