@@ -12,7 +12,7 @@ PEER_SOURCES := tests/interop/java/pom.xml $(shell find tests/interop/java/src -
 WITH_JAVA = JAVA_HOME="$$(scripts/find-java)" && export JAVA_HOME &&
 WITH_PEERS = JAVA_HOME="$$(scripts/find-java --peers)" && export JAVA_HOME &&
 
-.PHONY: help install peers quickstart test check wheel bench compat compat-broker compat-filters crash failures hostile hostile-broker golden mutants house memory-proof clean
+.PHONY: help install peers quickstart test check wheel bench compat compat-broker compat-filters crash timers failures hostile hostile-broker golden mutants house memory-proof clean
 
 help: ## Say what can be made
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1	\2/p' $(firstword $(MAKEFILE_LIST)) | expand -t 20
@@ -63,6 +63,9 @@ failures: $(INSTALLED) $(PEERS) ## Broken NameServers, brokers and cables: each 
 
 hostile: $(INSTALLED) ## Every hostility figure in full: asked, measured, reached; 40 minutes on one core
 	@PYTHONPATH=tests $(BIN)/python -m hostile.figures $(ARGS)
+
+timers: $(INSTALLED) ## a million pending timers, 5,000 due a second: memory, start, lateness, kill -9; ten minutes
+	@d=$$(mktemp -d) && PYTHONPATH=tests $(BIN)/python -m crash.million_timers --directory $$d --lead-s 200 $(ARGS); s=$$?; rm -rf $$d; exit $$s
 
 crash: $(INSTALLED) ## kill -9, power cuts, torn and damaged files, failing calls, a model: asked, measured, reached; half an hour
 	@PYTHONPATH=tests $(BIN)/python -m crash.figures $(ARGS)
