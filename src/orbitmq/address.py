@@ -49,7 +49,11 @@ def parse_name_servers(text: str | Iterable[str]) -> tuple[str, ...]:
     Raises:
         InvalidArgument: no address, or one that is no `host:port`.
     """
-    parts = _SEPARATORS.split(text) if isinstance(text, str) else [p for t in text for p in _SEPARATORS.split(t)]
+    try:
+        parts = _SEPARATORS.split(text) if isinstance(text, str) else [p for t in text for p in _SEPARATORS.split(t)]
+    except TypeError:
+        allowed = "host:port, several of them with ';' between, or a list of them"
+        raise InvalidArgument("name_servers", text, allowed) from None
     addresses = tuple(dict.fromkeys(_with_port(part) for part in parts if part))
     if not addresses:
         raise InvalidArgument("name_servers", text, "at least one host:port, like 127.0.0.1:9876")

@@ -27,6 +27,7 @@ from orbitmq.client.send.recall import Recaller
 from orbitmq.client.send.request import COMPRESS_OVER, DEFAULT_QUEUE_COUNT, EncodedMessage, encode_message
 from orbitmq.client.send.result import SendResult
 from orbitmq.client.send.sender import RETRIES, SEND_TIMEOUT_MS, SENDS_MAX, Sender
+from orbitmq.client.session.arguments import check_message, check_numbers
 from orbitmq.client.session.client_id import unique_instance, unique_key_seed
 from orbitmq.client.session.heartbeats import HEARTBEAT_INTERVAL_MS
 from orbitmq.client.session.session import ClientSession
@@ -112,13 +113,14 @@ class Producer(Client):
         tls: ssl.SSLContext | None = None,
         check: Check | None = None,
     ) -> None:
-        if not 1024 <= batch_size_max <= BODY_SIZE_MAX:
+        check_numbers(1024, batch_size_max=batch_size_max)
+        if batch_size_max > BODY_SIZE_MAX:
             raise InvalidArgument("batch_size_max", batch_size_max, f"1024 to {BODY_SIZE_MAX} bytes")
-        if retries < 0:
-            raise InvalidArgument("retries", retries, "0 or more")
-        for name, value in (("sends_max", sends_max), ("requests_max", requests_max)):
-            if value < 1:
-                raise InvalidArgument(name, value, "1 or more")
+        check_numbers(0, send_timeout_ms=send_timeout_ms, retries=retries, compress_over=compress_over)
+        check_numbers(1, attempt_timeout_ms=1 if attempt_timeout_ms is None else attempt_timeout_ms)
+        check_numbers(1, soon_count_max=soon_count_max, soon_size_max=soon_size_max, queue_count=queue_count)
+        check_numbers(1, sends_max=sends_max, requests_max=requests_max)
+        check_numbers(1, heartbeat_interval_ms=heartbeat_interval_ms, poll_interval_ms=poll_interval_ms)
         self.group = check_name("group", group, GROUP_LENGTH_MAX)
         self._compress_over = compress_over
         self._batch_size_max = batch_size_max
@@ -203,6 +205,7 @@ class Producer(Client):
             NoNameServer: the topic's route is not known yet, and nobody answers.
         """
         self._check_open()
+        check_message(message)
         if message.in_reply_to is not None and queue is None:
             return await self._replier.send(self._encode(message), message.in_reply_to, timeout_ms)
         target = Target(message.topic, queue, key if key is not None else message.sharding_key)
@@ -230,6 +233,7 @@ class Producer(Client):
             SendFailed, RemoteRefused, RouteNotFound, NoNameServer: the request was not sent.
         """
         self._check_open()
+        check_message(message)
         if message.in_reply_to is not None:
             raise InvalidArgument("message", "a reply", "no reply: nobody replies to one")
         if timeout_ms < 1:
@@ -276,6 +280,8 @@ class Producer(Client):
             is raised: the first messages are stored all the same.
         """
         self._check_open()
+        for message in messages:
+            check_message(message)
         check_batch(messages)
         batch = [self._encode(message, compress_over=BODY_SIZE_MAX) for message in messages]
         target = Target(messages[0].topic, queue, key if key is not None else messages[0].sharding_key)
@@ -297,6 +303,7 @@ class Producer(Client):
             A future of the result, which may be ignored: `flush` and `close` raise what went wrong.
         """
         self._check_open()
+        check_message(message)
         is_single = len(message.body) > self._compress_over
         encoded = self._encode(message)
         target = Target(message.topic, queue, key if key is not None else message.sharding_key)
@@ -316,6 +323,7 @@ class Producer(Client):
             RouteNotFound, NoNameServer: there is no queue to send to.
         """
         self._check_open()
+        check_message(message)
         self._oneway_count += 1
         if self._oneway_count % ONEWAY_RUN == 0:
             await self.send(message, queue=queue, key=key)

@@ -22,10 +22,11 @@ from orbitmq.client.consume.pull.window import COUNT_MAX, SIZE_MAX
 from orbitmq.client.consume.subscriptions import subscribe
 from orbitmq.client.routing.route_queues import readable_queues
 from orbitmq.client.routing.routes import POLL_INTERVAL_MS
+from orbitmq.client.session.arguments import check_numbers
 from orbitmq.client.session.client_id import unique_instance
 from orbitmq.client.session.session import ClientSession
 from orbitmq.clock import now_ms
-from orbitmq.errors import InvalidArgument
+from orbitmq.errors import ClientError, InvalidArgument
 from orbitmq.filter import check_sql92
 from orbitmq.model.group import ConsumeFrom
 from orbitmq.model.message import StoredMessage
@@ -76,6 +77,9 @@ class PullConsumer(Client):
         credentials: Credentials | None = None,
         tls: ssl.SSLContext | None = None,
     ) -> None:
+        check_numbers(1, pull_count_max=pull_count_max, poll_interval_ms=poll_interval_ms)
+        check_numbers(1, window_count_max=window_count_max, window_size_max=window_size_max)
+        check_numbers(0, consume_from_ms=consume_from_ms)
         self.group = check_name("group", group, GROUP_LENGTH_MAX)
         self._tag = tag
         self._sql = None if sql is None else check_sql92(sql).expression
@@ -206,6 +210,10 @@ class PullConsumer(Client):
             list of messages, empty when none came in time.
         """
         self._check_open()
+        check_numbers(0, timeout_ms=timeout_ms)
+        check_numbers(1, count_max=count_max)
+        if not self._pullers:
+            raise ClientError("nothing to poll: assign() comes first")
         found = self._collect(count_max)
         if found:
             return found

@@ -38,11 +38,12 @@ from orbitmq.client.requests.consumer_replies import ConsumerReplies
 from orbitmq.client.routing.routes import POLL_INTERVAL_MS
 from orbitmq.client.send.result import SendResult
 from orbitmq.client.send.sender import SEND_TIMEOUT_MS
+from orbitmq.client.session.arguments import check_numbers
 from orbitmq.client.session.client_id import DEFAULT_INSTANCE, unique_instance
 from orbitmq.client.session.heartbeats import HEARTBEAT_INTERVAL_MS
 from orbitmq.client.session.session import ClientSession
 from orbitmq.clock import now_ms
-from orbitmq.errors import InvalidArgument
+from orbitmq.errors import ClientError, InvalidArgument
 from orbitmq.model.group import ConsumeFrom, ConsumerInfo, Heartbeat, MessageModel, Subscription
 from orbitmq.model.message import StoredMessage
 from orbitmq.model.route import MessageQueue
@@ -94,7 +95,7 @@ class PushConsumer(Client):
         message_model: divide the queues among the group (CLUSTERING) or read all of them (BROADCASTING).
         consume_from: where a group without an offset begins. As with Java, LAST means the beginning for a queue that
             still holds its very first message, so that nothing sent to a new topic is missed.
-        consume_from_ms: for TIMESTAMP, in ms since 1970; half an hour ago when left out.
+        consume_from_ms: for TIMESTAMP, in ms since 1970.
         batch_count_max: messages per batch.
         concurrency: batches or messages that are handled at the same time.
         pull_count_max: messages per pull.
@@ -140,14 +141,16 @@ class PushConsumer(Client):
         credentials: Credentials | None = None,
         tls: ssl.SSLContext | None = None,
     ) -> None:
-        for name, value in (
-            ("batch_count_max", batch_count_max),
-            ("concurrency", concurrency),
-            ("max_attempts", max_attempts),
-            ("consume_timeout_ms", consume_timeout_ms),
-        ):
-            if value is not None and value < 1:
-                raise InvalidArgument(name, value, "1 or more")
+        check_numbers(
+            1, batch_count_max=batch_count_max, concurrency=concurrency, consume_timeout_ms=consume_timeout_ms
+        )
+        check_numbers(1, max_attempts=1 if max_attempts is None else max_attempts, pull_count_max=pull_count_max)
+        check_numbers(1, window_count_max=window_count_max, window_size_max=window_size_max)
+        check_numbers(1, commit_interval_ms=commit_interval_ms, rebalance_interval_ms=rebalance_interval_ms)
+        check_numbers(1, heartbeat_interval_ms=heartbeat_interval_ms, poll_interval_ms=poll_interval_ms)
+        check_numbers(0, retry_delay_ms=retry_delay_ms)
+        if ConsumeFrom(consume_from) is ConsumeFrom.TIMESTAMP and consume_from_ms is None:
+            raise InvalidArgument("consume_from_ms", None, "a time, in ms since 1970, for ConsumeFrom.TIMESTAMP")
         if handler is not None and message_handler is not None:
             raise InvalidArgument("message_handler", message_handler, "none beside handler")
         if key is not None and message_handler is None:
@@ -158,6 +161,7 @@ class PushConsumer(Client):
         self._consume_from = ConsumeFrom(consume_from)
         self._commit_interval_ms = commit_interval_ms
         self._subscriptions: dict[str, Subscription] = {}
+        self._was_subscribed = False
         self._closed = asyncio.Event()
         self._loops: list[asyncio.Task[None]] = []
         is_broadcasting = self._message_model is MessageModel.BROADCASTING
@@ -281,6 +285,7 @@ class PushConsumer(Client):
 
     async def run(self) -> None:
         """Wait until the consumer is closed; for programs whose handler does the work."""
+        self._check_subscribed()
         await self._closed.wait()
 
     def subscribe(self, topic: str, tag: str = "*", *, sql: str | None = None) -> None:
@@ -297,6 +302,7 @@ class PushConsumer(Client):
         """
         subscription = subscribe(topic, tag, sql, now_ms())
         self._subscriptions[topic] = subscription
+        self._was_subscribed |= topic != self._retry_topic
         self._assignment.subscribe(subscription)
         self._session.routes.watch(topic)
         self._rebalancer.note_subscriptions()
@@ -330,6 +336,9 @@ class PushConsumer(Client):
         """Return the next batch, to be committed by the caller; None after `timeout_ms`, or when closed."""
         if not self._closed.is_set():  # closed while somebody iterates: the iteration ends, nothing is wrong
             self._check_open()
+            self._check_subscribed()
+            if self._handlers is not None:
+                raise ClientError("this consumer's handler gets its messages: iterate over one without a handler")
         if timeout_ms is None:
             return await self._ready.next_batch()
         try:
@@ -363,6 +372,10 @@ class PushConsumer(Client):
     async def commit_offsets(self) -> None:
         """Store the group's offsets now; errors are logged, the next round tries again."""
         await self._assignment.store_offsets()
+
+    def _check_subscribed(self) -> None:
+        if not self._was_subscribed:
+            raise ClientError("nothing to wait for: subscribe() comes first")
 
     async def _store_offsets(self) -> None:
         while True:

@@ -12,6 +12,8 @@ from orbitmq.model.topic import check_name, reply_topic
 
 BODY_SIZE_MAX = 4 * 1024 * 1024
 """Bytes of a message body, as RocketMQ's `maxMessageSize`."""
+DELAY_LEVEL_MAX = 18
+"""The longest of the delay levels that brokers have out of the box: 2 h."""
 PROPERTIES_SIZE_MAX = 32767
 """Bytes of the encoded properties: their length travels as a signed short."""
 
@@ -152,8 +154,10 @@ class Message:
         if isinstance(self.keys, str):
             raise InvalidArgument("keys", self.keys, "a list of strings, one per key")
         for key in self.keys:
-            if not key or " " in key:
-                raise InvalidArgument("keys", key, "keys that are not empty and have no blank inside")
+            if not isinstance(key, str) or not key or " " in key:
+                raise InvalidArgument("keys", key, "strings that are not empty and have no blank inside")
+        if self.delay_level and not (isinstance(self.delay_level, int) and 0 < self.delay_level <= DELAY_LEVEL_MAX):
+            raise InvalidArgument("delay_level", self.delay_level, f"1 to {DELAY_LEVEL_MAX}, or 0 for at once")
         if self.delay_ms or self.deliver_at is not None:
             self._check_time()
 

@@ -244,3 +244,11 @@ async def test_a_time_that_was_not_told_is_the_beginning_of_time(cluster):
         assert await poll(reader, 1) == [b"1"]
     (asked,) = [request for request in cluster.a.requests if isinstance(request, SearchOffset)]
     assert asked.timestamp_ms == 0
+
+
+async def test_polling_without_an_assignment_is_an_error(cluster):
+    async with consumer(cluster) as reader:
+        with pytest.raises(ClientError, match="assign"):
+            await reader.poll()
+        with pytest.raises(InvalidArgument, match="count_max"):
+            await reader.poll(count_max="x")

@@ -709,6 +709,10 @@ async def test_a_consumer_that_is_not_open_says_what_to_do(cluster):
         {"handler": print, "message_handler": print},
         {"key": print},
         {"key": print, "handler": print},
+        {"retry_delay_ms": "x"},
+        {"max_attempts": 2.5},
+        {"name_servers": None},
+        {"consume_from": ConsumeFrom.TIMESTAMP},
     ],
 )
 def test_bad_settings_are_named(settings):
@@ -764,3 +768,27 @@ async def test_a_program_may_wait_for_the_end_of_its_consumer(cluster):
         await reader.assigned()
         assert not running.done()
     await running
+
+
+@pytest.mark.parametrize("wait", [PushConsumer.next_batch, PushConsumer.run])
+async def test_waiting_without_a_subscription_is_an_error(cluster, wait):
+    async with PushConsumer("takers", cluster.name_servers) as reader:
+        with pytest.raises(ClientError, match="subscribe"):
+            await wait(reader)
+
+
+async def test_a_consumer_with_a_handler_hands_out_no_batches(cluster):
+    cluster.topic("orders", count=1)
+    async with consumer(cluster, handler=print) as reader:
+        with pytest.raises(ClientError, match="handler"):
+            await reader.next_batch()
+
+
+@pytest.mark.parametrize("tag", ["a,b", "TAGS = 'x'", "a || b c", "||"])
+def test_a_tag_that_no_message_can_have_is_refused(tag):
+    with pytest.raises(InvalidArgument, match="tag"):
+        consumer_of_nothing().subscribe("orders", tag)
+
+
+def consumer_of_nothing():
+    return PushConsumer("takers", "127.0.0.1:1")

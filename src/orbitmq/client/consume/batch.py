@@ -7,12 +7,10 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Protocol, overload
 
 from orbitmq.errors import InvalidArgument
-from orbitmq.model.message import StoredMessage
+from orbitmq.model.message import DELAY_LEVEL_MAX, StoredMessage
 from orbitmq.model.route import MessageQueue
 
 log = logging.getLogger(__name__)
-
-DELAY_LEVEL_MAX = 18
 
 
 class Settler(Protocol):

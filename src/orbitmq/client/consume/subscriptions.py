@@ -46,8 +46,9 @@ def parse_subscription(topic: str, expression: str | None, version: int) -> Subs
     if not expression or expression.strip() == SUBSCRIBE_ALL:
         return Subscription(topic=topic, version=version)
     tags = frozenset(tag for part in expression.split("||") if (tag := part.strip()))
-    if not tags:
-        raise InvalidArgument("tag", expression, "'*', a tag, or tags joined by '||'")
+    # Nobody would ever get a message by such a tag: somebody meant several of them, or an expression.
+    if not tags or any(strange in tag for tag in tags for strange in (",", " ")):
+        raise InvalidArgument("tag", expression, "'*', a tag, or tags joined by '||'; expressions are given as sql=")
     return Subscription(
         topic=topic,
         expression=expression,
