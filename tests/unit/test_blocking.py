@@ -8,7 +8,9 @@ from orbitmq import blocking
 
 
 def test_the_blocking_classes_have_the_names_of_the_others():
-    assert blocking.__all__ == ["Batch", "Producer", "PullConsumer", "PushConsumer"]
+    assert blocking.__all__ == [
+        "Batch", "Producer", "PullConsumer", "PushConsumer", "SimpleConsumer", "TransactionProducer",
+    ]  # fmt: skip
     for name in blocking.__all__:
         assert getattr(blocking, name).__name__ == f"Blocking{name}"
         assert name in orbitmq.__all__

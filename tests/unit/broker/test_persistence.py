@@ -140,3 +140,24 @@ async def test_offsets_that_nobody_changed_are_not_written(tmp_path: Path) -> No
     await file.save()
     file.save_now()
     assert not path.exists()
+
+
+async def test_offsets_of_pops_wait_until_the_disk_has_their_checkpoints(tmp_path: Path) -> None:
+    durable = 0
+    path = tmp_path / "consumerOffset.json"
+    offsets = GroupOffsets()
+    file = OffsetFile(path, offsets, lambda: 1, lambda: durable)
+    offsets.commit("g", "t", 0, 5, offset_max=9)
+    offsets.log_end = 100
+    await file.save()
+    assert not path.exists()
+    offsets.commit("g", "t", 0, 7, offset_max=9)
+    offsets.log_end = 200
+    durable = 150
+    await file.save()  # what was to be kept before is known to be safe, what came since is not
+    assert parse_offsets(path.read_bytes()).query("g", "t", 0) == 5
+    file.save_now()
+    assert parse_offsets(path.read_bytes()).query("g", "t", 0) == 5
+    durable = 200
+    await file.save()
+    assert parse_offsets(path.read_bytes()).query("g", "t", 0) == 7
