@@ -93,9 +93,9 @@ def test_timers_of_both_clients_come_in_time_with_the_same_traces(java_producer,
 
 
 def test_what_either_client_takes_back_is_not_delivered(java_producer, name_servers, name):
-    sent = java_producer.send(*(message(name, b"java %d" % number, delay_ms=2_500) for number in range(3)))
+    sent = java_producer.send(*(message(name, b"java %d" % number, delay_ms=5_000) for number in range(3)))
     with Producer("our-recalls", name_servers) as producer:
-        ours = [producer.send(Message(name, b"ours %d" % number, delay_ms=2_500)) for number in range(3)]
+        ours = [producer.send(Message(name, b"ours %d" % number, delay_ms=5_000)) for number in range(3)]
         # Each client takes back one of its own, and one of the other's.
         assert java_producer.recall(name, sent[0]["recall_handle"]) == sent[0]["message_id"]
         assert producer.recall(sent[1]["recall_handle"]) == sent[1]["message_id"]
@@ -103,7 +103,7 @@ def test_what_either_client_takes_back_is_not_delivered(java_producer, name_serv
         assert producer.recall(ours[1].recall_handle or "") == ours[1].message_id
         handle = parse_recall_handle(ours[2].recall_handle or "")
         assert (handle.topic, handle.unique_key) == (name, ours[2].message_id)
-        producer.send(Message(name, b"last", delay_ms=3_500))
+        producer.send(Message(name, b"last", delay_ms=6_000))
     assert bodies(read_all(name_servers, name, 3)) == [b"java 2", b"last", b"ours 2"]
 
 

@@ -72,11 +72,11 @@ def test_a_timer_survives_a_restart(serve: Serve) -> None:
 
 def test_a_message_that_is_taken_back_is_not_delivered(serve: Serve) -> None:
     async def scene(rig: Any) -> None:
-        await handle_of(rig, 700, b"kept", "K0")
-        handle = await handle_of(rig, 700, b"taken back")
+        await handle_of(rig, 3_000, b"kept", "K0")
+        handle = await handle_of(rig, 3_000, b"taken back")
         response = await rig.answer(recall(handle), RecallResponse)
         assert (response.message_id, response.region_id) == ("K1", "DefaultRegion")
-        await handle_of(rig, 1_000, b"last", "K2")
+        await handle_of(rig, 3_300, b"last", "K2")
         assert [bytes(record.body) for record in await pulled(rig, 2)] == [b"kept", b"last"]
 
     serve(scene, **FAST)
