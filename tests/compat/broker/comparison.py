@@ -54,6 +54,7 @@ class Comparison:
         self.listed: Counter[str] = Counter()
         self.found: list[Found] = []
         self._names = itertools.count(1)
+        self._is_settled = True
 
     def compare(self, story: Story) -> Found | None:
         """Tell a story; note a difference without a reason, shrunk, unless one of its kind is noted already."""
@@ -133,8 +134,11 @@ class Comparison:
             if step.code not in numbers:
                 return None
             return self._compare(replace(step, code=11), step.code)
-        if step.code not in _SENDS:
+        if step.code in _SENDS:
+            self._is_settled = False
+        elif not self._is_settled:
             self.java.settle()
+            self._is_settled = True
         self.counts[step.code] += 1
         for side in self._sides:
             side.send(step)

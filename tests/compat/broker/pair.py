@@ -9,6 +9,9 @@ from pathlib import Path
 from compat.broker.sides import Side
 from compat.broker.steps import BROKER_NAME, CLUSTER
 from interop.peers import JavaBroker, JavaNameServer
+from orbitmq.client.loop_thread import LoopThread
+from orbitmq.nameserver.app import NameServer
+from orbitmq.nameserver.config import NameServerConfig
 from orbitmq.testing import LocalCluster
 
 POOLS = (
@@ -19,14 +22,14 @@ POOLS = (
 JAVA_SETTINGS: dict[str, object] = {
     **{f"{pool}ThreadPoolNums": 1 for pool in POOLS},
     "enablePropertyFilter": "true",
-    "transactionTimeOut": 3_600_000,
+    "transactionCheckInterval": 3_600_000,
     "mappedFileSizeCommitLog": 64 * 1024 * 1024,
     "mappedFileSizeConsumeQueue": 20 * 300,
 }
 OUR_SETTINGS = {
     "broker_cluster_name": CLUSTER,
     "enable_property_filter": True,
-    "transaction_time_out": 3_600_000,
+    "transaction_check_interval": 3_600_000,
     "max_transfer_count_on_message_in_memory": 32,
     "max_transfer_bytes_on_message_in_memory": 256 * 1024,
     "mapped_file_size_commit_log": 64 * 1024 * 1024,
@@ -35,16 +38,16 @@ OUR_SETTINGS = {
 
 
 @contextlib.contextmanager
-def both_brokers(home: Path) -> Iterator[tuple[Side, Side]]:
-    """Run both; yields how a story talks to them."""
+def both_brokers(home: Path, *, is_quick: bool = False) -> Iterator[tuple[Side, Side]]:
+    """Run both; yields how a story talks to them.
+
+    Args:
+        is_quick: Java's broker has a NameServer of ours, which starts sooner.
+    """
     with contextlib.ExitStack() as running:
         cluster = running.enter_context(LocalCluster.running(data_dir=home / "ours", settings=OUR_SETTINGS))
-        name_server = JavaNameServer(home / "nameserver")
-        running.callback(name_server.kill)
-        name_server.start()
-        broker = JavaBroker(
-            home / "java", name_server.address, name=BROKER_NAME, cluster=CLUSTER, properties=JAVA_SETTINGS
-        )
+        name_server = running.enter_context(_our_name_server(home) if is_quick else _javas_name_server(home))
+        broker = JavaBroker(home / "java", name_server, name=BROKER_NAME, cluster=CLUSTER, properties=JAVA_SETTINGS)
         running.callback(broker.kill)
         broker.start()
         java, ours = Side("Java's broker", broker.address), Side("our broker", cluster.brokers[BROKER_NAME])
@@ -53,3 +56,31 @@ def both_brokers(home: Path) -> Iterator[tuple[Side, Side]]:
         finally:
             for side in (java, ours):
                 side.end()
+
+
+@contextlib.contextmanager
+def _javas_name_server(home: Path) -> Iterator[str]:
+    name_server = JavaNameServer(home / "nameserver")
+    try:
+        name_server.start()
+        yield name_server.address
+    finally:
+        name_server.kill()
+
+
+@contextlib.contextmanager
+def _our_name_server(home: Path) -> Iterator[str]:
+    config = NameServerConfig(
+        bind_address="127.0.0.1",
+        listen_port=0,
+        kv_config_path=home / "nameserver" / "kvConfig.json",
+        config_store_path=home / "nameserver" / "namesrv.properties",
+    )
+    background = LoopThread("the name server of Java's broker")
+    name_server = background.apply(lambda: NameServer(config))
+    background.call(name_server.start())
+    try:
+        yield name_server.address
+    finally:
+        background.call(name_server.stop())
+        background.stop()

@@ -81,6 +81,12 @@ REASONS: tuple[Reason, ...] = (
         ),
     ),
     Reason(
+        "sends that are refused for more than one reason",
+        "answered the first that it looks at",
+        "the same, in an order of its own",
+        lambda step, java, ours: step.code in SENDS and {*_codes(java, ours)} <= {13, 16, 17, 29},
+    ),
+    Reason(
         "fields that are missing or no numbers",
         "taken for null; often it goes on",
         "refused with the field's name",

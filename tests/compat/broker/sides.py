@@ -9,8 +9,6 @@ import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
-import orjson
-
 from compat.broker.steps import PREFIX_MARK, Step
 from orbitmq.address import parse_address
 from orbitmq.codes import RequestCode
@@ -20,6 +18,8 @@ from orbitmq.wire.frame import PREFIX, FrameDecoder
 
 UNKNOWN_ID = f"{99_999_999_999:032X}"
 """Of a message that was not stored, or was not sent in this telling: beyond the end of every log."""
+LAST = {"a": "p", "b": "last", "c": "TBW102", "d": "1", "e": "0", "f": "0", "g": "1", "h": "0", "i": "", "j": "0"}
+LAST_QUEUE = {"topic": "last", "queueId": "0"}
 MESSAGE_ID_LENGTH = 32
 PATIENCE_S = 30
 LINKS = 2
@@ -204,11 +204,12 @@ class Side:
         return answer
 
     def settle(self) -> None:
-        """Wait until all that is stored can be read: Java fills its queues a moment after it has answered."""
-        while True:
-            values = orjson.loads(self.ask(RequestCode.GET_BROKER_RUNTIME_INFO).body)["table"]
-            if int(values["dispatchBehindBytes"]) == 0:
-                return
+        """Wait until all that is stored can be read: Java fills its queues a moment after it has answered, in order."""
+        stored = self.ask(RequestCode.SEND_MESSAGE_V2, LAST, b"the last of all")
+        assert stored.code == 0, f"{self.name} does not take a message: {stored.remark}"
+        place = int((stored.ext_fields or {})["queueOffset"])
+        while int((self.ask(RequestCode.GET_MAX_OFFSET, LAST_QUEUE).ext_fields or {})["offset"]) <= place:
+            pass
 
     def _read(self, timeout_s: float) -> None:
         links = {link.socket: link for link in self._links if not link.is_closed}

@@ -144,7 +144,7 @@ class Story:
         if self._random.random() < 0.05:
             sys_flag, body = values.compressed(self._random)
         elif self._random.random() < 0.04:
-            sys_flag = self._random.choice((0x10, 0x20, 0x40, 0x400, 0x400))
+            sys_flag = self._random.choice((0x20, 0x40, 0x400, 0x400))
         if self._random.random() < 0.04 and topic != "\u00a7b":
             topic = self._random.choice(("\u00a7new", "\u00a7other"))
             if topic not in self._made:
