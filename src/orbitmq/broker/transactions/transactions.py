@@ -95,7 +95,7 @@ class Transactions:
         for offset in window.unsaid:
             self._ops.add(offset)
         self._notes: deque[_Note] = deque()
-        self._noted = (-1, -1)
+        self._noted = (0, 0)
         self._round_at = self._round_end = 0
         if self._ops:
             self.write_ops(now_ms)
