@@ -347,7 +347,10 @@ def _find_late(by_last: Sequence[tuple[int, ConsumeQueue]], commit_log: CommitLo
         return commit_log.end
 
     def is_late(last: tuple[int, ConsumeQueue]) -> bool:
-        return commit_log.stored_at_ms(last[0]) > recovery_ms
+        place, queue = last
+        size = queue.entry(queue.max_offset - 1)[1]
+        # Nothing was written behind the end, and a look at what was cut off a file would kill the process.
+        return place + size > commit_log.end or commit_log.stored_at_ms(place) > recovery_ms
 
     number = bisect_left(by_last, True, key=is_late)
     if number < len(by_last):

@@ -49,6 +49,7 @@ log = logging.getLogger(__name__)
 
 RESERVE_SIZE = 1024 * 1024
 
+_STORED_AT_END = STORED_AT_AT + 20  # behind an IPv6 host
 _V4_SIZE = 8
 _MAGIC_START = MAGIC_V1.to_bytes(4, "big")[:3]  # of both magics
 _MAGIC_AT = 4
@@ -251,8 +252,10 @@ class CommitLog:
 
     def stored_at_ms(self, physical_offset: int) -> int:
         """Return the store time of the record that starts there, 0 where no record can be."""
-        head = self.read(physical_offset, STORED_AT_AT + 20)
-        if len(head) < STORED_AT_AT + 20:
+        if physical_offset + _STORED_AT_END > self.end:
+            return 0
+        head = self.read(physical_offset, _STORED_AT_END)
+        if len(head) < _STORED_AT_END:
             return 0
         at = STORED_AT_AT + 12 if head[39] & 0x10 else STORED_AT_AT
         stored_at: int = LONG.unpack_from(head, at)[0]
