@@ -7,10 +7,11 @@ from __future__ import annotations
 
 from orbitmq.client.session.session import ClientSession
 from orbitmq.codes import ResponseCode
+from orbitmq.model.group import SUBSCRIBE_ALL, TAG
 from orbitmq.model.route import MessageQueue
 from orbitmq.net.pool import expect
 from orbitmq.wire.header import decode_header
-from orbitmq.wire.headers import OffsetResponse, QueryConsumerOffset, UpdateConsumerOffset
+from orbitmq.wire.headers import OffsetResponse, PullMessage, PullSysFlag, QueryConsumerOffset, UpdateConsumerOffset
 
 
 class BrokerOffsets:
@@ -50,4 +51,25 @@ class BrokerOffsets:
             consumer_group=self._group, topic=queue.topic, queue_id=queue.queue_id, commit_offset=queue_offset
         )
         answer = await self._session.call(queue.broker_name, header, only_this=True)
+        if answer.code == ResponseCode.SUBSCRIPTION_GROUP_NOT_EXIST:
+            await self._introduce(queue, queue_offset)
+            answer = await self._session.call(queue.broker_name, header, only_this=True)
         expect(answer, self._session.routes.address(queue.broker_name))
+
+    async def _introduce(self, queue: MessageQueue, queue_offset: int) -> None:
+        """Make a group known that has neither pulled nor sent heartbeats yet: brokers make a group for its first pull."""
+        header = PullMessage(
+            consumer_group=self._group,
+            topic=queue.topic,
+            queue_id=queue.queue_id,
+            queue_offset=queue_offset,
+            count_max=1,
+            sys_flag=PullSysFlag.SUBSCRIPTION,
+            commit_offset=0,
+            suspend_timeout_ms=0,
+            subscription=SUBSCRIBE_ALL,
+            sub_version=0,
+            expression_type=TAG,
+            broker_name=queue.broker_name,
+        )
+        await self._session.call(queue.broker_name, header, only_this=True)

@@ -49,6 +49,23 @@ async def test_a_refusal_names_the_broker(cluster):
             await offsets.store(QUEUE, 1)
 
 
+async def test_a_group_that_the_broker_does_not_know_yet_is_introduced_by_a_pull(cluster):
+    cluster.topic("orders")
+    cluster.a.refusals[UpdateConsumerOffset] = [ResponseCode.SUBSCRIPTION_GROUP_NOT_EXIST]
+    async with open_session(cluster, "orders") as session:
+        offsets = BrokerOffsets(session, "g", young_queue_at_zero=False)
+        await offsets.store(QUEUE, 7)
+        assert await offsets.load(QUEUE) == 7
+
+
+async def test_a_group_that_the_broker_does_not_make_is_an_error(cluster):
+    cluster.topic("orders")
+    cluster.a.refusals[UpdateConsumerOffset] = [ResponseCode.SUBSCRIPTION_GROUP_NOT_EXIST] * 2
+    async with open_session(cluster, "orders") as session:
+        with pytest.raises(RemoteRefused, match="26"):
+            await BrokerOffsets(session, "g", young_queue_at_zero=False).store(QUEUE, 7)
+
+
 async def test_a_slave_is_asked_for_an_offset_but_given_none(cluster):
     cluster.topic("orders")
     slave = BrokerData(cluster="c", broker_name="broker-a", addresses={1: cluster.a.address})
