@@ -20,8 +20,16 @@ from types import TracebackType
 from typing import Any
 
 from orbitmq.net.pool import ConnectionPool
+from orbitmq.wire.bodies.groups import GroupConfig, encode_group_config
 from orbitmq.wire.command import Command
-from orbitmq.wire.headers import CreateTopic, DeleteTopicInBroker, PullMessage, PullSysFlag, SendMessageV2
+from orbitmq.wire.headers import (
+    CreateTopic,
+    DeleteTopicInBroker,
+    PullMessage,
+    PullSysFlag,
+    SendMessageV2,
+    UpdateSubscriptionGroup,
+)
 from orbitmq.wire.messages.properties import format_properties
 from orbitmq.wire.messages.record import iter_records
 
@@ -207,6 +215,10 @@ class Wire:
             topic_filter_type="SINGLE_TAG",
         )  # fmt: skip
         return (await self.ask(header)).code
+
+    async def create_group(self, group: str) -> int:
+        """Create a consumer group; return the answer's code."""
+        return (await self.ask(UpdateSubscriptionGroup(), encode_group_config(GroupConfig(group=group)))).code
 
     async def delete(self, topic: str) -> int:
         """Delete a topic; return the answer's code."""

@@ -165,6 +165,7 @@ def test_an_emptied_queue_file_misleads_nobody(tmp_path: Path, is_killed: bool) 
             async with wire_to(broker) as wire:
                 await wire.send_all("orders", numbered(5, 100))
                 await wire.send_all("bystander", numbered(1))
+                assert await wire.create_group("g") == 0
                 committed = UpdateConsumerOffset(consumer_group="g", topic="orders", queue_id=0, commit_offset=102)
                 assert (await wire.ask(committed)).code == 0
             broker.kill() if is_killed else broker.stop()

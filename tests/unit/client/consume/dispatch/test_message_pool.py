@@ -93,6 +93,8 @@ async def pool(handler, **settings):
     tasks = BackgroundTasks()
     found = Pool(handler, tasks, **settings)
     yield found
+    if isinstance(handler, Handling):
+        handler.end_all()
     found.ready.close()
     await found.pool.drain(20_000)
     await tasks.close()
@@ -112,18 +114,31 @@ class Handling:
 
     def __init__(self):
         self.begun = []
-        self.ends = {}
+        self.ends = []
+        self.is_over = False
 
     async def __call__(self, message):
         self.begun.append(message.queue_offset)
-        end = self.ends[message.queue_offset] = asyncio.get_running_loop().create_future()
-        await end
+        if not self.is_over:
+            end = asyncio.get_running_loop().create_future()
+            self.ends.append((message.queue_offset, end))
+            await end
 
     def end(self, offset, error=None):
+        """Let the last message that was begun with this offset end."""
+        at = max(at for at, (begun, _) in enumerate(self.ends) if begun == offset)
+        end = self.ends.pop(at)[1]
         if error is None:
-            self.ends[offset].set_result(None)
+            end.set_result(None)
         else:
-            self.ends[offset].set_exception(error)
+            end.set_exception(error)
+
+    def end_all(self):
+        """Let every message end, those to come, too."""
+        self.is_over = True
+        for _, end in self.ends:
+            if not end.done():
+                end.set_result(None)
 
 
 async def test_keys_go_on_beside_one_another_and_each_stays_in_order():
