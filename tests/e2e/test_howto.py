@@ -20,7 +20,7 @@ def test_the_page_has_code():
 
 
 async def test_the_clients_page_runs_from_top_to_bottom(capsys):
-    async with LocalCluster(brokers=2) as cluster:
+    async with LocalCluster(brokers=2, settings={"recall_message_enable": True}) as cluster:
         scope = {"name_servers": cluster.name_servers}
         for block in blocks("clients.md"):
             if "blocking" in block:
