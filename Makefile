@@ -64,7 +64,7 @@ failures: $(INSTALLED) $(PEERS) ## Broken NameServers, brokers and cables: each 
 hostile: $(INSTALLED) ## Every hostility figure in full: asked, measured, reached; 40 minutes on one core
 	@PYTHONPATH=tests $(BIN)/python -m hostile.figures $(ARGS)
 
-timers: $(INSTALLED) ## a million pending timers, 5,000 due a second: memory, start, lateness, kill -9; ten minutes
+timers: $(INSTALLED) ## A million pending timers, 5,000 due a second: memory, start, lateness, kill -9; ten minutes
 	@d=$$(mktemp -d) && PYTHONPATH=tests $(BIN)/python -m crash.million_timers --directory $$d --lead-s 200 $(ARGS); s=$$?; rm -rf $$d; exit $$s
 
 crash: $(INSTALLED) ## kill -9, power cuts, torn and damaged files, failing calls, a model: asked, measured, reached; half an hour
