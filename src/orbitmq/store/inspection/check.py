@@ -50,7 +50,7 @@ class Sizes:
 
     segment_size: int | None = None
     queue_file_size: int | None = None
-    index: IndexSizes = IndexSizes()
+    index: IndexSizes | None = None
 
     def of_log(self, found: Collection[SizedFile]) -> int:
         """Return the size of the CommitLog's files."""

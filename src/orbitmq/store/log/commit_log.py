@@ -421,7 +421,9 @@ class CommitLog:
         """Return where the first record at or behind `start` begins, `stop` without one."""
         for segment in self.log.between(start, stop):
             buffer, base = segment.buffer, segment.base
-            end = min(stop, segment.end) - base
+            # One byte less, which begins no record: before Python 3.11.5 `mmap.find` looks at the byte behind its end
+            # (python/cpython#105235), and behind a map's end that kills the process.
+            end = min(stop, segment.end) - base - 1
             at = max(start - base, 0)
             while (at := buffer.find(_MAGIC_START, at + _MAGIC_AT, end) - _MAGIC_AT) >= 0:
                 # A record says where it lies: bytes in a body that look like one do not lie there.

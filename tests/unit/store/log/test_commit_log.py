@@ -9,9 +9,10 @@ import pytest
 from orbitmq.errors import CorruptRecord, InvalidArgument, StoreUnavailable
 from orbitmq.model.message import Host
 from orbitmq.store.log.commit_log import RESERVE_SIZE, CommitLog
+from orbitmq.store.log.segment_log import SegmentLog
 from orbitmq.store.values import Draft
 from orbitmq.testing.fake_disk import FakeDisk
-from orbitmq.wire.messages.record import Blank, format_record, format_topic, parse_record
+from orbitmq.wire.messages.record import Blank, Record, format_record, format_topic, parse_record
 
 HOST = Host("127.0.0.1", 10911)
 V6 = Host("::1", 10911)
@@ -315,6 +316,26 @@ def test_a_record_that_reaches_into_a_hole_is_given_room_before_it_is_looked_at(
         found.extend(log.scan(0))
     whole = [0, sizes[0], sum(sizes)]
     assert sum(size for _, size in reserved) == min(end for end in whole if end >= cut) - cut
+
+
+def test_no_search_for_a_record_reaches_the_last_byte_of_a_file(monkeypatch):
+    class Watched(bytes):
+        def find(self, *wanted):
+            assert wanted[2] < len(self), "mmap.find of older Pythons looks at the byte behind its end"
+            return super().find(*wanted)
+
+    class Seen:
+        def __init__(self, segment):
+            self.base, self.end, self.buffer = segment.base, segment.end, Watched(segment.buffer[:])
+
+    log = log_of()
+    while log.end < SEGMENT_SIZE * 2:
+        append(log)
+    between = SegmentLog.between
+    monkeypatch.setattr(SegmentLog, "between", lambda *bounds: [Seen(segment) for segment in between(*bounds)])
+    found = [record.physical_offset for record in log.whole_records(1, log.end)]
+    assert found
+    assert found == [record.physical_offset for record in scanned(log) if isinstance(record, Record)][1:]
 
 
 @pytest.mark.parametrize("born", [HOST, V6])

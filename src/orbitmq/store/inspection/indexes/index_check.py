@@ -28,12 +28,14 @@ class IndexCheck:
 
     Args:
         root: the store's directory.
+        sizes: of its files; None when nobody has said whether they have Java's usual ones.
         is_settled: the last stop was orderly, and no broker runs: files and slots are written to their end.
     """
 
-    def __init__(self, root: Path, sizes: IndexSizes, *, is_settled: bool) -> None:
+    def __init__(self, root: Path, sizes: IndexSizes | None, *, is_settled: bool) -> None:
         self._root = root
-        self._sizes = sizes
+        self._sizes = sizes or IndexSizes()
+        self._are_sizes_known = sizes is not None
         self._is_settled = is_settled
         self._found: list[Finding] = []
         self._file = ""
@@ -88,10 +90,13 @@ class IndexCheck:
     def _walk_file(self, file: ReadOnlyFile) -> Iterator[tuple[int, int]]:
         sizes = self._sizes
         if file.size != sizes.file_size:
-            what = (
-                f"has {file.size} bytes, not {sizes.file_size}; name the broker's settings with -c when it has others"
-            )
-            self._found.append(Finding(self._file, None, what, REBUILD_INDEX))
+            what = f"has {file.size} bytes, not {sizes.file_size}"
+            if self._are_sizes_known:
+                self._found.append(Finding(self._file, None, what, REBUILD_INDEX))
+            else:
+                self._found.append(
+                    note(self._file, f"{what}, and is not checked", "name the broker's settings with -c")
+                )
             return
         header = parse_header(file.read(0, HEADER.size))
         flaw = flaw_of(header, sizes)
