@@ -7,7 +7,7 @@ import shutil
 
 import pytest
 
-from interop.peers import JavaBroker, JavaNameServer, message
+from interop.peers import JavaBroker, JavaClients, JavaNameServer, message
 from orbitmq.model.message import Host
 from orbitmq.store import Draft, Store, StoreConfig
 from orbitmq.store.index.search import Question
@@ -76,11 +76,19 @@ def java_broker(java_name_server, tmp_path):
 
 
 @pytest.fixture
-def java_finds(java, java_name_server):
+def tools(jars, tmp_path):
+    """A JVM of our own: mqadmin's queryMsgByUniqueKey keeps its first cluster for as long as a JVM lives."""
+    clients = JavaClients(tmp_path / "tools")
+    yield clients
+    clients.close()
+
+
+@pytest.fixture
+def java_finds(tools, java_name_server):
     """Ask with mqadmin, and return the queue offsets of what it found, or what it printed of one message."""
 
     def ask(command, *arguments):
-        printed = java.mqadmin(command, "-n", java_name_server.address, "-t", TOPIC, *arguments)
+        printed = tools.mqadmin(command, "-n", java_name_server.address, "-t", TOPIC, *arguments)
         print(command, arguments, printed)
         if command != "queryMsgByKey":
             return printed
