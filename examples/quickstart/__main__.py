@@ -28,7 +28,7 @@ from examples.quickstart.queries import collect_findings, send_summary, spark_se
 from examples.quickstart.screen import Screen
 from orbitmq.errors import OrbitError
 from orbitmq.net.loop import run as run_loop
-from orbitmq.spark.driver.interrupts import termination_as_interrupt
+from orbitmq.process.interrupts import termination_as_interrupt
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -13,7 +13,7 @@ from typing import Annotated
 import typer
 
 from orbitmq.cli.terminal.exits import EXIT_CODES_HELP, ExitCode, NameServerExit, exit_code_of, explain
-from orbitmq.cli.terminal.interrupts import termination_as_interrupt
+from orbitmq.cli.terminal.interrupts import finishing_on_termination
 from orbitmq.errors import OrbitError
 
 COMMANDS = {
@@ -78,7 +78,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     ends_as_java = given[:1] == ["nameserver"]
     usage = NameServerExit.ARGUMENTS if ends_as_java else ExitCode.USAGE
     try:
-        with termination_as_interrupt():  # containers end their programs with SIGTERM: what is under way is finished
+        with finishing_on_termination():  # containers end their programs with SIGTERM: what is under way is finished
             app(given, prog_name="orbitmq")
     except SystemExit as end:
         if isinstance(end.__context__, BrokenPipeError):

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily, Metric
 
-from orbitmq.process_stats import Histogram
+from orbitmq.process.stats import Histogram
 
 SERIES_PER_PART = 100
 """A family with more series comes in parts: one takes some two milliseconds to be written."""

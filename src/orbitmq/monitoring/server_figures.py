@@ -11,7 +11,7 @@ from orbitmq.codes import RequestCode, ResponseCode
 from orbitmq.monitoring.alerts import Alert
 from orbitmq.monitoring.families import Families
 from orbitmq.net.server import Server
-from orbitmq.process_stats import ProcessStats, memory_anonymous
+from orbitmq.process.stats import ProcessStats, memory_anonymous
 
 
 class ServerFigures:

@@ -16,7 +16,7 @@ from typing import NoReturn
 from orbitmq.clock import Clock, monotonic_ms, now_ms
 from orbitmq.errors import FileCut, StoreBusy, StoreError, StoreUnavailable, SyncFailed
 from orbitmq.model.message import Host
-from orbitmq.process_stats import Histogram
+from orbitmq.process.stats import Histogram
 from orbitmq.store.disk import Disk, LocalDisk, Lock, write_whole
 from orbitmq.store.dispatch import Dispatch, DispatchConsumer, is_queued, tag_code_of
 from orbitmq.store.index.index import Answer, Index

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from orbitmq.monitoring.families import SERIES_PER_PART, Families
-from orbitmq.process_stats import Histogram
+from orbitmq.process.stats import Histogram
 
 
 def samples(family) -> list[tuple[str, dict[str, str], float]]:

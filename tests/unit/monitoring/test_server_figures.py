@@ -9,7 +9,7 @@ from orbitmq.monitoring.alerts import Alert
 from orbitmq.monitoring.families import Families
 from orbitmq.monitoring.server_figures import ServerFigures
 from orbitmq.net.counters import Counters
-from orbitmq.process_stats import ProcessStats
+from orbitmq.process.stats import ProcessStats
 
 
 def test_codes_have_names_where_they_are_known() -> None:

@@ -14,7 +14,7 @@ from orbitmq.broker.service import BrokerService
 from orbitmq.clock import Clock
 from orbitmq.monitoring.alerts import Alert, AlertLog
 from orbitmq.net.server import Server
-from orbitmq.process_stats import ProcessStats, memory_used
+from orbitmq.process.stats import ProcessStats, memory_used
 from orbitmq.store.disk_usage import DiskUsage, ask_aside, disk_usage
 from orbitmq.store.recovery import Findings
 

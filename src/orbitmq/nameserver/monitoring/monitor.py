@@ -17,7 +17,7 @@ from orbitmq.nameserver.monitoring.unknown_topics import UnknownTopic, UnknownTo
 from orbitmq.nameserver.routing.events import Cause, Change, ChangeKind
 from orbitmq.nameserver.routing.tables import Tables
 from orbitmq.net.server import Server
-from orbitmq.process_stats import ProcessStats, memory_used
+from orbitmq.process.stats import ProcessStats, memory_used
 
 log = logging.getLogger(__name__)
 

@@ -1,25 +1,10 @@
-"""Ctrl-C and SIGTERM for jobs: both end a job early through every `finally`, in event loops too."""
+"""Ctrl-C for jobs: it ends a job early through every `finally`, in event loops too."""
 
 from __future__ import annotations
 
 import signal
 from collections.abc import Iterator
 from contextlib import contextmanager
-from types import FrameType
-
-
-@contextmanager
-def termination_as_interrupt() -> Iterator[None]:
-    """Let SIGTERM end the job as Ctrl-C does, whoever handles that at the moment."""
-
-    def interrupt(number: int, frame: FrameType | None) -> None:
-        signal.raise_signal(signal.SIGINT)
-
-    previous = signal.signal(signal.SIGTERM, interrupt)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGTERM, previous)
 
 
 @contextmanager

@@ -3,7 +3,7 @@ import threading
 
 import pytest
 
-from orbitmq.cli.terminal.interrupts import termination_as_interrupt
+from orbitmq.cli.terminal.interrupts import finishing_on_termination
 
 
 @pytest.fixture(autouse=True)
@@ -15,7 +15,7 @@ def default_termination():
 
 
 def test_sigterm_interrupts_as_ctrl_c_does_and_is_itself_again_afterwards():
-    with pytest.raises(KeyboardInterrupt), termination_as_interrupt():
+    with pytest.raises(KeyboardInterrupt), finishing_on_termination():
         signal.raise_signal(signal.SIGTERM)
     assert signal.getsignal(signal.SIGTERM) is signal.SIG_DFL
 
@@ -23,7 +23,7 @@ def test_sigterm_interrupts_as_ctrl_c_does_and_is_itself_again_afterwards():
 def test_whoever_handles_sigterm_already_goes_on_doing_so():
     seen = []
     signal.signal(signal.SIGTERM, lambda number, _frame: seen.append(number))
-    with termination_as_interrupt():
+    with finishing_on_termination():
         signal.raise_signal(signal.SIGTERM)
     assert seen == [signal.SIGTERM]
 
@@ -32,7 +32,7 @@ def test_in_another_thread_nothing_is_changed():
     found = []
 
     def work():
-        with termination_as_interrupt():
+        with finishing_on_termination():
             found.append(signal.getsignal(signal.SIGTERM))
 
     thread = threading.Thread(target=work)

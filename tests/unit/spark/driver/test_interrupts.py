@@ -1,4 +1,4 @@
-"""SIGTERM and Ctrl-C end a job through every `finally`, whoever handles them at the moment."""
+"""Ctrl-C ends a job through every `finally`, whoever handled it before."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import signal
 
 import pytest
 
-from orbitmq.spark.driver.interrupts import plain_interrupts, termination_as_interrupt
+from orbitmq.spark.driver.interrupts import plain_interrupts
 
 
 @pytest.fixture(autouse=True)
@@ -19,20 +19,6 @@ def handlers():
         signal.signal(number, handler)
 
 
-def test_termination_interrupts():
-    with pytest.raises(KeyboardInterrupt), termination_as_interrupt():
-        signal.raise_signal(signal.SIGTERM)
-
-
-def test_termination_goes_to_whoever_handles_interrupts_now():
-    handled = []
-    signal.signal(signal.SIGINT, lambda number, frame: handled.append(number))
-    with termination_as_interrupt():
-        signal.raise_signal(signal.SIGTERM)
-
-    assert handled == [signal.SIGINT]
-
-
 def test_pythons_own_handler_is_used_for_a_while():
     def others(number: int, frame: object) -> None:
         raise AssertionError
@@ -42,14 +28,3 @@ def test_pythons_own_handler_is_used_for_a_while():
         signal.raise_signal(signal.SIGINT)
 
     assert signal.getsignal(signal.SIGINT) is others
-
-
-def test_the_handler_before_comes_back():
-    def mine(number: int, frame: object) -> None:
-        pass
-
-    signal.signal(signal.SIGTERM, mine)
-    with termination_as_interrupt():
-        assert signal.getsignal(signal.SIGTERM) is not mine
-
-    assert signal.getsignal(signal.SIGTERM) is mine

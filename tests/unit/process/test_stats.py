@@ -5,8 +5,8 @@ import os
 import time
 from pathlib import Path
 
-from orbitmq import process_stats
-from orbitmq.process_stats import Histogram, ProcessStats
+from orbitmq.process import stats as process_stats
+from orbitmq.process.stats import Histogram, ProcessStats
 from waiting import until
 
 

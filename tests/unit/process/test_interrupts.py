@@ -1,0 +1,44 @@
+"""SIGTERM ends a program as Ctrl-C does, whoever handles that at the moment."""
+
+from __future__ import annotations
+
+import signal
+
+import pytest
+
+from orbitmq.process.interrupts import termination_as_interrupt
+
+
+@pytest.fixture(autouse=True)
+def handlers():
+    """Put the handlers back that the test began with."""
+    numbers = (signal.SIGINT, signal.SIGTERM)
+    before = {number: signal.getsignal(number) for number in numbers}
+    yield
+    for number, handler in before.items():
+        signal.signal(number, handler)
+
+
+def test_termination_interrupts():
+    with pytest.raises(KeyboardInterrupt), termination_as_interrupt():
+        signal.raise_signal(signal.SIGTERM)
+
+
+def test_termination_goes_to_whoever_handles_interrupts_now():
+    handled = []
+    signal.signal(signal.SIGINT, lambda number, frame: handled.append(number))
+    with termination_as_interrupt():
+        signal.raise_signal(signal.SIGTERM)
+
+    assert handled == [signal.SIGINT]
+
+
+def test_the_handler_before_comes_back():
+    def mine(number: int, frame: object) -> None:
+        pass
+
+    signal.signal(signal.SIGTERM, mine)
+    with termination_as_interrupt():
+        assert signal.getsignal(signal.SIGTERM) is not mine
+
+    assert signal.getsignal(signal.SIGTERM) is mine
