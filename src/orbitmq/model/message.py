@@ -54,7 +54,6 @@ class PropertyName:
     ARRIVE_TIME = "ARRIVE_TIME"
     POP_CK = "POP_CK"
     FIRST_POP_TIME = "1ST_POP_TIME"
-    TIMER_DELIVER_MS = "TIMER_DELIVER_MS"
 
 
 class TimerProperty:

@@ -23,7 +23,7 @@ from orbitmq.clock import Clock
 from orbitmq.errors import InvalidArgument
 from orbitmq.model.message import PropertyName
 from orbitmq.store import PropertyTest, ReadResult, ReadStatus, Store
-from orbitmq.wire.messages.record import Record, format_record, iter_records, queue_offsets_in
+from orbitmq.wire.messages.record import Record, encode_record, iter_records, queue_offsets_in
 from orbitmq.wire.pop.handles import (
     NORMAL,
     RETRY_V1,
@@ -309,19 +309,5 @@ def _renamed(record: Record, topic: str, handle: str) -> bytes:
     properties = bytes(record.properties)
     if properties and not properties.endswith(b"\x02"):
         properties += b"\x02"
-    return format_record(
-        topic=topic,
-        body=bytes(record.body),
-        properties=properties + f"{PropertyName.POP_CK}\x01{handle}\x02".encode(),
-        queue_id=record.queue_id,
-        flag=record.flag,
-        queue_offset=record.queue_offset,
-        physical_offset=record.physical_offset,
-        sys_flag=record.sys_flag,
-        born_at_ms=record.born_at_ms,
-        born_host=record.born_host,
-        stored_at_ms=record.stored_at_ms,
-        store_host=record.store_host,
-        reconsume_times=record.reconsume_times,
-        prepared_transaction_offset=record.prepared_transaction_offset,
-    )
+    renamed = properties + f"{PropertyName.POP_CK}\x01{handle}\x02".encode()
+    return encode_record(record._replace(topic=topic, properties=renamed))

@@ -13,7 +13,7 @@ from orbitmq.broker.groups.offsets import UNKNOWN, GroupOffsets
 from orbitmq.broker.pop.checkpoints import Checkpoints, Outstanding
 from orbitmq.clock import Clock
 from orbitmq.errors import HeaderError
-from orbitmq.model.message import Host, PropertyName
+from orbitmq.model.message import Host, PropertyName, TimerProperty
 from orbitmq.store import AppendResult, Draft, ReadStatus, Store
 from orbitmq.wire.messages.properties import find_property, format_properties
 from orbitmq.wire.messages.record import Record, iter_records
@@ -177,7 +177,7 @@ class ReviveLog:
             {
                 PropertyName.TAGS: tag,
                 PropertyName.UNIQ_KEY: unique_id,
-                PropertyName.TIMER_DELIVER_MS: str(deliver_at_ms),
+                TimerProperty.DELIVER_MS: str(deliver_at_ms),
             }
         )
         now_ms = self._clock()

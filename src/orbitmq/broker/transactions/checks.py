@@ -17,7 +17,7 @@ from orbitmq.net.dispatch.peer import Peer
 from orbitmq.wire.headers import CheckTransactionState
 from orbitmq.wire.messages.message_id import offset_message_id
 from orbitmq.wire.messages.properties import format_properties
-from orbitmq.wire.messages.record import format_record
+from orbitmq.wire.messages.record import encode_record
 
 log = logging.getLogger(__name__)
 
@@ -76,19 +76,15 @@ class TransactionChecks:
 
 def _body(renewed: Renewed) -> bytes:
     """Return the message as its producer knows it, at the place of the renewed half."""
-    half, result = renewed.half, renewed.result
-    return format_record(
-        topic=renewed.place.topic,
-        body=bytes(half.body),
-        properties=format_properties(renewed.properties),
-        queue_id=renewed.place.queue_id,
-        flag=half.flag,
-        queue_offset=result.queue_offset,
-        physical_offset=result.physical_offset,
-        sys_flag=half.sys_flag,
-        born_at_ms=half.born_at_ms,
-        born_host=half.born_host,
-        stored_at_ms=result.stored_at_ms,
-        store_host=half.store_host,
-        reconsume_times=half.reconsume_times,
+    place, result = renewed.place, renewed.result
+    return encode_record(
+        renewed.half._replace(
+            topic=place.topic,
+            queue_id=place.queue_id,
+            properties=format_properties(renewed.properties),
+            queue_offset=result.queue_offset,
+            physical_offset=result.physical_offset,
+            stored_at_ms=result.stored_at_ms,
+            prepared_transaction_offset=0,
+        )
     )

@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 from orbitmq.codes import ResponseCode
 from orbitmq.errors import Rejected
-from orbitmq.model.message import PropertyName, SysFlag
+from orbitmq.model.message import PropertyName, SysFlag, TimerProperty
 from orbitmq.model.topic import GIVEN_UP_TOPIC, HALF_TOPIC, OP_TOPIC, is_name
 from orbitmq.store import Draft
 from orbitmq.wire.messages.properties import find_property, format_properties, parse_properties
@@ -26,7 +26,7 @@ REMOVED_TAG = "d"
 """The tag of op messages (Java: TransactionalMessageUtil.REMOVE_TAG)."""
 
 _OP_PROPERTIES = format_properties({PropertyName.TAGS: REMOVED_TAG})
-_LATER = (PropertyName.DELAY, "TIMER_DELAY_SEC", "TIMER_DELAY_MS", "TIMER_DELIVER_MS")
+_LATER = (PropertyName.DELAY, TimerProperty.DELAY_SEC, TimerProperty.DELAY_MS, TimerProperty.DELIVER_MS)
 _REWORKED = (b"__CRC32#\x01", f"{RENEWED_FROM}\x01".encode())
 _DIGITS_MAX = 9
 

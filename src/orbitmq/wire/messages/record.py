@@ -342,6 +342,30 @@ def format_record(
     return record + crc_property(record) if with_crc else record
 
 
+def encode_record(record: Record) -> bytes:
+    """Encode a record that was parsed, or one with other fields in its place: sizes and checksums are counted anew.
+
+    Raises:
+        InvalidArgument: topic or properties are too long.
+    """
+    return format_record(
+        topic=record.topic,
+        body=bytes(record.body),
+        properties=bytes(record.properties),
+        queue_id=record.queue_id,
+        flag=record.flag,
+        queue_offset=record.queue_offset,
+        physical_offset=record.physical_offset,
+        sys_flag=record.sys_flag,
+        born_at_ms=record.born_at_ms,
+        born_host=record.born_host,
+        stored_at_ms=record.stored_at_ms,
+        store_host=record.store_host,
+        reconsume_times=record.reconsume_times,
+        prepared_transaction_offset=record.prepared_transaction_offset,
+    )
+
+
 def to_stored_message(record: Record, broker_name: str = "", *, decompress: bool = True) -> StoredMessage:
     """Decode a record into the value that consumers see.
 
