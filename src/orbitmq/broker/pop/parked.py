@@ -1,8 +1,8 @@
 """Parked pops: those that found nothing and wait for messages. Pure.
 
-State: parked requests by topic, group and queue, in the order in which they came, and by connection. In: requests that
-found nothing, messages that arrive, closed connections. Out: requests that are to be tried again: for each message one
-of each group, for the first that tries takes it.
+State: parked requests by topic, group and queue, in the order in which they came, and by connection, which those that
+were taken out stay with until they are tried. In: requests that found nothing, messages that arrive, closed connections.
+Out: requests that are to be tried again: for each message one of each group, for the first that tries takes it.
 
 Source: Java PopLongPollingService.
 """
@@ -33,6 +33,7 @@ class ParkedPop(Generic[T]):
         tag_codes: codes of the tags it wants, None for every message.
         connection: whose closing drops it.
         call: whoever parked it knows what it is.
+        is_gone: its connection closed, and it was forgotten.
     """
 
     place: Place
@@ -40,6 +41,7 @@ class ParkedPop(Generic[T]):
     connection: Hashable
     call: T
     is_parked: bool = False
+    is_gone: bool = False
 
 
 class ParkedPops(Generic[T]):
@@ -55,6 +57,8 @@ class ParkedPops(Generic[T]):
         self._place_max = place_max
         self._by_place: dict[Place, dict[ParkedPop[T], None]] = {}
         self._by_connection: dict[Hashable, dict[ParkedPop[T], None]] = {}
+        self._closed: dict[Hashable, None] = {}
+        """Connections that closed, as long as requests of theirs are here."""
         self._places: dict[str, dict[tuple[str, str], set[int]]] = {}
         """By the topic in which a message may arrive: the topics and groups that wait for it, and at which queues."""
         self.count = 0
@@ -108,26 +112,36 @@ class ParkedPops(Generic[T]):
         """
         for pop in self._by_place.get(place, ()):
             if tag_code is None or pop.tag_codes is None or tag_code in pop.tag_codes:
-                self.remove(pop)
+                self._unpark(pop)
                 return pop
         return None
 
     def remove(self, pop: ParkedPop[T]) -> bool:
-        """Take out a request. False: it was not there any more."""
+        """Take out a request for good. False: it did not wait any more."""
         if not pop.is_parked:
             return False
+        self._unpark(pop)
+        self.leave(pop)
+        return True
+
+    def _unpark(self, pop: ParkedPop[T]) -> None:
         pop.is_parked = False
         waiting = self._by_place[pop.place]
         del waiting[pop]
         if not waiting:
             del self._by_place[pop.place]
             self._leave_place(pop.place)
-        own = self._by_connection[pop.connection]
-        del own[pop]
-        if not own:
-            del self._by_connection[pop.connection]
         self.count -= 1
-        return True
+
+    def leave(self, pop: ParkedPop[T]) -> bool:
+        """Let a request that was taken out go from its connection: it is tried now. False: nobody is there to be answered."""
+        is_gone = pop.is_gone or pop.connection in self._closed
+        own = self._by_connection.get(pop.connection)
+        if own is not None:
+            own.pop(pop, None)
+            if not own:
+                del self._by_connection[pop.connection]
+        return not is_gone
 
     def take_topic(self, topic: str) -> list[ParkedPop[T]]:
         """Take out all that wait for messages of a topic."""
@@ -139,12 +153,31 @@ class ParkedPops(Generic[T]):
         ]
         return [pop for place in places for pop in self._take_all(place)]
 
-    def take_connection(self, connection: Hashable) -> list[ParkedPop[T]]:
-        """Take out all of a connection that closed: nobody is there to be answered."""
-        gone = list(self._by_connection.get(connection, ()))
-        for pop in gone:
-            self.remove(pop)
-        return gone
+    def drop_connection(self, connection: Hashable) -> None:
+        """Let nobody try a request of a connection that closed; `forget_some` takes them out."""
+        if connection in self._by_connection:
+            self._closed[connection] = None
+
+    @property
+    def has_closed(self) -> bool:
+        """Say whether requests of closed connections are here still."""
+        return bool(self._closed)
+
+    def forget_some(self, count: int) -> list[ParkedPop[T]]:
+        """Take out so many requests of closed connections: one may have left very many."""
+        forgotten: list[ParkedPop[T]] = []
+        while self._closed and len(forgotten) < count:
+            connection = next(iter(self._closed))
+            own = self._by_connection.get(connection)
+            if own is None:
+                del self._closed[connection]
+                continue
+            pop = next(reversed(own))
+            pop.is_gone = True
+            if not self.remove(pop):
+                self.leave(pop)
+            forgotten.append(pop)
+        return forgotten
 
     def close(self) -> list[ParkedPop[T]]:
         """Take out all, and park no more: the broker stops."""
@@ -154,7 +187,7 @@ class ParkedPops(Generic[T]):
     def _take_all(self, place: Place) -> list[ParkedPop[T]]:
         found = list(self._by_place.get(place, ()))
         for pop in found:
-            self.remove(pop)
+            self._unpark(pop)
         return found
 
     def _enter_place(self, place: Place) -> None:

@@ -23,6 +23,8 @@ log = logging.getLogger(__name__)
 
 _TURN_COUNT = 100
 """Requests that are tried again before others have the loop."""
+_FORGOTTEN_COUNT = 100
+"""Requests of closed connections that are forgotten in one turn."""
 WAIT_MS_MAX = 60_000
 """Ours: nobody waits longer; a client that wants to asks again."""
 
@@ -63,6 +65,7 @@ class WaitingPops:
         self._has_messages = has_messages
         self._ready: deque[ParkedPop[Waiting]] = deque()
         self._is_listening = False
+        self._is_forgetting = False
 
     def park(
         self,
@@ -106,14 +109,19 @@ class WaitingPops:
         self._make_ready(self.parked.take_topic(topic))
 
     def drop_connection(self, connection: Peer) -> None:
-        """Forget the requests of a connection that closed; what they were woken for goes to others."""
-        for pop in self.parked.take_connection(connection):
+        """Forget the requests of a connection that closed, some in each turn; what they were woken for goes to others."""
+        self.parked.drop_connection(connection)
+        if not self._is_forgetting:
+            self._forget_some()
+
+    def _forget_some(self) -> None:
+        for pop in self.parked.forget_some(_FORGOTTEN_COUNT):
             _cancel(pop)
-        gone = [pop for pop in self._ready if pop.connection == connection]
-        for pop in gone:
-            _cancel(pop)
-            self._ready.remove(pop)
-            self.wake(*pop.place)
+        self._is_forgetting = self.parked.has_closed
+        if self._is_forgetting:
+            asyncio.get_running_loop().call_soon(self._forget_some)
+        elif not self._ready:
+            self._stop_listening()
 
     def close(self) -> None:
         """Answer every request that waits, and let none wait from now on."""
@@ -155,6 +163,10 @@ class WaitingPops:
 
     def _try_again(self, pop: ParkedPop[Waiting]) -> None:
         """Answer a request, or let it wait on for the rest of its time."""
+        if not self.parked.leave(pop):
+            _cancel(pop)
+            self.wake(*pop.place)
+            return
         if pop.call.peer.has_room(0):
             reply = self._attempt(pop)
         else:

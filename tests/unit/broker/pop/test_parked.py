@@ -77,11 +77,37 @@ def test_all_together_one_connection_and_one_place_have_limits():
     assert full.count_at(("t", "g", ANY_QUEUE)) == 2
 
 
-def test_a_closed_connection_takes_its_requests_along():
-    mine, other = pop(), pop(connection="d")
-    pops = parked(mine, other)
-    assert pops.take_connection("c") == [mine]
+def test_a_closed_connection_takes_its_requests_along_some_at_a_time():
+    mine, other = [pop() for _ in range(5)], pop(connection="d")
+    pops = parked(*mine, other)
+    pops.drop_connection("c")
+    assert len(pops.forget_some(2)) == 2
+    assert (pops.count, pops.has_closed) == (4, True)
+    assert set(pops.forget_some(10)) <= set(mine)
+    assert (pops.count, pops.has_closed) == (1, False)
     assert pops.take_arrived("t", 0, 0) == [other]
+
+
+def test_whom_nobody_can_answer_is_told_apart_before_and_after_it_is_forgotten():
+    woken, waiting = pop(), pop()
+    pops = parked(woken, waiting)
+    assert pops.take_arrived("t", 0, 0) == [woken]
+    pops.drop_connection("c")
+    assert pops.take_arrived("t", 0, 0) == [waiting]
+    assert not pops.leave(woken)
+    assert pops.forget_some(10) == [waiting]
+    assert not pops.leave(waiting)
+    assert pops.forget_some(10) == []
+    assert not pops.has_closed
+    again = pop()
+    assert pops.park(again)
+    assert pops.remove(again)
+
+
+def test_a_connection_that_left_nothing_is_not_remembered():
+    pops = parked()
+    pops.drop_connection("c")
+    assert not pops.has_closed
 
 
 def test_a_deleted_topic_gives_up_its_requests_and_no_other():

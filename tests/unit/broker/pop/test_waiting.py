@@ -246,3 +246,25 @@ def test_many_are_tried_in_several_turns() -> None:
         assert [peer.replies for peer in peers] == [[FOUND]] * 150
 
     run(scene)
+
+
+def test_a_connection_that_leaves_many_is_forgotten_in_several_turns() -> None:
+    async def scene(all: Scene) -> None:
+        all.waiting = WaitingPops(all.store, parked_max=1_000, place_max=1_000, has_messages=lambda *place: True)
+        gone, other = FakePeer(), FakePeer()
+        for _ in range(350):
+            all.park(gone)
+        all.park(other)
+        all.send(250)  # as many are woken, and none of them tried yet
+        assert all.waiting.parked.count == 101
+        all.waiting.drop_connection(gone)
+        counts = []
+        while all.waiting.parked.has_closed:
+            counts.append(all.available)
+            await asyncio.sleep(0)
+        assert len(counts) >= 2
+        await turns(10)
+        assert (gone.replies, other.replies, all.available) == ([], [FOUND], 249)
+        assert all.store.on_arrived == []
+
+    run(scene)
