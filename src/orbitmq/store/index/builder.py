@@ -21,7 +21,7 @@ from orbitmq.wire.messages.record import PREFIX
 
 log = logging.getLogger(__name__)
 
-_SLICE_SIZE = 128 * 1024
+SLICE_SIZE = 128 * 1024
 _KEYS_PER_SLICE = 512
 _MARKS_MAX = 64
 _SEALS_MAX = 2
@@ -108,7 +108,7 @@ class IndexBuilder:
     def _read(self, end: int) -> None:
         reader = self._reader
         reader.clear()
-        data = self._commit_log.read(self.position, min(_SLICE_SIZE, end - self.position))
+        data = self._commit_log.read(self.position, min(SLICE_SIZE, end - self.position))
         try:
             used = reader.read(data, self.position, _KEYS_PER_SLICE) or self._read_large(data, end)
         except CorruptRecord as damage:

@@ -17,7 +17,7 @@ from typing import NamedTuple
 from orbitmq.clock import Clock
 from orbitmq.errors import StoreBusy, StoreError, StoreUnavailable
 from orbitmq.store.disk import Disk
-from orbitmq.store.index.builder import IndexBuilder, Mark
+from orbitmq.store.index.builder import SLICE_SIZE, IndexBuilder, Mark
 from orbitmq.store.index.index_file import IndexFile, IndexWriter
 from orbitmq.store.index.index_files import IndexFiles
 from orbitmq.store.index.keys import KeyReader
@@ -36,7 +36,6 @@ _TICK_S = 0.1
 _REST_S = 0.003
 """Between two slices of a log that was not indexed when the broker started: others need the loop more."""
 _COMMIT_S = 10.0
-_COMMIT_KEYS = 65_536
 _COMMIT_SIZE = 256 * 1024 * 1024
 _STEPS_PER_QUERY = 4
 _ENTRIES_PER_TURN = 1000
@@ -99,7 +98,6 @@ class Index:
         self._thread: Flusher | None = None
         self._is_writing = False
         self._committed_position = 0
-        self._committed_count = 0
         self._committed_s = 0.0
         self._timer: asyncio.TimerHandle | None = None
         self._turn: asyncio.Handle | None = None
@@ -217,6 +215,8 @@ class Index:
         self._search_slice()
         if self._is_closed:
             return
+        # Less than a slice waits for the tick, or a busy broker would take a turn for every few messages.
+        goes_on = goes_on and (len(self._waiting) > 0 or self.behind >= SLICE_SIZE)
         if self._searches or (goes_on and (self._waiting or not self._is_new)):
             self._turn = self._loop.call_soon(self._take_turn)
         elif goes_on:
@@ -230,7 +230,7 @@ class Index:
             return False
         if self.failure is not None and not self._builder.unsealed:
             self.failure = None
-        if not self.behind:
+        if self.behind < SLICE_SIZE:
             self._is_new = False
         return goes_on
 
@@ -344,23 +344,19 @@ class Index:
 
     def _is_commit_due(self) -> bool:
         assert self._loop is not None
-        position, writer = self._builder.position, self._writer()
-        if position == self._committed_position:
-            return False
-        count = 0 if writer is None else writer.header.next_number
-        if abs(count - self._committed_count) >= _COMMIT_KEYS or position - self._committed_position >= _COMMIT_SIZE:
-            return True
-        return self._loop.time() - self._committed_s >= _COMMIT_S
+        size = self._builder.position - self._committed_position
+        # Thousands of keys change every page of the slots, 20 MB: to write them more often costs sends more than a start.
+        return size >= _COMMIT_SIZE or (size > 0 and self._loop.time() - self._committed_s >= _COMMIT_S)
 
     def _begin_commit(self, mark: Mark) -> None:
         assert self._loop is not None
-        position, writer, header = mark
+        position, writer, _header = mark
         self._committed_s = self._loop.time()
         pages = [] if writer is None else writer.take_changes()
 
         def committed(error: Exception | None) -> None:
             if error is None:
-                self._committed_position, self._committed_count = position, header.next_number
+                self._committed_position = position
                 return
             if writer is not None:
                 writer.give_back(pages)

@@ -12,6 +12,7 @@ from orbitmq.errors import StoreBusy, StoreError, StoreUnavailable
 from orbitmq.net.loop import run
 from orbitmq.store import FlushMode, Store
 from orbitmq.store.index import index as module
+from orbitmq.store.index.builder import SLICE_SIZE
 from orbitmq.store.index.layout import parse_note
 from orbitmq.store.index.search import Findings, Question
 from orbitmq.store.sync.checkpoint import parse_checkpoint
@@ -70,6 +71,29 @@ def test_a_query_right_behind_a_message_finds_it_however_much_there_is_before() 
         found = await ask_later(store, "U2999")
         assert isinstance(found, Findings)
         assert found.message_count == 1
+
+    on_loop(scene, index_entries=10_000, segment_size=1 << 20)
+
+
+def test_a_busy_loop_takes_no_turn_for_every_few_messages() -> None:
+    async def scene(store: Store, disk: FakeDisk) -> None:
+        index = store.index
+        assert index is not None
+        size = store.append(keyed(0)).size
+        await until(lambda: index.behind == 0)
+        assert index._timer is not None
+        index._timer.cancel()
+        for number in range(2 * SLICE_SIZE // size):
+            store.append(keyed(number))
+        index._take_turn()
+        turn_count = 0
+        while index._turn is not None:
+            store.append(keyed(0))
+            turn_count += 1
+            assert turn_count < 100
+            await asyncio.sleep(0)
+        assert 0 < index.behind < SLICE_SIZE
+        assert numbers(store, "U0", 1) == [0]
 
     on_loop(scene, index_entries=10_000, segment_size=1 << 20)
 
