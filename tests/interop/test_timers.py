@@ -1,14 +1,16 @@
-"""Timers with Java on either side: delivered in time, taken back, and in directories that change hands."""
+"""Delays with Java on either side: by levels and by times, taken back, and in directories that change hands."""
 
 from __future__ import annotations
 
+import shutil
 import time
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any
 
 import pytest
 
-from interop.drain import bodies, read_all
+from interop.drain import PATIENCE_S, bodies, read_all
 from interop.peers import JavaBroker, JavaNameServer, PeerError, message
 from orbitmq import Message
 from orbitmq.blocking import Producer
@@ -16,11 +18,16 @@ from orbitmq.broker.app import Broker
 from orbitmq.broker.config import BrokerConfig
 from orbitmq.client.loop_thread import LoopThread
 from orbitmq.errors import RemoteRefused
+from orbitmq.store.queues.consume_queue import UNIT
 from orbitmq.store.timers.checkpoint import parse_timer_checkpoint
 from orbitmq.testing import LocalCluster
+from orbitmq.wire.messages.properties import parse_properties
 from orbitmq.wire.messages.recall_handle import format_recall_handle, parse_recall_handle
+from orbitmq.wire.messages.record import Record, parse_record
 
 PRECISION_MS = 100
+LEVELS = "1s 0s 1m 1h"
+"""messageDelayLevel of both sides."""
 TIMER_TRACES = {"TIMER_OUT_MS", "TIMER_ENQUEUE_MS", "TIMER_DEQUEUE_MS", "REAL_TOPIC", "REAL_QID"}
 
 
@@ -33,7 +40,8 @@ def java_name_server(jars, tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def java_broker(java_name_server, tmp_path_factory):
-    properties = {"timerPrecisionMs": PRECISION_MS, "recallMessageEnable": "true", "timerMaxDelaySec": 1_000}
+    properties: dict[str, object] = {"timerPrecisionMs": PRECISION_MS, "recallMessageEnable": "true"}
+    properties |= {"timerMaxDelaySec": 1_000, "messageDelayLevel": LEVELS}
     broker = JavaBroker(tmp_path_factory.mktemp("java"), java_name_server.address, name="timers", properties=properties)
     broker.start()
     yield broker
@@ -43,7 +51,8 @@ def java_broker(java_name_server, tmp_path_factory):
 @pytest.fixture(scope="module")
 def ours():
     """A cluster of ours whose timers are as quick as the Java broker's."""
-    settings = {"timer_precision_ms": PRECISION_MS, "recall_message_enable": True, "timer_max_delay_sec": 1_000}
+    settings: dict[str, Any] = {"timer_precision_ms": PRECISION_MS, "recall_message_enable": True}
+    settings |= {"timer_max_delay_sec": 1_000, "message_delay_level": LEVELS}
     with LocalCluster.running(settings=settings) as cluster:
         yield cluster
 
@@ -149,6 +158,53 @@ def test_both_brokers_refuse_the_same_recalls(java_producer, name_servers, name)
             assert caught.value.code == 604
 
 
+def waiting_delays(store: Path, topic: str) -> dict[int, list[tuple[bytes, int]]]:
+    """What waits by level for a topic, by queue: bodies, and how long after they were stored their entries say."""
+    log = (store / "commitlog" / f"{0:020}").read_bytes()
+    found: dict[int, list[tuple[bytes, int]]] = {}
+    for path in (store / "consumequeue" / "SCHEDULE_TOPIC_XXXX").glob("*/*"):
+        for physical_offset, size, due_at_ms in UNIT.iter_unpack(path.read_bytes()):
+            record = parse_record(log[physical_offset : physical_offset + size]) if size and due_at_ms else None
+            if isinstance(record, Record) and parse_properties(record.properties)["REAL_TOPIC"] == topic:
+                waited = (bytes(record.body), due_at_ms - record.stored_at_ms)
+                found.setdefault(int(path.parent.name), []).append(waited)
+    return found
+
+
+def test_levels_are_the_same_on_both_brokers_by_the_same_setting(request, java_producer, name_servers, name):
+    java_producer.send(*(message(name, b"level %d" % level, delay_level=level) for level in (1, 2, 3, 4, 99)))
+    assert bodies(read_all(name_servers, name, 2)) == [b"level 1", b"level 2"]
+    is_ours = "our broker" in request.node.name
+    (root,) = [path.parent for path in store_of(request, is_ours).rglob("consumequeue")]
+    expected = {0: [(b"level 1", 1_000)], 1: [(b"level 2", 0)], 2: [(b"level 3", 60_000)]}
+    expected[3] = [(b"level 4", 3_600_000), (b"level 99", 3_600_000)]
+    deadline = time.monotonic() + PATIENCE_S
+    while (found := waiting_delays(root, name)) != expected:
+        assert time.monotonic() < deadline, found
+        time.sleep(0.05)
+
+
+def store_of(request, is_ours):
+    return request.getfixturevalue("ours").data_dir if is_ours else request.getfixturevalue("java_broker").store
+
+
+def test_nobody_waits_longer_in_a_directory_of_javas_than_by_the_levels_of_the_start(
+    java, java_broker, java_name_server, tmp_path, name
+):
+    producer = java.producer("java-levels", java_name_server.address)
+    producer.send(*(message(name, b"level %d" % level, delay_level=level) for level in (3, 4)))
+    producer.stop()
+    shutil.copytree(java_broker.store, tmp_path / "copy")  # as a crash leaves it
+    with JavaNameServer(tmp_path) as name_server:
+        background, ours = our_broker_on(tmp_path / "copy", name_server.address, message_delay_level="1s 0s 1s")
+        try:
+            assert bodies(read_all(name_server.address, name, 2)) == [b"level 3", b"level 4"]
+            assert ours.service.delays.backlog().keys() == {1, 2, 3, 4}
+        finally:
+            background.call(ours.stop())
+            background.stop()
+
+
 SIZES: dict[str, Any] = {
     "mapped_file_size_commit_log": 16 * 1024 * 1024,
     "mapped_file_size_consume_queue": 20 * 3000,
@@ -156,7 +212,7 @@ SIZES: dict[str, Any] = {
 }
 
 
-def our_broker_on(store, name_servers):
+def our_broker_on(store, name_servers, **settings):
     """A broker of ours on a directory of Java's, under the same name."""
     config = BrokerConfig(
         bind_address="127.0.0.1",
@@ -168,6 +224,7 @@ def our_broker_on(store, name_servers):
         timer_precision_ms=PRECISION_MS,
         recall_message_enable=True,
         **SIZES,
+        **settings,
     )
     background = LoopThread("our broker on Java's directory")
     broker = background.apply(lambda: Broker(config))

@@ -342,6 +342,7 @@ def store_config(config: BrokerConfig) -> StoreConfig:
         has_index=config.message_index_enable,
         index_slots=config.max_hash_slot_num,
         index_entries=config.max_index_num,
+        delay_levels=config.delay_levels,
         accept_log_end=None if config.accept_log_end < 0 else config.accept_log_end,
     )
 

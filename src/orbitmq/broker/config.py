@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from orbitmq.errors import ConfigError, InvalidArgument
+from orbitmq.model.delay_levels import DELAY_LEVELS_TEXT, DelayLevels, parse_delay_levels
 from orbitmq.model.message import BODY_SIZE_MAX
 from orbitmq.model.topic import check_name
 from orbitmq.net.limits import CONNECTIONS_MAX
@@ -158,6 +159,8 @@ class BrokerConfig(ServerSecuritySettings):
     clean_resource_interval: int = 10_000
 
     # Messages that are delivered later.
+    message_delay_level: str = DELAY_LEVELS_TEXT
+    """How long each delay level waits; a message that asks for one above the highest gets the highest."""
     timer_wheel_enable: bool = True
     """Messages may ask for a time of their own; without it they are refused."""
     timer_precision_ms: int = 1_000
@@ -266,6 +269,10 @@ class BrokerConfig(ServerSecuritySettings):
         except ValueError:
             hours = "hours from 00 to 23 with semicolons between them"
             raise ConfigError("deleteWhen", self.delete_when, hours) from None
+        try:
+            parse_delay_levels(self.message_delay_level)
+        except InvalidArgument as error:
+            raise ConfigError(error.field, error.value, error.allowed) from None
         object.__setattr__(self, "acl_file", Path(self.acl_file).expanduser())
         object.__setattr__(self, "store_path_root_dir", Path(self.store_path_root_dir))
 
@@ -273,6 +280,11 @@ class BrokerConfig(ServerSecuritySettings):
     def name_servers(self) -> tuple[str, ...]:
         """The NameServers of `namesrv_addr`, each as host:port."""
         return parse_addresses("namesrvAddr", self.namesrv_addr)
+
+    @property
+    def delay_levels(self) -> DelayLevels:
+        """The delays of `message_delay_level`."""
+        return parse_delay_levels(self.message_delay_level)
 
     @classmethod
     def from_properties(cls, path: Path | str, **overrides: Any) -> BrokerConfig:

@@ -122,7 +122,7 @@ class BrokerService:
             size_max=config.max_transfer_bytes_on_message_in_memory,
         )
         delayed = read_generations(files.delays_path, parse_delay_offsets) or ()
-        queues = DelayQueues(store, self.topics, *delayed, wall_ms=clock(), now_ms=monotonic())
+        queues = DelayQueues(store, self.topics, config.delay_levels, *delayed, wall_ms=clock(), now_ms=monotonic())
         self.delays = DelayService(queues, files.delays_path, clock, monotonic)
         self.transactions = self._make_transactions(files, clock())
         self.request_modes = RequestModes(

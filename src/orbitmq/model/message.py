@@ -8,12 +8,11 @@ from datetime import datetime
 from typing import NamedTuple
 
 from orbitmq.errors import InvalidArgument
+from orbitmq.model.delay_levels import DELAY_LEVELS_MAX
 from orbitmq.model.topic import check_name, reply_topic
 
 BODY_SIZE_MAX = 4 * 1024 * 1024
 """Bytes of a message body, as RocketMQ's `maxMessageSize`."""
-DELAY_LEVEL_MAX = 18
-"""The longest of the delay levels that brokers have out of the box: 2 h."""
 PROPERTIES_SIZE_MAX = 32767
 """Bytes of the encoded properties: their length travels as a signed short."""
 
@@ -125,7 +124,8 @@ class Message:
         keys: business keys, found again with a query by key; no blanks inside one.
         properties: the user's own name-value pairs.
         flag: a free 32-bit number.
-        delay_level: 1 to 18 (1s 5s 10s 30s 1m .. 2h), 0 for at once.
+        delay_level: one of the broker's levels, 0 for at once. Most have 1 to 18 (1s 5s 10s 30s 1m .. 2h); one above
+            the highest is the highest.
         sharding_key: messages of one key go to one queue, in order.
         in_reply_to: set by `StoredMessage.reply`.
         delay_ms: deliver it so long after the broker has it, in steps of a second unless the broker is set to shorter ones.
@@ -155,8 +155,8 @@ class Message:
         for key in self.keys:
             if not isinstance(key, str) or not key or " " in key:
                 raise InvalidArgument("keys", key, "strings that are not empty and have no blank inside")
-        if self.delay_level and not (isinstance(self.delay_level, int) and 0 < self.delay_level <= DELAY_LEVEL_MAX):
-            raise InvalidArgument("delay_level", self.delay_level, f"1 to {DELAY_LEVEL_MAX}, or 0 for at once")
+        if self.delay_level and not (isinstance(self.delay_level, int) and 0 < self.delay_level <= DELAY_LEVELS_MAX):
+            raise InvalidArgument("delay_level", self.delay_level, f"1 to {DELAY_LEVELS_MAX}, or 0 for at once")
         if self.delay_ms or self.deliver_at is not None:
             self._check_time()
 

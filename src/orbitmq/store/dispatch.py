@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Iterator
 
+from orbitmq.model.delay_levels import DELAY_LEVELS, DelayLevels
 from orbitmq.model.message import SysFlag
 from orbitmq.model.topic import SCHEDULE_TOPIC
 from orbitmq.store.values import Dispatched
@@ -18,12 +19,7 @@ from orbitmq.wire.messages.record import Record
 from orbitmq.wire.messages.tags import tag_code
 
 DispatchConsumer = Callable[[Dispatched], None]
-
-DELAY_LEVELS_MS = tuple(
-    seconds * 1000
-    for seconds in (1, 5, 10, 30, 60, 120, 180, 240, 300, 360, 420, 480, 540, 600, 1200, 1800, 3600, 7200)
-)
-"""messageDelayLevel's default: how long each delay level waits."""
+_DIGITS_MAX = 9
 
 
 class Dispatch:
@@ -65,22 +61,25 @@ def is_queued(sys_flag: int) -> bool:
     return sys_flag & SysFlag.TRANSACTION_MASK in (0, SysFlag.TRANSACTION_COMMIT)
 
 
-def tag_code_of(topic: str, properties: bytes, stored_at_ms: int) -> int:
+def tag_code_of(topic: str, properties: bytes, stored_at_ms: int, levels: DelayLevels = DELAY_LEVELS) -> int:
     """Return the third field of a message's consume-queue entry.
 
     It is the tag's code; in the topic of delayed messages it is the time of delivery instead.
+
+    Args:
+        levels: how long the levels wait by the settings of this start: what an earlier one wrote keeps its time.
 
     Source: Java CommitLog.checkMessageAndReturnSize.
     """
     if topic == SCHEDULE_TOPIC:
         level = find_property(properties, b"DELAY")
-        if level is not None and level.isdigit() and int(level) > 0:
-            return stored_at_ms + DELAY_LEVELS_MS[min(int(level), len(DELAY_LEVELS_MS)) - 1]
+        if level is not None and level.isdigit() and (number := int(level[:_DIGITS_MAX])) > 0:
+            return stored_at_ms + levels.delay_ms(number)
     tag = find_property(properties, b"TAGS")
     return tag_code(tag.decode("utf-8", "replace")) if tag else 0
 
 
-def dispatched_of(record: Record) -> Dispatched:
+def dispatched_of(record: Record, levels: DelayLevels) -> Dispatched:
     """Return what recovery tells the consumers about a record that it read."""
     return Dispatched(
         topic=record.topic,
@@ -88,7 +87,7 @@ def dispatched_of(record: Record) -> Dispatched:
         queue_offset=record.queue_offset,
         physical_offset=record.physical_offset,
         size=record.size,
-        tag_code=tag_code_of(record.topic, record.properties, record.stored_at_ms),
+        tag_code=tag_code_of(record.topic, record.properties, record.stored_at_ms, levels),
         stored_at_ms=record.stored_at_ms,
         sys_flag=record.sys_flag,
         properties=record.properties,

@@ -226,7 +226,7 @@ class Recovery:
                 # Its first messages are in the log before this, or were cleaned away: only the whole log knows. A queue
                 # whose files no sync had reached begins among the records that are read again.
                 self._astray.add(key)
-            elif not self._queues.replay(dispatched_of(record)):
+            elif not self._queues.replay(dispatched_of(record, self._queues.delay_levels)):
                 self._astray.add(key)
             elif record.queue_offset == 0 and is_queued(record.sys_flag):
                 # The topic was made again: what came before, out of step, was the deleted one's.

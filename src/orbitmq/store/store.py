@@ -107,8 +107,13 @@ class Store:
             open_files=self.open_files,
         )
         self._queues = ConsumeQueues(
-            self._disk, path / "consumequeue", config.consume_queue_units, open_files=self.open_files
+            self._disk,
+            path / "consumequeue",
+            config.consume_queue_units,
+            open_files=self.open_files,
+            delay_levels=config.delay_levels,
         )
+        self._delay_levels = config.delay_levels
         self._table = self._queues.table
         self._deletions = Deletions(self._disk, path / "deleted")
         self._beginning = Beginning(self._disk, path / "begin")
@@ -302,7 +307,7 @@ class Store:
             queue.next_offset = queue_offset + 1
         tag_code = draft.tag_code
         if tag_code is None:
-            tag_code = tag_code_of(topic, properties, stored_at_ms)
+            tag_code = tag_code_of(topic, properties, stored_at_ms, self._delay_levels)
         if self._is_sync or self._dispatch.consumers:
             message = _new(
                 Dispatched,

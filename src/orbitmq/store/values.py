@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from orbitmq.errors import ConfigError
+from orbitmq.model.delay_levels import DELAY_LEVELS, DelayLevels
 from orbitmq.model.message import Host
 
 NO_HOST = Host("0.0.0.0", 0)
@@ -72,6 +73,7 @@ class StoreConfig:
         has_index: messages are indexed by key (messageIndexEnable).
         index_slots: of each index file (maxHashSlotNum).
         index_entries: of each index file (maxIndexNum).
+        delay_levels: how long delayed messages wait (messageDelayLevel).
         accept_log_end: where the CommitLog may end (bytes) although more of it was on the disk once (acceptLogEnd);
             None: a store that has lost something does not open.
     """
@@ -90,6 +92,7 @@ class StoreConfig:
     has_index: bool = False
     index_slots: int = 5_000_000
     index_entries: int = 20_000_000
+    delay_levels: DelayLevels = DELAY_LEVELS
     accept_log_end: int | None = None
 
     def __post_init__(self) -> None:

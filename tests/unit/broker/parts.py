@@ -16,6 +16,7 @@ from orbitmq.broker.timers.service import TimerService
 from orbitmq.broker.topics.registry import Announced, TopicRegistry
 from orbitmq.broker.topics.table import TopicTable
 from orbitmq.clock import Clock
+from orbitmq.model.delay_levels import DELAY_LEVELS, DelayLevels
 from orbitmq.model.message import Host
 from orbitmq.net.counters import Counters
 from orbitmq.net.dispatch.handlers import Call
@@ -82,10 +83,15 @@ def memory_store(
 
 
 def delay_queues(
-    store: Store, topics: TopicRegistry, *offsets: Any, wall_ms: int = 0, now_ms: int | None = None
+    store: Store,
+    topics: TopicRegistry,
+    *offsets: Any,
+    levels: DelayLevels = DELAY_LEVELS,
+    wall_ms: int = 0,
+    now_ms: int | None = None,
 ) -> DelayQueues:
     """Delay queues whose clocks agree unless both are told."""
-    return DelayQueues(store, topics, *offsets, wall_ms=wall_ms, now_ms=wall_ms if now_ms is None else now_ms)
+    return DelayQueues(store, topics, levels, *offsets, wall_ms=wall_ms, now_ms=wall_ms if now_ms is None else now_ms)
 
 
 def timer_service(

@@ -52,6 +52,8 @@ def test_an_override_wins_over_the_file(tmp_path: Path) -> None:
         ("registerNameServerPeriod", "5"),
         ("fileReservedTime", "0"),
         ("deleteWhen", "24"),
+        ("messageDelayLevel", "1s 5"),
+        ("messageDelayLevel", "-1s"),
         ("deleteWhen", "noon"),
         ("diskMaxUsedSpaceRatio", "9"),
         ("diskSpaceCleanForciblyRatio", "101"),
@@ -163,3 +165,8 @@ def test_paths_are_paths_and_the_home_of_the_user_is_found() -> None:
     config = BrokerConfig.from_mapping({"aclFile": "~/accounts.json", "storePathRootDir": "store"})
     assert config.acl_file == Path.home() / "accounts.json"
     assert config.store_path_root_dir == Path("store")
+
+
+def test_delay_levels_are_what_the_setting_says() -> None:
+    assert len(BrokerConfig().delay_levels) == 18
+    assert BrokerConfig.from_mapping({"messageDelayLevel": "1s 1d "}).delay_levels.delays_ms == (1_000, 86_400_000)

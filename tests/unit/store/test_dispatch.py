@@ -2,6 +2,7 @@
 
 import pytest
 
+from orbitmq.model.delay_levels import DELAY_LEVELS, parse_delay_levels
 from orbitmq.store.dispatch import Dispatch, dispatched_of, is_queued, tag_code_of
 from orbitmq.store.values import Dispatched
 from orbitmq.wire.messages.record import Record, format_record, parse_record
@@ -64,6 +65,17 @@ def test_the_tag_code_is_the_tags_hash_or_the_time_of_delivery(topic, properties
     assert tag_code_of(topic, properties, 50_000) == code
 
 
+def test_the_time_of_delivery_is_counted_by_the_levels_of_this_start():
+    levels = parse_delay_levels("7s 2d")
+    due = [tag_code_of("SCHEDULE_TOPIC_XXXX", b"DELAY\x01%d\x02" % level, 50_000, levels) for level in (1, 2, 18)]
+    assert due == [57_000, 50_000 + 2 * 86_400_000, 50_000 + 2 * 86_400_000]
+
+
+@pytest.mark.parametrize("digits", [9, 5_000])
+def test_a_level_of_many_digits_is_the_highest(digits):
+    assert tag_code_of("SCHEDULE_TOPIC_XXXX", b"DELAY\x01" + b"9" * digits + b"\x02", 0) == 7_200_000
+
+
 def test_recovery_tells_the_same_as_the_append_did():
     record = parse_record(
         format_record(
@@ -78,6 +90,6 @@ def test_recovery_tells_the_same_as_the_append_did():
         )
     )
     assert isinstance(record, Record)
-    assert dispatched_of(record) == Dispatched(
+    assert dispatched_of(record, DELAY_LEVELS) == Dispatched(
         "orders", 2, 3, 4, record.size, tag_code("new"), 5, 0x8, b"TAGS\x01new\x02"
     )

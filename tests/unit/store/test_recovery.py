@@ -8,7 +8,9 @@ from struct import pack_into
 import pytest
 
 from orbitmq.errors import StoreError
+from orbitmq.model.delay_levels import parse_delay_levels
 from orbitmq.model.message import Host
+from orbitmq.model.topic import SCHEDULE_TOPIC
 from orbitmq.store import Draft, ReadStatus, Store, StoreConfig
 from orbitmq.store.queues.consume_queue import BLANK_UNIT
 from orbitmq.store.recovery import End, judge_end
@@ -106,6 +108,16 @@ def test_entries_that_were_only_in_memory_come_back_from_the_log():
     assert world.disk.names(ROOT / "consumequeue") == ["orders"]
     world.kill()
     assert (world.offsets(), world.offsets(topic="bills")) == (list(range(30)), list(range(5)))
+
+
+def test_entries_of_delayed_messages_come_back_with_the_levels_of_this_start():
+    world = World()
+    world.send(topic=SCHEDULE_TOPIC)
+    world.store.append(Draft(SCHEDULE_TOPIC, 0, b"later", b"DELAY\x011\x02"))
+    config = replace(CONFIG, delay_levels=parse_delay_levels("1d"))
+    store = Store.open(config, store_host=Host("127.0.0.1", 1), disk=world.disk.after_kill())
+    entries = store.queue_entries(SCHEDULE_TOPIC, 0, 1, 1) or []
+    assert [entry[2] for entry in entries] == [world.now_ms + 86_400_000]
 
 
 def test_times_that_went_back_are_no_excuse_to_trust():

@@ -1,7 +1,7 @@
 """Deadlines of delayed messages, counted on a clock that nobody sets. Pure.
 
 State: per level, up to which message the queue had grown at which moment. In: the queue's end, the monotonic clock. Out:
-whether a message has waited long enough. Store times are asked only for what an earlier run left behind: within a run
+whether a message has waited long enough. Times of the wall clock are asked only for what an earlier run left behind: within a run
 the wall clock may be set ahead and back, and no message waits longer or shorter for it.
 """
 
@@ -19,15 +19,13 @@ class Deadlines:
     Args:
         delay_ms: the level's.
         left_end: the queue offset up to which an earlier run left messages.
-        wall_ms: the wall clock at the start, which their store times are compared with.
         now_ms: the monotonic clock at the start.
     """
 
-    def __init__(self, delay_ms: int, left_end: int, *, wall_ms: int, now_ms: int) -> None:
+    def __init__(self, delay_ms: int, left_end: int, *, now_ms: int) -> None:
         self._delay_ms = delay_ms
         self._left_end = left_end
-        self._wall_ahead_ms = wall_ms - now_ms
-        # What was left waits no longer than a new message would, however far ahead its store time is.
+        # What was left waits no longer than a new message would, however far ahead its time is.
         self._arrivals = deque([(left_end, now_ms)])
         self._noted_end = left_end
         self._noted_ms = now_ms - delay_ms
@@ -40,14 +38,16 @@ class Deadlines:
             self._noted_end, self._noted_ms = end, now_ms
 
     def may_be_due(self, queue_offset: int, now_ms: int) -> bool:
-        """Tell without the message's store time whether it can have waited long enough."""
-        return queue_offset < self._left_end or queue_offset < self._due_until(now_ms)
+        """Tell before the message is read whether it can have waited long enough."""
+        return self.was_left(queue_offset) or self.has_waited(queue_offset, now_ms)
 
-    def is_due(self, queue_offset: int, stored_at_ms: int, now_ms: int) -> bool:
-        """Tell whether a message has waited for its level's delay."""
-        if queue_offset < self._due_until(now_ms):
-            return True
-        return queue_offset < self._left_end and stored_at_ms + self._delay_ms <= now_ms + self._wall_ahead_ms
+    def was_left(self, queue_offset: int) -> bool:
+        """Tell whether an earlier run left a message: then it may be due before it `has_waited` in this one."""
+        return queue_offset < self._left_end
+
+    def has_waited(self, queue_offset: int, now_ms: int) -> bool:
+        """Tell whether a message has waited for its level's delay in this run."""
+        return queue_offset < self._due_until(now_ms)
 
     def _due_until(self, now_ms: int) -> int:
         arrivals = self._arrivals

@@ -1,4 +1,4 @@
-"""Delayed messages, levels 1 to 18: they wait in SCHEDULE_TOPIC_XXXX until their time, then go to their own topic.
+"""Delayed messages, by levels: they wait in SCHEDULE_TOPIC_XXXX until their time, then go to their own topic.
 
 State: per level, the offset in its schedule queue up to which everything was delivered. In: messages that ask for a
 delay, the monotonic clock. Out: the messages again, under their own topic, at least once: an offset is kept only when what was
@@ -18,10 +18,10 @@ from orbitmq.broker.delivery.deadlines import Deadlines
 from orbitmq.broker.topics.missing import MissingTopics
 from orbitmq.broker.topics.registry import TopicRegistry
 from orbitmq.errors import HeaderError
+from orbitmq.model.delay_levels import DelayLevels
 from orbitmq.model.message import PropertyName
 from orbitmq.model.topic import SCHEDULE_TOPIC, DataVersion
 from orbitmq.store import Draft, ReadStatus, Store
-from orbitmq.store.dispatch import DELAY_LEVELS_MS
 from orbitmq.wire import fastjson
 from orbitmq.wire.bodies.registration import data_version_document, parse_data_version
 from orbitmq.wire.messages.properties import format_properties, parse_properties
@@ -29,7 +29,6 @@ from orbitmq.wire.messages.record import Record, iter_records
 
 log = logging.getLogger(__name__)
 
-LEVEL_MAX = len(DELAY_LEVELS_MS)
 SLICE_COUNT = 64
 """Messages that are sent on at once: some two milliseconds of the loop's time, then others have their turn."""
 _READ_SIZE = 1024 * 1024
@@ -38,11 +37,11 @@ _DIGITS_MAX = 9
 
 
 def level_of(properties: Mapping[str, str]) -> int:
-    """Return the delay level that properties ask for, 0 for none; above the highest means the highest."""
+    """Return the delay level that properties ask for, 0 for none; it may be above the highest."""
     text = properties.get(PropertyName.DELAY, "0")
     if not text.isdecimal():
         return 0
-    return min(int(text[:_DIGITS_MAX]), LEVEL_MAX)
+    return int(text[:_DIGITS_MAX])
 
 
 def properties_again(record: Record) -> dict[str, str]:
@@ -58,7 +57,7 @@ def schedule(draft: Draft, properties: Mapping[str, str], level: int) -> Draft:
 
     Args:
         properties: the message's, parsed; they replace `draft.properties`.
-        level: 1 to LEVEL_MAX.
+        level: 1 to the highest.
     """
     waiting = {
         **properties,
@@ -81,6 +80,8 @@ class DelayQueues:
 
     Args:
         topics: the broker's; a topic that messages wait for is made again when it is missing.
+        levels: how long each level waits. Messages that other settings let wait come at the time that they got then,
+            and wait no longer than a new message of their level would; levels that are gone count as the highest.
         wall_ms: the wall clock at the start.
         now_ms: the monotonic clock at the start, which every later `now_ms` is of.
     """
@@ -89,6 +90,7 @@ class DelayQueues:
         self,
         store: Store,
         topics: TopicRegistry,
+        levels: DelayLevels,
         offsets: Mapping[int, int] | None = None,
         version: DataVersion = DataVersion(),  # noqa: B008 - frozen
         *,
@@ -99,13 +101,15 @@ class DelayQueues:
         self._missing = MissingTopics(topics)
         self.version = version
         self._wall_ahead_ms = wall_ms - now_ms
-        self._offsets = dict.fromkeys(range(1, LEVEL_MAX + 1), 0)
+        self.levels = levels
+        # With a queue for each level that there is, and for each that messages were left in.
+        queue_ids = {*range(len(levels)), *store.queue_ids(SCHEDULE_TOPIC)}
+        self._offsets = dict.fromkeys((queue_id + 1 for queue_id in sorted(queue_ids)), 0)
         for level, offset in (offsets or {}).items():
             if level in self._offsets:
                 self._offsets[level] = max(0, min(offset, self._end(level)))
         self._deadlines = {
-            level: Deadlines(DELAY_LEVELS_MS[level - 1], self._end(level), wall_ms=wall_ms, now_ms=now_ms)
-            for level in self._offsets
+            level: Deadlines(levels.delay_ms(level), self._end(level), now_ms=now_ms) for level in self._offsets
         }
         self._turns = deque(self._offsets)
         self._delivered_end = 0
@@ -190,13 +194,26 @@ class DelayQueues:
             return 0
         count = 0
         for record in iter_records(found.body, check_crc=False):
-            # All messages of a level wait equally long: the first that is too young ends the level's turn.
-            if not deadlines.is_due(record.queue_offset, record.stored_at_ms, now_ms):
+            # Messages of a level come in their order: the first that is too young ends the level's turn.
+            if not self._is_due(level, record, now_ms):
                 break
             self._deliver(record, now_ms)
             self._offsets[level] = record.queue_offset + 1
             count += 1
         return count
+
+    def _is_due(self, level: int, record: Record, now_ms: int) -> bool:
+        deadlines, queue_offset = self._deadlines[level], record.queue_offset
+        if deadlines.has_waited(queue_offset, now_ms):
+            return True
+        return deadlines.was_left(queue_offset) and self._due_at_ms(level, record) <= now_ms + self._wall_ahead_ms
+
+    def _due_at_ms(self, level: int, record: Record) -> int:
+        """Return the time that a message got when it was stored, by the settings of that day."""
+        entries = self._store.queue_entries(SCHEDULE_TOPIC, level - 1, record.queue_offset, 1)
+        due_at_ms = entries[0][2] if entries else 0
+        # Java's extended consume queues have something else there, and entries have no checksum.
+        return due_at_ms if due_at_ms >= record.stored_at_ms else record.stored_at_ms + self.levels.delay_ms(level)
 
     def _deliver(self, record: Record, now_ms: int) -> None:
         properties = properties_again(record)

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections.abc import Mapping
 from pathlib import Path
 
-from orbitmq.broker.delivery.delay import DelayQueues
+from orbitmq.broker.delivery.delay import DelayQueues, schedule
 from orbitmq.clock import Clock
 from orbitmq.files import replace_file
+from orbitmq.store import Draft
 
 log = logging.getLogger(__name__)
 
@@ -41,6 +43,10 @@ class DelayService:
     def backlog(self) -> dict[int, int]:
         """Return how many messages wait, by level."""
         return self._queues.backlog()
+
+    def waiting(self, draft: Draft, properties: Mapping[str, str], level: int) -> Draft:
+        """Return the form in which a message waits (see `delay.schedule`), at most at the highest level."""
+        return schedule(draft, properties, self._queues.levels.nearest(level))
 
     def wake(self) -> None:
         """Look again as soon as the message that was just stored can be read: it waits for its time."""

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import partial
 
-from orbitmq.broker.delivery.delay import level_of, schedule
+from orbitmq.broker.delivery.delay import level_of
 from orbitmq.broker.sending.answers import SendCall, refusal_of
 from orbitmq.broker.sending.batches import store_batch
 from orbitmq.broker.sending.tables import SendTables, check_sizes, host_of
@@ -195,7 +195,7 @@ def special_form(tables: SendTables, draft: Draft) -> Draft:
         if is_prepared(properties) and not (level and draft.reconsume_times):
             return _half_form(tables, draft, properties)
         if level and not is_dead_letter(draft):
-            return schedule(draft, without_times(properties), level)
+            return tables.delays.waiting(draft, without_times(properties), level)
         if level:
             properties[PropertyName.DELAY] = "-1"  # it asked for a delay before it was given up
         elif asks_for_time(properties):

@@ -21,13 +21,19 @@ def rebuild(
     output: FormatOption = Format.TABLE,
 ) -> None:
     """Write consume queues and checkpoint anew from the log of a stopped broker."""
+    from orbitmq.model.delay_levels import DELAY_LEVELS
     from orbitmq.store.repair.rebuild import rebuild_store
 
-    sizes = sizes_of(read_config(config))
+    settings = read_config(config)
     try:
         with show_progress("rebuilding") as progress:
             done = rebuild_store(
-                directory, sizes, topics=topic or None, on_size=progress.expect, on_read=progress.advance
+                directory,
+                sizes_of(settings),
+                topics=topic or None,
+                delay_levels=DELAY_LEVELS if settings is None else settings.delay_levels,
+                on_size=progress.expect,
+                on_read=progress.advance,
             )
     except KeyboardInterrupt:
         say("interrupted: the next rebuild, or the broker's next start, begins again")

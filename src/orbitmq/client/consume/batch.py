@@ -7,7 +7,8 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Protocol, overload
 
 from orbitmq.errors import InvalidArgument
-from orbitmq.model.message import DELAY_LEVEL_MAX, StoredMessage
+from orbitmq.model.delay_levels import DELAY_LEVELS_MAX
+from orbitmq.model.message import StoredMessage
 from orbitmq.model.route import MessageQueue
 
 log = logging.getLogger(__name__)
@@ -106,10 +107,10 @@ class Batch(Sequence[StoredMessage]):
         broadcasts, gets them again from here, after its own `retry_delay_ms`, before anything else of their queue.
 
         Args:
-            delay_level: 1 to 18 (1s 5s 10s 30s 1m .. 2h) instead of the broker's choice; it has no meaning in order.
+            delay_level: one of the broker's (1 to 18: 1s 5s 10s 30s 1m .. 2h) instead of the broker's choice; it has no meaning in order.
         """
-        if not 0 <= delay_level <= DELAY_LEVEL_MAX:
-            raise InvalidArgument("delay_level", delay_level, f"1 to {DELAY_LEVEL_MAX}, or 0 for the broker's choice")
+        if not 0 <= delay_level <= DELAY_LEVELS_MAX:
+            raise InvalidArgument("delay_level", delay_level, f"1 to {DELAY_LEVELS_MAX}, or 0 for the broker's choice")
         chosen = self._chosen() if message is None else self._one(message)
         return self._settle(chosen, lambda messages: self._settler.failed(messages, delay_level))
 

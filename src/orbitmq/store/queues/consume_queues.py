@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from orbitmq.errors import DamagedLog, InvalidArgument
+from orbitmq.model.delay_levels import DELAY_LEVELS, DelayLevels
 from orbitmq.store.disk import BulkSync, Disk
 from orbitmq.store.dispatch import is_queued
 from orbitmq.store.log.open_files import OpenFiles
@@ -24,9 +25,22 @@ QueueKey = tuple[str, int]
 
 
 class ConsumeQueues:
-    """The table of consume queues; a queue is made when its first message comes."""
+    """The table of consume queues; a queue is made when its first message comes.
 
-    def __init__(self, disk: Disk, directory: Path, unit_count: int, *, open_files: OpenFiles | None = None) -> None:
+    Args:
+        delay_levels: how long delayed messages wait, for entries that are written from the log.
+    """
+
+    def __init__(
+        self,
+        disk: Disk,
+        directory: Path,
+        unit_count: int,
+        *,
+        open_files: OpenFiles | None = None,
+        delay_levels: DelayLevels = DELAY_LEVELS,
+    ) -> None:
+        self.delay_levels = delay_levels
         self.table: dict[QueueKey, ConsumeQueue] = {}
         self._of_topics: dict[str, list[ConsumeQueue]] = {}
         self._unsynced: list[ConsumeQueue] = []

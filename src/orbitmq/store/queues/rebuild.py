@@ -79,7 +79,7 @@ class Rebuild:
             if (record.topic, record.queue_id) in self._ends and not deletions.covers(
                 record.topic, record.physical_offset
             ):
-                self.take(dispatched_of(record))
+                self.take(dispatched_of(record, self._queues.delay_levels))
         self.finish()
 
     def take(self, message: Dispatched) -> None:

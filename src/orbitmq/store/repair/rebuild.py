@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from orbitmq.errors import InvalidArgument, StoreError
+from orbitmq.model.delay_levels import DELAY_LEVELS, DelayLevels
 from orbitmq.model.message import Host
 from orbitmq.store.disk import Disk, LocalDisk
 from orbitmq.store.dispatch import is_queued
@@ -69,6 +70,7 @@ def rebuild_store(
     sizes: Sizes,
     *,
     topics: Collection[str] | None = None,
+    delay_levels: DelayLevels = DELAY_LEVELS,
     disk: Disk | None = None,
     on_size: Callable[[int], None] = lambda size: None,
     on_read: Callable[[int], None] = lambda size: None,
@@ -77,6 +79,7 @@ def rebuild_store(
 
     Args:
         topics: whose queues; None: all.
+        delay_levels: how long delayed messages wait, which the entries of their queues say.
         on_size: told once how many bytes will be read.
         on_read: told how many of them have been, now and then.
 
@@ -89,14 +92,20 @@ def rebuild_store(
     disk = disk or LocalDisk()
     lock = disk.lock(root / "lock")
     try:
-        return _QueueRebuild(root, sizes, disk, on_size, on_read).run(topics)
+        return _QueueRebuild(root, sizes, delay_levels, disk, on_size, on_read).run(topics)
     finally:
         lock.close()
 
 
 class _QueueRebuild:
     def __init__(
-        self, root: Path, sizes: Sizes, disk: Disk, on_size: Callable[[int], None], on_read: Callable[[int], None]
+        self,
+        root: Path,
+        sizes: Sizes,
+        delay_levels: DelayLevels,
+        disk: Disk,
+        on_size: Callable[[int], None],
+        on_read: Callable[[int], None],
     ) -> None:
         self._root = root
         self._disk = disk
@@ -105,7 +114,9 @@ class _QueueRebuild:
         segment_size = sizes.of_log(found)
         self._log_files = commit_log_files(found, segment_size)
         self._commit_log = CommitLog(disk, root / "commitlog", segment_size, store_host=_NO_HOST)
-        self._queues = ConsumeQueues(disk, root / "consumequeue", sizes.of_queues(root) // UNIT.size)
+        self._queues = ConsumeQueues(
+            disk, root / "consumequeue", sizes.of_queues(root) // UNIT.size, delay_levels=delay_levels
+        )
         self._mark = RebuildMark(disk, root / "rebuild")
         self._deletions = Deletions(disk, root / "deleted")
         self._unplaced_count = 0

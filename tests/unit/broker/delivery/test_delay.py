@@ -10,6 +10,7 @@ from orbitmq.broker.delivery import delay
 from orbitmq.broker.delivery.delay import DelayQueues, level_of, parse_delay_offsets, schedule
 from orbitmq.broker.topics.table import TopicTable
 from orbitmq.errors import HeaderError, Rejected
+from orbitmq.model.delay_levels import DELAY_LEVELS_TEXT, parse_delay_levels
 from orbitmq.model.message import Host
 from orbitmq.model.topic import AUTO_CREATE_TOPIC, DataVersion, TopicConfig
 from orbitmq.store import Draft, ReadStatus, Store, StoreConfig
@@ -33,9 +34,10 @@ class World:
         self.registries = Registries(TopicTable([TopicConfig(topic="t")]))
         self.queues = self.reopened(offsets)
 
-    def reopened(self, *offsets: Any) -> DelayQueues:
+    def reopened(self, *offsets: Any, levels: str = DELAY_LEVELS_TEXT) -> DelayQueues:
         """The queues as another start of the broker finds them."""
-        return delay_queues(self.store, self.registries.topics, *offsets, wall_ms=self.now_ms)
+        table = parse_delay_levels(levels)
+        return delay_queues(self.store, self.registries.topics, *offsets, levels=table, wall_ms=self.now_ms)
 
     def add(self, level: int, body: bytes, topic: str = "t", queue_id: int = 2) -> None:
         self.append(schedule(Draft(topic, queue_id, body), {"TAGS": "a"}, level))
@@ -182,6 +184,66 @@ def test_what_an_earlier_run_left_waits_no_longer_than_its_level_however_far_ahe
     world.store.close()
 
 
+def deliveries(queues: DelayQueues, times_ms: list[int]) -> list[int]:
+    return [queues.deliver_due(time_ms) for time_ms in times_ms]
+
+
+def test_a_message_keeps_the_time_that_the_settings_of_its_day_gave_it(tmp_path: Path) -> None:
+    world = World(tmp_path)
+    world.add(2, b"5 s")
+    queues = world.reopened(levels="1s 1h")
+    assert deliveries(queues, [1_004_999, 1_005_000]) == [0, 1]
+    world.store.close()
+
+
+def test_a_message_waits_no_longer_than_a_new_one_of_its_level_by_settings_that_have_changed(tmp_path: Path) -> None:
+    world = World(tmp_path)
+    world.add(18, b"2 h")
+    queues = world.reopened(levels=" ".join(["1s"] * 18))
+    assert deliveries(queues, [1_000_999, 1_001_000]) == [0, 1]
+    world.store.close()
+
+
+def test_messages_of_levels_that_are_gone_come_like_those_of_the_highest(tmp_path: Path) -> None:
+    world = World(tmp_path)
+    world.add(4, b"30 s")
+    world.add(18, b"2 h")
+    queues = world.reopened(levels="1s 5s 60s")
+    assert queues.backlog() == {1: 0, 2: 0, 3: 0, 4: 1, 18: 1}
+    assert deliveries(queues, [1_029_999, 1_030_000, 1_059_999, 1_060_000]) == [0, 1, 0, 1]
+    assert not queues.are_waiting
+    world.store.close()
+
+
+def test_how_far_a_level_was_delivered_is_kept_while_the_level_is_gone(tmp_path: Path) -> None:
+    world = World(tmp_path)
+    for level in (1, 5):
+        world.add(level, b"before")
+    world.queues.deliver_due(world.now_ms + 60_000)
+    world.store.flush()
+    content = world.queues.take_durable(1)
+    assert content is not None
+    fewer = world.reopened(*parse_delay_offsets(content), levels="1s")
+    world.add(1, b"after")
+    fewer.note_arrivals(world.now_ms)
+    assert fewer.deliver_due(world.now_ms + 60_000) == 1
+    world.store.flush()
+    content = fewer.take_durable(1)
+    assert content is not None
+    assert parse_delay_offsets(content)[0] == {1: 2, 5: 1}
+    assert not world.reopened(*parse_delay_offsets(content)).are_waiting
+    world.store.close()
+
+
+def test_an_entry_that_cannot_be_a_time_leaves_the_store_time_and_the_delay(tmp_path: Path) -> None:
+    world = World(tmp_path)
+    waiting = schedule(Draft("t", 2, b"x"), {}, 1)
+    world.store.append(waiting._replace(tag_code=-(1 << 62)))  # an address in Java's extension files
+    world.now_ms += 300
+    assert deliveries(world.reopened(), [1_000_999, 1_001_000]) == [0, 1]
+    world.store.close()
+
+
 def test_the_offset_is_kept_only_when_what_was_delivered_is_on_the_disk(tmp_path: Path) -> None:
     world = World(tmp_path)
     world.add(1, b"x")
@@ -204,9 +266,9 @@ def test_the_offset_is_kept_only_when_what_was_delivered_is_on_the_disk(tmp_path
 
 @pytest.mark.parametrize(
     ("text", "level"),
-    [("3", 3), ("18", 18), ("99", 18), ("0", 0), ("-1", 0), ("x", 0), ("", 0), ("²", 0), ("9" * 5000, 18)],
+    [("3", 3), ("18", 18), ("99", 99), ("0", 0), ("-1", 0), ("x", 0), ("", 0), ("²", 0), ("9" * 5000, 999_999_999)],
 )
-def test_a_level_above_the_highest_is_the_highest(text: str, level: int) -> None:
+def test_a_level_is_a_number_above_zero(text: str, level: int) -> None:
     assert level_of({"DELAY": text}) == level
 
 

@@ -13,13 +13,14 @@ from orbitmq.broker.delivery.delay import parse_delay_offsets, schedule
 from orbitmq.broker.delivery.delay_service import DelayService
 from orbitmq.broker.topics.table import TopicTable
 from orbitmq.errors import StoreUnavailable
-from orbitmq.model.topic import TopicConfig
+from orbitmq.model.topic import SCHEDULE_TOPIC, TopicConfig
 from orbitmq.store import Draft, FlushMode
 from orbitmq.store.sync.durability import Waiter
 from orbitmq.testing import FakeClock
 from orbitmq.testing.fake_disk import FakeDisk
 from orbitmq.wire.header import decode_header
 from orbitmq.wire.headers import SendResponse
+from orbitmq.wire.messages.properties import parse_properties
 from waiting import until
 
 from ..parts import Registries, delay_queues, memory_store
@@ -45,6 +46,21 @@ def test_a_delayed_send_is_hidden_then_delivered_to_its_own_queue(serve: Serve) 
 
     serve(scene)
     serve(again)
+
+
+def test_delayed_messages_wait_by_the_levels_of_the_settings_and_at_most_at_the_highest(serve: Serve) -> None:
+    async def scene(rig: Any) -> None:
+        store = rig.broker.service.store
+        for level in (2, 18):
+            assert (await rig.send(properties=f"DELAY\x01{level}\x02")).code == 0
+        assert store.queue_ids(SCHEDULE_TOPIC) == [1]
+        for queue_offset in (0, 1):
+            (entry,) = store.queue_entries(SCHEDULE_TOPIC, 1, queue_offset, 1)
+            record = store.message_at(SCHEDULE_TOPIC, 1, queue_offset)
+            assert entry[2] == record.stored_at_ms + 7_200_000_000
+            assert parse_properties(record.properties)["DELAY"] == "2"
+
+    serve(scene, message_delay_level="1s 2000h")
 
 
 class World:

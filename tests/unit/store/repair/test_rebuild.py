@@ -9,6 +9,9 @@ from pathlib import Path
 import pytest
 
 from orbitmq.errors import InvalidArgument, StoreError
+from orbitmq.model.delay_levels import parse_delay_levels
+from orbitmq.model.topic import SCHEDULE_TOPIC
+from orbitmq.store import Draft
 from orbitmq.store.disk import LocalDisk
 from orbitmq.store.inspection.check import Sizes
 from orbitmq.store.repair.rebuild import rebuild_store
@@ -163,3 +166,16 @@ def test_the_checkpoint_vouches_for_what_is_on_the_disk(tmp_path: Path) -> None:
     store = open_store(root)
     assert found.durable_offset == store.max_physical_offset
     stop_like_kill_9(store)
+
+
+def test_delayed_messages_are_due_by_the_levels_that_are_told(tmp_path: Path) -> None:
+    store = open_store(tmp_path)
+    store.append(Draft(SCHEDULE_TOPIC, 1, b"later", b"DELAY\x012\x02"))
+    store.append(Draft("orders", 0, b"the last one, which a start reads again"))
+    record = store.message_at(SCHEDULE_TOPIC, 1, 0)
+    assert record is not None
+    store.close()
+    assert rebuild_store(tmp_path, SIZES, delay_levels=parse_delay_levels("1s 1d")).queue_count == 2
+    store = open_store(tmp_path)
+    assert store.queue_entries(SCHEDULE_TOPIC, 1, 0, 1) == [(0, record.size, record.stored_at_ms + 86_400_000)]
+    store.close()

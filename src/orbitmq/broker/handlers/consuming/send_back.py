@@ -11,7 +11,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from random import Random
 
-from orbitmq.broker.delivery.delay import LEVEL_MAX, properties_again, schedule
+from orbitmq.broker.delivery.delay import properties_again
 from orbitmq.broker.delivery.delay_service import DelayService
 from orbitmq.broker.groups.registry import GroupRegistry
 from orbitmq.broker.sending.answers import NOT_DURABLE, refusal_of
@@ -104,7 +104,7 @@ def _again(
         return _draft(tables, config, 1, properties, record)
     draft = _draft(tables, retries, group.retry_queue_count, properties, record)
     level = header.delay_level or FIRST_RETRY_LEVEL + record.reconsume_times
-    return schedule(draft, properties, min(level, LEVEL_MAX))
+    return tables.delays.waiting(draft, properties, level)
 
 
 def _draft(

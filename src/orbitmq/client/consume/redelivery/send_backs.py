@@ -47,7 +47,7 @@ class SendBacks:
 
         Args:
             queue: where it was read; a message from the retry topic does not say it any more.
-            delay_level: 1 to 18; 0 for the broker's choice; TO_DEAD_LETTERS.
+            delay_level: one of the broker's; 0 for the broker's choice; TO_DEAD_LETTERS.
         """
         header = ConsumerSendBack(
             physical_offset=message.physical_offset,

@@ -70,6 +70,18 @@ def test_each_attempt_waits_one_level_longer(serve: Serve, reconsume_times: int,
     serve(scene)
 
 
+@pytest.mark.parametrize("delay_level", [0, 18])
+def test_no_attempt_waits_longer_than_the_highest_level(serve: Serve, delay_level: int) -> None:
+    async def scene(rig: Any) -> None:
+        service = rig.broker.service
+        await rig.send()
+        offset = service.store.append(Draft("t", 0, b"x")).physical_offset
+        assert await rig.code(ConsumerSendBack(physical_offset=offset, group="g", delay_level=delay_level)) == 0
+        assert service.store.queue_ids("SCHEDULE_TOPIC_XXXX") == [1]
+
+    serve(scene, message_delay_level="1s 1h")
+
+
 def test_what_cannot_be_sent_back_is_refused_with_its_code(serve: Serve) -> None:
     async def scene(rig: Any) -> None:
         await rig.send()
