@@ -38,6 +38,27 @@ def handles(popped: dict[str, Any]) -> list[str]:
     return [message["properties"]["POP_CK"] for message in popped["messages"]]
 
 
+@pytest.fixture(params=["ours", "java_cluster"])
+def either(request, java, create_topic, name):
+    """Java's calls for popping, against our broker or against Java's, and a topic with one queue."""
+    cluster = request.getfixturevalue(request.param)
+    if request.param == "ours":
+        name_servers, broker, address = cluster.name_servers, "broker-a", cluster.brokers["broker-a"]
+        create_topic(name_servers, name, 1)
+    else:
+        name_servers, broker, address = cluster.name_server.address, cluster.broker.name, cluster.broker.address
+        create_topic(name_servers, name, 1, "JavaCluster")
+    place = {"address": address, "broker": broker, "group": f"{name}-group", "topic": name, "queue_id": -1}
+
+    def call(action: str, **arguments: Any) -> Any:
+        if action == "send":
+            with Producer(f"{name}-p", name_servers) as producer:
+                return [producer.send(Message(name, body)) for body in arguments["bodies"]]
+        return java.call(f"pop.{action}", **place | arguments)
+
+    return call
+
+
 def test_java_pops_acknowledges_and_gets_the_others_again(pops):
     every = {b"%d" % number for number in range(COUNT)}
     first = pops("pop", count=32, invisible_ms=60_000, poll_ms=0)
@@ -83,6 +104,44 @@ def test_java_waits_for_messages_and_filters_by_tag(java, ours, pops, name):
     assert int(pops("polling", group=f"{name}-even")) == 0
 
 
+def test_java_pops_in_order_and_both_brokers_answer_alike(either):
+    either("send", bodies=[b"0", b"1", b"2"])
+    order = {"count": 2, "invisible_ms": 60_000, "poll_ms": 0, "order": True}
+
+    def found(attempt: str, **arguments: Any) -> tuple[str, list[tuple[bytes, int]], list[str]]:
+        popped = either("pop", **order | arguments, attempt=attempt)
+        tried = [(base64.b64decode(message["body"]), message["reconsume_times"]) for message in popped["messages"]]
+        return popped["status"], tried, handles(popped)
+
+    status, tried, first = found("a")
+    assert (status, tried) == ("FOUND", [(b"0", 0), (b"1", 0)])
+    assert {parse_handle(handle).revive_queue_id for handle in first} == {999}
+    # Others of the group are blocked; the same attempt gets the same messages, under handles of its own.
+    assert found("b")[:2] == ("POLLING_NOT_FOUND", [])
+    assert either("notify", poll_ms=0, order=True, attempt="b") is False
+    assert either("notify", poll_ms=0, order=True, attempt="a") is True
+    status, tried, again = found("a")
+    assert (status, tried) == ("FOUND", [(b"0", 0), (b"1", 0)])
+    # An ack from the middle frees nothing, one of the first goes as far as all is done.
+    assert either("ack", handle=again[1])["status"] == "OK"
+    assert found("b")[:2] == ("POLLING_NOT_FOUND", [])
+    # What is given back comes again in its place: with all that is behind it, and how often it was tried.
+    changed = either("change", handle=again[0], invisible_ms=0)
+    assert changed["status"] == "OK"
+    assert (parse_handle(changed["handle"]).revive_queue_id, parse_handle(changed["handle"]).start_offset) == (999, 0)
+    status, tried, third = found("c", count=32)
+    assert (status, tried) == ("FOUND", [(b"0", 1), (b"1", 1), (b"2", 0)])
+    assert either("ack", handle=changed["handle"])["status"] == "OK"  # of a pop that is over: nothing happens
+    assert found("d")[:2] == ("POLLING_NOT_FOUND", [])
+    assert either("batch_ack", handles=third)["status"] == "OK"
+    assert either("notify", poll_ms=0, order=True, attempt="d") is False
+    # Whoever waits is woken by the ack that frees the queue, and by a new message.
+    either("send", bodies=[b"3"])
+    status, tried, last = found("d", poll_ms=30_000)
+    assert (status, tried) == ("FOUND", [(b"3", 0)])
+    assert either("ack", handle=last[0])["status"] == "OK"
+
+
 def test_our_consumer_receives_from_a_java_broker(java_cluster, create_topic, name):
     address = java_cluster.name_server.address
     create_topic(address, name, 2, "JavaCluster")
@@ -105,6 +164,29 @@ def test_our_consumer_receives_from_a_java_broker(java_cluster, create_topic, na
         assert parse_handle(again[0].properties["POP_CK"]).retry == "1"
         consumer.ack(again)
         assert consumer.receive(timeout_ms=1) == []
+
+
+def test_our_consumer_keeps_order_with_a_java_broker(java_cluster, create_topic, name):
+    address = java_cluster.name_server.address
+    create_topic(address, name, 1, "JavaCluster")
+    with (
+        Producer(f"{name}-p", address) as producer,
+        SimpleConsumer(f"{name}-group", address, ordered=True) as one,
+        SimpleConsumer(f"{name}-group", address, ordered=True) as other,
+    ):
+        for consumer in (one, other):
+            consumer.subscribe(name)
+        for number in range(3):
+            producer.send(Message(name, b"%d" % number))
+        first, second = one.receive(2, timeout_ms=30_000)
+        assert (first.body, second.body) == (b"0", b"1")
+        assert other.receive(timeout_ms=1) == []
+        one.ack(first)
+        one.change_invisible_time(second, 0)
+        again = other.receive(timeout_ms=30_000)
+        assert [(message.body, message.reconsume_times) for message in again] == [(b"1", 1), (b"2", 0)]
+        other.ack(again)
+        assert one.receive(timeout_ms=1) == []
 
 
 def test_a_java_push_consumer_that_is_switched_to_pop_gets_all_and_the_failed_again(java, ours, create_topic, name):

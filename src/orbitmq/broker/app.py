@@ -148,6 +148,7 @@ class Broker:
         service.store.close()
         # The store is closed, so everything is durable: how far it was consumed and delivered may be kept as it is.
         service.transaction_service.save()
+        service.pop.batch_file.save_now()
         running.offset_file.save_now()
         service.delays.save()
         service.timers.close()
@@ -320,6 +321,7 @@ class Broker:
                 Job(CLIENT_SCAN_MS, service.membership.expire),
                 Job(CLIENT_SCAN_MS, lambda: service.locks.expire(self._monotonic())),
                 Job(self.config.flush_consumer_offset_interval, offset_file.save),
+                Job(self.config.flush_consumer_offset_interval, service.pop.batch_file.save),
             ]
         )
 

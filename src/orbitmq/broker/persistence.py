@@ -38,6 +38,7 @@ class ConfigFiles:
         self.transactions_path = directory / "transactionMetrics"
         self.timer_metrics_path = directory / "timermetrics"
         self.groups_path = directory / "subscriptionGroup.json"
+        self.ordered_path = directory / "consumerOrderInfo.json"
         self.request_modes_path = directory / "messageRequestMode.json"
         self._topics_file = TableFile(self.topics_path)
         self._groups_file = TableFile(self.groups_path)

@@ -138,6 +138,7 @@ class BrokerService:
             self.groups,
             self.offsets,
             self.stats,
+            ordered_path=files.ordered_path,
             host=address.host,
             clock=clock,
             monotonic=monotonic,

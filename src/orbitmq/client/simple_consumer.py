@@ -9,6 +9,7 @@ import asyncio
 import ssl
 from collections.abc import Iterable
 from typing import NamedTuple
+from uuid import uuid4
 
 from orbitmq.client.base import Client
 from orbitmq.client.consume.pop.ack_requests import AckRequest, ack_requests
@@ -71,6 +72,9 @@ class SimpleConsumer(Client):
         group: the consumer group; what one of its members has acknowledged, none of them gets again.
         name_servers: `["host:port", ...]` or `"host:port;host:port"`.
         invisible_ms: how long messages are this consumer's, unless `receive` says otherwise.
+        ordered: each queue's messages come in order, and nobody of the group gets more of a queue until all that
+            `receive` returned of it are acknowledged, or their time is over; then those come again that are left, with
+            `reconsume_times` one higher. Retries come from the queue itself, as often as it takes.
         consume_from: FIRST: a new group begins at each queue's first message; LAST: at its end.
         credentials: sign every request with this access key (RocketMQ's ACL).
         tls: connect with TLS, as `orbitmq.net.security.tls.client_context` or `ssl.create_default_context` makes it.
@@ -82,6 +86,7 @@ class SimpleConsumer(Client):
         name_servers: str | Iterable[str],
         *,
         invisible_ms: int = INVISIBLE_MS,
+        ordered: bool = False,
         consume_from: ConsumeFrom = ConsumeFrom.FIRST,
         poll_interval_ms: int = POLL_INTERVAL_MS,
         credentials: Credentials | None = None,
@@ -92,6 +97,9 @@ class SimpleConsumer(Client):
             raise InvalidArgument("consume_from", consume_from, "FIRST or LAST")
         self._init_mode = _INIT_MIN if consume_from is ConsumeFrom.FIRST else _INIT_MAX
         self._invisible_ms = _check_invisible(invisible_ms)
+        self._is_ordered = ordered
+        self._attempts: dict[_Place, str] = {}
+        """In order: attempts whose answers have not come. The same attempt gets the same messages from its broker."""
         # No heartbeats: they would make this a member of the group, and its push consumers would leave queues to it.
         session = ClientSession(
             name_servers,
@@ -257,7 +265,7 @@ class SimpleConsumer(Client):
     async def _has_messages(self, place: _Place, poll_ms: int) -> bool:
         header = PopNotification(
             consumer_group=self.group, topic=place.subscription.topic, queue_id=-1, poll_ms=poll_ms,
-            broker_name=place.broker_name,
+            order=self._is_ordered, attempt_id=self._attempt_id(place), broker_name=place.broker_name,
         )  # fmt: skip
         try:
             answer = await self._session.call(place.broker_name, header, timeout_ms=poll_ms + REQUEST_TIMEOUT_MS)
@@ -280,11 +288,16 @@ class SimpleConsumer(Client):
             init_mode=self._init_mode,
             expression_type=subscription.expression_type,
             expression=subscription.expression,
-            order=False,
+            order=self._is_ordered,
+            attempt_id=self._attempt_id(place),
             broker_name=broker_name,
         )
         answer = await self._session.call(broker_name, header, timeout_ms=poll_ms + REQUEST_TIMEOUT_MS, only_this=True)
+        self._attempts.pop(place, None)
         return await self._take(answer, place)
+
+    def _attempt_id(self, place: _Place) -> str | None:
+        return self._attempts.setdefault(place, uuid4().hex) if self._is_ordered else None
 
     async def _take(self, answer: Command, place: _Place) -> list[StoredMessage]:
         """Return the messages of an answer that are wanted; others, whose tag's hash clashes, are done."""

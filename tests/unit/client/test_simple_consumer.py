@@ -141,3 +141,44 @@ async def test_a_refusal_is_told():
             await reader.receive(1)
             with pytest.raises(RemoteRefused, match="popCheckpointsMax"):
                 await reader.receive(1)
+
+
+async def test_in_order_nobody_gets_more_of_a_queue_until_all_before_is_acknowledged():
+    async with LocalCluster() as cluster:
+        await create(cluster)
+        async with (
+            Producer("p", cluster.name_servers) as producer,
+            consumer(cluster, ordered=True) as reader,
+            consumer(cluster, ordered=True) as other,
+        ):
+            for one in (reader, other):
+                one.subscribe("orders")
+            await producer.send_batch([Message("orders", b"%d" % number) for number in range(4)])
+            first, second = await reader.receive(2)
+            assert await other.receive(timeout_ms=1) == []
+            await reader.ack(first)
+            await reader.change_invisible_time(second, 0)
+            again, third = await other.receive(2, timeout_ms=60_000)
+            assert [(message.body, message.reconsume_times) for message in (again, third)] == [(b"1", 1), (b"2", 0)]
+            waiting = asyncio.ensure_future(reader.receive(timeout_ms=60_000))
+            while not service_of(cluster).pop.waiting.parked.count:
+                await asyncio.sleep(0.001)
+            await other.ack([again, third])
+            assert [message.body for message in await waiting] == [b"3"]
+
+
+async def test_in_order_a_receive_that_got_no_answer_asks_for_the_same_messages_again():
+    async with LocalCluster() as cluster:
+        await create(cluster)
+        async with Producer("p", cluster.name_servers) as producer, consumer(cluster, ordered=True) as reader:
+            reader.subscribe("orders")
+            waiting = asyncio.ensure_future(reader.receive(timeout_ms=60_000))
+            while not service_of(cluster).pop.waiting.parked.count:
+                await asyncio.sleep(0.001)
+            waiting.cancel()
+            await asyncio.gather(waiting, return_exceptions=True)
+            await producer.send(Message("orders", b"given to nobody"))
+            while not service_of(cluster).pop.ordered.count:
+                await asyncio.sleep(0.001)
+            found = await reader.receive(timeout_ms=60_000)
+            assert [(message.body, message.reconsume_times) for message in found] == [(b"given to nobody", 0)]

@@ -124,7 +124,7 @@ HANDLERS.include(
     clients.handlers, lambda broker: clients.ClientTables(broker.admissions, broker.membership, broker.filters)
 )
 HANDLERS.include(locks.handlers, lambda broker: locks.LockTables(broker.locks, broker.monotonic))
-HANDLERS.include(groups.handlers, lambda broker: groups.GroupTables(broker.groups, broker.offsets))
+HANDLERS.include(groups.handlers, lambda broker: groups.GroupTables(broker.groups, broker.offsets, broker.pop.ordered))
 HANDLERS.include(topics.handlers, _topic_tables)
 HANDLERS.include(queries.handlers, _query_tables)
 HANDLERS.include(cleaning.handlers, lambda broker: cleaning.CleaningTables(broker.store, broker.topics, broker.pulls))

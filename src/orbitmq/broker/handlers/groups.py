@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from orbitmq.broker.groups.configs import GROUP_LENGTH_MAX
 from orbitmq.broker.groups.offsets import GroupOffsets
 from orbitmq.broker.groups.registry import GroupRegistry
+from orbitmq.broker.pop.ordering.queues import OrderedQueues
 from orbitmq.codes import ResponseCode
 from orbitmq.errors import InvalidArgument, Rejected
 from orbitmq.model.topic import check_name
@@ -22,10 +23,11 @@ from orbitmq.wire.headers import (
 
 @dataclass(frozen=True, slots=True)
 class GroupTables:
-    """What is kept of a group that has no members: its settings and its offsets."""
+    """What is kept of a group that has no members: its settings, its offsets, and what it popped in order."""
 
     groups: GroupRegistry
     offsets: GroupOffsets
+    ordered: OrderedQueues
 
 
 handlers: Handlers[GroupTables] = Handlers()
@@ -72,6 +74,7 @@ def get_group(tables: GroupTables, call: Call[GetSubscriptionGroup]) -> Reply:
 def delete_group(tables: GroupTables, call: Call[DeleteSubscriptionGroup]) -> Reply:
     """Forget a group's settings, and its offsets where that is asked for."""
     tables.groups.delete(call.header.group_name, call.now_ms)
+    tables.ordered.forget_group(call.header.group_name)
     if call.header.clean_offset:
         tables.offsets.forget_group(call.header.group_name)
     return Reply()

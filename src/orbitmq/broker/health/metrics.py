@@ -269,6 +269,7 @@ class BrokerMetrics:
         yield from java.gauges("pop_revive_lag", text, ("queue_id",), lags)
         yield java.gauge("pop_checkpoint_buffer_size", "Checkpoints that have messages left", checkpoints.count)
         yield own.gauge("popped_messages", "Popped messages not acknowledged yet", checkpoints.message_count)
+        yield own.gauge("ordered_batches", "Batches in order that are not all acknowledged", pop.ordered.count)
         yield own.gauge("parked_pops", "Pops that wait for messages", pop.waiting.parked.count)
 
     def _of_broker(self) -> Iterator[Metric]:

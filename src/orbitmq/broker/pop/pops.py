@@ -8,7 +8,7 @@ Source: Java PopMessageProcessor.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from random import Random
 from typing import NamedTuple
@@ -17,22 +17,26 @@ from orbitmq.broker.delivery.filters import Selection
 from orbitmq.broker.delivery.young_queues import is_young
 from orbitmq.broker.groups.offsets import UNKNOWN, GroupOffsets
 from orbitmq.broker.monitoring.stats import BrokerStats
+from orbitmq.broker.pop.ordering.queues import OrderedQueues
 from orbitmq.broker.pop.revive_log import ReviveLog
 from orbitmq.broker.topics.registry import TopicRegistry
 from orbitmq.clock import Clock
-from orbitmq.errors import InvalidArgument
+from orbitmq.codes import ResponseCode
+from orbitmq.errors import InvalidArgument, Rejected
 from orbitmq.model.message import PropertyName
 from orbitmq.store import PropertyTest, ReadResult, ReadStatus, Store
 from orbitmq.wire.messages.record import Record, encode_record, iter_records, queue_offsets_in
 from orbitmq.wire.pop.handles import (
     NORMAL,
+    ORDER_REVIVE_QUEUE,
     RETRY_V1,
     RETRY_V2,
     Handle,
     format_handle,
     pop_retry_topic,
 )
-from orbitmq.wire.pop.offset_infos import PoppedQueue
+from orbitmq.wire.pop.offset_infos import PoppedQueue, format_order_counts
+from orbitmq.wire.pop.ordered_batches import OrderedPlace
 from orbitmq.wire.pop.revive_log import Checkpoint, CheckpointKey
 
 INIT_MIN = 0
@@ -50,6 +54,8 @@ class PopAsked(NamedTuple):
     Args:
         queue_id: -1 for any.
         init_mode: INIT_MIN, or else a new group begins at the queue's end.
+        is_ordered: nobody of the group gets more of a queue until the messages are acknowledged, and there are no retries.
+        attempt_id: in order: names the attempt, which gets the same messages again if it asks again.
     """
 
     topic: str
@@ -59,6 +65,8 @@ class PopAsked(NamedTuple):
     invisible_ms: int
     init_mode: int
     selection: Selection
+    is_ordered: bool = False
+    attempt_id: str | None = None
 
 
 @dataclass(slots=True)
@@ -69,6 +77,8 @@ class Popped:
     revive_queue_id: int
     queues: list[PoppedQueue] = field(default_factory=list)
     records: list[bytes] = field(default_factory=list)
+    order_counts: list[str] = field(default_factory=list)
+    """In order: how often the messages of each queue were tried."""
     count: int = 0
     size: int = 0
     rest_count: int = 0
@@ -106,6 +116,7 @@ class Pops:
         topics: TopicRegistry,
         offsets: GroupOffsets,
         revive_log: ReviveLog,
+        ordered: OrderedQueues,
         stats: BrokerStats,
         *,
         limits: PopLimits,
@@ -117,6 +128,7 @@ class Pops:
         self._topics = topics
         self._offsets = offsets
         self._revive_log = revive_log
+        self._ordered = ordered
         self._stats = stats
         self._limits = limits
         self._retries_first_percent = retries_first_percent
@@ -143,9 +155,11 @@ class Pops:
         Raises:
             StoreUnavailable: a checkpoint could not be written; whatever was taken before comes again.
         """
-        popped = Popped(self._clock(), self._revive_log.next_queue_id())
+        popped = Popped(self._clock(), ORDER_REVIVE_QUEUE if asked.is_ordered else self._revive_log.next_queue_id())
         chance = self._random.randrange(_PERCENT)
-        if chance < self._retries_first_percent:
+        if asked.is_ordered:
+            self._pop_topic(asked, popped, chance)
+        elif chance < self._retries_first_percent:
             self._pop_retries(asked, popped)
             self._pop_topic(asked, popped, chance)
         else:
@@ -172,14 +186,60 @@ class Pops:
 
     def has_messages(self, topic: str, group: str, queue_id: int) -> bool:
         """Say whether a pop would find messages, filters aside."""
-        for name, kind in _sources(topic, group):
-            config = self._topics.get(name)
-            if config is None:
-                continue
-            queue_ids = range(config.read_queue_count) if queue_id < 0 or kind != NORMAL else (queue_id,)
-            if any(self._waiting(name, group, number) > 0 for number in queue_ids):
-                return True
-        return False
+        return any(
+            self._waiting(name, group, number) > 0
+            for name, kind in _sources(topic, group)
+            for number in self._queue_ids(name, queue_id if kind == NORMAL else -1)
+        )
+
+    def has_messages_in_order(self, topic: str, group: str, queue_id: int, attempt_id: str | None) -> bool:
+        """Say whether a pop in order would find messages."""
+        return any(
+            self._waiting(topic, group, number) > 0
+            and self._ordered.blocked_until_ms((topic, group, number), attempt_id) is None
+            for number in self._queue_ids(topic, queue_id)
+        )
+
+    def blocked_until_ms(self, topic: str, group: str, queue_id: int) -> int | None:
+        """Return when the first of the queues that are blocked may be read in order again; None: none is blocked."""
+        blocked = [
+            self._ordered.blocked_until_ms((topic, group, number)) for number in self._queue_ids(topic, queue_id)
+        ]
+        return min((until_ms for until_ms in blocked if until_ms is not None), default=None)
+
+    def _queue_ids(self, topic: str, queue_id: int) -> Iterable[int]:
+        if queue_id >= 0:
+            return (queue_id,)
+        config = self._topics.get(topic)
+        return range(0 if config is None else config.read_queue_count)
+
+    def acknowledge_in_order(self, place: OrderedPlace, queue_offset: int, pop_time_ms: int) -> bool:
+        """Note that a message is done that was popped in order; True: its queue may be read on now.
+
+        Raises:
+            Rejected: 13, the batch that is out does not hold the message.
+        """
+        topic, group, queue_id = place
+        committed = self._offsets.query(group, topic, queue_id)
+        batch = self._ordered.find(place)
+        if queue_offset < committed:
+            return False
+        if batch is None:
+            # A crash took the batch: nothing before its first message is known to be done, and may come again.
+            if queue_offset != committed:
+                return False
+            next_offset = queue_offset + 1
+        elif batch.pop_time_ms != pop_time_ms:
+            return False
+        elif queue_offset not in batch.offsets:
+            raise Rejected(
+                ResponseCode.MESSAGE_ILLEGAL,
+                f"offset is illegal, key:{topic}@{group}@{queue_id}, old:{committed}, commit:{queue_offset}, next:-1",
+            )
+        else:
+            next_offset = self._ordered.acknowledge(place, queue_offset)
+        self._commit(group, topic, queue_id, next_offset)
+        return self._ordered.blocked_until_ms(place) is None
 
     def _waiting(self, topic: str, group: str, queue_id: int) -> int:
         committed = self._offsets.query(group, topic, queue_id)
@@ -205,6 +265,9 @@ class Pops:
 
     def _pop_queue(self, asked: PopAsked, popped: Popped, topic: str, kind: str, queue_id: int) -> None:
         """Take messages of one queue, as many as there is room for."""
+        place = (topic, asked.group, queue_id)
+        if asked.is_ordered and self._ordered.blocked_until_ms(place, asked.attempt_id) is not None:
+            return  # What waits behind the block is no rest: nobody is to be woken for it.
         begin = self._begin(asked, topic, kind, queue_id)
         room = self._room(asked, popped, topic, queue_id)
         if room <= 0:
@@ -215,7 +278,9 @@ class Pops:
             begin = found.next_offset
             self._commit(asked.group, topic, queue_id, begin)
             found = self._read(asked, popped, topic, queue_id, begin, room)
-        if found.status is ReadStatus.FOUND:
+        if found.status is ReadStatus.FOUND and asked.is_ordered:
+            self._give_in_order(asked, popped, place, begin, found)
+        elif found.status is ReadStatus.FOUND:
             self._keep(asked, popped, topic, kind, queue_id, begin, found)
             self._commit(asked.group, topic, queue_id, found.next_offset)
         elif found.status is ReadStatus.NO_MATCHED_MESSAGE:
@@ -267,6 +332,22 @@ class Pops:
                 begin, popped.pop_time_ms, asked.invisible_ms, popped.revive_queue_id, kind, log.broker_name, queue_id
             )
             popped.records += _as_sent(found.body, asked.topic, handle)
+
+    def _give_in_order(
+        self, asked: PopAsked, popped: Popped, place: OrderedPlace, begin: int, found: ReadResult
+    ) -> None:
+        """Note which messages are out, and add them to the answer: the group's offset goes on with their acks."""
+        queue_id, offsets = place[2], tuple(queue_offsets_in(found.body))
+        if not self._ordered.has_room(place):
+            self.over_checkpoints += 1
+            return
+        batch = self._ordered.give(place, offsets, popped.pop_time_ms, asked.invisible_ms, asked.attempt_id)
+        fewest = min((batch.counts.get(offset, 0) for offset in offsets), default=0)
+        popped.order_counts.append(format_order_counts(NORMAL, queue_id, batch.counts, fewest))
+        popped.queues.append(PoppedQueue(NORMAL, queue_id, begin, offsets))
+        popped.records.append(found.body)
+        popped.count += len(offsets)
+        popped.size += len(found.body)
 
     def _begin(self, asked: PopAsked, topic: str, kind: str, queue_id: int) -> int:
         """Return where the group goes on in a queue, decided now when it never was there."""

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import asyncio
+from pathlib import Path
 from random import Random
 
 from orbitmq.broker.config import BrokerConfig
 from orbitmq.broker.groups.offsets import GroupOffsets
 from orbitmq.broker.groups.registry import GroupRegistry
 from orbitmq.broker.monitoring.stats import BrokerStats
+from orbitmq.broker.pop.ordering.batch_file import BatchFile, load_batches
+from orbitmq.broker.pop.ordering.queues import OrderedQueues
+from orbitmq.broker.pop.parked import ANY_QUEUE, Place
 from orbitmq.broker.pop.pops import PopLimits, Pops
 from orbitmq.broker.pop.revival import Revival
 from orbitmq.broker.pop.revive_log import ReviveLog
@@ -23,6 +28,7 @@ class PopService:
     """The parts of POP, which its handlers work on.
 
     Args:
+        ordered_path: consumerOrderInfo.json.
         host: this broker's, for its records.
     """
 
@@ -35,6 +41,7 @@ class PopService:
         offsets: GroupOffsets,
         stats: BrokerStats,
         *,
+        ordered_path: Path,
         host: Host,
         clock: Clock,
         monotonic: Clock,
@@ -49,6 +56,13 @@ class PopService:
             clock=clock,
             monotonic=monotonic,
         )
+        self.ordered = OrderedQueues(
+            load_batches(ordered_path), count_max=config.pop_checkpoints_max, clock=clock, monotonic=monotonic
+        )
+        """What is out in order."""
+        self.batch_file = BatchFile(ordered_path, self.ordered)
+        self._monotonic = monotonic
+        self._timers: dict[Place, asyncio.TimerHandle] = {}
         limits = PopLimits(
             config.max_transfer_bytes_on_message_in_memory,
             config.pop_checkpoints_max,
@@ -59,6 +73,7 @@ class PopService:
             topics,
             offsets,
             self.revive_log,
+            self.ordered,
             stats,
             limits=limits,
             retries_first_percent=config.pop_from_retry_probability,
@@ -87,8 +102,30 @@ class PopService:
         self.waiting.wake_overtaken()
         self.notices.wake_overtaken()
 
+    def wake_when_free(self, place: Place) -> None:
+        """Try a request that waits at a place again when the first of the queues there that are blocked may be read."""
+        until_ms = self.pops.blocked_until_ms(*place)
+        if (timer := self._timers.pop(place, None)) is not None:
+            timer.cancel()
+        if until_ms is not None:
+            left_ms = until_ms - self._monotonic()
+            self._timers[place] = asyncio.get_running_loop().call_later(max(1, left_ms) / 1000, self._freed, place)
+
+    def wake_in_order(self, place: Place) -> None:
+        """Try requests again that wait for a queue which may be read in order now, or earlier than they knew."""
+        topic, group, _ = place
+        for waiting in (self.waiting, self.notices):
+            waiting.wake(topic, group, ANY_QUEUE)
+            waiting.wake(*place)
+
+    def _freed(self, place: Place) -> None:
+        del self._timers[place]
+        self.waiting.wake(*place)
+        self.notices.wake(*place)
+
     def answer_topic(self, topic: str) -> None:
         """Answer the requests for a topic that was deleted."""
+        self.ordered.forget_topic(topic)
         self.waiting.answer_topic(topic)
         self.notices.answer_topic(topic)
 
@@ -99,6 +136,9 @@ class PopService:
 
     def close(self) -> None:
         """Answer whoever waits, and note how far the revive topic has been worked through."""
+        for timer in self._timers.values():
+            timer.cancel()
+        self._timers.clear()
         self.waiting.close()
         self.notices.close()
         self.revive_log.commit()

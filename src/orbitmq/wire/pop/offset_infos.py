@@ -41,17 +41,15 @@ def format_message_offsets(queues: Iterable[PoppedQueue]) -> str:
     return ";".join(f"{queue.retry} {queue.queue_id} {','.join(map(str, queue.offsets))}" for queue in queues)
 
 
-def format_order_counts(retry: str, queue_id: int, counts: Mapping[int, int], default: int | None = None) -> str:
+def format_order_counts(retry: str, queue_id: int, counts: Mapping[int, int], default: int) -> str:
     """Return one queue's part of `orderCountInfo`.
 
     Args:
         counts: how often messages were tried before, by offset; messages that were not are left out.
-        default: of the queue's messages that are not named.
+        default: of the queue's messages that are not named; clients of old read it alone.
     """
-    parts = [] if default is None else [f"{retry} {queue_id} {default}"]
-    return ";".join(
-        [*parts, *(f"{retry} {order_count_key(queue_id, offset)} {count}" for offset, count in counts.items())]
-    )
+    parts = [f"{retry} {order_count_key(queue_id, offset)} {count}" for offset, count in counts.items()]
+    return ";".join([*parts, f"{retry} {queue_id} {default}"])
 
 
 def order_count_key(queue_id: int, queue_offset: int) -> str:

@@ -28,7 +28,10 @@ def test_group_settings_are_made_listed_and_forgotten(serve: Serve) -> None:
         assert await rig.code(UpdateSubscriptionGroup(), b'{"groupName":"g","retryQueueNums":-1}') == 29
         await rig.send("t")
         await rig.ask(UpdateConsumerOffset(consumer_group="g", topic="t", queue_id=0, commit_offset=1))
+        ordered = rig.broker.service.pop.ordered
+        ordered.give(("t", "g", 0), [0], 1, 60_000, None)
         assert await rig.code(DeleteSubscriptionGroup(group_name="g", clean_offset=True)) == 0
+        assert ordered.count == 0
         assert await rig.code(GetSubscriptionGroup(group="g")) == 26
         assert rig.broker.service.offsets.query("g", "t", 0) == -1
 

@@ -8,6 +8,7 @@ from typing import Any
 
 from orbitmq.broker.groups.offsets import GroupOffsets
 from orbitmq.broker.monitoring.stats import BrokerStats
+from orbitmq.broker.pop.ordering.queues import OrderedQueues
 from orbitmq.broker.pop.pops import PopAsked, PopLimits, Popped, Pops
 from orbitmq.broker.pop.revival import Revival
 from orbitmq.broker.pop.revive_log import ReviveLog
@@ -53,8 +54,9 @@ class Rig:
             self.registries.groups.find("h", 0)
         clocks: dict[str, Any] = {"clock": self.wall, "monotonic": self.mono}
         self.log = ReviveLog(self.store, self.offsets, cluster="c", broker_name="a", host=HOST, **clocks)
+        self.ordered = OrderedQueues(count_max=limits.checkpoints_max, **clocks)
         self.pops = Pops(
-            self.store, self.registries.topics, self.offsets, self.log, BrokerStats(0), limits=limits,
+            self.store, self.registries.topics, self.offsets, self.log, self.ordered, BrokerStats(0), limits=limits,
             retries_first_percent=retries_first_percent, clock=self.wall, random=Random(7),
         )  # fmt: skip
         self.revival = Revival(

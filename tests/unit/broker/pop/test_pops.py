@@ -9,6 +9,7 @@ import pytest
 from orbitmq.broker.delivery import young_queues
 from orbitmq.broker.pop.pops import PopLimits
 from orbitmq.broker.topics.table import plain_topic
+from orbitmq.errors import Rejected
 from orbitmq.store import Draft, PropertyTest
 from orbitmq.wire.messages.properties import parse_properties
 from orbitmq.wire.messages.tags import tag_code
@@ -191,3 +192,116 @@ def test_messages_are_there_in_the_topic_or_its_retries() -> None:
     rig.store.append(Draft("%RETRY%g_u", 0, b"retry"))
     assert rig.pops.has_messages("u", "g", 1)
     assert not rig.pops.has_messages("u", "h", 1)
+
+
+def test_in_order_nobody_gets_more_of_a_queue_until_all_of_the_batch_are_acknowledged() -> None:
+    rig = Rig()
+    rig.send(b"0", b"1", b"2")
+    popped = rig.pop(count_max=2, is_ordered=True)
+    assert [bytes(record.body) for record in records(popped)] == [b"0", b"1"]
+    assert (popped.revive_queue_id, popped.queues, popped.order_counts) == (
+        999, [PoppedQueue("0", 0, 0, (0, 1))], ["0 0 0"],
+    )  # fmt: skip
+    assert rig.offsets.query("g", "t", 0) == 0
+    blocked = rig.pop(is_ordered=True)
+    assert (blocked.count, blocked.rest_count, blocked.order_counts) == (0, 0, [])
+    assert rig.bodies(is_ordered=True, group="h") == [b"0", b"1", b"2"]
+    place, pops = ("t", "g", 0), rig.pops
+    assert not pops.acknowledge_in_order(place, 1, popped.pop_time_ms)
+    assert rig.offsets.query("g", "t", 0) == 0
+    assert pops.acknowledge_in_order(place, 0, popped.pop_time_ms)
+    assert not pops.acknowledge_in_order(place, 1, popped.pop_time_ms)
+    assert rig.offsets.query("g", "t", 0) == 2
+    assert rig.bodies(is_ordered=True) == [b"2"]
+    assert rig.revive_records() == []
+
+
+def test_in_order_what_was_not_acknowledged_in_time_comes_again_from_its_queue() -> None:
+    rig = Rig()
+    rig.send(b"0", b"1", b"2")
+    first = rig.pop(count_max=2, is_ordered=True)
+    assert not rig.pops.acknowledge_in_order(("t", "g", 0), 0, first.pop_time_ms)
+    assert rig.pops.blocked_until_ms("t", "g", -1) == rig.mono() + 60_000
+    rig.pass_ms(60_000)
+    assert rig.pops.blocked_until_ms("t", "g", -1) is None
+    second = rig.pop(is_ordered=True)
+    assert [bytes(record.body) for record in records(second)] == [b"1", b"2"]
+    assert second.order_counts == ["0 qo0%1 1;0 0 0"]
+    # The first one's acks count no more: its messages are the second one's.
+    assert not rig.pops.acknowledge_in_order(("t", "g", 0), 1, first.pop_time_ms)
+    assert rig.offsets.query("g", "t", 0) == 1
+    rig.pass_ms(60_000)
+    assert rig.pop(is_ordered=True).order_counts == ["0 qo0%1 2;0 qo0%2 1;0 0 1"]
+    rig.revive()
+    assert rig.registries.topics.get("%RETRY%g_t") is None
+
+
+def test_in_order_the_same_attempt_gets_the_same_messages_again() -> None:
+    rig = Rig()
+    rig.send(b"0", b"1")
+    assert rig.bodies(is_ordered=True, attempt_id="a", count_max=1) == [b"0"]
+    assert rig.bodies(is_ordered=True, attempt_id="b") == []
+    again = rig.pop(is_ordered=True, attempt_id="a", count_max=1)
+    assert ([bytes(record.body) for record in records(again)], again.order_counts) == ([b"0"], ["0 0 0"])
+
+
+def test_in_order_each_queue_has_a_block_of_its_own_and_retries_are_nobodys() -> None:
+    rig = Rig()
+    for queue_id in range(4):
+        rig.send(b"%d" % queue_id, topic="wide", queue_id=queue_id)
+    rig.registries.topics.update(plain_topic("%RETRY%g_wide", 1), 0)
+    rig.send(b"retry", topic="%RETRY%g_wide")
+    assert rig.bodies(topic="wide", is_ordered=True, queue_id=2) == [b"2"]
+    pops = rig.pops
+    assert not pops.has_messages_in_order("wide", "g", 2, None)
+    assert pops.has_messages_in_order("wide", "g", -1, None)
+    assert sorted(rig.bodies(topic="wide", is_ordered=True)) == [b"0", b"1", b"3"]
+    assert not pops.has_messages_in_order("wide", "g", -1, None)
+    assert pops.has_messages("wide", "g", -1)
+    assert not pops.has_messages_in_order("nowhere", "g", -1, None)
+
+
+def test_in_order_a_lost_batch_skips_nothing_that_is_not_known_to_be_done() -> None:
+    rig = Rig()
+    rig.send(b"0", b"1", b"2")
+    popped = rig.pop(is_ordered=True)
+    rig.ordered.forget_topic("t")  # as a crash does
+    place = ("t", "g", 0)
+    assert not rig.pops.acknowledge_in_order(place, 2, popped.pop_time_ms)
+    assert rig.offsets.query("g", "t", 0) == 0
+    assert rig.pops.acknowledge_in_order(place, 0, popped.pop_time_ms)
+    assert rig.bodies(is_ordered=True) == [b"1", b"2"]
+
+
+def test_in_order_an_ack_of_what_the_batch_does_not_hold_is_refused() -> None:
+    rig = Rig()
+    rig.send(b"0", b"1")
+    popped = rig.pop(is_ordered=True, count_max=1)
+    with pytest.raises(Rejected, match=r"offset is illegal, key:t@g@0, old:0, commit:1") as refused:
+        rig.pops.acknowledge_in_order(("t", "g", 0), 1, popped.pop_time_ms)
+    assert refused.value.code == 13
+
+
+def test_in_order_there_are_no_more_batches_than_may_be_out() -> None:
+    rig = Rig(limits=LIMITS._replace(checkpoints_max=1))
+    rig.send(b"0")
+    assert rig.bodies(is_ordered=True) == [b"0"]
+    assert rig.bodies(is_ordered=True, group="h") == []
+    assert rig.pops.over_checkpoints == 1
+    rig.pass_ms(60_000)
+    assert rig.bodies(is_ordered=True, group="h") == [b"0"]
+
+
+def test_in_order_tags_pass_over_what_is_not_wanted() -> None:
+    rig = Rig()
+    for tag in ("red", "blue", "red", "blue"):
+        rig.send(tag.encode(), tag=tag)
+    blue = frozenset({tag_code("blue")})
+    popped = rig.pop(is_ordered=True, selection=blue)
+    assert popped.queues == [PoppedQueue("0", 0, 0, (1, 3))]
+    for offset in (1, 3):
+        rig.pops.acknowledge_in_order(("t", "g", 0), offset, popped.pop_time_ms)
+    assert rig.offsets.query("g", "t", 0) == 4
+    rig.send(b"red", tag="red")
+    assert rig.bodies(is_ordered=True, selection=blue) == []
+    assert rig.offsets.query("g", "t", 0) == 5

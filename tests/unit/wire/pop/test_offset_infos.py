@@ -31,9 +31,9 @@ def test_nothing_travels_as_nothing():
 
 def test_order_counts_name_queues_and_messages():
     text = format_order_counts("0", 3, {7: 1, 9: 2}, default=0)
-    assert text == "0 3 0;0 qo3%7 1;0 qo3%9 2"
+    assert text == "0 qo3%7 1;0 qo3%9 2;0 3 0"
     assert parse_order_counts(text) == {("0", "3"): 0, ("0", order_count_key(3, 7)): 1, ("0", "qo3%9"): 2}
-    assert format_order_counts("0", 3, {}) == ""
+    assert format_order_counts("0", 3, {}, default=0) == "0 3 0"
 
 
 @pytest.mark.parametrize(

@@ -5,6 +5,7 @@ Source: Java NotificationProcessor, PollingInfoProcessor.
 
 from __future__ import annotations
 
+from orbitmq.broker.handlers.popping.pop import check_attempt
 from orbitmq.broker.handlers.popping.tables import PopTables, check_topic, with_group
 from orbitmq.net.dispatch.handlers import LATER, Call, Handlers, Later, Reply
 from orbitmq.wire.headers import GetPollingCount, PollingCountResponse, PopNotification, PopNotificationResponse
@@ -20,6 +21,7 @@ def notify(tables: PopTables, call: Call[PopNotification]) -> Reply | Later:
 
 def _notify(tables: PopTables, call: Call[PopNotification]) -> Reply | Later:
     header = call.header
+    check_attempt(header.attempt_id)
     reply = _attempt(tables, header)
     if reply is not None:
         return reply
@@ -39,9 +41,13 @@ def _notify(tables: PopTables, call: Call[PopNotification]) -> Reply | Later:
 
 def _attempt(tables: PopTables, header: PopNotification) -> Reply | None:
     check_topic(tables, header)
-    if tables.pop.pops.has_messages(header.topic, header.consumer_group, header.queue_id):
-        return Reply(header=PopNotificationResponse(has_message=True))
-    return None
+    place = header.topic, header.consumer_group, header.queue_id
+    pops = tables.pop.pops
+    if not header.order:
+        has_messages = pops.has_messages(*place)
+    elif not (has_messages := pops.has_messages_in_order(*place, header.attempt_id)):
+        tables.pop.wake_when_free(place)
+    return Reply(header=PopNotificationResponse(has_message=True)) if has_messages else None
 
 
 def _nothing() -> Reply:

@@ -14,6 +14,7 @@ from orbitmq.errors import Rejected, StoreUnavailable
 from orbitmq.net.dispatch.handlers import LATER, Call, Handlers, Later, Reply
 from orbitmq.store import PropertyTest
 from orbitmq.wire.headers import PopMessage, PopResponse
+from orbitmq.wire.pop.handles import ORDER_REVIVE_QUEUE
 from orbitmq.wire.pop.offset_infos import format_message_offsets, format_start_offsets
 from orbitmq.wire.pop.revive_log import COUNT_MAX
 
@@ -42,8 +43,7 @@ def _check(tables: PopTables, header: PopMessage) -> None:
             ResponseCode.INVALID_PARAMETER, f"maxMsgNums: {header.count_max} is not allowed, expected 1 to {COUNT_MAX}"
         )
     check_invisible_time(header.invisible_ms)
-    if header.order:
-        raise Rejected(ResponseCode.INVALID_PARAMETER, "order: true is not supported by this broker")
+    check_attempt(header.attempt_id)
 
 
 def check_invisible_time(invisible_ms: int) -> None:
@@ -55,6 +55,15 @@ def check_invisible_time(invisible_ms: int) -> None:
         )
 
 
+def check_attempt(attempt_id: str | None) -> None:
+    """Raise Rejected 29 unless an attempt's name may be kept."""
+    if attempt_id is not None and len(attempt_id) > ATTEMPT_LENGTH_MAX:
+        raise Rejected(
+            ResponseCode.INVALID_PARAMETER,
+            f"attemptId: {len(attempt_id)} characters are not allowed, expected at most {ATTEMPT_LENGTH_MAX}",
+        )
+
+
 def _pop(tables: PopTables, call: Call[PopMessage]) -> Reply | Later:
     header, pops = call.header, tables.pop.pops
     selection: Selection = None
@@ -62,7 +71,7 @@ def _pop(tables: PopTables, call: Call[PopMessage]) -> Reply | Later:
         selection = tables.filters.of_request(header.expression, header.expression_type, call.now_ms)
     asked = PopAsked(
         header.topic, header.consumer_group, header.queue_id, header.count_max, header.invisible_ms, header.init_mode,
-        selection,
+        selection, bool(header.order), header.attempt_id,
     )  # fmt: skip
     # What others have not read yet leaves no room for more, and expressions have their share of a turn.
     is_put_off = not call.connection.has_room(0) or (isinstance(selection, PropertyTest) and pops.is_busy)
@@ -89,6 +98,8 @@ def _attempt(tables: PopTables, header: PopMessage, asked: PopAsked) -> Reply | 
     if popped.rest_count and (popped.count or popped.is_cut):
         tables.pop.waiting.wake_soon(asked.topic, asked.group, asked.queue_id)
     if not popped.count:
+        if asked.is_ordered:
+            tables.pop.wake_when_free((asked.topic, asked.group, asked.queue_id))
         return None
     tables.store.bound_unsynced(tables.store.max_physical_offset)
     return Reply(remark="FOUND", header=_response(header, popped), body=b"".join(popped.records))
@@ -116,11 +127,8 @@ def _wait(tables: PopTables, call: Call[PopMessage], asked: PopAsked, *, is_put_
 
 
 def _nothing(tables: PopTables, header: PopMessage, code: ResponseCode) -> Reply:
-    return Reply(
-        code,
-        "NO_MESSAGE_IN_QUEUE",
-        _response(header, Popped(tables.pop.pops.now_ms(), tables.pop.revive_log.next_queue_id())),
-    )
+    queue_id = ORDER_REVIVE_QUEUE if header.order else tables.pop.revive_log.next_queue_id()
+    return Reply(code, "NO_MESSAGE_IN_QUEUE", _response(header, Popped(tables.pop.pops.now_ms(), queue_id)))
 
 
 def _response(header: PopMessage, popped: Popped) -> PopResponse:
@@ -131,4 +139,5 @@ def _response(header: PopMessage, popped: Popped) -> PopResponse:
         rest_count=popped.rest_count,
         start_offset_info=format_start_offsets(popped.queues),
         message_offset_info=format_message_offsets(popped.queues),
+        order_count_info=";".join(popped.order_counts) if header.order else None,
     )

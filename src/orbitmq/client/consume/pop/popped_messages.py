@@ -5,6 +5,7 @@ Source: Java MQClientAPIImpl.processPopResponse.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 
 from orbitmq.codes import ResponseCode
@@ -15,7 +16,7 @@ from orbitmq.wire.header import decode_header
 from orbitmq.wire.headers import ChangeInvisibleTimeResponse, PopResponse
 from orbitmq.wire.messages.record import iter_records, to_stored_message
 from orbitmq.wire.pop.handles import Handle, format_handle, parse_handle, retry_kind
-from orbitmq.wire.pop.offset_infos import parse_popped_queues
+from orbitmq.wire.pop.offset_infos import order_count_key, parse_order_counts, parse_popped_queues
 
 NOTHING = (ResponseCode.POLLING_TIMEOUT, ResponseCode.POLLING_FULL, ResponseCode.PULL_NOT_FOUND)
 """Codes of answers that hold no messages, and are no refusals."""
@@ -30,6 +31,7 @@ def decode_popped(answer: Command, topic: str, broker_name: str) -> list[StoredM
     header = decode_header(PopResponse, answer.ext_fields)
     try:
         queues = parse_popped_queues(header.start_offset_info, header.message_offset_info)
+        counts = parse_order_counts(header.order_count_info)
     except InvalidArgument as error:
         raise HeaderError(str(error)) from None
     starts = {(queue.retry, queue.queue_id): queue.start_offset for queue in queues}
@@ -48,8 +50,16 @@ def decode_popped(answer: Command, topic: str, broker_name: str) -> list[StoredM
             )  # fmt: skip
             properties[PropertyName.POP_CK] = format_handle(handle)
         properties.setdefault(PropertyName.FIRST_POP_TIME, str(header.pop_time_ms))
-        messages.append(replace(message, topic=topic, properties=properties))
+        times = (_count_of(message, counts) if counts else 0) or message.reconsume_times
+        messages.append(replace(message, topic=topic, properties=properties, reconsume_times=times))
     return messages
+
+
+def _count_of(message: StoredMessage, counts: Mapping[tuple[str, str], int]) -> int:
+    """Return how often a message that came in order was tried before: its record does not say so."""
+    retry, queue_id = retry_kind(message.topic), message.queue_id
+    own = counts.get((retry, order_count_key(queue_id, message.queue_offset)))
+    return counts.get((retry, str(queue_id)), 0) if own is None else own
 
 
 def handle_of(message: StoredMessage) -> Handle:

@@ -8,6 +8,8 @@ from typing import Any
 
 import pytest
 
+from orbitmq.model.message import StoredMessage
+from orbitmq.wire.header import decode_header
 from orbitmq.wire.headers import BatchAckMessages, ChangeInvisibleTimeResponse
 from orbitmq.wire.pop.batch_acks import BatchAck, encode_batch_acks
 from orbitmq.wire.pop.handles import format_handle, parse_handle
@@ -184,6 +186,44 @@ def test_a_time_that_no_message_may_have_is_refused(serve: Serve) -> None:
         (message,) = await pop(rig)
         assert await rig.code(change_header(message, -1)) == 29
         assert await rig.code(ack_header(message)) == 0
+        assert await rig.code(change_header(message, 5_000)) == 208
+
+    serve(scene)
+
+
+def ordered_ack(message: StoredMessage, *offsets: int) -> BatchAck:
+    handle = parse_handle(handle_of(message))
+    return BatchAck("g", "t", "0", handle.start_offset, 0, 999, handle.pop_time_ms, 1, offsets)
+
+
+def test_in_order_a_batch_of_acks_ends_what_it_holds_and_names_what_it_does_not(serve: Serve) -> None:
+    async def scene(rig: Any) -> None:
+        for body in (b"0", b"1", b"2"):
+            await rig.send(body=body)
+        first, _ = await pop(rig, order=True, count_max=2)
+        refused = await rig.ask(BatchAckMessages(), encode_batch_acks("a", [ordered_ack(first, 2)]))
+        assert (refused.code, "offset is illegal" in refused.remark) == (13, True)
+        assert (await rig.ask(pop_header(order=True))).code == 210
+        assert await rig.code(BatchAckMessages(), encode_batch_acks("a", [ordered_ack(first, 0, 1)])) == 0
+        (third,) = await pop(rig, order=True)
+        assert third.body == b"2"
+        # Done already, or of a pop that is over: taken, and nothing changes.
+        assert await rig.code(BatchAckMessages(), encode_batch_acks("a", [ordered_ack(first, 0, 1, 2)])) == 0
+        assert (await rig.ask(pop_header(order=True))).code == 210
+
+    serve(scene)
+
+
+def test_in_order_the_time_of_what_is_done_or_anothers_does_not_change(serve: Serve) -> None:
+    async def scene(rig: Any) -> None:
+        await rig.send()
+        (message,) = await pop(rig, order=True)
+        answer = await rig.ask(change_header(message, 5_000))
+        changed = decode_header(ChangeInvisibleTimeResponse, answer.ext_fields)
+        handle = parse_handle(handle_of(message))
+        new = format_handle(handle._replace(invisible_ms=changed.invisible_ms))
+        assert changed.invisible_ms >= 5_000
+        assert await rig.code(ack_header(message, handle=new)) == 0
         assert await rig.code(change_header(message, 5_000)) == 208
 
     serve(scene)

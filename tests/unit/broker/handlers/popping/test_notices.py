@@ -8,7 +8,7 @@ from typing import Any
 
 from orbitmq.wire.headers import GetPollingCount, PollingCountResponse, PopNotification, PopNotificationResponse
 
-from .support import pop, pop_header
+from .support import change_header, pop, pop_header
 
 Serve = Callable[..., None]
 
@@ -68,5 +68,23 @@ def test_waiting_pops_are_counted(serve: Serve) -> None:
         assert (await waiting).code == 0
         assert await rig.answer(count, PollingCountResponse) == PollingCountResponse(polling_count=0)
         assert await rig.code(GetPollingCount(consumer_group="g", topic="nowhere", queue_id=-1)) == 17
+
+    serve(scene)
+
+
+def test_in_order_a_notification_says_nothing_of_a_queue_that_is_blocked(serve: Serve) -> None:
+    async def scene(rig: Any) -> None:
+        await rig.send()
+        order: dict[str, Any] = {"order": True}
+        assert (await rig.answer(notice(**order), PopNotificationResponse)).has_message
+        (message,) = await pop(rig, **order, attempt_id="a", invisible_ms=60_000)
+        assert not (await rig.answer(notice(**order), PopNotificationResponse)).has_message
+        assert (await rig.answer(notice(**order, attempt_id="a"), PopNotificationResponse)).has_message
+        told = asyncio.ensure_future(rig.answer(notice(**order, poll_ms=60_000), PopNotificationResponse))
+        while not rig.broker.service.pop.notices.parked.count:
+            await asyncio.sleep(0)
+        assert (await rig.ask(change_header(message, 30))).code == 0
+        assert (await told).has_message
+        assert await rig.code(notice(**order, attempt_id="a" * 257)) == 29
 
     serve(scene)

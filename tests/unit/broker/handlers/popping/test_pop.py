@@ -8,9 +8,10 @@ from typing import Any
 
 from orbitmq.client.consume.pop.popped_messages import decode_popped
 from orbitmq.wire.header import decode_header
-from orbitmq.wire.headers import DeleteTopicInBroker, PopResponse
+from orbitmq.wire.headers import ChangeInvisibleTimeResponse, DeleteTopicInBroker, PopResponse
+from orbitmq.wire.pop.handles import parse_handle
 
-from .support import handle_of, pop, pop_header
+from .support import ack_header, change_header, handle_of, pop, pop_header
 
 Serve = Callable[..., None]
 
@@ -143,7 +144,7 @@ def test_what_no_pop_may_ask_is_refused_by_name(serve: Serve) -> None:
             ({"queue_id": 4}, 29, "queueId[4]"),
             ({"queue_id": -2}, 29, "queueId[-2]"),
             ({"topic": "nowhere"}, 17, "topic[nowhere]"),
-            ({"order": True}, 29, "order"),
+            ({"order": True, "attempt_id": "a" * 257}, 29, "attemptId: 257 characters"),
         ):
             answer = await rig.ask(pop_header(**fields))
             assert answer.code == code, fields
@@ -201,3 +202,61 @@ def test_a_store_that_takes_nothing_gives_nothing(serve: Serve) -> None:
         assert len(await pop(rig)) == 1
 
     serve(scene)
+
+
+def test_in_order_a_pop_waits_until_the_messages_before_are_acknowledged(serve: Serve) -> None:
+    async def scene(rig: Any) -> None:
+        await rig.send(body=b"0")
+        await rig.send(body=b"1")
+        order: dict[str, Any] = {"order": True, "count_max": 1}
+        answer = await rig.ask(pop_header(**order, attempt_id="a"))
+        header = decode_header(PopResponse, answer.ext_fields)
+        assert (header.revive_queue_id, header.order_count_info) == (999, "0 0 0")
+        (first,) = decode_popped(answer, "t", "a")
+        nothing = decode_header(PopResponse, (await rig.ask(pop_header(**order))).ext_fields)
+        assert (nothing.revive_queue_id, nothing.rest_count, nothing.order_count_info) == (999, 0, "")
+        waiting = asyncio.ensure_future(rig.ask(pop_header(**order, poll_ms=60_000)))
+        await parked(rig)
+        assert await rig.code(ack_header(first)) == 0
+        (second,) = decode_popped(await waiting, "t", "a")
+        assert second.body == b"1"
+
+    serve(scene)
+
+
+def test_in_order_a_pop_waits_until_the_time_of_those_before_is_over(serve: Serve) -> None:
+    async def scene(rig: Any) -> None:
+        await rig.send(body=b"0")
+        order: dict[str, Any] = {"order": True, "count_max": 1}
+        rig.broker.service.pop.waiting.wake_overtaken = lambda: None  # the net under lost wake-ups
+        (first,) = await pop(rig, **order, invisible_ms=40)
+        waiting = asyncio.ensure_future(rig.ask(pop_header(**order, poll_ms=10_000)))
+        await parked(rig)
+        (again,) = decode_popped(await waiting, "t", "a")
+        assert (again.body, again.reconsume_times, first.reconsume_times) == (b"0", 1, 0)
+        # Given back by its consumer, it comes at once.
+        waiting = asyncio.ensure_future(rig.ask(pop_header(**order, poll_ms=60_000)))
+        await parked(rig)
+        answer = await rig.ask(change_header(again, 0))
+        changed = decode_header(ChangeInvisibleTimeResponse, answer.ext_fields)
+        assert (changed.pop_time_ms, changed.revive_queue_id) == (parse_handle(handle_of(again)).pop_time_ms, 999)
+        (third,) = decode_popped(await waiting, "t", "a")
+        assert (third.body, third.reconsume_times) == (b"0", 2)
+
+    serve(scene)
+
+
+def test_in_order_batches_outlast_a_restart(serve: Serve) -> None:
+    async def pops(rig: Any) -> None:
+        for body in (b"0", b"1", b"2"):
+            await rig.send(body=body)
+        first, _ = await pop(rig, order=True, count_max=2, attempt_id="a")
+        assert await rig.code(ack_header(first)) == 0
+
+    async def comes_back(rig: Any) -> None:
+        assert (await rig.ask(pop_header(order=True))).code == 210
+        again = await pop(rig, order=True, attempt_id="a")
+        assert [message.body for message in again] == [b"1", b"2"]
+
+    serve(pops)
+    serve(comes_back)

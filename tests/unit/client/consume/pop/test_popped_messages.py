@@ -18,10 +18,10 @@ from orbitmq.wire.pop.handles import Handle
 HANDLE = "0 5 60000 3 1 a 0 7"
 
 
-def answer(*records: bytes, starts: str = "0 2 4", offsets: str = "0 2 4,6") -> Command:
+def answer(*records: bytes, starts: str = "0 2 4", offsets: str = "0 2 4,6", counts: str | None = None) -> Command:
     header = PopResponse(
         pop_time_ms=5, invisible_ms=60_000, revive_queue_id=3, rest_count=0, start_offset_info=starts,
-        message_offset_info=offsets,
+        message_offset_info=offsets, order_count_info=counts,
     )  # fmt: skip
     return Command(0, ext_fields=encode_header(header), body=b"".join(records))
 
@@ -36,6 +36,15 @@ def test_a_message_gets_its_handle_from_the_answers_texts():
     assert message.properties == {"POP_CK": "4 5 60000 3 0 a 2 6", "1ST_POP_TIME": "5"}
     assert (message.topic, message.broker_name) == ("t", "a")
     assert handle_of(message) == Handle(4, 5, 60_000, 3, "0", "a", 2, 6)
+
+
+@pytest.mark.parametrize(
+    ("counts", "times"),
+    [(None, 1), ("0 2 3", 3), ("0 qo2%6 2;0 2 0", 2), ("0 qo2%4 2;0 2 0", 1), ("0 9 5", 1)],
+)
+def test_the_answer_says_how_often_messages_in_order_were_tried(counts: str | None, times: int):
+    (message,) = decode_popped(answer(record(reconsume_times=1), counts=counts), "t", "a")
+    assert message.reconsume_times == times
 
 
 def test_a_retry_brings_its_handle_along():

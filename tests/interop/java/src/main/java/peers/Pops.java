@@ -113,6 +113,8 @@ final class Pops {
         header.setQueueId(arguments.getIntValue("queue_id"));
         header.setPollTime(arguments.getLongValue("poll_ms"));
         header.setBornTime(System.currentTimeMillis());
+        header.setOrder(arguments.getBooleanValue("order"));
+        header.setAttemptId(arguments.getString("attempt"));
         return client().notification(arguments.getString("address"), header, TIMEOUT_MS).get();
     }
 

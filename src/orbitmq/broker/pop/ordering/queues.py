@@ -1,0 +1,180 @@
+"""Queues that groups pop in order: nobody of a group gets more of one while messages of it are out.
+
+State: the last batch of each queue that has messages left, and until when each of them is its consumer's. In: batches,
+acks, changed times, the two clocks. Out: whether a queue may be read, how often its messages were tried, and where the
+group goes on. Deadlines are counted on the monotonic clock, so that whoever sets the wall clock moves none of them.
+
+Source: Java ConsumerOrderInfoManager.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from itertools import takewhile
+
+from orbitmq.clock import Clock
+from orbitmq.wire.pop.ordered_batches import OrderedBatch, OrderedPlace
+
+FORGOTTEN_AFTER_MS = 24 * 3_600_000
+"""Of a batch that nobody asked for since so long, the counts are not kept either (Java: CLEAN_SPAN_FROM_LAST)."""
+LEFT_MS_MAX = 3 * 86_400_000
+"""What an earlier run left blocks its queue no longer than a pop may: the wall clock may have been set since."""
+
+
+class _Held:
+    """A batch with messages that nobody has acknowledged yet; `due_ms` says by offset when they are anybody's again."""
+
+    __slots__ = ("batch", "due_ms")
+
+    def __init__(self, batch: OrderedBatch, due_ms: dict[int, int]) -> None:
+        self.batch = batch
+        self.due_ms = due_ms
+
+
+class OrderedQueues:
+    """The batches of all groups that are out in order.
+
+    Args:
+        batches: what an earlier run left.
+        count_max: batches that may be out; then those are forgotten first whose time is over.
+        clock: the wall clock, in which batches speak.
+        monotonic: the clock that deadlines are counted on.
+    """
+
+    def __init__(
+        self,
+        batches: Iterable[tuple[OrderedPlace, OrderedBatch]] = (),
+        *,
+        count_max: int,
+        clock: Clock,
+        monotonic: Clock,
+    ) -> None:
+        self._count_max = count_max
+        self._clock = clock
+        self._monotonic = monotonic
+        self._held: dict[OrderedPlace, _Held] = {}
+        self.change_count = 0
+        """Grows with every change: tells whether the file is out of date."""
+        wall_ms, now_ms = clock(), monotonic()
+        for place, batch in sorted(batches, key=lambda found: found[1].noted_at_ms):
+            left = {offset: _visible_at_ms(batch, offset) - wall_ms for offset in _offsets_left(batch)}
+            if left:
+                due_ms = {offset: now_ms + max(0, min(ms, LEFT_MS_MAX)) for offset, ms in left.items()}
+                self._held[place] = _Held(batch, due_ms)
+
+    @property
+    def count(self) -> int:
+        """How many batches have messages left."""
+        return len(self._held)
+
+    @property
+    def batches(self) -> list[tuple[OrderedPlace, OrderedBatch]]:
+        """Every batch that has messages left, as it is kept."""
+        return [(place, held.batch) for place, held in self._held.items()]
+
+    def blocked_until_ms(self, place: OrderedPlace, attempt_id: str | None = None) -> int | None:
+        """Return when a queue may be read again, by the monotonic clock; None: it may be now.
+
+        Args:
+            attempt_id: the attempt that a batch was given to gets it once more at any time.
+        """
+        held = self._held.get(place)
+        if held is None or (attempt_id is not None and attempt_id == held.batch.attempt_id):
+            return None
+        due_ms = max(held.due_ms.values())
+        return due_ms if due_ms > self._monotonic() else None
+
+    def has_room(self, place: OrderedPlace) -> bool:
+        """Say whether a batch of a queue may be given; forgets one for it whose time is over, where there are too many."""
+        if place in self._held or len(self._held) < self._count_max:
+            return True
+        oldest = next(iter(self._held))
+        if self.blocked_until_ms(oldest) is not None:
+            return False
+        self._forget([oldest])
+        return True
+
+    def give(
+        self, place: OrderedPlace, offsets: Sequence[int], pop_time_ms: int, invisible_ms: int, attempt_id: str | None
+    ) -> OrderedBatch:
+        """Note a batch that a consumer gets now; what was out of the queue before is nobody's any more."""
+        before = self._held.pop(place, None)
+        counts = {} if before is None else _counts_again(before.batch, offsets, attempt_id)
+        batch = OrderedBatch(
+            tuple(offsets), pop_time_ms, invisible_ms, self._clock(), attempt_id=attempt_id, counts=counts
+        )
+        due_ms = self._monotonic() + invisible_ms
+        self._held[place] = _Held(batch, dict.fromkeys(offsets, due_ms))
+        self.change_count += 1
+        return batch
+
+    def find(self, place: OrderedPlace) -> OrderedBatch | None:
+        """Return the batch of a queue that is out, None without one."""
+        held = self._held.get(place)
+        return None if held is None else held.batch
+
+    def acknowledge(self, place: OrderedPlace, queue_offset: int) -> int:
+        """Strike a message out of the batch that is out; return where the group goes on: at the first one that is left."""
+        held = self._held[place]
+        batch = held.batch
+        index = batch.offsets.index(queue_offset)
+        held.batch = batch = batch._replace(acked=batch.acked | 1 << index)
+        held.due_ms.pop(queue_offset, None)
+        self.change_count += 1
+        if not held.due_ms:
+            del self._held[place]
+            return batch.offsets[-1] + 1
+        return min(held.due_ms)
+
+    def change_time(self, place: OrderedPlace, queue_offset: int, pop_time_ms: int, invisible_ms: int) -> int | None:
+        """Count a message's time anew, from now on.
+
+        Returns:
+            When it is anybody's again, by the wall clock; None: it is done, or of another pop.
+        """
+        held = self._held.get(place)
+        if held is None or held.batch.pop_time_ms != pop_time_ms or queue_offset not in held.due_ms:
+            return None
+        visible_at_ms = self._clock() + invisible_ms
+        held.due_ms[queue_offset] = self._monotonic() + invisible_ms
+        held.batch = held.batch._replace(visible_at_ms={**held.batch.visible_at_ms, queue_offset: visible_at_ms})
+        self.change_count += 1
+        return visible_at_ms
+
+    def forget_topic(self, topic: str) -> None:
+        """Forget what is out of a topic that was deleted."""
+        self._forget([place for place in self._held if place[0] == topic])
+
+    def forget_group(self, group: str) -> None:
+        """Forget what a group has that was deleted."""
+        self._forget([place for place in self._held if place[1] == group])
+
+    def forget_old(self) -> None:
+        """Forget the batches that nobody has asked for since long; they stand first."""
+        old_ms = self._clock() - FORGOTTEN_AFTER_MS
+        old = takewhile(lambda place: self._held[place].batch.noted_at_ms < old_ms, self._held)
+        self._forget(list(old))
+
+    def _forget(self, places: Iterable[OrderedPlace]) -> None:
+        for place in places:
+            del self._held[place]
+            self.change_count += 1
+
+
+def _offsets_left(batch: OrderedBatch) -> list[int]:
+    return [offset for index, offset in enumerate(batch.offsets) if not batch.acked >> index & 1]
+
+
+def _visible_at_ms(batch: OrderedBatch, offset: int) -> int:
+    return batch.visible_at_ms.get(offset, batch.pop_time_ms + batch.invisible_ms)
+
+
+def _counts_again(before: OrderedBatch, offsets: Iterable[int], attempt_id: str | None) -> dict[int, int]:
+    """Return how often the messages of a new batch were tried before; the same attempt is no other try."""
+    again = attempt_id is None or attempt_id != before.attempt_id
+    counts = {}
+    for offset in set(offsets).intersection(before.offsets):
+        count = before.counts.get(offset, 0) + again
+        if count:
+            counts[offset] = count
+    return dict(sorted(counts.items()))
