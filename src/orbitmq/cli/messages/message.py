@@ -1,4 +1,4 @@
-"""`orbitmq message …`: single messages by key or id."""
+"""`orbitmq message …`: single messages, found by key or id, or taken back."""
 
 from __future__ import annotations
 
@@ -18,11 +18,14 @@ from orbitmq.cli.terminal.options import (
 )
 from orbitmq.cli.terminal.output import Format, format_time, say, show_rows
 from orbitmq.cli.terminal.printable import printable
+from orbitmq.cli.terminal.times import TIME_HELP, parse_time
 
 if TYPE_CHECKING:
     from orbitmq.model.message import StoredMessage
 
-app = typer.Typer(help="Find messages by key or id.", no_args_is_help=True, rich_markup_mode=None)
+app = typer.Typer(
+    help="Find messages by key or id; take delayed ones back.", no_args_is_help=True, rich_markup_mode=None
+)
 
 TopicArgument = Annotated[str, typer.Argument(metavar="TOPIC", help="The topic's name.")]
 OutputOption = Annotated[
@@ -38,9 +41,11 @@ def find(
     count: Annotated[
         int, typer.Option("--count", "-c", min=1, help="At most so many of each broker, the newest.")
     ] = 64,
-    begin_ms: Annotated[int, typer.Option("--from", min=0, metavar="MS", help="Stored at this time or later.")] = 0,
-    end_ms: Annotated[
-        int | None, typer.Option("--to", min=0, metavar="MS", help="Stored at this time or earlier.")
+    begin: Annotated[
+        str, typer.Option("--from", metavar="TIME", help=f"Stored at this time or later: {TIME_HELP}")
+    ] = "0",
+    end: Annotated[
+        str | None, typer.Option("--to", metavar="TIME", help="Stored at this time or earlier, written as with --from.")
     ] = None,
     name_servers: NameServersOption = DEFAULT_NAME_SERVERS,
     security: SecurityOption = None,
@@ -49,6 +54,9 @@ def find(
 ) -> None:
     """Find the messages of a key. Exit code 1 when there is none."""
     from orbitmq.net.loop import run
+
+    begin_ms = parse_time(begin, "--from")
+    end_ms = None if end is None else parse_time(end, "--to")
 
     async def work() -> list[StoredMessage]:
         async with admin_client(name_servers, timeout_ms, security) as admin:
@@ -75,6 +83,25 @@ def show(
         return [] if found is None else [found]
 
     _show(run(work()), output)
+
+
+@app.command("recall")
+def recall(
+    handle: Annotated[str, typer.Argument(metavar="HANDLE", help="What `orbitmq send --delay` printed last.")],
+    name_servers: NameServersOption = DEFAULT_NAME_SERVERS,
+    security: SecurityOption = None,
+    timeout_ms: TimeoutOption = DEFAULT_TIMEOUT_MS,
+) -> None:
+    """Take a delayed message back before its time, and print its id. Exit code 1 when it is too late."""
+    from orbitmq.client.producer import Producer
+    from orbitmq.net.loop import run
+    from orbitmq.net.security.client_security import load_security
+
+    async def work() -> str:
+        async with Producer("orbitmq-cli", name_servers, **load_security(security)._asdict()) as producer:
+            return await producer.recall(handle, timeout_ms=timeout_ms)
+
+    print(printable(run(work())))
 
 
 def _show(messages: list[StoredMessage], output: Format) -> None:

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from orbitmq.client.send.result import SendResult
 
 COLUMNS = ("message_id", "broker", "queue", "offset", "status")
+_HANDLE = "recall_handle"
 
 
 class ResultPrinter:
@@ -37,7 +38,8 @@ class ResultPrinter:
             for row in rows:
                 show_json(row, is_line=True)
         elif rows and not self._is_summary:
-            show_rows(rows, COLUMNS, self._form)
+            columns = (*COLUMNS, _HANDLE) if any(_HANDLE in row for row in rows) else COLUMNS
+            show_rows(rows, columns, self._form)
         if failures:
             raise failures[0]
 
@@ -48,7 +50,7 @@ class ResultPrinter:
 
 
 def _row(result: SendResult) -> dict[str, Any]:
-    return {
+    row = {
         "message_id": result.message_id,
         "offset_message_id": result.offset_message_id,
         "topic": result.queue.topic,
@@ -57,3 +59,4 @@ def _row(result: SendResult) -> dict[str, Any]:
         "offset": result.queue_offset,
         "status": str(getattr(result.status, "name", result.status)),
     }
+    return row if result.recall_handle is None else {**row, _HANDLE: result.recall_handle}

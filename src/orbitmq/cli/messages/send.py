@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import AsyncIterator, Callable
+from dataclasses import replace
 from itertools import chain, islice, repeat
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -21,6 +22,7 @@ from orbitmq.cli.terminal.options import (
     TimeoutOption,
 )
 from orbitmq.cli.terminal.output import Format
+from orbitmq.cli.terminal.times import DELAY_HELP, MOMENT_HELP, parse_delay, parse_moment
 
 if TYPE_CHECKING:
     from orbitmq.client.producer import Producer
@@ -48,6 +50,17 @@ def send(
     sharding_key: Annotated[
         str | None, typer.Option("--sharding-key", help="Messages of one key go to one queue, in order.")
     ] = None,
+    delay: Annotated[
+        str | None,
+        typer.Option("--delay", metavar="TIME", help=f"Deliver it so long after the broker has it: {DELAY_HELP}"),
+    ] = None,
+    deliver_at: Annotated[
+        str | None, typer.Option("--deliver-at", metavar="TIME", help=f"Deliver it then: {MOMENT_HELP}")
+    ] = None,
+    delay_level: Annotated[
+        int | None,
+        typer.Option("--delay-level", min=1, metavar="N", help="Deliver it after the broker's Nth delay level."),
+    ] = None,
     count: Annotated[int, typer.Option("--count", min=1, help="Send each message so many times.")] = 1,
     group: Annotated[str, typer.Option("--group", "-g", help="The producer group.")] = "orbitmq-cli",
     name_servers: NameServersOption = DEFAULT_NAME_SERVERS,
@@ -64,10 +77,22 @@ def send(
     if body is not None and file is not None:
         raise typer.BadParameter("a body and a file exclude one another", param_hint="--file")
     named = dict(_parse_property(text) for text in properties or ())
-    keys = tuple(key or ())
+    if sum(option is not None for option in (delay, deliver_at, delay_level)) > 1:
+        raise typer.BadParameter("only one of --delay, --deliver-at and --delay-level", param_hint="--delay")
+    form = Message(
+        topic,
+        b"",
+        tag=tag,
+        keys=tuple(key or ()),
+        properties=named,
+        sharding_key=sharding_key,
+        delay_ms=0 if delay is None else parse_delay(delay, "--delay"),
+        deliver_at=None if deliver_at is None else parse_moment(deliver_at, "--deliver-at"),
+        delay_level=delay_level or 0,
+    )
 
     def message(content: bytes) -> Message:
-        return Message(topic, content, tag=tag, keys=keys, properties=named, sharding_key=sharding_key)
+        return replace(form, body=content)
 
     contents = _contents(body, file)
     printer = ResultPrinter(output, is_summary=count > 1 or (body is None and file is None))

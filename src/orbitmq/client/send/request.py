@@ -6,6 +6,7 @@ Source: Java DefaultMQProducerImpl.sendKernelImpl.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from datetime import UTC, datetime, timedelta
 from enum import Enum
 from typing import NamedTuple
 
@@ -19,6 +20,8 @@ from orbitmq.wire.messages.compression import CompressionType, compress
 from orbitmq.wire.messages.properties import format_properties
 
 COMPRESS_OVER = 4_096
+_EPOCH = datetime.fromtimestamp(0, UTC)
+_MILLISECOND = timedelta(milliseconds=1)
 DEFAULT_QUEUE_COUNT = 4
 """Queues per broker of a topic that is created by sending to it (Java: defaultTopicQueueNums)."""
 
@@ -165,7 +168,9 @@ def _properties(message: Message, message_id: str, made: Mapping[str, str] | Non
     elif message.delay_ms:
         properties[TimerProperty.DELAY_MS] = str(message.delay_ms)
     elif message.deliver_at is not None:
-        properties[TimerProperty.DELIVER_MS] = str(int(message.deliver_at.timestamp() * 1000))
+        properties[TimerProperty.DELIVER_MS] = str(
+            -((_EPOCH - message.deliver_at) // _MILLISECOND)
+        )  # no part of one earlier
     if message.sharding_key is not None:
         properties[PropertyName.SHARDING_KEY] = message.sharding_key
     if message.in_reply_to is not None:

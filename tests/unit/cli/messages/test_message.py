@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import pytest
+
+from orbitmq.testing import LocalCluster
+
 
 def send(orbitmq, topic, body, *keys):
     options = [word for key in keys for word in ("--key", key)]
@@ -21,6 +25,36 @@ def test_messages_are_found_by_key(orbitmq, topic):
     assert [message["body"] for message in newest] == ["three"]
     later = orbitmq("message", "find", topic, "all", "--from", found["stored_at_ms"] + 1, "-o", "json").json_lines
     assert "one" not in [message["body"] for message in later]
+
+
+def test_messages_are_found_by_times_as_people_type_them(orbitmq, topic):
+    send(orbitmq, topic, "one", "k")
+    for options in (("--from", "10m"), ("--from", "2026-11-21T12:03", "--to", "0s"), ("--to", "2100-01-01")):
+        assert len(orbitmq("message", "find", topic, "k", *options).rows) == 1
+    assert orbitmq("message", "find", topic, "k", "--to", "10m").code == 1
+    wrong = orbitmq("message", "find", topic, "k", "--to", "later")
+    assert (wrong.code, "--to" in wrong.err) == (2, True)
+
+
+def test_a_delayed_message_is_taken_back_before_its_time(orbitmq, monkeypatch):
+    with LocalCluster.running(settings={"recall_message_enable": True}) as cluster:
+        monkeypatch.setenv("NAMESRV_ADDR", cluster.name_servers)
+        assert orbitmq("topic", "create", "t", "--queues", 1).code == 0
+        sent = orbitmq("send", "t", "later", "--delay", "2h").rows[0]
+        recalled = orbitmq("message", "recall", sent[-1])
+        assert (recalled.code, recalled.out) == (0, sent[0] + "\n")
+
+
+def test_a_broker_that_takes_nothing_back_is_a_no(orbitmq, topic):
+    (sent,) = orbitmq("send", topic, "soon", "--delay", "1s", "-o", "json").json_lines
+    refused = orbitmq("message", "recall", sent["recall_handle"])
+    assert (refused.code, refused.out) == (1, "")
+    assert "recall" in refused.err
+
+
+@pytest.mark.parametrize("handle", ["", "no handle", "aGFuZGxl"])
+def test_what_is_no_handle_is_a_wrong_argument(orbitmq, handle):
+    assert orbitmq("message", "recall", handle).code == 2
 
 
 def test_a_message_is_shown_by_its_id(orbitmq, topic):

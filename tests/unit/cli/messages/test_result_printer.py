@@ -68,3 +68,11 @@ def test_nothing_sent_prints_no_empty_table(capsys):
     printer = ResultPrinter(Format.TABLE, is_summary=False)
     printer.show([])
     assert capsys.readouterr().out == ""
+
+
+def test_a_delayed_message_shows_what_it_is_taken_back_with(capsys):
+    delayed = SENT._replace(recall_handle="aGFuZGxl")
+    ResultPrinter(Format.TABLE, is_summary=False).show([delayed])
+    assert [line.split()[-1] for line in capsys.readouterr().out.splitlines()] == ["RECALL_HANDLE", "aGFuZGxl"]
+    ResultPrinter(Format.JSON, is_summary=True).show([delayed])
+    assert json.loads(capsys.readouterr().out)["recall_handle"] == "aGFuZGxl"

@@ -3,6 +3,8 @@ import os
 import pytest
 
 from orbitmq.client.producer import Producer
+from orbitmq.client.send.request import encode_message
+from orbitmq.wire.messages.properties import parse_properties
 
 
 def test_what_was_sent_is_consumed(orbitmq, topic):
@@ -108,3 +110,43 @@ def test_a_group_and_a_time_out_are_those_of_the_options(orbitmq, topic, monkeyp
     orbitmq("send", topic, "x", "--group", "makers", "--timeout-ms", 5000)
     orbitmq("send", topic, "x")
     assert made == [("makers", 5000), ("orbitmq-cli", 3000)]
+
+
+@pytest.mark.parametrize(
+    ("options", "name", "value"),
+    [
+        (("--delay", "1s"), "TIMER_DELAY_MS", "1000"),
+        (("--deliver-at", "1970-01-01T00:00:01"), "TIMER_DELIVER_MS", "1000"),
+        (("--delay-level", 1), "DELAY", "1"),
+    ],
+)
+def test_a_message_is_delivered_later_where_that_is_asked_for(orbitmq, topic, monkeypatch, options, name, value):
+    sent = []
+
+    class Noted(Producer):
+        async def send(self, message, **options):
+            sent.append(parse_properties(encode_message(message, "ID", 4_096).properties))
+            return await super().send(message, **options)
+
+    monkeypatch.setattr("orbitmq.client.producer.Producer", Noted)
+    assert orbitmq("send", topic, "later", *options).code == 0
+    (properties,) = sent
+    assert {key: properties[key] for key in properties if "DEL" in key} == {name: value}
+
+
+@pytest.mark.parametrize(
+    ("options", "named"),
+    [
+        (("--delay", "90"), "--delay"),
+        (("--deliver-at", "10m"), "--deliver-at"),
+        (("--delay-level", 0), "--delay-level"),
+        (("--delay-level", 1_001), "delay_level"),
+        (("--delay", "1s", "--delay-level", 1), "--delay-level"),
+        (("--delay", "1s", "--deliver-at", "2026-11-21"), "--deliver-at"),
+    ],
+)
+def test_a_delay_that_cannot_be_is_refused_before_anything_is_sent(orbitmq, topic, options, named):
+    result = orbitmq("send", topic, "x", *options)
+    assert (result.code, result.out) == (2, "")
+    assert named in result.err
+    assert orbitmq("consume", topic).out == ""

@@ -1,7 +1,9 @@
+from datetime import UTC, datetime
+
 import pytest
 import typer
 
-from orbitmq.cli.terminal.times import parse_time
+from orbitmq.cli.terminal.times import parse_delay, parse_moment, parse_time
 
 
 @pytest.mark.parametrize(
@@ -27,4 +29,31 @@ def test_what_is_no_time_is_refused_by_its_option(text):
     with pytest.raises(typer.BadParameter) as refused:
         parse_time(text, "--at")
     assert refused.value.param_hint == "--at"
+    assert repr(text) in refused.value.message
+
+
+def test_delays_have_a_unit():
+    assert [parse_delay(text, "--delay") for text in ("0s", "90s", "10m", "2h", "3d")] == [
+        0, 90_000, 600_000, 7_200_000, 259_200_000
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize("text", ["", "90", "-5m", "1.5s", "9" * 7 + "d", "5 m", "1h30m", "2026-11-21"])
+def test_what_is_no_delay_is_refused_by_its_option(text):
+    with pytest.raises(typer.BadParameter) as refused:
+        parse_delay(text, "--delay")
+    assert refused.value.param_hint == "--delay"
+    assert repr(text) in refused.value.message
+
+
+@pytest.mark.parametrize("text", ["1970-01-01T00:10", "1970-01-01T01:10+01:00", "600000"])
+def test_a_moment_is_an_iso_time_or_milliseconds(text):
+    assert parse_moment(text, "--deliver-at") == datetime(1970, 1, 1, 0, 10, tzinfo=UTC)
+
+
+@pytest.mark.parametrize("text", ["", "10m", "tomorrow", "-1", "9" * 15, "1969-12-31T23:59", "0001-01-01"])
+def test_what_is_no_moment_is_refused_by_its_option(text):
+    with pytest.raises(typer.BadParameter) as refused:
+        parse_moment(text, "--deliver-at")
+    assert refused.value.param_hint == "--deliver-at"
     assert repr(text) in refused.value.message

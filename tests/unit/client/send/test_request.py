@@ -1,4 +1,5 @@
 import zlib
+from datetime import UTC, datetime, timedelta
 
 import pytest
 
@@ -23,6 +24,15 @@ def test_a_messages_fields_become_properties():
         "WAIT": "true",
     }  # fmt: skip
     assert (found.flag, found.sys_flag, found.body) == (9, 0, b"x")
+
+
+@pytest.mark.parametrize(
+    ("microseconds", "deliver_ms"), [(5_123_000, "5123"), (5_123_001, "5124"), (-1, "0"), (-1_001, "-1")]
+)
+def test_a_message_asks_for_no_time_before_the_one_that_its_sender_named(microseconds, deliver_ms):
+    deliver_at = datetime.fromtimestamp(0, UTC) + timedelta(days=20_000, microseconds=microseconds)
+    found = parse_properties(encoded(deliver_at=deliver_at).properties)
+    assert int(found["TIMER_DELIVER_MS"]) == 20_000 * 86_400_000 + int(deliver_ms)
 
 
 def test_a_body_over_the_limit_is_compressed_and_marked():
