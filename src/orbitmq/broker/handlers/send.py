@@ -30,6 +30,8 @@ from orbitmq.wire.messages.properties import format_properties
 
 handlers: Handlers[SendTables] = Handlers()
 
+_NO_DELAY = f"{PropertyName.DELAY}\x01-1\x02".encode()
+
 
 @handlers.on(SendMessage)
 def send_message(tables: SendTables, call: Call[SendMessage]) -> Reply | Later:
@@ -54,8 +56,8 @@ def store_one(tables: SendTables, call: SendCall) -> Reply | Later:
     _check_waiting(tables, call)
     header, destinations = call.header, tables.destinations
     config = destinations.open_topic(header.topic)
-    if config is None or header.reconsume_times:
-        if config is None and destinations.is_missing(header.topic):
+    if config is None:
+        if destinations.is_missing(header.topic):
             return make_topic(tables, call, partial(store_one, tables, call))
         config = destinations.resolve(header, call.now_ms)
     draft = draft_of(tables, call, config)
@@ -156,11 +158,14 @@ def _check_waiting(tables: SendTables, call: SendCall) -> None:
 def draft_of(tables: SendTables, call: SendCall | Call[SendReply] | Call[SendReplyV2], config: TopicConfig) -> Draft:
     """Return a message as it was sent, for one of its topic's queues."""
     header = call.header
+    properties = (header.properties or "").encode()
+    if config.topic is not header.topic and config.topic != header.topic:
+        properties = _given_up(properties)
     return Draft(
         config.topic,
         tables.destinations.choose_queue(config, header),
         call.command.body,
-        (header.properties or "").encode(),
+        properties,
         header.flag,
         header.sys_flag,
         header.born_at_ms,
@@ -194,17 +199,16 @@ def special_form(tables: SendTables, draft: Draft) -> Draft:
         # A message that comes back delayed is none: clients before 4.6.1 left TRAN_MSG in it.
         if is_prepared(properties) and not (level and draft.reconsume_times):
             return _half_form(tables, draft, properties)
-        if level and not is_dead_letter(draft):
-            return tables.delays.waiting(draft, without_times(properties), level)
         if level:
-            properties[PropertyName.DELAY] = "-1"  # it asked for a delay before it was given up
-        elif asks_for_time(properties):
+            return tables.delays.waiting(draft, without_times(properties), level)
+        if asks_for_time(properties):
             return tables.timers.waiting(draft, properties)
         return draft._replace(properties=format_properties(properties))
     except InvalidArgument as error:
         raise Rejected(ResponseCode.MESSAGE_ILLEGAL, str(error)) from None
 
 
-def is_dead_letter(draft: Draft) -> bool:
-    """True for a message that a consumer has sent back and that the broker has given up."""
-    return draft.reconsume_times > 0 and draft.topic.startswith(DLQ_PREFIX)
+def _given_up(properties: bytes) -> bytes:
+    """Return the properties of a dead letter, which waits for nothing any more, whatever it asked for before."""
+    separator = b"" if not properties or properties.endswith(b"\x02") else b"\x02"
+    return properties + separator + _NO_DELAY

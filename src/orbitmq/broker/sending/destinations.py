@@ -54,10 +54,8 @@ class Destinations:
 
     def open_topic(self, topic: str) -> TopicConfig | None:
         """Return a topic that clients may send to without a second look, None for every other one."""
-        config = self.topics.get(topic)
-        if config is not None and config.perm & _WRITE and self.is_writable and topic not in self._closed:
-            return config
-        return None
+        config = self._writable_topic(topic)
+        return None if config is None or topic.startswith(RETRY_PREFIX) else config
 
     def resolve(self, header: SendHeader, now_ms: int) -> TopicConfig:
         """Return the topic of a send that needs a second look: a retry, a topic that is new, or one that is closed.
@@ -66,11 +64,10 @@ class Destinations:
             Rejected: 16, 17 or 29 in Java's order.
         """
         topic = header.topic
-        config = self.open_topic(topic)
+        config = self._writable_topic(topic)
         if config is None:
             config = self._new_topic(header, now_ms)
-        is_retry = topic.startswith(RETRY_PREFIX) and header.reconsume_times
-        return self._retry_or_dead_letter(header, config, now_ms) if is_retry else config
+        return self._retry_or_dead_letter(header, config, now_ms) if topic.startswith(RETRY_PREFIX) else config
 
     def is_missing(self, topic: str) -> bool:
         """Say whether a topic is not there and nothing else forbids the send: `make` may make it."""
@@ -93,12 +90,14 @@ class Destinations:
             return 0  # dead letters have one queue
         if queue_id < 0:
             return self._random.randrange(config.write_queue_count)
-        if queue_id >= config.write_queue_count and queue_id >= config.read_queue_count:
-            raise Rejected(
-                ResponseCode.INVALID_PARAMETER,
-                f"request queueId[{queue_id}] is illegal, topic[{config.topic}] has {config.write_queue_count} queues",
-            )
+        _check_queue(config, queue_id)
         return queue_id
+
+    def _writable_topic(self, topic: str) -> TopicConfig | None:
+        config = self.topics.get(topic)
+        if config is not None and config.perm & _WRITE and self.is_writable and topic not in self._closed:
+            return config
+        return None
 
     def _new_topic(self, header: SendHeader, now_ms: int) -> TopicConfig:
         topic = header.topic
@@ -133,6 +132,7 @@ class Destinations:
 
         Consumers that keep order try again in place: what they send back, under whatever number, has failed for good.
         """
+        _check_queue(config, header.queue_id)
         name = header.topic.removeprefix(RETRY_PREFIX)
         group = self._groups.find(name, now_ms)
         if group is None:
@@ -145,3 +145,12 @@ class Destinations:
         if found is None:
             raise Rejected(ResponseCode.SYSTEM_ERROR, f"topic[{dead_letters}] cannot be created: too many topics")
         return found
+
+
+def _check_queue(config: TopicConfig, queue_id: int) -> None:
+    """Raise Rejected 29 for a queue that a topic has neither for senders nor for readers."""
+    if queue_id >= config.write_queue_count and queue_id >= config.read_queue_count:
+        raise Rejected(
+            ResponseCode.INVALID_PARAMETER,
+            f"request queueId[{queue_id}] is illegal, topic[{config.topic}] has {config.write_queue_count} queues",
+        )

@@ -243,7 +243,10 @@ def test_what_a_group_sends_back_while_it_holds_locks_is_a_dead_letter(serve: Se
         lock = QueueLock(group="g", client_id="c1", queues=(MessageQueue("t", "broker-a", 0),))
         assert (await rig.ask(LockQueues(), encode_queue_lock(lock))).code == 0
         assert (await rig.send("%RETRY%g", reconsume_times=1, body=b"dead")).code == 0
-        assert [bytes(record.body) for record in (await rig.pull("%DLQ%g"))[1]] == [b"dead"]
+        assert (await rig.send("%RETRY%g", body=b"never tried", properties="KEYS\x01k")).code == 0
+        _, records = await rig.pull("%DLQ%g")
+        assert [bytes(record.body) for record in records] == [b"dead", b"never tried"]
+        assert [parse_properties(record.properties)["DELAY"] for record in records] == ["-1", "-1"]
         assert (await rig.ask(UnlockQueues(), encode_queue_lock(lock))).code == 0
         assert (await rig.send("%RETRY%g", reconsume_times=1)).code == 0
         assert len((await rig.pull("%RETRY%g"))[1]) == 2

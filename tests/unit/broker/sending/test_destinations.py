@@ -90,6 +90,12 @@ def test_topics_of_groups_are_made_with_one_queue() -> None:
         assert Rig().resolve(topic, default_topic="none").write_queue_count == 1
 
 
+def test_a_retry_always_gets_a_second_look() -> None:
+    rig = Rig(TopicConfig(topic="%RETRY%g"))
+    assert rig.destinations.open_topic("%RETRY%g") is None
+    assert rig.resolve("%RETRY%g").topic == "%RETRY%g"
+
+
 @pytest.mark.parametrize(
     ("times", "times_max", "topic"),
     [(0, None, "%RETRY%g"), (3, None, "%RETRY%g"), (4, None, "%DLQ%g"), (2, 1, "%DLQ%g"), (4, 5, "%RETRY%g")],
@@ -105,6 +111,8 @@ def test_what_a_group_that_keeps_order_sends_back_goes_to_the_dead_letters() -> 
     rig = Rig(TopicConfig(topic="%RETRY%g"), TopicConfig(topic="%RETRY%h"))
     rig.ordered.add("g")
     assert rig.resolve("%RETRY%g", reconsume_times=1).topic == "%DLQ%g"
+    assert rig.resolve("%RETRY%g").topic == "%DLQ%g"
+    assert rig.code("%RETRY%g", queue_id=99) == 29
     assert rig.resolve("%RETRY%h", reconsume_times=1).topic == "%RETRY%h"
 
 

@@ -100,6 +100,7 @@ def _again(
     if record.reconsume_times >= times_max or header.delay_level < 0:
         properties["DLQ_ORIGIN_TOPIC"] = properties[PropertyName.RETRY_TOPIC]
         properties["DLQ_ORIGIN_MESSAGE_ID"] = properties[PropertyName.ORIGIN_MESSAGE_ID]
+        properties[PropertyName.DELAY] = "0"
         config = _topic(tables, dead_letter_topic(group.group), 1, call.now_ms)
         return _draft(tables, config, 1, properties, record)
     draft = _draft(tables, retries, group.retry_queue_count, properties, record)
