@@ -86,10 +86,13 @@ class GroupMembers(Generic[C]):
         self._connections.add(peer.connection)
         for name in heartbeat.producer_groups:
             members = self._producers.setdefault(name, {})
-            if heartbeat.client_id in members or len(members) < MEMBERS_PER_GROUP_MAX:
-                member = members[heartbeat.client_id] = _member(heartbeat.client_id, peer, now_ms)
+            old = members.get(heartbeat.client_id)
+            if old is not None or len(members) < MEMBERS_PER_GROUP_MAX:
+                member = members[heartbeat.client_id] = _member(heartbeat.client_id, peer, now_ms, old)
                 self._producers_by_client.setdefault(heartbeat.client_id, {})[name] = member
-        if heartbeat.without_subscriptions:
+        if (
+            heartbeat.without_subscriptions and heartbeat.fingerprint
+        ):  # without a fingerprint it is one of the older form
             return self._renew(heartbeat, peer, now_ms)
         changed = tuple(info.group for info in heartbeat.consumers if self._join(heartbeat, info, peer, now_ms))
         return HeartbeatOutcome(changed)
@@ -152,7 +155,7 @@ class GroupMembers(Generic[C]):
         old = group.members.get(heartbeat.client_id)
         if old is None and len(group.members) >= MEMBERS_PER_GROUP_MAX:
             return False
-        group.members[heartbeat.client_id] = _member(heartbeat.client_id, peer, now_ms)
+        group.members[heartbeat.client_id] = _member(heartbeat.client_id, peer, now_ms, old)
         is_changed = _subscribe(group, info.subscriptions)
         return is_changed or old is None or old.connection != peer.connection
 
@@ -200,7 +203,11 @@ def _seen_at_ms(member: Member[C]) -> int:
     return member.seen_at_ms
 
 
-def _member(client_id: str, peer: HeartbeatSource[C], now_ms: int) -> Member[C]:
+def _member(client_id: str, peer: HeartbeatSource[C], now_ms: int, old: Member[C] | None) -> Member[C]:
+    """Return a client as it is known from now on. What it says of itself counts once for each connection, as in Java."""
+    if old is not None and old.connection == peer.connection:
+        old.seen_at_ms = now_ms
+        return old
     return Member(client_id, peer.connection, peer.language, peer.version, now_ms)
 
 

@@ -144,10 +144,11 @@ def subscription_document(subscription: Subscription) -> dict[str, Any]:
 def parse_subscription(document: dict[str, Any]) -> Subscription:
     """Build a Subscription from its JSON object."""
     get = document.get
+    kind = get("expressionType") or "TAG"
     return Subscription(
         topic=text(document["topic"]),
-        expression=get("subString") or "*",
-        expression_type=get("expressionType") or "TAG",
+        expression=get("subString") or ("*" if kind == "TAG" else ""),
+        expression_type=kind,
         tags=frozenset(map(text, get("tagsSet") or ())),
         tag_codes=frozenset(map(number, get("codeSet") or ())),
         version=number(get("subVersion") or 0),

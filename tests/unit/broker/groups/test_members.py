@@ -11,11 +11,23 @@ from orbitmq.model.group import ConsumeFrom, ConsumerInfo, ConsumeType, Heartbea
 
 
 def beat(
-    client: str, *topics: str, group: str = "g", version: int = 0, expression: str = "*", bare: bool = False
+    client: str,
+    *topics: str,
+    group: str = "g",
+    version: int = 0,
+    expression: str = "*",
+    bare: bool = False,
+    fingerprint: int = 7,
 ) -> Heartbeat:
     subscriptions = tuple(Subscription(topic=topic, version=version, expression=expression) for topic in topics)
     info = ConsumerInfo(group=group, subscriptions=subscriptions)
-    return Heartbeat(client_id=client, producer_groups=("p",), consumers=(info,), without_subscriptions=bare)
+    return Heartbeat(
+        client_id=client,
+        producer_groups=("p",),
+        consumers=(info,),
+        fingerprint=fingerprint,
+        without_subscriptions=bare,
+    )
 
 
 def test_a_new_member_makes_its_group_rebalance_and_a_known_one_does_not() -> None:
@@ -96,6 +108,22 @@ def test_a_bare_heartbeat_renews_known_members_and_asks_unknown_ones_for_their_s
     assert not outcome.needs_subscriptions
     assert groups.consumers["g"].subscriptions.keys() == {"t"}
     assert groups.expire(150, 100) == ()
+
+
+def test_a_bare_heartbeat_without_a_fingerprint_is_a_whole_one() -> None:
+    groups: GroupMembers[str] = GroupMembers()
+    assert groups.heartbeat(beat("c1", bare=True, fingerprint=0), HeartbeatSource("conn1"), 0).changed_groups == ("g",)
+    assert groups.consumer_ids("g") == ["c1"]
+
+
+def test_what_a_client_says_of_itself_counts_once_for_each_connection() -> None:
+    groups: GroupMembers[str] = GroupMembers()
+    for source in (HeartbeatSource("conn1", "JAVA", 1), HeartbeatSource("conn1", "GO", 2)):
+        groups.heartbeat(beat("c1"), source, 5)
+    for member in (groups.consumers["g"].members["c1"], groups.producers["p"]["c1"]):
+        assert (member.language, member.version, member.seen_at_ms) == ("JAVA", 1, 5)
+    groups.heartbeat(beat("c1"), HeartbeatSource("conn2", "GO", 2), 6)
+    assert groups.consumers["g"].members["c1"].language == "GO"
 
 
 def test_a_bare_heartbeat_over_another_connection_asks_for_the_subscriptions() -> None:

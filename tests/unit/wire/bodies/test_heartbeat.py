@@ -112,6 +112,14 @@ def test_a_subscription_to_be_checked_names_client_and_group_where_it_can():
     assert (unnamed.client_id, unnamed.group) == ("", "")
 
 
+def test_an_empty_expression_stands_for_all_tags_and_for_no_sql():
+    by_tags = heartbeat.decode_subscription_check(b'{"subscriptionData":{"topic":"t","subString":""}}')
+    by_sql = heartbeat.decode_subscription_check(
+        b'{"subscriptionData":{"topic":"t","subString":"","expressionType":"SQL92"}}'
+    )
+    assert (by_tags.subscription.expression, by_sql.subscription.expression) == ("*", "")
+
+
 @pytest.mark.parametrize(
     ("decode", "named"),
     [
