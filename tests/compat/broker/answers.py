@@ -11,13 +11,15 @@ import re
 from collections.abc import Callable
 from typing import Any
 
+from compat.broker.popping import GROUP
 from compat.broker.sides import Closed, Memory, Outcome
-from compat.broker.steps import PREFIX_MARK, Step
+from compat.broker.steps import BINARY_CODE_MAX, PREFIX_MARK, Step
 from orbitmq.codes import RequestCode
 from orbitmq.errors import OrbitError
 from orbitmq.wire import fastjson
 from orbitmq.wire.command import Command
 from orbitmq.wire.messages.properties import parse_properties
+from orbitmq.wire.messages.recall_handle import parse_recall_handle
 from orbitmq.wire.messages.record import Record, iter_records
 
 ADDRESS = re.compile(r"(127\.0\.0\.1|\[?::1\]?)(:\d+)?")
@@ -28,12 +30,31 @@ MOMENTS = {
     "timestamp",
     "storeTimestamp",
     "lastUpdateTime",
+    "physicOffset",
+    "physicSize",
 }
 """Compared by their sign alone."""
 NOT_KEPT = {"pullOffset", "topicPutTps", "consumeTps"}
 """Ours answers with the committed offset, and with 0."""
-PLACES = {"ORIGIN_MESSAGE_ID", "DLQ_ORIGIN_MESSAGE_ID", "PUSH_REPLY_TIME", "ARRIVE_TIME", "TRAN_PREPARED_QUEUE_OFFSET"}
-UNORDERED = {"topicList", "groupList", "consumerIdList", "lockOKMQSet", "tagsSet", "codeSet", "connectionSet"}
+PLACES = {
+    "ORIGIN_MESSAGE_ID",
+    "DLQ_ORIGIN_MESSAGE_ID",
+    "PUSH_REPLY_TIME",
+    "ARRIVE_TIME",
+    "TRAN_PREPARED_QUEUE_OFFSET",
+    "TIMER_OUT_MS",
+    "TIMER_ENQUEUE_MS",
+}
+UNORDERED = {
+    "topicList",
+    "groupList",
+    "consumerIdList",
+    "lockOKMQSet",
+    "tagsSet",
+    "codeSet",
+    "connectionSet",
+    "messageQueueAssignments",
+}
 RUNTIME_NAMES = {
     "bootTimestamp", "brokerVersion", "brokerVersionDesc", "commitLogDirCapacity", "commitLogDiskRatio", "commitLogMaxOffset",
     "commitLogMinOffset", "consumeQueueDiskRatio", "dispatchBehindBytes", "earliestMessageTimeStamp", "getFoundTps",
@@ -63,8 +84,13 @@ TABLES = {
 PULLS = (RequestCode.PULL_MESSAGE, RequestCode.LITE_PULL_MESSAGE)
 SENDS = (10, 310, 320, 324, 325)
 NOT_READ = {"topicSysFlag", "groupSysFlag", "forbiddenType"}
-WAITS = re.compile("DELAY\x01|TRAN_MSG\x01true")
-RECORDS = (*PULLS, RequestCode.VIEW_MESSAGE_BY_ID, RequestCode.QUERY_MESSAGE)
+WAITS = re.compile("DELAY\x01|TRAN_MSG\x01true|TIMER_")
+WAITING_TOPICS = ("SCHEDULE_TOPIC_XXXX", "rmq_sys_wheel_timer", "RMQ_SYS_TRANS_HALF_TOPIC")
+"""What waits for its time has places among the messages of all stories there."""
+
+POLLING_FULL, POLLING_TIMEOUT = 209, 210
+NOT_EQUAL = {"popTime", "reviveQid", "indexLastUpdateTimestamp", "indexLastUpdatePhyoffset"}
+RECORDS = (*PULLS, RequestCode.VIEW_MESSAGE_BY_ID, RequestCode.QUERY_MESSAGE, RequestCode.POP_MESSAGE)
 
 REMARK = "remark"
 """For people to read: only whether there is one is compared."""
@@ -85,6 +111,8 @@ def normalise(step: Step, outcome: Outcome, memory: Memory) -> Normal:
         fields.pop("queueOffset", None)  # where it waits, among messages of all stories
     if step.code in PULLS:  # no client reads them
         fields = {name: text for name, text in fields.items() if name not in NOT_READ}
+    if step.code > BINARY_CODE_MAX and outcome.code not in (0, POLLING_FULL, POLLING_TIMEOUT):
+        fields = {}  # of a refused pop or ack Java answers zeros, too
     normal: Normal = {"code": outcome.code, "fields": fields, "has a remark": bool(outcome.remark)}
     if outcome.code == 0 or step.code in PULLS:  # nobody reads it: Java leaves all kinds of text there
         del normal["has a remark"]
@@ -107,9 +135,22 @@ def _field(name: str, text: str, memory: Memory) -> Any:
         return re.sub(r"\d+", "n", text)
     if name in ("timestamp", "storeTimestamp"):
         return "a time" if int(text) > 0 else text
+    if name in NOT_EQUAL:
+        return "" if text.isdecimal() else text
+    if name == "recallHandle":
+        return _recall_handle(text, memory)
     if name in ("bornHost", "storeHost"):
         return ADDRESS.sub("host", text)
     return _text(text, memory)
+
+
+def _recall_handle(text: str, memory: Memory) -> Any:
+    """Return what a handle says, without the moment, which a delay counts from the send."""
+    try:
+        handle = parse_recall_handle(text)
+    except OrbitError:
+        return text
+    return [_text(part, memory) for part in handle._replace(time="")]
 
 
 def _text(text: str, memory: Memory) -> str:
@@ -150,12 +191,12 @@ def _records(body: bytes, memory: Memory) -> Any:
 
 def _record(record: Record, memory: Memory) -> Normal:
     properties = _properties(record.properties, memory)
-    if isinstance(properties, dict) and properties.get("MSG_TYPE") == "reply":
+    if isinstance(properties, dict) and (properties.get("MSG_TYPE") == "reply" or "UNIQ_KEY" not in properties):
         properties.pop("CLUSTER", None)  # Java does not add it to replies
     return {
         "queue": record.queue_id,
         "flag": record.flag,
-        "queue offset": record.queue_offset,
+        "queue offset": "" if record.topic in WAITING_TOPICS else record.queue_offset,
         "sys flag": record.sys_flag,
         "born at": record.born_at_ms,
         "born host": record.born_host.ip,
@@ -192,6 +233,8 @@ def _sorting(value: Any) -> str:
 
 
 def _is_own(key: str, memory: Memory) -> bool:
+    if key.endswith(GROUP.replace(PREFIX_MARK, memory.prefix)):
+        return False  # its offsets: Java writes them some time after the pops
     return memory.prefix in key and not key.endswith("@broadcast")  # what Java remembers of broadcasting groups
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import time
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -77,7 +77,7 @@ class Comparison:
             side.begin(prefix)
         try:
             for step in steps:
-                difference = self._take(step, {other.number for other in steps})
+                difference = self._take(step, {other.number: other for other in steps})
                 if difference is None:
                     continue
                 if difference.reason is None:
@@ -122,7 +122,7 @@ class Comparison:
     def _sides(self) -> tuple[Side, Side]:
         return self.java, self.ours
 
-    def _take(self, step: Step, numbers: set[int]) -> Difference | None:
+    def _take(self, step: Step, steps: Mapping[int, Step]) -> Difference | None:
         if step.way is Way.MARK:
             self._remember_the_time(step)
             return None
@@ -131,9 +131,9 @@ class Comparison:
                 side.reopen(step.link)
             return None
         if step.way is Way.FETCH:
-            if step.code not in numbers:
+            if step.code not in steps:
                 return None
-            return self._compare(replace(step, code=11), step.code)
+            return self._compare(replace(step, code=steps[step.code].code), step.code)
         if step.code in _SENDS:
             self._is_settled = False
         elif not self._is_settled:
@@ -162,6 +162,8 @@ class Comparison:
         java, ours = (
             normalise(step, outcome, side.memory) for outcome, side in zip(outcomes, self._sides, strict=True)
         )
+        if java.get("has a remark") is False and java["code"] == ours.get("code"):
+            ours["has a remark"] = False  # ours says more
         remarks = java.pop(REMARK, None), ours.pop(REMARK, None)
         if java == ours:
             return None

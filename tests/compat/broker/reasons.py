@@ -10,8 +10,12 @@ from compat.broker.steps import Step
 
 Normal = dict[str, Any]
 SENDS = {10, 310, 320, 324, 325}
+REPLIES = {324, 325}
+POPS = {200050, 200051, 200053, 200054, 200055, 200151}
 PULLS = {11, 361}
-QUEUES = {29, 30, 31, 32}
+QUEUES = {29, 30, 31, 32, 321}
+FILTER = ("filterData", "subscriptionData")
+BLANK = (" 7", "7 ")
 PULL_CODES = {0, 19, 20, 21, 22}
 NAMES = ("topic", "b", "consumerGroup", "group", "groupName", "producerGroup")
 LEGAL_NAME = re.compile("[%|a-zA-Z0-9_\u00a7-]+")
@@ -52,6 +56,12 @@ def _codes(java: Normal, ours: Normal) -> tuple[Any, Any]:
     return java.get("code"), ours.get("code")
 
 
+def _has_more(java: Normal, ours: Normal, name: str) -> bool:
+    """Tell whether a table of Java's is ours with more in it."""
+    theirs, own = java.get("body", {}).get(name), ours.get("body", {}).get(name)
+    return theirs is not None and own is not None and own.items() < theirs.items()
+
+
 def _only(java: Normal, ours: Normal, *names: str) -> bool:
     """Tell whether the answers differ in these places alone."""
     return all(java.get(name) == ours.get(name) for name in {*java, *ours} - {*names, "remark"})
@@ -73,6 +83,24 @@ REASONS: tuple[Reason, ...] = (
         ends_story=True,
     ),
     Reason(
+        "fields that are missing or no numbers",
+        "taken for null; often it goes on",
+        "refused with the field's name",
+        lambda step, java, ours: (
+            step.is_spoilt
+            and (step.code in REPLIES or step.code in POPS or java.get("code") in PULL_CODES)
+            and "the field" in (ours.get("remark") or "")
+        ),
+        ends_story=True,
+    ),
+    Reason(
+        "messages sent back (36) that cannot be understood",
+        "the topic of the group's retries is made first",
+        "nothing is made",
+        lambda step, java, ours: step.code == 36 and step.is_spoilt and 0 not in _codes(java, ours),
+        ends_story=True,
+    ),
+    Reason(
         "what cannot be understood",
         "code 1 with an exception's text",
         "refused with a remark that names the field",
@@ -85,15 +113,6 @@ REASONS: tuple[Reason, ...] = (
         "answered the first that it looks at",
         "the same, in an order of its own",
         lambda step, java, ours: step.code in SENDS and {*_codes(java, ours)} <= {13, 16, 17, 29},
-    ),
-    Reason(
-        "fields that are missing or no numbers",
-        "taken for null; often it goes on",
-        "refused with the field's name",
-        lambda step, java, ours: (
-            step.is_spoilt and java.get("code") in PULL_CODES and "the field" in (ours.get("remark") or "")
-        ),
-        ends_story=True,
     ),
     Reason(
         "offsets of queues that are not there",
@@ -117,10 +136,60 @@ REASONS: tuple[Reason, ...] = (
         ),
     ),
     Reason(
-        "questions for a group's settings",
-        "a group that is asked for is made",
+        "groups that nobody has made",
+        "are made when somebody asks for their settings (352), or leaves them (35)",
         "26",
-        lambda step, java, ours: step.code == 352 and _codes(java, ours) == (0, 26),
+        lambda step, java, ours: step.code in (15, 352) and _codes(java, ours) == (0, 26),
+        ends_story=True,
+    ),
+    Reason(
+        "the list of groups (201)",
+        "with groups that nobody has made",
+        "without them",
+        lambda step, java, ours: step.code == 201 and _has_more(java, ours, "subscriptionGroupTable"),
+    ),
+    Reason(
+        "numbers with blanks",
+        "count as not there",
+        "read",
+        lambda step, java, ours: step.is_spoilt and any(text in BLANK for text in step.fields.values()),
+        ends_story=True,
+    ),
+    Reason(
+        "checks (46) of a body without a subscription",
+        "nothing is wrong with them",
+        "refused",
+        lambda step, java, ours: step.code == 46 and step.is_spoilt and _codes(java, ours) == (0, 1),
+    ),
+    Reason(
+        "modes of reading (401)",
+        "any word, which counts as PULL",
+        "PULL and POP, others are refused",
+        lambda step, java, ours: step.code == 401 and _codes(java, ours) == (0, 1) and "mode" in ours["remark"],
+        ends_story=True,
+    ),
+    Reason(
+        "delays that overflow Java's numbers",
+        "such messages are delivered at once",
+        "refused with 13",
+        lambda step, java, ours: step.code in SENDS and _codes(java, ours) == (0, 13) and "TIMER_" in ours["remark"],
+        ends_story=True,
+    ),
+    Reason(
+        "what is said of a group's filter beside a queue's entries (321)",
+        "the subscription of its last pull, too, and expressions with their bloom bits",
+        "the subscription of its clients",
+        lambda step, java, ours: (
+            step.code == 321
+            and _only(java, ours, "body")
+            and {*FILTER} >= {name for name, value in java["body"].items() if ours["body"].get(name) != value}
+        ),
+    ),
+    Reason(
+        "bits of transactions in sysFlag without TRAN_MSG",
+        "stored as something that nobody can read",
+        "refused with 13",
+        lambda step, java, ours: step.code in SENDS and _codes(java, ours) == (0, 13) and "TRAN_MSG" in ours["remark"],
         ends_story=True,
     ),
     Reason(
@@ -156,6 +225,25 @@ REASONS: tuple[Reason, ...] = (
         ),
     ),
     Reason(
+        "messages that are left behind those of a pop (`restNum`)",
+        "counted from the last message that is wanted",
+        "from behind those as well that are not",
+        lambda step, java, ours: (
+            step.code == 200050
+            and "exp" in step.fields
+            and _only(java, ours, "fields")
+            and {**java["fields"], "restNum": ""} == {**ours["fields"], "restNum": ""}
+        ),
+    ),
+    Reason(
+        "places in the log where no message begins (33)",
+        "answered with what lies there",
+        "answered 1",
+        lambda step, java, ours: (
+            step.code == 33 and _codes(java, ours) == (0, 1) and str(java.get("body")).startswith("no records")
+        ),
+    ),
+    Reason(
         "pulls that ask for no message",
         "look for one all the same",
         "answered 1",
@@ -174,13 +262,6 @@ REASONS: tuple[Reason, ...] = (
         "such messages are delivered at once",
         "the batch is refused",
         lambda step, java, ours: step.code in SENDS and _codes(java, ours) == (0, 13) and "batch" in ours["remark"],
-        ends_story=True,
-    ),
-    Reason(
-        "numbers with blanks",
-        "refused",
-        "read",
-        lambda step, java, ours: step.is_spoilt and "NumberFormatException" in (java.get("remark") or ""),
         ends_story=True,
     ),
     Reason(
@@ -216,6 +297,19 @@ REASONS: tuple[Reason, ...] = (
         ends_story=True,
     ),
     Reason(
+        "new times of popped messages that are done",
+        "the message comes again",
+        "answered 208",
+        lambda step, java, ours: step.code == 200053 and _codes(java, ours) == (0, 208),
+        ends_story=True,
+    ),
+    Reason(
+        "cleaning of queues (306)",
+        "fails at times, with an exception that has no text",
+        "answered 0",
+        lambda step, java, ours: step.code == 306 and _codes(java, ours) == (1, 0) and not java.get("remark"),
+    ),
+    Reason(
         "progress in topics that a group reads without a subscription",
         "shown, if the group has pulled with a filter of its own",
         "not shown while the group's clients subscribe to other topics",
@@ -238,6 +332,13 @@ REASONS: tuple[Reason, ...] = (
         lambda step, java, ours: (
             step.code == 17 and not step.fields.get("topicFilterType") and _codes(java, ours) == (1, 0)
         ),
+        ends_story=True,
+    ),
+    Reason(
+        "topics (17) with fewer than one queue",
+        "made",
+        "refused with 1",
+        lambda step, java, ours: step.code == 17 and _codes(java, ours) == (0, 1) and "QueueNums" in ours["remark"],
         ends_story=True,
     ),
     Reason(

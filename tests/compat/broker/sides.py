@@ -9,21 +9,28 @@ import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
-from compat.broker.steps import PREFIX_MARK, Step
+from compat.broker.steps import BROKER_NAME, PREFIX_MARK, Step
 from orbitmq.address import parse_address
 from orbitmq.codes import RequestCode
 from orbitmq.errors import FrameError
 from orbitmq.wire.command import FLAG_ONEWAY, FLAG_RESPONSE, Command, SerializeType, decode_command, encode_command
 from orbitmq.wire.frame import PREFIX, FrameDecoder
+from orbitmq.wire.messages.recall_handle import RecallHandle, format_recall_handle
+from orbitmq.wire.pop.handles import Handle, format_handle
+from orbitmq.wire.pop.offset_infos import PoppedQueue, parse_popped_queues
 
 UNKNOWN_ID = f"{99_999_999_999:032X}"
 """Of a message that was not stored, or was not sent in this telling: beyond the end of every log."""
 LAST = {"a": "p", "b": "last", "c": "TBW102", "d": "1", "e": "0", "f": "0", "g": "1", "h": "0", "i": "", "j": "0"}
 LAST_QUEUE = {"topic": "last", "queueId": "0"}
 MESSAGE_ID_LENGTH = 32
+NO_RECALL = format_recall_handle(RecallHandle("nowhere", BROKER_NAME, "1700000000000", "0" * 32))
+"""Of a message that does not wait for a time."""
+NO_HANDLE = Handle(0, 1_700_000_000_000, 1_200_000, 0, "0", BROKER_NAME, 0, 0)
+"""Of a message that was not popped."""
 PATIENCE_S = 30
 LINKS = 2
-MARK = re.compile("\u27e8(\\w+):(\\d+)\u27e9")
+MARK = re.compile("\u27e8(\\w+):(-?\\d+)(?:/(\\d+))?\u27e9")
 END = re.compile("\u27e8end:(.*)/(-?\\d+)/(\\d+)\u27e9")
 
 
@@ -77,6 +84,10 @@ class Memory:
     places: dict[int, str] = field(default_factory=dict)
     """Queue offsets."""
     times: dict[int, int] = field(default_factory=dict)
+    recalls: dict[int, str] = field(default_factory=dict)
+    """Handles of messages that wait for their time."""
+    popped: dict[int, list[Handle]] = field(default_factory=dict)
+    """Handles of popped messages."""
 
     def fill(self, text: str) -> str:
         """Replace the marks."""
@@ -86,7 +97,7 @@ class Memory:
 
     def fill_bytes(self, data: bytes) -> bytes:
         """Replace the marks in a body of text."""
-        if b"\xc2\xa7" not in data or not data.startswith((b"{", b"[")):
+        if (b"\xc2\xa7" not in data and b"\xe2\x9f\xa8" not in data) or not data.startswith((b"{", b"[")):
             return data
         try:
             return self.fill(data.decode()).encode()
@@ -99,10 +110,53 @@ class Memory:
             return self.places.get(number, "99999999999")
         if kind == "time":
             return str(self.times.get(number, 0))
+        if kind == "later":
+            return str(time.time_ns() // 1_000_000 + number * 1_000)
+        if kind == "recall":
+            return self.recalls.get(number, NO_RECALL)
+        if mark[3] is not None:
+            return self._of_popped(kind, number, int(mark[3]))
         message_id = self.message_ids.get(number, UNKNOWN_ID)
         if kind == "id":
             return message_id
         return str(int(message_id[-16:], 16))
+
+    def _of_popped(self, kind: str, number: int, place: int) -> str:
+        handles = self.popped.get(number, [])
+        handle = handles[place] if place < len(handles) else NO_HANDLE
+        if kind == "handle":
+            return format_handle(handle)
+        values = {
+            "popped": handle.queue_offset,
+            "start": handle.start_offset,
+            "revive": handle.revive_queue_id,
+            "poptime": handle.pop_time_ms,
+            "invisible": handle.invisible_ms,
+        }
+        return str(values[kind])
+
+    def keep(self, number: int, code: int, fields: Mapping[str, str]) -> None:
+        """Remember what an answer gives to a later step."""
+        message_id = fields.get("msgId", "").split(",")[0]
+        if len(message_id) == MESSAGE_ID_LENGTH and "queueOffset" in fields:
+            self.message_ids[number] = message_id
+            self.places[number] = fields["queueOffset"]
+        if "recallHandle" in fields:
+            self.recalls[number] = fields["recallHandle"]
+        if code == RequestCode.POP_MESSAGE:
+            self.popped[number] = [
+                handle
+                for queue in parse_popped_queues(fields.get("startOffsetInfo"), fields.get("msgOffsetInfo"))
+                for handle in _handles(queue, fields)
+            ]
+
+
+def _handles(queue: PoppedQueue, fields: Mapping[str, str]) -> list[Handle]:
+    times = int(fields["popTime"]), int(fields["invisibleTime"])
+    return [
+        Handle(queue.start_offset, *times, int(fields["reviveQid"]), queue.retry, BROKER_NAME, queue.queue_id, offset)
+        for offset in queue.offsets
+    ]
 
 
 class Side:
@@ -115,6 +169,7 @@ class Side:
         self.stray: list[str] = []
         self._links: list[Link] = []
         self._opaques: dict[int, tuple[int, int]] = {}
+        self._codes: dict[int, int] = {}
         self._last_opaque = 0
 
     def begin(self, prefix: str) -> None:
@@ -145,6 +200,7 @@ class Side:
         if self._links[step.link].is_closed:
             self.reopen(step.link)
         self._opaques[step.number] = (step.link, self._last_opaque)
+        self._codes[step.number] = step.code
         frame = self._encode(step, self._last_opaque)
         try:
             self._links[step.link].socket.sendall(frame)
@@ -190,10 +246,8 @@ class Side:
                 raise Silence(f"{self.name} does not answer step {number}")
             self._read(1)
         answer = link.answers.pop(opaque)
-        message_id = (answer.ext_fields or {}).get("msgId", "").split(",")[0]
-        if answer.code == 0 and len(message_id) == MESSAGE_ID_LENGTH:
-            self.memory.message_ids[number] = message_id
-            self.memory.places[number] = answer.ext_fields["queueOffset"] if answer.ext_fields else "0"
+        if answer.code == 0:
+            self.memory.keep(number, self._codes.get(number, 0), answer.ext_fields or {})
         return answer
 
     def ask(self, code: int, fields: Mapping[str, str] | None = None, body: bytes = b"", link: int = 0) -> Command:
@@ -212,8 +266,11 @@ class Side:
             pass
 
     def _read(self, timeout_s: float) -> None:
-        links = {link.socket: link for link in self._links if not link.is_closed}
-        for ready in select.select(list(links), [], [], timeout_s)[0]:
+        links = {link.socket.fileno(): link for link in self._links if not link.is_closed}
+        poll = select.poll()  # select() knows the first 1,024 descriptors only, and our broker runs in this process
+        for descriptor in links:
+            poll.register(descriptor, select.POLLIN)
+        for ready, _ in poll.poll(timeout_s * 1_000):
             self._take(links[ready])
 
     def _take(self, link: Link) -> None:

@@ -9,11 +9,14 @@ from random import Random
 import orjson
 
 from compat.broker import values
-from compat.broker.steps import Step
+from compat.broker.steps import BINARY_CODE_MAX, Step
 
 REAL_CHOICE = {10: "queueId", 310: "e", 320: "e"}
 """Queue ids that let the broker choose would make the two brokers' queues differ."""
-NAMES = {"topic", "b", "consumerGroup", "group", "groupName"}
+KEPT_LONG = {"invisibleTime", "pollTime", "extraInfo"}
+"""Of pops: a pop must not wait, and what it gives must not come again while the story is told."""
+NO_NUMBERS = ("99999999999999999999", "1e3", "1.5", "", "abc", "null")
+NAMES = {"topic", "b", "consumerGroup", "group", "groupName", "clientID"}
 
 
 def spoil(random: Random, step: Step) -> Step:
@@ -23,10 +26,11 @@ def spoil(random: Random, step: Step) -> Step:
 
 
 def _without_a_field(random: Random, step: Step) -> Step:
-    if not step.fields:
+    names = [name for name in step.fields if name != "clientID"]
+    if not names:
         return _another_body(random, step)
     fields = dict(step.fields)
-    del fields[random.choice(list(fields))]
+    del fields[random.choice(names)]
     return replace(step, fields=fields)
 
 
@@ -38,6 +42,10 @@ def _strange_field(random: Random, step: Step) -> Step:
     usable: tuple[str, ...] = values.NUMBERS + values.HUGE + values.TEXTS
     if name == "commitOffset":  # ours cuts a number to what the queue has
         usable = values.HUGE
+    if name in KEPT_LONG:
+        usable = NO_NUMBERS
+    if step.code in (324, 325):  # answered 1 whether they are stored or not
+        usable = tuple(text for text in usable if text == text.strip())
     if name == REAL_CHOICE.get(step.code):
         usable = tuple(text for text in usable if not text.strip().startswith("-"))
     return replace(step, fields={**step.fields, name: random.choice(usable)})
@@ -61,7 +69,7 @@ def _other_client(random: Random, step: Step) -> Step:
         step,
         language=random.choice(("GO", "CPP", "PYTHON", "DOTNET", "RUST", "OTHER", "JAVA")),
         version=random.choice((0, -1, 63, 315, 393, 453, 493, 32767)),
-        is_binary=random.random() < 0.5,
+        is_binary=random.random() < 0.5 and step.code <= BINARY_CODE_MAX,
     )
 
 

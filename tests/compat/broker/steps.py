@@ -13,7 +13,9 @@ from enum import Enum, auto
 PREFIX_MARK = "\u00a7"
 BROKER_NAME = "broker-a"
 CLUSTER = "DefaultCluster"
-SHOWN_LENGTH_MAX = 200
+BINARY_CODE_MAX = 32_767
+"""A binary header has two bytes for a code."""
+SHOWN_LENGTH_MAX = 2_000
 
 
 class Way(Enum):

@@ -12,9 +12,9 @@ from dataclasses import replace
 from random import Random
 from typing import Any
 
-from compat.broker import values
+from compat.broker import popping, querying, values
 from compat.broker.spoiling import spoil
-from compat.broker.steps import BROKER_NAME, Step, Way
+from compat.broker.steps import BINARY_CODE_MAX, BROKER_NAME, Step, Way
 from compat.broker.values import BORN_AT, pick
 
 STEPS = 60
@@ -22,6 +22,8 @@ STEPS = 60
 TOPICS = {"\u00a7a": 4, "\u00a7b": 1, "\u00a7c": 2}
 GROUPS = ("\u00a7g", "\u00a7h")
 CLIENTS = ("\u00a7client-0", "\u00a7client-1")
+SHARED = ("TBW102", "SELF_TEST_TOPIC")
+"""Topics that all stories can see."""
 REPLY_TOPIC = "DefaultCluster_REPLY_TOPIC"
 NOWHERE = "99999999999"
 """Beyond the end of every log."""
@@ -35,9 +37,11 @@ class Story:
     def __init__(self, seed: int) -> None:
         self.seed = seed
         self._returns: tuple[str, ...] = ()
-        self._random = Random(seed)
-        self._sent: Counter[tuple[str, int]] = Counter()
-        self._stored: list[int] = []
+        self.random = Random(seed)
+        self.sent: Counter[tuple[str, int]] = Counter()
+        self.stored: list[int] = []
+        self.pops: list[tuple[int, str, str]] = []
+        """Steps that popped messages, with the topic and the queue."""
         self._marks: list[int] = []
         self._made: list[str] = []
         self.steps: list[Step] = []
@@ -49,29 +53,30 @@ class Story:
     def _begin(self) -> None:
         for topic, count in TOPICS.items():
             self._add(self._create(topic, count, count))
-        for group in GROUPS[: self._random.choice((0, 1, 2, 2, 2))]:
+        for group in GROUPS[: self.random.choice((0, 1, 2, 2, 2))]:
             self._add(self._group_settings(group))
-        if self._random.random() < 0.5:
+        self._add(self._group_settings(popping.GROUP))
+        if self.random.random() < 0.5:
             members = [{**self._member(group), "messageModel": "CLUSTERING"} for group in GROUPS]
             self._add(
                 Step(34, {}, as_json({"clientID": CLIENTS[0], "consumerDataSet": members, "producerDataSet": []}))
             )
-            self._returns = tuple(f"%RETRY%{group}" for group in GROUPS)
+            self._returns = tuple(f"{prefix}{group}" for prefix in ("%RETRY%", "%DLQ%") for group in GROUPS)
         self._mark()
 
     def _add_one(self) -> None:
         choose, weights = zip(*_WEIGHTS, strict=True)
-        made = self._random.choices(choose, weights)[0](self)
+        made = self.random.choices(choose, weights)[0](self)
         for step in made if isinstance(made, list) else [made]:
             if (
                 step.way is Way.ASK
                 and not step.is_oneway
                 and not isinstance(made, list)
-                and self._random.random() < SPOILT
+                and self.random.random() < SPOILT
             ):
-                step = spoil(self._random, step)
-            elif step.way is Way.ASK and self._random.random() < 0.1:
-                step = replace(step, is_binary=True, language=self._random.choice(("JAVA", "GO", "CPP", "OTHER")))
+                step = spoil(self.random, step)
+            elif step.way is Way.ASK and step.code <= BINARY_CODE_MAX and self.random.random() < 0.1:
+                step = replace(step, is_binary=True, language=self.random.choice(("JAVA", "GO", "CPP", "OTHER")))
             self._add(step)
 
     def _end(self) -> None:
@@ -80,6 +85,7 @@ class Story:
         for group in GROUPS:
             self._add(Step(208, {"consumerGroup": group}))
             self._add(Step(207, {"groupName": group, "cleanOffset": "true"}))
+        self._add(Step(207, {"groupName": popping.GROUP, "cleanOffset": "true"}))
         for topic in (*TOPICS, *self._made, *(f"%RETRY%{group}" for group in GROUPS), *(f"%DLQ%{g}" for g in GROUPS)):
             self._add(Step(202, {"topic": topic}))
             self._add(Step(215, {"topic": topic}))
@@ -88,22 +94,27 @@ class Story:
         number = len(self.steps)
         self.steps.append(replace(step, number=number))
         if step.code in (10, 310, 320):
-            self._stored.append(number)
+            self.stored.append(number)
 
-    def _next(self) -> int:
+    def next_number(self) -> int:
         """Return the number of the step that is added next."""
         return len(self.steps)
 
     # What steps are about.
 
-    def _topic(self) -> str:
-        random = self._random
+    def own_topic(self) -> str:
+        """Return a topic that may be sent to: what other stories can see would differ for ever, and only the broker sends
+        dead letters."""
+        topic = self.topic()
+        return "\u00a7a" if topic in SHARED or topic.startswith("%DLQ%") else topic
+
+    def topic(self) -> str:
+        random = self.random
         if random.random() < 0.06:
             odd = (
                 "\u00a7new",
                 "\u00a7other",
-                "TBW102",
-                "SELF_TEST_TOPIC",
+                *SHARED,
                 *self._returns,
                 "no such",
                 "",
@@ -111,78 +122,76 @@ class Story:
             return random.choice(odd)
         return random.choice(tuple(TOPICS))
 
-    def _queue(self, topic: str) -> str:
+    def queue(self, topic: str) -> str:
         return pick(
-            self._random, [str(number) for number in range(TOPICS.get(topic, 1))], ("-1", "1", "4", "7", "8", "900")
+            self.random, [str(number) for number in range(TOPICS.get(topic, 1))], ("-1", "1", "4", "7", "8", "900")
         )
 
-    def _group(self) -> str:
-        return pick(self._random, GROUPS, ("\u00a7nobody", "", "a b", "TOOLS_CONSUMER", "CID_RMQ_SYS_x"), 0.05)
+    def group(self) -> str:
+        return pick(self.random, GROUPS, ("\u00a7nobody", "", "a b", "TOOLS_CONSUMER", "CID_RMQ_SYS_x"), 0.05)
 
     def _offset(self, topic: str, queue: str) -> str:
-        count = self._sent[topic, int(queue)]
+        count = self.sent[topic, int(queue)]
         usual = [str(number) for number in range(count + 2)]
-        return pick(self._random, usual, ("-1", "-100", "1000", "9223372036854775807", "-9223372036854775808"))
+        return pick(self.random, usual, ("-1", "-100", "1000", "9223372036854775807", "-9223372036854775808"))
 
     def _share(self, topic: str, queue: str) -> str:
         """Return an offset that the queue has: ours takes none beyond the end."""
-        return self._random.choice(
-            ("0", "0", *(f"\u27e8end:{topic}/{queue}/{share}\u27e9" for share in (50, 100, 100)))
-        )
+        return self.random.choice(("0", "0", *(f"\u27e8end:{topic}/{queue}/{share}\u27e9" for share in (50, 100, 100))))
 
-    def _link(self) -> int:
-        return self._random.randrange(2)
+    def link(self) -> int:
+        return self.random.randrange(2)
 
     # Sends.
 
     def _send(self) -> Step:
-        topic = self._topic()
-        queue = self._queue(topic)
+        topic = self.own_topic()
+        queue = self.queue(topic)
         if queue == "-1" and topic != "\u00a7b":
             queue = "0"  # the broker chooses: one of one
-        sys_flag, body = 0, values.message_body(self._random)
-        if self._random.random() < 0.05:
-            sys_flag, body = values.compressed(self._random)
-        elif self._random.random() < 0.04:
-            sys_flag = self._random.choice((0x20, 0x40, 0x400, 0x400))
-        if self._random.random() < 0.04 and topic != "\u00a7b":
-            topic = self._random.choice(("\u00a7new", "\u00a7other"))
+        sys_flag, body = 0, values.message_body(self.random)
+        if self.random.random() < 0.05:
+            sys_flag, body = values.compressed(self.random)
+        elif self.random.random() < 0.04:
+            sys_flag = self.random.choice((0x20, 0x40, 0x400, 0x400))
+        if self.random.random() < 0.04 and topic != "\u00a7b":
+            topic = self.random.choice(("\u00a7new", "\u00a7other"))
             if topic not in self._made:
                 self._made.append(topic)
             queue = "0"
-        self._sent[topic, int(queue)] += 1
+        self.sent[topic, int(queue)] += 1
         fields = {
             "a": "\u00a7p",
             "b": topic,
-            "c": pick(self._random, ("TBW102",), ("\u00a7a", "nowhere", ""), 0.05),
-            "d": pick(self._random, ("4",), ("1", "0", "-1", "16", "1000"), 0.05),
+            "c": pick(self.random, ("TBW102",), ("\u00a7a", "nowhere", ""), 0.05),
+            "d": pick(self.random, ("4",), ("1", "0", "-1", "16", "1000"), 0.05),
             "e": queue,
             "f": str(sys_flag),
-            "g": pick(self._random, (BORN_AT,), ("0", "-1", "9223372036854775807"), 0.03),
-            "h": pick(self._random, ("0", "0", "7"), values.NUMBERS[:5], 0.05),
-            "i": values.properties(self._random, self._next()),
-            "j": pick(self._random, ("0",), ("1", "3", "16", "17", "-1"), 0.06),
+            "g": pick(self.random, (BORN_AT,), ("0", "-1", "9223372036854775807"), 0.03),
+            "h": pick(self.random, ("0", "0", "7"), values.NUMBERS[:5], 0.05),
+            "i": values.properties(self.random, self.next_number()),
+            "j": pick(self.random, ("0",), ("1", "3", "16", "17", "-1"), 0.06),
             "k": "false",
             "m": "false",
         }
-        if self._random.random() < 0.05:
-            fields["l"] = self._random.choice(("0", "1", "16", "-1"))
-        if self._random.random() < 0.3:
+        if self.random.random() < 0.05:
+            fields["l"] = self.random.choice(("0", "1", "16", "-1"))
+        if self.random.random() < 0.3:
             fields["n"] = BROKER_NAME
-        if self._random.random() < 0.2:
-            return Step(10, long_names(fields), body, link=self._link())
-        return Step(310, fields, body, link=self._link())
+        if self.random.random() < 0.2:
+            return Step(10, long_names(fields), body, link=self.link())
+        return Step(310, fields, body, link=self.link())
 
     def _send_soon(self) -> Step:
-        topic = self._random.choice(tuple(TOPICS))  # nothing odd: what becomes of it is not told
-        return replace(self._plain_send(topic, self._random.randrange(TOPICS[topic]), "red"), is_oneway=True)
+        topic = self.random.choice(tuple(TOPICS))  # nothing odd: what becomes of it is not told
+        return replace(self.plain_send(topic, self.random.randrange(TOPICS[topic]), "red"), is_oneway=True)
 
     def _batch(self) -> Step:
-        topic = self._topic()
-        queue = self._queue(topic)
+        topic = self.own_topic()
+        queue = self.queue(topic)
         if queue == "-1":
             queue = "0"
-        self._sent[topic, int(queue)] += 3
+        self.sent[topic, int(queue)] += 3
         fields = {
             "a": "\u00a7p",
             "b": topic,
@@ -192,43 +201,43 @@ class Story:
             "f": "0",
             "g": BORN_AT,
             "h": "0",
-            "i": self._random.choice(("", "", "n\x013\x02")),
+            "i": self.random.choice(("", "", "from-the-header\x013\x02")),
             "j": "0",
             "k": "false",
             "m": "true",
         }
-        code = 320 if self._random.random() < 0.8 else 310
-        return Step(code, fields, values.batch_body(self._random, self._next()), link=self._link())
+        code = 320 if self.random.random() < 0.8 else 310
+        return Step(code, fields, values.batch_body(self.random, self.next_number()), link=self.link())
 
     def _send_back(self) -> Step:
         fields = {
-            "offset": f"\u27e8offset:{self._random.choice(self._stored[-20:])}\u27e9" if self._stored else NOWHERE,
-            "group": self._group(),
-            "delayLevel": pick(self._random, ("15", "16", "18"), ("-1", "19", "100", "-5"), 0.3),
+            "offset": f"\u27e8offset:{self.random.choice(self.stored[-20:])}\u27e9" if self.stored else NOWHERE,
+            "group": self.group(),
+            "delayLevel": pick(self.random, ("15", "16", "18"), ("-1", "19", "100", "-5"), 0.3),
             "originMsgId": "0" * 32,
-            "originTopic": self._topic(),
+            "originTopic": self.topic(),
             "unitMode": "false",
-            "maxReconsumeTimes": pick(self._random, ("16",), ("0", "-1", "1"), 0.3),
+            "maxReconsumeTimes": pick(self.random, ("16",), ("0", "-1", "1"), 0.3),
         }
-        if self._random.random() < 0.2:
+        if self.random.random() < 0.2:
             del fields["maxReconsumeTimes"]
-        if self._random.random() < 0.05:
-            fields["offset"] = self._random.choice(("-1", NOWHERE, "9223372036854775807"))
-        return Step(36, fields, link=self._link())
+        if self.random.random() < 0.05:
+            fields["offset"] = self.random.choice(("-1", NOWHERE, "9223372036854775807"))
+        return Step(36, fields, link=self.link())
 
     def _reply(self) -> Step:
-        client = pick(self._random, CLIENTS, ("nobody", ""), 0.2)
+        client = pick(self.random, CLIENTS, ("nobody", ""), 0.2)
         properties = {
             "REPLY_TO_CLIENT": client,
-            "CORRELATION_ID": f"c-{self._next()}",
+            "CORRELATION_ID": f"c-{self.next_number()}",
             "MSG_TYPE": "reply",
             "TTL": "3000",
         }
-        if self._random.random() < 0.15:
+        if self.random.random() < 0.15:
             del properties["REPLY_TO_CLIENT"]
         fields = {
             "a": "\u00a7p",
-            "b": pick(self._random, ("\u00a7b",), (REPLY_TOPIC,), 0.0),
+            "b": pick(self.random, ("\u00a7b",), (REPLY_TOPIC,), 0.0),
             "c": "TBW102",
             "d": "4",
             "e": "0",
@@ -240,71 +249,71 @@ class Story:
             "k": "false",
             "m": "false",
         }
-        self._sent["\u00a7b", 0] += 1
-        body = values.message_body(self._random)
-        return Step(325, fields, body) if self._random.random() < 0.7 else Step(324, long_names(fields), body)
+        self.sent["\u00a7b", 0] += 1
+        body = values.message_body(self.random)
+        return Step(325, fields, body) if self.random.random() < 0.7 else Step(324, long_names(fields), body)
 
     def _transaction(self) -> list[Step]:
         """A half message and, mostly, what its producer decides."""
-        send = self._plain_send("\u00a7a", self._random.randrange(4), "red")
-        number = self._next()
+        send = self.plain_send("\u00a7a", self.random.randrange(4), "red")
+        number = self.next_number()
         fields = dict(send.fields)
         fields["i"] += "TRAN_MSG\x01true\x02PGROUP\x01\u00a7p\x02"
-        fields["f"] = self._random.choice(("4", "4", "0"))
+        fields["f"] = self.random.choice(("4", "4", "0"))
         decision = {
             "topic": "\u00a7a",
-            "producerGroup": pick(self._random, ("\u00a7p",), ("\u00a7other",), 0.1),
+            "producerGroup": pick(self.random, ("\u00a7p",), ("\u00a7other",), 0.1),
             "tranStateTableOffset": f"\u27e8place:{number}\u27e9",
             "commitLogOffset": f"\u27e8offset:{number}\u27e9",
-            "commitOrRollback": self._random.choice(("8", "8", "12")),
-            "fromTransactionCheck": self._random.choice(("false", "true")),
+            "commitOrRollback": self.random.choice(("8", "8", "12")),
+            "fromTransactionCheck": self.random.choice(("false", "true")),
             "msgId": f"7F000001{number:024X}",
             "transactionId": f"7F000001{number:024X}",
         }
-        if self._random.random() < 0.1:
+        if self.random.random() < 0.1:
             decision["tranStateTableOffset"] = NOWHERE
-        if self._random.random() < 0.05:
-            decision["commitLogOffset"] = self._random.choice(("-1", NOWHERE))
+        if self.random.random() < 0.05:
+            decision["commitLogOffset"] = self.random.choice(("-1", NOWHERE))
         decide = Step(37, decision)
-        return [replace(send, fields=fields), *[decide] * self._random.choice((0, 1, 1, 1, 1, 2))]
+        return [replace(send, fields=fields), *[decide] * self.random.choice((0, 1, 1, 1, 1, 2))]
 
     # Reading.
 
     def _pull(self) -> Step:
-        topic = self._topic()
-        queue = self._queue(topic)
-        flag = self._random.choice(
+        topic = self.topic()
+        queue = self.queue(topic)
+        flag = self.random.choice(
             (0, PULL_SUBSCRIPTION, PULL_SUBSCRIPTION, PULL_SUBSCRIPTION | PULL_COMMIT, PULL_COMMIT)
         )
-        if self._random.random() < 0.05:
-            flag |= self._random.choice((PULL_CLASS_FILTER, PULL_LITE, 32))
+        if self.random.random() < 0.05:
+            flag |= self.random.choice((PULL_CLASS_FILTER, PULL_LITE, 32))
         fields = {
-            "consumerGroup": self._group(),
+            "consumerGroup": self.group(),
             "topic": topic,
             "queueId": queue,
             "queueOffset": self._offset(topic, queue),
-            "maxMsgNums": pick(self._random, ("32", "32", "1", "3"), ("0", "-1", "100", "2147483647")),
+            "maxMsgNums": pick(self.random, ("32", "32", "1", "3"), ("0", "-1", "100", "2147483647")),
             "sysFlag": str(flag),
             "commitOffset": self._share(topic, queue),
             "suspendTimeoutMillis": "0",
-            "subscription": values.tag_expression(self._random),
-            "subVersion": pick(self._random, ("0", "1"), ("-1", "99", "9223372036854775807"), 0.1),
+            "subscription": values.tag_expression(self.random),
+            "subVersion": pick(self.random, ("0", "1"), ("-1", "99", "9223372036854775807"), 0.1),
             "expressionType": "TAG",
         }
-        chance = self._random.random()
+        chance = self.random.random()
         if chance < 0.2:
-            fields |= {"expressionType": "SQL92", "subscription": values.sql_expression(self._random)}
+            fields |= {"expressionType": "SQL92", "subscription": values.sql_expression(self.random)}
         elif chance < 0.25:
             del fields["expressionType"]
-        if self._random.random() < 0.1:
-            fields["maxMsgBytes"] = self._random.choice(("100", "1000", "1", "0", "-1", "4194304"))
-        if self._random.random() < 0.1:
+        if self.random.random() < 0.1:
+            fields["maxMsgBytes"] = self.random.choice(("100", "1000", "1", "0", "-1", "4194304"))
+        if self.random.random() < 0.1:
             fields["bname"] = BROKER_NAME
-        return Step(361 if self._random.random() < 0.1 else 11, fields, link=self._link())
+        return Step(361 if self.random.random() < 0.1 else 11, fields, link=self.link())
 
     def _wait_for_a_message(self) -> list[Step]:
         """A pull that waits, a send that wakes it (or one of a tag that it does not want before), and its answer."""
-        random = self._random
+        random = self.random
         queue = random.randrange(4)
         topic = "\u00a7a"
         offset = f"\u27e8end:{topic}/{queue}/100\u27e9"
@@ -321,15 +330,16 @@ class Story:
             "subVersion": "0",
             "expressionType": "TAG",
         }
-        steps = [Step(11, fields, link=1, way=Way.PARK)]
-        parked = self._next()
-        if random.random() < 0.4:
-            steps.append(self._plain_send(topic, queue, "green"))
-        steps.append(self._plain_send(topic, queue, "red"))
+        # A new group is made first: its first pull might wait for that, and see what comes meanwhile.
+        steps = [self._group_settings("\u00a7g"), Step(11, fields, link=1, way=Way.PARK)]
+        parked = self.next_number() + 1
+        if fields["subscription"] != "*" and random.random() < 0.6:
+            steps.append(self.plain_send(topic, queue, "green"))
+        steps.append(self.plain_send(topic, queue, "red"))
         return [*steps, Step(parked, link=1, way=Way.FETCH)]
 
-    def _plain_send(self, topic: str, queue: int, tag: str) -> Step:
-        self._sent[topic, queue] += 1
+    def plain_send(self, topic: str, queue: int, tag: str) -> Step:
+        self.sent[topic, queue] += 1
         fields = {
             "a": "\u00a7p",
             "b": topic,
@@ -340,83 +350,88 @@ class Story:
             "g": BORN_AT,
             "h": "0",
         }
-        properties = f"UNIQ_KEY\x017F000001{self._next():024X}\x02TAGS\x01{tag}\x02"
+        properties = f"UNIQ_KEY\x017F000001{self.next_number():024X}\x02TAGS\x01{tag}\x02"
         return Step(310, {**fields, "i": properties, "j": "0", "k": "false", "m": "false"}, b"wake up")
 
     def _view(self) -> Step:
-        offset = f"\u27e8offset:{self._random.choice(self._stored[-20:])}\u27e9" if self._stored else NOWHERE
-        return Step(33, {"offset": pick(self._random, (offset,), ("-1", NOWHERE), 0.1), "topic": self._topic()})
+        offset = f"\u27e8offset:{self.random.choice(self.stored[-20:])}\u27e9" if self.stored else NOWHERE
+        fields = {"offset": pick(self.random, (offset,), ("-1", NOWHERE), 0.1), "topic": self.topic()}
+        if self.random.random() < 0.3:
+            del fields["topic"]  # as clients before 4.9 ask
+        return Step(33, fields)
 
     def _offsets(self) -> Step:
-        topic = self._topic()
-        fields = {"topic": topic, "queueId": self._queue(topic)}
-        code = self._random.choice((29, 29, 30, 30, 31, 32))
+        topic = self.topic()
+        fields = {"topic": topic, "queueId": self.queue(topic)}
+        code = self.random.choice((29, 29, 30, 30, 31, 32))
         if code == 29:
-            mark = f"\u27e8time:{self._random.choice(self._marks)}\u27e9"
+            mark = f"\u27e8time:{self.random.choice(self._marks)}\u27e9"
             fields["timestamp"] = pick(
-                self._random, (mark,), ("0", "-1", "9223372036854775807", "-9223372036854775808"), 0.15
+                self.random, (mark,), ("0", "-1", "9223372036854775807", "-9223372036854775808"), 0.15
             )
-            boundary = self._random.choice((None, "lower", "upper", "LOWER", "UPPER", "middle", ""))
+            boundary = self.random.choice((None, "lower", "upper", "LOWER", "UPPER", "middle", ""))
             if boundary is not None:
                 fields["boundaryType"] = boundary
-        if code == 30 and self._random.random() < 0.4:
+        if code == 30 and self.random.random() < 0.4:
             fields["committed"] = "true"
         return Step(code, fields)
 
     def _mark(self) -> Step | None:
-        self._marks.append(self._next())
+        self._marks.append(self.next_number())
         self._add(Step(way=Way.MARK))
         return None
 
     def _mark_the_time(self) -> list[Step]:
-        self._marks.append(self._next())
+        self._marks.append(self.next_number())
         return [Step(way=Way.MARK)]
 
     # Groups.
 
     def _commit(self) -> Step:
-        topic = self._topic()
-        queue = self._queue(topic)
-        fields = {"consumerGroup": self._group(), "topic": topic, "queueId": queue}
+        topic = self.topic()
+        queue = self.queue(topic)
+        fields = {"consumerGroup": self.group(), "topic": topic, "queueId": queue}
         fields["commitOffset"] = self._share(topic, queue)
-        step = Step(15, fields, link=self._link())
-        if self._random.random() < 0.3:  # nothing odd: what becomes of it is not told
-            return replace(step, fields={**fields, "queueId": "0"}, is_oneway=True)
+        step = Step(15, fields, link=self.link())
+        if self.random.random() < 0.3:  # nothing odd: what becomes of it is not told
+            return replace(
+                step, fields={**fields, "queueId": "0", "commitOffset": self._share(topic, "0")}, is_oneway=True
+            )
         return step
 
     def _committed(self) -> Step:
-        topic = self._topic()
-        fields = {"consumerGroup": self._group(), "topic": topic, "queueId": self._queue(topic)}
-        zero = self._random.choice((None, None, "true", "false"))
+        topic = self.topic()
+        fields = {"consumerGroup": self.group(), "topic": topic, "queueId": self.queue(topic)}
+        zero = self.random.choice((None, None, "true", "false"))
         if zero is not None:
             fields["setZeroIfNotFound"] = zero
-        return Step(14, fields, link=self._link())
+        return Step(14, fields, link=self.link())
 
     def _heartbeat(self) -> Step:
-        link = self._link()
-        groups = [self._member(group) for group in self._random.sample(GROUPS, self._random.randrange(3))]
-        producers = [{"groupName": "\u00a7p"}] if self._random.random() < 0.6 else []
+        link = self.link()
+        groups = [self._member(group) for group in self.random.sample(GROUPS, self.random.randrange(3))]
+        producers = [{"groupName": "\u00a7p"}] if self.random.random() < 0.6 else []
         body: dict[str, Any] = {"clientID": CLIENTS[link], "consumerDataSet": groups, "producerDataSet": producers}
-        if self._random.random() < 0.3:
-            body |= {"heartbeatFingerprint": self._random.choice((0, 0, 5)), "withoutSub": self._random.random() < 0.2}
+        if self.random.random() < 0.3:
+            body |= {"heartbeatFingerprint": self.random.choice((0, 0, 5)), "withoutSub": self.random.random() < 0.2}
         return Step(34, {}, as_json(body), link=link)
 
     def _member(self, group: str) -> dict[str, Any]:
-        topics = self._random.sample(tuple(TOPICS), self._random.randrange(3))
+        topics = self.random.sample(tuple(TOPICS), self.random.randrange(3))
         return {
             "groupName": group,
-            "consumeFromWhere": self._random.choice(("CONSUME_FROM_LAST_OFFSET", "CONSUME_FROM_FIRST_OFFSET")),
-            "consumeType": pick(self._random, ("CONSUME_PASSIVELY", "CONSUME_ACTIVELY"), ("CONSUME_POP",), 0.03),
-            "messageModel": pick(self._random, ("CLUSTERING",), ("BROADCASTING",), 0.15),
+            "consumeFromWhere": self.random.choice(("CONSUME_FROM_LAST_OFFSET", "CONSUME_FROM_FIRST_OFFSET")),
+            "consumeType": pick(self.random, ("CONSUME_PASSIVELY", "CONSUME_ACTIVELY"), ("CONSUME_POP",), 0.03),
+            "messageModel": pick(self.random, ("CLUSTERING",), ("BROADCASTING",), 0.15),
             "unitMode": False,
             "subscriptionDataSet": [self._subscription(topic) for topic in topics],
         }
 
     def _subscription(self, topic: str) -> dict[str, Any]:
-        expression = values.tag_expression(self._random) or "*"
+        expression = values.tag_expression(self.random) or "*"
         kind = "TAG"
-        if self._random.random() < 0.2:
-            kind, expression = "SQL92", values.sql_expression(self._random)
+        if self.random.random() < 0.2:
+            kind, expression = "SQL92", values.sql_expression(self.random)
         tags = (
             [tag.strip() for tag in expression.split("||") if tag.strip()]
             if kind == "TAG" and expression != "*"
@@ -426,81 +441,79 @@ class Story:
             "topic": topic,
             "subString": expression,
             "expressionType": kind,
-            "subVersion": self._random.choice((0, 1, 2, 3)),
+            "subVersion": self.random.choice((0, 1, 2, 3)),
             "classFilterMode": False,
             "tagsSet": tags,
             "codeSet": [java_hash(tag) for tag in tags],
         }
 
     def _check(self) -> Step:
-        data = self._subscription(self._topic())
-        return Step(46, {}, as_json({"clientId": CLIENTS[0], "group": self._group(), "subscriptionData": data}))
+        data = self._subscription(self.topic())
+        return Step(46, {}, as_json({"clientId": CLIENTS[0], "group": self.group(), "subscriptionData": data}))
 
     def _leave(self) -> Step:
-        link = self._link()
+        link = self.link()
         fields = {"clientID": CLIENTS[link]}
-        chance = self._random.random()
+        chance = self.random.random()
         if chance < 0.7:
-            fields["consumerGroup"] = self._group()
+            fields["consumerGroup"] = self.group()
         if chance > 0.5:
             fields["producerGroup"] = "\u00a7p"
         return Step(35, fields, link=link)
 
     def _ask_about_clients(self) -> Step:
-        code = self._random.choice((38, 203, 204))
+        code = self.random.choice((38, 203, 204))
         return Step(
-            code, {"producerGroup" if code == 204 else "consumerGroup": "\u00a7p" if code == 204 else self._group()}
+            code, {"producerGroup" if code == 204 else "consumerGroup": "\u00a7p" if code == 204 else self.group()}
         )
 
     def _lock(self) -> Step:
         queues = []
-        for _ in range(self._random.randrange(4)):
-            topic = self._topic()
-            name = pick(self._random, (BROKER_NAME,), ("elsewhere",), 0.05)
-            queues.append({"topic": topic, "brokerName": name, "queueId": int(self._queue(topic))})
+        for _ in range(self.random.randrange(4)):
+            topic = self.topic()
+            name = pick(self.random, (BROKER_NAME,), ("elsewhere",), 0.05)
+            queues.append({"topic": topic, "brokerName": name, "queueId": int(self.queue(topic))})
         body: dict[str, Any] = {
-            "consumerGroup": self._group(),
-            "clientId": self._random.choice(CLIENTS),
+            "consumerGroup": self.group(),
+            "clientId": self.random.choice(CLIENTS),
             "mqSet": queues,
-            "onlyThisBroker": self._random.random() < 0.3,
+            "onlyThisBroker": self.random.random() < 0.3,
         }
-        return Step(self._random.choice((41, 41, 42)), {}, as_json(body))
+        return Step(self.random.choice((41, 41, 42)), {}, as_json(body))
 
     def _group_settings(self, group: str) -> Step:
         body = {
             "groupName": group,
-            "consumeEnable": self._random.random() < 0.95,
+            "consumeEnable": self.random.random() < 0.95,
             "consumeFromMinEnable": True,
-            "consumeBroadcastEnable": self._random.random() < 0.7,
+            "consumeBroadcastEnable": self.random.random() < 0.7,
             "consumeMessageOrderly": False,
             "retryQueueNums": 1,
-            "retryMaxTimes": self._random.choice((16, 16, 0, 2, -1)),
+            "retryMaxTimes": self.random.choice((16, 16, 0, 2, -1)),
             "brokerId": 0,
-            "whichBrokerWhenConsumeSlowly": self._random.choice((1, 1, 2)),
+            "whichBrokerWhenConsumeSlowly": self.random.choice((1, 1, 2)),
             "notifyConsumerIdsChangedEnable": True,
-            "groupSysFlag": self._random.choice((0, 0, 1)),
+            "groupSysFlag": self.random.choice((0, 0, 1)),
             "consumeTimeoutMinute": 15,
         }
         for name in list(body):
-            if name != "groupName" and self._random.random() < 0.03:
+            if name != "groupName" and self.random.random() < 0.03:
                 del body[name]
         return Step(200, {}, as_json(body))
 
     def _settle_a_group(self) -> Step:
-        return self._group_settings(self._group())
+        return self._group_settings(self.group())
 
     def _ask_about_a_group(self) -> Step:
-        group = self._group()
-        kind = self._random.randrange(5)
+        group = self.group()
+        kind = self.random.randrange(5)
         if kind == 0:
             fields = {"groupName": group}
-            if self._random.random() < 0.5:
-                fields["cleanOffset"] = self._random.choice(("true", "false"))
+            if self.random.random() < 0.5:
+                fields["cleanOffset"] = self.random.choice(("true", "false"))
             return Step(207, fields)
         if kind == 1:
-            return Step(
-                208, {"consumerGroup": group} | ({"topic": self._topic()} if self._random.random() < 0.6 else {})
-            )
+            return Step(208, {"consumerGroup": group} | ({"topic": self.topic()} if self.random.random() < 0.6 else {}))
         return Step(352, {"group": group})
 
     # Topics.
@@ -522,41 +535,41 @@ class Story:
 
     def _change_a_topic(self) -> Step:
         topic = pick(
-            self._random,
+            self.random,
             ("\u00a7c",),
             ("\u00a7new", "TBW102", "", "a b", "SELF_TEST_TOPIC", "\u00a7" + "x" * 125, "%RETRY%\u00a7h"),
             0.3,
         )
         if topic == "\u00a7new" and topic not in self._made:
             self._made.append(topic)
-        step = self._create(topic, self._random.choice((1, 2, 3, 8)), self._random.choice((1, 2, 3)))
+        step = self._create(topic, self.random.choice((1, 2, 3, 8)), self.random.choice((1, 2, 3)))
         fields = dict(step.fields)
-        fields["perm"] = pick(self._random, ("6",), ("2", "4", "0", "7", "3"), 0.3)
-        fields["order"] = pick(self._random, ("false",), ("true" if topic == "\u00a7new" else "x",))
-        fields["topicFilterType"] = pick(self._random, ("SINGLE_TAG",), ("MULTI_TAG", "x", ""))
+        fields["perm"] = pick(self.random, ("6",), ("2", "4", "0", "7", "3"), 0.3)
+        fields["order"] = pick(self.random, ("false",), ("true" if topic == "\u00a7new" else "x",))
+        fields["topicFilterType"] = pick(self.random, ("SINGLE_TAG",), ("MULTI_TAG", "x", ""))
         fields["attributes"] = pick(
-            self._random,
+            self.random,
             ("", "", "+message.type=NORMAL", "+message.type=DELAY"),
             ("+message.type=x", "-message.type", "message.type=FIFO", "+unknown=1", "+cleanup.policy=DELETE", "+", "x"),
             0.2,
         )
-        fields["topicSysFlag"] = pick(self._random, ("0",), ("1", "2", "3"), 0.1)
+        fields["topicSysFlag"] = pick(self.random, ("0",), ("1", "2", "3"), 0.1)
         return Step(17, fields)
 
     def _ask_about_topics(self) -> Step:
-        code = self._random.choice((21, 202, 202, 300, 300, 305, 351, 351))
-        return Step(code, {} if code in (21, 305) else {"topic": self._topic()})
+        code = self.random.choice((21, 202, 202, 300, 300, 305, 351, 351))
+        return Step(code, {} if code in (21, 305) else {"topic": self.topic()})
 
     def _delete_a_topic(self) -> Step:
         return Step(
-            215, {"topic": pick(self._random, ("\u00a7new", "\u00a7other"), ("\u00a7c", "TBW102", "nobody's", ""), 0.3)}
+            215, {"topic": pick(self.random, ("\u00a7new", "\u00a7other"), ("\u00a7c", "TBW102", "nobody's", ""), 0.3)}
         )
 
     def _administrate(self) -> Step:
-        return Step(self._random.choice((26, 28, 43, 201, 306, 316, 329)))
+        return Step(self.random.choice((26, 28, 43, 201, 306, 316, 329)))
 
     def _ask_nonsense(self) -> Step:
-        return Step(self._random.choice((9999, 0, -1, 32767, 2, 105, 103, 39, 40)), {"topic": "\u00a7a"})
+        return Step(self.random.choice((9999, 0, -1, 32767, 2, 105, 103, 39, 40)), {"topic": "\u00a7a"})
 
 
 def as_json(value: Any) -> bytes:
@@ -606,6 +619,16 @@ _WEIGHTS: tuple[tuple[Callable[[Story], Any], float], ...] = (
     (Story._wait_for_a_message, 0.4),
     (Story._view, 2),
     (Story._offsets, 8),
+    (querying.query, 5),
+    (querying.look_at_a_queue, 2),
+    (querying.send_for_later, 2),
+    (popping.pop, 6),
+    (popping.acknowledge, 4),
+    (popping.acknowledge_batch, 2),
+    (popping.change_time, 2),
+    (popping.ask, 2),
+    (popping.wait_for_a_pop, 0.4),
+    (popping.assign, 2),
     (Story._mark_the_time, 3),
     (Story._commit, 5),
     (Story._committed, 5),

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from random import Random
 from struct import pack
 
+from compat.filters import Generator
 from orbitmq.wire.messages.batch import encode_batch
 
 NUMBERS = ("-1", "0", "1", "-2147483648", "2147483647", "-9223372036854775808", "9223372036854775807")
@@ -33,6 +34,9 @@ def sql_expression(random: Random) -> str:
         (
             "n > 3", "n IS NOT NULL", "colour = 'red' OR n BETWEEN 1 AND 4", "TAGS IN ('red', 'blue')", "n <> 2 AND n < 9",
             "NOT colour = 'red'", "n >", "", "a b c", "n = 'x'", "colour > 3", "TRUE", "1 = 1",
+            "region IN ('eu', 'us') AND n >= 2", "region NOT IN ('eu') OR n IS NULL", "TAGS = 'red'", "colour LIKE 'r%'",
+            "n NOT BETWEEN 2 AND 5", "colour CONTAINS 'e'", "colour NOT STARTSWITH 'r'", "n > 2.5 AND (n < 7 OR region = 'eu')",
+            Generator(random.getrandbits(32)).expression(),
         )
     )  # fmt: skip
 
@@ -63,6 +67,9 @@ def _odd_property(random: Random) -> tuple[str, str]:
     return random.choice(
         (
             ("n", str(random.randrange(10))),
+            ("n", str(random.randrange(10))),
+            ("region", random.choice(("eu", "us", "EU"))),
+            (random.choice(("a", "b", "A", "a1")), random.choice(("5", "-5", "5.0", "true", "1e1", "x"))),
             ("colour", random.choice(TAGS)),
             ("DELAY", random.choice(LEVELS)),
             ("INSTANCE_ID", "instance"),
