@@ -11,7 +11,7 @@ from collections import deque
 from collections.abc import Callable
 
 from orbitmq.errors import CorruptRecord
-from orbitmq.store.index.hashes import KEYS_AT_ONCE, hash_keys
+from orbitmq.store.index.hashes import hash_keys
 from orbitmq.store.index.index_file import IndexWriter
 from orbitmq.store.index.index_files import IndexFiles
 from orbitmq.store.index.keys import KeyReader
@@ -113,10 +113,7 @@ class IndexBuilder:
             used = reader.read(data, self.position, _KEYS_PER_SLICE) or self._read_large(data, end)
         except CorruptRecord as damage:
             used = damage.physical_offset - self.position or self._pass_over(end)
-        keys, starts = reader.keys, reader.starts
-        hashes: list[int] = []
-        for at in range(0, len(keys), KEYS_AT_ONCE):
-            hashes += hash_keys(keys[at : at + KEYS_AT_ONCE], starts[at : at + KEYS_AT_ONCE])
+        hashes = hash_keys(reader.keys, reader.starts)
         self.position += used
         known, self._files.known_keys = self._files.known_keys, 0
         self._hashes, self._offsets, self._times_ms = hashes[known:], reader.offsets[known:], reader.times_ms[known:]

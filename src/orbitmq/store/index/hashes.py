@@ -7,11 +7,11 @@ of one large integer, and each multiplication joins all lanes in pairs. Source: 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import lru_cache
+from functools import cache
 
 HASH_MASK = 0xFFFFFFFF
-KEYS_AT_ONCE = 1024
-"""So many keys are hashed in one go at most."""
+_BLOCK = 256
+"""So many keys are hashed in one go: an integer of a few kilobytes stays in the fastest cache."""
 _WIDTHS = (16, 32, 64)
 """Bytes that a key may take among others; longer ones are hashed one by one."""
 _SIGN = 0x80000000
@@ -44,19 +44,28 @@ def hash_keys(keys: Sequence[bytes], starts: Sequence[int]) -> list[int]:
     """Return what the index keeps of many keys.
 
     Args:
-        keys: in UTF-8, `KEYS_AT_ONCE` at most.
+        keys: in UTF-8.
         starts: of each key, the `topic_hash` of its topic.
     """
-    longest = max(map(len, keys), default=0)
+    found: list[int] = []
+    for at in range(0, len(keys), _BLOCK):
+        found += _hash_block(keys[at : at + _BLOCK], starts[at : at + _BLOCK])
+    return found
+
+
+def _hash_block(keys: Sequence[bytes], starts: Sequence[int]) -> list[int]:
+    sizes = list(map(len, keys))
+    longest = max(sizes)
     width = next((width for width in _WIDTHS if longest <= width), 0)
     if width:
         # Zeros before a key add nothing to its polynomial.
         joined = b"".join([key.rjust(width, b"\0") for key in keys])
         if joined.isascii():
+            powers = map(_POWERS.__getitem__, sizes)
+            tails = _join_lanes(joined, width)
             return [
-                found if found < _SIGN else -found & 0x7FFFFFFF
-                for key, start, tail in zip(keys, starts, _join_lanes(joined, width), strict=True)
-                for found in ((start * _POWERS[len(key)] + tail) & HASH_MASK,)
+                found if (found := start * power + tail & HASH_MASK) < _SIGN else -found & 0x7FFFFFFF
+                for start, power, tail in zip(starts, powers, tails, strict=True)
             ]
     return [_hash_one(key, start) for key, start in zip(keys, starts, strict=True)]
 
@@ -65,24 +74,21 @@ def _join_lanes(joined: bytes, width: int) -> list[int]:
     """Return the hashes of all keys, each of `width` bytes: lanes of one byte become lanes of a key, pair by pair."""
     size = len(joined)
     value = int.from_bytes(joined, "little")
-    bits, factor = 8, 31
-    while bits < width * 8:
-        mask = _mask(bits) >> 8 * (_SIZE_MAX - size)
+    for bits, factor, mask in _rounds(width):
         value = (value & mask) * factor + (value >> bits & mask)
-        bits *= 2
-        factor = factor * factor & HASH_MASK
     words = memoryview(value.to_bytes(size, "little")).cast("I")
     return words[:: width // 4].tolist()
 
 
-_SIZE_MAX = KEYS_AT_ONCE * _WIDTHS[-1]
-
-
-@lru_cache(maxsize=8)
-def _mask(bits: int) -> int:
-    """Return ones in every second lane of this many bits, the first one included."""
-    lanes = (b"\xff" * (bits // 8)).ljust(bits // 4, b"\0")
-    return int.from_bytes(lanes * (_SIZE_MAX // len(lanes)), "little")
+@cache
+def _rounds(width: int) -> list[tuple[int, int, int]]:
+    """Return for each joining the lanes' bits, the power of 31 between them, and ones in every second lane."""
+    rounds, bits, factor = [], 8, 31
+    while bits < width * 8:
+        lanes = (b"\xff" * (bits // 8)).ljust(bits // 4, b"\0")
+        rounds.append((bits, factor, int.from_bytes(lanes * (_BLOCK * width // len(lanes)), "little")))
+        bits, factor = bits * 2, factor * factor & HASH_MASK
+    return rounds
 
 
 def _hash_one(key: bytes, start: int) -> int:

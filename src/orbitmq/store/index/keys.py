@@ -11,16 +11,18 @@ from struct import Struct
 from orbitmq.errors import CorruptRecord
 from orbitmq.store.index.hashes import topic_hash
 from orbitmq.wire.messages.properties import find_property
-from orbitmq.wire.messages.record import HEADS, MAGIC_BLANK, MAGIC_V1, MAGIC_V2, TOPIC_SIZE_V2
+from orbitmq.wire.messages.record import HEADS, MAGIC_BLANK, MAGIC_V1, MAGIC_V2
 
 UNIQUE_KEY = b"UNIQ_KEY"
 KEYS = b"KEYS"
 _UNIQUE_NAME = UNIQUE_KEY + b"\x01"
 _KEYS_NAME = KEYS + b"\x01"
-_HEAD = Struct(">II20xqi16xq20xi")
+_HEAD = Struct(">II20xqi16xq20xI")
 """Size, magic, physical offset, sys flag, store time and body size of a record with IPv4 hosts."""
 _HOST_FLAGS = 0x30
 _ROLLBACK = 0xC  # SysFlag.TRANSACTION_ROLLBACK
+_MAGIC_AND_FLAGS = Struct(">4xI28xi")
+_UNUSUAL = _HOST_FLAGS | _ROLLBACK
 _TOPICS_MAX = 4096
 
 
@@ -31,8 +33,6 @@ class KeyReader:
     """
 
     def __init__(self) -> None:
-        self.stored_at_ms = 0
-        """Store time of the last message that was read, with or without keys."""
         self._topics: dict[bytes, int] = {}
         self.clear()
 
@@ -57,59 +57,75 @@ class KeyReader:
         Raises:
             CorruptRecord: what begins there is no record; what stands before it was read.
         """
-        unpack, head_size, find, topics = _HEAD.unpack_from, _HEAD.size, data.rfind, self._topics
-        keys, starts, offsets, times_ms = self.keys, self.starts, self.offsets, self.times_ms
+        unpack, head_size, topics, keys = _HEAD.unpack_from, _HEAD.size, self._topics, self.keys
+        find, find_last = data.find, data.rfind
+        add_key, add_start, add_offset, add_time = (
+            keys.append, self.starts.append, self.offsets.append, self.times_ms.append
+        )  # fmt: skip
         at, end = 0, len(data)
+        has_keys = find(_KEYS_NAME) >= 0  # most messages have none: one look at all of them
         while end - at >= head_size and len(keys) < keys_max:
             size, magic, own_place, sys_flag, stored_at_ms, body_size = unpack(data, at)
-            if magic == MAGIC_BLANK and size > 0:
-                at += size
+            record_end, topic_start = at + size, at + head_size + body_size + 1
+            if magic == MAGIC_V1 and own_place == place + at and not sys_flag & _UNUSUAL:
+                if record_end > end:
+                    break
+                if topic_start + 2 > record_end:
+                    raise CorruptRecord(own_place, "its lengths do not add up")
+                topic_end = topic_start + data[topic_start - 1]
+            elif magic == MAGIC_BLANK and size > 0:
+                at = record_end
                 break
-            if own_place != place + at or (magic != MAGIC_V1 and magic != MAGIC_V2):
+            elif own_place != place + at or (magic != MAGIC_V1 and magic != MAGIC_V2):
                 raise CorruptRecord(place + at, "no record begins here")
-            record_end = at + size
-            if record_end > end:
+            elif record_end > end:
                 break
-            topic_at = at + head_size + body_size
-            if sys_flag & _HOST_FLAGS:
-                topic_at, stored_at_ms = _unpack_long(data, at, place, sys_flag)
-            if body_size < 0 or topic_at + 3 > record_end:
-                raise CorruptRecord(place + at, "its lengths do not add up")
-            if magic == MAGIC_V1:
-                topic_start = topic_at + 1
-                topic_end = topic_start + data[topic_at]
             else:
-                topic_start = topic_at + 2
-                topic_end = topic_start + TOPIC_SIZE_V2.unpack_from(data, topic_at)[0]
+                topic_start, topic_end, stored_at_ms = _find_topic(data[at:record_end], own_place)
+                topic_start += at
+                topic_end += at
             properties_at = topic_end + 2
             if properties_at > record_end:
-                raise CorruptRecord(place + at, "its lengths do not add up")
-            if sys_flag & _ROLLBACK != _ROLLBACK:
-                found = find(_UNIQUE_NAME, properties_at, record_end)
-                has_keys = find(_KEYS_NAME, properties_at, record_end) >= 0
-                if found >= 0 or has_keys:
-                    topic = data[topic_start:topic_end]
-                    start = topics.get(topic)
-                    if start is None:
-                        start = self._learn(topic)
-                    stop = data.find(b"\x02", found, record_end)
-                    key = data[found + 9 : stop]
-                    if not has_keys and stop > 0 and key and (found == properties_at or data[found - 1] == 2):
-                        keys.append(key)
-                        starts.append(start)
-                        offsets.append(place + at)
-                        times_ms.append(stored_at_ms)
-                    else:
-                        self._take(data[properties_at:record_end], start, place + at, stored_at_ms)
+                raise CorruptRecord(own_place, "its lengths do not add up")
             at = record_end
-            self.stored_at_ms = stored_at_ms
+            if sys_flag & _ROLLBACK == _ROLLBACK:
+                continue
+            found = find_last(_UNIQUE_NAME, properties_at, record_end)
+            keyed = find_last(_KEYS_NAME, properties_at, record_end) if has_keys else -1
+            if found < 0 and keyed < 0:
+                continue
+            topic = data[topic_start:topic_end]
+            start = topics.get(topic)
+            if start is None:
+                start = self._learn(topic)
+            stop = find(b"\x02", found, record_end)
+            # Nearly always: names stand behind a separator, and values before one.
+            is_plain = stop > found + 9 >= 9 and (found == properties_at or data[found - 1] == 2)
+            if is_plain and keyed < 0:
+                add_key(data[found + 9 : stop])
+                add_start(start)
+                add_offset(own_place)
+                add_time(stored_at_ms)
+                continue
+            words_end = find(b"\x02", keyed, record_end)
+            if is_plain and words_end > keyed + 5 and (keyed == properties_at or data[keyed - 1] == 2):
+                self._add(
+                    [data[found + 9 : stop], *data[keyed + 5 : words_end].split(b" ")], start, own_place, stored_at_ms
+                )
+            else:
+                self._take(data[properties_at:record_end], start, own_place, stored_at_ms)
         return at
 
     def _take(self, properties: bytes, start: int, place: int, stored_at_ms: int) -> None:
         """Take the keys of one message, in Java's order."""
         unique_key = find_property(properties, UNIQUE_KEY)
         found = [] if unique_key is None else [unique_key]
-        found += [key for key in (find_property(properties, KEYS) or b"").split(b" ") if key]
+        found += (find_property(properties, KEYS) or b"").split(b" ")
+        self._add(found, start, place, stored_at_ms)
+
+    def _add(self, found: list[bytes], start: int, place: int, stored_at_ms: int) -> None:
+        if b"" in found:  # two spaces
+            found = [key for key in found if key]
         self.keys += found
         self.starts += [start] * len(found)
         self.offsets += [place] * len(found)
@@ -122,10 +138,17 @@ class KeyReader:
         return start
 
 
-def _unpack_long(data: bytes, at: int, place: int, sys_flag: int) -> tuple[int, int]:
-    """Return where the topic stands, and the store time, of a record with an IPv6 host."""
+def _find_topic(record: bytes, place: int) -> tuple[int, int, int]:
+    """Return where the topic of an unusual record starts and ends, and the store time."""
+    if len(record) < HEADS[0].size:
+        raise CorruptRecord(place, "its lengths do not add up")
+    magic, sys_flag = _MAGIC_AND_FLAGS.unpack_from(record)
     head = HEADS[(sys_flag & _HOST_FLAGS) >> 4]
-    if len(data) - at < head.size:
-        raise CorruptRecord(place + at, "its lengths do not add up")
-    fields = head.unpack_from(data, at)
-    return at + head.size + max(fields[-1], 0), fields[10]
+    if len(record) < head.size:
+        raise CorruptRecord(place, "its lengths do not add up")
+    fields = head.unpack_from(record)
+    size_at, size_size = head.size + fields[-1], 1 if magic == MAGIC_V1 else 2
+    if fields[-1] < 0 or size_at + 3 > len(record):
+        raise CorruptRecord(place, "its lengths do not add up")
+    topic_start = size_at + size_size
+    return topic_start, topic_start + int.from_bytes(record[size_at:topic_start], "big"), fields[10]
