@@ -197,6 +197,9 @@ class Timers:
     def _first_step(self, wall_ms: int) -> int:
         """Return the step to begin with: the first one that has something, and no later than now."""
         read_ms, now_step = self._files.read_ms, wall_ms // self._precision * self._precision
+        if not self._files.checkpoint.read_ms:
+            # Nobody has kept how far it was: this is the first time in the timer log, and others may still come before it.
+            read_ms = min(read_ms, now_step)
         if read_ms > now_step + _CLOCK_BACK_MS:
             log.warning("the clock was set back by %d ms since timers were last read", read_ms - now_step)
             return now_step
@@ -231,6 +234,8 @@ class Timers:
     def _put(self, record: Record, now_step: int, now_ms: int) -> bool:
         """Put one message into the wheel, or deliver it when it is due; False: the wheel has no room for it yet."""
         files, precision = self._files, self._precision
+        if record.queue_offset < files.placed_end and files.is_placed(record.physical_offset):
+            return True
         properties = _properties_of(record)
         due_ms = parse_long(properties.get(TimerProperty.OUT_MS, ""))
         topic = properties.get(PropertyName.REAL_TOPIC)

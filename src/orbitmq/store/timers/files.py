@@ -8,6 +8,8 @@ delivered before are passed over then. Source: docs/formats/timer_files.md; Java
 from __future__ import annotations
 
 import logging
+from array import array
+from bisect import bisect_left
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -51,6 +53,8 @@ class TimerFiles:
         """As it is on the disk."""
         self.queue_offset = 0
         """The queue's messages before it are in the wheel."""
+        self.placed_end = 0
+        """Some of the queue's messages from `queue_offset` to this one are in the wheel already: see `is_placed`."""
         self.delivered_offset = 0
         """The queue's messages before it were delivered when they were due before `delivered_ms`."""
         self.delivered_ms = 0
@@ -66,6 +70,7 @@ class TimerFiles:
         self._checkpoint_path = root / "config" / "timercheck"
         self._quarantine = root / "quarantine"
         self._synced_position = 0
+        self._placed = array("q")
 
     def recover(self, commit_log_end: int, queue_offset_of: Callable[[int, int], int | None]) -> None:
         """Open what is there, and mend it.
@@ -94,10 +99,14 @@ class TimerFiles:
         if self.log.is_empty:
             self.queue_offset = 0  # nothing to compare with: whatever was delivered is passed over
             return
+        # The queue is read on from the checkpoint: of what came later, some was due and stored at once, without a unit, and
+        # a power cut may have taken that and left the unit of a message behind it.
         last = self.log.last_before(self.log.end)
         found = None if last is None else queue_offset_of(last.physical_offset, last.message_size)
-        if found is not None:
-            self.queue_offset = max(self.queue_offset, found + 1)
+        if found is not None and found >= self.queue_offset:
+            self.placed_end = found + 1
+            units = self.log.units(checkpoint.log_position, self.log.end)
+            self._placed = array("q", [unit.physical_offset for _, unit in units])
         self._synced_position = min(checkpoint.log_position, self.log.end)
 
     def start_anew(self, reason: str) -> None:
@@ -112,7 +121,7 @@ class TimerFiles:
             self._set_aside(path)
         self.log.reset()
         self.pending_count, self.earliest_ms = 0, None
-        self.queue_offset = 0
+        self.queue_offset = self.placed_end = 0
         self._synced_position = 0
 
     def put(self, due_ms: int, write_ms: int, magic: int, message: tuple[int, int, int], count: int) -> None:
@@ -135,6 +144,11 @@ class TimerFiles:
             wheel.put(Slot(due_ms, position, position, count))
         else:
             wheel.put(Slot(due_ms, slot.first, position, slot.message_count + count))
+
+    def is_placed(self, physical_offset: int) -> bool:
+        """Say whether a message before `placed_end` was in the wheel when the files were opened."""
+        at = bisect_left(self._placed, physical_offset)  # units follow the queue, and the queue the CommitLog
+        return at < len(self._placed) and self._placed[at] == physical_offset
 
     def check_whole(self) -> None:
         """Make sure that no file was cut by somebody else. Raises FileCut."""
@@ -198,6 +212,9 @@ class TimerFiles:
             if any(True for _ in self.wheel.pending(max(checkpoint.read_ms, 1))):
                 raise DamagedTimers("there is no log for what is in the wheel")
             return
+        if checkpoint.log_position < self.log.base:
+            # Files go when their messages have expired, long after a checkpoint: these never reached the disk.
+            raise DamagedTimers(f"the log's files begin at {self.log.base}, behind {checkpoint.log_position}")
         if checkpoint.log_position > self.log.files_end:
             raise DamagedTimers(f"the log's files end before {checkpoint.log_position}, which was on the disk")
         end = self.log.find_end(checkpoint.log_position, commit_log_end)
@@ -212,7 +229,9 @@ class TimerFiles:
         self._open_wheel()
         if not self.read_ms:
             self.read_ms = self.log.first_due_ms()
-        if not had_wheel or not self._fits(self.read_ms):
+        # Without a checkpoint nobody knows from when on slots have to fit.
+        is_known = had_wheel and checkpoint.read_ms and self._leads_to(checkpoint.log_position)
+        if not is_known or not self._fits(self.read_ms):
             log.warning("the timer wheel does not fit the timer log: it is written anew")
             self._write_wheel(self.read_ms)
             self._fits(self.read_ms)
@@ -222,6 +241,18 @@ class TimerFiles:
             self._set_aside(self.wheel.path)
         if self.wheel.exists or not self.log.is_empty:
             self.wheel.open()
+
+    def _leads_to(self, start: int) -> bool:
+        """Say whether the wheel leads to each unit from `start` on: a power cut may have taken single slots.
+
+        Their number alone does not tell: a message and one that takes another back together count nothing.
+        """
+        low = self.read_ms // self.wheel.precision_ms * self.wheel.precision_ms
+        for position, unit in self.log.units(start, self.log.end):
+            slot = self.wheel.slot(unit.due_ms)
+            if unit.due_ms >= low and (slot is None or slot.last < position):
+                return False
+        return True
 
     def _fits(self, read_ms: int) -> bool:
         """Compare the wheel with the log: each slot leads to a unit of it, and there are as many as the log has."""

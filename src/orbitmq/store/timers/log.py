@@ -84,6 +84,9 @@ class TimerLog:
             lost += segment.file.data_end(start) - start
         if lost:
             self._log.truncate(end)
+            # At once: a unit that a power cut brought back would lead to what the CommitLog has there by then.
+            for segment in self._log.between(end, self._log.end):
+                segment.file.sync()
         self.end = end
         if self._log.segments:
             self._enter(end)

@@ -410,3 +410,47 @@ def test_there_is_something_to_save_when_something_was_read_or_delivered() -> No
     world.pass_time(2_000)
     assert world.timers.is_changed
     assert world.timers.slot_count(START) == 0
+
+
+def test_without_a_checkpoint_no_timer_is_early() -> None:
+    world = World()
+    world.add(b"15 s", 15_000)
+    world.work()
+    world.add(b"5 s", 5_000)
+    world = world.killed()
+    assert world.pass_time(4_000) == []
+    assert world.pass_time(2_000) == [b"5 s"]
+    assert world.pass_time(10_000) == [b"15 s"]
+
+
+def test_what_was_due_at_once_is_stored_again_when_a_power_cut_took_it() -> None:
+    """The unit of the message behind it may have survived."""
+    world = World()
+    world.add(b"late", 1_000)
+    world.now_ms += 5_000
+    world.add(b"next", 10_000)
+    world.store.flush()
+    world.work()
+    assert [bytes(record.body) for record in world.delivered()] == [b"late"]
+    disk = world.disk.after_kill()
+    for path, file in world.disk.files.items():
+        if path.parent.name == "commitlog":
+            assert file.durable is not None
+            disk.write(path, file.durable)
+    world = World(disk, world.now_ms)
+    assert world.delivered() == []
+    world.work()
+    assert [bytes(record.body) for record in world.delivered()] == [b"late"]
+    assert world.pass_time(11_000) == [b"next"]
+
+
+def test_what_is_in_the_wheel_is_not_put_there_again_after_a_kill() -> None:
+    world = World()
+    world.add(b"1", 5_000)
+    world.save()
+    world.add(b"2", 5_000)
+    world.work()
+    world = world.killed()
+    world.work()
+    assert world.timers.pending_count == 2
+    assert world.pass_time(6_000) == [b"1", b"2"]

@@ -77,10 +77,13 @@ def test_a_slot_has_its_messages_in_the_order_in_which_they_came() -> None:
 
 
 @pytest.mark.parametrize("saved", [None, 1, 5, 12])
-def test_after_a_kill_everything_is_there_and_the_queue_goes_on_behind_the_last_message(saved: int | None) -> None:
+def test_after_a_kill_everything_is_there_and_the_queue_is_read_on_from_the_checkpoint(saved: int | None) -> None:
     world = filled(saved=saved).reopened()
     assert whole(world)
-    assert world.files.queue_offset == 12
+    assert world.files.queue_offset == (saved or 0)
+    assert [world.files.is_placed(number * 10) for number in range(saved or 0, 13)] == [True] * (12 - (saved or 0)) + [
+        False
+    ]
     assert (world.files.pending_count, world.files.earliest_ms) == (12, 5_000)
     assert world.files.aside == []
     world.put(12, 5_000)
@@ -88,13 +91,13 @@ def test_after_a_kill_everything_is_there_and_the_queue_goes_on_behind_the_last_
 
 
 @pytest.mark.parametrize("seed", range(30))
-def test_after_a_power_cut_what_was_saved_is_there_and_the_queue_goes_on_behind_what_is_there(seed: int) -> None:
+def test_after_a_power_cut_what_was_saved_is_there_and_what_is_there_is_known(seed: int) -> None:
     world = filled(saved=7)
     world = World(world.disk.after_power_cut(Random(seed)))
-    kept = world.files.queue_offset
-    assert kept >= 7, seed
-    for number in range(kept, 12):
-        world.put(number, 5_000 + number % 3 * 1_000)
+    assert world.files.queue_offset == 7, seed
+    for number in range(7, 12):
+        if not world.files.is_placed(number * 10):
+            world.put(number, 5_000 + number % 3 * 1_000)
     assert whole(world), seed
 
 
@@ -235,8 +238,44 @@ def test_another_precision_writes_everything_anew_from_the_queue() -> None:
 
 def test_units_whose_messages_the_commit_log_has_lost_are_cut_off() -> None:
     world = filled(saved=5).reopened(commit_log_end=90)
-    assert world.files.queue_offset == 9
+    assert world.files.placed_end == 9
     assert whole(world, 9)
+
+
+def test_a_unit_that_was_cut_off_stays_away_after_a_power_cut() -> None:
+    """By then the CommitLog may have another message at the place where the unit leads."""
+    world = filled(4, saved=2)
+    for file in world.files.unsynced():
+        file.sync()
+    world = world.reopened(commit_log_end=30)
+    file = world.disk.files[LOG_FILE]
+    assert file.durable == bytes(file.buffer)
+
+
+def test_a_log_whose_first_file_never_reached_the_disk_is_written_anew() -> None:
+    world = filled()
+    del world.disk.files[LOG_FILE]
+    world = world.reopened()
+    assert world.files.queue_offset == 0
+    assert world.files.aside
+
+
+def test_slots_whose_units_never_reached_the_disk_are_free_again() -> None:
+    world = World()
+    world.put(0, 5_000_000)
+    world.disk.files[LOG_FILE].buffer[:] = bytes(5 * UNIT_SIZE)
+    world = world.reopened()
+    assert world.files.wheel.slot(5_000_000) is None
+
+
+def test_two_slots_that_count_nothing_together_are_missed() -> None:
+    world = filled(saved=12)
+    before = bytes(world.disk.files[WHEEL].buffer)
+    world.put(12, 8_000)
+    world.put(13, 9_000, magic=5)
+    world.disk.files[WHEEL].buffer[:] = before
+    world = world.reopened()
+    assert (world.due(8_000), world.due(9_000)) == ([12], [13])
 
 
 def test_a_log_that_vouched_for_what_the_commit_log_has_lost_is_written_anew() -> None:
@@ -315,4 +354,4 @@ def test_a_checkpoint_of_another_program_with_less_than_the_log_has_is_enough() 
     world.disk.write(ROOT / "config" / "timercheck", format_timer_checkpoint_file(TimerCheckpoint(1_000, 0, 2, 2)))
     world = world.reopened()
     assert whole(world)
-    assert world.files.queue_offset == 12
+    assert (world.files.queue_offset, world.files.placed_end) == (2, 12)
