@@ -14,7 +14,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from random import Random
 
-from crash import damage, faults, model, power_cuts, transactions
+from crash import damage, derived_cuts, faults, model, power_cuts, transactions
 from crash.broker_process import BrokerProcess
 from crash.kills import SETTINGS, Kills, Lost
 from crash.ledger import Loss
@@ -23,6 +23,7 @@ from hostile.figures import main
 
 RESULTS = Path(__file__).parents[2] / "benchmarks" / "results" / "latest-crash.json"
 KILLS, POWER_CUTS, STEPS, TRANSACTION_KILLS = 200, 10_000, 1_000_000, 60
+DERIVED_CUTS = 5_000
 REPEATED_MAX = 120
 PACE = 3_000
 
@@ -88,6 +89,19 @@ def cut_power(size: Size) -> Figure:
         "with SYNC_FLUSH, with ASYNC_FLUSH only a tail after the last flush",
         measured=f"{counts['power cuts']:,} cuts, {counts['ends while starting']:,} while starting, in {counts['lives']:,} "
         f"lives; {lost or 'nothing lost'}",
+        reached=not lost,
+    )
+
+
+def cut_power_of_derived(size: Size) -> Figure:
+    """Cut the power under index, timers and POP."""
+    counts, lost = derived_cuts.play(size.of(DERIVED_CUTS), size.seed)
+    return Figure(
+        asked=f"{DERIVED_CUTS:,} power cuts, and kills: every message is found by its keys; every timer comes, none before its time or "
+        "after it was taken back, none again of which a checkpoint tells; every popped message comes until it is acknowledged, and not after",
+        measured=f"{counts['power cuts']:,} cuts, {counts['kills']:,} kills, {counts['ends while starting']:,} of both while starting; "
+        f"{counts['keyed']:,} keyed messages, {counts['timers']:,} timers ({counts['timers again']:,} deliveries again), "
+        f"{counts['popped']:,} popped ({counts['popped again']:,} again, from a copy that a cut had left); {lost or 'nothing lost'}",
         reached=not lost,
     )
 
@@ -158,6 +172,7 @@ FIGURES: Mapping[str, Callable[[Size], Figure]] = {
     "kills-async": kills_async,
     "kills-in-transactions": kill_in_transactions,
     "power-cuts": cut_power,
+    "derived-cuts": cut_power_of_derived,
     "torn-files": tear_files,
     "damaged-files": damage_files,
     "failing-calls": fail_calls,

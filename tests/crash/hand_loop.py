@@ -30,6 +30,9 @@ class HandLoop:
         self._timers: list[tuple[float, int, HandTimer]] = []
         self._arrival = count()
 
+    def time(self) -> float:
+        return self._now_s
+
     def call_soon(self, act: Callable[..., None], *arguments: Any) -> None:
         self._ready.append(lambda: act(*arguments))
 
