@@ -9,6 +9,7 @@ import asyncio
 import gc
 import logging
 import os
+from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from typing import NoReturn
@@ -20,6 +21,7 @@ from orbitmq.process.stats import Histogram
 from orbitmq.store.disk import Disk, LocalDisk, Lock, write_whole
 from orbitmq.store.dispatch import Dispatch, DispatchConsumer, is_queued, tag_code_of
 from orbitmq.store.index.index import Answer, Index
+from orbitmq.store.index.keys import NotedKey
 from orbitmq.store.index.layout import IndexSizes
 from orbitmq.store.index.search import Question
 from orbitmq.store.log.beginning import Beginning
@@ -145,6 +147,8 @@ class Store:
         """Deletes old files while its `run` runs."""
         self.index = self._make_index() if config.has_index else None
         """The index of messages by key."""
+        self.note_key: Callable[[NotedKey], None] = (deque(maxlen=0) if self.index is None else self.index.noted).append
+        """Called with messages that have one key alone, where who stores them knows it; others need not be noted."""
 
     def _make_index(self) -> Index:
         return Index(

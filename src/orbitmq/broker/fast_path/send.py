@@ -32,6 +32,7 @@ _OFFSET_DIGITS = 16  # of a message id: the physical offset, in hexadecimal
 _SENTINELS = ("<id>", 111_111_111, 222_222_222, "<key>", 333_333_333)
 _KEY = UNIQUE_KEY + b"\x01"
 _KEY_SIZE = len(_KEY)
+_KEYS = b"KEYS\x01"
 _PROPERTY_END = 2
 _new = tuple.__new__  # a named tuple's own constructor is a Python function
 
@@ -61,6 +62,7 @@ class SendFastPath:
             self._queue_counts.clear()
         # Bound once for each read: every attribute that the loop looks up costs a message some thirty nanoseconds.
         append, parse_text, format_answer = tables.store.append, self._texts.parse, self._format
+        note_key = tables.store.note_key
         queue_counts, body_size_max, plain = self._queue_counts, tables.body_size_max, tables.properties.plain
         host = host_of(connection.remote)
         first, at, end, size_sum = len(answers), 0, len(data), 0
@@ -87,7 +89,9 @@ class SendFastPath:
                 # From here on nothing is refused: append stores the message, or raises before it has stored anything.
                 body = data[body_start:frame_end]
                 draft = (topic, queue_id, body, stored, flag, sys_flag, born_at_ms, host, 0, 0, None)
-                queue_offset, physical_offset, record_size, _ = append(_new(Draft, draft))
+                queue_offset, physical_offset, record_size, stored_at_ms = append(_new(Draft, draft))
+                if key and _KEYS not in properties:
+                    note_key((physical_offset, record_size, stored_at_ms, topic, key))
                 log_end = physical_offset + record_size
                 size_sum += record_size
                 answers.append(format_answer(physical_offset, queue_id, queue_offset, opaque, key))

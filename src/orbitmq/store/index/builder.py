@@ -14,7 +14,7 @@ from orbitmq.errors import CorruptRecord
 from orbitmq.store.index.hashes import hash_keys
 from orbitmq.store.index.index_file import IndexWriter
 from orbitmq.store.index.index_files import IndexFiles
-from orbitmq.store.index.keys import KeyReader
+from orbitmq.store.index.keys import KeyReader, NotedKey
 from orbitmq.store.index.layout import IndexHeader
 from orbitmq.store.log.commit_log import CommitLog
 from orbitmq.wire.messages.record import PREFIX
@@ -23,6 +23,7 @@ log = logging.getLogger(__name__)
 
 SLICE_SIZE = 128 * 1024
 _KEYS_PER_SLICE = 512
+_NOTED_MAX = 16_384
 _MARKS_MAX = 64
 _SEALS_MAX = 2
 """So many full files may wait for the disk before the next one is filled."""
@@ -42,6 +43,8 @@ class IndexBuilder:
         self.position = 0
         """Every message before this place of the log (bytes) has its entries, but for those that wait for the disk."""
         self.marks: deque[Mark] = deque()
+        self.noted: deque[NotedKey] = deque(maxlen=_NOTED_MAX)
+        """Messages whose only key was known when they were stored: those need not be read from the log again."""
         self.unsealed: deque[IndexWriter] = deque()
         """Full files that are not on the disk yet, oldest first."""
         self._commit_log = commit_log
@@ -108,15 +111,29 @@ class IndexBuilder:
     def _read(self, end: int) -> None:
         reader = self._reader
         reader.clear()
-        data = self._commit_log.read(self.position, min(SLICE_SIZE, end - self.position))
-        try:
-            used = reader.read(data, self.position, _KEYS_PER_SLICE) or self._read_large(data, end)
-        except CorruptRecord as damage:
-            used = damage.physical_offset - self.position or self._pass_over(end)
+        used = self._take_noted(end) or self._read_log(end)
         hashes = hash_keys(reader.keys, reader.starts)
         self.position += used
         known, self._files.known_keys = self._files.known_keys, 0
         self._hashes, self._offsets, self._times_ms = hashes[known:], reader.offsets[known:], reader.times_ms[known:]
+
+    def _take_noted(self, end: int) -> int:
+        """Take what was noted of the next messages, if that is whole; return how many bytes of the log they are."""
+        noted, place = self.noted, self.position
+        while noted and noted[0][0] < place:
+            noted.popleft()
+        if not noted or noted[0][0] != place or self._files.known_keys:
+            return 0
+        return self._reader.take_noted([noted.popleft() for _ in range(min(len(noted), _KEYS_PER_SLICE))], place, end)
+
+    def _read_log(self, end: int) -> int:
+        """Read the keys of a slice of the log; return how many bytes were read."""
+        reader, place = self._reader, self.position
+        data = self._commit_log.read(place, min(SLICE_SIZE, end - place))
+        try:
+            return reader.read(data, place, _KEYS_PER_SLICE) or self._read_large(data, end)
+        except CorruptRecord as damage:
+            return damage.physical_offset - place or self._pass_over(end)
 
     def _read_large(self, data: bytes, end: int) -> int:
         """Read a record that is longer than a slice."""

@@ -7,7 +7,7 @@ of one large integer, and each multiplication joins all lanes in pairs. Source: 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import cache
+from functools import cache, lru_cache
 
 HASH_MASK = 0xFFFFFFFF
 _BLOCK = 256
@@ -30,6 +30,7 @@ def java_hash(text: str) -> int:
     return total
 
 
+@lru_cache(maxsize=4096)
 def topic_hash(topic: str) -> int:
     """Return the hash of what stands before each key of a topic; `hash_keys` goes on from there."""
     return java_hash(f"{topic}#")

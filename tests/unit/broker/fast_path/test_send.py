@@ -8,6 +8,8 @@ import orjson
 
 from orbitmq.codes import RequestCode
 from orbitmq.net.blocking import BlockingConnection
+from orbitmq.store.index.hashes import topic_hash
+from orbitmq.store.index.keys import KeyReader, NotedKey
 from orbitmq.wire.command import Command, SerializeType, decode_command, encode_command
 from orbitmq.wire.frame import FrameDecoder
 from orbitmq.wire.messages.record import iter_records
@@ -52,6 +54,8 @@ VARIANTS: list[dict[str, Any]] = [
     {"i": 'UNIQ_KEY\x01K"1\x02'},
     {"i": "UNIQ_KEY\x01ä\x02"},
     {"i": "UNIQ_KEY\x01\x02"},
+    {"i": "UNIQ_KEY\x01K1\x02KEYS\x01a b\x02"},
+    {"i": "KEYS\x01a\x02"},
     {"i": "TRACE_ON\x01false\x02"},
     {"i": "DELAY\x010\x02"},
     {"i": "TRAN_MSG\x01true\x02"},
@@ -161,6 +165,23 @@ def test_the_fast_path_stores_and_answers_what_the_long_way_does(serve: Serve) -
         assert seen["fast"][0] == seen["long"][0]
         assert seen["fast"][1] == seen["long"][1]
         assert len(seen["fast"][1]) > 15
+
+    serve(scene)
+
+
+def test_a_noted_key_is_what_would_be_read_from_the_log(serve: Serve) -> None:
+    async def scene(rig: Any) -> None:
+        await rig.send("t")
+        store = rig.broker.service.store
+        noted: list[NotedKey] = []
+        store.note_key = noted.append
+        await asyncio.to_thread(exchange, rig.broker.address, all_frames("t"))
+        assert len(noted) > 15
+        for place, size, stored_at_ms, topic, key in noted:
+            reader = KeyReader()
+            assert reader.read(store.record_at(place), place, 10) == size
+            assert reader.keys == [key.encode()]
+            assert (reader.starts, reader.offsets, reader.times_ms) == ([topic_hash(topic)], [place], [stored_at_ms])
 
     serve(scene)
 

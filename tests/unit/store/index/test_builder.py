@@ -44,6 +44,32 @@ def test_a_message_with_thousands_of_keys_is_indexed_under_each() -> None:
     assert numbers(store, "k4999") == [1, 2]
 
 
+@pytest.mark.parametrize("seed", range(10))
+@pytest.mark.parametrize("flush", FlushMode)
+def test_files_are_the_same_whether_keys_were_noted_or_not(flush: FlushMode, seed: int) -> None:
+    built = []
+    for noted_share in (0.0, 0.5, 0.9, 1.0):
+        random, disk, clock = Random(seed), FakeDisk(), FakeClock(1_000_000)
+        store = indexed(disk, clock, flush=flush, segment_size=random.choice([2048, 1 << 16]))
+        index = store.index
+        assert index is not None
+        for number in range(200):
+            clock.advance(random.choice([0, 0, 700]))
+            stored = store.append(keyed(number))
+            if random.random() < noted_share:
+                store.note_key((stored.physical_offset, stored.size, stored.stored_at_ms, "orders", f"U{number}"))
+            if random.random() < 0.1:
+                store.flush()
+            if random.random() < 0.05:
+                index._builder.step()
+        store.flush()
+        assert numbers(store, "U150") == [150]
+        store.close()
+        built.append([bytes(disk.files[path].buffer) for path in sorted(disk.files) if path.parent == INDEX])
+    assert len(built[0]) > 5
+    assert built[1:] == built[:1] * 3
+
+
 def test_damage_in_the_log_is_passed_over() -> None:
     disk = FakeDisk()
     store = indexed(disk)

@@ -88,6 +88,25 @@ def test_a_filler_is_passed_over_also_where_it_ends_behind_the_slice() -> None:
     assert KeyReader().read(PREFIX.pack(5000, MAGIC_BLANK).ljust(200, b"\0"), 0, 1000) == 5000
 
 
+def test_noted_keys_are_those_that_would_be_read() -> None:
+    one = record(b"UNIQ_KEY\x01ONE\x02", PLACE, stored_at_ms=70)
+    two = record(b"UNIQ_KEY\x01TWO\x02", PLACE + len(one), topic="t", stored_at_ms=80)
+    noted = [(PLACE, len(one), 70, "orders", "ONE"), (PLACE + len(one), len(two), 80, "t", "TWO")]
+    read, taken = KeyReader(), KeyReader()
+    end = PLACE + read.read(one + two, PLACE, 1000)
+    assert taken.take_noted(noted, PLACE, end) == len(one + two)
+    assert (taken.keys, taken.starts) == (read.keys, read.starts)
+    assert (taken.offsets, taken.times_ms) == (read.offsets, read.times_ms)
+
+
+def test_noted_keys_with_gaps_or_behind_the_readable_end_are_not_taken() -> None:
+    noted = [(0, 100, 7, "t", "A"), (100, 100, 7, "t", "B")]
+    assert KeyReader().take_noted(noted, 0, 200) == 200
+    assert KeyReader().take_noted(noted, 0, 199) == 0
+    assert KeyReader().take_noted(noted, 1, 500) == 0
+    assert KeyReader().take_noted([noted[0], (101, 100, 7, "t", "B")], 0, 500) == 0
+
+
 def test_about_so_many_keys_are_collected() -> None:
     one = record(b"KEYS\x01a b c\x02", 0)
     two = record(b"KEYS\x01a b c\x02", len(one))
