@@ -244,6 +244,20 @@ class CommitLog:
             slices.append(view[start - base : end - base])
         return b"".join(slices)
 
+    def gather(self, offsets: Sequence[int], sizes: Sequence[int]) -> bytes:
+        """Return the bytes of records in one piece: of those that lie in the segment of the lowest one, if it is there.
+
+        Args:
+            offsets: where each begins; at least one.
+        """
+        segment = self.log.find(min(offsets))
+        if segment is None:
+            return b""
+        base, view = segment.base, memoryview(self._look(segment))
+        return b"".join(
+            [view[offset - base : offset - base + size] for offset, size in zip(offsets, sizes, strict=True)]
+        )
+
     def look(self, physical_offset: int) -> tuple[int, int, Buffer]:
         """Return base, end and bytes of the segment that holds a byte; good until another file is opened."""
         segment = self.log.find(physical_offset)

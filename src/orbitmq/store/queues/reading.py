@@ -17,6 +17,8 @@ _CHUNK_COUNT = 256
 """Entries that are read at once for a test."""
 _LOOK_SIZE = 256
 """Bytes of properties that cost as much as one look more."""
+AT_ONCE_COUNT_MAX = 256
+"""Messages of a read that takes its entries all at once."""
 
 
 def read_messages(
@@ -39,6 +41,11 @@ def read_messages(
     refused = _refuse(queue_offset, first, last)
     if refused is not None:
         return refused
+    if tag_codes is None and 0 < count_max <= AT_ONCE_COUNT_MAX:
+        found = _read_at_once(commit_log, queue, queue_offset, count_max, size_max)
+        if found is not None:
+            body, count = found
+            return ReadResult(ReadStatus.FOUND, queue_offset + count, first, last, body, count)
     runs: list[tuple[int, int]] = []
     segment_size = commit_log.log.segment_size
     run_start = run_end = -1
@@ -62,6 +69,25 @@ def read_messages(
         return ReadResult(ReadStatus.NO_MATCHED_MESSAGE, next_offset, first, last)
     runs.append((run_start, run_end))
     return ReadResult(ReadStatus.FOUND, next_offset, first, last, commit_log.join(runs), count)
+
+
+def _read_at_once(
+    commit_log: CommitLog, queue: ConsumeQueue, queue_offset: int, count_max: int, size_max: int
+) -> tuple[bytes, int] | None:
+    """Return the records of the next entries and their number where nothing has to be left out, None where it may have to.
+
+    It says what the loop over the entries says, in half its time: docs/adr/0011-entries-at-once.md.
+    """
+    columns = queue.columns(queue_offset, count_max)
+    if columns is None:
+        return None
+    offsets, sizes = columns
+    size = sum(sizes)
+    if size > size_max:
+        return None
+    body = commit_log.gather(offsets, sizes)
+    # A blank's size, or a record of another segment or of none, makes it shorter.
+    return (body, len(sizes)) if len(body) == size else None
 
 
 def read_matching(

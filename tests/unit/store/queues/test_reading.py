@@ -3,6 +3,8 @@
 from pathlib import Path
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from orbitmq.model.message import Host
 from orbitmq.store import Boundary, Draft, PropertyTest, ReadStatus, Store, StoreConfig
@@ -58,6 +60,28 @@ def test_messages_of_other_queues_in_between_are_left_out(store):
         fill(store, 1)
         fill(store, 1, topic="bills")
     assert len(bodies(store.read("orders", 0, 0))) == 10
+
+
+@settings(max_examples=150, deadline=None)
+@given(
+    bodies=st.lists(st.tuples(st.booleans(), st.integers(0, 500)), min_size=1, max_size=40),
+    synced=st.integers(0, 40),
+    first=st.integers(0, 45),
+    count_max=st.integers(1, 50),
+    size_max=st.integers(1, 8_000),
+)
+def test_entries_that_are_read_at_once_say_what_they_say_one_by_one(bodies, synced, first, count_max, size_max):
+    """Over segments, files of the queue, the memory behind them, and limits."""
+    config = StoreConfig(path=Path("/store"), segment_size=2048, consume_queue_units=5)
+    with pytest.MonkeyPatch.context() as patch:
+        store = Store.open(config, store_host=Host("127.0.0.1", 1), clock=FakeClock(T0), disk=FakeDisk())
+        for number, (is_other, size) in enumerate(bodies):
+            store.append(Draft("bills" if is_other else "orders", 0, b"x" * size))
+            if number == synced:
+                store.flush()
+        at_once = store.read("orders", 0, first, count_max, size_max)
+        patch.setattr(reading, "AT_ONCE_COUNT_MAX", 0)
+        assert store.read("orders", 0, first, count_max, size_max) == at_once
 
 
 def test_a_filter_passes_over_what_does_not_match(store):
