@@ -142,6 +142,35 @@ def test_java_pops_in_order_and_both_brokers_answer_alike(either):
     assert either("ack", handle=last[0])["status"] == "OK"
 
 
+def test_java_peeks_and_both_brokers_answer_alike(either):
+    either("send", bodies=[b"0", b"1", b"2"])
+    no_times = {"popTime": "0", "invisibleTime": "0", "reviveQid": "0"}
+
+    def peeked(count: int, **arguments: Any) -> tuple[int, str, dict[str, str], set[bytes]]:
+        found = either("peek", count=count, **arguments)
+        return found["code"], found["remark"], found["fields"], bodies(found)
+
+    for _ in range(2):
+        assert peeked(2) == (0, "FOUND", {**no_times, "restNum": "3"}, {b"0", b"1"})
+    (popped,) = either("pop", count=1, invisible_ms=60_000, poll_ms=0)["messages"]
+    assert base64.b64decode(popped["body"]) == b"0"
+    assert peeked(32, queue_id=0) == (0, "FOUND", {**no_times, "restNum": "2"}, {b"1", b"2"})
+    assert peeked(0) == (19, "NO_MESSAGE_IN_QUEUE", {**no_times, "restNum": "2"}, set())
+    either("pop", count=32, invisible_ms=60_000, poll_ms=0)
+    assert peeked(1) == (19, "NO_MESSAGE_IN_QUEUE", {**no_times, "restNum": "0"}, set())
+
+
+def test_java_reads_the_modes_of_all_groups_and_rolls_nothing_back(java, ours, create_topic, name):
+    create_topic(ours.name_servers, name, 1)
+    group = f"{name}-group"
+    java.mqadmin("updateSubGroup", "-n", ours.name_servers, "-c", "DefaultCluster", "-g", group)
+    place = ("-n", ours.name_servers, "-c", "DefaultCluster", "-t", name, "-g", group)
+    java.mqadmin("setConsumeMode", *place, "-m", "POP", "-q", "3")
+    mode = {"consumerGroup": group, "mode": "POP", "popShareQueueNum": 3, "topic": name}
+    found = java.call("pop.modes", address=ours.brokers["broker-a"], topic=name)
+    assert found == {"codes": [0, 0], "modes": {group: mode}}
+
+
 def test_our_consumer_receives_from_a_java_broker(java_cluster, create_topic, name):
     address = java_cluster.name_server.address
     create_topic(address, name, 2, "JavaCluster")

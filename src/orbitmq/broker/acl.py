@@ -52,10 +52,12 @@ _READING = (
     RequestCode.POP_MESSAGE,
     RequestCode.ACK_MESSAGE,
     RequestCode.BATCH_ACK_MESSAGE,
+    RequestCode.PEEK_MESSAGE,
     RequestCode.CHANGE_MESSAGE_INVISIBLETIME,
     RequestCode.NOTIFICATION,
     RequestCode.POLLING_INFO,
     RequestCode.QUERY_ASSIGNMENT,
+    RequestCode.GET_ALL_MESSAGE_REQUEST_MODE,
     RequestCode.ORBITMQ_HEALTH,
 )
 _WRITING = (

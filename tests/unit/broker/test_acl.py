@@ -31,7 +31,7 @@ from ..net.certificates import Authority
 from .conftest import Rig, pull_header, send_header
 
 WRITING = {10, 37, 310, 320, 324, 325, 370}
-ADMINISTRATION = {17, 18, 25, 200, 207, 215, 220, 222, 306, 309, 316, 323, 329, 401}
+ADMINISTRATION = {17, 18, 25, 200, 207, 215, 220, 222, 306, 309, 316, 323, 329, 401, 200056}
 CREATE = CreateTopic(
     topic="made", default_topic="x", read_queue_nums=1, write_queue_nums=1, perm=6, topic_filter_type="SINGLE_TAG"
 )

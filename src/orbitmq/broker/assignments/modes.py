@@ -45,6 +45,11 @@ class RequestModes:
             return RequestMode(topic, group)
         return RequestMode(topic, group, self._default, self._share_queue_count)
 
+    @property
+    def all(self) -> list[RequestMode]:
+        """Every mode that was set."""
+        return list(self._modes.values())
+
     def set(self, mode: RequestMode) -> None:
         """Set a mode and keep it.
 

@@ -2,7 +2,7 @@
 
 from orbitmq.broker.handlers import admin, cleaning, groups, queries, replies, send, topics, transactions
 from orbitmq.broker.handlers.consuming import clients, locks, offsets, pull, send_back
-from orbitmq.broker.handlers.popping import acks, assignments, notices, pop
+from orbitmq.broker.handlers.popping import acks, assignments, notices, peek, pop
 from orbitmq.broker.handlers.popping.tables import PopTables
 from orbitmq.broker.handlers.timers import progress, recall
 from orbitmq.broker.service import BrokerService
@@ -117,7 +117,7 @@ HANDLERS.include(
     offsets.handlers,
     lambda broker: offsets.OffsetTables(broker.store, broker.topics, broker.offsets, broker.groups),
 )
-for _popping in (pop.handlers, acks.handlers, notices.handlers):
+for _popping in (pop.handlers, acks.handlers, notices.handlers, peek.handlers):
     HANDLERS.include(_popping, _pop_tables)
 HANDLERS.include(assignments.handlers, _assignment_tables)
 HANDLERS.include(

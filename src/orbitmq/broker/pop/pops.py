@@ -43,6 +43,8 @@ INIT_MIN = 0
 """A group's first pop of a queue begins at its first message (Java: ConsumeInitMode.MIN)."""
 _MOVED = (ReadStatus.OFFSET_TOO_SMALL, ReadStatus.OFFSET_OVERFLOW_BADLY)
 _PERCENT = 100
+_PEEKED_RETRIES_FIRST_PERCENT = 20
+"""Of a hundred peeks so many look at retries first (Java's peeks have no setting)."""
 _POP_WORK = 4_096
 _TURN_WORK = 8_192
 """Looks at properties of one pop, and of all in one turn of the loop: then others have it."""
@@ -183,6 +185,34 @@ class Pops:
 
     def _end_turn(self) -> None:
         self._turn_work = 0
+
+    def peek(self, topic: str, group: str, queue_id: int, count_max: int) -> Popped:
+        """Look at messages that wait for a group, which stay where they are; those shown are part of the rest, too."""
+        peeked = Popped(0, 0)
+        sources = _sources(topic, group)
+        if self._random.randrange(_PERCENT) < _PEEKED_RETRIES_FIRST_PERCENT:
+            sources = [*sources[1:], sources[0]]
+        for name, kind in sources:
+            for number in self._queue_ids(name, queue_id if kind == NORMAL else -1):
+                self._peek_queue(peeked, name, group, number, count_max)
+        self._stats.get_count += peeked.count
+        self._stats.get_size += peeked.size
+        return peeked
+
+    def _peek_queue(self, peeked: Popped, topic: str, group: str, queue_id: int, count_max: int) -> None:
+        waiting = self._waiting(topic, group, queue_id)
+        peeked.rest_count += waiting
+        room, size_max = count_max - peeked.count, self._limits.size_max - peeked.size
+        if waiting <= 0 or room <= 0 or size_max <= 0:
+            return
+        begin = self._store.max_offset(topic, queue_id) - waiting
+        found = self._store.read(topic, queue_id, begin, room, size_max)
+        if found.status in _MOVED:
+            found = self._store.read(topic, queue_id, found.next_offset, room, size_max)
+        if found.status is ReadStatus.FOUND:
+            peeked.records.append(found.body)
+            peeked.count += len(queue_offsets_in(found.body))
+            peeked.size += len(found.body)
 
     def has_messages(self, topic: str, group: str, queue_id: int) -> bool:
         """Say whether a pop would find messages, filters aside."""

@@ -305,3 +305,19 @@ def test_in_order_tags_pass_over_what_is_not_wanted() -> None:
     rig.send(b"red", tag="red")
     assert rig.bodies(is_ordered=True, selection=blue) == []
     assert rig.offsets.query("g", "t", 0) == 5
+
+
+def test_a_peek_shows_retries_as_they_are_and_takes_no_place() -> None:
+    rig = Rig()
+    rig.send(b"0", b"1")
+    rig.registries.topics.update(plain_topic("%RETRY%g_t", 1), 0)
+    rig.send(b"retry", topic="%RETRY%g_t")
+    seen = set()
+    for _ in range(60):
+        peeked = rig.pops.peek("t", "g", 0, 32)
+        assert (peeked.count, peeked.rest_count) == (3, 3)
+        seen.add(tuple((record.topic, bytes(record.body)) for record in records(peeked)))
+    own, retry = (("t", b"0"), ("t", b"1")), (("%RETRY%g_t", b"retry"),)
+    assert seen == {own + retry, retry + own}
+    assert rig.pops.peek("nowhere", "g", -1, 32).rest_count == 0
+    assert rig.offsets.query("g", "t", 0) == -1

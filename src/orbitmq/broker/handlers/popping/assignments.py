@@ -1,6 +1,6 @@
-"""QUERY_ASSIGNMENT (400): which queues a consumer reads, and whether it pulls or pops; SET_MESSAGE_REQUEST_MODE (401).
+"""QUERY_ASSIGNMENT (400): which queues a consumer reads, and whether it pulls or pops; the modes that were set (401, 402).
 
-Source: Java QueryAssignmentProcessor.
+Source: Java QueryAssignmentProcessor, AdminBrokerProcessor.getAllMessageRequestMode.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from orbitmq.model.route import MessageQueue
 from orbitmq.model.topic import RETRY_PREFIX
 from orbitmq.net.dispatch.handlers import LATER, Call, Handlers, Later, Reply
 from orbitmq.net.dispatch.peer import Peer
-from orbitmq.wire.headers import QueryAssignment, SetRequestMode
+from orbitmq.wire.headers import GetAllRequestModes, QueryAssignment, SetRequestMode
 from orbitmq.wire.pop.assignments import (
     BODY_SIZE_MAX,
     POP,
@@ -30,6 +30,7 @@ from orbitmq.wire.pop.assignments import (
     decode_assignment_query,
     decode_request_mode,
     encode_assignments,
+    format_request_modes,
 )
 
 log = logging.getLogger(__name__)
@@ -90,3 +91,9 @@ def set_request_mode(tables: AssignmentTables, call: Call[SetRequestMode]) -> Re
         raise Rejected(ResponseCode.SUBSCRIPTION_GROUP_NOT_EXIST, "subscription group does not exist")
     tables.modes.set(mode)
     return Reply()
+
+
+@handlers.on(GetAllRequestModes)
+def get_all_request_modes(tables: AssignmentTables, call: Call[GetAllRequestModes]) -> Reply:
+    """Answer with every mode that was set."""
+    return Reply(body=format_request_modes(tables.modes.all))

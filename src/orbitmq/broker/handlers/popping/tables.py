@@ -18,12 +18,19 @@ from orbitmq.errors import InvalidArgument, Rejected
 from orbitmq.model.topic import Perm
 from orbitmq.net.dispatch.handlers import LATER, Call, Later, Reply
 from orbitmq.store import Store
-from orbitmq.wire.headers import AckMessage, ChangeInvisibleTime, GetPollingCount, PopMessage, PopNotification
+from orbitmq.wire.headers import (
+    AckMessage,
+    ChangeInvisibleTime,
+    GetPollingCount,
+    PeekMessage,
+    PopMessage,
+    PopNotification,
+)
 from orbitmq.wire.pop.handles import Handle, parse_handle
 from orbitmq.wire.pop.revive_log import CheckpointKey
 
-Asking = PopMessage | PopNotification | GetPollingCount
-AskingCall = Call[PopMessage] | Call[PopNotification] | Call[GetPollingCount]
+Asking = PopMessage | PopNotification | GetPollingCount | PeekMessage
+AskingCall = Call[PopMessage] | Call[PopNotification] | Call[GetPollingCount] | Call[PeekMessage]
 _READ = int(Perm.READ)
 
 

@@ -12,13 +12,16 @@ __all__ = [
     "BatchAckMessages",
     "ChangeInvisibleTime",
     "ChangeInvisibleTimeResponse",
+    "GetAllRequestModes",
     "GetPollingCount",
+    "PeekMessage",
     "PollingCountResponse",
     "PopMessage",
     "PopNotification",
     "PopNotificationResponse",
     "PopResponse",
     "QueryAssignment",
+    "RollBackPops",
     "SetRequestMode",
 ]
 
@@ -127,6 +130,18 @@ class PopNotificationResponse:
     polling_full: bool = False
 
 
+@request(RequestCode.PEEK_MESSAGE)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PeekMessage:
+    """Messages that a pop would find: they stay where they are, and get no handles. `queue_id` -1 means any."""
+
+    consumer_group: str
+    topic: str
+    queue_id: Int32
+    count_max: Int32 = wire("maxMsgNums")
+    broker_name: str | None = wire("bname", default=None)
+
+
 @request(RequestCode.POLLING_INFO)
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GetPollingCount:
@@ -156,3 +171,15 @@ class QueryAssignment:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SetRequestMode:
     """Lets a group pull a topic's messages, or pop them; the body says which."""
+
+
+@request(RequestCode.GET_ALL_MESSAGE_REQUEST_MODE)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GetAllRequestModes:
+    """Every mode that was set, as a slave keeps them."""
+
+
+@request(RequestCode.POP_ROLLBACK)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RollBackPops:
+    """Puts what a key-value store of Java's knows of popped messages back into the revive topic."""

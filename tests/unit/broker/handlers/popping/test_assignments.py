@@ -18,7 +18,7 @@ from orbitmq.errors import Rejected
 from orbitmq.model.group import ConsumerInfo, Heartbeat
 from orbitmq.model.route import MessageQueue
 from orbitmq.net.dispatch.handlers import LATER
-from orbitmq.wire.headers import QueryAssignment, SetRequestMode
+from orbitmq.wire.headers import GetAllRequestModes, QueryAssignment, SetRequestMode
 
 from ...parts import FakePeer, Registries, call
 
@@ -77,6 +77,15 @@ def test_who_pops_gets_any_queue_of_every_broker(tmp_path: Path) -> None:
     assert set_mode(parts).code == 0
     assert query(parts) == [("a", -1, "POP"), ("b", -1, "POP")]
     assert query(parts, topic="u") == [("a", 0, "PULL"), ("a", 1, "PULL")]
+
+
+def test_all_modes_that_were_set_are_told(tmp_path: Path) -> None:
+    parts = tables(tmp_path)
+    assert handlers.get_all_request_modes(parts, call(GetAllRequestModes())).body == b'{"messageRequestModeMap":{}}'
+    set_mode(parts)
+    assert handlers.get_all_request_modes(parts, call(GetAllRequestModes())).body == (
+        b'{"messageRequestModeMap":{"t":{"g":{"consumerGroup":"g","mode":"POP","popShareQueueNum":0,"topic":"t"}}}}'
+    )
 
 
 @pytest.mark.parametrize(

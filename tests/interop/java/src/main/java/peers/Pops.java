@@ -1,6 +1,7 @@
 package peers;
 
 import com.alibaba.fastjson.JSONObject;
+import java.nio.ByteBuffer;
 import java.util.ArrayList;
 import java.util.LinkedHashMap;
 import java.util.List;
@@ -10,13 +11,16 @@ import org.apache.rocketmq.client.consumer.AckResult;
 import org.apache.rocketmq.client.consumer.PopResult;
 import org.apache.rocketmq.client.impl.ClientRemotingProcessor;
 import org.apache.rocketmq.client.impl.mqclient.MQClientAPIExt;
+import org.apache.rocketmq.common.message.MessageDecoder;
 import org.apache.rocketmq.remoting.netty.NettyClientConfig;
 import org.apache.rocketmq.remoting.protocol.RemotingCommand;
 import org.apache.rocketmq.remoting.protocol.RequestCode;
+import org.apache.rocketmq.remoting.protocol.body.MessageRequestModeSerializeWrapper;
 import org.apache.rocketmq.remoting.protocol.header.AckMessageRequestHeader;
 import org.apache.rocketmq.remoting.protocol.header.ChangeInvisibleTimeRequestHeader;
 import org.apache.rocketmq.remoting.protocol.header.ExtraInfoUtil;
 import org.apache.rocketmq.remoting.protocol.header.NotificationRequestHeader;
+import org.apache.rocketmq.remoting.protocol.header.PeekMessageRequestHeader;
 import org.apache.rocketmq.remoting.protocol.header.PollingInfoRequestHeader;
 import org.apache.rocketmq.remoting.protocol.header.PopMessageRequestHeader;
 
@@ -35,6 +39,8 @@ final class Pops {
         actions.put("pop.change", Pops::change);
         actions.put("pop.notify", Pops::await);
         actions.put("pop.polling", Pops::polling);
+        actions.put("pop.peek", Pops::peek);
+        actions.put("pop.modes", Pops::modes);
     }
 
     private static synchronized MQClientAPIExt client() {
@@ -127,6 +133,42 @@ final class Pops {
         RemotingCommand answer = client().getRemotingClient().invokeSync(arguments.getString("address"),
             RemotingCommand.createRequestCommand(RequestCode.POLLING_INFO, header), TIMEOUT_MS);
         return answer.getExtFields().get("pollingNum");
+    }
+
+    /** What no client of 5.3.3 asks either. */
+    private static Object peek(JSONObject arguments) throws Exception {
+        PeekMessageRequestHeader header = new PeekMessageRequestHeader();
+        header.setConsumerGroup(arguments.getString("group"));
+        header.setTopic(arguments.getString("topic"));
+        header.setQueueId(arguments.getIntValue("queue_id"));
+        header.setMaxMsgNums(arguments.getIntValue("count"));
+        RemotingCommand answer = client().getRemotingClient().invokeSync(arguments.getString("address"),
+            RemotingCommand.createRequestCommand(RequestCode.PEEK_MESSAGE, header), TIMEOUT_MS);
+        List<Object> messages = new ArrayList<>();
+        if (answer.getBody() != null) {
+            MessageDecoder.decodes(ByteBuffer.wrap(answer.getBody())).forEach(message -> messages.add(Codec.describe(message)));
+        }
+        Map<String, Object> result = new LinkedHashMap<>();
+        result.put("code", answer.getCode());
+        result.put("remark", answer.getRemark());
+        result.put("fields", answer.getExtFields());
+        result.put("messages", messages);
+        return result;
+    }
+
+    /** Asks for all request modes as a slave does, and for the roll-back of pops, which mqadmin does. */
+    private static Object modes(JSONObject arguments) throws Exception {
+        String address = arguments.getString("address");
+        RemotingCommand answer = client().getRemotingClient().invokeSync(address,
+            RemotingCommand.createRequestCommand(RequestCode.GET_ALL_MESSAGE_REQUEST_MODE, null), TIMEOUT_MS);
+        RemotingCommand done = client().getRemotingClient().invokeSync(address,
+            RemotingCommand.createRequestCommand(RequestCode.POP_ROLLBACK, null), TIMEOUT_MS);
+        MessageRequestModeSerializeWrapper modes = MessageRequestModeSerializeWrapper.decode(
+            answer.getBody(), MessageRequestModeSerializeWrapper.class);
+        Map<String, Object> result = new LinkedHashMap<>();
+        result.put("codes", List.of(answer.getCode(), done.getCode()));
+        result.put("modes", modes.getMessageRequestModeMap().get(arguments.getString("topic")));
+        return result;
     }
 
     private static Object status(AckResult acked) {
