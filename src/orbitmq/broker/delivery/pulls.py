@@ -15,7 +15,7 @@ from orbitmq.broker.delivery.long_poll import ParkedPull, ParkedPulls
 from orbitmq.broker.monitoring.stats import BrokerStats
 from orbitmq.clock import Clock
 from orbitmq.codes import ResponseCode
-from orbitmq.errors import Rejected
+from orbitmq.errors import OrbitError, Rejected
 from orbitmq.net.dispatch.handlers import Call, Reply
 from orbitmq.net.dispatch.peer import Peer
 from orbitmq.store import PropertyTest, ReadResult, ReadStatus, Store
@@ -295,6 +295,8 @@ class Pulls:
                 if result.status is ReadStatus.FOUND:
                     self._share(key, result)
             return self._reply(pull.queue_offset, result)
+        except OrbitError as error:  # files that somebody has cut: told as a pull is told that has not waited
+            return Reply(ResponseCode.SYSTEM_ERROR, str(error))
         except Exception as error:
             log.exception("a parked pull of %s queue %d failed", pull.topic, pull.queue_id)
             return Reply(ResponseCode.SYSTEM_ERROR, f"{type(error).__name__}: {error}")

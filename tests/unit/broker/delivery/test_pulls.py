@@ -8,7 +8,7 @@ import pytest
 from orbitmq.broker.delivery import pulls
 from orbitmq.broker.delivery.pulls import PATIENCE_MS, Pulls
 from orbitmq.broker.monitoring.stats import BrokerStats
-from orbitmq.errors import Rejected
+from orbitmq.errors import FileCut, Rejected
 from orbitmq.net.dispatch.handlers import Call, Reply
 from orbitmq.store import Draft, PropertyTest
 from orbitmq.store.queues import reading
@@ -221,6 +221,22 @@ def test_a_read_that_fails_is_the_answer_of_its_own_pull_alone(
     assert [code for code, _ in rig.answers] == [1, NOT_FOUND]
     assert rig.peer.replies[0].remark == "RuntimeError: a fault"
     assert "queue 7 failed" in caplog.text
+
+
+def test_a_parked_pull_of_a_queue_that_was_cut_is_told_so_without_a_traceback(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    rig = Rig()
+    rig.park()
+
+    def read(*_: Any) -> Any:
+        raise FileCut("t/0 was cut short by somebody else")
+
+    monkeypatch.setattr(rig.store, "read", read)
+    rig.clock.advance(500)
+    rig.pulls.answer_expired(rig.clock())
+    assert rig.peer.replies[0].remark == "t/0 was cut short by somebody else"
+    assert caplog.text == ""
 
 
 async def test_a_message_that_wakes_a_crowd_is_answered_in_turns_and_others_have_the_loop_between() -> None:
