@@ -14,7 +14,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from random import Random
 
-from crash import damage, derived_cuts, faults, model, power_cuts, transactions
+from crash import damage, derived_cuts, derived_kills, faults, model, power_cuts, transactions
 from crash.broker_process import BrokerProcess
 from crash.kills import SETTINGS, Kills, Lost
 from crash.ledger import Loss
@@ -23,7 +23,7 @@ from hostile.figures import main
 
 RESULTS = Path(__file__).parents[2] / "benchmarks" / "results" / "latest-crash.json"
 KILLS, POWER_CUTS, STEPS, TRANSACTION_KILLS = 200, 10_000, 1_000_000, 60
-DERIVED_CUTS = 5_000
+DERIVED_CUTS, DERIVED_KILLS = 5_000, 60
 REPEATED_MAX = 120
 PACE = 3_000
 
@@ -77,6 +77,27 @@ def kill_in_transactions(size: Size) -> Figure:
         asked=f"{TRANSACTION_KILLS} kills -9 of a producer, a broker or both; each committed message is delivered once, and no other",
         measured=f"{counts['both']} kills of both, {counts['broker']} of the broker, {counts['producer']} of the producer; "
         f"{counts['transactions']:,} transactions, {counts['delivered']:,} messages delivered; {outcome}",
+        reached=outcome[0] == "0",
+    )
+
+
+def kill_derived(size: Size) -> Figure:
+    """Kill a broker in the midst of keyed messages, timers and pops."""
+    kills, counts = size.of(DERIVED_KILLS), Counter[str]()
+    outcome = "0 lost"
+    for flush in ("SYNC_FLUSH", "ASYNC_FLUSH"):
+        with tempfile.TemporaryDirectory() as directory:
+            load = derived_kills.Kills(Path(directory), Random(size.seed), flush=flush, pace=400)
+            try:
+                asyncio.run(load.run(max(1, kills // 2)))
+            except* Lost as error:
+                outcome = f"{flush}: {error.exceptions[0]}"
+        counts += load.counts
+    return Figure(
+        asked=f"{DERIVED_KILLS} kills -9; acknowledged messages are found by key and id after each, every timer comes and none early, "
+        "every popped message comes until it is acknowledged and not after",
+        measured=f"{counts['kills']} kills; {counts['keyed']:,} keyed messages, {counts['look-ups']:,} look-ups; {counts['timers']:,} timers "
+        f"({counts['timers again']:,} came again); {counts['popped']:,} popped; {outcome}",
         reached=outcome[0] == "0",
     )
 
@@ -171,6 +192,7 @@ FIGURES: Mapping[str, Callable[[Size], Figure]] = {
     "kills-sync": kills_sync,
     "kills-async": kills_async,
     "kills-in-transactions": kill_in_transactions,
+    "kills-derived": kill_derived,
     "power-cuts": cut_power,
     "derived-cuts": cut_power_of_derived,
     "torn-files": tear_files,

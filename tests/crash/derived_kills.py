@@ -1,0 +1,175 @@
+"""kill -9 of a broker's process in the midst of keyed messages, timers and pops, spoken to by our own clients.
+
+After each restart every message that was acknowledged is found by its key and by its id. In the end every timer has come, none
+before its time, and each once more at most for each kill; every message to be popped has been acknowledged, and none came
+after the broker had taken its ack.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from random import Random
+
+from crash.kills import Lost
+from orbitmq import ClientError, Message, Producer, PullConsumer, SimpleConsumer, StoredMessage
+from orbitmq.admin.client import AdminClient
+from orbitmq.clock import now_ms
+from orbitmq.testing import LocalCluster
+
+KEYED, LATER, POPPED, GROUP = "keyed", "later", "popped", "clerks"
+DELAYS_MS = (1_000, 2_000, 3_000)
+INVISIBLE_MS = 1_500
+ASKED = 40
+"""Messages that are asked for after each kill: the newest, and others by chance."""
+SETTINGS = {
+    "mapped_file_size_commit_log": 256 * 1024,
+    "mapped_file_size_consume_queue": 400 * 20,
+    "mapped_file_size_timer_log": 65_536,
+    "max_hash_slot_num": 64,
+    "max_index_num": 500,
+    "flush_consumer_offset_interval": 500,
+}
+
+
+class Kills:
+    """The load, and what it knows.
+
+    Args:
+        pace: messages that are popped and acknowledged between two kills, at most.
+    """
+
+    def __init__(self, home: Path, random: Random, *, flush: str, pace: int) -> None:
+        self.counts: Counter[str] = Counter()
+        self._random = random
+        self._pace = pace
+        self._cluster = LocalCluster(processes=True, data_dir=home, settings={**SETTINGS, "flush_disk_type": flush})
+        self._keyed: list[tuple[str, str]] = []
+        """(key, id) of each acknowledged message."""
+        self._due_ms: dict[bytes, int] = {}
+        """When each acknowledged timer is due, as its sender counts: no earlier than that."""
+        self._maybe_due_ms: dict[bytes, int] = {}
+        """The same of timers whose answer a kill has cut off."""
+        self._to_pop: set[bytes] = set()
+        self._done: set[bytes] = set()
+        self._maybe_done: set[bytes] = set()
+        """Messages whose ack a kill has cut off, or that came too late perhaps."""
+        self._is_over = False
+
+    async def run(self, kills: int) -> None:
+        """Kill the broker so often, and compare. Raises Lost."""
+        async with self._cluster as cluster:
+            async with asyncio.TaskGroup() as group:
+                jobs = [self._send_keyed, self._send_timers, self._send_popped]
+                senders = [group.create_task(self._go_on(job)) for job in jobs]
+                consumer = group.create_task(self._pop())
+                for _ in range(kills):
+                    enough = len(self._done) + self._random.randrange(1, self._pace)
+                    while len(self._done) < enough:
+                        await asyncio.sleep(0.001)
+                    await cluster.kill_broker()
+                    await cluster.start_broker()
+                    self.counts["kills"] += 1
+                    await self._look_up()
+                for sender in senders:
+                    sender.cancel()
+                self._is_over = True
+                await consumer
+            await self._judge_timers(kills)
+        self.counts |= {"keyed": len(self._keyed), "timers": len(self._due_ms), "popped": len(self._to_pop)}
+
+    async def _go_on(self, job: Callable[[Producer, int], Awaitable[None]]) -> None:
+        number = 0
+        async with Producer("makers", self._cluster.name_servers, retries=0) as producer:
+            while True:
+                number += 1
+                try:
+                    await job(producer, number)
+                except ClientError:
+                    await asyncio.sleep(0.02)  # the broker is away: nothing to wait for but it
+
+    async def _send_keyed(self, producer: Producer, number: int) -> None:
+        key = f"k{number // 3}"
+        sent = await producer.send(Message(KEYED, b"x" * 200, keys=[key, f"other{number}"]))
+        self._keyed.append((key, sent.message_id))
+
+    async def _send_timers(self, producer: Producer, number: int) -> None:
+        body, delay_ms = b"%d" % number, self._random.choice(DELAYS_MS)
+        # Timers come when their second is over, and one of a full second with the second before.
+        self._maybe_due_ms[body] = due_ms = (now_ms() + delay_ms - 1) // 1_000 * 1_000
+        await producer.send(Message(LATER, body, delay_ms=delay_ms))
+        self._due_ms[body] = due_ms
+
+    async def _send_popped(self, producer: Producer, number: int) -> None:
+        body = b"%d" % number
+        await producer.send(Message(POPPED, body))
+        self._to_pop.add(body)
+        await asyncio.sleep(0.005)
+
+    async def _pop(self) -> None:
+        """Receive and acknowledge until everything is done; one message of four is left for another time."""
+        loop = asyncio.get_running_loop()
+        async with SimpleConsumer(GROUP, self._cluster.name_servers, invisible_ms=INVISIBLE_MS) as consumer:
+            consumer.subscribe(POPPED)
+            while not (self._is_over and self._to_pop <= self._done | self._maybe_done):
+                began_s = loop.time()
+                try:
+                    messages = await consumer.receive(self._random.randint(1, 32), timeout_ms=500)
+                except ClientError:
+                    await asyncio.sleep(0.02)
+                    continue
+                again = {message.body for message in messages} & self._done
+                if again:
+                    raise Lost(f"{sorted(again)[:5]} were acknowledged, and came again")
+                done = [message for message in messages if self._is_over or self._random.random() < 0.75]
+                bodies = {message.body for message in done}
+                try:
+                    await consumer.ack(done)
+                    is_known = loop.time() - began_s < INVISIBLE_MS / 1_000
+                except ClientError:
+                    is_known = False
+                if is_known:
+                    # Of a message that came a second time while its first ack was on its way nobody knows which ack counts.
+                    self._done |= bodies - self._maybe_done
+                else:
+                    self._maybe_done |= bodies - self._done
+
+    async def _look_up(self) -> None:
+        """Find acknowledged messages by key and by id."""
+        keyed = list(self._keyed)
+        wanted = keyed[-ASKED // 2 :] + self._random.sample(keyed, min(ASKED // 2, len(keyed)))
+        async with AdminClient(self._cluster.name_servers) as admin:
+            for key, message_id in wanted:
+                found = {message.message_id for message in await self._ask(admin, key)}
+                if message_id not in found:
+                    raise Lost(f"message {message_id} is not found by its key {key}")
+                if await admin.message_by_id(KEYED, message_id) is None:
+                    raise Lost(f"message {message_id} is not found by its id")
+                self.counts["look-ups"] += 2
+
+    @staticmethod
+    async def _ask(admin: AdminClient, key: str) -> list[StoredMessage]:
+        while True:
+            try:
+                return list(await admin.messages_by_key(KEYED, key))
+            except ClientError:  # the broker registers, or builds its index
+                await asyncio.sleep(0.05)
+
+    async def _judge_timers(self, kills: int) -> None:
+        came: Counter[bytes] = Counter()
+        async with PullConsumer("readers", self._cluster.name_servers) as reader:
+            queues = await reader.queues(LATER)
+            reader.assign(queues)
+            for queue in queues:
+                reader.seek(queue, 0)
+            while not came.keys() >= self._due_ms.keys():
+                for message in await reader.poll(timeout_ms=500):
+                    due_ms = self._maybe_due_ms.get(message.body)
+                    if due_ms is None or message.stored_at_ms < due_ms:
+                        raise Lost(f"timer {message.body!r} came at {message.stored_at_ms}, and was due at {due_ms}")
+                    came[message.body] += 1
+        if max(came.values(), default=0) > 1 + kills:
+            raise Lost(f"a timer came {max(came.values())} times over {kills} kills")
+        self.counts["timers again"] = sum(times - 1 for times in came.values())

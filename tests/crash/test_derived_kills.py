@@ -1,0 +1,17 @@
+"""kill -9 in the midst of keyed messages, timers and pops; the long form is a row of `crash.figures`."""
+
+from pathlib import Path
+from random import Random
+
+import pytest
+
+from crash.derived_kills import Kills
+
+
+@pytest.mark.slow
+async def test_queries_timers_and_pops_keep_their_promises_through_kills(tmp_path: Path) -> None:
+    seed = Random().randrange(1 << 32)
+    print(f"seed {seed}")
+    load = Kills(tmp_path, Random(seed), flush="ASYNC_FLUSH", pace=40)
+    await load.run(2)
+    assert all(load.counts[kind] for kind in ("kills", "look-ups", "keyed", "timers", "popped"))
