@@ -84,6 +84,9 @@ class SysFlag:
     STORE_HOST_V6 = 0x20
     NEED_UNWRAP = 0x40
     INNER_BATCH = 0x80
+    """The body holds a batch, as in topics of type BatchCQ."""
+    FOR_THE_BROKER = TRANSACTION_MASK | INNER_BATCH
+    """A sender's message has none of these."""
     COMPRESSION_LZ4 = 0x100
     COMPRESSION_ZSTD = 0x200
     COMPRESSION_ZLIB = 0x300

@@ -178,7 +178,7 @@ def _is_count(text: str) -> bool:
 
 
 def _is_plain(sys_flag: int) -> bool:
-    return _INT32_MIN <= sys_flag <= _INT32_MAX and not sys_flag & SysFlag.TRANSACTION_MASK
+    return _INT32_MIN <= sys_flag <= _INT32_MAX and not sys_flag & SysFlag.FOR_THE_BROKER
 
 
 def _remember(texts: set[bytes], text: bytes) -> bool:

@@ -135,8 +135,8 @@ def _draft(tables: ReplyTables, call: ReplyCall) -> Draft:
     header, sending = call.header, tables.sending
     destinations = sending.destinations
     config = destinations.open_topic(header.topic) or destinations.resolve(header, call.now_ms)
-    if header.sys_flag & SysFlag.TRANSACTION_MASK:
-        raise Rejected(ResponseCode.MESSAGE_ILLEGAL, "a reply cannot be a part of a transaction")
+    if header.sys_flag & SysFlag.FOR_THE_BROKER:
+        raise Rejected(ResponseCode.MESSAGE_ILLEGAL, "a reply is no part of a transaction, and no batch")
     stored = stored_form(sending, draft_of(sending, call, config))
     if stored.topic == HALF_TOPIC:
         raise Rejected(ResponseCode.MESSAGE_ILLEGAL, "a reply cannot be a part of a transaction")

@@ -62,8 +62,8 @@ def store_one(tables: SendTables, call: SendCall) -> Reply | Later:
         config = destinations.resolve(header, call.now_ms)
     draft = draft_of(tables, call, config)
     stored = stored_form(tables, draft)
-    if stored.sys_flag & SysFlag.TRANSACTION_MASK:
-        raise Rejected(ResponseCode.MESSAGE_ILLEGAL, "sysFlag has bits of a transaction, but TRAN_MSG is not true")
+    if stored.sys_flag & SysFlag.FOR_THE_BROKER:
+        raise _refused_flag(stored.sys_flag)
     try:
         result = tables.store.append(stored)
     except StoreUnavailable as error:
@@ -75,6 +75,17 @@ def store_one(tables: SendTables, call: SendCall) -> Reply | Later:
     tables.stats.put_size += result.size
     message_id = offset_message_id(tables.answers.host, result.physical_offset)
     return tables.answers.when_durable(call, draft.queue_id, message_id, result.queue_offset, result.end, recall_handle)
+
+
+def _refused_flag(sys_flag: int) -> Rejected:
+    """Return why a message is not stored whose readers would not get it, or would take its body for what it is not."""
+    if sys_flag & SysFlag.TRANSACTION_MASK:
+        remark = "sysFlag has bits of a transaction, but TRAN_MSG is not true"
+    else:
+        remark = (
+            f"sysFlag: {sys_flag} has the bit of a batch in a message's body, which topics of type BatchCQ have alone"
+        )
+    return Rejected(ResponseCode.MESSAGE_ILLEGAL, remark)
 
 
 def _wake(tables: SendTables, topic: str, stored: Draft, now_ms: int) -> str | None:
@@ -108,8 +119,8 @@ def take_batch(tables: SendTables, call: SendCall) -> Reply | Later:
     header = call.header
     if header.topic.startswith((RETRY_PREFIX, DLQ_PREFIX)):
         raise Rejected(ResponseCode.MESSAGE_ILLEGAL, "batch request does not support retry group")
-    if header.sys_flag & SysFlag.TRANSACTION_MASK:  # as Java's CommitLog: nobody would ever read its messages
-        raise Rejected(ResponseCode.MESSAGE_ILLEGAL, "a batch cannot be a part of a transaction")
+    if header.sys_flag & SysFlag.FOR_THE_BROKER:
+        raise _refused_flag(header.sys_flag)
     destinations = tables.destinations
     config = destinations.open_topic(header.topic)
     if config is None:

@@ -175,6 +175,7 @@ def test_a_reply_that_the_disk_has_not_kept_is_answered_without_its_place(
         ({"topic": "new", "default_topic": "no-template"}, 17),
         ({"queue_id": 5}, 29),
         ({"sys_flag": 4}, 13),
+        ({"sys_flag": 0x80}, 13),
         ({"properties": PROPERTIES + "TRAN_MSG\x01true\x02"}, 13),
         ({"properties": PROPERTIES + "A\x01" + "b" * 32_650 + "\x02"}, 13),
     ],

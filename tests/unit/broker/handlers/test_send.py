@@ -187,6 +187,7 @@ def test_a_topic_nobody_made_gets_the_lesser_number_of_queues_and_is_kept(serve:
         ({"properties": "DELAY\x013\x02A\x01" + "x" * 32_740 + "\x02"}, {}, 13),
         ({"sys_flag": 4}, {}, 13),
         ({"sys_flag": 8}, {}, 13),
+        ({"sys_flag": 0x80}, {}, 13),
         ({"body": b"x" * 101}, {"max_message_size": 100}, 13),
         ({"body": b"x" * 100}, {"max_message_size": 100}, 0),
     ],
@@ -336,8 +337,8 @@ def test_a_send_to_a_new_topic_is_refused_while_the_disk_is_full(serve: Serve, m
     serve(scene)
 
 
-@pytest.mark.parametrize(("sys_flag", "code"), [(0, 0), (4, 13), (8, 13), (12, 13), (1, 0)])
-def test_a_batch_with_bits_of_a_transaction_is_refused_and_never_acknowledged_without_a_reader(
+@pytest.mark.parametrize(("sys_flag", "code"), [(0, 0), (4, 13), (8, 13), (12, 13), (0x80, 13), (1, 0)])
+def test_a_batch_with_bits_that_are_the_brokers_is_refused_and_never_acknowledged_without_a_reader(
     serve: Serve, sys_flag: int, code: int
 ) -> None:
     async def scene(rig: Any) -> None:
