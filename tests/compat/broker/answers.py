@@ -16,6 +16,7 @@ from compat.broker.sides import Closed, Memory, Outcome
 from compat.broker.steps import BINARY_CODE_MAX, PREFIX_MARK, Step
 from orbitmq.codes import RequestCode
 from orbitmq.errors import OrbitError
+from orbitmq.model.message import SysFlag
 from orbitmq.wire import fastjson
 from orbitmq.wire.command import Command
 from orbitmq.wire.messages.properties import parse_properties
@@ -89,7 +90,9 @@ WAITING_TOPICS = ("SCHEDULE_TOPIC_XXXX", "rmq_sys_wheel_timer", "RMQ_SYS_TRANS_H
 """What waits for its time has places among the messages of all stories there."""
 
 POLLING_FULL, POLLING_TIMEOUT = 209, 210
+"""With these two codes a pop says that there is nothing."""
 NOT_EQUAL = {"popTime", "reviveQid", "indexLastUpdateTimestamp", "indexLastUpdatePhyoffset"}
+"""Moments and places, which are numbers on both sides."""
 RECORDS = (*PULLS, RequestCode.VIEW_MESSAGE_BY_ID, RequestCode.QUERY_MESSAGE, RequestCode.POP_MESSAGE)
 
 REMARK = "remark"
@@ -197,7 +200,7 @@ def _record(record: Record, memory: Memory) -> Normal:
         "queue": record.queue_id,
         "flag": record.flag,
         "queue offset": "" if record.topic in WAITING_TOPICS else record.queue_offset,
-        "sys flag": record.sys_flag,
+        "sys flag": record.sys_flag & ~SysFlag.MULTI_TAGS,  # Java adds it in topics of that filter type
         "born at": record.born_at_ms,
         "born host": record.born_host.ip,
         "store host": record.store_host.ip,

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from compat.broker.answers import REMARK, normalise, normalise_push
-from compat.broker.reasons import Reason, reason_of
+from compat.broker.reasons import UNANSWERED, Reason, ends_silently, reason_of
 from compat.broker.sides import Outcome, Side, Silence
 from compat.broker.steps import Step, Way
 from compat.broker.stories import Story
@@ -78,6 +78,8 @@ class Comparison:
         try:
             for step in steps:
                 difference = self._take(step, {other.number: other for other in steps})
+                if difference is None and ends_silently(step):
+                    return []
                 if difference is None:
                     continue
                 if difference.reason is None:
@@ -158,7 +160,8 @@ class Comparison:
             try:
                 outcomes.append(side.receive(number))
             except Silence as silence:
-                return Difference(step, (str(silence),))
+                reason = reason_of(step, UNANSWERED, {}) if side is self.java else None
+                return Difference(step, (str(silence),), reason)
         java, ours = (
             normalise(step, outcome, side.memory) for outcome, side in zip(outcomes, self._sides, strict=True)
         )

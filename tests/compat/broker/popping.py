@@ -6,11 +6,10 @@ story lasts, so that none comes again while it is told.
 
 from __future__ import annotations
 
-import json
 from typing import TYPE_CHECKING, Any
 
 from compat.broker import values
-from compat.broker.steps import BROKER_NAME, CLUSTER, Step, Way
+from compat.broker.steps import BROKER_NAME, Step, Way
 from compat.broker.values import pick
 
 if TYPE_CHECKING:
@@ -18,10 +17,10 @@ if TYPE_CHECKING:
 
 GROUP = "\u00a7pop"
 INVISIBLE_MS = "1200000"
+PATIENT_MS = "20000"
 POP, ACK, ACK_BATCH, CHANGE_TIME, NOTIFY, COUNT_WAITING, ASSIGN, SET_MODE = (
     200050, 200051, 200151, 200053, 200054, 200055, 400, 401,
 )  # fmt: skip
-PATIENT_MS = "20000"
 
 
 def pop(story: Story) -> Step:
@@ -135,17 +134,10 @@ def assign(story: Story) -> Step:
             "mode": pick(story.random, ("POP", "PULL"), ("pop", "x", ""), 0.05),
             "popShareQueueNum": story.random.choice((-1, 0, 1, 2)),
         }
-        return Step(SET_MODE, {}, _as_json(body))
+        return Step(SET_MODE, {}, values.as_json(body))
     body |= {
         "clientId": story.random.choice(("\u00a7client-0", "\u00a7client-1")),
         "strategyName": pick(story.random, ("AVG", "AVG_BY_CIRCLE"), ("none", ""), 0.1),
         "messageModel": story.random.choice(("CLUSTERING", "CLUSTERING", "BROADCASTING")),
     }
-    return Step(ASSIGN, {}, _as_json(body))
-
-
-def _as_json(value: Any) -> bytes:
-    return json.dumps(value, separators=(",", ":"), ensure_ascii=False).encode()
-
-
-REVIVE_TOPIC = f"rmq_sys_REVIVE_LOG_{CLUSTER}"
+    return Step(ASSIGN, {}, values.as_json(body))

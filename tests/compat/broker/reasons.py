@@ -15,6 +15,7 @@ POPS = {200050, 200051, 200053, 200054, 200055, 200151}
 PULLS = {11, 361}
 QUEUES = {29, 30, 31, 32, 321}
 FILTER = ("filterData", "subscriptionData")
+UNANSWERED: Normal = {"unanswered": True}
 BLANK = (" 7", "7 ")
 PULL_CODES = {0, 19, 20, 21, 22}
 NAMES = ("topic", "b", "consumerGroup", "group", "groupName", "producerGroup")
@@ -40,6 +41,12 @@ def reason_of(step: Step, java: Normal, ours: Normal) -> Reason | None:
     return next((reason for reason in REASONS if reason.applies(step, java, ours)), None)
 
 
+def ends_silently(step: Step) -> bool:
+    """Tell whether brokers keep different things after this step, by intention, though they answer the same."""
+    is_bare = step.code == 34 and b'"withoutSub":true' in step.body
+    return is_bare and b'"heartbeatFingerprint":0' not in step.body  # "heartbeats without subscriptions", below
+
+
 def _is_exception(java: Normal) -> bool:
     """Tell whether Java failed rather than refused."""
     remark = java.get("remark") or ""
@@ -56,6 +63,11 @@ def _codes(java: Normal, ours: Normal) -> tuple[Any, Any]:
     return java.get("code"), ours.get("code")
 
 
+def _are_refused(java: Normal, ours: Normal) -> bool:
+    """Tell whether both brokers answered that they will not."""
+    return bool(java.get("code")) and bool(ours.get("code"))
+
+
 def _has_more(java: Normal, ours: Normal, name: str) -> bool:
     """Tell whether a table of Java's is ours with more in it."""
     theirs, own = java.get("body", {}).get(name), ours.get("body", {}).get(name)
@@ -68,6 +80,13 @@ def _only(java: Normal, ours: Normal, *names: str) -> bool:
 
 
 REASONS: tuple[Reason, ...] = (
+    Reason(
+        "pulls that ask for a commit without an offset",
+        "not answered",
+        "refused",
+        lambda step, java, ours: step.code in PULLS and step.is_spoilt and java == UNANSWERED,
+        ends_story=True,
+    ),
     Reason(
         "empty bodies",
         "fails with a NullPointerException",
@@ -97,7 +116,28 @@ REASONS: tuple[Reason, ...] = (
         "messages sent back (36) that cannot be understood",
         "the topic of the group's retries is made first",
         "nothing is made",
-        lambda step, java, ours: step.code == 36 and step.is_spoilt and 0 not in _codes(java, ours),
+        lambda step, java, ours: step.code == 36 and step.is_spoilt and _are_refused(java, ours),
+        ends_story=True,
+    ),
+    Reason(
+        "pulls that cannot be understood",
+        "the offset that they bring is kept",
+        "nothing is kept",
+        lambda step, java, ours: step.code in PULLS and step.is_spoilt and _are_refused(java, ours),
+        ends_story=True,
+    ),
+    Reason(
+        "sends that cannot be understood",
+        "a topic that is not there is made first",
+        "nothing is made",
+        lambda step, java, ours: step.code in SENDS and step.is_spoilt and _are_refused(java, ours),
+        ends_story=True,
+    ),
+    Reason(
+        "messages sent back (36) without the topic that they came from",
+        "fails with a NullPointerException",
+        "sent back: the message knows it",
+        lambda step, java, ours: step.code == 36 and _is_exception(java) and "originTopic" not in step.fields,
         ends_story=True,
     ),
     Reason(
@@ -186,6 +226,22 @@ REASONS: tuple[Reason, ...] = (
         ),
     ),
     Reason(
+        "messages with the property INNER_NUM",
+        "refused with 13",
+        "stored as they were sent: there are no topics of type BatchCQ whose readers would ask for it",
+        lambda step, java, ours: (
+            step.code in SENDS and _codes(java, ours) == (13, 0) and "INNER_NUM" in str(step.fields)
+        ),
+        ends_story=True,
+    ),
+    Reason(
+        "batches (320) with the bit INNER_BATCH in sysFlag",
+        "stored",
+        "refused with 13, as single messages are",
+        lambda step, java, ours: step.code in SENDS and _codes(java, ours) == (0, 13) and "BatchCQ" in ours["remark"],
+        ends_story=True,
+    ),
+    Reason(
         "bits of transactions in sysFlag without TRAN_MSG",
         "stored as something that nobody can read",
         "refused with 13",
@@ -242,6 +298,13 @@ REASONS: tuple[Reason, ...] = (
         lambda step, java, ours: (
             step.code == 33 and _codes(java, ours) == (0, 1) and str(java.get("body")).startswith("no records")
         ),
+    ),
+    Reason(
+        "pops of a queue below -1",
+        "are pops of all queues",
+        "refused with 29",
+        lambda step, java, ours: step.code in POPS and ours.get("code") == 29 and "queueId[-" in ours["remark"],
+        ends_story=True,
     ),
     Reason(
         "pulls that ask for no message",
@@ -332,6 +395,13 @@ REASONS: tuple[Reason, ...] = (
         lambda step, java, ours: (
             step.code == 17 and not step.fields.get("topicFilterType") and _codes(java, ours) == (1, 0)
         ),
+        ends_story=True,
+    ),
+    Reason(
+        "topics (17) with a permission that is none",
+        "made",
+        "refused with 29",
+        lambda step, java, ours: step.code == 17 and _codes(java, ours) == (0, 29) and "perm" in ours["remark"],
         ends_story=True,
     ),
     Reason(

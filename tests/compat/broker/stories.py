@@ -5,7 +5,6 @@ A story follows from its seed alone; what brokers answer does not influence it.
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import replace
@@ -15,7 +14,7 @@ from typing import Any
 from compat.broker import popping, querying, values
 from compat.broker.spoiling import spoil
 from compat.broker.steps import BINARY_CODE_MAX, BROKER_NAME, Step, Way
-from compat.broker.values import BORN_AT, pick
+from compat.broker.values import BORN_AT, as_json, pick
 
 STEPS = 60
 """Random steps of a story."""
@@ -153,7 +152,7 @@ class Story:
         if self.random.random() < 0.05:
             sys_flag, body = values.compressed(self.random)
         elif self.random.random() < 0.04:
-            sys_flag = self.random.choice((0x20, 0x40, 0x400, 0x400))
+            sys_flag = self.random.choice((0x20, 0x40, 0x80, 0xC0, 0x400, 0x400))
         if self.random.random() < 0.04 and topic != "\u00a7b":
             topic = self.random.choice(("\u00a7new", "\u00a7other"))
             if topic not in self._made:
@@ -395,7 +394,14 @@ class Story:
         step = Step(15, fields, link=self.link())
         if self.random.random() < 0.3:  # nothing odd: what becomes of it is not told
             return replace(
-                step, fields={**fields, "queueId": "0", "commitOffset": self._share(topic, "0")}, is_oneway=True
+                step,
+                fields={
+                    **fields,
+                    "consumerGroup": self.random.choice(GROUPS),
+                    "queueId": "0",
+                    "commitOffset": self._share(topic, "0"),
+                },
+                is_oneway=True,
             )
         return step
 
@@ -413,7 +419,7 @@ class Story:
         producers = [{"groupName": "\u00a7p"}] if self.random.random() < 0.6 else []
         body: dict[str, Any] = {"clientID": CLIENTS[link], "consumerDataSet": groups, "producerDataSet": producers}
         if self.random.random() < 0.3:
-            body |= {"heartbeatFingerprint": self.random.choice((0, 0, 5)), "withoutSub": self.random.random() < 0.2}
+            body |= {"heartbeatFingerprint": self.random.choice((0, 0, 5)), "withoutSub": self.random.random() < 0.1}
         return Step(34, {}, as_json(body), link=link)
 
     def _member(self, group: str) -> dict[str, Any]:
@@ -570,11 +576,6 @@ class Story:
 
     def _ask_nonsense(self) -> Step:
         return Step(self.random.choice((9999, 0, -1, 32767, 2, 105, 103, 39, 40)), {"topic": "\u00a7a"})
-
-
-def as_json(value: Any) -> bytes:
-    """Write a body as Java clients do."""
-    return json.dumps(value, separators=(",", ":"), ensure_ascii=False).encode()
 
 
 LONG_NAMES = {

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import zlib
 from collections.abc import Sequence
 from random import Random
 from struct import pack
+from typing import Any
 
 from compat.filters import Generator
 from orbitmq.wire.messages.batch import encode_batch
@@ -101,6 +103,7 @@ def _odd_property(random: Random) -> tuple[str, str]:
             ("x", "long" * random.choice((1, 50, 2000))),
             ("x", ""),
             ("INNER_BASE", "3"),
+            ("INNER_NUM", "2"),
             ("BORN_TIMESTAMP", "x"),
             ("BORN_HOST", "h"),
         )
@@ -143,6 +146,11 @@ def garbage(random: Random) -> bytes:
     return random.choice(
         (b"", b"{", b"{}", b"[]", b"null", b"[1,2]", b'"text"', b"\xff\xfe\xfd", b'{"a":', b"17", b"{\xff}")
     )
+
+
+def as_json(value: Any) -> bytes:
+    """Write a body as Java clients do."""
+    return json.dumps(value, separators=(",", ":"), ensure_ascii=False).encode()
 
 
 def pick(random: Random, usual: Sequence[str], odd: Sequence[str] = NUMBERS, chance: float = 0.08) -> str:
