@@ -10,6 +10,7 @@ from orbitmq.broker.delivery.delay import parse_delay_offsets
 from orbitmq.broker.groups.offsets import SEPARATOR
 from orbitmq.broker.monitoring.half_counts import parse_counts
 from orbitmq.broker.persistence import parse_offsets
+from orbitmq.broker.timers.metrics import TimerMetrics
 from orbitmq.errors import OrbitError
 from orbitmq.model.topic import is_reserved_topic
 from orbitmq.store.inspection.findings import RESTORE, Finding, note
@@ -27,13 +28,12 @@ _PARSERS: dict[str, Callable[[bytes], Any]] = {
     "subscriptionGroup.json": decode_group_table,
     "delayOffset.json": parse_delay_offsets,
     "transactionMetrics": parse_counts,
+    "timermetrics": TimerMetrics.parse,
 }
 _SIZE_MAX = 1 << 30
 _BACKUP = ".bak"
-_OTHERS = {
-    "timercheck": "it is read at the start; not checked here",
-    "timermetrics": "counted anew where it is damaged; not checked here",
-}
+_CHECKED_WITH_TIMERS = "timercheck"
+_COUNTED_ANEW = ("timermetrics", "transactionMetrics")
 
 
 class ConfigCheck:
@@ -76,9 +76,9 @@ class ConfigCheck:
     def _check_file(self, name: str) -> None:
         path, shown = self._directory / name, f"config/{name}"
         base = name.removesuffix(_BACKUP)
-        if name in _OTHERS:
-            self._findings.append(note(shown, _OTHERS[name]))
-        elif ".damaged-" in name:
+        if name == _CHECKED_WITH_TIMERS:
+            return
+        if ".damaged-" in name:
             self._findings.append(note(shown, "a copy of a file that was damaged", "delete it when nobody needs it"))
         elif name.endswith(".tmp"):
             self._findings.append(note(shown, "an interrupted write has left it"))
@@ -109,5 +109,7 @@ class ConfigCheck:
 
 
 def _remedy(path: Path) -> str:
+    if path.name in _COUNTED_ANEW:
+        return "the next start counts anew"
     backup = path.with_name(path.name + _BACKUP)
     return f"{RESTORE}; the next start reads the .bak" if backup.exists() else RESTORE

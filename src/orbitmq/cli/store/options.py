@@ -45,4 +45,6 @@ def sizes_of(settings: BrokerConfig | None) -> Sizes:
         segment_size=settings.mapped_file_size_commit_log,
         queue_file_size=settings.mapped_file_size_consume_queue,
         index=IndexSizes(settings.max_hash_slot_num, settings.max_index_num),
+        timer_log_file_size=settings.mapped_file_size_timer_log,
+        timer_precision_ms=settings.timer_precision_ms,
     )

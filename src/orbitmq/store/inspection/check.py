@@ -36,6 +36,7 @@ from orbitmq.store.inspection.queue_check import QueueCheck, QueueFiles, Ranges
 from orbitmq.store.inspection.reading import read_small
 from orbitmq.store.inspection.running import is_running
 from orbitmq.store.inspection.small_files import SMALL_SIZE_MAX, check_small_files
+from orbitmq.store.inspection.timers.timer_check import TimerCheck
 from orbitmq.store.log.segment import segment_name
 from orbitmq.store.queues.consume_queue import UNIT
 from orbitmq.store.queues.deletions import parse_deletions
@@ -51,6 +52,9 @@ class Sizes:
     segment_size: int | None = None
     queue_file_size: int | None = None
     index: IndexSizes | None = None
+    timer_log_file_size: int | None = None
+    timer_precision_ms: int | None = None
+    """How long a slot of the timer wheel is."""
 
     def of_log(self, found: Collection[SizedFile]) -> int:
         """Return the size of the CommitLog's files."""
@@ -109,6 +113,13 @@ class StoreCheck:
             topics=topics,
         )
         self._index = IndexCheck(root, sizes.index, is_settled=is_orderly)
+        self._timers = TimerCheck(
+            root,
+            sizes.timer_precision_ms,
+            sizes.timer_log_file_size,
+            is_live=self.is_live,
+            is_settled=is_orderly,
+        )
         files = commit_log_files(self._log_files, self._segment_size)
         self._walk = LogWalk(files, check_record_crc=check_record_crc, on_read=on_read)
         self._start = files[0].base if files else 0
@@ -125,6 +136,7 @@ class StoreCheck:
             self._damages.add(self._walk.end, _EVERYTHING)
         yield from self.queues.findings(self._damages, self._start, self._walk.end)
         yield from self._index.findings()
+        yield from self._timers.findings(self._damages, self._start)
         yield from self._check_end()
         yield from check_small_files(
             self._root, self.queues.ends, self._start, told=self.queues.told, is_live=self.is_live
@@ -144,6 +156,7 @@ class StoreCheck:
             self.record_count += 1
             self._stored_at_ms = max(self._stored_at_ms, found.stored_at_ms)
             self._index.take(found)
+            self._timers.take(found)
             if found.physical_offset >= self._deletions.get(found.topic, 0):
                 self.queues.take(found)
 

@@ -35,6 +35,8 @@ _KNOWN = frozenset(
         "index",
         "indexed",
         "quarantine",
+        "timerwheel",
+        "timerlog",
     )
 )
 _UNCHECKED = {
@@ -43,8 +45,6 @@ _UNCHECKED = {
     "consumequeue_ext": "extended consume queues are not known here, and not checked",
     "batchconsumequeue": "batch consume queues are not known here, and not checked",
     "consumequeue_r": "consume queues in RocksDB are not known here, and not checked",
-    "timerwheel": "a start compares it with the log, and mends it; not checked here",
-    "timerlog": "a start compares it with the log, and mends it; not checked here",
 }
 
 

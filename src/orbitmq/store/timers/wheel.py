@@ -19,8 +19,8 @@ from orbitmq.store.disk import Disk, DiskFile
 DAYS = 7
 SLOT_COUNT = DAYS * 24 * 3600
 """Slots that may be filled ahead of the time; the file has twice as many."""
-_LAYOUT = Struct(">qqqii")
-SLOT_SIZE = _LAYOUT.size
+SLOT_LAYOUT = Struct(">qqqii")
+SLOT_SIZE = SLOT_LAYOUT.size
 _CHUNK_SLOTS = 32_768
 _COUNT_MIN, _COUNT_MAX = -(1 << 31), (1 << 31) - 1
 
@@ -88,7 +88,7 @@ class TimerWheel:
         if self._file is None:
             return None
         step = due_ms // self.precision_ms
-        found, first, last, count, _ = _LAYOUT.unpack_from(self._file.buffer, step % self._slots * SLOT_SIZE)
+        found, first, last, count, _ = SLOT_LAYOUT.unpack_from(self._file.buffer, step % self._slots * SLOT_SIZE)
         return Slot(step * self.precision_ms, first, last, count) if found == step else None
 
     def put(self, slot: Slot) -> None:
@@ -97,7 +97,7 @@ class TimerWheel:
         step = slot.due_ms // self.precision_ms
         count = min(max(slot.message_count, _COUNT_MIN), _COUNT_MAX)
         at = step % self._slots * SLOT_SIZE
-        _LAYOUT.pack_into(self._file.buffer, at, step, slot.first, slot.last, count, 0)
+        SLOT_LAYOUT.pack_into(self._file.buffer, at, step, slot.first, slot.last, count, 0)
 
     def pending(self, from_ms: int) -> Iterator[Slot]:
         """Yield the slots of this time and later ones, in no order of time."""
@@ -110,7 +110,7 @@ class TimerWheel:
             chunk = self._file.read(at * SLOT_SIZE, count * SLOT_SIZE)
             if not chunk.strip(b"\0"):
                 continue
-            for number, values in enumerate(_LAYOUT.iter_unpack(chunk), at):
+            for number, values in enumerate(SLOT_LAYOUT.iter_unpack(chunk), at):
                 step = values[0]
                 if low <= step < high and step % self._slots == number:
                     yield Slot(step * precision, *values[1:4])

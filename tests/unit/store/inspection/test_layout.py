@@ -69,13 +69,13 @@ def test_whatever_is_not_checked_is_named(tmp_path: Path) -> None:
         "config/topics.json",
         "quarantine/x",
         "indexed",
+        "timerwheel",
+        "timerlog/1",
     ]
     unknown = {
         "consumequeue_ext/1": "consumequeue_ext",
         "batchconsumequeue/1": "batchconsumequeue",
         "consumequeue_r/1": "consumequeue_r",
-        "timerwheel": "timerwheel",
-        "timerlog/1": "timerlog",
         "rocksdb/1": "rocksdb",
         "commitlog/core": "commitlog/core",
         "consumequeue/file": "consumequeue/file",

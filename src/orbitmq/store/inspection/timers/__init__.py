@@ -1,0 +1,1 @@
+"""The check of the files of messages that wait for a time of their own."""
