@@ -307,6 +307,13 @@ REASONS: tuple[Reason, ...] = (
         ends_story=True,
     ),
     Reason(
+        "empty fields of binary headers",
+        "count as not there, and may fail with a NullPointerException",
+        "are empty texts",
+        lambda step, java, ours: step.is_binary and "" in step.fields.values() and _is_exception(java),
+        ends_story=True,
+    ),
+    Reason(
         "pulls that ask for no message",
         "look for one all the same",
         "answered 1",
