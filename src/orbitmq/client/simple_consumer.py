@@ -189,7 +189,10 @@ class SimpleConsumer(Client):
         """
         self._check_open()
         found = [messages] if isinstance(messages, StoredMessage) else list(messages)
-        await asyncio.gather(*(self._send(request) for request in ack_requests(self.group, found)))
+        requests = ack_requests(self.group, found)
+        for message in found:
+            await self._find_broker(message)
+        await asyncio.gather(*(self._send(request) for request in requests))
 
     async def change_invisible_time(self, message: StoredMessage, invisible_ms: int) -> StoredMessage:
         """Keep a message for another `invisible_ms` from now on, 0 to give it back at once.
@@ -213,6 +216,7 @@ class SimpleConsumer(Client):
             invisible_ms=_check_invisible(invisible_ms),
             broker_name=handle.broker_name,
         )
+        await self._find_broker(message)
         answer = await self._session.call(handle.broker_name, header, only_this=True)
         expect(answer, self._session.routes.address(handle.broker_name))
         return with_new_time(message, handle, decode_header(ChangeInvisibleTimeResponse, answer.ext_fields))
@@ -313,6 +317,11 @@ class SimpleConsumer(Client):
             return messages
         await self.ack(unwanted)
         return [message for message in messages if wants(subscription, message.tag)]
+
+    async def _find_broker(self, message: StoredMessage) -> None:
+        """Make a message's broker known: another consumer may have received it, or this one before a restart."""
+        if handle_of(message).broker_name not in self._session.routes.known.brokers:
+            await self._session.routes.find(message.topic)
 
     async def _send(self, request: AckRequest) -> None:
         answer = await self._session.call(request.broker_name, request.header, request.body, only_this=True)

@@ -182,3 +182,18 @@ async def test_in_order_a_receive_that_got_no_answer_asks_for_the_same_messages_
                 await asyncio.sleep(0.001)
             found = await reader.receive(timeout_ms=60_000)
             assert [(message.body, message.reconsume_times) for message in found] == [(b"given to nobody", 0)]
+
+
+async def test_what_another_consumer_received_may_be_acknowledged():
+    async with LocalCluster() as cluster:
+        await create(cluster)
+        async with Producer("p", cluster.name_servers) as producer, consumer(cluster) as reader:
+            reader.subscribe("orders")
+            await producer.send_batch([Message("orders", b"%d" % number) for number in range(2)])
+            first, second = await reader.receive()
+        async with consumer(cluster) as other:
+            await other.ack(first)
+        async with consumer(cluster) as other:
+            kept = await other.change_invisible_time(second, 600_000)
+            await other.ack(kept)
+        assert service_of(cluster).pop.revive_log.checkpoints.count == 0
