@@ -149,6 +149,13 @@ REASONS: tuple[Reason, ...] = (
         ),
     ),
     Reason(
+        "topics without queues",
+        "made when a client asks for 0 queues",
+        "not made",
+        lambda step, java, ours: step.code in SENDS and _codes(java, ours) == (29, 17),
+        ends_story=True,
+    ),
+    Reason(
         "sends that are refused for more than one reason",
         "answered the first that it looks at",
         "the same, in an order of its own",
@@ -230,7 +237,8 @@ REASONS: tuple[Reason, ...] = (
         "refused with 13",
         "stored as they were sent: there are no topics of type BatchCQ whose readers would ask for it",
         lambda step, java, ours: (
-            step.code in SENDS and _codes(java, ours) == (13, 0) and "INNER_NUM" in str(step.fields)
+            (step.code in SENDS and _codes(java, ours) == (13, 0) and "INNER_NUM" in str(step.fields))
+            or (step.code == 36 and _codes(java, ours) == (1, 0) and java["remark"] == "MESSAGE_ILLEGAL")
         ),
         ends_story=True,
     ),
@@ -423,13 +431,6 @@ REASONS: tuple[Reason, ...] = (
         "take what is sent all the same: it is left to the client's route",
         "answered 16",
         lambda step, java, ours: step.code in SENDS and _codes(java, ours) in ((0, 16), (29, 16), (13, 16)),
-        ends_story=True,
-    ),
-    Reason(
-        "topics without queues",
-        "made when a client asks for 0 queues",
-        "not made",
-        lambda step, java, ours: step.code in SENDS and _codes(java, ours) == (29, 17),
         ends_story=True,
     ),
 )
