@@ -4,10 +4,17 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from dataclasses import replace
 
 import pytest
 
+from interop.drain import read_all
 from interop.peers import message
+from orbitmq.client.consume.redelivery.policy import RedeliveryPolicy
+from orbitmq.client.consume.redelivery.send_backs import SendBacks
+from orbitmq.client.session.session import ClientSession
+from orbitmq.model.message import StoredMessage
+from orbitmq.model.route import MessageQueue
 from orbitmq.net.loop import run
 from orbitmq.net.pool import ConnectionPool
 from orbitmq.wire.headers import ConsumerSendBack
@@ -76,3 +83,40 @@ def test_a_dead_letter_topic_of_javas_that_is_write_only_is_named(java, java_clu
     )
     java.mqadmin("updateTopicPerm", "-n", name_servers, "-t", topic, "-p", "6", "-c", "JavaCluster")
     assert orbitmq(name_servers, "show", name).returncode == 0
+
+
+async def send_without_the_broker(
+    name_servers: str, message_read: StoredMessage, group: str, levels: list[int]
+) -> None:
+    """Give a message back by an offset that the broker does not take, and so as a plain send."""
+    session = ClientSession(name_servers, instance="send-backs")
+    session.open()
+    await session.routes.find(message_read.topic)
+    queue = MessageQueue(message_read.topic, message_read.broker_name, message_read.queue_id)
+    send_backs = SendBacks(session, group, RedeliveryPolicy(), lambda: None)
+    for level in levels:
+        assert await send_backs.send(replace(message_read, physical_offset=3), queue, level)
+    await session.close()
+
+
+@pytest.mark.parametrize("place", ["ours", "java_cluster"])
+def test_what_a_broker_does_not_take_back_comes_again_and_is_given_up_all_the_same(
+    request, java, place, create_topic, name
+):
+    found = request.getfixturevalue(place)
+    name_servers = found.name_servers if place == "ours" else found.name_server.address
+    create_topic(name_servers, name, 1, cluster="DefaultCluster" if place == "ours" else "JavaCluster")
+    group = f"{name}-group"
+    consumer = java.consumer(group, name_servers, name)
+    producer = java.producer(f"{name}-producers", name_servers)
+    producer.send(message(name, b"hard", tag="t", keys="k"))
+    producer.stop()
+    consumer.wait_for_messages(1)
+    (read,) = read_all(name_servers, name, 1)
+    create_topic(name_servers, f"%RETRY%{group}", 1, cluster="DefaultCluster" if place == "ours" else "JavaCluster")
+    run(send_without_the_broker(name_servers, read, group, [1, -1]))
+    again = consumer.wait_for_messages(2)[1]
+    consumer.stop()
+    assert (again["body"], again["topic"], again["reconsume_times"]) == (b"hard", name, 1)
+    listed = orbitmq(name_servers, "list")
+    assert [line.split()[:2] for line in listed.stdout.splitlines() if group in line] == [[group, "1"]], listed.stderr

@@ -8,11 +8,15 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable
 
+from orbitmq.client.consume.redelivery.plain_sends import one_queue_each, plain_send
 from orbitmq.client.consume.redelivery.policy import RedeliveryPolicy
+from orbitmq.client.routing.route_queues import writable_queues
 from orbitmq.client.session.session import ClientSession
+from orbitmq.clock import now_ms
 from orbitmq.errors import OrbitError
 from orbitmq.model.message import StoredMessage
 from orbitmq.model.route import MessageQueue
+from orbitmq.model.topic import RETRY_PREFIX
 from orbitmq.net.pool import expect
 from orbitmq.wire.headers import ConsumerSendBack
 from orbitmq.wire.messages.message_id import offset_message_id
@@ -43,7 +47,7 @@ class SendBacks:
         self._on_retry = on_retry
 
     async def send(self, message: StoredMessage, queue: MessageQueue, delay_level: int) -> bool:
-        """Give a message back; return True when the broker has stored it once more, False (and log why) when not.
+        """Give a message back; return True when a broker has stored it once more, False (and log why) when not.
 
         Args:
             queue: where it was read; a message from the retry topic does not say it any more.
@@ -64,11 +68,8 @@ class SendBacks:
             )
             expect(answer, self._session.routes.address(queue.broker_name))
         except OrbitError as error:
-            log.warning(
-                "group %s: message %s of %s is not sent back, it comes again from here: %s",
-                self._group, message.message_id, queue, error,
-            )  # fmt: skip
-            return False
+            if not await self._send_plain(message, queue, delay_level, error):
+                return False
         if delay_level < 0 or self._policy.is_last(message):
             log.error(
                 "group %s: message %s of %s is given up after %d attempts: see `orbitmq dlq show %s`",
@@ -77,6 +78,44 @@ class SendBacks:
         else:
             self._on_retry()
         return True
+
+    async def _send_plain(self, message: StoredMessage, queue: MessageQueue, delay_level: int, why: OrbitError) -> bool:
+        """Send a message to the group's retry topic, on any broker that takes it; False (and log why) when none does.
+
+        Not only where the refusal is for good: who has gone away may have stored it, and then it comes twice.
+        """
+        topic = RETRY_PREFIX + self._group
+        failure = why
+        try:
+            queues = writable_queues(topic, await self._session.routes.find(topic))
+            for target in one_queue_each(queues, message):
+                try:
+                    await self._send_to(target, message, delay_level)
+                except OrbitError as error:
+                    failure = error
+                else:
+                    log.warning(
+                        "group %s: message %s of %s is not taken back, it was sent to %s instead: %s",
+                        self._group, message.message_id, queue, target, why,
+                    )  # fmt: skip
+                    return True
+        except OrbitError as error:
+            failure = error
+        log.warning(
+            "group %s: message %s of %s is not sent back, it comes again from here: %s%s",
+            self._group, message.message_id, queue, why, "" if failure is why else f"; nor sent to {topic}: {failure}",
+        )  # fmt: skip
+        return False
+
+    async def _send_to(self, target: MessageQueue, message: StoredMessage, delay_level: int) -> None:
+        limit = self._policy.max_reconsume_times
+        header = plain_send(
+            message, self._group, target, delay_level=delay_level, max_reconsume_times=limit, now_ms=now_ms()
+        )
+        answer = await self._session.call(
+            target.broker_name, header, message.body, timeout_ms=SEND_BACK_TIMEOUT_MS, only_this=True
+        )
+        expect(answer, self._session.routes.address(target.broker_name))
 
 
 class Drops:

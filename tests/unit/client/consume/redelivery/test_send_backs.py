@@ -6,7 +6,7 @@ from orbitmq.client.consume.redelivery.policy import RedeliveryPolicy
 from orbitmq.client.consume.redelivery.send_backs import TO_DEAD_LETTERS, Drops, SendBacks
 from orbitmq.codes import ResponseCode
 from orbitmq.model.route import MessageQueue
-from orbitmq.wire.headers import ConsumerSendBack
+from orbitmq.wire.headers import ConsumerSendBack, SendMessageV2
 from unit.client.messages import stored
 from unit.client.support import open_session
 
@@ -50,3 +50,23 @@ async def test_a_message_that_is_given_up_is_told(cluster, caplog, attempt, leve
 async def test_broadcasting_drops_what_it_gives_up_and_says_so(caplog):
     assert await Drops("g").send(stored(7), QUEUE, TO_DEAD_LETTERS)
     assert "at offset 7 is dropped after 1 attempts" in caplog.text
+
+
+async def test_what_a_broker_does_not_take_back_is_sent_to_the_retry_topic(cluster, caplog):
+    cluster.topic("%RETRY%g", count=1)
+    cluster.a.refusals[ConsumerSendBack] = [ResponseCode.SUBSCRIPTION_GROUP_NOT_EXIST]
+    retries: list[int] = []
+    message = replace(stored(0), topic="orders")
+    assert await send_back(cluster, message, on_retry=lambda: retries.append(1))
+    assert cluster.a.bodies("%RETRY%g") == [message.body]
+    assert retries == [1]
+    assert any("is not taken back, it was sent to" in text for text in caplog.messages)
+
+
+async def test_a_message_that_nobody_takes_is_still_ours(cluster, caplog):
+    cluster.topic("%RETRY%g", count=1)
+    cluster.a.refusals[ConsumerSendBack] = [ResponseCode.SYSTEM_ERROR]
+    cluster.a.refusals[SendMessageV2] = cluster.b.refusals[SendMessageV2] = [ResponseCode.SYSTEM_ERROR]
+    assert not await send_back(cluster, replace(stored(0), topic="orders"))
+    assert any("is not sent back, it comes again from here" in text for text in caplog.messages)
+    assert cluster.a.bodies("%RETRY%g") == cluster.b.bodies("%RETRY%g") == []

@@ -1,0 +1,72 @@
+"""Failed messages as plain sends to their group's retry topic, for brokers that do not take them back. Pure.
+
+The broker counts the attempts as it does with a message that it took back: where they are used up, it puts the message
+with the dead letters. Source: Java DefaultMQPushConsumerImpl.sendMessageBackAsNormalMessage.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from orbitmq.model.message import PropertyName, StoredMessage
+from orbitmq.model.route import MessageQueue
+from orbitmq.model.topic import AUTO_CREATE_TOPIC, RETRY_PREFIX
+from orbitmq.wire.headers import SendMessageV2
+from orbitmq.wire.messages.message_id import offset_message_id
+from orbitmq.wire.messages.properties import format_properties
+
+PRODUCER_GROUP = "CLIENT_INNER_PRODUCER"
+"""The group that Java's consumers send under."""
+FIRST_RETRY_LEVEL = 3
+_BROKERS_MAX = 3
+_NOT_KEPT = (
+    PropertyName.TRAN_MSG,
+    PropertyName.RECONSUME_TIME,
+    PropertyName.MAX_RECONSUME_TIMES,
+    PropertyName.CRC32,
+)
+
+
+def one_queue_each(queues: Sequence[MessageQueue], message: StoredMessage) -> list[MessageQueue]:
+    """Return a queue of each of some brokers, in the order in which they are tried: another one for each message."""
+    start = message.queue_offset % len(queues) if queues else 0
+    of_brokers: dict[str, MessageQueue] = {}
+    for queue in (*queues[start:], *queues[:start]):
+        of_brokers.setdefault(queue.broker_name, queue)
+    return list(of_brokers.values())[:_BROKERS_MAX]
+
+
+def plain_send(
+    message: StoredMessage, group: str, queue: MessageQueue, *, delay_level: int, max_reconsume_times: int, now_ms: int
+) -> SendMessageV2:
+    """Return the header of a message on its way to the retry topic.
+
+    Args:
+        delay_level: one of the broker's; 0 for one level longer with each attempt; less: to the dead letters.
+        max_reconsume_times: after so many attempts it is a dead letter.
+    """
+    properties = {name: value for name, value in message.properties.items() if name not in _NOT_KEPT}
+    properties.setdefault(
+        PropertyName.ORIGIN_MESSAGE_ID, offset_message_id(message.store_host, message.physical_offset)
+    )
+    properties[PropertyName.RETRY_TOPIC] = message.topic
+    properties[PropertyName.DELAY] = str(
+        delay_level if delay_level > 0 else FIRST_RETRY_LEVEL + message.reconsume_times
+    )
+    return SendMessageV2(
+        producer_group=PRODUCER_GROUP,
+        topic=RETRY_PREFIX + group,
+        default_topic=AUTO_CREATE_TOPIC,
+        default_topic_queue_nums=1,
+        queue_id=queue.queue_id,
+        sys_flag=0,  # the body is decompressed
+        born_at_ms=now_ms,
+        flag=message.flag,
+        properties=format_properties(properties).decode(),
+        reconsume_times=message.reconsume_times + 1,
+        unit_mode=False,
+        # A broker gives up what has more attempts than this.
+        max_reconsume_times=message.reconsume_times if delay_level < 0 else max_reconsume_times,
+        batch=False,
+        broker_name=queue.broker_name,
+    )
