@@ -13,6 +13,7 @@ from array import array
 from collections.abc import Sequence
 from pathlib import Path
 
+from orbitmq.errors import FileCut
 from orbitmq.store.disk import Disk, DiskFile
 from orbitmq.store.index.layout import (
     ENTRY,
@@ -51,6 +52,20 @@ class IndexFile:
             self.make()
         assert self._file is not None
         return self._file
+
+    def check_whole(self) -> None:
+        """Make sure that the file has its size: in place of what was cut there would be zeros, and no entries.
+
+        Raises:
+            FileCut: somebody else has cut it.
+            FileNotFoundError: it was deleted.
+        """
+        if self._file is None and self._disk.exists(self.path):
+            is_whole = self._disk.size(self.path) == self.sizes.file_size
+        else:
+            is_whole = self.file.is_whole()
+        if not is_whole:
+            raise FileCut(f"{self.path} was cut short by somebody else; a restart builds it anew")
 
     def make(self) -> None:
         """Open the file, and make it if need be. Raises OSError."""

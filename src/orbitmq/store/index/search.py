@@ -99,6 +99,7 @@ class Search:
 
     def _of_file(self, file: IndexFile) -> Iterator[int]:
         question, begin_ms = self._question, file.header.begin_ms
+        file.check_whole()
         number = file.head(self._hash % file.sizes.slots)
         while number > 0:
             entry = file.entry(number)

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import asyncio
 import errno
+import os
 from collections.abc import Awaitable, Callable
+from pathlib import Path
 
 import pytest
 
 from orbitmq.errors import StoreBusy, StoreError, StoreUnavailable
+from orbitmq.model.message import Host
 from orbitmq.net.loop import run
-from orbitmq.store import FlushMode, Store
+from orbitmq.store import FlushMode, Store, StoreConfig
 from orbitmq.store.index import index as module
 from orbitmq.store.index.builder import SLICE_SIZE
 from orbitmq.store.index.layout import parse_note
@@ -215,3 +218,20 @@ def test_a_store_without_an_index_says_so() -> None:
     store_of().query(Question("orders", "k", 1, *ALWAYS), answers.append)
     assert isinstance(answers[0], StoreUnavailable)
     assert "messageIndexEnable" in str(answers[0])
+
+
+@pytest.mark.parametrize("number", [0, -1], ids=["a full file", "the file that is filled"])
+def test_a_search_in_a_file_that_somebody_cuts_is_refused(tmp_path: Path, number: int) -> None:
+    store = Store.open(
+        StoreConfig(path=tmp_path, segment_size=65_536, has_index=True, index_slots=8, index_entries=20),
+        store_host=Host("127.0.0.1", 1),
+    )
+    for at in range(15):
+        store.append(keyed(at, "k"))
+    assert numbers(store, "k") == list(range(15))
+    os.truncate(sorted((tmp_path / "index").iterdir())[number], 50)
+    found: list[Findings | StoreError] = []
+    store.query(Question("orders", "k", 64, *ALWAYS), found.append)
+    assert isinstance(found[0], StoreUnavailable)
+    assert "was cut short" in str(found[0])
+    store.close()

@@ -101,6 +101,9 @@ class Places(IndexFile):
         self.looked = 0
         self._entries = [Entry(key_hash("orders", "k"), place, 0, number) for number, place in enumerate(places)]
 
+    def check_whole(self) -> None:
+        pass
+
     def head(self, slot: int) -> int:
         return len(self._entries)
 
