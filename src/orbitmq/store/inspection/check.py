@@ -42,6 +42,8 @@ from orbitmq.store.queues.consume_queue import UNIT
 from orbitmq.store.queues.deletions import parse_deletions
 from orbitmq.store.sync.checkpoint import parse_checkpoint
 
+_FIRST_CHECKPOINT_MS = 10_000
+"""So long after its first message a broker has a checkpoint: it writes one every two seconds, on a slow disk later."""
 _EVERYTHING = 1 << 62
 
 
@@ -125,7 +127,8 @@ class StoreCheck:
         self._start = files[0].base if files else 0
         self._index.pass_over(0, self._start)
         self._damages = Ranges()
-        self._stored_at_ms = 0
+        self._began_at_ms = self._stored_at_ms = 0
+        self._is_orderly = is_orderly
         self._is_damaged_at_end = False
         on_size(sum(file.size for file in self._log_files))
 
@@ -154,6 +157,7 @@ class StoreCheck:
                     yield self._damage(found)
                 continue
             self.record_count += 1
+            self._began_at_ms = self._began_at_ms or found.stored_at_ms
             self._stored_at_ms = max(self._stored_at_ms, found.stored_at_ms)
             self._index.take(found)
             self._timers.take(found)
@@ -183,8 +187,14 @@ class StoreCheck:
         """Judge the log's end, the checkpoint, and entries that lead behind the end, as one."""
         if self.is_live:
             return
+        is_short = self._start == 0 and self._stored_at_ms - self._began_at_ms <= _FIRST_CHECKPOINT_MS
         facts = LogFacts(
-            self._start, self._walk.end, self._stored_at_ms, self._is_damaged_at_end, self.queues.entries_end
+            self._start,
+            self._walk.end,
+            self._stored_at_ms,
+            self._is_damaged_at_end,
+            self.queues.entries_end,
+            is_young=is_short and not self._is_orderly,
         )
         lost = judge_log_end(self._checkpoint, facts, self._file_at(facts.end))
         if lost is not None:

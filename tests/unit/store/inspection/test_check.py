@@ -7,12 +7,14 @@ from random import Random
 
 import pytest
 
+from orbitmq.store import Draft, Store
 from orbitmq.store.disk import LocalDisk
 from orbitmq.store.inspection.check import StoreCheck
 from orbitmq.store.inspection.findings import Severity
 from orbitmq.store.sync.checkpoint import format_checkpoint, parse_checkpoint
+from orbitmq.testing import FakeClock
 
-from .parts import files_of, findings, make_store, wrong
+from .parts import HOST, config_of, files_of, findings, make_store, stop_like_kill_9, wrong
 
 DAMAGES = ("removed", "emptied", "zeroed", "garbled")
 
@@ -52,6 +54,20 @@ def test_entries_that_the_next_start_writes_again_need_not_be_there(tmp_path: Pa
     assert wrong(root) == []
     path.with_name(f"{0:020}").write_bytes(bytes(len(content)))
     assert [finding.path for finding in wrong(root)] == [f"consumequeue/bills/0/{0:020}"]
+
+
+@pytest.mark.parametrize(("later_ms", "is_wrong"), [(10_000, False), (10_001, True)])
+def test_a_broker_that_was_killed_in_its_first_seconds_needs_no_checkpoint(
+    tmp_path: Path, later_ms: int, is_wrong: bool
+) -> None:
+    clock = FakeClock(1_700_000_000_000)
+    store = Store.open(config_of(tmp_path), store_host=HOST, clock=clock)
+    store.append(Draft("orders", 0, b"first"))
+    clock.advance(later_ms)
+    store.append(Draft("orders", 0, b"last"))
+    stop_like_kill_9(store)
+    assert not (tmp_path / "checkpoint").exists()
+    assert [finding.path for finding in wrong(tmp_path)] == (["checkpoint"] if is_wrong else [])
 
 
 @pytest.mark.parametrize("is_live", [True, False])

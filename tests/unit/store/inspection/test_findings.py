@@ -47,6 +47,12 @@ def test_a_checkpoint_that_cannot_be_right_is_named(content: bytes | None, what:
     assert what in found.what
 
 
+def test_a_broker_that_was_killed_at_once_may_have_no_checkpoint_yet() -> None:
+    found = judge_checkpoint(None, LOG._replace(is_young=True))
+    assert found is not None
+    assert (found.severity, found.what) == (Severity.NOTE, "is not there yet")
+
+
 def test_an_empty_log_needs_no_checkpoint() -> None:
     assert judge_checkpoint(None, LOG._replace(end=0)) is None
 
