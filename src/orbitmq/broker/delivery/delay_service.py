@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from orbitmq.broker.delivery.delay import DelayQueues, schedule
+from orbitmq.broker.monitoring.repeated_failure import RepeatedFailure
 from orbitmq.clock import Clock
 from orbitmq.files import replace_file
 from orbitmq.store import Draft
@@ -37,7 +38,7 @@ class DelayService:
         self._arrived = asyncio.Event()
         self._saved_at_ms = -SAVE_MS
         self._unsaved: bytes | None = None
-        self._failure: str | None = None
+        self._failure = RepeatedFailure(log, "delivering delayed messages failed, it is tried again")
         self._saving: asyncio.Task[None] | None = None
 
     def backlog(self) -> dict[int, int]:
@@ -66,9 +67,9 @@ class DelayService:
                 try:
                     await self._deliver()
                 except Exception as error:
-                    self._note_failure(error)
+                    self._failure.note(error)
                 else:
-                    self._failure = None
+                    self._failure.note(None)
                 self._save_in_time()
         finally:
             if self._saving is not None:  # who stops the broker writes the file once more, after this
@@ -79,13 +80,6 @@ class DelayService:
         if (content := self._take_unsaved()) is not None:
             replace_file(self._path, content)
             self._unsaved = None
-
-    def _note_failure(self, error: Exception) -> None:
-        """Log what keeps messages from being delivered: once, however often it is tried."""
-        failure = f"{type(error).__name__}: {error}"
-        if failure != self._failure:
-            self._failure = failure
-            log.error("delivering delayed messages failed, it is tried again", exc_info=error)
 
     async def _deliver(self) -> None:
         while self._queues.deliver_due(self._monotonic()):

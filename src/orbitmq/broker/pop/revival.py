@@ -14,6 +14,7 @@ import logging
 from orbitmq.broker.delivery.delay import properties_again
 from orbitmq.broker.groups.offsets import UNKNOWN, GroupOffsets
 from orbitmq.broker.groups.registry import GroupRegistry
+from orbitmq.broker.monitoring.repeated_failure import RepeatedFailure
 from orbitmq.broker.pop.checkpoints import Outstanding
 from orbitmq.broker.pop.revive_log import ReviveLog
 from orbitmq.broker.topics.registry import TopicRegistry
@@ -70,7 +71,7 @@ class Revival:
         self._retry_kind = RETRY_V2 if uses_retry_v2 else RETRY_V1
         self._clock = clock
         self._monotonic = monotonic
-        self._failure: str | None = None
+        self._failure = RepeatedFailure(log, "reviving popped messages failed, it is tried again")
         self.retry_count = 0
         """Messages that went to a retry topic."""
 
@@ -85,9 +86,9 @@ class Revival:
                     await asyncio.sleep(0)
                 self._log.rewrite_old(_REWRITE_COUNT)
             except Exception as error:
-                self._note_failure(error)
+                self._failure.note(error)
             else:
-                self._failure = None
+                self._failure.note(None)
             self._log.commit()
 
     def revive_due(self) -> bool:
@@ -161,10 +162,3 @@ class Revival:
             raise InvalidArgument("topic", topic, "room in the topic table: topicsMax allows no more topics")
         if self._offsets.query(group, topic, 0) == UNKNOWN:
             self._offsets.commit(group, topic, 0, 0, offset_max=0)
-
-    def _note_failure(self, error: Exception) -> None:
-        """Log what keeps messages from being revived: once, however often it is tried."""
-        failure = f"{type(error).__name__}: {error}"
-        if failure != self._failure:
-            self._failure = failure
-            log.error("reviving popped messages failed, it is tried again", exc_info=error)

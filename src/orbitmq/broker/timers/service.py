@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from random import Random
 
+from orbitmq.broker.monitoring.repeated_failure import RepeatedFailure
 from orbitmq.broker.timers.metrics import TimerMetrics
 from orbitmq.broker.timers.timers import Snapshot, Timers
 from orbitmq.broker.timers.times import TimerRules, due_step_ms, is_congested, wait_form
@@ -60,7 +61,7 @@ class TimerService:
     ) -> None:
         self.timers = timers
         self.rules = rules
-        self.failure: str | None = None
+        self.failure = RepeatedFailure(log, "delivering timers failed, it is tried again")
         """Why timers are not delivered now."""
         self.save_failure: str | None = None
         """Why it is not kept how far they are."""
@@ -82,7 +83,9 @@ class TimerService:
     @property
     def warnings(self) -> list[str]:
         """What an operator should know: why nothing is delivered or kept, what was moved aside, and what is lost."""
-        said = [] if self.failure is None else [f"timers are not delivered, it is tried again: {self.failure}"]
+        said = (
+            [] if self.failure.text is None else [f"timers are not delivered, it is tried again: {self.failure.text}"]
+        )
         if self.save_failure is not None:
             said.append(self.save_failure)
         said += [
@@ -161,7 +164,7 @@ class TimerService:
             while True:
                 self._arrived.clear()
                 is_busy = self._turn()
-                if self.failure is not None:
+                if self.failure.text is not None:
                     await asyncio.sleep(_RETRY_S)
                 elif is_busy:
                     await asyncio.sleep(0)
@@ -200,15 +203,8 @@ class TimerService:
             self._clean_in_time()
         except OSError as error:
             failure = failure or error
-        self._note_failure(failure)
+        self.failure.note(failure)
         return is_busy
-
-    def _note_failure(self, error: Exception | None) -> None:
-        """Log what keeps messages from being delivered: once, however often it is tried."""
-        failure = None if error is None else f"{type(error).__name__}: {error}"
-        if failure is not None and failure != self.failure:
-            log.error("delivering timers failed, it is tried again", exc_info=error)
-        self.failure = failure
 
     async def _sleep(self) -> None:
         """Sleep until the next step of time, or a message; without timers until the first one comes."""

@@ -6,6 +6,7 @@ import asyncio
 import logging
 from pathlib import Path
 
+from orbitmq.broker.monitoring.repeated_failure import RepeatedFailure
 from orbitmq.broker.transactions.checks import TransactionChecks
 from orbitmq.broker.transactions.transactions import Transactions
 from orbitmq.clock import Clock
@@ -51,7 +52,7 @@ class TransactionService:
         self._clock = clock
         self._monotonic = monotonic
         self._checked_at_ms = self._ops_at_ms = self._saved_at_ms = monotonic()
-        self._failure: str | None = None
+        self._failure = RepeatedFailure(log, "transactions cannot go on, it is tried again")
 
     async def run(self) -> None:
         """Do what is due, tick by tick. Ends when it is cancelled."""
@@ -60,16 +61,16 @@ class TransactionService:
             try:
                 await self._do_due()
             except Exception as error:
-                self._note_failure(error)
+                self._failure.note(error)
             else:
-                self._failure = None
+                self._failure.note(None)
 
     def stop(self) -> None:
         """Write what is still to be said, while the store takes it."""
         try:
             self._transactions.write_ops(self._clock())
         except Exception as error:  # the next start finds it in the log
-            self._note_failure(error)
+            self._failure.note(error)
 
     def save(self) -> None:
         """Keep how far everything is; the store is closed, and all of it is on the disk."""
@@ -96,10 +97,3 @@ class TransactionService:
             content = transactions.counts.take_changed(self._clock())
             if content is not None:
                 await asyncio.to_thread(replace_file, self._path, content)
-
-    def _note_failure(self, error: Exception) -> None:
-        """Log what keeps transactions from going on: once, however often it is tried."""
-        failure = f"{type(error).__name__}: {error}"
-        if failure != self._failure:
-            self._failure = failure
-            log.error("transactions cannot go on, it is tried again", exc_info=error)

@@ -142,9 +142,9 @@ async def test_a_disk_without_room_for_the_wheel_is_told_and_asked_again(tmp_pat
 
     async def scene() -> None:
         world.add()
-        await until(lambda: world.service.failure is not None)
+        await until(lambda: world.service.failure.text is not None)
         world.disk.capacity = 1 << 40
-        await until(lambda: world.service.failure is None)
+        await until(lambda: world.service.failure.text is None)
         assert world.service.timers.pending_count == 1
 
     await world.running(scene)
@@ -229,7 +229,7 @@ def test_how_late_the_delivery_is(tmp_path: Path) -> None:
 def test_what_is_wrong_is_told_in_sentences(tmp_path: Path) -> None:
     world = World(tmp_path)
     assert world.service.warnings == []
-    world.service.failure = "OSError: no room"
+    world.service.failure.text = "OSError: no room"
     world.service.save_failure = "it cannot be written"
     world.service.timers.lost_count = 3
     world.service._files.aside.append(Path("/store/quarantine/timerlog-1"))
