@@ -50,6 +50,11 @@ class SendResult(NamedTuple):
     recall_handle: str | None = None
 
 
+def is_stored(answer: Command) -> bool:
+    """Say whether a broker has stored what it answers so, even where it has not kept its whole promise in time."""
+    return answer.code in _STATUS
+
+
 def decode_results(batch: Sequence[EncodedMessage], queue: MessageQueue, answer: Command) -> list[SendResult] | None:
     """Return the result of each message that a request carried, or None when the broker refused it.
 

@@ -1,7 +1,7 @@
 import pytest
 
 from orbitmq.client.send.request import encode_message
-from orbitmq.client.send.result import SendResult, SendStatus, decode_results
+from orbitmq.client.send.result import SendResult, SendStatus, decode_results, is_stored
 from orbitmq.errors import HeaderError
 from orbitmq.model.message import Message
 from orbitmq.model.route import MessageQueue
@@ -37,6 +37,8 @@ def test_a_stored_message_whose_safety_is_in_doubt_says_so(code, status):
     assert results is not None
     (result,) = results
     assert result.status == status
+    assert is_stored(answer(code))
+    assert not is_stored(answer(1))
 
 
 def test_a_refusal_is_no_result():

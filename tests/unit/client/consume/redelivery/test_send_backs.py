@@ -70,3 +70,16 @@ async def test_a_message_that_nobody_takes_is_still_ours(cluster, caplog):
     assert not await send_back(cluster, replace(stored(0), topic="orders"))
     assert any("is not sent back, it comes again from here" in text for text in caplog.messages)
     assert cluster.a.bodies("%RETRY%g") == cluster.b.bodies("%RETRY%g") == []
+
+
+@pytest.mark.parametrize(
+    "code",
+    [ResponseCode.FLUSH_DISK_TIMEOUT, ResponseCode.FLUSH_SLAVE_TIMEOUT, ResponseCode.SLAVE_NOT_AVAILABLE],
+)
+async def test_what_a_broker_has_stored_without_its_whole_promise_is_not_ours_any_more(cluster, code):
+    cluster.topic("%RETRY%g", count=1)
+    cluster.a.refusals[ConsumerSendBack] = [ResponseCode.SYSTEM_ERROR]
+    cluster.a.refusals[SendMessageV2] = cluster.b.refusals[SendMessageV2] = [code]
+    assert await send_back(cluster, replace(stored(0), topic="orders"))
+    asked = [request for broker in (cluster.a, cluster.b) for request in broker.requests]
+    assert len([request for request in asked if isinstance(request, SendMessageV2)]) == 1
