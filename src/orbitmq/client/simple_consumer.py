@@ -99,7 +99,7 @@ class SimpleConsumer(Client):
         self._invisible_ms = _check_invisible(invisible_ms)
         self._is_ordered = ordered
         self._attempts: dict[_Place, str] = {}
-        """In order: attempts whose answers have not come. The same attempt gets the same messages from its broker."""
+        """In order: attempts whose answers never came. The same attempt gets the same messages from its broker."""
         # No heartbeats: they would make this a member of the group, and its push consumers would leave queues to it.
         session = ClientSession(
             name_servers,
@@ -269,7 +269,7 @@ class SimpleConsumer(Client):
     async def _has_messages(self, place: _Place, poll_ms: int) -> bool:
         header = PopNotification(
             consumer_group=self.group, topic=place.subscription.topic, queue_id=-1, poll_ms=poll_ms,
-            order=self._is_ordered, attempt_id=self._attempt_id(place), broker_name=place.broker_name,
+            order=self._is_ordered, attempt_id=self._attempts.get(place), broker_name=place.broker_name,
         )  # fmt: skip
         try:
             answer = await self._session.call(place.broker_name, header, timeout_ms=poll_ms + REQUEST_TIMEOUT_MS)
@@ -282,6 +282,8 @@ class SimpleConsumer(Client):
 
     async def _pop(self, place: _Place, count_max: int, invisible_ms: int, poll_ms: int) -> list[StoredMessage]:
         subscription, broker_name = place
+        # Two receives at a time are two attempts: of the same name, the second would get the first one's messages.
+        attempt_id = (self._attempts.pop(place, None) or uuid4().hex) if self._is_ordered else None
         header = PopMessage(
             consumer_group=self.group,
             topic=subscription.topic,
@@ -293,15 +295,17 @@ class SimpleConsumer(Client):
             expression_type=subscription.expression_type,
             expression=subscription.expression,
             order=self._is_ordered,
-            attempt_id=self._attempt_id(place),
+            attempt_id=attempt_id,
             broker_name=broker_name,
         )
-        answer = await self._session.call(broker_name, header, timeout_ms=poll_ms + REQUEST_TIMEOUT_MS, only_this=True)
-        self._attempts.pop(place, None)
+        timeout_ms = poll_ms + REQUEST_TIMEOUT_MS
+        try:
+            answer = await self._session.call(broker_name, header, timeout_ms=timeout_ms, only_this=True)
+        except BaseException:
+            if attempt_id is not None:
+                self._attempts[place] = attempt_id
+            raise
         return await self._take(answer, place)
-
-    def _attempt_id(self, place: _Place) -> str | None:
-        return self._attempts.setdefault(place, uuid4().hex) if self._is_ordered else None
 
     async def _take(self, answer: Command, place: _Place) -> list[StoredMessage]:
         """Return the messages of an answer that are wanted; others, whose tag's hash clashes, are done."""

@@ -184,6 +184,26 @@ async def test_in_order_a_receive_that_got_no_answer_asks_for_the_same_messages_
             assert [(message.body, message.reconsume_times) for message in found] == [(b"given to nobody", 0)]
 
 
+async def test_in_order_receives_at_the_same_time_do_not_get_one_anothers_messages():
+    async with LocalCluster() as cluster:
+        await create(cluster)
+        async with Producer("p", cluster.name_servers) as producer, consumer(cluster, ordered=True) as reader:
+            reader.subscribe("orders")
+            receiving = [asyncio.ensure_future(reader.receive(1, timeout_ms=60_000)) for _ in range(2)]
+            while service_of(cluster).pop.waiting.parked.count < 2:
+                await asyncio.sleep(0.001)
+            await producer.send_batch([Message("orders", b"0"), Message("orders", b"1")])
+            bodies = []
+            for _ in range(2):
+                done, _ = await asyncio.wait(receiving, return_when=asyncio.FIRST_COMPLETED)
+                (task,) = done
+                receiving.remove(task)
+                (message,) = task.result()
+                bodies.append(message.body)
+                await reader.ack(message)
+            assert bodies == [b"0", b"1"]
+
+
 async def test_what_another_consumer_received_may_be_acknowledged():
     async with LocalCluster() as cluster:
         await create(cluster)
