@@ -116,3 +116,15 @@ def test_what_is_deleted_or_old_is_forgotten():
     rig.queues.forget_old()
     assert [place[0] for place, _ in rig.queues.batches] == ["v"]
     assert rig.queues.change_count == before + 1
+
+
+def test_what_is_old_and_still_somebodys_blocks_its_queue_on():
+    rig = Rig()
+    batch = rig.give(1)
+    rig.queues.change_time(PLACE, 1, batch.pop_time_ms, 2 * FORGOTTEN_AFTER_MS)
+    rig.pass_ms(FORGOTTEN_AFTER_MS + 1)
+    rig.queues.forget_old()
+    assert rig.is_blocked
+    rig.pass_ms(FORGOTTEN_AFTER_MS)
+    rig.queues.forget_old()
+    assert rig.queues.count == 0
