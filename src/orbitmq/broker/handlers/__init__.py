@@ -115,7 +115,7 @@ HANDLERS.include(send_back.handlers, _send_back_tables)
 HANDLERS.include(pull.handlers, _pull_tables)
 HANDLERS.include(
     offsets.handlers,
-    lambda broker: offsets.OffsetTables(broker.store, broker.topics, broker.offsets, broker.groups),
+    lambda broker: offsets.OffsetTables(broker.store, broker.topics, broker.offsets, broker.groups, broker.pop),
 )
 for _popping in (pop.handlers, acks.handlers, notices.handlers, peek.handlers):
     HANDLERS.include(_popping, _pop_tables)

@@ -118,6 +118,12 @@ class PopService:
             waiting.wake(topic, group, ANY_QUEUE)
             waiting.wake(*place)
 
+    def go_on_elsewhere(self, place: Place) -> None:
+        """Let a group read a queue from where its offset was set to: acks of what is out in order are not to move it."""
+        if self.ordered.find(place) is not None:
+            self.ordered.forget_queue(place)
+            self.wake_in_order(place)
+
     def _freed(self, place: Place) -> None:
         del self._timers[place]
         self.waiting.wake(*place)

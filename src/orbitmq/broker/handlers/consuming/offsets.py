@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from orbitmq.broker.delivery.young_queues import is_young
 from orbitmq.broker.groups.offsets import UNKNOWN, GroupOffsets
 from orbitmq.broker.groups.registry import GroupRegistry
+from orbitmq.broker.pop.service import PopService
 from orbitmq.broker.topics.registry import TopicRegistry
 from orbitmq.codes import ResponseCode
 from orbitmq.errors import Rejected
@@ -26,12 +27,13 @@ from orbitmq.wire.headers import (
 
 @dataclass(frozen=True, slots=True)
 class OffsetTables:
-    """Where offsets come from: the groups' commits, and the queues themselves."""
+    """Where offsets come from: the groups' commits, and the queues themselves; and what groups popped behind them."""
 
     store: Store
     topics: TopicRegistry
     offsets: GroupOffsets
     groups: GroupRegistry
+    pop: PopService
 
 
 handlers: Handlers[OffsetTables] = Handlers()
@@ -64,7 +66,10 @@ def update_consumer_offset(tables: OffsetTables, call: Call[UpdateConsumerOffset
         raise Rejected(ResponseCode.SUBSCRIPTION_GROUP_NOT_EXIST, f"Group {header.consumer_group:.260} not exist!")
     tables.topics.check_queue(header.topic, header.queue_id)
     end = tables.store.max_offset(header.topic, header.queue_id)
-    tables.offsets.commit(header.consumer_group, header.topic, header.queue_id, header.commit_offset, offset_max=end)
+    group, topic, queue_id = header.consumer_group, header.topic, header.queue_id
+    before = tables.offsets.query(group, topic, queue_id)
+    if tables.offsets.commit(group, topic, queue_id, header.commit_offset, offset_max=end) != before:
+        tables.pop.go_on_elsewhere((topic, group, queue_id))
     return Reply()
 
 

@@ -141,6 +141,10 @@ class OrderedQueues:
         self.change_count += 1
         return visible_at_ms
 
+    def forget_queue(self, place: OrderedPlace) -> None:
+        """Forget what is out of a queue: somebody has decided anew where the group goes on."""
+        self._forget([place])
+
     def forget_topic(self, topic: str) -> None:
         """Forget what is out of a topic that was deleted."""
         self._forget([place for place in self._held if place[0] == topic])

@@ -43,7 +43,8 @@ def query(**fields: Any) -> QueryConsumerOffset:
 def tables_of(store: Store) -> handlers.OffsetTables:
     registries = Registries()
     registries.topics.update(TopicConfig(topic="t", read_queue_count=1, write_queue_count=1), 0)
-    return handlers.OffsetTables(store, registries.topics, GroupOffsets(), registries.groups)
+    pops: Any = None  # nothing is set here
+    return handlers.OffsetTables(store, registries.topics, GroupOffsets(), registries.groups, pops)
 
 
 def test_a_committed_offset_comes_back_after_a_restart(serve: Serve) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 
 from orbitmq.client.consume.pop.popped_messages import decode_popped
 from orbitmq.wire.header import decode_header
-from orbitmq.wire.headers import ChangeInvisibleTimeResponse, DeleteTopicInBroker, PopResponse
+from orbitmq.wire.headers import ChangeInvisibleTimeResponse, DeleteTopicInBroker, PopResponse, UpdateConsumerOffset
 from orbitmq.wire.pop.handles import parse_handle
 
 from .support import ack_header, change_header, handle_of, pop, pop_header
@@ -260,3 +260,23 @@ def test_in_order_batches_outlast_a_restart(serve: Serve) -> None:
 
     serve(pops)
     serve(comes_back)
+
+
+def test_in_order_an_offset_that_was_set_is_not_moved_by_acks_of_what_was_out(serve: Serve) -> None:
+    async def scene(rig: Any) -> None:
+        for body in (b"0", b"1", b"2"):
+            await rig.send(body=body)
+        (first,) = await pop(rig, order=True, count_max=1)
+        assert await rig.code(ack_header(first)) == 0
+        (second,) = await pop(rig, order=True, count_max=1)
+        waiting = asyncio.ensure_future(rig.ask(pop_header(order=True, poll_ms=60_000)))
+        await parked(rig)
+        place: dict[str, Any] = {"consumer_group": "g", "topic": "t", "queue_id": second.queue_id}
+        assert await rig.code(UpdateConsumerOffset(**place, commit_offset=1)) == 0  # where it is: nothing is set
+        assert rig.broker.service.pop.ordered.count == 1
+        assert await rig.code(UpdateConsumerOffset(**place, commit_offset=0)) == 0
+        assert await rig.code(ack_header(second)) == 0
+        again = decode_popped(await waiting, "t", "a")
+        assert [message.body for message in again] == [b"0", b"1", b"2"]
+
+    serve(scene)
