@@ -20,6 +20,7 @@ from orbitmq.model.topic import DataVersion
 from orbitmq.net.dispatch.peer import Peer
 from orbitmq.net.dispatch.reply import Reply, encode_reply
 from orbitmq.store import Draft
+from orbitmq.store.index.keys import NOTED_SIZE_MAX
 from orbitmq.wire.command import Command, decode_command, encode_command
 from orbitmq.wire.frame import HEADER_SIZE_MASK, PREFIX, Frame, FrameDecoder
 from orbitmq.wire.messages.message_id import offset_message_id
@@ -90,7 +91,7 @@ class SendFastPath:
                 body = data[body_start:frame_end]
                 draft = (topic, queue_id, body, stored, flag, sys_flag, born_at_ms, host, 0, 0, None)
                 queue_offset, physical_offset, record_size, stored_at_ms = append(_new(Draft, draft))
-                if key and _KEYS not in properties:
+                if 0 < len(key) <= NOTED_SIZE_MAX and _KEYS not in properties:
                     note_key((physical_offset, record_size, stored_at_ms, topic, key))
                 log_end = physical_offset + record_size
                 size_sum += record_size

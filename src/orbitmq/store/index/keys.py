@@ -29,6 +29,8 @@ _TOPICS_MAX = 4096
 
 NotedKey = tuple[int, int, int, str, str]
 """Place and size of a message, its store time, its topic, and its only key."""
+NOTED_SIZE_MAX = 64
+"""Characters of a key that may be noted: longer ones, hashed one by one, are read from the log in slices of some bytes."""
 
 
 class KeyReader:

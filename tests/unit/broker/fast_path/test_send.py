@@ -9,7 +9,7 @@ import orjson
 from orbitmq.codes import RequestCode
 from orbitmq.net.blocking import BlockingConnection
 from orbitmq.store.index.hashes import topic_hash
-from orbitmq.store.index.keys import KeyReader, NotedKey
+from orbitmq.store.index.keys import NOTED_SIZE_MAX, KeyReader, NotedKey
 from orbitmq.wire.command import Command, SerializeType, decode_command, encode_command
 from orbitmq.wire.frame import FrameDecoder
 from orbitmq.wire.messages.record import iter_records
@@ -183,6 +183,25 @@ def test_a_noted_key_is_what_would_be_read_from_the_log(serve: Serve) -> None:
             assert reader.read(store.record_at(place), place, 10) == size
             assert reader.keys == [key.encode()]
             assert (reader.starts, reader.offsets, reader.times_ms) == ([topic_hash(topic)], [place], [stored_at_ms])
+
+    serve(scene)
+
+
+def test_a_key_that_takes_long_to_hash_is_not_noted(serve: Serve) -> None:
+    async def scene(rig: Any) -> None:
+        await rig.send("t")
+        noted: list[NotedKey] = []
+        rig.broker.service.store.note_key = noted.append
+        keys = ["K" * NOTED_SIZE_MAX, "K" * (NOTED_SIZE_MAX + 1), "K" * 30_000]
+        frames = [
+            encode_command(Command(310, number, 0, None, header("t", {"i": f"UNIQ_KEY\x01{key}\x02"}), b"x", "JAVA"))
+            for number, key in enumerate(keys)
+        ]
+        connection = next(iter(rig.broker.running.server.connections))
+        answers: list[bytes] = []
+        data = b"".join(frames)
+        assert rig.broker.running.fast_path.answer(data, answers, connection) == len(data)
+        assert [key for *_, key in noted] == keys[:1]
 
     serve(scene)
 
