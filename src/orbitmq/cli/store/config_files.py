@@ -20,6 +20,8 @@ from orbitmq.store.queues.consume_queues import QueueKey
 from orbitmq.wire import fastjson
 from orbitmq.wire.bodies.groups import decode_group_table
 from orbitmq.wire.bodies.topics import decode_topic_table
+from orbitmq.wire.pop.assignments import parse_request_modes
+from orbitmq.wire.pop.ordered_batches import parse_ordered_batches
 
 _TOPICS, _OFFSETS = "topics.json", "consumerOffset.json"
 _PARSERS: dict[str, Callable[[bytes], Any]] = {
@@ -27,6 +29,8 @@ _PARSERS: dict[str, Callable[[bytes], Any]] = {
     _OFFSETS: parse_offsets,
     "subscriptionGroup.json": decode_group_table,
     "delayOffset.json": parse_delay_offsets,
+    "messageRequestMode.json": parse_request_modes,
+    "consumerOrderInfo.json": parse_ordered_batches,
     "transactionMetrics": parse_counts,
     "timermetrics": TimerMetrics.parse,
 }

@@ -51,11 +51,20 @@ def test_topics_are_known_by_their_table(tmp_path: Path) -> None:
     ids=["empty", "blank", "zeros", "no text", "deep", "cut", "list", "number", "other shape"],
 )
 @pytest.mark.parametrize(
-    "name", ["topics.json", "consumerOffset.json", "subscriptionGroup.json", "delayOffset.json", "topics.json.bak"]
+    "name",
+    [
+        "topics.json",
+        "consumerOffset.json",
+        "subscriptionGroup.json",
+        "delayOffset.json",
+        "messageRequestMode.json",
+        "consumerOrderInfo.json",
+        "topics.json.bak",
+    ],
 )
 def test_what_cannot_be_a_table_is_named(tmp_path: Path, name: str, content: bytes) -> None:
     if content == b'{"topicConfigTable":[1]}' and not name.startswith("topics"):
-        content = b'{"offsetTable":[1],"subscriptionGroupTable":[1]}'
+        content = b'{"offsetTable":[1],"subscriptionGroupTable":[1],"messageRequestModeMap":[1],"table":[1]}'
     (tmp_path / name).write_bytes(content)
     assert found(tmp_path)[f"config/{name}"].startswith("cannot be read")
 
