@@ -256,7 +256,7 @@ class Pops:
             return False
         if batch is None:
             # A crash took the batch: nothing before its first message is known to be done, and may come again.
-            if queue_offset != committed:
+            if queue_offset != committed or not self._was_stored(topic, queue_id, queue_offset, pop_time_ms):
                 return False
             next_offset = queue_offset + 1
         elif batch.pop_time_ms != pop_time_ms:
@@ -270,6 +270,11 @@ class Pops:
             next_offset = self._ordered.acknowledge(place, queue_offset)
         self._commit(group, topic, queue_id, next_offset)
         return self._ordered.blocked_until_ms(place) is None
+
+    def _was_stored(self, topic: str, queue_id: int, queue_offset: int, pop_time_ms: int) -> bool:
+        """Say whether a message can have been popped then: a power cut may have taken another one of its number."""
+        record = self._store.message_at(topic, queue_id, queue_offset)
+        return record is not None and record.stored_at_ms <= pop_time_ms
 
     def _waiting(self, topic: str, group: str, queue_id: int) -> int:
         committed = self._offsets.query(group, topic, queue_id)

@@ -56,9 +56,13 @@ class PopService:
             clock=clock,
             monotonic=monotonic,
         )
-        self.ordered = OrderedQueues(
-            load_batches(ordered_path), count_max=config.pop_checkpoints_max, clock=clock, monotonic=monotonic
-        )
+        batches = [
+            (place, batch)
+            for place, batch in load_batches(ordered_path)
+            # A power cut may have taken messages that were out: others get their numbers, and are nobody's yet.
+            if max(batch.offsets) < store.max_offset(place[0], place[2])
+        ]
+        self.ordered = OrderedQueues(batches, count_max=config.pop_checkpoints_max, clock=clock, monotonic=monotonic)
         """What is out in order."""
         self.batch_file = BatchFile(ordered_path, self.ordered)
         self._monotonic = monotonic

@@ -273,6 +273,18 @@ def test_in_order_a_lost_batch_skips_nothing_that_is_not_known_to_be_done() -> N
     assert rig.bodies(is_ordered=True) == [b"1", b"2"]
 
 
+def test_in_order_a_message_that_got_a_lost_ones_number_is_not_done_by_the_lost_ones_ack() -> None:
+    rig = Rig()
+    rig.send(b"0")
+    popped = rig.pop(is_ordered=True)
+    rig.ordered.forget_topic("t")  # as a crash does
+    place = ("t", "g", 0)
+    assert not rig.pops.acknowledge_in_order(place, 0, popped.pop_time_ms - 1)
+    assert rig.offsets.query("g", "t", 0) == 0
+    assert rig.pops.acknowledge_in_order(place, 0, popped.pop_time_ms)
+    assert not rig.pops.acknowledge_in_order(place, 1, popped.pop_time_ms)  # nobody has sent it yet
+
+
 def test_in_order_an_ack_of_what_the_batch_does_not_hold_is_refused() -> None:
     rig = Rig()
     rig.send(b"0", b"1")

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 from orbitmq.client.consume.pop.popped_messages import decode_popped
+from orbitmq.clock import now_ms
 from orbitmq.wire.header import decode_header
 from orbitmq.wire.headers import ChangeInvisibleTimeResponse, DeleteTopicInBroker, PopResponse, UpdateConsumerOffset
 from orbitmq.wire.pop.handles import parse_handle
+from orbitmq.wire.pop.ordered_batches import OrderedBatch, format_ordered_batches
 
 from .support import ack_header, change_header, handle_of, pop, pop_header
 
@@ -280,3 +283,19 @@ def test_in_order_an_offset_that_was_set_is_not_moved_by_acks_of_what_was_out(se
         assert [message.body for message in again] == [b"0", b"1", b"2"]
 
     serve(scene)
+
+
+def test_in_order_a_batch_with_messages_that_a_power_cut_took_is_out_no_longer(serve: Serve, tmp_path: Path) -> None:
+    async def sends(rig: Any) -> None:
+        await rig.send(body=b"0")
+
+    async def pops(rig: Any) -> None:
+        assert rig.broker.service.pop.ordered.count == 1
+        (found,) = await pop(rig, order=True)
+        assert found.body == b"0"
+
+    serve(sends)
+    lost, kept = (OrderedBatch(offsets, now_ms(), 60_000, now_ms()) for offsets in ((0, 1), (0,)))
+    content = format_ordered_batches([(("t", "g", 0), lost), (("t", "h", 0), kept)])
+    (tmp_path / "store" / "config" / "consumerOrderInfo.json").write_bytes(content)
+    serve(pops)
