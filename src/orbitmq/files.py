@@ -35,14 +35,21 @@ def replace_file(path: Path, content: bytes) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     fresh = path.with_name(path.name + ".tmp")
     _write(fresh, content)
-    if path.exists():
-        _keep_generation(path)
+    kept = _hold(path) if path.exists() else None
     os.replace(fresh, path)
+    if kept is not None:
+        # Not before: what is there may be damaged, and the `.bak` then the one generation that can be read.
+        os.replace(kept, _backup(path))
     _sync_directory(path.parent)
 
 
+def has_generation(path: Path) -> bool:
+    """Say whether a file is there, or its `.bak`."""
+    return path.exists() or _backup(path).exists()
+
+
 def read_generations(path: Path, parse: Callable[[bytes], T]) -> T | None:
-    """Return the parsed content of `path`, or of its `.bak`; None when neither exists.
+    """Return the parsed content of `path`, or of its `.bak`, which is told; None when neither exists.
 
     Raises:
         StoreError: something is there, but nothing that parses.
@@ -54,13 +61,17 @@ def read_generations(path: Path, parse: Callable[[bytes], T]) -> T | None:
             content = candidate.read_bytes()
             if not content.strip():
                 raise HeaderError("the file is empty")
-            return parse(content)
+            found = parse(content)
         except FileNotFoundError:
             continue
         except (OSError, HeaderError, ValueError) as error:
             log.error("cannot use %s: %s", candidate, error)
             damage = damage or error
             _keep_damaged(path, content)
+        else:
+            if candidate != path:
+                log.error("%s is read in place of %s: changes since its last save are missing", candidate, path)
+            return found
     if damage is not None:
         raise StoreError(f"neither {path} nor its .bak can be used: {damage}")
     return None
@@ -84,8 +95,8 @@ def _keep_damaged(path: Path, content: bytes) -> None:
             return
 
 
-def _keep_generation(path: Path) -> None:
-    """Make the present file the backup without a moment in which neither name exists."""
+def _hold(path: Path) -> Path:
+    """Give the present file a second name, so that it can become the backup; no moment is without a file of its name."""
     kept = path.with_name(path.name + ".bak.tmp")
     with suppress(FileNotFoundError):
         kept.unlink()
@@ -93,7 +104,7 @@ def _keep_generation(path: Path) -> None:
         os.link(path, kept)
     except OSError:  # a file system without hard links
         _write(kept, path.read_bytes())
-    os.replace(kept, _backup(path))
+    return kept
 
 
 def _backup(path: Path) -> Path:

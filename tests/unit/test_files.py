@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from orbitmq.errors import HeaderError, StoreError
-from orbitmq.files import read_generations, replace_file
+from orbitmq.files import has_generation, read_generations, replace_file
 
 
 def parse(data: bytes) -> str:
@@ -119,3 +119,48 @@ def test_what_was_damaged_is_kept_whatever_is_written_afterwards_and_once(tmp_pa
     kept = sorted(path.name for path in tmp_path.iterdir() if "damaged" in path.name)
     assert kept == ["topics.json.damaged-1", "topics.json.damaged-2"]
     assert [(tmp_path / name).read_bytes() for name in kept] == [b"?1", b"?2"]
+
+
+@pytest.mark.parametrize("damage", [None, b"", b"?"])
+def test_a_backup_is_read_and_that_is_told(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, damage: bytes | None
+) -> None:
+    file = tmp_path / "topics.json"
+    replace_file(file, b"{1}")
+    replace_file(file, b"{2}")
+    assert (read_generations(file, parse), caplog.messages) == ("{2}", [])
+    file.unlink() if damage is None else file.write_bytes(damage)
+    assert read_generations(file, parse) == "{1}"
+    assert f"{file}.bak is read in place of {file}" in caplog.messages[-1]
+
+
+@pytest.mark.parametrize("renames", [0, 1])
+def test_a_kill_while_a_damaged_file_is_replaced_leaves_a_generation(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, renames: int
+) -> None:
+    """The `.bak` is all there is then: it goes when the new content has its name, and not before."""
+    file = tmp_path / "topics.json"
+    replace_file(file, b"{1}")
+    replace_file(file, b"{2}")
+    file.write_bytes(b"?")
+    rename, done = os.replace, []
+
+    def kill(source: Path, target: Path) -> None:
+        if len(done) == renames:
+            raise KeyboardInterrupt
+        done.append(rename(source, target))
+
+    monkeypatch.setattr(os, "replace", kill)
+    with pytest.raises(KeyboardInterrupt):
+        replace_file(file, b"{3}")
+    assert read_generations(file, parse) == ("{1}" if renames == 0 else "{3}")
+
+
+def test_a_generation_is_the_file_or_its_backup(tmp_path: Path) -> None:
+    file = tmp_path / "topics.json"
+    assert not has_generation(file)
+    replace_file(file, b"{1}")
+    assert has_generation(file)
+    replace_file(file, b"{2}")
+    file.unlink()
+    assert has_generation(file)
