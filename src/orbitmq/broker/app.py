@@ -20,7 +20,7 @@ from orbitmq.broker.handlers import HANDLERS
 from orbitmq.broker.health.monitor import BrokerMonitor
 from orbitmq.broker.housekeeping import TURN_MS, Housekeeping, Job
 from orbitmq.broker.limits import port_limits
-from orbitmq.broker.persistence import ConfigFiles, OffsetFile
+from orbitmq.broker.persistence import ConfigFiles, OffsetFile, TableNotes
 from orbitmq.broker.registration.addresses import BrokerAddress, broker_address, reserved_port
 from orbitmq.broker.registration.name_servers import NameServers
 from orbitmq.broker.registration.registrar import PART_TOPICS_MAX, Identity, Registrar, encode_parts
@@ -28,6 +28,7 @@ from orbitmq.broker.service import BrokerService, StoredTables
 from orbitmq.broker.topics.system_topics import system_topics
 from orbitmq.broker.topics.table import TopicTable
 from orbitmq.clock import Clock, monotonic_ms, now_ms
+from orbitmq.errors import StoreError
 from orbitmq.net.http.server import HttpServer
 from orbitmq.net.limits import Limits, descriptor_limit, tell_of_few_descriptors
 from orbitmq.net.pool import ConnectionPool
@@ -55,6 +56,7 @@ class Running:
     name_servers: NameServers
     housekeeping: Housekeeping
     offset_file: OffsetFile
+    table_notes: TableNotes
     monitor: BrokerMonitor
     http: HttpServer | None
     tasks: Sequence[asyncio.Task[None]]
@@ -152,6 +154,7 @@ class Broker:
         running.offset_file.save_now()
         service.delays.save()
         service.timers.close()
+        running.table_notes.save_now()
         log.info("broker %s stopped", self.config.broker_name)
 
     def set_name_servers(self, addresses: str) -> None:
@@ -167,6 +170,8 @@ class Broker:
         """Load the tables, recover the store, listen, and begin with what runs beside."""
         config = self.config
         files = ConfigFiles(config.store_path_root_dir / "config")
+        table_notes = TableNotes(config.store_path_root_dir / "config")
+        table_notes.check()
         tables = StoredTables(
             files.load_topics(auto_create_enable=config.auto_create_topic_enable, count_max=config.topics_max),
             files.load_groups(auto_create_enable=config.auto_create_subscription_group, count_max=config.groups_max),
@@ -198,6 +203,8 @@ class Broker:
                 monotonic=self._monotonic,
                 random=self._random,
             )
+            if store.max_physical_offset:  # before the first message nothing can be missed
+                table_notes.save_now()
             store.attach(asyncio.get_running_loop())
             fast_path = SendFastPath(service.sending)
             descriptors = descriptor_limit()
@@ -214,16 +221,21 @@ class Broker:
             store.close()
             raise
         offset_file = OffsetFile(files.offsets_path, tables.offsets, self._clock, lambda: store.durable_offset)
-        return self._begin(service, fast_path, server, registrar, offset_file, monitor, http)
+        return self._begin(service, fast_path, server, registrar, offset_file, table_notes, monitor, http)
 
     def _fit_tables(self, tables: StoredTables, store: Store, files: ConfigFiles) -> None:
         """Bring the tables in line with the settings and with the store, which a crash may have cut."""
+        if store.max_physical_offset and not tables.topics.all:
+            log.warning("%s is missing, or empty: the topics of the stored messages are not known", files.topics_path)
         loaded_version = tables.topics.version
         tables.topics.add_missing(system_topics(self.config), self._clock())
         for cut in tables.offsets.cut_to(store.max_offset):
             log.warning("a committed offset lay beyond its queue's end and was pulled back: %s", cut)
         if tables.topics.version != loaded_version:
-            files.save_topics(tables.topics)
+            try:
+                files.save_topics(tables.topics)
+            except OSError as error:
+                raise StoreError(f"{files.topics_path} cannot be written: {error}") from error
             tables.topics.keep()
 
     def _make_registrar(self, address: BrokerAddress, topics: TopicTable) -> Registrar:
@@ -273,13 +285,14 @@ class Broker:
         server: Server[BrokerService],
         registrar: Registrar,
         offset_file: OffsetFile,
+        table_notes: TableNotes,
         monitor: BrokerMonitor,
         http: HttpServer | None,
     ) -> Running:
         """Start the tasks that run beside the server."""
         loop = asyncio.get_running_loop()
         name_servers = NameServers(registrar, self.config.name_servers)
-        housekeeping = self._make_housekeeping(service, offset_file)
+        housekeeping = self._make_housekeeping(service, offset_file, table_notes)
         jobs = (
             name_servers.run(),
             housekeeping.run(),
@@ -292,7 +305,17 @@ class Broker:
         )
         tasks = [loop.create_task(job) for job in jobs]
         return Running(
-            service, fast_path, server, registrar, name_servers, housekeeping, offset_file, monitor, http, tasks
+            service,
+            fast_path,
+            server,
+            registrar,
+            name_servers,
+            housekeeping,
+            offset_file,
+            table_notes,
+            monitor,
+            http,
+            tasks,
         )
 
     async def _start_http(
@@ -309,7 +332,9 @@ class Broker:
         await http.start(self.config.metrics_address, self.config.metrics_port)
         return http
 
-    def _make_housekeeping(self, service: BrokerService, offset_file: OffsetFile) -> Housekeeping:
+    def _make_housekeeping(
+        self, service: BrokerService, offset_file: OffsetFile, table_notes: TableNotes
+    ) -> Housekeeping:
         clock = self._clock
         return Housekeeping(
             [
@@ -322,6 +347,7 @@ class Broker:
                 Job(CLIENT_SCAN_MS, lambda: service.locks.expire(self._monotonic())),
                 Job(self.config.flush_consumer_offset_interval, offset_file.save),
                 Job(self.config.flush_consumer_offset_interval, service.pop.batch_file.save),
+                Job(self.config.flush_consumer_offset_interval, table_notes.save),
             ]
         )
 

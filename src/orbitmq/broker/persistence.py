@@ -6,22 +6,55 @@ Source: docs/formats/config_files.md.
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 from orbitmq.broker.groups.configs import GROUPS_MAX, GroupConfigs
 from orbitmq.broker.groups.offsets import GroupOffsets
 from orbitmq.broker.groups.table_file import TableFile, Ticket
 from orbitmq.broker.topics.table import TOPICS_MAX, TopicTable
 from orbitmq.clock import Clock
-from orbitmq.errors import HeaderError
-from orbitmq.files import read_generations, replace_file
+from orbitmq.errors import HeaderError, StoreError
+from orbitmq.files import has_generation, read_generations, replace_file
+from orbitmq.store.disk import LocalDisk, write_whole
 from orbitmq.wire import fastjson
 from orbitmq.wire.bodies import topics as topic_bodies
 from orbitmq.wire.bodies.groups import decode_group_table, encode_group_table
 from orbitmq.wire.bodies.registration import data_version_document, parse_data_version
+
+log = logging.getLogger(__name__)
+
+T = TypeVar("T")
+
+REPEATING = {"consumerOrderInfo.json": "batches that were out in order come again"}
+"""Tables whose loss repeats messages and is told."""
+NEEDED = {
+    "topics.json": "the broker would know none of its topics",
+    "subscriptionGroup.json": "groups would lose their settings",
+    "consumerOffset.json": "groups would begin anew: they read messages again, or miss some",
+    "delayOffset.json": "delayed messages that were delivered would come again",
+    "messageRequestMode.json": "groups that pop would pull",
+}
+"""Tables that no start goes on without, and what would come of it."""
+
+
+def read_table(path: Path, parse: Callable[[bytes], T]) -> T | None:
+    """Return a table that no start goes on without, from its file or its `.bak`; None when neither exists.
+
+    Raises:
+        StoreError: something is there, but nothing that parses.
+    """
+    try:
+        return read_generations(path, parse)
+    except StoreError as error:
+        raise StoreError(f"{error}. {_way_out(path)}") from error
+
+
+def _way_out(path: Path) -> str:
+    return f"Bring one of them back; or, to begin with an empty table, write {{}} into {path.name}"
 
 
 class ConfigFiles:
@@ -45,7 +78,7 @@ class ConfigFiles:
 
     def load_topics(self, *, auto_create_enable: bool, count_max: int = TOPICS_MAX) -> TopicTable:
         """Return the stored topic table, an empty one at the first start."""
-        found = read_generations(self.topics_path, topic_bodies.decode_topic_table)
+        found = read_table(self.topics_path, topic_bodies.decode_topic_table)
         if found is None:
             return TopicTable(auto_create_enable=auto_create_enable, count_max=count_max)
         return TopicTable(
@@ -63,11 +96,11 @@ class ConfigFiles:
 
     def load_offsets(self) -> GroupOffsets:
         """Return the committed offsets, none at the first start."""
-        return read_generations(self.offsets_path, parse_offsets) or GroupOffsets()
+        return read_table(self.offsets_path, parse_offsets) or GroupOffsets()
 
     def load_groups(self, *, auto_create_enable: bool, count_max: int = GROUPS_MAX) -> GroupConfigs:
         """Return the groups' settings, only the system's at the first start."""
-        found = read_generations(self.groups_path, decode_group_table)
+        found = read_table(self.groups_path, decode_group_table)
         if found is None:
             return GroupConfigs(auto_create_enable=auto_create_enable, count_max=count_max)
         return GroupConfigs(
@@ -85,6 +118,69 @@ class ConfigFiles:
     def group_ticket(self, groups: GroupConfigs) -> Ticket:
         """Return the groups' settings on their way to their file; nobody changes them until they are written."""
         return self._groups_file.ticket(partial(encode_group_table, groups.table, pretty=True))
+
+
+class TableNotes:
+    """The file `tables`: the tables that this store has had, so that one that somebody removes is missed.
+
+    A table has no file before it has something to say, so a missing file alone tells nothing.
+
+    Args:
+        directory: `store/config`.
+    """
+
+    def __init__(self, directory: Path) -> None:
+        self._directory = directory
+        self._path = directory.parent / "tables"
+        self._noted: list[str] = []
+        """The content of the file: a name per line. One that is damaged is written anew."""
+
+    def check(self) -> None:
+        """Miss what was there.
+
+        Raises:
+            StoreError: a table is gone, and so is its `.bak`.
+        """
+        try:
+            self._noted = noted_tables(self._directory)
+        except OSError as error:
+            raise StoreError(f"{self._path} cannot be read: {error}") from error
+        for name in self._noted:
+            path = self._directory / name
+            if name in REPEATING and not has_generation(path):
+                log.warning("%s is missing, and so is its .bak: %s", path, REPEATING[name])
+            elif name in NEEDED and not has_generation(path):
+                raise StoreError(f"{path} is missing, and so is its .bak: {NEEDED[name]}. {_way_out(path)}")
+
+    async def save(self) -> None:
+        """Note the tables that came since. A thread syncs the file."""
+        names = self._names()
+        if names != self._noted:
+            await asyncio.to_thread(self._write, names)
+
+    def save_now(self) -> None:
+        """Do the same on the caller's thread; a disk that refuses it is told of."""
+        names = self._names()
+        if names != self._noted:
+            try:
+                self._write(names)
+            except OSError as error:
+                log.warning("%s cannot be written: a table that is removed would not be missed: %s", self._path, error)
+
+    def _names(self) -> list[str]:
+        return [name for name in (*NEEDED, *REPEATING) if name in self._noted or has_generation(self._directory / name)]
+
+    def _write(self, names: list[str]) -> None:
+        write_whole(LocalDisk(), self._path, "".join(f"{name}\n" for name in names).encode())
+        self._noted = names
+
+
+def noted_tables(directory: Path) -> list[str]:
+    """Return the lines of the file `tables`, none without one. Raises OSError."""
+    try:
+        return (directory.parent / "tables").read_bytes().decode(errors="replace").splitlines()
+    except FileNotFoundError:
+        return []
 
 
 class OffsetFile:

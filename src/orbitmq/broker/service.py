@@ -24,7 +24,7 @@ from orbitmq.broker.groups.registry import GroupRegistry
 from orbitmq.broker.monitoring.half_counts import HalfCounts, parse_counts
 from orbitmq.broker.monitoring.runtime_info import RuntimeInfo
 from orbitmq.broker.monitoring.stats import BrokerStats
-from orbitmq.broker.persistence import ConfigFiles
+from orbitmq.broker.persistence import ConfigFiles, read_table
 from orbitmq.broker.pop.service import PopService
 from orbitmq.broker.registration.addresses import BrokerAddress
 from orbitmq.broker.sending.answers import SendAnswers
@@ -121,7 +121,7 @@ class BrokerService:
             count_max=config.max_transfer_count_on_message_in_memory,
             size_max=config.max_transfer_bytes_on_message_in_memory,
         )
-        delayed = read_generations(files.delays_path, parse_delay_offsets) or ()
+        delayed = read_table(files.delays_path, parse_delay_offsets) or ()
         queues = DelayQueues(store, self.topics, config.delay_levels, *delayed, wall_ms=clock(), now_ms=monotonic())
         self.delays = DelayService(queues, files.delays_path, clock, monotonic)
         self.transactions = self._make_transactions(files, clock())

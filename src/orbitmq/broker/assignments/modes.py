@@ -8,9 +8,10 @@ from __future__ import annotations
 import logging
 from pathlib import Path
 
+from orbitmq.broker.persistence import read_table
 from orbitmq.codes import ResponseCode
 from orbitmq.errors import Rejected
-from orbitmq.files import read_generations, replace_file
+from orbitmq.files import replace_file
 from orbitmq.model.topic import RETRY_PREFIX
 from orbitmq.wire.pop.assignments import PULL, RequestMode, format_request_modes, parse_request_modes
 
@@ -33,7 +34,7 @@ class RequestModes:
         self._path = path
         self._default = default
         self._share_queue_count = share_queue_count
-        found = read_generations(path, parse_request_modes) or []
+        found = read_table(path, parse_request_modes) or []
         self._modes = {(mode.topic, mode.group): mode for mode in found}
 
     def find(self, topic: str, group: str) -> RequestMode:

@@ -9,7 +9,7 @@ from typing import Any
 from orbitmq.broker.delivery.delay import parse_delay_offsets
 from orbitmq.broker.groups.offsets import SEPARATOR
 from orbitmq.broker.monitoring.half_counts import parse_counts
-from orbitmq.broker.persistence import parse_offsets
+from orbitmq.broker.persistence import NEEDED, REPEATING, noted_tables, parse_offsets
 from orbitmq.broker.timers.metrics import TimerMetrics
 from orbitmq.errors import OrbitError
 from orbitmq.model.topic import is_reserved_topic
@@ -64,10 +64,12 @@ class ConfigCheck:
             has_messages: there are some, and so there must be topics.
         """
         yield from self._findings
-        names = list_names(self._directory)
-        for name in _PARSERS:
+        names, noted = list_names(self._directory), self._noted()
+        for name in dict.fromkeys((*_PARSERS, *NEEDED, *REPEATING)):
             if name not in names and f"{name}{_BACKUP}" in names:
                 yield Finding(f"config/{name}", None, "is missing", f"{RESTORE}; the next start reads the .bak")
+            elif name not in names and name in noted:
+                yield Finding(f"config/{name}", None, "is missing, and so is its .bak", RESTORE)
             elif name == _TOPICS and name not in names and has_messages:
                 yield Finding(f"config/{name}", None, "is missing: the messages' topics are not known", RESTORE)
         if self.topics is not None:
@@ -76,6 +78,13 @@ class ConfigCheck:
                     what = f"there are messages of {topic}, a topic that it does not know"
                     yield Finding(f"config/{_TOPICS}", None, what, "create the topic, or delete it")
         yield from self._check_offsets(ends)
+
+    def _noted(self) -> list[str]:
+        """Return the tables that the store has had, as far as that can be read."""
+        try:
+            return noted_tables(self._directory)
+        except OSError:
+            return []
 
     def _check_file(self, name: str) -> None:
         path, shown = self._directory / name, f"config/{name}"

@@ -32,6 +32,7 @@ _KNOWN = frozenset(
         "ends",
         "rebuild",
         "deleted",
+        "tables",
         "index",
         "indexed",
         "quarantine",
@@ -42,6 +43,7 @@ _KNOWN = frozenset(
 _UNCHECKED = {
     "begin.tmp": "an interrupted write has left it",
     "deleted.tmp": "an interrupted write has left it",
+    "tables.tmp": "an interrupted write has left it",
     "consumequeue_ext": "extended consume queues are not known here, and not checked",
     "batchconsumequeue": "batch consume queues are not known here, and not checked",
     "consumequeue_r": "consume queues in RocksDB are not known here, and not checked",

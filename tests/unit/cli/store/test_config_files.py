@@ -78,6 +78,20 @@ def test_tables_of_java_that_are_not_known_must_be_json(tmp_path: Path) -> None:
     assert set(found(tmp_path)) == {"config/consumerFilter.json"}
 
 
+def test_a_table_that_the_store_has_had_is_missed(tmp_path: Path) -> None:
+    directory = tmp_path / "config"
+    directory.mkdir()
+    (tmp_path / "tables").write_text("topics.json\nmessageRequestMode.json\nanother.json\n")
+    (directory / "topics.json.bak").write_text(TOPICS)
+    assert found(directory) == {
+        "config/topics.json": "is missing",
+        "config/messageRequestMode.json": "is missing, and so is its .bak",
+    }
+    (tmp_path / "tables").unlink()
+    (tmp_path / "tables").mkdir()
+    assert set(found(directory)) == {"config/topics.json"}
+
+
 def test_a_link_is_not_followed(tmp_path: Path) -> None:
     (tmp_path / "topics.json").symlink_to("/etc/passwd")
     assert set(found(tmp_path)) == {"config/topics.json"}
