@@ -41,15 +41,15 @@ CALLS = (
     "rmdir",
 )
 ERRORS: dict[str, tuple[int, ...]] = {
-    "open": (errno.EIO, errno.ENOSPC, errno.EROFS, errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.EACCES),
-    "mkdir": (errno.EIO, errno.ENOSPC, errno.EROFS, errno.EDQUOT),
+    "open": (errno.EIO, errno.ENOSPC, errno.EROFS, errno.EPERM, errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.EACCES),
+    "mkdir": (errno.EIO, errno.ENOSPC, errno.EROFS, errno.EPERM, errno.EDQUOT),
     "ftruncate": (errno.EIO, errno.EFBIG, errno.EROFS),
     "mmap": (errno.ENOMEM, errno.EAGAIN, errno.ENFILE),
-    "posix_fallocate": (errno.EIO, errno.ENOSPC, errno.EFBIG, errno.EDQUOT),
-    "pwrite": (errno.EIO, errno.ENOSPC, errno.EFBIG, errno.EDQUOT),
+    "posix_fallocate": (errno.EIO, errno.ENOSPC, errno.EFBIG, errno.EDQUOT, errno.EROFS),
+    "pwrite": (errno.EIO, errno.ENOSPC, errno.EFBIG, errno.EDQUOT, errno.EROFS),
     "fdatasync": (errno.EIO, errno.ENOSPC, errno.EROFS),
-    "fsync": (errno.EIO, errno.ENOSPC),
-    "rename": (errno.EIO, errno.ENOSPC, errno.EROFS),
+    "fsync": (errno.EIO, errno.ENOSPC, errno.EROFS),
+    "rename": (errno.EIO, errno.ENOSPC, errno.EROFS, errno.EPERM),
     "unlink": (errno.EIO, errno.EROFS, errno.EPERM),
     "rmdir": (errno.EIO, errno.EROFS),
 }

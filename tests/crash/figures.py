@@ -14,7 +14,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from random import Random
 
-from crash import damage, derived_cuts, derived_kills, faults, model, power_cuts, transactions
+from crash import broker_damage, damage, derived_cuts, derived_kills, faults, model, power_cuts, transactions
 from crash.broker_process import BrokerProcess
 from crash.kills import SETTINGS, Kills, Lost
 from crash.ledger import Loss
@@ -161,10 +161,11 @@ def tear_files(_size: Size) -> Figure:
 
 
 def damage_files(_size: Size) -> Figure:
-    """Damage every file of the store."""
+    """Damage every file of the store, and what the broker keeps beside its log."""
     outcomes = Counter(damage.judge(case)[0] for case in damage.cases())
+    outcomes += Counter(asyncio.run(broker_damage.judge_all()))
     return Figure(
-        asked="every file removed, emptied, zeroed, garbled, after kill -9 and a clean stop: no silent loss",
+        asked="every file of store, tables, index and timers removed, emptied, zeroed, garbled, after kill -9 and a clean stop: no silent loss",
         measured="; ".join(f"{count} x {outcome.value}" for outcome, count in outcomes.most_common()),
         reached=not outcomes[damage.Outcome.SILENT],
     )
