@@ -9,6 +9,7 @@ Source: docs/formats/config_files.md.
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import os
 from collections.abc import Callable
@@ -41,6 +42,23 @@ def replace_file(path: Path, content: bytes) -> None:
         # Not before: what is there may be damaged, and the `.bak` then the one generation that can be read.
         os.replace(kept, _backup(path))
     _sync_directory(path.parent)
+
+
+async def write_aside(write: Callable[..., None], *args: object) -> None:
+    """Let a thread write, so that a slow disk stops nobody. Whoever is cancelled meanwhile goes on when it has ended.
+
+    Another writing may follow at once: two would make a file between them that neither meant.
+
+    Raises: as `write`.
+    """
+    writing = asyncio.ensure_future(asyncio.to_thread(write, *args))
+    try:
+        await asyncio.shield(writing)
+    except asyncio.CancelledError:
+        await asyncio.wait((writing,))
+        if not writing.cancelled() and writing.exception() is not None:
+            log.warning("a file was not written: %s", writing.exception())
+        raise
 
 
 def has_generation(path: Path) -> bool:

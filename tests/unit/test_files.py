@@ -1,13 +1,15 @@
 from __future__ import annotations
 
+import asyncio
 import os
 import stat
+import threading
 from pathlib import Path
 
 import pytest
 
 from orbitmq.errors import HeaderError, StoreError
-from orbitmq.files import has_generation, read_generations, replace_file
+from orbitmq.files import has_generation, read_generations, replace_file, write_aside
 
 
 def parse(data: bytes) -> str:
@@ -164,3 +166,28 @@ def test_a_generation_is_the_file_or_its_backup(tmp_path: Path) -> None:
     replace_file(file, b"{2}")
     file.unlink()
     assert has_generation(file)
+
+
+def test_whoever_is_cancelled_while_a_thread_writes_goes_on_when_it_has_ended() -> None:
+    """What is written next would make a file between them that neither meant."""
+    began, may_end = threading.Event(), threading.Event()
+    told: list[str] = []
+
+    def write() -> None:
+        began.set()
+        may_end.wait()
+        told.append("written")
+
+    async def scene() -> None:
+        writing = asyncio.ensure_future(write_aside(write))
+        await asyncio.to_thread(began.wait)
+        writing.cancel()
+        for _ in range(10):
+            await asyncio.sleep(0)
+        told.append("gone on" if writing.done() else "waiting")
+        may_end.set()
+        with pytest.raises(asyncio.CancelledError):
+            await writing
+
+    asyncio.run(scene())
+    assert told == ["waiting", "written"]

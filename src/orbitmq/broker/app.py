@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from random import Random
@@ -149,12 +149,14 @@ class Broker:
         service.transaction_service.stop()
         service.store.close()
         # The store is closed, so everything is durable: how far it was consumed and delivered may be kept as it is.
-        service.transaction_service.save()
-        service.pop.batch_file.save_now()
-        running.offset_file.save_now()
-        service.delays.save()
-        service.timers.close()
-        running.table_notes.save_now()
+        _do_all(
+            service.transaction_service.save,
+            service.pop.batch_file.save_now,
+            running.offset_file.save_now,
+            service.delays.save,
+            service.timers.close,
+            running.table_notes.save_now,
+        )
         log.info("broker %s stopped", self.config.broker_name)
 
     def set_name_servers(self, addresses: str) -> None:
@@ -389,3 +391,19 @@ def retention_rules(config: BrokerConfig) -> RetentionRules:
         queue_pause_ms=config.delete_consume_queue_files_interval,
         round_ms=config.clean_resource_interval,
     )
+
+
+def _do_all(*steps: Callable[[], object]) -> None:
+    """Do every step, whatever becomes of the others.
+
+    Raises: what the first step raised that failed.
+    """
+    failures: list[Exception] = []
+    for step in steps:
+        try:
+            step()
+        except Exception as error:
+            log.exception("what a stop should keep was not kept")
+            failures.append(error)
+    if failures:
+        raise failures[0]

@@ -5,7 +5,6 @@ Source: docs/formats/config_files.md.
 
 from __future__ import annotations
 
-import asyncio
 import logging
 from collections.abc import Callable, Iterable, Mapping
 from functools import partial
@@ -18,7 +17,7 @@ from orbitmq.broker.groups.table_file import TableFile, Ticket
 from orbitmq.broker.topics.table import TOPICS_MAX, TopicTable
 from orbitmq.clock import Clock
 from orbitmq.errors import HeaderError, StoreError
-from orbitmq.files import has_generation, read_generations, replace_file
+from orbitmq.files import has_generation, read_generations, replace_file, write_aside
 from orbitmq.store.disk import LocalDisk, write_whole
 from orbitmq.wire import fastjson
 from orbitmq.wire.bodies import topics as topic_bodies
@@ -156,7 +155,7 @@ class TableNotes:
         """Note the tables that came since. A thread syncs the file."""
         names = self._names()
         if names != self._noted:
-            await asyncio.to_thread(self._write, names)
+            await write_aside(self._write, names)
 
     def save_now(self) -> None:
         """Do the same on the caller's thread; a disk that refuses it is told of."""
@@ -205,7 +204,7 @@ class OffsetFile:
         """Write the offsets when they changed. A thread syncs the bytes, so that a slow disk stops nobody."""
         snapshot = self._take(is_last=False)
         if snapshot is not None:
-            await asyncio.to_thread(replace_file, self._path, snapshot.content)
+            await write_aside(replace_file, self._path, snapshot.content)
             # Commits that came since are not in the file: they count as changes still.
             self._saved_change_count = snapshot.change_count
 

@@ -255,6 +255,29 @@ async def test_the_pulls_and_members_of_a_connection_that_closed_are_forgotten(t
         await pool.close()
 
 
+async def test_a_stop_that_cannot_write_one_file_writes_the_others(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    broker, pool = Broker(config_of(tmp_path)), ConnectionPool()
+    await broker.start()
+    try:
+        await pool.request(broker.address, send_header("t"), b"x", timeout_ms=20_000)
+        beat = encode_heartbeat(Heartbeat(client_id="c", consumers=(ConsumerInfo(group="g"),)))
+        await pool.request(broker.address, HeartbeatRequest(), beat, timeout_ms=20_000)
+        commit = UpdateConsumerOffset(consumer_group="g", topic="t", queue_id=0, commit_offset=1)
+        assert (await pool.request(broker.address, commit, timeout_ms=20_000)).code == 0
+    finally:
+        await pool.close()
+
+        def fail() -> None:
+            raise OSError("no such disk")
+
+        monkeypatch.setattr(broker.service.pop.batch_file, "save_now", fail)
+        with pytest.raises(OSError, match="no such disk"):
+            await broker.stop()
+    assert b'"t@g"' in (tmp_path / "config" / "consumerOffset.json").read_bytes()
+
+
 async def test_topics_of_the_system_are_stored_at_the_first_start(tmp_path: Path) -> None:
     broker = Broker(config_of(tmp_path))
     await broker.start()

@@ -10,7 +10,7 @@ from orbitmq.broker.monitoring.repeated_failure import RepeatedFailure
 from orbitmq.broker.transactions.checks import TransactionChecks
 from orbitmq.broker.transactions.transactions import Transactions
 from orbitmq.clock import Clock
-from orbitmq.files import replace_file
+from orbitmq.files import replace_file, write_aside
 
 log = logging.getLogger(__name__)
 
@@ -96,4 +96,4 @@ class TransactionService:
             self._saved_at_ms = now
             content = transactions.counts.take_changed(self._clock())
             if content is not None:
-                await asyncio.to_thread(replace_file, self._path, content)
+                await write_aside(replace_file, self._path, content)

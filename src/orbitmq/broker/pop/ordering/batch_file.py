@@ -7,13 +7,12 @@ Source: docs/formats/config_files.md; Java ConsumerOrderInfoManager.
 
 from __future__ import annotations
 
-import asyncio
 import logging
 from pathlib import Path
 
 from orbitmq.broker.pop.ordering.queues import OrderedQueues
 from orbitmq.errors import StoreError
-from orbitmq.files import read_generations, replace_file
+from orbitmq.files import read_generations, replace_file, write_aside
 from orbitmq.wire.pop.ordered_batches import (
     OrderedBatch,
     OrderedPlace,
@@ -50,7 +49,7 @@ class BatchFile:
         self._ordered.forget_old()
         change_count = self._ordered.change_count
         if change_count != self._saved_change_count:
-            await asyncio.to_thread(self._write, self._ordered.batches)
+            await write_aside(self._write, self._ordered.batches)
             self._saved_change_count = change_count
 
     def save_now(self) -> None:
