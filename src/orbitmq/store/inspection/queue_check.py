@@ -108,6 +108,8 @@ class _Queue:
     """The queue offset after the last record's."""
     missing: Ranges = field(default_factory=Ranges)
     """Queue offsets whose records have no right entry."""
+    awaited: Ranges = field(default_factory=Ranges)
+    """Queue offsets whose entries are still to be written: they may be there when the queue is read."""
     missing_in: dict[Path, tuple[int, int]] = field(default_factory=dict)
     """By file: how many entries are not right, and the first one's queue offset."""
     unplaced_at: int | None = None
@@ -116,7 +118,7 @@ class _Queue:
 
     def begin_again(self) -> None:
         """The topic was made again: what came before belongs to the deleted one."""
-        self.claimed, self.missing, self.missing_in = Ranges(), Ranges(), {}
+        self.claimed, self.missing, self.awaited, self.missing_in = Ranges(), Ranges(), Ranges(), {}
 
 
 class QueueCheck:
@@ -175,7 +177,7 @@ class QueueCheck:
                 queue.begin_again()
             queue.claimed.add(queue_offset, queue_offset + 1)
         elif self._late_ms is not None and record.stored_at_ms > self._late_ms and entry == NO_ENTRY:
-            pass  # the broker that runs, or the next one, writes it
+            queue.awaited.add(queue_offset, queue_offset + 1)  # the broker that runs, or the next one, writes it
         elif queue.expected in (None, queue_offset):
             queue.missing.add(queue_offset, queue_offset + 1)
             path = self._files.path(key, queue_offset)
@@ -358,7 +360,7 @@ class _QueueReading:
         if size == BLANK_SIZE and not physical_offset:
             return  # the queue begins behind it
         end = physical_offset + size
-        if self._queue.missing.end_of(queue_offset) is not None:
+        if self._queue.missing.end_of(queue_offset) is not None or self._queue.awaited.end_of(queue_offset) is not None:
             return
         if 0 <= physical_offset < self._log_start and size > 0:
             return  # its record was cleaned away

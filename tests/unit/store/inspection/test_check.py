@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from contextlib import closing
+from itertools import count
 from pathlib import Path
 from random import Random
 
@@ -68,6 +70,24 @@ def test_a_broker_that_was_killed_in_its_first_seconds_needs_no_checkpoint(
     stop_like_kill_9(store)
     assert not (tmp_path / "checkpoint").exists()
     assert [finding.path for finding in wrong(tmp_path)] == (["checkpoint"] if is_wrong else [])
+
+
+def test_entries_that_a_running_broker_writes_meanwhile_are_right(tmp_path: Path) -> None:
+    root = make_store(tmp_path / "store", is_orderly=False)
+    queues = {path: path.read_bytes() for path in (root / "consumequeue").rglob("0" * 20)}
+    for path, content in queues.items():
+        path.write_bytes(bytes(len(content)))
+    (root / "checkpoint").unlink()
+    with closing(LocalDisk().lock(root / "lock")):
+        reads = count(1)
+
+        def write(_size: int) -> None:
+            if next(reads) == 100:  # of more than 120 records
+                for path, content in queues.items():
+                    path.write_bytes(content)
+
+        found = list(StoreCheck(root, on_read=write).run())
+    assert [finding for finding in found if finding.severity is Severity.WRONG] == []
 
 
 @pytest.mark.parametrize("is_live", [True, False])
