@@ -34,14 +34,15 @@ def test_a_killed_brokers_store_is_sound_and_can_be_repaired(killed):
     dumped = run_command("store", "dump", killed, "--topic", "orders", "-o", "json")
     assert len(dumped.stdout.splitlines()) == 500
     (queue, *_) = killed.glob(f"consumequeue/orders/*/{0:020}")
-    content = queue.read_bytes()
+    # Without zeros: the last entries may have been in memory alone, and a rebuilding writes them, too.
+    content = queue.read_bytes().rstrip(b"\0")
     queue.write_bytes(b"\xee" * 200 + content[200:])
     checked = run_command("store", "check", killed, "-o", "json")
     assert checked.returncode == 1
     named = {finding["file"] for finding in json.loads(checked.stdout) if finding["severity"] == "wrong"}
     assert named == {str(queue.relative_to(killed))}
     assert run_command("store", "rebuild", killed).returncode == 0
-    assert queue.read_bytes() == content
+    assert queue.read_bytes().startswith(content)
     assert run_command("store", "check", killed).returncode == 0
 
 
