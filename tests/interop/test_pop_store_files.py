@@ -4,19 +4,18 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from interop.peers import JavaBroker, JavaNameServer
+from interop.successor import our_broker_on
 from orbitmq import Message
 from orbitmq.blocking import Producer, SimpleConsumer
 from orbitmq.broker.app import Broker
-from orbitmq.broker.config import BrokerConfig
 from orbitmq.broker.persistence import parse_offsets
-from orbitmq.client.loop_thread import LoopThread
 from orbitmq.files import read_generations
 from orbitmq.model.message import StoredMessage
 from orbitmq.wire.pop.ordered_batches import parse_ordered_batches
@@ -35,23 +34,12 @@ def java_name_server(jars, tmp_path_factory):
         yield name_server
 
 
-@contextmanager
-def our_broker(store: Path, name_servers: str) -> Iterator[Broker]:
-    """Our broker in the place of Java's, on its directory."""
-    config = BrokerConfig(
-        bind_address="127.0.0.1", listen_port=0, store_path_root_dir=store, namesrv_addr=name_servers, broker_name=NAME,
-        broker_cluster_name=CLUSTER, mapped_file_size_commit_log=SEGMENT_SIZE, mapped_file_size_consume_queue=60_000,
-        mapped_file_size_timer_log=SEGMENT_SIZE, max_hash_slot_num=10_000, max_index_num=40_000,
-        disk_space_warning_level_ratio=100, disk_space_clean_forcibly_ratio=100,
+def our_broker(store: Path, name_servers: str) -> AbstractContextManager[Broker]:
+    return our_broker_on(
+        store, name_servers, broker_name=NAME, broker_cluster_name=CLUSTER, mapped_file_size_commit_log=SEGMENT_SIZE,
+        mapped_file_size_consume_queue=60_000, mapped_file_size_timer_log=SEGMENT_SIZE, max_hash_slot_num=10_000,
+        max_index_num=40_000,
     )  # fmt: skip
-    background = LoopThread("our broker")
-    broker = background.apply(lambda: Broker(config))
-    background.call(broker.start())
-    try:
-        yield broker
-    finally:
-        background.call(broker.stop())
-        background.stop()
 
 
 def wait_until(condition: Callable[[], object]) -> None:

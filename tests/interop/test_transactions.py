@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any
 
@@ -12,11 +12,10 @@ import pytest
 
 from interop.drain import read_all
 from interop.peers import JavaBroker, message
+from interop.successor import our_broker_on
 from orbitmq import Decision, Message, StoredMessage
 from orbitmq.blocking import PullConsumer, TransactionProducer
 from orbitmq.broker.app import Broker
-from orbitmq.broker.config import BrokerConfig
-from orbitmq.client.loop_thread import LoopThread
 from orbitmq.testing import BlockingCluster, LocalCluster
 from waiting import until
 
@@ -91,22 +90,11 @@ class Orders:
         return self.decisions.get(message.body, Decision.UNKNOWN)
 
 
-@contextmanager
-def our_broker(store: Path, name_servers: str) -> Iterator[Broker]:
-    """Our broker in the place of Java's, on its directory."""
-    config = BrokerConfig(
-        bind_address="127.0.0.1", listen_port=0, store_path_root_dir=store, namesrv_addr=name_servers, broker_name="tx",
-        broker_cluster_name="TxCluster", mapped_file_size_commit_log=SEGMENT_SIZE, mapped_file_size_consume_queue=60_000,
-        disk_space_warning_level_ratio=100, disk_space_clean_forcibly_ratio=100, **QUICK,
+def our_broker(store: Path, name_servers: str) -> AbstractContextManager[Broker]:
+    return our_broker_on(
+        store, name_servers, broker_name="tx", broker_cluster_name="TxCluster", mapped_file_size_commit_log=SEGMENT_SIZE,
+        mapped_file_size_consume_queue=60_000, **QUICK,
     )  # fmt: skip
-    background = LoopThread("our broker")
-    broker = background.apply(lambda: Broker(config))
-    background.call(broker.start())
-    try:
-        yield broker
-    finally:
-        background.call(broker.stop())
-        background.stop()
 
 
 def test_a_store_with_open_transactions_goes_from_java_to_us_and_back(java_name_server, create_topic, tmp_path, name):
