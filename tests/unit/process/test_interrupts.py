@@ -8,15 +8,7 @@ import pytest
 
 from orbitmq.process.interrupts import termination_as_interrupt
 
-
-@pytest.fixture(autouse=True)
-def handlers():
-    """Put the handlers back that the test began with."""
-    numbers = (signal.SIGINT, signal.SIGTERM)
-    before = {number: signal.getsignal(number) for number in numbers}
-    yield
-    for number, handler in before.items():
-        signal.signal(number, handler)
+pytestmark = pytest.mark.usefixtures("signal_handlers")
 
 
 def test_termination_interrupts():

@@ -8,15 +8,7 @@ import pytest
 
 from orbitmq.spark.driver.interrupts import plain_interrupts
 
-
-@pytest.fixture(autouse=True)
-def handlers():
-    """Put the handlers back that the test began with."""
-    numbers = (signal.SIGINT, signal.SIGTERM)
-    before = {number: signal.getsignal(number) for number in numbers}
-    yield
-    for number, handler in before.items():
-        signal.signal(number, handler)
+pytestmark = pytest.mark.usefixtures("signal_handlers")
 
 
 def test_pythons_own_handler_is_used_for_a_while():

@@ -1,0 +1,18 @@
+"""What tests of many rooms need of the process that they run in."""
+
+from __future__ import annotations
+
+import signal
+from collections.abc import Iterator
+
+import pytest
+
+
+@pytest.fixture
+def signal_handlers() -> Iterator[None]:
+    """Put the handlers of Ctrl-C and SIGTERM back that the test began with."""
+    numbers = (signal.SIGINT, signal.SIGTERM)
+    before = {number: signal.getsignal(number) for number in numbers}
+    yield
+    for number, handler in before.items():
+        signal.signal(number, handler)
