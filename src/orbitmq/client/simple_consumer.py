@@ -190,8 +190,10 @@ class SimpleConsumer(Client):
         self._check_open()
         found = [messages] if isinstance(messages, StoredMessage) else list(messages)
         requests = ack_requests(self.group, found)
-        for message in found:
-            await self._find_broker(message)
+        known = self._session.routes.known.brokers
+        if any(request.broker_name not in known for request in requests):
+            for message in found:
+                await self._find_broker(message)
         await asyncio.gather(*(self._send(request) for request in requests))
 
     async def change_invisible_time(self, message: StoredMessage, invisible_ms: int) -> StoredMessage:
