@@ -8,7 +8,7 @@ Slots for twice seven days of seconds; a slot whose time is another one is free.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from struct import Struct
 from typing import NamedTuple
@@ -32,6 +32,19 @@ class Slot(NamedTuple):
     first: int
     last: int
     message_count: int
+
+
+def all_slots(read: Callable[[int, int], bytes], count: int) -> Iterator[tuple[int, tuple[int, ...]]]:
+    """Yield the number and the fields of a wheel's slots, without long stretches of free ones.
+
+    Args:
+        read: returns so many bytes from a place on, whole slots.
+        count: slots of the file.
+    """
+    for low in range(0, count, _CHUNK_SLOTS):
+        chunk = read(low * SLOT_SIZE, min(_CHUNK_SLOTS, count - low) * SLOT_SIZE)
+        if chunk.strip(b"\0"):
+            yield from enumerate(SLOT_LAYOUT.iter_unpack(chunk), low)
 
 
 class TimerWheel:
@@ -105,15 +118,10 @@ class TimerWheel:
             return
         precision, low = self.precision_ms, from_ms // self.precision_ms
         high = low + self._slots
-        for at in range(0, self._slots, _CHUNK_SLOTS):
-            count = min(_CHUNK_SLOTS, self._slots - at)
-            chunk = self._file.read(at * SLOT_SIZE, count * SLOT_SIZE)
-            if not chunk.strip(b"\0"):
-                continue
-            for number, values in enumerate(SLOT_LAYOUT.iter_unpack(chunk), at):
-                step = values[0]
-                if low <= step < high and step % self._slots == number:
-                    yield Slot(step * precision, *values[1:4])
+        for number, values in all_slots(self._file.read, self._slots):
+            step = values[0]
+            if low <= step < high and step % self._slots == number:
+                yield Slot(step * precision, *values[1:4])
 
     def clear(self) -> None:
         """Free every slot."""

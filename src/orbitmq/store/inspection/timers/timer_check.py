@@ -17,7 +17,7 @@ from orbitmq.store.inspection.timers.unit_files import UnitFiles
 from orbitmq.store.log.segment import segment_name
 from orbitmq.store.timers.checkpoint import BODY_SIZE, TimerCheckpoint, parse_timer_checkpoint
 from orbitmq.store.timers.units import Magic, Unit
-from orbitmq.store.timers.wheel import SLOT_COUNT, SLOT_LAYOUT, SLOT_SIZE, Slot
+from orbitmq.store.timers.wheel import SLOT_COUNT, SLOT_SIZE, Slot, all_slots
 from orbitmq.wire.messages.properties import find_property
 from orbitmq.wire.messages.record import Record
 
@@ -27,7 +27,6 @@ START_CUTS = "the next start cuts them off, and goes on in the timers' queue fro
 DELIVERED_AGAIN = f"{RESTORE}; without it the next start delivers again what is in the timer log"
 _LOG_FILE_SIZE = 100 * 1024 * 1024
 _PRECISIONS_MS = (1_000, 500, 200, 100)
-_CHUNK_SLOTS = 32_768
 _CHECKPOINT_SIZE_MAX = 1 << 20
 _OUT_MS = TimerProperty.OUT_MS.encode()
 _DIGITS_MAX = 18
@@ -211,23 +210,22 @@ class TimerCheck:
     def _slots(self, precision_ms: int) -> Iterator[tuple[int, Slot]]:
         """Yield the slots that are not delivered, with their places; none where there is no wheel."""
         low = self._checkpoint.read_ms // precision_ms
-        for at, values in self._used_slots():
-            if low <= values[0] < low + _SLOTS and values[0] % _SLOTS == at // SLOT_SIZE:
-                yield at, Slot(values[0] * precision_ms, *values[1:4])
+        for number, values in self._used_slots():
+            if low <= values[0] < low + _SLOTS and values[0] % _SLOTS == number:
+                yield number * SLOT_SIZE, Slot(values[0] * precision_ms, *values[1:4])
 
     def _used_slots(self) -> Iterator[tuple[int, tuple[int, ...]]]:
         try:
             file = ReadOnlyFile(self._root / _WHEEL)
         except OSError:
             return
+
+        def read(at: int, size: int) -> bytes:
+            chunk = file.read(at, size)
+            return chunk[: len(chunk) // SLOT_SIZE * SLOT_SIZE]  # the file may have been cut short
+
         with file:
-            for low in range(0, _SLOTS, _CHUNK_SLOTS):
-                chunk = file.read(low * SLOT_SIZE, min(_CHUNK_SLOTS, _SLOTS - low) * SLOT_SIZE)
-                whole = chunk[: len(chunk) // SLOT_SIZE * SLOT_SIZE]
-                if whole.strip(b"\0"):
-                    for number, values in enumerate(SLOT_LAYOUT.iter_unpack(whole), low):
-                        if values[0]:
-                            yield number * SLOT_SIZE, values
+            yield from (used for used in all_slots(read, _SLOTS) if used[1][0])
 
     def _find_precision(self, units: UnitFiles) -> int:
         """Return the length of a step by which the first slot leads to a unit of its time."""
