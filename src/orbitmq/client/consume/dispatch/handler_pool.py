@@ -8,9 +8,9 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable
-from inspect import isawaitable
 
 from orbitmq.client.consume.batch import Batch
+from orbitmq.client.consume.dispatch.handler_call import call_handler
 from orbitmq.client.consume.dispatch.ready_queues import ReadyQueues
 from orbitmq.client.session.background_tasks import BackgroundTasks
 
@@ -63,10 +63,7 @@ class HandlerPool:
     async def _work(self) -> None:
         while (batch := await self._ready.next_batch()) is not None:
             try:
-                async with asyncio.timeout(self._timeout_ms / 1000):
-                    result = self._handler(batch)
-                    if isawaitable(result):
-                        await result
+                await call_handler(self._handler, batch, self._timeout_ms)
             except Exception:
                 log.exception("group %s: the handler failed on %r, attempt %d", self._group, batch, batch.attempt)
                 batch.retry()

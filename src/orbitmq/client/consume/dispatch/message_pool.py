@@ -6,9 +6,9 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Hashable
 from dataclasses import replace
-from inspect import isawaitable
 
 from orbitmq.client.consume.batch import Batch
+from orbitmq.client.consume.dispatch.handler_call import call_handler
 from orbitmq.client.consume.dispatch.lanes import Lanes
 from orbitmq.client.consume.dispatch.ready_queues import ReadyQueues
 from orbitmq.client.consume.redelivery.policy import RedeliveryPolicy
@@ -125,10 +125,7 @@ class MessagePool:
     async def _take(self, turn: _Turn) -> int | None:
         """Handle one message; return how long to wait before it is to be handled again, None when it is settled."""
         try:
-            async with asyncio.timeout(self._timeout_ms / 1000):
-                result = self._handler(turn.message)
-                if isawaitable(result):
-                    await result
+            await call_handler(self._handler, turn.message, self._timeout_ms)
         except Exception:
             message = turn.message
             log.exception(

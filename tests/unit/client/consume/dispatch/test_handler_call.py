@@ -1,0 +1,49 @@
+import asyncio
+
+import pytest
+
+from orbitmq.client.consume.dispatch.handler_call import call_handler
+
+
+@pytest.mark.parametrize("handler", [list.append, lambda found, item: asyncio.sleep(0, found.append(item))])
+async def test_a_handler_is_called_and_awaited_where_that_is_needed(handler):
+    found: list[str] = []
+    await call_handler(lambda argument: handler(found, argument), "x", 60_000)
+    assert found == ["x"]
+
+
+async def fail(_argument):
+    raise ValueError("no")
+
+
+async def test_what_a_handler_raises_is_raised():
+    with pytest.raises(ValueError, match="no"):
+        await call_handler(fail, None, 60_000)
+    with pytest.raises(ZeroDivisionError):
+        await call_handler(lambda argument: 1 / argument, 0, 60_000)
+
+
+async def test_a_handler_that_takes_too_long_is_cancelled():
+    with pytest.raises(TimeoutError):
+        await call_handler(lambda event: event.wait(), asyncio.Event(), 1)
+
+
+async def test_a_handler_that_waits_for_something_cancelled_has_failed_and_the_caller_goes_on():
+    gone = asyncio.get_running_loop().create_future()
+    gone.cancel()
+    with pytest.raises(RuntimeError, match="cancelled"):
+        await call_handler(lambda future: future, gone, 60_000)
+
+
+async def test_a_caller_that_is_cancelled_ends():
+    begun = asyncio.Event()
+
+    async def wait(event):
+        begun.set()
+        await event.wait()
+
+    task = asyncio.create_task(call_handler(wait, asyncio.Event(), 60_000))
+    await begun.wait()
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
