@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import sys
+import time
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from orbitmq.cli.terminal.exits import explain
 from orbitmq.cli.terminal.options import DEFAULT_NAME_SERVERS, NameServersOption, SecurityOption
 from orbitmq.cli.terminal.output import Format, say
 from orbitmq.cli.terminal.times import TIME_HELP, parse_time
+from orbitmq.errors import ClientError
 
 if TYPE_CHECKING:
     from orbitmq.cli.messages.message_format import Formatter
@@ -20,6 +23,7 @@ if TYPE_CHECKING:
 ANONYMOUS_GROUP = "orbitmq-cli"
 POLL_TIMEOUT_MS = 100
 POLL_COUNT_MAX = 1_000
+COMMIT_INTERVAL_S = 5.0
 
 
 def consume(
@@ -108,6 +112,7 @@ async def _copy(
 ) -> int:
     """Write messages until all `ends` are reached (without any: for ever) or `count` are written."""
     written = 0
+    place = _GroupPlace(consumer) if is_group else None
     try:
         while count is None or written < count:
             if ends and _is_done(consumer, ends):
@@ -116,10 +121,47 @@ async def _copy(
             messages = await consumer.poll(POLL_TIMEOUT_MS, limit)
             _write(messages, formatter)
             written += len(messages)
+            if place is not None:
+                await place.reached()
     finally:
-        if is_group:
-            await consumer.commit()
+        if place is not None:
+            await place.store()
     return written
+
+
+class _GroupPlace:
+    """How far a group is: behind the last message that was written, whatever was read beyond it.
+
+    Args:
+        consumer: reads the messages and stores the group's offsets.
+    """
+
+    def __init__(self, consumer: PullConsumer) -> None:
+        self._consumer = consumer
+        self._offsets = self._positions()
+        self._stored: dict[MessageQueue, int] = {}
+        self._due_s = time.monotonic() + COMMIT_INTERVAL_S
+
+    async def reached(self) -> None:
+        """Take note that all messages that were polled are written; store that now and then."""
+        self._offsets = self._positions()
+        if time.monotonic() >= self._due_s:
+            self._due_s = time.monotonic() + COMMIT_INTERVAL_S
+            try:
+                await self.store()
+            except ClientError as error:  # a broker may be away for a while; the end stores it, or says so
+                say(f"orbitmq: the group's offsets are stored later: {explain(error)}")
+
+    async def store(self) -> None:
+        """Store the group's offsets where they have changed."""
+        changed = dict(self._offsets.items() - self._stored.items())
+        if changed:
+            await self._consumer.commit(changed)
+            self._stored |= changed
+
+    def _positions(self) -> dict[MessageQueue, int]:
+        positions = {queue: self._consumer.position(queue) for queue in self._consumer.assignment}
+        return {queue: offset for queue, offset in positions.items() if offset is not None}
 
 
 def _is_done(consumer: PullConsumer, ends: dict[MessageQueue, int]) -> bool:

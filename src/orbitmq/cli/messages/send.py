@@ -136,6 +136,11 @@ async def _send_all(
         async for group in contents:
             messages = chain.from_iterable(repeat(message(content), count) for content in group)
             while batch := list(islice(messages, IN_FLIGHT_MAX)):
-                printer.show(await asyncio.gather(*map(producer.send, batch), return_exceptions=True))
+                sends = asyncio.gather(*map(producer.send, batch), return_exceptions=True)
+                try:
+                    # What is under way when the command is told to end is finished, and told of.
+                    await asyncio.shield(sends)
+                finally:
+                    printer.show(await sends)
     finally:
         printer.finish()

@@ -1,8 +1,15 @@
 import os
 import signal
 import threading
+from importlib import import_module
+from typing import Any
 
 import pytest
+
+from orbitmq.errors import ConnectionFailed
+from orbitmq.model.route import MessageQueue
+
+consume: Any = import_module("orbitmq.cli.messages.consume")
 
 
 def test_tags_are_filtered(orbitmq, topic):
@@ -102,3 +109,67 @@ def test_an_interrupt_before_the_end_is_told(orbitmq, topic, monkeypatch):
     monkeypatch.setattr("orbitmq.cli.messages.consume._write", interrupt)
     orbitmq("send", topic, "1")
     assert orbitmq("consume", topic).code == 130
+
+
+class FakeReader:
+    """A PullConsumer of one queue that gives one message a poll, and notes what is committed."""
+
+    queue = MessageQueue("orders", "broker-a", 0)
+    assignment = frozenset({queue})
+
+    def __init__(self, *, refused=0):
+        self.given = 0
+        self.commits = []
+        self._refused = refused
+
+    def position(self, queue):
+        return {self.queue: self.given}.get(queue)
+
+    async def poll(self, timeout_ms, count_max):
+        self.given += 1
+        return [f"message {self.given}"]
+
+    async def commit(self, offsets):
+        self._refused -= 1
+        if self._refused >= 0:
+            raise ConnectionFailed("nobody is there")
+        self.commits.append(offsets[self.queue])
+
+
+async def copy(reader, monkeypatch, count, *, writes=lambda messages: None):
+    """Write `count` messages as members of a group do."""
+    monkeypatch.setattr("orbitmq.cli.messages.consume._write", lambda messages, _formatter: writes(messages))
+    return await consume._copy(reader, {}, bytes, count, is_group=True)
+
+
+async def test_the_place_of_a_group_is_stored_now_and_then_and_at_the_end(monkeypatch):
+    monkeypatch.setattr(consume, "COMMIT_INTERVAL_S", 0.0)
+    reader = FakeReader()
+    assert await copy(reader, monkeypatch, 3) == 3
+    assert reader.commits == [1, 2, 3]
+
+
+async def test_the_place_of_a_group_is_stored_once_when_little_time_has_passed(monkeypatch):
+    monkeypatch.setattr(consume, "COMMIT_INTERVAL_S", 3600.0)
+    reader = FakeReader()
+    await copy(reader, monkeypatch, 3)
+    assert reader.commits == [3]
+
+
+async def test_what_could_not_be_written_is_not_stored_as_read(monkeypatch):
+    def write(messages):
+        if messages == ["message 3"]:
+            raise BrokenPipeError
+
+    reader = FakeReader()
+    with pytest.raises(BrokenPipeError):
+        await copy(reader, monkeypatch, 5, writes=write)
+    assert reader.commits == [2]
+
+
+async def test_a_place_that_a_broker_does_not_take_is_stored_later(monkeypatch, capsys):
+    monkeypatch.setattr(consume, "COMMIT_INTERVAL_S", 0.0)
+    reader = FakeReader(refused=1)
+    await copy(reader, monkeypatch, 2)
+    assert reader.commits == [2]
+    assert "stored later: nobody is there" in capsys.readouterr().err
