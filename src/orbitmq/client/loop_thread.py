@@ -31,13 +31,18 @@ class LoopThread:
         self._thread = threading.Thread(target=self._run, name=name, daemon=True)
         self._thread.start()
 
+    @property
+    def is_running(self) -> bool:
+        """False once the loop has been stopped."""
+        return not self._loop.is_closed() and self._thread.is_alive()
+
     def call(self, work: Coroutine[Any, Any, T]) -> T:
         """Run `work` on the loop and return its result.
 
         Raises:
             ClientError: the loop has been stopped.
         """
-        if self._loop.is_closed() or not self._thread.is_alive():
+        if not self.is_running:
             work.close()
             raise ClientError("the client is closed")
         future: Future[T] = asyncio.run_coroutine_threadsafe(work, self._loop)
@@ -57,7 +62,7 @@ class LoopThread:
 
     def stop(self) -> None:
         """End the loop and its thread. Does nothing the second time."""
-        if not self._loop.is_closed() and self._thread.is_alive():
+        if self.is_running:
             self._loop.call_soon_threadsafe(self._loop.stop)
             self._thread.join()
 

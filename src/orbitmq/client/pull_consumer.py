@@ -15,7 +15,7 @@ from orbitmq.client.base import Client
 from orbitmq.client.consume.assignment.allocation import assignment_change
 from orbitmq.client.consume.offsets.broker_offsets import BrokerOffsets
 from orbitmq.client.consume.offsets.queue_offsets import OffsetRange, QueueOffsets
-from orbitmq.client.consume.offsets.start_offsets import StartOffsets
+from orbitmq.client.consume.offsets.start_offsets import StartOffsets, check_start
 from orbitmq.client.consume.pull.pull_request import PULL_COUNT_MAX, PullSettings
 from orbitmq.client.consume.pull.puller import Puller
 from orbitmq.client.consume.pull.window import COUNT_MAX, SIZE_MAX
@@ -27,7 +27,6 @@ from orbitmq.client.session.client_id import unique_instance
 from orbitmq.client.session.session import ClientSession
 from orbitmq.clock import now_ms
 from orbitmq.errors import ClientError, InvalidArgument
-from orbitmq.filter import check_sql92
 from orbitmq.model.group import ConsumeFrom
 from orbitmq.model.message import StoredMessage
 from orbitmq.model.route import MessageQueue
@@ -67,7 +66,7 @@ class PullConsumer(Client):
         name_servers: str | Iterable[str],
         *,
         consume_from: ConsumeFrom = ConsumeFrom.FIRST,
-        consume_from_ms: int = 0,
+        consume_from_ms: int | None = None,
         tag: str = "*",
         sql: str | None = None,
         pull_count_max: int = PULL_COUNT_MAX,
@@ -79,10 +78,11 @@ class PullConsumer(Client):
     ) -> None:
         check_numbers(1, pull_count_max=pull_count_max, poll_interval_ms=poll_interval_ms)
         check_numbers(1, window_count_max=window_count_max, window_size_max=window_size_max)
-        check_numbers(0, consume_from_ms=consume_from_ms)
+        start = check_start(consume_from, consume_from_ms)
         self.group = check_name("group", group, GROUP_LENGTH_MAX)
+        subscribe("any", tag, sql, 0)  # what is wrong is told here, not with the first queue
         self._tag = tag
-        self._sql = None if sql is None else check_sql92(sql).expression
+        self._sql = sql
         self._settings = PullSettings(
             pull_count_max=pull_count_max, window_count_max=window_count_max, window_size_max=window_size_max
         )
@@ -98,7 +98,7 @@ class PullConsumer(Client):
         self._queue_offsets = QueueOffsets(session)
         self._group_offsets = BrokerOffsets(session, self.group, young_queue_at_zero=False)
         self._start_offsets = StartOffsets(
-            self._group_offsets, self._queue_offsets, ConsumeFrom(consume_from), consume_from_ms, stores=False
+            self._group_offsets, self._queue_offsets, start, consume_from_ms, stores=False
         )
         self._pullers: dict[MessageQueue, Puller] = {}
         self._ready: deque[MessageQueue] = deque()
@@ -121,9 +121,11 @@ class PullConsumer(Client):
         """Return the topic's readable queues as the NameServer knows them now.
 
         Raises:
+            InvalidArgument: that is no topic's name.
             RouteNotFound: no NameServer knows the topic.
         """
         self._check_open()
+        check_name("topic", topic)
         if topic in self._session.routes.known.routes:
             await self._session.routes.refresh(topic)
         return list(readable_queues(topic, await self._session.routes.find(topic)))
@@ -137,7 +139,13 @@ class PullConsumer(Client):
         return await self._queue_offsets.end(await self._known(queue))
 
     async def offset_at(self, queue: MessageQueue, timestamp_ms: int) -> int:
-        """Return the offset of the first message stored at `timestamp_ms` (since 1970) or later."""
+        """Return the offset of the first message stored at `timestamp_ms` (since 1970) or later.
+
+        Raises:
+            InvalidArgument: the time is no whole number, 0 or more.
+            ClientError: the queue's broker does not answer.
+        """
+        check_numbers(0, timestamp_ms=timestamp_ms)
         return await self._queue_offsets.at(await self._known(queue), timestamp_ms)
 
     async def offsets(self, queues: Iterable[MessageQueue]) -> dict[MessageQueue, OffsetRange]:
@@ -153,9 +161,13 @@ class PullConsumer(Client):
         return frozenset(self._pullers)
 
     def assign(self, queues: Iterable[MessageQueue]) -> None:
-        """Read these queues and no others; those that were read before go on where they are."""
+        """Read these queues and no others; those that were read before go on where they are.
+
+        Raises:
+            InvalidArgument: one of them is no queue.
+        """
         self._check_open()
-        removed, added = assignment_change(self._pullers, [MessageQueue(*queue) for queue in queues])
+        removed, added = assignment_change(self._pullers, [_check_queue(queue) for queue in queues])
         for queue in removed:
             self._session.tasks.spawn(self._pullers.pop(queue).stop(), f"end of {queue}")
         for queue in added:
@@ -176,10 +188,9 @@ class PullConsumer(Client):
         """Go on reading `queue` at `queue_offset`.
 
         Raises:
-            InvalidArgument: the queue is not assigned, or the offset is negative.
+            InvalidArgument: the queue is not assigned, or the offset is no whole number, 0 or more.
         """
-        if queue_offset < 0:
-            raise InvalidArgument("queue_offset", queue_offset, "0 or more")
+        check_numbers(0, queue_offset=queue_offset)
         self._puller(queue).seek(queue_offset)
 
     async def seek_to_begin(self, queue: MessageQueue) -> int:
@@ -208,6 +219,10 @@ class PullConsumer(Client):
 
         Returns:
             list of messages, empty when none came in time.
+
+        Raises:
+            InvalidArgument: a number is out of its range.
+            ClientError: nothing can come: the consumer is not open, or no queue is assigned.
         """
         self._check_open()
         check_numbers(0, timeout_ms=timeout_ms)
@@ -235,12 +250,14 @@ class PullConsumer(Client):
         """Store offsets for the group, by default those up to which `poll` gave messages.
 
         Raises:
+            InvalidArgument: an offset is no whole number, 0 or more.
             ClientError: a broker did not take its part.
         """
         if offsets is None:
             positions = {queue: self.position(queue) for queue in self._pullers}
             offsets = {queue: offset for queue, offset in positions.items() if offset is not None}
-        for queue in offsets:
+        for queue, offset in offsets.items():
+            check_numbers(0, offset=offset)
             await self._known(queue)
         await asyncio.gather(*(self._group_offsets.store(queue, offset) for queue, offset in offsets.items()))
 
@@ -270,7 +287,7 @@ class PullConsumer(Client):
         return queue_offset
 
     def _puller(self, queue: MessageQueue) -> Puller:
-        puller = self._pullers.get(queue)
+        puller = self._pullers.get(_check_queue(queue))
         if puller is None:
             raise InvalidArgument("queue", tuple(queue), "an assigned queue; assign() comes first")
         return puller
@@ -278,6 +295,15 @@ class PullConsumer(Client):
     async def _known(self, queue: MessageQueue) -> MessageQueue:
         """Make sure that the queue's broker is known, and return the queue."""
         self._check_open()
+        queue = _check_queue(queue)
         if queue.broker_name not in self._session.routes.known.brokers:
             await self._session.routes.find(queue.topic)
         return queue
+
+
+def _check_queue(queue: object) -> MessageQueue:
+    """Return a queue that a user names, by itself or as (topic, broker name, queue id)."""
+    match queue:
+        case (str() as topic, str() as broker_name, int() as queue_id):
+            return MessageQueue(topic, broker_name, queue_id)
+    raise InvalidArgument("queue", queue, "a MessageQueue, as queues() returns them")

@@ -8,6 +8,7 @@ Source: Java DefaultMQPushConsumerImpl.
 from __future__ import annotations
 
 import asyncio
+import logging
 import ssl
 from collections.abc import AsyncIterator, Iterable, Mapping
 from operator import attrgetter
@@ -28,7 +29,7 @@ from orbitmq.client.consume.dispatch.ready_queues import ReadyQueues
 from orbitmq.client.consume.offsets.broker_offsets import BrokerOffsets
 from orbitmq.client.consume.offsets.local_offsets import LocalOffsets
 from orbitmq.client.consume.offsets.queue_offsets import QueueOffsets
-from orbitmq.client.consume.offsets.start_offsets import StartOffsets
+from orbitmq.client.consume.offsets.start_offsets import StartOffsets, check_start
 from orbitmq.client.consume.pull.pull_request import PULL_COUNT_MAX, PullSettings
 from orbitmq.client.consume.pull.window import COUNT_MAX, SIZE_MAX
 from orbitmq.client.consume.redelivery.policy import MAX_ATTEMPTS, RETRY_DELAY_MS, RedeliveryPolicy
@@ -38,7 +39,7 @@ from orbitmq.client.requests.consumer_replies import ConsumerReplies
 from orbitmq.client.routing.routes import POLL_INTERVAL_MS
 from orbitmq.client.send.result import SendResult
 from orbitmq.client.send.sender import SEND_TIMEOUT_MS
-from orbitmq.client.session.arguments import check_numbers
+from orbitmq.client.session.arguments import check_choice, check_functions, check_numbers
 from orbitmq.client.session.client_id import DEFAULT_INSTANCE, unique_instance
 from orbitmq.client.session.heartbeats import HEARTBEAT_INTERVAL_MS
 from orbitmq.client.session.session import ClientSession
@@ -58,6 +59,10 @@ COMMIT_INTERVAL_MS = 5_000
 CONSUME_TIMEOUT_MS = 15 * 60 * 1_000
 DRAIN_MS = 5_000
 """How long closing waits for running handlers."""
+SILENCE_MS = 5_000
+"""After so long a consumer that nobody can get messages from is a mistake."""
+
+log = logging.getLogger(__name__)
 
 handlers: Handlers[PushConsumer] = Handlers()
 
@@ -149,20 +154,20 @@ class PushConsumer(Client):
         check_numbers(1, commit_interval_ms=commit_interval_ms, rebalance_interval_ms=rebalance_interval_ms)
         check_numbers(1, heartbeat_interval_ms=heartbeat_interval_ms, poll_interval_ms=poll_interval_ms)
         check_numbers(0, retry_delay_ms=retry_delay_ms)
-        if ConsumeFrom(consume_from) is ConsumeFrom.TIMESTAMP and consume_from_ms is None:
-            raise InvalidArgument("consume_from_ms", None, "a time, in ms since 1970, for ConsumeFrom.TIMESTAMP")
+        check_functions(handler=handler, message_handler=message_handler, key=key, strategy=strategy)
         if handler is not None and message_handler is not None:
             raise InvalidArgument("message_handler", message_handler, "none beside handler")
         if key is not None and message_handler is None:
             raise InvalidArgument("key", key, "none without message_handler: batches keep their queue's order")
         self.group = check_name("group", group, GROUP_LENGTH_MAX)
         self._retry_topic = RETRY_PREFIX + self.group
-        self._message_model = MessageModel(message_model)
-        self._consume_from = ConsumeFrom(consume_from)
+        self._message_model = check_choice("message_model", message_model, MessageModel)
+        self._consume_from = check_start(consume_from, consume_from_ms)
         self._commit_interval_ms = commit_interval_ms
         self._subscriptions: dict[str, Subscription] = {}
-        self._was_subscribed = False
+        self._was_subscribed = self._was_asked = False
         self._closed = asyncio.Event()
+        self._closing = asyncio.Lock()
         self._loops: list[asyncio.Task[None]] = []
         is_broadcasting = self._message_model is MessageModel.BROADCASTING
         self._locks_queues = ordered and not is_broadcasting
@@ -263,6 +268,7 @@ class PushConsumer(Client):
         self._loops = [
             self._session.tasks.spawn(self._rebalancer.run(), "rebalancer"),
             self._session.tasks.spawn(self._store_offsets(), "offsets"),
+            self._session.tasks.spawn(self._warn_of_silence(), "warning"),
         ]
         if self._locks_queues:
             self._loops.append(self._session.tasks.spawn(self._assignment.keep_locks(), "locks"))
@@ -270,22 +276,32 @@ class PushConsumer(Client):
             self._handlers.start()
 
     async def close(self) -> None:
-        """Let running handlers end, store the offsets, leave the group and close the connections."""
-        if self._closed.is_set() or not self._session.is_open:
-            return
-        self._closed.set()
-        self._ready.close()
-        for loop in self._loops:
-            loop.cancel()
-        await asyncio.gather(*self._loops, return_exceptions=True)
-        if self._handlers is not None:
-            await self._handlers.drain(DRAIN_MS)
-        await self._assignment.close()
-        await self._session.close([UnregisterClient(client_id=self._session.id, consumer_group=self.group)])
+        """Let running handlers end (for 5 s at most), store the offsets, leave the group and close the connections.
+
+        Whoever closes as well returns when that is done.
+        """
+        async with self._closing:
+            if not self._session.is_open:
+                return
+            self._closed.set()
+            self._ready.close()
+            for loop in self._loops:
+                loop.cancel()
+            await asyncio.gather(*self._loops, return_exceptions=True)
+            if self._handlers is not None:
+                await self._handlers.drain(DRAIN_MS)
+            await self._assignment.close()
+            await self._session.close([UnregisterClient(client_id=self._session.id, consumer_group=self.group)])
 
     async def run(self) -> None:
-        """Wait until the consumer is closed; for programs whose handler does the work."""
-        self._check_subscribed()
+        """Wait until the consumer is closed; for programs whose handler does the work.
+
+        Raises:
+            ClientError: nothing can come: the consumer is not open, or subscribes to nothing.
+        """
+        if not self._closed.is_set():
+            self._check_open()
+            self._check_subscribed()
         await self._closed.wait()
 
     def subscribe(self, topic: str, tag: str = "*", *, sql: str | None = None) -> None:
@@ -298,7 +314,7 @@ class PushConsumer(Client):
                 "price > 10 AND region IN ('eu', 'us')"; the broker filters, if its `enablePropertyFilter` is on.
 
         Raises:
-            InvalidArgument: tag or expression are wrong; InvalidExpression says where.
+            InvalidArgument: the topic, tag or expression is wrong; InvalidExpression says where.
         """
         subscription = subscribe(topic, tag, sql, now_ms())
         self._subscriptions[topic] = subscription
@@ -324,7 +340,13 @@ class PushConsumer(Client):
         return frozenset(queue for queue in self._assignment.queues if queue.topic != self._retry_topic)
 
     async def assigned(self) -> frozenset[MessageQueue]:
-        """Wait for the first assignment, and return it."""
+        """Wait for the first assignment, and return it.
+
+        Raises:
+            ClientError: the consumer is not open, or subscribes to nothing.
+        """
+        self._check_open()
+        self._check_subscribed()
         await self._rebalancer.first_assignment()
         return self.assignment
 
@@ -333,10 +355,23 @@ class PushConsumer(Client):
         return BatchIterator(self.next_batch)
 
     async def next_batch(self, timeout_ms: int | None = None) -> Batch | None:
-        """Return the next batch, to be committed by the caller; None after `timeout_ms`, or when closed."""
+        """Return the next batch, to be committed by the caller.
+
+        Args:
+            timeout_ms: how long to wait for it; as long as it takes when left out.
+
+        Returns:
+            The batch; None after `timeout_ms`, or when the consumer is closed.
+
+        Raises:
+            ClientError: nothing can come: the consumer is not open, subscribes to nothing, or has a handler.
+        """
+        if timeout_ms is not None:
+            check_numbers(0, timeout_ms=timeout_ms)
         if not self._closed.is_set():  # closed while somebody iterates: the iteration ends, nothing is wrong
             self._check_open()
             self._check_subscribed()
+            self._was_asked = True
             if self._handlers is not None:
                 raise ClientError("this consumer's handler gets its messages: iterate over one without a handler")
         if timeout_ms is None:
@@ -381,6 +416,16 @@ class PushConsumer(Client):
         while True:
             await asyncio.sleep(self._commit_interval_ms / 1000)
             await self.commit_offsets()
+
+    async def _warn_of_silence(self) -> None:
+        """Tell of a consumer that gets nothing because of how it is used."""
+        await asyncio.sleep(SILENCE_MS / 1000)
+        if not self._was_subscribed:
+            log.warning(
+                "group %s: nothing comes: this consumer subscribes to nothing, subscribe() is missing", self.group
+            )
+        elif self._handlers is None and not self._was_asked:
+            log.warning("group %s: nobody takes the messages: give a handler, or iterate over the consumer", self.group)
 
     def _describe(self, client_id: str) -> Heartbeat:
         consumer = ConsumerInfo(

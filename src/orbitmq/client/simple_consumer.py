@@ -17,6 +17,7 @@ from orbitmq.client.consume.pop.popped_messages import NOTHING, decode_popped, h
 from orbitmq.client.consume.subscriptions import subscribe, wants
 from orbitmq.client.routing.route_queues import readable_queues
 from orbitmq.client.routing.routes import POLL_INTERVAL_MS
+from orbitmq.client.session.arguments import check_numbers
 from orbitmq.client.session.client_id import unique_instance
 from orbitmq.client.session.session import REQUEST_TIMEOUT_MS, ClientSession
 from orbitmq.clock import now_ms
@@ -93,6 +94,7 @@ class SimpleConsumer(Client):
         tls: ssl.SSLContext | None = None,
     ) -> None:
         self.group = check_name("group", group, GROUP_LENGTH_MAX)
+        check_numbers(1, poll_interval_ms=poll_interval_ms)
         if consume_from not in (ConsumeFrom.FIRST, ConsumeFrom.LAST):
             raise InvalidArgument("consume_from", consume_from, "FIRST or LAST")
         self._init_mode = _INIT_MIN if consume_from is ConsumeFrom.FIRST else _INIT_MAX
@@ -159,8 +161,10 @@ class SimpleConsumer(Client):
             ClientError: a broker could not be asked, and none of the others has messages.
         """
         self._check_open()
-        if not 1 <= count_max <= COUNT_MAX:
+        check_numbers(1, count_max=count_max)
+        if count_max > COUNT_MAX:
             raise InvalidArgument("count_max", count_max, f"1 to {COUNT_MAX}")
+        check_numbers(0, timeout_ms=timeout_ms)
         if not self._subscriptions:
             raise InvalidArgument("subscriptions", "none", "at least one; subscribe() comes first")
         invisible = self._invisible_ms if invisible_ms is None else _check_invisible(invisible_ms)
@@ -188,6 +192,8 @@ class SimpleConsumer(Client):
             ClientError: a broker did not take its part.
         """
         self._check_open()
+        if not isinstance(messages, StoredMessage | Iterable):
+            raise InvalidArgument("messages", messages, "a message that receive() returned, or several")
         found = [messages] if isinstance(messages, StoredMessage) else list(messages)
         requests = ack_requests(self.group, found)
         known = self._session.routes.known.brokers
@@ -335,6 +341,5 @@ class SimpleConsumer(Client):
 
 
 def _check_invisible(invisible_ms: int) -> int:
-    if invisible_ms < 0:
-        raise InvalidArgument("invisible_ms", invisible_ms, "0 or more")
+    check_numbers(0, invisible_ms=invisible_ms)
     return invisible_ms

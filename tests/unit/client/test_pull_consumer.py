@@ -236,14 +236,62 @@ async def test_what_the_caller_did_not_commit_is_stored_nowhere(cluster):
     assert asked.set_zero_if_not_found is False
 
 
-async def test_a_time_that_was_not_told_is_the_beginning_of_time(cluster):
+async def test_a_time_is_where_reading_begins(cluster):
     cluster.topic("orders", count=1)
-    cluster.a.put("orders", 0, b"1")
-    async with consumer(cluster, consume_from=ConsumeFrom.TIMESTAMP) as reader:
+    cluster.a.put("orders", 0, b"1", stored_at_ms=76)
+    cluster.a.put("orders", 0, b"2", stored_at_ms=77)
+    async with consumer(cluster, consume_from=ConsumeFrom.TIMESTAMP, consume_from_ms=77) as reader:
         reader.assign([queue(0)])
-        assert await poll(reader, 1) == [b"1"]
+        assert await poll(reader, 1) == [b"2"]
     (asked,) = [request for request in cluster.a.requests if isinstance(request, SearchOffset)]
-    assert asked.timestamp_ms == 0
+    assert asked.timestamp_ms == 77
+
+
+@pytest.mark.parametrize(
+    ("setting", "value"),
+    [
+        ("consume_from", "earliest"),
+        ("consume_from_ms", "x"),
+        ("tag", None),
+        ("tag", "a,b"),
+        ("sql", 5),
+        ("group", 5),
+        ("pull_count_max", 0),
+        ("window_size_max", "x"),
+        ("name_servers", None),
+    ],
+)
+def test_a_bad_setting_is_named_at_once(setting, value):
+    with pytest.raises(InvalidArgument, match=f"^{setting}: "):
+        PullConsumer(**{"group": "g", "name_servers": "a:1", setting: value})
+
+
+async def test_what_is_no_queue_no_offset_and_no_topic_is_named(cluster):
+    cluster.topic("orders", count=1)
+    async with consumer(cluster) as reader:
+        reader.assign([("orders", "broker-a", 0)])
+        for strange in ("orders", None, ("orders", 0), ("orders", "broker-a", "0")):
+            with pytest.raises(InvalidArgument, match=r"^queue: "):
+                reader.assign([strange])
+            with pytest.raises(InvalidArgument, match=r"^queue: "):
+                reader.seek(strange, 0)
+            with pytest.raises(InvalidArgument, match=r"^queue: "):
+                await reader.end_offset(strange)
+        with pytest.raises(InvalidArgument, match=r"^queue_offset: "):
+            reader.seek(queue(0), "first")
+        with pytest.raises(InvalidArgument, match=r"^offset: "):
+            await reader.commit({queue(0): None})
+        with pytest.raises(InvalidArgument, match=r"^timestamp_ms: "):
+            await reader.seek_to_timestamp(queue(0), "yesterday")
+        with pytest.raises(InvalidArgument, match=r"^topic: "):
+            await reader.queues(None)
+
+
+def test_a_time_to_begin_at_has_to_be_told():
+    with pytest.raises(
+        InvalidArgument, match=r"^consume_from_ms: None .* in ms since 1970, for ConsumeFrom\.TIMESTAMP$"
+    ):
+        PullConsumer("g", "a:1", consume_from=ConsumeFrom.TIMESTAMP)
 
 
 async def test_polling_without_an_assignment_is_an_error(cluster):

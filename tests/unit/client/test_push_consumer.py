@@ -664,6 +664,29 @@ async def test_closing_ends_every_loop(cluster):
     assert await reader.next_batch(timeout_ms=1) is None
 
 
+async def test_whoever_closes_as_well_returns_when_all_is_done(cluster):
+    cluster.topic("orders", count=1)
+    cluster.a.put("orders", 0, b"1")
+    begun, may_end = asyncio.Event(), asyncio.Event()
+
+    async def handle(_message):
+        begun.set()
+        await may_end.wait()
+
+    async with consumer(cluster, message_handler=handle) as reader:
+        await begun.wait()
+        first = asyncio.create_task(reader.close())
+        await reader.run()
+        second = asyncio.create_task(reader.close())
+        for _ in range(10):
+            await asyncio.sleep(0)
+        assert not second.done()
+        may_end.set()
+        await second
+        assert cluster.a.offsets["takers", "orders", 0] == 1
+    await first
+
+
 async def test_closing_lets_a_running_handler_end(cluster):
     cluster.topic("orders", count=1)
     cluster.a.put("orders", 0, b"1", b"2")
@@ -713,6 +736,13 @@ async def test_a_consumer_that_is_not_open_says_what_to_do(cluster):
         {"max_attempts": 2.5},
         {"name_servers": None},
         {"consume_from": ConsumeFrom.TIMESTAMP},
+        {"consume_from": "earliest"},
+        {"consume_from_ms": "yesterday"},
+        {"message_model": "BROADCAST"},
+        {"handler": "print"},
+        {"message_handler": 5},
+        {"message_handler": print, "key": "sharding_key"},
+        {"strategy": "average"},
     ],
 )
 def test_bad_settings_are_named(settings):
@@ -770,11 +800,43 @@ async def test_a_program_may_wait_for_the_end_of_its_consumer(cluster):
     await running
 
 
-@pytest.mark.parametrize("wait", [PushConsumer.next_batch, PushConsumer.run])
-async def test_waiting_without_a_subscription_is_an_error(cluster, wait):
-    async with PushConsumer("takers", cluster.name_servers) as reader:
+@pytest.mark.parametrize(
+    ("wait", "handler"), [(PushConsumer.next_batch, None), (PushConsumer.assigned, None), (PushConsumer.run, print)]
+)
+async def test_waiting_without_a_subscription_is_an_error(cluster, wait, handler):
+    async with PushConsumer("takers", cluster.name_servers, handler=handler) as reader:
         with pytest.raises(ClientError, match="subscribe"):
             await wait(reader)
+
+
+@pytest.mark.parametrize("wait", [PushConsumer.next_batch, PushConsumer.assigned, PushConsumer.run])
+async def test_waiting_without_having_opened_is_an_error(cluster, wait):
+    reader = consumer(cluster, handler=print)
+    with pytest.raises(ClientError, match="not open"):
+        await wait(reader)
+
+
+@pytest.mark.parametrize(
+    ("topics", "handler", "warned"),
+    [
+        ([], print, "subscribes to nothing"),
+        (["orders"], None, "nobody takes the messages"),
+    ],
+)
+async def test_waiting_in_silence_is_told_of(cluster, caplog, monkeypatch, topics, handler, warned):
+    monkeypatch.setattr("orbitmq.client.push_consumer.SILENCE_MS", 1)
+    cluster.topic("orders")
+    reader = PushConsumer("takers", cluster.name_servers, handler=handler)
+    for topic in topics:
+        reader.subscribe(topic)
+    async with reader:
+        await until(lambda: warned in caplog.text, 0.001)
+
+
+async def test_a_wrong_time_to_wait_is_named(cluster):
+    async with consumer(cluster) as reader:
+        with pytest.raises(InvalidArgument, match="timeout_ms"):
+            await reader.next_batch(timeout_ms="x")
 
 
 async def test_a_consumer_with_a_handler_hands_out_no_batches(cluster):
@@ -784,7 +846,7 @@ async def test_a_consumer_with_a_handler_hands_out_no_batches(cluster):
             await reader.next_batch()
 
 
-@pytest.mark.parametrize("tag", ["a,b", "TAGS = 'x'", "a || b c", "||"])
+@pytest.mark.parametrize("tag", ["a,b", "TAGS = 'x'", "a || b c", "||", None])
 def test_a_tag_that_no_message_can_have_is_refused(tag):
     with pytest.raises(InvalidArgument, match="tag"):
         consumer_of_nothing().subscribe("orders", tag)

@@ -107,8 +107,16 @@ async def test_wrong_arguments_are_named():
         reader.subscribe("nowhere")
         with pytest.raises(InvalidArgument, match="1 to 32"):
             await reader.receive(33)
+        for name in ("count_max", "timeout_ms", "invisible_ms"):
+            with pytest.raises(InvalidArgument, match=f"^{name}: 'x' "):
+                await reader.receive(**{name: "x"})
         with pytest.raises(InvalidArgument, match="invisible_ms"):
             await reader.receive(invisible_ms=-1)
+        for none in (5, "x", [None]):
+            with pytest.raises(InvalidArgument, match=r"a message that receive\(\) returned"):
+                await reader.ack(none)
+        with pytest.raises(InvalidArgument, match=r"a message that receive\(\) returned"):
+            await reader.change_invisible_time("x", 1)
         with pytest.raises(RouteNotFound):
             await reader.receive()
         reader.unsubscribe("nowhere")

@@ -37,7 +37,9 @@ class BlockingClient(Generic[C]):
         self._loop_thread.call(self._client.open())
 
     def close(self) -> None:
-        """Finish what is under way, leave, and end the thread."""
+        """Finish what is under way, leave, and end the thread. Does nothing the second time."""
+        if not self._loop_thread.is_running:
+            return
         try:
             self._loop_thread.call(self._client.close())
         finally:

@@ -6,6 +6,7 @@ import logging
 from collections.abc import Callable, Iterator, Sequence
 from typing import Protocol, overload
 
+from orbitmq.client.session.arguments import check_numbers
 from orbitmq.errors import InvalidArgument
 from orbitmq.model.delay_levels import DELAY_LEVELS_MAX
 from orbitmq.model.message import StoredMessage
@@ -92,11 +93,21 @@ class Batch(Sequence[StoredMessage]):
         Returns:
             False when that comes too late: all of them are settled, or the queue belongs to another consumer now, which
             gets the messages again.
+
+        Raises:
+            InvalidArgument: `upto` is none of this batch's messages.
         """
         return self._settle(self._chosen(upto), self._settler.done)
 
     def ack(self, message: StoredMessage) -> bool:
-        """Mark one message as done, whatever becomes of the others; returns False when that comes too late."""
+        """Mark one message as done, whatever becomes of the others.
+
+        Returns:
+            False when that comes too late, as `commit` does.
+
+        Raises:
+            InvalidArgument: it is none of this batch's messages.
+        """
         return self._settle(self._one(message), self._settler.done)
 
     def retry(self, message: StoredMessage | None = None, *, delay_level: int = 0) -> bool:
@@ -108,8 +119,15 @@ class Batch(Sequence[StoredMessage]):
 
         Args:
             delay_level: one of the broker's (1 to 18: 1s 5s 10s 30s 1m .. 2h) instead of the broker's choice; it has no meaning in order.
+
+        Returns:
+            False when that comes too late, as `commit` does.
+
+        Raises:
+            InvalidArgument: the message is none of this batch, or the level is out of range.
         """
-        if not 0 <= delay_level <= DELAY_LEVELS_MAX:
+        check_numbers(0, delay_level=delay_level)
+        if delay_level > DELAY_LEVELS_MAX:
             raise InvalidArgument("delay_level", delay_level, f"1 to {DELAY_LEVELS_MAX}, or 0 for the broker's choice")
         chosen = self._chosen() if message is None else self._one(message)
         return self._settle(chosen, lambda messages: self._settler.failed(messages, delay_level))
@@ -119,13 +137,26 @@ class Batch(Sequence[StoredMessage]):
 
         Args:
             delay_ms: until they come; the consumer's retry delay when left out.
+
+        Returns:
+            False when that comes too late, as `commit` does.
+
+        Raises:
+            InvalidArgument: the delay is no whole number, 0 or more.
         """
-        if delay_ms is not None and delay_ms < 0:
-            raise InvalidArgument("delay_ms", delay_ms, "0 or more")
+        if delay_ms is not None:
+            check_numbers(0, delay_ms=delay_ms)
         return self._settle(self._chosen(), lambda messages: self._settler.suspended(messages, delay_ms))
 
     def reject(self, message: StoredMessage | None = None) -> bool:
-        """Give up one message, or all that are not settled: they go to the group's dead letters at once."""
+        """Give up one message, or all that are not settled: they go to the group's dead letters at once.
+
+        Returns:
+            False when that comes too late, as `commit` does.
+
+        Raises:
+            InvalidArgument: the message is none of this batch.
+        """
         chosen = self._chosen() if message is None else self._one(message)
         return self._settle(chosen, self._settler.rejected)
 

@@ -16,7 +16,7 @@ def subscribe(topic: str, tag: str | None, sql: str | None, version: int) -> Sub
     """Return the subscription to `topic` that a user asks for: by tags, or by an expression.
 
     Args:
-        tag: as `parse_subscription` takes it.
+        tag: as `parse_subscription` takes it; `*` or nothing beside an expression.
         sql: an SQL92 expression over properties, such as `price > 10 AND region IN ('eu', 'us')`.
         version: when the subscription was made, in ms; a broker keeps the newest.
 
@@ -25,9 +25,11 @@ def subscribe(topic: str, tag: str | None, sql: str | None, version: int) -> Sub
     """
     if sql is None:
         return parse_subscription(topic, tag, version)
-    if tag and tag.strip() != SUBSCRIBE_ALL:
+    if tag is not None and not (isinstance(tag, str) and tag.strip() in ("", SUBSCRIBE_ALL)):
         raise InvalidArgument("sql", sql, f"nothing beside the tag {tag!r}: write TAGS = '...' into the expression")
     check_name("topic", topic)
+    if not isinstance(sql, str):
+        raise InvalidArgument("sql", sql, f"text, not {type(sql).__name__}: an SQL92 expression over properties")
     check_sql92(sql)
     return Subscription(topic=topic, expression=sql, expression_type=SQL92, version=version)
 
@@ -36,14 +38,17 @@ def parse_subscription(topic: str, expression: str | None, version: int) -> Subs
     """Return the subscription to `topic` that a tag expression means.
 
     Args:
-        expression: `*` (or nothing) for every message, one tag, or several joined by `||`.
+        expression: `*` (or empty) for every message, one tag, or several joined by `||`.
         version: when the subscription was made, in ms; a broker keeps the newest.
 
     Raises:
-        InvalidArgument: the expression holds no tag.
+        InvalidArgument: there is no expression, or none that holds a tag that a message can have.
     """
     check_name("topic", topic)
-    if not expression or expression.strip() == SUBSCRIBE_ALL:
+    # None is mostly a setting that is missing: not a wish for every message.
+    if not isinstance(expression, str):
+        raise InvalidArgument("tag", expression, "text: '*' for every message, a tag, or tags joined by '||'")
+    if expression.strip() in ("", SUBSCRIBE_ALL):
         return Subscription(topic=topic, version=version)
     tags = frozenset(tag for part in expression.split("||") if (tag := part.strip()))
     # Nobody would ever get a message by such a tag: somebody meant several of them, or an expression.

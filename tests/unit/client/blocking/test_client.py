@@ -41,6 +41,12 @@ def test_a_closed_client_leaves_no_thread_behind(served):
     assert threading.active_count() == before
 
 
+def test_closing_twice_does_nothing(served):
+    with Producer("makers", served.name_servers) as producer:
+        producer.close()
+    producer.close()
+
+
 def test_name_servers_may_be_changed(served):
     served.topic("orders")
     with Producer("makers", "127.0.0.1:1") as producer:

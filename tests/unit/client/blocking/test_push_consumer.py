@@ -1,7 +1,11 @@
+import threading
+from queue import SimpleQueue
+from typing import Any
+
 import pytest
 
 from orbitmq.blocking import PushConsumer
-from orbitmq.errors import InvalidArgument, InvalidExpression
+from orbitmq.errors import ClientError, InvalidArgument, InvalidExpression
 from orbitmq.model.group import ConsumeFrom
 from orbitmq.model.route import MessageQueue
 
@@ -45,10 +49,84 @@ def test_a_batch_that_is_left_without_commit_comes_again(served):
     assert attempts == [1, 2, 3]
 
 
+def test_a_handler_for_batches_runs_on_a_thread_and_settles_what_it_likes(served):
+    served.topic("orders", count=1)
+    served.apply(served.a.put, "orders", 0, b"1", b"2", b"3")
+    handled: SimpleQueue[tuple[bytes, int]] = SimpleQueue()
+
+    def handle(batch):
+        for message in batch:
+            handled.put((message.body, threading.get_ident()))
+            if message.body == b"2" and batch.attempt == 1:
+                raise ValueError("not yet")
+            assert batch.ack(message)
+
+    settings: dict[str, Any] = {"consume_from": ConsumeFrom.FIRST, "retry_delay_ms": 1, "ordered": True}
+    with PushConsumer("takers", served.name_servers, handler=handle, **settings) as consumer:
+        consumer.subscribe("orders")
+        found = [handled.get() for _ in range(4)]
+        with pytest.raises(ClientError, match="handler gets its messages"):
+            consumer.next_batch()
+    assert [body for body, _ in found] == [b"1", b"2", b"2", b"3"]
+    assert threading.get_ident() not in {thread for _, thread in found}
+    assert served.a.offsets["takers", "orders", 0] == 3
+
+
+def test_messages_are_handled_on_as_many_threads_as_are_allowed_and_a_keys_one_after_the_other(served):
+    served.topic("orders", count=1)
+    for number in range(9):
+        served.apply(lambda number=number: served.a.put("orders", 0, b"%d" % number, tag="ABC"[number % 3]))
+    together = threading.Barrier(3)
+    by_key: dict[str, list[int]] = {"A": [], "B": [], "C": []}
+    last = threading.Semaphore(0)
+
+    def handle(message):
+        together.wait()  # three are at work, of three keys, again and again
+        by_key[message.tag].append(int(message.body))
+        last.release()
+
+    consumer = PushConsumer(
+        "takers",
+        served.name_servers,
+        consume_from=ConsumeFrom.FIRST,
+        message_handler=handle,
+        key=lambda message: message.tag,
+        concurrency=3,
+    )
+    consumer.subscribe("orders")
+    with consumer:
+        assert len(consumer.assigned()) == 1
+        assert "@" in consumer.client_id
+        for _ in range(9):
+            last.acquire()
+    assert by_key == {"A": [0, 3, 6], "B": [1, 4, 7], "C": [2, 5, 8]}
+    assert served.a.offsets["takers", "orders", 0] == 9
+
+
+def test_a_program_waits_for_the_end_of_its_consumer(served):
+    served.topic("orders", count=1)
+    served.apply(served.a.put, "orders", 0, b"1")
+    consumer = PushConsumer("takers", served.name_servers, message_handler=lambda _message: closing.start())
+    closing = threading.Thread(target=consumer.close)
+    with pytest.raises(ClientError, match="not open"):
+        consumer.run()
+    consumer.open()
+    with pytest.raises(ClientError, match="subscribe"):
+        consumer.run()
+    consumer.subscribe("orders")
+    consumer.run()
+    closing.join()
+
+
+async def asynchronous(_messages):
+    pass
+
+
 @pytest.mark.parametrize("name", ["handler", "message_handler"])
-def test_a_handler_is_refused(name):
-    with pytest.raises(InvalidArgument, match=name):
-        PushConsumer("takers", "127.0.0.1:1", **{name: print})
+@pytest.mark.parametrize("handler", [asynchronous, "print"])
+def test_a_handler_that_is_no_plain_function_is_refused(name, handler):
+    with pytest.raises(InvalidArgument, match=f"^{name}: "):
+        PushConsumer("takers", "127.0.0.1:1", **{name: handler})
 
 
 def test_a_wrong_expression_is_an_error_of_the_script(served):

@@ -112,13 +112,15 @@ def test_a_message_of_another_batch_is_refused(stranger):
     assert settler.settled == []
 
 
-@pytest.mark.parametrize("delay_level", [-1, 1_001])
+@pytest.mark.parametrize("delay_level", [-1, 1_001, "3", None])
 def test_a_delay_level_that_brokers_do_not_have_is_refused(delay_level):
     found, _ = batch()
     with pytest.raises(InvalidArgument, match="delay_level"):
         found.retry(found[0], delay_level=delay_level)
     with pytest.raises(InvalidArgument, match="delay_ms"):
         found.suspend(-1)
+    with pytest.raises(InvalidArgument, match="delay_ms"):
+        found.suspend("soon")
     assert found.suspend(0)
 
 

@@ -1,3 +1,5 @@
+from typing import Any
+
 import pytest
 
 from orbitmq.client.consume.subscriptions import parse_subscription, subscribe, wants
@@ -5,7 +7,7 @@ from orbitmq.errors import InvalidArgument, InvalidExpression
 from orbitmq.wire.messages.tags import tag_code
 
 
-@pytest.mark.parametrize("expression", ["*", " * ", "", None])
+@pytest.mark.parametrize("expression", ["*", " * ", "", " "])
 def test_a_star_or_nothing_subscribes_to_everything(expression):
     subscription = parse_subscription("t", expression, 7)
     assert (subscription.expression, subscription.tags, subscription.version) == ("*", frozenset(), 7)
@@ -33,6 +35,12 @@ def test_an_expression_without_a_tag_is_refused():
         parse_subscription("t", " || ", 7)
 
 
+@pytest.mark.parametrize("expression", [None, 5, b"A", ["A", "B"]])
+def test_what_is_no_text_is_refused(expression):
+    with pytest.raises(InvalidArgument, match=r"^tag: .* is not allowed, expected text"):
+        parse_subscription("t", expression, 7)
+
+
 def test_a_topic_with_a_bad_name_is_refused():
     with pytest.raises(InvalidArgument, match="topic"):
         parse_subscription("../etc", "*", 7)
@@ -49,7 +57,7 @@ def test_without_an_expression_tags_count():
     assert subscribe("t", "A", None, 7) == parse_subscription("t", "A", 7)
 
 
-@pytest.mark.parametrize("tag", ["A", "A || B"])
+@pytest.mark.parametrize("tag", ["A", "A || B", 5])
 def test_tags_and_an_expression_are_not_joined(tag):
     with pytest.raises(InvalidArgument, match="nothing beside the tag"):
         subscribe("t", tag, "price > 10", 7)
@@ -59,6 +67,12 @@ def test_tags_and_an_expression_are_not_joined(tag):
 def test_a_wrong_expression_is_refused_at_the_door(sql):
     with pytest.raises(InvalidExpression, match="line 1, column"):
         subscribe("t", None, sql, 7)
+
+
+def test_an_expression_that_is_no_text_is_refused():
+    number: Any = 5
+    with pytest.raises(InvalidArgument, match=r"^sql: 5 is not allowed, expected text"):
+        subscribe("t", "*", number, 7)
 
 
 def test_an_expression_needs_a_topic_with_a_good_name():

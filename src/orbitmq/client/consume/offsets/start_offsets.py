@@ -7,11 +7,24 @@ from __future__ import annotations
 
 from orbitmq.client.consume.offsets.offset_store import OffsetStore
 from orbitmq.client.consume.offsets.queue_offsets import QueueOffsets
-from orbitmq.clock import now_ms
+from orbitmq.client.session.arguments import check_choice, check_numbers
+from orbitmq.errors import InvalidArgument
 from orbitmq.model.group import ConsumeFrom
 from orbitmq.model.route import MessageQueue
 
-HALF_AN_HOUR_MS = 30 * 60 * 1000
+
+def check_start(consume_from: ConsumeFrom, consume_from_ms: int | None) -> ConsumeFrom:
+    """Check where a user lets a group begin that has no offset.
+
+    Raises:
+        InvalidArgument: there is no such place, or no time for TIMESTAMP.
+    """
+    found = check_choice("consume_from", consume_from, ConsumeFrom)
+    if consume_from_ms is not None:
+        check_numbers(0, consume_from_ms=consume_from_ms)
+    elif found is ConsumeFrom.TIMESTAMP:
+        raise InvalidArgument("consume_from_ms", None, "a time, in ms since 1970, for ConsumeFrom.TIMESTAMP")
+    return found
 
 
 class StartOffsets:
@@ -21,7 +34,7 @@ class StartOffsets:
         store: keeps the group's offsets.
         queue_offsets: tell where queues begin and end.
         consume_from: where a queue begins that has no offset.
-        consume_from_ms: for TIMESTAMP; half an hour ago when None.
+        consume_from_ms: for TIMESTAMP, in ms since 1970.
         stores: store what was found, so that the queue's next reader begins there, too.
     """
 
@@ -37,15 +50,14 @@ class StartOffsets:
         self._store = store
         self._queue_offsets = queue_offsets
         self._consume_from = consume_from
-        self._consume_from_ms = consume_from_ms
+        self._consume_from_ms = consume_from_ms or 0
         self._stores = stores
 
     async def find(self, queue: MessageQueue) -> int:
         """Return the offset at which `queue` begins."""
         offset = await self._store.load(queue)
         if offset is None:
-            timestamp_ms = self._consume_from_ms if self._consume_from_ms is not None else now_ms() - HALF_AN_HOUR_MS
-            offset = await self._queue_offsets.start(queue, self._consume_from, timestamp_ms)
+            offset = await self._queue_offsets.start(queue, self._consume_from, self._consume_from_ms)
             if self._stores:
                 await self._store.store(queue, offset)
         return offset

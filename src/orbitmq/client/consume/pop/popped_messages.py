@@ -68,6 +68,8 @@ def handle_of(message: StoredMessage) -> Handle:
     Raises:
         InvalidArgument: it has none: no SimpleConsumer has received it.
     """
+    if not isinstance(message, StoredMessage):
+        raise InvalidArgument("message", message, "a message that receive() returned")
     text = message.properties.get(PropertyName.POP_CK)
     if text is None:
         raise InvalidArgument("message", message.message_id or message.topic, "a message that receive() returned")

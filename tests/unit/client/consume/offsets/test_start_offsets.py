@@ -1,9 +1,9 @@
 import pytest
 
-from orbitmq.client.consume.offsets.start_offsets import HALF_AN_HOUR_MS, StartOffsets
+from orbitmq.client.consume.offsets.start_offsets import StartOffsets, check_start
+from orbitmq.errors import InvalidArgument
 from orbitmq.model.group import ConsumeFrom
 from orbitmq.model.route import MessageQueue
-from orbitmq.testing.clock import START_MS, FakeClock
 
 QUEUE = MessageQueue("orders", "broker-a", 1)
 
@@ -50,11 +50,25 @@ async def test_without_one_the_settings_say_where_to_begin(consume_from_ms):
     assert queue.asked == [(QUEUE, ConsumeFrom.TIMESTAMP, consume_from_ms)]
 
 
-async def test_a_time_that_was_left_out_is_half_an_hour_ago(monkeypatch):
-    monkeypatch.setattr("orbitmq.client.consume.offsets.start_offsets.now_ms", FakeClock())
-    queue = FakeQueueOffsets()
-    await starts(FakeStore(), queue).find(QUEUE)
-    assert queue.asked[0][2] == START_MS - HALF_AN_HOUR_MS == START_MS - 1_800_000
+@pytest.mark.parametrize("value", ["CONSUME_FROM_LAST_OFFSET", ConsumeFrom.FIRST])
+def test_a_start_is_given_by_itself_or_by_its_text(value):
+    assert check_start(value, None) is ConsumeFrom(value)
+    assert check_start(ConsumeFrom.TIMESTAMP, 0) is ConsumeFrom.TIMESTAMP
+
+
+@pytest.mark.parametrize(
+    ("consume_from", "consume_from_ms", "field"),
+    [
+        (ConsumeFrom.TIMESTAMP, None, "consume_from_ms"),
+        (ConsumeFrom.TIMESTAMP, -1, "consume_from_ms"),
+        (ConsumeFrom.FIRST, "yesterday", "consume_from_ms"),
+        ("earliest", None, "consume_from"),
+        (None, None, "consume_from"),
+    ],
+)
+def test_a_start_that_is_none_is_refused(consume_from, consume_from_ms, field):
+    with pytest.raises(InvalidArgument, match=f"^{field}: "):
+        check_start(consume_from, consume_from_ms)
 
 
 @pytest.mark.parametrize(("stores", "kept"), [(True, {QUEUE: 40}), (False, {})])
