@@ -1,4 +1,4 @@
-"""What tests of many rooms need of the process that they run in."""
+"""Fixtures for what a test changes of the process that it runs in."""
 
 from __future__ import annotations
 
