@@ -15,7 +15,7 @@ from orbitmq.model.group import ConsumerInfo, Heartbeat, Subscription
 from orbitmq.model.message import Host
 from orbitmq.model.route import BrokerData, ClusterInfo, MessageQueue, QueueData, TopicRoute
 from orbitmq.model.topic import DataVersion, TopicConfig
-from orbitmq.net.http.page import Answer
+from orbitmq.net.http.page import Answer, Page
 from orbitmq.net.http.server import HttpServer
 from orbitmq.wire import fastjson, headers
 from orbitmq.wire.bodies import groups, heartbeat, kv, registration, route, topic_table, topics
@@ -197,7 +197,7 @@ def _http_page(query: Mapping[str, str]) -> Answer:
     return Answer("".join(f"{name}={value}\n" for name, value in query.items()).encode("utf-8", "replace"))
 
 
-_HTTP = HttpServer({"/metrics": _http_page, "/routes/history": _http_page})
+_HTTP = HttpServer({path: Page(_http_page, ("topic", "since")) for path in ("/metrics", "/routes/history")})
 
 
 def _piece(data: bytes) -> bytes:

@@ -31,7 +31,7 @@ def server_pages(metrics: Source, health: Callable[[], Mapping[str, Any]], unrea
         return Answer("".join(f"{reason}\n" for reason in reasons).encode(), 503)
 
     return {
-        "/metrics": lambda _query: metrics_page(metrics),
-        "/healthz": show_health,
-        "/readyz": show_readiness,
+        "/metrics": Page(lambda _query: metrics_page(metrics)),
+        "/healthz": Page(show_health),
+        "/readyz": Page(show_readiness),
     }

@@ -5,7 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 import orjson
+import pytest
 
+from orbitmq.errors import InvalidArgument
 from orbitmq.monitoring.families import Families
 from orbitmq.monitoring.pages import server_pages
 from orbitmq.net.http.page import JSON, Answer
@@ -33,3 +35,10 @@ def test_readiness_is_a_status_and_the_reasons() -> None:
 
 def test_metrics_come_from_their_source() -> None:
     assert b"\np_size 1.0\n" in answers({"ready": True})["/metrics"].body
+
+
+@pytest.mark.parametrize("path", ["/metrics", "/healthz", "/readyz"])
+def test_no_page_takes_a_parameter_that_it_would_leave_alone(path: str) -> None:
+    pages = server_pages(lambda: (), lambda: {"ready": True}, "not yet")
+    with pytest.raises(InvalidArgument, match="query: 'verbose' is not allowed"):
+        pages[path]({"verbose": "1"})

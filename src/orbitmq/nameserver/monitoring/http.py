@@ -27,7 +27,7 @@ def pages(monitor: Monitor, metrics: NameServerMetrics, journal: Journal) -> dic
         return Answer(orjson.dumps(events), content_type=JSON)
 
     standard = server_pages(metrics.collect, monitor.health, "waiting for brokers to register")
-    return {**standard, "/routes/history": history}
+    return {**standard, "/routes/history": Page(history, ("topic", "broker", "since", "count"))}
 
 
 def _number(query: Mapping[str, str], name: str, default: int, largest: int) -> int:

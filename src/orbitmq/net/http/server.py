@@ -105,7 +105,7 @@ class HttpServer:
         try:
             method, target, version = request.split(b"\r\n", 1)[0].decode("ascii").split(" ")
             url = urlsplit(target)
-            query = dict(parse_qsl(url.query, max_num_fields=32))
+            query = dict(parse_qsl(url.query, keep_blank_values=True, max_num_fields=32))
         except ValueError:
             return Answer(b"not an HTTP request\n", 400), True
         if not version.startswith("HTTP/1."):

@@ -63,3 +63,16 @@ def test_a_count_is_ascii_digits_up_to_a_thousand(count):
     history = pages(UNUSED, UNUSED, Journal(1))["/routes/history"]
     with pytest.raises(InvalidArgument, match="count"):
         history({"count": count})
+
+
+@pytest.mark.parametrize("query", ["cnt=2", "cnt", "topic=a&since=0&limit=9"])
+def test_a_misspelt_parameter_is_refused_instead_of_left_alone(query):
+    async def scenario(talk):
+        return await talk.get(f"/routes/history?{query}")
+
+    status, words = run(scenario)
+    name = query.split("&")[-1].split("=")[0]
+    assert (status, words) == (
+        400,
+        f"query: {name!r} is not allowed, expected one of topic, broker, since, count\n",
+    )

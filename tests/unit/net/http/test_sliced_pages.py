@@ -9,7 +9,7 @@ from itertools import pairwise
 import pytest
 
 from orbitmq.errors import InvalidArgument
-from orbitmq.net.http.page import Answer
+from orbitmq.net.http.page import Answer, Page
 from orbitmq.net.http.server import HttpServer
 from orbitmq.wire.slices import Slices
 
@@ -34,7 +34,7 @@ class Work:
 
 
 async def asked(work: Work, ask: Callable[[str, int], object]) -> object:
-    server = HttpServer({"/slow": work.page})
+    server = HttpServer({"/slow": Page(work.page, ("who",))})
     port = await server.start("127.0.0.1", 0)
     try:
         return await ask("127.0.0.1", port)
