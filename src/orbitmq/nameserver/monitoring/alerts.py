@@ -9,7 +9,7 @@ test.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
@@ -27,6 +27,8 @@ QUERIES_MIN = 100
 MEMORY_RATIO_MAX = 0.8
 GC_SHARE_MAX = 0.05
 """Share of the time that garbage collection may take."""
+NAMED_MAX = 3
+"""Vanished brokers that an alert names."""
 LOOP_LAG_MS_MAX = 100
 """How late the event loop may run its timers, as the mean over the window."""
 
@@ -44,13 +46,13 @@ class Rule(StrEnum):
 class Sample:
     """What is known of a NameServer at one moment; counters only ever grow.
 
-    `memory_limit` is what the process may use (control group or machine), in bytes; 0 when unknown.
+    `vanished` names the brokers of the window that left without a good-bye and are not back; `memory_limit` is what the process may use (control group or machine), in bytes; 0 when unknown.
     """
 
     at_ms: int
-    brokers: int
     route_queries: int
     route_failures: int
+    vanished: Sequence[str] = ()
     memory: int = 0
     memory_limit: int = 0
     gc_ms: float = 0.0
@@ -81,9 +83,10 @@ class AlertRules:
         return tuple(self._alerts(self._samples[0], sample))
 
     def _alerts(self, first: Sample, last: Sample) -> Iterator[Alert]:
-        most = max(sample.brokers for sample in self._samples)
-        if last.brokers < most:
-            yield Alert(Rule.BROKER_COUNT_DROPPED, f"{last.brokers} brokers are registered, there were {most}")
+        if last.vanished:
+            more = f", and {len(last.vanished) - NAMED_MAX} more" if len(last.vanished) > NAMED_MAX else ""
+            named = ", ".join(last.vanished[:NAMED_MAX])
+            yield Alert(Rule.BROKER_COUNT_DROPPED, f"gone without a good-bye: {named}{more}")
         if last.memory_limit and last.memory > MEMORY_RATIO_MAX * last.memory_limit:
             share = last.memory / last.memory_limit
             yield Alert(Rule.MEMORY_HIGH, f"{share:.0%} of {last.memory_limit} bytes of memory are used")
@@ -105,6 +108,4 @@ class AlertRules:
 
 def _joined(one: Sample, next_one: Sample) -> Sample:
     """Join two samples of nearly the same moment: the counters of the first, the largest of what comes and goes."""
-    return replace(
-        one, brokers=max(one.brokers, next_one.brokers), loop_lag_ms=max(one.loop_lag_ms, next_one.loop_lag_ms)
-    )
+    return replace(one, loop_lag_ms=max(one.loop_lag_ms, next_one.loop_lag_ms))

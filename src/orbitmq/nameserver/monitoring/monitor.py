@@ -14,6 +14,7 @@ from orbitmq.monitoring.alerts import Alert, AlertLog
 from orbitmq.nameserver.monitoring.alerts import WINDOW_MS, AlertRules, Rule, Sample
 from orbitmq.nameserver.monitoring.journal import describe
 from orbitmq.nameserver.monitoring.unknown_topics import UnknownTopic, UnknownTopics
+from orbitmq.nameserver.monitoring.vanished_brokers import VanishedBrokers
 from orbitmq.nameserver.routing.events import Cause, Change, ChangeKind
 from orbitmq.nameserver.routing.tables import Tables
 from orbitmq.net.server import Server
@@ -59,6 +60,7 @@ class Monitor:
         self._sections = sections or {}
         self._clock = clock
         self._rules = AlertRules()
+        self._vanished = VanishedBrokers()
         self._started_at_ms = clock()
         self._timer: asyncio.TimerHandle | None = None
 
@@ -78,6 +80,7 @@ class Monitor:
 
     def note(self, change: Change) -> None:
         """Count a change of the routes, and log it."""
+        self._vanished.note(change)
         self.changes[change.kind, change.trigger.cause] += 1
         if log.isEnabledFor(logging.INFO):
             facts = {"kind": change.kind, "cause": change.trigger.cause, "remote": change.trigger.remote}
@@ -87,6 +90,11 @@ class Monitor:
     def alerts(self) -> tuple[Alert, ...]:
         """The alert rules that hold now."""
         return self.alert_log.alerts
+
+    @property
+    def vanished_count(self) -> int:
+        """Brokers that left without a good-bye in the last minutes and are not back."""
+        return len(self._vanished.since(self._clock() - WINDOW_MS))
 
     @property
     def route_queries(self) -> int:
@@ -104,7 +112,7 @@ class Monitor:
         alerts = self._rules.add(
             Sample(
                 at_ms=self._clock(),
-                brokers=self._tables.broker_count,
+                vanished=self._vanished.since(self._clock() - WINDOW_MS),
                 route_queries=self.route_queries,
                 route_failures=self.route_failures,
                 memory=memory_used(),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -12,8 +13,8 @@ from orbitmq.nameserver.monitoring.alerts import AlertRules, Rule, Sample
 from promtool import check_rules
 
 
-def sample(at_s: int = 0, **values: float) -> Sample:
-    return Sample(**{"at_ms": at_s * 1000, "brokers": 3, "route_queries": 0, "route_failures": 0} | values)
+def sample(at_s: int = 0, **values: Any) -> Sample:
+    return Sample(**{"at_ms": at_s * 1000, "route_queries": 0, "route_failures": 0} | values)
 
 
 def rules_after(*samples: Sample) -> list[Rule]:
@@ -33,18 +34,18 @@ def test_a_quiet_hour_raises_nothing():
     assert [watch.add(each) for each in quiet] == [()] * len(quiet)
 
 
-def test_a_broker_that_leaves_is_one_alert_that_ends_with_the_window():
+@pytest.mark.parametrize(
+    ("count", "named"), [(1, "b0"), (3, "b0, b1, b2"), (4, "b0, b1, b2, and 1 more"), (9, "b0, b1, b2, and 6 more")]
+)
+def test_brokers_that_vanished_are_one_alert_that_names_three(count, named):
     watch = AlertRules()
-    watch.add(sample(0))
-    (alert,) = watch.add(sample(10, brokers=2))
+    (alert,) = watch.add(sample(0, vanished=[f"b{number}" for number in range(count)]))
     assert alert.rule == Rule.BROKER_COUNT_DROPPED
-    assert alert.reason == "2 brokers are registered, there were 3"
-    assert watch.add(sample(300, brokers=2))
-    assert watch.add(sample(301, brokers=2)) == ()
+    assert alert.reason == f"gone without a good-bye: {named}"
 
 
-def test_a_broker_that_comes_back_ends_the_alert():
-    assert rules_after(sample(0), sample(10, brokers=2), sample(20)) == []
+def test_the_alert_ends_when_nobody_is_missed_any_more():
+    assert rules_after(sample(0), sample(10, vanished=["b"]), sample(20)) == []
 
 
 @pytest.mark.parametrize(("failures", "holds"), [(100, False), (101, True)])
@@ -111,14 +112,15 @@ def test_the_built_in_rules_have_the_same_names_thresholds_and_window():
 def test_samples_in_any_number_are_kept_as_few_and_lose_no_peak():
     watch = AlertRules()
     for at_ms in range(1_000):
-        watch.add(sample(at_ms=at_ms, brokers=5 if at_ms == 500 else 3))
+        watch.add(sample(at_ms=at_ms, loop_lag_ms=400 if at_ms == 500 else 0))
     assert watch.sample_count == 1
-    (alert,) = watch.add(sample(10))
-    assert alert.reason == "3 brokers are registered, there were 5"
+    (alert,) = watch.add(sample(60))
+    assert alert.reason == "the event loop runs 200 ms late"
 
 
 def test_what_is_not_known_of_a_process_is_nothing():
-    plain = Sample(at_ms=0, brokers=0, route_queries=0, route_failures=0)
+    plain = Sample(at_ms=0, route_queries=0, route_failures=0)
+    assert plain.vanished == ()
     assert (plain.memory, plain.memory_limit, plain.gc_ms, plain.loop_lag_ms) == (0, 0, 0, 0)
 
 

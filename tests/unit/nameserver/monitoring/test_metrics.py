@@ -21,6 +21,7 @@ from orbitmq.nameserver.monitoring.metrics import NameServerMetrics
 from orbitmq.nameserver.monitoring.monitor import Monitor
 from orbitmq.nameserver.monitoring.shadow import Comparison
 from orbitmq.nameserver.monitoring.unknown_topics import UnknownTopics
+from orbitmq.nameserver.routing.events import Cause, Change, ChangeKind, Trigger
 from orbitmq.net.counters import Counters
 from orbitmq.wire import headers
 
@@ -113,6 +114,13 @@ class Figures:
         self.monitor.alert_log.update([Alert(Rule.MEMORY_HIGH, "because")])
         self.metrics = NameServerMetrics(server, tables, self.monitor, shadow)
 
+        for number in range(34):
+            trigger = Trigger(Cause.CONNECTION_CLOSED, 0)
+            change = Change(
+                kind=ChangeKind.BROKER_LEFT, trigger=trigger, cluster="c", broker_name=f"b{number}", broker_id=0
+            )
+            self.monitor.note(change)
+
     def samples(self) -> dict[tuple[str, ...], float]:
         """Return every value by the metric's name without its prefix, and its labels' values."""
         return {
@@ -128,6 +136,7 @@ def test_every_figure_has_its_own_metric():
         >= {
             ("registered_brokers",): 31,
             ("registered_topics",): 32,
+            ("vanished_brokers",): 34,
             ("requests_total", "103", "REGISTER_BROKER"): 21,
             ("requests_total", "105", "GET_ROUTEINFO_BY_TOPIC"): 22,
             ("requests_total", "99999", "99999"): 23,

@@ -18,6 +18,7 @@ from orbitmq.nameserver.routing.events import Cause, Change, ChangeKind, Trigger
 from orbitmq.net.counters import Counters
 from orbitmq.testing import FakeClock
 from orbitmq.wire import headers
+from waiting import until
 
 from ..talk import BODY, BROKER, run
 
@@ -34,21 +35,38 @@ def test_health_says_what_there_is():
     assert ready == (200, "ready\n")
 
 
-def test_a_broker_that_leaves_is_an_alert_in_health_and_one_line_in_the_log(caplog):
+async def leave_by_a_good_bye(talk):
+    leave = headers.UnregisterBroker(broker_name="a", broker_addr="h:1", cluster_name="c", broker_id=0)
+    await talk.ask(leave)
+
+
+async def leave_by_a_broken_connection(talk):
+    talk.pool.close_address(talk.name_server.address)
+
+
+@pytest.mark.parametrize(
+    ("leave", "cause", "rules"),
+    [
+        (leave_by_a_good_bye, "unregistration", []),
+        (leave_by_a_broken_connection, "connection closed", ["RocketmqNameServerBrokerCountDropped"]),
+    ],
+)
+def test_a_broker_that_vanishes_is_an_alert_and_one_that_says_good_bye_is_none(caplog, leave, cause, rules):
     caplog.set_level(logging.INFO, "orbitmq.nameserver")
 
     async def scenario(talk):
         await talk.ask(BROKER, BODY)
         await talk.ask(headers.GetHealth())
-        leave = headers.UnregisterBroker(broker_name="a", broker_addr="h:1", cluster_name="c", broker_id=0)
-        await talk.ask(leave)
-        return orjson.loads(await talk.ask(headers.GetHealth()))
+        await leave(talk)
+        await until(lambda: not talk.name_server.service.tables.broker_count)
+        return orjson.loads(await talk.ask(headers.GetHealth())), (await talk.get("/metrics"))[1]
 
-    health = run(scenario)
-    assert health["healthy"] is False
-    assert [alert["rule"] for alert in health["alerts"]] == ["RocketmqNameServerBrokerCountDropped"]
+    health, metrics = run(scenario)
+    assert health["healthy"] is not rules
+    assert [alert["rule"] for alert in health["alerts"]] == rules
+    assert f"\nrocketmq_nameserver_vanished_brokers {len(rules)}.0\n" in metrics
     lines = [record for record in caplog.records if record.getMessage().startswith("broker left: c/a:0 at h:1")]
-    assert [line.cause for line in lines] == ["unregistration"]
+    assert [line.cause for line in lines] == [cause]
 
 
 def test_topics_that_are_asked_for_in_vain_are_named_in_health_and_in_the_alert(caplog):
@@ -89,6 +107,12 @@ class Watched:
             clock=self.clock,
             **options,
         )
+
+    def move(self, kind: ChangeKind) -> None:
+        """Let a broker vanish, or come back."""
+        trigger = Trigger(Cause.LEASE_EXPIRED, self.clock())
+        change = Change(kind=kind, trigger=trigger, cluster="c", broker_name="a", broker_id=0, address="h:9")
+        self.monitor.note(change)
 
 
 def test_the_health_document_says_everything_under_its_name():
@@ -132,13 +156,14 @@ def test_unknown_topics_of_long_ago_are_not_named():
 def test_an_alert_is_logged_when_it_begins_and_when_it_ends(caplog):
     caplog.set_level(logging.INFO, "orbitmq.nameserver")
     watched = Watched()
-    for brokers in (3, 2, 2, 3, 3):
-        watched.tables.broker_count = brokers
+    for kind in (None, ChangeKind.BROKER_LEFT, None, ChangeKind.BROKER_JOINED, None):
+        if kind is not None:
+            watched.move(kind)
         watched.monitor.sample()
         watched.clock.advance(1_000)
     rule = "RocketmqNameServerBrokerCountDropped"
-    assert caplog.messages == [
-        f"alert {rule}: 2 brokers are registered, there were 3",
+    assert [message for message in caplog.messages if message.startswith("alert")] == [
+        f"alert {rule}: gone without a good-bye: c/a:0 at h:9 (lease expired)",
         f"alert {rule} is over",
     ]
     assert watched.monitor.alerts == ()
@@ -190,12 +215,14 @@ async def test_a_monitor_that_was_started_looks_at_once_and_counts_collections()
     try:
         gc.collect()
         assert watched.monitor.process_stats.gc_count > 0
-        watched.tables.broker_count = 2
-        watched.clock.advance(5_000)
+        watched.move(ChangeKind.BROKER_LEFT)
+        watched.clock.advance(WINDOW_MS)
         (alert,) = watched.monitor.health()["alerts"]
     finally:
         watched.monitor.stop()
-    assert alert["reason"] == "2 brokers are registered, there were 3"
+    assert alert["reason"] == "gone without a good-bye: c/a:0 at h:9 (lease expired)"
+    watched.clock.advance(1)
+    assert (watched.monitor.health()["alerts"], watched.monitor.vanished_count) == ([], 0)
     counted = watched.monitor.process_stats.gc_count
     gc.collect()
     assert watched.monitor.process_stats.gc_count == counted

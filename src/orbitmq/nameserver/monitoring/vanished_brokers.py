@@ -1,0 +1,49 @@
+"""Brokers that left without a good-bye and are not back: their connection broke, or they fell silent.
+
+A broker that un-registers was stopped by somebody who knows of it, and is none of them. Pure: times come with the
+changes. Bounded: anybody may register brokers and let them vanish.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from orbitmq.nameserver.routing.events import Cause, Change, ChangeKind
+
+BROKERS_MAX = 1_000
+_NO_GOOD_BYE = (Cause.CONNECTION_CLOSED, Cause.LEASE_EXPIRED)
+
+_Member = tuple[str, int | None]
+"""A broker's name and id: it may come back at another address."""
+
+
+class VanishedBroker(NamedTuple):
+    """A broker that is gone, and since when (ms since 1970)."""
+
+    text: str
+    at_ms: int
+
+
+class VanishedBrokers:
+    """The last thousand brokers that vanished."""
+
+    def __init__(self) -> None:
+        self._brokers: dict[_Member, VanishedBroker] = {}
+
+    def note(self, change: Change) -> None:
+        """Take note of a change of the routes: somebody vanishes, comes back, or is taken out on purpose."""
+        if change.kind is ChangeKind.TOPICS_CHANGED:
+            return
+        member = (change.broker_name, change.broker_id)
+        self._brokers.pop(member, None)
+        cause, at_ms, _ = change.trigger
+        if change.kind is ChangeKind.BROKER_LEFT and cause in _NO_GOOD_BYE:
+            text = f"{change.cluster}/{change.broker_name}:{change.broker_id} at {change.address} ({cause})"
+            self._brokers[member] = VanishedBroker(text, at_ms)
+            if len(self._brokers) > BROKERS_MAX:
+                del self._brokers[next(iter(self._brokers))]
+
+    def since(self, since_ms: int) -> Sequence[str]:
+        """Return the brokers that vanished at a time (ms since 1970) or later, in that order, each with its cause."""
+        return [broker.text for broker in self._brokers.values() if broker.at_ms >= since_ms]
