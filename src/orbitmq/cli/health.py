@@ -9,7 +9,7 @@ import typer
 
 from orbitmq.address import parse_name_servers
 from orbitmq.cli.access import ask_each
-from orbitmq.cli.terminal.exits import ExitCode, explain
+from orbitmq.cli.terminal.exits import ExitCode, exit_code_of, explain
 from orbitmq.cli.terminal.options import (
     DEFAULT_NAME_SERVERS,
     DEFAULT_TIMEOUT_MS,
@@ -20,11 +20,12 @@ from orbitmq.cli.terminal.options import (
 )
 from orbitmq.cli.terminal.output import Format, say, show_json, show_rows
 from orbitmq.cli.terminal.printable import printable
-from orbitmq.errors import InvalidArgument
+from orbitmq.errors import InvalidArgument, RemoteRefused
 
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from orbitmq.errors import ClientError
     from orbitmq.net.pool import ConnectionPool
 
 Health = dict[str, Any]
@@ -68,7 +69,7 @@ def _ask_name_servers(
             found = await ask_health(pool, address, timeout_ms=timeout_ms)
             names.update(await ask_brokers(pool, address, timeout_ms=timeout_ms))
         except ClientError as error:
-            return _unreachable(explain(error))
+            return _unknown(error)
         return found
 
     return ask_each(name_servers, ask, security)[0], dict(sorted(names.items(), key=lambda item: (item[1], item[0])))
@@ -82,7 +83,7 @@ def _ask_brokers(names: Mapping[str, str], security: Path | None, timeout_ms: in
         try:
             return await ask_broker_health(pool, address, timeout_ms=timeout_ms)
         except ClientError as error:
-            return _unreachable(explain(error))
+            return _unknown(error)
 
     # Anybody may register a broker, also at an address that is none.
     addresses = [address for address in names if _is_address(address)]
@@ -95,6 +96,14 @@ def _is_address(text: str) -> bool:
         return parse_name_servers(text) == (text,)
     except InvalidArgument:
         return False
+
+
+def _unknown(error: ClientError) -> Health:
+    """Return what is said of a server that told nothing of its health: whoever refuses, or talks nonsense, was reached."""
+    if exit_code_of(error) is ExitCode.UNREACHABLE:
+        return _unreachable(explain(error))
+    rule = "Refused" if isinstance(error, RemoteRefused) else "Unknown"
+    return {"healthy": False, "alerts": [{"rule": rule, "reason": explain(error)}]}
 
 
 def _unreachable(reason: str) -> Health:

@@ -192,6 +192,9 @@ def _set_write_perm(
     else:
         rows = [{"name_server": address, "topics": count} for address, count in counts.items()]
         show_rows(rows, ("name_server", "topics"), output)
+    for address, count in counts.items():
+        if not count:
+            say(f"orbitmq: {address} knows no topic of a broker called {broker!r}: `orbitmq cluster` shows its brokers")
     _end(not any(counts.values()), silent)
 
 

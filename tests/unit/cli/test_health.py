@@ -1,5 +1,9 @@
 """`orbitmq health`, asked of a cluster of this test's own: the session's one has seen what other tests broke."""
 
+import pytest
+
+from orbitmq.errors import ClientError, RemoteRefused
+
 
 def tables(result):
     """Return the rows of both tables, without their headers: NameServers and brokers."""
@@ -50,6 +54,35 @@ def test_nobody_there_ends_with_3(orbitmq):
     result = orbitmq("health", "-n", "127.0.0.1:1;127.0.0.1:2", "-o", "json")
     assert result.code == 3
     assert [found["reachable"] for found in result.json] == [False, False]
+
+
+@pytest.mark.parametrize(
+    ("error", "told"),
+    [
+        (RemoteRefused(16, "access denied", "ns"), "Refused: ns answered code 16: access denied"),
+        (ClientError("ns answered with no health document"), "Unknown: ns answered with no health document"),
+    ],
+)
+def test_whoever_refuses_to_tell_was_reached_and_ends_with_1(orbitmq, rocketmq, monkeypatch, error, told):
+    async def refuse(pool, address, *, timeout_ms):
+        raise error
+
+    monkeypatch.setattr("orbitmq.admin.monitoring.ask_health", refuse)
+    address = rocketmq.name_servers
+    result = orbitmq("health", "-n", address)
+    assert (result.code, result.err) == (1, f"{address}: {told}\n")
+    (document,) = orbitmq("health", "-n", address, "-o", "json").json
+    assert "reachable" not in document
+
+
+def test_a_broker_that_refuses_to_tell_was_reached(orbitmq, rocketmq, monkeypatch):
+    async def refuse(pool, address, *, timeout_ms):
+        raise RemoteRefused(16, "access denied", address)
+
+    monkeypatch.setattr("orbitmq.admin.monitoring.ask_broker_health", refuse)
+    broker = rocketmq.brokers["broker-a"]
+    result = orbitmq("health", "-n", rocketmq.name_servers)
+    assert (result.code, result.err) == (1, f"{broker}: Refused: {broker} answered code 16: access denied\n")
 
 
 def test_alerts_and_warnings_are_told_in_words(orbitmq, rocketmq_session, monkeypatch):

@@ -12,8 +12,8 @@ def pair():
         yield cluster
 
 
-def retire(orbitmq, cluster, command, *words):
-    return orbitmq("route", command, "broker-a", "-n", cluster.name_servers, *words)
+def retire(orbitmq, cluster, command, *words, broker="broker-a"):
+    return orbitmq("route", command, broker, "-n", cluster.name_servers, *words)
 
 
 def permissions(orbitmq, cluster, topic):
@@ -99,8 +99,14 @@ def test_a_broker_is_retired_on_every_name_server_and_called_back(orbitmq, pair)
     assert permissions(orbitmq, pair, topic) == [6, 6]
 
 
-def test_a_broker_that_nobody_knows_cannot_be_retired(orbitmq):
-    assert orbitmq("route", "wipe-write-perm", "nobody").code == 1
+@pytest.mark.parametrize("form", ["table", "json"])
+def test_a_broker_that_nobody_knows_cannot_be_retired(orbitmq, pair, form):
+    result = retire(orbitmq, pair, "wipe-write-perm", "-o", form, broker="nobody")
+    assert result.code == 1
+    assert result.err.splitlines() == [
+        f"orbitmq: {address} knows no topic of a broker called 'nobody': `orbitmq cluster` shows its brokers"
+        for address in pair.name_servers.split(";")
+    ]
 
 
 @pytest.mark.parametrize("words", [("history",), ("diff", "--at", "0s"), ("compare",), ("add-write-perm", "broker-a")])

@@ -26,6 +26,9 @@ def broker(
         ),
     ] = None,
     name: Annotated[str | None, typer.Option("--name", help="The broker's name.  [default: the host's]")] = None,
+    cluster: Annotated[
+        str | None, typer.Option("--cluster", help="The cluster that it belongs to.  [default: DefaultCluster]")
+    ] = None,
     host: Annotated[str | None, typer.Option("--host", help="Address to listen on.  [default: 0.0.0.0]")] = None,
     port: Annotated[
         int | None,
@@ -49,6 +52,7 @@ def broker(
     given = {
         "namesrv_addr": name_servers,
         "broker_name": name,
+        "broker_cluster_name": cluster,
         "bind_address": host,
         "listen_port": port,
         "store_path_root_dir": data_dir,

@@ -38,6 +38,14 @@ def test_a_command_line_beats_the_file(broker, served, tmp_path):
     assert broker("-c", file, "--name", "given", "-o", "json").json["name"] == "given"
 
 
+@pytest.mark.parametrize("given", [None, "east"])
+def test_it_belongs_to_the_cluster_that_is_named(broker, served, tmp_path, given):
+    clusters = []
+    served.inspect = lambda service: clusters.append(service.config.broker_cluster_name)
+    assert broker("--host", "127.0.0.1", *(("--cluster", given) if given else ())).code == 0
+    assert clusters == [given or "DefaultCluster"]
+
+
 def test_a_broker_without_a_name_server_is_refused(orbitmq, monkeypatch, tmp_path):
     monkeypatch.delenv("NAMESRV_ADDR")
     result = orbitmq("broker", "--data-dir", tmp_path)
