@@ -21,14 +21,14 @@ from orbitmq.broker.health.monitor import BrokerMonitor
 from orbitmq.broker.housekeeping import TURN_MS, Housekeeping, Job
 from orbitmq.broker.limits import port_limits
 from orbitmq.broker.persistence import ConfigFiles, OffsetFile, TableNotes
-from orbitmq.broker.registration.addresses import BrokerAddress, broker_address, reserved_port
+from orbitmq.broker.registration.addresses import BrokerAddress, broker_address, reserved_port, vip_port
 from orbitmq.broker.registration.name_servers import NameServers
 from orbitmq.broker.registration.registrar import PART_TOPICS_MAX, Identity, Registrar, encode_parts
 from orbitmq.broker.service import BrokerService, StoredTables
 from orbitmq.broker.topics.system_topics import system_topics
 from orbitmq.broker.topics.table import TopicTable
 from orbitmq.clock import Clock, monotonic_ms, now_ms
-from orbitmq.errors import StoreError
+from orbitmq.errors import ConfigError, StoreError
 from orbitmq.net.http.server import HttpServer
 from orbitmq.net.limits import Limits, descriptor_limit, tell_of_few_descriptors
 from orbitmq.net.pool import ConnectionPool
@@ -114,7 +114,8 @@ class Broker:
             StoreError: the store or its tables cannot be opened.
             OSError: the port cannot be bound.
         """
-        with reserved_port(self.config.bind_address, self.config.listen_port) as port:
+        config = self.config
+        with reserved_port(config.bind_address, config.listen_port, has_vip=config.vip_channel_enable) as port:
             running = self._running = await self._open(broker_address(self.config, port))
         await running.name_servers.look_up()
         await running.registrar.wait_told()
@@ -214,6 +215,8 @@ class Broker:
             server = self._make_server(service, fast_path, limits)
             few_descriptors = tell_of_few_descriptors(config.connections_max, limits.connections_max, descriptors)
             await server.start(config.bind_address, address.host.port)
+            if config.vip_channel_enable:
+                await self._listen_for_vip(server, vip_port(address.host.port))
             warnings = [*self._server_security.warnings, *few_descriptors]
             monitor = BrokerMonitor(service, server, registrar, clock=self._clock, warnings=warnings)
             http = await self._start_http(service, server, registrar, monitor)
@@ -279,6 +282,19 @@ class Broker:
         server.on_connection_lost(service.membership.drop_connection)
         server.on_connection_lost(service.admissions.drop_connection)
         return server
+
+    async def _listen_for_vip(self, server: Server[BrokerService], port: int) -> None:
+        """Listen on the VIP port, too; another broker there would be sent what is meant for this one."""
+        if port <= 0:
+            return
+        try:
+            await server.listen_also(port)
+        except OSError as error:
+            expected = (
+                f"a port whose VIP port, listenPort - 2 = {port}, can be bound as well ({error.strerror}): Java clients "
+                "with vipChannelEnabled send there. vipChannelEnable=false does without"
+            )
+            raise ConfigError("listenPort", port + 2, expected) from error
 
     def _begin(
         self,

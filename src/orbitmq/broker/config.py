@@ -75,6 +75,8 @@ class BrokerConfig(ServerSecuritySettings):
 
     # Where it listens. Port 0 means: choose one.
     listen_port: int = 10911
+    vip_channel_enable: bool = True
+    """Ours: clients are served at listenPort - 2 as well, where Java's send with `vipChannelEnabled` (Java: always)."""
     broker_ip1: str = ""
     """The address clients are told; empty: the bound address, or this host's own when that is 0.0.0.0."""
     server_channel_max_idle_time_seconds: int = 120

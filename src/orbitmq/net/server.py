@@ -67,7 +67,7 @@ class Server(Generic[S]):
             fast_path=fast_path,
         )
         self._tls = tls if tls is not None and tls.mode is not TlsMode.DISABLED else None
-        self._listener: asyncio.Server | None = None
+        self._listeners: list[asyncio.Server] = []
         self._host = ""
         self._port = 0
 
@@ -78,15 +78,18 @@ class Server(Generic[S]):
             ConfigError: no name service knows `host`.
             OSError: the address cannot be bound.
         """
-        loop = asyncio.get_running_loop()
-        with looked_up("bindAddress", host):
-            self._listener = await loop.create_server(
-                lambda: self._make_protocol(loop), host, port, backlog=self._endpoint.limits.backlog
-            )
         self._host = host
-        self._port = int(self._listener.sockets[0].getsockname()[1])
-        self._endpoint.start_timeouts(loop)
+        self._port = await self._listen(port)
+        self._endpoint.start_timeouts(asyncio.get_running_loop())
         return self._port
+
+    async def listen_also(self, port: int) -> None:
+        """Listen on another port of the same address; its connections are served, and limited, as the others.
+
+        Raises:
+            OSError: the address cannot be bound.
+        """
+        await self._listen(port)
 
     @property
     def address(self) -> str:
@@ -133,6 +136,15 @@ class Server(Generic[S]):
         self._stop_listening()
         await self._endpoint.close_connections()
 
+    async def _listen(self, port: int) -> int:
+        loop = asyncio.get_running_loop()
+        with looked_up("bindAddress", self._host):
+            listener = await loop.create_server(
+                lambda: self._make_protocol(loop), self._host, port, backlog=self._endpoint.limits.backlog
+            )
+        self._listeners.append(listener)
+        return int(listener.sockets[0].getsockname()[1])
+
     def _make_protocol(self, loop: asyncio.AbstractEventLoop) -> asyncio.Protocol:
         connection = Connection(self._endpoint, loop)
         if self._tls is None:
@@ -140,6 +152,5 @@ class Server(Generic[S]):
         return TlsTransport(connection, self._tls, loop, handshake_ms=self._endpoint.limits.frame_ms)
 
     def _stop_listening(self) -> None:
-        if self._listener is not None:
-            self._listener.close()
-            self._listener = None
+        while self._listeners:
+            self._listeners.pop().close()

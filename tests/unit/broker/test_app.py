@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import dataclasses
+import socket
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -15,6 +16,7 @@ from orbitmq.broker.app import Broker, retention_rules, store_config
 from orbitmq.broker.config import BrokerConfig
 from orbitmq.broker.groups.offsets import GroupOffsets
 from orbitmq.broker.persistence import ConfigFiles, format_offsets
+from orbitmq.codes import RequestCode, ResponseCode
 from orbitmq.errors import ConfigError, HeaderError, StoreError
 from orbitmq.files import replace_file
 from orbitmq.model.group import ConsumerInfo, Heartbeat
@@ -23,7 +25,7 @@ from orbitmq.store import Draft, FlushMode, StoreConfig
 from orbitmq.store.disk import LocalDisk
 from orbitmq.store.retention.rules import RetentionRules
 from orbitmq.wire.bodies.heartbeat import encode_heartbeat
-from orbitmq.wire.headers import HeartbeatRequest, UpdateConsumerOffset
+from orbitmq.wire.headers import GetMaxOffset, HeartbeatRequest, UpdateConsumerOffset
 from waiting import until
 
 from .conftest import pull_header, send_header
@@ -91,6 +93,35 @@ async def test_a_brokers_old_files_are_deleted_while_it_runs(tmp_path: Path, mon
         await until(lambda: store.retention.deleted_segments == 3)
         assert [path.name for path in (tmp_path / "commitlog").iterdir()] == [f"{3 * 65_536:020}"]
     finally:
+        await broker.stop()
+
+
+async def test_a_broker_is_reached_at_its_vip_port_as_well(tmp_path: Path) -> None:
+    broker = Broker(config_of(tmp_path))
+    await broker.start()
+    host, port = parse_address(broker.address)
+    pool = ConnectionPool(name="test")
+    for address in (f"{host}:{port - 2}", broker.address):
+        answer = await pool.request(address, GetMaxOffset(topic="none", queue_id=0), timeout_ms=60_000)
+        assert answer.code == ResponseCode.TOPIC_NOT_EXIST
+    await pool.close()
+    assert broker.running.server.counters.requests[RequestCode.GET_MAX_OFFSET] == 2
+    await broker.stop()
+    with pytest.raises(ConnectionRefusedError):
+        await asyncio.open_connection(host, port - 2)
+
+
+async def test_a_broker_does_not_start_where_another_one_has_its_vip_port(tmp_path: Path) -> None:
+    # Its clients would send to the other broker, which would take what is not meant for it.
+    with socket.socket() as other:
+        other.bind(("127.0.0.1", 0))
+        other.listen()
+        port = other.getsockname()[1] + 2
+        settings = config_of(tmp_path)
+        with pytest.raises(ConfigError, match=f"listenPort - 2 = {port - 2}.*vipChannelEnable=false"):
+            await Broker(dataclasses.replace(settings, listen_port=port)).start()
+        broker = Broker(dataclasses.replace(settings, listen_port=port, vip_channel_enable=False))
+        await broker.start()
         await broker.stop()
 
 

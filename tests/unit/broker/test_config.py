@@ -122,7 +122,7 @@ OURS = {
     "parkedPullsMax": "100000", "parkedPullsSizeMax": "134217728", "acceptLogEnd": "-1", "connectionsPerAddressMax": "0", "requestsPerSecondMax": "0",
     "frameDeadlineSeconds": "30", "partialFramesMax": "67108864", "writeBufferMax": "67108864",
     "asyncFlushWaitingMax": "536870912", "waitingAnswersMax": "67108864", "serverSocketBacklog": "1024", "topicsMax": "200000", "groupsMax": "200000",
-    "largeBatchesMax": "16", "queueEntriesMax": "67108864", "replyPushesMax": "10000", "replyPushesSizeMax": "67108864",
+    "largeBatchesMax": "16", "queueEntriesMax": "67108864", "replyPushesMax": "10000", "replyPushesSizeMax": "67108864", "vipChannelEnable": "true",
 }  # fmt: skip
 
 

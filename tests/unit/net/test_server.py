@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import socket
 
 import pytest
 
@@ -13,7 +14,7 @@ from orbitmq.net.server import Server
 from orbitmq.wire.command import Command, encode_command
 from waiting import until
 
-from .support import peer_of, request_frame, serving
+from .support import RawClient, peer_of, request_frame, serving
 
 
 def _reply(body: bytes) -> Reply:
@@ -113,3 +114,26 @@ async def test_a_server_tells_which_port_the_system_chose():
     assert port > 0
     assert server.address == f"127.0.0.1:{port}"
     await server.close()
+
+
+async def test_a_second_port_is_served_and_limited_together_with_the_first():
+    async with serving(Limits(connections_max=2)) as server:
+        with socket.socket() as placeholder:
+            placeholder.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            placeholder.bind(("127.0.0.1", 0))
+            port = placeholder.getsockname()[1]
+            await server.listen_also(port)
+        reader, writer = await asyncio.open_connection("127.0.0.1", port)
+        second = RawClient(reader, writer)
+        await second.send(request_frame("t", 9))
+        assert (await second.receive()).opaque == 9
+        async with peer_of(server) as first:
+            await first.send(request_frame("t"))
+            await first.receive()
+            async with peer_of(server) as third:
+                assert await third.is_cut_off()
+        await server.close()
+        assert await second.is_cut_off()
+        writer.close()
+        with pytest.raises(ConnectionRefusedError):
+            await asyncio.open_connection("127.0.0.1", port)

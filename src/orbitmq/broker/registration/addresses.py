@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import socket
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from typing import NamedTuple
 
 from orbitmq.address import WILDCARDS, format_address
 from orbitmq.broker.config import BrokerConfig
 from orbitmq.model.message import Host
 from orbitmq.net.name_lookup import looked_up
+
+_VIP_DISTANCE = 2
+_CHOICES_MAX = 100
 
 
 class BrokerAddress(NamedTuple):
@@ -54,18 +57,48 @@ def announced_host(config: BrokerConfig) -> str:
             return "127.0.0.1"
 
 
+def vip_port(port: int) -> int:
+    """Return where Java clients with `vipChannelEnabled` send to, and ask, a broker that they know at `port`."""
+    return port - _VIP_DISTANCE
+
+
 @contextmanager
-def reserved_port(host: str, port: int) -> Iterator[int]:
+def reserved_port(host: str, port: int, *, has_vip: bool) -> Iterator[int]:
     """Yield the port to listen on. Port 0: one that is free, and stays ours until the server has it.
 
     The port stands in every record and message id, so it must be known before the store opens.
+
+    Args:
+        has_vip: the VIP port below a chosen one has to be free as well, and is kept for the server, too.
     """
     if port:
         yield port
         return
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    with socket.socket(family, socket.SOCK_STREAM) as placeholder:
+    with ExitStack() as placeholders:
+        for tries_left in reversed(range(_CHOICES_MAX)):
+            chosen = _placeholder(family, host, 0)
+            placeholders.enter_context(chosen)
+            port = int(chosen.getsockname()[1])
+            if not has_vip:
+                break
+            try:
+                placeholders.enter_context(_placeholder(family, host, vip_port(port)))
+                break
+            except OSError:  # somebody has it: another pair is as good
+                if not tries_left:
+                    raise
+        yield port
+
+
+def _placeholder(family: socket.AddressFamily, host: str, port: int) -> socket.socket:
+    """Return a socket that keeps a port until a server listens there."""
+    placeholder = socket.socket(family, socket.SOCK_STREAM)
+    try:
         placeholder.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         with looked_up("bindAddress", host):
-            placeholder.bind((host, 0))
-        yield int(placeholder.getsockname()[1])
+            placeholder.bind((host, port))
+    except BaseException:
+        placeholder.close()
+        raise
+    return placeholder

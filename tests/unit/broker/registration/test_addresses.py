@@ -2,11 +2,12 @@ from __future__ import annotations
 
 import socket
 from ipaddress import ip_address
+from typing import Any
 
 import pytest
 
 from orbitmq.broker.config import BrokerConfig
-from orbitmq.broker.registration.addresses import announced_host, broker_address, reserved_port
+from orbitmq.broker.registration.addresses import announced_host, broker_address, reserved_port, vip_port
 from orbitmq.errors import ConfigError
 from orbitmq.model.message import Host
 
@@ -44,13 +45,13 @@ def test_a_name_that_nobody_knows_is_an_error_of_the_settings() -> None:
 
 
 def test_a_given_port_is_left_to_the_server() -> None:
-    with reserved_port("127.0.0.1", 4711) as port:
+    with reserved_port("127.0.0.1", 4711, has_vip=True) as port:
         assert port == 4711
 
 
 @pytest.mark.parametrize(("host", "family"), [("127.0.0.1", socket.AF_INET), ("::1", socket.AF_INET6)])
 def test_port_0_is_a_free_port_that_stays_ours_until_the_server_has_it(host: str, family: int) -> None:
-    with reserved_port(host, 0) as port:
+    with reserved_port(host, 0, has_vip=False) as port:
         assert port > 0
         with socket.socket(family) as other, pytest.raises(OSError):
             other.bind((host, port))
@@ -61,5 +62,43 @@ def test_port_0_is_a_free_port_that_stays_ours_until_the_server_has_it(host: str
 
 
 def test_two_brokers_at_the_same_time_get_two_ports() -> None:
-    with reserved_port("127.0.0.1", 0) as one, reserved_port("127.0.0.1", 0) as other:
+    with (
+        reserved_port("127.0.0.1", 0, has_vip=False) as one,
+        reserved_port("127.0.0.1", 0, has_vip=False) as other,
+    ):
         assert one != other
+
+
+def test_the_vip_port_of_a_chosen_port_is_kept_for_the_server_as_well() -> None:
+    with reserved_port("127.0.0.1", 0, has_vip=True) as port, socket.socket() as other:
+        with pytest.raises(OSError, match="in use"):
+            other.bind(("127.0.0.1", vip_port(port)))
+
+
+def test_a_port_whose_vip_port_is_taken_is_not_chosen(monkeypatch: pytest.MonkeyPatch) -> None:
+    bound: list[int] = []
+
+    class FirstPairTaken(socket.socket):
+        def bind(self, address: Any) -> None:
+            if len(bound) == 1:
+                bound.append(address[1])
+                raise OSError("in use")
+            super().bind(address)
+            bound.append(self.getsockname()[1])
+
+    monkeypatch.setattr(socket, "socket", FirstPairTaken)
+    with reserved_port("127.0.0.1", 0, has_vip=True) as port:
+        assert bound[1] == vip_port(bound[0])
+        assert (port, vip_port(port)) == tuple(bound[-2:])
+
+
+def test_a_host_without_two_free_ports_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    class NoneFree(socket.socket):
+        def bind(self, address: Any) -> None:
+            if address[1]:
+                raise OSError("in use")
+            super().bind(address)
+
+    monkeypatch.setattr(socket, "socket", NoneFree)
+    with pytest.raises(OSError, match="in use"), reserved_port("127.0.0.1", 0, has_vip=True):
+        pass
