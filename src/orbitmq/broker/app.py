@@ -122,10 +122,11 @@ class Broker:
         for warning in self._server_security.warnings:
             log.warning("%s", warning)
         log.info(
-            "broker %s of cluster %s serves at %s",
+            "broker %s of cluster %s serves at %s; TLS: %s",
             self.config.broker_name,
             self.config.broker_cluster_name,
             self.address,
+            self._server_security.tls_description,
         )
 
     async def stop(self) -> None:
@@ -218,7 +219,14 @@ class Broker:
             if config.vip_channel_enable:
                 await self._listen_for_vip(server, vip_port(address.host.port))
             warnings = [*self._server_security.warnings, *few_descriptors]
-            monitor = BrokerMonitor(service, server, registrar, clock=self._clock, warnings=warnings)
+            monitor = BrokerMonitor(
+                service,
+                server,
+                registrar,
+                clock=self._clock,
+                tls=lambda: self._server_security.tls_description,
+                warnings=warnings,
+            )
             http = await self._start_http(service, server, registrar, monitor)
         except BaseException:
             if server is not None:

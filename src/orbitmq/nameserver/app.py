@@ -92,7 +92,10 @@ class NameServer:
             is_ready=self.service.is_ready,
             clock=clock,
             warnings=self._server_security.warnings,
-            sections={} if self.shadow is None else {"shadow": self.shadow.document},
+            sections={
+                "tls": lambda: self._server_security.tls_description,
+                **({} if self.shadow is None else {"shadow": self.shadow.document}),
+            },
         )
         self._http: HttpServer | None = None
         self._tasks: set[asyncio.Task[None]] = set()
@@ -122,6 +125,7 @@ class NameServer:
         await self._start_http()
         for warning in self._server_security.warnings:
             log.warning("%s", warning)
+        log.info("TLS: %s", self._server_security.tls_description)
         log.info("The Name Server boot success. serializeType=JSON, address %s", self.address)
 
     async def stop(self) -> None:

@@ -183,7 +183,7 @@ def test_nothing_is_said_of_a_closed_one(serve: Any, caplog: pytest.LogCaptureFi
     ("settings", "named"),
     [
         ({"tlsServerMode": "enforcin"}, "disabled or permissive or enforcing"),
-        ({"tlsServerMode": "enforcing"}, "a certificate and a key"),
+        ({"tlsServerMode": "enforcing", "tlsServerKeyPath": "k"}, "the other one of the pair"),
         ({"aclEnable": "true", "aclFile": "/nowhere"}, "aclFile"),
         ({"securityFile": "/nowhere"}, "securityFile"),
     ],

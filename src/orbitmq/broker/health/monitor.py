@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
@@ -30,6 +30,7 @@ class BrokerMonitor:
     """Observes one broker.
 
     Args:
+        tls: says in words whether TLS is spoken, and with which certificate.
         warnings: sentences about the way it is set up that its operator should know.
     """
 
@@ -40,6 +41,7 @@ class BrokerMonitor:
         registrar: Registrar,
         *,
         clock: Clock,
+        tls: Callable[[], str] = lambda: "disabled",
         warnings: Sequence[str] = (),
     ) -> None:
         self.process_stats = ProcessStats()
@@ -49,6 +51,7 @@ class BrokerMonitor:
         self._server = server
         self._registrar = registrar
         self._clock = clock
+        self._tls = tls
         self._warnings = tuple(warnings)
         self._alert_log = AlertLog(log)
         self._asked: asyncio.Future[DiskUsage] | None = None
@@ -113,6 +116,7 @@ class BrokerMonitor:
             "alerts": [alert.document() for alert in alerts],
             "warnings": [*self._warnings, *situation.warnings(), *_told_of(findings), *service.timers.warnings],
             "address": service.address.announced,
+            "tls": self._tls(),
             "cluster": config.broker_cluster_name,
             "brokerName": config.broker_name,
             "brokerId": config.broker_id,

@@ -233,6 +233,12 @@ class Connection(asyncio.Protocol):
             return
         self._transport.set_write_buffer_limits(high=endpoint.limits.write_pause_size)
 
+    def move_onto(self, transport: asyncio.Transport) -> None:
+        """Write through another transport from now on: a layer has come between, before the first read."""
+        self._transport = transport
+        self._writer = None
+        self._flow.move_onto(transport)
+
     def data_received(self, data: bytes) -> None:
         """Serve every whole frame of one read; everything that they make us say leaves in one write."""
         if self.is_closed:

@@ -79,6 +79,10 @@ class FlowControl:
         rate = limits.requests_per_second_max
         self.rate_limit = RateLimit(rate) if rate else None
 
+    def move_onto(self, transport: asyncio.Transport) -> None:
+        """Pause and resume the reading of another transport from now on."""
+        self._transport = transport
+
     @property
     def is_holding_back(self) -> bool:
         """True while it is us who do not read."""

@@ -1,8 +1,8 @@
 """TLS as a layer between a server's transport and a connection, which a connection's first byte chooses.
 
 One port serves both kinds of connections, so that a cluster can be moved to TLS one client at a time. A handshake begins
-with a byte that no frame begins with (its length would be over 300 MB); whoever begins otherwise speaks plainly, and the
-layer then leaves the way of the reads.
+with a byte that no frame begins with (its length would be over 300 MB). A connection writes to the transport below from its
+beginning; TLS puts itself between them when it begins. Who speaks plainly pays for the look at the first read alone.
 """
 
 from __future__ import annotations
@@ -40,9 +40,9 @@ class TlsTransport(asyncio.Protocol, asyncio.Transport):
     # What the transport below calls.
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """Give the connection this layer as its transport."""
+        """Pass it on; TLS may come between at the first read."""
         self._transport = cast(asyncio.Transport, transport)
-        self._connection.connection_made(self)
+        self._connection.connection_made(transport)
 
     def data_received(self, data: bytes) -> None:
         """Choose at the first byte; then pass on what becomes plain."""
@@ -51,7 +51,7 @@ class TlsTransport(asyncio.Protocol, asyncio.Transport):
         if self._engine is not None:
             self._decrypt(self._engine, data)
         elif data[0] == HANDSHAKE_BYTE:
-            self._decrypt(self._begin(), data)
+            self._begin(data)
         elif self._tls.mode is TlsMode.ENFORCING:
             self._connection.counters.bytes_received += len(data)
             self._connection.abort("no TLS")
@@ -123,14 +123,19 @@ class TlsTransport(asyncio.Protocol, asyncio.Transport):
             return self._engine.ssl_object
         return self._transport.get_extra_info(name, default)
 
-    def _begin(self) -> TlsEngine:
-        self._engine = self._tls.begin()
-        self._connection.counters.connections_encrypted += 1
+    def _begin(self, data: bytes) -> None:
+        connection = self._connection
+        try:
+            engine = self._engine = self._tls.begin()
+        except FrameError as error:
+            connection.refuse(error)
+            return
+        connection.move_onto(self)
+        connection.counters.connections_encrypted += 1
         if self._handshake_ms:
             # The connection's own timeouts see frames only, and a handshake has none.
-            delay_s = self._handshake_ms / 1000
-            self._deadline = self._loop.call_later(delay_s, self._connection.abort, "frame deadline")
-        return self._engine
+            self._deadline = self._loop.call_later(self._handshake_ms / 1000, connection.abort, "frame deadline")
+        self._decrypt(engine, data)
 
     def _decrypt(self, engine: TlsEngine, data: bytes) -> None:
         connection = self._connection

@@ -25,9 +25,10 @@ class ServerSecuritySettings:
     """Ours: requests need a signature; which ones is the server's to say."""
     acl_file: Path
     """Ours: who may sign (`net.security.accounts`)."""
-    tls_server_mode: str = "disabled"
+    tls_server_mode: str = "permissive"
     """disabled, permissive (both kinds of connections on one port) or enforcing."""
     tls_server_cert_path: str = ""
+    """Without it and its key the server makes a certificate for itself when the first client asks."""
     tls_server_key_path: str = ""
     tls_server_trust_cert_path: str = ""
     tls_server_need_client_auth: bool = False
@@ -70,6 +71,11 @@ class ServerSecurity:
         self.warnings = (*warnings, *_warnings(settings, danger, self._accounts))
 
     @property
+    def tls_description(self) -> str:
+        """The mode of TLS, and which certificate is in use, in words."""
+        return TlsMode.DISABLED.value if self.tls is None else self.tls.description
+
+    @property
     def admission(self) -> Admission | None:
         """What is asked before every handler; None without access control."""
         return self._access.admit if self._access is not None else None
@@ -102,11 +108,11 @@ def _path(text: str) -> Path | None:
 
 def _warnings(settings: ServerSecuritySettings, danger: str, accounts: AccountsFile | None) -> list[str]:
     found = []
-    is_open = not settings.acl_enable and settings.tls_server_mode == TlsMode.DISABLED
+    is_open = not settings.acl_enable and settings.tls_server_mode != TlsMode.ENFORCING
     if is_open and not _is_loopback(settings.bind_address):
         found.append(
-            f"listening on {settings.bind_address} without access control (aclEnable) and without TLS "
-            f"(tlsServerMode): whoever reaches the port may {danger}"
+            f"listening on {settings.bind_address} without access control (aclEnable), and TLS is not demanded "
+            f"(tlsServerMode=enforcing): whoever reaches the port may {danger}"
         )
     if accounts is not None and accounts.is_open_to_others:
         found.append(f"other users of this machine may read the secrets in {settings.acl_file}")

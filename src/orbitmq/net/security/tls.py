@@ -10,8 +10,10 @@ import ssl
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
+from tempfile import NamedTemporaryFile
 
-from orbitmq.errors import ConfigError
+from orbitmq.errors import ConfigError, FrameError
+from orbitmq.net.security.self_made import SelfMade, make_certificate
 from orbitmq.net.security.tls_engine import TlsEngine
 
 log = logging.getLogger(__name__)
@@ -34,27 +36,65 @@ class TlsFiles:
     trust: Path | None = None
 
 
+SELF_MADE_NAME = "orbitmq"
+
+
 class ServerTls:
-    """A server's mode and certificates.
+    """A server's mode and certificates. Without files it makes a certificate for itself, at the first connection that asks.
+
+    That one is in memory, as in Java, and another one after a restart: whoever wants to know whom he talks to needs files.
 
     Raises:
-        ConfigError: the files cannot be read, do not fit together, or are missing for the mode.
+        ConfigError: the files cannot be read, do not fit together, or one of a pair is missing.
     """
 
     def __init__(self, mode: TlsMode, files: TlsFiles, *, needs_client_certificate: bool = False) -> None:
         self.mode = mode
         self._files = files
         self._needs_client_certificate = needs_client_certificate
-        if mode is not TlsMode.DISABLED and (files.certificate is None or files.key is None):
-            raise ConfigError("tlsServerMode", mode.value, "a certificate and a key to be configured")
+        if (files.certificate is None) != (files.key is None):
+            missing = "tlsServerCertPath" if files.certificate is None else "tlsServerKeyPath"
+            raise ConfigError(missing, "", "a file, since the other one of the pair is named")
         if needs_client_certificate and files.trust is None:
             raise ConfigError("tlsServerNeedClientAuth", "true", "a trust certificate to be configured")
+        self._self_made: SelfMade | None = None
         self._changed_at = self._modified_at()
         self._context = self._load()
 
     def begin(self) -> TlsEngine:
-        """Return the engine of a new connection, which keeps today's certificates."""
+        """Return the engine of a new connection, which keeps today's certificates.
+
+        Raises:
+            FrameError: the system has no place for a certificate to pass through on its way to OpenSSL.
+        """
+        if self._self_made is None and self._files.certificate is None:
+            self._make_certificate(self._context)
         return TlsEngine(self._context)
+
+    @property
+    def description(self) -> str:
+        """The mode, and which certificate is in use, in words."""
+        if self.mode is TlsMode.DISABLED:
+            return "disabled"
+        if self._files.certificate is not None:
+            return f"{self.mode.value}, with the certificate {self._files.certificate}"
+        if self._self_made is None:
+            return f"{self.mode.value}, with a certificate that is made when the first client asks for it"
+        return f"{self.mode.value}, with a self-made certificate of this run, SHA-256 {self._self_made.fingerprint}"
+
+    def _make_certificate(self, context: ssl.SSLContext) -> None:
+        """Make a certificate and give it to OpenSSL, which reads files alone: it passes through one that only we may read."""
+        made = make_certificate(SELF_MADE_NAME)
+        try:
+            with NamedTemporaryFile("w", prefix="orbitmq-", suffix=".pem") as file:  # with mode 0600
+                file.write(made.certificate + made.key)
+                file.flush()
+                context.load_cert_chain(file.name)
+        except OSError as error:
+            log.warning("no TLS for a client: the certificate could not pass through a temporary file: %s", error)
+            raise FrameError(f"no TLS: {error}") from None
+        self._self_made = made
+        log.info("made a TLS certificate for this run, SHA-256 %s", made.fingerprint)
 
     def reload_if_changed(self) -> bool:
         """Load changed files for the connections to come; what cannot be loaded changes nothing."""
@@ -70,7 +110,7 @@ class ServerTls:
             log.warning("the TLS certificates stay as they were: %s", error)
             return False
         self._changed_at = changed_at
-        log.info("loaded the TLS certificate %s", self._files.certificate)
+        log.info("loaded the TLS certificate %s", self._files.certificate or self._files.trust)
         return True
 
     def _modified_at(self) -> tuple[int, ...]:
@@ -82,6 +122,7 @@ class ServerTls:
 
     def _load(self) -> ssl.SSLContext:
         context = _context(ssl.PROTOCOL_TLS_SERVER, self._files)
+        self._self_made = None  # what is loaded anew has not got it
         if self._needs_client_certificate:
             context.verify_mode = ssl.CERT_REQUIRED
         return context

@@ -79,6 +79,7 @@ async def test_the_health_document_says_everything_under_its_name(parts: Parts) 
         "notReady": [],
         "alerts": [],
         "warnings": ["open"],
+        "tls": "disabled",
         "address": "h:10911",
         "cluster": "c",
         "brokerName": "a",

@@ -47,15 +47,15 @@ async def test_bytes_are_counted_as_the_network_carries_them(tmp_path: Path):
         await pool.close()
 
 
-async def test_a_plain_connection_is_read_past_the_layer(tmp_path: Path):
+async def test_a_plain_connection_is_read_and_written_past_the_layer(tmp_path: Path):
     files = Authority(tmp_path).issue("server")
     async with serving(tls=ServerTls(TlsMode.PERMISSIVE, files)) as server, peer_of(server) as peer:
         await peer.send(request_frame("t", 1))
         await peer.receive()
         (connection,) = server.connections
-        layer = connection._transport
-        assert layer._transport.get_protocol() is connection
-        assert layer.get_extra_info("ssl_object") is None
+        assert not isinstance(connection._transport, TlsTransport)
+        assert connection._transport.get_protocol() is connection
+        assert connection._flow._transport is connection._transport
         await peer.send(request_frame("t", 2))
         assert (await peer.receive()).opaque == 2
 
@@ -107,7 +107,11 @@ class FakeConnection:
         self.calls: list[tuple[Any, ...]] = []
         self.received = b""
 
+    def move_onto(self, transport: asyncio.Transport) -> None:
+        self.transport = transport
+
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self.transport = transport
         cast(asyncio.Transport, transport).set_write_buffer_limits(high=5, low=2)
 
     def data_received(self, data: bytes) -> None:
@@ -165,12 +169,25 @@ class Client:
 
 def test_a_handshake_is_activity_and_nothing_to_serve(tmp_path: Path):
     layer = Layer(tmp_path)
+    assert layer.connection.transport is layer.below
     for part in (b"\x16\x03\x01", b"\x02"):
         layer.transport.data_received(part)
+        assert layer.connection.transport is layer.transport
     assert layer.connection.calls == [("note_activity",)] * 2
     assert (layer.connection.received, layer.connection.counters.bytes_received) == (b"", 4)
     assert layer.connection.counters.connections_encrypted == 1
     assert (layer.below.write_pause_size, layer.below.write_resume_size) == (5, 2)
+
+
+def test_a_peer_that_cannot_be_served_tls_is_disconnected(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    layer, error = Layer(tmp_path), FrameError("no TLS: no space left")
+
+    def fail() -> None:
+        raise error
+
+    monkeypatch.setattr(layer.transport._tls, "begin", fail)
+    layer.begin()
+    assert layer.connection.calls == [("refuse", error)]
 
 
 def test_a_layer_hides_nothing_of_the_transport_below_it(tmp_path: Path):

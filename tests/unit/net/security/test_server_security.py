@@ -29,9 +29,10 @@ def guard(**settings: Any) -> ServerSecurity:
     )
 
 
+@pytest.mark.parametrize("mode", ["disabled", "permissive"])
 @pytest.mark.parametrize("host", ["0.0.0.0", "::", "10.0.0.1", "example.org"])
-def test_an_open_door_on_a_public_address_is_said(host: str):
-    (warning,) = guard(bind_address=host).warnings
+def test_an_open_door_on_a_public_address_is_said(host: str, mode: str):
+    (warning,) = guard(bind_address=host, tls_server_mode=mode).warnings
     assert host in warning
     assert "may dance" in warning
 
@@ -62,8 +63,15 @@ def test_an_address_to_listen_on_is_needed():
 
 def test_without_settings_nothing_is_asked_and_a_reload_has_nothing_to_do():
     security = guard()
-    assert (security.admission, security.tls) == (None, None)
+    assert security.admission is None
     security.reload_if_changed()
+    assert security.tls_description.startswith("permissive, with a certificate that is made")
+
+
+def test_one_setting_switches_tls_off():
+    security = guard(tls_server_mode="disabled")
+    security.reload_if_changed()
+    assert (security.tls, security.tls_description) == (None, "disabled")
 
 
 def test_changed_accounts_count_from_the_next_reload_on(tmp_path: Path):

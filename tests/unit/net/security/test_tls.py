@@ -5,12 +5,13 @@ from __future__ import annotations
 import asyncio
 import os
 import ssl
+from hashlib import sha256
 from pathlib import Path
 
 import pytest
 from cryptography.hazmat.primitives import serialization
 
-from orbitmq.errors import ConfigError, ConnectionFailed
+from orbitmq.errors import ConfigError, ConnectionFailed, FrameError
 from orbitmq.net.limits import Limits
 from orbitmq.net.pool import ConnectionPool
 from orbitmq.net.security.tls import ServerTls, TlsFiles, TlsMode, client_context
@@ -152,17 +153,72 @@ def test_half_a_pair_or_nothing_at_all_changes_nothing(tmp_path: Path):
 @pytest.mark.parametrize("mode", [TlsMode.PERMISSIVE, TlsMode.ENFORCING])
 def test_a_mode_needs_its_files(mode: TlsMode, tmp_path: Path):
     files = Authority(tmp_path).issue("server")
-    with pytest.raises(ConfigError, match="a certificate and a key"):
-        ServerTls(mode, TlsFiles())
     for half in (TlsFiles(certificate=files.certificate), TlsFiles(key=files.key)):
-        with pytest.raises(ConfigError, match="a certificate and a key"):
+        with pytest.raises(ConfigError, match="the other one of the pair"):
             ServerTls(mode, half)
     with pytest.raises(ConfigError, match="readable file"):
         ServerTls(mode, TlsFiles(certificate=tmp_path / "missing", key=files.key))
     with pytest.raises(ConfigError, match="trust certificate"):
         ServerTls(mode, TlsFiles(certificate=files.certificate, key=files.key), needs_client_certificate=True)
+    with pytest.raises(ConfigError, match="trust certificate"):
+        ServerTls(mode, TlsFiles(), needs_client_certificate=True)
     with pytest.raises(ConfigError, match="a certificate with its key"):
         ServerTls(mode, TlsFiles(certificate=files.key, key=files.key))
+
+
+async def test_a_server_without_files_makes_one_certificate_when_the_first_client_asks():
+    tls = ServerTls(TlsMode.PERMISSIVE, TlsFiles())
+    async with serving(tls=tls) as server:
+        assert await echo(server.address, None) == b"t"
+        assert tls.description == "permissive, with a certificate that is made when the first client asks for it"
+        for _ in range(2):
+            assert await echo(server.address, client_context(TlsFiles(), verifies=False)) == b"t"
+            assert await certificate_of(server.address) in tls.description
+        with pytest.raises(ConnectionFailed, match="certificate verify failed"):
+            await echo(server.address, client_context(TlsFiles()))
+        assert not tls.reload_if_changed()
+
+
+async def certificate_of(address: str) -> str:
+    """Return the SHA-256 of a server's certificate."""
+    host, _, port = address.rpartition(":")
+    _, writer = await asyncio.open_connection(host, int(port), ssl=client_context(TlsFiles(), verifies=False))
+    found = writer.get_extra_info("ssl_object").getpeercert(binary_form=True)
+    writer.close()
+    await writer.wait_closed()
+    return sha256(found).hexdigest()
+
+
+def test_a_key_of_ours_lies_in_no_file_afterwards(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    modes: list[int] = []
+    load = ssl.SSLContext.load_cert_chain
+
+    def look(context: ssl.SSLContext, path: str) -> None:
+        modes.append(os.stat(path).st_mode & 0o777)
+        load(context, path)
+
+    monkeypatch.setattr(ssl.SSLContext, "load_cert_chain", look)
+    ServerTls(TlsMode.ENFORCING, TlsFiles()).begin()
+    assert (modes, list(tmp_path.iterdir())) == ([0o600], [])
+
+
+def test_a_server_that_may_write_nowhere_says_why_it_speaks_no_tls(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+):
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path / "missing"))
+    tls = ServerTls(TlsMode.PERMISSIVE, TlsFiles())
+    with pytest.raises(FrameError, match="No such file"):
+        tls.begin()
+    assert "could not pass through a temporary file" in caplog.text
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    tls.begin()
+
+
+def test_the_certificate_in_use_is_told(tmp_path: Path):
+    files = Authority(tmp_path).issue("server")
+    assert ServerTls(TlsMode.DISABLED, files).description == "disabled"
+    assert ServerTls(TlsMode.ENFORCING, files).description == f"enforcing, with the certificate {files.certificate}"
 
 
 def test_old_versions_of_tls_are_not_spoken(tmp_path: Path):

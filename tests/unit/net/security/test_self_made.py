@@ -1,0 +1,63 @@
+"""Claims about certificates that a server makes for itself, as a library that knows certificates reads them."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from hashlib import sha256
+
+import pytest
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec
+
+from orbitmq.net.security import self_made
+from orbitmq.net.security.self_made import make_certificate
+
+
+def test_a_certificate_is_signed_by_its_own_key_and_has_no_end():
+    made = make_certificate("a-server")
+    certificate = x509.load_pem_x509_certificate(made.certificate.encode())
+    key = serialization.load_pem_private_key(made.key.encode(), None)
+
+    assert isinstance(key, ec.EllipticCurvePrivateKey)
+    assert certificate.public_key() == key.public_key()
+    certificate.verify_directly_issued_by(certificate)
+    assert certificate.subject.rfc4514_string() == "CN=a-server"
+    assert certificate.version is x509.Version.v3
+    assert not certificate.extensions.get_extension_for_class(x509.BasicConstraints).value.ca
+    assert certificate.not_valid_before_utc == datetime(1970, 1, 1, tzinfo=UTC)
+    assert certificate.not_valid_after_utc == datetime(9999, 12, 31, 23, 59, 59, tzinfo=UTC)
+    assert made.fingerprint == certificate.fingerprint(hashes.SHA256()).hex()
+
+
+def test_every_certificate_has_a_key_and_a_number_of_its_own():
+    made = [make_certificate("a") for _ in range(3)]
+    assert len({one.key for one in made}) == 3
+    assert len({x509.load_pem_x509_certificate(one.certificate.encode()).serial_number for one in made}) == 3
+
+
+@pytest.mark.parametrize(
+    "secret", [1, 2, 3, 7, self_made._N - 1, self_made._N - 2, 2**255, int(sha256(b"x").hexdigest(), 16)]
+)
+def test_points_of_the_curve_are_those_of_openssl(secret: int):
+    expected = ec.derive_private_key(secret, ec.SECP256R1()).public_key().public_numbers()
+    assert self_made._multiply(secret, self_made._G) == (expected.x, expected.y)
+
+
+@pytest.mark.parametrize("once", [1, 5, self_made._N - 1])
+def test_signatures_are_those_that_openssl_accepts(once: int, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(self_made, "randbelow", lambda end: once - 1)
+    key = ec.derive_private_key(12345, ec.SECP256R1())
+    key.public_key().verify(self_made._sign(b"data", 12345), b"data", ec.ECDSA(hashes.SHA256()))
+
+
+@pytest.mark.parametrize(
+    ("value", "encoded"), [(0, "020100"), (127, "02017f"), (128, "02020080"), (255, "020200ff"), (256, "02020100")]
+)
+def test_numbers_are_never_negative(value: int, encoded: str):
+    assert self_made._integer(value).hex() == encoded
+
+
+@pytest.mark.parametrize(("size", "head"), [(127, "047f"), (128, "048180"), (255, "0481ff"), (256, "04820100")])
+def test_lengths_take_as_many_bytes_as_they_need(size: int, head: str):
+    assert self_made._der(self_made._OCTETS, b"x" * size).hex().startswith(head + "78")
