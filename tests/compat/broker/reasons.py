@@ -229,7 +229,20 @@ REASONS: tuple[Reason, ...] = (
         lambda step, java, ours: (
             step.code == 321
             and _only(java, ours, "body")
+            and "body" in java
+            and "body" in ours
             and {*FILTER} >= {name for name, value in java["body"].items() if ours["body"].get(name) != value}
+        ),
+    ),
+    Reason(
+        "places far below 0 of a queue's entries (321)",
+        "overflow, and entries from elsewhere are answered with an error's code",
+        "answered 1",
+        lambda step, java, ours: (
+            step.code == 321
+            and _codes(java, ours) == (1, 1)
+            and java.get("remark") == "not set any response code"
+            and int(step.fields["index"]) < 0
         ),
     ),
     Reason(
