@@ -12,7 +12,7 @@ PEER_SOURCES := tests/interop/java/pom.xml $(shell find tests/interop/java/src -
 WITH_JAVA = JAVA_HOME="$$(scripts/find-java)" && export JAVA_HOME &&
 WITH_PEERS = JAVA_HOME="$$(scripts/find-java --peers)" && export JAVA_HOME &&
 
-.PHONY: help install peers quickstart test check wheel bench compat compat-broker compat-filters crash timers failures hostile hostile-broker golden mutants house memory-proof clean
+.PHONY: help install peers quickstart test check wheel bench compat compat-broker compat-commands compat-filters crash timers failures hostile hostile-broker golden mutants house memory-proof clean
 
 help: ## Say what can be made
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1	\2/p' $(firstword $(MAKEFILE_LIST)) | expand -t 20
@@ -54,6 +54,9 @@ compat: $(INSTALLED) $(PEERS) ## 100,000 random requests to Java's NameServer an
 
 compat-broker: $(INSTALLED) $(PEERS) ## 100,000 random commands to Java's broker and ours, answers compared
 	@$(WITH_PEERS) PYTHONPATH=tests $(BIN)/python -m compat.broker $(ARGS)
+
+compat-commands: $(INSTALLED) $(PEERS) ## Every mqadmin command about groups and messages with Java's broker and ours, outputs compared
+	@ORBITMQ_ALL_COMMANDS=1 $(WITH_PEERS) $(BIN)/python -m pytest -q tests/interop/test_group_commands.py $(ARGS)
 
 compat-filters: $(INSTALLED) $(PEERS) ## 100,000 random SQL92 expressions and messages through Java's filter and ours
 	@$(WITH_PEERS) PYTHONPATH=tests $(BIN)/python -m compat.filters $(ARGS)

@@ -195,6 +195,9 @@ class BrokerConfig(ServerSecuritySettings):
     """Ours: the same for consumer groups."""
     broker_permission: int = 6
     notify_consumer_ids_changed_enable: bool = True
+    use_server_side_reset_offset: bool = True
+    """Set groups' offsets here, and tell each reader at its next pull; otherwise the group's clients are told, who have
+    to be online, and set them."""
     channel_expired_timeout: int = 120_000
     rebalance_lock_max_live_time: int = 60_000
 

@@ -21,6 +21,7 @@ from orbitmq.broker.groups.membership import Membership
 from orbitmq.broker.groups.offsets import GroupOffsets
 from orbitmq.broker.groups.queue_locks import QueueLocks
 from orbitmq.broker.groups.registry import GroupRegistry
+from orbitmq.broker.inquiries.inquiries import Inquiries
 from orbitmq.broker.monitoring.half_counts import HalfCounts, parse_counts
 from orbitmq.broker.monitoring.runtime_info import RuntimeInfo
 from orbitmq.broker.monitoring.stats import BrokerStats
@@ -110,6 +111,7 @@ class BrokerService:
             clock=monotonic,
             is_notifying=config.notify_consumer_ids_changed_enable,
         )
+        self.inquiries = Inquiries(self.membership.members)
         self.locks = QueueLocks(config.rebalance_lock_max_live_time)
         self.filters = Filters(takes_sql92=config.enable_property_filter, filters_retries=config.filter_support_retry)
         self.pulls = Pulls(

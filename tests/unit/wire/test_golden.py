@@ -13,6 +13,7 @@ import orbitmq.wire.headers as headers
 from golden import STORE, Golden, golden, golden_frames, store_records
 from orbitmq.wire import fastjson
 from orbitmq.wire.bodies import groups, heartbeat, kv, registration, route, topics
+from orbitmq.wire.bodies.consumers import direct_result, offset_tables, running_info, time_spans
 from orbitmq.wire.command import Command, decode_command, encode_command
 from orbitmq.wire.frame import FrameDecoder
 from orbitmq.wire.header import decode_header, encode_header, request_type
@@ -56,9 +57,16 @@ BODIES: dict[str, Any] = {
     "206-answer": topics.decode_topic_list,
     "208-answer": topics.decode_consume_stats,
     "219-answer": kv.decode_kv_table,
+    "220-request": offset_tables.decode_offset_table,
+    "221-answer": offset_tables.decode_client_offsets,
+    "222-answer": offset_tables.decode_offset_table,
+    "223-answer": offset_tables.decode_clients_offsets,
     "224-answer": topics.decode_topic_list,
     "300-answer": groups.decode_group_list,
+    "303-answer": time_spans.decode_time_spans,
     "304-answer": topics.decode_topic_list,
+    "307-answer": running_info.decode_running_info,
+    "309-answer": direct_result.decode_direct_result,
     "320-request": parse_batch,
     "322-answer": registration.decode_data_version,
     "322-request": registration.decode_data_version,

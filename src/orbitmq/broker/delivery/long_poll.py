@@ -12,7 +12,7 @@ Source: Java PullRequestHoldService.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Hashable, Iterable, Iterator
+from collections.abc import Callable, Collection, Hashable, Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Generic, TypeVar
 
@@ -231,6 +231,15 @@ class ParkedPulls(Generic[T]):
         for key, waiting in tuple(self._by_queue.items()):
             if key[0] == topic:
                 self._wake(key, list(waiting))
+
+    def end_waits(self, topic: str, connections: Collection[Hashable]) -> None:
+        """Make some clients' pulls of a topic ready, to be answered with nothing if there is nothing."""
+        for key, waiting in tuple(self._by_queue.items()):
+            if key[0] == topic:
+                ended = [pull for pull in waiting if pull.connection in connections]
+                for pull in ended:
+                    pull.deadline_ms = 0
+                self._wake(key, ended)
 
     def close(self) -> list[ParkedPull[T]]:
         """Hand out every pull and park no more: the broker stops."""

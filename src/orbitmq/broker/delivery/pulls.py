@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import sys
+from collections.abc import Collection
 from typing import NamedTuple
 
 from orbitmq.broker.delivery.filters import Selection
@@ -123,6 +124,21 @@ class Pulls:
             return self._reply(header.queue_offset, self._read_matching(place, selection))
         return self._reply(header.queue_offset, self._store.read(*place, selection))
 
+    def moved(self, header: PullMessage, queue_offset: int) -> Reply:
+        """Return the answer to a reader whose group was set to another offset (Java: OFFSET_RESET)."""
+        topic, queue_id = header.topic, header.queue_id
+        self._stats.miss_count += 1
+        return Reply(
+            ResponseCode.PULL_OFFSET_MOVED,
+            "OFFSET_RESET",
+            PullResponse(
+                suggest_which_broker_id=_MASTER_ID,
+                next_begin_offset=queue_offset,
+                min_offset=self._store.min_offset(topic, queue_id),
+                max_offset=self._store.max_offset(topic, queue_id),
+            ),
+        )
+
     def _read_matching(self, place: _Place, test: PropertyTest) -> ReadResult:
         result, work = self._store.read_matching(*place, test)
         if not self._turn_work:
@@ -198,6 +214,11 @@ class Pulls:
         """Answer the pulls of a topic that was deleted."""
         self._forget_reads()
         self.parked.wake_topic(topic)
+        self._answer_ready()
+
+    def end_waits(self, topic: str, connections: Collection[Peer]) -> None:
+        """Let some clients' pulls of a topic wait no longer: there is something to be told that is no message."""
+        self.parked.end_waits(topic, connections)
         self._answer_ready()
 
     def drop_connection(self, connection: Peer) -> None:

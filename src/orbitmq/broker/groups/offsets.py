@@ -30,6 +30,9 @@ class GroupOffsets:
         self.version = version
         self.change_count = 0
         """Grows with every change: tells whether the file is out of date."""
+        self.resets: dict[tuple[str, str, int], int] = {}
+        """Offsets that administrators have set and that no reader of the group has heard of yet, by group, topic and
+        queue id. As in Java they are not kept over a restart: the offsets themselves are."""
         self.log_end = 0
         """Up to where the log has to be on the disk before these offsets may be kept: those of popped messages say that
         their checkpoints are in it."""
@@ -53,6 +56,24 @@ class GroupOffsets:
             self.change_count += 1
         return offset
 
+    def reset(self, group: str, topic: str, queue_id: int, queue_offset: int, *, offset_max: int) -> int:
+        """Set a group's offset for its readers, too: commits do not count until one of them has heard of it."""
+        offset = self.commit(group, topic, queue_id, queue_offset, offset_max=offset_max)
+        self.resets[group, topic, queue_id] = offset
+        return offset
+
+    def is_reset(self, group: str, topic: str, queue_id: int) -> bool:
+        """Say whether the group's readers have to hear of another offset first."""
+        return (group, topic, queue_id) in self.resets
+
+    def take_reset(self, group: str, topic: str, queue_id: int) -> int | None:
+        """Return the offset that a reader of the group goes on at, once; None: where it is."""
+        return self.resets.pop((group, topic, queue_id), None)
+
+    def queues_of(self, group: str, topic: str) -> Mapping[int, int]:
+        """Return a group's offsets in a topic, by queue id."""
+        return MappingProxyType(self._offsets.get(f"{topic}{SEPARATOR}{group}", {}))
+
     def topics_of(self, group: str) -> list[str]:
         """Return the topics that `group` has committed offsets for."""
         return [topic for topic, owner in map(_split, self._offsets) if owner == group]
@@ -63,10 +84,12 @@ class GroupOffsets:
 
     def forget_topic(self, topic: str) -> None:
         """Drop what all groups committed for a topic that is deleted."""
+        self.resets = {place: offset for place, offset in self.resets.items() if place[1] != topic}
         self._forget(key for key in self._offsets if _split(key)[0] == topic)
 
     def forget_group(self, group: str) -> None:
         """Drop what a group that is deleted committed for all topics."""
+        self.resets = {place: offset for place, offset in self.resets.items() if place[0] != group}
         self._forget(key for key in self._offsets if _split(key)[1] == group)
 
     def cut_to(self, offset_max: Callable[[str, int], int]) -> list[str]:

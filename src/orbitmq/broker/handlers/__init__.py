@@ -1,7 +1,7 @@
 """The broker's handlers, one module per family of requests. HANDLERS holds them all, each with the tables that it uses."""
 
 from orbitmq.broker.handlers import admin, cleaning, groups, queries, replies, send, topics, transactions
-from orbitmq.broker.handlers.consuming import clients, locks, offsets, pull, send_back
+from orbitmq.broker.handlers.consuming import clients, inquiries, locks, offsets, pull, resets, send_back
 from orbitmq.broker.handlers.popping import acks, assignments, notices, peek, pop
 from orbitmq.broker.handlers.popping.tables import PopTables
 from orbitmq.broker.handlers.timers import progress, recall
@@ -91,6 +91,26 @@ def _query_tables(broker: BrokerService) -> queries.QueryTables:
     )
 
 
+def _reset_tables(broker: BrokerService) -> resets.ResetTables:
+    return resets.ResetTables(
+        broker.store,
+        broker.topics,
+        broker.groups,
+        broker.offsets,
+        broker.membership.members,
+        broker.pulls,
+        broker.pop,
+        broker.config.broker_name,
+        broker.config.use_server_side_reset_offset,
+    )
+
+
+def _inquiry_tables(broker: BrokerService) -> inquiries.InquiryTables:
+    return inquiries.InquiryTables(
+        broker.inquiries, broker.store, broker.topics, broker.groups, broker.config.broker_name
+    )
+
+
 def _topic_tables(broker: BrokerService) -> topics.TopicTables:
     return topics.TopicTables(
         broker.topics,
@@ -115,7 +135,9 @@ HANDLERS.include(send_back.handlers, _send_back_tables)
 HANDLERS.include(pull.handlers, _pull_tables)
 HANDLERS.include(
     offsets.handlers,
-    lambda broker: offsets.OffsetTables(broker.store, broker.topics, broker.offsets, broker.groups, broker.pop),
+    lambda broker: offsets.OffsetTables(
+        broker.store, broker.topics, broker.offsets, broker.groups, broker.pop, broker.config.broker_name
+    ),
 )
 for _popping in (pop.handlers, acks.handlers, notices.handlers, peek.handlers):
     HANDLERS.include(_popping, _pop_tables)
@@ -123,6 +145,8 @@ HANDLERS.include(assignments.handlers, _assignment_tables)
 HANDLERS.include(
     clients.handlers, lambda broker: clients.ClientTables(broker.admissions, broker.membership, broker.filters)
 )
+HANDLERS.include(resets.handlers, _reset_tables)
+HANDLERS.include(inquiries.handlers, _inquiry_tables)
 HANDLERS.include(locks.handlers, lambda broker: locks.LockTables(broker.locks, broker.monotonic))
 HANDLERS.include(groups.handlers, lambda broker: groups.GroupTables(broker.groups, broker.offsets, broker.pop.ordered))
 HANDLERS.include(topics.handlers, _topic_tables)

@@ -386,6 +386,8 @@ class Pops:
 
     def _begin(self, asked: PopAsked, topic: str, kind: str, queue_id: int) -> int:
         """Return where the group goes on in a queue, decided now when it never was there."""
+        if self._offsets.resets:
+            self._offsets.take_reset(asked.group, topic, queue_id)  # the broker itself keeps where pops are
         committed = self._offsets.query(asked.group, topic, queue_id)
         if committed != UNKNOWN:
             return committed

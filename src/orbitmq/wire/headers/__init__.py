@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from orbitmq.wire.headers.admin import *  # noqa: F403
+    from orbitmq.wire.headers.clients import *  # noqa: F403
     from orbitmq.wire.headers.consuming.pop import *  # noqa: F403
     from orbitmq.wire.headers.consuming.pull import *  # noqa: F403
     from orbitmq.wire.headers.groups import *  # noqa: F403
@@ -20,7 +21,18 @@ if TYPE_CHECKING:
     from orbitmq.wire.headers.send import *  # noqa: F403
     from orbitmq.wire.headers.topics import *  # noqa: F403
 
-_FAMILIES = ("nameserver", "kv", "topics", "send", "consuming.pull", "consuming.pop", "offsets", "groups", "admin")
+_FAMILIES = (
+    "nameserver",
+    "kv",
+    "topics",
+    "send",
+    "consuming.pull",
+    "consuming.pop",
+    "offsets",
+    "groups",
+    "clients",
+    "admin",
+)
 
 
 def load_all() -> None:

@@ -13,7 +13,10 @@ __all__ = [
     "GetMaxOffset",
     "GetMinOffset",
     "OffsetResponse",
+    "QueryConsumeTimeSpan",
     "QueryConsumerOffset",
+    "QueryCorrectionOffset",
+    "ResetGroupOffset",
     "SearchOffset",
     "UpdateConsumerOffset",
 ]
@@ -100,3 +103,42 @@ class EarliestStoreTimeResponse:
     """Milliseconds since 1970, -1 for an empty queue."""
 
     timestamp_ms: int = wire("timestamp")
+
+
+@request(RequestCode.INVOKE_BROKER_TO_RESET_OFFSET)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ResetGroupOffset:
+    """Set where a group goes on in a topic: at a time, or in one queue at an offset.
+
+    `timestamp_ms` below 0 is behind the newest message; `queue_id` and `offset` of -1 stand for none. Without `is_force`
+    no queue goes forward, where the group's clients are told themselves.
+    """
+
+    group: str
+    topic: str
+    timestamp_ms: int = wire("timestamp")
+    is_force: bool = False
+    queue_id: Int32 = -1
+    offset: int | None = None
+
+
+@request(RequestCode.QUERY_CONSUME_TIME_SPAN)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QueryConsumeTimeSpan:
+    """Ask from when the messages of each queue of a topic are, and those that a group has got to."""
+
+    topic: str
+    group: str
+
+
+@request(RequestCode.QUERY_CORRECTION_OFFSET)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QueryCorrectionOffset:
+    """Ask how far the slowest of a topic's groups is in each queue, against one group of them.
+
+    `filter_groups` are left out, with commas between them.
+    """
+
+    compare_group: str
+    topic: str
+    filter_groups: str | None = None

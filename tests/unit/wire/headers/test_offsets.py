@@ -13,6 +13,9 @@ from orbitmq.wire.headers import (
     GetMinOffset,
     OffsetResponse,
     QueryConsumerOffset,
+    QueryConsumeTimeSpan,
+    QueryCorrectionOffset,
+    ResetGroupOffset,
     SearchOffset,
     UpdateConsumerOffset,
 )
@@ -37,6 +40,15 @@ QUEUE = {"topic": "t", "queueId": "3"}
             {**QUEUE, "consumerGroup": "g", "commitOffset": str(2**40), "bname": "b"},
         ),
         (OffsetResponse(offset=-1), {"offset": "-1"}),
+        (QueryConsumeTimeSpan(topic="t", group="g"), {"topic": "t", "group": "g"}),
+        (
+            QueryCorrectionOffset(compare_group="g", topic="t", filter_groups="a,b"),
+            {"compareGroup": "g", "topic": "t", "filterGroups": "a,b"},
+        ),
+        (
+            ResetGroupOffset(group="g", topic="t", timestamp_ms=-1, is_force=True, queue_id=2, offset=9),
+            {"group": "g", "topic": "t", "timestamp": "-1", "isForce": "true", "queueId": "2", "offset": "9"},
+        ),
         (
             SearchOffset(topic="t", queue_id=3, timestamp_ms=9, boundary_type="upper", broker_name="b"),
             {**QUEUE, "timestamp": "9", "boundaryType": "upper", "bname": "b"},

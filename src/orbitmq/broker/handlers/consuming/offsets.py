@@ -1,4 +1,4 @@
-"""Offsets: what groups committed (14, 15), and where queues begin and end (29 to 32)."""
+"""Offsets: what groups committed (14, 15, 303, 308), and where queues begin and end (29 to 32)."""
 
 from __future__ import annotations
 
@@ -11,8 +11,11 @@ from orbitmq.broker.pop.service import PopService
 from orbitmq.broker.topics.registry import TopicRegistry
 from orbitmq.codes import ResponseCode
 from orbitmq.errors import Rejected
+from orbitmq.model.route import MessageQueue
 from orbitmq.net.dispatch.handlers import Call, Handlers, Reply
 from orbitmq.store import Boundary, Store
+from orbitmq.wire.bodies.consumers.offset_tables import encode_corrections
+from orbitmq.wire.bodies.consumers.time_spans import QueueTimeSpan, encode_time_spans
 from orbitmq.wire.headers import (
     EarliestStoreTimeResponse,
     GetEarliestStoreTime,
@@ -20,6 +23,8 @@ from orbitmq.wire.headers import (
     GetMinOffset,
     OffsetResponse,
     QueryConsumerOffset,
+    QueryConsumeTimeSpan,
+    QueryCorrectionOffset,
     SearchOffset,
     UpdateConsumerOffset,
 )
@@ -27,17 +32,23 @@ from orbitmq.wire.headers import (
 
 @dataclass(frozen=True, slots=True)
 class OffsetTables:
-    """Where offsets come from: the groups' commits, and the queues themselves; and what groups popped behind them."""
+    """Where offsets come from: the groups' commits, and the queues themselves; and what groups popped behind them.
+
+    Args:
+        broker_name: this broker's, as queues carry it.
+    """
 
     store: Store
     topics: TopicRegistry
     offsets: GroupOffsets
     groups: GroupRegistry
     pop: PopService
+    broker_name: str = ""
 
 
 handlers: Handlers[OffsetTables] = Handlers()
 
+_OFFSET_MAX = 2**63 - 1
 _FIRST_BOOT_REMARK = "Not found, maybe this group consumer boot first"
 
 
@@ -67,6 +78,8 @@ def update_consumer_offset(tables: OffsetTables, call: Call[UpdateConsumerOffset
     tables.topics.check_queue(header.topic, header.queue_id)
     end = tables.store.max_offset(header.topic, header.queue_id)
     group, topic, queue_id = header.consumer_group, header.topic, header.queue_id
+    if tables.offsets.resets and tables.offsets.is_reset(group, topic, queue_id):
+        return Reply(remark="Offset has been previously reset")
     before = tables.offsets.query(group, topic, queue_id)
     if tables.offsets.commit(group, topic, queue_id, header.commit_offset, offset_max=end) != before:
         tables.pop.go_on_elsewhere((topic, group, queue_id))
@@ -104,3 +117,59 @@ def search_offset(tables: OffsetTables, call: Call[SearchOffset]) -> Reply:
     boundary = Boundary.UPPER if is_upper else Boundary.LOWER
     offset = tables.store.offset_at(header.topic, header.queue_id, header.timestamp_ms, boundary)
     return Reply(header=OffsetResponse(offset=offset))
+
+
+@handlers.on(QueryConsumeTimeSpan)
+def query_consume_time_span(tables: OffsetTables, call: Call[QueryConsumeTimeSpan]) -> Reply:
+    """Answer with the times of each queue's first and last message, and of the last one that a group has done."""
+    header = call.header
+    config = tables.topics.get(header.topic)
+    if config is None:
+        raise Rejected(ResponseCode.TOPIC_NOT_EXIST, f"topic[{header.topic:.140}] not exist")
+    spans = [
+        _time_span(tables, header.group, MessageQueue(header.topic, tables.broker_name, queue_id), call.now_ms)
+        for queue_id in range(config.write_queue_count)
+    ]
+    return Reply(body=encode_time_spans(spans))
+
+
+def _time_span(tables: OffsetTables, group: str, queue: MessageQueue, now_ms: int) -> QueueTimeSpan:
+    topic, queue_id = queue.topic, queue.queue_id
+    end = tables.store.max_offset(topic, queue_id)
+    offset = tables.offsets.query(group, topic, queue_id)
+    first_ms = tables.store.earliest_stored_at_ms(topic, queue_id)
+    next_ms = _stored_at_ms(tables, queue, max(offset, tables.store.min_offset(topic, queue_id)))
+    return QueueTimeSpan(
+        queue,
+        first_ms,
+        _stored_at_ms(tables, queue, end - 1),
+        _stored_at_ms(tables, queue, offset - 1) if offset > 0 else first_ms,
+        max(0, now_ms - next_ms) if next_ms >= 0 else 0,
+    )
+
+
+def _stored_at_ms(tables: OffsetTables, queue: MessageQueue, queue_offset: int) -> int:
+    """Return when one message was stored, -1 when it is not there."""
+    record = tables.store.message_at(queue.topic, queue.queue_id, queue_offset) if queue_offset >= 0 else None
+    return -1 if record is None else record.stored_at_ms
+
+
+@handlers.on(QueryCorrectionOffset)
+def query_correction_offset(tables: OffsetTables, call: Call[QueryCorrectionOffset]) -> Reply:
+    """Answer with the smallest offset of all groups of a topic, queue by queue.
+
+    Where the group that is compared is behind it, that is the largest number there is. (Java's broker forgets the offsets
+    of the groups that are to be left out; here they stay.)
+    """
+    header = call.header
+    left_out = set((header.filter_groups or "").split(","))
+    found: dict[int, int] = {}
+    for group in tables.offsets.groups_of(header.topic):
+        if group not in left_out:
+            for queue_id, offset in tables.offsets.queues_of(group, header.topic).items():
+                if offset >= tables.store.min_offset(header.topic, queue_id):
+                    found[queue_id] = min(offset, found.get(queue_id, _OFFSET_MAX))
+    for queue_id, offset in tables.offsets.queues_of(header.compare_group, header.topic).items():
+        if offset < found.get(queue_id, _OFFSET_MAX):
+            found[queue_id] = _OFFSET_MAX
+    return Reply(body=encode_corrections(found))

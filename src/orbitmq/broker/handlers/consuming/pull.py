@@ -91,6 +91,8 @@ def _read(tables: PullTables, call: Call[PullMessage], group: GroupConfig, *, is
     header = call.header
     _check_topic(tables, header)
     selection = _selection_of(tables, header, group, call.now_ms)
+    if tables.offsets.resets and (moved := _moved(tables, header)) is not None:
+        return moved
     if header.sys_flag & PullSysFlag.COMMIT_OFFSET:
         end = tables.store.max_offset(header.topic, header.queue_id)
         tables.offsets.commit(
@@ -112,6 +114,16 @@ def _read(tables: PullTables, call: Call[PullMessage], group: GroupConfig, *, is
     if size > LARGE_SIZE and not call.connection.has_room(size) and tables.pulls.wait_for_room(call, selection, size):
         return LATER
     return reply
+
+
+def _moved(tables: PullTables, header: PullMessage) -> Reply | None:
+    """Return the answer to the first pull after the group's offset was reset; None when its reader is there already."""
+    offset = tables.offsets.take_reset(header.consumer_group, header.topic, header.queue_id)
+    if offset is None:
+        return None
+    is_committing = bool(header.sys_flag & PullSysFlag.COMMIT_OFFSET)
+    is_there = header.queue_offset == offset and (not is_committing or header.commit_offset == offset)
+    return None if is_there else tables.pulls.moved(header, offset)
 
 
 def _suspend_ms(tables: PullTables, header: PullMessage) -> int:

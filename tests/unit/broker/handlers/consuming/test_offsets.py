@@ -13,6 +13,7 @@ from orbitmq.errors import Rejected
 from orbitmq.model.topic import TopicConfig
 from orbitmq.store import Draft, Store
 from orbitmq.testing.fake_disk import FakeDisk
+from orbitmq.wire.bodies.consumers.time_spans import decode_time_spans
 from orbitmq.wire.headers import (
     EarliestStoreTimeResponse,
     GetAllConsumerOffsets,
@@ -21,6 +22,8 @@ from orbitmq.wire.headers import (
     GetMinOffset,
     OffsetResponse,
     QueryConsumerOffset,
+    QueryConsumeTimeSpan,
+    QueryCorrectionOffset,
     SearchOffset,
     UpdateConsumerOffset,
 )
@@ -157,3 +160,44 @@ def test_a_queue_whose_very_first_message_is_gone_is_not_young() -> None:
     tables = tables_of(store)
     with pytest.raises(Rejected, match="boot first"):
         handlers.query_consumer_offset(tables, call(query()))
+
+
+def test_a_group_is_told_from_when_its_last_message_is_and_how_long_the_next_one_waits(serve: Serve) -> None:
+    async def scene(rig: Any) -> None:
+        await rig.make_group()
+        for _ in range(3):
+            await rig.send()
+        await rig.ask(commit(2))
+        asked = QueryConsumeTimeSpan(topic="t", group="g")
+        first, second, *_ = decode_time_spans((await rig.ask(asked)).body)
+        times = [rig.broker.service.store.message_at("t", 0, offset).stored_at_ms for offset in range(3)]
+        assert (first.min_ms, first.consumed_ms, first.max_ms) == tuple(times)
+        assert 0 <= first.delay_ms < 60_000
+        assert (second.min_ms, second.max_ms, second.consumed_ms, second.delay_ms) == (-1, -1, -1, 0)
+        await rig.ask(commit(3))
+        assert decode_time_spans((await rig.ask(asked)).body)[0].delay_ms == 0
+        assert await rig.code(QueryConsumeTimeSpan(topic="nowhere", group="g")) == 17
+
+    serve(scene)
+
+
+def test_the_slowest_group_is_the_correction_unless_the_compared_one_is_slower(serve: Serve) -> None:
+    async def scene(rig: Any) -> None:
+        for _ in range(9):
+            await rig.send()
+        for group, offset in (("fast", 8), ("slow", 3), ("left-out", 1)):
+            await rig.make_group(group)
+            await rig.ask(commit(offset, consumer_group=group))
+
+        async def corrections(group: str, left_out: str | None = None) -> bytes:
+            header = QueryCorrectionOffset(topic="t", compare_group=group, filter_groups=left_out)
+            body: bytes = (await rig.ask(header)).body
+            return body
+
+        assert await corrections("fast", "left-out,other") == b'{"correctionOffsets":{0:3}}'
+        assert await corrections("fast") == b'{"correctionOffsets":{0:1}}'
+        largest = b'{"correctionOffsets":{0:%d}}' % (2**63 - 1)
+        assert await corrections("left-out", "left-out") == largest
+        assert rig.broker.service.offsets.query("left-out", "t", 0) == 1  # left out is not forgotten
+
+    serve(scene)

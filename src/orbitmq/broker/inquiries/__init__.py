@@ -1,0 +1,1 @@
+"""Questions of administrators to running consumers, which their broker passes on."""
