@@ -19,6 +19,8 @@ from typing import Any
 from orbitmq.admin.messages import COUNT_MAX, find_by_id, find_by_key
 from orbitmq.client.routing.nameserver_client import NameServerClient
 from orbitmq.client.routing.routes import Routes
+from orbitmq.client.session.door import INTERVAL_MS, checked
+from orbitmq.client.session.home_loop import HomeLoop
 from orbitmq.codes import ResponseCode
 from orbitmq.errors import ClientError, InvalidArgument, RemoteRefused, RouteNotFound
 from orbitmq.model.message import StoredMessage
@@ -48,6 +50,7 @@ from orbitmq.wire.signature import Credentials
 _NOT_SUPPORTED = ResponseCode.REQUEST_CODE_NOT_SUPPORTED
 
 
+@checked(init={"timeout_ms": INTERVAL_MS})
 class AdminClient:
     """Typed administrative calls to one cluster.
 
@@ -66,6 +69,7 @@ class AdminClient:
         credentials: Credentials | None = None,
         tls: ssl.SSLContext | None = None,
     ) -> None:
+        self._home = HomeLoop("AdminClient")
         self._timeout_ms = timeout_ms
         self._pool = ConnectionPool(name="admin", credentials=credentials, tls=tls)
         self._name_servers = NameServerClient(name_servers, self._pool, timeout_ms=timeout_ms)
@@ -84,6 +88,7 @@ class AdminClient:
         await self._routes.close()
         await self._name_servers.close()
         await self._pool.close()
+        self._home.leave()
 
     async def cluster_info(self) -> ClusterInfo:
         """Return all brokers of all clusters that the NameServer knows."""
@@ -190,6 +195,10 @@ class AdminClient:
         Raises: as `messages_by_key`.
         """
         return await find_by_id(await self.topic_route(topic), self._tell, topic, message_id)
+
+    def _check_loop(self) -> None:
+        self._home.check()
+        self._home.settle()  # it opens its connections with the first question, and is none's when they are closed
 
     async def _broker_topic_stats(self, broker_name: str, address: str, topic: str) -> dict[MessageQueue, QueueStats]:
         try:

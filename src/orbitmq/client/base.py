@@ -7,10 +7,13 @@ from collections.abc import Iterable
 from types import TracebackType
 from typing import Self
 
+from orbitmq.client.session.arguments import instance
+from orbitmq.client.session.door import checked
 from orbitmq.client.session.session import ClientSession
 from orbitmq.errors import ClientError
 
 
+@checked(init={"session": instance(ClientSession, allowed="a ClientSession")})
 class Client(ABC):
     """A client as its user holds it: an async context manager over a `ClientSession`."""
 
@@ -38,7 +41,11 @@ class Client(ABC):
     ) -> None:
         await self.close()
 
+    def _check_loop(self) -> None:
+        self._session.home.check()
+
     def _check_open(self) -> None:
         if not self._session.is_open:
             name = type(self).__name__
             raise ClientError(f"the {name} is not open: use 'async with {name}(...)', or await its open()")
+        self._session.home.check()

@@ -27,8 +27,8 @@ from orbitmq.client.send.recall import Recaller
 from orbitmq.client.send.request import COMPRESS_OVER, DEFAULT_QUEUE_COUNT, EncodedMessage, encode_message
 from orbitmq.client.send.result import SendResult
 from orbitmq.client.send.sender import RETRIES, SEND_TIMEOUT_MS, SENDS_MAX, Sender
-from orbitmq.client.session.arguments import check_message, check_numbers
 from orbitmq.client.session.client_id import unique_instance, unique_key_seed
+from orbitmq.client.session.door import INTERVAL_MS, check_send, checked
 from orbitmq.client.session.heartbeats import HEARTBEAT_INTERVAL_MS
 from orbitmq.client.session.session import ClientSession
 from orbitmq.client.transactions import checks
@@ -38,7 +38,6 @@ from orbitmq.errors import InvalidArgument
 from orbitmq.model.group import Heartbeat
 from orbitmq.model.message import BODY_SIZE_MAX, Message, StoredMessage
 from orbitmq.model.route import MessageQueue
-from orbitmq.model.topic import GROUP_LENGTH_MAX, check_name
 from orbitmq.net.dispatch.handlers import Handlers
 from orbitmq.wire.headers import UnregisterClient
 from orbitmq.wire.messages.message_id import UniqueKeys
@@ -65,6 +64,7 @@ handlers.include(pushed_replies.handlers, lambda pushed: pushed.pending)
 handlers.include(checks.handlers, lambda pushed: pushed.checks)
 
 
+@checked(inline=("send", "send_soon", "send_oneway"), request={"timeout_ms": INTERVAL_MS})
 class Producer(Client):
     """Sends messages.
 
@@ -113,15 +113,7 @@ class Producer(Client):
         tls: ssl.SSLContext | None = None,
         check: Check | None = None,
     ) -> None:
-        check_numbers(1024, batch_size_max=batch_size_max)
-        if batch_size_max > BODY_SIZE_MAX:
-            raise InvalidArgument("batch_size_max", batch_size_max, f"1024 to {BODY_SIZE_MAX} bytes")
-        check_numbers(0, send_timeout_ms=send_timeout_ms, retries=retries, compress_over=compress_over)
-        check_numbers(1, attempt_timeout_ms=1 if attempt_timeout_ms is None else attempt_timeout_ms)
-        check_numbers(1, soon_count_max=soon_count_max, soon_size_max=soon_size_max, queue_count=queue_count)
-        check_numbers(1, sends_max=sends_max, requests_max=requests_max)
-        check_numbers(1, heartbeat_interval_ms=heartbeat_interval_ms, poll_interval_ms=poll_interval_ms)
-        self.group = check_name("group", group, GROUP_LENGTH_MAX)
+        self.group = group
         self._compress_over = compress_over
         self._batch_size_max = batch_size_max
         pending = PendingRequests(requests_max)
@@ -204,8 +196,8 @@ class Producer(Client):
             RouteNotFound: the topic is unknown and no broker creates topics by itself.
             NoNameServer: the topic's route is not known yet, and nobody answers.
         """
+        check_send(message, timeout_ms=timeout_ms, queue=queue, key=key)
         self._check_open()
-        check_message(message)
         if message.in_reply_to is not None and queue is None:
             return await self._replier.send(self._encode(message), message.in_reply_to, timeout_ms)
         target = Target(message.topic, queue, key if key is not None else message.sharding_key)
@@ -232,12 +224,10 @@ class Producer(Client):
             RequestTimeout: no reply came in time. The request may still be processed.
             SendFailed, RemoteRefused, RouteNotFound, NoNameServer: the request was not sent.
         """
+        check_send(message, queue=queue, key=key)
         self._check_open()
-        check_message(message)
         if message.in_reply_to is not None:
             raise InvalidArgument("message", "a reply", "no reply: nobody replies to one")
-        if timeout_ms < 1:
-            raise InvalidArgument("timeout_ms", timeout_ms, "1 or more")
         target = Target(message.topic, queue, key if key is not None else message.sharding_key)
 
         def encode(properties: Mapping[str, str]) -> EncodedMessage:
@@ -280,9 +270,8 @@ class Producer(Client):
             is raised: the first messages are stored all the same.
         """
         self._check_open()
-        for message in messages:
-            check_message(message)
         check_batch(messages)
+        check_send(messages[0], queue=queue, key=key)
         batch = [self._encode(message, compress_over=BODY_SIZE_MAX) for message in messages]
         target = Target(messages[0].topic, queue, key if key is not None else messages[0].sharding_key)
         found: list[SendResult] = []
@@ -302,8 +291,8 @@ class Producer(Client):
         Returns:
             A future of the result, which may be ignored: `flush` and `close` raise what went wrong.
         """
+        check_send(message, queue=queue, key=key)
         self._check_open()
-        check_message(message)
         is_single = len(message.body) > self._compress_over
         encoded = self._encode(message)
         target = Target(message.topic, queue, key if key is not None else message.sharding_key)
@@ -322,8 +311,8 @@ class Producer(Client):
             ConnectionFailed: there is no connection to the broker.
             RouteNotFound, NoNameServer: there is no queue to send to.
         """
+        check_send(message, queue=queue, key=key)
         self._check_open()
-        check_message(message)
         self._oneway_count += 1
         if self._oneway_count % ONEWAY_RUN == 0:
             await self.send(message, queue=queue, key=key)

@@ -22,21 +22,21 @@ from orbitmq.client.consume.pull.window import COUNT_MAX, SIZE_MAX
 from orbitmq.client.consume.subscriptions import subscribe
 from orbitmq.client.routing.route_queues import readable_queues
 from orbitmq.client.routing.routes import POLL_INTERVAL_MS
-from orbitmq.client.session.arguments import check_numbers
 from orbitmq.client.session.client_id import unique_instance
+from orbitmq.client.session.door import checked
 from orbitmq.client.session.session import ClientSession
 from orbitmq.clock import now_ms
 from orbitmq.errors import ClientError, InvalidArgument
 from orbitmq.model.group import ConsumeFrom
 from orbitmq.model.message import StoredMessage
 from orbitmq.model.route import MessageQueue
-from orbitmq.model.topic import GROUP_LENGTH_MAX, check_name
 from orbitmq.wire.signature import Credentials
 
 POLL_TIMEOUT_MS = 1_000
 POLL_COUNT_MAX = 1_000
 
 
+@checked()
 class PullConsumer(Client):
     """Reads queues that the caller assigns; all of them are long-polled at once.
 
@@ -76,10 +76,8 @@ class PullConsumer(Client):
         credentials: Credentials | None = None,
         tls: ssl.SSLContext | None = None,
     ) -> None:
-        check_numbers(1, pull_count_max=pull_count_max, poll_interval_ms=poll_interval_ms)
-        check_numbers(1, window_count_max=window_count_max, window_size_max=window_size_max)
         start = check_start(consume_from, consume_from_ms)
-        self.group = check_name("group", group, GROUP_LENGTH_MAX)
+        self.group = group
         subscribe("any", tag, sql, 0)  # what is wrong is told here, not with the first queue
         self._tag = tag
         self._sql = sql
@@ -125,7 +123,6 @@ class PullConsumer(Client):
             RouteNotFound: no NameServer knows the topic.
         """
         self._check_open()
-        check_name("topic", topic)
         if topic in self._session.routes.known.routes:
             await self._session.routes.refresh(topic)
         return list(readable_queues(topic, await self._session.routes.find(topic)))
@@ -145,7 +142,6 @@ class PullConsumer(Client):
             InvalidArgument: the time is no whole number, 0 or more.
             ClientError: the queue's broker does not answer.
         """
-        check_numbers(0, timestamp_ms=timestamp_ms)
         return await self._queue_offsets.at(await self._known(queue), timestamp_ms)
 
     async def offsets(self, queues: Iterable[MessageQueue]) -> dict[MessageQueue, OffsetRange]:
@@ -167,7 +163,7 @@ class PullConsumer(Client):
             InvalidArgument: one of them is no queue.
         """
         self._check_open()
-        removed, added = assignment_change(self._pullers, [_check_queue(queue) for queue in queues])
+        removed, added = assignment_change(self._pullers, [MessageQueue(*queue) for queue in queues])
         for queue in removed:
             self._session.tasks.spawn(self._pullers.pop(queue).stop(), f"end of {queue}")
         for queue in added:
@@ -190,7 +186,6 @@ class PullConsumer(Client):
         Raises:
             InvalidArgument: the queue is not assigned, or the offset is no whole number, 0 or more.
         """
-        check_numbers(0, queue_offset=queue_offset)
         self._puller(queue).seek(queue_offset)
 
     async def seek_to_begin(self, queue: MessageQueue) -> int:
@@ -225,8 +220,6 @@ class PullConsumer(Client):
             ClientError: nothing can come: the consumer is not open, or no queue is assigned.
         """
         self._check_open()
-        check_numbers(0, timeout_ms=timeout_ms)
-        check_numbers(1, count_max=count_max)
         if not self._pullers:
             raise ClientError("nothing to poll: assign() comes first")
         found = self._collect(count_max)
@@ -256,8 +249,7 @@ class PullConsumer(Client):
         if offsets is None:
             positions = {queue: self.position(queue) for queue in self._pullers}
             offsets = {queue: offset for queue, offset in positions.items() if offset is not None}
-        for queue, offset in offsets.items():
-            check_numbers(0, offset=offset)
+        for queue in offsets:
             await self._known(queue)
         await asyncio.gather(*(self._group_offsets.store(queue, offset) for queue, offset in offsets.items()))
 
@@ -287,7 +279,7 @@ class PullConsumer(Client):
         return queue_offset
 
     def _puller(self, queue: MessageQueue) -> Puller:
-        puller = self._pullers.get(_check_queue(queue))
+        puller = self._pullers.get(queue)
         if puller is None:
             raise InvalidArgument("queue", tuple(queue), "an assigned queue; assign() comes first")
         return puller
@@ -295,15 +287,7 @@ class PullConsumer(Client):
     async def _known(self, queue: MessageQueue) -> MessageQueue:
         """Make sure that the queue's broker is known, and return the queue."""
         self._check_open()
-        queue = _check_queue(queue)
+        queue = MessageQueue(*queue)
         if queue.broker_name not in self._session.routes.known.brokers:
             await self._session.routes.find(queue.topic)
         return queue
-
-
-def _check_queue(queue: object) -> MessageQueue:
-    """Return a queue that a user names, by itself or as (topic, broker name, queue id)."""
-    match queue:
-        case (str() as topic, str() as broker_name, int() as queue_id):
-            return MessageQueue(topic, broker_name, queue_id)
-    raise InvalidArgument("queue", queue, "a MessageQueue, as queues() returns them")

@@ -39,8 +39,9 @@ from orbitmq.client.requests.consumer_replies import ConsumerReplies
 from orbitmq.client.routing.routes import POLL_INTERVAL_MS
 from orbitmq.client.send.result import SendResult
 from orbitmq.client.send.sender import SEND_TIMEOUT_MS
-from orbitmq.client.session.arguments import check_choice, check_functions, check_numbers
+from orbitmq.client.session.arguments import function
 from orbitmq.client.session.client_id import DEFAULT_INSTANCE, unique_instance
+from orbitmq.client.session.door import INTERVAL_MS, checked
 from orbitmq.client.session.heartbeats import HEARTBEAT_INTERVAL_MS
 from orbitmq.client.session.session import ClientSession
 from orbitmq.clock import now_ms
@@ -48,7 +49,7 @@ from orbitmq.errors import ClientError, InvalidArgument
 from orbitmq.model.group import ConsumeFrom, ConsumerInfo, Heartbeat, MessageModel, Subscription
 from orbitmq.model.message import StoredMessage
 from orbitmq.model.route import MessageQueue
-from orbitmq.model.topic import GROUP_LENGTH_MAX, RETRY_PREFIX, check_name
+from orbitmq.model.topic import RETRY_PREFIX
 from orbitmq.net.dispatch.handlers import Call, Handlers, Reply
 from orbitmq.wire.headers import NotifyConsumerIdsChanged, UnregisterClient
 from orbitmq.wire.signature import Credentials
@@ -67,6 +68,7 @@ log = logging.getLogger(__name__)
 handlers: Handlers[PushConsumer] = Handlers()
 
 
+@checked(init={"key": function}, reply={"timeout_ms": INTERVAL_MS})
 class PushConsumer(Client):
     """Consumes some topics as a member of a group.
 
@@ -146,22 +148,13 @@ class PushConsumer(Client):
         credentials: Credentials | None = None,
         tls: ssl.SSLContext | None = None,
     ) -> None:
-        check_numbers(
-            1, batch_count_max=batch_count_max, concurrency=concurrency, consume_timeout_ms=consume_timeout_ms
-        )
-        check_numbers(1, max_attempts=1 if max_attempts is None else max_attempts, pull_count_max=pull_count_max)
-        check_numbers(1, window_count_max=window_count_max, window_size_max=window_size_max)
-        check_numbers(1, commit_interval_ms=commit_interval_ms, rebalance_interval_ms=rebalance_interval_ms)
-        check_numbers(1, heartbeat_interval_ms=heartbeat_interval_ms, poll_interval_ms=poll_interval_ms)
-        check_numbers(0, retry_delay_ms=retry_delay_ms)
-        check_functions(handler=handler, message_handler=message_handler, key=key, strategy=strategy)
         if handler is not None and message_handler is not None:
             raise InvalidArgument("message_handler", message_handler, "none beside handler")
         if key is not None and message_handler is None:
             raise InvalidArgument("key", key, "none without message_handler: batches keep their queue's order")
-        self.group = check_name("group", group, GROUP_LENGTH_MAX)
+        self.group = group
         self._retry_topic = RETRY_PREFIX + self.group
-        self._message_model = check_choice("message_model", message_model, MessageModel)
+        self._message_model = MessageModel(message_model)
         self._consume_from = check_start(consume_from, consume_from_ms)
         self._commit_interval_ms = commit_interval_ms
         self._subscriptions: dict[str, Subscription] = {}
@@ -366,8 +359,6 @@ class PushConsumer(Client):
         Raises:
             ClientError: nothing can come: the consumer is not open, subscribes to nothing, or has a handler.
         """
-        if timeout_ms is not None:
-            check_numbers(0, timeout_ms=timeout_ms)
         if not self._closed.is_set():  # closed while somebody iterates: the iteration ends, nothing is wrong
             self._check_open()
             self._check_subscribed()

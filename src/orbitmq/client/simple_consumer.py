@@ -17,15 +17,15 @@ from orbitmq.client.consume.pop.popped_messages import NOTHING, decode_popped, h
 from orbitmq.client.consume.subscriptions import subscribe, wants
 from orbitmq.client.routing.route_queues import readable_queues
 from orbitmq.client.routing.routes import POLL_INTERVAL_MS
-from orbitmq.client.session.arguments import check_numbers
+from orbitmq.client.session.arguments import choice, one_or_more, whole
 from orbitmq.client.session.client_id import unique_instance
+from orbitmq.client.session.door import STORED, checked
 from orbitmq.client.session.session import REQUEST_TIMEOUT_MS, ClientSession
 from orbitmq.clock import now_ms
 from orbitmq.codes import ResponseCode
 from orbitmq.errors import ClientError, InvalidArgument, RemoteRefused
 from orbitmq.model.group import ConsumeFrom, Subscription
 from orbitmq.model.message import StoredMessage
-from orbitmq.model.topic import GROUP_LENGTH_MAX, check_name
 from orbitmq.net.pool import expect
 from orbitmq.wire.command import Command
 from orbitmq.wire.header import decode_header
@@ -56,6 +56,12 @@ class _Place(NamedTuple):
     broker_name: str
 
 
+@checked(
+    init={"consume_from": choice(ConsumeFrom, ConsumeFrom.FIRST, ConsumeFrom.LAST)},
+    receive={"count_max": whole(1, COUNT_MAX)},
+    ack={"messages": one_or_more(STORED, "a message that receive() returned, or several")},
+    change_invisible_time={"message": STORED},
+)
 class SimpleConsumer(Client):
     """Receives messages for a time and acknowledges them one by one; any number of consumers share every queue.
 
@@ -93,12 +99,9 @@ class SimpleConsumer(Client):
         credentials: Credentials | None = None,
         tls: ssl.SSLContext | None = None,
     ) -> None:
-        self.group = check_name("group", group, GROUP_LENGTH_MAX)
-        check_numbers(1, poll_interval_ms=poll_interval_ms)
-        if consume_from not in (ConsumeFrom.FIRST, ConsumeFrom.LAST):
-            raise InvalidArgument("consume_from", consume_from, "FIRST or LAST")
-        self._init_mode = _INIT_MIN if consume_from is ConsumeFrom.FIRST else _INIT_MAX
-        self._invisible_ms = _check_invisible(invisible_ms)
+        self.group = group
+        self._init_mode = _INIT_MIN if consume_from == ConsumeFrom.FIRST else _INIT_MAX
+        self._invisible_ms = invisible_ms
         self._is_ordered = ordered
         self._attempts: dict[_Place, str] = {}
         """In order: attempts whose answers never came. The same attempt gets the same messages from its broker."""
@@ -161,13 +164,9 @@ class SimpleConsumer(Client):
             ClientError: a broker could not be asked, and none of the others has messages.
         """
         self._check_open()
-        check_numbers(1, count_max=count_max)
-        if count_max > COUNT_MAX:
-            raise InvalidArgument("count_max", count_max, f"1 to {COUNT_MAX}")
-        check_numbers(0, timeout_ms=timeout_ms)
         if not self._subscriptions:
             raise InvalidArgument("subscriptions", "none", "at least one; subscribe() comes first")
-        invisible = self._invisible_ms if invisible_ms is None else _check_invisible(invisible_ms)
+        invisible = self._invisible_ms if invisible_ms is None else invisible_ms
         loop = asyncio.get_running_loop()
         deadline = loop.time() + timeout_ms / 1000
         while True:
@@ -192,8 +191,6 @@ class SimpleConsumer(Client):
             ClientError: a broker did not take its part.
         """
         self._check_open()
-        if not isinstance(messages, StoredMessage | Iterable):
-            raise InvalidArgument("messages", messages, "a message that receive() returned, or several")
         found = [messages] if isinstance(messages, StoredMessage) else list(messages)
         requests = ack_requests(self.group, found)
         known = self._session.routes.known.brokers
@@ -221,7 +218,7 @@ class SimpleConsumer(Client):
             queue_id=handle.queue_id,
             handle=format_handle(handle),
             queue_offset=handle.queue_offset,
-            invisible_ms=_check_invisible(invisible_ms),
+            invisible_ms=invisible_ms,
             broker_name=handle.broker_name,
         )
         await self._find_broker(message)
@@ -338,8 +335,3 @@ class SimpleConsumer(Client):
     async def _send(self, request: AckRequest) -> None:
         answer = await self._session.call(request.broker_name, request.header, request.body, only_this=True)
         expect(answer, self._session.routes.address(request.broker_name))
-
-
-def _check_invisible(invisible_ms: int) -> int:
-    check_numbers(0, invisible_ms=invisible_ms)
-    return invisible_ms

@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 from orbitmq.client.producer import Producer
 from orbitmq.client.send.queue_selector import Target
 from orbitmq.client.send.result import SendResult, SendStatus
+from orbitmq.client.session.door import check_send, checked
 from orbitmq.client.transactions.checks import Check
 from orbitmq.client.transactions.decision import Decision, end_header
 from orbitmq.client.transactions.transaction import Transaction
@@ -38,6 +39,7 @@ class TransactionResult(NamedTuple):
     decision: Decision
 
 
+@checked()
 class TransactionProducer(Producer):
     """Sends messages in transactions; everything else as a Producer.
 
@@ -100,6 +102,7 @@ class TransactionProducer(Producer):
             RemoteRefused: the broker says that the transaction has ended before, or was given up.
             ConnectionFailed, RequestTimeout: nobody knows whether the broker has heard it, and there is no `check`.
         """
+        check_send(message, queue=queue, key=key)
 
         async def prepare(half: Message) -> SendResult:
             target = Target(half.topic, queue, key if key is not None else half.sharding_key)
@@ -114,15 +117,14 @@ class TransactionProducer(Producer):
 
         Raises: as `transaction`.
         """
-        decision = Decision.UNKNOWN
         async with self.transaction(message, queue=queue, key=key) as transaction:
             try:
                 found = execute(message)
-                decision = await found if inspect.isawaitable(found) else found
+                transaction.decide(await found if inspect.isawaitable(found) else found)
             except Exception:
                 log.exception("the transaction of message %s stays open", transaction.sent.message_id)
-            transaction.decide(decision)
-        return TransactionResult(transaction.sent, decision)
+                transaction.unknown()
+        return TransactionResult(transaction.sent, transaction.decision)
 
     async def _prepare(self, message: Message, target: Target, timeout_ms: int | None) -> SendResult:
         self._check_open()

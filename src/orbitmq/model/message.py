@@ -8,13 +8,19 @@ from datetime import datetime
 from typing import NamedTuple
 
 from orbitmq.errors import InvalidArgument
-from orbitmq.model.delay_levels import DELAY_LEVELS_MAX
+from orbitmq.model.delay_levels import DELAY_DAYS_MAX, DELAY_LEVELS_MAX
 from orbitmq.model.topic import check_name, reply_topic
 
 BODY_SIZE_MAX = 4 * 1024 * 1024
 """Bytes of a message body, as RocketMQ's `maxMessageSize`."""
 PROPERTIES_SIZE_MAX = 32767
 """Bytes of the encoded properties: their length travels as a signed short."""
+
+FLAG_LIMIT = 2**31
+DELAY_MS_MAX = DELAY_DAYS_MAX * 24 * 60 * 60 * 1_000
+"""A hundred years; brokers allow less."""
+_KEYS = "a list of strings, one per key"
+_PROPERTIES = "a dict of text to text"
 
 
 class PropertyName:
@@ -153,14 +159,23 @@ class Message:
             raise InvalidArgument("body", type(self.body).__name__, "bytes")
         if len(self.body) > BODY_SIZE_MAX:
             raise InvalidArgument("body", f"{len(self.body)} bytes", f"at most {BODY_SIZE_MAX} bytes")
-        if isinstance(self.keys, str):
-            raise InvalidArgument("keys", self.keys, "a list of strings, one per key")
-        for key in self.keys:
-            if not isinstance(key, str) or not key or " " in key:
-                raise InvalidArgument("keys", key, "strings that are not empty and have no blank inside")
-        if self.delay_level and not (isinstance(self.delay_level, int) and 0 < self.delay_level <= DELAY_LEVELS_MAX):
+        if self.tag is not None and not isinstance(self.tag, str):
+            raise InvalidArgument("tag", self.tag, "one tag, as text, or None")
+        if self.keys:
+            self._check_keys()
+        elif self.keys not in ((), []):
+            raise InvalidArgument("keys", self.keys, _KEYS)
+        if type(self.properties) is not dict or self.properties:
+            self._check_properties()
+        if type(self.flag) is not int or not -FLAG_LIMIT <= self.flag < FLAG_LIMIT:
+            raise InvalidArgument("flag", self.flag, "a whole number of 32 bits")
+        if self.sharding_key is not None and not isinstance(self.sharding_key, str):
+            raise InvalidArgument("sharding_key", self.sharding_key, "a text or None")
+        if self.in_reply_to is not None and not isinstance(self.in_reply_to, ReplyTo):
+            raise InvalidArgument("in_reply_to", self.in_reply_to, "what StoredMessage.reply() sets, or None")
+        if type(self.delay_level) is not int or not 0 <= self.delay_level <= DELAY_LEVELS_MAX:
             raise InvalidArgument("delay_level", self.delay_level, f"1 to {DELAY_LEVELS_MAX}, or 0 for at once")
-        if self.delay_ms or self.deliver_at is not None:
+        if type(self.delay_ms) is not int or self.delay_ms or self.deliver_at is not None:
             self._check_time()
 
     @property
@@ -168,9 +183,25 @@ class Message:
         """Say whether it is to be delivered later than at once."""
         return bool(self.delay_level or self.delay_ms or self.deliver_at is not None)
 
+    def _check_keys(self) -> None:
+        if not isinstance(self.keys, tuple | list):
+            raise InvalidArgument("keys", self.keys, _KEYS)
+        for key in self.keys:
+            if not isinstance(key, str) or not key or " " in key:
+                raise InvalidArgument("keys", key, "strings that are not empty and have no blank inside")
+
+    def _check_properties(self) -> None:
+        if not isinstance(self.properties, Mapping):
+            raise InvalidArgument("properties", self.properties, _PROPERTIES)
+        for pair in self.properties.items():
+            if not (isinstance(pair[0], str) and isinstance(pair[1], str)):
+                raise InvalidArgument("properties", pair, _PROPERTIES)
+
     def _check_time(self) -> None:
-        if self.delay_ms < 0:
-            raise InvalidArgument("delay_ms", self.delay_ms, "0 or more")
+        if type(self.delay_ms) is not int or not 0 <= self.delay_ms <= DELAY_MS_MAX:
+            raise InvalidArgument("delay_ms", self.delay_ms, f"a whole number from 0 to {DELAY_MS_MAX}")
+        if self.deliver_at is not None and not isinstance(self.deliver_at, datetime):
+            raise InvalidArgument("deliver_at", self.deliver_at, "a datetime with a time zone, or None")
         if bool(self.delay_level) + bool(self.delay_ms) + (self.deliver_at is not None) > 1:
             raise InvalidArgument("deliver_at", "several delays", "one of delay_level, delay_ms and deliver_at")
         if self.deliver_at is not None and self.deliver_at.tzinfo is None:

@@ -12,6 +12,8 @@ from typing import Any
 
 from orbitmq.broker.app import Broker
 from orbitmq.broker.config import BrokerConfig
+from orbitmq.client.session.arguments import whole
+from orbitmq.client.session.door import checked
 from orbitmq.errors import InvalidArgument
 from orbitmq.nameserver.app import NameServer
 from orbitmq.nameserver.config import NameServerConfig
@@ -19,9 +21,12 @@ from orbitmq.testing.blocking_cluster import BlockingCluster
 from orbitmq.testing.processes import ServerProcess
 from orbitmq.testing.server_node import ServerNode, Service
 
+SERVERS_MAX = 26
+"""Brokers are called by a letter."""
 _LOOPBACK = "127.0.0.1"
 
 
+@checked(init={"brokers": whole(1, SERVERS_MAX), "name_servers": whole(1, SERVERS_MAX)})
 class LocalCluster:
     """NameServers and brokers on chosen loopback ports, in the running event loop.
 
@@ -47,10 +52,9 @@ class LocalCluster:
         settings: Mapping[str, Any] | None = None,
         processes: bool = False,
     ) -> None:
-        if not 1 <= brokers <= 26:
-            raise InvalidArgument("brokers", brokers, "1 to 26")
-        if not 1 <= name_servers <= 26:
-            raise InvalidArgument("name_servers", name_servers, "1 to 26")
+        for name in settings or ():
+            if name not in BrokerConfig.__dataclass_fields__:
+                raise InvalidArgument("settings", name, "fields of BrokerConfig")
         self._settings = dict(settings or {})
         self._processes = processes
         self._kept_dir = Path(data_dir) if data_dir is not None else None
@@ -151,15 +155,15 @@ class LocalCluster:
 
     async def stop_name_server(self, index: int = 0) -> None:
         """Stop a NameServer; it forgets all routes."""
-        await self._name_servers[index].stop()
+        await self._name_server(index).stop()
 
     async def start_name_server(self, index: int = 0) -> None:
         """Start a stopped NameServer again, on its port; brokers register by themselves."""
-        await self._name_servers[index].start()
+        await self._name_server(index).start()
 
     async def kill_name_server(self, index: int = 0) -> None:
         """End a NameServer's process as `kill -9` does. Needs `processes=True`."""
-        await self._name_servers[index].kill()
+        await self._name_server(index).kill()
 
     async def restart_name_server(self, index: int = 0) -> None:
         """Stop a NameServer and start it again, empty."""
@@ -168,8 +172,13 @@ class LocalCluster:
 
     def _broker(self, name: str) -> ServerNode:
         if name not in self._brokers:
-            raise InvalidArgument("broker", name, f"one of {', '.join(self._brokers)}")
+            raise InvalidArgument("name", name, f"one of {', '.join(self._brokers)}")
         return self._brokers[name]
+
+    def _name_server(self, index: int) -> ServerNode:
+        if index >= len(self._name_servers):
+            raise InvalidArgument("index", index, f"0 to {len(self._name_servers) - 1}")
+        return self._name_servers[index]
 
     def _name_server_builder(self, index: int) -> Callable[[int], Service]:
         def build(port: int) -> Service:

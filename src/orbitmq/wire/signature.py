@@ -13,6 +13,7 @@ import hmac
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from orbitmq.errors import InvalidArgument
 from orbitmq.wire.command import Command
 
 ACCESS_KEY = "AccessKey"
@@ -27,6 +28,13 @@ class Credentials:
     access_key: str
     secret_key: str = field(repr=False)
     security_token: str | None = field(default=None, repr=False)
+
+    def __post_init__(self) -> None:
+        for name in ("access_key", "secret_key", "security_token"):
+            value = getattr(self, name)
+            if not (isinstance(value, str) and value) and (value is not None or name != "security_token"):
+                # By its type: it may be a secret that was given in the wrong place.
+                raise InvalidArgument(name, type(value).__name__, "a text that is not empty")
 
 
 def sign(ext_fields: Mapping[str, str] | None, body: bytes, credentials: Credentials) -> dict[str, str]:

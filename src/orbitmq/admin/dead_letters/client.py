@@ -24,6 +24,8 @@ from orbitmq.client.consume.offsets.queue_offsets import OffsetRange
 from orbitmq.client.producer import Producer
 from orbitmq.client.pull_consumer import PullConsumer
 from orbitmq.client.send.result import SendResult
+from orbitmq.client.session.arguments import instance
+from orbitmq.client.session.door import INTERVAL_MS, checked
 from orbitmq.errors import ClientError, RequestTimeout, RouteNotFound
 from orbitmq.model.route import MessageQueue
 from orbitmq.model.topic import DLQ_PREFIX, GROUP_LENGTH_MAX, Perm, check_name
@@ -31,6 +33,7 @@ from orbitmq.wire.signature import Credentials
 
 READER_GROUP = "orbitmq-dlq"
 _EVERYTHING = Selection()
+_SELECTION = {"selection": instance(Selection, allowed="a Selection")}
 _ASKED_AT_ONCE = 16
 READ_TIMEOUT_MS = 10_000
 """How long a broker may take to give the next letters, which it said are there."""
@@ -47,6 +50,7 @@ class DeadLetterGroup:
     problem: str | None = None
 
 
+@checked(init={"timeout_ms": INTERVAL_MS}, read=_SELECTION, resend=_SELECTION)
 class DeadLetters:
     """Reads the dead letters of one cluster, and sends them again.
 

@@ -8,6 +8,8 @@ from typing import Any
 from orbitmq.client.blocking.client import BlockingClient
 from orbitmq.client.producer import REQUEST_TIMEOUT_MS, Producer
 from orbitmq.client.send.result import SendResult
+from orbitmq.client.session.arguments import function
+from orbitmq.client.session.door import RULES
 from orbitmq.model.message import Message, StoredMessage
 from orbitmq.model.route import MessageQueue
 
@@ -78,6 +80,9 @@ class BlockingProducer(BlockingClient[Producer]):
         Raises:
             SendFailed: some were not.
         """
+        RULES["messages"]("messages", messages)
+        if key is not None:
+            function("key", key)
 
         async def send() -> int:
             count = 0

@@ -8,6 +8,7 @@ from typing import Any
 from orbitmq.client.blocking.client import BlockingClient
 from orbitmq.client.consume.offsets.queue_offsets import OffsetRange
 from orbitmq.client.pull_consumer import POLL_COUNT_MAX, POLL_TIMEOUT_MS, PullConsumer
+from orbitmq.client.session.door import RULES
 from orbitmq.model.message import StoredMessage
 from orbitmq.model.route import MessageQueue
 
@@ -30,6 +31,7 @@ class BlockingPullConsumer(BlockingClient[PullConsumer]):
 
     def assign(self, queues: Iterable[MessageQueue]) -> None:
         """Read these queues and no others."""
+        RULES["queues"]("queues", queues)
         self._loop_thread.apply(self._client.assign, list(queues))
 
     @property
@@ -63,6 +65,7 @@ class BlockingPullConsumer(BlockingClient[PullConsumer]):
 
     def offsets(self, queues: Iterable[MessageQueue]) -> dict[MessageQueue, OffsetRange]:
         """Return where each queue begins and ends now."""
+        RULES["queues"]("queues", queues)
         return self._loop_thread.call(self._client.offsets(list(queues)))
 
     def committed(self, queue: MessageQueue) -> int | None:

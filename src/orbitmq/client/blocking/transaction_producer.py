@@ -10,6 +10,7 @@ from typing import Self, cast
 from orbitmq.client.blocking.producer import BlockingProducer
 from orbitmq.client.loop_thread import LoopThread
 from orbitmq.client.send.result import SendResult
+from orbitmq.client.session.arguments import function
 from orbitmq.client.transaction_producer import TransactionProducer, TransactionResult
 from orbitmq.client.transactions.decision import Decision
 from orbitmq.client.transactions.transaction import Transaction
@@ -30,6 +31,11 @@ class BlockingTransaction:
     def sent(self) -> SendResult:
         """Where the half message is; its `message_id` is the transaction's id."""
         return self._transaction.sent
+
+    @property
+    def decision(self) -> Decision:
+        """What the end of the block tells the broker."""
+        return self._transaction.decision
 
     def rollback(self) -> None:
         """Let the end of the block roll back, without an exception."""
@@ -73,7 +79,9 @@ class BlockingTransactionProducer(BlockingProducer):
     ) -> BlockingTransaction:
         """Return a transaction for `with`: it commits at the end of the block, and rolls back on an exception."""
         client = cast(TransactionProducer, self._client)
-        transaction = client.transaction(message, timeout_ms=timeout_ms, queue=queue, key=key)
+        transaction = self._loop_thread.apply(
+            lambda: client.transaction(message, timeout_ms=timeout_ms, queue=queue, key=key)
+        )
         return BlockingTransaction(transaction, self._loop_thread)
 
     def send_in_transaction(
@@ -85,11 +93,11 @@ class BlockingTransactionProducer(BlockingProducer):
         key: str | None = None,
     ) -> TransactionResult:
         """Send a message, call `execute` with it here, and end its transaction as that says; UNKNOWN when it fails."""
-        decision = Decision.UNKNOWN
+        function("execute", execute)
         with self.transaction(message, queue=queue, key=key) as transaction:
             try:
-                decision = execute(message)
+                transaction.decide(execute(message))
             except Exception:
                 log.exception("the transaction of message %s stays open", transaction.sent.message_id)
-            transaction.decide(decision)
-        return TransactionResult(transaction.sent, decision)
+                transaction.unknown()
+        return TransactionResult(transaction.sent, transaction.decision)

@@ -6,13 +6,16 @@ import logging
 from collections.abc import Callable, Iterator, Sequence
 from typing import Protocol, overload
 
-from orbitmq.client.session.arguments import check_numbers
+from orbitmq.client.session.arguments import DURATION_MS_MAX, whole
 from orbitmq.errors import InvalidArgument
 from orbitmq.model.delay_levels import DELAY_LEVELS_MAX
 from orbitmq.model.message import StoredMessage
 from orbitmq.model.route import MessageQueue
 
 log = logging.getLogger(__name__)
+
+_DELAY_LEVEL = whole(0, DELAY_LEVELS_MAX)
+_DELAY_MS = whole(0, DURATION_MS_MAX)
 
 
 class Settler(Protocol):
@@ -126,9 +129,7 @@ class Batch(Sequence[StoredMessage]):
         Raises:
             InvalidArgument: the message is none of this batch, or the level is out of range.
         """
-        check_numbers(0, delay_level=delay_level)
-        if delay_level > DELAY_LEVELS_MAX:
-            raise InvalidArgument("delay_level", delay_level, f"1 to {DELAY_LEVELS_MAX}, or 0 for the broker's choice")
+        _DELAY_LEVEL("delay_level", delay_level)
         chosen = self._chosen() if message is None else self._one(message)
         return self._settle(chosen, lambda messages: self._settler.failed(messages, delay_level))
 
@@ -145,7 +146,7 @@ class Batch(Sequence[StoredMessage]):
             InvalidArgument: the delay is no whole number, 0 or more.
         """
         if delay_ms is not None:
-            check_numbers(0, delay_ms=delay_ms)
+            _DELAY_MS("delay_ms", delay_ms)
         return self._settle(self._chosen(), lambda messages: self._settler.suspended(messages, delay_ms))
 
     def reject(self, message: StoredMessage | None = None) -> bool:
@@ -194,17 +195,17 @@ class Batch(Sequence[StoredMessage]):
     def _chosen(self, upto: StoredMessage | None = None) -> list[StoredMessage]:
         if upto is None:
             return list(self._unsettled.values())
-        self._check(upto)
+        self._check("upto", upto)
         return [message for offset, message in self._unsettled.items() if offset <= upto.queue_offset]
 
     def _one(self, message: StoredMessage) -> list[StoredMessage]:
-        self._check(message)
+        self._check("message", message)
         return [message] if message.queue_offset in self._unsettled else []
 
-    def _check(self, message: StoredMessage) -> None:
+    def _check(self, name: str, message: StoredMessage) -> None:
         is_ours = isinstance(message, StoredMessage) and self._unsettled.get(message.queue_offset) is message
         if not is_ours and not any(own is message for own in self._messages):
-            raise InvalidArgument("message", message, "a message of this batch")
+            raise InvalidArgument(name, message, "a message of this batch")
 
     def _settle(self, messages: list[StoredMessage], settle: Callable[[Sequence[StoredMessage]], bool]) -> bool:
         if not messages:

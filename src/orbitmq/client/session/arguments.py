@@ -1,57 +1,167 @@
-"""The check of what users hand over: numbers and messages, each with its type and its range. Pure."""
+"""Rules for what users hand over: each says what type and range an argument has. Pure.
+
+A rule is called with an argument's name and value, and raises InvalidArgument with both and with what is allowed.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from enum import StrEnum
-from typing import TypeVar
+from typing import Any
 
+from orbitmq.address import parse_name_servers
 from orbitmq.errors import InvalidArgument
 from orbitmq.model.message import Message
+from orbitmq.model.topic import NAME_LENGTH_MAX, check_name
 
-E = TypeVar("E", bound=StrEnum)
+COUNT_MAX = 2**31 - 1
+"""What counts and sizes are at most that others than us keep in 32 bits."""
+DURATION_MS_MAX = 2**31 - 1
+"""24 days: whoever wants to wait longer has written another unit."""
+LONG_MAX = 2**63 - 1
+"""Times and offsets have 64 bits on the wire."""
+
+Rule = Callable[[str, Any], None]
 
 
-def check_numbers(least: int, **settings: object) -> None:
-    """Check settings that are whole numbers of `least` or more.
+def whole(least: int, most: int = COUNT_MAX) -> Rule:
+    """Return the rule for whole numbers from `least` to `most`."""
 
-    Raises:
-        InvalidArgument: one of them is something else; names it.
-    """
-    for name, value in settings.items():
+    def check(name: str, value: Any) -> None:
         # True and False are numbers to Python, and mistakes here.
-        if not isinstance(value, int) or isinstance(value, bool) or value < least:
-            raise InvalidArgument(name, value, f"a whole number, {least} or more")
+        if not isinstance(value, int) or isinstance(value, bool) or not least <= value <= most:
+            raise InvalidArgument(name, value, f"a whole number from {least} to {most}")
+
+    return check
 
 
-def check_message(message: object) -> None:
-    """Check that something to send is a Message.
+def named(length_max: int = NAME_LENGTH_MAX) -> Rule:
+    """Return the rule for names of topics and groups."""
 
-    Raises:
-        InvalidArgument: it is something else.
-    """
-    if not isinstance(message, Message):
-        raise InvalidArgument("message", message, f"a Message, not {type(message).__name__}: Message(topic, body)")
+    def check(name: str, value: Any) -> None:
+        check_name(name, value, length_max)
 
-
-def check_choice(name: str, value: object, choices: type[E]) -> E:
-    """Return the member of an enumeration that a user has named, by itself or by its text.
-
-    Raises:
-        InvalidArgument: it is none of them; lists them.
-    """
-    try:
-        return choices(str(value))
-    except ValueError:
-        listed = ", ".join(f"{choices.__name__}.{choice.name}" for choice in choices)
-        raise InvalidArgument(name, value, f"one of {listed}") from None
+    return check
 
 
-def check_functions(**settings: object) -> None:
-    """Check that settings are functions, or None.
+def instance(*kinds: type, allowed: str) -> Rule:
+    """Return the rule for values of some types. What is wrong is told by its type: it may hold secrets, or megabytes."""
 
-    Raises:
-        InvalidArgument: one of them is something else; names it.
-    """
-    for name, value in settings.items():
-        if value is not None and not callable(value):
-            raise InvalidArgument(name, value, f"a function, not {type(value).__name__}")
+    def check(name: str, value: Any) -> None:
+        if not isinstance(value, kinds):
+            raise InvalidArgument(name, _type_of(value), allowed)
+
+    return check
+
+
+def choice(kind: type[StrEnum], *allowed: StrEnum) -> Rule:
+    """Return the rule for the values of an enumeration, or for some of them."""
+    members = allowed or tuple(kind)
+
+    def check(name: str, value: Any) -> None:
+        if value not in members:
+            raise InvalidArgument(
+                name, value, f"one of {', '.join(f'{kind.__name__}.{each.name}' for each in members)}"
+            )
+
+    return check
+
+
+def optional(rule: Rule) -> Rule:
+    """Return a rule's form for arguments that may be left out: None passes."""
+
+    def check(name: str, value: Any) -> None:
+        if value is None:
+            return
+        try:
+            rule(name, value)
+        except InvalidArgument as error:
+            raise InvalidArgument(name, error.value, f"{error.allowed}, or None") from None
+
+    return check
+
+
+def each(rule: Rule, allowed: str) -> Rule:
+    """Return the rule for several values, each of which keeps to a rule; an iterator is not used up for that."""
+
+    def check(name: str, value: Any) -> None:
+        if isinstance(value, str | bytes | Mapping) or not isinstance(value, Iterable):
+            raise InvalidArgument(name, value, allowed)
+        if not isinstance(value, Iterator):
+            for one in value:
+                rule(name, one)
+
+    return check
+
+
+def one_or_more(rule: Rule, allowed: str) -> Rule:
+    """Return the rule for a value that keeps to a rule, or several of them."""
+    several = each(rule, allowed)
+
+    def check(name: str, value: Any) -> None:
+        (several if isinstance(value, Iterable) else rule)(name, value)
+
+    return check
+
+
+def text(name: str, value: Any) -> None:
+    """Check a text that is not empty."""
+    if not isinstance(value, str) or not value:
+        raise InvalidArgument(name, value, "a text that is not empty")
+
+
+def flag(name: str, value: Any) -> None:
+    """Check a yes or no."""
+    if not isinstance(value, bool):
+        raise InvalidArgument(name, value, "True or False")
+
+
+def function(name: str, value: Any) -> None:
+    """Check something that can be called."""
+    if not callable(value):
+        raise InvalidArgument(name, value, "a function")
+
+
+def servers(name: str, value: Any) -> None:
+    """Check a list of NameServers; an iterator is left to whoever reads it."""
+    if not isinstance(value, Iterator):
+        try:
+            parse_name_servers(value)
+        except InvalidArgument as error:
+            raise InvalidArgument(name, error.value, error.allowed) from None
+
+
+def queue(name: str, value: Any) -> None:
+    """Check a queue: a MessageQueue, or a tuple like one."""
+    match value:
+        case (str(), str(), int() as queue_id) if isinstance(value, tuple) and queue_id >= 0 and queue_id is not True:
+            return
+    raise InvalidArgument(name, value, "a MessageQueue(topic, broker_name, queue_id), such as queues() returns")
+
+
+def message(name: str, value: Any) -> None:
+    """Check something to send."""
+    if not isinstance(value, Message):
+        raise InvalidArgument(name, value, f"a Message, not {_type_of(value)}: Message(topic, body)")
+
+
+def offsets(name: str, value: Any) -> None:
+    """Check offsets of queues."""
+    if not isinstance(value, Mapping):
+        raise InvalidArgument(name, value, "a dict of MessageQueue to offset")
+    for one, offset in value.items():
+        queue(name, one)
+        whole(0, LONG_MAX)(name, offset)
+
+
+def texts(name: str, value: Any) -> None:
+    """Check name-value pairs."""
+    if not isinstance(value, Mapping):
+        raise InvalidArgument(name, value, "a dict of text to text")
+    for pair in value.items():
+        if not (isinstance(pair[0], str) and isinstance(pair[1], str)):
+            raise InvalidArgument(name, pair, "a dict of text to text")
+
+
+def _type_of(value: Any) -> str:
+    return type(value).__name__

@@ -16,6 +16,7 @@ from orbitmq.client.routing.routes import POLL_INTERVAL_MS, Routes
 from orbitmq.client.session.background_tasks import BackgroundTasks
 from orbitmq.client.session.client_id import client_id, local_ip
 from orbitmq.client.session.heartbeats import HEARTBEAT_INTERVAL_MS, Heartbeats
+from orbitmq.client.session.home_loop import HomeLoop
 from orbitmq.errors import ClientError, ConnectionFailed, RequestTimeout
 from orbitmq.model.group import Heartbeat
 from orbitmq.model.route import MASTER_ID
@@ -64,6 +65,7 @@ class ClientSession:
         self.tasks = BackgroundTasks()
         """What runs beside everything else until the session closes."""
         self.ip = "127.0.0.1"
+        self.home = HomeLoop("client")
         self.is_open = False
         self._was_opened = False
         self._is_closed = False
@@ -89,6 +91,7 @@ class ClientSession:
         """
         if self._was_opened:
             raise ClientError("a client is opened once: make a new one")
+        self.home.settle()
         self.is_open = self._was_opened = True
         self.ip = local_ip(*self.name_servers.configured)
         self.routes.start()
@@ -106,6 +109,7 @@ class ClientSession:
             if not self._is_closed:
                 await self._leave(groups)
             self._is_closed = True
+            self.home.leave()
 
     async def _leave(self, groups: Iterable[UnregisterClient]) -> None:
         if self._heartbeats is not None:

@@ -9,7 +9,7 @@ from typing import Self
 
 from orbitmq.client.send.result import SendResult
 from orbitmq.client.transactions.decision import Decision
-from orbitmq.errors import ClientError
+from orbitmq.errors import ClientError, InvalidArgument
 from orbitmq.model.message import Message
 
 log = logging.getLogger(__name__)
@@ -53,7 +53,13 @@ class Transaction:
         self.decide(Decision.UNKNOWN)
 
     def decide(self, decision: Decision) -> None:
-        """Let the end of the block tell the broker this; the last word counts."""
+        """Let the end of the block tell the broker this; the last word counts.
+
+        Raises:
+            InvalidArgument: it is no Decision.
+        """
+        if not isinstance(decision, Decision):
+            raise InvalidArgument("decision", decision, "Decision.COMMIT, Decision.ROLLBACK or Decision.UNKNOWN")
         self.decision = decision
 
     async def __aenter__(self) -> Self:

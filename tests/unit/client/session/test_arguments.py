@@ -1,38 +1,86 @@
+from types import SimpleNamespace
+from typing import Any
+
 import pytest
 
-from orbitmq.client.session.arguments import check_choice, check_functions, check_message, check_numbers
+from orbitmq.client.session.arguments import (
+    COUNT_MAX,
+    choice,
+    each,
+    flag,
+    function,
+    instance,
+    message,
+    named,
+    offsets,
+    one_or_more,
+    optional,
+    queue,
+    servers,
+    text,
+    texts,
+    whole,
+)
 from orbitmq.errors import InvalidArgument
 from orbitmq.model.group import ConsumeFrom
 from orbitmq.model.message import Message
+from orbitmq.model.route import MessageQueue
+
+QUEUE = MessageQueue("orders", "broker-a", 0)
+ORDER = Message("orders", b"")
+
+CASES: list[Any] = [
+    (
+        whole(1),
+        [1, 5, COUNT_MAX],
+        ["x", "5", None, 1.5, True, 0, -1, COUNT_MAX + 1],
+        "a whole number from 1 to 2147483647",
+    ),
+    (whole(0, 9), [0, 9], [-1, 10, 10**40], "a whole number from 0 to 9"),
+    (named(5), ["abc"], ["", "a b", "abcdef", None, 7, b"a"], ""),
+    (instance(str, bytes, allowed="words"), ["", b""], [None, 7], "words"),
+    (choice(ConsumeFrom), [*ConsumeFrom, "CONSUME_FROM_LAST_OFFSET"], [None, "LAST", []], "one of ConsumeFrom.LAST, "),
+    (choice(ConsumeFrom, ConsumeFrom.FIRST), [ConsumeFrom.FIRST], [ConsumeFrom.LAST], "one of ConsumeFrom.FIRST"),
+    (optional(whole(1)), [None, 1], [0, "x"], "a whole number from 1 to 2147483647, or None"),
+    (each(text, "texts"), [(), ["a"], {"a"}], [None, 5, "ab", b"ab", {"a": "b"}], "texts"),
+    (each(text, "texts"), [], [["a", ""], [None]], "a text that is not empty"),
+    (one_or_more(text, "texts"), [["a"], []], [[""], [5]], "a text that is not empty"),
+    (one_or_more(whole(0), "numbers"), [7, [7]], [None, [None], -1], "a whole number"),
+    (text, ["a"], ["", None, 5, b"a"], "a text that is not empty"),
+    (flag, [True, False], [None, 0, 1, "yes"], "True or False"),
+    (function, [print, Message], [None, "print", 5], "a function"),
+    (servers, ["h:1", "h:1;i:2", ["h:1"], {"h": 1}], [None, 5, "", [], "h:0", "h:x", ["a b:x"], [None], b"h:1"], ""),
+    (queue, [QUEUE, tuple(QUEUE)], [None, "orders", "abc", (), ("orders", 0), list(QUEUE)], "a MessageQueue(topic, "),
+    (queue, [], [("orders", "broker-a", bad) for bad in (-1, True, None, "0", 0.0)], "a MessageQueue(topic, "),
+    (queue, [], [(1, "broker-a", 0), ("orders", None, 0)], "a MessageQueue(topic, "),
+    (message, [ORDER], [None, "x", b"x", SimpleNamespace(topic="t")], "a Message, not "),
+    (offsets, [{}, {QUEUE: 0}], [None, [QUEUE], 5], "a dict of MessageQueue to offset"),
+    (offsets, [], [{QUEUE: -1}, {QUEUE: None}], "a whole number from 0 to"),
+    (offsets, [], [{("orders", 0): 5}], "a MessageQueue(topic, "),
+    (texts, [{}, {"a": ""}], [None, "a", [("a", "b")], {"a": 1}, {1: "a"}, {"a": None}], "a dict of text to text"),
+]
 
 
-@pytest.mark.parametrize("value", ["x", "5", None, 1.5, True, 0, -1])
-def test_what_is_no_number_or_too_small_is_named_with_what_is_expected(value):
-    with pytest.raises(InvalidArgument, match=r"^delay_ms: .* expected a whole number, 1 or more$"):
-        check_numbers(1, count=3, delay_ms=value)
+@pytest.mark.parametrize("case", CASES, ids=range(len(CASES)))
+def test_a_rule_lets_good_values_pass_and_names_a_bad_one_with_what_is_expected(case):
+    rule, good, bad, allowed = case
+    for value in good:
+        rule("it", value)
+    for value in bad:
+        with pytest.raises(InvalidArgument) as caught:
+            rule("it", value)
+        assert caught.value.field == "it"
+        assert caught.value.allowed.startswith(allowed), value
 
 
-def test_numbers_in_their_range_pass():
-    check_numbers(0, count=0, delay_ms=2**40)
+def test_an_iterator_is_left_to_whoever_reads_it():
+    topics = iter(["a", ""])
+    each(text, "texts")("it", topics)
+    servers("it", addresses := iter(["h:1"]))
+    assert [list(topics), list(addresses)] == [["a", ""], ["h:1"]]
 
 
-@pytest.mark.parametrize("message", ["x", None, b"x", 7])
-def test_what_is_no_message_is_told_how_to_make_one(message):
-    check_message(Message("t", b""))
-    with pytest.raises(InvalidArgument, match=r"^message: .* expected a Message, not .*Message\(topic, body\)$"):
-        check_message(message)
-
-
-@pytest.mark.parametrize("value", ["FIRST", None, 1, []])
-def test_what_is_no_choice_is_told_which_there_are(value):
-    assert check_choice("consume_from", ConsumeFrom.FIRST.value, ConsumeFrom) is ConsumeFrom.FIRST
-    with pytest.raises(
-        InvalidArgument, match=r"^consume_from: .* expected one of ConsumeFrom\.LAST, ConsumeFrom\.FIRST, "
-    ):
-        check_choice("consume_from", value, ConsumeFrom)
-
-
-def test_what_is_no_function_is_named():
-    check_functions(handler=None, key=len)
-    with pytest.raises(InvalidArgument, match=r"^handler: 'print' is not allowed, expected a function, not str$"):
-        check_functions(key=len, handler="print")
+def test_what_may_be_a_secret_is_told_by_its_type():
+    with pytest.raises(InvalidArgument) as caught:
+        instance(int, allowed="Credentials")("credentials", ("key", "secret"))
+    assert str(caught.value) == "credentials: 'tuple' is not allowed, expected Credentials"

@@ -7,10 +7,13 @@ from __future__ import annotations
 
 from orbitmq.client.consume.offsets.offset_store import OffsetStore
 from orbitmq.client.consume.offsets.queue_offsets import QueueOffsets
-from orbitmq.client.session.arguments import check_choice, check_numbers
+from orbitmq.client.session.arguments import LONG_MAX, choice, whole
 from orbitmq.errors import InvalidArgument
 from orbitmq.model.group import ConsumeFrom
 from orbitmq.model.route import MessageQueue
+
+_CONSUME_FROM = choice(ConsumeFrom)
+_TIME_MS = whole(0, LONG_MAX)
 
 
 def check_start(consume_from: ConsumeFrom, consume_from_ms: int | None) -> ConsumeFrom:
@@ -19,9 +22,10 @@ def check_start(consume_from: ConsumeFrom, consume_from_ms: int | None) -> Consu
     Raises:
         InvalidArgument: there is no such place, or no time for TIMESTAMP.
     """
-    found = check_choice("consume_from", consume_from, ConsumeFrom)
+    _CONSUME_FROM("consume_from", consume_from)
+    found = ConsumeFrom(consume_from)
     if consume_from_ms is not None:
-        check_numbers(0, consume_from_ms=consume_from_ms)
+        _TIME_MS("consume_from_ms", consume_from_ms)
     elif found is ConsumeFrom.TIMESTAMP:
         raise InvalidArgument("consume_from_ms", None, "a time, in ms since 1970, for ConsumeFrom.TIMESTAMP")
     return found
