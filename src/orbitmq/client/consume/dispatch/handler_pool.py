@@ -6,15 +6,13 @@ Source: Java ConsumeMessageOrderlyService: one batch per queue is handed out at 
 from __future__ import annotations
 
 import asyncio
-import logging
 from collections.abc import Awaitable, Callable
 
 from orbitmq.client.consume.batch import Batch
+from orbitmq.client.consume.dispatch.failure_log import FailureLog
 from orbitmq.client.consume.dispatch.handler_call import call_handler
 from orbitmq.client.consume.dispatch.ready_queues import ReadyQueues
 from orbitmq.client.session.background_tasks import BackgroundTasks
-
-log = logging.getLogger(__name__)
 
 Handler = Callable[[Batch], Awaitable[object] | object]
 
@@ -43,7 +41,7 @@ class HandlerPool:
         timeout_ms: int,
         tasks: BackgroundTasks,
     ) -> None:
-        self._group = group
+        self._failures = FailureLog(group)
         self._ready = ready
         self._handler = handler
         self._concurrency = concurrency
@@ -64,8 +62,8 @@ class HandlerPool:
         while (batch := await self._ready.next_batch()) is not None:
             try:
                 await call_handler(self._handler, batch, self._timeout_ms)
-            except Exception:
-                log.exception("group %s: the handler failed on %r, attempt %d", self._group, batch, batch.attempt)
+            except Exception as error:
+                self._failures.failed(error, "%r, attempt %d", batch, batch.attempt)
                 batch.retry()
             else:
                 batch.commit()

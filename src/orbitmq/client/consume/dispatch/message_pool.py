@@ -8,6 +8,7 @@ from collections.abc import Awaitable, Callable, Hashable
 from dataclasses import replace
 
 from orbitmq.client.consume.batch import Batch
+from orbitmq.client.consume.dispatch.failure_log import FailureLog
 from orbitmq.client.consume.dispatch.handler_call import call_handler
 from orbitmq.client.consume.dispatch.lanes import Lanes
 from orbitmq.client.consume.dispatch.ready_queues import ReadyQueues
@@ -63,6 +64,7 @@ class MessagePool:
         tasks: BackgroundTasks,
     ) -> None:
         self._group = group
+        self._failures = FailureLog(group)
         self._ready = ready
         self._handler = handler
         self._key = key
@@ -126,11 +128,11 @@ class MessagePool:
         """Handle one message; return how long to wait before it is to be handled again, None when it is settled."""
         try:
             await call_handler(self._handler, turn.message, self._timeout_ms)
-        except Exception:
+        except Exception as error:
             message = turn.message
-            log.exception(
-                "group %s: the handler failed on message %s of %s at offset %d, attempt %d",
-                self._group, message.message_id, turn.batch.queue, message.queue_offset, message.attempt,
+            self._failures.failed(
+                error, "message %s of %s at offset %d, attempt %d",
+                message.message_id, turn.batch.queue, message.queue_offset, message.attempt,
             )  # fmt: skip
             return await self._fail(turn)
         turn.batch.commit()
