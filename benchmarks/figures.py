@@ -22,6 +22,7 @@ MB = 1_000_000
 KIB = 1024
 TIMERS, TIMER_DELAY_MS, TIMERS_WITHIN_S, LOOK_EVERY_S = 100_000, 2_000, 300, 0.05
 TOPICS = 5_000
+POISON_MESSAGES = 100_000
 LARGE = Fill("bench-large", messages=1_700_000, load={"body_size": KIB})
 SPARK_SCRIPT = Path(__file__).parent / "spark_read.py"
 
@@ -207,13 +208,29 @@ def _spark_read(peer: str, plan: Plan) -> Result | None:
     """Run the Spark benchmark, which prints a JSON object with `rows_per_second`; Java has no such connector."""
     if peer == "java" or not SPARK_SCRIPT.exists():
         return None
-    done = subprocess.run(
-        [sys.executable, "-m", "benchmarks.spark_read", "--json"], capture_output=True, text=True, check=False
-    )
-    if done.returncode:
-        raise BenchmarkError(f"spark_read failed: {done.stderr[-2000:]}")
-    measured: dict[str, Any] = json.loads(done.stdout.strip().splitlines()[-1])
+    measured = _script("spark_read")
     return _summary([measured["rows_per_second"]], note="both cores", detail=measured)
+
+
+def _poison(peer: str, plan: Plan) -> Result | None:
+    """Run the benchmark of failing handlers, whose clients are ours alone: one ratio, the worst of its cases."""
+    if peer == "java":
+        return None
+    measured = _script(
+        "poison", "--messages", str(min(POISON_MESSAGES, plan.sample_messages_max)), "--runs", str(plan.runs)
+    )
+    ratios = ", ".join(f"{case} {found['ratio']:.2f}" for case, found in measured["cases"].items())
+    return _summary([measured["ratio"]], note=ratios, detail=measured)
+
+
+def _script(name: str, *words: str) -> dict[str, Any]:
+    """Run a benchmark in a process of its own; return the JSON object on its last line."""
+    command = [sys.executable, "-m", f"benchmarks.{name}", "--json", *words]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    if done.returncode:
+        raise BenchmarkError(f"{name} failed: {done.stderr[-2000:]}")
+    measured: dict[str, Any] = json.loads(done.stdout.strip().splitlines()[-1])
+    return measured
 
 
 MEASURES: dict[str, Callable[[str, Plan], Result | None]] = {
@@ -229,5 +246,6 @@ MEASURES: dict[str, Callable[[str, Plan], Result | None]] = {
     "restart-2gb": _restart_2gb,
     "restart-5000": _restart_5000,
     "memory-broker-5000": _memory_5000,
+    "poison": _poison,
     "spark-read": _spark_read,
 }

@@ -242,5 +242,11 @@ FIGURES = [
         "MB",
         Bar(at_most_ratio=1 / 3),
     ),
+    Figure(
+        "poison",
+        "100,000 good messages consumed beside one in forty that always fails: time, against none that fails",
+        "times",
+        Bar(at_most=1.2),
+    ),
     Figure("spark-read", "Spark batch read, 1 KiB bodies", "rows/s", Bar(at_least=200_000)),
 ]
