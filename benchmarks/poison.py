@@ -1,6 +1,6 @@
 """Good messages consumed while one in forty always fails, compared with a topic that holds only good ones.
 
-    python -m benchmarks.poison [--json] [--messages N] [--runs N]
+    python -m benchmarks.poison [--json] [--messages N] [--runs N] [--case CASE]
 
 Our clients and our broker alone; the broker has a core of its own where there are two. Each case reads both topics in
 turn, each time as a new group, and measures from the first message to the last good one: `single` handles messages one
@@ -106,7 +106,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             os.sched_setaffinity(0, {cores[-1]})
             for name in TOPICS:
                 _fill(name_servers, name, options.messages)
-            measured = {case: _measure(case, name_servers, options) for case in CASES}
+            measured = {case: _measure(case, name_servers, options) for case in options.case or CASES}
     if options.json:
         ratios = {case: found["ratio"] for case, found in measured.items()}
         print(json.dumps({"ratio": max(ratios.values()), "messages": options.messages, "cases": measured}))
@@ -118,6 +118,7 @@ def _parse(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--json", action="store_true", help="print one JSON object")
     parser.add_argument("--messages", type=int, default=100_000, help="good ones in each topic")
     parser.add_argument("--runs", type=int, default=5, help="of each case and topic, in turn; medians count")
+    parser.add_argument("--case", action="append", choices=CASES, help="only this one; may be repeated")
     return parser.parse_args(arguments)
 
 
