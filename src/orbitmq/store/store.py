@@ -32,7 +32,7 @@ from orbitmq.store.queues.consume_queue import Entry
 from orbitmq.store.queues.consume_queues import ConsumeQueues
 from orbitmq.store.queues.deletions import Deletions
 from orbitmq.store.queues.queue_ends import QueueEnds
-from orbitmq.store.queues.reading import offset_at, read_matching, read_messages
+from orbitmq.store.queues.reading import offset_at, read_matching, read_message, read_messages
 from orbitmq.store.queues.rebuild_mark import RebuildMark
 from orbitmq.store.recovery import Findings, Recovered, Recovery
 from orbitmq.store.retention.retention import Retention
@@ -53,7 +53,7 @@ from orbitmq.store.values import (
     Trouble,
     TroubleKind,
 )
-from orbitmq.wire.messages.record import Record, parse_record
+from orbitmq.wire.messages.record import Record
 
 log = logging.getLogger(__name__)
 
@@ -436,9 +436,8 @@ class Store:
 
     def message_at(self, topic: str, queue_id: int, queue_offset: int) -> Record | None:
         """Return the message at a queue offset, None when it is not there."""
-        found = self.read(topic, queue_id, queue_offset, 1, 1)
-        record = parse_record(found.body, check_crc=False) if found.status is ReadStatus.FOUND else None
-        return record if isinstance(record, Record) else None
+        queue = self._queues.get(topic, queue_id)
+        return None if queue is None else read_message(self._commit_log, queue, queue_offset)
 
     def max_offset(self, topic: str, queue_id: int) -> int:
         """Return the queue offset after the last message that can be read, 0 for a queue that never had one."""

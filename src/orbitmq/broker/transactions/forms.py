@@ -10,6 +10,7 @@ Source: Java TransactionalMessageBridge, EndTransactionProcessor, DefaultTransac
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import lru_cache
 from typing import NamedTuple
 
 from orbitmq.codes import ResponseCode
@@ -27,7 +28,7 @@ REMOVED_TAG = "d"
 
 _OP_PROPERTIES = format_properties({PropertyName.TAGS: REMOVED_TAG})
 _LATER = (PropertyName.DELAY, TimerProperty.DELAY_SEC, TimerProperty.DELAY_MS, TimerProperty.DELIVER_MS)
-_REWORKED = (b"__CRC32#\x01", f"{RENEWED_FROM}\x01".encode())
+_CRC, _RENEWED = b"__CRC32#\x01", f"{RENEWED_FROM}\x01".encode()
 _DIGITS_MAX = 9
 
 
@@ -59,18 +60,26 @@ def half_form(draft: Draft, properties: Mapping[str, str]) -> Draft:
     if not properties.get(PropertyName.PRODUCER_GROUP):
         remark = f"a transactional message needs the property {PropertyName.PRODUCER_GROUP}: its producer group"
         raise Rejected(ResponseCode.MESSAGE_ILLEGAL, remark)
-    waiting = {**properties, PropertyName.REAL_TOPIC: draft.topic, PropertyName.REAL_QUEUE_ID: str(draft.queue_id)}
+    waiting = dict(properties)
     waiting.pop(RENEWED_FROM, None)
-    if PropertyName.UNIQ_KEY in properties:
-        waiting[PropertyName.TRANSACTION_ID] = properties[PropertyName.UNIQ_KEY]
+    waiting[PropertyName.REAL_TOPIC], waiting[PropertyName.REAL_QUEUE_ID] = draft.topic, str(draft.queue_id)
+    unique_key = properties.get(PropertyName.UNIQ_KEY)
+    if unique_key is not None:
+        waiting[PropertyName.TRANSACTION_ID] = unique_key
     sys_flag = draft.sys_flag & ~SysFlag.TRANSACTION_MASK
-    return draft._replace(topic=HALF_TOPIC, queue_id=0, properties=format_properties(waiting), sys_flag=sys_flag)
+    return Draft(
+        HALF_TOPIC, 0, draft.body, format_properties(waiting), draft.flag, sys_flag, draft.born_at_ms, draft.born_host,
+        draft.reconsume_times,
+    )  # fmt: skip
 
 
 def place_of(half: Record) -> Place | None:
     """Return where a half message goes, None when it does not say so."""
-    topic = find_property(half.properties, b"REAL_TOPIC")
-    queue_id = find_property(half.properties, b"REAL_QID")
+    return _place(find_property(half.properties, b"REAL_TOPIC"), find_property(half.properties, b"REAL_QID"))
+
+
+@lru_cache(maxsize=64)
+def _place(topic: bytes | None, queue_id: bytes | None) -> Place | None:
     if not topic or queue_id is None or not queue_id.isdigit() or len(queue_id) > _DIGITS_MAX:
         return None
     place = Place(topic.decode("utf-8", "replace"), int(queue_id))
@@ -85,11 +94,10 @@ def group_of(half: Record) -> str:
 def final_form(half: Record, place: Place) -> Draft:
     """Return a committed message as its consumers get it; it keeps the properties of its half, as Java's do."""
     properties = half.properties
-    if any(name in properties for name in _REWORKED):
+    if _CRC in properties or _RENEWED in properties:
         properties = format_properties(_again(half))
-    return _draft(
-        half, place, properties, half.sys_flag & ~SysFlag.TRANSACTION_MASK | SysFlag.TRANSACTION_COMMIT
-    )._replace(prepared_transaction_offset=half.physical_offset)
+    sys_flag = half.sys_flag & ~SysFlag.TRANSACTION_MASK | SysFlag.TRANSACTION_COMMIT
+    return _draft(half, place, properties, sys_flag, half.physical_offset)
 
 
 def renewed_form(half: Record, changes: Mapping[str, str]) -> Draft:
@@ -122,7 +130,7 @@ def _again(record: Record) -> dict[str, str]:
     return properties
 
 
-def _draft(record: Record, place: Place, properties: bytes, sys_flag: int) -> Draft:
+def _draft(record: Record, place: Place, properties: bytes, sys_flag: int, prepared_offset: int = 0) -> Draft:
     return Draft(
         place.topic,
         place.queue_id,
@@ -133,4 +141,5 @@ def _draft(record: Record, place: Place, properties: bytes, sys_flag: int) -> Dr
         record.born_at_ms,
         record.born_host,
         record.reconsume_times,
+        prepared_offset,
     )

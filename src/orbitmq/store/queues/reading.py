@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from orbitmq.store.log.commit_log import CommitLog
 from orbitmq.store.queues.consume_queue import BLANK_SIZE, ConsumeQueue, Entry
 from orbitmq.store.values import Boundary, PropertyTest, ReadResult, ReadStatus
-from orbitmq.wire.messages.record import properties_at
+from orbitmq.wire.messages.record import Record, parse_record, properties_at
 
 _SCAN_COUNT_MAX = 16_384
 """Entries that one read looks at before it lets others have the loop."""
@@ -69,6 +69,18 @@ def read_messages(
         return ReadResult(ReadStatus.NO_MATCHED_MESSAGE, next_offset, first, last)
     runs.append((run_start, run_end))
     return ReadResult(ReadStatus.FOUND, next_offset, first, last, commit_log.join(runs), count)
+
+
+def read_message(commit_log: CommitLog, queue: ConsumeQueue, queue_offset: int) -> Record | None:
+    """Return the message at a queue offset, None when it is not there; no checksums."""
+    physical_min = commit_log.min_offset
+    if not queue.min_offset(physical_min) <= queue_offset < queue.max_offset:
+        return None
+    for physical_offset, size, _ in queue.entries(queue_offset, 1):
+        if physical_offset >= physical_min and size != BLANK_SIZE:
+            record = parse_record(commit_log.read(physical_offset, size), check_crc=False)
+            return record if isinstance(record, Record) else None
+    return None
 
 
 def _read_at_once(
