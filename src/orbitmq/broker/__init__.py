@@ -3,8 +3,9 @@
 Rooms, in the order in which they may import one another:
 
     app                 the program: parts put together, started and stopped in order
+    fast_path           small requests that come in masses, served without a command
     handlers            one module per family of requests, each with the tables that it uses
-    service, fast_path  the running broker's state; plain sends, stored without a command
+    service             the running broker's state
     sending             sends: where a message goes, how its properties are stored, when it is answered
     transactions        half messages, their ends, and the questions to producers that do not decide
     pop                 popped messages: checkpoints, acks, what comes again

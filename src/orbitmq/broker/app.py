@@ -15,8 +15,8 @@ from random import Random
 
 from orbitmq.broker.acl import make_server_security
 from orbitmq.broker.config import CONSUME_QUEUE_UNIT_SIZE, BrokerConfig
-from orbitmq.broker.fast_path.send import SendFastPath
-from orbitmq.broker.handlers import HANDLERS
+from orbitmq.broker.fast_path.paths import FastPaths, broker_fast_path
+from orbitmq.broker.handlers import HANDLERS, pop_tables
 from orbitmq.broker.health.monitor import BrokerMonitor
 from orbitmq.broker.housekeeping import TURN_MS, Housekeeping, Job
 from orbitmq.broker.limits import port_limits
@@ -50,7 +50,7 @@ class Running:
     """The parts of a broker between start and stop."""
 
     service: BrokerService
-    fast_path: SendFastPath
+    fast_path: FastPaths
     server: Server[BrokerService]
     registrar: Registrar
     name_servers: NameServers
@@ -210,7 +210,7 @@ class Broker:
             if store.max_physical_offset:  # before the first message nothing can be missed
                 table_notes.save_now()
             store.attach(asyncio.get_running_loop())
-            fast_path = SendFastPath(service.sending)
+            fast_path = broker_fast_path(service.sending, pop_tables(service), self._clock)
             descriptors = descriptor_limit()
             limits = port_limits(config, descriptors)
             server = self._make_server(service, fast_path, limits)
@@ -272,7 +272,7 @@ class Broker:
             pool=ConnectionPool(name=name, **self._client_security._asdict()),
         )
 
-    def _make_server(self, service: BrokerService, fast_path: SendFastPath, limits: Limits) -> Server[BrokerService]:
+    def _make_server(self, service: BrokerService, fast_path: FastPaths, limits: Limits) -> Server[BrokerService]:
         security = self._server_security
         server = Server(
             HANDLERS,
@@ -307,7 +307,7 @@ class Broker:
     def _begin(
         self,
         service: BrokerService,
-        fast_path: SendFastPath,
+        fast_path: FastPaths,
         server: Server[BrokerService],
         registrar: Registrar,
         offset_file: OffsetFile,

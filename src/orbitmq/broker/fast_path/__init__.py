@@ -1,1 +1,1 @@
-"""The fast path of plain sends, which are stored and answered without building a command."""
+"""The fast path of small requests that come in masses, which are served and answered without building a command."""

@@ -13,16 +13,17 @@ from __future__ import annotations
 from orbitmq.broker.fast_path.send_header import SendHeaderTexts, parse_plain_send
 from orbitmq.broker.sending.answers import FLUSH_TIMEOUT_REMARK, NOT_DURABLE, UNIQUE_KEY, SendAnswers
 from orbitmq.broker.sending.tables import SendTables, host_of
+from orbitmq.broker.transactions.forms import half_form, is_prepared
 from orbitmq.codes import RequestCode, ResponseCode
 from orbitmq.errors import OrbitError
-from orbitmq.model.message import PROPERTIES_SIZE_MAX
+from orbitmq.model.message import PROPERTIES_SIZE_MAX, SysFlag
 from orbitmq.model.topic import DataVersion
 from orbitmq.net.dispatch.peer import Peer
 from orbitmq.net.dispatch.reply import Reply, encode_reply
-from orbitmq.store import Draft
+from orbitmq.store import AppendResult, Draft
 from orbitmq.store.index.keys import NOTED_SIZE_MAX
 from orbitmq.wire.command import Command, decode_command, encode_command
-from orbitmq.wire.frame import HEADER_SIZE_MASK, PREFIX, Frame, FrameDecoder
+from orbitmq.wire.frame import HEADER_SIZE_MASK, PREFIX, FrameDecoder
 from orbitmq.wire.messages.message_id import offset_message_id
 
 _START = b'{"code":310,'
@@ -34,6 +35,8 @@ _SENTINELS = ("<id>", 111_111_111, 222_222_222, "<key>", 333_333_333)
 _KEY = UNIQUE_KEY + b"\x01"
 _KEY_SIZE = len(_KEY)
 _KEYS = b"KEYS\x01"
+_TRANSACTION = b"TRAN_MSG\x01"
+_PREPARED = SysFlag.TRANSACTION_PREPARED
 _PROPERTY_END = 2
 _new = tuple.__new__  # a named tuple's own constructor is a Python function
 
@@ -42,8 +45,6 @@ class SendFastPath:
     """Serves plain sends straight from a read's bytes (a `net.dispatch.fast_path.FastPath`)."""
 
     def __init__(self, tables: SendTables) -> None:
-        self.is_open = True
-        """False: every send goes the long way."""
         self._tables = tables
         self._version: DataVersion | None = None
         self._queue_counts: dict[str, int] = {}
@@ -53,7 +54,7 @@ class SendFastPath:
 
     def answer(self, data: bytes, answers: list[bytes], connection: Peer) -> int:
         """Store the plain sends at the start of `data`; return how many bytes their frames take."""
-        if not data.startswith(_START, 8) or not self.is_open:
+        if not data.startswith(_START, 8):
             return 0
         tables = self._tables
         version = tables.destinations.topics.table.version
@@ -85,14 +86,23 @@ class SendFastPath:
                 if not 0 <= queue_id < (queue_counts.get(topic) or self._count_queues(topic)):
                     break
                 stored, key = plain(properties), _unique_key(properties)
-                if stored is None or key is None or len(stored) > PROPERTIES_SIZE_MAX:
+                if key is None:
                     break
                 # From here on nothing is refused: append stores the message, or raises before it has stored anything.
                 body = data[body_start:frame_end]
-                draft = (topic, queue_id, body, stored, flag, sys_flag, born_at_ms, host, 0, 0, None)
-                queue_offset, physical_offset, record_size, stored_at_ms = append(_new(Draft, draft))
-                if 0 < len(key) <= NOTED_SIZE_MAX and _KEYS not in properties:
-                    note_key((physical_offset, record_size, stored_at_ms, topic, key))
+                if stored is None or sys_flag & _PREPARED:
+                    sent = Draft(topic, queue_id, body, properties, flag, sys_flag, born_at_ms, host)
+                    half = self._append_half(sent)
+                    if half is None:
+                        break
+                    queue_offset, physical_offset, record_size, _ = half
+                elif len(stored) > PROPERTIES_SIZE_MAX:
+                    break
+                else:
+                    draft = (topic, queue_id, body, stored, flag, sys_flag, born_at_ms, host, 0, 0, None)
+                    queue_offset, physical_offset, record_size, stored_at_ms = append(_new(Draft, draft))
+                    if 0 < len(key) <= NOTED_SIZE_MAX and _KEYS not in properties:
+                        note_key((physical_offset, record_size, stored_at_ms, topic, key))
                 log_end = physical_offset + record_size
                 size_sum += record_size
                 answers.append(format_answer(physical_offset, queue_id, queue_offset, opaque, key))
@@ -111,13 +121,6 @@ class SendFastPath:
                 tables.store.bound_unsynced(log_end)
         return at
 
-    def close(self) -> None:
-        """Send everybody the long way from now on: the broker stops, and there they are told."""
-        self.is_open = False
-
-    def learn(self, frame: Frame, command: Command, reply: Reply) -> None:
-        """Nothing is learnt here: no two sends are alike."""
-
     def _count_queues(self, topic: str) -> int:
         """Return how many queues of a topic may be sent to without a second look; 0: none."""
         config = self._tables.destinations.open_topic(topic)
@@ -126,6 +129,18 @@ class SendFastPath:
         count = max(config.read_queue_count, config.write_queue_count)
         self._queue_counts[topic] = count
         return count
+
+    def _append_half(self, sent: Draft) -> AppendResult | None:
+        """Store the half of a transaction, in its own form; None: it is no half, or none that is taken without a look."""
+        tables, transactions = self._tables, self._tables.transactions
+        if transactions is None or _TRANSACTION not in sent.properties:
+            return None
+        properties = tables.properties.parse(sent.properties)
+        if not is_prepared(properties):
+            return None
+        result = tables.store.append(half_form(sent, properties))
+        transactions.counts.prepared(sent.topic, result.stored_at_ms)
+        return result
 
     def _format(self, physical_offset: int, queue_id: int, queue_offset: int, opaque: int, key: str) -> bytes:
         to_id, to_queue, to_offset, to_key, to_opaque, to_end = self._parts

@@ -178,7 +178,9 @@ def _is_count(text: str) -> bool:
 
 
 def _is_plain(sys_flag: int) -> bool:
-    return _INT32_MIN <= sys_flag <= _INT32_MAX and not sys_flag & SysFlag.FOR_THE_BROKER
+    """Say whether a flag has no bits that only the broker sets; that of a half message is looked at with its properties."""
+    reserved = sys_flag & SysFlag.FOR_THE_BROKER
+    return _INT32_MIN <= sys_flag <= _INT32_MAX and reserved in (0, SysFlag.TRANSACTION_PREPARED)
 
 
 def _remember(texts: set[bytes], text: bytes) -> bool:

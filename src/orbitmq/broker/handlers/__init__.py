@@ -41,7 +41,8 @@ def _pull_tables(broker: BrokerService) -> pull.PullTables:
     )
 
 
-def _pop_tables(broker: BrokerService) -> PopTables:
+def pop_tables(broker: BrokerService) -> PopTables:
+    """Return what the handlers of POP work on."""
     return PopTables(
         broker.store,
         broker.pop,
@@ -140,7 +141,7 @@ HANDLERS.include(
     ),
 )
 for _popping in (pop.handlers, acks.handlers, notices.handlers, peek.handlers):
-    HANDLERS.include(_popping, _pop_tables)
+    HANDLERS.include(_popping, pop_tables)
 HANDLERS.include(assignments.handlers, _assignment_tables)
 HANDLERS.include(
     clients.handlers, lambda broker: clients.ClientTables(broker.admissions, broker.membership, broker.filters)

@@ -11,10 +11,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from orbitmq.broker.sending.answers import NOT_DURABLE, refusal_of
-from orbitmq.broker.transactions.transactions import Transactions
+from orbitmq.broker.transactions.transactions import ENDS, Transactions
 from orbitmq.codes import ResponseCode
 from orbitmq.errors import InvalidArgument, Rejected, StoreUnavailable
-from orbitmq.model.message import SysFlag
 from orbitmq.net.dispatch.handlers import LATER, Call, Handlers, Later, Reply
 from orbitmq.store import AppendResult, Store
 from orbitmq.wire.headers import EndTransaction, ResumeCheckHalfMessage
@@ -32,7 +31,6 @@ class TransactionTables:
 handlers: Handlers[TransactionTables] = Handlers()
 
 _UNKNOWN = 0
-_ENDS = (SysFlag.TRANSACTION_COMMIT, SysFlag.TRANSACTION_ROLLBACK)
 
 
 @handlers.on(EndTransaction)
@@ -41,7 +39,7 @@ def end_transaction(tables: TransactionTables, call: Call[EndTransaction]) -> Re
     decision = call.header.commit_or_rollback
     if decision == _UNKNOWN:
         return Reply()
-    if decision not in _ENDS:
+    if decision not in ENDS:
         raise Rejected(ResponseCode.SYSTEM_ERROR, f"commitOrRollback field wrong: {decision}, 0, 8 or 12 is allowed")
     try:
         result = tables.transactions.end(call.header, call.now_ms)

@@ -116,7 +116,7 @@ class ReviveLog:
         if found is None:
             return None
         known = set(found.offsets_left)
-        left = tuple([offset for offset in offsets if offset in known])
+        left = tuple([offset for offset in dict.fromkeys(offsets) if offset in known])
         if not left:
             return None
         ack = Ack(key, left)

@@ -49,6 +49,8 @@ class Renewed(NamedTuple):
     result: AppendResult
 
 
+ENDS = (SysFlag.TRANSACTION_COMMIT, SysFlag.TRANSACTION_ROLLBACK)
+"""What a producer may decide."""
 Ask = Callable[[Renewed], None]
 
 

@@ -7,12 +7,13 @@ from typing import Any
 import orjson
 
 from orbitmq.codes import RequestCode
-from orbitmq.net.blocking import BlockingConnection
+from orbitmq.model.topic import HALF_TOPIC
 from orbitmq.store.index.hashes import topic_hash
 from orbitmq.store.index.keys import NOTED_SIZE_MAX, KeyReader, NotedKey
-from orbitmq.wire.command import Command, SerializeType, decode_command, encode_command
-from orbitmq.wire.frame import FrameDecoder
+from orbitmq.wire.command import Command, SerializeType, encode_command
 from orbitmq.wire.messages.record import iter_records
+
+from .support import exchange
 
 Serve = Callable[..., None]
 
@@ -20,6 +21,8 @@ FIELDS = {
     "a": "pg", "b": "TOPIC", "c": "TBW102", "d": "4", "e": "1", "f": "0", "g": "1700000000000", "h": "0",
     "i": "UNIQ_KEY\x01K\x02WAIT\x01true\x02TAGS\x01a\x02", "j": "0", "k": "false", "m": "false", "n": "a",
 }  # fmt: skip
+
+HALF = "TRAN_MSG\x01true\x02PGROUP\x01pg\x02UNIQ_KEY\x01K\x02WAIT\x01true\x02TAGS\x01a\x02"
 
 VARIANTS: list[dict[str, Any]] = [
     {},
@@ -60,6 +63,27 @@ VARIANTS: list[dict[str, Any]] = [
     {"i": "TRACE_ON\x01false\x02"},
     {"i": "DELAY\x010\x02"},
     {"i": "TRAN_MSG\x01true\x02"},
+    {"i": HALF, "f": "4"},
+    {"i": HALF, "e": "3", "f": "5"},
+    {"i": HALF},
+    {"i": HALF, "f": "8"},
+    {"i": HALF, "f": "12"},
+    {"i": HALF, "e": "4", "f": "4"},
+    {"i": HALF, "f": "4", "b": "RMQ_SYS_TRANS_HALF_TOPIC"},
+    {"i": HALF, "f": "4", "h": "9", "l": "16"},
+    {"i": HALF.replace("true", "TRUE"), "f": "4"},
+    {"i": HALF.replace("true", "false"), "f": "4"},
+    {"i": HALF.replace("PGROUP", "GROUP"), "f": "4"},
+    {"i": HALF + "TRAN_MSG\x01false\x02", "f": "4"},
+    {"i": HALF + "DELAY\x013\x02", "f": "4"},
+    {"i": HALF + "TIMER_DELAY_MS\x013000\x02", "f": "4"},
+    {"i": HALF + "CLUSTER\x01x\x02A\x01\x02A\x01b\x02A\x01c", "f": "4"},
+    {"i": HALF + "REAL_TOPIC\x01other\x02REAL_QID\x019\x02TRAN_RENEWED_FROM\x017\x02", "f": "4"},
+    {"i": HALF.replace("UNIQ_KEY", "KEYS"), "f": "4"},
+    {"i": HALF.replace("K\x02", "K 1\x02"), "f": "4"},
+    {"i": "XTRAN_MSG\x01true\x02PGROUP\x01p\x02", "f": "4"},
+    {"i": HALF + "B\x01" + "x" * 32_600 + "\x02", "f": "4"},
+    {"f": "4"},
     {"i": "A\x01" + "x" * 40_000},
     {"i": "A\x01" + "x" * 32_730 + "\x02"},
     {"j": None},
@@ -122,23 +146,18 @@ def all_frames(topic: str) -> list[bytes]:
     return frames
 
 
-def exchange(address: str, frames: list[bytes]) -> list[Command]:
-    """Send frames one by one over a plain socket, and return their answers."""
-    answers = []
-    with BlockingConnection(address, timeout_ms=10_000) as connection:
-        for one in frames:
-            connection._socket.sendall(one)
-            decoder, got = FrameDecoder(), []
-            while not got:
-                got = decoder.feed(connection._socket.recv(65_536))
-            answers.append(decode_command(got[0]))
-    return answers
+def outcome(answer: Command, topic: str, halves: dict[int, int]) -> tuple[Any, ...]:
+    """Return what is the same on both ways.
 
-
-def outcome(answer: Command, topic: str) -> tuple[Any, ...]:
-    fields = {name: value for name, value in (answer.ext_fields or {}).items() if name != "msgId"}
+    Args:
+        halves: the numbers of this way's half messages by their places in the log: both ways share one half topic.
+    """
+    fields = dict(answer.ext_fields or {})
+    place = int(fields.pop("msgId", "0")[-16:], 16)
     if fields.get("queueId"):
         fields["queueId"] = "any"
+    if place in halves:
+        fields["queueOffset"] = str(int(fields["queueOffset"]) - halves[place])
     return answer.code, (answer.remark or "").replace(topic, "TOPIC"), fields, answer.opaque, answer.serialize_type
 
 
@@ -147,11 +166,12 @@ def test_the_fast_path_stores_and_answers_what_the_long_way_does(serve: Serve) -
 
     async def scene(rig: Any) -> None:
         service, fast_path = rig.broker.service, rig.broker.running.fast_path
-        seen: dict[str, tuple[list[Any], list[Any]]] = {}
+        seen: dict[str, tuple[list[Any], list[Any], list[Any], int]] = {}
         for topic in ("fast", "long"):
             await rig.send(topic, queue_id=0)
             service.random.seed(1)
             fast_path.is_open = topic == "fast"
+            half_count = service.store.max_offset(HALF_TOPIC, 0)
             frames = all_frames(topic)
             answers = await asyncio.to_thread(exchange, rig.broker.address, frames)
             fast_path.is_open = True
@@ -162,10 +182,18 @@ def test_the_fast_path_stores_and_answers_what_the_long_way_does(serve: Serve) -
                     (one.queue_id, one.flag, one.sys_flag, one.born_at_ms, bytes(one.body), one.properties)
                     for one in iter_records(result.body)
                 ]
-            seen[topic] = [outcome(answer, topic) for answer in answers], records
-        assert seen["fast"][0] == seen["long"][0]
-        assert seen["fast"][1] == seen["long"][1]
+            result = service.store.read(HALF_TOPIC, 0, half_count, 1000, 1 << 20)
+            found = list(iter_records(result.body))
+            places = {one.physical_offset: half_count for one in found}
+            halves = [
+                (one.flag, one.sys_flag, one.born_at_ms, one.born_host.ip, bytes(one.body), one.properties)
+                for one in (one._replace(properties=one.properties.replace(topic.encode(), b"TOPIC")) for one in found)
+            ]
+            outcomes = [outcome(answer, topic, places) for answer in answers]
+            seen[topic] = outcomes, records, halves, service.transactions.counts.open[topic]
+        assert seen["fast"] == seen["long"]
         assert len(seen["fast"][1]) > 15
+        assert len(seen["fast"][2]) == seen["fast"][3] > 8
 
     serve(scene)
 
@@ -220,6 +248,19 @@ def test_plain_sends_go_the_fast_path(serve: Serve) -> None:
         assert service.stats.put_count == 5
         assert service.stats.put_size == service.store.max_physical_offset
         assert rig.broker.running.server.counters.requests[310] == 5
+
+    serve(scene)
+
+
+def test_half_messages_go_the_fast_path(serve: Serve) -> None:
+    async def scene(rig: Any) -> None:
+        await rig.send("t")
+        fast_path, connection = rig.broker.running.fast_path, next(iter(rig.broker.running.server.connections))
+        one = encode_command(Command(310, 9, 0, None, header("t", {"i": HALF, "f": "4"}), b"body", "JAVA"))
+        assert fast_path.answer(one * 3, [], connection) == 3 * len(one)
+        service = rig.broker.service
+        assert service.transactions.counts.open == {"t": 3}
+        assert service.store.max_offset(HALF_TOPIC, 0) == 3
 
     serve(scene)
 

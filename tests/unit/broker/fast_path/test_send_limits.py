@@ -136,6 +136,8 @@ LEFT_TO_OTHERS = {
     "a header that goes past its frame": frame(b"", mark=1),
     "a frame that is cut off": frame()[:-1],
     "a message that asks for a delay": frame(i="DELAY\x013\x02"),
+    "a half message where none are taken": frame(i="TRAN_MSG\x01true\x02PGROUP\x01p\x02", f="4"),
+    "a flag of a half message alone": frame(f="4"),
 }
 
 
@@ -150,12 +152,6 @@ def test_what_is_not_plain_is_left_to_the_long_way_alone_and_behind_others(data:
 
 def test_a_header_that_goes_past_its_frame_reads_nothing_of_the_next() -> None:
     assert Rig().take(frame(b"", mark=30) + frame()) == 0
-
-
-def test_a_closed_fast_path_takes_nothing() -> None:
-    rig = Rig()
-    rig.fast_path.close()
-    assert rig.take(frame()) == 0
 
 
 def test_in_sync_flush_the_answers_of_one_read_are_held_until_its_sync_and_earlier_ones_are_not() -> None:

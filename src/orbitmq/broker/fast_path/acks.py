@@ -1,0 +1,103 @@
+"""The fast path of acks (200051): those of one checkpoint that come together are noted by one record.
+
+A consumer acknowledges what it popped message by message, and its acks come many in a read. The long way
+(`handlers.popping.acks`) makes a record in the revive topic of each; here they become one batch ack, as Java's broker writes
+it. An ack that is not taken here, with all of its checkpoint in the same read, goes the long way, which refuses or serves it.
+
+docs/adr/0013-small-requests-fast-path.md has the figures.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+
+from orbitmq.broker.fast_path.plain_requests import plain_requests
+from orbitmq.broker.handlers.popping.tables import PopTables, parse_ack
+from orbitmq.codes import RequestCode, ResponseCode
+from orbitmq.errors import OrbitError
+from orbitmq.net.dispatch.peer import Peer
+from orbitmq.wire.command import encode_response
+from orbitmq.wire.header import decode_header
+from orbitmq.wire.headers import AckMessage
+from orbitmq.wire.pop.handles import ORDER_REVIVE_QUEUE
+
+_CODE = int(RequestCode.ACK_MESSAGE)
+_START = b'{"code":200051,'
+_DIGITS_MAX = 18
+"""So many digits always fit a long."""
+
+
+@dataclass(slots=True)
+class _Run:
+    """Acks of one checkpoint that follow one another in a read.
+
+    Args:
+        place: what they have in common: the handle without its offset, group, topic and queue, as they travel.
+        fields: the header of the first.
+        end: where the last one's frame ends.
+    """
+
+    place: tuple[str, ...]
+    fields: Mapping[str, str]
+    offsets: list[int] = field(default_factory=list)
+    opaques: list[int] = field(default_factory=list)
+    end: int = 0
+
+
+class AckFastPath:
+    """Notes acks straight from a read's bytes, where nothing waits for the disk (ASYNC_FLUSH)."""
+
+    def __init__(self, tables: PopTables) -> None:
+        self._tables = tables
+
+    def answer(self, data: bytes, answers: list[bytes], connection: Peer) -> int:
+        """Note the acks at the start of `data`; return how many bytes their frames take."""
+        if not data.startswith(_START, 8):
+            return 0
+        done = 0
+        try:
+            for run in _runs(data):
+                if not self._acknowledge(run):
+                    break
+                answers += [encode_response(ResponseCode.SUCCESS, opaque, None, None) for opaque in run.opaques]
+                connection.counters.requests[_CODE] += len(run.opaques)
+                done = run.end
+        except OrbitError:
+            pass  # nothing of this run was noted: the long way says what is wrong
+        return done
+
+    def _acknowledge(self, run: _Run) -> bool:
+        """Note that a run's messages are done; False: they have to be looked at one by one."""
+        tables = self._tables
+        header = decode_header(AckMessage, run.fields)
+        handle, key = parse_ack(tables, header)
+        begin = tables.store.min_offset(header.topic, header.queue_id)
+        end = tables.store.max_offset(header.topic, header.queue_id)
+        if handle.revive_queue_id == ORDER_REVIVE_QUEUE or min(run.offsets) < begin or max(run.offsets) > end:
+            return False
+        result = tables.pop.revive_log.acknowledge(key, run.offsets)
+        if result is not None:
+            tables.store.bound_unsynced(result.end)
+        return True
+
+
+def _runs(data: bytes) -> Iterator[_Run]:
+    """Yield the acks at the start of a read, those together that name the same checkpoint."""
+    run = None
+    for fields, opaque, end in plain_requests(data, _CODE):
+        get = fields.get
+        handle, _, offset = get("extraInfo", "").rpartition(" ")
+        # A handle may go without its offset, and either may be written in another way: the long way's business.
+        if offset != get("offset") or not (offset.isascii() and offset.isdigit()) or len(offset) > _DIGITS_MAX:
+            break
+        place = handle, get("consumerGroup", ""), get("topic", ""), get("queueId", "")
+        if run is None or place != run.place:
+            if run is not None:
+                yield run
+            run = _Run(place, fields)
+        run.offsets.append(int(offset))
+        run.opaques.append(opaque)
+        run.end = end
+    if run is not None:
+        yield run

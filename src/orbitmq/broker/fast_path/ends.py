@@ -1,0 +1,54 @@
+"""The fast path of ends of transactions (37): a decision is carried out without a command or a call.
+
+It does what `handlers.transactions` does, through the same `Transactions.end`. What that refuses has changed nothing, and
+goes the long way, which refuses it again, with its remark.
+
+docs/adr/0013-small-requests-fast-path.md has the figures.
+"""
+
+from __future__ import annotations
+
+from orbitmq.broker.fast_path.plain_requests import plain_requests
+from orbitmq.broker.transactions.transactions import ENDS, Transactions
+from orbitmq.clock import Clock
+from orbitmq.codes import RequestCode, ResponseCode
+from orbitmq.errors import OrbitError
+from orbitmq.net.dispatch.peer import Peer
+from orbitmq.store import Store
+from orbitmq.wire.command import encode_response
+from orbitmq.wire.header import decode_header
+from orbitmq.wire.headers import EndTransaction
+
+_CODE = int(RequestCode.END_TRANSACTION)
+_START = b'{"code":37,'
+
+
+class EndFastPath:
+    """Carries out decisions straight from a read's bytes, where nothing waits for the disk (ASYNC_FLUSH)."""
+
+    def __init__(self, store: Store, transactions: Transactions, clock: Clock) -> None:
+        self._store = store
+        self._transactions = transactions
+        self._clock = clock
+
+    def answer(self, data: bytes, answers: list[bytes], connection: Peer) -> int:
+        """Carry out the decisions at the start of `data`; return how many bytes their frames take."""
+        if not data.startswith(_START, 8):
+            return 0
+        done, count, log_end = 0, 0, 0
+        now_ms = self._clock()
+        try:
+            for fields, opaque, frame_end in plain_requests(data, _CODE):
+                header = decode_header(EndTransaction, fields)
+                if header.commit_or_rollback not in ENDS:
+                    break
+                log_end = self._transactions.end(header, now_ms).end
+                answers.append(encode_response(ResponseCode.SUCCESS, opaque, None, None))
+                done = frame_end
+                count += 1
+        except OrbitError:
+            pass  # nothing of this one has happened: the long way says what is wrong
+        if count:
+            connection.counters.requests[_CODE] += count
+            self._store.bound_unsynced(log_end)
+        return done

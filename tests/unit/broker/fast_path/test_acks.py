@@ -1,0 +1,145 @@
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from orbitmq.codes import RequestCode
+from orbitmq.wire.command import Command, encode_command
+from orbitmq.wire.messages.record import iter_records
+from orbitmq.wire.pop.revive_log import decode_ack
+
+from ..handlers.popping.support import pop
+from .support import exchange, exchange_at_once
+
+Serve = Callable[..., None]
+Fields = dict[str, str | None]
+
+VARIANTS: list[list[Fields]] = [
+    [{}, {}, {}, {}],
+    [{}, {"number": "0"}, {}, {}],
+    [{}, {"number": "0"}],
+    [{}, {"topic": "none"}, {}],
+    [{}, {"consumerGroup": "other"}, {}],
+    [{}, {"consumerGroup": None}, {}],
+    [{}, {"queueId": "9"}, {}],
+    [{}, {"queueId": "-1"}, {}],
+    [{}, {"queueId": "x"}, {}],
+    [{}, {"queueId": "00"}, {}],
+    [{}, {"offset": "999"}, {}],
+    [{}, {"offset": "-1"}, {}],
+    [{}, {"offset": "+1"}, {}],
+    [{}, {"offset": "٣"}, {}],
+    [{}, {"offset": None}, {}],
+    [{}, {"offset": "9" * 19}, {}],
+    [{}, {"extraInfo": ""}, {}],
+    [{}, {"extraInfo": None}, {}],
+    [{}, {"extraInfo": "0 1 60000 3 0 a 0 1"}, {}],
+    [{}, {"extraInfo": "0 1 60000 3 0 other 0 1"}, {}],
+    [{}, {"extraInfo": "0 1 60000 3 7 a 0 1"}, {}],
+    [{}, {"extraInfo": "0 1 60000 3 0 a"}, {}],
+    [{}, {"extraInfo": "0 1 60000 999 0 a 0 1", "offset": "1"}, {}],
+    [{"extraInfo": "x 1 60000 3 0 a 0 1", "offset": "1"}, {}],
+    [{"bname": None}, {"bname": "other"}, {"another": "1"}],
+    [{}, {"offset": "999", "both": "999"}, {}],
+    [{}, {"offset": "999999", "both": "999999"}, {}],
+]
+
+
+def ack_frames(handles: list[str], group: str, variant: list[Fields], code: int = 200051) -> list[bytes]:
+    frames = []
+    for opaque, changes in enumerate(variant):
+        handle = handles[int(changes.get("number") or opaque)]
+        if changes.get("both"):
+            handle = f"{handle.rpartition(' ')[0]} {changes['both']}"
+        fields: Fields = {
+            "consumerGroup": group, "topic": "t", "queueId": "0", "extraInfo": handle, "offset": handle.split(" ")[-1],
+            "bname": "a",
+        }  # fmt: skip
+        sent = {name: value for name, value in (fields | changes).items() if value is not None}
+        sent.pop("number", None)
+        frames.append(encode_command(Command(code, opaque, 0, None, sent, language="JAVA")))
+    return frames
+
+
+async def popped(rig: Any, group: str, count: int = 5) -> list[str]:
+    """Return handles of messages that were popped just now."""
+    await rig.make_group(group)
+    return [one.properties["POP_CK"] for one in await pop(rig, consumer_group=group, queue_id=0, count_max=count)]
+
+
+def remark_of(answer: Command, group: str) -> str:
+    return (answer.remark or "").replace(group, "GROUP")
+
+
+def test_the_fast_path_notes_acks_as_the_long_way_does(serve: Serve) -> None:
+    """Every variant goes the fast path at once, and the long way one by one; answers and what is left must agree."""
+
+    async def scene(rig: Any) -> None:
+        for _ in range(5):
+            await rig.send("t", queue_id=0)
+        fast_path, checkpoints = rig.broker.running.fast_path, rig.broker.service.pop.revive_log.checkpoints
+        seen: list[list[Any]] = []
+        for is_fast in (True, False):
+            outcomes: list[Any] = []
+            for number, variant in enumerate(VARIANTS):
+                group = f"{'fast' if is_fast else 'long'}{number}"
+                frames = ack_frames(await popped(rig, group), group, variant)
+                fast_path.is_open = is_fast
+                send = exchange_at_once if is_fast else exchange
+                answers = await asyncio.to_thread(send, rig.broker.address, frames)
+                fast_path.is_open = True
+                answered = sorted((one.opaque, one.code, one.ext_fields, remark_of(one, group)) for one in answers)
+                found = [one for key, one in checkpoints._by_key.items() if key.group == group]
+                left = [one.offsets_left for one in found]
+                outcomes.append((answered, left, checkpoints.in_flight.get(("t", group, 0))))
+            seen.append(outcomes)
+        for variant, fast, long in zip(VARIANTS, *seen, strict=True):
+            assert fast == long, variant
+
+    serve(scene)
+
+
+def test_acks_of_one_checkpoint_become_one_record_which_a_start_reads(serve: Serve) -> None:
+    async def acknowledge(rig: Any) -> None:
+        for _ in range(5):
+            await rig.send("t", queue_id=0)
+        handles = [await popped(rig, group) for group in ("g", "h")]
+        connection = next(iter(rig.broker.running.server.connections))
+        frames = ack_frames(handles[0], "g", [{}, {}, {}, {"number": "0"}]) + ack_frames(handles[1], "h", [{}])
+        answers: list[bytes] = []
+        data = b"".join(frames)
+        assert rig.broker.running.fast_path.answer(data + frames[0][:-1], answers, connection) == len(data)
+        assert len(answers) == 5
+        assert rig.broker.running.server.counters.requests[RequestCode.ACK_MESSAGE] == 5
+        log, store = rig.broker.service.pop.revive_log, rig.broker.service.store
+        assert log.ack_count == 2
+        acks = [
+            decode_ack(one.body, "a").offsets
+            for queue_id in range(8)
+            for one in iter_records(store.read(log.topic, queue_id, 0, 100, 1 << 20).body)
+            if b"TAGS\x01bAck\x02" in one.properties or b"TAGS\x01ack\x02" in one.properties
+        ]
+        assert sorted(acks) == [(0,), (0, 1, 2)]
+
+    async def look(rig: Any) -> None:
+        left = {
+            key.group: one.offsets_left for key, one in rig.broker.service.pop.revive_log.checkpoints._by_key.items()
+        }
+        assert left == {"g": [3, 4], "h": [1, 2, 3, 4]}
+
+    serve(acknowledge)
+    serve(look)
+
+
+@pytest.mark.parametrize("code", [200050, 200052])
+def test_other_codes_that_begin_alike_are_left_to_the_long_way(serve: Serve, code: int) -> None:
+    async def scene(rig: Any) -> None:
+        await rig.send("t", queue_id=0)
+        connection = next(iter(rig.broker.running.server.connections))
+        (one,) = ack_frames(await popped(rig, "g"), "g", [{}], code)
+        assert rig.broker.running.fast_path.answer(one, [], connection) == 0
+
+    serve(scene)
