@@ -20,8 +20,8 @@ from orbitmq.wire.header import decode_header
 
 log = logging.getLogger(__name__)
 
-Admission = Callable[[Call[Any]], None]
-"""Looks at a call before its handler does, and refuses it by raising Rejected."""
+Admission = Callable[[Command, Peer], None]
+"""Looks at a request before anything of it is parsed but its fields, and refuses it by raising Rejected."""
 
 
 class Dispatcher:
@@ -73,6 +73,8 @@ class Dispatcher:
         entry = self._handlers.get(command.code)
         if entry is None:
             self._counters.unsupported_requests += 1
+            if self._admission is not None and (refusal := self._refusal(command, peer)) is not None:
+                return refusal
             return Reply(ResponseCode.REQUEST_CODE_NOT_SUPPORTED, f" request type {command.code} not supported")
         self._counters.requests[command.code] += 1
         # Clients up to 5.3.1 would take GO_AWAY for an error (Java NettyRemotingAbstract).
@@ -85,9 +87,9 @@ class Dispatcher:
                 raise Rejected(
                     ResponseCode.SYSTEM_ERROR, f"a body of {len(command.body)} bytes, at most {body_size_max} are read"
                 )
-            call: Call[Any] = Call(decode_header(header_type, command.ext_fields), command, peer, self._clock())
             if self._admission is not None:
-                self._admission(call)
+                self._admission(command, peer)
+            call: Call[Any] = Call(decode_header(header_type, command.ext_fields), command, peer, self._clock())
             reply = handler(part, call)
         except Rejected as refusal:
             reply = Reply(refusal.code, refusal.remark)
@@ -102,6 +104,15 @@ class Dispatcher:
         elif reply.code:
             self._counters.refusals[command.code, reply.code] += 1
         return reply
+
+    def _refusal(self, command: Command, peer: Peer) -> Reply | None:
+        """Return why a peer is not even told that nobody answers its request."""
+        assert self._admission is not None
+        try:
+            self._admission(command, peer)
+        except Rejected as refusal:
+            return Reply(refusal.code, refusal.remark)
+        return None
 
     def _failure(self, command: Command, peer: Peer, error: Exception) -> Reply:
         self._counters.failed_requests += 1

@@ -7,13 +7,13 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Mapping
-from typing import Any
 
 from orbitmq.codes import ResponseCode
 from orbitmq.errors import Rejected
 from orbitmq.net.counters import is_worth_a_line
-from orbitmq.net.dispatch.handlers import Call
+from orbitmq.net.dispatch.peer import Peer
 from orbitmq.net.security.accounts import Account, Role
+from orbitmq.wire.command import Command
 from orbitmq.wire.signature import ACCESS_KEY, is_signed_by
 
 log = logging.getLogger(__name__)
@@ -39,14 +39,13 @@ class AccessControl:
         """Let these accounts sign from now on, and no others."""
         self._accounts = accounts
 
-    def admit(self, call: Call[Any]) -> None:
-        """Let a call pass.
+    def admit(self, command: Command, peer: Peer) -> None:
+        """Let a request pass.
 
         Raises:
             Rejected: it needs a role, and is not signed by an account that has it. The answer does not say what
                 was wrong; the log does.
         """
-        command = call.command
         needed = self._role_for(command.code)
         if needed is None:
             return
@@ -54,7 +53,7 @@ class AccessControl:
         if reason is not None:
             self._refusals += 1
             if is_worth_a_line(self._refusals):
-                log.warning("refused request %d from %s: %s", command.code, call.connection.remote, reason)
+                log.warning("refused request %d from %s: %s", command.code, peer.remote, reason)
             raise Rejected(
                 ResponseCode.NO_PERMISSION,
                 f"request {command.code} needs a signature with the role {needed.name.lower()}",

@@ -55,7 +55,7 @@ async def test_a_handler_may_answer_before_it_says_later():
 
 
 async def test_an_admission_may_refuse_before_the_handler():
-    def nobody(call):
+    def nobody(command, peer):
         raise Rejected(16, "who are you?")
 
     async with serving(admission=nobody) as server, peer_of(server) as peer:

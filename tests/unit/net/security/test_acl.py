@@ -10,7 +10,6 @@ from typing import Any
 import pytest
 
 from orbitmq.errors import Rejected
-from orbitmq.net.dispatch.handlers import Call
 from orbitmq.net.security.accounts import AccountsFile, Role
 from orbitmq.net.security.acl import AccessControl
 from orbitmq.wire.command import Command
@@ -21,10 +20,9 @@ from ..accounts import ADMIN, FORGER, READER, STRANGER, WRITER, write_accounts
 NEEDED = {10: Role.READER, 20: Role.WRITER, 30: Role.ADMIN}
 
 
-def call(code: int, credentials: Credentials | None) -> Call[Any]:
+def request(code: int, credentials: Credentials | None) -> tuple[Command, Any]:
     command = sign_command(Command(code, ext_fields={"topic": "t"}, body=b"b"), credentials)
-    peer: Any = SimpleNamespace(remote="10.0.0.1:5")
-    return Call(None, command, peer, 0)
+    return command, SimpleNamespace(remote="10.0.0.1:5")
 
 
 def access(folder: Path) -> AccessControl:
@@ -39,10 +37,10 @@ def access(folder: Path) -> AccessControl:
 def test_a_role_may_do_what_lower_ones_may(credentials: Credentials | None, role: int, code: int, tmp_path: Path):
     control, needed = access(tmp_path), NEEDED.get(code)
     if needed is None or role >= needed:
-        control.admit(call(code, credentials))
+        control.admit(*request(code, credentials))
     else:
         with pytest.raises(Rejected, match=f"with the role {needed.name.lower()}$") as refused:
-            control.admit(call(code, credentials))
+            control.admit(*request(code, credentials))
         assert refused.value.code == 16
 
 
@@ -59,7 +57,7 @@ def test_the_log_says_what_was_wrong_and_the_answer_does_not(
     credentials: Credentials | None, reason: str, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ):
     with caplog.at_level(logging.WARNING), pytest.raises(Rejected) as refused:
-        access(tmp_path).admit(call(30, credentials))
+        access(tmp_path).admit(*request(30, credentials))
     assert reason not in str(refused.value)
     assert [record.getMessage() for record in caplog.records] == [f"refused request 30 from 10.0.0.1:5: {reason}"]
 
@@ -67,9 +65,9 @@ def test_the_log_says_what_was_wrong_and_the_answer_does_not(
 def test_accounts_may_be_replaced(tmp_path: Path):
     control, new = access(tmp_path), Credentials("new-key", "new-secret")
     control.replace_accounts(AccountsFile(write_accounts(tmp_path, admin=new)).read())
-    control.admit(call(30, new))
+    control.admit(*request(30, new))
     with pytest.raises(Rejected):
-        control.admit(call(30, ADMIN))
+        control.admit(*request(30, ADMIN))
 
 
 def test_refusals_without_end_do_not_fill_the_log(tmp_path: Path, caplog: pytest.LogCaptureFixture):
@@ -77,7 +75,7 @@ def test_refusals_without_end_do_not_fill_the_log(tmp_path: Path, caplog: pytest
     with caplog.at_level(logging.WARNING):
         for _ in range(40):
             try:
-                control.admit(call(30, None))
+                control.admit(*request(30, None))
             except Rejected:
                 refused += 1
     assert (refused, len(caplog.records)) == (40, 10 + 2)

@@ -10,7 +10,6 @@ from typing import Any
 import pytest
 
 from orbitmq.errors import ConfigError, Rejected
-from orbitmq.net.dispatch.handlers import Call
 from orbitmq.net.security.accounts import Role
 from orbitmq.net.security.server_security import ServerSecurity, ServerSecuritySettings
 from orbitmq.net.security.tls import TlsMode
@@ -79,7 +78,7 @@ def test_changed_accounts_count_from_the_next_reload_on(tmp_path: Path):
         peer: Any = SimpleNamespace(remote="10.0.0.1:5")
         assert security.admission is not None
         try:
-            security.admission(Call(None, sign_command(Command(1), credentials), peer, 0))
+            security.admission(sign_command(Command(1), credentials), peer)
         except Rejected:
             return False
         return True
