@@ -23,19 +23,23 @@ log = logging.getLogger(__name__)
 
 T = TypeVar("T")
 
+_EVERYBODYS = 0o666
 DAMAGED_MAX = 100
 """Copies of damaged files that are kept of each."""
 
 
-def replace_file(path: Path, content: bytes) -> None:
+def replace_file(path: Path, content: bytes, *, mode: int = _EVERYBODYS) -> None:
     """Make `content` the content of `path`, durably; what was there becomes `path.bak`.
+
+    Args:
+        mode: who may read and write it, less what the umask takes; 0o600 where it holds secrets.
 
     Raises:
         OSError: the disk refused; the old content is still there.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
     fresh = path.with_name(path.name + ".tmp")
-    _write(fresh, content)
+    _write(fresh, content, mode)
     kept = _hold(path) if path.exists() else None
     os.replace(fresh, path)
     if kept is not None:
@@ -103,7 +107,7 @@ def _keep_damaged(path: Path, content: bytes) -> None:
         kept = path.with_name(f"{path.name}.damaged-{number}")
         try:
             if not kept.exists():
-                _write(kept, content)
+                _write(kept, content, path.stat().st_mode & _EVERYBODYS)
                 log.error("kept a copy of what was damaged: %s", kept)
                 return
             if kept.read_bytes() == content:
@@ -121,7 +125,7 @@ def _hold(path: Path) -> Path:
     try:
         os.link(path, kept)
     except OSError:  # a file system without hard links
-        _write(kept, path.read_bytes())
+        _write(kept, path.read_bytes(), path.stat().st_mode & _EVERYBODYS)
     return kept
 
 
@@ -129,8 +133,11 @@ def _backup(path: Path) -> Path:
     return path.with_name(path.name + ".bak")
 
 
-def _write(path: Path, content: bytes) -> None:
-    with path.open("wb") as file:
+def _write(path: Path, content: bytes, mode: int) -> None:
+    """Write a new file. It has its mode from the first byte on: nobody reads a secret in between."""
+    if mode != _EVERYBODYS:
+        path.unlink(missing_ok=True)  # what a crash left may be open to others, and somebody may have it open
+    with open(path, "wb", opener=lambda name, flags: os.open(name, flags, mode)) as file:
         file.write(content)
         file.flush()
         os.fsync(file.fileno())
