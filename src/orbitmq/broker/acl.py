@@ -85,4 +85,6 @@ def make_server_security(config: BrokerConfig) -> ServerSecurity:
     Raises:
         ConfigError: the accounts or the certificates cannot be used.
     """
-    return ServerSecurity(config, role_for, danger="read, send and delete messages")
+    return ServerSecurity(
+        config, role_for, danger="read, send and delete messages", has_guard=config.authentication_enabled
+    )

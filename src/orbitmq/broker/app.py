@@ -13,6 +13,8 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from random import Random
 
+from orbitmq.broker.access.control import AccessControl
+from orbitmq.broker.access.settings import parse_own_credentials
 from orbitmq.broker.acl import make_server_security
 from orbitmq.broker.config import CONSUME_QUEUE_UNIT_SIZE, BrokerConfig
 from orbitmq.broker.fast_path.paths import FastPaths, broker_fast_path
@@ -81,7 +83,9 @@ class Broker:
         self._clock = clock
         self._monotonic = monotonic
         self._random = random or Random()
-        self._client_security = load_security(config.security_file)
+        security = load_security(config.security_file)
+        own = security.credentials or parse_own_credentials(config.inner_client_authentication_credentials)
+        self._client_security = security._replace(credentials=own)
         self._server_security = make_server_security(config)
         self._running: Running | None = None
 
@@ -196,6 +200,7 @@ class Broker:
                 config,
                 tables,
                 store,
+                access=AccessControl(config, files.access_path, store),
                 address=address,
                 files=files,
                 announce=registrar.announce,
@@ -273,7 +278,8 @@ class Broker:
         )
 
     def _make_server(self, service: BrokerService, fast_path: FastPaths, limits: Limits) -> Server[BrokerService]:
-        security = self._server_security
+        security, guard = self._server_security, service.access.guard
+        admission = security.admission if guard is None else guard.admit
         server = Server(
             HANDLERS,
             service,
@@ -281,8 +287,8 @@ class Broker:
             limits=limits,
             clock=self._clock,
             # The fast path asks nobody: where sends need a signature they go the long way.
-            fast_path=fast_path if security.admission is None else None,
-            admission=security.admission,
+            fast_path=fast_path if admission is None else None,
+            admission=admission,
             tls=security.tls,
         )
         server.on_connection_lost(service.pulls.drop_connection)

@@ -15,6 +15,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from orbitmq.broker.access.settings import SECRET_KEYS, check_access
 from orbitmq.errors import ConfigError, InvalidArgument
 from orbitmq.model.delay_levels import DELAY_LEVELS_TEXT, DelayLevels, parse_delay_levels
 from orbitmq.model.message import BODY_SIZE_MAX
@@ -106,6 +107,24 @@ class BrokerConfig(ServerSecuritySettings):
 
     # Who may ask, beside what every server has for that. With `aclEnable` every request needs a signature (`access`).
     acl_file: Path = field(default_factory=lambda: Path.home() / "store" / "accounts.json")
+
+    # Users and rules (ACL 2.0): docs/howto/secure-the-broker.md. Texts that hold secrets show in no log and no answer.
+    authentication_enabled: bool = False
+    """Every request has to be signed by a user."""
+    authorization_enabled: bool = False
+    """And the user needs a rule that allows what it asks for."""
+    authentication_whitelist: str = ""
+    """Request codes that need no signature."""
+    authorization_whitelist: str = ""
+    """Request codes that need no rule."""
+    init_authentication_user: str = field(default="", repr=False)
+    """A super user that is made where there is none of its name: {"username":"...","password":"..."}."""
+    inner_client_authentication_credentials: str = field(default="", repr=False)
+    """What the broker signs its own requests with: {"accessKey":"...","secretKey":"..."}; a super user here, too."""
+    migrate_auth_from_v1_enabled: bool = False
+    """Accounts of 4.x that are not users yet become users at a start."""
+    plain_acl_file: str = ""
+    """Ours: the file of those accounts; Java looks for conf/plain_acl.yml in its home."""
 
     # What it keeps, and how safely.
     store_path_root_dir: Path = field(default_factory=lambda: Path.home() / "store")
@@ -258,6 +277,7 @@ class BrokerConfig(ServerSecuritySettings):
     trace_on: bool = True
 
     def __post_init__(self) -> None:
+        check_access(self)
         check_values(self, _RANGES)
         for name, allowed in _CHOICES.items():
             if getattr(self, name) not in allowed:
@@ -326,7 +346,8 @@ class BrokerConfig(ServerSecuritySettings):
 
     def to_properties(self) -> dict[str, str]:
         """Return RocketMQ's keys with the values in use, sorted."""
-        return format_values(self)
+        values = format_values(self)
+        return values | {key: "******" for key in SECRET_KEYS if values[key]}
 
 
 _RANGES: dict[str, tuple[int, int]] = {

@@ -36,6 +36,7 @@ NEEDED = {
     "consumerOffset.json": "groups would begin anew: they read messages again, or miss some",
     "delayOffset.json": "delayed messages that were delivered would come again",
     "messageRequestMode.json": "groups that pop would pull",
+    "auth.json": "nobody could sign, and rules that deny would be gone",
 }
 """Tables that no start goes on without, and what would come of it."""
 
@@ -72,6 +73,7 @@ class ConfigFiles:
         self.groups_path = directory / "subscriptionGroup.json"
         self.ordered_path = directory / "consumerOrderInfo.json"
         self.request_modes_path = directory / "messageRequestMode.json"
+        self.access_path = directory / "auth.json"
         self._topics_file = TableFile(self.topics_path)
         self._groups_file = TableFile(self.groups_path)
 

@@ -7,6 +7,7 @@ from collections.abc import Awaitable, Callable
 from random import Random
 from typing import Any, NamedTuple
 
+from orbitmq.broker.access.control import AccessControl
 from orbitmq.broker.assignments.modes import RequestModes
 from orbitmq.broker.assignments.routes import Found, RouteLookup
 from orbitmq.broker.config import BrokerConfig
@@ -65,6 +66,7 @@ class BrokerService:
     """The broker's state, owned by the event loop. Each family of handlers is given its part; see `handlers`.
 
     Args:
+        access: users and rules, and the guard at the port.
         announce: tells every NameServer of a changed topic table, then calls back; see `registration`.
         security: what stands at the port.
         monotonic: the clock that deadlines are counted on: whoever sets the wall clock moves none of them.
@@ -82,6 +84,7 @@ class BrokerService:
         tables: StoredTables,
         store: Store,
         *,
+        access: AccessControl,
         address: BrokerAddress,
         files: ConfigFiles,
         announce: Callable[[Announced | None], None],
@@ -93,6 +96,7 @@ class BrokerService:
         ask_route: Callable[[str], Awaitable[Found]],
     ) -> None:
         self.config = config
+        self.access = access
         self.address = address
         self.monotonic = monotonic
         self.is_readable = bool(config.broker_permission & Perm.READ)

@@ -236,11 +236,11 @@ REASONS: tuple[Reason, ...] = (
     ),
     Reason(
         "places far below 0 of a queue's entries (321)",
-        "overflow: entries from elsewhere are answered",
-        "answered as other places that are not there",
+        "overflow, and entries from elsewhere are answered with an error's code",
+        "answered 1",
         lambda step, java, ours: (
             step.code == 321
-            and _only(java, ours, "body")
+            and _codes(java, ours) == (1, 1)
             and java.get("remark") == "not set any response code"
             and int(step.fields["index"]) < 0
         ),

@@ -44,8 +44,6 @@ def _strange_field(random: Random, step: Step) -> Step:
         usable = NO_NUMBERS
     if name in KEPT_LONG:
         usable = NO_NUMBERS
-    if step.code == 33 and name == "offset":  # the two logs begin with different messages
-        usable = tuple(text for text in usable if text.strip().strip("-0"))
     if step.code in (324, 325):  # answered 1 whether they are stored or not
         usable = tuple(text for text in usable if text == text.strip())
     if name == REAL_CHOICE.get(step.code):

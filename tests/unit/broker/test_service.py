@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from orbitmq.broker.access.control import AccessControl
 from orbitmq.broker.acl import make_server_security
 from orbitmq.broker.config import BrokerConfig
 from orbitmq.broker.delivery.delay import format_delay_offsets, schedule
@@ -58,7 +59,7 @@ class Rig:
             self.files.load_offsets(),
         )
         self.service = BrokerService(
-            self.config, tables, self.store, address=ADDRESS, files=self.files, announce=self.announced.append,
+            self.config, tables, self.store, access=AccessControl(self.config, self.files.access_path, self.store), address=ADDRESS, files=self.files, announce=self.announced.append,
             security=make_server_security(self.config), clock=self.clock, monotonic=self.monotonic,
             random=Random(7), ask_route=_ask_nobody,
         )  # fmt: skip

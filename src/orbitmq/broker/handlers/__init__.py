@@ -1,6 +1,7 @@
 """The broker's handlers, one module per family of requests. HANDLERS holds them all, each with the tables that it uses."""
 
 from orbitmq.broker.handlers import admin, cleaning, groups, queries, replies, send, topics, transactions
+from orbitmq.broker.handlers.access import rules, users
 from orbitmq.broker.handlers.consuming import clients, inquiries, locks, offsets, pull, resets, send_back
 from orbitmq.broker.handlers.popping import acks, assignments, notices, peek, pop
 from orbitmq.broker.handlers.popping.tables import PopTables
@@ -153,6 +154,8 @@ HANDLERS.include(groups.handlers, lambda broker: groups.GroupTables(broker.group
 HANDLERS.include(topics.handlers, _topic_tables)
 HANDLERS.include(queries.handlers, _query_tables)
 HANDLERS.include(cleaning.handlers, lambda broker: cleaning.CleaningTables(broker.store, broker.topics, broker.pulls))
+for _of_access in (users.handlers, rules.handlers):
+    HANDLERS.include(_of_access, lambda broker: broker.access)
 HANDLERS.include(
     admin.handlers, lambda broker: admin.AdminTables(broker.config, broker.runtime_info, broker.offsets, broker.health)
 )

@@ -13,6 +13,7 @@ from typing import Any, TypeVar
 
 from prometheus_client.core import Metric
 
+from orbitmq.broker.access.guard import DENIALS
 from orbitmq.broker.groups.offsets import SEPARATOR
 from orbitmq.broker.health.monitor import BrokerMonitor
 from orbitmq.broker.limits import limit_refusals
@@ -280,6 +281,10 @@ class BrokerMetrics:
         name_servers = self._registrar.name_servers
         yield own.gauge("name_servers", "NameServers that are to know this broker", len(name_servers))
         yield own.gauge("name_servers_reached", "Those that do", len(self._registrar.told))
+        denials = {} if service.access.guard is None else service.access.guard.denials
+        denied = [((missing,), denials.get(missing, 0)) for missing in DENIALS]
+        text = "Requests that users and rules refused, by what was missing"
+        yield from own.counters("access_denials", text, ("missing",), denied)
         refused = [((name,), count) for name, count in limit_refusals(service, self._server.counters).items()]
         text = "What a limit has refused, by its setting"
         yield from own.counters("limit_refusals", text, ("setting",), refused)

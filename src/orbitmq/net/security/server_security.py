@@ -53,13 +53,20 @@ class ServerSecurity:
         role_for: which role each request code needs.
         danger: what whoever reaches an open port may do, for the operator's warning.
         warnings: what else the operator is to be told.
+        has_guard: somebody else checks signatures at this port.
 
     Raises:
         ConfigError: the accounts or the certificates cannot be used.
     """
 
     def __init__(
-        self, settings: ServerSecuritySettings, role_for: RoleFor, *, danger: str, warnings: Iterable[str] = ()
+        self,
+        settings: ServerSecuritySettings,
+        role_for: RoleFor,
+        *,
+        danger: str,
+        warnings: Iterable[str] = (),
+        has_guard: bool = False,
     ) -> None:
         self._accounts: AccountsFile | None = None
         self._access: AccessControl | None = None
@@ -68,7 +75,7 @@ class ServerSecurity:
             self._access = AccessControl(self._accounts.read(), role_for)
         mode = TlsMode(settings.tls_server_mode)
         self.tls = _tls(mode, settings) if mode is not TlsMode.DISABLED else None
-        self.warnings = (*warnings, *_warnings(settings, danger, self._accounts))
+        self.warnings = (*warnings, *_warnings(settings, danger, self._accounts, has_guard=has_guard))
 
     @property
     def tls_description(self) -> str:
@@ -106,9 +113,11 @@ def _path(text: str) -> Path | None:
     return Path(text).expanduser() if text else None
 
 
-def _warnings(settings: ServerSecuritySettings, danger: str, accounts: AccountsFile | None) -> list[str]:
+def _warnings(
+    settings: ServerSecuritySettings, danger: str, accounts: AccountsFile | None, *, has_guard: bool
+) -> list[str]:
     found = []
-    is_open = not settings.acl_enable and settings.tls_server_mode != TlsMode.ENFORCING
+    is_open = not has_guard and not settings.acl_enable and settings.tls_server_mode != TlsMode.ENFORCING
     if is_open and not _is_loopback(settings.bind_address):
         found.append(
             f"listening on {settings.bind_address} without access control (aclEnable), and TLS is not demanded "

@@ -10,6 +10,8 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from orbitmq.wire.headers.access.acls import *  # noqa: F403
+    from orbitmq.wire.headers.access.users import *  # noqa: F403
     from orbitmq.wire.headers.admin import *  # noqa: F403
     from orbitmq.wire.headers.clients import *  # noqa: F403
     from orbitmq.wire.headers.consuming.pop import *  # noqa: F403
@@ -32,6 +34,8 @@ _FAMILIES = (
     "groups",
     "clients",
     "admin",
+    "access.users",
+    "access.acls",
 )
 
 

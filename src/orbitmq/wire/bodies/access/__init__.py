@@ -1,0 +1,1 @@
+"""Bodies about users and their rules, as mqadmin sends and reads them."""

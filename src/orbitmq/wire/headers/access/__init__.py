@@ -1,0 +1,1 @@
+"""Headers of requests about users and their rules."""

@@ -1,0 +1,190 @@
+"""Users and rules (ACL 2.0): a Java broker and one of ours, both with auth on, are asked the same; so are their administrators.
+
+The matrix asks both brokers every code as every kind of user. A request is refused by both in the same words, or served by both; what
+is in `LISTED` is not: docs/compatibility.md says why.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import pytest
+
+from interop.peers import JavaBroker, ask
+from orbitmq.testing import BlockingCluster, LocalCluster
+from orbitmq.wire.signature import Credentials, sign
+from unit.broker.access.samples import BODY, CLUSTER, FIELDS, GROUP, JAVA, MORE_THAN_JAVA, OURS, TOPIC
+
+ROOT = Credentials("root", "root-secret")
+INNER = Credentials("inner", "inner-secret")
+DISABLED = Credentials("disabled", "disabled-secret")
+PROVIDERS = "org.apache.rocketmq.auth"
+ADMISSION = re.compile(
+    r"no permission (to access|for request)|username cannot be null|is not found\.$|is disabled\.$|check signature failed"
+    r"|verify your access rights|parse authorization context error"
+)
+RISKY = {905, 906, 908, 1008}
+"""What would make a Java master something else; it is asked as those alone who are refused."""
+UNKNOWN_TO_OURS = 4711
+
+
+@dataclass(frozen=True)
+class Guarded:
+    """A Java broker and one of ours, each with the same users, at one NameServer of ours."""
+
+    cluster: BlockingCluster
+    java: JavaBroker
+
+    @property
+    def name_servers(self) -> str:
+        return self.cluster.name_servers
+
+    @property
+    def ours(self) -> str:
+        return self.cluster.brokers["broker-a"]
+
+    @property
+    def both(self) -> tuple[str, str]:
+        return self.java.address, self.ours
+
+
+@pytest.fixture(scope="module")
+def guarded(jars: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Guarded]:
+    root = json.dumps({"username": ROOT.access_key, "password": ROOT.secret_key})
+    inner = json.dumps({"accessKey": INNER.access_key, "secretKey": INNER.secret_key})
+    settings = {
+        "authentication_enabled": True,
+        "authorization_enabled": True,
+        "init_authentication_user": root,
+        "inner_client_authentication_credentials": inner,
+    }
+    properties = {
+        "authenticationEnabled": "true",
+        "authorizationEnabled": "true",
+        "initAuthenticationUser": root,
+        "innerClientAuthenticationCredentials": inner,
+        "authenticationMetadataProvider": f"{PROVIDERS}.authentication.provider.LocalAuthenticationMetadataProvider",
+        "authorizationMetadataProvider": f"{PROVIDERS}.authorization.provider.LocalAuthorizationMetadataProvider",
+    }
+    with LocalCluster.running(settings=settings) as cluster:
+        home = tmp_path_factory.mktemp("guarded-java-broker")
+        broker = JavaBroker(home, cluster.name_servers, cluster=CLUSTER, properties=properties)
+        broker.start()
+        try:
+            yield Guarded(cluster, broker)
+        finally:
+            broker.kill()
+
+
+def asked(
+    address: str, code: int, credentials: Credentials | None, fields: dict[str, str] | None = None, body: bytes = b""
+) -> tuple[int, str, bytes]:
+    """Ask one signed question; return the answer's code, remark and body."""
+    plain = fields or {}
+    signed = plain if credentials is None else sign(plain, body, credentials)
+    header, answered = ask(address, code, signed, body=body)
+    return int(header["code"]), str(header.get("remark")), answered
+
+
+def refusal(address: str, code: int, credentials: Credentials | None) -> str | None:
+    """Return in which words the door refused the sample under a code; None when it let it in."""
+    found, remark, _ = asked(address, code, credentials, FIELDS, BODY)
+    return remark if found == 16 and ADMISSION.search(remark) else None
+
+
+def make_user(at: Guarded, user: Credentials, *rules: str, **change: str) -> Credentials:
+    """Make a user on both brokers; a rule is `Topic:orders=Sub|Get`, with `!` before it a denial."""
+    for address in at.both:
+        fields, body = {"username": user.access_key}, {"password": user.secret_key, **change}
+        assert asked(address, 3001, ROOT, fields, json.dumps(body).encode())[0] == 0
+        entries = []
+        for text in rules:
+            resource, _, actions = text.removeprefix("!").partition("=")
+            decision = "Deny" if text.startswith("!") else "Allow"
+            entries.append({"resource": resource, "actions": actions.split("|"), "decision": decision})
+        if entries:
+            acl = {"subject": f"User:{user.access_key}", "policies": [{"policyType": "Custom", "entries": entries}]}
+            answer = asked(address, 3006, ROOT, {"subject": f"User:{user.access_key}"}, json.dumps(acl).encode())
+            assert answer[0] == 0, answer
+    return user
+
+
+def drop_user(at: Guarded, user: Credentials) -> None:
+    for address in at.both:
+        assert asked(address, 3003, ROOT, {"username": user.access_key})[0] == 0
+
+
+def test_both_brokers_let_in_and_refuse_the_same(guarded: Guarded):
+    """Every code of Java's table, asked as each kind of user, of both brokers."""
+    make_user(guarded, DISABLED, userStatus="disable")
+    roles: dict[str, Credentials | None] = {
+        "nobody": None,
+        "stranger": Credentials("stranger", "root-secret"),
+        "forger": Credentials("root", "another-secret"),
+        "disabled": DISABLED,
+        "without rules": make_user(guarded, Credentials("ruleless", "ruleless-secret")),
+        "another name": make_user(
+            guarded, Credentials("another", "another-secret"),
+            *(f"{kind}{end}=All" for kind in (f"Topic:{TOPIC}", f"Group:{GROUP}", f"Cluster:{CLUSTER}") for end in ("b", "b*")),
+            f"Topic:{TOPIC[:-1]}=All", f"Group:{GROUP[:-1]}=All",
+        ),
+        "denied": make_user(guarded, Credentials("denied", "denied-secret"), "!*=All"),
+    }  # fmt: skip
+    for role, credentials in roles.items():
+        for code in JAVA:
+            by_java, by_ours = (refusal(address, code, credentials) for address in guarded.both)
+            assert by_java is not None, (role, code)
+            assert by_ours == by_java or code in MORE_THAN_JAVA, (role, code)
+            assert by_ours is not None
+
+
+def test_both_brokers_ask_for_the_same_rules(guarded: Guarded):
+    """With exactly its rules a user is let in by both; without any one of them, or with one denied, by neither."""
+    for number, (code, rules) in enumerate(JAVA.items()):
+        if code in RISKY:
+            continue
+        parts = [part.replace("Sub|Get", "Get").replace("Sub|Update", "Sub") for part in rules.split()]
+        more = MORE_THAN_JAVA.get(code, "").replace("=", "=").split()
+        whole = make_user(guarded, Credentials(f"whole-{number}", "secret-1"), *_joined([*parts, *more]))
+        assert [refusal(address, code, whole) for address in guarded.both] == [None, None], code
+        for left_out in parts:
+            rest = [part for part in parts if part != left_out]
+            some = make_user(guarded, Credentials("some", "secret-2"), *rest)
+            denied = make_user(guarded, Credentials("refused", "secret-3"), *rest, f"!{left_out}")
+            for user in (some, denied):
+                by_java, by_ours = (refusal(address, code, user) for address in guarded.both)
+                assert by_java is not None, (code, left_out)
+                assert by_ours == by_java or code in MORE_THAN_JAVA
+                drop_user(guarded, user)
+        drop_user(guarded, whole)
+
+
+def _joined(rules: list[str]) -> list[str]:
+    """Join the actions of rules about one resource."""
+    found: dict[str, list[str]] = {}
+    for text in rules:
+        resource, _, actions = text.partition("=")
+        found.setdefault(resource, []).append(actions)
+    return [f"{resource}={'|'.join(actions)}" for resource, actions in found.items()]
+
+
+def test_super_users_are_let_in_by_both(guarded: Guarded):
+    for code in sorted(JAVA.keys() - RISKY - {354, 355}):
+        for user in (ROOT, INNER):
+            assert [refusal(address, code, user) for address in guarded.both] == [None, None], code
+
+
+def test_java_asks_no_rule_where_ours_does(guarded: Guarded):
+    user = make_user(guarded, Credentials("signs", "signs-secret"))
+    for code in sorted(OURS.keys() - {25, 27, 513, 2001, 2002, 2003, 2004, 30001, 200056, 22, 23, 1007, 907}):
+        by_java, by_ours = (refusal(address, code, user) for address in guarded.both)
+        assert (by_java, by_ours is not None) == (None, True), code
+    assert "for super users" in str(refusal(guarded.ours, UNKNOWN_TO_OURS, user))
+
+
+def test_a_request_without_any_field_is_refused_by_both(guarded: Guarded):
+    for address in guarded.both:
+        assert asked(address, 26, None)[:2] == (16, "username cannot be null.")

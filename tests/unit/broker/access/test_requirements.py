@@ -1,0 +1,56 @@
+"""Claims about requirements: what each request asks for. The whole table is held against Java's in the guard's matrix."""
+
+from __future__ import annotations
+
+import pytest
+
+from orbitmq.broker.access.requirements import Asking, requirements_of
+from orbitmq.broker.handlers import HANDLERS
+from orbitmq.errors import OrbitError
+from orbitmq.model.access import Need
+
+from .samples import BODY, CLUSTER, FIELDS, JAVA, OURS, needs
+
+
+def asking(body: bytes = BODY, **fields: str) -> Asking:
+    return Asking(FIELDS | fields, body, CLUSTER, lambda _: None)
+
+
+def merged(found: tuple[Need, ...] | None) -> set[Need]:
+    assert found is not None
+    return set(found)
+
+
+@pytest.mark.parametrize("code", sorted(JAVA | OURS))
+def test_a_request_asks_for_what_the_table_says_and_nothing_else(code: int):
+    assert merged(requirements_of(code, asking())) == set(needs(code))
+
+
+def test_every_request_that_is_answered_is_in_the_table():
+    assert set(HANDLERS.codes) <= JAVA.keys() | OURS.keys()
+
+
+def test_a_code_that_nobody_thought_of_has_no_requirements():
+    assert requirements_of(4711, asking()) is None
+
+
+def test_lists_in_a_field_count_each():
+    found = requirements_of(208, asking(topicList="a;;b"))
+    assert [str(need.resource) for need in found or ()] == ["Group:billing", "Topic:orders", "Topic:a", "Topic:b"]
+    found = requirements_of(308, asking(filterGroups="x,y"))
+    assert [str(need.resource) for need in found or ()] == ["Group:x", "Group:y", "Group:billing", "Topic:orders"]
+
+
+@pytest.mark.parametrize("code", [35, 37, 33, 323, 309])
+def test_fields_that_may_be_missing_ask_for_nothing(code: int):
+    found = requirements_of(code, Asking({"consumerGroup": "g"} if code == 309 else {}, b"", CLUSTER, lambda _: None))
+    assert [str(need.resource) for need in found or ()] == (["Group:g"] if code == 309 else [])
+
+
+def test_a_heartbeat_of_producers_asks_for_nothing():
+    assert requirements_of(34, asking(b'{"clientID":"c","producerDataSet":[{"groupName":"p"}]}')) == ()
+
+
+def test_a_body_that_cannot_be_read_is_an_error():
+    with pytest.raises(OrbitError):
+        requirements_of(34, asking(b"x"))
