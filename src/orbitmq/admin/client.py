@@ -16,9 +16,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from types import TracebackType
 from typing import Any
 
+from orbitmq.admin.groups.client import GroupAdmin, delete_topics
+from orbitmq.admin.groups.values import GroupStatus, QueueLag, QueueReset, ResetTo
 from orbitmq.admin.messages import COUNT_MAX, find_by_id, find_by_key
 from orbitmq.client.routing.nameserver_client import NameServerClient
 from orbitmq.client.routing.routes import Routes
+from orbitmq.client.session.arguments import instance
 from orbitmq.client.session.door import INTERVAL_MS, checked
 from orbitmq.client.session.home_loop import HomeLoop
 from orbitmq.codes import ResponseCode
@@ -27,6 +30,7 @@ from orbitmq.model.message import StoredMessage
 from orbitmq.model.route import MASTER_ID, ClusterInfo, MessageQueue, TopicRoute
 from orbitmq.model.topic import AUTO_CREATE_TOPIC, TopicConfig, check_name
 from orbitmq.net.pool import ConnectionPool, expect
+from orbitmq.wire.bodies.groups import GroupConfig
 from orbitmq.wire.bodies.kv import decode_kv_table
 from orbitmq.wire.bodies.route import decode_cluster_info
 from orbitmq.wire.bodies.topics import QueueStats, decode_topic_list, decode_topic_stats
@@ -50,7 +54,11 @@ from orbitmq.wire.signature import Credentials
 _NOT_SUPPORTED = ResponseCode.REQUEST_CODE_NOT_SUPPORTED
 
 
-@checked(init={"timeout_ms": INTERVAL_MS})
+@checked(
+    init={"timeout_ms": INTERVAL_MS},
+    reset_group={"to": instance(ResetTo, allowed="a ResetTo, such as ResetTo.earliest()")},
+    create_group={"config": instance(GroupConfig, allowed="a GroupConfig")},
+)
 class AdminClient:
     """Typed administrative calls to one cluster.
 
@@ -74,6 +82,7 @@ class AdminClient:
         self._pool = ConnectionPool(name="admin", credentials=credentials, tls=tls)
         self._name_servers = NameServerClient(name_servers, self._pool, timeout_ms=timeout_ms)
         self._routes = Routes(self._name_servers)
+        self._groups = GroupAdmin(self._tell, self._find_masters, self._find_topic_masters)
 
     async def __aenter__(self) -> AdminClient:
         return self
@@ -200,6 +209,88 @@ class AdminClient:
         self._home.check()
         self._home.settle()  # it opens its connections with the first question, and is none's when they are closed
 
+    async def groups(self, cluster: str | None = None) -> list[GroupStatus]:
+        """Return every consumer group that somebody made, sorted by name."""
+        return await self._groups.groups(cluster)
+
+    async def group_status(self, group: str) -> GroupStatus:
+        """Return a group's settings and the clients that are online.
+
+        Raises:
+            ClientError: no broker knows it.
+        """
+        return await self._groups.status(group)
+
+    async def group_lag(self, group: str, topic: str | None = None) -> dict[MessageQueue, QueueLag]:
+        """Return how far a group is in every queue of a topic, or of all that it reads, its retries included."""
+        return await self._groups.lag(group, topic)
+
+    async def reset_group(
+        self,
+        group: str,
+        topic: str,
+        to: ResetTo,
+        *,
+        broker: str | None = None,
+        queue_id: int | None = None,
+        dry_run: bool = False,
+    ) -> list[QueueReset]:
+        """Set where a group goes on in a topic; its readers go on there with their next pull.
+
+        Args:
+            broker: only queues of the broker of this name.
+            queue_id: only queues of this number.
+            dry_run: change nothing, and return what would be changed.
+
+        Returns:
+            Each queue's offset before and after, with the messages that come again or are skipped.
+
+        Raises:
+            ClientError: clients of the group are online and cannot be told, or keep offsets of their own.
+        """
+        return await self._groups.reset(group, topic, to, broker=broker, queue_id=queue_id, dry_run=dry_run)
+
+    async def clone_group(self, source: str, target: str, topic: str | None = None) -> list[QueueReset]:
+        """Let a group that is offline go on where another one is; it is made if it is not there.
+
+        Raises:
+            ClientError: `source` has no offsets, or `target` has clients online.
+        """
+        return await self._groups.clone(source, target, topic)
+
+    async def create_group(
+        self, config: GroupConfig, *, cluster: str | None = None, broker: str | None = None
+    ) -> Mapping[str, str]:
+        """Create a group, or change its settings, on every master, on one cluster's, or on one broker name's.
+
+        Returns:
+            Broker name to the address that took the change.
+        """
+        return await self._groups.create(config, cluster=cluster, broker=broker)
+
+    async def delete_group(self, group: str, *, cluster: str | None = None, with_topics: bool = False) -> Sequence[str]:
+        """Delete a group's settings and offsets from every master.
+
+        Args:
+            with_topics: and the topics of its retries and its dead letters.
+
+        Returns:
+            The brokers' addresses.
+
+        Raises:
+            ClientError: clients of it are online.
+        """
+        masters = await self._groups.delete(group, cluster=cluster)
+        if with_topics:
+            await delete_topics(self.delete_topic, group)
+        return list(masters.values())
+
+    async def _find_masters(self, cluster: str | None) -> Mapping[str, str]:
+        return self._choose_masters(await self.cluster_info(), cluster, None)
+
+    async def _find_topic_masters(self, topic: str) -> Mapping[str, str]:
+        return _topic_masters(await self.topic_route(topic))
+
     async def _broker_topic_stats(self, broker_name: str, address: str, topic: str) -> dict[MessageQueue, QueueStats]:
         try:
             return decode_topic_stats((await self._tell(address, GetTopicStats(topic=topic))).body)
@@ -237,8 +328,8 @@ class AdminClient:
     async def _ask(self, header: object) -> Command:
         return expect(await self._name_servers.ask(header), ", ".join(self._name_servers.configured))
 
-    async def _tell(self, address: str, header: object) -> Command:
-        return expect(await self._pool.request(address, header, timeout_ms=self._timeout_ms), address)
+    async def _tell(self, address: str, header: object, body: bytes = b"") -> Command:
+        return expect(await self._pool.request(address, header, body, timeout_ms=self._timeout_ms), address)
 
     async def _tell_all(self, addresses: Iterable[str], header: object) -> None:
         """Send one request to all addresses at once; raise the first failure when all have ended."""

@@ -21,6 +21,7 @@ COMMANDS = {
     "nameserver": "orbitmq.cli.servers.nameserver",
     "broker": "orbitmq.cli.servers.broker",
     "topic": "orbitmq.cli.topic",
+    "group": "orbitmq.cli.groups.group",
     "route": "orbitmq.cli.route",
     "send": "orbitmq.cli.messages.send",
     "consume": "orbitmq.cli.messages.consume",

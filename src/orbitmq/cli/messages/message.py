@@ -1,4 +1,4 @@
-"""`orbitmq message …`: single messages, found by key or id, or taken back."""
+"""`orbitmq message …`: single messages, found by key or id, sent again, or taken back."""
 
 from __future__ import annotations
 
@@ -21,10 +21,13 @@ from orbitmq.cli.terminal.printable import printable
 from orbitmq.cli.terminal.times import TIME_HELP, parse_time
 
 if TYPE_CHECKING:
+    from orbitmq.client.send.result import SendResult
     from orbitmq.model.message import StoredMessage
 
 app = typer.Typer(
-    help="Find messages by key or id; take delayed ones back.", no_args_is_help=True, rich_markup_mode=None
+    help="Find messages by key or id, send them again; take delayed ones back.",
+    no_args_is_help=True,
+    rich_markup_mode=None,
 )
 
 TopicArgument = Annotated[str, typer.Argument(metavar="TOPIC", help="The topic's name.")]
@@ -83,6 +86,57 @@ def show(
         return [] if found is None else [found]
 
     _show(run(work()), output)
+
+
+@app.command("get")
+def get(
+    topic: TopicArgument,
+    message_id: Annotated[str, typer.Argument(metavar="ID", help="The id that its client gave it, or its broker.")],
+    name_servers: NameServersOption = DEFAULT_NAME_SERVERS,
+    security: SecurityOption = None,
+    output: OutputOption = Format.JSON,
+    timeout_ms: TimeoutOption = DEFAULT_TIMEOUT_MS,
+) -> None:
+    """Show one message by its id, as `show` does."""
+    show(topic, message_id, name_servers, security, output, timeout_ms)
+
+
+@app.command("resend")
+def resend(
+    topic: TopicArgument,
+    message_id: Annotated[str, typer.Argument(metavar="ID", help="The id that its client gave it, or its broker.")],
+    to: Annotated[str | None, typer.Option("--to", metavar="TOPIC", help="Send it to this topic instead.")] = None,
+    name_servers: NameServersOption = DEFAULT_NAME_SERVERS,
+    security: SecurityOption = None,
+    output: OutputOption = Format.TABLE,
+    timeout_ms: TimeoutOption = DEFAULT_TIMEOUT_MS,
+) -> None:
+    """Send a message again as a new one, for every group that reads the topic. Exit code 1 when there is none."""
+    from orbitmq.admin.dead_letters.letters import DeadLetter
+    from orbitmq.client.producer import Producer
+    from orbitmq.net.loop import run
+    from orbitmq.net.security.client_security import load_security
+
+    async def work() -> SendResult | None:
+        async with admin_client(name_servers, timeout_ms, security) as admin:
+            found = await admin.message_by_id(topic, message_id)
+        if found is None:
+            return None
+        async with Producer("orbitmq-cli", name_servers, **load_security(security)._asdict()) as producer:
+            return await producer.send(DeadLetter(found).again(to or topic), timeout_ms=timeout_ms)
+
+    sent = run(work())
+    if sent is None:
+        say("there is no such message")
+        raise typer.Exit(ExitCode.NO)
+    row = {
+        "id": sent.message_id,
+        "topic": sent.queue.topic,
+        "broker": sent.queue.broker_name,
+        "queue": sent.queue.queue_id,
+        "offset": sent.queue_offset,
+    }
+    show_rows([row], ("id", "topic", "broker", "queue", "offset"), output)
 
 
 @app.command("recall")

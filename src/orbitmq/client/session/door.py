@@ -69,6 +69,7 @@ RULES: Mapping[str, Rule] = {
     "count_max": COUNT,
     "credentials": instance(Credentials, allowed="Credentials(access_key, secret_key)"),
     "data_dir": instance(Path, str, allowed="a Path or a text"),
+    "dry_run": flag,
     "end_ms": TIME_MS,
     "execute": function,
     "group": named(GROUP_LENGTH_MAX),
@@ -96,6 +97,7 @@ RULES: Mapping[str, Rule] = {
     "pull_count_max": COUNT,
     "queue": queue,
     "queue_count": COUNT,
+    "queue_id": whole(0),
     "queue_offset": TIME_MS,
     "queues": each(queue, "a list of MessageQueues, such as queues() returns"),
     "rebalance_interval_ms": INTERVAL_MS,
@@ -108,9 +110,11 @@ RULES: Mapping[str, Rule] = {
     "settings": instance(Mapping, allowed="a dict"),
     "soon_count_max": COUNT,
     "soon_size_max": SIZE,
+    "source": named(GROUP_LENGTH_MAX),
     "sql": instance(str, allowed="an SQL92 expression"),
     "strategy": function,
     "tag": instance(str, allowed='a tag, several as "A || B", or "*"'),
+    "target": named(GROUP_LENGTH_MAX),
     "timeout_ms": PAUSE_MS,
     "timestamp_ms": TIME_MS,
     "tls": instance(ssl.SSLContext, allowed="an ssl.SSLContext"),
@@ -118,6 +122,7 @@ RULES: Mapping[str, Rule] = {
     "topics": each(named(), "a list of topics"),
     "window_count_max": COUNT,
     "window_size_max": SIZE,
+    "with_topics": flag,
 }
 """The rules of arguments by their names; None passes as well where the signature says so.
 

@@ -11,10 +11,10 @@ from typing import Any, NamedTuple
 
 import orjson
 
-from orbitmq.model.group import ConsumerInfo
+from orbitmq.model.group import ConsumerInfo, MessageModel
 from orbitmq.model.topic import DataVersion
 from orbitmq.wire.bodies.document import number, parse_body, text
-from orbitmq.wire.bodies.heartbeat import subscription_document
+from orbitmq.wire.bodies.heartbeat import parse_subscription, subscription_document
 from orbitmq.wire.bodies.registration import data_version_document, parse_data_version
 
 
@@ -143,6 +143,25 @@ def encode_consumer_connections(clients: Iterable[ClientConnection], group: Cons
     )
 
 
+def decode_consumer_connections(body: bytes, group: str) -> tuple[tuple[ClientConnection, ...], ConsumerInfo]:
+    """Decode the answer to GET_CONSUMER_CONNECTION_LIST: a group's clients, and what they say of it.
+
+    Raises:
+        HeaderError: the body is no such answer.
+    """
+
+    def parse(document: dict[str, Any]) -> tuple[tuple[ClientConnection, ...], ConsumerInfo]:
+        subscriptions = (document.get("subscriptionTable") or {}).values()
+        info = ConsumerInfo(
+            group=group,
+            message_model=MessageModel(document.get("messageModel") or MessageModel.CLUSTERING),
+            subscriptions=tuple(map(parse_subscription, subscriptions)),
+        )
+        return tuple(map(_parse_connection, document.get("connectionSet") or ())), info
+
+    return parse_body("consumer connections", body, parse)
+
+
 def encode_producer_connections(clients: Iterable[ClientConnection]) -> bytes:
     """Encode the answer to GET_PRODUCER_CONNECTION_LIST."""
     return orjson.dumps({"connectionSet": [_connection_document(client) for client in clients]})
@@ -165,6 +184,15 @@ def _connection_document(client: ClientConnection) -> dict[str, Any]:
         "language": client.language,
         "version": client.version,
     }
+
+
+def _parse_connection(document: dict[str, Any]) -> ClientConnection:
+    return ClientConnection(
+        text(document["clientId"]),
+        str(document.get("clientAddr") or ""),
+        str(document.get("language") or "OTHER"),
+        number(document.get("version") or 0),
+    )
 
 
 def _parse_table(document: dict[str, Any]) -> GroupTable:

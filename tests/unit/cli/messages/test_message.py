@@ -70,3 +70,13 @@ def test_what_is_not_there_ends_with_1(orbitmq, topic):
         ended = orbitmq("message", *words)
         assert (ended.code, ended.out.strip()) == (1, "")
         assert "there is no such message" in ended.err
+
+
+def test_a_message_is_sent_again_as_a_new_one(orbitmq, topic):
+    (sent,) = orbitmq("send", topic, "once more", "--key", "k", "-o", "json").json_lines
+    again = orbitmq("message", "resend", topic, sent["message_id"], "-o", "json").json
+    assert again[0]["id"] != sent["message_id"]
+    (got,) = orbitmq("message", "get", topic, again[0]["id"]).json_lines
+    assert (got["body"], got["keys"]) == ("once more", ["k"])
+    assert len(orbitmq("message", "find", topic, "k").rows) == 2
+    assert orbitmq("message", "resend", topic, "0" * 32).code == 1

@@ -16,8 +16,9 @@ from orbitmq.model.route import MessageQueue
 
 FindOffset = Callable[[MessageQueue], Awaitable[int]]
 """Returns the offset at which a queue begins."""
-MakePuller = Callable[[FindOffset, Callable[[], None]], Puller]
-"""Returns a puller that calls the first argument for its first offset, and the second one when messages have come."""
+MakePuller = Callable[[FindOffset, Callable[[], None], Callable[[int], None]], Puller]
+"""Returns a puller that calls the first argument for its first offset, the second one when messages have come, and the
+third one with an offset that the group was set to."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,7 +59,7 @@ class AssignedQueue:
         consumption: Consumption,
         is_held: Callable[[MessageQueue], bool] = lambda _queue: True,
     ) -> None:
-        self.puller = make_puller(self._first_offset, self.offer)
+        self.puller = make_puller(self._first_offset, self.offer, self.mark_stored)
         self.queue = self.puller.queue
         self.is_dropped = False
         self.is_revoked = False

@@ -145,6 +145,7 @@ class Assignment:
         subscription: Subscription,
         find_offset: FindOffset,
         on_messages: Callable[[], None],
+        on_reset: Callable[[int], None],
     ) -> Puller:
         return Puller(
             self._session,
@@ -155,6 +156,7 @@ class Assignment:
             on_messages=on_messages,
             settings=self._settings,
             may_commit=partial(self._may_commit, queue),
+            on_reset=on_reset,
         )
 
     def _is_held(self, queue: MessageQueue) -> bool:

@@ -39,6 +39,7 @@ class Puller:
         on_messages: is called when messages have come in.
         may_commit: says whether pulls may carry the consumed offset to the broker, which keeps it for the group: after
             a crash the queue's next reader repeats little.
+        on_reset: is called with the offset that somebody has set for the group, which the queue goes on at.
     """
 
     def __init__(
@@ -52,6 +53,7 @@ class Puller:
         on_messages: Callable[[], None],
         settings: PullSettings = DEFAULT_SETTINGS,
         may_commit: Callable[[], bool] = lambda: False,
+        on_reset: Callable[[int], None] = lambda _offset: None,
     ) -> None:
         self.queue = queue
         self.window = Window(0, count_max=settings.window_count_max, size_max=settings.window_size_max)
@@ -64,6 +66,7 @@ class Puller:
         self._on_messages = on_messages
         self._settings = settings
         self._may_commit = may_commit
+        self._on_reset = on_reset
         self._room = asyncio.Event()
         self._broker_id = MASTER_ID
         self._warned = ""
@@ -150,6 +153,11 @@ class Puller:
         """Put the messages of a pull into the window; False when there were none."""
         header = result.header
         self._broker_id = header.suggest_which_broker_id
+        if result.status is PullStatus.OFFSET_ILLEGAL and self._was_reset(result):
+            log.info("queue %s: the group %s was set to offset %d", self.queue, self._group, header.next_begin_offset)
+            self.window.seek(header.next_begin_offset)
+            self._on_reset(header.next_begin_offset)
+            return False
         messages = decode_messages(result.records, self.queue, self._subscription)
         if result.status is PullStatus.OFFSET_ILLEGAL:
             log.warning(
@@ -158,6 +166,11 @@ class Puller:
             )  # fmt: skip
         self.window.add(messages, header.next_begin_offset)
         return bool(messages)
+
+    def _was_reset(self, result: PullResult) -> bool:
+        """Say whether somebody has set the group's offset: the queue has the one that was asked for."""
+        header = result.header
+        return header.min_offset <= self.window.pull_offset <= header.max_offset
 
     async def _refresh_route(self) -> None:
         self._broker_id = MASTER_ID

@@ -10,7 +10,8 @@ from orbitmq.client.consume.subscriptions import parse_subscription
 from orbitmq.codes import ResponseCode
 from orbitmq.errors import RouteNotFound
 from orbitmq.model.route import BrokerData, MessageQueue, TopicRoute
-from orbitmq.wire.headers import PullMessage
+from orbitmq.net.dispatch.handlers import Reply
+from orbitmq.wire.headers import PullMessage, PullResponse
 from unit.client.fakes import FakeBroker
 from unit.client.support import noted_pauses, open_session
 from waiting import until
@@ -23,6 +24,7 @@ class Notes:
 
     def __init__(self, *starts):
         self.starts = list(starts) or [0]
+        self.resets = []
         self.arrivals = 0
 
     async def find_offset(self, queue):
@@ -48,6 +50,7 @@ async def puller_of(cluster, notes, *, tag="*", commits=False, **settings):
             on_messages=notes.arrived,
             settings=PullSettings(**settings),
             may_commit=lambda: commits,
+            on_reset=notes.resets.append,
         )
         yield puller
         await puller.stop()
@@ -325,3 +328,28 @@ async def test_a_broker_that_is_away_is_told_once_for_all_its_queues(cluster, ca
             await until(lambda: notes.arrivals)
     assert len([record for record in caplog.records if record.levelno == logging.WARNING]) == 1
     assert "broker broker-a answers again" in caplog.messages
+
+
+async def test_a_group_that_was_set_to_another_offset_goes_on_there_and_forgets_what_it_has(cluster, monkeypatch):
+    cluster.topic("orders", count=1)
+    cluster.a.put("orders", 0, b"1", b"2", b"3")
+    notes = Notes()
+    async with puller_of(cluster, notes) as puller:
+        puller.start()
+        await until(lambda: cluster.a.parked)
+        given = puller.window.next_batch(1)
+        pull = cluster.a.pull
+
+        def moved(call):
+            monkeypatch.setattr(cluster.a, "pull", pull)
+            header = PullResponse(suggest_which_broker_id=0, next_begin_offset=1, min_offset=0, max_offset=4)
+            call.answer(Reply(ResponseCode.PULL_OFFSET_MOVED, "OFFSET_RESET", header))
+
+        monkeypatch.setattr(cluster.a, "pull", moved)
+        notes.arrivals = 0
+        puller.seek(3)  # the next pull
+        await until(lambda: notes.arrivals)
+        assert puller.window.consumed_offset == 1
+        assert notes.resets == [1]
+        assert not puller.window.settle(given)
+        assert bodies(puller) == [b"2", b"3"]

@@ -1,0 +1,125 @@
+"""A group's clients, its lag, and the change of its offsets. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import NamedTuple
+
+from orbitmq.errors import InvalidArgument
+from orbitmq.model.group import MessageModel
+from orbitmq.model.route import MessageQueue
+from orbitmq.wire.bodies.groups import ClientConnection, GroupConfig
+from orbitmq.wire.bodies.topics import QueueStats
+
+OFFSET_MAX = (1 << 63) - 1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GroupStatus:
+    """A consumer group.
+
+    Args:
+        settings: by broker name; a broker that has none does not know the group.
+        clients: those that are online at any broker, each once.
+        message_model: how its clients read; None while none is online.
+        subscriptions: topic to expression, as the clients say.
+    """
+
+    group: str
+    settings: Mapping[str, GroupConfig]
+    clients: tuple[ClientConnection, ...] = ()
+    message_model: MessageModel | None = None
+    subscriptions: Mapping[str, str]
+
+
+class QueueLag(NamedTuple):
+    """How far a group is in one queue."""
+
+    committed: int
+    end: int
+    consumed_at_ms: int
+    """When the last message that it has done was stored; 0: unknown."""
+
+    @property
+    def lag(self) -> int:
+        """Messages that are still to come."""
+        return max(0, self.end - self.committed)
+
+
+class _Kind(StrEnum):
+    EARLIEST = "earliest"
+    LATEST = "latest"
+    TIME = "time"
+    OFFSET = "offset"
+
+
+@dataclass(frozen=True, slots=True)
+class ResetTo:
+    """Where a group is to go on; made by one of the four methods."""
+
+    kind: _Kind
+    number: int = 0
+
+    @staticmethod
+    def earliest() -> ResetTo:
+        """Go on at the first message that is still there."""
+        return ResetTo(_Kind.EARLIEST)
+
+    @staticmethod
+    def latest() -> ResetTo:
+        """Go on behind the newest message: skip all that wait."""
+        return ResetTo(_Kind.LATEST)
+
+    @staticmethod
+    def time(time_ms: int) -> ResetTo:
+        """Go on at the first message that was stored then or later, in ms since 1970."""
+        return ResetTo(_Kind.TIME, _check("time_ms", time_ms))
+
+    @staticmethod
+    def offset(queue_offset: int) -> ResetTo:
+        """Go on at this offset of each queue, or at the nearest one that a queue has."""
+        return ResetTo(_Kind.OFFSET, _check("offset", queue_offset))
+
+    @property
+    def needs_search(self) -> bool:
+        """True where brokers have to be asked for the offset at a time."""
+        return self.kind is _Kind.TIME
+
+    def offset_in(self, bounds: QueueStats, found: int | None) -> int:
+        """Return the offset in a queue.
+
+        Args:
+            found: the offset at the time, where brokers have been asked.
+        """
+        if self.kind is _Kind.EARLIEST:
+            return bounds.min_offset
+        if self.kind is _Kind.LATEST:
+            return bounds.max_offset
+        wanted = self.number if found is None else found
+        return max(bounds.min_offset, min(wanted, bounds.max_offset))
+
+
+class QueueReset(NamedTuple):
+    """The change of a group's offset in one queue."""
+
+    queue: MessageQueue
+    before: int
+    after: int
+
+    @property
+    def again_count(self) -> int:
+        """Messages that the group gets once more."""
+        return max(0, self.before - self.after)
+
+    @property
+    def skipped_count(self) -> int:
+        """Messages that it does not get any more."""
+        return max(0, self.after - self.before)
+
+
+def _check(name: str, value: int) -> int:
+    if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value <= OFFSET_MAX:
+        raise InvalidArgument(name, value, "a whole number of 0 or more")
+    return value

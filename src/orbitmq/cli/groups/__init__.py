@@ -1,0 +1,1 @@
+"""`group`: consumer groups on the command line."""

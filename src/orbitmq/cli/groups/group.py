@@ -1,0 +1,278 @@
+"""`orbitmq group …`: consumer groups, how far they are, and where they go on."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from orbitmq.cli.access import admin_client
+from orbitmq.cli.terminal.exits import ExitCode
+from orbitmq.cli.terminal.options import (
+    DEFAULT_NAME_SERVERS,
+    DEFAULT_TIMEOUT_MS,
+    FormatOption,
+    NameServersOption,
+    SecurityOption,
+    TimeoutOption,
+)
+from orbitmq.cli.terminal.output import Format, Row, format_time, say, show_json, show_rows
+from orbitmq.cli.terminal.printable import printable
+from orbitmq.cli.terminal.times import TIME_HELP, parse_time
+
+if TYPE_CHECKING:
+    from orbitmq.admin import GroupStatus, QueueReset, ResetTo
+
+app = typer.Typer(
+    help="List consumer groups, show how far they are, set where they go on.",
+    no_args_is_help=True,
+    rich_markup_mode=None,
+)
+
+GroupArgument = Annotated[str, typer.Argument(metavar="GROUP", help="The consumer group.")]
+TopicArgument = Annotated[str, typer.Argument(metavar="TOPIC", help="The topic's name.")]
+TopicOption = Annotated[str | None, typer.Option("--topic", "-t", help="Only this topic.")]
+ClusterOption = Annotated[str | None, typer.Option("--cluster", help="Only this cluster's brokers.")]
+BrokerOption = Annotated[str | None, typer.Option("--broker", help="Only the broker of this name.")]
+
+_RESET_COLUMNS = ("topic", "broker", "queue", "before", "after", "again", "skipped")
+
+
+@app.command("list")
+def list_groups(
+    cluster: ClusterOption = None,
+    name_servers: NameServersOption = DEFAULT_NAME_SERVERS,
+    security: SecurityOption = None,
+    output: FormatOption = Format.TABLE,
+    timeout_ms: TimeoutOption = DEFAULT_TIMEOUT_MS,
+) -> None:
+    """List consumer groups, with the number of clients that are online."""
+    from orbitmq.net.loop import run
+
+    async def work() -> list[GroupStatus]:
+        async with admin_client(name_servers, timeout_ms, security) as admin:
+            return await admin.groups(cluster)
+
+    rows = [
+        {
+            "group": found.group,
+            "clients": len(found.clients),
+            "model": _model(found),
+            "topics": " ".join(sorted(found.subscriptions)),
+            "brokers": " ".join(sorted(found.settings)),
+        }
+        for found in run(work())
+    ]
+    show_rows(rows, ("group", "clients", "model", "topics"), output)
+
+
+@app.command("status")
+def status(
+    group: GroupArgument,
+    name_servers: NameServersOption = DEFAULT_NAME_SERVERS,
+    security: SecurityOption = None,
+    output: FormatOption = Format.TABLE,
+    timeout_ms: TimeoutOption = DEFAULT_TIMEOUT_MS,
+) -> None:
+    """Show a group's clients, what they subscribe to, and its settings (with -o json)."""
+    from dataclasses import asdict
+
+    from orbitmq.net.loop import run
+
+    async def work() -> GroupStatus:
+        async with admin_client(name_servers, timeout_ms, security) as admin:
+            return await admin.group_status(group)
+
+    found = run(work())
+    clients = [client._asdict() for client in found.clients]
+    if output is Format.JSON:
+        settings = {broker: asdict(config) for broker, config in found.settings.items()}
+        document = {"group": group, "model": _model(found), "clients": clients, "settings": settings}
+        show_json({**document, "subscriptions": dict(found.subscriptions)})
+        return
+    rows = [{name: printable(str(value)) for name, value in client.items()} for client in clients]
+    show_rows(rows, ("client_id", "address", "language", "version"), output)
+    for topic, expression in sorted(found.subscriptions.items()):
+        say(f"subscribes to {printable(topic)}: {printable(expression)}")
+    say(f"{len(clients)} clients online")
+
+
+@app.command("lag")
+def lag(
+    group: GroupArgument,
+    topic: TopicOption = None,
+    name_servers: NameServersOption = DEFAULT_NAME_SERVERS,
+    security: SecurityOption = None,
+    output: FormatOption = Format.TABLE,
+    timeout_ms: TimeoutOption = DEFAULT_TIMEOUT_MS,
+) -> None:
+    """Show how many messages a group has still to do, queue by queue. Exit code 1 when it has been nowhere."""
+    from orbitmq.net.loop import run
+
+    async def work() -> list[Row]:
+        async with admin_client(name_servers, timeout_ms, security) as admin:
+            found = await admin.group_lag(group, topic)
+        return [
+            {
+                "topic": queue.topic,
+                "broker": queue.broker_name,
+                "queue": queue.queue_id,
+                "committed": place.committed,
+                "end": place.end,
+                "lag": place.lag,
+                "consumed": format_time(place.consumed_at_ms),
+            }
+            for queue, place in found.items()
+        ]
+
+    rows = run(work())
+    show_rows(rows, ("topic", "broker", "queue", "committed", "end", "lag", "consumed"), output)
+    if output is Format.TABLE:
+        say(f"{sum(row['lag'] for row in rows)} messages in {len(rows)} queues are still to come")
+    if not rows:
+        raise typer.Exit(ExitCode.NO)
+
+
+@app.command("reset")
+def reset(
+    group: GroupArgument,
+    topic: TopicArgument,
+    to: Annotated[
+        str, typer.Option("--to", metavar="WHERE", help=f"earliest, latest, an offset as offset:17, or {TIME_HELP}")
+    ],
+    broker: BrokerOption = None,
+    queue: Annotated[int | None, typer.Option("--queue", min=0, help="Only queues of this number.")] = None,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what would be changed, and change nothing.")] = False,
+    name_servers: NameServersOption = DEFAULT_NAME_SERVERS,
+    security: SecurityOption = None,
+    output: FormatOption = Format.TABLE,
+    timeout_ms: TimeoutOption = DEFAULT_TIMEOUT_MS,
+) -> None:
+    """Set where a group goes on in a topic. Its clients may be online: they go on there with their next pull."""
+    from orbitmq.net.loop import run
+
+    target = parse_target(to)
+
+    async def work() -> list[QueueReset]:
+        async with admin_client(name_servers, timeout_ms, security) as admin:
+            return await admin.reset_group(group, topic, target, broker=broker, queue_id=queue, dry_run=dry_run)
+
+    _show_changes(run(work()), output, dry_run=dry_run)
+
+
+@app.command("clone")
+def clone(
+    source: Annotated[str, typer.Argument(metavar="FROM", help="The group whose offsets are taken.")],
+    target: Annotated[str, typer.Argument(metavar="TO", help="The group that gets them; it is made if need be.")],
+    topic: TopicOption = None,
+    name_servers: NameServersOption = DEFAULT_NAME_SERVERS,
+    security: SecurityOption = None,
+    output: FormatOption = Format.TABLE,
+    timeout_ms: TimeoutOption = DEFAULT_TIMEOUT_MS,
+) -> None:
+    """Let a group that is offline go on where another one is."""
+    from orbitmq.net.loop import run
+
+    async def work() -> list[QueueReset]:
+        async with admin_client(name_servers, timeout_ms, security) as admin:
+            return await admin.clone_group(source, target, topic)
+
+    _show_changes(run(work()), output, dry_run=False)
+
+
+@app.command("create")
+def create(
+    group: GroupArgument,
+    retries: Annotated[int, typer.Option("--retries", min=0, help="Deliveries again before the dead letters.")] = 16,
+    enable: Annotated[bool, typer.Option("--enable/--disable", help="Whether the group may consume.")] = True,
+    broadcast: Annotated[
+        bool, typer.Option("--broadcast/--no-broadcast", help="Whether its clients may broadcast.")
+    ] = True,
+    cluster: ClusterOption = None,
+    broker: BrokerOption = None,
+    name_servers: NameServersOption = DEFAULT_NAME_SERVERS,
+    security: SecurityOption = None,
+    output: FormatOption = Format.TABLE,
+    timeout_ms: TimeoutOption = DEFAULT_TIMEOUT_MS,
+) -> None:
+    """Create a group on every master, or change the settings of the one that is there."""
+    from orbitmq.net.loop import run
+    from orbitmq.wire.bodies.groups import GroupConfig
+
+    config = GroupConfig(
+        group=group, retry_times_max=retries, consume_enable=enable, consume_broadcast_enable=broadcast
+    )
+
+    async def work() -> list[Row]:
+        async with admin_client(name_servers, timeout_ms, security) as admin:
+            changed = await admin.create_group(config, cluster=cluster, broker=broker)
+        return [{"group": group, "broker": name, "address": at} for name, at in changed.items()]
+
+    show_rows(run(work()), ("group", "broker", "address"), output)
+
+
+@app.command("delete")
+def delete(
+    group: GroupArgument,
+    with_topics: Annotated[
+        bool, typer.Option("--with-topics", help="And the topics of its retries and of its dead letters.")
+    ] = False,
+    cluster: ClusterOption = None,
+    name_servers: NameServersOption = DEFAULT_NAME_SERVERS,
+    security: SecurityOption = None,
+    output: FormatOption = Format.TABLE,
+    timeout_ms: TimeoutOption = DEFAULT_TIMEOUT_MS,
+) -> None:
+    """Delete a group that is offline, with its offsets, from every broker."""
+    from orbitmq.net.loop import run
+
+    async def work() -> list[Row]:
+        async with admin_client(name_servers, timeout_ms, security) as admin:
+            addresses = await admin.delete_group(group, cluster=cluster, with_topics=with_topics)
+        return [{"group": group, "address": address} for address in addresses]
+
+    show_rows(run(work()), ("group", "address"), output)
+
+
+def parse_target(text: str) -> ResetTo:
+    """Return where `--to` points.
+
+    Raises:
+        typer.BadParameter: nowhere.
+    """
+    from orbitmq.admin import ResetTo
+
+    if text in ("earliest", "latest"):
+        return ResetTo.earliest() if text == "earliest" else ResetTo.latest()
+    kind, _, number = text.partition(":")
+    if kind == "offset":
+        if not (number.isascii() and number.isdecimal()):
+            raise typer.BadParameter(f"{text!r} is no offset such as offset:17", param_hint="--to")
+        return ResetTo.offset(int(number))
+    return ResetTo.time(parse_time(text, "--to"))
+
+
+def _show_changes(changes: Iterable[QueueReset], output: Format, *, dry_run: bool) -> None:
+    found = list(changes)
+    rows = [
+        {
+            "topic": change.queue.topic,
+            "broker": change.queue.broker_name,
+            "queue": change.queue.queue_id,
+            "before": change.before,
+            "after": change.after,
+            "again": change.again_count,
+            "skipped": change.skipped_count,
+        }
+        for change in found
+    ]
+    show_rows(rows, _RESET_COLUMNS, output)
+    if output is Format.TABLE:
+        again, skipped = sum(change.again_count for change in found), sum(change.skipped_count for change in found)
+        verb = "would come" if dry_run else "come"
+        say(f"{again} messages {verb} again, {skipped} {'would be' if dry_run else 'are'} skipped")
+
+
+def _model(found: GroupStatus) -> str | None:
+    return None if found.message_model is None else str(found.message_model.value).lower()

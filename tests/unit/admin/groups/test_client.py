@@ -1,0 +1,149 @@
+"""Calls about groups, against real brokers of ours."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Coroutine
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from orbitmq import Message, Producer, PullConsumer, PushConsumer
+from orbitmq.admin import AdminClient, ResetTo
+from orbitmq.errors import ClientError, InvalidArgument, RemoteRefused
+from orbitmq.model.group import MessageModel
+from orbitmq.model.topic import TopicConfig
+from orbitmq.net.loop import run
+from orbitmq.testing import LocalCluster
+from orbitmq.wire.bodies.groups import GroupConfig
+from waiting import until
+
+Scene = Callable[[LocalCluster, AdminClient], Coroutine[Any, Any, None]]
+
+
+def serve(scene: Scene, *, brokers: int = 1, **settings: Any) -> None:
+    async def work() -> None:
+        async with (
+            LocalCluster(brokers=brokers, settings=settings) as cluster,
+            AdminClient(cluster.name_servers, timeout_ms=20_000) as admin,
+        ):
+            await admin.create_topic(TopicConfig(topic="t", read_queue_count=2, write_queue_count=2))
+            async with Producer("p", cluster.name_servers) as producer:
+                for number in range(8):
+                    await producer.send(Message("t", b"%d" % number), timeout_ms=20_000)
+            await asyncio.wait_for(scene(cluster, admin), 60)
+
+    run(work())
+
+
+async def read_all(cluster: LocalCluster, group: str = "g") -> None:
+    """Let a group read everything, as somebody who joins nobody."""
+    async with PullConsumer(group, cluster.name_servers) as consumer:
+        queues = await consumer.queues("t")
+        consumer.assign(queues)
+        for queue, place in (await consumer.offsets(queues)).items():
+            consumer.seek(queue, place.end)
+        await consumer.commit()
+
+
+async def lag_of(admin: AdminClient, group: str = "g") -> int:
+    return sum(place.lag for place in (await admin.group_lag(group, "t")).values())
+
+
+def test_a_group_is_listed_with_its_lag_and_is_set_back_and_forth() -> None:
+    async def scene(cluster: LocalCluster, admin: AdminClient) -> None:
+        await read_all(cluster)
+        (found,) = await admin.groups()
+        assert (found.group, found.clients, found.message_model) == ("g", (), None)
+        assert await lag_of(admin) == 0
+        planned = await admin.reset_group("g", "t", ResetTo.earliest(), dry_run=True)
+        assert sum(change.again_count for change in planned) == 8
+        assert await lag_of(admin) == 0
+        assert await admin.reset_group("g", "t", ResetTo.earliest()) == planned
+        assert await lag_of(admin) == 8
+        done = await admin.reset_group("g", "t", ResetTo.latest(), broker="broker-a", queue_id=1)
+        assert [(change.queue.broker_name, change.queue.queue_id) for change in done] == [("broker-a", 1)]
+        assert await lag_of(admin) == 8 - done[0].skipped_count
+        await admin.reset_group("g", "t", ResetTo.time(4_000_000_000_000))
+        assert await lag_of(admin) == 0
+        with pytest.raises(ClientError, match="no such queue"):
+            await admin.reset_group("g", "t", ResetTo.latest(), queue_id=7)
+        with pytest.raises(RemoteRefused, match="26"):
+            await admin.reset_group("nobody", "t", ResetTo.latest())
+
+    serve(scene, brokers=2)
+
+
+def test_a_consumer_that_is_online_goes_on_where_its_group_is_set() -> None:
+    async def scene(cluster: LocalCluster, admin: AdminClient) -> None:
+        got: list[bytes] = []
+
+        def handle(batch: Any) -> None:
+            got.extend(message.body for message in batch)
+
+        async with PushConsumer("g", cluster.name_servers, handler=handle) as consumer:
+            consumer.subscribe("t")
+            await until(lambda: len(got) == 8)
+            await consumer.commit_offsets()
+            status = await admin.group_status("g")
+            assert [client.client_id for client in status.clients] == [consumer.client_id]
+            assert status.message_model is MessageModel.CLUSTERING
+            assert status.subscriptions["t"] == "*"
+            await admin.reset_group("g", "t", ResetTo.earliest())
+            await until(lambda: len(got) == 16)
+            await consumer.commit_offsets()
+            assert await lag_of(admin) == 0
+            with pytest.raises(ClientError, match="1 clients of the group g are online"):
+                await admin.delete_group("g")
+            with pytest.raises(ClientError, match="stop them first"):
+                await admin.clone_group("g", "g", "t")
+
+    serve(scene)
+
+
+def test_a_broker_that_cannot_tell_readers_sets_offsets_of_groups_that_are_offline_alone() -> None:
+    async def scene(cluster: LocalCluster, admin: AdminClient) -> None:
+        await read_all(cluster)
+        await admin.reset_group("g", "t", ResetTo.earliest())
+        assert await lag_of(admin) == 8
+        async with PushConsumer("g", cluster.name_servers) as consumer:
+            consumer.subscribe("t")
+            await consumer.assigned()
+            with pytest.raises(ClientError, match="cannot tell them"):
+                await admin.reset_group("g", "t", ResetTo.latest(), dry_run=True)
+
+    serve(scene, use_server_side_reset_offset=False)
+
+
+def test_a_broadcasting_group_is_not_set(tmp_path: Path) -> None:
+    async def scene(cluster: LocalCluster, admin: AdminClient) -> None:
+        async with PushConsumer(
+            "g", cluster.name_servers, message_model=MessageModel.BROADCASTING, offset_dir=tmp_path
+        ) as consumer:
+            consumer.subscribe("t")
+            await consumer.assigned()
+            with pytest.raises(ClientError, match="broadcasting"):
+                await admin.reset_group("g", "t", ResetTo.latest())
+
+    serve(scene)
+
+
+def test_a_group_is_copied_made_and_deleted() -> None:
+    async def scene(cluster: LocalCluster, admin: AdminClient) -> None:
+        await read_all(cluster)
+        await admin.create_group(GroupConfig(group="g", retry_times_max=3))
+        changes = await admin.clone_group("g", "h")
+        assert sum(change.after for change in changes) == 8
+        assert await lag_of(admin, "h") == 0
+        assert (await admin.group_status("h")).settings["broker-a"].retry_times_max == 3
+        with pytest.raises(ClientError, match="has no offsets"):
+            await admin.clone_group("nobody", "h")
+        await admin.delete_group("h", with_topics=True)
+        assert [found.group for found in await admin.groups()] == ["g"]
+        with pytest.raises(ClientError, match="no broker knows"):
+            await admin.group_status("h")
+        with pytest.raises(InvalidArgument):
+            await admin.create_group(GroupConfig(group="g"), broker="nowhere")
+
+    serve(scene)

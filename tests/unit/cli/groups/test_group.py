@@ -1,0 +1,58 @@
+"""`orbitmq group …`."""
+
+import pytest
+
+from orbitmq.blocking import PushConsumer
+
+
+def read_all(orbitmq, topic):
+    """Let a group of the topic's name read five messages."""
+    assert orbitmq("send", topic, "x", "--count", 5).code == 0
+    assert orbitmq("consume", topic, "--group", topic).code == 0
+
+
+def test_a_groups_lag_is_shown_and_set(orbitmq, topic):
+    read_all(orbitmq, topic)
+    assert [topic, "0", "-", "-"] in orbitmq("group", "list").rows
+    lag = orbitmq("group", "lag", topic, "--topic", topic)
+    assert [row[5] for row in lag.rows] == ["0", "0"]
+    assert "0 messages in 2 queues" in lag.err
+    planned = orbitmq("group", "reset", topic, topic, "--to", "earliest", "--dry-run")
+    assert "5 messages would come again, 0 would be skipped" in planned.err
+    assert "0 messages in" in orbitmq("group", "lag", topic).err
+    assert "5 messages come again" in orbitmq("group", "reset", topic, topic, "--to", "10m").err
+    skipped = orbitmq("group", "reset", topic, topic, "--to", "latest", "-o", "json").json
+    assert sum(row["skipped"] for row in skipped) == 5
+    one = orbitmq("group", "reset", topic, topic, "--to", "offset:1", "--queue", 0).rows
+    assert [row[2:5] for row in one] == [["0", one[0][3], "1"]]
+
+
+def test_a_group_shows_who_is_online(orbitmq, topic, rocketmq_session):
+    with PushConsumer(topic, rocketmq_session.name_servers) as consumer:
+        consumer.subscribe(topic)
+        consumer.assigned()
+        shown = orbitmq("group", "status", topic)
+        assert [row[0] for row in shown.rows] == [consumer.client_id]
+        assert f"subscribes to {topic}: *" in shown.err
+        document = orbitmq("group", "status", topic, "-o", "json").json
+        assert (document["model"], document["subscriptions"][topic]) == ("clustering", "*")
+        refused = orbitmq("group", "delete", topic)
+        assert (refused.code, "online" in refused.err) == (1, True)
+
+
+def test_a_group_is_made_copied_and_deleted(orbitmq, topic):
+    read_all(orbitmq, topic)
+    assert orbitmq("group", "create", f"{topic}-made", "--retries", 3, "--no-broadcast").code == 0
+    settings = orbitmq("group", "status", f"{topic}-made", "-o", "json").json["settings"]["broker-a"]
+    assert (settings["retry_times_max"], settings["consume_broadcast_enable"]) == (3, False)
+    assert "5 are skipped" in orbitmq("group", "clone", topic, f"{topic}-made", "--topic", topic).err
+    assert orbitmq("group", "delete", f"{topic}-made", "--with-topics").code == 0
+    gone = orbitmq("group", "status", f"{topic}-made")
+    assert (gone.code, "no broker knows" in gone.err) == (1, True)
+    assert orbitmq("group", "lag", f"{topic}-made").code == 1
+
+
+@pytest.mark.parametrize("where", ["later", "offset:", "offset:-1", "offset:x"])
+def test_a_place_that_is_none_is_a_wrong_argument(orbitmq, topic, where):
+    wrong = orbitmq("group", "reset", topic, topic, "--to", where)
+    assert (wrong.code, "--to" in wrong.err) == (2, True)
