@@ -9,14 +9,16 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import Any, Final
 
 from orbitmq.filter.numbers import Incomparable, order_key, parse_double, parse_integer, parse_long
-from orbitmq.filter.operands import NUMBERS, TEXTS, Kind, Operand, Refusal, Verdict, deeper
+from orbitmq.filter.operands import NUMBERS, TEXTS, Kind, Matches, Operand, Refusal, Verdict, deeper
 
 Order = Callable[[Any, Any], bool]
 """One of operator's gt, ge, lt, le; or its eq."""
 _FEW_DIGITS = 9
+_ZERO = ord("0")
 
 _PARSERS: Final[Mapping[Kind, Callable[[bytes], Any]]] = {
     Kind.INTEGER: parse_integer,
@@ -40,7 +42,8 @@ def ordered(left: Operand, right: Operand, order: Order) -> Operand:
     for operand in (left, right):
         if operand.kind is Kind.BOOLEAN or (operand.is_literal and operand.kind not in NUMBERS):
             raise Refusal("only numbers and properties can be compared by >, >=, <, <= and BETWEEN")
-    return _comparison(_order(left, right, order), left, right)
+    found = _comparison(_order(left, right, order), left, right)
+    return _with_matches(found, _whole_matches(order), left, right)
 
 
 def between(value: Operand, low: Operand, high: Operand) -> tuple[Operand, Operand]:
@@ -66,8 +69,11 @@ def equal(left: Operand, right: Operand) -> Operand:
             raise Refusal("NULL cannot be compared: use IS NULL or IS NOT NULL")
     if left.is_literal and right.is_literal and left.kind is Kind.BOOLEAN and right.kind is not Kind.BOOLEAN:
         raise Refusal("TRUE and FALSE cannot be compared with this")
-    if left.kind is Kind.PROPERTY and (right.kind in NUMBERS or right.kind is Kind.TEXT):
-        return _comparison(_property_equals(left, right), left, right)
+    if left.kind is Kind.PROPERTY and right.kind is Kind.TEXT:
+        return _with_matches(_comparison(_property_equals(left, right), left, right), _text_matches, left, right)
+    if left.kind is Kind.PROPERTY and right.kind in NUMBERS:
+        found = _comparison(_property_equals(left, right), left, right)
+        return _with_matches(found, _equal_matches, left, right)
     return _comparison(_equality(left, right), left, right)
 
 
@@ -120,6 +126,81 @@ def has_part(operand: Operand, part: bytes, test: Callable[[bytes, bytes], bool]
 def _comparison(verdict: Verdict, *operands: Operand) -> Operand:
     cost = sum(operand.cost for operand in operands)
     return Operand(Kind.BOOLEAN, verdict, depth=deeper(*operands), cost=max(cost, 1))
+
+
+Maker = Callable[[bytes, Any, Matches], Matches]
+"""Makes the question of a property's mark, a constant, and the question for values that are not as most are."""
+
+
+def _with_matches(comparison: Operand, make: Maker, left: Operand, right: Operand) -> Operand:
+    """Return a comparison of a property with a text or a whole number, with a question that takes fewer steps.
+
+    A broker asks it of every message that it passes, so that it is one function, without a call inside for most.
+    """
+    if left.kind is not Kind.PROPERTY or right.kind in (Kind.DOUBLE, Kind.PROPERTY, Kind.BOOLEAN, Kind.UNKNOWN):
+        return comparison
+    mark = b"\x02" + left.name.encode() + b"\x01"
+    return replace(comparison, matches=make(mark, right.constant, matcher(comparison)))
+
+
+def matcher(operand: Operand) -> Matches:
+    """Return the question whether an operand is true; what cannot be compared is not."""
+    if operand.matches is not None:
+        return operand.matches
+    verdict = operand.evaluate
+
+    def matches(properties: bytes) -> bool:
+        try:
+            return verdict(properties) is True
+        except Incomparable:
+            return False
+
+    return matches
+
+
+def _text_matches(mark: bytes, text: bytes, otherwise: Matches) -> Matches:
+    size = len(mark)
+
+    def matches(properties: bytes) -> bool:
+        at = properties.rfind(mark)
+        end = properties.find(b"\x02", at + size)
+        if at >= 0 and (value := properties[at + size : end]) and end > 0:
+            return value == text
+        return otherwise(properties)
+
+    return matches
+
+
+def _equal_matches(mark: bytes, number: int, otherwise: Matches) -> Matches:
+    size, text = len(mark), b"%d" % number
+
+    def matches(properties: bytes) -> bool:
+        at = properties.rfind(mark)
+        end = properties.find(b"\x02", at + size)
+        value = properties[at + size : end]
+        # Few digits without a zero before them are a number in the one way to write it.
+        if at >= 0 and end > 0 and value.isdigit() and value[0] != _ZERO and len(value) <= _FEW_DIGITS:
+            return value == text
+        return otherwise(properties)
+
+    return matches
+
+
+def _whole_matches(test: Order) -> Maker:
+    def make(mark: bytes, number: int, otherwise: Matches) -> Matches:
+        size = len(mark)
+
+        def matches(properties: bytes) -> bool:
+            at = properties.rfind(mark)
+            end = properties.find(b"\x02", at + size)
+            value = properties[at + size : end]
+            if at >= 0 and end > 0 and len(value) <= _FEW_DIGITS and value.isdigit():
+                return test(int(value), number)
+            return otherwise(properties)
+
+        return matches
+
+    return make
 
 
 def _order(left: Operand, right: Operand, order: Order) -> Verdict:

@@ -20,6 +20,8 @@ Evaluate = Callable[[bytes], Value]
 """From a message's encoded properties to a value; raises Incomparable."""
 Verdict = Callable[[bytes], bool | None]
 """The same for comparisons: true, false, or None for unknown."""
+Matches = Callable[[bytes], bool]
+"""The question that a broker asks: only what is true matches."""
 
 DEPTH_MAX = 100
 """Operands inside operands; each costs a call inside a call."""
@@ -57,6 +59,7 @@ class Operand:
         depth: operands inside operands, itself included.
         cost: how often properties are looked at.
         name: the property's.
+        matches: whether it is true for a message, where that can be told with fewer steps; None: `evaluate` tells it.
     """
 
     kind: Kind
@@ -66,6 +69,7 @@ class Operand:
     depth: int = 1
     cost: int = 1
     name: str = ""
+    matches: Matches | None = None
 
 
 def read_property(name: str) -> Operand:

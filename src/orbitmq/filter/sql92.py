@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import cast
 
 from orbitmq.errors import InvalidExpression
+from orbitmq.filter.comparisons import matcher
 from orbitmq.filter.grammar import parser
-from orbitmq.filter.numbers import Incomparable
 from orbitmq.filter.operands import DEPTH_MAX, Operand, Refusal, Verdict
 from orbitmq.filter.tokens import UnknownToken, iter_tokens, place
 
@@ -47,7 +47,7 @@ def compile_sql92(expression: str) -> PropertyFilter:
         raise _invalid(expression, f"more than {LENGTH_MAX} characters", LENGTH_MAX)
     operand, rest_at = _parse(expression)
     verdict = cast(Verdict, operand.evaluate)
-    return PropertyFilter(expression, verdict, _matcher(verdict), operand.cost, rest_at)
+    return PropertyFilter(expression, verdict, matcher(operand), operand.cost, rest_at)
 
 
 def check_sql92(expression: str) -> PropertyFilter:
@@ -92,16 +92,6 @@ def _parse(expression: str) -> tuple[Operand, int]:
     except Refusal as refusal:
         raise _invalid(expression, str(refusal), at) from None
     return operand, at
-
-
-def _matcher(verdict: Verdict) -> Callable[[bytes], bool]:
-    def matches(properties: bytes) -> bool:
-        try:
-            return verdict(properties) is True
-        except Incomparable:
-            return False
-
-    return matches
 
 
 def _invalid(expression: str, reason: str, at: int) -> InvalidExpression:

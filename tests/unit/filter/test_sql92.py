@@ -31,6 +31,43 @@ def test_only_what_is_true_matches() -> None:
         compiled.verdict(b"price\x01much\x02")
 
 
+OPERANDS = ["a", "b", "'1'", "''", "1", "01", "123456789", "2147483648", "-3", "0", "1.0", "TRUE", "NULL"]
+LEAVES = st.one_of(
+    st.builds(
+        " ".join,
+        st.tuples(
+            st.sampled_from(OPERANDS), st.sampled_from(["=", "<>", ">", ">=", "<", "<="]), st.sampled_from(OPERANDS)
+        ),
+    ),
+    st.sampled_from(
+        ["a IN ('1','x')", "a BETWEEN 0 AND 5", "a CONTAINS 'x'", "a IS NULL", "NOT b = 1", "a IS NOT NULL"]
+    ),
+)
+VALUES = st.sampled_from(
+    [b"", b"0", b"1", b"01", b"+1", b"-3", b"3", b"x", b"1x", b"1.0", b"true", b"123456789", b"1234567890",
+     b"2147483648", b"99999999999", "\u0661".encode(), b" 1"]
+)  # fmt: skip
+PROPERTIES = st.lists(st.tuples(st.sampled_from([b"a", b"b", b"ba", b"c"]), VALUES), max_size=4)
+
+
+@given(LEAVES, st.lists(st.tuples(st.sampled_from(["AND", "OR"]), LEAVES), max_size=2), PROPERTIES, st.booleans())
+def test_the_brokers_question_is_whether_the_verdict_is_true(
+    leaf: str, others: list[tuple[str, str]], properties: list[tuple[bytes, bytes]], is_cut: bool
+) -> None:
+    expression = " ".join([leaf, *(f"{joint} {other}" for joint, other in others)])
+    encoded = b"".join(b"%s\x01%s\x02" % pair for pair in properties)
+    encoded = encoded[:-1] if is_cut else encoded
+    try:
+        compiled = compile_sql92(expression)
+    except InvalidExpression:
+        return
+    try:
+        expected = compiled.verdict(encoded) is True
+    except Incomparable:
+        expected = False
+    assert compiled.matches(encoded) is expected
+
+
 def test_what_is_incomparable_matches_under_no_negation() -> None:
     assert not compile_sql92("NOT (price > 10)").matches(b"price\x01much\x02")
 

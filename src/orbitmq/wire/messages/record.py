@@ -10,7 +10,7 @@ Source: docs/formats/commit_log.md.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import lru_cache
 from ipaddress import ip_address
 from struct import Struct
@@ -264,6 +264,26 @@ def properties_at(buffer: Any, start: int, size: int) -> bytes:
         return bytes(buffer[topic_at + 1 + buffer[topic_at] + PROPERTIES_SIZE.size : start + size])
     (topic_size,) = TOPIC_SIZE_V2.unpack_from(buffer, topic_at)
     return bytes(buffer[topic_at + TOPIC_SIZE_V2.size + topic_size + PROPERTIES_SIZE.size : start + size])
+
+
+def properties_in(buffer: Any, base: int, offsets: Sequence[int], sizes: Sequence[int]) -> list[bytes] | None:
+    """Return what `properties_at` returns of many whole records; None where one of them has an unusual head.
+
+    Args:
+        buffer: bytes, a file's map, or a bytearray.
+        base: the place of `buffer[0]`; `offsets` are places, too.
+    """
+    unpack = _TO_BODY.unpack_from
+    found: list[bytes] = []
+    for offset, size in zip(offsets, sizes, strict=True):
+        start = offset - base
+        magic_end, flags, body_size = unpack(buffer, start)
+        if flags & _HOST_FLAGS or magic_end != _MAGIC_V1_END:
+            return None
+        topic_at = start + BODY_AT + body_size
+        # One byte of topic size and two of properties size stand around the topic.
+        found.append(buffer[topic_at + 3 + buffer[topic_at] : start + size])
+    return list(map(bytes, found)) if isinstance(buffer, bytearray) else found
 
 
 def iter_records(view: bytes | memoryview, *, check_crc: bool = True) -> Iterator[Record]:

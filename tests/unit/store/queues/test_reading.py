@@ -227,6 +227,50 @@ def test_a_test_that_nothing_passes_ends_after_so_much_work(store, monkeypatch, 
     assert len(asked) == count
 
 
+@settings(max_examples=150, deadline=None)
+@given(
+    messages=st.lists(
+        st.tuples(
+            st.booleans(), st.integers(0, 500), st.sampled_from("abc"), st.sampled_from([0, 0, 0, 300]), st.booleans()
+        ),
+        min_size=1,
+        max_size=40,
+    ),
+    synced=st.integers(0, 40),
+    first=st.integers(0, 45),
+    count_max=st.integers(1, 50),
+    size_max=st.integers(1, 8_000),
+    cost=st.integers(1, 3),
+    work_max=st.integers(1, 40),
+    chunk_count=st.integers(1, 10),
+)
+def test_messages_that_are_asked_at_once_are_those_asked_one_by_one(
+    messages, synced, first, count_max, size_max, cost, work_max, chunk_count
+):
+    """Over segments, files of the queue, unusual heads, long properties, and limits."""
+    config = StoreConfig(path=Path("/store"), segment_size=2048, consume_queue_units=5)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(reading, "WORK_MAX", work_max)
+        patch.setattr(reading, "_CHUNK_COUNT", chunk_count)
+        store = Store.open(config, store_host=Host("127.0.0.1", 1), clock=FakeClock(T0), disk=FakeDisk())
+        for number, (is_other, size, tag, filling, is_v6) in enumerate(messages):
+            properties = b"x\x01%s\x02TAGS\x01%s\x02" % (b"y" * filling, tag.encode())
+            host = Host("::1" if is_v6 and number % 7 == 0 else "127.0.0.1", 5)
+            store.append(Draft("bills" if is_other else "orders", 0, b"x" * size, properties, born_host=host))
+            if number == synced:
+                store.flush()
+        test = PropertyTest(lambda properties: b"TAGS\x01b" in properties, cost)
+        at_once = store.read_matching("orders", 0, first, count_max, size_max, test)
+        patch.setattr(reading, "_match_at_once", lambda *_: (0, []))
+        assert store.read_matching("orders", 0, first, count_max, size_max, test) == at_once
+
+
+def test_most_messages_are_asked_at_once(store, monkeypatch):
+    fill(store, 10, tags="ab")
+    monkeypatch.setattr(reading, "properties_at", None)
+    assert bodies(match(store, "orders", 0, 0, 4, 100_000, asks(*tagged("b"))[0])) == [1, 3, 5, 7]
+
+
 def test_a_read_with_a_test_says_as_any_other_when_there_is_nothing(store):
     test, _ = asks()
     assert match(store, "orders", 0, 0, 1, 1, test) == (ReadStatus.NO_MATCHED_QUEUE, 0, 0, 0, b"", 0)

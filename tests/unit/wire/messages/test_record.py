@@ -33,6 +33,7 @@ from orbitmq.wire.messages.record import (
     iter_records,
     parse_record,
     properties_at,
+    properties_in,
     queue_offset_in,
     queue_offsets_in,
     to_stored_message,
@@ -320,6 +321,12 @@ def test_properties_are_found_without_parsing_the_rest(topic, born, store, body,
     record = format_record(topic=topic, body=body, properties=properties, born_host=born, store_host=store)
     assert properties_at(record, 0, len(record)) == properties
     assert properties_at(bytearray(b"??" + record + b"!!"), 2, len(record)) == properties
+    plain = format_record(topic="u", body=b"", properties=b"x\x01y\x02")
+    places, sizes = [102, 102 + len(plain)], [len(plain), len(record)]
+    found = properties_in(bytearray(b"??" + plain + record), 100, places, sizes)
+    is_usual = born.ip == store.ip == "10.0.0.1" and len(topic) < 128
+    assert found == ([b"x\x01y\x02", properties] if is_usual else None)
+    assert properties_in(plain, 0, [0], [len(plain)]) == [b"x\x01y\x02"]
 
 
 def number_in(encoded: bytes, topic: str = "orders", queue_id: int = 3) -> int | None:
