@@ -26,6 +26,7 @@ COMMANDS = {
     "send": "orbitmq.cli.messages.send",
     "consume": "orbitmq.cli.messages.consume",
     "message": "orbitmq.cli.messages.message",
+    "trace": "orbitmq.cli.messages.trace",
     "dlq": "orbitmq.cli.dlq",
     "cluster": "orbitmq.cli.cluster",
     "health": "orbitmq.cli.health",

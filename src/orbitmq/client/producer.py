@@ -31,8 +31,10 @@ from orbitmq.client.session.client_id import unique_instance, unique_key_seed
 from orbitmq.client.session.door import INTERVAL_MS, check_send, checked
 from orbitmq.client.session.heartbeats import HEARTBEAT_INTERVAL_MS
 from orbitmq.client.session.session import ClientSession
+from orbitmq.client.trace.tracer import TRACE_TOPIC, Tracer
 from orbitmq.client.transactions import checks
 from orbitmq.client.transactions.checks import Check, CheckAnswers
+from orbitmq.client.transactions.decision import JAVA_STATES, Decision
 from orbitmq.clock import now_ms
 from orbitmq.errors import InvalidArgument
 from orbitmq.model.group import Heartbeat
@@ -88,6 +90,8 @@ class Producer(Client):
         queue_count: queues per broker of a topic that is created by sending to it.
         credentials: sign every request with this access key (RocketMQ's ACL).
         tls: connect with TLS, as `orbitmq.net.security.tls.client_context` or `ssl.create_default_context` makes it.
+        trace: tell every message's way to `trace_topic`, in the background (RocketMQ's message trace).
+        trace_topic: where traces go.
         check: answers brokers that ask about the group's transactions; see `TransactionProducer`.
     """
 
@@ -111,13 +115,15 @@ class Producer(Client):
         poll_interval_ms: int = POLL_INTERVAL_MS,
         credentials: Credentials | None = None,
         tls: ssl.SSLContext | None = None,
+        trace: bool = False,
+        trace_topic: str = TRACE_TOPIC,
         check: Check | None = None,
     ) -> None:
         self.group = group
         self._compress_over = compress_over
         self._batch_size_max = batch_size_max
         pending = PendingRequests(requests_max)
-        self._checks = CheckAnswers(self.group, check)
+        self._checks = CheckAnswers(self.group, check, on_answer=self._note_answer)
         session = ClientSession(
             name_servers,
             instance=unique_instance(),
@@ -130,6 +136,7 @@ class Producer(Client):
             tls=tls,
         )
         super().__init__(session)
+        self._tracer = Tracer(session, group=self.group, kind="PRODUCE", topic=trace_topic) if trace else None
         fault_tolerance = FaultTolerance() if avoid_slow_brokers else None
         self._selector = QueueSelector(session.routes, fault_tolerance, random=Random(), queue_count=queue_count)
         self._sender = Sender(
@@ -142,10 +149,16 @@ class Producer(Client):
             retries=retries,
             queue_count=queue_count,
             sends_max=sends_max,
+            on_sent=None if self._tracer is None else self._tracer.sent,
         )
         self._requester = Requester(session, self._sender, pending)
         self._replier = Replier(self._selector, self._sender)
-        self._recaller = Recaller(session, group=self.group, timeout_ms=send_timeout_ms)
+        self._recaller = Recaller(
+            session,
+            group=self.group,
+            timeout_ms=send_timeout_ms,
+            on_answer=None if self._tracer is None else self._tracer.recalled,
+        )
         self._in_flight = InFlight(count_max=soon_count_max, size_max=soon_size_max)
         self._accumulator = Accumulator(
             self._sender, self._selector, self._in_flight, session.tasks, batch_size_max=batch_size_max
@@ -157,6 +170,8 @@ class Producer(Client):
         """Begin. No server is asked before the first send."""
         self._session.open()
         self._message_ids = UniqueKeys(self._session.ip, getpid(), unique_key_seed())
+        if self._tracer is not None:
+            self._tracer.open()
 
     async def close(self) -> None:
         """End requests that wait for replies, wait for what `send_soon` queued, then leave.
@@ -172,6 +187,8 @@ class Producer(Client):
         try:
             await self.flush()
         finally:
+            if self._tracer is not None:
+                await self._tracer.close()
             await self._session.close([UnregisterClient(client_id=self._session.id, producer_group=self.group)])
 
     async def send(
@@ -340,6 +357,11 @@ class Producer(Client):
     def _encode(self, message: Message, compress_over: int | None = None, half_of: str | None = None) -> EncodedMessage:
         limit = self._compress_over if compress_over is None else compress_over
         return encode_message(message, self._message_ids.next(now_ms()), limit, half_of=half_of)
+
+    def _note_answer(self, message: StoredMessage, message_id: str, broker: str, decision: Decision) -> None:
+        """Trace what a broker was told that had asked about a transaction."""
+        if self._tracer is not None:
+            self._tracer.transaction_ended(message, message_id, broker, JAVA_STATES[decision], is_asked=True)
 
     def _describe(self, client_id: str) -> Heartbeat:
         return Heartbeat(client_id=client_id, producer_groups=(self.group,))

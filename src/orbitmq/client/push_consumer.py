@@ -21,7 +21,7 @@ from orbitmq.client.consume.assignment.assignment import Assignment
 from orbitmq.client.consume.assignment.queue_allocator import QueueAllocator
 from orbitmq.client.consume.assignment.queue_locks import QueueLocks
 from orbitmq.client.consume.assignment.rebalancer import REBALANCE_INTERVAL_MS, Rebalancer
-from orbitmq.client.consume.batch import Batch
+from orbitmq.client.consume.batch import Batch, Settler
 from orbitmq.client.consume.dispatch.batch_iterator import BatchIterator
 from orbitmq.client.consume.dispatch.handler_pool import Handler, HandlerPool
 from orbitmq.client.consume.dispatch.message_pool import KeyOf, MessageHandler, MessagePool
@@ -44,6 +44,8 @@ from orbitmq.client.session.client_id import DEFAULT_INSTANCE, unique_instance
 from orbitmq.client.session.door import INTERVAL_MS, checked
 from orbitmq.client.session.heartbeats import HEARTBEAT_INTERVAL_MS
 from orbitmq.client.session.session import ClientSession
+from orbitmq.client.trace.traced_settler import TracedSettler
+from orbitmq.client.trace.tracer import TRACE_TOPIC, Tracer
 from orbitmq.clock import now_ms
 from orbitmq.errors import ClientError, InvalidArgument
 from orbitmq.model.group import ConsumeFrom, ConsumerInfo, Heartbeat, MessageModel, Subscription
@@ -116,6 +118,8 @@ class PushConsumer(Client):
         strategy: how a group divides the queues.
         credentials: sign every request with this access key (RocketMQ's ACL).
         tls: connect with TLS, as `orbitmq.net.security.tls.client_context` or `ssl.create_default_context` makes it.
+        trace: tell every message's way to `trace_topic`, in the background (RocketMQ's message trace).
+        trace_topic: where traces go.
     """
 
     def __init__(
@@ -147,6 +151,8 @@ class PushConsumer(Client):
         strategy: Strategy = allocate_average,
         credentials: Credentials | None = None,
         tls: ssl.SSLContext | None = None,
+        trace: bool = False,
+        trace_topic: str = TRACE_TOPIC,
     ) -> None:
         if handler is not None and message_handler is not None:
             raise InvalidArgument("message_handler", message_handler, "none beside handler")
@@ -176,6 +182,7 @@ class PushConsumer(Client):
             tls=tls,
         )
         super().__init__(session)
+        self._tracer = Tracer(session, group=self.group, kind="CONSUME", topic=trace_topic) if trace else None
         self._ready = ReadyQueues(batch_count_max if message_handler is None else 1)
         policy = RedeliveryPolicy(
             is_in_place=ordered or is_broadcasting, max_attempts=max_attempts, retry_delay_ms=retry_delay_ms
@@ -224,6 +231,7 @@ class PushConsumer(Client):
                 tasks=session.tasks,
                 on_ready=self._ready.put,
                 is_shared=message_handler is not None,
+                settler_of=self._settler_of,
                 expires_ms=None if policy.is_in_place or self._handlers is not None else consume_timeout_ms,
             ),
             settings=PullSettings(
@@ -263,6 +271,8 @@ class PushConsumer(Client):
             self._session.tasks.spawn(self._store_offsets(), "offsets"),
             self._session.tasks.spawn(self._warn_of_silence(), "warning"),
         ]
+        if self._tracer is not None:
+            self._tracer.open()
         if self._locks_queues:
             self._loops.append(self._session.tasks.spawn(self._assignment.keep_locks(), "locks"))
         if self._handlers is not None:
@@ -284,7 +294,12 @@ class PushConsumer(Client):
             if self._handlers is not None:
                 await self._handlers.drain(DRAIN_MS)
             await self._assignment.close()
+            if self._tracer is not None:
+                await self._tracer.close()
             await self._session.close([UnregisterClient(client_id=self._session.id, consumer_group=self.group)])
+
+    def _settler_of(self, queue: Settler) -> Settler:
+        return queue if self._tracer is None else TracedSettler(queue, self._tracer)
 
     async def run(self) -> None:
         """Wait until the consumer is closed; for programs whose handler does the work.

@@ -15,7 +15,7 @@ from orbitmq.client.send.queue_selector import Target
 from orbitmq.client.send.result import SendResult, SendStatus
 from orbitmq.client.session.door import check_send, checked
 from orbitmq.client.transactions.checks import Check
-from orbitmq.client.transactions.decision import Decision, end_header
+from orbitmq.client.transactions.decision import JAVA_STATES, Decision, end_header
 from orbitmq.client.transactions.transaction import Transaction
 from orbitmq.codes import ResponseCode
 from orbitmq.errors import ConnectionFailed, InvalidArgument, OrbitError, RemoteRefused, RequestTimeout, SendFailed
@@ -142,6 +142,9 @@ class TransactionProducer(Producer):
     async def _end(self, message: Message, sent: SendResult, decision: Decision) -> None:
         header = end_header(self.group, message.topic, sent, decision)
         broker_name = sent.queue.broker_name
+        if self._tracer is not None:
+            address, state = self._session.routes.address(broker_name), JAVA_STATES[decision]
+            self._tracer.transaction_ended(message, sent.message_id, address, state, is_asked=False)
         if decision is Decision.UNKNOWN:
             address = self._session.routes.address(broker_name, only_this=True)
             await self._session.pool.oneway(address, header)  # Java's broker answers nothing to it

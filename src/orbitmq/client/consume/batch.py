@@ -26,6 +26,10 @@ class Settler(Protocol):
         """True when the queue goes to another consumer: nothing of it is begun any more."""
         ...
 
+    def begun(self, batch: Batch) -> None:
+        """Note that somebody begins with a batch; once again where it comes again in place."""
+        ...
+
     def done(self, messages: Sequence[StoredMessage]) -> bool:
         """Do not deliver the messages again."""
         ...
@@ -173,6 +177,8 @@ class Batch(Sequence[StoredMessage]):
     def start(self) -> bool:
         """Begin with a batch that waited for its turn; False when it is not ours to begin any more."""
         self.is_started = not self.is_settled
+        if self.is_started:
+            self._settler.begun(self)
         return self.is_started
 
     def pause(self) -> None:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import defaultdict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from orbitmq.client.send.batch import batch_body, batch_header
 from orbitmq.client.send.fault_tolerance import FaultTolerance
@@ -33,6 +33,10 @@ NEW_TOPIC_PAUSE_MS = 50
 """After a topic was created by sending to it, its route is asked for so often, each pause twice as long as the last."""
 
 
+OnSent = Callable[[Sequence[EncodedMessage], Sequence[SendResult], str, Mapping[str, str], int], None]
+"""Takes messages, their results, the broker's address, the extFields of its answer, and how long that took (ms)."""
+
+
 class Sender:
     """Sends messages, one or a batch at a time.
 
@@ -48,6 +52,7 @@ class Sender:
         retries: attempts after the first one. Those that found no broker at the other end do not count, unless there
             are to be no retries: a broker that restarts is waited for until the time is over.
         queue_count: queues per broker of a topic that is yet to be created.
+        on_sent: is told of messages that a broker has stored, None when nobody wants to know.
     """
 
     def __init__(
@@ -62,6 +67,7 @@ class Sender:
         retries: int,
         queue_count: int,
         sends_max: int = SENDS_MAX,
+        on_sent: OnSent | None = None,
     ) -> None:
         self._session = session
         self._places = asyncio.Semaphore(sends_max)
@@ -72,6 +78,7 @@ class Sender:
         self._attempt_timeout_ms = attempt_timeout_ms
         self._retries = retries
         self._queue_count = queue_count
+        self._on_sent = on_sent
         self._pauses: defaultdict[str, set[asyncio.Future[None]]] = defaultdict(set)
         session.routes.add_listener(self._route_changed)
 
@@ -206,6 +213,9 @@ class Sender:
         if self._fault_tolerance is not None:
             self._fault_tolerance.record_answer(queue.broker_name, int((ended - began) * 1000), int(ended * 1000))
         self._session.note_answer(queue.broker_name)
+        if self._on_sent is not None:
+            address = self._session.routes.address(queue.broker_name)
+            self._on_sent(batch, results, address, answer.ext_fields or {}, int((ended - began) * 1000))
         if self._pauses:
             self._end_pauses(queue.broker_name)
         if self._selector.mark_created(queue.topic):

@@ -120,6 +120,8 @@ RULES: Mapping[str, Rule] = {
     "tls": instance(ssl.SSLContext, allowed="an ssl.SSLContext"),
     "topic": named(),
     "topics": each(named(), "a list of topics"),
+    "trace": flag,
+    "trace_topic": named(),
     "window_count_max": COUNT,
     "window_size_max": SIZE,
     "with_topics": flag,

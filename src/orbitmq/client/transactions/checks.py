@@ -26,6 +26,9 @@ log = logging.getLogger(__name__)
 Check = Callable[[StoredMessage], Decision | Awaitable[Decision]]
 """Says how the transaction of a message has ended. A plain function runs on a thread and may wait for a database."""
 
+OnAnswer = Callable[[StoredMessage, str, str, Decision], None]
+"""Takes a message, its id, the broker's address, and what the broker was told."""
+
 CHECKS_MAX = 1_000
 """Questions that are looked into at the same time; what is asked beyond goes unanswered, and is asked again."""
 
@@ -36,10 +39,12 @@ class CheckAnswers:
     Args:
         group: the producer group.
         check: None: nothing is answered.
+        on_answer: is told of every answer.
     """
 
-    def __init__(self, group: str, check: Check | None) -> None:
+    def __init__(self, group: str, check: Check | None, *, on_answer: OnAnswer = lambda *_: None) -> None:
         self._group = group
+        self._on_answer = on_answer
         self._check = check
         self._tasks = BackgroundTasks()
         self._count = 0
@@ -80,6 +85,7 @@ class CheckAnswers:
             self._count -= 1
         message_id = message.message_id or call.header.message_id or ""
         call.connection.send_oneway(answer_header(self._group, call.header, message_id, decision))
+        self._on_answer(message, message_id, call.connection.remote, decision)
 
 
 async def _ask(check: Check, message: StoredMessage) -> Decision:

@@ -21,6 +21,14 @@ class Decision(Enum):
     """Nobody knows yet: the broker asks again later."""
 
 
+JAVA_STATES = {
+    Decision.COMMIT: "COMMIT_MESSAGE",
+    Decision.ROLLBACK: "ROLLBACK_MESSAGE",
+    Decision.UNKNOWN: "UNKNOW",
+}
+"""What traces call decisions (Java: LocalTransactionState)."""
+
+
 def end_header(group: str, topic: str, sent: SendResult, decision: Decision) -> EndTransaction:
     """Return what tells a broker how the transaction of a message ends that was sent just now.
 

@@ -21,6 +21,9 @@ class FakeSettler:
         self.settled.append((how, [message.queue_offset for message in messages], *details))
         return self._in_time
 
+    def begun(self, batch):
+        pass
+
     def done(self, messages):
         return self._note("done", messages)
 

@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 
-from orbitmq.client.consume.batch import Batch
+from orbitmq.client.consume.batch import Batch, Settler
 from orbitmq.client.consume.pull.puller import Puller
 from orbitmq.client.consume.redelivery.policy import RedeliveryPolicy
 from orbitmq.client.consume.redelivery.retries import Retries, TakesBack
@@ -31,6 +31,7 @@ class Consumption:
         tasks: where requests run that nobody waits for.
         on_ready: is called with a queue once whenever a batch can be handed out.
         is_shared: several batches of a queue may be out at a time; otherwise the next one waits for the one before.
+        settler_of: returns what a batch settles with: the queue, or what stands before it.
         expires_ms: a batch that is not settled by then counts as failed; None where handlers are watched themselves.
     """
 
@@ -39,6 +40,7 @@ class Consumption:
     tasks: BackgroundTasks
     on_ready: Callable[[AssignedQueue], None]
     is_shared: bool = False
+    settler_of: Callable[[Settler], Settler] = lambda settler: settler
     expires_ms: int | None = None
 
 
@@ -108,7 +110,10 @@ class AssignedQueue:
         if not self._has_batch():
             return None
         is_shared = self._consumption.is_shared
-        batch = Batch(self.queue, self.puller.window.next_batch(count_max), self, is_started=not is_shared)
+        messages, settler = self.puller.window.next_batch(count_max), self._consumption.settler_of(self)
+        batch = Batch(self.queue, messages, settler, is_started=not is_shared)
+        if not is_shared:
+            settler.begun(batch)
         self._out[batch] = self._expiry(batch)
         self.offer()
         return batch
@@ -143,6 +148,9 @@ class AssignedQueue:
                 timer.cancel()
         self._out.clear()
         self._idle.set()
+
+    def begun(self, batch: Batch) -> None:
+        """Nothing: a batch that is out is known (Settler)."""
 
     def done(self, messages: Sequence[StoredMessage]) -> bool:
         """Settle messages (Settler)."""

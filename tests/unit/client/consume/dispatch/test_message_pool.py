@@ -28,6 +28,9 @@ class FakeQueue:
         assert count_max == 1
         return Batch(self.queue, [self.waiting.pop(0)], self, is_started=False)
 
+    def begun(self, batch):
+        pass
+
     def done(self, messages):
         self.settled.append(("done", messages[0].queue_offset))
         return True

@@ -47,6 +47,8 @@ final class Consumers {
         consumer.setConsumeFromWhere(
             ConsumeFromWhere.valueOf(arguments.getOrDefault("from", "CONSUME_FROM_FIRST_OFFSET").toString()));
         consumer.setMessageModel(MessageModel.valueOf(arguments.getOrDefault("model", "CLUSTERING").toString()));
+        consumer.setEnableTrace(arguments.getBooleanValue("trace"));
+        consumer.setTraceMsgBatchNum(1); // told at once: what waits when a client stops may be lost
         if (arguments.containsKey("instance")) {
             consumer.setInstanceName(arguments.getString("instance"));
         }

@@ -43,6 +43,8 @@ final class Producers {
         DefaultMQProducer producer = arguments.getBooleanValue("transactional")
             ? transactional(group) : new DefaultMQProducer(group, Signing.hook(arguments));
         producer.setNamesrvAddr(arguments.getString("name_servers"));
+        producer.setEnableTrace(arguments.getBooleanValue("trace"));
+        producer.setTraceMsgBatchNum(1); // told at once: what waits when a client stops may be lost
         if (arguments.containsKey("compress_over")) {
             producer.setCompressMsgBodyOverHowmuch(arguments.getIntValue("compress_over"));
         }

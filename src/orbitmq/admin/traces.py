@@ -1,0 +1,146 @@
+"""A message's way, put together from the traces of its producer and its consumers, Java's or ours."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import NamedTuple
+
+from orbitmq.admin.client import AdminClient
+from orbitmq.errors import ClientError, InvalidArgument
+from orbitmq.model.message import StoredMessage
+from orbitmq.wire.messages.traces import (
+    ConsumptionBegun,
+    ConsumptionEnded,
+    MessageKind,
+    Outcome,
+    Published,
+    Recalled,
+    Trace,
+    TransactionEnded,
+    decode_traces,
+)
+
+TRACES_MAX = 64
+"""Trace messages that each broker is asked for, the newest; as mqadmin does."""
+_KINDS = {
+    MessageKind.HALF: "sent, half of a transaction",
+    MessageKind.DELAYED: "sent, for later",
+}
+
+
+class Step(NamedTuple):
+    """One thing that happened to a message.
+
+    Args:
+        name: what.
+        at_ms: when it began; 0 where nobody has told.
+        cost_ms: how long it took, None where that has no meaning or is not known.
+        group: the producer's or consumer's; None for a broker.
+        place: a client's host, or a broker's address.
+        status: how it ended.
+    """
+
+    name: str
+    at_ms: int
+    cost_ms: int | None
+    group: str | None
+    place: str
+    status: str
+    message_id: str
+    topic: str | None = None
+
+
+class _Told(NamedTuple):
+    trace: Trace
+    client: str
+
+
+async def find_way(admin: AdminClient, trace_topic: str, key: str) -> list[Step]:
+    """Return what is told of the messages of an id or key, oldest first.
+
+    Raises:
+        RouteNotFound: there is no such trace topic.
+    """
+    found = await admin.messages_by_key(trace_topic, key, count_max=TRACES_MAX)
+    told = list(_told_of(found, key))
+    steps = list(way_of(told))
+    for published in {
+        told.trace.offset_message_id: told.trace for told in told if isinstance(told.trace, Published)
+    }.values():
+        stored = await _stored(admin, published)
+        if stored is not None:
+            steps.append(stored)
+    order = {"sent": 0, "stored": 1}
+    return sorted(steps, key=lambda step: (step.at_ms, order.get(step.name, 2)))
+
+
+def _told_of(messages: Iterable[StoredMessage], key: str) -> Iterator[_Told]:
+    """Yield the traces of one message id or key; a trace that was told twice comes once."""
+    seen: set[Trace] = set()
+    for message in messages:
+        for trace in decode_traces(message.body):
+            keys = (getattr(trace, "keys", None) or "").split()
+            if trace not in seen and (trace.message_id == key or key in keys):
+                seen.add(trace)
+                yield _Told(trace, message.born_host.ip)
+
+
+def way_of(told: Iterable[_Told]) -> Iterator[Step]:
+    """Yield the steps that traces tell of; both halves of a consumption are one."""
+    begun: dict[tuple[str, str], tuple[ConsumptionBegun, str]] = {}
+    ended: list[tuple[ConsumptionEnded, str]] = []
+    for trace, client in told:
+        if isinstance(trace, ConsumptionBegun):
+            begun[trace.request_id, trace.message_id] = trace, client
+        elif isinstance(trace, ConsumptionEnded):
+            ended.append((trace, client))
+        else:
+            yield _producers_step(trace, client)
+    for end, client in ended:
+        begin, _ = begun.pop((end.request_id, end.message_id), (None, ""))
+        yield _consumed(begin, end, client)
+    for begin, client in begun.values():
+        yield Step(_attempt(begin), begin.at_ms, None, begin.group, client, "begun", begin.message_id)
+
+
+def _producers_step(trace: Published | TransactionEnded | Recalled, client: str) -> Step:
+    common = trace.at_ms, trace.group, client, trace.message_id, trace.topic
+    at_ms, group, place, message_id, topic = common
+    if isinstance(trace, Published):
+        name = _KINDS.get(trace.kind, "sent")
+        status = "success" if trace.is_success else "failed"
+        return Step(name, at_ms, trace.cost_ms, group, place, status, message_id, topic)
+    if isinstance(trace, TransactionEnded):
+        name = "decided, when asked" if trace.is_asked else "decided"
+        return Step(name, at_ms, None, group, place, trace.state, message_id, topic)
+    return Step("taken back", at_ms, None, group, place, "success" if trace.is_success else "failed", message_id, topic)
+
+
+def _consumed(begin: ConsumptionBegun | None, end: ConsumptionEnded, client: str) -> Step:
+    status = "success" if end.is_success else _outcome(end.outcome)
+    if begin is None:
+        return Step("consumed", end.at_ms, end.cost_ms, end.group, client, status, end.message_id)
+    return Step(_attempt(begin), begin.at_ms, end.cost_ms, begin.group, client, status, end.message_id)
+
+
+def _attempt(begin: ConsumptionBegun) -> str:
+    return "consumed" if not begin.retries else f"consumed again ({begin.retries})"
+
+
+def _outcome(code: int) -> str:
+    name = Outcome(code).name if code in list(Outcome) else str(code)
+    return "failed" if code == Outcome.FAILED else f"failed: {name.lower().replace('_', ' ')}"
+
+
+async def _stored(admin: AdminClient, published: Published) -> Step | None:
+    """Return where a message lies, by its broker's own clock; None when it is gone, or the broker does not say."""
+    try:
+        message = await admin.message_by_id(published.topic, published.offset_message_id)
+    except (ClientError, InvalidArgument):
+        return None
+    if message is None:
+        return None
+    status = f"{message.broker_name} queue {message.queue_id} offset {message.queue_offset}"
+    return Step(
+        "stored", message.stored_at_ms, None, None, published.broker, status, published.message_id, published.topic
+    )

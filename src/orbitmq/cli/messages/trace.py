@@ -1,0 +1,79 @@
+"""`orbitmq trace`: a message's way, as producers and consumers have told it: sent, stored, each consumption."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from orbitmq.cli.access import admin_client
+from orbitmq.cli.terminal.exits import ExitCode
+from orbitmq.cli.terminal.options import (
+    DEFAULT_NAME_SERVERS,
+    DEFAULT_TIMEOUT_MS,
+    FormatOption,
+    NameServersOption,
+    SecurityOption,
+    TimeoutOption,
+)
+from orbitmq.cli.terminal.output import Format, format_time, say, show_json, show_rows
+from orbitmq.cli.terminal.printable import printable
+
+if TYPE_CHECKING:
+    from orbitmq.admin.traces import Step
+
+_COLUMNS = ("step", "time", "ms", "group", "at", "status")
+
+
+def trace(
+    message_id: Annotated[
+        str, typer.Argument(metavar="ID", help="The id that the message's producer gave it, or one of its keys.")
+    ],
+    topic: Annotated[
+        str, typer.Option("--trace-topic", metavar="TOPIC", help="Where clients tell traces.")
+    ] = "RMQ_SYS_TRACE_TOPIC",
+    name_servers: NameServersOption = DEFAULT_NAME_SERVERS,
+    security: SecurityOption = None,
+    output: FormatOption = Format.TABLE,
+    timeout_ms: TimeoutOption = DEFAULT_TIMEOUT_MS,
+) -> None:
+    """Show a message's way through clients that trace. Exit code 1 when none has told of it."""
+    from orbitmq.admin.traces import find_way
+    from orbitmq.net.loop import run
+
+    async def work() -> list[Step]:
+        async with admin_client(name_servers, timeout_ms, security) as admin:
+            return await find_way(admin, topic, message_id)
+
+    steps = run(work())
+    if output is Format.JSON:
+        show_json([_document(step) for step in steps])
+    elif steps:
+        show_rows([_row(step) for step in steps], _COLUMNS, output)
+    if not steps:
+        say("no client has told of such a message; clients trace with `trace=True`, Java's with `setEnableTrace(true)`")
+        raise typer.Exit(ExitCode.NO)
+
+
+def _document(step: Step) -> dict[str, Any]:
+    return {
+        "step": step.name,
+        "messageId": step.message_id,
+        "topic": step.topic,
+        "timeMs": step.at_ms or None,
+        "costMs": step.cost_ms,
+        "group": step.group,
+        "at": step.place,
+        "status": step.status,
+    }
+
+
+def _row(step: Step) -> dict[str, Any]:
+    return {
+        "step": step.name,
+        "time": format_time(step.at_ms) if step.at_ms else None,
+        "ms": step.cost_ms,
+        "group": printable(step.group or "", is_cell=True),
+        "at": printable(step.place, is_cell=True),
+        "status": printable(step.status, is_cell=True),
+    }

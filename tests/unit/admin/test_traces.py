@@ -1,0 +1,116 @@
+"""Claims about a message's way, as it is put together from what clients told."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from orbitmq.admin import traces
+from orbitmq.admin.traces import find_way, way_of
+from orbitmq.errors import InvalidArgument
+from orbitmq.model.message import Host, StoredMessage
+from orbitmq.net.loop import run
+from orbitmq.wire.messages.traces import (
+    ConsumptionBegun,
+    ConsumptionEnded,
+    MessageKind,
+    Outcome,
+    Published,
+    Recalled,
+    Trace,
+    TransactionEnded,
+    encode_trace,
+)
+
+SENT = Published(1_000, "r", "makers", "orders", "ID", "t", "k1 k2", "b:1", 5, 3, MessageKind.NORMAL, "OFF", True)
+BEGUN = ConsumptionBegun(2_000, "r", "readers", "R", "ID", 0, "k1 k2")
+ENDED = ConsumptionEnded("R", "ID", 9, True, "k1 k2", Outcome.SUCCESS, 2_009, "readers")
+
+
+def stored(body: bytes = b"", *, stored_at_ms: int = 0) -> StoredMessage:
+    return StoredMessage(
+        topic="t", body=body, properties={}, queue_id=2, queue_offset=7, physical_offset=0, store_size=1,
+        stored_at_ms=stored_at_ms, born_host=Host("10.0.0.7", 1), broker_name="broker-a",
+    )  # fmt: skip
+
+
+class FakeAdmin:
+    """Has trace messages, and one stored message, or none."""
+
+    def __init__(self, *told: Trace, message: StoredMessage | None = None) -> None:
+        self._told = told
+        self._message = message
+
+    async def messages_by_key(self, topic: str, key: str, *, count_max: int) -> list[StoredMessage]:
+        return [stored("".join(map(encode_trace, self._told)).encode())]
+
+    async def message_by_id(self, topic: str, message_id: str) -> StoredMessage | None:
+        assert (topic, message_id) == ("orders", "OFF")
+        return self._message
+
+
+def way(admin: Any, key: str = "ID") -> list[tuple[str, int, int | None, str]]:
+    return [(step.name, step.at_ms, step.cost_ms, step.status) for step in run(find_way(admin, "traces", key))]
+
+
+def test_a_way_has_its_steps_in_order_each_once() -> None:
+    admin = FakeAdmin(ENDED, SENT, BEGUN, SENT, message=stored(stored_at_ms=1_001))
+    assert way(admin) == [
+        ("sent", 1_000, 3, "success"),
+        ("stored", 1_001, None, "broker-a queue 2 offset 7"),
+        ("consumed", 2_000, 9, "success"),
+    ]
+    assert way(admin, "k2") == way(admin)
+    assert way(admin, "k") == []
+
+
+@pytest.mark.parametrize("fails", [False, True])
+def test_a_message_that_is_gone_is_not_said_to_be_stored(fails: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def refuse(*_: Any) -> None:
+        raise InvalidArgument("message_id", "", "an id")
+
+    if fails:
+        monkeypatch.setattr(FakeAdmin, "message_by_id", refuse)
+    assert way(FakeAdmin(SENT)) == [("sent", 1_000, 3, "success")]
+
+
+CASES: list[tuple[Trace, tuple[str, str]]] = [
+    (SENT._replace(kind=MessageKind.HALF, is_success=False), ("sent, half of a transaction", "failed")),
+    (SENT._replace(kind=MessageKind.DELAYED), ("sent, for later", "success")),
+    (SENT._replace(kind=MessageKind.ORDERED), ("sent", "success")),
+    (BEGUN, ("consumed", "begun")),
+    (BEGUN._replace(retries=2), ("consumed again (2)", "begun")),
+    (ENDED, ("consumed", "success")),
+    (ENDED._replace(is_success=False, outcome=Outcome.FAILED), ("consumed", "failed")),
+    (ENDED._replace(is_success=False, outcome=Outcome.NOTHING_RETURNED), ("consumed", "failed: nothing returned")),
+    (ENDED._replace(is_success=False, outcome=77), ("consumed", "failed: 77")),
+    (
+        TransactionEnded(1, "r", "g", "t", "ID", None, None, "b", MessageKind.COMMIT, "ID", "UNKNOW", False),
+        ("decided", "UNKNOW"),
+    ),
+    (
+        TransactionEnded(1, "r", "g", "t", "ID", None, None, "b", MessageKind.COMMIT, "ID", "UNKNOW", True),
+        ("decided, when asked", "UNKNOW"),
+    ),
+    (Recalled(1, "r", "g", "t", "ID", True), ("taken back", "success")),
+    (Recalled(1, "r", "g", "t", "ID", False), ("taken back", "failed")),
+]
+
+
+@pytest.mark.parametrize(("trace", "expected"), CASES)
+def test_each_kind_of_trace_is_a_step(trace: Trace, expected: tuple[str, str]) -> None:
+    (step,) = way_of([traces._Told(trace, "10.0.0.7")])
+    assert (step.name, step.status) == expected
+    assert (step.place, step.message_id) == ("10.0.0.7", "ID")
+
+
+def test_each_attempt_of_a_consumption_is_a_step_of_its_own() -> None:
+    again = BEGUN._replace(request_id="SECOND", retries=1, at_ms=9_000)
+    failed = ENDED._replace(is_success=False, outcome=Outcome.EXCEPTION)
+    done = ENDED._replace(request_id="SECOND", at_ms=9_009)
+    told = [traces._Told(trace, "c") for trace in (BEGUN, again, failed, done)]
+    assert [(step.name, step.at_ms, step.status) for step in way_of(told)] == [
+        ("consumed", 2_000, "failed: exception"),
+        ("consumed again (1)", 9_000, "success"),
+    ]
