@@ -41,7 +41,8 @@ class Handled:
             raise ValueError(number)
 
     async def message(self, message: StoredMessage) -> None:
-        await asyncio.sleep(0)
+        for _ in range(10 - int(message.body) % 10):  # nobody takes as long as the next one
+            await asyncio.sleep(0)
         self.take(message)
 
     async def batch(self, batch: Batch) -> None:
