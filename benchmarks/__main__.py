@@ -15,7 +15,7 @@ from benchmarks.load import BenchmarkError, compile_loadgen
 from benchmarks.measure import Plan, Result, measure_rows
 from benchmarks.report import ALL_ROWS, RESULTS, describe_machine, machine_slug, save, table
 from benchmarks.rows import LOAD_ROWS
-from benchmarks.servers import java_command
+from benchmarks.servers import end_children, java_command
 
 QUICK_ROWS = (
     "route-k8-50x1",
@@ -129,4 +129,7 @@ def _say(line: str) -> None:
 
 if __name__ == "__main__":
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # servers are stopped on the way out
-    sys.exit(main())
+    try:
+        sys.exit(main())
+    finally:
+        end_children()

@@ -12,13 +12,16 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
+
+import psutil
 
 from benchmarks.load import BUILD, BenchmarkError
 from benchmarks.probe import ask_route, ask_send, wait_for
 
+STOP_TIMEOUT_S = 15
 JAVA_VERSION = "5.3.3"
 JARS = Path(__file__).parent.parent / "tests" / "interop" / "java" / "target" / "dependency"
 # Upstream's own garbage collector flags (distribution/bin/run{server,broker}.sh) with a heap that fits a small machine.
@@ -111,7 +114,7 @@ class Server:
         self.resume()
         self.process.terminate()
         try:
-            self.process.wait(timeout=15)
+            self.process.wait(timeout=STOP_TIMEOUT_S)
         except subprocess.TimeoutExpired:
             self.process.kill()
             self.process.wait()
@@ -200,8 +203,23 @@ def start(name: str, kind: str, cores: set[int], *, flush: str = "ASYNC_FLUSH", 
         tail = server.log_tail()
         server.stop()
         raise BenchmarkError(f"{name} {kind} did not come up: {error}\n{tail}") from None
+    except BaseException:
+        server.stop()
+        raise
     server.first_answer_ms = (time.monotonic() - server.started_at_s) * 1000
     return server
+
+
+def end_children() -> None:
+    """End the processes that this one has started and that are still there: a signal may come while one starts."""
+    children = psutil.Process().children(recursive=True)
+    for child in children:
+        with suppress(psutil.NoSuchProcess):
+            child.terminate()
+            child.resume()
+    _, staying = psutil.wait_procs(children, timeout=STOP_TIMEOUT_S)
+    for child in staying:
+        child.kill()
 
 
 def _spawn(

@@ -1,6 +1,10 @@
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, assert_type
+
 import pytest
 
-from orbitmq.blocking import PushConsumer
+from orbitmq import StoredMessage
+from orbitmq.blocking import Batch, PushConsumer
 
 
 @pytest.fixture
@@ -19,6 +23,15 @@ def test_a_batch_is_a_sequence_of_its_messages(batch):
     assert batch[1].body == b"2"
     assert [message.body for message in batch[:1]] == [b"1"]
     assert "orders" in repr(batch)
+
+
+def test_a_batch_and_its_messages_have_types(batch: Batch):
+    """The type checker looks at this test; the names come from the public module."""
+    assert_type(batch[0], StoredMessage)
+    assert_type(batch[:1], Sequence[StoredMessage])
+    assert_type(next(iter(batch)), StoredMessage)
+    if TYPE_CHECKING:
+        assert_type(PushConsumer("takers", "127.0.0.1:1").next_batch(), Batch | None)
 
 
 def test_a_batch_is_settled_once(batch):
