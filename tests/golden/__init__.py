@@ -20,6 +20,11 @@ class Golden(NamedTuple):
     def __str__(self) -> str:
         return self.stem
 
+    @property
+    def body(self) -> bytes:
+        """What follows a frame's header."""
+        return self.data[len(self.data) - self.expected["header"]["body_size"] :]
+
 
 def golden(stem: str) -> Golden:
     """Load one golden file."""

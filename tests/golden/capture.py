@@ -93,6 +93,7 @@ NAMES = {
     222: "invoke-broker-to-reset-offset",
     223: "invoke-broker-to-get-consumer-status",
     224: "get-topics-by-cluster",
+    225: "update-and-create-subscriptiongroup-list",
     300: "query-topic-consume-by-who",
     303: "query-consume-time-span",
     304: "get-system-topic-list-from-ns",
@@ -105,7 +106,10 @@ NAMES = {
     311: "get-unit-topic-list",
     312: "get-has-unit-sub-topic-list",
     313: "get-has-unit-sub-ununit-topic-list",
+    314: "clone-group-offset",
+    315: "view-broker-stats-data",
     316: "clean-unused-topic",
+    317: "get-broker-consume-stats",
     318: "update-namesrv-config",
     319: "get-namesrv-config",
     320: "send-batch-message",
@@ -116,9 +120,13 @@ NAMES = {
     325: "send-reply-message-v2",
     326: "push-reply-message-to-client",
     327: "add-write-perm-of-broker",
+    328: "get-all-producer-info",
     329: "delete-expired-commitlog",
+    343: "query-topics-by-consumer",
+    345: "query-subscription-by-consumer",
     351: "get-topic-config",
     352: "get-subscriptiongroup-config",
+    353: "update-and-get-group-forbidden",
     361: "lite-pull-message",
     370: "recall-message",
     400: "query-assignment",
@@ -127,6 +135,12 @@ NAMES = {
     901: "get-broker-member-group",
     904: "broker-heartbeat",
     905: "notify-min-broker-id-change",
+    907: "get-broker-ha-status",
+    908: "reset-master-flush-offset",
+    2001: "update-cold-data-flow-ctr-config",
+    2002: "remove-cold-data-flow-ctr-config",
+    2003: "get-cold-data-flow-ctr-info",
+    2004: "set-commitlog-read-mode",
     3001: "auth-create-user",
     3002: "auth-update-user",
     3003: "auth-delete-user",
@@ -275,6 +289,7 @@ def exercise(clients: JavaClients, name_server: str, broker_address: str) -> Non
     pull_by_hand(clients, name_server)
     consume(clients, name_server, broker_address)
     administrate(clients, name_server)
+    look_at_the_broker(clients, name_server, broker_address)
 
 
 def produce(clients: JavaClients, name_server: str) -> None:
@@ -450,6 +465,30 @@ def administrate(clients: JavaClients, name_server: str) -> None:
         clients.mqadmin(line[0], "-n", name_server, *line[1:])
 
 
+def look_at_the_broker(clients: JavaClients, name_server: str, broker_address: str) -> None:
+    """What mqadmin asks one broker, or tells it, beside its everyday."""
+    producer = clients.producer("golden-looked-at", name_server, send_timeout_ms=30_000)
+    (sent,) = producer.send(message("golden", b"counted"))
+    assert sent["offset_message_id"]
+    with tempfile.NamedTemporaryFile("w", suffix=".json") as file:
+        json.dump([{"groupName": f"golden-list-{number}"} for number in range(2)], file)
+        file.flush()
+        clients.mqadmin("updateSubGroupList", "-n", name_server, "-b", broker_address, "-f", file.name)
+    for command, *arguments in (
+        ("statsAll", "-t", "golden"),
+        ("brokerConsumeStats", "-b", broker_address),
+        ("producer", "-b", broker_address),
+        ("haStatus", "-b", broker_address),
+        ("resetMasterFlushOffset", "-b", broker_address, "-o", "0"),
+        ("updateColdDataFlowCtrGroupConfig", "-b", broker_address, "-g", "golden-group", "-v", "1000"),
+        ("getColdDataFlowCtrInfo", "-b", broker_address),
+        ("removeColdDataFlowCtrGroupConfig", "-b", broker_address, "-g", "golden-group"),
+        ("setCommitLogReadAheadMode", "-b", broker_address, "-m", "0"),
+    ):
+        clients.mqadmin(command, "-n", name_server, *arguments)
+    producer.stop()
+
+
 def lose_a_master(home: Path, serialize_type: str) -> list[Passed]:
     """A NameServer that tells a slave what its group's smallest id is: the master comes, and leaves again."""
     passed: list[Passed] = []
@@ -508,6 +547,10 @@ def ask_by_hand(name_server: str, broker: str) -> None:
         (200052, {"consumerGroup": "golden-peekers", "topic": "golden-pop", "queueId": "-1", "maxMsgNums": "2"}),
         (200052, {"consumerGroup": "golden-peekers", "topic": "golden-pop", "queueId": "0", "maxMsgNums": "0"}),
         (200056, None),
+        (314, {"srcGroup": "golden-group", "destGroup": "golden-twin", "topic": "golden", "offline": "true"}),
+        (343, {"group": "golden-group"}),
+        (345, {"group": "golden-group", "topic": "golden"}),
+        (353, {"group": "golden-group", "topic": "golden"}),
         (207, {"groupName": "golden-made"}),
     ):
         ask(broker, code, ext_fields)

@@ -65,6 +65,7 @@ class _Asked(NamedTuple):
     peer: Peer
     command: Command
     key: _ReadKey
+    group: str
 
 
 class Pulls:
@@ -121,8 +122,10 @@ class Pulls:
         """
         place = self._place(header)
         if isinstance(selection, PropertyTest):
-            return self._reply(header.queue_offset, self._read_matching(place, selection))
-        return self._reply(header.queue_offset, self._store.read(*place, selection))
+            result = self._read_matching(place, selection)
+        else:
+            result = self._store.read(*place, selection)
+        return self._reply(header.topic, header.consumer_group, header.queue_offset, result)
 
     def moved(self, header: PullMessage, queue_offset: int) -> Reply:
         """Return the answer to a reader whose group was set to another offset (Java: OFFSET_RESET)."""
@@ -192,7 +195,12 @@ class Pulls:
             tag_codes,
             self._clock() + suspend_ms,
             call.connection,
-            _Asked(call.connection, call.command._replace(ext_fields=None, body=b""), (place, selection)),
+            _Asked(
+                call.connection,
+                call.command._replace(ext_fields=None, body=b""),
+                (place, selection),
+                sys.intern(header.consumer_group),
+            ),
             _PARKED_SIZE + _TAG_SIZE * len(tag_codes or ()),
         )
 
@@ -296,7 +304,7 @@ class Pulls:
 
     @staticmethod
     def _answer(pull: ParkedPull[_Asked], reply: Reply) -> None:
-        peer, command, _ = pull.call
+        peer, command, *_ = pull.call
         peer.answer_later(command, reply, was_parked=True)
 
     def _read_again(self, pull: ParkedPull[_Asked]) -> Reply:
@@ -315,7 +323,7 @@ class Pulls:
                 # Only what was found stays true: a message may come before the turn of the next pull.
                 if result.status is ReadStatus.FOUND:
                     self._share(key, result)
-            return self._reply(pull.queue_offset, result)
+            return self._reply(pull.topic, pull.call.group, pull.queue_offset, result)
         except OrbitError as error:  # files that somebody has cut: told as a pull is told that has not waited
             return Reply(ResponseCode.SYSTEM_ERROR, str(error))
         except Exception as error:
@@ -333,15 +341,14 @@ class Pulls:
             self._reads.clear()
             self._reads_size = 0
 
-    def _reply(self, queue_offset: int, result: ReadResult) -> Reply:
+    def _reply(self, topic: str, group: str, queue_offset: int, result: ReadResult) -> Reply:
         stats = self._stats
         code = _CODES.get(result.status)
         if code is None:  # an empty queue: its reader waits at 0, anybody else has lost the way
             code = ResponseCode.PULL_NOT_FOUND if queue_offset == 0 else ResponseCode.PULL_OFFSET_MOVED
         if code == ResponseCode.SUCCESS:
             stats.found_count += 1
-            stats.get_count += result.message_count
-            stats.get_size += len(result.body)
+            stats.got(topic, group, result.message_count, len(result.body))
         else:
             stats.miss_count += 1
         return Reply(

@@ -17,7 +17,7 @@ from orbitmq.broker.transactions.forms import half_form, is_prepared
 from orbitmq.codes import RequestCode, ResponseCode
 from orbitmq.errors import OrbitError
 from orbitmq.model.message import PROPERTIES_SIZE_MAX, SysFlag
-from orbitmq.model.topic import DataVersion
+from orbitmq.model.topic import HALF_TOPIC, DataVersion
 from orbitmq.net.dispatch.peer import Peer
 from orbitmq.net.dispatch.reply import Reply, encode_reply
 from orbitmq.store import AppendResult, Draft
@@ -45,12 +45,17 @@ class SendFastPath:
     """Serves plain sends straight from a read's bytes (a `net.dispatch.fast_path.FastPath`)."""
 
     def __init__(self, tables: SendTables) -> None:
-        self._tables = tables
         self._version: DataVersion | None = None
         self._queue_counts: dict[str, int] = {}
         self._texts = SendHeaderTexts()
-        self._parts = _answer_parts(tables.answers)
         self._id_start = offset_message_id(tables.answers.host, 0)[:-_OFFSET_DIGITS]
+        self.use(tables)
+
+    def use(self, tables: SendTables) -> None:
+        """Work on these tables from now on: settings have changed."""
+        self._tables = tables
+        self._parts = _answer_parts(tables.answers)
+        self._queue_counts.clear()
 
     def answer(self, data: bytes, answers: list[bytes], connection: Peer) -> int:
         """Store the plain sends at the start of `data`; return how many bytes their frames take."""
@@ -70,6 +75,8 @@ class SendFastPath:
         first, at, end, size_sum = len(answers), 0, len(data), 0
         opaques: list[int] = []
         log_end = 0
+        # What was sent to one topic is counted when another one comes, or at the end.
+        counted_topic, counted, counted_size = "", 0, 0
         try:
             while end - at > _FRAME_SIZE_MIN and data.startswith(_START, at + 8):
                 size, mark = _unpack_prefix(data, at)
@@ -96,6 +103,7 @@ class SendFastPath:
                     if half is None:
                         break
                     queue_offset, physical_offset, record_size, _ = half
+                    topic = HALF_TOPIC  # where it is counted, as on the long way
                 elif len(stored) > PROPERTIES_SIZE_MAX:
                     break
                 else:
@@ -104,6 +112,11 @@ class SendFastPath:
                     if 0 < len(key) <= NOTED_SIZE_MAX and _KEYS not in properties:
                         note_key((physical_offset, record_size, stored_at_ms, topic, key))
                 log_end = physical_offset + record_size
+                if topic != counted_topic:
+                    if counted_topic:
+                        count = len(opaques) - counted
+                        tables.stats.puts.add(counted_topic, count, size_sum - counted_size, count)
+                    counted_topic, counted, counted_size = topic, len(opaques), size_sum
                 size_sum += record_size
                 answers.append(format_answer(physical_offset, queue_id, queue_offset, opaque, key))
                 opaques.append(opaque)
@@ -112,6 +125,8 @@ class SendFastPath:
             pass  # nothing of this message was stored: the long way says what is wrong
         if opaques:
             stats = tables.stats
+            count = len(opaques) - counted
+            stats.puts.add(counted_topic, count, size_sum - counted_size, count)
             stats.put_count += len(opaques)
             stats.put_size += size_sum
             connection.counters.requests[_CODE] += len(opaques)

@@ -109,8 +109,7 @@ def _append(sending: SendTables, draft: Draft) -> AppendResult | None:
     sending.delays.wake()
     if draft.topic == TIMER_TOPIC:
         sending.timers.wake()
-    sending.stats.put_count += 1
-    sending.stats.put_size += result.size
+    sending.stats.put(draft.topic, 1, result.size)
     return result
 
 

@@ -71,8 +71,7 @@ def store_one(tables: SendTables, call: SendCall) -> Reply | Later:
     recall_handle = None
     if stored.topic is not draft.topic:
         recall_handle = _wake(tables, draft.topic, stored, call.now_ms)
-    tables.stats.put_count += 1
-    tables.stats.put_size += result.size
+    tables.stats.put(stored.topic, 1, result.size)
     message_id = offset_message_id(tables.answers.host, result.physical_offset)
     return tables.answers.when_durable(call, draft.queue_id, message_id, result.queue_offset, result.end, recall_handle)
 

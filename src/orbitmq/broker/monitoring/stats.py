@@ -1,7 +1,9 @@
 """Counters of the broker's work, and the rates that administrators ask for.
 
 Hot paths add to plain integers; `sample` is called once a second and remembers enough to tell the rates of the last
-ten seconds, minute and ten minutes. Pure: time is an argument.
+ten seconds, minute and ten minutes. Topics and groups have flows of their own. Pure: time is an argument.
+
+Source: Java BrokerStats, BrokerStatsManager.
 """
 
 from __future__ import annotations
@@ -9,9 +11,15 @@ from __future__ import annotations
 from collections import deque
 from typing import NamedTuple
 
+from orbitmq.broker.monitoring.flows import Flows
+from orbitmq.wire.bodies.monitoring.stats import StatsFigures
+
+FLOWS_MAX = 50_000
 WINDOWS_MS = (10_000, 60_000, 600_000)
 _SAMPLES_MAX = 601
 _DAY_MS = 86_400_000
+_WHOLE = ("BROKER_PUT_NUMS", "BROKER_GET_NUMS")
+"""Java's names of what is counted of the whole broker."""
 
 
 class Totals(NamedTuple):
@@ -37,14 +45,26 @@ class BrokerStats:
         "found_count",
         "get_count",
         "get_size",
+        "gets",
         "miss_count",
         "put_count",
         "put_size",
+        "puts",
+        "send_backs",
         "started_at_ms",
+        "whole",
     )
 
-    def __init__(self, now_ms: int) -> None:
+    def __init__(self, now_ms: int, *, flows_max: int = FLOWS_MAX, monotonic_ms: int = 0) -> None:
         self.started_at_ms = now_ms
+        self.puts: Flows[str] = Flows(flows_max, monotonic_ms)
+        """Messages that were sent, by topic."""
+        self.gets: Flows[tuple[str, str]] = Flows(flows_max, monotonic_ms)
+        """Messages given to consumers, by topic and group."""
+        self.send_backs: Flows[tuple[str, str]] = Flows(flows_max, monotonic_ms)
+        """Messages that consumers sent back, by topic and group."""
+        self.whole: Flows[str] = Flows(len(_WHOLE), monotonic_ms)
+        """All messages that were sent, and all that were given to consumers."""
         self.put_count = 0
         """Messages stored."""
         self.put_size = 0
@@ -76,6 +96,70 @@ class BrokerStats:
     def yesterday_morning(self) -> Totals:
         """The counters when the day before began, or at the start."""
         return self._yesterday
+
+    def put(self, topic: str, count: int, size: int, times: int = 1) -> None:
+        """Count messages that were stored.
+
+        Args:
+            size: bytes of their records.
+            times: as how many sends they came.
+        """
+        self.put_count += count
+        self.put_size += size
+        self.puts.add(topic, count, size, times)
+
+    def got(self, topic: str, group: str, count: int, size: int) -> None:
+        """Count messages that were given to a group."""
+        self.get_count += count
+        self.get_size += size
+        self.gets.add((topic, group), count, size)
+
+    def figures(self, name: str, key: str, cluster: str) -> StatsFigures | None:
+        """Return what was counted under one of Java's names; None: nothing was.
+
+        Args:
+            key: a topic, `topic@group`, or the cluster, by the name.
+            cluster: this broker's.
+        """
+        topic, _, group = key.partition("@")
+        match name:
+            case "TOPIC_PUT_NUMS":
+                return self.puts.counts(key)
+            case "TOPIC_PUT_SIZE":
+                return self.puts.sizes(key)
+            case "GROUP_GET_NUMS":
+                return self.gets.counts((topic, group))
+            case "GROUP_GET_SIZE":
+                return self.gets.sizes((topic, group))
+            case "SNDBCK_PUT_NUMS":
+                return self.send_backs.counts((topic, group))
+            case _ if key == cluster and name in _WHOLE:
+                return self.whole.counts(name)
+        return None
+
+    def forget_topic(self, topic: str) -> None:
+        """Drop what was counted of a topic that is deleted."""
+        self.puts.forget(lambda key: key == topic)
+        for flows in (self.gets, self.send_backs):
+            flows.forget(lambda key: key[0] == topic)
+
+    def forget_group(self, group: str) -> None:
+        """Drop what was counted of a group that is deleted."""
+        for flows in (self.gets, self.send_backs):
+            flows.forget(lambda key: key[1] == group)
+
+    def sample_flows(self, now_ms: int) -> None:
+        """Let the flows remember their counts; called once a second.
+
+        Args:
+            now_ms: by the monotonic clock.
+        """
+        for name, total in zip(_WHOLE, (self.put_count, self.get_count), strict=True):
+            known = self.whole.total(name)
+            if total > known:
+                self.whole.add(name, total - known, 0, times=0)
+        for flows in (self.puts, self.gets, self.send_backs, self.whole):
+            flows.sample(now_ms)
 
     def sample(self, now_ms: int) -> None:
         """Remember the counters; called once a second."""

@@ -169,8 +169,8 @@ class Pops:
             self._pop_retries(asked, popped)
         if popped.work:
             self._note_work(popped.work)
-        self._stats.get_count += popped.count
-        self._stats.get_size += popped.size
+        if popped.count:
+            self._stats.got(asked.topic, asked.group, popped.count, popped.size)
         return popped
 
     @property
@@ -195,8 +195,8 @@ class Pops:
         for name, kind in sources:
             for number in self._queue_ids(name, queue_id if kind == NORMAL else -1):
                 self._peek_queue(peeked, name, group, number, count_max)
-        self._stats.get_count += peeked.count
-        self._stats.get_size += peeked.size
+        if peeked.count:
+            self._stats.got(topic, group, peeked.count, peeked.size)
         return peeked
 
     def _peek_queue(self, peeked: Popped, topic: str, group: str, queue_id: int, count_max: int) -> None:

@@ -106,8 +106,7 @@ def _append(tables: SendTables, messages: list[Draft]) -> list[AppendResult]:
         results = tables.store.append_batch(messages)
     except StoreUnavailable as error:
         raise refusal_of(error) from None
-    tables.stats.put_count += len(results)
-    tables.stats.put_size += sum(result.size for result in results)
+    tables.stats.put(messages[0].topic, len(results), sum(result.size for result in results))
     return results
 
 

@@ -73,6 +73,25 @@ def decode_topic_config(body: bytes) -> TopicConfig:
     return parse_body("topic configuration", body, parse_topic)
 
 
+def encode_topic_configs(configs: Iterable[TopicConfig]) -> bytes:
+    """Encode the body of UPDATE_AND_CREATE_TOPIC_LIST."""
+    return orjson.dumps({"topicConfigList": [topic_document(config) for config in configs]})
+
+
+def decode_topic_configs(body: bytes, *, size_max: int = 0) -> tuple[TopicConfig, ...]:
+    """Decode the body of UPDATE_AND_CREATE_TOPIC_LIST.
+
+    Raises:
+        HeaderError: the body is none, or larger than `size_max`.
+    """
+    return parse_body(
+        "topic list",
+        body,
+        lambda document: tuple(map(parse_topic, document.get("topicConfigList") or ())),
+        size_max=size_max,
+    )
+
+
 class QueueStats(NamedTuple):
     """Where a queue begins and ends, and when it last grew (0: unknown)."""
 
@@ -119,6 +138,11 @@ class Progress(NamedTuple):
 
 def encode_consume_stats(stats: Mapping[MessageQueue, Progress], consume_rate: float = 0.0) -> bytes:
     """Encode the answer to GET_CONSUME_STATS, whose map is keyed by objects."""
+    return fastjson.dumps_loose(consume_stats_document(stats, consume_rate))
+
+
+def consume_stats_document(stats: Mapping[MessageQueue, Progress], consume_rate: float) -> dict[str, Any]:
+    """Return the JSON object of a group's places, as `fastjson.dumps_loose` takes it."""
     offsets = {
         _key(queue): {
             "brokerOffset": found.broker_offset,
@@ -128,7 +152,7 @@ def encode_consume_stats(stats: Mapping[MessageQueue, Progress], consume_rate: f
         }
         for queue, found in stats.items()
     }
-    return fastjson.dumps_loose({"consumeTps": consume_rate, "offsetTable": offsets})
+    return {"consumeTps": consume_rate, "offsetTable": offsets}
 
 
 def decode_consume_stats(body: bytes) -> dict[MessageQueue, Progress]:

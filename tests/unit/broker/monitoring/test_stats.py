@@ -37,3 +37,49 @@ def test_a_rate_of_ten_minutes_looks_back_no_further_and_no_less() -> None:
         stats.put_count = second**2
         stats.sample(second * 1_000)
     assert stats.rates("put_count", 999_000)[2] == (999**2 - 399**2) / 600
+
+
+def test_flows_are_found_under_javas_names() -> None:
+    stats = BrokerStats(now_ms=0)
+    stats.put("t", 3, 300, times=2)
+    stats.got("t", "g", 2, 200)
+    stats.send_backs.add(("t", "g"), 1, 0)
+    stats.sample_flows(10_000)
+    sums = {}
+    for name, key in (
+        ("TOPIC_PUT_NUMS", "t"),
+        ("TOPIC_PUT_SIZE", "t"),
+        ("GROUP_GET_NUMS", "t@g"),
+        ("GROUP_GET_SIZE", "t@g"),
+        ("SNDBCK_PUT_NUMS", "t@g"),
+        ("BROKER_PUT_NUMS", "c"),
+        ("BROKER_GET_NUMS", "c"),
+    ):
+        figures = stats.figures(name, key, "c")
+        assert figures is not None
+        sums[name] = figures.minute.sum
+    assert list(sums.values()) == [3, 300, 2, 200, 1, 3, 2]
+    assert (stats.put_count, stats.put_size, stats.get_count, stats.get_size) == (3, 300, 2, 200)
+
+
+@pytest.mark.parametrize(
+    ("name", "key"), [("TOPIC_PUT_NUMS", "u"), ("GROUP_GET_NUMS", "t"), ("BROKER_PUT_NUMS", "t"), ("TOPIC_PUT", "t")]
+)
+def test_other_names_and_keys_have_no_figures(name: str, key: str) -> None:
+    stats = BrokerStats(now_ms=0)
+    stats.put("t", 1, 1)
+    stats.got("t", "g", 1, 1)
+    stats.sample_flows(10_000)
+    assert stats.figures(name, key, "c") is None
+
+
+def test_what_is_deleted_is_not_counted_any_more() -> None:
+    stats = BrokerStats(now_ms=0)
+    for topic in ("t", "u"):
+        stats.put(topic, 1, 1)
+        for group in ("g", "h"):
+            stats.got(topic, group, 1, 1)
+    stats.forget_topic("t")
+    stats.forget_group("g")
+    assert [stats.puts.total(topic) for topic in ("t", "u")] == [0, 1]
+    assert [stats.gets.total((topic, group)) for topic in ("t", "u") for group in ("g", "h")] == [0, 0, 0, 1]

@@ -1,0 +1,93 @@
+"""Claims about counts by topic, and what they were in the last minute, hour and day."""
+
+from __future__ import annotations
+
+from random import Random
+
+import pytest
+
+from orbitmq.broker.monitoring.flows import Flows
+from orbitmq.wire.bodies.monitoring.stats import WindowFigures
+
+MINUTE, HOUR, DAY = 60_000, 3_600_000, 86_400_000
+
+
+def test_what_was_never_counted_has_no_figures() -> None:
+    flows: Flows[str] = Flows(10)
+    assert flows.counts("t") is None
+    assert (flows.rate("t"), flows.total("t")) == (0.0, 0)
+
+
+def test_what_has_just_come_is_seen_when_a_step_of_ten_seconds_ends() -> None:
+    flows: Flows[str] = Flows(10)
+    flows.add("t", 30, 600, times=3)
+    assert flows.counts("t") == (WindowFigures(), WindowFigures(), WindowFigures())
+    flows.sample(9_999)
+    assert flows.rate("t") == 0.0
+    flows.sample(10_000)
+    counts, sizes = flows.counts("t"), flows.sizes("t")
+    assert counts is not None
+    assert sizes is not None
+    assert counts.minute == WindowFigures(30, 3.0, 10.0)
+    assert sizes.minute == WindowFigures(600, 60.0, 200.0)
+    assert counts.hour == counts.day == WindowFigures()
+
+
+def test_windows_forget_what_is_older_than_they_are() -> None:
+    flows: Flows[str] = Flows(10)
+    flows.add("t", 5, 0)
+    sums = {}
+    for now_ms in range(0, 2 * DAY, 10_000):
+        flows.sample(now_ms)
+        figures = flows.counts("t")
+        assert figures is not None
+        sums[now_ms] = tuple(window.sum for window in figures)
+    assert sums[10_000] == (5, 0, 0)
+    assert sums[MINUTE] == (5, 0, 0)
+    assert sums[MINUTE + 10_000] == (0, 0, 0)
+    assert sums[10 * MINUTE] == (0, 5, 0)
+    assert sums[HOUR] == (0, 5, 5)
+    assert sums[HOUR + 10 * MINUTE] == (0, 0, 5)
+    assert sums[DAY] == (0, 0, 5)
+    assert sums[DAY + HOUR] == (0, 0, 0)
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_every_window_tells_what_came_in_it(seed: int) -> None:
+    random = Random(seed)
+    flows: Flows[str] = Flows(10)
+    came: list[tuple[int, int]] = []
+    for second in range(1, 9_000):
+        if random.random() < 0.01:
+            count = random.randrange(1, 50)
+            flows.add("t", count, 0)
+            came.append((second, count))
+        flows.sample(second * 1000)
+    if not came:
+        return
+    figures = flows.counts("t")
+    assert figures is not None
+    for window, step, steps in ((figures.minute, 10, 6), (figures.hour, 600, 6)):
+        end = 8_999 // step * step
+        assert window.sum == sum(count for second, count in came if end - step * steps < second <= end), seed
+
+
+def test_no_more_are_kept_than_may_be_and_those_of_what_is_deleted_go() -> None:
+    flows: Flows[tuple[str, str]] = Flows(2)
+    for key in (("t", "g"), ("u", "g"), ("v", "g")):
+        flows.add(key, 1, 1)
+    assert len(flows) == 2
+    flows.forget(lambda key: key[0] == "t")
+    assert [flows.total(key) for key in (("t", "g"), ("u", "g"))] == [0, 1]
+    flows.sample(10_000)
+
+
+def test_a_step_is_taken_note_of_once() -> None:
+    flows: Flows[str] = Flows(10)
+    flows.add("t", 1, 0)
+    flows.sample(10_000)
+    flows.add("t", 1, 0)
+    flows.sample(10_500)
+    figures = flows.counts("t")
+    assert figures is not None
+    assert figures.minute.sum == 1
