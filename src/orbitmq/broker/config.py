@@ -62,6 +62,9 @@ class BrokerConfig(ServerSecuritySettings):
     broker_id: int = 0
     broker_role: str = "ASYNC_MASTER"
     namesrv_addr: str = ""
+    broker_config_path: str = ""
+    """The file that these settings are from: what is changed while the broker runs is kept there. Empty:
+    `config/broker.properties` below the store."""
     register_name_server_period: int = 30_000
     register_broker_timeout_mills: int = 6_000
     enable_split_registration: bool = False
@@ -212,6 +215,8 @@ class BrokerConfig(ServerSecuritySettings):
     """Ours: topics that there may be; one that is new beyond is refused."""
     groups_max: int = 200_000
     """Ours: the same for consumer groups."""
+    enable_mixed_message_type: bool = False
+    """Topics may have the attribute `message.type=MIXED`."""
     broker_permission: int = 6
     notify_consumer_ids_changed_enable: bool = True
     use_server_side_reset_offset: bool = True
@@ -318,7 +323,7 @@ class BrokerConfig(ServerSecuritySettings):
         Raises:
             ConfigError: the file cannot be read, or a key holds a value that is not allowed.
         """
-        return cls.from_mapping(read_properties(path), **overrides)
+        return cls.from_mapping(read_properties(path), **{"broker_config_path": str(path), **overrides})
 
     @classmethod
     def from_mapping(cls, properties: Mapping[str, str], **overrides: Any) -> BrokerConfig:
@@ -331,7 +336,7 @@ class BrokerConfig(ServerSecuritySettings):
         for key, text in properties.items():
             if (known := _FIELDS.get(key)) is not None:
                 values[known.name] = parse_value(key, text, known.type)
-            elif key in _IMPLIED_PATHS:
+            elif key in IMPLIED_PATHS:
                 continue
             else:
                 log.warning("broker.conf: the key %s has no effect in this version", key)
@@ -339,7 +344,7 @@ class BrokerConfig(ServerSecuritySettings):
         if config.broker_id:
             log.warning("broker.conf: brokerId=%d becomes 0, the id of a master, as brokerRole says", config.broker_id)
             config = replace(config, broker_id=0)  # as Java's BrokerStartup does
-        for key, below in _IMPLIED_PATHS.items():
+        for key, below in IMPLIED_PATHS.items():
             if key in properties and Path(properties[key].strip()) != config.store_path_root_dir / below:
                 raise ConfigError(key, properties[key], f"storePathRootDir/{below}: other places are not supported")
         return config
@@ -430,7 +435,7 @@ _CHOICES: dict[str, tuple[object, ...]] = {
     "timer_precision_ms": (100, 200, 500, 1_000),
     "default_message_request_mode": ("PULL", "POP"),
 }
-_IMPLIED_PATHS = {
+IMPLIED_PATHS = {
     "storePathCommitLog": "commitlog",
     "storePathConsumeQueue": "consumequeue",
     "storePathIndex": "index",

@@ -61,6 +61,10 @@ class VersionedTable(Generic[V]):
         self.version = self.version.next(now_ms)
         return True
 
+    def renew(self, now_ms: int) -> None:
+        """Make a new version of what there is."""
+        self.version = self.version.next(now_ms)
+
     def keep(self) -> None:
         """Let all changes count for good: they are on the disk."""
         self._replaced.clear()

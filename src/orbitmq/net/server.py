@@ -71,6 +71,10 @@ class Server(Generic[S]):
         self._host = ""
         self._port = 0
 
+    def rebind(self) -> None:
+        """Take what handlers work on from the service once more: it has changed."""
+        self._dispatcher.rebind()
+
     async def start(self, host: str, port: int) -> int:
         """Listen; return the bound port (0 lets the system choose one).
 

@@ -12,10 +12,11 @@ from collections.abc import Iterable, Mapping
 from orbitmq.broker.versioned_table import VersionedTable
 from orbitmq.codes import ResponseCode
 from orbitmq.errors import InvalidArgument, Rejected
-from orbitmq.model.topic import DataVersion, check_name
+from orbitmq.model.topic import DataVersion, Perm, check_name
 from orbitmq.wire.bodies.groups import GroupConfig, GroupTable
 
 GROUPS_MAX = 200_000
+_READ = int(Perm.READ)
 
 GROUP_LENGTH_MAX = 248
 """Characters: the group's retry topic becomes a directory's name, `%RETRY%` and the group, 255 at most."""
@@ -46,8 +47,8 @@ class GroupConfigs(VersionedTable[GroupConfig]):
     ) -> None:
         super().__init__({config.group: config for config in groups}, version, count_max=count_max)
         self._auto_create_enable = auto_create_enable
-        self.forbidden = dict(forbidden or {})
-        """Kept for the file; 353 that changes it is not there yet."""
+        self.forbidden = {group: dict(topics) for group, topics in (forbidden or {}).items()}
+        """By group and topic, the permissions that the group does not have there, as bits of Perm."""
         for name in SYSTEM_GROUPS:
             self._values.setdefault(name, GroupConfig(group=name))
 
@@ -55,6 +56,11 @@ class GroupConfigs(VersionedTable[GroupConfig]):
     def table(self) -> GroupTable:
         """The table as it is encoded."""
         return GroupTable(self.version, self._values, self.forbidden)
+
+    def allow(self, *, auto_create_enable: bool, count_max: int) -> None:
+        """Change what may be made from now on."""
+        self._auto_create_enable = auto_create_enable
+        self.count_max = count_max
 
     def auto_create(self, group: str, now_ms: int) -> GroupConfig | None:
         """Create the settings of a group that is not there, with defaults; None where that is not allowed."""
@@ -65,6 +71,30 @@ class GroupConfigs(VersionedTable[GroupConfig]):
         except InvalidArgument:
             return None
         return self._put(group, GroupConfig(group=group), now_ms) if self.has_room(group) else None
+
+    def is_forbidden(self, group: str, topic: str) -> bool:
+        """Say whether a group may not read a topic, which an administrator has said."""
+        topics = self.forbidden.get(group)
+        return topics is not None and topics.get(topic, 0) & _READ != 0
+
+    def forbid(self, group: str, topic: str, is_forbidden: bool, now_ms: int) -> None:
+        """Forbid a group to read a topic, or allow it again.
+
+        Raises:
+            Rejected: 1, there are too many such groups or topics already.
+        """
+        topics = dict(self.forbidden.get(group, {}))
+        if is_forbidden:
+            if max(len(self.forbidden), len(topics)) >= self.count_max:
+                raise Rejected(ResponseCode.SYSTEM_ERROR, f"groupsMax allows no more than {self.count_max}")
+            topics[topic] = topics.get(topic, 0) | _READ
+        elif topic in topics:
+            topics[topic] &= ~_READ
+        # A new table each time: whoever wants to take the change back has kept the old one.
+        others = {name: kept for name, kept in self.forbidden.items() if name != group}
+        left = {name: bits for name, bits in topics.items() if bits > 0}
+        self.forbidden = others | ({group: left} if left else {})
+        self.version = self.version.next(now_ms)
 
     def update(self, config: GroupConfig, now_ms: int) -> GroupConfig:
         """Create a group's settings or replace them.

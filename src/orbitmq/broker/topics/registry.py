@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 from orbitmq.broker.topics.table import TopicTable
 from orbitmq.broker.versioned_table import save_or_revert
@@ -47,6 +47,14 @@ class TopicRegistry:
         save_or_revert(self.table, self._save, "the topic table")
         self._announce(then)
 
+    def announce_again(self, now_ms: int, then: Announced) -> None:
+        """Tell every NameServer of the topics under a new version: the broker's own permission has changed.
+
+        Senders find the topics anew, too.
+        """
+        self.table.renew(now_ms)
+        self.changed(then)
+
     def adopt(self, draft: TopicTable) -> None:
         """Take over the topics of a draft that is on the disk, and tell the NameServers."""
         self.table.adopt(draft)
@@ -55,6 +63,16 @@ class TopicRegistry:
     def update(self, config: TopicConfig, now_ms: int, then: Announced | None = None) -> None:
         """Create a topic, or change it (see `TopicTable.update`)."""
         self.table.update(config, now_ms)
+        self.changed(then)
+
+    def update_all(self, configs: Iterable[TopicConfig], now_ms: int, then: Announced | None = None) -> None:
+        """Create topics, or change them, all or none."""
+        try:
+            for config in configs:
+                self.table.update(config, now_ms)
+        except Rejected:
+            self.table.revert()
+            raise
         self.changed(then)
 
     def delete(self, topic: str, now_ms: int, remove: Callable[[], None], then: Announced | None = None) -> None:

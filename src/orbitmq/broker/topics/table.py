@@ -65,6 +65,11 @@ class TopicTable(VersionedTable[TopicConfig]):
         attributes = apply_attribute_changes(None if old is None else old.attributes, config.attributes)
         return self._put(config.topic, dataclasses.replace(config, attributes=attributes), now_ms)
 
+    def allow(self, *, auto_create_enable: bool, count_max: int) -> None:
+        """Change what may be made from now on."""
+        self._auto_create_enable = auto_create_enable
+        self.count_max = count_max
+
     def auto_create(self, topic: str, template: str, queue_count: int, now_ms: int) -> TopicConfig | None:
         """Create a topic that somebody sends to, from a template topic that may be inherited.
 

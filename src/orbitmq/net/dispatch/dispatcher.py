@@ -46,13 +46,19 @@ class Dispatcher:
         fast_path: FastPath | None = None,
         admission: Admission | None = None,
     ) -> None:
-        self._handlers = handlers.bind(service) if handlers is not None else {}
+        self._unbound = handlers
+        self._service = service
+        self.rebind()
         self._name = name
         self._counters = counters
         self._clock = clock
         self._fast_path = fast_path
         self._admission = admission
         self._is_draining = False
+
+    def rebind(self) -> None:
+        """Take what handlers work on from the service, at the start and whenever it has changed."""
+        self._handlers = self._unbound.bind(self._service) if self._unbound is not None else {}
 
     def drain(self) -> None:
         """Send new requests away from now on: their clients know another server, or wait for this one's successor."""

@@ -119,6 +119,11 @@ class Retention:
                 before_ms / HOUR_MS,
             )
 
+    def use(self, rules: RetentionRules) -> None:
+        """Delete by these rules from now on."""
+        self._rules = rules
+        self._wake.set()
+
     async def run(self) -> None:
         """Delete what has had its time, round after round. Ends when it is cancelled."""
         while True:

@@ -1,0 +1,85 @@
+"""The file that keeps settings which were changed while the broker ran.
+
+A broker that was given a settings file (`-c`) has them there, as in Java: the lines of the changed keys are written anew,
+all others stay, comments too (Java writes every key, and no comment). Without one they are in `config/broker.properties`
+below the store, which the next start reads.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from orbitmq.broker.config import BrokerConfig
+from orbitmq.files import replace_file
+from orbitmq.settings import read_properties
+
+_KEY = re.compile(r"\s*([A-Za-z0-9]+)\s*[=:]")
+
+
+@dataclass(frozen=True, slots=True)
+class SettingsFile:
+    """A settings file.
+
+    Args:
+        holds_changes_alone: it is not the one that the broker was given.
+    """
+
+    path: Path
+    holds_changes_alone: bool
+
+    @classmethod
+    def of(cls, config: BrokerConfig) -> SettingsFile:
+        """Return the file of a broker with these settings."""
+        if config.broker_config_path:
+            return cls(Path(config.broker_config_path), holds_changes_alone=False)
+        return cls(config.store_path_root_dir / "config" / "broker.properties", holds_changes_alone=True)
+
+    def read(self) -> dict[str, str]:
+        """Return its keys and values, none when it is not there.
+
+        Raises:
+            ConfigError: it cannot be read.
+        """
+        return read_properties(self.path) if self.path.exists() else {}
+
+    def keep(self, changes: Mapping[str, str]) -> None:
+        """Put the changes into the file; what was there becomes its `.bak`.
+
+        Raises:
+            OSError: the disk refuses, or it holds something that is no settings file any more.
+        """
+        old = self.path.read_text(encoding="utf-8") if self.path.exists() else ""
+        replace_file(self.path, changed_text(old, changes).encode())
+
+
+def changed_text(text: str, changes: Mapping[str, str]) -> str:
+    """Return the text of a settings file with changes in it: each in the line of its key, new ones at the end.
+
+    Raises:
+        OSError: the text is none.
+    """
+    import javaproperties  # it loads an XML parser: only who changes settings pays
+
+    try:
+        wanted = {**javaproperties.loads(text), **changes}
+    except ValueError as error:
+        raise OSError(0, f"it is no properties file ({error})") from None
+    lines = text.splitlines()
+    left = dict(changes)
+    for place, line in enumerate(lines):
+        found = _KEY.match(line)
+        if found is not None and found[1] in changes:
+            lines[place] = f"{found[1]}={changes[found[1]]}"
+            left.pop(found[1], None)
+    new = _joined([*lines, *(f"{key}={value}" for key, value in left.items())])
+    # A line may be the rest of the one before it. Where that made something else of it: the last line of a key counts.
+    if javaproperties.loads(new) == wanted:
+        return new
+    return _joined([text, *(f"{key}={value}" for key, value in changes.items())])
+
+
+def _joined(lines: list[str]) -> str:
+    return "".join(f"{line}\n" for line in lines)
