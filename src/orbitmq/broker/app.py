@@ -27,6 +27,7 @@ from orbitmq.broker.registration.addresses import BrokerAddress, broker_address,
 from orbitmq.broker.registration.name_servers import NameServers
 from orbitmq.broker.registration.registrar import PART_TOPICS_MAX, Identity, Registrar, encode_parts
 from orbitmq.broker.service import BrokerService, StoredTables
+from orbitmq.broker.settings.changes import with_kept_changes
 from orbitmq.broker.topics.system_topics import system_topics
 from orbitmq.broker.topics.table import TopicTable
 from orbitmq.clock import Clock, monotonic_ms, now_ms
@@ -79,7 +80,7 @@ class Broker:
         monotonic: Clock = monotonic_ms,
         random: Random | None = None,
     ) -> None:
-        self.config = config
+        self.config = with_kept_changes(config)
         self._clock = clock
         self._monotonic = monotonic
         self._random = random or Random()
@@ -174,6 +175,23 @@ class Broker:
         self.config = replace(self.config, namesrv_addr=addresses)
         self.running.name_servers.replace(self.config.name_servers)
 
+    def _use(self, config: BrokerConfig, then: Callable[[], None]) -> None:
+        """Let settings that were changed count everywhere, and call back when NameServers know what concerns them."""
+        before = self.config
+        self.config = config = replace(
+            config, namesrv_addr=before.namesrv_addr
+        )  # which `set_name_servers` may have set
+        running = self.running
+        service = running.service
+        service.use(config)
+        service.store.retention.use(retention_rules(config))
+        running.fast_path.use(broker_fast_path(service.sending, pop_tables(service), self._clock))
+        running.server.rebind()
+        if config.broker_permission == before.broker_permission:
+            then()
+        else:
+            service.topics.announce_again(self._clock(), then)
+
     async def _open(self, address: BrokerAddress) -> Running:
         """Load the tables, recover the store, listen, and begin with what runs beside."""
         config = self.config
@@ -207,6 +225,7 @@ class Broker:
                 # The monitor needs the server, and the server the service: it is looked up when it is asked.
                 health=lambda: monitor.health(),
                 ask_route=registrar.ask_route,
+                use_settings=self._use,
                 security=self._server_security,
                 clock=self._clock,
                 monotonic=self._monotonic,
@@ -269,7 +288,7 @@ class Broker:
         name = f"broker {config.broker_name}"
         return Registrar(
             identity,
-            lambda: encode_parts(topics.version, topics.masked(config.broker_permission), part_size),
+            lambda: encode_parts(topics.version, topics.masked(self.config.broker_permission), part_size),
             period_ms=config.register_name_server_period,
             heartbeat_ms=config.broker_heartbeat_interval if config.heartbeat_enable else None,
             lease_ms=config.broker_not_active_timeout_millis if config.heartbeat_enable else None,
@@ -371,6 +390,7 @@ class Broker:
         return Housekeeping(
             [
                 Job(TURN_MS, lambda: service.stats.sample(clock())),
+                Job(TURN_MS, lambda: service.stats.sample_flows(self._monotonic())),
                 Job(TURN_MS, lambda: service.pulls.answer_expired(self._monotonic())),
                 Job(SWEEP_MS, service.pulls.answer_overtaken),
                 Job(SWEEP_MS, service.pop.wake_overtaken),

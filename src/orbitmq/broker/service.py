@@ -35,6 +35,7 @@ from orbitmq.broker.sending.large_batches import LargeBatches
 from orbitmq.broker.sending.properties import StoredProperties
 from orbitmq.broker.sending.reply_pushes import ReplyPushes
 from orbitmq.broker.sending.tables import SendTables
+from orbitmq.broker.settings.changes import RunTimeSettings, Use
 from orbitmq.broker.timers.opening import open_timers
 from orbitmq.broker.topics.registry import Announced, TopicRegistry
 from orbitmq.broker.topics.system_topics import closed_topics
@@ -71,6 +72,7 @@ class BrokerService:
         security: what stands at the port.
         monotonic: the clock that deadlines are counted on: whoever sets the wall clock moves none of them.
         ask_route: asks a NameServer for the readable queues of a topic; see `assignments`.
+        use_settings: lets settings that were changed count; calls `use` here.
         health: describes how the broker is doing, as a JSON document.
 
     Raises:
@@ -94,9 +96,11 @@ class BrokerService:
         random: Random,
         health: Callable[[], dict[str, Any]] = dict,
         ask_route: Callable[[str], Awaitable[Found]],
+        use_settings: Use = lambda _config, then: then(),
     ) -> None:
         self.config = config
         self.access = access
+        self.settings = RunTimeSettings(lambda: self.config, use_settings)
         self.address = address
         self.monotonic = monotonic
         self.is_readable = bool(config.broker_permission & Perm.READ)
@@ -104,7 +108,7 @@ class BrokerService:
         self.random = random
         self.health = health
         self.store = store
-        self.stats = BrokerStats(clock())
+        self.stats = BrokerStats(clock(), flows_max=config.metrics_otel_cardinality_limit, monotonic_ms=monotonic())
         self.topics = TopicRegistry(tables.topics, files.save_topics, announce)
         self.groups = GroupRegistry(tables.groups, files.save_groups)
         self.admissions = Admissions(self.groups, self.topics, files.topic_ticket, files.group_ticket)
@@ -153,7 +157,7 @@ class BrokerService:
         self.timers = open_timers(
             config, store, self.topics, files.timer_metrics_path, clock=clock, monotonic=monotonic, random=random
         )
-        self.sending = self._send_tables()
+        self.sending = self._send_tables(LargeBatches(config.large_batches_max))
         self.reply_pushes = ReplyPushes(
             self.membership.members,
             count_max=config.reply_pushes_max,
@@ -180,6 +184,16 @@ class BrokerService:
             timers=self.timers.figures,
         )
 
+    def use(self, config: BrokerConfig) -> None:
+        """Let settings that may change while the broker runs count from now on; see `settings.changes`."""
+        self.config = config
+        self.is_readable = bool(config.broker_permission & Perm.READ)
+        self.is_writable = bool(config.broker_permission & Perm.WRITE)
+        self.topics.table.allow(auto_create_enable=config.auto_create_topic_enable, count_max=config.topics_max)
+        self.groups.configs.allow(auto_create_enable=config.auto_create_subscription_group, count_max=config.groups_max)
+        self.transactions.rules = check_rules(config)
+        self.sending = self._send_tables(self.sending.large_batches)
+
     def _make_transactions(self, files: ConfigFiles, now_ms: int) -> Transactions:
         config = self.config
         try:
@@ -187,20 +201,17 @@ class BrokerService:
         except StoreError as error:  # only metrics rest on it: no reason not to start
             log.warning("open transactions are counted from 0: %s", error)
             counted = ()
-        rules = CheckRules(
-            config.transaction_time_out, config.transaction_check_max, config.file_reserved_time * HOUR_MS
-        )
         return Transactions(
             self.store,
             self.topics,
             self.offsets,
             HalfCounts(*counted),
-            rules,
+            check_rules(config),
             op_size_max=config.transaction_op_msg_max_size,
             now_ms=now_ms,
         )
 
-    def _send_tables(self) -> SendTables:
+    def _send_tables(self, large_batches: LargeBatches) -> SendTables:
         config, host = self.config, self.address.host
         return SendTables(
             self.store,
@@ -221,7 +232,12 @@ class BrokerService:
             config.max_message_size,
             config.flush_disk_type == "SYNC_FLUSH",
             config.wait_time_mills_in_send_queue if config.broker_fast_failure_enable else None,
-            LargeBatches(config.large_batches_max),
+            large_batches,
             self.admissions,
             None if config.reject_transaction_message else self.transactions,
         )
+
+
+def check_rules(config: BrokerConfig) -> CheckRules:
+    """Return when producers are asked about their transactions."""
+    return CheckRules(config.transaction_time_out, config.transaction_check_max, config.file_reserved_time * HOUR_MS)

@@ -115,6 +115,14 @@ class DelayQueues:
         self._delivered_end = 0
         self._delivered: deque[Delivered] = deque()
 
+    def offsets(self) -> bytes:
+        """Return up to where each level was delivered, in the form of delayOffset.json."""
+        return format_delay_offsets({level: offset for level, (offset, _) in self.progress().items()}, self.version)
+
+    def progress(self) -> dict[int, tuple[int, int]]:
+        """Return, of each level that was ever used, up to where it was delivered, and where its queue ends."""
+        return {level: (offset, self._end(level)) for level, offset in self._offsets.items() if self._end(level)}
+
     def backlog(self) -> dict[int, int]:
         """Return how many messages wait, by level."""
         return {level: max(0, self._end(level) - offset) for level, offset in self._offsets.items()}

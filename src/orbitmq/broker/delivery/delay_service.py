@@ -45,6 +45,14 @@ class DelayService:
         """Return how many messages wait, by level."""
         return self._queues.backlog()
 
+    def offsets(self) -> bytes:
+        """Return up to where each level was delivered, as delayOffset.json tells it after the next sync."""
+        return self._queues.offsets()
+
+    def progress(self) -> dict[int, tuple[int, int]]:
+        """Return, of each level that was ever used, up to where it was delivered, and where its queue ends."""
+        return self._queues.progress()
+
     def waiting(self, draft: Draft, properties: Mapping[str, str], level: int) -> Draft:
         """Return the form in which a message waits (see `delay.schedule`), at most at the highest level."""
         return schedule(draft, properties, self._queues.levels.nearest(level))

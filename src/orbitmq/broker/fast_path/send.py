@@ -45,17 +45,12 @@ class SendFastPath:
     """Serves plain sends straight from a read's bytes (a `net.dispatch.fast_path.FastPath`)."""
 
     def __init__(self, tables: SendTables) -> None:
+        self._tables = tables
         self._version: DataVersion | None = None
         self._queue_counts: dict[str, int] = {}
         self._texts = SendHeaderTexts()
-        self._id_start = offset_message_id(tables.answers.host, 0)[:-_OFFSET_DIGITS]
-        self.use(tables)
-
-    def use(self, tables: SendTables) -> None:
-        """Work on these tables from now on: settings have changed."""
-        self._tables = tables
         self._parts = _answer_parts(tables.answers)
-        self._queue_counts.clear()
+        self._id_start = offset_message_id(tables.answers.host, 0)[:-_OFFSET_DIGITS]
 
     def answer(self, data: bytes, answers: list[bytes], connection: Peer) -> int:
         """Store the plain sends at the start of `data`; return how many bytes their frames take."""

@@ -78,6 +78,22 @@ class GroupOffsets:
         """Return the topics that `group` has committed offsets for."""
         return [topic for topic, owner in map(_split, self._offsets) if owner == group]
 
+    def topics_by_group(self) -> dict[str, list[str]]:
+        """Return the topics that each group has committed offsets for."""
+        found: dict[str, list[str]] = {}
+        for topic, group in map(_split, self._offsets):
+            found.setdefault(group, []).append(topic)
+        return found
+
+    def clone(self, group: str, twin: str, topic: str) -> bool:
+        """Give `twin` the offsets that `group` has in a topic, in place of its own; False: there are none."""
+        queues = self._offsets.get(f"{topic}{SEPARATOR}{group}")
+        if queues is None:
+            return False
+        self._offsets[f"{topic}{SEPARATOR}{twin}"] = dict(queues)
+        self.change_count += 1
+        return True
+
     def groups_of(self, topic: str) -> list[str]:
         """Return the groups that have committed offsets for `topic`."""
         return [group for name, group in map(_split, self._offsets) if name == topic]

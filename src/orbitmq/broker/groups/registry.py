@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 from orbitmq.broker.groups.configs import GroupConfigs
 from orbitmq.broker.versioned_table import save_or_revert
+from orbitmq.errors import Rejected
 from orbitmq.wire.bodies.groups import GroupConfig
 
 
@@ -34,6 +35,26 @@ class GroupRegistry:
         """Create a group's settings or replace them."""
         self.configs.update(config, now_ms)
         self._changed()
+
+    def update_all(self, configs: Iterable[GroupConfig], now_ms: int) -> None:
+        """Create groups' settings or replace them, all or none."""
+        try:
+            for config in configs:
+                self.configs.update(config, now_ms)
+        except Rejected:
+            self.configs.revert()
+            raise
+        self._changed()
+
+    def forbid(self, group: str, topic: str, is_forbidden: bool, now_ms: int) -> None:
+        """Forbid a group to read a topic, or allow it again."""
+        before = self.configs.forbidden
+        self.configs.forbid(group, topic, is_forbidden, now_ms)
+        try:
+            self._changed()
+        except Rejected:
+            self.configs.forbidden = before
+            raise
 
     def delete(self, group: str, now_ms: int) -> None:
         """Forget a group's settings, if there are any."""

@@ -2,6 +2,8 @@
 
 from orbitmq.broker.handlers import admin, cleaning, groups, queries, replies, send, topics, transactions
 from orbitmq.broker.handlers.access import rules, users
+from orbitmq.broker.handlers.administration import clients as all_clients
+from orbitmq.broker.handlers.administration import cold_data, replication, settings, stats
 from orbitmq.broker.handlers.consuming import clients, inquiries, locks, offsets, pull, resets, send_back
 from orbitmq.broker.handlers.popping import acks, assignments, notices, peek, pop
 from orbitmq.broker.handlers.popping.tables import PopTables
@@ -22,6 +24,7 @@ def _send_back_tables(broker: BrokerService) -> send_back.SendBackTables:
         broker.address.host.ip,
         broker.is_writable,
         broker.random,
+        broker.stats,
     )
 
 
@@ -123,6 +126,39 @@ def _topic_tables(broker: BrokerService) -> topics.TopicTables:
         broker.offsets,
         broker.config.broker_name,
         system_topic_names(broker.config),
+        broker.stats,
+        broker.config.enable_mixed_message_type,
+    )
+
+
+def _stats_tables(broker: BrokerService) -> stats.StatsTables:
+    return stats.StatsTables(
+        broker.stats,
+        broker.store,
+        broker.topics,
+        broker.groups,
+        broker.membership.members,
+        broker.offsets,
+        broker.config.broker_name,
+        broker.config.broker_cluster_name,
+        broker.address.announced,
+    )
+
+
+def _all_clients(broker: BrokerService) -> all_clients.ClientInsight:
+    return all_clients.ClientInsight(
+        broker.membership.members, broker.offsets, broker.address.announced, broker.monotonic
+    )
+
+
+def _group_tables(broker: BrokerService) -> groups.GroupTables:
+    return groups.GroupTables(
+        broker.groups,
+        broker.offsets,
+        broker.pop.ordered,
+        broker.topics,
+        broker.membership.members,
+        broker.stats,
     )
 
 
@@ -150,12 +186,18 @@ HANDLERS.include(
 HANDLERS.include(resets.handlers, _reset_tables)
 HANDLERS.include(inquiries.handlers, _inquiry_tables)
 HANDLERS.include(locks.handlers, lambda broker: locks.LockTables(broker.locks, broker.monotonic))
-HANDLERS.include(groups.handlers, lambda broker: groups.GroupTables(broker.groups, broker.offsets, broker.pop.ordered))
+HANDLERS.include(groups.handlers, _group_tables)
+HANDLERS.include(all_clients.handlers, _all_clients)
+HANDLERS.include(stats.handlers, _stats_tables)
+HANDLERS.include(replication.handlers, lambda broker: broker.store)
+HANDLERS.include(cold_data.handlers)
+HANDLERS.include(settings.handlers, lambda broker: broker.settings)
 HANDLERS.include(topics.handlers, _topic_tables)
 HANDLERS.include(queries.handlers, _query_tables)
 HANDLERS.include(cleaning.handlers, lambda broker: cleaning.CleaningTables(broker.store, broker.topics, broker.pulls))
 for _of_access in (users.handlers, rules.handlers):
     HANDLERS.include(_of_access, lambda broker: broker.access)
 HANDLERS.include(
-    admin.handlers, lambda broker: admin.AdminTables(broker.config, broker.runtime_info, broker.offsets, broker.health)
+    admin.handlers,
+    lambda broker: admin.AdminTables(broker.runtime_info, broker.offsets, broker.delays, broker.health),
 )

@@ -1,4 +1,4 @@
-"""Requests of administrators: settings (26), run-time values (28), all committed offsets (43), health (30001)."""
+"""Requests of administrators: run-time values (28), all offsets (43, 45), health (30001)."""
 
 from __future__ import annotations
 
@@ -8,18 +8,15 @@ from typing import Any
 
 import orjson
 
-from orbitmq.broker.config import BrokerConfig
+from orbitmq.broker.delivery.delay_service import DelayService
 from orbitmq.broker.groups.offsets import GroupOffsets
 from orbitmq.broker.monitoring.runtime_info import RuntimeInfo
 from orbitmq.broker.persistence import format_offsets
-from orbitmq.model.topic import DataVersion
 from orbitmq.net.dispatch.handlers import Call, Handlers, Reply
 from orbitmq.wire.bodies.kv import encode_kv_table
-from orbitmq.wire.bodies.registration import encode_data_version
 from orbitmq.wire.headers import (
     GetAllConsumerOffsets,
-    GetBrokerConfig,
-    GetBrokerConfigResponse,
+    GetAllDelayOffsets,
     GetBrokerRuntimeInfo,
     GetHealth,
 )
@@ -29,21 +26,13 @@ from orbitmq.wire.headers import (
 class AdminTables:
     """What administrators look at."""
 
-    config: BrokerConfig
     runtime_info: RuntimeInfo
     offsets: GroupOffsets
+    delays: DelayService
     health: Callable[[], dict[str, Any]]
 
 
 handlers: Handlers[AdminTables] = Handlers()
-
-
-@handlers.on(GetBrokerConfig)
-def get_broker_config(tables: AdminTables, call: Call[GetBrokerConfig]) -> Reply:
-    """Answer with the settings in use, as Java properties text."""
-    lines = [f"{key}={value}\n" for key, value in sorted(tables.config.to_properties().items())]
-    version = GetBrokerConfigResponse(version=encode_data_version(DataVersion()).decode())
-    return Reply(header=version, body="".join(lines).encode())
 
 
 @handlers.on(GetBrokerRuntimeInfo)
@@ -56,6 +45,12 @@ def get_broker_runtime_info(tables: AdminTables, call: Call[GetBrokerRuntimeInfo
 def get_all_consumer_offsets(tables: AdminTables, call: Call[GetAllConsumerOffsets]) -> Reply:
     """Answer with every committed offset."""
     return Reply(body=format_offsets(tables.offsets))
+
+
+@handlers.on(GetAllDelayOffsets)
+def get_all_delay_offsets(tables: AdminTables, call: Call[GetAllDelayOffsets]) -> Reply:
+    """Answer with up to where each delay level was delivered."""
+    return Reply(body=tables.delays.offsets())
 
 
 @handlers.on(GetHealth)

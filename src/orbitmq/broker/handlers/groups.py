@@ -1,23 +1,37 @@
-"""Settings of consumer groups (200, 201, 207, 352)."""
+"""Settings of consumer groups (200, 225, 201, 207, 352), what they may not read (353), a copy of their offsets (314)."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
 from orbitmq.broker.groups.configs import GROUP_LENGTH_MAX
+from orbitmq.broker.groups.members import GroupMembers
 from orbitmq.broker.groups.offsets import GroupOffsets
 from orbitmq.broker.groups.registry import GroupRegistry
+from orbitmq.broker.monitoring.stats import BrokerStats
 from orbitmq.broker.pop.ordering.queues import OrderedQueues
+from orbitmq.broker.topics.registry import TopicRegistry
 from orbitmq.codes import ResponseCode
 from orbitmq.errors import InvalidArgument, Rejected
 from orbitmq.model.topic import check_name
 from orbitmq.net.dispatch.handlers import Call, Handlers, Reply
-from orbitmq.wire.bodies.groups import decode_group_config, encode_group_config, encode_group_table
+from orbitmq.net.dispatch.peer import Peer
+from orbitmq.wire.bodies.groups import (
+    GroupConfig,
+    decode_group_config,
+    decode_group_configs,
+    encode_forbidden,
+    encode_group_config,
+    encode_group_table,
+)
 from orbitmq.wire.headers import (
+    CloneGroupOffsets,
     DeleteSubscriptionGroup,
     GetAllSubscriptionGroups,
     GetSubscriptionGroup,
+    UpdateForbiddenTopics,
     UpdateSubscriptionGroup,
+    UpdateSubscriptionGroups,
 )
 
 
@@ -28,10 +42,15 @@ class GroupTables:
     groups: GroupRegistry
     offsets: GroupOffsets
     ordered: OrderedQueues
+    topics: TopicRegistry
+    members: GroupMembers[Peer]
+    stats: BrokerStats
 
 
 handlers: Handlers[GroupTables] = Handlers()
 
+LIST_SIZE_MAX = 1024 * 1024
+"""Ours: bytes of a list of groups to be made."""
 RETRY_QUEUES_MAX = 1_024
 """Ours: queues of a group's retry topic, which is made without asking again."""
 
@@ -40,6 +59,22 @@ RETRY_QUEUES_MAX = 1_024
 def update_group(tables: GroupTables, call: Call[UpdateSubscriptionGroup]) -> Reply:
     """Create or replace a group's settings."""
     config = decode_group_config(call.command.body)
+    _check_config(config)
+    tables.groups.update(config, call.now_ms)
+    return Reply()
+
+
+@handlers.on(UpdateSubscriptionGroups, body_size_max=LIST_SIZE_MAX)
+def update_groups(tables: GroupTables, call: Call[UpdateSubscriptionGroups]) -> Reply:
+    """Create or replace many groups' settings, all or none."""
+    configs = decode_group_configs(call.command.body, size_max=LIST_SIZE_MAX)
+    for config in configs:
+        _check_config(config)
+    tables.groups.update_all(configs, call.now_ms)
+    return Reply()
+
+
+def _check_config(config: GroupConfig) -> None:
     try:
         check_name("groupName", config.group, GROUP_LENGTH_MAX)
     except InvalidArgument as error:
@@ -49,7 +84,43 @@ def update_group(tables: GroupTables, call: Call[UpdateSubscriptionGroup]) -> Re
             ResponseCode.INVALID_PARAMETER,
             f"retryQueueNums: {config.retry_queue_count} is not allowed, expected 0 to {RETRY_QUEUES_MAX}",
         )
-    tables.groups.update(config, call.now_ms)
+    if attributes := config.extra.get("attributes"):
+        raise Rejected(ResponseCode.SYSTEM_ERROR, f"attributes: {attributes!r:.80} is not allowed: groups have none")
+
+
+@handlers.on(UpdateForbiddenTopics)
+def update_forbidden_topics(tables: GroupTables, call: Call[UpdateForbiddenTopics]) -> Reply:
+    """Forbid a group to read a topic, or allow it again, and answer whether it may."""
+    group, topic, readable = call.header.group, call.header.topic, call.header.readable
+    if readable is not None:
+        try:
+            check_name("group", group, GROUP_LENGTH_MAX)
+            check_name("topic", topic)
+        except InvalidArgument as error:
+            raise Rejected(ResponseCode.INVALID_PARAMETER, str(error)) from None
+        tables.groups.forbid(group, topic, not readable, call.now_ms)
+    return Reply(
+        remark="", body=encode_forbidden(group, topic, readable=not tables.groups.configs.is_forbidden(group, topic))
+    )
+
+
+@handlers.on(CloneGroupOffsets)
+def clone_group_offsets(tables: GroupTables, call: Call[CloneGroupOffsets]) -> Reply:
+    """Give a group the offsets of another one, but for topics that this one no longer subscribes to.
+
+    Without a topic: those of every topic (Java means to, and looks for a topic without a name).
+    """
+    header = call.header
+    group, twin = header.src_group, header.dest_group
+    try:
+        check_name("destGroup", twin, GROUP_LENGTH_MAX)
+    except InvalidArgument as error:
+        raise Rejected(ResponseCode.INVALID_PARAMETER, str(error)) from None
+    consumers = tables.members.find(group)
+    subscribed = None if header.offline or consumers is None else consumers.subscriptions
+    for topic in [header.topic] if header.topic else tables.offsets.topics_of(group):
+        if tables.topics.get(topic) is not None and (not subscribed or topic in subscribed):
+            tables.offsets.clone(group, twin, topic)
     return Reply()
 
 
@@ -77,4 +148,5 @@ def delete_group(tables: GroupTables, call: Call[DeleteSubscriptionGroup]) -> Re
     tables.ordered.forget_group(call.header.group_name)
     if call.header.clean_offset:
         tables.offsets.forget_group(call.header.group_name)
+    tables.stats.forget_group(call.header.group_name)
     return Reply()

@@ -1,4 +1,4 @@
-"""Topics: create, delete, list (17, 215, 21, 351, 305), who reads them (300), where they stand (202, 208)."""
+"""Topics: create, delete, list (17, 18, 215, 21, 351, 305), who reads them (300), where they stand (202, 208)."""
 
 from __future__ import annotations
 
@@ -7,9 +7,11 @@ from dataclasses import dataclass
 
 from orbitmq.broker.delivery.pulls import Pulls
 from orbitmq.broker.groups.members import GroupMembers
-from orbitmq.broker.groups.offsets import UNKNOWN, GroupOffsets
+from orbitmq.broker.groups.offsets import GroupOffsets
+from orbitmq.broker.monitoring.progress import group_progress, stored_at_ms
+from orbitmq.broker.monitoring.stats import BrokerStats
 from orbitmq.broker.pop.service import PopService
-from orbitmq.broker.topics.attributes import parse_attribute_changes
+from orbitmq.broker.topics.attributes import parse_attribute_changes, wants_mixed_messages
 from orbitmq.broker.topics.registry import TopicRegistry
 from orbitmq.broker.topics.system_topics import is_system_topic
 from orbitmq.broker.topics.table import check_topic_name
@@ -25,6 +27,7 @@ from orbitmq.wire.bodies.topics import (
     Progress,
     QueueStats,
     TopicTable,
+    decode_topic_configs,
     encode_consume_stats,
     encode_topic_config,
     encode_topic_list,
@@ -33,6 +36,7 @@ from orbitmq.wire.bodies.topics import (
 )
 from orbitmq.wire.headers import (
     CreateTopic,
+    CreateTopics,
     DeleteTopicInBroker,
     GetAllTopicConfig,
     GetConsumeStats,
@@ -50,6 +54,7 @@ class TopicTables:
     Args:
         broker_name: this broker's, as queues carry it.
         system_topics: the names that are the broker's own.
+        takes_mixed: topics may say that they take messages of every type (enableMixedMessageType).
     """
 
     topics: TopicRegistry
@@ -60,30 +65,45 @@ class TopicTables:
     offsets: GroupOffsets
     broker_name: str
     system_topics: Iterable[str]
+    stats: BrokerStats
+    takes_mixed: bool
 
 
 handlers: Handlers[TopicTables] = Handlers()
+
+LIST_SIZE_MAX = 1024 * 1024
+"""Ours: bytes of a list of topics to be made: some five thousand of them."""
 
 
 @handlers.on(CreateTopic)
 def create_topic(tables: TopicTables, call: Call[CreateTopic]) -> Reply | Later:
     """Create or change a topic; the answer comes when the NameServers know it, so that its route can be asked."""
     header = call.header
-    _check_may_change(header.topic)
-    tables.topics.update(
-        TopicConfig(
-            topic=header.topic,
-            read_queue_count=header.read_queue_nums,
-            write_queue_count=header.write_queue_nums,
-            perm=header.perm,
-            topic_filter_type=header.topic_filter_type or "SINGLE_TAG",
-            topic_sys_flag=header.topic_sys_flag or 0,
-            order=header.order,
-            attributes=parse_attribute_changes(header.attributes),
-        ),
-        call.now_ms,
-        lambda: call.answer(Reply()),
+    config = TopicConfig(
+        topic=header.topic,
+        read_queue_count=header.read_queue_nums,
+        write_queue_count=header.write_queue_nums,
+        perm=header.perm,
+        topic_filter_type=header.topic_filter_type or "SINGLE_TAG",
+        topic_sys_flag=header.topic_sys_flag or 0,
+        order=header.order,
+        attributes=parse_attribute_changes(header.attributes),
     )
+    _check_may_be_made(tables, config)
+    tables.topics.update(config, call.now_ms, lambda: call.answer(Reply()))
+    return LATER
+
+
+@handlers.on(CreateTopics, body_size_max=LIST_SIZE_MAX)
+def create_topics(tables: TopicTables, call: Call[CreateTopics]) -> Reply | Later:
+    """Create or change many topics, all or none.
+
+    Java changes nothing as soon as one of them is the same as before, and says that it did.
+    """
+    configs = decode_topic_configs(call.command.body, size_max=LIST_SIZE_MAX)
+    for config in configs:
+        _check_may_be_made(tables, config)
+    tables.topics.update_all(configs, call.now_ms, lambda: call.answer(Reply()))
     return LATER
 
 
@@ -98,9 +118,16 @@ def delete_topic(tables: TopicTables, call: Call[DeleteTopicInBroker]) -> Reply 
         tables.offsets.forget_topic(topic)
         tables.pulls.answer_topic(topic)
         tables.pop.answer_topic(topic)
+        tables.stats.forget_topic(topic)
 
     tables.topics.delete(topic, call.now_ms, remove, lambda: call.answer(Reply()))
     return LATER
+
+
+def _check_may_be_made(tables: TopicTables, config: TopicConfig) -> None:
+    _check_may_change(config.topic)
+    if not tables.takes_mixed and wants_mixed_messages(config.attributes):
+        raise Rejected(ResponseCode.INVALID_PARAMETER, "MIXED message type is not supported.")
 
 
 def _check_may_change(topic: str) -> None:
@@ -144,24 +171,24 @@ def get_topic_stats(tables: TopicTables, call: Call[GetTopicStats]) -> Reply:
     for queue in _queues(tables, config, max(config.read_queue_count, config.write_queue_count)):
         end = tables.store.max_offset(queue.topic, queue.queue_id)
         stats[queue] = QueueStats(
-            tables.store.min_offset(queue.topic, queue.queue_id), end, _stored_at_ms(tables, queue, end - 1)
+            tables.store.min_offset(queue.topic, queue.queue_id), end, stored_at_ms(tables.store, queue, end - 1)
         )
-    return Reply(body=encode_topic_stats(stats))
+    return Reply(body=encode_topic_stats(stats, tables.stats.puts.rate(config.topic)))
 
 
 @handlers.on(GetConsumeStats)
 def get_consume_stats(tables: TopicTables, call: Call[GetConsumeStats]) -> Reply:
     """Answer with how far a group is behind in every queue of its topics."""
     group = call.header.consumer_group
-    stats = {}
+    stats: dict[MessageQueue, Progress] = {}
+    rate = 0.0
     for topic in _topics_of(tables, call.header):
         config = tables.topics.get(topic)
-        for queue in _queues(tables, config, config.read_queue_count) if config is not None else ():
-            committed = tables.offsets.query(group, topic, queue.queue_id)
-            consumed = 0 if committed == UNKNOWN else committed
-            end = tables.store.max_offset(topic, queue.queue_id)
-            stats[queue] = Progress(end, consumed, consumed, _stored_at_ms(tables, queue, consumed - 1))
-    return Reply(body=encode_consume_stats(stats))
+        if config is not None:
+            count = config.read_queue_count
+            stats |= group_progress(tables.store, tables.offsets, tables.broker_name, group, topic, count)
+            rate += tables.stats.gets.rate((topic, group))
+    return Reply(body=encode_consume_stats(stats, rate))
 
 
 def _topics_of(tables: TopicTables, header: GetConsumeStats) -> list[str]:
@@ -184,9 +211,3 @@ def _find(tables: TopicTables, topic: str) -> TopicConfig:
 
 def _queues(tables: TopicTables, config: TopicConfig, count: int) -> list[MessageQueue]:
     return [MessageQueue(config.topic, tables.broker_name, queue_id) for queue_id in range(count)]
-
-
-def _stored_at_ms(tables: TopicTables, queue: MessageQueue, queue_offset: int) -> int:
-    """Return when one message was stored, 0 when it is not there."""
-    record = tables.store.message_at(queue.topic, queue.queue_id, queue_offset) if queue_offset >= 0 else None
-    return record.stored_at_ms if record is not None else 0

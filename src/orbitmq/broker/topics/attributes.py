@@ -11,33 +11,40 @@ from collections.abc import Mapping
 from orbitmq.codes import ResponseCode
 from orbitmq.errors import Rejected
 
+MESSAGE_TYPE = "message.type"
+MIXED = "MIXED"
+_RESERVE_TIME = "reserve.time"
 _ALLOWED = {
     "queue.type": re.compile("BatchCQ|SimpleCQ"),
     "cleanup.policy": re.compile("DELETE|COMPACTION"),
-    "message.type": re.compile("UNSPECIFIED|NORMAL|FIFO|DELAY|TRANSACTION|MIXED"),
-    "reserve.time": re.compile(r"-1|\d{1,18}"),
+    MESSAGE_TYPE: re.compile("UNSPECIFIED|NORMAL|FIFO|DELAY|TRANSACTION|MIXED"),
+    _RESERVE_TIME: re.compile(r"[+-]?[0-9]{1,19}"),
 }
+_RESERVE_TIMES = range(-1, 2**63)
 _FIXED = {"queue.type", "cleanup.policy"}
 """What a topic has from its beginning or never."""
 
 
 def parse_attribute_changes(text: str | None) -> dict[str, str]:
-    """Parse `+key=value,-key` into {"+key": "value", "-key": ""}.
+    """Parse `+key=value,-key` into {"+key": "value", "-key": ""}. Nothing may stand around the signs, as in Java.
 
     Raises:
-        Rejected: 1, a part starts with neither sign, or a name stands twice.
+        Rejected: 1, a part is neither of the two, or a name stands twice.
     """
     changes: dict[str, str] = {}
-    for part in (text or "").split(","):
-        if not (part := part.strip()):
-            continue
-        key, _, value = part.partition("=")
-        if key[0] not in "+-" or len(key) < 2:
+    for part in (text or "").rstrip(",").split(",") if text else ():
+        key, separator, value = part.partition("=")
+        if key[:1] != ("+" if separator else "-") or len(key) < 2:
             raise _refused(f"{part!r:.80}, expected +key=value or -key")
         if key[1:] in {known[1:] for known in changes}:
             raise _refused(f"{key[1:]!r:.80} stands there twice")
         changes[key] = value
     return changes
+
+
+def wants_mixed_messages(changes: Mapping[str, str]) -> bool:
+    """Say whether a topic shall take messages of every type."""
+    return changes.get(f"+{MESSAGE_TYPE}") == MIXED
 
 
 def apply_attribute_changes(attributes: Mapping[str, str] | None, changes: Mapping[str, str]) -> dict[str, str]:
@@ -48,7 +55,9 @@ def apply_attribute_changes(attributes: Mapping[str, str] | None, changes: Mappi
     """
     kept = dict(attributes or {})
     for key, value in changes.items():
-        sign, name = key[0], key[1:]
+        sign, name = key[:1], key[1:]
+        if sign not in ("+", "-"):
+            raise _refused(f"{key!r:.80}, expected +{key:.80} or -{key:.80}")
         allowed = _ALLOWED.get(name)
         if allowed is None:
             raise _refused(f"{name!r:.80} is none of {', '.join(_ALLOWED)}")
@@ -58,10 +67,10 @@ def apply_attribute_changes(attributes: Mapping[str, str] | None, changes: Mappi
             raise _refused(f"{name} cannot be changed")
         if sign == "-":
             del kept[name]
-        elif allowed.fullmatch(value):
-            kept[name] = value
-        else:
+        elif allowed.fullmatch(value) is None or (name == _RESERVE_TIME and int(value) not in _RESERVE_TIMES):
             raise _refused(f"{name} is {value!r:.80}, expected {allowed.pattern}")
+        else:
+            kept[name] = value
     return kept
 
 

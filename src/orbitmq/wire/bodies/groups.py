@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 import orjson
 
-from orbitmq.model.group import ConsumerInfo, MessageModel
+from orbitmq.model.group import ConsumerInfo, MessageModel, Subscription
 from orbitmq.model.topic import DataVersion
 from orbitmq.wire.bodies.document import number, parse_body, text
 from orbitmq.wire.bodies.heartbeat import parse_subscription, subscription_document
@@ -77,6 +77,20 @@ def decode_group_config(body: bytes) -> GroupConfig:
         HeaderError: the body is no group configuration.
     """
     return parse_body("group configuration", body, parse_group)
+
+
+def decode_group_configs(body: bytes, *, size_max: int = 0) -> tuple[GroupConfig, ...]:
+    """Decode many groups' settings (225).
+
+    Raises:
+        HeaderError: the body is no such list, or larger than `size_max`.
+    """
+    return parse_body(
+        "group configurations",
+        body,
+        lambda document: tuple(map(parse_group, document.get("groupConfigList") or ())),
+        size_max=size_max,
+    )
 
 
 def encode_group_table(table: GroupTable, *, pretty: bool = False) -> bytes:
@@ -175,6 +189,48 @@ def encode_group_list(groups: Iterable[str]) -> bytes:
 def decode_group_list(body: bytes) -> tuple[str, ...]:
     """Decode the answer to QUERY_TOPIC_CONSUME_BY_WHO."""
     return parse_body("group list", body, lambda document: tuple(map(text, document.get("groupList") or ())))
+
+
+class ProducerInfo(NamedTuple):
+    """One producer of any group, and when it was heard of."""
+
+    client_id: str
+    address: str
+    language: str
+    version: int
+    seen_at_ms: int
+
+
+def encode_producer_table(producers: Mapping[str, Iterable[ProducerInfo]]) -> bytes:
+    """Encode the answer to GET_ALL_PRODUCER_INFO: the producers by group."""
+    return orjson.dumps(
+        {"data": {group: [_producer_document(found) for found in infos] for group, infos in producers.items()}}
+    )
+
+
+def encode_group_subscription(group: str, topic: str | None, subscription: Subscription | None) -> bytes:
+    """Encode the answer to QUERY_SUBSCRIPTION_BY_CONSUMER; None: the group is not online, or reads no such topic."""
+    document: dict[str, Any] = {"group": group}
+    if subscription is not None:
+        document["subscriptionData"] = subscription_document(subscription)
+    if topic is not None:
+        document["topic"] = topic
+    return orjson.dumps(document)
+
+
+def encode_forbidden(group: str, topic: str, *, readable: bool) -> bytes:
+    """Encode the answer to UPDATE_AND_GET_GROUP_FORBIDDEN."""
+    return orjson.dumps({"group": group, "readable": readable, "topic": topic})
+
+
+def _producer_document(producer: ProducerInfo) -> dict[str, Any]:
+    return {
+        "clientId": producer.client_id,
+        "language": producer.language,
+        "lastUpdateTimestamp": producer.seen_at_ms,
+        "remoteIP": f"/{producer.address}",  # as Java writes an address
+        "version": producer.version,
+    }
 
 
 def _connection_document(client: ClientConnection) -> dict[str, Any]:

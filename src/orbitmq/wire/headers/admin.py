@@ -5,20 +5,29 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from orbitmq.codes import RequestCode
-from orbitmq.wire.header import header, request
+from orbitmq.wire.header import Int32, header, request, wire
 
 __all__ = [
     "CleanExpiredConsumeQueues",
     "CleanUnusedTopics",
     "DeleteExpiredCommitLog",
     "GetAllConsumerOffsets",
+    "GetAllDelayOffsets",
     "GetBrokerConfig",
     "GetBrokerConfigResponse",
+    "GetBrokerConsumeStats",
     "GetBrokerRuntimeInfo",
+    "GetColdDataControl",
     "GetConsumeStats",
+    "GetReplicationStatus",
     "GetTimerCheckpoint",
     "GetTimerMetrics",
+    "RemoveColdDataControl",
+    "ResetMasterFlushOffset",
+    "SetCommitLogReadMode",
     "UpdateBrokerConfig",
+    "UpdateColdDataControl",
+    "ViewBrokerStats",
 ]
 
 
@@ -92,3 +101,66 @@ class GetTimerCheckpoint:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GetTimerMetrics:
     """How many messages wait for their time, by topic."""
+
+
+@request(RequestCode.GET_ALL_DELAY_OFFSET)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GetAllDelayOffsets:
+    """Up to where each delay level was delivered."""
+
+
+@request(RequestCode.VIEW_BROKER_STATS_DATA)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ViewBrokerStats:
+    """What was counted of one thing in the last minute, hour and day."""
+
+    stats_name: str
+    stats_key: str
+
+
+@request(RequestCode.GET_BROKER_CONSUME_STATS)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GetBrokerConsumeStats:
+    """How far every group is behind on this broker; `is_order`: in ordered topics alone."""
+
+    is_order: bool
+
+
+@request(RequestCode.GET_BROKER_HA_STATUS)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GetReplicationStatus:
+    """Which slaves follow a master, and how far."""
+
+
+@request(RequestCode.RESET_MASTER_FLUSH_OFFSET)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ResetMasterFlushOffset:
+    """Tell a slave up to where its master's log is on the disk; a master has no use for it."""
+
+    master_flush_offset: int | None = None
+
+
+@request(RequestCode.UPDATE_COLD_DATA_FLOW_CTR_CONFIG)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UpdateColdDataControl:
+    """Limit what groups read of messages that are no longer in memory; the body is Java properties text."""
+
+
+@request(RequestCode.REMOVE_COLD_DATA_FLOW_CTR_CONFIG)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RemoveColdDataControl:
+    """Take such a limit away; the body is the group's name."""
+
+
+@request(RequestCode.GET_COLD_DATA_FLOW_CTR_INFO)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GetColdDataControl:
+    """Those limits, and what groups have read."""
+
+
+@request(RequestCode.SET_COMMITLOG_READ_MODE)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SetCommitLogReadMode:
+    """How the system reads ahead in the CommitLog: 0 as it likes, 1 not at all (Java: LibC.MADV_NORMAL, MADV_RANDOM)."""
+
+    mode: Int32 = wire("READ_AHEAD_MODE")

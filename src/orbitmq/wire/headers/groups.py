@@ -9,7 +9,9 @@ from orbitmq.wire.header import header, request, wire
 
 __all__ = [
     "CheckClientConfig",
+    "CloneGroupOffsets",
     "DeleteSubscriptionGroup",
+    "GetAllProducers",
     "GetAllSubscriptionGroups",
     "GetConsumerConnections",
     "GetConsumerList",
@@ -19,9 +21,13 @@ __all__ = [
     "HeartbeatResponse",
     "LockQueues",
     "NotifyConsumerIdsChanged",
+    "QuerySubscription",
+    "QueryTopicsOfGroup",
     "UnlockQueues",
     "UnregisterClient",
+    "UpdateForbiddenTopics",
     "UpdateSubscriptionGroup",
+    "UpdateSubscriptionGroups",
 ]
 
 
@@ -128,3 +134,53 @@ class GetProducerConnections:
     """List the producers of a group with their addresses."""
 
     producer_group: str
+
+
+@request(RequestCode.GET_ALL_PRODUCER_INFO)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GetAllProducers:
+    """List the producers of every group."""
+
+
+@request(RequestCode.UPDATE_AND_CREATE_SUBSCRIPTIONGROUP_LIST)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UpdateSubscriptionGroups:
+    """Create or change many groups' settings; the body lists them."""
+
+
+@request(RequestCode.CLONE_GROUP_OFFSET)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CloneGroupOffsets:
+    """Give a group the offsets of another one, in one topic."""
+
+    src_group: str
+    dest_group: str
+    topic: str | None = None
+    offline: bool = False
+
+
+@request(RequestCode.QUERY_TOPICS_BY_CONSUMER)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QueryTopicsOfGroup:
+    """The topics that a group has offsets in."""
+
+    group: str
+
+
+@request(RequestCode.QUERY_SUBSCRIPTION_BY_CONSUMER)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QuerySubscription:
+    """What a group that is online subscribes to in a topic."""
+
+    group: str
+    topic: str | None = None
+
+
+@request(RequestCode.UPDATE_AND_GET_GROUP_FORBIDDEN)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UpdateForbiddenTopics:
+    """Forbid a group to read a topic, or allow it again; without `readable`, ask which."""
+
+    group: str
+    topic: str
+    readable: bool | None = None

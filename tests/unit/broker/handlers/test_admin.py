@@ -3,8 +3,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from orbitmq.broker.delivery.delay import parse_delay_offsets
 from orbitmq.wire.bodies.kv import decode_kv_table
-from orbitmq.wire.headers import GetBrokerConfig, GetBrokerRuntimeInfo, UpdateBrokerConfig
+from orbitmq.wire.headers import GetAllDelayOffsets, GetBrokerRuntimeInfo
 
 Serve = Callable[..., None]
 
@@ -23,19 +24,21 @@ def test_run_time_values_are_those_that_cluster_list_reads(serve: Serve) -> None
     serve(scene)
 
 
-def test_the_settings_in_use_can_be_read(serve: Serve) -> None:
+def test_a_code_that_is_not_there_answers_3(serve: Serve) -> None:
     async def scene(rig: Any) -> None:
-        answer = await rig.ask(GetBrokerConfig())
-        assert b"brokerName=a\n" in answer.body
-        assert "counter" in answer.ext_fields["version"]
+        answer = await rig.pool.request(rig.broker.address, GetBrokerRuntimeInfo(), code=902)
+        assert answer.code == 3
+        assert "902 not supported" in answer.remark
 
     serve(scene)
 
 
-def test_a_code_that_is_not_there_answers_3(serve: Serve) -> None:
+def test_delay_levels_that_were_used_are_told(serve: Serve) -> None:
     async def scene(rig: Any) -> None:
-        answer = await rig.ask(UpdateBrokerConfig())
-        assert answer.code == 3
-        assert "25 not supported" in answer.remark
+        assert b'"offsetTable":{}' in (await rig.ask(GetAllDelayOffsets())).body
+        await rig.send("t", properties="DELAY\x013\x02")
+        body = (await rig.ask(GetAllDelayOffsets())).body
+        assert b'"offsetTable":{3:0}' in body
+        assert parse_delay_offsets(body)[0] == {3: 0}
 
     serve(scene)

@@ -3,13 +3,22 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import orjson
+import pytest
+
+from orbitmq.model.group import ConsumerInfo, Heartbeat, Subscription
 from orbitmq.wire.bodies.groups import GroupConfig, decode_group_config, decode_group_table, encode_group_config
+from orbitmq.wire.bodies.heartbeat import encode_heartbeat
 from orbitmq.wire.headers import (
+    CloneGroupOffsets,
     DeleteSubscriptionGroup,
     GetAllSubscriptionGroups,
     GetSubscriptionGroup,
+    HeartbeatRequest,
     UpdateConsumerOffset,
+    UpdateForbiddenTopics,
     UpdateSubscriptionGroup,
+    UpdateSubscriptionGroups,
 )
 
 Serve = Callable[..., None]
@@ -43,5 +52,98 @@ def test_a_groups_retries_may_have_from_no_queue_to_a_thousand(serve: Serve) -> 
         for count, code in ((0, 0), (1024, 0), (1025, 29), (-1, 29)):
             config = GroupConfig(group="g", retry_queue_count=count)
             assert await rig.code(UpdateSubscriptionGroup(), encode_group_config(config)) == code
+
+    serve(scene)
+
+
+def test_many_groups_are_made_at_once_or_none(serve: Serve) -> None:
+    async def scene(rig: Any) -> None:
+        groups = {"groupConfigList": [{"groupName": "g", "retryMaxTimes": 3}, {"groupName": "h"}]}
+        assert await rig.code(UpdateSubscriptionGroups(), orjson.dumps(groups)) == 0
+        configs = rig.broker.service.groups.configs
+        assert configs.get("g").retry_times_max == 3
+        assert configs.get("h").retry_times_max == 16
+        groups["groupConfigList"] = [{"groupName": "new"}, {"groupName": "a b"}]
+        assert await rig.code(UpdateSubscriptionGroups(), orjson.dumps(groups)) == 29
+        assert configs.get("new") is None
+
+    serve(scene)
+
+
+def test_of_too_many_groups_at_once_none_is_made(serve: Serve) -> None:
+    async def scene(rig: Any) -> None:
+        configs = rig.broker.service.groups.configs
+        before, version = dict(configs.all), configs.version
+        groups = {"groupConfigList": [{"groupName": f"g{number}"} for number in range(101)]}
+        assert await rig.code(UpdateSubscriptionGroups(), orjson.dumps(groups)) == 1
+        assert (dict(configs.all), configs.version) == (before, version)
+
+    serve(scene, groups_max=100)
+
+
+def test_groups_have_no_attributes(serve: Serve) -> None:
+    async def scene(rig: Any) -> None:
+        assert await rig.code(UpdateSubscriptionGroup(), b'{"groupName":"g","attributes":{}}') == 0
+        assert await rig.code(UpdateSubscriptionGroup(), b'{"groupName":"g","attributes":{"+a":"b"}}') == 1
+
+    serve(scene)
+
+
+def test_a_group_can_be_forbidden_to_read_a_topic(serve: Serve) -> None:
+    def forbid(topic: str, readable: bool | None = None) -> UpdateForbiddenTopics:
+        return UpdateForbiddenTopics(group="g", topic=topic, readable=readable)
+
+    async def scene(rig: Any) -> None:
+        await rig.make_group()
+        await rig.send("t")
+        consumer = ConsumerInfo(group="g", subscriptions=(Subscription(topic="t"),))
+        await rig.ask(HeartbeatRequest(), encode_heartbeat(Heartbeat(client_id="c", consumers=(consumer,))))
+        assert orjson.loads((await rig.ask(forbid("t"))).body) == {"group": "g", "topic": "t", "readable": True}
+        assert orjson.loads((await rig.ask(forbid("t", False))).body)["readable"] is False
+        assert orjson.loads((await rig.ask(forbid("u", False))).body)["readable"] is False
+        # As in Java, a pull that brings its own subscription is not asked.
+        answer, _ = await rig.pull("t", sys_flag=0)
+        assert (answer.code, answer.remark) == (16, "the consumer group[g] is forbidden for topic[t]")
+        assert orjson.loads((await rig.ask(forbid("t", True))).body)["readable"] is True
+        assert (await rig.pull("t", sys_flag=0))[0].code == 0
+        for bad in ("a b", "x" * 128):
+            assert await rig.code(forbid(bad, False)) == 29
+
+    async def again(rig: Any) -> None:
+        assert rig.broker.service.groups.configs.forbidden == {"g": {"u": 4}}
+
+    serve(scene)
+    serve(again)
+
+
+def test_a_group_gets_a_copy_of_anothers_offsets(serve: Serve) -> None:
+    async def scene(rig: Any) -> None:
+        await rig.make_group()
+        for topic in ("t", "u"):
+            await rig.send(topic)
+            await rig.ask(UpdateConsumerOffset(consumer_group="g", topic=topic, queue_id=0, commit_offset=1))
+        offsets = rig.broker.service.offsets
+        assert await rig.code(CloneGroupOffsets(src_group="g", dest_group="twin", topic="t")) == 0
+        assert [offsets.query("twin", topic, 0) for topic in ("t", "u")] == [1, -1]
+        assert await rig.code(CloneGroupOffsets(src_group="g", dest_group="all")) == 0
+        assert [offsets.query("all", topic, 0) for topic in ("t", "u")] == [1, 1]
+        assert await rig.code(CloneGroupOffsets(src_group="g", dest_group="a b", topic="t")) == 29
+        assert await rig.code(CloneGroupOffsets(src_group="none", dest_group="h", topic="t")) == 0
+
+    serve(scene)
+
+
+@pytest.mark.parametrize(("offline", "offset"), [(False, -1), (True, 1)])
+def test_a_topic_that_a_group_has_given_up_is_copied_when_it_is_said_to_be_offline(
+    serve: Serve, offline: bool, offset: int
+) -> None:
+    async def scene(rig: Any) -> None:
+        await rig.make_group()
+        await rig.send("t")
+        await rig.ask(UpdateConsumerOffset(consumer_group="g", topic="t", queue_id=0, commit_offset=1))
+        consumer = ConsumerInfo(group="g", subscriptions=(Subscription(topic="u"),))
+        await rig.ask(HeartbeatRequest(), encode_heartbeat(Heartbeat(client_id="c", consumers=(consumer,))))
+        await rig.ask(CloneGroupOffsets(src_group="g", dest_group="twin", topic="t", offline=offline))
+        assert rig.broker.service.offsets.query("twin", "t", 0) == offset
 
     serve(scene)

@@ -8,6 +8,7 @@ import pytest
 
 from orbitmq.model.group import ConsumerInfo, Heartbeat, Subscription
 from orbitmq.model.route import MessageQueue
+from orbitmq.model.topic import TopicConfig
 from orbitmq.wire.bodies.groups import (
     decode_group_list,
 )
@@ -18,9 +19,11 @@ from orbitmq.wire.bodies.topics import (
     decode_topic_list,
     decode_topic_stats,
     decode_topic_table,
+    encode_topic_configs,
 )
 from orbitmq.wire.headers import (
     CreateTopic,
+    CreateTopics,
     DeleteTopicInBroker,
     GetAllTopicConfig,
     GetConsumeStats,
@@ -211,5 +214,74 @@ def test_pulls_of_a_deleted_topic_wait_no_longer(serve: Serve) -> None:
         assert await rig.code(DeleteTopicInBroker(topic="orders")) == 0
         answer, _ = await waiting
         assert answer.code == 21
+
+    serve(scene)
+
+
+def test_many_topics_are_made_or_changed_at_once(serve: Serve) -> None:
+    async def scene(rig: Any) -> None:
+        assert await rig.code(create("old")) == 0
+        configs = [
+            TopicConfig(topic="old", read_queue_count=4),
+            TopicConfig(topic="new", attributes={"+message.type": "FIFO"}),
+        ]
+        assert await rig.code(CreateTopics(), encode_topic_configs(configs)) == 0
+        assert await rig.code(CreateTopics(), encode_topic_configs(configs[:1])) == 0
+        topics = rig.broker.service.topics
+        assert topics.get("old").read_queue_count == 4
+        assert topics.get("new").attributes == {"message.type": "FIFO"}
+
+    serve(scene)
+
+
+@pytest.mark.parametrize(
+    ("config", "code"),
+    [
+        (TopicConfig(topic="a b"), 29),
+        (TopicConfig(topic="TBW102"), 29),
+        (TopicConfig(topic="t", read_queue_count=0), 29),
+        (TopicConfig(topic="t", attributes={"+message.type": "none"}), 1),
+        (TopicConfig(topic="t", attributes={"+message.type": "MIXED"}), 29),
+    ],
+    ids=str,
+)
+def test_one_bad_topic_of_many_refuses_all(serve: Serve, config: TopicConfig, code: int) -> None:
+    async def scene(rig: Any) -> None:
+        version = rig.broker.service.topics.table.version
+        assert await rig.code(CreateTopics(), encode_topic_configs([TopicConfig(topic="good"), config])) == code
+        assert rig.broker.service.topics.get("good") is None
+        assert rig.broker.service.topics.table.version == version
+
+    serve(scene)
+
+
+def test_topics_for_messages_of_every_type_need_a_setting(serve: Serve) -> None:
+    mixed = create(attributes="+message.type=MIXED")
+
+    async def without(rig: Any) -> None:
+        answer = await rig.ask(mixed)
+        assert (answer.code, answer.remark) == (29, "MIXED message type is not supported.")
+
+    async def with_it(rig: Any) -> None:
+        assert await rig.code(mixed) == 0
+
+    serve(without)
+    serve(with_it, enable_mixed_message_type=True)
+
+
+def test_stats_say_how_many_messages_come_and_go_per_second(serve: Serve) -> None:
+    async def scene(rig: Any) -> None:
+        await rig.make_group()
+        for _ in range(6):
+            await rig.send("t")
+        await rig.pull("t")
+        await rig.ask(UpdateConsumerOffset(consumer_group="g", topic="t", queue_id=0, commit_offset=6))
+        stats = rig.broker.service.stats
+        stats.sample_flows(rig.broker.service.monotonic() + 60_000)
+        assert 0 < float((await rig.ask(GetTopicStats(topic="t"))).body.rpartition(b":")[2].rstrip(b"}")) <= 0.6
+        consumed = (await rig.ask(GetConsumeStats(consumer_group="g"))).body
+        assert b'"consumeTps":0.0,' not in consumed
+        await rig.ask(DeleteTopicInBroker(topic="t"))
+        assert (len(stats.puts), len(stats.gets)) == (0, 0)
 
     serve(scene)

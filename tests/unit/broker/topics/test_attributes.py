@@ -2,7 +2,11 @@ from __future__ import annotations
 
 import pytest
 
-from orbitmq.broker.topics.attributes import apply_attribute_changes, parse_attribute_changes
+from orbitmq.broker.topics.attributes import (
+    apply_attribute_changes,
+    parse_attribute_changes,
+    wants_mixed_messages,
+)
 from orbitmq.errors import Rejected
 
 
@@ -12,15 +16,17 @@ from orbitmq.errors import Rejected
         (None, {}),
         ("", {}),
         ("+a=b,-c", {"+a": "b", "-c": ""}),
-        (" +a=b=c , ", {"+a": "b=c"}),
-        ("+a", {"+a": ""}),
+        ("+a=b=c,,", {"+a": "b=c"}),
+        ("+a=", {"+a": ""}),
     ],
 )
 def test_changes_are_read_with_their_signs(text: str | None, changes: dict[str, str]) -> None:
     assert parse_attribute_changes(text) == changes
 
 
-@pytest.mark.parametrize("text", ["a=b", "+", "-", "+=b", "+a=b,c", "+a=b,-a"])
+@pytest.mark.parametrize(
+    "text", ["a=b", "+", "-", "+=b", "+a=b,c", "+a=b,-a", "+a", "-a=b", " +a=b", "+a=b, -c", "+a=b,,-c"]
+)
 def test_a_change_without_sign_or_name_is_refused(text: str) -> None:
     with pytest.raises(Rejected) as caught:
         parse_attribute_changes(text)
@@ -41,6 +47,9 @@ def test_changes_set_and_remove_and_leave_the_rest() -> None:
         (None, {"+message.type": "x"}),
         (None, {"+message.type": ""}),
         (None, {"+reserve.time": "-2"}),
+        (None, {"+reserve.time": "9223372036854775808"}),
+        (None, {"message.type": "FIFO"}),
+        (None, {"": "FIFO"}),
         (None, {"-message.type": ""}),
         ({}, {"-message.type": ""}),
         ({}, {"+queue.type": "SimpleCQ"}),
@@ -60,3 +69,12 @@ def test_a_new_topic_may_have_what_cannot_be_changed_later() -> None:
 
 def test_names_of_one_letter_are_names() -> None:
     assert parse_attribute_changes("+x=1,-y") == {"+x": "1", "-y": ""}
+
+
+def test_a_topic_is_kept_as_long_as_a_java_long_can_say() -> None:
+    assert apply_attribute_changes(None, {"+reserve.time": "9223372036854775807"})
+
+
+def test_only_a_change_to_mixed_wants_mixed_messages() -> None:
+    assert wants_mixed_messages({"+message.type": "MIXED"})
+    assert not wants_mixed_messages({"+message.type": "FIFO", "-reserve.time": ""})

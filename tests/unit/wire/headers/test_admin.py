@@ -6,7 +6,16 @@ from typing import Any
 
 import pytest
 
-from orbitmq.wire.headers import GetAllConsumerOffsets, GetBrokerConfigResponse, GetBrokerRuntimeInfo, GetConsumeStats
+from orbitmq.wire.headers import (
+    GetAllConsumerOffsets,
+    GetBrokerConfigResponse,
+    GetBrokerConsumeStats,
+    GetBrokerRuntimeInfo,
+    GetConsumeStats,
+    ResetMasterFlushOffset,
+    SetCommitLogReadMode,
+    ViewBrokerStats,
+)
 
 from .support import travels_as
 
@@ -22,6 +31,10 @@ from .support import travels_as
         ),
         (GetAllConsumerOffsets(), {}),
         (GetBrokerRuntimeInfo(), {}),
+        (GetBrokerConsumeStats(is_order=True), {"isOrder": "true"}),
+        (ViewBrokerStats(stats_name="n", stats_key="k"), {"statsName": "n", "statsKey": "k"}),
+        (ResetMasterFlushOffset(master_flush_offset=7), {"masterFlushOffset": "7"}),
+        (SetCommitLogReadMode(mode=1), {"READ_AHEAD_MODE": "1"}),
     ],
     ids=repr,
 )

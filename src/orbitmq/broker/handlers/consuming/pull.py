@@ -168,6 +168,11 @@ def _selection_of(tables: PullTables, header: PullMessage, group: GroupConfig, n
         raise Rejected(
             ResponseCode.SUBSCRIPTION_NOT_EXIST, f"the consumer's group info not exist, {header.consumer_group}"
         )
+    if tables.groups.configs.is_forbidden(header.consumer_group, header.topic):
+        raise Rejected(
+            ResponseCode.NO_PERMISSION,
+            f"the consumer group[{header.consumer_group}] is forbidden for topic[{header.topic}]",
+        )
     selection = tables.filters.of_subscription(_subscription_of(consumers, header, group), now_ms)
     return tables.filters.of_retries(selection, header.topic, consumers.subscriptions, now_ms)
 

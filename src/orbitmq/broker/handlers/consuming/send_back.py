@@ -14,6 +14,7 @@ from random import Random
 from orbitmq.broker.delivery.delay import properties_again
 from orbitmq.broker.delivery.delay_service import DelayService
 from orbitmq.broker.groups.registry import GroupRegistry
+from orbitmq.broker.monitoring.stats import BrokerStats
 from orbitmq.broker.sending.answers import NOT_DURABLE, refusal_of
 from orbitmq.broker.topics.registry import TopicRegistry, dead_letter_topic, retry_topic
 from orbitmq.codes import ResponseCode
@@ -46,6 +47,7 @@ class SendBackTables:
     ip: str
     is_writable: bool
     random: Random
+    stats: BrokerStats
 
 
 handlers: Handlers[SendBackTables] = Handlers()
@@ -73,6 +75,7 @@ def send_back(tables: SendBackTables, call: Call[ConsumerSendBack]) -> Reply | L
     except StoreUnavailable as error:
         raise refusal_of(error) from None
     tables.delays.wake()
+    tables.stats.send_backs.add((record.topic, group.group), 1, 0)
 
     def synced(is_durable: bool | None) -> None:
         call.answer(Reply() if is_durable else NOT_DURABLE)

@@ -1,0 +1,70 @@
+"""Producers and subscriptions of the whole broker (328, 345), and the topics that a group reads (343).
+
+Source: Java AdminBrokerProcessor, ProducerManager.getProducerTable.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from orbitmq.broker.groups.members import GroupMembers
+from orbitmq.broker.groups.offsets import GroupOffsets
+from orbitmq.clock import Clock
+from orbitmq.net.dispatch.handlers import Call, Handlers, Reply
+from orbitmq.net.dispatch.peer import Peer
+from orbitmq.wire.bodies.groups import ProducerInfo, encode_group_subscription, encode_producer_table
+from orbitmq.wire.bodies.topics import encode_topic_list
+from orbitmq.wire.headers import GetAllProducers, QuerySubscription, QueryTopicsOfGroup
+
+
+@dataclass(frozen=True, slots=True)
+class ClientInsight:
+    """Who is connected, and what groups have read.
+
+    Args:
+        address: this broker's, as clients know it.
+        monotonic: the clock by which clients were seen.
+    """
+
+    members: GroupMembers[Peer]
+    offsets: GroupOffsets
+    address: str
+    monotonic: Clock
+
+
+handlers: Handlers[ClientInsight] = Handlers()
+
+
+@handlers.on(GetAllProducers)
+def get_all_producers(tables: ClientInsight, call: Call[GetAllProducers]) -> Reply:
+    """Answer with the producers of every group."""
+    monotonic_ms = tables.monotonic()
+    producers = {
+        group: [
+            ProducerInfo(
+                member.client_id,
+                member.connection.remote,
+                member.language,
+                member.version,
+                call.now_ms - (monotonic_ms - member.seen_at_ms),
+            )
+            for member in members.values()
+        ]
+        for group, members in tables.members.producers.items()
+    }
+    return Reply(body=encode_producer_table(producers))
+
+
+@handlers.on(QueryTopicsOfGroup)
+def query_topics_of_group(tables: ClientInsight, call: Call[QueryTopicsOfGroup]) -> Reply:
+    """Answer with the topics that a group has offsets in."""
+    return Reply(body=encode_topic_list(tables.offsets.topics_of(call.header.group), tables.address))
+
+
+@handlers.on(QuerySubscription)
+def query_subscription(tables: ClientInsight, call: Call[QuerySubscription]) -> Reply:
+    """Answer with what a group subscribes to in a topic; without it when nobody of the group is online."""
+    group, topic = call.header.group, call.header.topic
+    consumers = tables.members.find(group)
+    subscription = None if consumers is None or topic is None else consumers.subscriptions.get(topic)
+    return Reply(body=encode_group_subscription(group, topic, subscription))

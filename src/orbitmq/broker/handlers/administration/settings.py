@@ -1,0 +1,53 @@
+"""Settings: shown (26), and changed while the broker runs (25).
+
+Source: Java AdminBrokerProcessor.updateBrokerConfig, getBrokerConfig.
+"""
+
+from __future__ import annotations
+
+import logging
+
+from orbitmq.broker.settings.changes import RunTimeSettings
+from orbitmq.broker.settings.shown import format_settings
+from orbitmq.codes import ResponseCode
+from orbitmq.errors import ConfigError, Rejected
+from orbitmq.net.dispatch.handlers import LATER, Call, Handlers, Later, Reply
+from orbitmq.wire.bodies.registration import encode_data_version
+from orbitmq.wire.headers import GetBrokerConfig, GetBrokerConfigResponse, UpdateBrokerConfig
+
+log = logging.getLogger(__name__)
+
+PROPERTIES_SIZE_MAX = 8 * 1024
+"""Bytes of a request's properties: all keys that may be changed have less than 2,000."""
+
+handlers: Handlers[RunTimeSettings] = Handlers()
+
+
+@handlers.on(GetBrokerConfig)
+def get_broker_config(settings: RunTimeSettings, call: Call[GetBrokerConfig]) -> Reply:
+    """Answer with every key that Java shows, as Java properties text."""
+    version = GetBrokerConfigResponse(version=encode_data_version(settings.version).decode())
+    return Reply(header=version, body=format_settings(settings.current()))
+
+
+@handlers.on(UpdateBrokerConfig, body_size_max=PROPERTIES_SIZE_MAX)
+def update_broker_config(settings: RunTimeSettings, call: Call[UpdateBrokerConfig]) -> Reply | Later:
+    """Change settings, all or none. Answered when they are kept, and count."""
+    properties = _parse(call.command.body)
+    if not properties:
+        return Reply()
+    try:
+        settings.change(properties, call.now_ms, lambda: call.answer(Reply()))
+    except ConfigError as error:
+        raise Rejected(ResponseCode.SYSTEM_ERROR, str(error)) from None
+    log.info("%s has changed the settings %s", call.connection.remote, properties)
+    return LATER
+
+
+def _parse(body: bytes) -> dict[str, str]:
+    import javaproperties  # it loads an XML parser: only who changes settings pays
+
+    try:
+        return dict(javaproperties.loads(body.decode()))
+    except ValueError:
+        raise Rejected(ResponseCode.SYSTEM_ERROR, "string2Properties error") from None

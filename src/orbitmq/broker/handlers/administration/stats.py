@@ -1,0 +1,97 @@
+"""Figures: what was counted of one thing (315), how far all groups are behind (317).
+
+Source: Java AdminBrokerProcessor.ViewBrokerStatsData, fetchAllConsumeStatsInBroker.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+from dataclasses import dataclass
+
+from orbitmq.broker.groups.members import GroupMembers
+from orbitmq.broker.groups.offsets import GroupOffsets
+from orbitmq.broker.groups.registry import GroupRegistry
+from orbitmq.broker.monitoring.progress import group_progress
+from orbitmq.broker.monitoring.stats import BrokerStats
+from orbitmq.broker.topics.registry import TopicRegistry
+from orbitmq.codes import ResponseCode
+from orbitmq.errors import Rejected
+from orbitmq.net.dispatch.handlers import Call, Handlers, Later, Reply
+from orbitmq.net.dispatch.peer import Peer
+from orbitmq.net.dispatch.work import in_turns
+from orbitmq.store import Store
+from orbitmq.wire.bodies.monitoring.consume_stats import TopicProgress, encode_broker_consume_stats
+from orbitmq.wire.bodies.monitoring.stats import encode_stats
+from orbitmq.wire.headers import GetBrokerConsumeStats, ViewBrokerStats
+
+QUEUES_PER_TURN = 500
+"""Queues that are looked at in one turn of the loop: about a millisecond's worth."""
+QUEUES_MAX = 50_000
+"""Ours: queues that one answer holds; each is some 160 bytes of it, and a frame has at most 16 MiB."""
+
+
+@dataclass(frozen=True, slots=True)
+class StatsTables:
+    """What figures are taken from.
+
+    Args:
+        broker_name: this broker's, as queues carry it.
+        cluster: this broker's.
+        address: this broker's, as clients know it.
+    """
+
+    stats: BrokerStats
+    store: Store
+    topics: TopicRegistry
+    groups: GroupRegistry
+    members: GroupMembers[Peer]
+    offsets: GroupOffsets
+    broker_name: str
+    cluster: str
+    address: str
+
+
+handlers: Handlers[StatsTables] = Handlers()
+
+
+@handlers.on(ViewBrokerStats)
+def view_broker_stats(tables: StatsTables, call: Call[ViewBrokerStats]) -> Reply:
+    """Answer with what was counted in the last minute, hour and day."""
+    name, key = call.header.stats_name, call.header.stats_key
+    figures = tables.stats.figures(name, key, tables.cluster)
+    if figures is None:
+        raise Rejected(ResponseCode.SYSTEM_ERROR, f"The stats <{name:.140}> <{key:.400}> not exist")
+    return Reply(body=encode_stats(figures))
+
+
+@handlers.on(GetBrokerConsumeStats)
+def get_broker_consume_stats(tables: StatsTables, call: Call[GetBrokerConsumeStats]) -> Reply | Later:
+    """Answer with how far every group is behind, some queues in each turn."""
+    return in_turns(call, _consume_stats(tables, call))
+
+
+def _consume_stats(tables: StatsTables, call: Call[GetBrokerConsumeStats]) -> Generator[None, None, Reply]:
+    found: dict[str, list[TopicProgress]] = {}
+    queue_count = looked_at = 0
+    topics_by_group = tables.offsets.topics_by_group()
+    for group in tuple(tables.groups.configs.all):
+        listed = found[group] = []
+        consumers = tables.members.find(group)
+        for topic in topics_by_group.get(group, ()):
+            config = tables.topics.get(topic)
+            if config is None or (call.header.is_order and not config.order):
+                continue
+            if consumers is not None and consumers.subscriptions and topic not in consumers.subscriptions:
+                continue
+            queues = group_progress(
+                tables.store, tables.offsets, tables.broker_name, group, topic, config.write_queue_count
+            )
+            listed.append(TopicProgress(queues, tables.stats.gets.rate((topic, group))))
+            queue_count += len(queues)
+            if queue_count > QUEUES_MAX:
+                remark = f"more than {QUEUES_MAX} queues: ask for one group at a time (208)"
+                raise Rejected(ResponseCode.SYSTEM_ERROR, remark)
+            if queue_count - looked_at >= QUEUES_PER_TURN:
+                looked_at = queue_count
+                yield
+    return Reply(body=encode_broker_consume_stats(tables.address, found))

@@ -1,0 +1,28 @@
+"""How far a group is behind in the queues of a topic."""
+
+from __future__ import annotations
+
+from orbitmq.broker.groups.offsets import UNKNOWN, GroupOffsets
+from orbitmq.model.route import MessageQueue
+from orbitmq.store import Store
+from orbitmq.wire.bodies.topics import Progress
+
+
+def group_progress(
+    store: Store, offsets: GroupOffsets, broker_name: str, group: str, topic: str, queue_count: int
+) -> dict[MessageQueue, Progress]:
+    """Return a group's place in each of a topic's queues; 0 in those that it has no offset in, as in Java."""
+    places = {}
+    for queue_id in range(queue_count):
+        committed = offsets.query(group, topic, queue_id)
+        consumed = 0 if committed == UNKNOWN else committed
+        queue = MessageQueue(topic, broker_name, queue_id)
+        end = store.max_offset(topic, queue_id)
+        places[queue] = Progress(end, consumed, consumed, stored_at_ms(store, queue, consumed - 1))
+    return places
+
+
+def stored_at_ms(store: Store, queue: MessageQueue, queue_offset: int) -> int:
+    """Return when one message was stored, 0 when it is not there."""
+    record = store.message_at(queue.topic, queue.queue_id, queue_offset) if queue_offset >= 0 else None
+    return record.stored_at_ms if record is not None else 0

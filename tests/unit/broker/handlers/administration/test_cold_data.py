@@ -1,0 +1,38 @@
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import orjson
+import pytest
+
+from golden import golden
+from orbitmq.wire.headers import (
+    GetColdDataControl,
+    RemoveColdDataControl,
+    SetCommitLogReadMode,
+    UpdateColdDataControl,
+)
+
+Serve = Callable[..., None]
+
+
+def test_no_group_is_held_back_and_who_asks_for_it_is_told(serve: Serve) -> None:
+    async def scene(rig: Any) -> None:
+        answer = await rig.ask(UpdateColdDataControl(), b"g=1000\n")
+        assert answer.code == 1
+        assert "coldDataFlowControlEnable" in answer.remark
+        assert await rig.code(RemoveColdDataControl(), b"g") == 0
+        found = orjson.loads((await rig.ask(GetColdDataControl())).body)
+        java = orjson.loads(golden("2003-get-cold-data-flow-ctr-info-answer").body)
+        assert found == java | {"configTable": {}}  # the golden one was taken while Java had a threshold
+
+    serve(scene)
+
+
+@pytest.mark.parametrize(("mode", "code"), [(0, 0), (1, 1), (2, 29), (-1, 29)])
+def test_the_system_reads_ahead_as_it_likes(serve: Serve, mode: int, code: int) -> None:
+    async def scene(rig: Any) -> None:
+        assert await rig.code(SetCommitLogReadMode(mode=mode)) == code
+
+    serve(scene)
