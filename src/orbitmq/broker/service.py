@@ -182,6 +182,7 @@ class BrokerService:
             security,
             parked_count=lambda: self.pulls.parked_count,
             timers=self.timers.figures,
+            delays=self.delays.progress,
         )
 
     def use(self, config: BrokerConfig) -> None:

@@ -1,4 +1,4 @@
-"""How far a group is behind in the queues of a topic."""
+"""A group's place in the queues of a topic."""
 
 from __future__ import annotations
 

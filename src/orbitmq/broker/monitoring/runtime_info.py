@@ -1,7 +1,8 @@
 """The run-time values that GET_BROKER_RUNTIME_INFO answers: real ones, under Java's names.
 
 Java counts queues of its thread pools here. There are none: what would wait in them waits in no queue, so those
-values are 0 and say the truth. Names that stand for parts this version does not have are left out.
+values are 0 and say the truth. What nothing measures here is 0, too, since Java's tools expect every key; `notMeasured`
+names those.
 
 Source: Java AdminBrokerProcessor.prepareRuntimeInfo; mqadmin clusterList and brokerStatus read them.
 """
@@ -22,6 +23,20 @@ VERSION_NAME = "V5_3_3"
 """The upstream release whose behaviour this broker offers; Java's tools print it as the broker's version."""
 WARNINGS = "warnings"
 """Ours: what the broker's operator should know; only there when there is something."""
+NOT_MEASURED = "notMeasured"
+"""Ours: the keys whose values say nothing."""
+_TIMES = (
+    "<=0ms", "0~10ms", "10~50ms", "50~100ms", "100~200ms", "200~500ms", "500ms~1s", "1~2s", "2~3s", "3~4s", "4~5s",
+    "5~10s", "10s~",
+)  # fmt: skip
+_UNMEASURED = {
+    "getMessageEntireTimeMax": "0",
+    "putLatency99": "0.00",
+    "putLatency999": "0.00",
+    "putMessageDistributeTime": "".join(f"[{time}]:0 " for time in _TIMES),
+    "putMessageEntireTimeMax": "0",
+    "putMessageFailedTimes": "0",
+}
 _POOLS = ("send", "pull", "query", "heartbeat", "litePull", "ack", "endTransaction", "adminBroker", "clientManager")
 
 
@@ -31,6 +46,7 @@ class RuntimeInfo:
     Args:
         parked_count: tells how many pulls wait.
         timers: tells how far timers are, under Java's names.
+        delays: tells, of each delay level that was used, up to where it was delivered, and where its queue ends.
     """
 
     def __init__(
@@ -42,12 +58,14 @@ class RuntimeInfo:
         *,
         parked_count: Callable[[], int],
         timers: Callable[[], Mapping[str, int]],
+        delays: Callable[[], Mapping[int, tuple[int, int]]] = dict,
     ) -> None:
         self._config = config
         self._store = store
         self._stats = stats
         self._parked_count = parked_count
         self._timers = timers
+        self._delays = delays
         self._security = security
 
     def values(self, now_ms: int) -> dict[str, str]:
@@ -58,6 +76,8 @@ class RuntimeInfo:
             **self._of_messages(now_ms),
             **self._of_store(now_ms),
             **self._of_pools(),
+            **_UNMEASURED,
+            NOT_MEASURED: ",".join(_UNMEASURED),
             **({WARNINGS: "; ".join(warnings)} if warnings else {}),
         }
 
@@ -107,8 +127,14 @@ class RuntimeInfo:
     def _of_store(self, now_ms: int) -> dict[str, str]:
         store = self._store
         unsynced = store.max_physical_offset - store.durable_offset
-        disk = disk_usage(self._config.store_path_root_dir)
+        root = self._config.store_path_root_dir
+        disk = disk_usage(root)
+        delays = {f"scheduleMessageOffset_{level}": f"{at},{end}" for level, (at, end) in self._delays().items()}
         return {
+            **delays,
+            f"commitLogDiskRatio_{root / 'commitlog'}": f"{disk.used_ratio:.4f}",
+            "dispatchMaxBuffer": "0",
+            "remainTransientStoreBufferNumbs": str(2**31 - 1),  # as Java without a pool of such buffers
             "commitLogMinOffset": str(store.min_physical_offset),
             "commitLogMaxOffset": str(store.max_physical_offset),
             "commitLogDiskRatio": f"{disk.used_ratio:.4f}",
@@ -126,6 +152,7 @@ class RuntimeInfo:
             found[f"{pool}ThreadPoolQueueSize"] = "0"
             found[f"{pool}ThreadPoolQueueCapacity"] = "0"
             found[f"{pool}ThreadPoolQueueHeadWaitTimeMills"] = "0"
+        found |= {"EndTransactionQueueSize": "0", "EndTransactionThreadPoolQueueCapacity": "0"}
         found |= {name: str(value) for name, value in self._timers().items()}
         return found | dict.fromkeys(("timerEnqueueTps", "timerDequeueTps"), "0")  # rates are for who reads metrics
 

@@ -3,6 +3,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from golden import golden
 from orbitmq.broker.delivery.delay import parse_delay_offsets
 from orbitmq.wire.bodies.kv import decode_kv_table
 from orbitmq.wire.headers import GetAllDelayOffsets, GetBrokerRuntimeInfo
@@ -40,5 +41,20 @@ def test_delay_levels_that_were_used_are_told(serve: Serve) -> None:
         body = (await rig.ask(GetAllDelayOffsets())).body
         assert b'"offsetTable":{3:0}' in body
         assert parse_delay_offsets(body)[0] == {3: 0}
+
+    serve(scene)
+
+
+def test_every_run_time_value_that_java_has_is_there(serve: Serve) -> None:
+    def named(values: dict[str, str]) -> set[str]:
+        return {name.partition("/")[0] for name in values}  # one key ends with a path
+
+    async def scene(rig: Any) -> None:
+        for level in (1, 3):
+            await rig.send("t", properties=f"DELAY\x01{level}\x02")
+        values = decode_kv_table((await rig.ask(GetBrokerRuntimeInfo())).body)
+        assert named(decode_kv_table(golden("28-get-broker-runtime-info-answer").body)) - named(values) == set()
+        assert values["scheduleMessageOffset_3"] == "0,1"
+        assert all(float(values[name].split(":")[-1]) == 0 for name in values["notMeasured"].split(","))
 
     serve(scene)

@@ -1,1 +1,1 @@
-"""What a broker tells of its work: figures of one thing, how far all groups are behind, who follows it."""
+"""Figures of a broker's work: of one thing, of all groups, of its slaves."""

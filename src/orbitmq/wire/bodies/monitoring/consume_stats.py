@@ -1,4 +1,4 @@
-"""How far every group of a broker is behind, in one answer.
+"""The places of all groups of a broker, in one answer.
 
 Source: Java ConsumeStatsList, ConsumeStats.
 """

@@ -1,4 +1,4 @@
-"""Who follows a master, as its administrators see it.
+"""The slaves of a master, as its administrators see them.
 
 Source: Java HARuntimeInfo.
 """

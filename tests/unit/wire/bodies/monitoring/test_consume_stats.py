@@ -1,4 +1,4 @@
-"""How far all groups are behind, as a Java broker tells it."""
+"""The places of all groups, as a Java broker tells them."""
 
 from __future__ import annotations
 

@@ -1,0 +1,184 @@
+"""mqadmin's commands about brokers, topics and figures, run against Java's broker and ours: they print the same.
+
+Names and addresses are replaced by words, and whatever tells a time, a rate or a size of the disk by `#`.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from interop.conftest import JavaCluster
+from interop.peers import JavaClients, PeerError, ask, message
+from orbitmq.testing import BlockingCluster
+
+TOPIC, GROUP = "side-by-side", "side-by-side-group"
+CHANGING = re.compile(r"\b\d+\.\d+\b|\b\d{4}-\d\d-\d\d \d\d:\d\d:\d\d(,\d+)?|\b\d{13}\b|\b\d+/\d+\b")
+
+
+@dataclass(frozen=True)
+class Side:
+    """One of the two brokers."""
+
+    cluster: str
+    broker: str
+    address: str
+
+    def words(self, text: str) -> str:
+        """Return a text in which the broker's names are words, without what changes from one run to the next."""
+        for name, word in ((self.address, "ADDRESS"), (self.cluster, "CLUSTER"), (self.broker, "BROKER")):
+            text = re.sub(rf"\b{re.escape(name)}\b", word, text)
+        lines = [re.sub(r"\s+", " ", CHANGING.sub("#", line)).strip() for line in text.splitlines()]
+        return "\n".join(line for line in lines if line)
+
+
+Run = Callable[..., str]
+
+
+@pytest.fixture(scope="module")
+def sides(java_cluster: JavaCluster, guest: BlockingCluster) -> tuple[Side, Side]:
+    """Java's broker and ours, which have the same NameServer."""
+    broker = java_cluster.broker
+    return (
+        Side(broker.cluster, broker.name, broker.address),
+        Side("GuestCluster", "guest", guest.brokers["guest"]),
+    )
+
+
+@pytest.fixture(scope="module")
+def name_server(java_cluster: JavaCluster) -> str:
+    """The NameServer of both."""
+    return java_cluster.name_server.address
+
+
+@pytest.fixture(scope="module")
+def prepared(
+    java: JavaClients, sides: tuple[Side, Side], name_server: str, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Run]:
+    """A topic with messages and a group that has read some of them, on both; yields how a command is run on one."""
+    files = tmp_path_factory.mktemp("mqadmin")
+    (files / "topics.json").write_text(json.dumps([{"topicName": f"{TOPIC}-{number}"} for number in range(2)]))
+    (files / "groups.json").write_text(json.dumps([{"groupName": f"{GROUP}-{number}"} for number in range(2)]))
+
+    def run(side: Side, command: str, *arguments: str) -> str:
+        places = {"cluster": side.cluster, "broker": side.broker, "address": side.address, "files": str(files)}
+        try:
+            return java.mqadmin(command, "-n", name_server, *(text.format(**places) for text in arguments))
+        except PeerError as error:
+            return f"FAILED {error}"
+
+    producer = java.producer(f"{TOPIC}-producers", name_server, send_timeout_ms=30_000)
+    for side in sides:
+        run(side, "updateTopic", "-c", "{cluster}", "-t", TOPIC, "-r", "2", "-w", "2")
+        run(side, "updateSubGroup", "-c", "{cluster}", "-g", GROUP)
+        producer.send(*(message(TOPIC, b"%d" % n, broker=side.broker, queue_id=0) for n in range(4)))
+        offset = {"consumerGroup": GROUP, "topic": TOPIC, "queueId": "0", "commitOffset": "1"}
+        ask(side.address, 15, offset)
+    yield run
+    producer.stop()
+
+
+BY_CLUSTER, BY_ADDRESS = ("-c", "{cluster}"), ("-b", "{address}")
+COMMANDS = (
+    ("updateTopic", *BY_CLUSTER, "-t", "{broker}-made", "-r", "4", "-w", "3", "-p", "6", "-a", "+message.type=FIFO"),
+    ("updateTopic", *BY_ADDRESS, "-t", "{broker}-made", "-r", "4", "-w", "3", "-o", "true"),
+    ("updateTopic", *BY_ADDRESS, "-t", "{broker}-made", "-a", "+message.type=NONE"),
+    ("updateTopic", *BY_ADDRESS, "-t", "{broker}-made", "-a", "+message.type=MIXED"),
+    ("updateTopic", *BY_ADDRESS, "-t", "{broker}-made", "-a", "+queue.type=BatchCQ"),
+    ("updateTopic", *BY_ADDRESS, "-t", "TBW102", "-r", "1", "-w", "1"),
+    ("updateTopicList", *BY_ADDRESS, "-f", "{files}/topics.json"),
+    ("updateTopicPerm", *BY_ADDRESS, "-t", "{broker}-made", "-p", "4"),
+    ("updateTopicPerm", *BY_CLUSTER, "-t", "{broker}-made", "-p", "4"),
+    ("topicRoute", "-t", "{broker}-made"),
+    ("topicRoute", "-t", "{broker}-made", "-l"),
+    ("topicStatus", "-t", "{broker}-made"),
+    ("topicClusterList", "-t", "{broker}-made"),
+    ("allocateMQ", "-t", "{broker}-made", "-i", "ip1,ip2"),
+    ("statsAll", "-t", "{broker}-made"),
+    ("deleteTopic", *BY_CLUSTER, "-t", "{broker}-made"),
+    ("updateSubGroupList", *BY_ADDRESS, "-f", "{files}/groups.json"),
+    ("updateBrokerConfig", *BY_ADDRESS, "-k", "transactionCheckMax", "-v", "14"),
+    ("updateBrokerConfig", *BY_CLUSTER, "-k", "transactionCheckMax", "-v", "15"),
+    ("cleanExpiredCQ", *BY_ADDRESS),
+    ("deleteExpiredCommitLog", *BY_ADDRESS),
+    ("cleanUnusedTopic", *BY_ADDRESS),
+    ("resetMasterFlushOffset", *BY_ADDRESS, "-o", "0"),
+    ("getColdDataFlowCtrInfo", *BY_ADDRESS),
+    ("removeColdDataFlowCtrGroupConfig", *BY_ADDRESS, "-g", GROUP),
+    ("setCommitLogReadAheadMode", *BY_ADDRESS, "-m", "0"),
+    ("setCommitLogReadAheadMode", *BY_ADDRESS, "-m", "7"),
+)
+
+
+@pytest.mark.parametrize("command", COMMANDS, ids=" ".join)
+def test_a_command_prints_the_same(prepared: Run, sides: tuple[Side, Side], command: tuple[str, ...]) -> None:
+    printed = [side.words(prepared(side, *command)) for side in sides]
+    assert printed[1] == printed[0]
+
+
+def test_settings_that_are_black_listed_are_refused_as_java_does(prepared: Run, sides: tuple[Side, Side]) -> None:
+    for side in sides:
+        printed = prepared(side, "updateBrokerConfig", *BY_ADDRESS, "-k", "brokerConfigPath", "-v", "/tmp/elsewhere")
+        assert "Can not update config in black list." in printed
+
+
+def test_every_setting_and_every_run_time_value_of_javas_is_shown(prepared: Run, sides: tuple[Side, Side]) -> None:
+    for command in ("getBrokerConfig", "brokerStatus"):
+        java, ours = (
+            {line.split()[0].partition("/")[0] for line in prepared(side, command, *BY_ADDRESS).splitlines() if line}
+            for side in sides
+        )
+        assert java - ours - {f"============{sides[0].address}============"} == set()
+
+
+def test_how_far_groups_are_behind_is_the_same(prepared: Run, sides: tuple[Side, Side]) -> None:
+    rows = []
+    for side in sides:
+        printed = side.words(prepared(side, "brokerConsumeStats", *BY_ADDRESS))
+        rows.append([line for line in printed.splitlines() if line.startswith((f"{TOPIC} ", "#"))])
+    assert rows[1] == rows[0]
+    assert len(rows[0]) == 3
+
+
+def test_the_cluster_list_and_the_topic_list_have_a_row_for_each(prepared: Run, sides: tuple[Side, Side]) -> None:
+    clusters = prepared(sides[0], "clusterList").splitlines()
+    java, ours = (next(line for line in clusters if side.address in line) for side in sides)
+    assert len(re.split(r"\s{2,}", ours.strip())) == len(re.split(r"\s{2,}", java.strip()))
+    topics = prepared(sides[0], "topicList", "-c").splitlines()
+    found = [sorted(side.words(line) for line in topics if re.search(rf"\b{TOPIC}\b", line)) for side in sides]
+    assert any("CLUSTER" in line and GROUP in line for line in found[1])
+
+
+def test_producers_and_slaves_are_shown_alike(prepared: Run, sides: tuple[Side, Side]) -> None:
+    def shapes(text: str) -> list[str]:
+        return sorted({re.sub(r"\d+", "0", re.sub(r"\S+@\d+#\d+", "ID", line)) for line in text.splitlines()})
+
+    java, ours = (prepared(side, "haStatus", *BY_ADDRESS) for side in sides)
+    assert shapes(sides[1].words(ours)) == shapes(sides[0].words(java))
+    for side in sides:
+        assert f"{TOPIC}-producers" in prepared(side, "producer", *BY_ADDRESS)
+
+
+@pytest.mark.parametrize("command", ["exportConfigs", "exportMetadata", "exportMetrics"])
+def test_an_export_has_the_same_keys(prepared: Run, sides: tuple[Side, Side], tmp_path: Path, command: str) -> None:
+    keys = []
+    for side in sides:
+        folder = tmp_path / side.broker
+        folder.mkdir()
+        printed = prepared(side, command, *BY_CLUSTER, "-f", str(folder))
+        (file,) = folder.iterdir()
+        assert "FAILED" not in printed
+        keys.append(_keys(json.loads(side.words(file.read_text()).replace("#", "0"))))
+    assert keys[1] == keys[0]
+
+
+def _keys(value: object, depth: int = 0) -> object:
+    """Return a document's keys, of as many levels as have the same in both."""
+    if not isinstance(value, dict) or depth == 2:
+        return None
+    return {key: _keys(item, depth + 1) for key, item in value.items()}
