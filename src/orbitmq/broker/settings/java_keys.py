@@ -315,7 +315,6 @@ useABSLock=false
 useEpollNativeSelector=false
 usePIDColdCtrStrategy=true
 useReentrantLockWhenPutMessage=true
-useServerSideResetOffset=true
 useStaticSubscription=false
 useTLS=false
 validateSystemTopicWhenUpdateTopic=true

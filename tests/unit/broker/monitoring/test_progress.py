@@ -18,7 +18,7 @@ def test_a_group_stands_in_every_queue_also_where_it_has_no_offset() -> None:
         store.append(Draft("t", 0, b"x"))
     offsets = GroupOffsets()
     offsets.commit("g", "t", 0, 2, offset_max=3)
-    stored_at_ms = store.message_at("t", 0, 1).stored_at_ms  # type: ignore[union-attr]
+    stored_at_ms = store.message_at("t", 0, 1).stored_at_ms
     assert group_progress(store, offsets, "a", "g", "t", 2) == {
         MessageQueue("t", "a", 0): Progress(3, 2, 2, stored_at_ms),
         MessageQueue("t", "a", 1): Progress(0, 0, 0, 0),
