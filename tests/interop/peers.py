@@ -319,6 +319,7 @@ class JavaClients:
     """A JVM full of Java clients: producers, consumers and mqadmin, driven by commands (peers.Peer)."""
 
     def __init__(self, home: Path, *, jvm: Iterable[str] = ()) -> None:
+        self.home = home
         self._answers: dict[int, queue.Queue[dict[str, Any]]] = {}
         self._events: list[dict[str, Any]] = []
         self._changed = threading.Condition()
