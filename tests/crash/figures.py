@@ -14,7 +14,17 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from random import Random
 
-from crash import broker_damage, damage, derived_cuts, derived_kills, faults, model, power_cuts, transactions
+from crash import (
+    broker_damage,
+    damage,
+    delay_cuts,
+    derived_cuts,
+    derived_kills,
+    faults,
+    model,
+    power_cuts,
+    transactions,
+)
 from crash.broker_process import BrokerProcess
 from crash.kills import SETTINGS, Kills, Lost
 from crash.ledger import Loss
@@ -127,6 +137,18 @@ def cut_power_of_derived(size: Size) -> Figure:
     )
 
 
+def cut_power_of_delays(size: Size) -> Figure:
+    """Cut the power under delayed messages."""
+    counts, lost = delay_cuts.play(size.of(DERIVED_CUTS), size.seed)
+    return Figure(
+        asked=f"{DERIVED_CUTS:,} power cuts, and kills: every delayed message comes, none before its time; a kill between two "
+        "deliveries repeats none",
+        measured=f"{counts['power cuts']:,} cuts, {counts['kills']:,} kills, {counts['ends while starting']:,} of both while starting; "
+        f"{counts['delayed']:,} delayed messages ({counts['again']:,} deliveries again); {lost or 'nothing lost'}",
+        reached=not lost,
+    )
+
+
 def play_model(size: Size) -> Figure:
     """Play random histories of the store."""
     try:
@@ -196,6 +218,7 @@ FIGURES: Mapping[str, Callable[[Size], Figure]] = {
     "kills-derived": kill_derived,
     "power-cuts": cut_power,
     "derived-cuts": cut_power_of_derived,
+    "delay-cuts": cut_power_of_delays,
     "torn-files": tear_files,
     "damaged-files": damage_files,
     "failing-calls": fail_calls,

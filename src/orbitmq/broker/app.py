@@ -161,6 +161,7 @@ class Broker:
             service.pop.batch_file.save_now,
             running.offset_file.save_now,
             service.delays.save,
+            service.delays.close,
             service.timers.close,
             running.table_notes.save_now,
         )

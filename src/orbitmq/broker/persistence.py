@@ -68,6 +68,7 @@ class ConfigFiles:
         self.topics_path = directory / "topics.json"
         self.offsets_path = directory / "consumerOffset.json"
         self.delays_path = directory / "delayOffset.json"
+        self.delivered_path = directory.parent / "delivered"
         self.transactions_path = directory / "transactionMetrics"
         self.timer_metrics_path = directory / "timermetrics"
         self.groups_path = directory / "subscriptionGroup.json"

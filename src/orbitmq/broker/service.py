@@ -50,7 +50,9 @@ from orbitmq.files import read_generations
 from orbitmq.model.topic import Perm
 from orbitmq.net.security.server_security import ServerSecurity
 from orbitmq.store import Store
+from orbitmq.store.disk import LocalDisk
 from orbitmq.store.retention.rules import HOUR_MS
+from orbitmq.store.sync.delivery_notes import DeliveryNotes
 
 log = logging.getLogger(__name__)
 
@@ -132,7 +134,10 @@ class BrokerService:
             size_max=config.max_transfer_bytes_on_message_in_memory,
         )
         delayed = read_table(files.delays_path, parse_delay_offsets) or ()
-        queues = DelayQueues(store, self.topics, config.delay_levels, *delayed, wall_ms=clock(), now_ms=monotonic())
+        notes = DeliveryNotes(LocalDisk(), files.delivered_path)
+        queues = DelayQueues(
+            store, self.topics, config.delay_levels, *delayed, notes=notes, wall_ms=clock(), now_ms=monotonic()
+        )
         self.delays = DelayService(queues, files.delays_path, clock, monotonic)
         self.transactions = self._make_transactions(files, clock())
         self.request_modes = RequestModes(

@@ -24,6 +24,7 @@ from orbitmq.net.dispatch.reply import Reply
 from orbitmq.net.session import Waiter
 from orbitmq.store import FlushMode, Store, StoreConfig
 from orbitmq.store.disk import Disk
+from orbitmq.store.sync.delivery_notes import DeliveryNotes
 from orbitmq.testing import FakeClock
 from orbitmq.testing.fake_disk import FakeDisk
 from orbitmq.wire.command import Command
@@ -87,11 +88,14 @@ def delay_queues(
     topics: TopicRegistry,
     *offsets: Any,
     levels: DelayLevels = DELAY_LEVELS,
+    disk: FakeDisk | None = None,
     wall_ms: int = 0,
     now_ms: int | None = None,
 ) -> DelayQueues:
-    """Delay queues whose clocks agree unless both are told."""
-    return DelayQueues(store, topics, levels, *offsets, wall_ms=wall_ms, now_ms=wall_ms if now_ms is None else now_ms)
+    """Delay queues whose clocks agree unless both are told; their notes go to a disk of their own unless one is given."""
+    notes = DeliveryNotes(disk or FakeDisk(), Path("/store/delivered"))
+    now_ms = wall_ms if now_ms is None else now_ms
+    return DelayQueues(store, topics, levels, *offsets, notes=notes, wall_ms=wall_ms, now_ms=now_ms)
 
 
 def timer_service(

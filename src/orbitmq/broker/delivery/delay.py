@@ -1,8 +1,8 @@
 """Delayed messages, by levels: they wait in SCHEDULE_TOPIC_XXXX until their time, then go to their own topic.
 
 State: per level, the offset in its schedule queue up to which everything was delivered. In: messages that ask for a
-delay, the monotonic clock. Out: the messages again, under their own topic, at least once: an offset is kept only when what was
-delivered before it is on the disk, so a crash repeats and never loses.
+delay, the monotonic clock. Out: the messages again, under their own topic, at least once: an offset counts at a start when what
+was delivered before it was on the disk, or when the copy before it is found in the log, so a crash repeats and never loses.
 
 Source: Java ScheduleMessageService, HookUtils.transformDelayLevelMessage.
 """
@@ -15,17 +15,19 @@ from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
 from orbitmq.broker.delivery.deadlines import Deadlines
+from orbitmq.broker.monitoring.repeated_failure import RepeatedFailure
 from orbitmq.broker.topics.missing import MissingTopics
 from orbitmq.broker.topics.registry import TopicRegistry
 from orbitmq.errors import HeaderError
 from orbitmq.model.delay_levels import DelayLevels
 from orbitmq.model.message import PropertyName
 from orbitmq.model.topic import SCHEDULE_TOPIC, DataVersion
-from orbitmq.store import Draft, ReadStatus, Store
+from orbitmq.store import AppendResult, Draft, ReadStatus, Store
+from orbitmq.store.sync.delivery_notes import DeliveryNote, DeliveryNotes
 from orbitmq.wire import fastjson
 from orbitmq.wire.bodies.registration import data_version_document, parse_data_version
 from orbitmq.wire.messages.properties import format_properties, parse_properties
-from orbitmq.wire.messages.record import Record, iter_records
+from orbitmq.wire.messages.record import Record, iter_records, parse_record
 
 log = logging.getLogger(__name__)
 
@@ -82,6 +84,7 @@ class DelayQueues:
         topics: the broker's; a topic that messages wait for is made again when it is missing.
         levels: how long each level waits. Messages that other settings let wait come at the time that they got then,
             and wait no longer than a new message of their level would; levels that are gone count as the highest.
+        notes: of the last copies, as of the moment; those before the start count where the log has them.
         wall_ms: the wall clock at the start.
         now_ms: the monotonic clock at the start, which every later `now_ms` is of.
     """
@@ -94,10 +97,12 @@ class DelayQueues:
         offsets: Mapping[int, int] | None = None,
         version: DataVersion = DataVersion(),  # noqa: B008 - frozen
         *,
+        notes: DeliveryNotes,
         wall_ms: int,
         now_ms: int,
     ) -> None:
         self._store = store
+        self._notes = notes
         self._missing = MissingTopics(topics)
         self.version = version
         self._wall_ahead_ms = wall_ms - now_ms
@@ -112,8 +117,12 @@ class DelayQueues:
             level: Deadlines(levels.delay_ms(level), self._end(level), now_ms=now_ms) for level in self._offsets
         }
         self._turns = deque(self._offsets)
-        self._delivered_end = 0
+        self._delivered_end = store.max_physical_offset
         self._delivered: deque[Delivered] = deque()
+        self._copies: dict[int, DeliveryNote] = {}
+        """Those that are still to be noted, the last one of each level."""
+        self._noting = RepeatedFailure(log, "delivered messages cannot be noted: a kill -9 would repeat them")
+        self._believe_notes()
 
     def offsets(self) -> bytes:
         """Return up to where each level was delivered, in the form of delayOffset.json."""
@@ -166,6 +175,7 @@ class DelayQueues:
         finally:
             if self._offsets != before:
                 self._note_delivered()
+            self._write_notes()
         return SLICE_COUNT - room
 
     def take_durable(self, wall_ms: int) -> bytes | None:
@@ -180,6 +190,43 @@ class DelayQueues:
         self.version = self.version.next(wall_ms)
         return format_delay_offsets(offsets, self.version)
 
+    def close(self) -> None:
+        """Close the file of notes."""
+        self._notes.close()
+
+    def _believe_notes(self) -> None:
+        """Go on behind the copies that the process before has noted, where the log has them."""
+        try:
+            notes = self._notes.read()
+        except OSError as error:
+            log.warning("which delayed messages were delivered last cannot be read, some come again: %s", error)
+            return
+        ahead = [note for note in notes if note.queue_offset >= self._offsets.get(note.level, note.queue_offset + 1)]
+        found = {note.level: note.queue_offset + 1 for note in ahead if self._has_copy(note)}
+        if found:
+            self._offsets |= found
+            self._note_delivered()
+
+    def _has_copy(self, note: DeliveryNote) -> bool:
+        """Say whether the message was sent on, by what lies in the log where its copy should be.
+
+        A power cut may leave the note and take the copy, and another message may have come to its place since.
+        """
+        waiting = self._store.message_at(SCHEDULE_TOPIC, note.level - 1, note.queue_offset)
+        encoded = self._store.record_at(note.copy_at)
+        copy = None if encoded is None else parse_record(encoded, check_crc=False)
+        if waiting is None or not isinstance(copy, Record):
+            return False
+        # The schedule topic may have been made again, and count from elsewhere.
+        if (waiting.physical_offset, copy.stored_at_ms) != (note.waiting_at, note.stored_at_ms):
+            return False
+        properties = properties_again(waiting)
+        return (copy.topic, bytes(copy.body), properties_again(copy)) == (
+            properties.get(PropertyName.REAL_TOPIC),
+            bytes(waiting.body),
+            properties,
+        )
+
     def _end(self, level: int) -> int:
         return self._store.max_offset(SCHEDULE_TOPIC, level - 1)
 
@@ -187,6 +234,17 @@ class DelayQueues:
         if len(self._delivered) >= _DELIVERED_MAX:
             self._delivered.pop()
         self._delivered.append(Delivered(self._delivered_end, dict(self._offsets)))
+
+    def _write_notes(self) -> None:
+        """Tell a successor what was delivered: one small write for each level of a slice, which no disk is waited for."""
+        if self._copies:
+            copies, self._copies = self._copies, {}
+            try:
+                self._notes.write(copies.values())
+            except OSError as error:
+                self._noting.note(error)
+            else:
+                self._noting.note(None)
 
     def _deliver_level(self, level: int, now_ms: int, count_max: int) -> int:
         offset, deadlines = self._offsets[level], self._deadlines[level]
@@ -205,8 +263,12 @@ class DelayQueues:
             # Messages of a level come in their order: the first that is too young ends the level's turn.
             if not self._is_due(level, record, now_ms):
                 break
-            self._deliver(record, now_ms)
+            copy = self._deliver(record, now_ms)
             self._offsets[level] = record.queue_offset + 1
+            if copy is not None:
+                self._copies[level] = DeliveryNote(
+                    level, record.queue_offset, record.physical_offset, copy.physical_offset, copy.stored_at_ms
+                )
             count += 1
         return count
 
@@ -223,7 +285,7 @@ class DelayQueues:
         # Java's extended consume queues have something else there, and entries have no checksum.
         return due_at_ms if due_at_ms >= record.stored_at_ms else record.stored_at_ms + self.levels.delay_ms(level)
 
-    def _deliver(self, record: Record, now_ms: int) -> None:
+    def _deliver(self, record: Record, now_ms: int) -> AppendResult | None:
         properties = properties_again(record)
         destination = self._missing.destination(properties, now_ms + self._wall_ahead_ms)
         if destination is None:
@@ -231,7 +293,7 @@ class DelayQueues:
                 "a delayed message has no place to go, topic %r, queue %r: it stays in the log at %d",
                 properties.get(PropertyName.REAL_TOPIC), properties.get(PropertyName.REAL_QUEUE_ID), record.physical_offset,
             )  # fmt: skip
-            return
+            return None
         result = self._store.append(
             Draft(
                 *destination,
@@ -245,6 +307,7 @@ class DelayQueues:
             )
         )
         self._delivered_end = result.end
+        return result
 
 
 def format_delay_offsets(offsets: Mapping[int, int], version: DataVersion) -> bytes:

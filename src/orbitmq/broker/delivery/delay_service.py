@@ -89,6 +89,10 @@ class DelayService:
             replace_file(self._path, content)
             self._unsaved = None
 
+    def close(self) -> None:
+        """Close what is open, after the last delivery."""
+        self._queues.close()
+
     async def _deliver(self) -> None:
         while self._queues.deliver_due(self._monotonic()):
             self._save_in_time()

@@ -32,6 +32,7 @@ _KNOWN = frozenset(
         "ends",
         "rebuild",
         "deleted",
+        "delivered",
         "tables",
         "index",
         "indexed",

@@ -9,11 +9,12 @@ import pytest
 from orbitmq.broker.delivery import delay
 from orbitmq.broker.delivery.delay import DelayQueues, level_of, parse_delay_offsets, schedule
 from orbitmq.broker.topics.table import TopicTable
-from orbitmq.errors import HeaderError, Rejected
+from orbitmq.errors import HeaderError, Rejected, StoreUnavailable
 from orbitmq.model.delay_levels import DELAY_LEVELS_TEXT, parse_delay_levels
 from orbitmq.model.message import Host
 from orbitmq.model.topic import AUTO_CREATE_TOPIC, DataVersion, TopicConfig
 from orbitmq.store import Draft, ReadStatus, Store, StoreConfig
+from orbitmq.store.sync.delivery_notes import DeliveryNotes
 from orbitmq.testing import FakeClock
 from orbitmq.testing.fake_disk import FakeDisk
 from orbitmq.wire.messages.properties import parse_properties
@@ -332,3 +333,169 @@ def test_offsets_of_a_file_lie_between_the_beginning_and_the_end(tmp_path: Path)
 
 def test_a_file_without_tables_knows_nothing() -> None:
     assert parse_delay_offsets(b"{}") == ({}, DataVersion())
+
+
+class Notes:
+    """Delay queues over a disk in memory that knows their notes, from one start to the next."""
+
+    def __init__(self) -> None:
+        self.disk, self.clock = FakeDisk(), FakeClock()
+        self.open()
+
+    def open(self, *offsets: dict[int, int]) -> None:
+        self.store = memory_store(self.disk, self.clock)
+        topics = Registries(TopicTable([TopicConfig(topic="t")])).topics
+        self.queues = delay_queues(self.store, topics, *offsets, disk=self.disk, wall_ms=self.clock())
+
+    def killed(self, *offsets: dict[int, int]) -> None:
+        self.disk = self.disk.after_kill()
+        self.open(*offsets)
+
+    def add(self, *bodies: bytes, level: int = 1) -> None:
+        for body in bodies:
+            self.store.append(schedule(Draft("t", 0, body), {}, level))
+        self.queues.note_arrivals(self.clock())
+
+    def deliver(self) -> int:
+        return self.queues.deliver_due(self.clock.advance(5_000))
+
+    @property
+    def waiting(self) -> dict[int, int]:
+        return {level: count for level, count in self.queues.backlog().items() if count}
+
+
+def test_a_killed_process_repeats_nothing_though_nothing_was_on_the_disk() -> None:
+    scene = Notes()
+    scene.add(b"a", b"b", level=1)
+    scene.add(b"c", b"d", level=2)
+    assert scene.deliver() == 4
+    scene.add(b"e", level=2)
+    assert scene.store.durable_offset == 0
+    scene.killed()
+    assert scene.waiting == {2: 1}
+    assert scene.deliver() == 1
+    assert bytes(scene.store.message_at("t", 0, 4).body) == b"e"
+    # What the notes have told is kept in Java's file as well, with the next delivery at the latest.
+    scene.store.flush()
+    content = scene.queues.take_durable(1)
+    assert content is not None
+    assert {level: offset for level, offset in parse_delay_offsets(content)[0].items() if offset} == {1: 2, 2: 3}
+
+
+def test_what_the_notes_tell_is_kept_in_the_file_without_another_delivery() -> None:
+    scene = Notes()
+    scene.add(b"a")
+    scene.deliver()
+    scene.killed()
+    assert scene.queues.is_changed
+    content = scene.queues.take_durable(1)
+    assert content is not None
+    assert parse_delay_offsets(content)[0][1] == 1
+    scene.killed({1: 1})
+    assert not scene.queues.is_changed
+
+
+def test_a_file_that_is_ahead_of_the_notes_counts() -> None:
+    """A Java broker in between has delivered more, and knows nothing of notes."""
+    scene = Notes()
+    scene.add(b"a", b"b", b"c")
+    scene.deliver()
+    note = bytes(scene.disk.files[Path("/store/delivered")].buffer)
+    scene.add(b"d", b"e")
+    scene.deliver()
+    scene.disk.files[Path("/store/delivered")].buffer[:] = note
+    scene.killed({1: 5})
+    assert scene.waiting == {}
+    scene.killed({1: 2})
+    assert scene.waiting == {1: 2}
+
+
+def test_a_note_whose_copy_a_power_cut_took_is_not_believed_when_other_messages_lie_there() -> None:
+    scene = Notes()
+    scene.add(b"a", b"b")
+    scene.store.flush()
+    before = {path: bytes(file.buffer) for path, file in scene.disk.files.items()}
+    scene.deliver()
+    for path, content in before.items():  # the power cut took the copies, and left their note
+        scene.disk.files[path].buffer[:] = content
+    scene.killed()
+    assert scene.waiting == {1: 2}
+    for _ in range(2):
+        scene.store.append(Draft("t", 0, b"a"))  # they end where the copies ended, or behind
+        scene.store.append(Draft("t", 0, b"longer than a copy, with its properties"))
+    scene.killed()
+    assert scene.waiting == {1: 2}
+    assert scene.deliver() == 2
+
+
+def test_a_copy_of_another_message_of_the_queue_proves_nothing() -> None:
+    scene = Notes()
+    scene.add(b"a", b"b")
+    scene.deliver()
+    notes = DeliveryNotes(scene.disk, Path("/store/delivered"))
+    (note,) = notes.read()
+    first = scene.store.message_at("t", 0, 0)
+    assert first is not None
+    for wrong in (
+        note._replace(copy_at=first.physical_offset),
+        note._replace(copy_at=note.waiting_at),
+        note._replace(waiting_at=note.waiting_at + 1),
+        note._replace(stored_at_ms=note.stored_at_ms + 1),
+        note._replace(queue_offset=2),
+        note._replace(copy_at=1 << 62),
+    ):
+        notes.write([wrong])
+        scene.killed()
+        assert scene.waiting == {1: 2}, wrong
+        notes = DeliveryNotes(scene.disk, Path("/store/delivered"))
+    notes.write([note, note._replace(level=40)])
+    scene.killed()
+    assert scene.waiting == {}
+    assert 40 not in scene.queues.backlog()
+
+
+def test_notes_that_cannot_be_read_repeat_messages_and_are_told(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def refuse(_self: DeliveryNotes) -> None:
+        raise OSError(5, "Input/output error")
+
+    scene = Notes()
+    scene.add(b"a")
+    scene.deliver()
+    monkeypatch.setattr(DeliveryNotes, "read", refuse)
+    scene.killed()
+    assert scene.waiting == {1: 1}
+    assert "some come again" in caplog.text
+
+
+def test_notes_that_the_disk_refuses_hold_no_delivery_up(caplog: pytest.LogCaptureFixture) -> None:
+    scene = Notes()
+    scene.add(b"a", b"b")
+    scene.disk.failures["pwrite"] = OSError(28, "No space left on device")
+    assert scene.deliver() == 2
+    assert caplog.text.count("cannot be noted") == 1
+    scene.disk.failures.clear()
+    scene.add(b"c")
+    scene.deliver()
+    scene.queues.close()
+    scene.killed()
+    assert scene.waiting == {}
+
+
+def test_what_was_sent_on_before_the_store_refused_is_noted(monkeypatch: pytest.MonkeyPatch) -> None:
+    scene = Notes()
+    scene.add(b"a", b"b")
+    append, drafts = scene.store.append, []
+
+    def once(draft: Draft) -> Any:
+        drafts.append(draft)
+        if len(drafts) > 1:
+            raise StoreUnavailable("full")
+        return append(draft)
+
+    monkeypatch.setattr(scene.store, "append", once)
+    with pytest.raises(StoreUnavailable):
+        scene.deliver()
+    scene.killed()
+    assert scene.waiting == {1: 1}
