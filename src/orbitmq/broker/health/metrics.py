@@ -102,10 +102,25 @@ class BrokerMetrics:
             if work.is_a_part_done(queues):
                 yield None
 
+    def _dead_letters(self) -> Series:
+        max_offset = self._service.store.max_offset
+        work = _Work()
+        for topic, config in self._first(self._service.topics.table.all):
+            if topic.startswith(DLQ_PREFIX):
+                group = topic.removeprefix(DLQ_PREFIX)
+                queues = max(config.read_queue_count, config.write_queue_count)
+                count = sum(max_offset(topic, queue_id) for queue_id in range(queues))
+                yield (group, topic, _is(_is_system_group(group))), count
+            if work.is_a_part_done(1):
+                yield None
+
     def _of_groups(self) -> Iterator[Metric]:
         labels = ("consumer_group", "topic", "is_retry", "is_system")
         text = "Messages that a group has not consumed yet, by its committed offsets"
         yield from self._java.gauges("consumer_lag_messages", text, labels, self._lags())
+        text = "Messages that a group's dead-letter topic has had"
+        of_group = ("consumer_group", "topic", "is_system")
+        yield from self._java.counters("send_to_dlq_messages", text, of_group, self._dead_letters())
 
     def _lags(self) -> Series:
         max_offset = self._service.store.max_offset
@@ -230,6 +245,7 @@ class BrokerMetrics:
         text = "Messages that wait for a time of their own"
         yield from java.gauges("timing_messages", text, ("topic",), self._by_topic(service.metrics.counts))
         yield java.gauge("timer_enqueue_lag", "Such messages that are not in the wheel yet", timers.queue_behind)
+        yield java.gauge("timer_dequeue_latency", "How late such messages are delivered, in ms", service.behind_ms)
         yield own.gauge("timer_behind_ms", "How late they are delivered", service.behind_ms)
         text = "Such messages that were delivered, or stored for another turn"
         yield own.counter("timer_delivered_messages", text, timers.delivered_count)

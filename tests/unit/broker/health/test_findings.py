@@ -12,7 +12,10 @@ from orbitmq.store import Trouble, TroubleKind
 from promtool import check_rules
 
 PROMETHEUS = Path(__file__).parents[4] / "deploy" / "prometheus"
-PROMETHEUS_ONLY = {"RocketmqBrokerFewDescriptors", "RocketmqBrokerMemoryHigh", "RocketmqBrokerCollectsOrLags"}
+PROMETHEUS_ONLY = {
+    "RocketmqBrokerFewDescriptors", "RocketmqBrokerMemoryHigh", "RocketmqBrokerCollectsOrLags", "RocketmqBrokerGroupLags",
+    "RocketmqBrokerRefusesSends", "RocketmqBrokerDeadLetters",
+}  # fmt: skip
 
 
 def rules_of(**known: object) -> list[str]:
@@ -66,7 +69,15 @@ def test_the_rules_for_prometheus_do_what_their_scenarios_say() -> None:
 
 @pytest.mark.parametrize(
     ("right", "wrong"),
-    [("ratio > rocketmq", "ratio >= rocketmq"), ("max_fds > 0.8", "max_fds > 0.7"), ('kind="fenced"', 'kind="busy"')],
+    [
+        ("ratio > rocketmq", "ratio >= rocketmq"),
+        ("max_fds > 0.8", "max_fds > 0.7"),
+        ('kind="fenced"', 'kind="busy"'),
+        ("> 10000", "> 12000"),
+        ('"}[10m]) > 0', '"}[10m]) > 99999'),
+        ("> 0.01", "> 0.012"),
+        ("> 0 unless", "> 99 unless"),
+    ],
 )
 def test_a_wrong_rule_for_prometheus_does_not_pass(right: str, wrong: str, tmp_path: Path) -> None:
     rules = (PROMETHEUS / "broker.rules.yml").read_text()

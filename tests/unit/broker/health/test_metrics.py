@@ -70,6 +70,18 @@ def test_a_scrape_tells_how_far_timers_are(serve: Serve) -> None:
     serve(scene, metrics_port=0)
 
 
+def test_a_scrape_tells_of_dead_letters_by_their_groups(serve: Serve) -> None:
+    async def scene(rig: Any) -> None:
+        for topic in ("%DLQ%g", "%DLQ%g", "t"):
+            await rig.send(topic, body=b"given up")
+        found = await scrape(rig)
+        letters = {key: value for key, value in found.items() if key[0] == "rocketmq_send_to_dlq_messages_total"}
+        assert letters == {("rocketmq_send_to_dlq_messages_total", "g", "false", "%DLQ%g"): 2}
+        assert found["rocketmq_timer_dequeue_latency",] == 0
+
+    serve(scene, metrics_port=0)
+
+
 def test_a_scrape_tells_what_a_broker_has_done(serve: Serve) -> None:
     async def scene(rig: Any) -> None:
         for _ in range(3):
