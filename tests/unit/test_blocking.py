@@ -29,6 +29,14 @@ def test_importing_the_package_loads_no_client():
     assert not {"asyncio", "ssl", "orjson", "uvloop", "concurrent.futures"} & blocking_too
 
 
+def test_a_producer_loads_nothing_of_consumers():
+    # Making the headers of all requests took most of its time.
+    loaded = loaded_by("from orbitmq.blocking import Producer")
+    headers = {name for name in loaded if name.startswith("orbitmq.wire.headers.")}
+    assert headers == {f"orbitmq.wire.headers.{family}" for family in ("groups", "nameserver", "send")}
+    assert {name for name in loaded if "consume" in name or "lark" in name} == set()
+
+
 def test_every_public_name_is_there():
     assert {getattr(orbitmq, name).__name__ for name in orbitmq.__all__} == set(orbitmq.__all__)
     assert set(orbitmq.__all__) <= set(dir(orbitmq))

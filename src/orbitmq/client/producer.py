@@ -41,7 +41,7 @@ from orbitmq.model.group import Heartbeat
 from orbitmq.model.message import BODY_SIZE_MAX, Message, StoredMessage
 from orbitmq.model.route import MessageQueue
 from orbitmq.net.dispatch.handlers import Handlers
-from orbitmq.wire.headers import UnregisterClient
+from orbitmq.wire.headers.groups import UnregisterClient
 from orbitmq.wire.messages.message_id import UniqueKeys
 from orbitmq.wire.signature import Credentials
 

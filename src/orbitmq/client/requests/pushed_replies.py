@@ -13,7 +13,7 @@ from orbitmq.codes import ResponseCode
 from orbitmq.errors import ClientError, InvalidArgument, Rejected
 from orbitmq.model.message import Host, PropertyName, StoredMessage
 from orbitmq.net.dispatch.handlers import Call, Handlers, Reply
-from orbitmq.wire.headers import PushReply
+from orbitmq.wire.headers.send import PushReply
 from orbitmq.wire.messages.compression import decompress
 from orbitmq.wire.messages.properties import parse_properties
 

@@ -13,7 +13,7 @@ from orbitmq.errors import HeaderError, NoNameServer, RemoteRefused, RouteNotFou
 from orbitmq.model.route import TopicRoute
 from orbitmq.wire.bodies.route import decode_route
 from orbitmq.wire.command import Command
-from orbitmq.wire.headers import GetRouteInfo
+from orbitmq.wire.headers.nameserver import GetRouteInfo
 
 
 class RouteAnswer(NamedTuple):

@@ -12,7 +12,7 @@ from orbitmq.errors import InvalidArgument
 from orbitmq.model.message import Message
 from orbitmq.model.route import MessageQueue
 from orbitmq.model.topic import AUTO_CREATE_TOPIC, RETRY_PREFIX
-from orbitmq.wire.headers import SendBatch
+from orbitmq.wire.headers.send import SendBatch
 from orbitmq.wire.messages.batch import ITEM_SIZE_MIN, encode_batch
 
 

@@ -11,7 +11,7 @@ from orbitmq.client.session.session import ClientSession
 from orbitmq.codes import ResponseCode
 from orbitmq.errors import RemoteRefused, RouteNotFound
 from orbitmq.wire.header import decode_header
-from orbitmq.wire.headers import RecallMessage, RecallResponse
+from orbitmq.wire.headers.send import RecallMessage, RecallResponse
 from orbitmq.wire.messages.recall_handle import RecallHandle, parse_recall_handle
 
 OnRecall = Callable[[str, str, Mapping[str, str], bool], None]

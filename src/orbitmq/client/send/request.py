@@ -15,7 +15,7 @@ from orbitmq.errors import InvalidArgument
 from orbitmq.model.message import Message, PropertyName, ReplyTo, SysFlag, TimerProperty
 from orbitmq.model.route import MessageQueue
 from orbitmq.model.topic import AUTO_CREATE_TOPIC
-from orbitmq.wire.headers import SendMessageV2, SendReplyV2
+from orbitmq.wire.headers.send import SendMessageV2, SendReplyV2
 from orbitmq.wire.messages.compression import CompressionType, compress
 from orbitmq.wire.messages.properties import format_properties
 

@@ -14,7 +14,7 @@ from orbitmq.codes import ResponseCode
 from orbitmq.model.route import MessageQueue
 from orbitmq.wire.command import Command
 from orbitmq.wire.header import decode_header
-from orbitmq.wire.headers import SendResponse
+from orbitmq.wire.headers.send import SendResponse
 
 
 class SendStatus(StrEnum):

@@ -20,7 +20,7 @@ from orbitmq.model.group import Heartbeat
 from orbitmq.model.route import MASTER_ID, TopicRoute
 from orbitmq.net.pool import ConnectionPool, expect
 from orbitmq.wire.bodies.heartbeat import encode_heartbeat
-from orbitmq.wire.headers import HeartbeatRequest, UnregisterClient
+from orbitmq.wire.headers.groups import HeartbeatRequest, UnregisterClient
 
 log = logging.getLogger(__name__)
 

@@ -23,7 +23,7 @@ from orbitmq.model.route import MASTER_ID
 from orbitmq.net.dispatch.handlers import Handlers
 from orbitmq.net.pool import ConnectionPool
 from orbitmq.wire.command import Command
-from orbitmq.wire.headers import UnregisterClient
+from orbitmq.wire.headers.groups import UnregisterClient
 from orbitmq.wire.signature import Credentials
 
 log = logging.getLogger(__name__)

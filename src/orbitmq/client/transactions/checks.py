@@ -18,7 +18,7 @@ from orbitmq.errors import CorruptRecord
 from orbitmq.model.message import PropertyName, StoredMessage
 from orbitmq.net.counters import is_worth_a_line
 from orbitmq.net.dispatch.handlers import Call, Handlers, Reply
-from orbitmq.wire.headers import CheckTransactionState
+from orbitmq.wire.headers.send import CheckTransactionState
 from orbitmq.wire.messages.record import Record, parse_record, to_stored_message
 
 log = logging.getLogger(__name__)

@@ -6,7 +6,7 @@ from enum import Enum
 
 from orbitmq.client.send.result import SendResult
 from orbitmq.model.message import SysFlag
-from orbitmq.wire.headers import CheckTransactionState, EndTransaction
+from orbitmq.wire.headers.send import CheckTransactionState, EndTransaction
 from orbitmq.wire.messages.message_id import parse_offset_message_id
 
 
