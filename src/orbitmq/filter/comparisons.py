@@ -178,8 +178,8 @@ def _equal_matches(mark: bytes, number: int, otherwise: Matches) -> Matches:
         at = properties.rfind(mark)
         end = properties.find(b"\x02", at + size)
         value = properties[at + size : end]
-        # Few digits without a zero before them are a number in the one way to write it.
-        if at >= 0 and end > 0 and value.isdigit() and value[0] != _ZERO and len(value) <= _FEW_DIGITS:
+        # Digits without a zero before them are a number in the one way to write it, or none that fits.
+        if at >= 0 and end > 0 and value.isdigit() and value[0] != _ZERO:
             return value == text
         return otherwise(properties)
 

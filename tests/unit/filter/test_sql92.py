@@ -43,10 +43,26 @@ LEAVES = st.one_of(
         ["a IN ('1','x')", "a BETWEEN 0 AND 5", "a CONTAINS 'x'", "a IS NULL", "NOT b = 1", "a IS NOT NULL"]
     ),
 )
-VALUES = st.sampled_from(
-    [b"", b"0", b"1", b"01", b"+1", b"-3", b"3", b"x", b"1x", b"1.0", b"true", b"123456789", b"1234567890",
-     b"2147483648", b"99999999999", "\u0661".encode(), b" 1"]
-)  # fmt: skip
+ONE_BY_ONE = [
+    b"",
+    b"0",
+    b"1",
+    b"01",
+    b"+1",
+    b"-3",
+    b"3",
+    b"x",
+    b"1x",
+    b"1.0",
+    b"true",
+    b"123456789",
+    b"1234567890",
+    b"2147483648",
+    b"99999999999",
+    "\u0661".encode(),
+    b" 1",
+]
+VALUES = st.sampled_from(ONE_BY_ONE)
 PROPERTIES = st.lists(st.tuples(st.sampled_from([b"a", b"b", b"ba", b"c"]), VALUES), max_size=4)
 
 
@@ -66,6 +82,28 @@ def test_the_brokers_question_is_whether_the_verdict_is_true(
     except Incomparable:
         expected = False
     assert compiled.matches(encoded) is expected
+
+
+@pytest.mark.parametrize("constant", ["1", "0", "-3", "123456789", "2147483648", "'1'", "'01'", "''"])
+@pytest.mark.parametrize("order", ["=", ">", "<="])
+def test_the_question_about_one_property_is_whether_the_verdict_is_true(order: str, constant: str) -> None:
+    if order != "=" and constant.startswith("'"):
+        return
+    compiled = compile_sql92(f"a {order} {constant}")
+    for value in [*ONE_BY_ONE, b"1" * 10, b"0" * 10]:
+        for encoded in (
+            b"a\x01%s\x02" % value,
+            b"x\x01y\x02a\x01%s\x02" % value,
+            b"x\x01y\x02a\x01%s" % value,
+            b"a\x015\x02a\x01%s\x02" % value,
+            b"x\x01y\x02a\x01%s\x02a\x01\x02" % value,
+            b"x\x01y\x02ba\x01%s\x02" % value,
+        ):
+            try:
+                expected = compiled.verdict(encoded) is True
+            except Incomparable:
+                expected = False
+            assert compiled.matches(encoded) is expected, encoded
 
 
 def test_what_is_incomparable_matches_under_no_negation() -> None:

@@ -1,6 +1,7 @@
 """Reading: ranges, limits, filters, times."""
 
 from pathlib import Path
+from random import Random
 
 import pytest
 from hypothesis import given, settings
@@ -227,42 +228,30 @@ def test_a_test_that_nothing_passes_ends_after_so_much_work(store, monkeypatch, 
     assert len(asked) == count
 
 
-@settings(max_examples=150, deadline=None)
-@given(
-    messages=st.lists(
-        st.tuples(
-            st.booleans(), st.integers(0, 500), st.sampled_from("abc"), st.sampled_from([0, 0, 0, 300]), st.booleans()
-        ),
-        min_size=1,
-        max_size=40,
-    ),
-    synced=st.integers(0, 40),
-    first=st.integers(0, 45),
-    count_max=st.integers(1, 50),
-    size_max=st.integers(1, 8_000),
-    cost=st.integers(1, 3),
-    work_max=st.integers(1, 40),
-    chunk_count=st.integers(1, 10),
-)
-def test_messages_that_are_asked_at_once_are_those_asked_one_by_one(
-    messages, synced, first, count_max, size_max, cost, work_max, chunk_count
-):
+@pytest.mark.parametrize("seed", range(200))
+def test_messages_that_are_asked_at_once_are_those_asked_one_by_one(seed, monkeypatch):
     """Over segments, files of the queue, unusual heads, long properties, and limits."""
-    config = StoreConfig(path=Path("/store"), segment_size=2048, consume_queue_units=5)
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(reading, "WORK_MAX", work_max)
-        patch.setattr(reading, "_CHUNK_COUNT", chunk_count)
-        store = Store.open(config, store_host=Host("127.0.0.1", 1), clock=FakeClock(T0), disk=FakeDisk())
-        for number, (is_other, size, tag, filling, is_v6) in enumerate(messages):
-            properties = b"x\x01%s\x02TAGS\x01%s\x02" % (b"y" * filling, tag.encode())
-            host = Host("::1" if is_v6 and number % 7 == 0 else "127.0.0.1", 5)
-            store.append(Draft("bills" if is_other else "orders", 0, b"x" * size, properties, born_host=host))
-            if number == synced:
-                store.flush()
-        test = PropertyTest(lambda properties: b"TAGS\x01b" in properties, cost)
-        at_once = store.read_matching("orders", 0, first, count_max, size_max, test)
-        patch.setattr(reading, "_match_at_once", lambda *_: (0, []))
-        assert store.read_matching("orders", 0, first, count_max, size_max, test) == at_once
+    random = Random(seed)
+    monkeypatch.setattr(reading, "WORK_MAX", random.choice([5, 20, 200]))
+    monkeypatch.setattr(reading, "_CHUNK_COUNT", random.randint(1, 10))
+    config = StoreConfig(
+        path=Path("/store"), segment_size=random.choice([2048, 65_536]), consume_queue_units=random.choice([5, 100])
+    )
+    store = Store.open(config, store_host=Host("127.0.0.1", 1), clock=FakeClock(T0), disk=FakeDisk())
+    synced = random.randint(0, 60)
+    for number in range(40):
+        properties = b"x\x01%s\x02TAGS\x01%s\x02" % (b"y" * random.choice([0] * 9 + [300]), random.choice([b"a", b"b"]))
+        host = Host("::1" if random.random() < 0.05 else "127.0.0.1", 5)
+        topic, body = random.choice(["orders", "orders", "bills"]), b"x" * random.choice([0, 100, 500])
+        store.append(Draft(topic, 0, body, properties, born_host=host))
+        if number == synced:
+            store.flush()
+    wanted = {b"x\x01%s\x02TAGS\x01b\x02" % (b"y" * filling) for filling in (0, 300)}
+    test = PropertyTest(wanted.__contains__, random.randint(1, 3))
+    limits = random.randint(0, 12), random.choice([1, 3, 50]), random.choice([1, 500, 1_000, 2_500, 100_000])
+    at_once = store.read_matching("orders", 0, *limits, test)
+    monkeypatch.setattr(reading, "_match_at_once", lambda *_: (0, []))
+    assert store.read_matching("orders", 0, *limits, test) == at_once
 
 
 def test_most_messages_are_asked_at_once(store, monkeypatch):
