@@ -15,7 +15,7 @@ import pytest
 
 import orbitmq
 import orbitmq.blocking
-from orbitmq.admin.client import AdminClient
+from orbitmq.admin import AdminClient, ResetTo
 from orbitmq.admin.dead_letters.client import DeadLetters
 from orbitmq.client.blocking.batch import BlockingBatch
 from orbitmq.client.loop_thread import LoopThread
@@ -24,6 +24,7 @@ from orbitmq.model.message import Message, StoredMessage
 from orbitmq.model.route import MessageQueue
 from orbitmq.model.topic import TopicConfig
 from orbitmq.testing import BlockingCluster, LocalCluster
+from orbitmq.wire.bodies.groups import GroupConfig
 
 NUMBER = ["x", "1", 1.5, True, -1, 2**70]
 POSITIVE = [*NUMBER, 0]
@@ -47,6 +48,7 @@ BAD: dict[str, list[Any]] = {
     "body": ["text", 7, ["a"]],
     "broker": TEXT,
     "brokers": [*POSITIVE, 27],
+    "changes": [7, "a", {"a": 1}, {1: "a"}],
     "check": FUNCTION,
     "cluster": TEXT,
     "commit_interval_ms": POSITIVE,
@@ -63,6 +65,7 @@ BAD: dict[str, list[Any]] = {
     "delay_level": [*NUMBER, 1_001],
     "delay_ms": NUMBER,
     "deliver_at": ["tomorrow", 7],
+    "dry_run": FLAG,
     "end_ms": NUMBER,
     "execute": FUNCTION,
     "flag": ["x", 1.5, 2**31],
@@ -93,6 +96,7 @@ BAD: dict[str, list[Any]] = {
     "pull_count_max": POSITIVE,
     "queue": QUEUE,
     "queue_count": POSITIVE,
+    "queue_id": NUMBER,
     "queue_offset": NUMBER,
     "queues": [7, "orders", ["orders"], [None]],
     "rebalance_interval_ms": POSITIVE,
@@ -109,21 +113,28 @@ BAD: dict[str, list[Any]] = {
     "sharding_key": WORDS,
     "soon_count_max": POSITIVE,
     "soon_size_max": POSITIVE,
+    "source": NAME,
     "sql": [7, b"a", "", "price >"],
     "strategy": FUNCTION,
     "tag": [7, b"a", ["a"]],
+    "target": NAME,
     "timeout_ms": NUMBER,
     "timestamp_ms": NUMBER,
     "tls": [*OBJECT, True],
+    "to": OBJECT,
     "topic": NAME,
     "topics": ["orders", 7, [7], ["no blanks"]],
+    "trace": FLAG,
+    "trace_topic": NAME,
     "upto": MESSAGE,
     "window_count_max": POSITIVE,
     "window_size_max": POSITIVE,
+    "with_topics": FLAG,
 }
 """Values that an argument of this name must refuse, wherever it is."""
 
 ELSEWHERE: dict[str, list[Any]] = {
+    "AdminClient.broker_stats.name": TEXT,
     "BlockingProducer.send_all.key": FUNCTION,
     "LocalCluster.__init__.name_servers": [*POSITIVE, 27],
     "LocalCluster.running.name_servers": [*POSITIVE, 27],
@@ -146,6 +157,7 @@ GOOD: dict[str, Any] = {
     "access_key": "key",
     "address": "127.0.0.1:1",
     "body": b"",
+    "changes": {},
     "config": TopicConfig(topic="orders"),
     "decision": orbitmq.Decision.COMMIT,
     "execute": lambda message: orbitmq.Decision.COMMIT,
@@ -156,6 +168,7 @@ GOOD: dict[str, Any] = {
     "message": Message("orders", b""),
     "message_id": "id",
     "messages": [Message("orders", b"")],
+    "name": "x",
     "name_servers": "127.0.0.1:1",
     "offsets": {},
     "queue": MessageQueue("orders", "a", 0),
@@ -163,7 +176,10 @@ GOOD: dict[str, Any] = {
     "queues": [],
     "request": STORED,
     "secret_key": "secret",
+    "source": "g",
+    "target": "h",
     "timestamp_ms": 0,
+    "to": ResetTo.earliest(),
     "topic": "orders",
 }
 """Values for arguments that have to be given."""
@@ -274,6 +290,8 @@ def good_values(case: Case) -> dict[str, Any]:
     values = needed(case.owner if case.method == "__init__" else getattr(case.owner, case.method))
     if "message" in values and case.method in STORED_IN:
         values["message"] = STORED
+    if case.method == "create_group":
+        values["config"] = GroupConfig(group="g")
     if "messages" in values and case.method in STORED_IN:
         values["messages"] = [STORED]
     return values
