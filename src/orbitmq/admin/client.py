@@ -21,7 +21,7 @@ from orbitmq.admin.groups.values import GroupStatus, QueueLag, QueueReset, Reset
 from orbitmq.admin.messages import COUNT_MAX, find_by_id, find_by_key
 from orbitmq.client.routing.nameserver_client import NameServerClient
 from orbitmq.client.routing.routes import Routes
-from orbitmq.client.session.arguments import instance
+from orbitmq.client.session.arguments import instance, texts
 from orbitmq.client.session.door import INTERVAL_MS, checked
 from orbitmq.client.session.home_loop import HomeLoop
 from orbitmq.codes import ResponseCode
@@ -32,6 +32,7 @@ from orbitmq.model.topic import AUTO_CREATE_TOPIC, TopicConfig, check_name
 from orbitmq.net.pool import ConnectionPool, expect
 from orbitmq.wire.bodies.groups import GroupConfig
 from orbitmq.wire.bodies.kv import decode_kv_table
+from orbitmq.wire.bodies.monitoring.stats import StatsFigures, decode_stats
 from orbitmq.wire.bodies.route import decode_cluster_info
 from orbitmq.wire.bodies.topics import QueueStats, decode_topic_list, decode_topic_stats
 from orbitmq.wire.command import Command
@@ -41,6 +42,7 @@ from orbitmq.wire.headers import (
     DeleteTopicInBroker,
     DeleteTopicInNameServer,
     GetAllTopics,
+    GetBrokerConfig,
     GetBrokerRuntimeInfo,
     GetClusterInfo,
     GetMaxOffset,
@@ -48,6 +50,8 @@ from orbitmq.wire.headers import (
     GetTopicsByCluster,
     GetTopicStats,
     OffsetResponse,
+    UpdateBrokerConfig,
+    ViewBrokerStats,
 )
 from orbitmq.wire.signature import Credentials
 
@@ -58,6 +62,7 @@ _NOT_SUPPORTED = ResponseCode.REQUEST_CODE_NOT_SUPPORTED
     init={"timeout_ms": INTERVAL_MS},
     reset_group={"to": instance(ResetTo, allowed="a ResetTo, such as ResetTo.earliest()")},
     create_group={"config": instance(GroupConfig, allowed="a GroupConfig")},
+    change_broker_settings={"changes": texts},
 )
 class AdminClient:
     """Typed administrative calls to one cluster.
@@ -170,6 +175,38 @@ class AdminClient:
     async def broker_runtime_info(self, address: str) -> dict[str, str]:
         """Return a broker's run-time values, by Java's names."""
         return decode_kv_table((await self._tell(address, GetBrokerRuntimeInfo())).body)
+
+    async def broker_settings(self, address: str) -> dict[str, str]:
+        """Return a broker's settings, under RocketMQ's keys; a Java broker's, too."""
+        import javaproperties  # it loads an XML parser: only who asks for settings pays
+
+        body = (await self._tell(address, GetBrokerConfig())).body
+        return dict(javaproperties.loads(body.decode()))
+
+    async def change_broker_settings(self, address: str, changes: Mapping[str, str]) -> None:
+        """Change settings of a running broker, under RocketMQ's keys.
+
+        Raises:
+            InvalidArgument: a key or a value has more than one line.
+            RemoteRefused: the broker refused; one of ours has changed none then.
+        """
+        for text in (*changes, *changes.values()):
+            if not text.isprintable():
+                raise InvalidArgument("changes", text, "keys and values of one line")
+        body = "".join(f"{key}={value}\n" for key, value in changes.items()).encode()
+        await self._tell(address, UpdateBrokerConfig(), body)
+
+    async def broker_stats(self, address: str, name: str, key: str) -> StatsFigures:
+        """Return what a broker has counted in the last minute, hour and day.
+
+        Args:
+            name: one of Java's, as `TOPIC_PUT_NUMS` or `GROUP_GET_NUMS`.
+            key: a topic, or `topic@group`.
+
+        Raises:
+            RemoteRefused: nothing was counted under this name and key.
+        """
+        return decode_stats((await self._tell(address, ViewBrokerStats(stats_name=name, stats_key=key))).body)
 
     async def topic_stats(self, topic: str) -> dict[MessageQueue, QueueStats]:
         """Return where each queue of a topic begins and ends, in queue order.

@@ -5,6 +5,7 @@ from contextlib import asynccontextmanager
 
 import pytest
 
+from orbitmq import Message, Producer
 from orbitmq.admin import AdminClient
 from orbitmq.codes import ResponseCode
 from orbitmq.errors import ConnectionFailed, InvalidArgument, NoNameServer, Rejected, RemoteRefused, RouteNotFound
@@ -13,6 +14,7 @@ from orbitmq.model.topic import TopicConfig
 from orbitmq.net.dispatch.handlers import LATER, Handlers, Reply
 from orbitmq.net.loop import run
 from orbitmq.net.server import Server
+from orbitmq.testing import LocalCluster
 from orbitmq.wire.bodies.kv import encode_kv_table
 from orbitmq.wire.bodies.route import encode_cluster_info, encode_route
 from orbitmq.wire.bodies.topics import QueueStats, encode_topic_list, encode_topic_stats
@@ -264,3 +266,24 @@ def test_nobody_answering_names_everybody_who_was_asked():
         asyncio.run(work())
     assert NOBODY in str(failure.value)
     assert "127.0.0.1:2" in str(failure.value)
+
+
+def test_a_brokers_settings_are_shown_and_changed_and_its_figures_are_told():
+    async def work():
+        async with LocalCluster() as cluster, AdminClient(cluster.name_servers, timeout_ms=30_000) as admin:
+            (address,) = cluster.brokers.values()
+            await admin.change_broker_settings(address, {"maxMessageSize": "10", "fileReservedTime": "5"})
+            settings = await admin.broker_settings(address)
+            assert (settings["maxMessageSize"], settings["fileReservedTime"]) == ("10", "5")
+            with pytest.raises(RemoteRefused, match="listenPort cannot be changed"):
+                await admin.change_broker_settings(address, {"listenPort": "1"})
+            with pytest.raises(InvalidArgument):
+                await admin.change_broker_settings(address, {"maxMessageSize": "10\nlistenPort=1"})
+            with pytest.raises(RemoteRefused, match="not exist"):
+                await admin.broker_stats(address, "TOPIC_PUT_NUMS", "none")
+            async with Producer("p", cluster.name_servers) as producer:
+                await producer.send(Message("counted", b"x"))
+            figures = await admin.broker_stats(address, "TOPIC_PUT_NUMS", "counted")
+            assert figures.minute.sum in (0, 1)  # a step of ten seconds may have ended, or not
+
+    run(work())
