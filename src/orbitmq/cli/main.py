@@ -28,6 +28,8 @@ COMMANDS = {
     "message": "orbitmq.cli.messages.message",
     "trace": "orbitmq.cli.messages.trace",
     "dlq": "orbitmq.cli.dlq",
+    "user": "orbitmq.cli.accounts.user",
+    "acl": "orbitmq.cli.accounts.acl",
     "cluster": "orbitmq.cli.cluster",
     "health": "orbitmq.cli.health",
     "store": "orbitmq.cli.store.app",

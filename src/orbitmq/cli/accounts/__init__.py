@@ -1,0 +1,1 @@
+"""Commands about users of brokers, and their rules."""

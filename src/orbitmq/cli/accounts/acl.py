@@ -1,0 +1,148 @@
+"""`orbitmq acl …`: rules that allow users something, or deny it (ACL 2.0)."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from orbitmq.cli.accounts.user import BrokerOption, access_client, show_brokers
+from orbitmq.cli.terminal.options import (
+    DEFAULT_NAME_SERVERS,
+    DEFAULT_TIMEOUT_MS,
+    FormatOption,
+    NameServersOption,
+    SecurityOption,
+    TimeoutOption,
+)
+from orbitmq.cli.terminal.output import Format, Row, show_rows
+
+app = typer.Typer(help="Rules of users: who may do what with what.", no_args_is_help=True, rich_markup_mode=None)
+
+UserArgument = Annotated[str, typer.Argument(metavar="USER", help="The user's name.")]
+ResourceArgument = Annotated[
+    str, typer.Argument(metavar="RESOURCE", help="Topic:orders, Group:orders*, Cluster:* or *.")
+]
+
+_COLUMNS = ("broker", "user", "policy", "resource", "actions", "source_ips", "decision")
+
+
+@app.command("list")
+def list_rules(
+    user: Annotated[str | None, typer.Option("--user", help="Only of users whose names contain this.")] = None,
+    resource: Annotated[str | None, typer.Option("--resource", help="Only about resources that contain this.")] = None,
+    broker: BrokerOption = None,
+    name_servers: NameServersOption = DEFAULT_NAME_SERVERS,
+    security: SecurityOption = None,
+    output: FormatOption = Format.TABLE,
+    timeout_ms: TimeoutOption = DEFAULT_TIMEOUT_MS,
+) -> None:
+    """List the rules of each broker."""
+    from orbitmq.net.loop import run
+
+    async def work() -> list[Row]:
+        async with access_client(name_servers, timeout_ms, security) as client:
+            found = await client.rules(user, resource, broker=broker)
+        return [
+            {
+                "broker": name,
+                "user": acl.subject.partition(":")[2],
+                "policy": policy.type.value,
+                "resource": str(rule.resource),
+                "actions": ",".join(rule.actions),
+                "source_ips": ",".join(rule.source_ips) or None,
+                "decision": rule.decision.value,
+            }
+            for name, acls in found.items()
+            for acl in acls
+            for policy in acl.policies
+            for rule in policy.rules
+        ]
+
+    show_rows(run(work()), _COLUMNS, output)
+
+
+@app.command("allow")
+def allow(
+    user: UserArgument,
+    resource: ResourceArgument,
+    actions: Annotated[str, typer.Argument(metavar="ACTIONS", help="Pub, Sub, Get ... with commas; All.")],
+    source: Annotated[list[str] | None, typer.Option("--from", help="Only from this address or network.")] = None,
+    broker: BrokerOption = None,
+    name_servers: NameServersOption = DEFAULT_NAME_SERVERS,
+    security: SecurityOption = None,
+    output: FormatOption = Format.TABLE,
+    timeout_ms: TimeoutOption = DEFAULT_TIMEOUT_MS,
+) -> None:
+    """Allow a user something; a rule about the same resource is replaced."""
+    brokers = _add("Allow", user, resource, actions, source, broker, name_servers, security, timeout_ms)
+    show_brokers(user, brokers, output)
+
+
+@app.command("deny")
+def deny(
+    user: UserArgument,
+    resource: ResourceArgument,
+    actions: Annotated[str, typer.Argument(metavar="ACTIONS", help="Pub, Sub, Get ... with commas; All.")],
+    source: Annotated[list[str] | None, typer.Option("--from", help="Only from this address or network.")] = None,
+    broker: BrokerOption = None,
+    name_servers: NameServersOption = DEFAULT_NAME_SERVERS,
+    security: SecurityOption = None,
+    output: FormatOption = Format.TABLE,
+    timeout_ms: TimeoutOption = DEFAULT_TIMEOUT_MS,
+) -> None:
+    """Deny a user something; a rule about the same resource is replaced."""
+    brokers = _add("Deny", user, resource, actions, source, broker, name_servers, security, timeout_ms)
+    show_brokers(user, brokers, output)
+
+
+@app.command("delete")
+def delete(
+    user: UserArgument,
+    resource: Annotated[str | None, typer.Argument(metavar="[RESOURCE]", help="Only the rule about this.")] = None,
+    broker: BrokerOption = None,
+    name_servers: NameServersOption = DEFAULT_NAME_SERVERS,
+    security: SecurityOption = None,
+    output: FormatOption = Format.TABLE,
+    timeout_ms: TimeoutOption = DEFAULT_TIMEOUT_MS,
+) -> None:
+    """Delete a user's rules, or the one about a resource."""
+    from orbitmq.net.loop import run
+
+    async def work() -> list[str]:
+        async with access_client(name_servers, timeout_ms, security) as client:
+            return await client.delete_rules(user, resource, broker=broker)
+
+    show_brokers(user, run(work()), output)
+
+
+def _add(
+    decision: str,
+    user: str,
+    resource: str,
+    actions: str,
+    source: list[str] | None,
+    broker: str | None,
+    name_servers: str,
+    security: SecurityOption,
+    timeout_ms: int,
+) -> list[str]:
+    from orbitmq.admin.access import acl_of
+    from orbitmq.model.access import Action, Decision, Rule, by_name, parse_resource
+    from orbitmq.net.loop import run
+
+    found = parse_resource(resource)
+    if found is None:
+        raise typer.BadParameter("expected Topic:, Group: or Cluster: and a name, or *", param_hint="RESOURCE")
+    words = [by_name(Action, word.strip()) for word in actions.split(",")]
+    known = tuple(word for word in words if word is not None)
+    if len(known) != len(words):
+        allowed = ", ".join(action for action in Action if action not in (Action.ANY, Action.UNKNOWN))
+        raise typer.BadParameter(f"expected {allowed}", param_hint="ACTIONS")
+    acl = acl_of(user, Rule(found, known, tuple(source or ()), Decision(decision)))
+
+    async def work() -> list[str]:
+        async with access_client(name_servers, timeout_ms, security) as client:
+            return await client.add_rule(acl, broker=broker)
+
+    return run(work())

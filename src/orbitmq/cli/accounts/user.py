@@ -1,0 +1,157 @@
+"""`orbitmq user …`: users of brokers (ACL 2.0)."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from orbitmq.cli.terminal.options import (
+    DEFAULT_NAME_SERVERS,
+    DEFAULT_TIMEOUT_MS,
+    FormatOption,
+    NameServersOption,
+    SecurityOption,
+    TimeoutOption,
+)
+from orbitmq.cli.terminal.output import Format, Row, show_rows
+
+if TYPE_CHECKING:
+    from orbitmq.admin.access import AccessClient
+
+app = typer.Typer(help="Users of brokers, who sign their requests.", no_args_is_help=True, rich_markup_mode=None)
+
+NameArgument = Annotated[str, typer.Argument(metavar="USER", help="The user's name.")]
+BrokerOption = Annotated[str | None, typer.Option("--broker", help="Only the broker of this name.")]
+PasswordOption = Annotated[
+    Path | None, typer.Option("--password-file", metavar="FILE", help="The password is its first line; - is stdin.")
+]
+
+
+def access_client(name_servers: str, timeout_ms: int, security: Path | None) -> AccessClient:
+    """Return a client for users and rules.
+
+    Raises:
+        ConfigError: the security file cannot be used.
+    """
+    from orbitmq.admin.access import AccessClient
+    from orbitmq.net.security.client_security import load_security
+
+    return AccessClient(name_servers, timeout_ms=timeout_ms, **load_security(security)._asdict())
+
+
+@app.command("list")
+def list_users(
+    text: Annotated[str | None, typer.Option("--filter", help="Only names that contain this.")] = None,
+    broker: BrokerOption = None,
+    name_servers: NameServersOption = DEFAULT_NAME_SERVERS,
+    security: SecurityOption = None,
+    output: FormatOption = Format.TABLE,
+    timeout_ms: TimeoutOption = DEFAULT_TIMEOUT_MS,
+) -> None:
+    """List the users of each broker; passwords are not shown."""
+    from orbitmq.net.loop import run
+
+    async def work() -> list[Row]:
+        async with access_client(name_servers, timeout_ms, security) as client:
+            found = await client.users(text, broker=broker)
+        return [
+            {"broker": name, "user": user.name, "type": user.type.value, "status": user.status.value}
+            for name, users in found.items()
+            for user in users
+        ]
+
+    show_rows(run(work()), ("broker", "user", "type", "status"), output)
+
+
+@app.command("create")
+def create(
+    name: NameArgument,
+    password_file: PasswordOption = None,
+    is_super: Annotated[bool, typer.Option("--super", help="It may do everything, without rules.")] = False,
+    broker: BrokerOption = None,
+    name_servers: NameServersOption = DEFAULT_NAME_SERVERS,
+    security: SecurityOption = None,
+    output: FormatOption = Format.TABLE,
+    timeout_ms: TimeoutOption = DEFAULT_TIMEOUT_MS,
+) -> None:
+    """Make a user on every broker."""
+    from orbitmq.model.access import UserType
+    from orbitmq.net.loop import run
+    from orbitmq.wire.bodies.access.users import UserChange
+
+    password = _password(password_file)
+    if password is None:
+        raise typer.BadParameter("a new user needs one", param_hint="--password-file")
+    change = UserChange(password, UserType.SUPER if is_super else UserType.NORMAL)
+
+    async def work() -> list[str]:
+        async with access_client(name_servers, timeout_ms, security) as client:
+            return await client.create_user(name, change, broker=broker)
+
+    show_brokers(name, run(work()), output)
+
+
+@app.command("update")
+def update(
+    name: NameArgument,
+    password_file: PasswordOption = None,
+    enabled: Annotated[bool | None, typer.Option("--enable/--disable", help="Whether it may sign.")] = None,
+    is_super: Annotated[bool | None, typer.Option("--super/--normal", help="Whether it may do everything.")] = None,
+    broker: BrokerOption = None,
+    name_servers: NameServersOption = DEFAULT_NAME_SERVERS,
+    security: SecurityOption = None,
+    output: FormatOption = Format.TABLE,
+    timeout_ms: TimeoutOption = DEFAULT_TIMEOUT_MS,
+) -> None:
+    """Change what is said of a user."""
+    from orbitmq.model.access import UserStatus, UserType
+    from orbitmq.net.loop import run
+    from orbitmq.wire.bodies.access.users import UserChange
+
+    kind = None if is_super is None else UserType.SUPER if is_super else UserType.NORMAL
+    status = None if enabled is None else UserStatus.ENABLE if enabled else UserStatus.DISABLE
+    change = UserChange(_password(password_file), kind, status)
+    if change == UserChange():
+        raise typer.BadParameter("nothing is to be changed", param_hint="--password-file, --disable, --super")
+
+    async def work() -> list[str]:
+        async with access_client(name_servers, timeout_ms, security) as client:
+            return await client.update_user(name, change, broker=broker)
+
+    show_brokers(name, run(work()), output)
+
+
+@app.command("delete")
+def delete(
+    name: NameArgument,
+    broker: BrokerOption = None,
+    name_servers: NameServersOption = DEFAULT_NAME_SERVERS,
+    security: SecurityOption = None,
+    output: FormatOption = Format.TABLE,
+    timeout_ms: TimeoutOption = DEFAULT_TIMEOUT_MS,
+) -> None:
+    """Delete a user and its rules from every broker."""
+    from orbitmq.net.loop import run
+
+    async def work() -> list[str]:
+        async with access_client(name_servers, timeout_ms, security) as client:
+            return await client.delete_user(name, broker=broker)
+
+    show_brokers(name, run(work()), output)
+
+
+def show_brokers(name: str, brokers: list[str], output: Format) -> None:
+    """Print which brokers have taken a change."""
+    show_rows([{"user": name, "broker": broker} for broker in brokers], ("user", "broker"), output)
+
+
+def _password(path: Path | None) -> str | None:
+    """Return the first line of a file; a password is no option, since every user of a machine sees those."""
+    if path is None:
+        return None
+    import sys
+
+    text = sys.stdin.readline() if str(path) == "-" else path.read_text(encoding="utf-8")
+    return text.partition("\n")[0].rstrip("\r")

@@ -1,0 +1,44 @@
+"""`orbitmq user`."""
+
+import pytest
+
+from orbitmq.cli.main import main
+
+
+@pytest.fixture
+def secret(tmp_path):
+    path = tmp_path / "password"
+    path.write_text("hunter2\nnot this\n")
+    return path
+
+
+def test_a_user_comes_changes_and_goes(orbitmq, secret):
+    assert orbitmq("user", "create", "cli-anna", "--password-file", secret).rows == [["cli-anna", "broker-a"]]
+    assert orbitmq("user", "list", "--filter", "cli-anna").rows == [["broker-a", "cli-anna", "Normal", "enable"]]
+    assert orbitmq("user", "update", "cli-anna", "--disable", "--super").code == 0
+    listed = orbitmq("user", "list", "--filter", "cli-anna", "-o", "json")
+    assert listed.json == [{"broker": "broker-a", "user": "cli-anna", "type": "Super", "status": "disable"}]
+    assert orbitmq("user", "update", "cli-anna", "--enable", "--normal", "--broker", "broker-a").code == 0
+    assert orbitmq("user", "delete", "cli-anna").code == 0
+    assert orbitmq("user", "list", "--filter", "cli-anna").rows == []
+
+
+def test_a_password_is_the_first_line_of_a_file_and_is_never_printed(orbitmq, secret, rocketmq_session):
+    made = orbitmq("user", "create", "cli-ben", "--password-file", secret)
+    listed = orbitmq("user", "list", "-o", "json")
+    assert "hunter2" not in made.out + made.err + listed.out
+    kept = (rocketmq_session.data_dir / "broker-a" / "config" / "auth.json").read_text()
+    assert '"hunter2"' in kept
+    orbitmq("user", "delete", "cli-ben")
+
+
+def test_what_is_missing_or_refused_is_said(orbitmq, secret, tmp_path):
+    assert orbitmq("user", "create", "cli-x").code == 2
+    assert orbitmq("user", "update", "cli-x").code == 2
+    assert orbitmq("user", "create", "cli-x", "--password-file", tmp_path / "nothing").code != 0
+    refused = orbitmq("user", "update", "cli-x", "--disable")
+    assert (refused.code, "The user is not exist" in refused.err) == (1, True)
+    nowhere = orbitmq("user", "list", "--broker", "nosuch")
+    assert nowhere.code == 2
+    assert "broker-a" in nowhere.err
+    assert main(["user", "--help"]) == 0
