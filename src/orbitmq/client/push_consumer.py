@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import ssl
+import time
 from collections.abc import AsyncIterator, Iterable, Mapping
 from operator import attrgetter
 from pathlib import Path
@@ -26,6 +27,10 @@ from orbitmq.client.consume.dispatch.batch_iterator import BatchIterator
 from orbitmq.client.consume.dispatch.handler_pool import Handler, HandlerPool
 from orbitmq.client.consume.dispatch.message_pool import KeyOf, MessageHandler, MessagePool
 from orbitmq.client.consume.dispatch.ready_queues import ReadyQueues
+from orbitmq.client.consume.figures import Figures
+from orbitmq.client.consume.inspection import inspection
+from orbitmq.client.consume.inspection.direct import DirectConsumption
+from orbitmq.client.consume.inspection.inspection import Inspection
 from orbitmq.client.consume.offsets.broker_offsets import BrokerOffsets
 from orbitmq.client.consume.offsets.local_offsets import LocalOffsets
 from orbitmq.client.consume.offsets.queue_offsets import QueueOffsets
@@ -214,6 +219,7 @@ class PushConsumer(Client):
                 timeout_ms=consume_timeout_ms,
                 tasks=session.tasks,
             )
+        figures = Figures(time.monotonic())
         self._replies = ConsumerReplies(session, self.group)
         directory = Path(offset_dir) if offset_dir is not None else Path.home() / ".orbitmq" / "offsets"
         self._local_offsets = LocalOffsets(directory, self.group) if is_broadcasting else None
@@ -230,6 +236,7 @@ class PushConsumer(Client):
                 send_backs=send_backs,
                 tasks=session.tasks,
                 on_ready=self._ready.put,
+                figures=figures.topics,
                 is_shared=message_handler is not None,
                 settler_of=self._settler_of,
                 expires_ms=None if policy.is_in_place or self._handlers is not None else consume_timeout_ms,
@@ -248,6 +255,37 @@ class PushConsumer(Client):
             self._subscriptions,
             optional_topic=self._retry_topic,
             interval_ms=rebalance_interval_ms,
+        )
+
+        self._inspection = Inspection(
+            session,
+            self.group,
+            self._assignment,
+            self._subscriptions,
+            direct=DirectConsumption(handler, message_handler, timeout_ms=consume_timeout_ms, is_ordered=ordered),
+            figures=figures,
+            properties={
+                "PROP_CLIENT_VERSION": "V5_3_3",
+                "PROP_CONSUMEORDERLY": str(ordered).lower(),
+                "PROP_CONSUMER_START_TIMESTAMP": str(now_ms()),
+                "PROP_CONSUME_TYPE": "CONSUME_PASSIVELY",
+                "PROP_THREADPOOL_CORE_SIZE": str(concurrency),
+                "consumeFromWhere": self._consume_from.value,
+                "consumeMessageBatchMaxSize": str(batch_count_max),
+                "consumeThreadMax": str(concurrency),
+                "consumeTimeout": str(consume_timeout_ms // 60_000),
+                "consumerGroup": self.group,
+                "heartbeatBrokerInterval": str(heartbeat_interval_ms),
+                "language": "PYTHON",
+                "maxReconsumeTimes": str(-1 if max_attempts is None else max_attempts - 1),
+                "messageModel": self._message_model.value,
+                "persistConsumerOffsetInterval": str(commit_interval_ms),
+                "pollNameServerInterval": str(poll_interval_ms),
+                "pullBatchSize": str(pull_count_max),
+                "pullThresholdForQueue": str(window_count_max),
+                "pullThresholdSizeForQueue": str(window_size_max >> 20),
+                "suspendCurrentQueueTimeMillis": str(retry_delay_ms),
+            },
         )
 
     async def open(self) -> None:
@@ -448,3 +486,6 @@ def _group_changed(consumer: PushConsumer, call: Call[NotifyConsumerIdsChanged])
     if call.header.consumer_group == consumer.group:
         consumer._rebalancer.request()
     return Reply()
+
+
+handlers.include(inspection.handlers)

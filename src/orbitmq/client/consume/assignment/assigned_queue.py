@@ -3,22 +3,29 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass
+from collections import defaultdict
+from collections.abc import Awaitable, Callable, MutableMapping, Sequence
+from dataclasses import dataclass, field
 
 from orbitmq.client.consume.batch import Batch, Settler
+from orbitmq.client.consume.figures import TopicFigures
 from orbitmq.client.consume.pull.puller import Puller
 from orbitmq.client.consume.redelivery.policy import RedeliveryPolicy
 from orbitmq.client.consume.redelivery.retries import Retries, TakesBack
 from orbitmq.client.session.background_tasks import BackgroundTasks
+from orbitmq.clock import now_ms
 from orbitmq.model.message import StoredMessage
 from orbitmq.model.route import MessageQueue
+from orbitmq.wire.bodies.consumers.running_info import QueueInfo
 
 FindOffset = Callable[[MessageQueue], Awaitable[int]]
 """Returns the offset at which a queue begins."""
 MakePuller = Callable[[FindOffset, Callable[[], None], Callable[[int], None]], Puller]
 """Returns a puller that calls the first argument for its first offset, the second one when messages have come, and the
 third one with an offset that the group was set to."""
+
+
+TopicSums = MutableMapping[str, TopicFigures]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,6 +37,7 @@ class Consumption:
         send_backs: takes those that are not to come again from here.
         tasks: where requests run that nobody waits for.
         on_ready: is called with a queue once whenever a batch can be handed out.
+        figures: sums of each topic's work are kept here.
         is_shared: several batches of a queue may be out at a time; otherwise the next one waits for the one before.
         settler_of: returns what a batch settles with: the queue, or what stands before it.
         expires_ms: a batch that is not settled by then counts as failed; None where handlers are watched themselves.
@@ -39,6 +47,7 @@ class Consumption:
     send_backs: TakesBack
     tasks: BackgroundTasks
     on_ready: Callable[[AssignedQueue], None]
+    figures: TopicSums = field(default_factory=lambda: defaultdict(TopicFigures))
     is_shared: bool = False
     settler_of: Callable[[Settler], Settler] = lambda settler: settler
     expires_ms: int | None = None
@@ -71,6 +80,9 @@ class AssignedQueue:
         self._stored_offset: int | None = None
         self._is_offered = False
         self._out: dict[Batch, asyncio.TimerHandle | None] = {}
+        self._out_since: dict[Batch, float] = {}
+        self._figures = consumption.figures[self.queue.topic]
+        self._consumed_at_ms = 0
         self._idle = asyncio.Event()
         self._retries = Retries(
             self.queue,
@@ -98,6 +110,31 @@ class AssignedQueue:
         """Note what the group's store has."""
         self._stored_offset = queue_offset
 
+    def go_on_at(self, queue_offset: int) -> None:
+        """Read on at another offset, which somebody has set for the group; what was handed out cannot be settled any more."""
+        self.puller.seek(queue_offset)
+        self._stored_offset = None
+
+    def describe(self) -> QueueInfo:
+        """Return how the queue is doing."""
+        window = self.puller.window
+        first, last = window.bounds
+        working = window.open_offsets if self._consumption.policy.is_in_place else []
+        return QueueInfo(
+            commit_offset=window.consumed_offset if self.puller.is_started else -1,
+            cached_min_offset=first,
+            cached_max_offset=last,
+            cached_count=window.count,
+            cached_size_mib=window.size >> 20,
+            working_min_offset=working[0] if working else 0,
+            working_max_offset=working[-1] if working else 0,
+            working_count=len(working),
+            is_locked=self._is_held(self.queue),
+            is_dropped=self.is_over,
+            pulled_at_ms=self.puller.pulled_at_ms,
+            consumed_at_ms=self._consumed_at_ms,
+        )
+
     def offer(self) -> None:
         """Say that a batch can be handed out, unless that was said already."""
         if not self._is_offered and self._has_batch():
@@ -115,6 +152,7 @@ class AssignedQueue:
         if not is_shared:
             settler.begun(batch)
         self._out[batch] = self._expiry(batch)
+        self._out_since[batch] = asyncio.get_running_loop().time()
         self.offer()
         return batch
 
@@ -147,6 +185,7 @@ class AssignedQueue:
             if timer is not None:
                 timer.cancel()
         self._out.clear()
+        self._out_since.clear()
         self._idle.set()
 
     def begun(self, batch: Batch) -> None:
@@ -157,19 +196,23 @@ class AssignedQueue:
         if self.is_dropped:
             return False
         is_ours = self.puller.window.settle(messages)
+        self._figures.done += len(messages)
         self.puller.resume()
         return is_ours
 
     def failed(self, messages: Sequence[StoredMessage], delay_level: int) -> bool:
         """Deliver messages again (Settler)."""
+        self._figures.failed += len(messages)
         return not self.is_dropped and self._retries.retry(messages, delay_level)
 
     def suspended(self, messages: Sequence[StoredMessage], delay_ms: int | None) -> bool:
         """Deliver messages again in place (Settler)."""
+        self._figures.failed += len(messages)
         return not self.is_dropped and self._retries.suspend(messages, delay_ms)
 
     def rejected(self, messages: Sequence[StoredMessage]) -> bool:
         """Give messages up (Settler)."""
+        self._figures.failed += len(messages)
         return not self.is_dropped and self._retries.reject(messages)
 
     def batch_ended(self, batch: Batch) -> None:
@@ -177,6 +220,10 @@ class AssignedQueue:
         timer = self._out.pop(batch, None)
         if timer is not None:
             timer.cancel()
+        self._figures.batches += 1
+        now_s = asyncio.get_running_loop().time()
+        self._figures.consume_s += now_s - self._out_since.pop(batch, now_s)
+        self._consumed_at_ms = now_ms()
         if not self._out:
             self._idle.set()
         self.offer()

@@ -9,11 +9,13 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable
 
+from orbitmq.client.consume.figures import TopicFigures
 from orbitmq.client.consume.pull.pull_request import DEFAULT_SETTINGS, PullSettings, pull_header
 from orbitmq.client.consume.pull.pull_result import PullResult, PullStatus, parse_pull_answer
 from orbitmq.client.consume.pull.pulled_messages import decode_messages
 from orbitmq.client.consume.pull.window import Window
 from orbitmq.client.session.session import ClientSession
+from orbitmq.clock import now_ms
 from orbitmq.errors import ConnectionFailed, OrbitError, RemoteRefused, RequestTimeout
 from orbitmq.model.group import Subscription
 from orbitmq.model.route import MASTER_ID, MessageQueue
@@ -40,6 +42,7 @@ class Puller:
         may_commit: says whether pulls may carry the consumed offset to the broker, which keeps it for the group: after
             a crash the queue's next reader repeats little.
         on_reset: is called with the offset that somebody has set for the group, which the queue goes on at.
+        figures: pulls are counted here.
     """
 
     def __init__(
@@ -54,11 +57,14 @@ class Puller:
         settings: PullSettings = DEFAULT_SETTINGS,
         may_commit: Callable[[], bool] = lambda: False,
         on_reset: Callable[[int], None] = lambda _offset: None,
+        figures: TopicFigures | None = None,
     ) -> None:
         self.queue = queue
         self.window = Window(0, count_max=settings.window_count_max, size_max=settings.window_size_max)
         self.is_started = False
         """True once the first offset is known."""
+        self.pulled_at_ms = 0
+        """When the last pull was sent, in ms since 1970."""
         self._session = session
         self._group = group
         self._subscription = subscription
@@ -67,6 +73,7 @@ class Puller:
         self._settings = settings
         self._may_commit = may_commit
         self._on_reset = on_reset
+        self._figures = TopicFigures() if figures is None else figures
         self._room = asyncio.Event()
         self._broker_id = MASTER_ID
         self._warned = ""
@@ -123,6 +130,7 @@ class Puller:
     async def _pull(self) -> None:
         loop = asyncio.get_running_loop()
         began, offset = loop.time(), self.window.pull_offset
+        self.pulled_at_ms = now_ms()
         answer = await self._session.call(
             self.queue.broker_name, self._header(), timeout_ms=self._settings.timeout_ms, broker_id=self._broker_id
         )
@@ -132,7 +140,11 @@ class Puller:
             address = self._session.routes.address(self.queue.broker_name, self._broker_id)
             self._broker_id = MASTER_ID
             raise RemoteRefused(answer.code, answer.remark, address)
-        if self._keep(result):
+        found = self._keep(result)
+        self._figures.pulls += 1
+        self._figures.pull_s += loop.time() - began
+        self._figures.pulled += found
+        if found:
             self._on_messages()
         elif offset == self.window.pull_offset and loop.time() - began < IDLE_PAUSE_MS / 1000:
             await asyncio.sleep(IDLE_PAUSE_MS / 1000)
@@ -149,15 +161,15 @@ class Puller:
             commit_offset=self.window.consumed_offset if is_told else 0,
         )
 
-    def _keep(self, result: PullResult) -> bool:
-        """Put the messages of a pull into the window; False when there were none."""
+    def _keep(self, result: PullResult) -> int:
+        """Put the messages of a pull into the window; return how many there were."""
         header = result.header
         self._broker_id = header.suggest_which_broker_id
         if result.status is PullStatus.OFFSET_ILLEGAL and self._was_reset(result):
             log.info("queue %s: the group %s was set to offset %d", self.queue, self._group, header.next_begin_offset)
             self.window.seek(header.next_begin_offset)
             self._on_reset(header.next_begin_offset)
-            return False
+            return 0
         messages = decode_messages(result.records, self.queue, self._subscription)
         if result.status is PullStatus.OFFSET_ILLEGAL:
             log.warning(
@@ -165,7 +177,7 @@ class Puller:
                 self.queue, self.window.pull_offset, header.min_offset, header.max_offset, header.next_begin_offset,
             )  # fmt: skip
         self.window.add(messages, header.next_begin_offset)
-        return bool(messages)
+        return len(messages)
 
     def _was_reset(self, result: PullResult) -> bool:
         """Say whether somebody has set the group's offset: the queue has the one that was asked for."""

@@ -62,6 +62,18 @@ class Window:
         first = self._waiting[0].queue_offset if self._waiting else self.pull_offset
         return min(first, min(self._open)) if self._open else first
 
+    @property
+    def bounds(self) -> tuple[int, int]:
+        """The first and the last offset of the messages that wait or are open; 0 without any."""
+        ends = [self._waiting[0].queue_offset, self._waiting[-1].queue_offset] if self._waiting else []
+        offsets = [*ends, *self._open]
+        return (min(offsets), max(offsets)) if offsets else (0, 0)
+
+    @property
+    def open_offsets(self) -> list[int]:
+        """The offsets of the messages that were handed out, sorted."""
+        return sorted(self._open)
+
     def add(self, messages: Sequence[StoredMessage], next_offset: int) -> None:
         """Add what one pull found.
 

@@ -225,3 +225,15 @@ class Settlement(RuleBasedStateMachine):
 
 
 TestSettlement = Settlement.TestCase
+
+
+def test_a_window_says_which_messages_it_holds():
+    window = window_of(5, 6, 9)
+    assert (window.bounds, window.open_offsets) == ((5, 9), [])
+    first, second = window.next_batch(2)
+    assert (window.bounds, window.open_offsets) == ((5, 9), [5, 6])
+    window.settle([first])
+    assert window.bounds == (6, 9)
+    window.seek(20)
+    assert (window.bounds, window.open_offsets) == ((0, 0), [])
+    assert second.queue_offset == 6

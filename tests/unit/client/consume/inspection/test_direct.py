@@ -1,0 +1,55 @@
+"""One message, consumed on request."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from orbitmq.client.consume.inspection.direct import DirectConsumption
+from orbitmq.wire.bodies.consumers.direct_result import Outcome
+from unit.client.messages import stored
+
+MESSAGE = stored(7)
+
+
+def direct(handler=None, message_handler=None, *, is_ordered=False):
+    return DirectConsumption(handler, message_handler, timeout_ms=60_000, is_ordered=is_ordered)
+
+
+@pytest.mark.parametrize(
+    ("act", "outcome"),
+    [
+        (lambda batch: None, Outcome.SUCCESS),
+        (lambda batch: batch.commit(), Outcome.SUCCESS),
+        (lambda batch: batch.retry(), Outcome.LATER),
+        (lambda batch: batch.suspend(), Outcome.LATER),
+        (lambda batch: batch.reject(batch[0]), Outcome.LATER),
+    ],
+)
+async def test_a_batch_handler_says_what_became_of_it(act, outcome):
+    result = await direct(act).consume(MESSAGE)
+    assert (result.outcome, result.remark, result.is_ordered) == (outcome, None, False)
+
+
+async def test_a_message_handler_gets_the_message_itself():
+    got = []
+
+    async def handle(message):
+        got.append(message)
+
+    result = await direct(message_handler=handle, is_ordered=True).consume(MESSAGE)
+    assert (result.outcome, result.is_ordered, got) == (Outcome.SUCCESS, True, [MESSAGE])
+
+
+async def test_what_a_handler_raises_is_told():
+    def handle(message):
+        raise ValueError("no such order")
+
+    result = await direct(message_handler=handle).consume(replace(MESSAGE))
+    assert (result.outcome, result.remark) == (Outcome.THROW_EXCEPTION, "ValueError: no such order")
+
+
+def test_a_consumer_without_a_handler_has_none():
+    assert not direct().has_handler
+    assert direct(print).has_handler

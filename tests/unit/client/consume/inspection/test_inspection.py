@@ -1,0 +1,124 @@
+"""Consumers that answer their administrators, through a broker of ours."""
+
+from __future__ import annotations
+
+from contextlib import asynccontextmanager
+
+import pytest
+
+from orbitmq import ConsumeFrom, Message, Producer, PushConsumer
+from orbitmq.admin import AdminClient
+from orbitmq.model.route import MessageQueue
+from orbitmq.model.topic import TopicConfig
+from orbitmq.net.pool import ConnectionPool
+from orbitmq.testing import LocalCluster
+from orbitmq.wire.bodies.consumers.direct_result import Outcome, decode_direct_result
+from orbitmq.wire.bodies.consumers.offset_tables import decode_clients_offsets, decode_offset_table
+from orbitmq.wire.bodies.consumers.running_info import decode_running_info
+from orbitmq.wire.headers import (
+    ConsumeMessageDirectly,
+    GetClientsOffsets,
+    GetRunningInfo,
+    QueryConsumerOffset,
+    ResetGroupOffset,
+)
+from waiting import until
+
+QUEUE = MessageQueue("t", "broker-a", 0)
+
+
+class Scene:
+    """A broker with three messages in one queue, a consumer that has done them, and what it got."""
+
+    def __init__(self, broker, pool, consumer, got, sent):
+        self.consumer, self.got, self.sent = consumer, got, sent
+        self._broker, self._pool = broker, pool
+
+    async def ask(self, header):
+        return await self._pool.request(self._broker, header, timeout_ms=20_000)
+
+
+@asynccontextmanager
+async def scene(*, handles=True, settings=None, **options):
+    got = []
+    pool = ConnectionPool()
+    if handles:
+        options["message_handler"] = lambda message: got.append(message.body)
+    async with LocalCluster(settings=settings) as cluster, AdminClient(cluster.name_servers) as admin:
+        await admin.create_topic(TopicConfig(topic="t", read_queue_count=1, write_queue_count=1))
+        async with Producer("p", cluster.name_servers) as producer:
+            sent = [await producer.send(Message("t", b"%d" % n), timeout_ms=20_000) for n in range(3)]
+        consumer = PushConsumer("g", cluster.name_servers, consume_from=ConsumeFrom.FIRST, **options)
+        consumer.subscribe("t")
+        async with consumer:
+            await consumer.assigned()
+            await until(lambda: len(got) == 3 or not handles)
+            (broker,) = (await admin.cluster_info()).brokers.values()
+            yield Scene(broker.addresses[0], pool, consumer, got, sent)
+    await pool.close()
+
+
+async def test_a_consumer_tells_its_settings_queues_and_figures():
+    async with scene(max_attempts=5) as found:
+        await until(lambda: found.consumer._assignment[QUEUE].describe().commit_offset == 3)
+        answer = await found.ask(
+            GetRunningInfo(consumer_group="g", client_id=found.consumer.client_id, jstack_enable=True)
+        )
+        info = decode_running_info(answer.body)
+    assert info.properties["PROP_CONSUME_TYPE"] == "CONSUME_PASSIVELY"
+    assert info.properties["maxReconsumeTimes"] == "4"
+    assert info.properties["PROP_NAMESERVER_ADDR"].endswith(";")
+    assert {subscription.topic for subscription in info.subscriptions} == {"t", "%RETRY%g"}
+    queue = info.queues[QUEUE]
+    assert (queue.commit_offset, queue.cached_count, queue.is_dropped, queue.is_locked) == (3, 0, False, True)
+    assert queue.pulled_at_ms > 0
+    assert queue.consumed_at_ms > 0
+    assert info.figures["t"].done_rate > 0
+    assert info.stacks is not None
+    assert "orbitmq handler" in info.stacks
+
+
+async def test_a_consumer_tells_where_it_is():
+    async with scene() as found:
+        await until(lambda: found.consumer._assignment[QUEUE].describe().commit_offset == 3)
+        answer = await found.ask(GetClientsOffsets(group="g", topic="t"))
+        assert decode_clients_offsets(answer.body) == {found.consumer.client_id: {QUEUE: 3}}
+
+
+async def test_a_message_is_consumed_on_request():
+    async with scene() as found:
+        asked = ConsumeMessageDirectly(
+            consumer_group="g", client_id=found.consumer.client_id, message_id=found.sent[1].offset_message_id
+        )
+        result = decode_direct_result((await found.ask(asked)).body)
+        assert (result.outcome, found.got[3:]) == (Outcome.SUCCESS, [b"1"])
+
+
+async def test_a_consumer_without_a_handler_refuses_a_message_on_request():
+    async with scene(handles=False) as found:
+        asked = ConsumeMessageDirectly(
+            consumer_group="g", client_id=found.consumer.client_id, message_id=found.sent[1].offset_message_id
+        )
+        answer = await found.ask(asked)
+        assert (answer.code, "no handler" in (answer.remark or "")) == (1, True)
+
+
+async def test_clients_that_are_told_of_a_reset_go_back_and_commit_it():
+    settings = {"use_server_side_reset_offset": False}
+    async with scene(settings=settings) as found:
+        await until(lambda: found.consumer._assignment[QUEUE].describe().commit_offset == 3)
+        await found.consumer.commit_offsets()
+        answer = await found.ask(ResetGroupOffset(group="g", topic="t", timestamp_ms=0, is_force=True))
+        assert decode_offset_table(answer.body) == {QUEUE: 0}
+        await until(lambda: len(found.got) == 6)
+        await found.consumer.commit_offsets()
+        committed = await found.ask(QueryConsumerOffset(consumer_group="g", topic="t", queue_id=0))
+        assert (committed.ext_fields or {})["offset"] == "3"
+
+
+@pytest.mark.parametrize(
+    "header", [GetRunningInfo(consumer_group="h", client_id="c"), GetClientsOffsets(group="h", topic="t")]
+)
+async def test_a_group_that_nobody_is_in_is_refused_by_the_broker(header):
+    async with scene() as found:
+        assert (await found.ask(header)).code == 1
