@@ -9,6 +9,10 @@ from benchmarks import report
 from benchmarks.__main__ import QUICK_ROWS, main
 from benchmarks.measure import summarise
 from benchmarks.rows import Bar
+from benchmarks.waiting_sends import send_at_once
+
+from orbitmq import Producer
+from orbitmq.testing import LocalCluster
 
 pytestmark = [
     pytest.mark.skipif(not sys.platform.startswith("linux"), reason="the load generator needs Linux's epoll"),
@@ -85,3 +89,12 @@ def test_rows_are_chosen_by_name_or_by_beginning(capsys):
     assert "send-sync-100-1x1 " in printed
     assert "memory-nameserver-idle" in printed
     assert "send-sync-100-1x16" not in printed
+
+
+async def test_thousands_of_concurrent_sends_all_arrive():
+    async with (
+        LocalCluster() as cluster,
+        Producer("concurrent", cluster.name_servers, send_timeout_ms=600_000) as producer,
+    ):
+        found = await send_at_once(producer, 2_000)
+    assert (found.failed, found.sent) == (0, 2_000)

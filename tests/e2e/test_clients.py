@@ -16,6 +16,7 @@ from orbitmq import (
     RouteNotFound,
     SendFailed,
 )
+from orbitmq.client.send.sender import Sender
 from orbitmq.testing import LocalCluster
 from waiting import until
 
@@ -270,3 +271,27 @@ async def test_sync_flush_answers_once_the_message_is_safe():
         async with Producer("makers", cluster.name_servers) as producer:
             sent = await asyncio.gather(*map(producer.send, messages(50)))
     assert {result.status for result in sent} == {"SEND_OK"}
+
+
+async def test_a_waiting_send_goes_when_its_broker_is_back(monkeypatch):
+    pauses = []
+    pause = Sender._pause
+
+    async def note(self, broker_name, pause_s):
+        pauses.append(pause_s)
+        await pause(self, broker_name, pause_s)
+
+    monkeypatch.setattr(Sender, "_pause", note)
+    async with (
+        LocalCluster(processes=True) as cluster,
+        Producer("waiting", cluster.name_servers, send_timeout_ms=600_000) as producer,
+    ):
+        await producer.send(Message("orders", b"before"))
+        await cluster.kill_broker()
+        sending = asyncio.create_task(producer.send(Message("orders", b"meanwhile")))
+        await until(lambda: len(pauses) >= 3)
+        await cluster.start_broker()
+        before = len(pauses)
+        await sending
+    assert len(pauses) - before <= 1, "the pause that had begun, or one more, and it has gone"
+    assert max(pauses) <= 1

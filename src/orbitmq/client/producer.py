@@ -21,7 +21,7 @@ from orbitmq.client.routing.routes import POLL_INTERVAL_MS
 from orbitmq.client.send.accumulator.accumulator import Accumulator
 from orbitmq.client.send.accumulator.in_flight import InFlight
 from orbitmq.client.send.batch import check_batch, fits_batch, split
-from orbitmq.client.send.fault_tolerance import FaultTolerance
+from orbitmq.client.send.failures.fault_tolerance import FaultTolerance
 from orbitmq.client.send.queue_selector import QueueSelector, Target
 from orbitmq.client.send.recall import Recaller
 from orbitmq.client.send.request import COMPRESS_OVER, DEFAULT_QUEUE_COUNT, EncodedMessage, encode_message

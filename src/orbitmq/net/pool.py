@@ -75,10 +75,15 @@ class ConnectionPool:
         self._open: dict[str, Connection] = {}
         self._opening: dict[str, asyncio.Task[Connection]] = {}
         self._is_closed = False
+        self._listeners: list[Callable[[str], None]] = []
 
     def on_connection_lost(self, callback: Callable[[Peer], None]) -> None:
         """Call `callback` with every connection that ends from now on."""
         self._endpoint.on_connection_lost(callback)
+
+    def on_connected(self, callback: Callable[[str], None]) -> None:
+        """Call `callback` with the address of every connection that is opened from now on."""
+        self._listeners.append(callback)
 
     @property
     def addresses(self) -> tuple[str, ...]:
@@ -199,3 +204,5 @@ class ConnectionPool:
         if task.cancelled() or task.exception() is not None:
             return
         self._open[address] = task.result()
+        for listener in self._listeners:
+            listener(address)

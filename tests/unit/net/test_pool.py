@@ -37,6 +37,20 @@ async def test_concurrent_requests_share_one_connection_and_its_writes():
         await pool.close()
 
 
+async def test_whoever_asks_for_it_is_told_of_new_connections_and_of_those_alone():
+    async with serving() as server:
+        pool, told = ConnectionPool(), []
+        pool.on_connected(told.append)
+        with pytest.raises(ConnectionFailed):
+            await pool.connect("127.0.0.1:1")
+        for _ in range(2):
+            await pool.request(server.address, GetRouteInfo(topic="t"))
+        pool.close_address(server.address)
+        await pool.request(server.address, GetRouteInfo(topic="t"))
+        await pool.close()
+    assert told == [server.address] * 2
+
+
 async def test_any_code_is_an_answer_and_expect_turns_it_into_an_error():
     async with serving() as server:
         pool = ConnectionPool()

@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 from orbitmq.client.routing.route_queues import writable_queues
 from orbitmq.client.routing.routes import Routes
-from orbitmq.client.send.fault_tolerance import FaultTolerance
+from orbitmq.client.send.failures.fault_tolerance import FaultTolerance
 from orbitmq.client.send.round_robin import RoundRobin
 from orbitmq.errors import RouteNotFound
 from orbitmq.model.route import MessageQueue, TopicRoute

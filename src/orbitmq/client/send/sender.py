@@ -10,27 +10,27 @@ from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 
 from orbitmq.client.send.batch import batch_body, batch_header
-from orbitmq.client.send.fault_tolerance import FaultTolerance
+from orbitmq.client.send.failures.attempts import Attempts
+from orbitmq.client.send.failures.fault_tolerance import FaultTolerance
 from orbitmq.client.send.queue_selector import QueueSelector, Target
 from orbitmq.client.send.request import RETRY_CODES, EncodedMessage, SendKind, send_header
 from orbitmq.client.send.result import SendResult, decode_results
 from orbitmq.client.session.session import ClientSession
 from orbitmq.clock import now_ms
 from orbitmq.codes import ResponseCode
-from orbitmq.errors import ClientError, ConnectionFailed, OrbitError, RemoteRefused, SendFailed
+from orbitmq.errors import ClientError, ConnectionFailed, OrbitError, RemoteRefused, RouteNotFound, SendFailed
 from orbitmq.model.route import MessageQueue, TopicRoute
 
 SEND_TIMEOUT_MS = 3_000
 RETRIES = 2
 SENDS_MAX = 256
 """More requests at once make no broker faster: each would only wait longer for its answer, until it is given up."""
-SAME_BROKER_PAUSE_MS = 200
-"""Before the next attempt on a broker that has just failed; four times as long with each one."""
-PAUSE_MAX_MS = 1_000
-"""A broker that is back is noticed so soon, however long it was away."""
 NEW_TOPIC_TRIES = 6
 NEW_TOPIC_PAUSE_MS = 50
 """After a topic was created by sending to it, its route is asked for so often, each pause twice as long as the last."""
+
+_ANY = ""
+"""In place of a broker's name: the pauses of sends whose topic has no queue to be sent to."""
 
 
 OnSent = Callable[[Sequence[EncodedMessage], Sequence[SendResult], str, Mapping[str, str], int], None]
@@ -49,8 +49,7 @@ class Sender:
         attempt_timeout_ms: for one attempt, None for all the time that is left.
         sends_max: sends that are under way at the same time; further ones wait for their turn, which is when their time
             begins. Sends that pause before they try an absent broker again are not counted.
-        retries: attempts after the first one. Those that found no broker at the other end do not count, unless there
-            are to be no retries: a broker that restarts is waited for until the time is over.
+        retries: attempts after the first one, of those that count; see `Attempts`.
         queue_count: queues per broker of a topic that is yet to be created.
         on_sent: is told of messages that a broker has stored, None when nobody wants to know.
     """
@@ -81,6 +80,7 @@ class Sender:
         self._on_sent = on_sent
         self._pauses: defaultdict[str, set[asyncio.Future[None]]] = defaultdict(set)
         session.routes.add_listener(self._route_changed)
+        session.pool.on_connected(self._connected)
 
     async def send(
         self,
@@ -104,28 +104,24 @@ class Sender:
         Raises:
             SendFailed: every attempt failed.
             RemoteRefused: a refusal that other brokers share.
-            RouteNotFound, NoNameServer: there is no queue to send to.
+            RouteNotFound, NoNameServer: there is no queue to send to, from the beginning.
         """
         limit_ms = self._timeout_ms if timeout_ms is None else timeout_ms
         loop = asyncio.get_running_loop()
-        deadline: float | None = None
+        attempts: Attempts | None = None
         encoded: Sequence[EncodedMessage] = ()
-        failed: frozenset[str] = frozenset()
-        causes: list[OrbitError] = []
-        retries = self._retries
-        while retries >= 0:
-            if deadline is not None:
-                queue = await self._choose(deadline, target, failed)
-                if queue.broker_name in failed:
-                    if _misses_client(encoded, causes[-1]):
-                        break  # the client that asked is at none of the brokers
-                    await self._pause(queue.broker_name, len(causes), deadline - loop.time())
+        while attempts is None or attempts.goes_on:
+            if attempts is not None:
+                found = await self._choose_again(attempts, target, encoded)
+                if found is None:
+                    break
+                queue = found
             async with self._places:
-                if deadline is None:
-                    deadline = loop.time() + limit_ms / 1000
+                if attempts is None:
+                    attempts = Attempts(self._retries, loop.time() + limit_ms / 1000)
                     encoded = batch() if callable(batch) else batch
-                    queue = first if first is not None else await self._choose(deadline, target, failed)
-                left_ms = int((deadline - loop.time()) * 1000)
+                    queue = first if first is not None else await self._choose(attempts.deadline_s, target)
+                left_ms = int(attempts.left_s(loop.time()) * 1000)
                 if left_ms <= 0:
                     break
                 try:
@@ -133,15 +129,12 @@ class Sender:
                 except RemoteRefused as error:
                     if error.code not in RETRY_CODES:
                         raise
-                    causes.append(error)
+                    attempts.record(error, queue.broker_name)
                 except ClientError as error:
-                    causes.append(error)
-            if not (self._retries and isinstance(causes[-1], ConnectionFailed)):
-                retries -= 1
-            failed |= {queue.broker_name}
-            if not _misses_client(encoded, causes[-1]):
+                    attempts.record(error, queue.broker_name)
+            if not _misses_client(encoded, attempts.causes[-1]):
                 self._note_failure(queue)
-        raise _send_failed(encoded, target, causes, limit_ms)
+        raise _send_failed(encoded, target, attempts.causes, limit_ms)
 
     async def send_oneway(self, message: EncodedMessage, target: Target) -> None:
         """Send one message and wait for nothing.
@@ -159,10 +152,31 @@ class Sender:
             self._note_failure(queue)
             raise self._session.explain(error, queue.broker_name, address) from error
 
-    async def _pause(self, broker_name: str, count: int, left_s: float) -> None:
-        """Wait before a broker that has failed `count` times is tried again; less when there is news of it."""
-        pause_ms = min(SAME_BROKER_PAUSE_MS * 4 ** min(count - 1, 8), PAUSE_MAX_MS)
-        sleeping = asyncio.ensure_future(asyncio.sleep(min(pause_ms / 1000, max(0.0, left_s))))
+    async def _choose_again(
+        self, attempts: Attempts, target: Target, batch: Sequence[EncodedMessage]
+    ) -> MessageQueue | None:
+        """Return the queue of the next attempt when it is due; None when there is none within the time."""
+        loop = asyncio.get_running_loop()
+        has_paused = False
+        while attempts.goes_on and attempts.left_s(loop.time()):
+            try:
+                queue = await self._choose(attempts.deadline_s, target, attempts.failed)
+            except RouteNotFound as error:  # with its last broker, the topic has lost its route: both come back
+                attempts.record(error, None)
+                self._session.tasks.spawn(self._refresh(target.topic), f"route of {target.topic}")
+                await self._pause(_ANY, attempts.next_pause_s(loop.time()))
+                has_paused = True
+                continue
+            if queue.broker_name in attempts.failed and not has_paused:
+                if _misses_client(batch, attempts.causes[-1]):
+                    return None  # the client that asked is at none of the brokers
+                await self._pause(queue.broker_name, attempts.pause_s(queue.broker_name, loop.time()))
+            return queue
+        return None
+
+    async def _pause(self, broker_name: str, pause_s: float) -> None:
+        """Wait before a broker that has failed is tried again; less when there is news of it."""
+        sleeping = asyncio.ensure_future(asyncio.sleep(pause_s))
         self._pauses[broker_name].add(sleeping)
         try:
             await asyncio.wait((sleeping,))
@@ -174,11 +188,18 @@ class Sender:
         for broker_name in tuple(self._pauses):
             self._end_pauses(broker_name)
 
+    def _connected(self, address: str) -> None:
+        """End the pauses of a broker that takes connections again."""
+        for broker_name in tuple(self._pauses):
+            broker = self._session.routes.known.brokers.get(broker_name)
+            if broker is not None and address in broker.addresses.values():
+                self._end_pauses(broker_name)
+
     def _end_pauses(self, broker_name: str) -> None:
         for sleeping in self._pauses.pop(broker_name, ()):
             sleeping.cancel()
 
-    async def _choose(self, deadline: float, target: Target, failed: frozenset[str]) -> MessageQueue:
+    async def _choose(self, deadline: float, target: Target, failed: frozenset[str] = frozenset()) -> MessageQueue:
         if target.queue is None:
             queue = self._selector.choose_now(target, failed)
             if queue is not None:

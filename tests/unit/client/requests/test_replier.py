@@ -7,7 +7,7 @@ import pytest
 from orbitmq.client.requests.pending import PendingRequests
 from orbitmq.client.requests.pushed_replies import handlers
 from orbitmq.client.requests.replier import Replier
-from orbitmq.client.send.fault_tolerance import FaultTolerance
+from orbitmq.client.send.failures.fault_tolerance import FaultTolerance
 from orbitmq.client.send.queue_selector import QueueSelector
 from orbitmq.client.send.request import encode_message
 from orbitmq.client.send.sender import Sender

@@ -4,7 +4,7 @@ from random import Random
 
 import pytest
 
-from orbitmq.client.send.fault_tolerance import FaultTolerance
+from orbitmq.client.send.failures.fault_tolerance import FaultTolerance
 from orbitmq.client.send.queue_selector import QueueSelector, Target, choose_by_key
 from orbitmq.errors import NoNameServer, RouteNotFound
 from orbitmq.model.route import BrokerData, MessageQueue, QueueData, TopicRoute

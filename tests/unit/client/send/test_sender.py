@@ -6,7 +6,7 @@ from typing import NamedTuple
 import pytest
 
 from orbitmq.client.routing.routes import Routes
-from orbitmq.client.send.fault_tolerance import FaultTolerance
+from orbitmq.client.send.failures.fault_tolerance import FaultTolerance
 from orbitmq.client.send.queue_selector import QueueSelector, Target
 from orbitmq.client.send.request import RETRY_CODES, encode_message
 from orbitmq.client.send.sender import Sender
@@ -16,6 +16,7 @@ from orbitmq.errors import ConnectionFailed, RemoteRefused, RequestTimeout, Rout
 from orbitmq.model.group import Heartbeat
 from orbitmq.model.message import Message
 from orbitmq.model.route import BrokerData, MessageQueue, TopicRoute
+from orbitmq.net.pool import ConnectionPool
 from orbitmq.wire.headers import SendBatch, SendMessageV2
 from unit.client.support import noted_pauses, open_session
 from waiting import until
@@ -29,6 +30,7 @@ class Parts(NamedTuple):
     sender: Sender
     selector: QueueSelector
     routes: Routes
+    pool: ConnectionPool
 
 
 @asynccontextmanager
@@ -37,7 +39,7 @@ async def sender_of(cluster, *, faults=None, describe=None, **settings):
         selector = QueueSelector(session.routes, faults, random=Random(1), queue_count=4)
         fixed = {"group": "g", "timeout_ms": 20_000, "attempt_timeout_ms": None, "retries": 2, "queue_count": 3}
         sender = Sender(session, selector, faults, **{**fixed, **settings})
-        yield Parts(sender, selector, session.routes)
+        yield Parts(sender, selector, session.routes, session.pool)
 
 
 def encoded(*bodies):
@@ -92,9 +94,9 @@ async def test_a_refusal_is_tried_elsewhere_when_another_broker_may_not_share_it
 
 @pytest.mark.parametrize("retries", [0, 1, 3])
 async def test_there_are_as_many_attempts_as_are_allowed(cluster, retries, monkeypatch):
-    monkeypatch.setattr("orbitmq.client.send.sender.SAME_BROKER_PAUSE_MS", 0)
+    monkeypatch.setattr("orbitmq.client.send.failures.attempts.FIRST_PAUSE_MS", 0)
     cluster.topic("orders", count=1)
-    cluster.a.refusals[SendMessageV2] = [ResponseCode.SYSTEM_BUSY] * 9
+    cluster.a.refusals[SendMessageV2] = [ResponseCode.SYSTEM_ERROR] * 9
     async with sender_of(cluster, retries=retries) as parts:
         with pytest.raises(SendFailed, match=f"{retries + 1} attempts within 20000 ms") as caught:
             await parts.sender.send(encoded(b"x"), ORDERS)
@@ -103,7 +105,7 @@ async def test_there_are_as_many_attempts_as_are_allowed(cluster, retries, monke
 
 async def test_the_pause_before_the_same_broker_is_tried_again_grows_up_to_a_second(cluster, monkeypatch):
     cluster.topic("orders", count=1)
-    cluster.a.refusals[SendMessageV2] = [ResponseCode.SYSTEM_BUSY] * 9
+    cluster.a.refusals[SendMessageV2] = [ResponseCode.SYSTEM_ERROR] * 9
     async with sender_of(cluster, retries=4) as parts:
         await parts.selector.queues("orders")
         with noted_pauses(monkeypatch) as pauses:
@@ -115,7 +117,7 @@ async def test_the_pause_before_the_same_broker_is_tried_again_grows_up_to_a_sec
 async def test_another_broker_is_tried_without_a_pause(cluster, monkeypatch):
     cluster.topic("orders", cluster.a, cluster.b, count=1)
     for broker in (cluster.a, cluster.b):
-        broker.refusals[SendMessageV2] = [ResponseCode.SYSTEM_BUSY]
+        broker.refusals[SendMessageV2] = [ResponseCode.SYSTEM_ERROR]
     async with sender_of(cluster, retries=1) as parts:
         with noted_pauses(monkeypatch) as pauses, pytest.raises(SendFailed):
             await parts.sender.send(encoded(b"x"), ORDERS)
@@ -123,10 +125,10 @@ async def test_another_broker_is_tried_without_a_pause(cluster, monkeypatch):
 
 
 async def test_a_pause_is_no_longer_than_the_time_that_is_left(cluster, monkeypatch):
-    monkeypatch.setattr("orbitmq.client.send.sender.SAME_BROKER_PAUSE_MS", 10_000)
-    monkeypatch.setattr("orbitmq.client.send.sender.PAUSE_MAX_MS", 10_000)
+    monkeypatch.setattr("orbitmq.client.send.failures.attempts.FIRST_PAUSE_MS", 10_000)
+    monkeypatch.setattr("orbitmq.client.send.failures.attempts.PAUSE_MAX_MS", 10_000)
     cluster.topic("orders", count=1)
-    cluster.a.refusals[SendMessageV2] = [ResponseCode.SYSTEM_BUSY] * 9
+    cluster.a.refusals[SendMessageV2] = [ResponseCode.SYSTEM_ERROR] * 9
     async with sender_of(cluster, retries=1) as parts:
         with noted_pauses(monkeypatch) as pauses, pytest.raises(SendFailed):
             await parts.sender.send(encoded(b"x"), ORDERS, 5_000)
@@ -134,7 +136,7 @@ async def test_a_pause_is_no_longer_than_the_time_that_is_left(cluster, monkeypa
 
 
 async def test_a_broker_that_is_away_is_tried_until_the_time_is_over(cluster, monkeypatch):
-    monkeypatch.setattr("orbitmq.client.send.sender.SAME_BROKER_PAUSE_MS", 1)
+    monkeypatch.setattr("orbitmq.client.send.failures.attempts.FIRST_PAUSE_MS", 1)
     cluster.topic("orders", count=1)
     async with sender_of(cluster, retries=1) as parts:
         await parts.selector.queues("orders")
@@ -158,10 +160,10 @@ async def test_without_retries_a_broker_that_is_away_fails_the_send_at_once(clus
             await parts.sender.send(encoded(b"x"), ORDERS)
 
 
-@pytest.mark.parametrize("news", ["answer", "route"])
+@pytest.mark.parametrize("news", ["answer", "route", "connection"])
 async def test_a_pause_ends_when_there_is_news_of_the_broker(cluster, monkeypatch, news):
-    monkeypatch.setattr("orbitmq.client.send.sender.SAME_BROKER_PAUSE_MS", 3_600_000)
-    monkeypatch.setattr("orbitmq.client.send.sender.PAUSE_MAX_MS", 3_600_000)
+    monkeypatch.setattr("orbitmq.client.send.failures.attempts.FIRST_PAUSE_MS", 3_600_000)
+    monkeypatch.setattr("orbitmq.client.send.failures.attempts.PAUSE_MAX_MS", 3_600_000)
     cluster.topic("orders", count=1)
     cluster.a.refusals[SendMessageV2] = [ResponseCode.SYSTEM_BUSY]
     async with sender_of(cluster, timeout_ms=3_600_000) as parts:
@@ -169,6 +171,9 @@ async def test_a_pause_ends_when_there_is_news_of_the_broker(cluster, monkeypatc
         await until(lambda: parts.sender._pauses)
         if news == "answer":
             await parts.sender.send(encoded(b"2"), ORDERS)
+        elif news == "connection":
+            parts.pool.close_address(cluster.a.address)
+            await parts.pool.connect(cluster.a.address)
         else:
             cluster.topic("orders", count=2)
             await parts.routes.refresh("orders")
@@ -176,9 +181,52 @@ async def test_a_pause_ends_when_there_is_news_of_the_broker(cluster, monkeypatc
         assert not parts.sender._pauses.get("broker-a")
 
 
+async def test_a_connection_to_another_broker_is_no_news(cluster, monkeypatch):
+    monkeypatch.setattr("orbitmq.client.send.failures.attempts.FIRST_PAUSE_MS", 3_600_000)
+    monkeypatch.setattr("orbitmq.client.send.failures.attempts.PAUSE_MAX_MS", 3_600_000)
+    cluster.topic("orders", count=1)
+    cluster.a.refusals[SendMessageV2] = [ResponseCode.SYSTEM_BUSY]
+    async with sender_of(cluster, timeout_ms=3_600_000) as parts:
+        sending = asyncio.create_task(parts.sender.send(encoded(b"1"), ORDERS))
+        await until(lambda: parts.sender._pauses)
+        await parts.pool.connect(cluster.b.address)
+        assert parts.sender._pauses["broker-a"]
+        sending.cancel()
+        await asyncio.gather(sending, return_exceptions=True)
+
+
+async def test_a_topic_whose_brokers_have_gone_is_waited_for_until_its_route_is_back(cluster, monkeypatch):
+    monkeypatch.setattr("orbitmq.client.send.failures.attempts.FIRST_PAUSE_MS", 3_600_000)
+    monkeypatch.setattr("orbitmq.client.send.failures.attempts.PAUSE_MAX_MS", 3_600_000)
+    cluster.topic("orders", count=1)
+    cluster.a.refusals[SendMessageV2] = [ResponseCode.SERVICE_NOT_AVAILABLE] * 2
+    async with sender_of(cluster, timeout_ms=3_600_000) as parts:
+        sending = asyncio.create_task(parts.sender.send(encoded(b"1"), ORDERS))
+        await until(lambda: parts.sender._pauses)
+        cluster.topic("orders", count=0)
+        await parts.routes.refresh("orders")
+        await until(lambda: parts.sender._pauses.get(""))
+        assert not sending.done()
+        cluster.topic("orders", count=1)
+        await parts.routes.refresh("orders")
+        ((result,),) = await asyncio.gather(sending)
+    assert result.queue_offset == 0
+
+
+@pytest.mark.parametrize("code", [ResponseCode.SYSTEM_BUSY, ResponseCode.SERVICE_NOT_AVAILABLE])
+async def test_a_broker_that_is_busy_is_asked_until_it_is_not(cluster, monkeypatch, code):
+    cluster.topic("orders", count=1)
+    cluster.a.refusals[SendMessageV2] = [code] * 9
+    async with sender_of(cluster, retries=2) as parts:
+        await parts.selector.queues("orders")
+        with noted_pauses(monkeypatch) as pauses:
+            await parts.sender.send(encoded(b"x"), ORDERS)
+    assert pauses == [200, 800] + 7 * [1_000]
+
+
 async def test_an_answer_of_another_broker_is_no_news(cluster, monkeypatch):
-    monkeypatch.setattr("orbitmq.client.send.sender.SAME_BROKER_PAUSE_MS", 3_600_000)
-    monkeypatch.setattr("orbitmq.client.send.sender.PAUSE_MAX_MS", 3_600_000)
+    monkeypatch.setattr("orbitmq.client.send.failures.attempts.FIRST_PAUSE_MS", 3_600_000)
+    monkeypatch.setattr("orbitmq.client.send.failures.attempts.PAUSE_MAX_MS", 3_600_000)
     cluster.topic("orders", cluster.a, cluster.b, count=1)
     cluster.a.refusals[SendMessageV2] = [ResponseCode.SYSTEM_BUSY]
     at_a, at_b = (Target("orders", MessageQueue("orders", name, 0)) for name in ("broker-a", "broker-b"))
@@ -208,8 +256,8 @@ async def test_sends_beyond_the_limit_wait_for_their_turn_and_their_time_begins_
 
 
 async def test_a_send_that_pauses_leaves_its_place_to_another(cluster, monkeypatch):
-    monkeypatch.setattr("orbitmq.client.send.sender.SAME_BROKER_PAUSE_MS", 3_600_000)
-    monkeypatch.setattr("orbitmq.client.send.sender.PAUSE_MAX_MS", 3_600_000)
+    monkeypatch.setattr("orbitmq.client.send.failures.attempts.FIRST_PAUSE_MS", 3_600_000)
+    monkeypatch.setattr("orbitmq.client.send.failures.attempts.PAUSE_MAX_MS", 3_600_000)
     cluster.topic("orders", cluster.a, cluster.b, count=1)
     cluster.a.refusals[SendMessageV2] = [ResponseCode.SYSTEM_BUSY]
     at_a, at_b = (Target("orders", MessageQueue("orders", name, 0)) for name in ("broker-a", "broker-b"))
@@ -256,9 +304,9 @@ async def test_a_route_that_does_not_come_in_time_is_an_error_that_names_who_was
 
 
 async def test_causes_that_are_alike_are_told_once_with_their_attempts(cluster, monkeypatch):
-    monkeypatch.setattr("orbitmq.client.send.sender.SAME_BROKER_PAUSE_MS", 0)
+    monkeypatch.setattr("orbitmq.client.send.failures.attempts.FIRST_PAUSE_MS", 0)
     cluster.topic("orders", count=1)
-    busy, down = ResponseCode.SYSTEM_BUSY, ResponseCode.SERVICE_NOT_AVAILABLE
+    busy, down = ResponseCode.SYSTEM_ERROR, ResponseCode.NO_PERMISSION
     cluster.a.refusals[SendMessageV2] = [busy, down, busy]
     cluster.a.refusals[SendBatch] = [busy] * 3
     async with sender_of(cluster) as parts:
@@ -285,7 +333,9 @@ async def test_failures_and_latencies_are_recorded(cluster, monkeypatch):
 
 
 async def test_a_slow_answer_is_recorded_with_its_time(cluster, monkeypatch):
-    monkeypatch.setattr("orbitmq.client.send.fault_tolerance.LATENCY_MS", (1, 2, 20, 1_800, 3_000, 5_000, 15_000))
+    monkeypatch.setattr(
+        "orbitmq.client.send.failures.fault_tolerance.LATENCY_MS", (1, 2, 20, 1_800, 3_000, 5_000, 15_000)
+    )
     cluster.topic("orders", count=1)
     cluster.a.delays[SendMessageV2] = 0.03
     faults = FaultTolerance()

@@ -1,6 +1,6 @@
 import pytest
 
-from orbitmq.client.send.fault_tolerance import AVOID_MS, LATENCY_MS, FaultTolerance, avoidance_ms
+from orbitmq.client.send.failures.fault_tolerance import AVOID_MS, LATENCY_MS, FaultTolerance, avoidance_ms
 
 
 @pytest.mark.parametrize(("latency_ms", "avoid_ms"), list(zip(LATENCY_MS, AVOID_MS, strict=True)))

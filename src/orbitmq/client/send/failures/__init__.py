@@ -1,0 +1,1 @@
+"""The failures of sends: brokers that a producer avoids after one, and whether and when it tries again."""

@@ -1,0 +1,74 @@
+"""The attempts of one send: which broker failed how, whether there is another attempt, and when. Pure.
+
+State: what the attempts met. In: outcomes, and the time in seconds of any one clock. Out: pauses, and when it is over.
+"""
+
+from __future__ import annotations
+
+from orbitmq.codes import ResponseCode
+from orbitmq.errors import ConnectionFailed, OrbitError, RemoteRefused, RouteNotFound
+
+FIRST_PAUSE_MS = 200
+"""Before the next attempt on a broker that has just failed; four times as long with each one."""
+PAUSE_MAX_MS = 1_000
+"""A broker that is back is noticed so soon, however long it was away."""
+
+_NOT_NOW = (ResponseCode.SYSTEM_BUSY, ResponseCode.SERVICE_NOT_AVAILABLE, ResponseCode.GO_AWAY)
+"""With these a broker says that it has stored nothing, and that another time is better."""
+
+
+class Attempts:
+    """What one send has tried so far.
+
+    Attempts that found nobody at the other end, or a broker that is busy or not ready, do not count: such a broker is
+    waited for until the time is over. Unless there are to be no retries at all.
+
+    Args:
+        retries: attempts after the first one, of those that count.
+        deadline_s: when the send's time is over.
+    """
+
+    __slots__ = ("_left", "_retries", "causes", "deadline_s", "failed")
+
+    def __init__(self, retries: int, deadline_s: float) -> None:
+        self.deadline_s = deadline_s
+        self.causes: list[OrbitError] = []
+        """The error of each attempt, in order."""
+        self.failed: frozenset[str] = frozenset()
+        """The names of the brokers that failed."""
+        self._retries = retries
+        self._left = retries
+
+    @property
+    def goes_on(self) -> bool:
+        """True while another attempt is allowed."""
+        return self._left >= 0
+
+    def left_s(self, now_s: float) -> float:
+        """Return how much of the send's time is left."""
+        return max(0.0, self.deadline_s - now_s)
+
+    def record(self, error: OrbitError, broker_name: str | None) -> None:
+        """Take note of an attempt without a usable answer; None: there was no broker to try."""
+        self.causes.append(error)
+        if broker_name is not None:
+            self.failed |= {broker_name}
+        if not self._retries or not _is_waited_for(error):
+            self._left -= 1
+
+    def pause_s(self, broker_name: str, now_s: float) -> float:
+        """Return how long to wait before the next attempt: not at all on a broker that has not failed."""
+        if broker_name not in self.failed:
+            return 0.0
+        return self.next_pause_s(now_s)
+
+    def next_pause_s(self, now_s: float) -> float:
+        """Return the pause that is due after so many attempts, within what is left of the time."""
+        pause_ms = min(FIRST_PAUSE_MS << 2 * min(len(self.causes) - 1, 8), PAUSE_MAX_MS)
+        return min(pause_ms / 1000, self.left_s(now_s))
+
+
+def _is_waited_for(error: OrbitError) -> bool:
+    return isinstance(error, ConnectionFailed | RouteNotFound) or (
+        isinstance(error, RemoteRefused) and error.code in _NOT_NOW
+    )

@@ -1,0 +1,74 @@
+from itertools import pairwise
+
+import pytest
+
+from orbitmq.client.send.failures.attempts import PAUSE_MAX_MS, Attempts
+from orbitmq.codes import ResponseCode
+from orbitmq.errors import ConnectionFailed, RemoteRefused, RequestTimeout, RouteNotFound
+from orbitmq.testing import FakeClock
+
+AWAY = ConnectionFailed("refused")
+BUSY = RemoteRefused(ResponseCode.SYSTEM_BUSY, None, "a")
+STARTING = RemoteRefused(ResponseCode.SERVICE_NOT_AVAILABLE, None, "a")
+LEAVING = RemoteRefused(ResponseCode.GO_AWAY, None, "a")
+NO_ROUTE = RouteNotFound("no broker")
+BROKEN = RemoteRefused(ResponseCode.SYSTEM_ERROR, None, "a")
+SILENT = RequestTimeout("no answer")
+
+
+def attempts_until(back_ms, *, error=AWAY, retries=2, timeout_ms=25_000):
+    """Let a send try a broker that is away until it is back; return when it tried, in ms, and whether it may go on."""
+    clock = FakeClock(0)
+    attempts = Attempts(retries, timeout_ms / 1000)
+    tried = []
+    while attempts.goes_on and attempts.left_s(clock() / 1000):
+        tried.append(clock())
+        if clock() >= back_ms:
+            return tried, True
+        attempts.record(error, "a")
+        clock.advance(round(attempts.pause_s("a", clock() / 1000) * 1000))
+    return tried, False
+
+
+@pytest.mark.parametrize("error", [AWAY, BUSY, STARTING, LEAVING, NO_ROUTE])
+@pytest.mark.parametrize("back_ms", [1, 201, 6_000, 17_345, 24_000])
+def test_a_broker_that_was_away_however_long_is_tried_within_a_second_of_its_return(error, back_ms):
+    tried, is_back = attempts_until(back_ms, error=error)
+    assert is_back
+    assert tried[-1] - back_ms <= PAUSE_MAX_MS
+
+
+def test_pauses_grow_up_to_a_second_and_the_time_is_used_up():
+    tried, is_back = attempts_until(10**9, timeout_ms=5_300)
+    assert not is_back
+    assert [later - earlier for earlier, later in pairwise(tried)] == [200, 800, 1_000, 1_000, 1_000, 1_000]
+
+
+@pytest.mark.parametrize("error", [BROKEN, SILENT])
+@pytest.mark.parametrize("retries", [0, 1, 2, 5])
+def test_what_another_attempt_may_double_or_not_mend_is_tried_as_often_as_is_allowed(error, retries):
+    tried, _ = attempts_until(10**9, error=error, retries=retries)
+    assert len(tried) == retries + 1
+
+
+@pytest.mark.parametrize("error", [AWAY, BUSY, STARTING, NO_ROUTE])
+def test_without_retries_there_is_one_attempt(error):
+    assert attempts_until(10**9, error=error, retries=0) == ([0], False)
+
+
+def test_only_brokers_that_failed_are_paused_for():
+    attempts = Attempts(2, 10.0)
+    attempts.record(AWAY, "a")
+    attempts.record(NO_ROUTE, None)
+    assert attempts.failed == {"a"}
+    assert attempts.causes == [AWAY, NO_ROUTE]
+    assert attempts.pause_s("b", 0.0) == 0
+    assert attempts.pause_s("a", 0.0) == attempts.next_pause_s(0.0) == 0.8
+
+
+@pytest.mark.parametrize(("now_s", "pause_s"), [(9.9, 0.1), (10.0, 0.0), (11.0, 0.0)])
+def test_no_pause_is_longer_than_what_is_left(now_s, pause_s):
+    attempts = Attempts(2, 10.0)
+    attempts.record(AWAY, "a")
+    assert attempts.pause_s("a", now_s) == pytest.approx(pause_s)
+    assert attempts.left_s(now_s) == pytest.approx(pause_s)
