@@ -401,7 +401,7 @@ async def test_many_sends_at_once_share_everything(cluster):
 @pytest.mark.parametrize(("settings", "attempts"), [({}, 3), ({"retries": 0}, 1), ({"retries": 1}, 2)])
 async def test_a_send_has_two_retries_unless_asked_otherwise(cluster, settings, attempts):
     cluster.topic("orders")
-    cluster.a.refusals[SendMessageV2] = [ResponseCode.SYSTEM_BUSY] * 9
+    cluster.a.refusals[SendMessageV2] = [ResponseCode.SYSTEM_ERROR] * 9
     async with producer(cluster, **settings) as sender:
         with pytest.raises(SendFailed) as caught:
             await sender.send(Message("orders", b"x"))
