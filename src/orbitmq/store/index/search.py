@@ -1,6 +1,6 @@
 """A search for the messages of one key, newest first, in turns: nobody waits for a chain of a million entries.
 
-Entries of a slot lead to one another by falling numbers: a damaged file that leads in circles ends the search there. An
+Entries of a slot lead to one another by falling numbers; one that cannot be of its slot ends the search with an error. An
 entry's hash and time only say which messages are looked at; the message itself says whether it is meant.
 """
 
@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
 
+from orbitmq.errors import StoreUnavailable
 from orbitmq.store.index.hashes import key_hash
 from orbitmq.store.index.index_file import IndexFile
 from orbitmq.store.index.keys import KEYS, UNIQUE_KEY
@@ -17,6 +18,7 @@ from orbitmq.wire.messages.record import Record
 
 ANSWER_SIZE_MAX = 12 * 1024 * 1024
 """Bytes of messages that an answer holds at most, and one message in any case: frames have a limit."""
+MEND = "stop the broker and remove the file and those after it, the next start builds them anew from the log"
 _SECOND_MS = 1000
 
 
@@ -100,17 +102,24 @@ class Search:
     def _of_file(self, file: IndexFile) -> Iterator[int]:
         question, begin_ms = self._question, file.header.begin_ms
         file.check_whole()
-        number = file.head(self._hash % file.sizes.slots)
+        slot, header = self._hash % file.sizes.slots, file.header
+        number = file.head(slot)
         while number > 0:
             entry = file.entry(number)
+            if (
+                entry.key_hash < 0
+                or entry.key_hash % file.sizes.slots != slot
+                or not header.begin_offset <= entry.physical_offset <= header.end_offset
+                or not 0 <= entry.previous < number
+            ):
+                # What lies behind it on the chain cannot be found: an answer would leave messages out, and say nothing.
+                raise StoreUnavailable(f"{file.path} is damaged at its entry {number}: {MEND}")
             # The first entry of a file counts from the file before it.
             time_ms = begin_ms + (entry.seconds * _SECOND_MS if number > 1 else 0)
             if time_ms + _SECOND_MS <= question.begin_ms:
                 return
             is_wanted = entry.key_hash == self._hash and time_ms <= question.end_ms
-            yield entry.physical_offset if is_wanted and entry.physical_offset >= 0 else -1
-            if not 0 <= entry.previous < number:
-                return
+            yield entry.physical_offset if is_wanted else -1
             number = entry.previous
 
     def _look(self, place: int) -> None:

@@ -33,11 +33,12 @@ def keyed(number: int, keys: str = "", topic: str = "orders") -> Draft:
 def ask(
     store: Store, key: str, count_max: int = 64, topic: str = "orders", times: tuple[int, int] = ALWAYS
 ) -> Findings:
-    """Ask, and expect an answer at once."""
+    """Ask, and expect an answer at once. Raises the StoreError that is answered."""
     found: list[Findings | StoreError] = []
     store.query(Question(topic, key, count_max, *times), found.append)
     (outcome,) = found
-    assert isinstance(outcome, Findings), outcome
+    if isinstance(outcome, StoreError):
+        raise outcome
     return outcome
 
 
