@@ -99,6 +99,23 @@ def read_generations(path: Path, parse: Callable[[bytes], T]) -> T | None:
     return None
 
 
+def read_table(path: Path, parse: Callable[[bytes], T]) -> T | None:
+    """Return a table that no start goes on without, from its file or its `.bak`; None when neither exists.
+
+    Raises:
+        StoreError: something is there, but nothing that parses; it says the way out.
+    """
+    try:
+        return read_generations(path, parse)
+    except StoreError as error:
+        raise StoreError(f"{error}. {way_out(path)}") from error
+
+
+def way_out(path: Path) -> str:
+    """Return what an operator can do about a table that is gone in all its generations."""
+    return f"Bring one of them back; or, to begin with an empty table, write {{}} into {path.name}"
+
+
 def _keep_damaged(path: Path, content: bytes) -> None:
     """Copy content that nobody can parse to a file that is never written again: people may still save some of it."""
     if not content.strip():

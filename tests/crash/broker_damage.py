@@ -21,6 +21,7 @@ from typing import Any, NamedTuple
 from crash.broker_process import Wire
 from crash.damage import Outcome
 from crash.faults import QUICK_DISK
+from orbitmq.broker.access.directory import create_user
 from orbitmq.broker.app import Broker
 from orbitmq.broker.config import BrokerConfig
 from orbitmq.broker.persistence import NEEDED
@@ -29,6 +30,7 @@ from orbitmq.net.pool import ConnectionPool
 from orbitmq.store import ReadStatus
 from orbitmq.store.index.search import Findings, Question
 from orbitmq.testing import FakeClock
+from orbitmq.wire.bodies.access.users import UserChange
 from orbitmq.wire.headers import UpdateConsumerOffset
 from orbitmq.wire.headers.consuming.pop import PopMessage
 from orbitmq.wire.messages.record import iter_records
@@ -68,6 +70,7 @@ class State(NamedTuple):
     delayed: dict[int, int]
     modes: list[Any]
     batches: list[Any]
+    users: dict[str, Any]
 
 
 class Run(NamedTuple):
@@ -274,6 +277,7 @@ async def _live(run: Run, life: int) -> None:
     place: dict[str, Any] = {"consumer_group": "popper", "topic": "orders", "queue_id": 0}
     pop = PopMessage(**place, count_max=2, invisible_ms=600_000, poll_ms=0, init_mode=0, order=True)
     assert (await wire.ask(pop)).code == 0 or life  # they stay out
+    service.access.change(create_user(service.access.directory, f"user{life}", UserChange(f"secret{life}")))
     service.request_modes.set(RequestMode("orders", f"g{life}", "POP", 0))
     await until(lambda: service.timers.timers.queue_behind == 0, 0.01)
     # The delay is counted from when the broker sees the message: its task has had a turn of its own before time goes by.
@@ -296,6 +300,7 @@ def _state(broker: Broker) -> State:
         service.delays.backlog(),
         sorted(service.request_modes.all),
         sorted(service.pop.ordered.batches, key=repr),
+        dict(service.access.directory.users),
     )
 
 

@@ -9,7 +9,7 @@ import logging
 from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 from pathlib import Path
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple
 
 from orbitmq.broker.groups.configs import GROUPS_MAX, GroupConfigs
 from orbitmq.broker.groups.offsets import GroupOffsets
@@ -17,7 +17,7 @@ from orbitmq.broker.groups.table_file import TableFile, Ticket
 from orbitmq.broker.topics.table import TOPICS_MAX, TopicTable
 from orbitmq.clock import Clock
 from orbitmq.errors import HeaderError, StoreError
-from orbitmq.files import has_generation, read_generations, replace_file, write_aside
+from orbitmq.files import has_generation, read_table, replace_file, way_out, write_aside
 from orbitmq.store.disk import LocalDisk, write_whole
 from orbitmq.wire import fastjson
 from orbitmq.wire.bodies import topics as topic_bodies
@@ -26,7 +26,6 @@ from orbitmq.wire.bodies.registration import data_version_document, parse_data_v
 
 log = logging.getLogger(__name__)
 
-T = TypeVar("T")
 
 REPEATING = {"consumerOrderInfo.json": "batches that were out in order come again"}
 """Tables whose loss repeats messages and is told."""
@@ -39,22 +38,6 @@ NEEDED = {
     "auth.json": "nobody could sign, and rules that deny would be gone",
 }
 """Tables that no start goes on without, and what would come of it."""
-
-
-def read_table(path: Path, parse: Callable[[bytes], T]) -> T | None:
-    """Return a table that no start goes on without, from its file or its `.bak`; None when neither exists.
-
-    Raises:
-        StoreError: something is there, but nothing that parses.
-    """
-    try:
-        return read_generations(path, parse)
-    except StoreError as error:
-        raise StoreError(f"{error}. {_way_out(path)}") from error
-
-
-def _way_out(path: Path) -> str:
-    return f"Bring one of them back; or, to begin with an empty table, write {{}} into {path.name}"
 
 
 class ConfigFiles:
@@ -152,7 +135,7 @@ class TableNotes:
             if name in REPEATING and not has_generation(path):
                 log.warning("%s is missing, and so is its .bak: %s", path, REPEATING[name])
             elif name in NEEDED and not has_generation(path):
-                raise StoreError(f"{path} is missing, and so is its .bak: {NEEDED[name]}. {_way_out(path)}")
+                raise StoreError(f"{path} is missing, and so is its .bak: {NEEDED[name]}. {way_out(path)}")
 
     async def save(self) -> None:
         """Note the tables that came since. A thread syncs the file."""

@@ -26,7 +26,7 @@ from orbitmq.broker.inquiries.inquiries import Inquiries
 from orbitmq.broker.monitoring.half_counts import HalfCounts, parse_counts
 from orbitmq.broker.monitoring.runtime_info import RuntimeInfo
 from orbitmq.broker.monitoring.stats import BrokerStats
-from orbitmq.broker.persistence import ConfigFiles, read_table
+from orbitmq.broker.persistence import ConfigFiles
 from orbitmq.broker.pop.service import PopService
 from orbitmq.broker.registration.addresses import BrokerAddress
 from orbitmq.broker.sending.answers import SendAnswers
@@ -46,7 +46,7 @@ from orbitmq.broker.transactions.service import TransactionService
 from orbitmq.broker.transactions.transactions import Transactions
 from orbitmq.clock import Clock
 from orbitmq.errors import StoreError
-from orbitmq.files import read_generations
+from orbitmq.files import read_generations, read_table
 from orbitmq.model.topic import Perm
 from orbitmq.net.security.server_security import ServerSecurity
 from orbitmq.store import Store

@@ -16,7 +16,7 @@ import orjson
 
 from orbitmq.broker.access.directory import EMPTY, Directory, add_rules, create_user, draft_of
 from orbitmq.errors import HeaderError, Rejected
-from orbitmq.files import read_generations, replace_file
+from orbitmq.files import read_table, replace_file
 from orbitmq.model.access import Acl
 from orbitmq.wire.bodies.access.acls import acl_document, parse_acl
 from orbitmq.wire.bodies.access.users import UserChange, parse_user, user_document
@@ -40,7 +40,7 @@ class DirectoryFile:
         Raises:
             StoreError: there is a file, and neither it nor its `.bak` can be used.
         """
-        found = read_generations(self.path, parse_directory)
+        found = read_table(self.path, parse_directory)
         if found is not None:
             self._close()
         return found or EMPTY

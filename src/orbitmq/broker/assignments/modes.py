@@ -8,10 +8,9 @@ from __future__ import annotations
 import logging
 from pathlib import Path
 
-from orbitmq.broker.persistence import read_table
 from orbitmq.codes import ResponseCode
 from orbitmq.errors import Rejected
-from orbitmq.files import replace_file
+from orbitmq.files import read_table, replace_file
 from orbitmq.model.topic import RETRY_PREFIX
 from orbitmq.wire.pop.assignments import PULL, RequestMode, format_request_modes, parse_request_modes
 
