@@ -8,6 +8,7 @@ below the store, which the next start reads.
 from __future__ import annotations
 
 import re
+import stat
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -46,13 +47,21 @@ class SettingsFile:
         return read_properties(self.path) if self.path.exists() else {}
 
     def keep(self, changes: Mapping[str, str]) -> None:
-        """Put the changes into the file; what was there becomes its `.bak`.
+        """Put the changes into the file; what was there becomes its `.bak`. Nobody may read it who could not before.
 
         Raises:
             OSError: the disk refuses, or it holds something that is no settings file any more.
         """
-        old = self.path.read_text(encoding="utf-8") if self.path.exists() else ""
-        replace_file(self.path, changed_text(old, changes).encode())
+        path = self.path.resolve()  # a link stays one: the file that it leads to is changed
+        if not path.exists():
+            replace_file(path, changed_text("", changes).encode())
+            return
+        try:
+            old = path.read_text(encoding="utf-8")
+        except UnicodeDecodeError as error:
+            raise OSError(0, f"it is not UTF-8 ({error})") from None
+        # It may hold passwords (initAuthenticationUser).
+        replace_file(path, changed_text(old, changes).encode(), mode=stat.S_IMODE(path.stat().st_mode))
 
 
 def changed_text(text: str, changes: Mapping[str, str]) -> str:
@@ -78,7 +87,8 @@ def changed_text(text: str, changes: Mapping[str, str]) -> str:
     # A line may be the rest of the one before it. Where that made something else of it: the last line of a key counts.
     if javaproperties.loads(new) == wanted:
         return new
-    return _joined([text, *(f"{key}={value}" for key, value in changes.items())])
+    # An empty line ends whatever the last one is, a backslash at the very end of the file included.
+    return _joined([text, *([] if text.endswith("\n") else [""]), *(f"{key}={value}" for key, value in changes.items())])
 
 
 def _joined(lines: list[str]) -> str:

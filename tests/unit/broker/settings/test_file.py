@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import stat
+from pathlib import Path
+
 import javaproperties
 import pytest
 
-from orbitmq.broker.settings.file import changed_text
+from orbitmq.broker.settings.file import SettingsFile, changed_text
 
 
 @pytest.mark.parametrize(
@@ -20,6 +23,7 @@ from orbitmq.broker.settings.file import changed_text
         ("c=x\\\na=0\n", {"a": "2"}, "c=x\\\na=0\n\na=2\n"),
         ("a=x\\\n  y\nb=1\n", {"a": "2"}, "a=x\\\n  y\nb=1\n\na=2\n"),
         ("a 0\n", {"a": "2"}, "a 0\na=2\n"),
+        ("c=x\\", {"a": "2"}, "c=x\\\n\na=2\n"),
     ],
 )
 def test_lines_of_changed_keys_are_written_anew_and_no_others(
@@ -33,3 +37,33 @@ def test_lines_of_changed_keys_are_written_anew_and_no_others(
 def test_what_is_no_settings_file_is_not_touched() -> None:
     with pytest.raises(OSError, match="no properties file"):
         changed_text("a=\\u12", {"a": "1"})
+
+
+@pytest.mark.parametrize("mode", [0o600, 0o640])
+def test_who_could_not_read_the_file_cannot_after_a_change(tmp_path: Path, mode: int) -> None:
+    path = tmp_path / "broker.conf"
+    path.write_text("initAuthenticationUser=secret\n")
+    path.chmod(mode)
+    for value in ("1", "2"):
+        SettingsFile(path, holds_changes_alone=False).keep({"a": value})
+    assert {file.name: stat.S_IMODE(file.stat().st_mode) & ~mode for file in tmp_path.iterdir()} == {
+        "broker.conf": 0,
+        "broker.conf.bak": 0,
+    }
+
+
+def test_a_link_to_the_file_stays_a_link(tmp_path: Path) -> None:
+    path, link = tmp_path / "real.conf", tmp_path / "broker.conf"
+    path.write_text("a=1\n")
+    link.symlink_to(path)
+    SettingsFile(link, holds_changes_alone=False).keep({"a": "2"})
+    assert link.is_symlink()
+    assert path.read_text() == "a=2\n"
+
+
+def test_a_file_that_is_not_utf_8_any_more_is_not_touched(tmp_path: Path) -> None:
+    path = tmp_path / "broker.conf"
+    path.write_bytes(b"# \xfc\n")
+    with pytest.raises(OSError, match="not UTF-8"):
+        SettingsFile(path, holds_changes_alone=False).keep({"a": "2"})
+    assert path.read_bytes() == b"# \xfc\n"
