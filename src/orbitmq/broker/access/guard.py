@@ -14,7 +14,7 @@ from collections.abc import Callable, Collection
 from functools import lru_cache
 
 from orbitmq.broker.access.decisions import objection, plain_address
-from orbitmq.broker.access.directory import Directory
+from orbitmq.broker.access.directory import NAME_LENGTH_MAX, Directory
 from orbitmq.broker.access.requirements import Asking, TopicAt, requirements_of
 from orbitmq.codes import ResponseCode, Version
 from orbitmq.errors import OrbitError, Rejected
@@ -144,6 +144,8 @@ class Guard:
         except KeyError:
             pass
         reason = objection(need, self._directory.acls.get(name), source_ip)
+        if len(need.resource.name or "") > NAME_LENGTH_MAX:
+            return reason  # no such topic or group: whoever sends 10,000 of 200 KiB would fill the memory
         if len(self._decisions) >= REMEMBERED_MAX:
             self._decisions.clear()
         self._decisions[key] = reason

@@ -384,6 +384,13 @@ def test_the_memory_of_decisions_has_an_end():
     assert len(watched._decisions) <= REMEMBERED_MAX
 
 
+def test_what_is_decided_of_names_that_nothing_can_have_is_not_remembered():
+    watched = guard(rule("Topic:t*"))
+    assert refusal(watched, sample(31, USER, topic="t" * 256)) is None
+    assert refusal(watched, sample(31, USER, topic="u" * 256)) is not None
+    assert not watched._decisions
+
+
 def test_denials_are_counted_by_what_was_missing_and_told_without_secrets(caplog: pytest.LogCaptureFixture):
     watched = guard()
     with caplog.at_level(logging.WARNING):
