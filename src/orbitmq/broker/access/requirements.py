@@ -17,7 +17,7 @@ from orbitmq.codes import RequestCode
 from orbitmq.errors import OrbitError
 from orbitmq.model.access import Action, Need, Resource, ResourceType, group_resource, topic_resource
 from orbitmq.model.topic import RETRY_PREFIX
-from orbitmq.wire.bodies.document import parse_body
+from orbitmq.wire.bodies.document import DOCUMENT_SIZE_MAX, parse_body
 from orbitmq.wire.bodies.groups import decode_group_config
 from orbitmq.wire.bodies.heartbeat import decode_heartbeat, decode_queue_lock, decode_subscription_check
 from orbitmq.wire.header import parse_int64
@@ -185,7 +185,8 @@ def _listed(key: str, name: str, resource: Callable[[str], Resource], actions: t
         def names(document: dict[str, Any]) -> list[str]:
             return [_name(entry, name) for entry in document[key]]
 
-        for found in parse_body("list", asking.body, names):
+        # As their handlers parse them: no more than is quickly done, for whoever signs may come so far.
+        for found in parse_body("list", asking.body, names, size_max=DOCUMENT_SIZE_MAX):
             yield Need(resource(found), actions)
 
     return needs

@@ -88,7 +88,9 @@ def changed_text(text: str, changes: Mapping[str, str]) -> str:
     if javaproperties.loads(new) == wanted:
         return new
     # An empty line ends whatever the last one is, a backslash at the very end of the file included.
-    return _joined([text, *([] if text.endswith("\n") else [""]), *(f"{key}={value}" for key, value in changes.items())])
+    return _joined(
+        [text, *([] if text.endswith("\n") else [""]), *(f"{key}={value}" for key, value in changes.items())]
+    )
 
 
 def _joined(lines: list[str]) -> str:

@@ -54,3 +54,14 @@ def test_a_heartbeat_of_producers_asks_for_nothing():
 def test_a_body_that_cannot_be_read_is_an_error():
     with pytest.raises(OrbitError):
         requirements_of(34, asking(b"x"))
+
+
+@pytest.mark.parametrize(
+    ("code", "key", "name"), [(18, "topicConfigList", "topicName"), (225, "groupConfigList", "groupName")]
+)
+def test_a_list_that_its_handler_would_not_parse_is_not_parsed_here(code: int, key: str, name: str):
+    slow = b'{"%b":[{{"a":1}:1,"%b":"x"}]}' % (key.encode(), name.encode())  # objects as keys
+    with pytest.raises(OrbitError):
+        requirements_of(code, asking(slow))
+    with pytest.raises(OrbitError, match="limit"):
+        requirements_of(code, asking(b'{"%b":[]}' % key.encode() + b" " * 1024 * 1024))
