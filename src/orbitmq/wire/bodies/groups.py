@@ -13,7 +13,7 @@ import orjson
 
 from orbitmq.model.group import ConsumerInfo, MessageModel, Subscription
 from orbitmq.model.topic import DataVersion
-from orbitmq.wire.bodies.document import number, parse_body, text
+from orbitmq.wire.bodies.document import DOCUMENT_SIZE_MAX, number, parse_body, text
 from orbitmq.wire.bodies.heartbeat import parse_subscription, subscription_document
 from orbitmq.wire.bodies.registration import data_version_document, parse_data_version
 
@@ -76,7 +76,7 @@ def decode_group_config(body: bytes) -> GroupConfig:
     Raises:
         HeaderError: the body is no group configuration.
     """
-    return parse_body("group configuration", body, parse_group)
+    return parse_body("group configuration", body, parse_group, size_max=DOCUMENT_SIZE_MAX)
 
 
 def decode_group_configs(body: bytes, *, size_max: int = 0) -> tuple[GroupConfig, ...]:

@@ -15,6 +15,9 @@ from orbitmq.model.group import ConsumeFrom, ConsumerInfo, ConsumeType, Heartbea
 from orbitmq.model.route import MessageQueue
 from orbitmq.wire.bodies.document import number, parse_body, text
 
+CLIENT_BODY_SIZE_MAX = 4 * 1024 * 1024
+"""Ours: bytes of what a client says of itself; 10,000 subscriptions have a third of it."""
+
 
 def encode_heartbeat(heartbeat: Heartbeat) -> bytes:
     """Encode the body of HEART_BEAT."""
@@ -35,7 +38,7 @@ def decode_heartbeat(body: bytes) -> Heartbeat:
     Raises:
         HeaderError: the body is no heartbeat.
     """
-    return parse_body("heartbeat", body, _parse_heartbeat)
+    return parse_body("heartbeat", body, _parse_heartbeat, size_max=CLIENT_BODY_SIZE_MAX)
 
 
 def encode_consumer_list(client_ids: Iterable[str]) -> bytes:
@@ -67,6 +70,7 @@ def decode_subscription_check(body: bytes) -> SubscriptionCheck:
             group=document.get("group") or "",
             subscription=parse_subscription(document["subscriptionData"]),
         ),
+        size_max=CLIENT_BODY_SIZE_MAX,
     )
 
 
@@ -103,6 +107,7 @@ def decode_queue_lock(body: bytes) -> QueueLock:
             queues=tuple(parse_queue(queue) for queue in document.get("mqSet") or ()),
             only_this_broker=bool(document.get("onlyThisBroker")),
         ),
+        size_max=CLIENT_BODY_SIZE_MAX,
     )
 
 

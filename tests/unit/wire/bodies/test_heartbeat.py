@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import orjson
@@ -11,6 +12,7 @@ from orbitmq.errors import HeaderError
 from orbitmq.model.group import ConsumeFrom, ConsumerInfo, ConsumeType, Heartbeat, MessageModel, Subscription
 from orbitmq.model.route import MessageQueue
 from orbitmq.wire.bodies import heartbeat
+from orbitmq.wire.bodies.groups import decode_group_config
 
 
 def test_a_heartbeat_round_trips():
@@ -133,3 +135,22 @@ def test_an_empty_expression_stands_for_all_tags_and_for_no_sql():
 def test_a_body_that_is_none_is_refused_by_name(decode, named):
     with pytest.raises(HeaderError, match=named):
         decode(b"[]")
+
+
+@pytest.mark.parametrize(
+    "decode",
+    [heartbeat.decode_heartbeat, heartbeat.decode_queue_lock, heartbeat.decode_subscription_check, decode_group_config],
+)
+def test_what_takes_a_broker_long_to_parse_is_not_parsed(decode: Callable[[bytes], object]):
+    with pytest.raises(HeaderError, match="not JSON"):
+        decode(b'{"x":[{{"a":1}:1,"b":2}]}')  # objects as keys: no client sends any
+    with pytest.raises(HeaderError, match="objects and lists"):
+        decode(b'{"x":[%b1]}' % (b"{}," * 50_000))
+    with pytest.raises(HeaderError, match="limit"):
+        decode(b"{}" + b" " * heartbeat.CLIENT_BODY_SIZE_MAX)
+
+
+def test_a_client_may_have_thousands_of_subscriptions():
+    subscriptions = tuple(Subscription(topic=f"orders_of_{number:05}") for number in range(10_000))
+    beat = Heartbeat(client_id="c", consumers=(ConsumerInfo(group="g", subscriptions=subscriptions),))
+    assert heartbeat.decode_heartbeat(heartbeat.encode_heartbeat(beat)) == beat
