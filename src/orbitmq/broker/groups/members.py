@@ -97,11 +97,17 @@ class GroupMembers(Generic[C]):
         changed = tuple(info.group for info in heartbeat.consumers if self._join(heartbeat, info, peer, now_ms))
         return HeartbeatOutcome(changed)
 
-    def unregister(self, client_id: str, producer_group: str | None, consumer_group: str | None) -> tuple[str, ...]:
-        """A client leaves; return the consumer groups that must rebalance."""
-        if producer_group:
+    def unregister(
+        self, client_id: str, producer_group: str | None, consumer_group: str | None, connection: C
+    ) -> tuple[str, ...]:
+        """A client leaves; return the consumer groups that must rebalance.
+
+        Args:
+            connection: the one that says so. As in Java it speaks for the clients that were heard of on it, and no others.
+        """
+        if producer_group and _is_on(self._producers.get(producer_group, {}).get(client_id), connection):
             self._leave_producers(producer_group, [client_id])
-        if consumer_group and client_id in self._members(consumer_group):
+        if consumer_group and _is_on(self._members(consumer_group).get(client_id), connection):
             self._leave_consumers(consumer_group, [client_id])
             return (consumer_group,)
         return ()
@@ -197,6 +203,10 @@ class GroupMembers(Generic[C]):
             members.pop(client_id, None)
         if not members:
             del self._consumers[name]
+
+
+def _is_on(member: Member[C] | None, connection: C) -> bool:
+    return member is not None and member.connection == connection
 
 
 def _seen_at_ms(member: Member[C]) -> int:

@@ -32,9 +32,11 @@ class Membership:
         self._notify(outcome.changed_groups)
         return outcome
 
-    def unregister(self, client_id: str, producer_group: str | None, consumer_group: str | None) -> None:
-        """A client leaves."""
-        self._notify(self.members.unregister(client_id, producer_group, consumer_group))
+    def unregister(
+        self, client_id: str, producer_group: str | None, consumer_group: str | None, connection: Peer
+    ) -> None:
+        """A client leaves, says the connection that it was heard of on."""
+        self._notify(self.members.unregister(client_id, producer_group, consumer_group, connection))
 
     def drop_connection(self, connection: Peer) -> None:
         """A connection closed: its clients are gone."""

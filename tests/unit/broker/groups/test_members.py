@@ -93,10 +93,18 @@ def test_a_silent_client_leaves_after_its_time_and_an_empty_group_is_forgotten()
 def test_unregistering_tells_the_others() -> None:
     groups: GroupMembers[str] = GroupMembers()
     groups.heartbeat(beat("c1", "t"), HeartbeatSource("conn1"), 0)
-    assert groups.unregister("c1", "p", None) == ()
+    assert groups.unregister("c1", "p", None, "conn1") == ()
     assert not groups.producers
-    assert groups.unregister("c1", None, "g") == ("g",)
-    assert groups.unregister("c1", "p", "g") == ()
+    assert groups.unregister("c1", None, "g", "conn1") == ("g",)
+    assert groups.unregister("c1", "p", "g", "conn1") == ()
+
+
+def test_a_connection_takes_nobody_out_that_was_heard_of_on_another_one() -> None:
+    groups: GroupMembers[str] = GroupMembers()
+    groups.heartbeat(beat("c1", "t"), HeartbeatSource("conn1"), 0)
+    assert groups.unregister("c1", "p", "g", "conn2") == ()
+    assert groups.consumer_ids("g") == ["c1"]
+    assert groups.producer_connection("c1") == "conn1"
 
 
 def test_a_bare_heartbeat_renews_known_members_and_asks_unknown_ones_for_their_subscriptions() -> None:
@@ -188,7 +196,7 @@ def test_a_producer_is_found_by_its_client_id_through_the_connection_it_was_hear
     groups.heartbeat(Heartbeat(client_id="c1", producer_groups=("p", "q")), HeartbeatSource("old"), 0)
     groups.heartbeat(Heartbeat(client_id="c1", producer_groups=("q",)), HeartbeatSource("new"), 1)
     assert groups.producer_connection("c1") == "new"
-    groups.unregister("c1", "q", None)
+    groups.unregister("c1", "q", None, "new")
     assert groups.producer_connection("c1") == "old"
     groups.drop_connection("old")
     assert groups.producer_connection("c1") is None

@@ -38,7 +38,7 @@ def test_all_members_hear_of_one_that_joins_and_of_none_that_renews() -> None:
 def test_those_who_stay_hear_of_one_that_leaves_in_any_way() -> None:
     stays, says, breaks = FakePeer(), FakePeer(), FakePeer()
     membership = membership_of(stays, says, breaks)
-    membership.unregister("c1", None, "g")
+    membership.unregister("c1", None, "g", says)
     assert (len(stays.heard), len(says.heard)) == (1, 0)
     membership.drop_connection(breaks)
     assert stays.heard == [NOTICE] * 2
@@ -63,5 +63,5 @@ def test_a_client_that_is_silent_for_too_long_has_left() -> None:
 def test_nobody_hears_anything_where_notices_are_off() -> None:
     first, second = FakePeer(), FakePeer()
     membership = membership_of(first, second, is_notifying=False)
-    membership.unregister("c0", None, "g")
+    membership.unregister("c0", None, "g", first)
     assert second.heard == []

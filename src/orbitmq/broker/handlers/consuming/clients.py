@@ -82,7 +82,7 @@ def _check_names(beat: Heartbeat) -> None:
 def unregister_client(tables: ClientTables, call: Call[UnregisterClient]) -> Reply:
     """Take a client out of its groups, and tell those who stay."""
     header = call.header
-    tables.membership.unregister(header.client_id, header.producer_group, header.consumer_group)
+    tables.membership.unregister(header.client_id, header.producer_group, header.consumer_group, call.connection)
     return Reply()
 
 
