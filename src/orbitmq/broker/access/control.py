@@ -14,7 +14,7 @@ from orbitmq.broker.access.guard import Guard
 from orbitmq.broker.access.plain.accounts import PlainAcl, parse_plain_acl, trusts
 from orbitmq.broker.access.settings import AccessSettings, parse_codes, parse_first_user, parse_own_credentials
 from orbitmq.errors import ConfigError, HeaderError, Rejected, StoreError
-from orbitmq.model.access import Acl, User, UserType
+from orbitmq.model.access import Acl, User, UserStatus, UserType
 from orbitmq.model.message import PropertyName
 from orbitmq.model.topic import GIVEN_UP_TOPIC, HALF_TOPIC, SCHEDULE_TOPIC, TIMER_TOPIC
 from orbitmq.net.dispatch.peer import Peer
@@ -50,6 +50,12 @@ class AccessControl:
         self.directory = _with_first_users(_with_plain_accounts(stored, plain), config)
         if self.directory != stored:
             self._save(self.directory)
+        if config.authentication_enabled and not any(map(_governs, self.directory.users.values())):
+            log.warning(
+                "%s has no super user who may sign, so nobody can make users or rules: name a new one in "
+                "initAuthenticationUser and start again",
+                path,
+            )
         self.guard = self._make_guard(config, plain) if config.authentication_enabled else None
         """Whom every request has to pass; None where users are kept, but nobody has to sign."""
 
@@ -108,6 +114,10 @@ class AccessControl:
             self._file.save(directory)
         except OSError as error:
             raise StoreError(f"{self._file.path} cannot be written: {error}") from error
+
+
+def _governs(user: User) -> bool:
+    return user.type is UserType.SUPER and user.status is UserStatus.ENABLE
 
 
 def _with_first_users(directory: Directory, config: AccessSettings) -> Directory:

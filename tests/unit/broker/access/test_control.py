@@ -8,11 +8,11 @@ from typing import Any
 import pytest
 
 from orbitmq.broker.access.control import AccessControl
-from orbitmq.broker.access.directory import create_user
+from orbitmq.broker.access.directory import create_user, update_user
 from orbitmq.broker.access.directory_file import DirectoryFile
 from orbitmq.broker.config import BrokerConfig
 from orbitmq.errors import ConfigError, StoreError
-from orbitmq.model.access import UserType
+from orbitmq.model.access import UserStatus, UserType
 from orbitmq.model.topic import SCHEDULE_TOPIC
 from orbitmq.store import Draft
 from orbitmq.wire.bodies.access.users import UserChange
@@ -43,6 +43,18 @@ def test_without_settings_there_are_no_users_no_guard_and_no_file(tmp_path: Path
     found = control(tmp_path)
     assert (found.guard, dict(found.directory.users)) == (None, {})
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_broker_that_nobody_can_govern_says_so_at_its_start(tmp_path: Path, caplog: pytest.LogCaptureFixture):
+    found = control(tmp_path, **ON)
+    assert caplog.messages == []
+    found.change(update_user(found.directory, "root", UserChange(status=UserStatus.DISABLE)))
+    control(tmp_path, **ON)
+    assert "no super user" in caplog.text
+    caplog.clear()
+    control(tmp_path, **ON | {"init_authentication_user": FIRST.replace("root", "other")})
+    control(tmp_path)
+    assert caplog.messages == [], "there is one, or nobody has to sign"
 
 
 def test_a_change_is_kept_and_counts_at_once(tmp_path: Path):
