@@ -22,6 +22,8 @@ OFFSETS_TIMEOUT_MS = 5_000
 """How long a group's clients may take to say where they are (Java: Broker2Client.getConsumeStatus)."""
 COUNT_MAX = 10_000
 """Ours: questions that may wait for their answers. Each is a request of an administrator, and a group has no more members."""
+CODE_MAX = 2**15 - 1
+"""The largest code that both forms of a header can carry."""
 
 Answers = Mapping[str, Command]
 """What clients have answered, by client id; without those that gave no answer."""
@@ -123,4 +125,7 @@ def _reply_of(answer: Command | ClientError, group: str, client_id: str) -> Repl
         return Reply(ResponseCode.CONSUME_MSG_TIMEOUT, f"consumer <{group}> <{client_id}> Timeout: {answer}")
     if isinstance(answer, ClientError):
         return Reply(ResponseCode.SYSTEM_ERROR, f"invoke consumer <{group}> <{client_id}> Exception: {answer}")
+    if not (0 <= answer.code <= CODE_MAX and isinstance(answer.remark, str | None)):
+        # An administrator's answer in the binary form has no place for it.
+        return Reply(ResponseCode.SYSTEM_ERROR, f"consumer <{group}> <{client_id}> gave an answer that is none")
     return Reply(answer.code, answer.remark, body=answer.body, ext_fields=answer.ext_fields)

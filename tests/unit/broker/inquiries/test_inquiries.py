@@ -12,8 +12,8 @@ from orbitmq.broker.inquiries.inquiries import Inquiries
 from orbitmq.codes import Version
 from orbitmq.errors import ConnectionFailed, Rejected, RequestTimeout
 from orbitmq.model.group import ConsumerInfo, Heartbeat
-from orbitmq.net.dispatch.reply import Reply
-from orbitmq.wire.command import Command
+from orbitmq.net.dispatch.reply import Reply, encode_reply_parts
+from orbitmq.wire.command import Command, SerializeType
 
 from ..parts import FakePeer
 
@@ -40,6 +40,20 @@ def test_one_clients_answer_comes_back_as_it_is() -> None:
     waiter(Command(1, remark="no", body=b"x"))
     assert replies == [Reply(1, "no", body=b"x")]
     assert asked.count == 0
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [Command(2**15), Command(-1), Command(1, remark=5)],  # type: ignore[arg-type]  # JSON may hold anything
+)
+def test_an_answer_that_an_administrator_could_not_be_given_is_an_error(answer: Command) -> None:
+    asked, (peer,) = group_of("c1")
+    replies: list[Reply] = []
+    asked.ask("g", "c1", ASKED, replies.append)
+    peer.asked[0][1](answer)
+    binary = Command(307, serialize_type=SerializeType.ROCKETMQ)
+    assert [reply.code for reply in replies] == [1]
+    assert encode_reply_parts(binary, replies[0])
 
 
 @pytest.mark.parametrize(
