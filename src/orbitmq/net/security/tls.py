@@ -13,6 +13,7 @@ from pathlib import Path
 from tempfile import NamedTemporaryFile
 
 from orbitmq.errors import ConfigError, FrameError
+from orbitmq.net.counters import is_worth_a_line
 from orbitmq.net.security.self_made import SelfMade, make_certificate
 from orbitmq.net.security.tls_engine import TlsEngine
 
@@ -57,7 +58,10 @@ class ServerTls:
             raise ConfigError(missing, "", "a file, since the other one of the pair is named")
         if needs_client_certificate and files.trust is None:
             raise ConfigError("tlsServerNeedClientAuth", "true", "a trust certificate to be configured")
+        self._made: SelfMade | None = None
         self._self_made: SelfMade | None = None
+        """The same, once OpenSSL has it."""
+        self._failures = 0
         self._changed_at = self._modified_at()
         self._context = self._load()
 
@@ -84,14 +88,17 @@ class ServerTls:
 
     def _make_certificate(self, context: ssl.SSLContext) -> None:
         """Make a certificate and give it to OpenSSL, which reads files alone: it passes through one that only we may read."""
-        made = make_certificate(SELF_MADE_NAME)
+        # Once: arithmetic for each client that cannot be served would stop all others.
+        made = self._made = self._made or make_certificate(SELF_MADE_NAME)
         try:
             with NamedTemporaryFile("w", prefix="orbitmq-", suffix=".pem") as file:  # with mode 0600
                 file.write(made.certificate + made.key)
                 file.flush()
                 context.load_cert_chain(file.name)
         except OSError as error:
-            log.warning("no TLS for a client: the certificate could not pass through a temporary file: %s", error)
+            self._failures += 1
+            if is_worth_a_line(self._failures):
+                log.warning("no TLS for a client: the certificate could not pass through a temporary file: %s", error)
             raise FrameError(f"no TLS: {error}") from None
         self._self_made = made
         log.info("made a TLS certificate for this run, SHA-256 %s", made.fingerprint)

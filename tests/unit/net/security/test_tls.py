@@ -211,6 +211,11 @@ def test_a_server_that_may_write_nowhere_says_why_it_speaks_no_tls(
     with pytest.raises(FrameError, match="No such file"):
         tls.begin()
     assert "could not pass through a temporary file" in caplog.text
+    monkeypatch.setattr("orbitmq.net.security.tls.make_certificate", lambda _: pytest.fail("a second one is made"))
+    for _ in range(100):
+        with pytest.raises(FrameError, match="No such file"):
+            tls.begin()
+    assert len(caplog.messages) < 20
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
     tls.begin()
 
