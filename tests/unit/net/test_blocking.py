@@ -149,7 +149,7 @@ def test_a_server_that_asks_is_told_that_nobody_can_answer():
 
 def guarded_echo(files: TlsFiles, seen: list[Command]) -> dict[str, object]:
     """Return the options of a server that speaks TLS only and keeps the requests it is asked."""
-    return {"tls": ServerTls(TlsMode.ENFORCING, files), "admission": lambda call: seen.append(call.command)}
+    return {"tls": ServerTls(TlsMode.ENFORCING, files), "admission": lambda command, _peer: seen.append(command)}
 
 
 async def test_requests_are_signed_and_encrypted_where_that_is_wanted(tmp_path: Path):
