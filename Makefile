@@ -55,8 +55,8 @@ compat: $(INSTALLED) $(PEERS) ## 100,000 random requests to Java's NameServer an
 compat-broker: $(INSTALLED) $(PEERS) ## 100,000 random commands to Java's broker and ours, answers compared
 	@$(WITH_PEERS) PYTHONPATH=tests $(BIN)/python -m compat.broker $(ARGS)
 
-compat-commands: $(INSTALLED) $(PEERS) ## Every mqadmin command about groups and messages with Java's broker and ours, outputs compared
-	@ORBITMQ_ALL_COMMANDS=1 $(WITH_PEERS) $(BIN)/python -m pytest -q tests/interop/test_group_commands.py $(ARGS)
+compat-commands: $(INSTALLED) $(PEERS) ## mqadmin's commands with Java's broker and ours, in all their forms, outputs compared
+	@ORBITMQ_ALL_COMMANDS=1 $(WITH_PEERS) $(BIN)/python -m pytest -q tests/interop/test_group_commands.py tests/interop/test_mqadmin_side_by_side.py $(ARGS)
 
 compat-filters: $(INSTALLED) $(PEERS) ## 100,000 random SQL92 expressions and messages through Java's filter and ours
 	@$(WITH_PEERS) PYTHONPATH=tests $(BIN)/python -m compat.filters $(ARGS)
