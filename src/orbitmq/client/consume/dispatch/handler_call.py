@@ -19,12 +19,11 @@ async def call_handler(handler: Callable[[T], Awaitable[object] | object], argum
     Raises:
         Exception: what the handler raises; TimeoutError when it takes too long.
     """
-    result = handler(argument)
-    if not isawaitable(result):
-        return
     try:
-        async with asyncio.timeout(timeout_ms / 1000):
-            await result
+        result = handler(argument)
+        if isawaitable(result):
+            async with asyncio.timeout(timeout_ms / 1000):
+                await result
     except asyncio.CancelledError as error:
         task = asyncio.current_task()
         if task is not None and task.cancelling():

@@ -47,3 +47,10 @@ async def test_a_caller_that_is_cancelled_ends():
     task.cancel()
     with pytest.raises(asyncio.CancelledError):
         await task
+
+
+async def test_a_plain_function_that_raises_of_something_cancelled_has_failed_and_the_caller_goes_on():
+    gone = asyncio.get_running_loop().create_future()
+    gone.cancel()
+    with pytest.raises(RuntimeError, match="cancelled"):
+        await call_handler(lambda future: future.result(), gone, 60_000)
