@@ -70,7 +70,7 @@ class AssignedQueue:
         consumption: Consumption,
         is_held: Callable[[MessageQueue], bool] = lambda _queue: True,
     ) -> None:
-        self.puller = make_puller(self._first_offset, self.offer, self.mark_stored)
+        self.puller = make_puller(self._first_offset, self.offer, self.reset_by_broker)
         self.queue = self.puller.queue
         self.is_dropped = False
         self.is_revoked = False
@@ -114,6 +114,12 @@ class AssignedQueue:
         """Read on at another offset, which somebody has set for the group; what was handed out cannot be settled any more."""
         self.puller.seek(queue_offset)
         self._stored_offset = None
+        self._abandon_waiting()
+
+    def reset_by_broker(self, queue_offset: int) -> None:
+        """Note that the puller reads on at an offset that the broker has set for the group, and has stored."""
+        self.mark_stored(queue_offset)
+        self._abandon_waiting()
 
     def describe(self) -> QueueInfo:
         """Return how the queue is doing."""
@@ -159,8 +165,7 @@ class AssignedQueue:
     def revoke(self) -> None:
         """Hand out nothing more; what somebody works on may still be settled."""
         self.is_revoked = True
-        for batch in [batch for batch in self._out if not batch.is_started]:
-            batch.abandon()
+        self._abandon_waiting()
 
     async def settled(self, timeout_ms: int) -> None:
         """Wait until what was handed out is settled, `timeout_ms` at most."""
@@ -227,6 +232,11 @@ class AssignedQueue:
         if not self._out:
             self._idle.set()
         self.offer()
+
+    def _abandon_waiting(self) -> None:
+        """End the batches that were handed out and wait for their turn: nobody begins with them any more."""
+        for batch in [batch for batch in self._out if not batch.is_started]:
+            batch.abandon()
 
     def _has_batch(self) -> bool:
         return (

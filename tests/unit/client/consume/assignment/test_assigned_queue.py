@@ -2,6 +2,8 @@ import asyncio
 from contextlib import asynccontextmanager
 from typing import Any
 
+import pytest
+
 from orbitmq.client.consume.assignment.assigned_queue import AssignedQueue, Consumption
 from orbitmq.client.consume.pull.window import Window
 from orbitmq.client.consume.redelivery.policy import RedeliveryPolicy
@@ -23,6 +25,9 @@ class FakePuller:
 
     def resume(self):
         self.resumed += 1
+
+    def seek(self, queue_offset):
+        self.window.seek(queue_offset)
 
 
 class FakeSendBacks:
@@ -223,3 +228,15 @@ async def test_only_offsets_that_the_store_lacks_are_to_be_stored():
         assert found.offset_to_store == 1
         found.puller.is_started = False
         assert found.offset_to_store is None
+
+
+@pytest.mark.parametrize("way", [AssignedQueue.go_on_at, AssignedQueue.reset_by_broker])
+async def test_after_a_reset_nothing_is_begun_that_only_waited_for_its_turn(way):
+    async with assigned(3, is_shared=True) as parts:
+        begun, waiting = parts.queue.next_batch(1), parts.queue.next_batch(1)
+        assert begun.start()
+        parts.window.seek(3)
+        way(parts.queue, 3)
+        assert not waiting.start()
+        assert not begun.commit()
+        assert parts.window.consumed_offset == 3
