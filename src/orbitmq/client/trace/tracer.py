@@ -77,6 +77,8 @@ class Tracer:
         )
         self._ids = UniqueKeys("127.0.0.1", getpid(), 0)
         self._lost_count = 0
+        self._on_way_count = 0
+        self._is_closing = False
         self._noted = asyncio.Event()
         self._is_crowded = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
@@ -89,20 +91,25 @@ class Tracer:
     def open(self) -> None:
         """Tell traces from now on; the session is open."""
         self._ids = UniqueKeys(self._session.ip, getpid(), unique_key_seed())
+        self._is_closing = False
         self._task = self._session.tasks.spawn(self._run(), "traces")
 
     async def close(self) -> None:
         """Tell what waits, within a time; the session is still open."""
-        if self._task is None:
+        task, self._task = self._task, None
+        if task is None:
             return
-        self._task.cancel()
-        await asyncio.gather(self._task, return_exceptions=True)
-        self._task = None
-        try:
-            async with asyncio.timeout(CLOSE_MS / 1000):
-                await self._tell_all()
-        except TimeoutError:
-            log.warning("traces of %s were not told before the end: %d", self._group, len(self._spool))
+        self._is_closing = True
+        self._noted.set()
+        self._is_crowded.set()
+        # Not cancelled at once: what is on its way has left the spool already.
+        _, late = await asyncio.wait((task,), timeout=CLOSE_MS / 1000)
+        if late:
+            task.cancel()
+            await asyncio.gather(task, return_exceptions=True)
+            self._lost_count += self._on_way_count
+            untold_count = self._on_way_count + len(self._spool)
+            log.warning("traces of %s were not told before the end: %d", self._group, untold_count)
 
     def note(self, trace: Trace) -> None:
         """Let a trace be told later."""
@@ -216,7 +223,7 @@ class Tracer:
         return topic.startswith(self._topic)
 
     async def _run(self) -> None:
-        while True:
+        while not self._is_closing:
             await self._noted.wait()
             try:
                 async with asyncio.timeout(FLUSH_MS / 1000):
@@ -226,6 +233,7 @@ class Tracer:
             self._noted.clear()
             self._is_crowded.clear()
             await self._tell_all()
+        await self._tell_all()
 
     async def _tell_all(self) -> None:
         for pack in self._spool.take():
@@ -233,14 +241,16 @@ class Tracer:
 
     async def _tell(self, pack: Pack) -> None:
         message = Message(self._topic, pack.body.encode(), keys=pack.keys)
+        self._on_way_count = pack.body.count("\x02")
         try:
             await self._sender.send(
                 (encode_message(message, self._ids.next(now_ms()), COMPRESS_OVER),), Target(self._topic)
             )
         except OrbitError as error:
-            self._lost_count += pack.body.count("\x02")
+            self._lost_count += self._on_way_count
             if is_worth_a_line(self._lost_count):
                 log.warning("traces of %s that no broker took: %d; %s", self._group, self._lost_count, error)
+        self._on_way_count = 0
 
 
 def _kind_of(message: EncodedMessage) -> MessageKind:

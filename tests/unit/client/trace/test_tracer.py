@@ -98,6 +98,42 @@ async def test_a_close_waits_for_its_traces_for_a_while_only(cluster, monkeypatc
     assert "were not told before the end" in caplog.text
 
 
+async def test_what_is_on_its_way_when_a_close_gives_up_is_counted(cluster, monkeypatch, caplog):
+    monkeypatch.setattr(tracer, "CLOSE_MS", 1)
+    cluster.topic("orders", count=1)
+
+    async def never(*_):
+        await asyncio.Event().wait()
+
+    producer = Producer("makers", cluster.name_servers, trace=True)
+    async with producer:
+        await producer.send(Message("orders", b"hello"))
+        monkeypatch.setattr(producer._tracer._sender, "send", never)
+    assert "were not told before the end: 1" in caplog.text
+    assert producer._tracer.untold_count == 1
+
+
+async def test_a_close_tells_what_was_on_its_way_as_well(cluster, monkeypatch):
+    monkeypatch.setattr(tracer, "FLUSH_MS", 1)
+    cluster.topic("orders", count=1)
+    cluster.topic(TRACE_TOPIC, count=1)
+    begun = asyncio.Event()
+    send = tracer.Sender.send
+
+    async def slow(sender, batch, target):
+        if not begun.is_set():
+            begun.set()
+            for _ in range(50):  # the close comes in between
+                await asyncio.sleep(0)
+        return await send(sender, batch, target)
+
+    async with Producer("makers", cluster.name_servers, trace=True) as producer:
+        sent = await producer.send(Message("orders", b"hello"))
+        monkeypatch.setattr(tracer.Sender, "send", slow)
+        await begun.wait()
+    assert [trace.message_id for trace in told(cluster)] == [sent.message_id]
+
+
 async def test_more_traces_than_have_room_are_dropped_and_counted(cluster, caplog):
     async with open_session(cluster) as session:
         found = Tracer(session, group="g", kind="CONSUME", topic=TRACE_TOPIC)
