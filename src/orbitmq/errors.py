@@ -18,6 +18,7 @@ OrbitError
 │       └── StoreBusy             too much waits for the disk: try again
 └── ClientError           a remote call did not succeed
     ├── ConnectionFailed      no connection, or it broke before the answer came
+    │   └── ConnectionBroken      the latter: what was asked may have been done
     ├── RequestTimeout        no answer in time
     ├── RemoteRefused         the server answered with a code other than SUCCESS
     ├── RouteNotFound         no NameServer knows a route for the topic
@@ -149,6 +150,10 @@ class ClientError(OrbitError):
 
 class ConnectionFailed(ClientError):
     """There is no connection to the peer, or it broke before the answer came."""
+
+
+class ConnectionBroken(ConnectionFailed):
+    """The connection broke before the answer came: what was asked may have been done."""
 
 
 class RequestTimeout(ClientError):

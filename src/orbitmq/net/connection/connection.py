@@ -16,7 +16,7 @@ from time import perf_counter
 from typing import TypeVar, cast
 
 from orbitmq.address import format_peer
-from orbitmq.errors import ClientError, ConnectionFailed, FrameError, RequestTimeout
+from orbitmq.errors import ClientError, ConnectionBroken, ConnectionFailed, FrameError, RequestTimeout
 from orbitmq.net.connection.endpoint import Endpoint
 from orbitmq.net.connection.flow_control import FlowControl
 from orbitmq.net.connection.request_timers import RequestTimers
@@ -288,7 +288,7 @@ class Connection(asyncio.Protocol):
         self._writer = None  # and so does this
         why = f": {exc}" if exc else ""
         for pending in self._session.abandon():
-            pending.waiter(ConnectionFailed(f"the connection to {self.remote} broke before the answer came{why}"))
+            pending.waiter(ConnectionBroken(f"the connection to {self.remote} broke before the answer came{why}"))
         self._endpoint.forget(self, self._ip)
 
     def tick(self, elapsed_ms: int) -> None:

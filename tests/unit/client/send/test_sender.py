@@ -151,6 +151,22 @@ async def test_a_broker_that_is_away_is_tried_until_the_time_is_over(cluster, mo
     assert result.queue_offset == 0
 
 
+async def test_connections_that_break_after_the_request_are_tried_as_often_as_is_allowed(cluster, monkeypatch):
+    monkeypatch.setattr("orbitmq.client.send.failures.attempts.FIRST_PAUSE_MS", 0)
+    cluster.topic("orders", count=1)
+    cluster.a.silent.add(SendMessageV2)  # it may have stored each of them
+
+    async with sender_of(cluster, retries=2, timeout_ms=2_000) as parts:
+        await parts.selector.queues("orders")
+        sending = asyncio.create_task(parts.sender.send(encoded(b"x"), ORDERS))
+        for attempt in range(1, 4):
+            await until(lambda attempt=attempt: len(sends(cluster.a)) == attempt)
+            parts.pool.close_address(cluster.a.address)
+        with pytest.raises(SendFailed, match="3 attempts"):
+            await sending
+    assert len(sends(cluster.a)) == 3
+
+
 async def test_without_retries_a_broker_that_is_away_fails_the_send_at_once(cluster):
     cluster.topic("orders", count=1)
     async with sender_of(cluster, retries=0) as parts:

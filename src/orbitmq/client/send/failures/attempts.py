@@ -6,7 +6,7 @@ State: what the attempts met. In: outcomes, and the time in seconds of any one c
 from __future__ import annotations
 
 from orbitmq.codes import ResponseCode
-from orbitmq.errors import ConnectionFailed, OrbitError, RemoteRefused, RouteNotFound
+from orbitmq.errors import ConnectionBroken, ConnectionFailed, OrbitError, RemoteRefused, RouteNotFound
 
 FIRST_PAUSE_MS = 200
 """Before the next attempt on a broker that has just failed; four times as long with each one."""
@@ -69,6 +69,8 @@ class Attempts:
 
 
 def _is_waited_for(error: OrbitError) -> bool:
+    if isinstance(error, ConnectionBroken):  # the message may be stored: each further attempt may double it
+        return False
     return isinstance(error, ConnectionFailed | RouteNotFound) or (
         isinstance(error, RemoteRefused) and error.code in _NOT_NOW
     )

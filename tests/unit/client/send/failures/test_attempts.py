@@ -4,7 +4,7 @@ import pytest
 
 from orbitmq.client.send.failures.attempts import PAUSE_MAX_MS, Attempts
 from orbitmq.codes import ResponseCode
-from orbitmq.errors import ConnectionFailed, RemoteRefused, RequestTimeout, RouteNotFound
+from orbitmq.errors import ConnectionBroken, ConnectionFailed, RemoteRefused, RequestTimeout, RouteNotFound
 from orbitmq.testing import FakeClock
 
 AWAY = ConnectionFailed("refused")
@@ -13,6 +13,7 @@ STARTING = RemoteRefused(ResponseCode.SERVICE_NOT_AVAILABLE, None, "a")
 LEAVING = RemoteRefused(ResponseCode.GO_AWAY, None, "a")
 NO_ROUTE = RouteNotFound("no broker")
 BROKEN = RemoteRefused(ResponseCode.SYSTEM_ERROR, None, "a")
+CUT = ConnectionBroken("broke before the answer came")
 SILENT = RequestTimeout("no answer")
 
 
@@ -44,7 +45,7 @@ def test_pauses_grow_up_to_a_second_and_the_time_is_used_up():
     assert [later - earlier for earlier, later in pairwise(tried)] == [200, 800, 1_000, 1_000, 1_000, 1_000]
 
 
-@pytest.mark.parametrize("error", [BROKEN, SILENT])
+@pytest.mark.parametrize("error", [BROKEN, SILENT, CUT])
 @pytest.mark.parametrize("retries", [0, 1, 2, 5])
 def test_what_another_attempt_may_double_or_not_mend_is_tried_as_often_as_is_allowed(error, retries):
     tried, _ = attempts_until(10**9, error=error, retries=retries)
