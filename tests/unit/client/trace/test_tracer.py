@@ -8,6 +8,7 @@ import pytest
 from orbitmq import Decision, TransactionProducer
 from orbitmq.client.producer import Producer
 from orbitmq.client.send.request import encode_message
+from orbitmq.client.send.sender import Sender
 from orbitmq.client.trace import tracer
 from orbitmq.client.trace.spool import COUNT_MAX, PACK_COUNT_MAX
 from orbitmq.client.trace.tracer import TRACE_TOPIC, Tracer
@@ -118,7 +119,7 @@ async def test_a_close_tells_what_was_on_its_way_as_well(cluster, monkeypatch):
     cluster.topic("orders", count=1)
     cluster.topic(TRACE_TOPIC, count=1)
     begun = asyncio.Event()
-    send = tracer.Sender.send
+    send = Sender.send
 
     async def slow(sender, batch, target):
         if not begun.is_set():
@@ -129,7 +130,7 @@ async def test_a_close_tells_what_was_on_its_way_as_well(cluster, monkeypatch):
 
     async with Producer("makers", cluster.name_servers, trace=True) as producer:
         sent = await producer.send(Message("orders", b"hello"))
-        monkeypatch.setattr(tracer.Sender, "send", slow)
+        monkeypatch.setattr(Sender, "send", slow)
         await begun.wait()
     assert [trace.message_id for trace in told(cluster)] == [sent.message_id]
 
