@@ -18,7 +18,7 @@ from orbitmq.broker.delivery.deadlines import Deadlines
 from orbitmq.broker.monitoring.repeated_failure import RepeatedFailure
 from orbitmq.broker.topics.missing import MissingTopics
 from orbitmq.broker.topics.registry import TopicRegistry
-from orbitmq.errors import HeaderError
+from orbitmq.errors import CorruptRecord, HeaderError
 from orbitmq.model.delay_levels import DelayLevels
 from orbitmq.model.message import PropertyName
 from orbitmq.model.topic import SCHEDULE_TOPIC, DataVersion
@@ -212,7 +212,10 @@ class DelayQueues:
 
         A power cut may leave the note and take the copy, and another message may have come to its place since.
         """
-        waiting = self._store.message_at(SCHEDULE_TOPIC, note.level - 1, note.queue_offset)
+        try:
+            waiting = self._store.message_at(SCHEDULE_TOPIC, note.level - 1, note.queue_offset)
+        except CorruptRecord:  # nothing can be compared with it, and no note is a reason not to start
+            return False
         encoded = self._store.record_at(note.copy_at)
         copy = None if encoded is None else parse_record(encoded, check_crc=False)
         if waiting is None or not isinstance(copy, Record):

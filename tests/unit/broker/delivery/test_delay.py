@@ -9,7 +9,7 @@ import pytest
 from orbitmq.broker.delivery import delay
 from orbitmq.broker.delivery.delay import DelayQueues, level_of, parse_delay_offsets, schedule
 from orbitmq.broker.topics.table import TopicTable
-from orbitmq.errors import HeaderError, Rejected, StoreUnavailable
+from orbitmq.errors import CorruptRecord, HeaderError, Rejected, StoreUnavailable
 from orbitmq.model.delay_levels import DELAY_LEVELS_TEXT, parse_delay_levels
 from orbitmq.model.message import Host
 from orbitmq.model.topic import AUTO_CREATE_TOPIC, DataVersion, TopicConfig
@@ -467,6 +467,18 @@ def test_notes_that_cannot_be_read_repeat_messages_and_are_told(
     scene.killed()
     assert scene.waiting == {1: 1}
     assert "some come again" in caplog.text
+
+
+def test_a_note_of_a_damaged_message_keeps_nobody_from_starting(monkeypatch: pytest.MonkeyPatch) -> None:
+    def damaged(_store: Store, _topic: str, _queue_id: int, _queue_offset: int) -> None:
+        raise CorruptRecord(0, "magic 0x00000000")
+
+    scene = Notes()
+    scene.add(b"a")
+    scene.deliver()
+    monkeypatch.setattr(Store, "message_at", damaged)
+    scene.killed()
+    assert scene.waiting == {1: 1}
 
 
 def test_notes_that_the_disk_refuses_hold_no_delivery_up(caplog: pytest.LogCaptureFixture) -> None:
