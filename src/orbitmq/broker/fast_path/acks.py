@@ -11,12 +11,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from itertools import islice
 
 from orbitmq.broker.fast_path.plain_requests import plain_requests
 from orbitmq.broker.handlers.popping.tables import PopTables, parse_ack
 from orbitmq.codes import RequestCode, ResponseCode
 from orbitmq.errors import OrbitError
 from orbitmq.net.dispatch.peer import Peer
+from orbitmq.net.sharing.turns import TURN_COUNT
 from orbitmq.wire.command import encode_response
 from orbitmq.wire.header import decode_header
 from orbitmq.wire.headers import AckMessage
@@ -57,7 +59,8 @@ class AckFastPath:
             return 0
         done = 0
         try:
-            for run in _runs(data):
+            # A record for each run. Others wait meanwhile: what is left goes the long way, where connections take turns.
+            for run in islice(_runs(data), TURN_COUNT):
                 if not self._acknowledge(run):
                     break
                 answers += [encode_response(ResponseCode.SUCCESS, opaque, None, None) for opaque in run.opaques]

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from orbitmq.codes import RequestCode
+from orbitmq.net.sharing.turns import TURN_COUNT
 from orbitmq.wire.command import Command, encode_command
 from orbitmq.wire.messages.record import iter_records
 from orbitmq.wire.pop.revive_log import decode_ack
@@ -132,6 +133,25 @@ def test_acks_of_one_checkpoint_become_one_record_which_a_start_reads(serve: Ser
 
     serve(acknowledge)
     serve(look)
+
+
+def test_a_read_notes_no_more_checkpoints_than_a_turn_has_room_for(serve: Serve) -> None:
+    """The rest waits for its connection's next turns."""
+
+    async def scene(rig: Any) -> None:
+        for _ in range(TURN_COUNT + 2):
+            await rig.send("t", queue_id=0)
+        handles = [handle for _ in range(TURN_COUNT + 2) for handle in await popped(rig, "g", count=1)]
+        connection = next(iter(rig.broker.running.server.connections))
+        frames = ack_frames(handles, "g", [{}] * len(handles))
+        fast_path, log = rig.broker.running.fast_path, rig.broker.service.pop.revive_log
+        assert fast_path.answer(b"".join(frames), [], connection) == sum(map(len, frames[:TURN_COUNT]))
+        assert log.checkpoints.count == 2
+        got = await asyncio.to_thread(exchange_at_once, rig.broker.address, frames)
+        assert [(one.code, one.opaque) for one in got] == [(0, number) for number in range(len(frames))]
+        assert log.checkpoints.count == 0
+
+    serve(scene)
 
 
 @pytest.mark.parametrize("code", [200050, 200052])

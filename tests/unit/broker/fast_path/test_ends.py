@@ -5,6 +5,7 @@ from collections.abc import Callable
 from typing import Any
 
 from orbitmq.codes import RequestCode
+from orbitmq.net.sharing.turns import TURN_COUNT
 from orbitmq.wire.command import Command, SerializeType, encode_command
 from orbitmq.wire.header import decode_header
 from orbitmq.wire.headers import SendResponse
@@ -61,8 +62,8 @@ def end_frame(fields: dict[str, str], opaque: int = 7, **settings: Any) -> bytes
     return encode_command(Command(RequestCode.END_TRANSACTION, opaque, 0, None, fields, language="JAVA", **settings))
 
 
-async def prepare(rig: Any, properties: dict[str, str]) -> SendResponse:
-    settings = {"queue_id": 1, "sys_flag": 4, "flag": 5}
+async def prepare(rig: Any, properties: dict[str, str], body: bytes = b"hello") -> SendResponse:
+    settings = {"body": body, "queue_id": 1, "sys_flag": 4, "flag": 5}
     answer = await rig.send("t", properties=format_properties(properties).decode(), **settings)
     assert answer.code == 0, answer.remark
     return decode_header(SendResponse, answer.ext_fields)
@@ -125,6 +126,34 @@ def test_decisions_in_one_read_go_the_fast_path_up_to_one_that_is_refused(serve:
         assert (counts.open, counts.commits, counts.rollbacks) == ({"t": 2}, {"t": 1}, {"t": 1})
         got = await asyncio.to_thread(exchange_at_once, rig.broker.address, [frames[2], frames[0], frames[3]])
         assert [(one.code, one.opaque) for one in got] == [(0, 2), (1, 0), (0, 3)]
+
+    serve(scene)
+
+
+def test_a_read_ends_no_more_transactions_than_a_turn_has_room_for(serve: Serve) -> None:
+    """The rest waits for its connection's next turns, and is answered in its order."""
+
+    async def scene(rig: Any) -> None:
+        fast_path, connection = rig.broker.running.fast_path, next(iter(rig.broker.running.server.connections), None)
+        sent = [await prepare(rig, HALF) for _ in range(TURN_COUNT + 2)]
+        connection = next(iter(rig.broker.running.server.connections))
+        frames = [end_frame(end_fields(one, {}), number) for number, one in enumerate(sent)]
+        answers: list[bytes] = []
+        assert fast_path.answer(b"".join(frames), answers, connection) == sum(map(len, frames[:TURN_COUNT]))
+        assert len(answers) == TURN_COUNT
+        got = await asyncio.to_thread(exchange_at_once, rig.broker.address, frames)
+        assert [(one.code, one.opaque) for one in got] == [(int(n < TURN_COUNT), n) for n in range(len(frames))]
+
+    serve(scene)
+
+
+def test_a_read_commits_no_more_bytes_than_a_turn_has_room_for(serve: Serve) -> None:
+    async def scene(rig: Any) -> None:
+        fast_path = rig.broker.running.fast_path
+        sent = [await prepare(rig, HALF, body=bytes(600_000)) for _ in range(3)]
+        connection = next(iter(rig.broker.running.server.connections))
+        frames = [end_frame(end_fields(one, {}), number) for number, one in enumerate(sent)]
+        assert fast_path.answer(b"".join(frames), [], connection) == len(frames[0] + frames[1])
 
     serve(scene)
 
