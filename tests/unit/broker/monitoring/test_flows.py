@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tracemalloc
 from random import Random
 
 import pytest
@@ -91,3 +92,18 @@ def test_a_step_is_taken_note_of_once() -> None:
     figures = flows.counts("t")
     assert figures is not None
     assert figures.minute.sum == 1
+
+
+def test_a_flow_takes_a_kilobyte_until_it_has_a_past() -> None:
+    """There may be fifty thousand of each kind."""
+    flows: Flows[str] = Flows(1_000)
+    names = [f"t{number}" for number in range(1_000)]
+    tracemalloc.start()
+    try:
+        for name in names:
+            flows.add(name, 1, 1_000)
+        flows.sample(10_000)
+        size, _ = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert size < 1_500 * len(names)
