@@ -70,8 +70,19 @@ async def find_way(admin: AdminClient, trace_topic: str, key: str) -> list[Step]
         stored = await _stored(admin, published)
         if stored is not None:
             steps.append(stored)
-    order = {"sent": 0, "stored": 1}
-    return sorted(steps, key=lambda step: (step.at_ms, order.get(step.name, 2)))
+    return in_order(steps)
+
+
+def in_order(steps: Iterable[Step]) -> list[Step]:
+    """Return steps oldest first, but none of a message before it was sent: each host tells by its own clock."""
+    steps = sorted(steps, key=lambda step: step.at_ms, reverse=True)
+    sent_at_ms = {step.message_id: step.at_ms for step in steps if step.name.startswith("sent")}  # the first of several
+
+    def place(step: Step) -> tuple[int, int]:
+        rank = 0 if step.name.startswith("sent") else 1 if step.name == "stored" else 2
+        return max(step.at_ms, sent_at_ms.get(step.message_id, 0)), rank
+
+    return sorted(steps, key=place)
 
 
 def _told_of(messages: Iterable[StoredMessage], key: str) -> Iterator[_Told]:

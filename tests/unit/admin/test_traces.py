@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from orbitmq.admin import traces
-from orbitmq.admin.traces import find_way, way_of
+from orbitmq.admin.traces import Step, find_way, in_order, way_of
 from orbitmq.errors import InvalidArgument
 from orbitmq.model.message import Host, StoredMessage
 from orbitmq.net.loop import run
@@ -63,6 +63,34 @@ def test_a_way_has_its_steps_in_order_each_once() -> None:
     ]
     assert way(admin, "k2") == way(admin)
     assert way(admin, "k") == []
+
+
+def test_a_message_was_sent_before_it_was_stored_whatever_the_clocks_say() -> None:
+    """A client tells when it began by subtracting what the send took, in whole ms."""
+    admin = FakeAdmin(ENDED, SENT, BEGUN, message=stored(stored_at_ms=999))
+    assert [(name, at_ms) for name, at_ms, *_ in way(admin)] == [("sent", 1_000), ("stored", 999), ("consumed", 2_000)]
+
+
+def test_a_second_message_of_a_key_keeps_its_own_order() -> None:
+    def step(name: str, at_ms: int, message_id: str) -> Step:
+        return Step(name, at_ms, None, None, "", "", message_id)
+
+    steps = [
+        step("sent, for later", 20, "A"),
+        step("sent", 30, "B"),
+        step("stored", 25, "B"),
+        step("consumed", 28, "A"),
+        step("stored", 20, "A"),
+        step("consumed", 29, "B"),
+    ]
+    assert [(found.name, found.message_id) for found in in_order(reversed(steps))] == [
+        ("sent, for later", "A"),
+        ("stored", "A"),
+        ("consumed", "A"),
+        ("sent", "B"),
+        ("stored", "B"),
+        ("consumed", "B"),
+    ]
 
 
 @pytest.mark.parametrize("fails", [False, True])

@@ -31,7 +31,6 @@ def test_a_messages_way_is_shown(orbitmq, topic, message_id):
         ("consumed", f"readers-{topic}", None),
     ]
     assert {step["messageId"] for step in steps} == {message_id}
-    assert steps[0]["timeMs"] <= steps[1]["timeMs"] <= steps[2]["timeMs"]
     assert [row[0] for row in orbitmq("trace", message_id).rows] == ["sent", "stored", "consumed"]
     assert orbitmq("trace", f"key-of-{topic}", "-o", "json").json == steps
 
