@@ -12,6 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from orbitmq.client.send.batch import batch_body, batch_header
 from orbitmq.client.send.failures.attempts import Attempts
 from orbitmq.client.send.failures.fault_tolerance import FaultTolerance
+from orbitmq.client.send.places import Places
 from orbitmq.client.send.queue_selector import QueueSelector, Target
 from orbitmq.client.send.request import RETRY_CODES, EncodedMessage, SendKind, send_header
 from orbitmq.client.send.result import SendResult, decode_results
@@ -69,7 +70,7 @@ class Sender:
         on_sent: OnSent | None = None,
     ) -> None:
         self._session = session
-        self._places = asyncio.Semaphore(sends_max)
+        self._places = Places(sends_max)
         self._selector = selector
         self._fault_tolerance = fault_tolerance
         self._group = group
@@ -111,12 +112,14 @@ class Sender:
         attempts: Attempts | None = None
         encoded: Sequence[EncodedMessage] = ()
         while attempts is None or attempts.goes_on:
-            if attempts is not None:
+            if attempts is None:
+                await self._places.take(has_begun=False)
+            else:
                 found = await self._choose_again(attempts, target, encoded)
-                if found is None:
+                if found is None or not await self._take_place_again(attempts.deadline_s):
                     break
                 queue = found
-            async with self._places:
+            try:
                 if attempts is None:
                     attempts = Attempts(self._retries, loop.time() + limit_ms / 1000)
                     encoded = batch() if callable(batch) else batch
@@ -132,6 +135,8 @@ class Sender:
                     attempts.record(error, queue.broker_name)
                 except ClientError as error:
                     attempts.record(error, queue.broker_name)
+            finally:
+                self._places.leave()
             if not _misses_client(encoded, attempts.causes[-1]):
                 self._note_failure(queue)
         raise _send_failed(encoded, target, attempts.causes, limit_ms)
@@ -173,6 +178,15 @@ class Sender:
                 await self._pause(queue.broker_name, attempts.pause_s(queue.broker_name, loop.time()))
             return queue
         return None
+
+    async def _take_place_again(self, deadline_s: float) -> bool:
+        """Take a place for a send that had one before; False: there was none within its time."""
+        try:
+            async with asyncio.timeout_at(deadline_s):
+                await self._places.take(has_begun=True)
+        except TimeoutError:
+            return False
+        return True
 
     async def _pause(self, broker_name: str, pause_s: float) -> None:
         """Wait before a broker that has failed is tried again; less when there is news of it."""

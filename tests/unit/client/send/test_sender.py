@@ -272,6 +272,39 @@ async def test_sends_beyond_the_limit_wait_for_their_turn_and_their_time_begins_
         assert len(error.causes) == 1
 
 
+async def test_a_send_that_has_begun_does_not_wait_behind_those_that_have_not(cluster, monkeypatch):
+    monkeypatch.setattr("orbitmq.client.send.failures.attempts.FIRST_PAUSE_MS", 0)
+    cluster.topic("orders", count=1)
+    cluster.a.refusals[SendMessageV2] = [ResponseCode.SYSTEM_ERROR]
+    async with sender_of(cluster, sends_max=1) as parts:
+        await parts.selector.queues("orders")
+        order = []
+
+        async def send(number):
+            await parts.sender.send(encoded(b"%d" % number), ORDERS)
+            order.append(number)
+
+        await asyncio.gather(*map(send, range(20)))
+    assert order.index(0) <= 1  # one took the place while the first one paused
+
+
+async def test_a_send_that_has_begun_waits_for_a_place_no_longer_than_its_time(cluster, monkeypatch):
+    monkeypatch.setattr("orbitmq.client.send.failures.attempts.FIRST_PAUSE_MS", 0)
+    cluster.topic("orders", cluster.a, cluster.b, count=1)
+    cluster.a.refusals[SendMessageV2] = [ResponseCode.SYSTEM_ERROR]
+    cluster.b.silent.add(SendMessageV2)
+    at_a, at_b = (Target("orders", MessageQueue("orders", name, 0)) for name in ("broker-a", "broker-b"))
+    async with sender_of(cluster, sends_max=1, timeout_ms=3_600_000) as parts:
+        await parts.selector.queues("orders")
+        short = asyncio.create_task(parts.sender.send(encoded(b"1"), at_a, 500))
+        long = asyncio.create_task(parts.sender.send(encoded(b"2"), at_b))
+        with pytest.raises(SendFailed, match="attempts within 500 ms"):
+            await short
+        assert not long.done()
+        long.cancel()
+        await asyncio.gather(long, return_exceptions=True)
+
+
 async def test_a_send_that_pauses_leaves_its_place_to_another(cluster, monkeypatch):
     monkeypatch.setattr("orbitmq.client.send.failures.attempts.FIRST_PAUSE_MS", 3_600_000)
     monkeypatch.setattr("orbitmq.client.send.failures.attempts.PAUSE_MAX_MS", 3_600_000)
