@@ -360,7 +360,8 @@ def _unlock(broker, call):
 
 @broker_handlers.on(HeartbeatRequest)
 def _heartbeat(broker, call):
-    broker.check(call)
+    if broker.check(call):
+        return LATER
     heartbeat = decode_heartbeat(call.command.body)
     broker.heartbeats.append(heartbeat)
     broker.clients[heartbeat.client_id] = call.connection

@@ -128,6 +128,8 @@ class Sender:
                 if left_ms <= 0:
                     break
                 try:
+                    if queue.broker_name in attempts.cut:
+                        left_ms = await self._greet(queue, left_ms)
                     return await self._attempt(encoded, queue, left_ms)
                 except RemoteRefused as error:
                     if error.code not in RETRY_CODES:
@@ -262,6 +264,16 @@ class Sender:
         loop = asyncio.get_running_loop()
         began = loop.time()
         await self._session.announce(queue.broker_name, timeout_ms=left_ms)
+        return max(1, left_ms - int((loop.time() - began) * 1000))
+
+    async def _greet(self, queue: MessageQueue, left_ms: int) -> int:
+        """Let the broker answer something, before it gets a message once more that it may have; return what is left of the time.
+
+        Nothing was sent where it does not: such an attempt doubles nothing, and does not count.
+        """
+        loop = asyncio.get_running_loop()
+        began = loop.time()
+        await self._session.greet(queue.broker_name, timeout_ms=left_ms)
         return max(1, left_ms - int((loop.time() - began) * 1000))
 
     def _note_failure(self, queue: MessageQueue) -> None:

@@ -57,6 +57,8 @@ class Heartbeats:
         self._is_running = False
         self._heard_on: dict[str, int] = {}
         """The connection on which each broker that pushes to this client took a heartbeat, by address."""
+        self._answered_on: dict[str, int] = {}
+        """The connection on which each broker that was greeted has answered, by address."""
         self._locks: defaultdict[str, asyncio.Lock] = defaultdict(asyncio.Lock)
         routes.add_listener(self._route_changed)
 
@@ -94,6 +96,20 @@ class Heartbeats:
             expect(await self._pool.request(address, HeartbeatRequest(), body, timeout_ms=timeout_ms), address)
             self.announced.add(address)
             self._heard_on[address] = connection.id
+
+    async def greet(self, address: str, timeout_ms: int) -> None:
+        """Return when a broker has answered a heartbeat, whatever it says, on the connection that is open now.
+
+        Raises:
+            ConnectionFailed, RequestTimeout: nobody answers.
+        """
+        connection = await self._pool.connect(address, timeout_ms=timeout_ms)
+        async with self._locks[address]:  # many may ask at once: one heartbeat is enough for all
+            if self._answered_on.get(address) == connection.id:
+                return
+            body = encode_heartbeat(self._describe())
+            await self._pool.request(address, HeartbeatRequest(), body, timeout_ms=timeout_ms)
+            self._answered_on[address] = connection.id
 
     async def ensure_again(self, timeout_ms: int) -> bool:
         """Do what `ensure` does for every broker that it was called for; True when all of them have had a heartbeat."""

@@ -194,6 +194,23 @@ class ClientSession:
         except (ConnectionFailed, RequestTimeout) as error:
             raise self.explain(error, broker_name, address) from error
 
+    async def greet(self, broker_name: str, *, timeout_ms: int = REQUEST_TIMEOUT_MS) -> None:
+        """Make sure that a broker's master answers on the connection that is open now.
+
+        Raises:
+            RouteNotFound: no known route names the master.
+            ConnectionFailed: nobody can be reached there, or nobody answers.
+        """
+        if self._heartbeats is None:
+            return
+        address = self.routes.address(broker_name, only_this=True)
+        try:
+            async with asyncio.timeout(timeout_ms / 1000):
+                await self._heartbeats.greet(address, timeout_ms)
+        except (ConnectionFailed, RequestTimeout, TimeoutError) as error:
+            text = str(error) or f"nobody at {address} answers a heartbeat"
+            raise self.explain(ConnectionFailed(text), broker_name, address) from error
+
     async def announce_again(self) -> bool:
         """Announce this client to the brokers that `announce` named, where the connection broke; True: all know it now."""
         return self._heartbeats is None or await self._heartbeats.ensure_again(REQUEST_TIMEOUT_MS)

@@ -168,6 +168,40 @@ async def test_connections_that_break_after_the_request_are_tried_as_often_as_is
     assert len(sends(cluster.a)) == 3
 
 
+@asynccontextmanager
+async def cutting(address):
+    """Take connections at an address, as proxies do whose broker is away, and cut them; yield what came before the cut."""
+    seen = []
+
+    async def cut(reader, writer):
+        seen.append(await reader.read(65_536))
+        writer.close()
+
+    host, _, port = address.rpartition(":")
+    async with await asyncio.start_server(cut, host, int(port)):
+        yield seen
+
+
+async def test_whoever_cuts_connections_gets_the_message_once_and_is_greeted_until_the_broker_is_back(
+    cluster, monkeypatch
+):
+    monkeypatch.setattr("orbitmq.client.send.failures.attempts.FIRST_PAUSE_MS", 1)
+    monkeypatch.setattr("orbitmq.client.send.failures.attempts.PAUSE_MAX_MS", 1)
+    cluster.topic("orders", count=1)
+    async with sender_of(cluster, retries=1, describe=lambda client_id: Heartbeat(client_id=client_id)) as parts:
+        await parts.selector.queues("orders")
+        await cluster.a.stop()
+        async with cutting(cluster.a.address) as seen:
+            sending = asyncio.create_task(parts.sender.send(encoded(b"the-message"), ORDERS))
+            await until(lambda: len(seen) > 5 or sending.done())
+            assert not sending.done()
+        await cluster.a.start()
+        ((result,),) = await asyncio.gather(sending)
+    assert sum(b"the-message" in data for data in seen) == 1
+    assert cluster.a.bodies("orders") == [b"the-message"]
+    assert result.queue_offset == 0
+
+
 async def test_without_retries_a_broker_that_is_away_fails_the_send_at_once(cluster):
     cluster.topic("orders", count=1)
     async with sender_of(cluster, retries=0) as parts:

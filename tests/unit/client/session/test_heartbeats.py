@@ -113,6 +113,17 @@ async def test_one_broker_may_be_announced_to_by_itself(cluster):
         assert cluster.b.heartbeats == []
 
 
+async def test_a_broker_is_greeted_once_on_each_connection_and_a_refusal_is_an_answer(cluster):
+    cluster.topic("orders")
+    async with heartbeats_of(cluster) as (heartbeats, _routes):
+        cluster.a.refusals[HeartbeatRequest] = [ResponseCode.SYSTEM_BUSY]
+        await asyncio.gather(*(heartbeats.greet(cluster.a.address, 10_000) for _ in range(3)))
+        assert cluster.a.requests == [HeartbeatRequest()]
+        heartbeats._pool.close_address(cluster.a.address)
+        await heartbeats.greet(cluster.a.address, 10_000)
+        assert len(cluster.a.heartbeats) == 1
+
+
 async def test_a_refused_heartbeat_is_told_once_and_sent_again(cluster, caplog):
     cluster.topic("orders")
     async with heartbeats_of(cluster) as (heartbeats, _routes):

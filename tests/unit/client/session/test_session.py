@@ -4,9 +4,9 @@ import logging
 import pytest
 
 from orbitmq.client.session.session import ClientSession
-from orbitmq.errors import ClientError, ConnectionFailed, RequestTimeout, RouteNotFound
+from orbitmq.errors import ClientError, ConnectionBroken, ConnectionFailed, RequestTimeout, RouteNotFound
 from orbitmq.model.group import ConsumerInfo, Heartbeat
-from orbitmq.wire.headers import GetMaxOffset, SendMessageV2, UnregisterClient
+from orbitmq.wire.headers import GetMaxOffset, HeartbeatRequest, SendMessageV2, UnregisterClient
 from unit.client.support import open_session
 from waiting import until
 
@@ -187,3 +187,28 @@ async def test_a_client_without_heartbeats_announces_nothing(cluster):
         await session.announce("broker-a")
         assert await session.announce_again()
         assert cluster.a.heartbeats == []
+
+
+async def test_a_greeting_that_nobody_answers_is_a_connection_that_failed(cluster, monkeypatch):
+    cluster.topic("orders")
+    found = session(cluster, describe=describe)
+    found.open()
+    await found.routes.find("orders")
+    await until(lambda: cluster.a.heartbeats)
+    await found.greet("broker-a")
+    cluster.a.silent.add(HeartbeatRequest)
+    found.pool.close_address(cluster.a.address)
+    with pytest.raises(ConnectionFailed, match=f"{cluster.a.address}.*brokerIP1") as silent:
+        await found.greet("broker-a", timeout_ms=20)
+    assert not isinstance(silent.value, ConnectionBroken)  # which counts against the retries of a send
+    await cluster.a.stop()
+    with pytest.raises(ConnectionFailed):
+        await found.greet("broker-a")
+    await found.close()
+
+
+async def test_who_sends_no_heartbeats_greets_nobody(cluster):
+    cluster.topic("orders")
+    async with open_session(cluster, "orders") as found:
+        await found.greet("broker-a")
+    assert cluster.a.requests == []

@@ -28,7 +28,7 @@ class Attempts:
         deadline_s: when the send's time is over.
     """
 
-    __slots__ = ("_left", "_retries", "causes", "deadline_s", "failed")
+    __slots__ = ("_left", "_retries", "causes", "cut", "deadline_s", "failed")
 
     def __init__(self, retries: int, deadline_s: float) -> None:
         self.deadline_s = deadline_s
@@ -36,6 +36,8 @@ class Attempts:
         """The error of each attempt, in order."""
         self.failed: frozenset[str] = frozenset()
         """The names of the brokers that failed."""
+        self.cut: frozenset[str] = frozenset()
+        """The names of those whose connection broke behind the message. A proxy takes connections for a broker that is away."""
         self._retries = retries
         self._left = retries
 
@@ -53,6 +55,8 @@ class Attempts:
         self.causes.append(error)
         if broker_name is not None:
             self.failed |= {broker_name}
+            if isinstance(error, ConnectionBroken):
+                self.cut |= {broker_name}
         if not self._retries or not _is_waited_for(error):
             self._left -= 1
 

@@ -73,3 +73,11 @@ def test_no_pause_is_longer_than_what_is_left(now_s, pause_s):
     attempts.record(AWAY, "a")
     assert attempts.pause_s("a", now_s) == pytest.approx(pause_s)
     assert attempts.left_s(now_s) == pytest.approx(pause_s)
+
+
+def test_brokers_whose_connection_broke_behind_the_message_are_known():
+    attempts = Attempts(2, 10.0)
+    attempts.record(AWAY, "a")
+    attempts.record(CUT, "b")
+    attempts.record(CUT, None)
+    assert attempts.cut == {"b"}
