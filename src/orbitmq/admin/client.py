@@ -16,9 +16,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from types import TracebackType
 from typing import Any
 
+from orbitmq.admin.brokers.traffic import Traffic, find_traffic
 from orbitmq.admin.groups.client import GroupAdmin, delete_topics
 from orbitmq.admin.groups.values import GroupStatus, QueueLag, QueueReset, ResetTo
 from orbitmq.admin.messages import COUNT_MAX, find_by_id, find_by_key
+from orbitmq.admin.topics.configs import change_configs, create_header, find_configs
+from orbitmq.admin.topics.values import TopicChange
 from orbitmq.client.routing.nameserver_client import NameServerClient
 from orbitmq.client.routing.routes import Routes
 from orbitmq.client.session.arguments import instance, texts
@@ -28,7 +31,7 @@ from orbitmq.codes import ResponseCode
 from orbitmq.errors import ClientError, InvalidArgument, RemoteRefused, RouteNotFound
 from orbitmq.model.message import StoredMessage
 from orbitmq.model.route import MASTER_ID, ClusterInfo, MessageQueue, TopicRoute
-from orbitmq.model.topic import AUTO_CREATE_TOPIC, TopicConfig, check_name
+from orbitmq.model.topic import TopicConfig, check_name
 from orbitmq.net.pool import ConnectionPool, expect
 from orbitmq.wire.bodies.groups import GroupConfig
 from orbitmq.wire.bodies.kv import decode_kv_table
@@ -38,7 +41,6 @@ from orbitmq.wire.bodies.topics import QueueStats, decode_topic_list, decode_top
 from orbitmq.wire.command import Command
 from orbitmq.wire.header import decode_header
 from orbitmq.wire.headers import (
-    CreateTopic,
     DeleteTopicInBroker,
     DeleteTopicInNameServer,
     GetAllTopics,
@@ -63,6 +65,7 @@ _NOT_SUPPORTED = ResponseCode.REQUEST_CODE_NOT_SUPPORTED
     reset_group={"to": instance(ResetTo, allowed="a ResetTo, such as ResetTo.earliest()")},
     create_group={"config": instance(GroupConfig, allowed="a GroupConfig")},
     change_broker_settings={"changes": texts},
+    change_topic={"change": instance(TopicChange, allowed="a TopicChange, such as TopicChange(perm=4)")},
 )
 class AdminClient:
     """Typed administrative calls to one cluster.
@@ -135,19 +138,31 @@ class AdminClient:
         """
         check_name("topic", config.topic)
         targets = self._choose_masters(await self.cluster_info(), cluster, broker)
-        header = CreateTopic(
-            topic=config.topic,
-            default_topic=AUTO_CREATE_TOPIC,
-            read_queue_nums=config.read_queue_count,
-            write_queue_nums=config.write_queue_count,
-            perm=config.perm,
-            topic_filter_type=config.topic_filter_type,
-            topic_sys_flag=config.topic_sys_flag,
-            order=config.order,
-            attributes=",".join(f"{name}={value}" for name, value in config.attributes.items()) or None,
-        )
-        await self._tell_all(targets.values(), header)
+        await self._tell_all(targets.values(), create_header(config))
         return targets
+
+    async def topic_configs(
+        self, topic: str, *, cluster: str | None = None, broker: str | None = None
+    ) -> dict[str, TopicConfig]:
+        """Return a topic's settings by the names of the masters that have it.
+
+        Raises:
+            InvalidArgument: no master is called so.
+            RouteNotFound: none of the masters has the topic.
+        """
+        return await find_configs(self._tell, await self.masters(cluster=cluster, broker=broker), topic)
+
+    async def change_topic(
+        self, topic: str, change: TopicChange, *, cluster: str | None = None, broker: str | None = None
+    ) -> dict[str, TopicConfig]:
+        """Change a topic on every master that has it; return its settings afterwards, as each of them tells them.
+
+        Raises:
+            InvalidArgument: no master is called so.
+            RouteNotFound: none of the masters has the topic.
+            RemoteRefused: a broker refused; those before it in the order of names have accepted.
+        """
+        return await change_configs(self._tell, await self.masters(cluster=cluster, broker=broker), topic, change)
 
     async def delete_topic(self, topic: str, *, cluster: str | None = None) -> Sequence[str]:
         """Delete a topic from every broker that holds it, then from every NameServer.
@@ -171,6 +186,15 @@ class AdminClient:
             if answer.code != _NOT_SUPPORTED:
                 expect(answer, address)
         return addresses
+
+    async def masters(self, *, cluster: str | None = None, broker: str | None = None) -> dict[str, str]:
+        """Return the addresses of all masters, of one cluster's, or of one broker name's, by their names.
+
+        Raises:
+            InvalidArgument: no cluster, or no broker, is called so.
+            RouteNotFound: there is no master.
+        """
+        return self._choose_masters(await self.cluster_info(), cluster, broker)
 
     async def broker_runtime_info(self, address: str) -> dict[str, str]:
         """Return a broker's run-time values, by Java's names."""
@@ -207,6 +231,22 @@ class AdminClient:
             RemoteRefused: nothing was counted under this name and key.
         """
         return decode_stats((await self._tell(address, ViewBrokerStats(stats_name=name, stats_key=key))).body)
+
+    async def traffic(
+        self,
+        topic: str | None = None,
+        group: str | None = None,
+        *,
+        cluster: str | None = None,
+        broker: str | None = None,
+    ) -> list[Traffic]:
+        """Return how many messages came to each topic, and how many each group got, in the last minute, hour and day.
+
+        Args:
+            topic: only of this topic; without it a broker is asked several times for each of its topics.
+            group: only what this group got.
+        """
+        return await find_traffic(self._tell, await self.masters(cluster=cluster, broker=broker), topic, group)
 
     async def topic_stats(self, topic: str) -> dict[MessageQueue, QueueStats]:
         """Return where each queue of a topic begins and ends, in queue order.

@@ -30,6 +30,7 @@ COMMANDS = {
     "dlq": "orbitmq.cli.dlq",
     "user": "orbitmq.cli.accounts.user",
     "acl": "orbitmq.cli.accounts.acl",
+    "stats": "orbitmq.cli.brokers.stats",
     "cluster": "orbitmq.cli.cluster",
     "health": "orbitmq.cli.health",
     "store": "orbitmq.cli.store.app",

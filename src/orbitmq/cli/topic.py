@@ -16,11 +16,13 @@ from orbitmq.cli.terminal.options import (
     TimeoutOption,
 )
 from orbitmq.cli.terminal.output import Format, Row, format_time, say, show_json, show_rows
+from orbitmq.cli.topics.config import app as config_app
 
 if TYPE_CHECKING:
     from orbitmq.admin import AdminClient
 
 app = typer.Typer(help="List, create, inspect and delete topics.", no_args_is_help=True, rich_markup_mode=None)
+app.add_typer(config_app, name="config")
 
 TopicArgument = Annotated[str, typer.Argument(metavar="TOPIC", help="The topic's name.")]
 ClusterOption = Annotated[str | None, typer.Option("--cluster", help="Only this cluster's brokers.")]

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from orbitmq.broker.config import IMPLIED_PATHS, BrokerConfig
+from orbitmq.broker.settings.changes import CHANGEABLE
 from orbitmq.broker.settings.java_keys import WITHOUT_EFFECT
 
 MARK = "keysWithoutEffect"
 """Ours: the key that names the others that have no effect here."""
+CHANGEABLE_MARK = "keysThatMayChange"
+"""Ours: the key that names those that may be changed while the broker runs."""
 
 
 def shown_settings(config: BrokerConfig) -> dict[str, str]:
@@ -18,8 +21,8 @@ def shown_settings(config: BrokerConfig) -> dict[str, str]:
     ours = config.to_properties()
     implied = {"storePathCommitLog": str(root / IMPLIED_PATHS["storePathCommitLog"])}
     without_effect = {key: value for key, value in WITHOUT_EFFECT.items() if key not in ours}
-    mark = {MARK: ",".join(sorted(without_effect))}
-    return dict(sorted((without_effect | implied | ours | mark).items()))
+    marks = {MARK: ",".join(sorted(without_effect)), CHANGEABLE_MARK: ",".join(sorted(CHANGEABLE))}
+    return dict(sorted((without_effect | implied | ours | marks).items()))
 
 
 def format_settings(config: BrokerConfig) -> bytes:

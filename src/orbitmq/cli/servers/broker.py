@@ -1,4 +1,4 @@
-"""`orbitmq broker`: a broker on its own."""
+"""`orbitmq broker`: a broker on its own; and `orbitmq broker config|status|stats`, about those that run."""
 
 from __future__ import annotations
 
@@ -7,13 +7,23 @@ from typing import Annotated
 
 import typer
 
+from orbitmq.cli.brokers.config import app as config_app
+from orbitmq.cli.brokers.stats import broker_stats
+from orbitmq.cli.brokers.status import status
 from orbitmq.cli.servers.logging import LogLevel, configure_logging
 from orbitmq.cli.servers.options import PORT_MAX, ConfigOption, LogLevelOption, MetricsPortOption
 from orbitmq.cli.terminal.options import FormatOption
 from orbitmq.cli.terminal.output import Format
 
+app = typer.Typer(rich_markup_mode=None)
+app.add_typer(config_app, name="config")
+app.command("status")(status)
+app.command("stats")(broker_stats)
 
+
+@app.callback(invoke_without_command=True)
 def broker(
+    context: typer.Context,
     config: ConfigOption = None,
     name_servers: Annotated[
         str | None,
@@ -42,7 +52,10 @@ def broker(
     output: FormatOption = Format.TABLE,
     log_level: LogLevelOption = LogLevel.INFO,
 ) -> None:
-    """Run a broker until Ctrl-C or SIGTERM."""
+    """Run a broker until Ctrl-C or SIGTERM; with a command: look at brokers that run, and change their settings."""
+    if context.invoked_subcommand is not None:
+        _refuse_options_before(context)
+        return
     from orbitmq.broker.app import Broker
     from orbitmq.broker.config import BrokerConfig
     from orbitmq.cli.servers.serving import serve_until_signal, show_ready
@@ -80,3 +93,14 @@ def broker(
         )
 
     run(serve_until_signal(lambda: Broker(settings), announce))
+
+
+def _refuse_options_before(context: typer.Context) -> None:
+    """Refuse options that would run a broker: they would count for nothing."""
+    for parameter in context.command.params:
+        source = context.get_parameter_source(str(parameter.name))
+        if source is not None and source.name == "COMMANDLINE":
+            command = context.invoked_subcommand
+            raise typer.BadParameter(
+                f"it runs a broker; options of `{command}` stand behind that word", param=parameter
+            )

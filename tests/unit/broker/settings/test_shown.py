@@ -8,7 +8,8 @@ import javaproperties
 
 from golden import golden
 from orbitmq.broker.config import BrokerConfig
-from orbitmq.broker.settings.shown import MARK, format_settings, shown_settings
+from orbitmq.broker.settings.changes import CHANGEABLE
+from orbitmq.broker.settings.shown import CHANGEABLE_MARK, MARK, format_settings, shown_settings
 
 CONFIG = BrokerConfig(broker_name="a", store_path_root_dir=Path("/s"))
 
@@ -23,8 +24,14 @@ def test_keys_without_an_effect_are_marked_and_no_others() -> None:
     marked = set(shown[MARK].split(","))
     assert "sendMessageThreadPoolNums" in marked
     assert not marked & CONFIG.to_properties().keys()
-    assert shown.keys() - marked == CONFIG.to_properties().keys() | {"storePathCommitLog", MARK}
+    assert shown.keys() - marked == CONFIG.to_properties().keys() | {"storePathCommitLog", MARK, CHANGEABLE_MARK}
     assert shown["storePathCommitLog"] == "/s/commitlog"
+
+
+def test_keys_that_may_change_are_marked_and_have_an_effect() -> None:
+    shown = shown_settings(CONFIG)
+    assert set(shown[CHANGEABLE_MARK].split(",")) == CHANGEABLE
+    assert not CHANGEABLE & set(shown[MARK].split(","))
 
 
 def test_the_text_is_what_javas_tools_read() -> None:

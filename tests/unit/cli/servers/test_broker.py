@@ -60,3 +60,9 @@ def test_the_name_server_of_the_file_will_do(orbitmq, served, rocketmq_session, 
     file.write_text(f"namesrvAddr={rocketmq_session.name_servers}\nbindAddress=127.0.0.1\nlistenPort=0\n")
     ready = orbitmq("broker", "-c", file, "--data-dir", tmp_path, "--name", "filed", "-o", "json").json
     assert ready["name_servers"] == rocketmq_session.name_servers
+
+
+def test_an_option_that_runs_a_broker_does_not_stand_before_a_command(orbitmq):
+    wrong = orbitmq("broker", "--name", "broker-a", "status")
+    assert (wrong.code, wrong.out) == (2, "")
+    assert "options of `status` stand behind that word" in wrong.err

@@ -1,0 +1,1 @@
+"""Brokers as administrators see them: what they have counted."""

@@ -1,0 +1,1 @@
+"""Commands about running brokers: settings, run-time values, and what they have counted."""

@@ -1,0 +1,178 @@
+"""`orbitmq broker config …`: settings of running brokers."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from orbitmq.cli.access import admin_client
+from orbitmq.cli.brokers.selection import AddressOption, ClusterOption, NameOption, Selection, ask_brokers
+from orbitmq.cli.terminal.exits import ExitCode
+from orbitmq.cli.terminal.options import (
+    DEFAULT_NAME_SERVERS,
+    DEFAULT_TIMEOUT_MS,
+    FormatOption,
+    NameServersOption,
+    SecurityOption,
+    TimeoutOption,
+)
+from orbitmq.cli.terminal.output import Format, Row, say, show_rows
+from orbitmq.cli.terminal.printable import printable
+
+if TYPE_CHECKING:
+    from orbitmq.admin import AdminClient
+
+app = typer.Typer(
+    help="List, show and change the settings of running brokers.", no_args_is_help=True, rich_markup_mode=None
+)
+
+_COLUMNS = ("broker", "key", "value", "effect", "changes")
+
+
+@app.command("list")
+def list_all(
+    text: Annotated[str, typer.Option("--filter", metavar="TEXT", help="Only keys that contain this.")] = "",
+    in_effect: Annotated[bool, typer.Option("--in-effect", help="Without keys that have no effect.")] = False,
+    address: AddressOption = None,
+    name: NameOption = None,
+    cluster: ClusterOption = None,
+    name_servers: NameServersOption = DEFAULT_NAME_SERVERS,
+    security: SecurityOption = None,
+    output: FormatOption = Format.TABLE,
+    timeout_ms: TimeoutOption = DEFAULT_TIMEOUT_MS,
+) -> None:
+    """List settings: which have an effect, and which change while the broker runs (- where it does not say)."""
+    from orbitmq.net.loop import run
+
+    async def work() -> tuple[list[Row], int]:
+        async with admin_client(name_servers, timeout_ms, security) as admin:
+            return await _rows(admin, Selection(address, name, cluster))
+
+    rows, code = run(work())
+    chosen = [row for row in rows if text.lower() in row["key"].lower() and not (in_effect and row["effect"] is False)]
+    show_rows(_as_cells(chosen, output), _COLUMNS, output)
+    raise typer.Exit(code)
+
+
+@app.command("get")
+def get(
+    keys: Annotated[list[str], typer.Argument(metavar="KEY...", help="RocketMQ's names of settings.")],
+    address: AddressOption = None,
+    name: NameOption = None,
+    cluster: ClusterOption = None,
+    name_servers: NameServersOption = DEFAULT_NAME_SERVERS,
+    security: SecurityOption = None,
+    output: FormatOption = Format.TABLE,
+    timeout_ms: TimeoutOption = DEFAULT_TIMEOUT_MS,
+) -> None:
+    """Show some settings. Exit code 1 when a broker has none of such a name."""
+    from orbitmq.net.loop import run
+
+    async def work() -> tuple[list[Row], int]:
+        async with admin_client(name_servers, timeout_ms, security) as admin:
+            return await _rows(admin, Selection(address, name, cluster))
+
+    rows, code = run(work())
+    found = [row for row in rows if row["key"] in keys]
+    show_rows(_as_cells(found, output), _COLUMNS, output)
+    for key in keys:
+        missing = sorted({row["broker"] for row in rows} - {row["broker"] for row in found if row["key"] == key})
+        if missing:
+            say(f"orbitmq: {printable(key)} is no setting of {', '.join(missing)}")
+            code = code or ExitCode.NO
+    raise typer.Exit(code)
+
+
+@app.command("set")
+def change(
+    pairs: Annotated[list[str], typer.Argument(metavar="KEY=VALUE...", help="Settings, by RocketMQ's names.")],
+    address: AddressOption = None,
+    name: NameOption = None,
+    cluster: ClusterOption = None,
+    name_servers: NameServersOption = DEFAULT_NAME_SERVERS,
+    security: SecurityOption = None,
+    output: FormatOption = Format.TABLE,
+    timeout_ms: TimeoutOption = DEFAULT_TIMEOUT_MS,
+) -> None:
+    """Change settings of running brokers, which keep them. A broker of ours changes all of them, or none.
+
+    Exit code 1 when a broker refuses, or (Java's) says yes and does not change one.
+    """
+    from orbitmq.net.loop import run
+
+    changes = parse_pairs(pairs)
+    rows: list[Row] = []
+
+    async def work() -> None:
+        async with admin_client(name_servers, timeout_ms, security) as admin:
+            for broker, at in (await Selection(address, name, cluster).find(admin)).items():
+                rows.extend(await _change_one(admin, broker, at, changes))
+
+    try:
+        run(work())
+    finally:
+        if rows:  # what was changed is told, also when a later broker refuses
+            show_rows(rows, ("broker", "key", "before", "after"), output)
+    kept = [
+        row for row in rows if row["after"] == row["before"] and row["after"].lower() != changes[row["key"]].lower()
+    ]
+    for row in kept:
+        say(f"orbitmq: {row['broker']} has accepted {row['key']}={printable(changes[row['key']])}, and not changed it")
+    if kept:
+        raise typer.Exit(ExitCode.NO)
+
+
+def parse_pairs(pairs: list[str]) -> dict[str, str]:
+    """Return the settings of `KEY=VALUE` words.
+
+    Raises:
+        typer.BadParameter: a word is none, or names a key again.
+    """
+    found: dict[str, str] = {}
+    for pair in pairs:
+        key, separator, value = pair.partition("=")
+        if not (key and separator):
+            raise typer.BadParameter(f"{pair!r} is not KEY=VALUE", param_hint="KEY=VALUE")
+        if key in found:
+            raise typer.BadParameter(f"{key!r} stands there twice", param_hint="KEY=VALUE")
+        found[key] = value
+    return found
+
+
+async def _change_one(admin: AdminClient, broker: str, address: str, changes: Mapping[str, str]) -> list[Row]:
+    from orbitmq.errors import InvalidArgument
+
+    before = await admin.broker_settings(address)
+    for key, value in changes.items():
+        if key not in before:  # a Java broker would say yes, and do nothing
+            raise InvalidArgument(key, value, f"a setting of the broker {broker}: it has none of this name")
+    await admin.change_broker_settings(address, changes)
+    after = await admin.broker_settings(address)
+    return [{"broker": broker, "key": key, "before": before[key], "after": after.get(key, "")} for key in changes]
+
+
+async def _rows(admin: AdminClient, selection: Selection) -> tuple[list[Row], int]:
+    from orbitmq.admin.brokers.settings import list_settings
+
+    found, code = await ask_brokers(await selection.find(admin), admin.broker_settings)
+    rows: list[Row] = [
+        {
+            "broker": broker,
+            "key": setting.key,
+            "value": setting.value,
+            "effect": setting.has_effect,
+            "changes": setting.may_change,
+        }
+        for broker, shown in found.items()
+        for setting in list_settings(shown)
+    ]
+    return rows, code
+
+
+def _as_cells(rows: list[Row], output: Format) -> list[Row]:
+    """Return rows whose values a terminal does not obey; programs get them as they are."""
+    if output is Format.JSON:
+        return rows
+    return [{**row, "value": printable(row["value"])} for row in rows]

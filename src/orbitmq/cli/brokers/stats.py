@@ -1,0 +1,133 @@
+"""`orbitmq stats` and `orbitmq broker stats`: what brokers have counted in the last minute, hour and day."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from orbitmq.cli.access import admin_client
+from orbitmq.cli.brokers.selection import AddressOption, ClusterOption, NameOption, Selection, ask_brokers
+from orbitmq.cli.terminal.options import (
+    DEFAULT_NAME_SERVERS,
+    DEFAULT_TIMEOUT_MS,
+    FormatOption,
+    NameServersOption,
+    SecurityOption,
+    TimeoutOption,
+)
+from orbitmq.cli.terminal.output import Format, Row, show_rows
+from orbitmq.cli.terminal.printable import printable
+
+if TYPE_CHECKING:
+    from orbitmq.admin import AdminClient, Traffic
+    from orbitmq.wire.bodies.monitoring.stats import StatsFigures
+
+_WHOLE = ("BROKER_PUT_NUMS", "BROKER_GET_NUMS")
+_FIGURES = ("minute", "hour", "day", "per_second")
+
+
+class Window(StrEnum):
+    """By which figure things are sorted."""
+
+    MINUTE = "minute"
+    HOUR = "hour"
+    DAY = "day"
+
+
+def stats(
+    topic: Annotated[str | None, typer.Option("--topic", "-t", help="Only this topic.")] = None,
+    group: Annotated[str | None, typer.Option("--group", "-g", help="Only what this group got.")] = None,
+    by: Annotated[Window, typer.Option("--by", help="What counts in the last minute, hour or day.")] = Window.DAY,
+    top: Annotated[int, typer.Option("--top", min=0, help="How many of them; 0: all.")] = 20,
+    cluster: ClusterOption = None,
+    broker: Annotated[str | None, typer.Option("--broker", help="Only the broker of this name.")] = None,
+    name_servers: NameServersOption = DEFAULT_NAME_SERVERS,
+    security: SecurityOption = None,
+    output: FormatOption = Format.TABLE,
+    timeout_ms: TimeoutOption = DEFAULT_TIMEOUT_MS,
+) -> None:
+    """Show the busiest topics and groups: messages that were sent to a topic, and those that each group got."""
+    from orbitmq.net.loop import run
+
+    async def work() -> list[Traffic]:
+        async with admin_client(name_servers, timeout_ms, security) as admin:
+            return await admin.traffic(topic, group, cluster=cluster, broker=broker)
+
+    rows = [
+        {
+            "what": "sent" if found.group is None else "got",
+            "topic": found.topic,
+            "group": found.group,
+            "broker": found.broker_name,
+            **_row(found.figures),
+        }
+        for found in run(work())
+        if found.figures.day.sum or found.figures.minute.sum
+    ]
+    rows.sort(key=lambda row: (-row[by.value], row["topic"], row["group"] or "", row["broker"]))
+    show_rows(rows[:top] if top else rows, ("what", "topic", "group", "broker", *_FIGURES), output)
+
+
+def broker_stats(
+    item: Annotated[
+        str | None, typer.Argument(metavar="[NAME]", help="Java's name of what is counted, as TOPIC_PUT_SIZE.")
+    ] = None,
+    key: Annotated[str | None, typer.Argument(metavar="[KEY]", help="A topic, TOPIC@GROUP, or the cluster.")] = None,
+    address: AddressOption = None,
+    name: NameOption = None,
+    cluster: ClusterOption = None,
+    name_servers: NameServersOption = DEFAULT_NAME_SERVERS,
+    security: SecurityOption = None,
+    output: FormatOption = Format.TABLE,
+    timeout_ms: TimeoutOption = DEFAULT_TIMEOUT_MS,
+) -> None:
+    """Show how many messages whole brokers took and gave; or one of their figures. Exit code 1 when it has none."""
+    from orbitmq.net.loop import run
+
+    if item is not None and key is None:
+        raise typer.BadParameter(f"{item} of what: a topic, TOPIC@GROUP, or the cluster", param_hint="KEY")
+
+    async def work() -> tuple[dict[str, list[Row]], int]:
+        async with admin_client(name_servers, timeout_ms, security) as admin:
+            wanted = [(item, key)] if item is not None and key is not None else None
+            brokers = await Selection(address, name, cluster).find(admin)
+            return await ask_brokers(brokers, lambda at: _figures_of(admin, at, wanted))
+
+    found, code = run(work())
+    rows = [{"broker": broker, **row} for broker, listed in found.items() for row in listed]
+    show_rows(rows, ("broker", "name", "key", *_FIGURES), output)
+    raise typer.Exit(code)
+
+
+async def _figures_of(admin: AdminClient, address: str, wanted: list[tuple[str, str]] | None) -> list[Row]:
+    from orbitmq.codes import ResponseCode
+    from orbitmq.errors import RemoteRefused
+    from orbitmq.wire.bodies.monitoring.stats import StatsFigures, WindowFigures
+
+    nothing = StatsFigures(WindowFigures(), WindowFigures(), WindowFigures())
+    if wanted is None:
+        cluster = (await admin.broker_settings(address))["brokerClusterName"]
+        asked = [(name, cluster) for name in _WHOLE]
+    else:
+        asked = wanted
+    rows: list[Row] = []
+    for name, key in asked:
+        try:
+            figures = await admin.broker_stats(address, name, key)
+        except RemoteRefused as refusal:
+            if wanted is not None or refusal.code != ResponseCode.SYSTEM_ERROR:
+                raise
+            figures = nothing  # a broker that took no message yet has no such figure
+        rows.append({"name": printable(name), "key": printable(key), **_row(figures)})
+    return rows
+
+
+def _row(figures: StatsFigures) -> Row:
+    return {
+        "minute": figures.minute.sum,
+        "hour": figures.hour.sum,
+        "day": figures.day.sum,
+        "per_second": round(figures.minute.rate, 2),
+    }

@@ -1,0 +1,119 @@
+"""`orbitmq topic config …`: a topic's settings on each broker."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from orbitmq.cli.access import admin_client
+from orbitmq.cli.terminal.options import (
+    DEFAULT_NAME_SERVERS,
+    DEFAULT_TIMEOUT_MS,
+    FormatOption,
+    NameServersOption,
+    SecurityOption,
+    TimeoutOption,
+)
+from orbitmq.cli.terminal.output import Format, Row, show_rows
+from orbitmq.cli.terminal.printable import printable
+
+if TYPE_CHECKING:
+    from orbitmq.model.topic import TopicConfig
+
+app = typer.Typer(help="Show and change the settings of a topic.", no_args_is_help=True, rich_markup_mode=None)
+
+QUEUES_MAX = 1024
+PERMISSIONS = {"rw": 6, "r": 4, "w": 2}
+
+TopicArgument = Annotated[str, typer.Argument(metavar="TOPIC", help="The topic's name.")]
+ClusterOption = Annotated[str | None, typer.Option("--cluster", help="Only this cluster's brokers.")]
+BrokerOption = Annotated[str | None, typer.Option("--broker", help="Only the broker of this name.")]
+
+_COLUMNS = ("broker", "read_queues", "write_queues", "permission", "order", "filter", "attributes")
+
+
+@app.command("show")
+def show(
+    topic: TopicArgument,
+    cluster: ClusterOption = None,
+    broker: BrokerOption = None,
+    name_servers: NameServersOption = DEFAULT_NAME_SERVERS,
+    security: SecurityOption = None,
+    output: FormatOption = Format.TABLE,
+    timeout_ms: TimeoutOption = DEFAULT_TIMEOUT_MS,
+) -> None:
+    """Show a topic's settings on every broker that has it."""
+    from orbitmq.net.loop import run
+
+    async def work() -> Mapping[str, TopicConfig]:
+        async with admin_client(name_servers, timeout_ms, security) as admin:
+            return await admin.topic_configs(topic, cluster=cluster, broker=broker)
+
+    _show(run(work()), output)
+
+
+@app.command("set")
+def change(
+    topic: TopicArgument,
+    read_queues: Annotated[
+        int | None, typer.Option("--read-queues", min=1, max=QUEUES_MAX, help="Queues that are read, on each broker.")
+    ] = None,
+    write_queues: Annotated[
+        int | None, typer.Option("--write-queues", min=1, max=QUEUES_MAX, help="Queues that are sent to.")
+    ] = None,
+    permission: Annotated[str | None, typer.Option("--permission", help="rw, r or w.")] = None,
+    order: Annotated[bool | None, typer.Option("--order/--no-order", help="Whether its queues have an order.")] = None,
+    attributes: Annotated[
+        list[str] | None,
+        typer.Option("--attribute", metavar="+NAME=VALUE|-NAME", help="As +message.type=FIFO; may stand repeatedly."),
+    ] = None,
+    cluster: ClusterOption = None,
+    broker: BrokerOption = None,
+    name_servers: NameServersOption = DEFAULT_NAME_SERVERS,
+    security: SecurityOption = None,
+    output: FormatOption = Format.TABLE,
+    timeout_ms: TimeoutOption = DEFAULT_TIMEOUT_MS,
+) -> None:
+    """Change what is named, on every broker that has the topic, and show what it is then."""
+    from orbitmq.admin.topics.values import TopicChange, parse_attribute_change
+    from orbitmq.net.loop import run
+
+    if permission is not None and permission not in PERMISSIONS:
+        raise typer.BadParameter(f"{permission!r} is not rw, r or w", param_hint="--permission")
+    wanted = TopicChange(
+        read_queue_count=read_queues,
+        write_queue_count=write_queues,
+        perm=PERMISSIONS[permission] if permission is not None else None,
+        order=order,
+        attributes=dict(map(parse_attribute_change, attributes or ())),
+    )
+    if wanted == TopicChange():
+        raise typer.BadParameter("nothing is to be changed", param_hint="--permission, --read-queues, --attribute ...")
+
+    async def work() -> Mapping[str, TopicConfig]:
+        async with admin_client(name_servers, timeout_ms, security) as admin:
+            return await admin.change_topic(topic, wanted, cluster=cluster, broker=broker)
+
+    _show(run(work()), output)
+
+
+def _show(found: Mapping[str, TopicConfig], output: Format) -> None:
+    show_rows([_row(broker, config, output) for broker, config in found.items()], _COLUMNS, output)
+
+
+def _row(broker: str, config: TopicConfig, output: Format) -> Row:
+    attributes: Any = dict(config.attributes)
+    if output is Format.TABLE:
+        attributes = " ".join(printable(f"{name}={value}", is_cell=True) for name, value in attributes.items())
+    letters = {perm: word for word, perm in PERMISSIONS.items()}
+    return {
+        "broker": broker,
+        "read_queues": config.read_queue_count,
+        "write_queues": config.write_queue_count,
+        "permission": letters.get(config.perm & 6, "none"),
+        "order": config.order,
+        "filter": config.topic_filter_type,
+        "attributes": attributes,
+    }

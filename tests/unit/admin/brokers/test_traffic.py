@@ -1,0 +1,64 @@
+"""Figures that brokers have counted of topics and groups."""
+
+from __future__ import annotations
+
+import pytest
+
+from orbitmq.admin.brokers.traffic import find_traffic
+from orbitmq.errors import RemoteRefused
+from orbitmq.model.topic import DataVersion, TopicConfig
+from orbitmq.net.loop import run
+from orbitmq.wire.bodies.groups import encode_group_list
+from orbitmq.wire.bodies.monitoring.stats import StatsFigures, WindowFigures, encode_stats
+from orbitmq.wire.bodies.topics import TopicTable, encode_topic_table
+from orbitmq.wire.command import Command
+from orbitmq.wire.headers import GetAllTopicConfig, QueryTopicConsumers, ViewBrokerStats
+
+
+def figures(count: int) -> StatsFigures:
+    return StatsFigures(*(WindowFigures(count, 1.0, 1.0),) * 3)
+
+
+class Broker:
+    """Has two topics, of which one was sent to and read by a group."""
+
+    counted = {("TOPIC_PUT_NUMS", "orders"): 5, ("GROUP_GET_NUMS", "orders@billing"): 3}
+
+    def __init__(self, refusal: int = 1) -> None:
+        self.refusal = refusal
+        self.asked: list[object] = []
+
+    async def tell(self, address: str, header: object) -> Command:
+        self.asked.append(header)
+        if isinstance(header, GetAllTopicConfig):
+            topics = {name: TopicConfig(topic=name) for name in ("orders", "bills")}
+            return Command(code=0, body=encode_topic_table(TopicTable(DataVersion(), topics)))
+        if isinstance(header, QueryTopicConsumers):
+            return Command(code=0, body=encode_group_list(["idle", "billing"]))
+        assert isinstance(header, ViewBrokerStats)
+        count = self.counted.get((header.stats_name, header.stats_key))
+        if count is None:
+            raise RemoteRefused(self.refusal, "not exist", address)
+        return Command(code=0, body=encode_stats(figures(count)))
+
+
+def test_what_was_sent_and_what_each_group_got_is_found() -> None:
+    found = run(find_traffic(Broker().tell, {"a": "a:1"}))
+    assert found == [("a", "orders", None, figures(5)), ("a", "orders", "billing", figures(3))]
+
+
+def test_one_topic_is_asked_for_without_the_list_of_all() -> None:
+    broker = Broker()
+    assert len(run(find_traffic(broker.tell, {"a": "a:1", "b": "b:1"}, "orders"))) == 4
+    assert GetAllTopicConfig() not in broker.asked
+
+
+def test_one_group_is_asked_for_without_what_was_sent() -> None:
+    broker = Broker()
+    assert run(find_traffic(broker.tell, {"a": "a:1"}, group="billing")) == [("a", "orders", "billing", figures(3))]
+    assert not any(isinstance(header, QueryTopicConsumers) for header in broker.asked)
+
+
+def test_a_broker_that_forbids_to_ask_is_no_broker_without_traffic() -> None:
+    with pytest.raises(RemoteRefused, match="code 16"):
+        run(find_traffic(Broker(refusal=16).tell, {"a": "a:1"}))

@@ -1,0 +1,116 @@
+"""`orbitmq broker config …`."""
+
+import pytest
+
+from orbitmq.admin import AdminClient
+from orbitmq.errors import RemoteRefused
+
+
+def test_settings_are_listed_with_what_can_be_done_with_them(orbitmq):
+    rows = {row[1]: row for row in orbitmq("broker", "config", "list").rows}
+    assert rows["transactionCheckMax"] == ["broker-a", "transactionCheckMax", "15", "yes", "yes"]
+    assert rows["brokerName"] == ["broker-a", "brokerName", "broker-a", "yes", "no"]
+    assert rows["sendMessageThreadPoolNums"][3:] == ["no", "no"]
+    assert not any(name.startswith("keysThat") for name in rows)
+
+
+def test_a_list_is_cut_down_to_what_is_looked_for(orbitmq):
+    listed = orbitmq("broker", "config", "list", "--filter", "THREADPOOL", "-o", "json").json
+    assert listed
+    assert all("threadpool" in row["key"].lower() for row in listed)
+    assert orbitmq("broker", "config", "list", "--filter", "sendMessageThreadPool", "--in-effect").rows == []
+
+
+def test_a_setting_is_changed_and_shown_before_and_after(orbitmq):
+    changed = orbitmq("broker", "config", "set", "transactionCheckMax=14", "traceOn=true", "--name", "broker-a")
+    try:
+        assert changed.rows == [
+            ["broker-a", "transactionCheckMax", "15", "14"],
+            ["broker-a", "traceOn", "true", "true"],
+        ]
+        assert orbitmq("broker", "config", "get", "transactionCheckMax").rows[0][2] == "14"
+    finally:
+        assert orbitmq("broker", "config", "set", "transactionCheckMax=15").code == 0
+
+
+def test_a_broker_is_chosen_by_its_address_and_needs_no_name_server(orbitmq, rocketmq_session):
+    address = rocketmq_session.brokers["broker-a"]
+    chosen = ("--address", address, "-n", "127.0.0.1:1")
+    assert orbitmq("broker", "config", "get", "brokerName", *chosen).rows[0][:3] == [address, "brokerName", "broker-a"]
+
+
+def test_a_key_that_is_no_setting_is_a_wrong_argument_and_nothing_is_changed(orbitmq):
+    wrong = orbitmq("broker", "config", "set", "transactionCheckMax=9", "transactionChekMax=9")
+    assert (wrong.code, wrong.out) == (2, "")
+    assert "transactionChekMax: '9' is not allowed" in wrong.err
+    assert orbitmq("broker", "config", "get", "transactionCheckMax").rows[0][2] == "15"
+
+
+@pytest.mark.parametrize(
+    ("pair", "said"),
+    [
+        ("listenPort=1", "cannot be changed while the broker runs"),
+        ("slaveTimeout=1", "has no effect in this broker"),
+        ("transactionCheckMax=0", "transactionCheckMax"),
+        ("brokerConfigPath=/tmp/x", "black list"),
+    ],
+)
+def test_what_the_broker_refuses_is_told_in_its_words(orbitmq, pair, said):
+    refused = orbitmq("broker", "config", "set", pair)
+    assert (refused.code, refused.out) == (1, "")
+    assert said in refused.err
+
+
+@pytest.mark.parametrize("words", [("traceOn",), ("=1",), ("traceOn=true", "traceOn=false")])
+def test_pairs_that_are_none_are_wrong_arguments(orbitmq, words):
+    wrong = orbitmq("broker", "config", "set", *words)
+    assert (wrong.code, "KEY=VALUE" in wrong.err) == (2, True)
+
+
+def test_a_key_that_a_broker_has_not_is_a_negative_answer(orbitmq):
+    found = orbitmq("broker", "config", "get", "traceOn", "trace0n")
+    assert (found.code, [row[1] for row in found.rows]) == (1, ["traceOn"])
+    assert "trace0n is no setting of broker-a" in found.err
+
+
+def test_a_broker_that_says_yes_and_changes_nothing_is_found_out(orbitmq, monkeypatch):
+    async def accept(self, address, changes):
+        pass
+
+    monkeypatch.setattr(AdminClient, "change_broker_settings", accept)
+    result = orbitmq("broker", "config", "set", "transactionCheckMax=14", "traceOn=TRUE")
+    assert (result.code, len(result.rows)) == (1, 2)
+    assert result.err == "orbitmq: broker-a has accepted transactionCheckMax=14, and not changed it\n"
+
+
+def test_what_was_changed_before_a_refusal_is_told(orbitmq, monkeypatch, rocketmq_session):
+    address = rocketmq_session.brokers["broker-a"]
+
+    async def masters(self, *, cluster=None, broker=None):
+        return {"one": address, "two": "127.0.0.1:1"}
+
+    monkeypatch.setattr(AdminClient, "masters", masters)
+    result = orbitmq("broker", "config", "set", "traceOn=true")
+    assert (result.code, result.rows) == (3, [["one", "traceOn", "true", "true"]])
+    assert "127.0.0.1:1" in result.err
+
+
+def test_brokers_that_do_not_answer_are_told_of_beside_those_that_do(orbitmq, monkeypatch, rocketmq_session):
+    address = rocketmq_session.brokers["broker-a"]
+    asked = AdminClient.broker_settings
+
+    async def masters(self, *, cluster=None, broker=None):
+        return {"one": "127.0.0.1:1", "two": address}
+
+    async def settings(self, at):
+        if at != address:
+            raise RemoteRefused(16, "go away", at)
+        return await asked(self, at)
+
+    monkeypatch.setattr(AdminClient, "masters", masters)
+    result = orbitmq("broker", "config", "get", "traceOn")
+    assert (result.code, [row[0] for row in result.rows]) == (3, ["two"])
+    monkeypatch.setattr(AdminClient, "broker_settings", settings)
+    result = orbitmq("broker", "config", "get", "traceOn")
+    assert (result.code, [row[0] for row in result.rows]) == (1, ["two"])
+    assert "go away" in result.err

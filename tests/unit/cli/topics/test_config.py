@@ -1,0 +1,45 @@
+"""`orbitmq topic config …`."""
+
+import pytest
+
+
+def test_a_topics_settings_are_shown(orbitmq, topic):
+    assert orbitmq("topic", "config", "show", topic).rows == [["broker-a", "2", "2", "rw", "no", "SINGLE_TAG", "-"]]
+
+
+def test_what_is_named_is_changed_and_the_rest_stays(orbitmq, topic):
+    changed = orbitmq("topic", "config", "set", topic, "--read-queues", 4, "--attribute", "+message.type=FIFO")
+    assert changed.rows == [["broker-a", "4", "2", "rw", "no", "SINGLE_TAG", "message.type=FIFO"]]
+    changed = orbitmq("topic", "config", "set", topic, "--permission", "r", "--order", "--write-queues", 3)
+    assert changed.rows == [["broker-a", "4", "3", "r", "yes", "SINGLE_TAG", "message.type=FIFO"]]
+    (row,) = orbitmq("topic", "config", "set", topic, "--attribute", "-message.type", "-o", "json").json
+    assert (row["attributes"], row["order"]) == ({}, True)
+    assert orbitmq("topic", "config", "show", topic, "--broker", "broker-a").rows[0][-1] == "-"
+
+
+@pytest.mark.parametrize(
+    ("words", "named"),
+    [
+        ((), "nothing is to be changed"),
+        (("--permission", "x"), "--permission"),
+        (("--read-queues", 0), "read-queues"),
+        (("--attribute", "message.type"), "attribute"),
+        (("--order", "--broker", "broker-z"), "broker-a"),
+        (("--order", "--cluster", "Elsewhere"), "DefaultCluster"),
+    ],
+)
+def test_a_change_that_is_none_is_a_wrong_argument(orbitmq, topic, words, named):
+    wrong = orbitmq("topic", "config", "set", topic, *words)
+    assert (wrong.code, wrong.out) == (2, "")
+    assert named in wrong.err
+
+
+def test_an_attribute_that_topics_have_not_is_refused_in_the_brokers_words(orbitmq, topic):
+    refused = orbitmq("topic", "config", "set", topic, "--attribute", "+message.kind=FIFO")
+    assert (refused.code, "'message.kind'" in refused.err) == (1, True)
+
+
+def test_a_topic_that_is_nowhere_is_a_negative_answer(orbitmq):
+    for words in (("show", "no-such-topic"), ("set", "no-such-topic", "--order")):
+        missing = orbitmq("topic", "config", *words)
+        assert (missing.code, "no-such-topic is on none of the brokers broker-a" in missing.err) == (1, True)
