@@ -217,6 +217,8 @@ class BrokerConfig(ServerSecuritySettings):
     """Ours: the same for consumer groups."""
     enable_mixed_message_type: bool = False
     """Topics may have the attribute `message.type=MIXED`."""
+    clear_retry_topic_when_delete_topic: bool = True
+    """A topic that is deleted takes along the retries of its messages that groups popped."""
     broker_permission: int = 6
     notify_consumer_ids_changed_enable: bool = True
     use_server_side_reset_offset: bool = True

@@ -128,6 +128,7 @@ def _topic_tables(broker: BrokerService) -> topics.TopicTables:
         system_topic_names(broker.config),
         broker.stats,
         broker.config.enable_mixed_message_type,
+        broker.config.clear_retry_topic_when_delete_topic,
     )
 
 

@@ -45,6 +45,7 @@ from orbitmq.wire.headers import (
     GetTopicStats,
     QueryTopicConsumers,
 )
+from orbitmq.wire.pop.handles import RETRY_V1, RETRY_V2, pop_retry_topic
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +56,7 @@ class TopicTables:
         broker_name: this broker's, as queues carry it.
         system_topics: the names that are the broker's own.
         takes_mixed: topics may say that they take messages of every type (enableMixedMessageType).
+        clears_retries: a topic that is deleted takes the retries of its popped messages along.
     """
 
     topics: TopicRegistry
@@ -67,10 +69,13 @@ class TopicTables:
     system_topics: Iterable[str]
     stats: BrokerStats
     takes_mixed: bool
+    clears_retries: bool
 
 
 handlers: Handlers[TopicTables] = Handlers()
 
+POP_RETRIES = (RETRY_V2, RETRY_V1)
+"""The two forms of the name of a topic of retries."""
 LIST_SIZE_MAX = 1024 * 1024
 """Ours: bytes of a list of topics to be made: some five thousand of them."""
 
@@ -109,19 +114,27 @@ def create_topics(tables: TopicTables, call: Call[CreateTopics]) -> Reply | Late
 
 @handlers.on(DeleteTopicInBroker)
 def delete_topic(tables: TopicTables, call: Call[DeleteTopicInBroker]) -> Reply | Later:
-    """Delete a topic with its queues and everybody's offsets in it."""
+    """Delete a topic with its queues, everybody's offsets in it, and the retries of its popped messages."""
     topic = call.header.topic
     _check_may_change(topic)
+    retries = _pop_retries(tables, topic) if tables.clears_retries else []
 
     def remove() -> None:
-        tables.store.delete_topic(topic)
-        tables.offsets.forget_topic(topic)
-        tables.pulls.answer_topic(topic)
-        tables.pop.answer_topic(topic)
-        tables.stats.forget_topic(topic)
+        for name in (topic, *retries):
+            tables.store.delete_topic(name)
+            tables.offsets.forget_topic(name)
+            tables.pulls.answer_topic(name)
+            tables.pop.answer_topic(name)
+            tables.stats.forget_topic(name)
 
-    tables.topics.delete(topic, call.now_ms, remove, lambda: call.answer(Reply()))
+    tables.topics.delete(topic, call.now_ms, remove, lambda: call.answer(Reply()), retries=retries)
     return LATER
+
+
+def _pop_retries(tables: TopicTables, topic: str) -> list[str]:
+    """Return the topics of retries that groups with offsets in a topic have for its popped messages."""
+    names = [pop_retry_topic(topic, group, kind) for group in tables.offsets.groups_of(topic) for kind in POP_RETRIES]
+    return [name for name in dict.fromkeys(names) if tables.topics.get(name) is not None]
 
 
 def _check_may_be_made(tables: TopicTables, config: TopicConfig) -> None:

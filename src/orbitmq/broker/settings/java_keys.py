@@ -38,7 +38,6 @@ checkSyncStateSetPeriod=5000
 cleanOfflineBrokerInterval=30000
 cleanRocksDBDirtyCQIntervalMin=60
 cleanSwapedMapInterval=300000
-clearRetryTopicWhenDeleteTopic=true
 clientAsyncSemaphoreValue=65535
 clientCallbackExecutorThreads=2
 clientChannelMaxIdleTimeSeconds=120

@@ -75,15 +75,25 @@ class TopicRegistry:
             raise
         self.changed(then)
 
-    def delete(self, topic: str, now_ms: int, remove: Callable[[], None], then: Announced | None = None) -> None:
+    def delete(
+        self,
+        topic: str,
+        now_ms: int,
+        remove: Callable[[], None],
+        then: Announced | None = None,
+        *,
+        retries: Iterable[str] = (),
+    ) -> None:
         """Forget a topic.
 
         Args:
+            retries: topics of its messages' retries, which go with it.
             remove: removes what belongs to it. The file is written before: a disk that refuses it leaves the topic and
                 its messages as they are. When `remove` fails, nobody is told, and the deletion can be asked for again.
             then: see `changed`.
         """
-        self.table.delete(topic, now_ms)
+        for name in (topic, *retries):
+            self.table.delete(name, now_ms)
         save_or_revert(self.table, self._save, "the topic table")
         remove()
         self._announce(then)

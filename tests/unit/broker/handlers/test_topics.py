@@ -114,6 +114,26 @@ def test_a_deleted_topic_is_gone_with_its_messages_and_offsets(serve: Serve) -> 
     serve(scene)
 
 
+@pytest.mark.parametrize("clears", [True, False])
+def test_a_deleted_topic_takes_the_retries_of_its_popped_messages_along(serve: Serve, clears: bool) -> None:
+    async def scene(rig: Any) -> None:
+        topics = rig.broker.service.topics
+        retries = ["%RETRY%g_orders", "%RETRY%g+orders"]
+        others = ["%RETRY%g", "%RETRY%g_bills", "%RETRY%h_orders"]
+        await rig.make_group()
+        assert await rig.code(create("orders")) == 0
+        for topic in (*retries, *others):
+            assert topics.create_retry_topic(topic, 1, 1) is not None
+        commit = UpdateConsumerOffset(consumer_group="g", topic="orders", queue_id=0, commit_offset=0)
+        assert await rig.code(commit) == 0
+        assert await rig.code(DeleteTopicInBroker(topic="orders")) == 0
+        assert topics.get("orders") is None
+        assert [topics.get(topic) is None for topic in retries] == 2 * [clears]
+        assert None not in [topics.get(topic) for topic in others]
+
+    serve(scene, clear_retry_topic_when_delete_topic=clears)
+
+
 def test_system_topics_are_told_apart(serve: Serve) -> None:
     async def scene(rig: Any) -> None:
         found = decode_topic_list((await rig.ask(GetSystemTopicsOfBroker())).body)
