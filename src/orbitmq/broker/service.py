@@ -110,6 +110,7 @@ class BrokerService:
         self.random = random
         self.health = health
         self.store = store
+        self.log_end_at_start = store.max_physical_offset
         self.stats = BrokerStats(clock(), flows_max=config.metrics_otel_cardinality_limit, monotonic_ms=monotonic())
         self.topics = TopicRegistry(tables.topics, files.save_topics, announce)
         self.groups = GroupRegistry(tables.groups, files.save_groups)

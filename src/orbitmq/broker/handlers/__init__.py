@@ -3,7 +3,7 @@
 from orbitmq.broker.handlers import admin, cleaning, groups, queries, replies, send, topics, transactions
 from orbitmq.broker.handlers.access import rules, users
 from orbitmq.broker.handlers.administration import clients as all_clients
-from orbitmq.broker.handlers.administration import cold_data, replication, settings, stats
+from orbitmq.broker.handlers.administration import cold_data, replication, rocksdb, settings, stats
 from orbitmq.broker.handlers.consuming import clients, inquiries, locks, offsets, pull, resets, send_back
 from orbitmq.broker.handlers.popping import acks, assignments, notices, peek, pop
 from orbitmq.broker.handlers.popping.tables import PopTables
@@ -190,8 +190,12 @@ HANDLERS.include(locks.handlers, lambda broker: locks.LockTables(broker.locks, b
 HANDLERS.include(groups.handlers, _group_tables)
 HANDLERS.include(all_clients.handlers, _all_clients)
 HANDLERS.include(stats.handlers, _stats_tables)
-HANDLERS.include(replication.handlers, lambda broker: broker.store)
+HANDLERS.include(
+    replication.handlers,
+    lambda broker: replication.ReplicationTables(broker.store, broker.address, broker.log_end_at_start),
+)
 HANDLERS.include(cold_data.handlers)
+HANDLERS.include(rocksdb.handlers)
 HANDLERS.include(settings.handlers, lambda broker: broker.settings)
 HANDLERS.include(topics.handlers, _topic_tables)
 HANDLERS.include(queries.handlers, _query_tables)

@@ -8,9 +8,13 @@ from orbitmq.codes import RequestCode
 from orbitmq.wire.header import Int32, header, request, wire
 
 __all__ = [
+    "CheckRocksdbQueues",
     "CleanExpiredConsumeQueues",
     "CleanUnusedTopics",
     "DeleteExpiredCommitLog",
+    "ExchangeReplicationInfo",
+    "ExchangeReplicationInfoResponse",
+    "ExportRocksdbTables",
     "GetAllConsumerOffsets",
     "GetAllDelayOffsets",
     "GetBrokerConfig",
@@ -132,12 +136,49 @@ class GetReplicationStatus:
     """Which slaves follow a master, and how far."""
 
 
+@request(RequestCode.EXCHANGE_BROKER_HA_INFO)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExchangeReplicationInfo:
+    """Tell a slave about its master; without an address: ask a master about itself."""
+
+    master_ha_address: str | None = None
+    master_flush_offset: int | None = None
+    master_address: str | None = None
+
+
+@header
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExchangeReplicationInfoResponse:
+    """A master's addresses for slaves and for clients, and where its log ended when it started."""
+
+    master_ha_address: str | None = None
+    master_flush_offset: int | None = None
+    master_address: str | None = None
+
+
 @request(RequestCode.RESET_MASTER_FLUSH_OFFSET)
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ResetMasterFlushOffset:
     """Tell a slave up to where its master's log is on the disk; a master has no use for it."""
 
     master_flush_offset: int | None = None
+
+
+@request(RequestCode.CHECK_ROCKSDB_CQ_WRITE_PROGRESS)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CheckRocksdbQueues:
+    """Compare consume queues that are kept in RocksDB with those in files; of all topics where `topic` is empty."""
+
+    topic: str
+    check_store_time: int | None = None
+
+
+@request(RequestCode.EXPORT_ROCKSDB_CONFIG_TO_JSON)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExportRocksdbTables:
+    """Write tables that are kept in RocksDB as JSON files: `topics;subscriptionGroups;consumerOffsets`."""
+
+    config_type: str
 
 
 @request(RequestCode.UPDATE_COLD_DATA_FLOW_CTR_CONFIG)

@@ -35,6 +35,7 @@ FIELDS = {
     "brokerName": "broker-a", "brokerId": "0", "statsName": "TOPIC_PUT_NUMS", "statsKey": "k", "isOrder": "false",
     "invisibleTime": "1000", "pollTime": "0", "bornTime": "1", "initMode": "0", "extraInfo": "x", "username": "no-such-user",
     "subject": "User:no-such-user", "readable": "true",
+    "configType": "topics",
 }  # fmt: skip
 BODY = json.dumps(
     {

@@ -1,25 +1,63 @@
-"""Requests about a master's slaves: who follows (907), and what only a slave is told (908). Nobody follows yet.
+"""Requests about a master's slaves: who follows (907), where a slave would follow (906), and what only a slave is told (908).
 
-Source: Java AdminBrokerProcessor.getBrokerHaStatus, resetMasterFlushOffset.
+Nobody follows yet.
+
+Source: Java AdminBrokerProcessor.getBrokerHaStatus, updateBrokerHaInfo, resetMasterFlushOffset.
 """
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
+from orbitmq.broker.registration.addresses import BrokerAddress
 from orbitmq.net.dispatch.handlers import Call, Handlers, Reply
 from orbitmq.store import Store
 from orbitmq.wire.bodies.monitoring.replication import encode_replication_status
-from orbitmq.wire.headers import GetReplicationStatus, ResetMasterFlushOffset
+from orbitmq.wire.headers import (
+    ExchangeReplicationInfo,
+    ExchangeReplicationInfoResponse,
+    GetReplicationStatus,
+    ResetMasterFlushOffset,
+)
 
-handlers: Handlers[Store] = Handlers()
+
+@dataclass(frozen=True, slots=True)
+class ReplicationTables:
+    """A master as slaves see it.
+
+    Args:
+        log_end_at_start: where the log ended when the broker started.
+    """
+
+    store: Store
+    address: BrokerAddress
+    log_end_at_start: int
+
+
+handlers: Handlers[ReplicationTables] = Handlers()
 
 
 @handlers.on(GetReplicationStatus)
-def get_replication_status(store: Store, call: Call[GetReplicationStatus]) -> Reply:
+def get_replication_status(tables: ReplicationTables, call: Call[GetReplicationStatus]) -> Reply:
     """Answer with where the log ends, and that no slave follows."""
-    return Reply(body=encode_replication_status(store.max_physical_offset))
+    return Reply(body=encode_replication_status(tables.store.max_physical_offset))
+
+
+@handlers.on(ExchangeReplicationInfo)
+def exchange_replication_info(tables: ReplicationTables, call: Call[ExchangeReplicationInfo]) -> Reply:
+    """Answer a slave with the addresses that this broker registers with; a master that is told of a master stays one."""
+    if call.header.master_ha_address is not None:
+        return Reply()
+    return Reply(
+        header=ExchangeReplicationInfoResponse(
+            master_ha_address=tables.address.replication,
+            master_flush_offset=tables.log_end_at_start,
+            master_address=tables.address.announced,
+        )
+    )
 
 
 @handlers.on(ResetMasterFlushOffset)
-def reset_master_flush_offset(store: Store, call: Call[ResetMasterFlushOffset]) -> Reply:
+def reset_master_flush_offset(tables: ReplicationTables, call: Call[ResetMasterFlushOffset]) -> Reply:
     """Do nothing: this is a master, which knows its own log. Java's masters do the same."""
     return Reply()

@@ -5,7 +5,14 @@ from typing import Any
 
 import orjson
 
-from orbitmq.wire.headers import GetReplicationStatus, ResetMasterFlushOffset
+from golden import golden
+from orbitmq.wire.header import decode_header
+from orbitmq.wire.headers import (
+    ExchangeReplicationInfo,
+    ExchangeReplicationInfoResponse,
+    GetReplicationStatus,
+    ResetMasterFlushOffset,
+)
 
 Serve = Callable[..., None]
 
@@ -26,5 +33,31 @@ def test_a_master_knows_its_own_log(serve: Serve) -> None:
         await rig.send("t")
         assert await rig.code(ResetMasterFlushOffset(master_flush_offset=0)) == 0
         assert rig.broker.service.store.max_physical_offset > 0
+
+    serve(scene)
+
+
+def test_a_slave_is_told_the_addresses_that_the_master_registers_with(serve: Serve) -> None:
+    async def scene(rig: Any) -> None:
+        await rig.send("t")
+        answer = await rig.ask(ExchangeReplicationInfo())
+        told = decode_header(ExchangeReplicationInfoResponse, answer.ext_fields)
+        address = rig.broker.service.address
+        assert (told.master_ha_address, told.master_address) == (address.replication, address.announced)
+        assert told.master_flush_offset == 0  # the log was empty when it started
+        assert (
+            answer.ext_fields.keys()
+            == golden("906-exchange-broker-ha-info-answer").expected["header"]["ext_fields"].keys()
+        )
+
+    serve(scene)
+
+
+def test_a_master_that_is_told_of_another_one_stays_what_it_is(serve: Serve) -> None:
+    async def scene(rig: Any) -> None:
+        await rig.send("t")
+        answer = await rig.ask(ExchangeReplicationInfo(master_ha_address="10.0.0.1:10912", master_flush_offset=0))
+        assert (answer.code, answer.ext_fields or {}) == (0, {})
+        assert (await rig.pull("t"))[0].code == 0
 
     serve(scene)
