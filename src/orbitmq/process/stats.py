@@ -6,44 +6,15 @@ import asyncio
 import gc
 import os
 import time
-from bisect import bisect_left
-from collections.abc import Sequence
 from pathlib import Path
+
+from orbitmq.process.histogram import Histogram
 
 LAG_EVERY_MS = 250
 """How often the loop's lag is measured."""
 LAG_BOUNDS_S = (0.001, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0)
 
 _CGROUP_LIMITS = (Path("/sys/fs/cgroup/memory.max"), Path("/sys/fs/cgroup/memory/memory.limit_in_bytes"))
-
-
-class Histogram:
-    """Counts of values by upper bound, as Prometheus wants them. Plain numbers: observing costs a bisection."""
-
-    __slots__ = ("_counts", "bounds", "total")
-
-    def __init__(self, bounds: Sequence[float]) -> None:
-        self.bounds = tuple(bounds)
-        self.total = 0.0
-        self._counts = [0] * (len(self.bounds) + 1)
-
-    def observe(self, value: float, count: int = 1) -> None:
-        """Count `value`, `count` times."""
-        self.total += value * count
-        self._counts[bisect_left(self.bounds, value)] += count
-
-    def cumulative(self) -> list[tuple[str, float]]:
-        """Return (upper bound as text, number of values up to it), ending with +Inf."""
-        pairs, so_far = [], 0
-        for bound, count in zip((*map(str, self.bounds), "+Inf"), self._counts, strict=True):
-            so_far += count
-            pairs.append((bound, float(so_far)))
-        return pairs
-
-    @property
-    def count(self) -> int:
-        """How many values there were."""
-        return sum(self._counts)
 
 
 class ProcessStats:

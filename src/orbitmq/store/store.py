@@ -17,7 +17,7 @@ from typing import NoReturn
 from orbitmq.clock import Clock, monotonic_ms, now_ms
 from orbitmq.errors import FileCut, StoreBusy, StoreError, StoreUnavailable, SyncFailed
 from orbitmq.model.message import Host
-from orbitmq.process.stats import Histogram
+from orbitmq.process.histogram import Histogram
 from orbitmq.store.disk import Disk, LocalDisk, Lock, write_whole
 from orbitmq.store.dispatch import Dispatch, DispatchConsumer, is_queued, tag_code_of
 from orbitmq.store.index.index import Answer, Index
@@ -456,6 +456,13 @@ class Store:
         if queue is None or first >= queue.max_offset:
             return -1
         return self._commit_log.stored_at_ms(queue.entry(first)[0])
+
+    def stored_at_ms(self, topic: str, queue_id: int, queue_offset: int) -> int:
+        """Return when the message at a queue offset was stored, -1 when it is not there; its content is not looked at."""
+        queue = self._queues.get(topic, queue_id)
+        if queue is None or not queue.min_offset(self._commit_log.min_offset) <= queue_offset < queue.max_offset:
+            return -1
+        return self._commit_log.stored_at_ms(queue.entry(queue_offset)[0]) or -1
 
     def offset_at(self, topic: str, queue_id: int, timestamp_ms: int, boundary: Boundary = Boundary.LOWER) -> int:
         """Return the queue offset that belongs to a store time (see `reading.offset_at`), 0 without a queue."""

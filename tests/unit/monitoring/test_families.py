@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from orbitmq.monitoring.families import SERIES_PER_PART, Families
-from orbitmq.process.stats import Histogram
+from orbitmq.process.histogram import Histogram
 
 
 def samples(family) -> list[tuple[str, dict[str, str], float]]:
@@ -51,3 +51,21 @@ def test_many_values_come_in_parts() -> None:
 def test_a_long_search_ends_a_part() -> None:
     parts = list(Families("p").gauges("lag", "text", ("n",), [None, (("a",), 1), None, None]))
     assert [len(part.samples) for part in parts] == [0, 1, 0, 0]
+
+
+def test_histograms_that_differ_in_their_labels_come_in_parts() -> None:
+    histogram = Histogram((1.0,))
+    histogram.observe(3.0)
+    series = [((str(number),), histogram) for number in range(SERIES_PER_PART)]
+    parts = list(Families("p", {"node": "a"}).histograms("s", "text", ("n",), series))
+    assert sum(len(part.samples) for part in parts) == 4 * SERIES_PER_PART
+    assert max(len(part.samples) for part in parts) < SERIES_PER_PART + 4
+    assert samples(parts[0])[:2] == [
+        ("p_s_bucket", {"node": "a", "n": "0", "le": "1.0"}, 0),
+        ("p_s_bucket", {"node": "a", "n": "0", "le": "+Inf"}, 1),
+    ]
+
+
+def test_a_histogram_may_have_been_counted_elsewhere() -> None:
+    family = Families("p").counts("s", "text", [("1.0", 2), ("2.0", 3)], 5, 40)
+    assert [value for _, _, value in samples(family)] == [2, 3, 5, 5, 40]

@@ -6,17 +6,8 @@ import time
 from pathlib import Path
 
 from orbitmq.process import stats as process_stats
-from orbitmq.process.stats import Histogram, ProcessStats
+from orbitmq.process.stats import ProcessStats
 from waiting import until
-
-
-def test_a_histogram_counts_up_to_each_bound():
-    histogram = Histogram((0.1, 1.0))
-    for value in (0.1, 0.2, 5.0):
-        histogram.observe(value)
-    assert histogram.cumulative() == [("0.1", 1.0), ("1.0", 2.0), ("+Inf", 3.0)]
-    assert histogram.count == 3
-    assert histogram.total == 5.3
 
 
 def test_a_blocked_loop_shows_as_lag_and_a_collection_as_time(monkeypatch):

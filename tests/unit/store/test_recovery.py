@@ -322,6 +322,7 @@ def test_a_queue_whose_messages_are_all_gone_goes_on_counting():
     world.open()
     assert world.store.min_offset("orders", 0) == world.store.max_offset("orders", 0) == 5
     assert world.store.earliest_stored_at_ms("orders", 0) == -1
+    assert world.store.stored_at_ms("orders", 0, 4) == world.store.stored_at_ms("orders", 0, 5) == -1
     assert world.send().queue_offset == 5
     world.kill()
     assert world.offsets() == [5]

@@ -17,7 +17,7 @@ from functools import partial
 from time import perf_counter
 
 from orbitmq.errors import DescriptorShortage, NotWritten
-from orbitmq.process.stats import Histogram
+from orbitmq.process.histogram import Histogram
 from orbitmq.store.disk import DiskFile
 from orbitmq.store.log.commit_log import CommitLog
 from orbitmq.store.log.segment import Segment
