@@ -14,6 +14,7 @@ from promtool import check_rules
 PROMETHEUS = Path(__file__).parents[4] / "deploy" / "prometheus"
 PROMETHEUS_ONLY = {
     "RocketmqBrokerFewDescriptors", "RocketmqBrokerMemoryHigh", "RocketmqBrokerCollectsOrLags", "RocketmqBrokerGroupLags",
+    "RocketmqBrokerGroupLate",
     "RocketmqBrokerRefusesSends", "RocketmqBrokerDeadLetters",
 }  # fmt: skip
 
