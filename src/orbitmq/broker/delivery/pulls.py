@@ -125,12 +125,13 @@ class Pulls:
             result = self._read_matching(place, selection)
         else:
             result = self._store.read(*place, selection)
-        return self._reply(header.topic, header.consumer_group, header.queue_offset, result)
+        return self._reply(header.topic, header.consumer_group, header.queue_id, header.queue_offset, result)
 
     def moved(self, header: PullMessage, queue_offset: int) -> Reply:
         """Return the answer to a reader whose group was set to another offset (Java: OFFSET_RESET)."""
         topic, queue_id = header.topic, header.queue_id
         self._stats.miss_count += 1
+        self._stats.pulled_to(topic, header.consumer_group, queue_id, queue_offset)
         return Reply(
             ResponseCode.PULL_OFFSET_MOVED,
             "OFFSET_RESET",
@@ -323,7 +324,7 @@ class Pulls:
                 # Only what was found stays true: a message may come before the turn of the next pull.
                 if result.status is ReadStatus.FOUND:
                     self._share(key, result)
-            return self._reply(pull.topic, pull.call.group, pull.queue_offset, result)
+            return self._reply(pull.topic, pull.call.group, pull.queue_id, pull.queue_offset, result)
         except OrbitError as error:  # files that somebody has cut: told as a pull is told that has not waited
             return Reply(ResponseCode.SYSTEM_ERROR, str(error))
         except Exception as error:
@@ -341,7 +342,7 @@ class Pulls:
             self._reads.clear()
             self._reads_size = 0
 
-    def _reply(self, topic: str, group: str, queue_offset: int, result: ReadResult) -> Reply:
+    def _reply(self, topic: str, group: str, queue_id: int, queue_offset: int, result: ReadResult) -> Reply:
         stats = self._stats
         code = _CODES.get(result.status)
         if code is None:  # an empty queue: its reader waits at 0, anybody else has lost the way
@@ -349,6 +350,7 @@ class Pulls:
         if code == ResponseCode.SUCCESS:
             stats.found_count += 1
             stats.got(topic, group, result.message_count, len(result.body))
+            stats.pulled_to(topic, group, queue_id, result.next_offset)
         else:
             stats.miss_count += 1
         return Reply(

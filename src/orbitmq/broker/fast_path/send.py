@@ -66,6 +66,7 @@ class SendFastPath:
         append, parse_text, format_answer = tables.store.append, self._texts.parse, self._format
         note_key = tables.store.note_key
         queue_counts, body_size_max, plain = self._queue_counts, tables.body_size_max, tables.properties.plain
+        put_bits = tables.stats.put_bits
         host = host_of(connection.remote)
         first, at, end, size_sum = len(answers), 0, len(data), 0
         opaques: list[int] = []
@@ -113,6 +114,7 @@ class SendFastPath:
                         tables.stats.puts.add(counted_topic, count, size_sum - counted_size, count)
                     counted_topic, counted, counted_size = topic, len(opaques), size_sum
                 size_sum += record_size
+                put_bits[(record_size - 1).bit_length()] += 1
                 answers.append(format_answer(physical_offset, queue_id, queue_offset, opaque, key))
                 opaques.append(opaque)
                 at = frame_end

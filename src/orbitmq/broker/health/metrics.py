@@ -7,15 +7,17 @@ Source: Java BrokerMetricsConstant, DefaultStoreMetricsConstant; docs/reference/
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from itertools import islice
-from typing import Any, TypeVar
+from typing import Any
 
 from prometheus_client.core import Metric
 
 from orbitmq.broker.access.guard import DENIALS
-from orbitmq.broker.groups.offsets import SEPARATOR
+from orbitmq.broker.health.delivery_metrics import STORAGE, STORAGE_LABELS, DeliveryMetrics
+from orbitmq.broker.health.group_metrics import GroupMetrics
 from orbitmq.broker.health.monitor import BrokerMonitor
+from orbitmq.broker.health.series import Work, first_of, is_system_group, look, truth
 from orbitmq.broker.limits import limit_refusals
 from orbitmq.broker.monitoring.runtime_info import earliest_message_ms
 from orbitmq.broker.registration.registrar import Registrar
@@ -30,12 +32,8 @@ from orbitmq.net.server import Server
 from orbitmq.store import TroubleKind
 from orbitmq.store.log.open_files import allowed_maps
 
-WORK_PER_PART = 500
-"""Queues, or clients, that are looked at in one turn of the loop: less than a millisecond's worth."""
-_SYSTEM_GROUPS = "cid_rmq_sys_"
-
-K = TypeVar("K")
-V = TypeVar("V")
+_SIZE_BOUNDS = tuple((1 << bits, bits) for bits in (10, 12, 19, 20, 21, 22))
+"""Java's, with the bits that `BrokerStats.put_bits` counts them by."""
 
 
 class BrokerMetrics:
@@ -60,11 +58,15 @@ class BrokerMetrics:
         self._monitor = monitor
         self._clock = clock
         self._series_max = config.metrics_otel_cardinality_limit
+        self._groups = GroupMetrics(self._java, service, clock, self._series_max)
+        self._delivery = DeliveryMetrics(self._java, self._own, service, self._series_max)
 
     def collect(self) -> Iterator[Metric]:
         """Yield every figure there is now, large families in parts."""
         yield from self._of_messages()
-        yield from self._of_groups()
+        yield from self._of_topics()
+        yield from self._groups.collect()
+        yield from self._of_dead_letters()
         yield from self._of_clients()
         yield from self._of_storage()
         yield from self._of_store()
@@ -72,9 +74,7 @@ class BrokerMetrics:
         yield from self._of_index()
         yield from self._of_retention()
         yield from self._of_recovery()
-        yield from self._of_delivery()
-        yield from self._of_timers()
-        yield from self._of_transactions()
+        yield from self._delivery.collect()
         yield from self._of_broker()
         yield from self._left_out()
         yield from self._figures.requests()
@@ -82,57 +82,66 @@ class BrokerMetrics:
         yield from self._figures.process(self._monitor.find_alerts())
 
     def _of_messages(self) -> Iterator[Metric]:
-        java, stats = self._java, self._service.stats
+        stats, own = self._service.stats, self._own
         text = "Messages that the topic's queues have had"
-        yield from java.counters("messages_in", text, ("topic", "is_system"), self._messages_by_topic())
-        yield java.counter("messages_out", "Messages given to consumers", stats.get_count)
-        yield java.counter("throughput_in", "Bytes of the messages that clients have sent", stats.put_size)
-        yield java.counter("throughput_out", "Bytes of the messages given to consumers", stats.get_size)
-        yield self._own.counter("messages_sent", "Messages that clients have sent", stats.put_count)
-        yield self._own.counter("pulls_found", "Pulls that found messages", stats.found_count)
-        yield self._own.counter("pulls_missed", "Pulls that found none", stats.miss_count)
+        yield from self._java.counters("messages_in", text, ("topic", "is_system"), self._messages_by_topic())
+        yield own.counter("messages_sent", "Messages that clients have sent", stats.put_count)
+        yield own.counter("pulls_found", "Pulls that found messages", stats.found_count)
+        yield own.counter("pulls_missed", "Pulls that found none", stats.miss_count)
+        yield self._java.counts(
+            "message_size",
+            "Sizes of the messages that clients have sent, as they are stored, in bytes",
+            [(f"{bound}.0", sum(stats.put_bits[: bits + 1])) for bound, bits in _SIZE_BOUNDS],
+            stats.put_count,
+            stats.put_size,
+        )
+
+    def _of_topics(self) -> Iterator[Metric]:
+        """Yield what went in and out since the start."""
+        java, stats = self._java, self._service.stats
+        sent = (
+            ((topic, truth(is_system_topic(topic))), flow.size)
+            for topic, flow in first_of(stats.puts.all, self._series_max)
+        )
+        text = "Bytes of the messages that clients have sent"
+        yield from java.counters("throughput_in", text, ("topic", "is_system"), sent)
+        got = first_of(stats.gets.all, self._series_max)
+        labels = ("topic", "consumer_group", "is_retry", "is_system")  # each part takes a hundred of them
+        text = "Messages given to consumers"
+        yield from java.counters(
+            "messages_out", text, labels, ((_reader_labels(*place), flow.count) for place, flow in got)
+        )
+        text = "Bytes of the messages given to consumers"
+        yield from java.counters(
+            "throughput_out", text, labels, ((_reader_labels(*place), flow.size) for place, flow in got)
+        )
 
     def _messages_by_topic(self) -> Series:
         max_offset = self._service.store.max_offset
-        work = _Work()
-        for topic, config in self._first(self._service.topics.table.all):
+        work = Work()
+        for topic, config in first_of(self._service.topics.table.all, self._series_max):
             queues = max(config.read_queue_count, config.write_queue_count)
             count = sum(max_offset(topic, queue_id) for queue_id in range(queues))
-            yield (topic, _is(is_system_topic(topic))), count
+            yield (topic, truth(is_system_topic(topic))), count
             if work.is_a_part_done(queues):
                 yield None
 
     def _dead_letters(self) -> Series:
         max_offset = self._service.store.max_offset
-        work = _Work()
-        for topic, config in self._first(self._service.topics.table.all):
+        work = Work()
+        for topic, config in first_of(self._service.topics.table.all, self._series_max):
             if topic.startswith(DLQ_PREFIX):
                 group = topic.removeprefix(DLQ_PREFIX)
                 queues = max(config.read_queue_count, config.write_queue_count)
                 count = sum(max_offset(topic, queue_id) for queue_id in range(queues))
-                yield (group, topic, _is(_is_system_group(group))), count
+                yield (group, topic, truth(is_system_group(group))), count
             if work.is_a_part_done(1):
                 yield None
 
-    def _of_groups(self) -> Iterator[Metric]:
-        labels = ("consumer_group", "topic", "is_retry", "is_system")
-        text = "Messages that a group has not consumed yet, by its committed offsets"
-        yield from self._java.gauges("consumer_lag_messages", text, labels, self._lags())
+    def _of_dead_letters(self) -> Iterator[Metric]:
         text = "Messages that a group's dead-letter topic has had"
-        of_group = ("consumer_group", "topic", "is_system")
-        yield from self._java.counters("send_to_dlq_messages", text, of_group, self._dead_letters())
-
-    def _lags(self) -> Series:
-        max_offset = self._service.store.max_offset
-        work = _Work()
-        for key, offsets in self._first(self._service.offsets.all):
-            topic, _, group = key.partition(SEPARATOR)
-            queues = tuple(offsets.items())
-            lag = sum(max(0, max_offset(topic, queue_id) - offset) for queue_id, offset in queues)
-            is_system = is_system_topic(topic) or _is_system_group(group)
-            yield (group, topic, _is(topic.startswith((RETRY_PREFIX, DLQ_PREFIX))), _is(is_system)), lag
-            if work.is_a_part_done(len(queues)):
-                yield None
+        labels = ("consumer_group", "topic", "is_system")
+        yield from self._java.counters("send_to_dlq_messages", text, labels, self._dead_letters())
 
     def _of_clients(self) -> Iterator[Metric]:
         java = self._java
@@ -143,7 +152,7 @@ class BrokerMetrics:
 
     def _producers(self) -> Series:
         found: dict[tuple[str, str], int] = {}
-        work = _Work()
+        work = Work()
         for _, members in tuple(self._service.membership.members.producers.items()):
             for member in members.values():
                 _count(found, (member.language.lower(), version_name(member.version)))
@@ -152,34 +161,33 @@ class BrokerMetrics:
         yield from (((*client, "remoting"), count) for client, count in islice(found.items(), self._series_max))
 
     def _consumers(self) -> Series:
-        work = _Work()
-        for name, group in self._first(self._service.membership.members.consumers):
+        work = Work()
+        for name, group in first_of(self._service.membership.members.consumers, self._series_max):
             found: dict[tuple[str, str], int] = {}
             for member in group.members.values():
                 _count(found, (member.language.lower(), version_name(member.version)))
             mode = group.consume_type.name.lower()
             for client, count in found.items():
-                yield (name, *client, mode, "remoting", _is(_is_system_group(name))), count
+                yield (name, *client, mode, "remoting", truth(is_system_group(name))), count
             if work.is_a_part_done(len(group.members)):
                 yield None
 
     def _of_storage(self) -> Iterator[Metric]:
         java, store, disk = self._java, self._service.store, self._monitor.disk
-        labels, values = ("storage_type", "storage_medium"), ("local", "disk")
 
         def gauge(name: str, text: str, value: float) -> Iterator[Metric]:
-            return java.gauges(name, text, labels, [(values, value)])
+            return java.gauges(name, text, STORAGE_LABELS, [(STORAGE, value)])
 
         if disk is not None:
-            yield from gauge("storage_size", "Bytes used of the disk that holds the store", disk.used)
+            yield from gauge("storage_size_bytes", "Bytes used of the disk that holds the store", disk.used)
         unsynced = store.max_physical_offset - store.durable_offset
         yield from gauge("storage_flush_behind_bytes", "Bytes of the CommitLog that are not synced yet", unsynced)
         text = "Bytes of the CommitLog that readers do not see yet"
         yield from gauge("storage_dispatch_behind_bytes", text, store.dispatch_behind_size)
-        earliest_ms = earliest_message_ms(store)
+        earliest_ms = look(lambda: earliest_message_ms(store))
         if earliest_ms:
             text = "How long ago the first message that is kept was stored, in milliseconds"
-            yield from gauge("storage_message_reserve_time", text, self._clock() - earliest_ms)
+            yield from gauge("storage_message_reserve_time_milliseconds", text, self._clock() - earliest_ms)
 
     def _of_store(self) -> Iterator[Metric]:
         own, store, disk = self._own, self._service.store, self._monitor.disk
@@ -231,64 +239,6 @@ class BrokerMetrics:
         )
         yield own.gauge("quarantine_bytes", "Bytes that were cut off the log and are kept", store.quarantine_size)
 
-    def _of_delivery(self) -> Iterator[Metric]:
-        own, service = self._own, self._service
-        yield own.gauge("parked_pulls", "Pulls that wait for messages", service.pulls.parked_count)
-        yield own.gauge("parked_pulls_bytes", "Memory that they take, estimated", service.pulls.parked.size)
-        waiting = [((str(level),), count) for level, count in service.delays.backlog().items()]
-        yield from self._of_pop()
-        yield from own.gauges("delayed_messages", "Messages that wait for their time, by level", ("level",), waiting)
-
-    def _of_timers(self) -> Iterator[Metric]:
-        java, own, service = self._java, self._own, self._service.timers
-        timers = service.timers
-        text = "Messages that wait for a time of their own"
-        yield from java.gauges("timing_messages", text, ("topic",), self._by_topic(service.metrics.counts))
-        yield java.gauge("timer_enqueue_lag", "Such messages that are not in the wheel yet", timers.queue_behind)
-        yield java.gauge("timer_dequeue_latency", "How late such messages are delivered, in ms", service.behind_ms)
-        yield own.gauge("timer_behind_ms", "How late they are delivered", service.behind_ms)
-        text = "Such messages that were delivered, or stored for another turn"
-        yield own.counter("timer_delivered_messages", text, timers.delivered_count)
-        text = "Such messages that the log did not have any more at their time"
-        yield own.counter("timer_lost_messages", text, timers.lost_count)
-
-    def _of_transactions(self) -> Iterator[Metric]:
-        java, own, service = self._java, self._own, self._service
-        counts, checks = service.transactions.counts, service.transaction_checks
-        for name, text, table in (
-            ("commit_messages", "Transactions that were committed", counts.commits),
-            ("rollback_messages", "Transactions that were rolled back", counts.rollbacks),
-        ):
-            yield from java.counters(name, text, ("topic",), self._by_topic(table))
-        yield from java.gauges("half_messages", "Transactions that are open", ("topic",), self._by_topic(counts.open))
-        yield own.counter("transactions_given_up", "Transactions that nobody decided about", counts.given_up_count)
-        yield own.counter("transaction_checks", "Questions to producers how a transaction has ended", checks.sent_count)
-        text = "Such questions that found no producer of the group that would read them"
-        yield own.counter("transaction_checks_unsent", text, checks.unsent_count)
-
-    def _by_topic(self, table: Mapping[str, int]) -> Series:
-        work = _Work()
-        for topic, count in self._first(table):
-            yield (topic,), count
-            if work.is_a_part_done(1):
-                yield None
-
-    def _of_pop(self) -> Iterator[Metric]:
-        java, own, pop = self._java, self._own, self._service.pop
-        log, checkpoints = pop.revive_log, pop.revive_log.checkpoints
-        written = [(("CK",), log.checkpoint_count), (("ACK",), log.ack_count)]
-        text = "Checkpoints and acks of popped messages"
-        yield from java.counters("pop_revive_in_message", text, ("revive_message_type",), written)
-        text = "Popped messages that were not acknowledged and went to a retry topic"
-        yield java.counter("pop_revive_retry_messages", text, pop.revival.retry_count)
-        lags = [((str(queue_id),), count) for queue_id, count in log.backlog().items()]
-        text = "Records of the revive topic behind the first checkpoint that has messages left"
-        yield from java.gauges("pop_revive_lag", text, ("queue_id",), lags)
-        yield java.gauge("pop_checkpoint_buffer_size", "Checkpoints that have messages left", checkpoints.count)
-        yield own.gauge("popped_messages", "Popped messages not acknowledged yet", checkpoints.message_count)
-        yield own.gauge("ordered_batches", "Batches in order that are not all acknowledged", pop.ordered.count)
-        yield own.gauge("parked_pops", "Pops that wait for messages", pop.waiting.parked.count)
-
     def _of_broker(self) -> Iterator[Metric]:
         java, own, service = self._java, self._own, self._service
         yield java.gauge("broker_permission", "2: may be written, 4: may be read", service.config.broker_permission)
@@ -307,42 +257,21 @@ class BrokerMetrics:
 
     def _left_out(self) -> Iterator[Metric]:
         service = self._service
-        tables: dict[str, Mapping[str, Any]] = {
+        tables: dict[str, Mapping[Any, Any]] = {
             "rocketmq_messages_in_total": service.topics.table.all,
             "rocketmq_consumer_lag_messages": service.offsets.all,
+            "rocketmq_messages_out_total": service.stats.gets.all,
             "rocketmq_consumer_connections": service.membership.members.consumers,
         }
         left = [((name,), max(0, len(table) - self._series_max)) for name, table in tables.items()]
         text = "Series that metricsOtelCardinalityLimit leaves out"
         yield from self._own.gauges("series_left_out", text, ("metric",), left)
 
-    def _first(self, table: Mapping[K, V]) -> Iterable[tuple[K, V]]:
-        """Return a table's first entries, as many as may be shown; others may change it meanwhile."""
-        return tuple(islice(table.items(), self._series_max))
-
-
-class _Work:
-    """What was looked at since the last part."""
-
-    def __init__(self) -> None:
-        self._count = 0
-
-    def is_a_part_done(self, count: int) -> bool:
-        """Add what was looked at; True when others should have their turn."""
-        self._count += count
-        if self._count < WORK_PER_PART:
-            return False
-        self._count = 0
-        return True
-
 
 def _count(found: dict[tuple[str, str], int], client: tuple[str, str]) -> None:
     found[client] = found.get(client, 0) + 1
 
 
-def _is_system_group(group: str) -> bool:
-    return group.lower().startswith(_SYSTEM_GROUPS)
-
-
-def _is(value: bool) -> str:
-    return "true" if value else "false"
+def _reader_labels(topic: str, group: str) -> tuple[str, ...]:
+    is_system = is_system_topic(topic) or is_system_group(group)
+    return topic, group, truth(topic.startswith((RETRY_PREFIX, DLQ_PREFIX))), truth(is_system)

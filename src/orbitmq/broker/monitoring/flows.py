@@ -8,7 +8,8 @@ Source: Java BrokerStatsManager, StatsItemSet, StatsItem.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Mapping
+from types import MappingProxyType
 from typing import Generic, NamedTuple, TypeVar
 
 from orbitmq.wire.bodies.monitoring.stats import StatsFigures, WindowFigures
@@ -80,6 +81,11 @@ class Flows(Generic[K]):
 
     def __len__(self) -> int:
         return len(self._flows)
+
+    @property
+    def all(self) -> Mapping[K, Flow]:
+        """A read-only view of every flow there is."""
+        return MappingProxyType(self._flows)
 
     def add(self, key: K, count: int, size: int, times: int = 1) -> None:
         """Count messages and their bytes."""

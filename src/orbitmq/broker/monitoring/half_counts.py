@@ -13,10 +13,12 @@ from types import MappingProxyType
 
 from orbitmq.errors import HeaderError
 from orbitmq.model.topic import DataVersion
+from orbitmq.process.histogram import Histograms
 from orbitmq.wire import fastjson
 from orbitmq.wire.bodies.registration import data_version_document, parse_data_version
 
 TOPICS_MAX = 200_000
+LATENCY_BOUNDS_S = (5.0, 60.0, 600.0, 3_600.0, 43_200.0, 86_400.0)
 
 
 class HalfCounts:
@@ -30,6 +32,8 @@ class HalfCounts:
         self.version = version
         self.given_up_count = 0
         """Transactions that nobody decided about, since the start."""
+        self.latencies: Histograms[str] = Histograms(LATENCY_BOUNDS_S, TOPICS_MAX)
+        """By topic: how long transactions were open that were committed, in seconds from their messages' birth."""
         self._open = dict(open_counts or {})
         self._changed_at_ms = dict.fromkeys(self._open, version.timestamp_ms)
         self._committed: dict[str, int] = {}
@@ -55,9 +59,14 @@ class HalfCounts:
         """A half message came."""
         self._add(topic, 1, now_ms)
 
-    def committed(self, topic: str, now_ms: int) -> None:
-        """A message was committed."""
+    def committed(self, topic: str, now_ms: int, born_at_ms: int) -> None:
+        """A message was committed.
+
+        Args:
+            born_at_ms: when its producer made it, by the producer's clock.
+        """
         self._add(topic, -1, now_ms)
+        self.latencies.observe(topic, max(0, now_ms - born_at_ms) // 1_000)
         self._committed[topic] = self._committed.get(topic, 0) + 1
 
     def rolled_back(self, topic: str, now_ms: int) -> None:

@@ -18,6 +18,9 @@ FLOWS_MAX = 50_000
 WINDOWS_MS = (10_000, 60_000, 600_000)
 _SAMPLES_MAX = 601
 _DAY_MS = 86_400_000
+PULLED_PER_FLOW = 4
+"""Queues whose readers' places are known, for each flow that there may be."""
+_SIZE_BITS = 64
 _WHOLE = ("BROKER_PUT_NUMS", "BROKER_GET_NUMS")
 """Java's names of what is counted of the whole broker."""
 
@@ -39,6 +42,7 @@ class BrokerStats:
     __slots__ = (
         "_day",
         "_morning",
+        "_pulled_max",
         "_samples",
         "_yesterday",
         "fast_failure_count",
@@ -47,6 +51,8 @@ class BrokerStats:
         "get_size",
         "gets",
         "miss_count",
+        "pulled",
+        "put_bits",
         "put_count",
         "put_size",
         "puts",
@@ -69,6 +75,11 @@ class BrokerStats:
         """Messages stored."""
         self.put_size = 0
         """Bytes of their records."""
+        self.put_bits = [0] * _SIZE_BITS
+        """Messages by the bits of their record's size less one: those of up to 1,024 bytes have 10 bits or fewer."""
+        self.pulled: dict[tuple[str, str, int], int] = {}
+        """Up to where readers have pulled since the start, by topic, group and queue id."""
+        self._pulled_max = PULLED_PER_FLOW * flows_max
         self.get_count = 0
         """Messages given to consumers."""
         self.get_size = 0
@@ -106,6 +117,7 @@ class BrokerStats:
         """
         self.put_count += count
         self.put_size += size
+        self.put_bits[(size // count - 1).bit_length()] += count
         self.puts.add(topic, count, size, times)
 
     def got(self, topic: str, group: str, count: int, size: int) -> None:
@@ -113,6 +125,12 @@ class BrokerStats:
         self.get_count += count
         self.get_size += size
         self.gets.add((topic, group), count, size)
+
+    def pulled_to(self, topic: str, group: str, queue_id: int, queue_offset: int) -> None:
+        """Take note of where a reader goes on."""
+        pulled, place = self.pulled, (topic, group, queue_id)
+        if len(pulled) < self._pulled_max or place in pulled:
+            pulled[place] = queue_offset
 
     def figures(self, name: str, key: str, cluster: str) -> StatsFigures | None:
         """Return what was counted under one of Java's names; None: nothing was.
@@ -142,11 +160,13 @@ class BrokerStats:
         self.puts.forget(lambda key: key == topic)
         for flows in (self.gets, self.send_backs):
             flows.forget(lambda key: key[0] == topic)
+        self.pulled = {place: offset for place, offset in self.pulled.items() if place[0] != topic}
 
     def forget_group(self, group: str) -> None:
         """Drop what was counted of a group that is deleted."""
         for flows in (self.gets, self.send_backs):
             flows.forget(lambda key: key[1] == group)
+        self.pulled = {place: offset for place, offset in self.pulled.items() if place[1] != group}
 
     def sample_flows(self, now_ms: int) -> None:
         """Let the flows remember their counts; called once a second.

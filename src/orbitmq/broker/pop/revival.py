@@ -72,8 +72,13 @@ class Revival:
         self._clock = clock
         self._monotonic = monotonic
         self._failure = RepeatedFailure(log, "reviving popped messages failed, it is tried again")
-        self.retry_count = 0
+        self.retries: dict[tuple[str, str], int] = {}
+        """Messages that went to a retry topic, by the topic that they were popped from and the group."""
+
+    @property
+    def retry_count(self) -> int:
         """Messages that went to a retry topic."""
+        return sum(self.retries.values())
 
     async def run(self) -> None:
         """Revive what is due, as it becomes due. Ends when it is cancelled."""
@@ -153,7 +158,8 @@ class Revival:
             )
         )  # fmt: skip
         self._offsets.log_end = result.end
-        self.retry_count += 1
+        place = key.topic, key.group
+        self.retries[place] = self.retries.get(place, 0) + 1
 
     def _ensure_topic(self, topic: str, group: str) -> None:
         if self._topics.get(topic) is not None:

@@ -172,6 +172,14 @@ class ReviveLog:
             for queue_id, end in self._followed.items()
         }
 
+    def lateness_ms(self) -> dict[int, int]:
+        """Return by queue how long ago the time of its first checkpoint was over, whose messages are not revived yet."""
+        now_ms = self._monotonic()
+        return {
+            queue_id: 0 if (oldest := self.checkpoints.oldest(queue_id)) is None else max(0, now_ms - oldest.due_at_ms)
+            for queue_id in self._followed
+        }
+
     def _append(self, queue_id: int, tag: str, body: bytes, unique_id: str, deliver_at_ms: int) -> AppendResult:
         properties = format_properties(
             {

@@ -9,8 +9,12 @@ from typing import Any
 
 from orbitmq.errors import HeaderError
 from orbitmq.model.topic import DataVersion
+from orbitmq.process.histogram import Histograms
 from orbitmq.wire import fastjson
 from orbitmq.wire.bodies.registration import data_version_document, parse_data_version
+
+DELAY_BOUNDS_S = (60.0, 600.0, 3_600.0, 43_200.0, 86_400.0, 259_200.0)
+TOPICS_MAX = 200_000
 
 
 class TimerMetrics:
@@ -19,6 +23,12 @@ class TimerMetrics:
     def __init__(self) -> None:
         self.counts: dict[str, int] = {}
         self.version = DataVersion()
+        self.enqueued: dict[str, int] = {}
+        """Messages that came since the start, by topic, those included that came for another turn."""
+        self.dequeued: dict[str, int] = {}
+        """Messages whose time was over since the start."""
+        self.delays: Histograms[str] = Histograms(DELAY_BOUNDS_S, TOPICS_MAX)
+        """By topic: for how long messages asked to wait, in seconds from their birth."""
         self._changed_at_ms: dict[str, int] = {}
 
     def add(self, topic: str, count: int, now_ms: int) -> None:
@@ -27,9 +37,21 @@ class TimerMetrics:
         self._changed_at_ms[topic] = now_ms
         self.version = self.version.next(now_ms)
 
+    def came(self, topic: str, delay_ms: int) -> None:
+        """Count a message that was taken out of the timers' queue."""
+        self.enqueued[topic] = self.enqueued.get(topic, 0) + 1
+        self.delays.observe(topic, max(0, delay_ms) // 1_000)
+
+    def went(self, topic: str) -> None:
+        """Count a message that was stored again."""
+        self.dequeued[topic] = self.dequeued.get(topic, 0) + 1
+
     def forget(self, topic: str) -> None:
         """Forget a topic that was deleted."""
         self.counts.pop(topic, None)
+        self.enqueued.pop(topic, None)
+        self.dequeued.pop(topic, None)
+        self.delays.forget(topic)
         self._changed_at_ms.pop(topic, None)
 
     def clear(self) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from random import Random
 
@@ -110,6 +110,16 @@ class TimerService:
         """How late the delivery is: 0 while nothing that is due waits."""
         step = self._clock() // self.rules.precision_ms * self.rules.precision_ms
         return max(0, step - self.timers.read_ms) if self.timers.is_waiting else 0
+
+    @property
+    def enqueue_behind_ms(self) -> int:
+        """How long the first message has waited that is not in the wheel yet; 0 without one."""
+        first_ms = self.timers.first_behind_ms
+        return 0 if first_ms is None else max(0, self._clock() - first_ms)
+
+    def due_counts(self, bounds_s: Sequence[int]) -> Iterator[tuple[int, int] | None]:
+        """See `Timers.due_counts`."""
+        return self.timers.due_counts(self._clock(), bounds_s)
 
     def figures(self) -> dict[str, int]:
         """Return how far everything is, under Java's names."""

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import logging
 from array import array
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from orbitmq.broker.timers.metrics import TimerMetrics
@@ -35,6 +35,7 @@ SLICE_COUNT = 64
 """Messages that are put into the wheel, or delivered, at once: some two milliseconds, then others have their turn."""
 _WALK_COUNT = 4_096
 _STEPS_AT_ONCE = 8_192
+_COUNTED_STEPS = 2_048
 _READ_SIZE = 1024 * 1024
 _CLOCK_BACK_MS = 60_000
 """A clock that is set back by more than this is believed: what is due then is delivered a second time."""
@@ -127,6 +128,12 @@ class Timers:
         return max(0, self._store.max_offset(TIMER_TOPIC, 0) - self._files.queue_offset)
 
     @property
+    def first_behind_ms(self) -> int | None:
+        """When the first of those was stored; None without one."""
+        stored_at_ms = self._store.stored_at_ms(TIMER_TOPIC, 0, self._files.queue_offset)
+        return stored_at_ms if stored_at_ms > 0 else None
+
+    @property
     def is_waiting(self) -> bool:
         """Say whether any message waits for its time."""
         return self._files.wheel.file is not None or self.queue_behind > 0
@@ -135,6 +142,21 @@ class Timers:
         """Return how many messages are due at a step."""
         slot = self._files.wheel.slot(due_ms)
         return 0 if slot is None else slot.message_count
+
+    def due_counts(self, now_ms: int, bounds_s: Sequence[int]) -> Iterator[tuple[int, int] | None]:
+        """Yield each bound with how many messages are due before it and not before the one below, in seconds from now.
+
+        None: a stretch of the wheel was looked at, and others should have their turn.
+        """
+        wheel, low = self._files.wheel, 0
+        for bound in bounds_s:
+            high, count = bound * 1_000 // self._precision, 0
+            while low < high:
+                steps = min(high - low, _COUNTED_STEPS)
+                count += wheel.count(now_ms + low * self._precision, steps)
+                low += steps
+                yield None
+            yield bound, count
 
     def enqueue(self, now_ms: int) -> bool:
         """Put messages of the queue into the wheel, a slice of them; say whether there was any.
@@ -251,7 +273,10 @@ class Timers:
             if not takes_back:
                 self._store_again(record, properties, _NEVER_ENQUEUED, now_ms, is_rolled=False)
                 self.delivered_count += 1
+                self.metrics.went(topic)
+            self.metrics.came(topic, due_ms - record.born_at_ms)
             return True
+        asked_ms = due_ms - record.born_at_ms
         magic = int(Magic.DEFAULT) | (_DELETE if takes_back else 0)
         if due_ms - now_step >= self._window_ms:
             magic |= _ROLL
@@ -262,6 +287,7 @@ class Timers:
         files.put(due_ms, now_step, magic, (record.physical_offset, record.size, tag_code(topic)), count)
         self.pending_count += count
         self.metrics.add(topic, count, now_ms)
+        self.metrics.came(topic, asked_ms)
         return True
 
     def _turn_ms(self, delay_ms: int) -> int:
@@ -313,6 +339,7 @@ class Timers:
         self._store_again(record, properties, str(unit.write_ms), now_ms, is_rolled=is_rolled)
         self.delivered_count += 1
         self.metrics.add(topic, 1 if unit.magic & _DELETE else -1, now_ms)
+        self.metrics.went(topic)
 
     def _end_step(self, due: DueStep, now_ms: int) -> None:
         for topic in due.taken_back.values():

@@ -128,7 +128,7 @@ class Transactions:
             self._restore_topic(place, now_ms)
             result = self._store.append(forms.final_form(half, place))
             self._close(half.queue_offset)
-            self.counts.committed(place.topic, now_ms)
+            self.counts.committed(place.topic, now_ms, half.born_at_ms)
             if self._ops.is_full:
                 with suppress(StoreUnavailable):  # the message is committed; what is to be said is tried again
                     self.write_ops(now_ms)

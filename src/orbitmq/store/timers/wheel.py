@@ -104,6 +104,21 @@ class TimerWheel:
         found, first, last, count, _ = SLOT_LAYOUT.unpack_from(self._file.buffer, step % self._slots * SLOT_SIZE)
         return Slot(step * self.precision_ms, first, last, count) if found == step else None
 
+    def count(self, from_ms: int, steps: int) -> int:
+        """Return how many messages are due in so many steps from a time on, less those that take others back."""
+        if self._file is None:
+            return 0
+        found, step = 0, from_ms // self.precision_ms
+        while steps > 0:
+            at = step % self._slots
+            length = min(steps, self._slots - at)
+            chunk = self._file.read(at * SLOT_SIZE, length * SLOT_SIZE)
+            if chunk.strip(b"\0"):
+                due = enumerate(SLOT_LAYOUT.iter_unpack(chunk), step)
+                found += sum(values[3] for number, values in due if values[0] == number)
+            step, steps = step + length, steps - length
+        return found
+
     def put(self, slot: Slot) -> None:
         """Write a slot."""
         assert self._file is not None, "the wheel is open"

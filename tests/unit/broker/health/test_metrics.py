@@ -16,7 +16,9 @@ from prometheus_client.parser import text_string_to_metric_families
 from orbitmq.address import parse_address
 from orbitmq.broker.config import BrokerConfig
 from orbitmq.broker.groups.offsets import GroupOffsets
-from orbitmq.broker.health.metrics import WORK_PER_PART, BrokerMetrics
+from orbitmq.broker.health.metrics import BrokerMetrics
+from orbitmq.broker.health.series import WORK_PER_PART
+from orbitmq.broker.monitoring.stats import BrokerStats
 from orbitmq.model.group import ConsumerInfo, Heartbeat
 from orbitmq.model.topic import TopicConfig
 from orbitmq.store import TroubleKind
@@ -61,8 +63,8 @@ def test_a_scrape_tells_how_far_timers_are(serve: Serve) -> None:
         await until(lambda: timers.timers.pending_count == 2)
         timers.timers.lost_count = 3
         found = await scrape(rig)
-        assert found["rocketmq_timing_messages", "t"] == 2
-        assert found["rocketmq_timer_enqueue_lag",] == 0
+        assert found["rocketmq_timing_messages", "disk", "local", "t"] == 2
+        assert found["rocketmq_timer_enqueue_lag", "disk", "local"] == 0
         assert found["rocketmq_broker_timer_lost_messages_total",] == 3
         assert found["rocketmq_broker_timer_delivered_messages_total",] == 0
         assert "3 timers were not in the log any more when their time came" in rig.broker.service.health()["warnings"]
@@ -77,7 +79,7 @@ def test_a_scrape_tells_of_dead_letters_by_their_groups(serve: Serve) -> None:
         found = await scrape(rig)
         letters = {key: value for key, value in found.items() if key[0] == "rocketmq_send_to_dlq_messages_total"}
         assert letters == {("rocketmq_send_to_dlq_messages_total", "g", "false", "%DLQ%g"): 2}
-        assert found["rocketmq_timer_dequeue_latency",] == 0
+        assert found["rocketmq_timer_dequeue_latency_milliseconds", "disk", "local"] == 0
 
     serve(scene, metrics_port=0)
 
@@ -96,10 +98,12 @@ def test_a_scrape_tells_what_a_broker_has_done(serve: Serve) -> None:
         found = await scrape(rig)
         assert found["rocketmq_messages_in_total", "false", "t"] == 3
         assert found["rocketmq_messages_in_total", "true", "SCHEDULE_TOPIC_XXXX"] == 1
-        assert found["rocketmq_messages_out_total",] == 2
+        assert found["rocketmq_messages_out_total", "g", "false", "false", "t"] == 2
         assert found["rocketmq_broker_messages_sent_total",] == 4
-        assert found["rocketmq_throughput_in_total",] > 400
-        assert found["rocketmq_throughput_out_total",] > 200
+        assert found["rocketmq_throughput_in_total", "false", "t"] > 300
+        assert found["rocketmq_throughput_out_total", "g", "false", "false", "t"] > 200
+        assert found["rocketmq_message_size_count",] == found["rocketmq_message_size_bucket", "1024.0"] == 4
+        assert found["rocketmq_message_size_sum",] > 400
         assert found["rocketmq_consumer_lag_messages", "g", "false", "false", "t"] == 2
         (consumers,) = [key for key in found if key[0] == "rocketmq_consumer_connections"]
         assert consumers[1:3] == ("push", "g")
@@ -108,7 +112,7 @@ def test_a_scrape_tells_what_a_broker_has_done(serve: Serve) -> None:
         assert found["rocketmq_broker_permission",] == 6
         assert found["rocketmq_consumer_group_number",] > 0
         assert found["rocketmq_topic_number",] > 1
-        assert found["rocketmq_storage_message_reserve_time", "disk", "local"] >= 0
+        assert found["rocketmq_storage_message_reserve_time_milliseconds", "disk", "local"] >= 0
         assert found["rocketmq_broker_log_end_offset",] >= found["rocketmq_broker_log_durable_offset",] >= 0
         assert found["rocketmq_broker_store_writable",] == 1
         assert {kind: found["rocketmq_broker_store_trouble", kind] for kind in TroubleKind} == dict.fromkeys(
@@ -193,10 +197,15 @@ def many(topics: int, queues: int, *, limit: int = 50_000) -> BrokerMetrics:
     offsets = GroupOffsets({f"t{number}@g": dict.fromkeys(range(queues), 3) for number in range(topics)})
     service: Any = SimpleNamespace(
         config=BrokerConfig(broker_name="a", metrics_otel_cardinality_limit=limit),
-        store=SimpleNamespace(max_offset=lambda topic, queue_id: 5),
+        store=SimpleNamespace(
+            max_offset=lambda topic, queue_id: 5,
+            min_offset=lambda topic, queue_id: 0,
+            stored_at_ms=lambda topic, queue_id, queue_offset: 1,
+        ),
         topics=SimpleNamespace(table=SimpleNamespace(all=table)),
         offsets=offsets,
-        stats=SimpleNamespace(get_count=0, put_size=0, get_size=0, put_count=0, found_count=0, miss_count=0),
+        stats=BrokerStats(0),
+        pop=SimpleNamespace(revive_log=SimpleNamespace(checkpoints=SimpleNamespace(in_flight={}))),
         membership=SimpleNamespace(members=SimpleNamespace(consumers={}, producers={})),
     )
     server: Any = SimpleNamespace()
@@ -205,13 +214,18 @@ def many(topics: int, queues: int, *, limit: int = 50_000) -> BrokerMetrics:
     return BrokerMetrics(service, server, registrar, monitor, lambda: 0)
 
 
+def lag_samples(metrics: BrokerMetrics) -> list[Any]:
+    parts = [part for part in metrics._groups.collect() if part.name == "rocketmq_consumer_lag_messages"]
+    return [sample for part in parts for sample in part.samples]
+
+
 def test_ten_thousand_topics_are_looked_at_in_small_parts() -> None:
     metrics = many(10_000, 8)
     parts = [part for part in metrics._of_messages() if part.name == "rocketmq_messages_in"]
     assert len(parts) >= 10_000 * 8 / (WORK_PER_PART + 8)
     assert max(len(part.samples) for part in parts) * 8 < WORK_PER_PART + 8
     assert sum(sample.value for part in parts for sample in part.samples) == 10_000 * 8 * 5
-    lags = [sample.value for part in metrics._of_groups() for sample in part.samples]
+    lags = [sample.value for sample in lag_samples(metrics)]
     assert lags == [16] * 10_000
 
 
@@ -223,8 +237,7 @@ def test_a_topic_with_thousands_of_queues_ends_its_part() -> None:
 @pytest.mark.parametrize(("limit", "left"), [(3, 2), (5, 0), (0, 5)])
 def test_a_setting_bounds_what_is_told_apart_and_the_rest_is_counted(limit: int, left: int) -> None:
     metrics = many(5, 1, limit=limit)
-    shown = [sample for part in metrics._of_groups() for sample in part.samples]
-    assert len(shown) == 5 - left
+    assert len(lag_samples(metrics)) == 5 - left
     (family,) = metrics._left_out()
     counted = {sample.labels["metric"]: sample.value for sample in family.samples}
     assert counted["rocketmq_consumer_lag_messages"] == counted["rocketmq_messages_in_total"] == left

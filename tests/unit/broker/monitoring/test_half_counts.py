@@ -18,11 +18,13 @@ def test_what_happens_is_counted_by_topic() -> None:
     for _ in range(4):
         counts.prepared("t", 1)
     counts.prepared("u", 1)
-    counts.committed("t", 2)
+    counts.committed("t", 61_000, born_at_ms=500)
     counts.rolled_back("t", 3)
     counts.given_up("u", 4)
     assert (counts.open, counts.commits, counts.rollbacks) == ({"t": 2, "u": 0}, {"t": 1}, {"t": 1})
     assert counts.given_up_count == 1
+    ((topic, latency),) = counts.latencies.items()
+    assert (topic, latency.count, latency.total) == ("t", 1, 60)
 
 
 def test_the_file_is_javas() -> None:
@@ -40,7 +42,7 @@ def test_the_file_is_javas() -> None:
 def test_no_count_goes_below_zero_and_topics_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(half_counts, "TOPICS_MAX", 1)
     counts = HalfCounts()
-    counts.committed("t", 1)
+    counts.committed("t", 1, 1)
     counts.prepared("u", 1)
     assert counts.open == {"t": 0}
 

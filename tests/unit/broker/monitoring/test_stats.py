@@ -83,3 +83,23 @@ def test_what_is_deleted_is_not_counted_any_more() -> None:
     stats.forget_group("g")
     assert [stats.puts.total(topic) for topic in ("t", "u")] == [0, 1]
     assert [stats.gets.total((topic, group)) for topic in ("t", "u") for group in ("g", "h")] == [0, 0, 0, 1]
+
+
+def test_sizes_are_counted_by_their_bits() -> None:
+    stats = BrokerStats(now_ms=0)
+    stats.put("t", 1, 1_024)
+    stats.put("t", 1, 1_025)
+    stats.put("t", 3, 300)
+    assert {bits: count for bits, count in enumerate(stats.put_bits) if count} == {7: 3, 10: 1, 11: 1}
+
+
+def test_the_places_of_readers_are_bounded_and_forgotten() -> None:
+    stats = BrokerStats(now_ms=0, flows_max=1)
+    for queue_id in range(6):
+        stats.pulled_to("t", "g", queue_id, 5)
+    stats.pulled_to("t", "g", 0, 9)
+    assert stats.pulled == {("t", "g", 0): 9, ("t", "g", 1): 5, ("t", "g", 2): 5, ("t", "g", 3): 5}
+    stats.forget_group("g")
+    stats.pulled_to("u", "h", 0, 1)
+    stats.forget_topic("u")
+    assert stats.pulled == {}

@@ -209,3 +209,15 @@ def test_no_offset_is_kept_before_the_checkpoint_that_it_follows_from() -> None:
     assert rig.offsets.log_end == 0
     rig.pop()
     assert rig.offsets.log_end == rig.store.max_physical_offset > rig.store.durable_offset
+
+
+def test_a_queue_is_late_when_the_time_of_its_first_checkpoint_is_over() -> None:
+    rig = Rig()
+    rig.send(b"0")
+    rig.pop(invisible_ms=1_000)
+    rig.pass_ms(1_000)
+    assert set(rig.log.lateness_ms().values()) == {0}
+    rig.pass_ms(700)
+    assert sorted(rig.log.lateness_ms().values())[-2:] == [0, 700]
+    rig.revive()
+    assert set(rig.log.lateness_ms().values()) == {0}

@@ -38,3 +38,14 @@ def test_what_is_no_such_file_is_refused(data: bytes) -> None:
 
 def test_a_file_without_counts_has_none() -> None:
     assert TimerMetrics.parse(b"{}").counts == {}
+
+
+def test_what_came_and_went_is_counted_by_topic() -> None:
+    metrics = TimerMetrics()
+    metrics.came("a", 61_000)
+    metrics.came("a", -5)
+    metrics.went("a")
+    ((topic, delays),) = metrics.delays.items()
+    assert (metrics.enqueued, metrics.dequeued, topic, delays.total) == ({"a": 2}, {"a": 1}, "a", 61)
+    metrics.forget("a")
+    assert (metrics.enqueued, metrics.dequeued, len(metrics.delays)) == ({}, {}, 0)

@@ -99,3 +99,12 @@ def test_a_file_of_another_size_is_not_the_wheel() -> None:
     assert not TimerWheel(disk, PATH, 1_000, 10).exists
     opened(disk).close()
     assert TimerWheel(disk, PATH, 1_000, 10).exists
+
+
+def test_what_is_due_in_some_steps_is_counted_around_the_end_of_the_file() -> None:
+    wheel = opened(FakeDisk())
+    for time_ms, count in ((17_000, 2), (19_000, 3), (20_000, 4), (22_000, 5)):
+        wheel.put(Slot(time_ms, 0, 0, count))
+    assert [wheel.count(17_500, steps) for steps in (0, 1, 3, 4, 6)] == [0, 2, 5, 9, 14]
+    assert wheel.count(37_000, 20) == 0, "slots of another time are free"
+    assert TimerWheel(FakeDisk(), PATH, 1_000, 10).count(0, 20) == 0
