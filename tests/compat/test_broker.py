@@ -10,6 +10,7 @@ from compat.broker.comparison import Comparison
 from compat.broker.pair import both_brokers
 from compat.broker.reasons import REASONS
 from compat.broker.stories import Story
+from compat.broker.tally import Tally
 from interop.peers import why_unavailable
 
 QUICK = 300
@@ -28,9 +29,9 @@ def test_our_broker_answers_as_javas_does(tmp_path):
         comparison = Comparison(java, ours)
         for story in count(FIRST_STORY):
             comparison.compare(Story(story))
-            if comparison.counts.total() >= QUICK:
+            if comparison.tally.counts.total() >= QUICK:
                 break
-    assert [str(found) for found in comparison.found] == []
+    assert [*comparison.tally.differences.values()] == []
 
 
 def test_every_difference_by_intention_stands_on_the_page():
@@ -53,3 +54,15 @@ def test_a_story_ends_by_taking_away_what_it_made():
         *deleted,
         "\u00a7" + "x" * 125,
     }
+
+
+def test_a_run_goes_on_where_the_last_one_of_its_tally_ended(tmp_path):
+    path = tmp_path / "tally"
+    tally = Tally.read(path, 113_000_000)
+    assert tally == Tally(next_story=113_000_000)
+    tally.counts[310] += 2
+    tally.listed["names"] += 1
+    tally.differences["36: answer.code"] = "story 7"
+    tally.next_story, tally.stories, tally.seconds = 113_000_009, 9, 1.5
+    tally.write(path)
+    assert Tally.read(path, 1) == tally

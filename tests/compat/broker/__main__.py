@@ -4,6 +4,10 @@
 
 Commands come in stories of some ninety, each on topics and groups of its own; a story in which something differs is
 shrunk to the few commands that it takes. `--story` tells one story again.
+
+A pair of brokers hears so many stories and is replaced by a fresh one before the first delayed message can arrive. So a
+run may last for hours. With `--tally FILE` it goes on where the last one of that file ended, and counts the commands of
+both.
 """
 
 from __future__ import annotations
@@ -12,7 +16,6 @@ import argparse
 import sys
 import tempfile
 import time
-from itertools import count
 from pathlib import Path
 
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
@@ -21,10 +24,15 @@ from compat.broker.comparison import Comparison
 from compat.broker.pair import both_brokers
 from compat.broker.reasons import REASONS
 from compat.broker.stories import Story
+from compat.broker.tally import Tally
 from interop.peers import why_unavailable
 
 STORIES_PER_SEED = 1_000_000
 SHOWN_MAX = 12
+STORIES_PER_PAIR = 250
+PAIR_LIFE_S = 15 * 60
+"""Nothing that a story delays, or makes invisible, comes sooner than 20 minutes later. What arrives would be compared at
+another moment on each side."""
 
 
 def main() -> None:
@@ -34,41 +42,61 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--story", type=int, help="begin with this story, whatever the seed")
     parser.add_argument("--differences", type=int, default=SHOWN_MAX, help="stop after so many kinds of difference")
+    parser.add_argument("--stories-per-pair", type=int, default=STORIES_PER_PAIR)
+    parser.add_argument("--minutes", type=float, default=float("inf"), help="begin no story after so many")
+    parser.add_argument("--tally", type=Path, help="go on behind the last run that was counted in this file")
     options = parser.parse_args()
     if (reason := why_unavailable()) is not None:
         sys.exit(reason)
     first = options.seed * STORIES_PER_SEED if options.story is None else options.story
-    started = time.monotonic()
-    with tempfile.TemporaryDirectory() as folder, both_brokers(Path(folder)) as (java, ours):
-        comparison = Comparison(java, ours)
-        tell(comparison, first, options.commands, options.differences)
-    report(comparison, time.monotonic() - started)
-    sys.exit(1 if comparison.found else 0)
+    tally = Tally.read(options.tally, first)
+    tell(tally, options, time.monotonic())
+    report(tally)
+    sys.exit(1 if tally.differences else 0)
 
 
-def tell(comparison: Comparison, first: int, commands: int, differences_max: int) -> None:
-    """Tell stories until there were enough commands, or too many differences."""
+def tell(tally: Tally, options: argparse.Namespace, started: float) -> None:
+    """Tell stories, to one pair of brokers after another, until there were enough commands or too many differences."""
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+    seconds_before = tally.seconds
+
+    def is_enough() -> bool:
+        seconds = time.monotonic() - started
+        tally.seconds = seconds_before + seconds
+        full = tally.counts.total() >= options.commands or len(tally.differences) >= options.differences
+        return full or seconds >= options.minutes * 60
+
     with Progress(*columns) as progress:
-        task = progress.add_task("commands", total=commands)
-        for seed in count(first):
-            found = comparison.compare(Story(seed))
-            progress.update(task, completed=comparison.counts.total())
-            if found is not None:
-                progress.console.print(str(found), markup=False, highlight=False, soft_wrap=True)
-            if comparison.counts.total() >= commands or len(comparison.found) >= differences_max:
-                return
+        task = progress.add_task("commands", total=options.commands)
+        while not is_enough():
+            with tempfile.TemporaryDirectory() as folder, both_brokers(Path(folder)) as (java, ours):
+                comparison = Comparison(java, ours, tally)
+                fresh = time.monotonic()
+                for _ in range(options.stories_per_pair):
+                    found = comparison.compare(Story(tally.next_story))
+                    tally.next_story += 1
+                    tally.stories += 1
+                    progress.update(task, completed=tally.counts.total())
+                    if found is not None:
+                        progress.console.print(str(found), markup=False, highlight=False, soft_wrap=True)
+                    is_last = is_enough()
+                    tally.write(options.tally)
+                    if is_last or time.monotonic() - fresh > PAIR_LIFE_S:
+                        break
 
 
-def report(comparison: Comparison, seconds: float) -> None:
+def report(tally: Tally) -> None:
     """Print how many commands of each code were compared, and what differed by intention."""
-    print(f"{comparison.counts.total():,} commands to each in {seconds:.0f} s, by code:")
-    print("  " + ", ".join(f"{code} {number:,}" for code, number in sorted(comparison.counts.items())))
+    print(
+        f"{tally.counts.total():,} commands to each, in {tally.stories:,} stories, in {tally.seconds:.0f} s, "
+        f"up to story {tally.next_story - 1}; by code:"
+    )
+    print("  " + ", ".join(f"{code} {number:,}" for code, number in sorted(tally.counts.items())))
     print("different by intention, times:")
     for reason in REASONS:
-        if comparison.listed[reason.name]:
-            print(f"  {comparison.listed[reason.name]:,} {reason.name}: Java: {reason.java}; ours: {reason.ours}")
-    print(f"{len(comparison.found)} kinds of difference left")
+        if tally.listed[reason.name]:
+            print(f"  {tally.listed[reason.name]:,} {reason.name}: Java: {reason.java}; ours: {reason.ours}")
+    print(f"{len(tally.differences)} kinds of difference left")
 
 
 if __name__ == "__main__":

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 import time
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -14,6 +13,7 @@ from compat.broker.reasons import UNANSWERED, Reason, ends_silently, reason_of
 from compat.broker.sides import Outcome, Side, Silence
 from compat.broker.steps import Step, Way
 from compat.broker.stories import Story
+from compat.broker.tally import Tally
 from compat.differential import where_they_differ
 
 ROUNDS_MAX = 200
@@ -48,11 +48,9 @@ class Found:
 class Comparison:
     """Both brokers, told the same stories."""
 
-    def __init__(self, java: Side, ours: Side) -> None:
+    def __init__(self, java: Side, ours: Side, tally: Tally | None = None) -> None:
         self.java, self.ours = java, ours
-        self.counts: Counter[int] = Counter()
-        self.listed: Counter[str] = Counter()
-        self.found: list[Found] = []
+        self.tally = Tally() if tally is None else tally
         self._names = itertools.count(1)
         self._is_settled = True
 
@@ -62,13 +60,15 @@ class Comparison:
         if not differences:
             return None
         found = Found(story.seed, tuple(story.steps), differences[0])
-        if found.kind not in {known.kind for known in self.found}:
-            counts, listed = self.counts.copy(), self.listed.copy()
-            few, last = self.shrink(story.steps, found.difference)
-            self.counts, self.listed = counts, listed
-            self.found.append(Found(story.seed, tuple(few), last))
-            return self.found[-1]
-        return None
+        tally = self.tally
+        if found.kind in tally.differences:
+            return None
+        counts, listed = tally.counts.copy(), tally.listed.copy()
+        few, last = self.shrink(story.steps, found.difference)
+        tally.counts, tally.listed = counts, listed
+        shrunk = Found(story.seed, tuple(few), last)
+        tally.differences[shrunk.kind] = str(shrunk)
+        return shrunk
 
     def tell(self, steps: Sequence[Step]) -> list[Difference]:
         """Tell a story; returns what differed without a reason. Ends at the first of them."""
@@ -84,7 +84,7 @@ class Comparison:
                     continue
                 if difference.reason is None:
                     return [difference]
-                self.listed[difference.reason.name] += 1
+                self.tally.listed[difference.reason.name] += 1
                 if difference.reason.ends_story:
                     return []
             return self._pushes()
@@ -141,7 +141,7 @@ class Comparison:
         elif not self._is_settled:
             self.java.settle()
             self._is_settled = True
-        self.counts[step.code] += 1
+        self.tally.counts[step.code] += 1
         for side in self._sides:
             side.send(step)
         if step.is_oneway or step.way is Way.PARK:

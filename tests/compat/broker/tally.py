@@ -1,0 +1,43 @@
+"""A tally of what was compared: commands by code, differences, and where the next run goes on."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from dataclasses import dataclass, field
+from pathlib import Path
+
+
+@dataclass
+class Tally:
+    """Counted over all runs that share a file.
+
+    Args:
+        next_story: that the next run begins with.
+        counts: commands, by code.
+        listed: differences by intention, by the name of their reason.
+        differences: others, shrunk, as they are shown, by their kinds.
+    """
+
+    next_story: int = 0
+    stories: int = 0
+    seconds: float = 0.0
+    counts: Counter[int] = field(default_factory=Counter)
+    listed: Counter[str] = field(default_factory=Counter)
+    differences: dict[str, str] = field(default_factory=dict)
+
+    @classmethod
+    def read(cls, path: Path | None, first_story: int) -> Tally:
+        """Return what a file says; without one, a tally that begins with a story."""
+        if path is None or not path.exists():
+            return cls(first_story)
+        kept = json.loads(path.read_text())
+        counts = Counter({int(code): number for code, number in kept.pop("counts").items()})
+        return cls(**kept | {"counts": counts, "listed": Counter(kept["listed"])})
+
+    def write(self, path: Path | None) -> None:
+        """Keep it in a file, if there is to be one."""
+        if path is not None:
+            beside = path.with_name(f"{path.name}.new")
+            beside.write_text(json.dumps(vars(self), indent=1))
+            beside.replace(path)
