@@ -26,6 +26,7 @@ TEXTS_MAX = 4_096
 """Texts of a kind that are remembered; with more, all are forgotten and learnt anew."""
 TEXT_SIZE_MAX = 1_024
 """Bytes of a text that is remembered."""
+_CODE = int(RequestCode.SEND_MESSAGE_V2)
 _INT32_MIN, _INT32_MAX = -(2**31), 2**31 - 1
 _INT64_MAX = 2**63 - 1
 _BORN_AT, _BORN_SIZE = b'","g":"', 13
@@ -97,7 +98,7 @@ class SendHeaderTexts:
         try:
             document = orjson.loads(text + b'"}}')
             fields = document["extFields"]
-            if document.keys() != {"code", "extFields"} or document["code"] != RequestCode.SEND_MESSAGE_V2:
+            if document.keys() != {"code", "extFields"} or document["code"] != _CODE:
                 return None
             if fields.keys() != _HEAD_KEYS or not _is_count(fields["d"]):
                 return None
@@ -153,7 +154,8 @@ def parse_plain_send(text: bytes) -> PlainSend | None:
         opaque = header["opaque"]
         get = fields.get
         if (
-            header["flag"] != 0
+            header["code"] != _CODE  # it began with that, but of two codes the last one counts
+            or header["flag"] != 0
             or type(opaque) is not int
             or get("j", "0") != "0"
             or get("m", "false") != "false"
@@ -174,7 +176,7 @@ def parse_plain_send(text: bytes) -> PlainSend | None:
 
 
 def _is_count(text: str) -> bool:
-    return text.isdigit() and len(text) <= 9
+    return text.isdecimal() and len(text) <= 9  # `isdigit` takes what `int` does not
 
 
 def _is_plain(sys_flag: int) -> bool:
