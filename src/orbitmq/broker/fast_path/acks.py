@@ -16,7 +16,6 @@ from itertools import islice
 from orbitmq.broker.fast_path.plain_requests import plain_requests
 from orbitmq.broker.handlers.popping.tables import PopTables, parse_ack
 from orbitmq.codes import RequestCode, ResponseCode
-from orbitmq.errors import OrbitError
 from orbitmq.net.dispatch.peer import Peer
 from orbitmq.net.sharing.turns import TURN_COUNT
 from orbitmq.wire.command import encode_response
@@ -66,7 +65,7 @@ class AckFastPath:
                 answers += [encode_response(ResponseCode.SUCCESS, opaque, None, None) for opaque in run.opaques]
                 connection.counters.requests[_CODE] += len(run.opaques)
                 done = run.end
-        except OrbitError:
+        except Exception:
             pass  # nothing of this run was noted: the long way says what is wrong
         return done
 

@@ -12,7 +12,6 @@ from orbitmq.broker.fast_path.plain_requests import plain_requests
 from orbitmq.broker.transactions.transactions import ENDS, Transactions
 from orbitmq.clock import Clock
 from orbitmq.codes import RequestCode, ResponseCode
-from orbitmq.errors import OrbitError
 from orbitmq.net.dispatch.peer import Peer
 from orbitmq.net.sharing.turns import TURN_COUNT
 from orbitmq.store import Store
@@ -53,7 +52,7 @@ class EndFastPath:
                 # Others wait meanwhile: what is left goes the long way, where connections take turns.
                 if count == TURN_COUNT or log_end > turn_end:
                     break
-        except OrbitError:
+        except Exception:
             pass  # nothing of this one has happened: the long way says what is wrong
         if count:
             connection.counters.requests[_CODE] += count

@@ -15,7 +15,7 @@ def exchange(address: str, frames: list[bytes]) -> list[Command]:
             connection._socket.sendall(one)
             decoder, got = FrameDecoder(), []
             while not got:
-                got = decoder.feed(connection._socket.recv(65_536))
+                got = decoder.feed(_read(connection))
             answers.append(decode_command(got[0]))
     return answers
 
@@ -26,8 +26,14 @@ def exchange_at_once(address: str, frames: list[bytes]) -> list[Command]:
         connection._socket.sendall(b"".join(frames))
         decoder, got = FrameDecoder(), []
         while len(got) < len(frames):
-            got += decoder.feed(connection._socket.recv(65_536))
+            got += decoder.feed(_read(connection))
     return [decode_command(one) for one in got]
+
+
+def _read(connection: BlockingConnection) -> bytes:
+    data = connection._socket.recv(65_536)
+    assert data, "the broker closed the connection instead of answering"
+    return data
 
 
 def request_frame(text: bytes, body: bytes = b"") -> bytes:

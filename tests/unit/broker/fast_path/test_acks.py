@@ -154,6 +154,29 @@ def test_a_read_notes_no_more_checkpoints_than_a_turn_has_room_for(serve: Serve)
     serve(scene)
 
 
+def test_a_failure_that_nobody_foresaw_is_answered_by_the_long_way(serve: Serve) -> None:
+    async def scene(rig: Any) -> None:
+        await rig.send("t", queue_id=0)
+        await rig.send("t", queue_id=0)
+        (good,) = ack_frames(await popped(rig, "g", 1), "g", [{}])
+        (bad,) = ack_frames(await popped(rig, "g", 1), "g", [{}])
+        log = rig.broker.service.pop.revive_log
+        acknowledge, left = log.acknowledge, [1]
+
+        def fail(*arguments: Any) -> Any:
+            if not left[0]:
+                raise RuntimeError("odd")
+            left[0] -= 1
+            return acknowledge(*arguments)
+
+        log.acknowledge = fail
+        got = await asyncio.to_thread(exchange_at_once, rig.broker.address, [good, bad])
+        assert [answer.code for answer in got] == [0, 1]
+        assert got[1].remark == "RuntimeError: odd"
+
+    serve(scene)
+
+
 @pytest.mark.parametrize("code", [200050, 200052])
 def test_other_codes_that_begin_alike_are_left_to_the_long_way(serve: Serve, code: int) -> None:
     async def scene(rig: Any) -> None:

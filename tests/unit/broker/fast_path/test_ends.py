@@ -158,6 +158,26 @@ def test_a_read_commits_no_more_bytes_than_a_turn_has_room_for(serve: Serve) -> 
     serve(scene)
 
 
+def test_a_failure_that_nobody_foresaw_is_answered_by_the_long_way(serve: Serve) -> None:
+    async def scene(rig: Any) -> None:
+        sent = [await prepare(rig, HALF) for _ in range(2)]
+        frames = [end_frame(end_fields(one, {}), number) for number, one in enumerate(sent)]
+        transactions = rig.broker.service.transactions
+        end, left = transactions.end, [1]
+
+        def fail(*arguments: Any) -> Any:
+            if not left[0]:
+                raise RuntimeError("odd")
+            left[0] -= 1
+            return end(*arguments)
+
+        transactions.end = fail
+        got = await asyncio.to_thread(exchange_at_once, rig.broker.address, frames)
+        assert [(one.code, one.remark) for one in got] == [(0, None), (1, "RuntimeError: odd")]
+
+    serve(scene)
+
+
 def test_a_binary_header_is_left_to_the_long_way(serve: Serve) -> None:
     async def scene(rig: Any) -> None:
         sent = await prepare(rig, HALF)

@@ -5,6 +5,7 @@ from collections.abc import Callable
 from typing import Any
 
 import orjson
+import pytest
 
 from orbitmq.codes import RequestCode
 from orbitmq.model.topic import HALF_TOPIC
@@ -13,7 +14,7 @@ from orbitmq.store.index.keys import NOTED_SIZE_MAX, KeyReader, NotedKey
 from orbitmq.wire.command import Command, SerializeType, encode_command
 from orbitmq.wire.messages.record import iter_records
 
-from .support import exchange
+from .support import exchange, exchange_at_once
 
 Serve = Callable[..., None]
 
@@ -261,6 +262,44 @@ def test_half_messages_go_the_fast_path(serve: Serve) -> None:
         service = rig.broker.service
         assert service.transactions.counts.open == {"t": 3}
         assert service.store.max_offset(HALF_TOPIC, 0) == 3
+
+    serve(scene)
+
+
+@pytest.mark.parametrize(("properties", "flag", "count"), [("TAGS\x01a\x02", "0", 256), (HALF, "4", 64)])
+def test_a_read_has_room_for_so_many_sends_and_the_long_way_serves_the_others(
+    serve: Serve, properties: str, flag: str, count: int
+) -> None:
+    async def scene(rig: Any) -> None:
+        await rig.send("t")
+        fast_path, connection = rig.broker.running.fast_path, next(iter(rig.broker.running.server.connections))
+        one = encode_command(Command(310, 9, 0, None, header("t", {"i": properties, "f": flag}), b"body", "JAVA"))
+        answers: list[bytes] = []
+        assert fast_path.answer(one * (count + 9), answers, connection) == count * len(one)
+        assert len(answers) == count
+        got = await asyncio.to_thread(exchange_at_once, rig.broker.address, [one] * (count + 9))
+        assert [(answer.code, answer.opaque) for answer in got] == [(0, 9)] * (count + 9)
+
+    serve(scene)
+
+
+def test_a_failure_that_nobody_foresaw_is_answered_and_takes_no_answers_of_others_with_it(serve: Serve) -> None:
+    async def scene(rig: Any) -> None:
+        await rig.send("t")
+        store = rig.broker.service.store
+        append, left = store.append, [2]
+
+        def fail(*arguments: Any) -> Any:
+            if not left[0]:
+                raise RuntimeError("odd")
+            left[0] -= 1
+            return append(*arguments)
+
+        store.append = fail
+        frames = [encode_command(Command(310, number, 0, None, header("t", {}), b"", "JAVA")) for number in range(4)]
+        got = await asyncio.to_thread(exchange_at_once, rig.broker.address, frames)
+        store.append = append
+        assert [(answer.code, answer.opaque) for answer in got] == [(0, 0), (0, 1), (1, 2), (1, 3)]
 
     serve(scene)
 

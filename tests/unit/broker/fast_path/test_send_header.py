@@ -68,7 +68,24 @@ ENDS = [
     b',"code":10', b',"code":310', b',"flag":2', b',"flag":false', b',"flag":0.0', b',"opaque":1e3', b',"opaque":8', b',"version":1e9',
     b',"version":99999999999', b',"extFields":{}', b',"extFields":null', b',"language":1', b',"remark":{}', b',"body":"x"',
 ]  # fmt: skip
-TEXTS = ["²", "٣", " 1", "1 ", "+1", "-0", "1_0", "", "x", "true", "TRUE", "0", "00", "2147483648", "9" * 20, "9" * 5_000]
+TEXTS = [
+    "²",
+    "٣",
+    " 1",
+    "1 ",
+    "+1",
+    "-0",
+    "1_0",
+    "",
+    "x",
+    "true",
+    "TRUE",
+    "0",
+    "00",
+    "2147483648",
+    "9" * 20,
+    "9" * 5_000,
+]
 
 
 @settings(max_examples=600)
