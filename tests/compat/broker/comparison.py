@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from compat.broker.answers import REMARK, normalise, normalise_push
-from compat.broker.reasons import UNANSWERED, Reason, ends_silently, reason_of
+from compat.broker.reasons import UNANSWERED, Reason, ends_silently, reason_of, silent_reason_of
 from compat.broker.sides import Outcome, Side, Silence
 from compat.broker.steps import Step, Way
 from compat.broker.stories import Story
@@ -169,7 +169,8 @@ class Comparison:
             ours["has a remark"] = False  # ours says more
         remarks = java.pop(REMARK, None), ours.pop(REMARK, None)
         if java == ours:
-            return None
+            silent = silent_reason_of(step, java, ours)
+            return None if silent is None else Difference(step, (), silent)
         java[REMARK], ours[REMARK] = remarks
         reason = reason_of(step, java, ours)
         return Difference(step, tuple(where_they_differ(java, ours, "answer")), reason)
