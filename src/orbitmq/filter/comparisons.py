@@ -129,18 +129,18 @@ def _comparison(verdict: Verdict, *operands: Operand) -> Operand:
 
 
 Maker = Callable[[bytes, Any, Matches], Matches]
-"""Makes the question of a property's mark, a constant, and the question for values that are not as most are."""
+"""Makes the question of a property's name, a constant, and the question for values that are not as most are."""
 
 
 def _with_matches(comparison: Operand, make: Maker, left: Operand, right: Operand) -> Operand:
     """Return a comparison of a property with a text or a whole number, with a question that takes fewer steps.
 
-    A broker asks it of every message that it passes, so that it is one function, without a call inside for most.
+    A broker asks it of every message that it passes, so that it is one function, without a call inside for most. Without
+    the property a comparison is unknown, which is not true.
     """
     if left.kind is not Kind.PROPERTY or right.kind in (Kind.DOUBLE, Kind.PROPERTY, Kind.BOOLEAN, Kind.UNKNOWN):
         return comparison
-    mark = b"\x02" + left.name.encode() + b"\x01"
-    return replace(comparison, matches=make(mark, right.constant, matcher(comparison)))
+    return replace(comparison, matches=make(left.name.encode(), right.constant, matcher(comparison)))
 
 
 def matcher(operand: Operand) -> Matches:
@@ -158,45 +158,54 @@ def matcher(operand: Operand) -> Matches:
     return matches
 
 
-def _text_matches(mark: bytes, text: bytes, otherwise: Matches) -> Matches:
+# Each of the three finds the value itself. Before the first property there is no separator, behind the last one there may be
+# none. Where `at` is -1 the value begins at the place that is right for the first property, which has one byte less.
+
+
+def _text_matches(name: bytes, text: bytes, otherwise: Matches) -> Matches:
+    first, mark = name + b"\x01", b"\x02" + name + b"\x01"
     size = len(mark)
 
     def matches(properties: bytes) -> bool:
         at = properties.rfind(mark)
+        if at < 0 and not properties.startswith(first):
+            return False
         end = properties.find(b"\x02", at + size)
-        if at >= 0 and (value := properties[at + size : end]) and end > 0:
-            return value == text
-        return otherwise(properties)
+        value = properties[at + size : end] if end >= 0 else properties[at + size :]
+        return value == text if value else otherwise(properties)
 
     return matches
 
 
-def _equal_matches(mark: bytes, number: int, otherwise: Matches) -> Matches:
+def _equal_matches(name: bytes, number: int, otherwise: Matches) -> Matches:
+    first, mark = name + b"\x01", b"\x02" + name + b"\x01"
     size, text = len(mark), b"%d" % number
 
     def matches(properties: bytes) -> bool:
         at = properties.rfind(mark)
+        if at < 0 and not properties.startswith(first):
+            return False
         end = properties.find(b"\x02", at + size)
-        value = properties[at + size : end]
+        value = properties[at + size : end] if end >= 0 else properties[at + size :]
         # Digits without a zero before them are a number in the one way to write it, or none that fits.
-        if at >= 0 and end > 0 and value.isdigit() and value[0] != _ZERO:
-            return value == text
-        return otherwise(properties)
+        return value == text if value.isdigit() and value[0] != _ZERO else otherwise(properties)
 
     return matches
 
 
 def _whole_matches(test: Order) -> Maker:
-    def make(mark: bytes, number: int, otherwise: Matches) -> Matches:
+    def make(name: bytes, number: int, otherwise: Matches) -> Matches:
+        first, mark = name + b"\x01", b"\x02" + name + b"\x01"
         size = len(mark)
 
         def matches(properties: bytes) -> bool:
             at = properties.rfind(mark)
+            if at < 0 and not properties.startswith(first):
+                return False
             end = properties.find(b"\x02", at + size)
-            value = properties[at + size : end]
-            if at >= 0 and end > 0 and len(value) <= _FEW_DIGITS and value.isdigit():
-                return test(int(value), number)
-            return otherwise(properties)
+            value = properties[at + size : end] if end >= 0 else properties[at + size :]
+            is_plain = len(value) <= _FEW_DIGITS and value.isdigit()
+            return test(int(value), number) if is_plain else otherwise(properties)
 
         return matches
 
