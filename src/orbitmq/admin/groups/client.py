@@ -31,6 +31,7 @@ from orbitmq.wire.headers import (
     GetConsumeStats,
     GetTopicStats,
     OffsetResponse,
+    QueryConsumerOffset,
     ResetGroupOffset,
     SearchOffset,
     UpdateConsumerOffset,
@@ -244,16 +245,25 @@ class GroupAdmin:
     async def clone(self, source: str, target: str, topic: str | None = None) -> list[QueueReset]:
         """Let a group go on where another one is, in a topic or in all that the other one reads; make it if it is not there.
 
+        Queues in which the other one has no offset are left out: there the group begins as a new one does.
+
         Raises:
-            ClientError: the other group has no offsets, or the one has clients online.
+            ClientError: the other group has no offsets, a broker has no master, or the one has clients online.
         """
         check_name("target", target, GROUP_LENGTH_MAX)
         places = {
             queue: found for queue, found in (await self.lag(source, topic)).items() if _is_own(queue.topic, source)
         }
+        masters = await self._masters(None)
+        for name in sorted({queue.broker_name for queue in places} - masters.keys()):
+            raise ClientError(f"the broker {name} has queues that the group {source} reads, and has no master now")
+        places = {
+            queue: place
+            for queue, place in places.items()
+            if place.committed or await self._has_committed(masters[queue.broker_name], source, queue)
+        }
         if not places:
             raise ClientError(f"the group {source} has no offsets{'' if topic is None else f' in the topic {topic}'}")
-        masters = await self._masters(None)
         brokers = sorted({queue.broker_name for queue in places})
         ways = {}
         for name in brokers:
@@ -268,6 +278,19 @@ class GroupAdmin:
             await self._set(masters[name], target, queue, place.committed, is_told=ways[name])
             changes.append(QueueReset(queue, before[queue].committed if queue in before else 0, place.committed))
         return changes
+
+    async def _has_committed(self, address: str, group: str, queue: MessageQueue) -> bool:
+        """Say whether a group has an offset in a queue: a group's lag shows 0 where it has none."""
+        header = QueryConsumerOffset(
+            consumer_group=group, topic=queue.topic, queue_id=queue.queue_id, set_zero_if_not_found=False
+        )
+        try:
+            await self._tell(address, header, b"")
+        except RemoteRefused as refusal:
+            if refusal.code == ResponseCode.QUERY_NOT_FOUND:
+                return False
+            raise
+        return True
 
     async def _make_like(self, address: str, source: str, target: str) -> None:
         if await self._settings(address, target) is None:

@@ -11,12 +11,18 @@ import pytest
 
 from orbitmq import Message, Producer, PullConsumer, PushConsumer
 from orbitmq.admin import AdminClient, ResetTo
+from orbitmq.admin.groups.client import GroupAdmin
+from orbitmq.codes import ResponseCode
 from orbitmq.errors import ClientError, InvalidArgument, RemoteRefused
 from orbitmq.model.group import MessageModel
+from orbitmq.model.route import MessageQueue
 from orbitmq.model.topic import TopicConfig
 from orbitmq.net.loop import run
 from orbitmq.testing import LocalCluster
 from orbitmq.wire.bodies.groups import GroupConfig
+from orbitmq.wire.bodies.topics import Progress, encode_consume_stats
+from orbitmq.wire.command import Command
+from orbitmq.wire.headers import GetConsumeStats
 from waiting import until
 
 Scene = Callable[[LocalCluster, AdminClient], Coroutine[Any, Any, None]]
@@ -147,3 +153,33 @@ def test_a_group_is_copied_made_and_deleted() -> None:
             await admin.create_group(GroupConfig(group="g"), broker="nowhere")
 
     serve(scene)
+
+
+def test_a_copy_has_no_offset_where_the_group_has_none() -> None:
+    async def scene(cluster: LocalCluster, admin: AdminClient) -> None:
+        first, second = (MessageQueue("t", "broker-a", queue_id) for queue_id in range(2))
+        async with PullConsumer("g", cluster.name_servers) as consumer:
+            await consumer.commit({first: 0})
+            changes = await admin.clone_group("g", "h", "t")
+            assert [change.queue for change in changes] == [first]
+        async with PullConsumer("h", cluster.name_servers) as consumer:
+            assert [await consumer.committed(queue) for queue in (first, second)] == [0, None]
+
+    serve(scene)
+
+
+async def test_a_queue_whose_broker_has_no_master_is_named_before_anything_is_set() -> None:
+    place = {MessageQueue("t", "broker-b", 0): Progress(8, 5, 0)}
+
+    async def tell(_address: str, header: object, _body: bytes) -> Command:
+        assert isinstance(header, GetConsumeStats), "something was changed"
+        return Command(ResponseCode.SUCCESS, 1, body=encode_consume_stats(place, 0.0))
+
+    async def masters(_cluster: str | None) -> dict[str, str]:
+        return {"broker-a": "10.0.0.1:10911"}
+
+    async def topic_masters(_topic: str) -> dict[str, str]:
+        return {"broker-b": "10.0.0.2:10911"}
+
+    with pytest.raises(ClientError, match="broker-b .* no master"):
+        await GroupAdmin(tell, masters, topic_masters).clone("g", "h", "t")
