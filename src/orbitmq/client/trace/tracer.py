@@ -40,6 +40,8 @@ from orbitmq.wire.messages.traces import (
 log = logging.getLogger(__name__)
 
 TRACE_TOPIC = "RMQ_SYS_TRACE_TOPIC"
+CLOUD_TRACE_PREFIX = "rmq_sys_TRACE_DATA_"
+"""Java's clients have a trace topic for each region in a cloud (TraceConstants.TRACE_TOPIC_PREFIX)."""
 DEFAULT_REGION = "DefaultRegion"
 FLUSH_MS = 1_000
 """A trace waits for others so long at most."""
@@ -220,7 +222,8 @@ class Tracer:
         return message.properties.get(PropertyName.TRACE_ON) != "false" and not self._is_about_traces(message.topic)
 
     def _is_about_traces(self, topic: str) -> bool:
-        return topic.startswith(self._topic)
+        # Not, as Java does, every topic whose name begins like the trace topic's: a user may call both `orders...`.
+        return topic in (self._topic, TRACE_TOPIC) or topic.startswith(CLOUD_TRACE_PREFIX)
 
     async def _run(self) -> None:
         while not self._is_closing:

@@ -152,6 +152,16 @@ async def test_what_its_producer_or_broker_wants_untraced_stays_so(cluster):
         assert len(found._spool) == 0
 
 
+@pytest.mark.parametrize(
+    ("topic", "is_traced"),
+    [("orders", False), ("orders-eu", True), (TRACE_TOPIC, False), ("rmq_sys_TRACE_DATA_cn-hangzhou", False)],
+)
+async def test_only_trace_topics_are_not_traced_however_the_users_one_begins(cluster, topic, is_traced):
+    async with open_session(cluster) as session:
+        found = Tracer(session, group="g", kind="CONSUME", topic="orders")
+        assert found.is_traced(received(topic)) is is_traced
+
+
 async def test_consumptions_decisions_and_recalls_are_told_with_all_that_java_tells(cluster, monkeypatch):
     monkeypatch.setattr(tracer, "now_ms", lambda: 1_000)
     cluster.topic(TRACE_TOPIC, count=1)
