@@ -80,6 +80,28 @@ async def test_a_call_that_was_given_up_holds_no_other():
     await until(lambda: not names())
 
 
+@pytest.mark.parametrize("error", [None, ValueError("late")])
+async def test_the_end_of_a_call_that_was_given_up_is_told_to_nobody(error):
+    may_end, told = threading.Event(), []
+
+    def hang(_item):
+        may_end.wait()
+        if error is not None:
+            raise error
+
+    asyncio.get_running_loop().set_exception_handler(lambda _loop, context: told.append(context))
+    threads: HandlerThreads[int] = HandlerThreads("handler", hang)
+    call = asyncio.create_task(threads.call(1))
+    await until(names)
+    call.cancel()
+    await asyncio.gather(call, return_exceptions=True)
+    may_end.set()
+    await until(lambda: threads._idle)  # the loop has heard of the end
+    assert told == []
+    threads.close()
+    await until(lambda: not names())
+
+
 def test_a_handler_that_outlives_its_loop_ends_in_peace():
     may_end = threading.Event()
     threads: HandlerThreads[int] = HandlerThreads("handler", lambda _item: may_end.wait())
