@@ -181,5 +181,5 @@ async def test_a_queue_whose_broker_has_no_master_is_named_before_anything_is_se
     async def topic_masters(_topic: str) -> dict[str, str]:
         return {"broker-b": "10.0.0.2:10911"}
 
-    with pytest.raises(ClientError, match="broker-b .* no master"):
+    with pytest.raises(ClientError, match=r"broker-b .* no master"):
         await GroupAdmin(tell, masters, topic_masters).clone("g", "h", "t")
