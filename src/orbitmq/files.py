@@ -35,7 +35,8 @@ def replace_file(path: Path, content: bytes, *, mode: int = _EVERYBODYS) -> None
         mode: who may read and write it, less what the umask takes; 0o600 where it holds secrets.
 
     Raises:
-        OSError: the disk refused; the old content is still there.
+        OSError: the disk refused; the old content is still there. Or, where the error says so, the new one is, and a power
+            cut may bring the old one back.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
     fresh = path.with_name(path.name + ".tmp")
@@ -45,7 +46,14 @@ def replace_file(path: Path, content: bytes, *, mode: int = _EVERYBODYS) -> None
     if kept is not None:
         # Not before: what is there may be damaged, and the `.bak` then the one generation that can be read.
         os.replace(kept, _backup(path))
-    _sync_directory(path.parent)
+    try:
+        _sync_directory(path.parent)
+    except OSError as error:
+        raise OSError(
+            error.errno,
+            f"{path} has its new content, but its directory could not be synced, and a power cut may bring the old content "
+            f"back ({error.strerror or error})",
+        ) from error
 
 
 async def write_aside(write: Callable[..., None], *args: object) -> None:

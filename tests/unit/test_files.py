@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 import os
 import stat
 import threading
@@ -69,6 +70,25 @@ def test_a_write_that_fails_at_any_step_leaves_something_to_read(
             with pytest.raises(OSError, match="no space"):
                 replace_file(file, b"{2}")
     assert read_generations(file, parse) == ("{2}" if step == "link" else "{1}")
+
+
+def test_an_error_behind_the_rename_says_that_the_new_content_is_there(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = tmp_path / "topics.json"
+    replace_file(file, b"{1}")
+    fsync = os.fsync
+
+    def fail(descriptor: int) -> None:
+        if stat.S_ISDIR(os.fstat(descriptor).st_mode):
+            raise OSError(errno.EIO, "Input/output error")
+        fsync(descriptor)
+
+    monkeypatch.setattr(os, "fsync", fail)
+    with pytest.raises(OSError, match=r"topics\.json has its new content.*Input/output error") as refused:
+        replace_file(file, b"{2}")
+    assert refused.value.errno == errno.EIO
+    assert read_generations(file, parse) == "{2}"
 
 
 def test_content_is_synced_whole_and_then_its_directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
