@@ -119,6 +119,32 @@ def read_table(path: Path, parse: Callable[[bytes], T]) -> T | None:
         raise StoreError(f"{error}. {way_out(path)}") from error
 
 
+def read_newest(path: Path, parse: Callable[[bytes], T]) -> T | None:
+    """Return a table whose former generation is not to come back by itself; None when there is none.
+
+    Raises:
+        StoreError: the file is damaged, or gone while its `.bak` is there; it says the way out.
+    """
+    content = b""
+    try:
+        content = path.read_bytes()
+        if not content.strip():
+            raise HeaderError("the file is empty")
+        return parse(content)
+    except FileNotFoundError as error:
+        if not _backup(path).exists():
+            return None
+        damage: Exception = error
+    except (OSError, HeaderError, ValueError) as error:
+        _keep_damaged(path, content)
+        damage = error
+    raise StoreError(
+        f"{path} cannot be used: {damage}. Its .bak is not read in its place: what was taken back by the last change would be "
+        f"in force again. Bring the file back; or copy {_backup(path).name} to {path.name}, if you want what it says; or, to "
+        f"begin with an empty table, write {{}} into {path.name}"
+    ) from damage
+
+
 def way_out(path: Path) -> str:
     """Return what an operator can do about a table that is gone in all its generations."""
     return f"Bring one of them back; or, to begin with an empty table, write {{}} into {path.name}"

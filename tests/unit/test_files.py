@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from orbitmq.errors import HeaderError, StoreError
-from orbitmq.files import has_generation, read_generations, replace_file, write_aside
+from orbitmq.files import has_generation, read_generations, read_newest, replace_file, write_aside
 
 
 def parse(data: bytes) -> str:
@@ -89,6 +89,21 @@ def test_an_error_behind_the_rename_says_that_the_new_content_is_there(
         replace_file(file, b"{2}")
     assert refused.value.errno == errno.EIO
     assert read_generations(file, parse) == "{2}"
+
+
+@pytest.mark.parametrize("damage", [None, b"", b"?"])
+def test_a_table_whose_past_must_not_come_back_is_not_read_from_its_backup(
+    tmp_path: Path, damage: bytes | None
+) -> None:
+    file = tmp_path / "auth.json"
+    assert read_newest(file, parse) is None
+    replace_file(file, b"{1}")
+    replace_file(file, b"{2}")
+    assert read_newest(file, parse) == "{2}"
+    file.unlink() if damage is None else file.write_bytes(damage)
+    with pytest.raises(StoreError, match=r"auth\.json cannot be used: .*copy auth\.json\.bak to auth\.json"):
+        read_newest(file, parse)
+    assert [path.read_bytes() for path in tmp_path.glob("*.damaged-1")] == ([b"?"] if damage == b"?" else [])
 
 
 def test_content_is_synced_whole_and_then_its_directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

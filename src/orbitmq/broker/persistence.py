@@ -38,6 +38,8 @@ NEEDED = {
     "auth.json": "nobody could sign, and rules that deny would be gone",
 }
 """Tables that no start goes on without, and what would come of it."""
+NEWEST_ALONE = ("auth.json",)
+"""Those of them whose `.bak` is not read: it may have users and rules that were taken away."""
 
 
 class ConfigFiles:

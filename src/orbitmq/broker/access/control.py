@@ -63,7 +63,7 @@ class AccessControl:
         """Keep a changed directory and go by it from now on.
 
         Raises:
-            OSError: the disk refused, and nothing has changed.
+            OSError: the disk refused, and nothing has changed; or the next start goes by what is asked for, as the error says.
         """
         self._file.save(directory)
         self.directory = directory

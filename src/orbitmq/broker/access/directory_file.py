@@ -16,7 +16,7 @@ import orjson
 
 from orbitmq.broker.access.directory import EMPTY, Directory, add_rules, create_user, draft_of
 from orbitmq.errors import HeaderError, Rejected
-from orbitmq.files import read_table, replace_file
+from orbitmq.files import read_newest, replace_file
 from orbitmq.model.access import Acl
 from orbitmq.wire.bodies.access.acls import acl_document, parse_acl
 from orbitmq.wire.bodies.access.users import UserChange, parse_user, user_document
@@ -38,9 +38,9 @@ class DirectoryFile:
         """Return the stored directory, an empty one at the first start.
 
         Raises:
-            StoreError: there is a file, and neither it nor its `.bak` can be used.
+            StoreError: there is a file, and it cannot be used. A former one may have users and rules that were taken away.
         """
-        found = read_table(self.path, parse_directory)
+        found = read_newest(self.path, parse_directory)
         if found is not None:
             self._close()
         return found or EMPTY
@@ -49,7 +49,7 @@ class DirectoryFile:
         """Store the directory.
 
         Raises:
-            OSError: the disk refused; the file is as it was.
+            OSError: the disk refused; the file is as it was, unless the error says otherwise.
         """
         replace_file(self.path, format_directory(directory), mode=_OWNER_ALONE)
 

@@ -9,7 +9,7 @@ from typing import Any
 from orbitmq.broker.delivery.delay import parse_delay_offsets
 from orbitmq.broker.groups.offsets import SEPARATOR
 from orbitmq.broker.monitoring.half_counts import parse_counts
-from orbitmq.broker.persistence import NEEDED, REPEATING, noted_tables, parse_offsets
+from orbitmq.broker.persistence import NEEDED, NEWEST_ALONE, REPEATING, noted_tables, parse_offsets
 from orbitmq.broker.timers.metrics import TimerMetrics
 from orbitmq.errors import OrbitError
 from orbitmq.model.topic import is_reserved_topic
@@ -67,7 +67,7 @@ class ConfigCheck:
         names, noted = list_names(self._directory), self._noted()
         for name in dict.fromkeys((*_PARSERS, *NEEDED, *REPEATING)):
             if name not in names and f"{name}{_BACKUP}" in names:
-                yield Finding(f"config/{name}", None, "is missing", f"{RESTORE}; the next start reads the .bak")
+                yield Finding(f"config/{name}", None, "is missing", _remedy(self._directory / name))
             elif name not in names and name in noted:
                 yield Finding(f"config/{name}", None, "is missing, and so is its .bak", RESTORE)
             elif name == _TOPICS and name not in names and has_messages:
@@ -125,4 +125,11 @@ def _remedy(path: Path) -> str:
     if path.name in _COUNTED_ANEW:
         return "the next start counts anew"
     backup = path.with_name(path.name + _BACKUP)
-    return f"{RESTORE}; the next start reads the .bak" if backup.exists() else RESTORE
+    if not backup.exists():
+        return RESTORE
+    use = (
+        "the next start is refused; copying the .bak is a way out"
+        if path.name in NEWEST_ALONE
+        else "the next start reads the .bak"
+    )
+    return f"{RESTORE}; {use}"

@@ -61,14 +61,18 @@ def test_a_file_that_somebody_opened_to_others_is_closed_again(tmp_path: Path, c
     assert "other users could read it" in caplog.text
 
 
-def test_a_damaged_file_is_read_from_the_one_before_and_its_copy_is_closed_to_others(tmp_path: Path):
+def test_a_damaged_file_stops_the_start_though_there_is_one_of_before_and_its_copy_is_closed_to_others(tmp_path: Path):
     file = DirectoryFile(tmp_path / "auth.json")
-    file.save(EMPTY)
     file.save(directory())
+    file.save(EMPTY)  # everybody was deleted, and is in the `.bak`
     file.path.write_text('{"users":[{"username":"anna","password":"hunter2"')
-    assert file.load() == EMPTY
+    with pytest.raises(StoreError, match=r"copy auth\.json\.bak to auth\.json") as refused:
+        file.load()
+    assert "hunter2" not in str(refused.value)
     kept = tmp_path / "auth.json.damaged-1"
     assert mode(kept) == 0o600
+    (tmp_path / "auth.json.bak").replace(file.path)
+    assert file.load() == directory()
 
 
 def test_a_file_that_nobody_can_read_stops_the_start_and_shows_no_secret(tmp_path: Path):

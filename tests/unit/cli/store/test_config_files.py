@@ -92,6 +92,18 @@ def test_a_table_that_the_store_has_had_is_missed(tmp_path: Path) -> None:
     assert set(found(directory)) == {"config/topics.json"}
 
 
+@pytest.mark.parametrize(("name", "what_comes"), [("topics.json", "reads the .bak"), ("auth.json", "is refused")])
+@pytest.mark.parametrize("damage", [None, "?"])
+def test_a_remedy_says_what_the_next_start_does_with_a_backup(
+    tmp_path: Path, name: str, what_comes: str, damage: str | None
+) -> None:
+    (tmp_path / f"{name}.bak").write_text("{}")
+    if damage is not None:
+        (tmp_path / name).write_text(damage)
+    remedies = [finding.remedy for finding in ConfigCheck(tmp_path).findings({}, has_messages=False)]
+    assert [what_comes in (remedy or "") for remedy in remedies if "next start" in (remedy or "")] == [True]
+
+
 def test_a_link_is_not_followed(tmp_path: Path) -> None:
     (tmp_path / "topics.json").symlink_to("/etc/passwd")
     assert set(found(tmp_path)) == {"config/topics.json"}
