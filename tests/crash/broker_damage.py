@@ -26,6 +26,8 @@ from orbitmq.broker.app import Broker
 from orbitmq.broker.config import BrokerConfig
 from orbitmq.broker.persistence import NEEDED
 from orbitmq.errors import StoreError
+from orbitmq.model.static_topic import QueueMapping
+from orbitmq.model.topic import TopicConfig
 from orbitmq.net.pool import ConnectionPool
 from orbitmq.store import ReadStatus
 from orbitmq.store.index.search import Findings, Question
@@ -71,6 +73,7 @@ class State(NamedTuple):
     modes: list[Any]
     batches: list[Any]
     users: dict[str, Any]
+    mappings: dict[str, Any]
 
 
 class Run(NamedTuple):
@@ -279,6 +282,8 @@ async def _live(run: Run, life: int) -> None:
     assert (await wire.ask(pop)).code == 0 or life  # they stay out
     service.access.change(create_user(service.access.directory, f"user{life}", UserChange(f"secret{life}")))
     service.request_modes.set(RequestMode("orders", f"g{life}", "POP", 0))
+    mapping = QueueMapping(topic=f"static{life}", broker_name="a", queue_count=1, epoch=1)
+    service.topics.update_static(TopicConfig(topic=mapping.topic), mapping, 0, lambda: None, is_forced=False)
     await until(lambda: service.timers.timers.queue_behind == 0, 0.01)
     # The delay is counted from when the broker sees the message: its task has had a turn of its own before time goes by.
     while service.delays.backlog()[1]:
@@ -301,6 +306,7 @@ def _state(broker: Broker) -> State:
         sorted(service.request_modes.all),
         sorted(service.pop.ordered.batches, key=repr),
         dict(service.access.directory.users),
+        dict(service.topics.static.mappings),
     )
 
 

@@ -134,6 +134,7 @@ NAMES = {
     400: "query-assignment",
     401: "set-message-request-mode",
     402: "get-all-message-request-mode",
+    513: "update-and-create-static-topic",
     901: "get-broker-member-group",
     904: "broker-heartbeat",
     905: "notify-min-broker-id-change",
@@ -293,6 +294,7 @@ def exercise(clients: JavaClients, name_server: str, broker_address: str) -> Non
     consume(clients, name_server, broker_address)
     administrate(clients, name_server)
     look_at_the_broker(clients, name_server, broker_address)
+    admin("updateStaticTopic", "-n", name_server, "-t", "golden-static", "-qn", "2", "-b", "broker-a")
 
 
 def produce(clients: JavaClients, name_server: str) -> None:

@@ -25,11 +25,11 @@ from orbitmq.broker.limits import port_limits
 from orbitmq.broker.persistence import ConfigFiles, OffsetFile, TableNotes
 from orbitmq.broker.registration.addresses import BrokerAddress, broker_address, reserved_port, vip_port
 from orbitmq.broker.registration.name_servers import NameServers
+from orbitmq.broker.registration.other_brokers import OtherBrokers
 from orbitmq.broker.registration.registrar import PART_TOPICS_MAX, Identity, Registrar, encode_parts
 from orbitmq.broker.service import BrokerService, StoredTables
 from orbitmq.broker.settings.changes import with_kept_changes
 from orbitmq.broker.topics.system_topics import system_topics
-from orbitmq.broker.topics.table import TopicTable
 from orbitmq.clock import Clock, monotonic_ms, now_ms
 from orbitmq.errors import ConfigError, StoreError
 from orbitmq.net.http.server import HttpServer
@@ -151,6 +151,7 @@ class Broker:
         service.pulls.close()
         service.pop.close()
         await service.routes.close()
+        await service.topics.static.close()
         await server.drain(DRAIN_MS)
         await server.close()
         service.transaction_service.stop()
@@ -203,6 +204,7 @@ class Broker:
             files.load_topics(auto_create_enable=config.auto_create_topic_enable, count_max=config.topics_max),
             files.load_groups(auto_create_enable=config.auto_create_subscription_group, count_max=config.groups_max),
             files.load_offsets(),
+            files.load_mappings(),
         )
         store = Store.open(
             store_config(config),
@@ -214,7 +216,9 @@ class Broker:
         server: Server[BrokerService] | None = None
         try:
             self._fit_tables(tables, store, files)
-            registrar = self._make_registrar(address, tables.topics)
+            pool = ConnectionPool(name=f"broker {config.broker_name}", **self._client_security._asdict())
+            registrar = self._make_registrar(address, tables, pool)
+            other_brokers = OtherBrokers(registrar.ask_route, pool, timeout_ms=config.forward_timeout)
             service = BrokerService(
                 config,
                 tables,
@@ -225,7 +229,8 @@ class Broker:
                 announce=registrar.announce,
                 # The monitor needs the server, and the server the service: it is looked up when it is asked.
                 health=lambda: monitor.health(),
-                ask_route=registrar.ask_route,
+                ask_route=registrar.ask_queues,
+                ask_broker=other_brokers.ask,
                 use_settings=self._use,
                 security=self._server_security,
                 clock=self._clock,
@@ -276,8 +281,8 @@ class Broker:
                 raise StoreError(f"{files.topics_path} cannot be written: {error}") from error
             tables.topics.keep()
 
-    def _make_registrar(self, address: BrokerAddress, topics: TopicTable) -> Registrar:
-        config = self.config
+    def _make_registrar(self, address: BrokerAddress, tables: StoredTables, pool: ConnectionPool) -> Registrar:
+        config, topics, mappings = self.config, tables.topics, tables.mappings.all
         identity = Identity(
             config.broker_cluster_name,
             config.broker_name,
@@ -286,15 +291,14 @@ class Broker:
             ha_address=address.replication,
         )
         part_size = config.split_registration_size if config.enable_split_registration else PART_TOPICS_MAX
-        name = f"broker {config.broker_name}"
         return Registrar(
             identity,
-            lambda: encode_parts(topics.version, topics.masked(self.config.broker_permission), part_size),
+            lambda: encode_parts(topics.version, topics.masked(self.config.broker_permission), part_size, mappings),
             period_ms=config.register_name_server_period,
             heartbeat_ms=config.broker_heartbeat_interval if config.heartbeat_enable else None,
             lease_ms=config.broker_not_active_timeout_millis if config.heartbeat_enable else None,
             timeout_ms=config.register_broker_timeout_mills,
-            pool=ConnectionPool(name=name, **self._client_security._asdict()),
+            pool=pool,
         )
 
     def _make_server(self, service: BrokerService, fast_path: FastPaths, limits: Limits) -> Server[BrokerService]:

@@ -220,6 +220,8 @@ class BrokerConfig(ServerSecuritySettings):
     clear_retry_topic_when_delete_topic: bool = True
     """A topic that is deleted takes along the retries of its messages that groups popped."""
     broker_permission: int = 6
+    forward_timeout: int = 3_000
+    """How long another broker may take that has older messages of a static topic's queue, in milliseconds."""
     notify_consumer_ids_changed_enable: bool = True
     use_server_side_reset_offset: bool = True
     """Set groups' offsets here, and tell each reader at its next pull; otherwise the group's clients are told, who have
@@ -363,6 +365,7 @@ _RANGES: dict[str, tuple[int, int]] = {
     "register_broker_timeout_mills": (100, 60_000),
     "split_registration_size": (2, 1_000_000),
     "broker_heartbeat_interval": (100, 60_000),
+    "forward_timeout": (100, 60_000),
     "broker_not_active_timeout_millis": (500, 600_000),
     "listen_port": (0, 65_535),
     "server_channel_max_idle_time_seconds": (0, 86_400),

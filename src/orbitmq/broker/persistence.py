@@ -1,4 +1,4 @@
-"""The broker's tables as files: topics.json, consumerOffset.json, subscriptionGroup.json, in Java's formats.
+"""The broker's tables as files: topics.json, consumerOffset.json, subscriptionGroup.json ..., in Java's formats.
 
 Source: docs/formats/config_files.md.
 """
@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 from orbitmq.broker.groups.configs import GROUPS_MAX, GroupConfigs
 from orbitmq.broker.groups.offsets import GroupOffsets
 from orbitmq.broker.groups.table_file import TableFile, Ticket
+from orbitmq.broker.static_topics.table import MappingTable
 from orbitmq.broker.topics.table import TOPICS_MAX, TopicTable
 from orbitmq.clock import Clock
 from orbitmq.errors import HeaderError, StoreError
@@ -23,6 +24,7 @@ from orbitmq.wire import fastjson
 from orbitmq.wire.bodies import topics as topic_bodies
 from orbitmq.wire.bodies.groups import decode_group_table, encode_group_table
 from orbitmq.wire.bodies.registration import data_version_document, parse_data_version
+from orbitmq.wire.bodies.static_topics import mappings as mapping_bodies
 
 log = logging.getLogger(__name__)
 
@@ -36,6 +38,7 @@ NEEDED = {
     "delayOffset.json": "delayed messages that were delivered would come again",
     "messageRequestMode.json": "groups that pop would pull",
     "auth.json": "nobody could sign, and rules that deny would be gone",
+    "topicQueueMapping.json": "queues of static topics would be taken for plain ones, under other offsets",
 }
 """Tables that no start goes on without, and what would come of it."""
 NEWEST_ALONE = ("auth.json",)
@@ -60,8 +63,10 @@ class ConfigFiles:
         self.ordered_path = directory / "consumerOrderInfo.json"
         self.request_modes_path = directory / "messageRequestMode.json"
         self.access_path = directory / "auth.json"
+        self.mappings_path = directory / "topicQueueMapping.json"
         self._topics_file = TableFile(self.topics_path)
         self._groups_file = TableFile(self.groups_path)
+        self._mappings_file = TableFile(self.mappings_path)
 
     def load_topics(self, *, auto_create_enable: bool, count_max: int = TOPICS_MAX) -> TopicTable:
         """Return the stored topic table, an empty one at the first start."""
@@ -80,6 +85,16 @@ class ConfigFiles:
         """Return the topic table on its way to its file; nobody changes the table until it is written."""
         table = topic_bodies.TopicTable(topics.version, topics.all)
         return self._topics_file.ticket(partial(topic_bodies.encode_topic_table, table, pretty=True))
+
+    def load_mappings(self) -> MappingTable:
+        """Return the mappings of static topics, none at most brokers."""
+        found = read_table(self.mappings_path, mapping_bodies.decode_mapping_table)
+        return MappingTable() if found is None else MappingTable(found.mappings.values(), found.data_version)
+
+    def save_mappings(self, mappings: MappingTable) -> None:
+        """Store the mappings of static topics."""
+        table = mapping_bodies.MappingTable(mappings.version, mappings.all)
+        self._mappings_file.ticket(partial(mapping_bodies.encode_mapping_table, table)).write()
 
     def load_offsets(self) -> GroupOffsets:
         """Return the committed offsets, none at the first start."""

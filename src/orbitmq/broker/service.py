@@ -36,6 +36,8 @@ from orbitmq.broker.sending.properties import StoredProperties
 from orbitmq.broker.sending.reply_pushes import ReplyPushes
 from orbitmq.broker.sending.tables import SendTables
 from orbitmq.broker.settings.changes import RunTimeSettings, Use
+from orbitmq.broker.static_topics.logical_queues import Ask, StaticTopics, ask_nobody
+from orbitmq.broker.static_topics.table import MappingTable
 from orbitmq.broker.timers.opening import open_timers
 from orbitmq.broker.topics.registry import Announced, TopicRegistry
 from orbitmq.broker.topics.system_topics import closed_topics
@@ -63,6 +65,7 @@ class StoredTables(NamedTuple):
     topics: TopicTable
     groups: GroupConfigs
     offsets: GroupOffsets
+    mappings: MappingTable
 
 
 class BrokerService:
@@ -74,6 +77,7 @@ class BrokerService:
         security: what stands at the port.
         monotonic: the clock that deadlines are counted on: whoever sets the wall clock moves none of them.
         ask_route: asks a NameServer for the readable queues of a topic; see `assignments`.
+        ask_broker: asks another broker about a static topic.
         use_settings: lets settings that were changed count; calls `use` here.
         health: describes how the broker is doing, as a JSON document.
 
@@ -98,6 +102,7 @@ class BrokerService:
         random: Random,
         health: Callable[[], dict[str, Any]] = dict,
         ask_route: Callable[[str], Awaitable[Found]],
+        ask_broker: Ask = ask_nobody,
         use_settings: Use = lambda _config, then: then(),
     ) -> None:
         self.config = config
@@ -112,7 +117,8 @@ class BrokerService:
         self.store = store
         self.log_end_at_start = store.max_physical_offset
         self.stats = BrokerStats(clock(), flows_max=config.metrics_otel_cardinality_limit, monotonic_ms=monotonic())
-        self.topics = TopicRegistry(tables.topics, files.save_topics, announce)
+        static = StaticTopics(tables.mappings, files.save_mappings, broker_name=config.broker_name, ask=ask_broker)
+        self.topics = TopicRegistry(tables.topics, files.save_topics, announce, static)
         self.groups = GroupRegistry(tables.groups, files.save_groups)
         self.admissions = Admissions(self.groups, self.topics, files.topic_ticket, files.group_ticket)
         self.offsets = tables.offsets

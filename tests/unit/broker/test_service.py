@@ -57,6 +57,7 @@ class Rig:
             self.files.load_topics(auto_create_enable=True),
             self.files.load_groups(auto_create_enable=True),
             self.files.load_offsets(),
+            self.files.load_mappings(),
         )
         self.service = BrokerService(
             self.config, tables, self.store, access=AccessControl(self.config, self.files.access_path, self.store), address=ADDRESS, files=self.files, announce=self.announced.append,

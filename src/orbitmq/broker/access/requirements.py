@@ -222,6 +222,7 @@ _BY_JAVA: dict[int, Requirement] = {
     RequestCode.LOCK_BATCH_MQ: _queue_lock,
     RequestCode.UNLOCK_BATCH_MQ: _queue_lock,
     RequestCode.UPDATE_AND_CREATE_TOPIC: _topic("topic", _CREATE),
+    RequestCode.UPDATE_AND_CREATE_STATIC_TOPIC: _topic("topic", _CREATE),
     RequestCode.DELETE_TOPIC_IN_BROKER: _topic("topic", _DELETE),
     RequestCode.SEARCH_OFFSET_BY_TIMESTAMP: _topic("topic", _GET),
     RequestCode.GET_MAX_OFFSET: _topic("topic", _GET),

@@ -232,11 +232,11 @@ class ParkedPulls(Generic[T]):
             if key[0] == topic:
                 self._wake(key, list(waiting))
 
-    def end_waits(self, topic: str, connections: Collection[Hashable]) -> None:
-        """Make some clients' pulls of a topic ready, to be answered with nothing if there is nothing."""
+    def end_waits(self, topic: str, connections: Collection[Hashable] | None = None) -> None:
+        """Make some clients' pulls of a topic ready, or all, to be answered with nothing if there is nothing."""
         for key, waiting in tuple(self._by_queue.items()):
             if key[0] == topic:
-                ended = [pull for pull in waiting if pull.connection in connections]
+                ended = [pull for pull in waiting if connections is None or pull.connection in connections]
                 for pull in ended:
                     pull.deadline_ms = 0
                 self._wake(key, ended)

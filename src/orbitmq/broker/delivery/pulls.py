@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import sys
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from typing import NamedTuple
 
 from orbitmq.broker.delivery.filters import Selection
@@ -66,6 +66,8 @@ class _Asked(NamedTuple):
     command: Command
     key: _ReadKey
     group: str
+    rewrite: Callable[[Reply], Reply] | None
+    """Makes the answer of a logical queue of it."""
 
 
 class Pulls:
@@ -201,6 +203,7 @@ class Pulls:
                 call.command._replace(ext_fields=None, body=b""),
                 (place, selection),
                 sys.intern(header.consumer_group),
+                call.rewrite,
             ),
             _PARKED_SIZE + _TAG_SIZE * len(tag_codes or ()),
         )
@@ -225,8 +228,8 @@ class Pulls:
         self.parked.wake_topic(topic)
         self._answer_ready()
 
-    def end_waits(self, topic: str, connections: Collection[Peer]) -> None:
-        """Let some clients' pulls of a topic wait no longer: there is something to be told that is no message."""
+    def end_waits(self, topic: str, connections: Collection[Peer] | None = None) -> None:
+        """Let some clients' pulls of a topic, or all, wait no longer: there is something to be told that is no message."""
         self.parked.end_waits(topic, connections)
         self._answer_ready()
 
@@ -305,8 +308,10 @@ class Pulls:
 
     @staticmethod
     def _answer(pull: ParkedPull[_Asked], reply: Reply) -> None:
-        peer, command, *_ = pull.call
-        peer.answer_later(command, reply, was_parked=True)
+        asked = pull.call
+        if asked.rewrite is not None:
+            reply = asked.rewrite(reply)
+        asked.peer.answer_later(asked.command, reply, was_parked=True)
 
     def _read_again(self, pull: ParkedPull[_Asked]) -> Reply:
         """Read for a pull that waited. Whatever goes wrong is its own answer: the pulls beside it are answered, too."""

@@ -144,7 +144,7 @@ class SendFastPath:
     def _count_queues(self, topic: str) -> int:
         """Return how many queues of a topic may be sent to without a second look; 0: none."""
         config = self._tables.destinations.open_topic(topic)
-        if config is None:
+        if config is None or topic in self._tables.static.mappings:
             return 0
         count = max(config.read_queue_count, config.write_queue_count)
         self._queue_counts[topic] = count

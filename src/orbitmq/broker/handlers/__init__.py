@@ -7,6 +7,7 @@ from orbitmq.broker.handlers.administration import cold_data, replication, rocks
 from orbitmq.broker.handlers.consuming import clients, inquiries, locks, offsets, pull, resets, send_back
 from orbitmq.broker.handlers.popping import acks, assignments, notices, peek, pop
 from orbitmq.broker.handlers.popping.tables import PopTables
+from orbitmq.broker.handlers.static_topics import creation
 from orbitmq.broker.handlers.timers import progress, recall
 from orbitmq.broker.service import BrokerService
 from orbitmq.broker.topics.system_topics import system_topic_names
@@ -198,6 +199,7 @@ HANDLERS.include(cold_data.handlers)
 HANDLERS.include(rocksdb.handlers)
 HANDLERS.include(settings.handlers, lambda broker: broker.settings)
 HANDLERS.include(topics.handlers, _topic_tables)
+HANDLERS.include(creation.handlers, lambda broker: creation.StaticTopicTables(broker.topics, broker.pulls))
 HANDLERS.include(queries.handlers, _query_tables)
 HANDLERS.include(cleaning.handlers, lambda broker: cleaning.CleaningTables(broker.store, broker.topics, broker.pulls))
 for _of_access in (users.handlers, rules.handlers):

@@ -12,6 +12,7 @@ from collections.abc import Callable
 from functools import partial
 
 from orbitmq.broker.delivery.delay import level_of
+from orbitmq.broker.handlers.static_topics.serving import serve_send
 from orbitmq.broker.sending.answers import SendCall, refusal_of
 from orbitmq.broker.sending.batches import store_batch
 from orbitmq.broker.sending.tables import SendTables, check_sizes, host_of
@@ -36,18 +37,25 @@ _NO_DELAY = f"{PropertyName.DELAY}\x01-1\x02".encode()
 @handlers.on(SendMessage)
 def send_message(tables: SendTables, call: Call[SendMessage]) -> Reply | Later:
     """Store one message of an older client."""
+    if tables.static.mappings:
+        return serve_send(tables.static, call, lambda: store_one(tables, call))
     return store_one(tables, call)
 
 
 @handlers.on(SendMessageV2)
 def send_message_v2(tables: SendTables, call: Call[SendMessageV2]) -> Reply | Later:
     """Store one message, or a batch that travels under this code."""
+    if tables.static.mappings:
+        store = take_batch if call.header.batch else store_one
+        return serve_send(tables.static, call, lambda: store(tables, call))
     return take_batch(tables, call) if call.header.batch else store_one(tables, call)
 
 
 @handlers.on(SendBatch)
 def send_batch(tables: SendTables, call: Call[SendBatch]) -> Reply | Later:
     """Store many messages of one queue."""
+    if tables.static.mappings:
+        return serve_send(tables.static, call, lambda: take_batch(tables, call))
     return take_batch(tables, call)
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from orbitmq.broker.delivery.pulls import Pulls
 from orbitmq.broker.groups.members import GroupMembers
-from orbitmq.broker.groups.offsets import GroupOffsets
+from orbitmq.broker.groups.offsets import UNKNOWN, GroupOffsets
 from orbitmq.broker.monitoring.progress import group_progress, stored_at_ms
 from orbitmq.broker.monitoring.stats import BrokerStats
 from orbitmq.broker.pop.service import PopService
@@ -23,6 +23,11 @@ from orbitmq.net.dispatch.handlers import LATER, Call, Handlers, Later, Reply
 from orbitmq.net.dispatch.peer import Peer
 from orbitmq.store import Store
 from orbitmq.wire.bodies.groups import encode_group_list
+from orbitmq.wire.bodies.static_topics.mappings import (
+    MappingTable,
+    encode_topic_and_mapping,
+    encode_topic_and_mapping_table,
+)
 from orbitmq.wire.bodies.topics import (
     Progress,
     QueueStats,
@@ -152,14 +157,22 @@ def _check_may_change(topic: str) -> None:
 @handlers.on(GetAllTopicConfig)
 def get_all_topic_config(tables: TopicTables, call: Call[GetAllTopicConfig]) -> Reply:
     """Answer with the whole topic table."""
-    table = tables.topics.table
-    return Reply(body=encode_topic_table(TopicTable(table.version, table.all)))
+    table, static = tables.topics.table, tables.topics.static
+    found = TopicTable(table.version, table.all)
+    if static.mappings:
+        mappings = MappingTable(static.table.version, static.mappings)
+        return Reply(body=encode_topic_and_mapping_table(found, mappings))
+    return Reply(body=encode_topic_table(found))
 
 
 @handlers.on(GetTopicConfig)
 def get_topic_config(tables: TopicTables, call: Call[GetTopicConfig]) -> Reply:
-    """Answer with one topic's configuration."""
-    return Reply(body=encode_topic_config(_find(tables, call.header.topic)))
+    """Answer with one topic's configuration, and a static topic's mapping where that is asked for."""
+    config = _find(tables, call.header.topic)
+    mapping = tables.topics.static.mappings.get(config.topic)
+    if mapping is not None and (call.command.ext_fields or {}).get("lo") == "true":
+        return Reply(body=encode_topic_and_mapping(config, mapping))
+    return Reply(body=encode_topic_config(config))
 
 
 @handlers.on(GetSystemTopicsOfBroker)
@@ -199,7 +212,9 @@ def get_consume_stats(tables: TopicTables, call: Call[GetConsumeStats]) -> Reply
         config = tables.topics.get(topic)
         if config is not None:
             count = config.read_queue_count
-            stats |= group_progress(tables.store, tables.offsets, tables.broker_name, group, topic, count)
+            # mqadmin looks for a group's place in the items of a logical queue: 0 would be one.
+            unknown = UNKNOWN if topic in tables.topics.static.mappings else 0
+            stats |= group_progress(tables.store, tables.offsets, tables.broker_name, group, topic, count, unknown)
             rate += tables.stats.gets.rate((topic, group))
     return Reply(body=encode_consume_stats(stats, rate))
 

@@ -9,13 +9,13 @@ from orbitmq.wire.bodies.topics import Progress
 
 
 def group_progress(
-    store: Store, offsets: GroupOffsets, broker_name: str, group: str, topic: str, queue_count: int
+    store: Store, offsets: GroupOffsets, broker_name: str, group: str, topic: str, queue_count: int, unknown: int = 0
 ) -> dict[MessageQueue, Progress]:
-    """Return a group's place in each of a topic's queues; 0 in those that it has no offset in, as in Java."""
+    """Return a group's place in each of a topic's queues; `unknown` in those that it has no offset in."""
     places = {}
     for queue_id in range(queue_count):
         committed = offsets.query(group, topic, queue_id)
-        consumed = 0 if committed == UNKNOWN else committed
+        consumed = unknown if committed == UNKNOWN else committed
         queue = MessageQueue(topic, broker_name, queue_id)
         end = store.max_offset(topic, queue_id)
         places[queue] = Progress(end, consumed, consumed, stored_at_ms(store, queue, consumed - 1))

@@ -15,17 +15,20 @@ import logging
 import zlib
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import NamedTuple
 
 from orbitmq.client.routing.route_queues import readable_queues
 from orbitmq.codes import ResponseCode
 from orbitmq.errors import ClientError, OrbitError
-from orbitmq.model.route import MessageQueue
+from orbitmq.model.route import MessageQueue, TopicRoute
+from orbitmq.model.static_topic import QueueMapping
 from orbitmq.model.topic import DataVersion, TopicConfig
 from orbitmq.net.dispatch.peer import Peer
 from orbitmq.net.pool import ConnectionPool, expect
 from orbitmq.wire.bodies.registration import encode_registration
 from orbitmq.wire.bodies.route import decode_route
+from orbitmq.wire.bodies.static_topics.mappings import info_document
 from orbitmq.wire.headers import BrokerHeartbeat, GetRouteInfo, RegisterBroker, UnregisterBroker
 
 log = logging.getLogger(__name__)
@@ -146,14 +149,19 @@ class Registrar:
         """Return when every NameServer that can be reached knows the present table, or the time is over."""
         await self._wait_told(self._generation, timeout_ms)
 
-    async def ask_route(self, topic: str) -> list[MessageQueue] | None:
+    async def ask_queues(self, topic: str) -> list[MessageQueue] | None:
         """Ask one NameServer after the other for a topic's readable queues; None: those that answer do not know it."""
+        route = await self.ask_route(topic)
+        return None if route is None else list(readable_queues(topic, route))
+
+    async def ask_route(self, topic: str) -> TopicRoute | None:
+        """Ask one NameServer after the other for a topic's route; None: those that answer do not know it."""
         for address in self.told or self.name_servers:
             header = GetRouteInfo(topic=topic, accept_standard_json_only=True)
             try:
                 answer = await self._pool.request(address, header, timeout_ms=self._timeout_ms)
                 if answer.code == ResponseCode.SUCCESS:
-                    return list(readable_queues(topic, decode_route(answer.body)))
+                    return decode_route(answer.body)
             except OrbitError as error:
                 log.warning("%s does not tell the route of %s: %s", address, topic, error)
         return None
@@ -281,7 +289,10 @@ class Registrar:
 
 
 def encode_parts(
-    version: DataVersion, topics: Mapping[str, TopicConfig], part_size: int = PART_TOPICS_MAX
+    version: DataVersion,
+    topics: Mapping[str, TopicConfig],
+    part_size: int = PART_TOPICS_MAX,
+    mappings: Mapping[str, QueueMapping] = MappingProxyType({}),
 ) -> list[bytes]:
     """Return the bodies that register a table of topics: one, or several of `part_size` topics each.
 
@@ -290,10 +301,11 @@ def encode_parts(
     """
     names = list(topics)
     starts = range(0, max(len(names), 1), part_size)
-    return [
-        encode_registration(
-            version._replace(counter=version.counter + number),
-            {name: topics[name] for name in names[start : start + part_size]},
+    bodies = []
+    for number, start in enumerate(starts):
+        part = {name: topics[name] for name in names[start : start + part_size]}
+        static = {name: info_document(mapping) for name, mapping in mappings.items() if name in part}
+        bodies.append(
+            encode_registration(version._replace(counter=version.counter + number), part, queue_mappings=static)
         )
-        for number, start in enumerate(starts)
-    ]
+    return bodies

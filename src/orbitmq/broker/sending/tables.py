@@ -13,6 +13,7 @@ from orbitmq.broker.sending.answers import SendAnswers
 from orbitmq.broker.sending.destinations import Destinations
 from orbitmq.broker.sending.large_batches import LargeBatches
 from orbitmq.broker.sending.properties import StoredProperties
+from orbitmq.broker.static_topics.logical_queues import StaticTopics
 from orbitmq.broker.timers.service import TimerService
 from orbitmq.broker.transactions.transactions import Transactions
 from orbitmq.codes import ResponseCode
@@ -50,6 +51,11 @@ class SendTables:
     large_batches: LargeBatches
     admissions: Admissions
     transactions: Transactions | None = None
+
+    @property
+    def static(self) -> StaticTopics:
+        """The static topics of this broker."""
+        return self.destinations.topics.static
 
 
 @lru_cache(maxsize=65_536)

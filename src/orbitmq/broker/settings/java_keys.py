@@ -144,7 +144,6 @@ flushIntervalConsumeQueue=1000
 flushLeastPagesWhenWarmMapedFile=4096
 forceRegister=true
 forceVerifyPropCRC=false
-forwardTimeout=3000
 globalColdReadThreshold=104857600
 haFlowControlEnable=false
 haHousekeepingInterval=20000

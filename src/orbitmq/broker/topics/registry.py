@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 
+from orbitmq.broker.static_topics.logical_queues import StaticTopics
 from orbitmq.broker.topics.table import TopicTable
 from orbitmq.broker.versioned_table import save_or_revert
 from orbitmq.codes import ResponseCode
 from orbitmq.errors import Rejected
+from orbitmq.model.static_topic import QueueMapping
 from orbitmq.model.topic import DLQ_PREFIX, RETRY_PREFIX, TopicConfig
 
 Announced = Callable[[], None]
@@ -19,6 +21,7 @@ class TopicRegistry:
     Args:
         save: writes the table's file and syncs it.
         announce: tells every NameServer of the changed table, then calls back; see `registration`.
+        static: those of them that are static topics.
     """
 
     def __init__(
@@ -26,8 +29,10 @@ class TopicRegistry:
         table: TopicTable,
         save: Callable[[TopicTable], None],
         announce: Callable[[Announced | None], None],
+        static: StaticTopics | None = None,
     ) -> None:
         self.table = table
+        self.static = static or StaticTopics()
         self.get = table.get
         """Return a topic's configuration or None; bound once, since every send and pull asks."""
         self._save = save
@@ -65,6 +70,22 @@ class TopicRegistry:
         self.table.update(config, now_ms)
         self.changed(then)
 
+    def update_static(
+        self, config: TopicConfig, mapping: QueueMapping, now_ms: int, then: Announced, *, is_forced: bool
+    ) -> None:
+        """Create a static topic, or change it: its queues on this broker, and the logical queues in front of them.
+
+        Raises:
+            Rejected: see `TopicTable.update`, `StaticTopics.update`.
+        """
+        self.table.update(config, now_ms, queue_count_min=0)
+        try:
+            self.static.update(mapping, now_ms, is_forced=is_forced)
+        except Rejected:
+            self.table.revert()
+            raise
+        self.changed(then)
+
     def update_all(self, configs: Iterable[TopicConfig], now_ms: int, then: Announced | None = None) -> None:
         """Create topics, or change them, all or none."""
         try:
@@ -95,6 +116,7 @@ class TopicRegistry:
         for name in (topic, *retries):
             self.table.delete(name, now_ms)
         save_or_revert(self.table, self._save, "the topic table")
+        self.static.delete(topic, now_ms)
         remove()
         self._announce(then)
 

@@ -50,15 +50,18 @@ class TopicTable(VersionedTable[TopicConfig]):
             if config.topic not in self._values:
                 self._put(config.topic, config, now_ms)
 
-    def update(self, config: TopicConfig, now_ms: int) -> TopicConfig:
+    def update(self, config: TopicConfig, now_ms: int, *, queue_count_min: int = 1) -> TopicConfig:
         """Create the topic, or change it.
 
         `config.attributes` are changes as the wire carries them: `+key` sets, `-key` removes.
 
+        Args:
+            queue_count_min: 0 for a static topic, of which this broker may have no queue.
+
         Raises:
             Rejected: 29, for a name, count or permission that no topic may have; 1, for such an attribute, or one topic too many.
         """
-        _check(config)
+        _check(config, queue_count_min)
         if not self.has_room(config.topic):
             raise Rejected(ResponseCode.SYSTEM_ERROR, f"there are {self.count_max} topics, topicsMax allows no more")
         old = self._values.get(config.topic)
@@ -136,13 +139,12 @@ def check_topic_name(topic: str) -> None:
         raise Rejected(ResponseCode.INVALID_PARAMETER, str(error)) from None
 
 
-def _check(config: TopicConfig) -> None:
+def _check(config: TopicConfig, queue_count_min: int) -> None:
     check_topic_name(config.topic)
     for name, count in (("readQueueNums", config.read_queue_count), ("writeQueueNums", config.write_queue_count)):
-        if not 0 < count <= QUEUES_PER_TOPIC_MAX:
-            raise Rejected(
-                ResponseCode.INVALID_PARAMETER, f"{name}: {count} is not allowed, expected 1 to {QUEUES_PER_TOPIC_MAX}"
-            )
+        if not queue_count_min <= count <= QUEUES_PER_TOPIC_MAX:
+            expected = f"expected {queue_count_min} to {QUEUES_PER_TOPIC_MAX}"
+            raise Rejected(ResponseCode.INVALID_PARAMETER, f"{name}: {count} is not allowed, {expected}")
     if not 0 <= config.perm <= 15:
         raise Rejected(ResponseCode.INVALID_PARAMETER, f"perm: {config.perm} is not allowed, expected 0 to 15")
     if config.topic_filter_type not in ("SINGLE_TAG", "MULTI_TAG"):

@@ -43,9 +43,12 @@ LATER: Final = Later.LATER
 
 
 class Call(Generic[H]):
-    """One request, as its handler sees it."""
+    """One request, as its handler sees it.
 
-    __slots__ = ("_is_answered", "command", "connection", "header", "is_parked", "now_ms")
+    `rewrite` is what becomes of an answer that comes later: a handler that asks another one in its place sets it.
+    """
+
+    __slots__ = ("_is_answered", "command", "connection", "header", "is_parked", "now_ms", "rewrite")
 
     def __init__(self, header: H, command: Command, connection: Peer, now_ms: int) -> None:
         self.header = header
@@ -53,6 +56,7 @@ class Call(Generic[H]):
         self.connection = connection
         self.now_ms = now_ms
         self.is_parked = False
+        self.rewrite: Callable[[Reply], Reply] | None = None
         self._is_answered = False
 
     @property
@@ -64,6 +68,8 @@ class Call(Generic[H]):
         """Answer a request whose handler returned LATER. Does nothing when the peer has left or waits for none."""
         assert not self._is_answered, "a request is answered once"
         self._is_answered = True
+        if self.rewrite is not None:
+            reply = self.rewrite(reply)
         self.connection.answer_later(self.command, reply, was_parked=self.is_parked)
 
 

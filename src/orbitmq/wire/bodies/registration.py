@@ -53,16 +53,24 @@ class RegisterBrokerBody:
 
 
 def encode_registration(
-    data_version: DataVersion, topics: Mapping[str, TopicConfig], filter_servers: tuple[str, ...] = ()
+    data_version: DataVersion,
+    topics: Mapping[str, TopicConfig],
+    filter_servers: tuple[str, ...] = (),
+    *,
+    queue_mappings: Mapping[str, Mapping[str, Any]] | None = None,
 ) -> bytes:
-    """Encode the plain form, as brokers send it."""
+    """Encode the plain form, as brokers send it.
+
+    Args:
+        queue_mappings: the static topics among them, each as the JSON object that NameServers pass on.
+    """
     version = data_version_document(data_version)
     wrapper = {
         "dataVersion": version,
         "mappingDataVersion": version,
         "topicConfigTable": {name: topic_document(config) for name, config in topics.items()},
         "topicQueueMappingDetailMap": {},
-        "topicQueueMappingInfoMap": {},
+        "topicQueueMappingInfoMap": dict(queue_mappings or {}),
     }
     return orjson.dumps({"filterServerList": list(filter_servers), "topicConfigSerializeWrapper": wrapper})
 

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from orbitmq.wire.headers.nameserver import *  # noqa: F403
     from orbitmq.wire.headers.offsets import *  # noqa: F403
     from orbitmq.wire.headers.send import *  # noqa: F403
+    from orbitmq.wire.headers.static_topics.requests import *  # noqa: F403
     from orbitmq.wire.headers.topics import *  # noqa: F403
 
 _FAMILIES = (
@@ -34,6 +35,7 @@ _FAMILIES = (
     "groups",
     "clients",
     "admin",
+    "static_topics.requests",
     "access.users",
     "access.acls",
 )

@@ -152,10 +152,10 @@ async def test_it_is_known_which_name_servers_know_the_broker_and_which_do_not_a
 async def test_a_route_is_that_of_the_first_name_server_that_knows_it() -> None:
     ignorant, good = await started(refuses=True), await started()
     async with registrar(ignorant, good, table=Table()) as found:
-        assert await found.ask_route("known") == [MessageQueue("known", "a", 0), MessageQueue("known", "a", 1)]
-        assert await found.ask_route("unknown") is None
+        assert await found.ask_queues("known") == [MessageQueue("known", "a", 0), MessageQueue("known", "a", 1)]
+        assert await found.ask_queues("unknown") is None
         await good.stop()
-        assert await found.ask_route("known") is None
+        assert await found.ask_queues("known") is None
 
 
 @scenario

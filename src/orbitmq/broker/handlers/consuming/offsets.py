@@ -7,7 +7,9 @@ from dataclasses import dataclass
 from orbitmq.broker.delivery.young_queues import is_young
 from orbitmq.broker.groups.offsets import UNKNOWN, GroupOffsets
 from orbitmq.broker.groups.registry import GroupRegistry
+from orbitmq.broker.handlers.static_topics.serving import on_logical_queues
 from orbitmq.broker.pop.service import PopService
+from orbitmq.broker.static_topics import offset_steps
 from orbitmq.broker.topics.registry import TopicRegistry
 from orbitmq.codes import ResponseCode
 from orbitmq.errors import Rejected
@@ -18,6 +20,12 @@ from orbitmq.wire.bodies.consumers.offset_tables import encode_corrections
 from orbitmq.wire.bodies.consumers.time_spans import QueueTimeSpan, encode_time_spans
 from orbitmq.wire.headers import (
     EarliestStoreTimeResponse,
+    ForwardedGetEarliestStoreTime,
+    ForwardedGetMaxOffset,
+    ForwardedGetMinOffset,
+    ForwardedQueryConsumerOffset,
+    ForwardedSearchOffset,
+    ForwardedUpdateConsumerOffset,
     GetEarliestStoreTime,
     GetMaxOffset,
     GetMinOffset,
@@ -53,6 +61,7 @@ _FIRST_BOOT_REMARK = "Not found, maybe this group consumer boot first"
 
 
 @handlers.on(QueryConsumerOffset)
+@on_logical_queues(ForwardedQueryConsumerOffset, offset_steps.group_offset)
 def query_consumer_offset(tables: OffsetTables, call: Call[QueryConsumerOffset]) -> Reply:
     """Answer with a group's committed offset; 22 lets the client choose where it starts.
 
@@ -70,6 +79,7 @@ def query_consumer_offset(tables: OffsetTables, call: Call[QueryConsumerOffset])
 
 
 @handlers.on(UpdateConsumerOffset)
+@on_logical_queues(ForwardedUpdateConsumerOffset, offset_steps.commit_offset)
 def update_consumer_offset(tables: OffsetTables, call: Call[UpdateConsumerOffset]) -> Reply:
     """Keep how far a group has consumed, never beyond the queue's end."""
     header = call.header
@@ -87,6 +97,7 @@ def update_consumer_offset(tables: OffsetTables, call: Call[UpdateConsumerOffset
 
 
 @handlers.on(GetMaxOffset)
+@on_logical_queues(ForwardedGetMaxOffset, offset_steps.max_offset)
 def get_max_offset(tables: OffsetTables, call: Call[GetMaxOffset]) -> Reply:
     """Answer with the offset that the next message will get."""
     tables.topics.check_queue(call.header.topic, call.header.queue_id)
@@ -94,6 +105,7 @@ def get_max_offset(tables: OffsetTables, call: Call[GetMaxOffset]) -> Reply:
 
 
 @handlers.on(GetMinOffset)
+@on_logical_queues(ForwardedGetMinOffset, offset_steps.min_offset)
 def get_min_offset(tables: OffsetTables, call: Call[GetMinOffset]) -> Reply:
     """Answer with the offset of the first message that is still there."""
     tables.topics.check_queue(call.header.topic, call.header.queue_id)
@@ -101,6 +113,7 @@ def get_min_offset(tables: OffsetTables, call: Call[GetMinOffset]) -> Reply:
 
 
 @handlers.on(GetEarliestStoreTime)
+@on_logical_queues(ForwardedGetEarliestStoreTime, offset_steps.earliest_store_time)
 def get_earliest_store_time(tables: OffsetTables, call: Call[GetEarliestStoreTime]) -> Reply:
     """Answer with the time at which the first message that is still there was stored."""
     tables.topics.check_queue(call.header.topic, call.header.queue_id)
@@ -109,6 +122,7 @@ def get_earliest_store_time(tables: OffsetTables, call: Call[GetEarliestStoreTim
 
 
 @handlers.on(SearchOffset)
+@on_logical_queues(ForwardedSearchOffset, offset_steps.search_offset)
 def search_offset(tables: OffsetTables, call: Call[SearchOffset]) -> Reply:
     """Answer with the queue offset at a store time."""
     header = call.header

@@ -13,6 +13,7 @@ from orbitmq.broker.groups.admissions import Admissions
 from orbitmq.broker.groups.members import ConsumerGroup, GroupMembers
 from orbitmq.broker.groups.offsets import GroupOffsets
 from orbitmq.broker.groups.registry import GroupRegistry
+from orbitmq.broker.handlers.static_topics.serving import serve_pull
 from orbitmq.broker.topics.registry import TopicRegistry
 from orbitmq.codes import ResponseCode
 from orbitmq.errors import Rejected
@@ -59,6 +60,9 @@ _READ = int(Perm.READ)
 @handlers.on(PullMessage, LitePullMessage)
 def pull(tables: PullTables, call: Call[PullMessage]) -> Reply | Later:
     """Answer with the queue's messages from an offset on, or wait for the first one. A new group is made first."""
+    static = tables.topics.static
+    if static.mappings and (queue := static.queue_of(call)) is not None:
+        return serve_pull(static, call, queue, lambda: pull(tables, call))
     header = call.header
     group = _check_group(tables, header)
     if group is None:

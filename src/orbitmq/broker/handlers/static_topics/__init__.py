@@ -1,0 +1,1 @@
+"""Static topics: made, and served in front of the handlers of plain queues."""

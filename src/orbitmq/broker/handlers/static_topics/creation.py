@@ -1,0 +1,70 @@
+"""Making and changing static topics (513).
+
+Source: Java AdminBrokerProcessor.updateAndCreateStaticTopic, which takes any mapping of any topic here.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from orbitmq.broker.delivery.pulls import Pulls
+from orbitmq.broker.topics.attributes import parse_attribute_changes
+from orbitmq.broker.topics.registry import TopicRegistry
+from orbitmq.broker.topics.system_topics import is_system_topic
+from orbitmq.broker.topics.table import check_topic_name
+from orbitmq.codes import ResponseCode
+from orbitmq.errors import Rejected
+from orbitmq.model.static_topic import QueueMapping
+from orbitmq.model.topic import TopicConfig
+from orbitmq.net.dispatch.handlers import LATER, Call, Handlers, Later, Reply
+from orbitmq.wire.bodies.document import DOCUMENT_SIZE_MAX
+from orbitmq.wire.bodies.static_topics.mappings import decode_mapping
+from orbitmq.wire.headers import CreateStaticTopic
+
+
+@dataclass(frozen=True, slots=True)
+class StaticTopicTables:
+    """What static topics are made in.
+
+    Args:
+        pulls: those that wait are answered when their queue may have been moved.
+    """
+
+    topics: TopicRegistry
+    pulls: Pulls
+
+
+handlers: Handlers[StaticTopicTables] = Handlers()
+
+
+@handlers.on(CreateStaticTopic, body_size_max=DOCUMENT_SIZE_MAX)
+def create_static_topic(tables: StaticTopicTables, call: Call[CreateStaticTopic]) -> Reply | Later:
+    """Create or change a static topic; the answer comes when the NameServers know which queues this broker leads."""
+    header = call.header
+    check_topic_name(header.topic)
+    if is_system_topic(header.topic):
+        raise Rejected(ResponseCode.INVALID_PARAMETER, f"The topic[{header.topic}] is conflict with system topic.")
+    mapping = decode_mapping(call.command.body, size_max=DOCUMENT_SIZE_MAX)
+    _check_is_meant(mapping, header.topic, tables.topics.static.broker_name)
+    config = TopicConfig(
+        topic=header.topic,
+        read_queue_count=header.read_queue_nums,
+        write_queue_count=header.write_queue_nums,
+        perm=header.perm,
+        topic_filter_type=header.topic_filter_type or "SINGLE_TAG",
+        topic_sys_flag=header.topic_sys_flag or 0,
+        attributes=parse_attribute_changes(header.attributes),
+    )
+    tables.topics.update_static(
+        config, mapping, call.now_ms, lambda: call.answer(Reply()), is_forced=bool(header.force)
+    )
+    tables.pulls.end_waits(header.topic)
+    return LATER
+
+
+def _check_is_meant(mapping: QueueMapping, topic: str, broker_name: str) -> None:
+    for name, found, expected in (("topic", mapping.topic, topic), ("bname", mapping.broker_name, broker_name)):
+        if found != expected:
+            raise Rejected(
+                ResponseCode.INVALID_PARAMETER, f"the mapping's {name} is {found!r:.140}, expected {expected}"
+            )

@@ -1,0 +1,1 @@
+"""Static topics: which logical queues this broker leads, and how requests about them become requests about its own."""

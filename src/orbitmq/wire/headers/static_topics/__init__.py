@@ -1,0 +1,1 @@
+"""Headers of requests about static topics."""
