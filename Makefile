@@ -9,6 +9,9 @@ BIN := .venv/bin
 INSTALLED := .venv/.complete
 PEERS := tests/interop/java/target/.complete
 PEER_SOURCES := tests/interop/java/pom.xml $(shell find tests/interop/java/src -name '*.java' 2>/dev/null)
+WORKERS := 0
+# Files in the order of the folders. A worker that a hanging test ends cannot tell where it hangs: stacks come before.
+IN_WORKERS = $(if $(filter-out 0,$(WORKERS)),-n $(WORKERS) --dist loadfile --no-loadscope-reorder --max-worker-restart 0 -o faulthandler_timeout=290)
 WITH_JAVA = JAVA_HOME="$$(scripts/find-java)" && export JAVA_HOME &&
 WITH_PEERS = JAVA_HOME="$$(scripts/find-java --peers)" && export JAVA_HOME &&
 
@@ -31,8 +34,8 @@ $(PEERS): $(PEER_SOURCES) scripts/make-peers
 quickstart: $(INSTALLED) ## 336,776 flights through NameServer, broker and Spark
 	@$(WITH_JAVA) $(BIN)/python -m examples.quickstart $(ARGS)
 
-test: $(INSTALLED) $(PEERS) ## All tests, Java peers and Spark included
-	@$(WITH_PEERS) $(BIN)/python -m pytest $(ARGS)
+test: $(INSTALLED) $(PEERS) ## All tests, Java peers and Spark included: WORKERS=auto runs two files at a time
+	@$(WITH_PEERS) $(BIN)/python -m pytest $(IN_WORKERS) $(ARGS)
 
 check: $(INSTALLED) ## Format, lint, types, imports; under a minute
 	@$(BIN)/ruff format --check .

@@ -1,4 +1,4 @@
-"""Set-up of all tests: hypothesis settings, a loop for async tests, and what happens where no Java is installed."""
+"""Set-up of all tests: workers, hypothesis settings, a loop for async tests, and what happens where no Java is installed."""
 
 from __future__ import annotations
 
@@ -22,6 +22,8 @@ from hypothesis import HealthCheck, settings
 from orbitmq.net.loop import run
 
 JAVA_VERSION_MIN = 17
+WORKERS = 2
+"""Of `make test WORKERS=auto` on any machine: much of it waits for Java, and every worker starts Java peers of its own."""
 ASYNC_LIMIT_S = 120
 """An async test that hangs fails with the place where it hangs; none takes this long."""
 
@@ -32,6 +34,13 @@ settings.load_profile("orbitmq")
 # A shell starts its background jobs with SIGINT ignored, and children inherit that: servers could not be interrupted.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_auto_num_workers(config: pytest.Config) -> int:
+    """Answer `-n auto`: who asks for a file, or for tests by name, does not pay for workers."""
+    is_all = config.args_source is pytest.Config.ArgsSource.TESTPATHS
+    return 0 if not is_all or config.option.keyword or config.option.markexpr else WORKERS
 
 
 def pytest_collection_finish() -> None:
