@@ -9,8 +9,9 @@ Source: Java ConsumerOrderInfoManager.
 
 from __future__ import annotations
 
+import heapq
 from collections.abc import Iterable, Sequence
-from itertools import takewhile
+from itertools import count, takewhile
 
 from orbitmq.clock import Clock
 from orbitmq.wire.pop.ordered_batches import OrderedBatch, OrderedPlace
@@ -21,6 +22,10 @@ LEFT_MS_MAX = 3 * 86_400_000
 """What an earlier run left blocks its queue no longer than a pop may: the wall clock may have been set since."""
 
 
+_DUE_SLACK = 1_024
+"""Entries of the heap of deadlines that do not hold any more, beyond as many as there are batches."""
+
+
 class _Held:
     """A batch with messages that nobody has acknowledged yet; `due_ms` says by offset when they are anybody's again."""
 
@@ -29,6 +34,11 @@ class _Held:
     def __init__(self, batch: OrderedBatch, due_ms: dict[int, int]) -> None:
         self.batch = batch
         self.due_ms = due_ms
+
+    @property
+    def over_ms(self) -> int:
+        """When all of it is anybody's again."""
+        return max(self.due_ms.values())
 
 
 class OrderedQueues:
@@ -53,6 +63,9 @@ class OrderedQueues:
         self._clock = clock
         self._monotonic = monotonic
         self._held: dict[OrderedPlace, _Held] = {}
+        self._due: list[tuple[int, int, OrderedPlace]] = []
+        """When batches are over, a heap; every change of a batch's time adds an entry, and the one before is stale."""
+        self._numbers = count()
         self.change_count = 0
         """Grows with every change: tells whether the file is out of date."""
         wall_ms, now_ms = clock(), monotonic()
@@ -60,7 +73,7 @@ class OrderedQueues:
             left = {offset: _visible_at_ms(batch, offset) - wall_ms for offset in _offsets_left(batch)}
             if left:
                 due_ms = {offset: now_ms + max(0, min(ms, LEFT_MS_MAX)) for offset, ms in left.items()}
-                self._held[place] = _Held(batch, due_ms)
+                self._hold(place, _Held(batch, due_ms))
 
     @property
     def count(self) -> int:
@@ -81,18 +94,21 @@ class OrderedQueues:
         held = self._held.get(place)
         if held is None or (attempt_id is not None and attempt_id == held.batch.attempt_id):
             return None
-        due_ms = max(held.due_ms.values())
+        due_ms = held.over_ms
         return due_ms if due_ms > self._monotonic() else None
 
     def has_room(self, place: OrderedPlace) -> bool:
-        """Say whether a batch of a queue may be given; forgets one for it whose time is over, where there are too many."""
+        """Say whether a batch of a queue may be given; where there are too many, forgets one whose time is over."""
         if place in self._held or len(self._held) < self._count_max:
             return True
-        oldest = next(iter(self._held))
-        if self.blocked_until_ms(oldest) is not None:
-            return False
-        self._forget([oldest])
-        return True
+        now_ms = self._monotonic()
+        while self._due and self._due[0][0] <= now_ms:
+            over_ms, _, other = heapq.heappop(self._due)
+            held = self._held.get(other)
+            if held is not None and held.over_ms == over_ms:
+                self._forget([other])
+                return True
+        return False
 
     def give(
         self, place: OrderedPlace, offsets: Sequence[int], pop_time_ms: int, invisible_ms: int, attempt_id: str | None
@@ -104,7 +120,7 @@ class OrderedQueues:
             tuple(offsets), pop_time_ms, invisible_ms, self._clock(), attempt_id=attempt_id, counts=counts
         )
         due_ms = self._monotonic() + invisible_ms
-        self._held[place] = _Held(batch, dict.fromkeys(offsets, due_ms))
+        self._hold(place, _Held(batch, dict.fromkeys(offsets, due_ms)))
         self.change_count += 1
         return batch
 
@@ -124,6 +140,7 @@ class OrderedQueues:
         if not held.due_ms:
             del self._held[place]
             return batch.offsets[-1] + 1
+        self._note_due(place, held)
         return min(held.due_ms)
 
     def change_time(self, place: OrderedPlace, queue_offset: int, pop_time_ms: int, invisible_ms: int) -> int | None:
@@ -137,6 +154,7 @@ class OrderedQueues:
             return None
         visible_at_ms = self._clock() + invisible_ms
         held.due_ms[queue_offset] = self._monotonic() + invisible_ms
+        self._note_due(place, held)
         held.batch = held.batch._replace(visible_at_ms={**held.batch.visible_at_ms, queue_offset: visible_at_ms})
         self.change_count += 1
         return visible_at_ms
@@ -159,6 +177,16 @@ class OrderedQueues:
         old = takewhile(lambda place: self._held[place].batch.noted_at_ms < old_ms, self._held)
         # Ours: a pop may take days, and Java's broker gives its messages to somebody else after one.
         self._forget([place for place in old if self.blocked_until_ms(place) is None])
+
+    def _hold(self, place: OrderedPlace, held: _Held) -> None:
+        self._held[place] = held
+        self._note_due(place, held)
+
+    def _note_due(self, place: OrderedPlace, held: _Held) -> None:
+        heapq.heappush(self._due, (held.over_ms, next(self._numbers), place))
+        if len(self._due) > 2 * len(self._held) + _DUE_SLACK:
+            self._due = [(one.over_ms, next(self._numbers), key) for key, one in self._held.items()]
+            heapq.heapify(self._due)
 
     def _forget(self, places: Iterable[OrderedPlace]) -> None:
         for place in places:

@@ -100,6 +100,55 @@ def test_too_many_batches_make_room_by_those_whose_time_is_over():
     assert [place for place, _ in rig.queues.batches] == [others[1]]
 
 
+def test_room_is_made_by_whichever_batch_is_over_first_not_by_the_oldest_alone():
+    rig = Rig(count_max=3)
+    places: list[OrderedPlace] = [("t", "g", number) for number in range(5)]
+    rig.queues.give(places[0], (1, 2), rig.wall(), 3 * 86_400_000, None)
+    rig.give(1, place=places[1])
+    rig.give(1, 2, place=places[2])
+    rig.pass_ms(30_000)
+    assert rig.queues.change_time(places[1], 1, rig.wall() - 30_000, 90_000) is not None
+    rig.pass_ms(30_000)
+    assert rig.queues.has_room(places[3])
+    assert [place for place, _ in rig.queues.batches] == places[:2]
+    rig.give(1, place=places[3])
+    assert not rig.queues.has_room(places[4])
+    rig.pass_ms(60_000)
+    assert rig.queues.has_room(places[4])
+    rig.give(1, place=places[4])
+    assert rig.queues.has_room(places[2])
+    assert [place for place, _ in rig.queues.batches] == [places[0], places[4]]
+
+
+def test_a_message_that_is_done_holds_its_batch_no_longer():
+    rig = Rig(count_max=1)
+    rig.give(1, 2)
+    rig.queues.change_time(PLACE, 1, rig.wall(), 600_000)
+    rig.pass_ms(60_000)
+    assert not rig.queues.has_room(("t", "g", 9))
+    rig.queues.acknowledge(PLACE, 1)
+    assert rig.queues.has_room(("t", "g", 9))
+
+
+def test_what_an_earlier_run_left_makes_room_too():
+    batch = OrderedBatch((1,), 940_000, 60_001, 940_000)
+    rig = Rig((PLACE, batch), count_max=1)
+    assert not rig.queues.has_room(("t", "g", 9))
+    rig.pass_ms(1)
+    assert rig.queues.has_room(("t", "g", 9))
+
+
+def test_deadlines_that_do_not_hold_any_more_are_not_kept_for_ever():
+    rig = Rig(count_max=3)
+    for _ in range(10_000):
+        rig.give(1)
+    assert len(rig.queues._due) < 2_000
+    rig.give(1, place=("t", "g", 1))
+    rig.give(1, place=("t", "g", 2))
+    rig.pass_ms(60_000)
+    assert rig.queues.has_room(("t", "g", 9))
+
+
 def test_what_is_deleted_or_old_is_forgotten():
     rig = Rig()
     rig.give(1)
