@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import ssl
 from collections.abc import Iterable
+from contextlib import suppress
 from typing import NamedTuple
 from uuid import uuid4
 
@@ -188,7 +189,7 @@ class SimpleConsumer(Client):
 
         Raises:
             InvalidArgument: `receive` did not return one of them.
-            ClientError: a broker did not take its part.
+            ClientError: a broker did not take its part, or is not known; the others have noted theirs.
         """
         self._check_open()
         found = [messages] if isinstance(messages, StoredMessage) else list(messages)
@@ -196,8 +197,12 @@ class SimpleConsumer(Client):
         known = self._session.routes.known.brokers
         if any(request.broker_name not in known for request in requests):
             for message in found:
-                await self._find_broker(message)
-        await asyncio.gather(*(self._send(request) for request in requests))
+                with suppress(ClientError):  # those of other brokers are sent all the same, and `_send` says the rest
+                    await self._find_broker(message)
+        outcomes = await asyncio.gather(*(self._send(request) for request in requests), return_exceptions=True)
+        for failure in outcomes:
+            if failure is not None:
+                raise failure
 
     async def change_invisible_time(self, message: StoredMessage, invisible_ms: int) -> StoredMessage:
         """Keep a message for another `invisible_ms` from now on, 0 to give it back at once.

@@ -1,14 +1,17 @@
 """The SimpleConsumer against brokers of ours."""
 
 import asyncio
+from dataclasses import replace
 
 import pytest
 
 from orbitmq import ConsumeFrom, Message, Producer, SimpleConsumer
 from orbitmq.admin.client import AdminClient
+from orbitmq.client.consume.pop.popped_messages import handle_of
 from orbitmq.errors import ClientError, InvalidArgument, RemoteRefused, RouteNotFound
 from orbitmq.model.topic import TopicConfig
 from orbitmq.testing import LocalCluster
+from orbitmq.wire.pop.handles import format_handle
 
 
 async def create(cluster, topic="orders", queues=1):
@@ -225,3 +228,18 @@ async def test_what_another_consumer_received_may_be_acknowledged():
             kept = await other.change_invisible_time(second, 600_000)
             await other.ack(kept)
         assert service_of(cluster).pop.revive_log.checkpoints.count == 0
+
+
+async def test_a_message_of_a_broker_that_is_gone_keeps_no_other_from_being_acknowledged():
+    async with LocalCluster() as cluster:
+        await create(cluster)
+        async with Producer("p", cluster.name_servers) as producer, consumer(cluster) as reader:
+            reader.subscribe("orders")
+            await producer.send_batch([Message("orders", b"%d" % number) for number in range(3)])
+            first, lost, last = await reader.receive()
+            handle = handle_of(lost)._replace(broker_name="gone")
+            gone = replace(lost, topic="nowhere", properties={**lost.properties, "POP_CK": format_handle(handle)})
+            with pytest.raises(RouteNotFound, match="gone"):
+                await reader.ack([first, gone, last])
+            (left,) = service_of(cluster).pop.revive_log.checkpoints._by_key.values()
+            assert left.offsets_left == [lost.queue_offset]
