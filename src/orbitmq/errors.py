@@ -15,7 +15,8 @@ OrbitError
 │   ├── NotWritten            the disk did not take bytes that whoever has them still can write again (also an OSError)
 │   ├── FileCut               somebody else has cut a file that is in use (also an OSError)
 │   └── StoreUnavailable      the store is fenced, shutting down or out of space
-│       └── StoreBusy             too much waits for the disk: try again
+│       ├── StoreBusy             too much waits for the disk: try again
+│       └── IndexDamaged          a search cannot say what there is
 └── ClientError           a remote call did not succeed
     ├── ConnectionFailed      no connection, or it broke before the answer came
     │   └── ConnectionBroken      the latter: what was asked may have been done
@@ -142,6 +143,10 @@ class StoreUnavailable(StoreError):
 
 class StoreBusy(StoreUnavailable):
     """More waits for the disk than may: the store takes writes again when the disk has caught up."""
+
+
+class IndexDamaged(StoreUnavailable):
+    """An index file is damaged: a search in it would leave messages out, and say nothing."""
 
 
 class ClientError(OrbitError):

@@ -30,6 +30,7 @@ from orbitmq.model.static_topic import QueueMapping
 from orbitmq.model.topic import TopicConfig
 from orbitmq.net.pool import ConnectionPool
 from orbitmq.store import ReadStatus
+from orbitmq.store.index.layout import HEADER, SLOT_SIZE
 from orbitmq.store.index.search import Findings, Question
 from orbitmq.testing import FakeClock
 from orbitmq.wire.bodies.access.users import UserChange
@@ -42,6 +43,7 @@ from waiting import until
 ENDS = ("kill -9", "a clean stop")
 FILES = ("config", "index", "indexed", "tables", "timerwheel", "timerlog")
 KEYED, TIMERS = 30, 4
+SLOTS = 70
 _PLACE_SIZE_MAX = 64
 _TRIES = 500
 
@@ -89,6 +91,8 @@ class Derived(NamedTuple):
 
     keyed: int
     timers: int
+    refusal: str = ""
+    """What a search was refused with."""
 
 
 def _remove(path: Path, _random: Random) -> None:
@@ -135,6 +139,15 @@ DAMAGES: dict[str, Callable[[Path, Random], None]] = {
     "zeroed in the middle": _zero,
     "garbled in the middle": _garble,
 }
+
+
+def _zero_slots(path: Path, _random: Random) -> None:
+    with path.open("r+b") as file:
+        file.seek(HEADER.size)
+        file.write(bytes(SLOTS * SLOT_SIZE))
+
+
+INDEX_DAMAGES: dict[str, Callable[[Path, Random], None]] = {"zeroed in its slots": _zero_slots}
 LAST_DAMAGES: dict[str, Callable[[Path, Random], None]] = {
     "removed with its .bak": _remove_all,
     "garbled without its .bak": _garble_all,
@@ -182,6 +195,8 @@ class Histories:
             for name in names:
                 if name.partition("/")[0] in FILES:
                     yield from (Case(end, name, damage) for damage in DAMAGES)
+                if name.startswith("index/"):
+                    yield from (Case(end, name, damage) for damage in INDEX_DAMAGES)
                 if name.removeprefix("config/") in NEEDED:
                     yield from (Case(end, name, damage) for damage in LAST_DAMAGES)
 
@@ -200,8 +215,8 @@ class Histories:
         text = "; ".join(told)
         if (state, derived) == before:
             return (Outcome.REBUILT if told else Outcome.WHOLE), text
-        if state == before[0] and case.kind == "index/*" and derived.timers == before[1].timers:
-            return Outcome.UNFOUND, text
+        if state == before[0] and case.name in derived.refusal and derived.timers == before[1].timers:
+            return Outcome.DECLINED, derived.refusal
         unlike = [name for name in State._fields if getattr(state, name) != getattr(before[0], name)]
         is_named = case.name.removesuffix(".bak") in text and derived == before[1]
         return (Outcome.NAMED if is_named else Outcome.SILENT), f"{unlike} {derived}: {text}"
@@ -212,7 +227,7 @@ class Histories:
             store = Path(directory) / "store"
             copy(self._home / case.end, store)
             if case.name:
-                (DAMAGES | LAST_DAMAGES)[case.damage](store / case.name, Random(str(case)))
+                (DAMAGES | INDEX_DAMAGES | LAST_DAMAGES)[case.damage](store / case.name, Random(str(case)))
             yield store
 
 
@@ -248,7 +263,7 @@ def heard(root: Path) -> Iterator[list[str]]:
 async def _running(store: Path) -> AsyncIterator[Run]:
     config = BrokerConfig(
         broker_name="a", bind_address="127.0.0.1", listen_port=0, store_path_root_dir=store,
-        mapped_file_size_commit_log=65_536, mapped_file_size_consume_queue=2_000, max_hash_slot_num=70,
+        mapped_file_size_commit_log=65_536, mapped_file_size_consume_queue=2_000, max_hash_slot_num=SLOTS,
         max_index_num=80, mapped_file_size_timer_log=65_536, timer_flush_interval_ms=100,
     )  # fmt: skip
     monotonic = FakeClock(5_000)
@@ -314,17 +329,22 @@ async def _derived(broker: Broker) -> Derived:
     """Return what is found by key and what waits, as soon as all is there, or nothing more comes."""
     derived = Derived(0, 0)
     for _ in range(_TRIES):
-        derived = Derived(await _count_keyed(broker), broker.service.timers.timers.pending_count)
+        found = await _ask(broker)
+        pending = broker.service.timers.timers.pending_count
+        if isinstance(found, Findings):
+            derived = Derived(sum(1 for _ in iter_records(found.body)), pending)
+        else:
+            derived = Derived(0, pending, str(found))
         if derived == Derived(KEYED, TIMERS * 2):
             break
         await asyncio.sleep(0.01)
     return derived
 
 
-async def _count_keyed(broker: Broker) -> int:
-    store, answers = broker.service.store, []
+async def _ask(broker: Broker) -> Findings | StoreError:
+    store, answers = broker.service.store, list[Findings | StoreError]()
     assert store.read("orders", 0, 0).status is ReadStatus.FOUND
     store.query(Question("orders", "key", 1_000, 0, 1 << 62), answers.append)
     await until(lambda: answers, 0.005)
     (answer,) = answers
-    return sum(1 for _ in iter_records(answer.body)) if isinstance(answer, Findings) else 0
+    return answer

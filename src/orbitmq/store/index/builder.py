@@ -101,6 +101,13 @@ class IndexBuilder:
         if position is not None:
             self.position = position
 
+    def begin_again(self, position: int) -> None:
+        """Go on at an earlier place of the log: files that had the entries behind it are gone."""
+        self.position = position
+        self.marks.clear()
+        self.unsealed = deque(writer for writer in self.unsealed if writer in self._files.files)
+        self._hashes, self._offsets, self._times_ms = [], [], []
+
     def newest_mark(self, durable_end: int) -> Mark | None:
         """Take out the newest mark that lies before a place of the log, with those before it."""
         found = None

@@ -15,14 +15,14 @@ from pathlib import Path
 from typing import NamedTuple
 
 from orbitmq.clock import Clock
-from orbitmq.errors import StoreBusy, StoreError, StoreUnavailable
+from orbitmq.errors import IndexDamaged, StoreBusy, StoreError, StoreUnavailable
 from orbitmq.store.disk import Disk
 from orbitmq.store.index.builder import SLICE_SIZE, IndexBuilder, Mark
 from orbitmq.store.index.index_file import IndexFile, IndexWriter
 from orbitmq.store.index.index_files import IndexFiles
 from orbitmq.store.index.keys import KeyReader, NotedKey
 from orbitmq.store.index.layout import IndexHeader, IndexNote, IndexSizes, format_note, parse_note
-from orbitmq.store.index.search import Findings, Question, Search
+from orbitmq.store.index.search import MEND, Findings, Question, Search
 from orbitmq.store.log.commit_log import CommitLog
 from orbitmq.store.sync.flusher import Flusher
 from orbitmq.wire.messages.record import Record
@@ -104,6 +104,10 @@ class Index:
         self._is_new = True
         self._waiting: deque[_Waiting] = deque()
         self._searches: deque[tuple[Search, Answer]] = deque()
+        self._parked: list[tuple[Search, Answer]] = []
+        """Searches that wait until the slots of a file are counted."""
+        self._condemned: tuple[str, str] | None = None
+        """The name of the oldest file that a search found damaged, and how; nothing is added until it is away."""
         self._is_closed = False
 
     @property
@@ -151,15 +155,17 @@ class Index:
         try:
             self._builder.settle_doubts()
             for _ in range(_STEPS_PER_QUERY):
-                if self._builder.position >= target or not self._builder.step():
+                if self._condemned or self._builder.position >= target or not self._builder.step():
                     break
         except (OSError, StoreUnavailable) as error:
             self._note_failure(error)
         if self._loop is None:
             self._catch_up()
-        if self._loop is None or self._has(target):
+        if self._has(target):
             self._search(question, answer)
-        elif len(self._waiting) + len(self._searches) >= _QUERIES_MAX:
+        elif self._loop is None:
+            answer(self._busy())
+        elif len(self._waiting) + len(self._searches) + len(self._parked) >= _QUERIES_MAX:
             answer(StoreBusy(f"{_QUERIES_MAX} queries by key wait already"))
         else:
             self._waiting.append(_Waiting(target, self._loop.time() + _PATIENCE_S, question, answer))
@@ -193,6 +199,8 @@ class Index:
             self._builder.settle_doubts()
             if self.behind <= _CLOSING_SIZE:
                 self._catch_up()
+            if self._condemned is not None:
+                return False
             self._commit_now()
         except (OSError, StoreUnavailable) as error:
             log.warning("the index is not on the disk to its end, the next start goes on with it: %s", error)
@@ -228,6 +236,8 @@ class Index:
             self._turn = self._loop.call_later(_REST_S, self._take_turn)
 
     def _build_slice(self) -> bool:
+        if self._condemned is not None:
+            return False
         try:
             goes_on = self._builder.step()
         except (OSError, StoreUnavailable) as error:
@@ -240,7 +250,8 @@ class Index:
         return goes_on
 
     def _has(self, target: int) -> bool:
-        return self._builder.position >= target and not self._builder.is_writing
+        is_there = self._builder.position >= target and not self._builder.is_writing
+        return is_there and self._condemned is None and not self._files.is_doubtful
 
     def _answer_waiting(self) -> None:
         assert self._loop is not None
@@ -265,8 +276,14 @@ class Index:
         closed = StoreUnavailable("the store is closed")
         while self._waiting:
             self._waiting.popleft().answer(closed)
-        while self._searches:
-            self._searches.popleft()[1](closed)
+        self._refuse_searches(closed)
+
+    def _refuse_searches(self, error: StoreError) -> None:
+        refused = [*self._searches, *self._parked]
+        self._searches.clear()
+        self._parked.clear()
+        for _search, answer in refused:
+            answer(error)
 
     def _search(self, question: Question, answer: Answer) -> None:
         search = Search(question, self._files.files, self._read)
@@ -287,21 +304,93 @@ class Index:
                 self._searches.append((search, answer))
 
     def _step(self, search: Search, answer: Answer) -> bool:
-        """Go on with a search; True: it was answered."""
+        """Go on with a search; True: it was answered, or waits for slots to be counted."""
         try:
             if not search.step(_ENTRIES_PER_TURN):
-                return False
+                if search.is_waiting:
+                    self._park(search, answer)
+                return search.is_waiting
             found: Findings | StoreError = search.findings()
         except OSError as error:
             found = StoreUnavailable(f"the index cannot be read: {error}")
+        except IndexDamaged as error:
+            found = self._condemn(search.file, error)
         except StoreUnavailable as error:
             found = error
         answer(found)
         return True
 
+    def _park(self, search: Search, answer: Answer) -> None:
+        """Let a search wait until the slots of its file are counted: 20 MB are read, once for a file and run."""
+        self._parked.append((search, answer))
+        if self._loop is not None:
+            self._begin_write()
+            return
+        assert search.file is not None
+        error: Exception | None = None
+        try:
+            search.file.slots_check()()
+        except (OSError, IndexDamaged) as caught:
+            error = caught
+        self._counted(search.file, error)
+
+    def _counted(self, file: IndexFile, error: Exception | None) -> None:
+        # One that was deleted meanwhile has nothing to find: the search sees that itself.
+        is_sound = file.are_slots_counted = error is None or isinstance(error, FileNotFoundError)
+        ready = [parked for parked in self._parked if parked[0].file is file]
+        self._parked = [parked for parked in self._parked if parked[0].file is not file]
+        refusal: StoreError | None = None
+        if isinstance(error, IndexDamaged):
+            refusal = self._condemn(file, error)
+        elif not is_sound:
+            refusal = StoreUnavailable(f"the slots of {file.path} cannot be counted: {error}")
+        for search, answer in ready:
+            if refusal is None:
+                # From the beginning: the file may have been opened for writing meanwhile.
+                self._search(search.question, answer)
+            else:
+                answer(refusal)
+        if self._loop is not None:
+            self._begin_write()
+
+    def _condemn(self, file: IndexFile | None, error: IndexDamaged) -> StoreError:
+        """Have a damaged file set aside and built anew; return what is answered meanwhile.
+
+        One that this run has begun stays: what damages it would damage the next one, too, and fill the disk.
+        """
+        if file is None or file.is_ours:
+            return StoreUnavailable(f"{error}: {MEND}")
+        if self._condemned is None or file.path.name < self._condemned[0]:
+            self._condemned = file.path.name, str(error)
+        again = StoreBusy(f"{error}; it is set aside, and built anew from the log: ask again later")
+        self._refuse_searches(again)
+        if self._loop is None:
+            self._files.move_away(*self._condemned)
+            self._begin_again(None)
+        else:
+            self._begin_write()
+        return again
+
+    def _begin_again(self, error: Exception | None) -> None:
+        """Build anew what was in files that are away."""
+        try:
+            if error is not None:
+                raise error
+            position = self._files.behind_last(self._commit_log.min_offset)
+        except (OSError, StoreError) as failure:
+            self._note_failure(failure)
+            return
+        self._builder.begin_again(position)
+        self._note = self._note_of(position, self._files.last, is_whole=False)
+        self._committed_position = position
+        self._condemned, self._is_new = None, True
+
     def _read(self, place: int) -> tuple[Record, bytes] | None:
         record = self._commit_log.parsed_at(place)
-        if record is None or place + record.size > self._readable_end():
+        end = self._readable_end()
+        if record is None and self._commit_log.min_offset <= place < end:
+            raise IndexDamaged(f"an index file is damaged: an entry leads to {place}, where no message begins")
+        if record is None or place + record.size > end:
             return None
         return record, self._commit_log.read(place, record.size)
 
@@ -331,7 +420,11 @@ class Index:
         assert self._loop is not None
         if self._is_writing or self._is_closed:
             return
-        if self._builder.unsealed:
+        if self._condemned is not None:
+            self._submit(partial(self._files.move_away, *self._condemned), self._begin_again)
+        elif self._parked and (file := self._parked[0][0].file) is not None:
+            self._submit(file.slots_check(), partial(self._counted, file))
+        elif self._builder.unsealed:
             writer = self._builder.unsealed[0]
             self._submit(partial(self._seal, writer), partial(self._sealed, writer))
         elif (expired := self._files.expired(self._commit_log.min_offset)) is not None:

@@ -10,10 +10,11 @@ import errno
 import mmap
 import sys
 from array import array
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 from pathlib import Path
 
-from orbitmq.errors import FileCut
+from orbitmq.errors import FileCut, IndexDamaged
 from orbitmq.store.disk import Disk, DiskFile
 from orbitmq.store.index.layout import (
     ENTRY,
@@ -31,6 +32,8 @@ _PAGE_SLOTS = 1024
 _PIECE_SIZE = 1 << 20
 _FEW_SLOTS = 4096
 """As long as so few slots have changed, only their pages are written; then all of them."""
+_COUNTED_SIZE = 64 * 1024
+"""So much is counted at once: the loop does not wait long for the interpreter meanwhile."""
 
 
 class IndexFile:
@@ -40,6 +43,10 @@ class IndexFile:
         self.path = path
         self.sizes = sizes
         self.header = header
+        self.is_ours = False
+        """Begun in this run."""
+        self.are_slots_counted = False
+        """As many slots are in use as the header says; nobody counts those of a file that this run has begun."""
         self._disk = disk
         self._file: DiskFile | None = None
 
@@ -80,10 +87,34 @@ class IndexFile:
         """Read the header."""
         self.header = parse_header(self.file.read(0, HEADER.size))
 
+    def slots_check(self) -> Callable[[], None]:
+        """Return what counts the slots as they are now, on another thread, and raises IndexDamaged where some are missing.
+
+        Zeros in place of slots would end searches as if nothing had been there.
+        """
+        return partial(_check_slots, self.path, self._slot_pieces(), self.header.used_slots)
+
+    def _slot_pieces(self) -> Iterable[bytes]:
+        size = self.sizes.slots * SLOT_SIZE
+        if not self._disk.exists(self.path):
+            raise FileNotFoundError(errno.ENOENT, "there is no such index file", str(self.path))
+        # A descriptor of its own: searches take and return the other one meanwhile.
+        file = self._disk.open(self.path, self.sizes.file_size, is_one_of_many=True)
+        try:
+            for at in range(0, size, _COUNTED_SIZE):
+                yield file.read(HEADER.size + at, min(_COUNTED_SIZE, size - at))
+        finally:
+            file.close()
+
     def head(self, slot: int) -> int:
-        """Return the number of a slot's newest entry, 0 without one."""
-        found = int.from_bytes(self.file.read(HEADER.size + slot * SLOT_SIZE, SLOT_SIZE), "big", signed=True)
-        return found if 0 < found < self.header.next_number else 0
+        """Return the number of a slot's newest entry, 0 without one. Raises IndexDamaged: it leads to none."""
+        return self._checked_head(slot, self.file.read(HEADER.size + slot * SLOT_SIZE, SLOT_SIZE))
+
+    def _checked_head(self, slot: int, content: bytes) -> int:
+        found = int.from_bytes(content, "big", signed=True)
+        if 0 <= found < self.header.next_number:
+            return found
+        raise IndexDamaged(f"{self.path} is damaged at its slot {slot}, which leads to no entry")
 
     def entry(self, number: int) -> Entry:
         """Return an entry."""
@@ -137,8 +168,13 @@ class IndexWriter(IndexFile):
         """Return the number of a slot's newest entry, 0 without one."""
         if self._memory.closed:
             return super().head(slot)
-        found = int.from_bytes(self._memory[slot * SLOT_SIZE : slot * SLOT_SIZE + SLOT_SIZE], "big", signed=True)
-        return found if 0 < found < self.header.next_number else 0
+        return self._checked_head(slot, self._memory[slot * SLOT_SIZE : slot * SLOT_SIZE + SLOT_SIZE])
+
+    def _slot_pieces(self) -> Iterable[bytes]:
+        if self._memory.closed:
+            return super()._slot_pieces()
+        slots = self._memory[:]
+        return (slots[at : at + _COUNTED_SIZE] for at in range(0, len(slots), _COUNTED_SIZE))
 
     def put(self, hashes: Sequence[int], offsets: Sequence[int], times_ms: Sequence[int]) -> int:
         """Add entries, as many as fit; return how many.
@@ -292,6 +328,18 @@ class IndexWriter(IndexFile):
         self._slots.release()
         self._memory.close()
         self.close()
+
+
+def _check_slots(path: Path, pieces: Iterable[bytes], used_count: int) -> None:
+    nothing = bytes(_COUNTED_SIZE)
+    found = 0
+    for piece in pieces:
+        if piece != nothing:
+            words = array("I", piece)
+            found += len(words) - words.count(0)
+    # Java counts a slot when it is used first, and so do we. What is too much leads to entries that are not the slot's.
+    if found < used_count:
+        raise IndexDamaged(f"{path} is damaged: {used_count} of its slots were in use, {found} are left")
 
 
 def _above(numbers: array[int], largest: int) -> list[int]:

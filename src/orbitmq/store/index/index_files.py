@@ -16,6 +16,7 @@ from pathlib import Path
 from time import localtime, strftime
 
 from orbitmq.clock import Clock
+from orbitmq.errors import IndexDamaged
 from orbitmq.store.disk import Disk
 from orbitmq.store.index.index_file import IndexFile, IndexWriter
 from orbitmq.store.index.layout import IndexNote, IndexSizes, flaw_of
@@ -68,6 +69,8 @@ class IndexFiles:
         self._keys_at = keys_at
         self._vouched: IndexNote | None = None
         self._is_prepared = False
+        self._newest_name = ""
+        """Of the files that were set aside: what vouched for it must not vouch for another one of its name."""
 
     @property
     def last(self) -> IndexFile | None:
@@ -95,7 +98,7 @@ class IndexFiles:
         self._drop_flawed(log_end)
         if note is not None and self._is_of_last(note) and not self._has_entries_at(note.position):
             return self._within(note.position, log_min, log_end)
-        return self._behind_last(log_min)
+        return self.behind_last(log_min)
 
     def _is_of_last(self, note: IndexNote) -> bool:
         last = self.last
@@ -114,6 +117,10 @@ class IndexFiles:
         if note is not None and note.file in names and note.position <= log_end:
             self._remove_behind(names.index(note.file) + 1)
             self._vouched = note
+            return
+        if note is not None and not note.file and not note.is_whole:
+            # The checkpoint may mean a file that was set aside: it does not vouch for the one in its place.
+            self._remove_behind(0)
             return
         is_last_word = False
         for at, file in enumerate(self.files):
@@ -136,21 +143,33 @@ class IndexFiles:
 
         Returns:
             Where the index goes on instead, because the file cannot be trusted; None: as before.
+
+        Raises:
+            OSError: the disk does not let it; it is as before.
         """
-        self._is_prepared = True
-        last = self.last
-        vouched, self._vouched = self._vouched, None
-        if last is None or last.is_full:
-            return None
+        last, position = self.last, None
+        if last is not None and not last.is_full:
+            position = self._prepare_last(last, log_min)
+        self._is_prepared, self._vouched = True, None
+        return position
+
+    def _prepare_last(self, last: IndexFile, log_min: int) -> int | None:
         writer = IndexWriter(self._disk, last.path, self._sizes, last.header)
+        try:
+            writer.load_slots()
+            is_sound = self._vouched is None or writer.cut(self._vouched.header)
+        except BaseException:
+            writer.release()
+            raise
         last.close()
-        self.files[-1] = writer
-        writer.load_slots()
-        if vouched is None or writer.cut(vouched.header):
+        if is_sound:
+            # Whether slots are missing is counted when a search comes: a start does not wait for it.
+            writer.are_slots_counted = last.are_slots_counted
+            self.files[-1] = writer
             return None
         writer.release()
         self._set_aside_from(len(self.files) - 1, "a slot leads to an entry that was lost")
-        return self._behind_last(log_min)
+        return self.behind_last(log_min)
 
     @property
     def is_prepared(self) -> bool:
@@ -163,8 +182,9 @@ class IndexFiles:
         if isinstance(last, IndexWriter) and not last.is_full:
             return last
         name = index_name(self._clock())
-        if last is not None and name <= last.path.name:
-            name = f"{int(last.path.name) + 1:0{_NAME_LENGTH}d}"
+        before = max(self._newest_name, "" if last is None else last.path.name)
+        if name <= before:
+            name = f"{int(before) + 1:0{_NAME_LENGTH}d}"
         writer = IndexWriter(
             self._disk, self._directory / name, self._sizes, since_ms=0 if last is None else last.header.end_ms
         )
@@ -173,13 +193,35 @@ class IndexFiles:
         except OSError:
             writer.release()
             raise
+        writer.is_ours = True
         self.files.append(writer)
         return writer
 
     def seal(self, writer: IndexWriter) -> None:
         """Put a full file that is on the disk in the place of its writer."""
-        self.files[self.files.index(writer)] = IndexFile(self._disk, writer.path, self._sizes, writer.header)
+        sealed = IndexFile(self._disk, writer.path, self._sizes, writer.header)
+        sealed.is_ours, sealed.are_slots_counted = writer.is_ours, writer.are_slots_counted
+        self.files[self.files.index(writer)] = sealed
         writer.release()
+
+    def move_away(self, name: str, why: str) -> None:
+        """Move a file that a search has found damaged away, with those after it. May run on another thread.
+
+        Searches begin with the newest file: those before it are looked at first, or each would be built anew in its turn.
+
+        Raises:
+            OSError: the disk does not let it; once more, and those that are left follow.
+        """
+        at = next((at for at, file in enumerate(self.files) if file.path.name >= name), len(self.files))
+        for earlier, file in enumerate(self.files[:at]):
+            if not (file.is_ours or file.are_slots_counted):
+                try:
+                    file.slots_check()()
+                    file.are_slots_counted = True
+                except IndexDamaged as error:
+                    at, why = earlier, str(error)
+                    break
+        self._set_aside_from(at, why)
 
     def expired(self, log_min: int) -> IndexFile | None:
         """Take out the oldest file, when all of its messages are gone; the last one stays. Its file is the caller's."""
@@ -198,7 +240,7 @@ class IndexFiles:
         self._set_aside_from(0, f"{position} is no place where a record begins")
         return log_min
 
-    def _behind_last(self, log_min: int) -> int:
+    def behind_last(self, log_min: int) -> int:
         """Return the place behind the last message that has entries."""
         self.known_keys = 0
         while (last := self.last) is not None:
@@ -263,18 +305,25 @@ class IndexFiles:
         return self._disk.size(file.path) == self._sizes.file_size
 
     def _set_aside_from(self, first: int, why: str) -> None:
-        """Move files away, the last one first: no gap comes to be."""
-        for file in reversed(self.files[first:]):
-            file.close()
+        """Move files away, the last one first: no gap comes to be. Those of this run show nothing, and go."""
+        while len(self.files) > first:
+            file = self.files[-1]
             target = self._free_path(file.path.name)
-            self._disk.move(file.path, target)
+            if file.is_ours:
+                self._disk.remove(file.path)
+            else:
+                self._disk.move(file.path, target)
+            self.files.pop()
+            self._newest_name = max(self._newest_name, file.path.name)
+            file.release() if isinstance(file, IndexWriter) else file.close()
+            if file.is_ours:
+                continue
             self.set_aside.append(target)
-            reason = why if file is self.files[first] else "it follows one that cannot be trusted"
+            reason = why if len(self.files) == first else "it follows one that cannot be trusted"
             log.warning(
                 "the index file %s is not trusted, %s: it is in %s now, and the index is built anew from the log",
                 file.path, reason, target,
             )  # fmt: skip
-        del self.files[first:]
 
     def _free_path(self, name: str) -> Path:
         paths = (self._quarantine / f"index-{name}-{number}" for number in count(1))

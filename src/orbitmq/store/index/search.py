@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
 
-from orbitmq.errors import StoreUnavailable
+from orbitmq.errors import IndexDamaged
 from orbitmq.store.index.hashes import key_hash
 from orbitmq.store.index.index_file import IndexFile
 from orbitmq.store.index.keys import KEYS, UNIQUE_KEY
@@ -49,30 +49,37 @@ class Search:
 
     Args:
         files: oldest first.
-        read: returns the record at a place of the log, parsed and as it is, None when none is there.
+        read: returns the record at a place of the log, parsed and as it is, None when it is gone or not to be read yet.
+            Raises IndexDamaged: there was none.
     """
 
     def __init__(
         self, question: Question, files: Sequence[IndexFile], read: Callable[[int], tuple[Record, bytes] | None]
     ) -> None:
-        self._question = question
+        self.question = question
         self._hash = key_hash(question.topic, question.key)
         self._key = question.key.encode("utf-8", "surrogatepass")
         self._last = files[-1].header if files else None
         self._read = read
         self._found: dict[int, bytes] = {}
         self._size = 0
+        self.file: IndexFile | None = None
+        """Where it is."""
+        self.is_waiting = False
+        """The file's slots are to be counted before it goes on: `IndexFile.slots_check`."""
         self._places = self._candidates(list(reversed(files)))
 
     def step(self, entries_max: int) -> bool:
-        """Look at so many entries more; True: the search is over."""
-        question = self._question
+        """Look at so many entries more; True: the search is over. Raises IndexDamaged."""
+        question, self.is_waiting = self.question, False
         for _ in range(entries_max):
             if len(self._found) >= question.count_max or self._size >= ANSWER_SIZE_MAX:
                 return True
             place = next(self._places, None)
             if place is None:
                 return True
+            if self.is_waiting:
+                return False
             if place >= 0:
                 self._look(place)
         return False
@@ -85,12 +92,16 @@ class Search:
         return Findings(body, len(self._found), self._last.end_ms, self._last.end_offset)
 
     def _candidates(self, files: Sequence[IndexFile]) -> Iterator[int]:
-        """Yield for each entry that is passed the place of a message to look at, or -1 when it is of another key."""
-        question = self._question
+        """Yield for each entry that is passed the place of a message to look at, or -1 when it is of another key.
+
+        While it waits it yields -1.
+        """
+        question = self.question
         for file in files:
             header = file.header
             if header.next_number > 1 and header.begin_ms <= question.end_ms and header.end_ms >= question.begin_ms:
                 try:
+                    self.file = file
                     yield from self._of_file(file)
                 except FileNotFoundError:
                     return  # deleted with its messages, and so are those before it
@@ -100,27 +111,34 @@ class Search:
                 return
 
     def _of_file(self, file: IndexFile) -> Iterator[int]:
-        question, begin_ms = self._question, file.header.begin_ms
+        question, begin_ms = self.question, file.header.begin_ms
         file.check_whole()
+        while not (file.is_ours or file.are_slots_counted):
+            self.is_waiting = True
+            yield -1
         slot, header = self._hash % file.sizes.slots, file.header
-        number = file.head(slot)
+        number, passed = file.head(slot), 0
         while number > 0:
-            entry = file.entry(number)
+            entry, passed = file.entry(number), number
             if (
                 entry.key_hash < 0
                 or entry.key_hash % file.sizes.slots != slot
                 or not header.begin_offset <= entry.physical_offset <= header.end_offset
                 or not 0 <= entry.previous < number
+                or not (number == 1 or any(entry))
             ):
                 # What lies behind it on the chain cannot be found: an answer would leave messages out, and say nothing.
-                raise StoreUnavailable(f"{file.path} is damaged at its entry {number}: {MEND}")
+                raise IndexDamaged(f"{file.path} is damaged at its entry {number}")
             # The first entry of a file counts from the file before it.
             time_ms = begin_ms + (entry.seconds * _SECOND_MS if number > 1 else 0)
             if time_ms + _SECOND_MS <= question.begin_ms:
-                return
+                break
             is_wanted = entry.key_hash == self._hash and time_ms <= question.end_ms
             yield entry.physical_offset if is_wanted else -1
             number = entry.previous
+        # Zeros that begin in the middle of an entry end its chain: the one behind it is zeros then, too.
+        if 0 < passed < file.header.next_number - 1 and not any(file.entry(passed + 1)):
+            raise IndexDamaged(f"{file.path} is damaged at its entry {passed + 1}")
 
     def _look(self, place: int) -> None:
         if place in self._found:
@@ -129,7 +147,7 @@ class Search:
         if found is None:
             return
         record, encoded = found
-        question = self._question
+        question = self.question
         if record.topic != question.topic or not question.begin_ms <= record.stored_at_ms <= question.end_ms:
             return
         properties = bytes(record.properties)

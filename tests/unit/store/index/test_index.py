@@ -23,7 +23,7 @@ from orbitmq.testing import FakeClock
 from orbitmq.testing.fake_disk import FakeDisk
 
 from ..parts import ROOT
-from .parts import ALWAYS, INDEX, indexed, keyed, numbers
+from .parts import ALWAYS, INDEX, SLOTS, indexed, keyed, numbers
 
 
 def on_loop(
@@ -218,6 +218,75 @@ def test_a_store_without_an_index_says_so() -> None:
     store_of().query(Question("orders", "k", 1, *ALWAYS), answers.append)
     assert isinstance(answers[0], StoreUnavailable)
     assert "messageIndexEnable" in str(answers[0])
+
+
+def damaged_disk() -> FakeDisk:
+    """Return the disk of a stopped store whose index files have lost their slots, but for the first."""
+    disk = FakeDisk()
+    store = indexed(disk)
+    for number in range(50):
+        store.append(keyed(number, "k"))
+    store.close()
+    for path in sorted(path for path in disk.files if path.parent == INDEX)[1:]:
+        disk.files[path].buffer[40 : 40 + 4 * SLOTS] = bytes(4 * SLOTS)
+    return disk
+
+
+def test_a_search_has_slots_counted_and_damaged_files_are_built_anew(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "_PATIENCE_S", 1e9)
+
+    async def scene(store: Store, disk: FakeDisk) -> None:
+        first, second = await asyncio.gather(ask_later(store, "k"), ask_later(store, "k"))
+        assert isinstance(first, StoreBusy)
+        assert "set aside" in str(first)
+        assert isinstance(second, StoreBusy)
+        found = await ask_later(store, "k")
+        assert isinstance(found, Findings)
+        assert found.message_count == 50
+        assert store.index is not None
+        assert len(store.index.set_aside) == 5  # at once, and each as it was
+
+    disk = on_loop(scene, damaged_disk())
+    assert numbers(indexed(disk), "k") == list(range(50))
+
+
+def test_nothing_is_found_in_part_while_a_damaged_file_cannot_be_set_aside(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "_PATIENCE_S", 1e9)
+
+    async def scene(store: Store, disk: FakeDisk) -> None:
+        index = store.index
+        assert index is not None
+        disk.failures["move"] = OSError(errno.EIO, "broken")
+        assert isinstance(await ask_later(store, "k"), StoreBusy)
+        await until(lambda: index.failure is not None)
+        store.append(keyed(50, "k"))
+        monkeypatch.setattr(module, "_PATIENCE_S", 0.0)
+        refused = await ask_later(store, "k")
+        assert type(refused) is StoreUnavailable
+        assert "does not go on" in str(refused)
+        del disk.failures["move"]
+        monkeypatch.setattr(module, "_PATIENCE_S", 1e9)
+        found = await ask_later(store, "k")
+        assert isinstance(found, Findings)
+        assert found.message_count == 51
+
+    on_loop(scene, damaged_disk())
+
+
+def test_a_store_that_stops_with_a_damaged_file_vouches_for_nothing() -> None:
+    async def scene(store: Store, disk: FakeDisk) -> None:
+        disk.failures["move"] = OSError(errno.EIO, "broken")
+        assert isinstance(await ask_later(store, "k"), StoreBusy)
+
+    disk = on_loop(scene, damaged_disk())
+    disk.failures.clear()
+    store = indexed(disk)
+    found: list[Findings | StoreError] = []
+    while not found or isinstance(found[-1], StoreBusy):
+        store.query(Question("orders", "k", 64, *ALWAYS), found.append)
+    assert isinstance(found[-1], Findings)
+    assert found[-1].message_count == 50
+    store.close()
 
 
 @pytest.mark.parametrize("number", [0, -1], ids=["a full file", "the file that is filled"])

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from orbitmq.errors import NotWritten
+from orbitmq.errors import IndexDamaged, NotWritten
 from orbitmq.store.index.index_file import IndexFile, IndexWriter
 from orbitmq.store.index.layout import NO_ENTRIES, Entry, IndexHeader, IndexSizes
 from orbitmq.testing.fake_disk import FakeDisk
@@ -179,6 +179,29 @@ def test_a_slot_that_leads_behind_the_files_end_makes_it_a_doubtful_one() -> Non
     header = filled(disk).header
     disk.files[PATH].buffer[40:44] = (99).to_bytes(4, "big")
     assert reopened(disk, header)[1] is False
+
+
+@pytest.mark.parametrize("is_filled", [True, False])
+def test_slots_that_are_missing_are_counted(is_filled: bool) -> None:
+    disk = FakeDisk()
+    writer = filled(disk)
+    file = writer if is_filled else reader_of(disk)
+    file.slots_check()()
+    if is_filled:
+        writer._memory[4:8] = bytes(4)
+    disk.files[PATH].buffer[44:48] = bytes(4)
+    with pytest.raises(IndexDamaged, match=f"{PATH} is damaged: 2 of its slots were in use, 1 are left"):
+        file.slots_check()()
+
+
+def test_a_deleted_file_is_not_made_again_by_counting_its_slots() -> None:
+    disk = FakeDisk()
+    filled(disk).release()
+    reader = reader_of(disk)
+    disk.remove(PATH)
+    with pytest.raises(FileNotFoundError):
+        reader.slots_check()()
+    assert PATH not in disk.files
 
 
 def test_a_released_writer_is_read_from_the_disk() -> None:

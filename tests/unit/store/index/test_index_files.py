@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from orbitmq.errors import StoreBusy
 from orbitmq.store import Store
 from orbitmq.store.index.index_files import index_name, is_index_name
 from orbitmq.store.index.layout import HEADER, format_note, parse_note
@@ -14,7 +15,7 @@ from orbitmq.testing import FakeClock
 from orbitmq.testing.fake_disk import FakeDisk
 
 from ..parts import ROOT
-from .parts import ENTRIES, INDEX, indexed, keyed, numbers
+from .parts import ENTRIES, INDEX, SLOTS, indexed, keyed, numbers
 
 NOTE = ROOT / "indexed"
 
@@ -171,6 +172,69 @@ def test_a_damaged_file_is_set_aside_with_those_behind_it_and_written_again(vand
     assert kept == [f"index-{path.name}-1" for path in behind]
     assert [trouble.kind for trouble in store.troubles] == ["index"]
     store.close()
+
+
+def zero_slots(disk: FakeDisk, path: Path) -> None:
+    disk.files[path].buffer[40 : 40 + 4 * SLOTS] = bytes(4 * SLOTS)
+
+
+@pytest.mark.parametrize("is_killed", [True, False], ids=["kill -9", "a clean stop"])
+@pytest.mark.parametrize("which", [0, 1, -1])
+def test_a_search_misses_slots_that_are_zeroed_and_the_files_are_written_again(which: int, is_killed: bool) -> None:
+    disk = FakeDisk()
+    filled(disk).close()
+    if is_killed:
+        store = indexed(disk)
+        store.append(keyed(50, "all"))
+        assert is_whole(store, 51)
+        crash(store)
+    damaged = files(disk)[which]
+    behind = [path for path in files(disk) if path >= damaged]
+    zero_slots(disk, damaged)
+    store = indexed(disk)
+    with pytest.raises(StoreBusy, match=f"{damaged} is damaged: .* set aside, and built anew from the log: ask again"):
+        numbers(store, "all")
+    assert is_whole(store, 51 if is_killed else 50)
+    kept = sorted(path.name for path in disk.files if path.parent == ROOT / "quarantine")
+    assert kept == [f"index-{path.name}-1" for path in behind]
+    assert [trouble.kind for trouble in store.troubles] == ["index"]
+    store.append(keyed(51, "more"))
+    assert numbers(store, "more") == [51]
+    crash(store)
+    assert is_whole(indexed(disk), 51 if is_killed else 50)
+
+
+def test_slots_that_are_missing_are_missed_although_others_were_used_since() -> None:
+    disk = FakeDisk()
+    filled(disk, 6).close()
+    (path,) = files(disk)
+    zero_slots(disk, path)
+    store = indexed(disk)
+    store.append(keyed(6, "all"))
+    store.append(keyed(7))
+    with pytest.raises(StoreBusy, match="is damaged"):
+        numbers(store, "all")
+    assert is_whole(store, 7)
+
+
+def test_a_file_in_the_place_of_one_that_was_set_aside_is_not_vouched_for_by_a_checkpoint() -> None:
+    disk = FakeDisk()
+    filled(disk).close()
+    zero_slots(disk, files(disk)[0])
+    store = indexed(disk)
+    with pytest.raises(StoreBusy):
+        numbers(store, "all")
+    assert is_whole(store)
+    crash(store)
+    note = parse_note(disk.read(NOTE))
+    assert note is not None
+    disk.write(NOTE, format_note(note._replace(file="", position=0, is_whole=False)))
+    for path in files(disk):
+        zero_slots(disk, path)  # as if a power cut had taken them: nothing was synced
+    store = indexed(disk)
+    assert is_whole(store)
+    assert store.index is not None
+    assert store.index.set_aside == []
 
 
 def test_files_of_other_sizes_are_set_aside_and_written_again() -> None:

@@ -100,6 +100,7 @@ class Places(IndexFile):
     def __init__(self, places: Sequence[int]) -> None:
         self.sizes = IndexSizes(1, len(places) + 1)
         self.header = IndexHeader(0, 9, 0, max(places), 1, len(places) + 1)
+        self.is_ours = True
         self.looked = 0
         self._entries = [Entry(key_hash("orders", "k"), place, 0, number) for number, place in enumerate(places)]
 
@@ -176,12 +177,57 @@ def test_an_entry_that_cannot_be_of_its_slot_is_an_error_and_no_end(at: int, dam
         numbers(store, "k")
 
 
+def test_zeros_that_begin_in_the_middle_of_an_entry_are_no_end_of_its_chain() -> None:
+    disk = FakeDisk()
+    store = indexed(disk, index_slots=1)
+    for number in range(4):
+        store.append(keyed(number, "k"))
+    assert numbers(store, "k") == [0, 1, 2, 3]
+    (path,) = [path for path in disk.files if path.parent == INDEX]
+    start = 40 + 4 + 4 * 20 + 16  # what the fourth entry says of the one before it, and the next one
+    disk.files[path].buffer[start : start + 24] = bytes(24)
+    with pytest.raises(StoreUnavailable, match=f"{path} is damaged at its entry 5"):
+        numbers(store, "k")
+    disk.files[path].buffer[40:44] = struct.pack(">i", 4)
+    with pytest.raises(StoreUnavailable, match=f"{path} is damaged at its entry 5"):
+        numbers(store, "k")
+
+
+@pytest.mark.parametrize("number", [-1, 9, 2**31 - 1])
+def test_a_slot_that_leads_to_no_entry_is_an_error_and_no_end(number: int) -> None:
+    disk = FakeDisk()
+    store = indexed(disk, index_slots=1)
+    for at in range(4):
+        store.append(keyed(at, "k"))
+    store.close()
+    (path,) = [path for path in disk.files if path.parent == INDEX]
+    disk.files[path].buffer[40:44] = struct.pack(">i", number)
+    with pytest.raises(StoreUnavailable, match=f"{path} is damaged at its slot 0"):
+        numbers(indexed(disk, index_slots=1), "k")
+
+
+def test_an_entry_that_leads_to_no_message_is_an_error() -> None:
+    disk = FakeDisk()
+    store = indexed(disk)
+    for number in range(4):
+        store.append(keyed(number, "k"))
+    store.close()
+    (path,) = [path for path in disk.files if path.parent == INDEX]
+    place = 40 + SLOTS * 4 + 4 * 20 + 4
+    (offset,) = struct.unpack_from(">q", disk.files[path].buffer, place)
+    struct.pack_into(">q", disk.files[path].buffer, place, offset + 1)
+    store = indexed(disk)
+    with pytest.raises(StoreUnavailable, match=f"leads to {offset + 1}, where no message begins"):
+        numbers(store, "k")
+    assert numbers(store, "k") == [0, 1, 2, 3]
+
+
 def numbers_unless_damaged(store: Store, key: str) -> list[int]:
     """Return what a search finds, nothing when it is refused because of a damaged file."""
     try:
         return numbers(store, key)
     except StoreUnavailable as error:
-        if "is damaged at its entry" not in str(error):
+        if "damaged" not in str(error):
             raise
         return []
 
