@@ -40,7 +40,7 @@ from orbitmq.broker.static_topics.logical_queues import Ask, StaticTopics, ask_n
 from orbitmq.broker.static_topics.table import MappingTable
 from orbitmq.broker.timers.opening import open_timers
 from orbitmq.broker.topics.registry import Announced, TopicRegistry
-from orbitmq.broker.topics.system_topics import closed_topics
+from orbitmq.broker.topics.system_topics import closed_topics, system_topic_names
 from orbitmq.broker.topics.table import TopicTable
 from orbitmq.broker.transactions.checks import TransactionChecks
 from orbitmq.broker.transactions.rules import CheckRules
@@ -116,7 +116,12 @@ class BrokerService:
         self.health = health
         self.store = store
         self.log_end_at_start = store.max_physical_offset
-        self.stats = BrokerStats(clock(), flows_max=config.metrics_otel_cardinality_limit, monotonic_ms=monotonic())
+        self.stats = BrokerStats(
+            clock(),
+            flows_max=config.metrics_otel_cardinality_limit,
+            monotonic_ms=monotonic(),
+            system_topics=system_topic_names(config),
+        )
         static = StaticTopics(tables.mappings, files.save_mappings, broker_name=config.broker_name, ask=ask_broker)
         self.topics = TopicRegistry(tables.topics, files.save_topics, announce, static)
         self.groups = GroupRegistry(tables.groups, files.save_groups)

@@ -9,6 +9,7 @@ Source: Java BrokerStats, BrokerStatsManager.
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Iterable
 from typing import NamedTuple
 
 from orbitmq.broker.monitoring.flows import Flows
@@ -21,7 +22,12 @@ _DAY_MS = 86_400_000
 PULLED_PER_FLOW = 4
 """Queues whose readers' places are known, for each flow that there may be."""
 _SIZE_BITS = 64
-_WHOLE = ("BROKER_PUT_NUMS", "BROKER_GET_NUMS")
+_WHOLE = (
+    "BROKER_PUT_NUMS",
+    "BROKER_GET_NUMS",
+    "BROKER_PUT_NUMS_WITHOUT_SYSTEM_TOPIC",
+    "BROKER_GET_NUMS_WITHOUT_SYSTEM_TOPIC",
+)
 """Java's names of what is counted of the whole broker."""
 
 
@@ -37,13 +43,20 @@ class Totals(NamedTuple):
 
 
 class BrokerStats:
-    """What the broker did so far."""
+    """What the broker did so far.
+
+    Args:
+        flows_max: topics, and pairs of topic and group, that have figures of their own.
+        system_topics: those that are the broker's own.
+    """
 
     __slots__ = (
         "_day",
         "_morning",
         "_pulled_max",
         "_samples",
+        "_system_get_count",
+        "_system_topics",
         "_yesterday",
         "fast_failure_count",
         "found_count",
@@ -61,7 +74,9 @@ class BrokerStats:
         "whole",
     )
 
-    def __init__(self, now_ms: int, *, flows_max: int = FLOWS_MAX, monotonic_ms: int = 0) -> None:
+    def __init__(
+        self, now_ms: int, *, flows_max: int = FLOWS_MAX, monotonic_ms: int = 0, system_topics: Iterable[str] = ()
+    ) -> None:
         self.started_at_ms = now_ms
         self.puts: Flows[str] = Flows(flows_max, monotonic_ms)
         """Messages that were sent, by topic."""
@@ -71,6 +86,8 @@ class BrokerStats:
         """Messages that consumers sent back, by topic and group."""
         self.whole: Flows[str] = Flows(len(_WHOLE), monotonic_ms)
         """All messages that were sent, and all that were given to consumers."""
+        self._system_topics = frozenset(system_topics)
+        self._system_get_count = 0
         self.put_count = 0
         """Messages stored."""
         self.put_size = 0
@@ -125,6 +142,8 @@ class BrokerStats:
         self.get_count += count
         self.get_size += size
         self.gets.add((topic, group), count, size)
+        if topic in self._system_topics:
+            self._system_get_count += count
 
     def pulled_to(self, topic: str, group: str, queue_id: int, queue_offset: int) -> None:
         """Take note of where a reader goes on."""
@@ -174,7 +193,14 @@ class BrokerStats:
         Args:
             now_ms: by the monotonic clock.
         """
-        for name, total in zip(_WHOLE, (self.put_count, self.get_count), strict=True):
+        system_put_count = sum(map(self.puts.total, self._system_topics))
+        totals = (
+            self.put_count,
+            self.get_count,
+            self.put_count - system_put_count,
+            self.get_count - self._system_get_count,
+        )
+        for name, total in zip(_WHOLE, totals, strict=True):
             known = self.whole.total(name)
             if total > known:
                 self.whole.add(name, total - known, 0, times=0)

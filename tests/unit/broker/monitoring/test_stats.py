@@ -103,3 +103,19 @@ def test_the_places_of_readers_are_bounded_and_forgotten() -> None:
     stats.pulled_to("u", "h", 0, 1)
     stats.forget_topic("u")
     assert stats.pulled == {}
+
+
+def test_the_brokers_own_topics_are_left_out_of_two_figures() -> None:
+    stats = BrokerStats(now_ms=0, system_topics=["own", "silent"])
+    for topic, count in (("own", 5), ("t", 2)):
+        stats.put(topic, count, count)
+        stats.got(topic, "g", count + 1, count)
+    stats.sample_flows(20_000)
+    expected = {
+        "BROKER_PUT_NUMS": 7,
+        "BROKER_GET_NUMS": 9,
+        "BROKER_PUT_NUMS_WITHOUT_SYSTEM_TOPIC": 2,
+        "BROKER_GET_NUMS_WITHOUT_SYSTEM_TOPIC": 3,
+    }
+    found = {name: stats.figures(name, "c", "c") for name in expected}
+    assert {name: figures and figures.minute.sum for name, figures in found.items()} == expected
