@@ -64,9 +64,11 @@ def stats(
             **_row(found.figures),
         }
         for found in run(work())
-        if found.figures.day.sum or found.figures.minute.sum
+        if any(window.sum for window in found.figures)
     ]
-    rows.sort(key=lambda row: (-row[by.value], row["topic"], row["group"] or "", row["broker"]))
+    # A day's figure is told anew every hour, an hour's every ten minutes: what is young has only those of shorter times.
+    order = (by.value, "day", "hour", "minute")
+    rows.sort(key=lambda row: (*(-row[name] for name in order), row["topic"], row["group"] or "", row["broker"]))
     show_rows(rows[:top] if top else rows, ("what", "topic", "group", "broker", *_FIGURES), output)
 
 

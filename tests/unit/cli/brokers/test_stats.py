@@ -40,6 +40,15 @@ def test_the_busiest_come_first(orbitmq, traffic):
     assert len(orbitmq("stats", "--top", 0, "-o", "json").json) == 3
 
 
+def test_what_is_too_young_for_a_days_figure_is_shown_by_its_shorter_ones(orbitmq, monkeypatch):
+    async def find(self, topic=None, group=None, *, cluster=None, broker=None):
+        counts = {"slow": (1, 0, 0), "past": (0, 9, 0), "fast": (2, 0, 0)}
+        return [Traffic("broker-a", name, None, figures(*sums)) for name, sums in counts.items()]
+
+    monkeypatch.setattr(AdminClient, "traffic", find)
+    assert [row[1] for row in orbitmq("stats").rows] == ["past", "fast", "slow"]
+
+
 def test_what_is_chosen_is_asked_for(orbitmq, traffic):
     orbitmq("stats", "-t", "orders", "-g", "billing", "--cluster", "east", "--broker", "broker-a")
     assert traffic == [("orders", "billing", "east", "broker-a")]
