@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import os
 import re
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -25,6 +26,8 @@ MASKS = (
     (r"\d+\.\d+\.\d+\.\d+@\S+", "CLIENT"),
     (r"(CommitLog Offset:|storeSize=|commitLogOffset=|physicOffset=|physicSize=|spentTimeMills=)\s*\d+", r"\1N"),
     (r"(Consume TPS:) .*", r"\1 N"),
+    (r"\brt=\d+ms", "rt=N"),
+    (r"(?m)(\btrue\s+)\d+$", r"\1N"),
     (r"\b\d+\.\d\d\b", "RATE"),
     (r"[ \t]+", " "),
 )
@@ -158,9 +161,35 @@ MORE = (
     "allocateMQ -t {topic} -i a",
 )
 """The others: a command takes three seconds at times."""
+SENT = (
+    "updateTopic -b {address} -t {topic}-sent -r 1 -w 1",
+    "checkMsgSendRT -t {topic}-sent -a 3 -s 16",
+    "sendMsgStatus -b {broker} -c 2 -s 16",
+    "producerConnection -g {topic}-nobody -t {topic}",
+    "updateOrderConf -t {topic} -v {broker}:2 -m put",
+    "updateOrderConf -t {topic} -m get",
+    "updateOrderConf -t {topic} -m delete",
+    "updateKvConfig -s {topic} -k key -v value",
+    "deleteKvConfig -s {topic} -k key",
+    "topicClusterList -t {topic}",
+    "statsAll -a -t {topic}",
+    "exportPopRecord -b {address} -d true",
+    "rocksDBConfigToJson -b {address}",
+    "getColdDataFlowCtrInfo -c {cluster}",
+    "deleteTopic -c {cluster} -t {topic}-sent",
+)
+"""What sends, and what is told to NameServers."""
+ONCE = (
+    "updateTopic -b {address} -t {topic}-once -r 1 -w 1",
+    "sendMessage -t {topic}-once -p hello -k k9 -c red",
+    "consumeMessage -t {topic}-once -b {broker} -i 0 -o 0 -c 1 -g {topic}-tools",
+    "queryMsgByUniqueKey -t {topic}-alone -i {unique}",
+)
+"""Commands that work once in a JVM: they keep their client, and close it."""
 
 
-STORIES = {"story": OFFLINE, "more": MORE} if "ORBITMQ_ALL_COMMANDS" in os.environ else {"story": OFFLINE}
+IS_WHOLE = "ORBITMQ_ALL_COMMANDS" in os.environ
+STORIES = {"story": OFFLINE, "more": MORE, "sent": SENT} if IS_WHOLE else {"story": OFFLINE}
 """`make compat-commands` runs all of them."""
 
 
@@ -171,6 +200,25 @@ def test_commands_about_a_group_that_is_offline_print_what_they_print_with_java(
     theirs, ours = sides
     for line in lines:
         assert (line, ours.print(line)) == (line, theirs.print(line))
+
+
+if IS_WHOLE:
+
+    def test_commands_that_keep_a_client_print_what_they_print_with_java(
+        sides: tuple[Side, Side], tmp_path: Path
+    ) -> None:
+        printed = []
+        for each in sides:
+            clients = JavaClients(tmp_path / each.cluster)
+            side = replace(each, java=clients)
+            side.mqadmin("updateTopic -b {address} -t {topic}-alone -r 1 -w 1")
+            producer = clients.producer("group-commands-once", side.name_servers, send_timeout_ms=30_000)
+            (sent,) = producer.send(message(f"{side.topic}-alone", b"found", tag="red", keys="k"))
+            side.words["unique"] = sent["message_id"]
+            printed.append([side.print(line) for line in ONCE])
+            clients.close()
+        assert printed[1] == printed[0]
+        assert all(printed[0])
 
 
 def test_our_consumer_answers_mqadmin_through_javas_broker(sides: tuple[Side, Side]) -> None:

@@ -108,6 +108,8 @@ ALL_COMMANDS = (
     ("cleanExpiredCQ", *BY_ADDRESS),
     ("deleteExpiredCommitLog", *BY_ADDRESS),
     ("cleanUnusedTopic", *BY_ADDRESS),
+    ("rocksDBConfigToJson", *BY_CLUSTER, "-t", "topics"),
+    ("exportPopRecord", *BY_CLUSTER, "-d", "true"),
     ("resetMasterFlushOffset", *BY_ADDRESS, "-o", "0"),
     ("getColdDataFlowCtrInfo", *BY_ADDRESS),
     ("removeColdDataFlowCtrGroupConfig", *BY_ADDRESS, "-g", GROUP),
@@ -180,6 +182,14 @@ def test_the_cluster_list_has_as_many_columns_for_each(prepared: Run, sides: tup
     java, ours = (next(line for line in clusters if side.address in line) for side in sides)
     assert len(re.split(r"\s{2,}", ours.strip())) == len(re.split(r"\s{2,}", java.strip()))
     assert TOPIC in prepared(sides[0], "topicList").split()
+
+
+if IS_WHOLE:
+
+    def test_each_broker_is_asked_for_queues_in_rocksdb(prepared: Run, sides: tuple[Side, Side]) -> None:
+        for side in sides:
+            printed = prepared(side, "checkRocksdbCqWriteProgress", *BY_CLUSTER, "-t", TOPIC)
+            assert {f"{each.broker} check doing" in printed for each in sides} == {True}
 
 
 def test_producers_and_slaves_are_shown_alike(prepared: Run, sides: tuple[Side, Side]) -> None:
