@@ -29,6 +29,7 @@ from orbitmq.broker.registration.other_brokers import OtherBrokers
 from orbitmq.broker.registration.registrar import PART_TOPICS_MAX, Identity, Registrar, encode_parts
 from orbitmq.broker.service import BrokerService, StoredTables
 from orbitmq.broker.settings.changes import with_kept_changes
+from orbitmq.broker.topics.attributes import missing_attribute
 from orbitmq.broker.topics.system_topics import system_topics
 from orbitmq.clock import Clock, monotonic_ms, now_ms
 from orbitmq.errors import ConfigError, StoreError
@@ -270,6 +271,9 @@ class Broker:
         """Bring the tables in line with the settings and with the store, which a crash may have cut."""
         if store.max_physical_offset and not tables.topics.all:
             log.warning("%s is missing, or empty: the topics of the stored messages are not known", files.topics_path)
+        for config in tables.topics.all.values():
+            if config.attributes and (attribute := missing_attribute(config.attributes)) is not None:
+                log.warning("the topic %s has %s, which has no effect here", config.topic, attribute)
         loaded_version = tables.topics.version
         tables.topics.add_missing(system_topics(self.config), self._clock())
         for cut in tables.offsets.cut_to(store.max_offset):

@@ -16,10 +16,12 @@ from orbitmq.broker.app import Broker, retention_rules, store_config
 from orbitmq.broker.config import BrokerConfig
 from orbitmq.broker.groups.offsets import GroupOffsets
 from orbitmq.broker.persistence import ConfigFiles, format_offsets
+from orbitmq.broker.topics.table import TopicTable
 from orbitmq.codes import RequestCode, ResponseCode
 from orbitmq.errors import ConfigError, HeaderError, StoreError
 from orbitmq.files import replace_file
 from orbitmq.model.group import ConsumerInfo, Heartbeat
+from orbitmq.model.topic import TopicConfig
 from orbitmq.net.pool import ConnectionPool
 from orbitmq.store import Draft, FlushMode, StoreConfig
 from orbitmq.store.disk import LocalDisk
@@ -224,6 +226,17 @@ async def test_a_committed_offset_beyond_its_queue_is_pulled_back_said_and_kept(
     await broker.stop()
     assert files.load_offsets().all == {"t@g": {0: 0}}
     assert "t@g queue 0: 5 -> 0" in caplog.text
+
+
+async def test_a_topic_of_a_java_broker_with_an_attribute_that_has_no_effect_is_told_of(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    topics = TopicTable([TopicConfig(topic="latest", attributes={"cleanup.policy": "COMPACTION"})])
+    ConfigFiles(tmp_path / "config").save_topics(topics)
+    broker = Broker(config_of(tmp_path))
+    await broker.start()
+    await broker.stop()
+    assert "the topic latest has cleanup.policy=COMPACTION, which has no effect here" in caplog.text
 
 
 def test_offsets_survive_an_orderly_stop(serve: Serve) -> None:

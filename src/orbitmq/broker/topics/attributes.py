@@ -21,6 +21,11 @@ _ALLOWED = {
     _RESERVE_TIME: re.compile(r"[+-]?[0-9]{1,19}"),
 }
 _RESERVE_TIMES = range(-1, 2**63)
+_MISSING = {
+    "queue.type": ("BatchCQ", "its queues are of type SimpleCQ alone"),
+    "cleanup.policy": ("COMPACTION", "its messages are deleted by their age alone"),
+}
+"""Values that Java takes, and what is missing here: a topic that only seems to have them would lose what was meant."""
 _FIXED = {"queue.type", "cleanup.policy"}
 """What a topic has from its beginning or never."""
 
@@ -69,9 +74,19 @@ def apply_attribute_changes(attributes: Mapping[str, str] | None, changes: Mappi
             del kept[name]
         elif allowed.fullmatch(value) is None or (name == _RESERVE_TIME and int(value) not in _RESERVE_TIMES):
             raise _refused(f"{name} is {value!r:.80}, expected {allowed.pattern}")
+        elif name in _MISSING and value == _MISSING[name][0]:
+            raise _refused(f"{name}={value} is not supported by this broker: {_MISSING[name][1]}")
         else:
             kept[name] = value
     return kept
+
+
+def missing_attribute(attributes: Mapping[str, str]) -> str | None:
+    """Return the attribute of a topic that a Java broker made, and that has no effect here, as `name=value`; or None."""
+    for name, (value, _) in _MISSING.items():
+        if attributes.get(name) == value:
+            return f"{name}={value}"
+    return None
 
 
 def _refused(what: str) -> Rejected:

@@ -4,6 +4,7 @@ import pytest
 
 from orbitmq.broker.topics.attributes import (
     apply_attribute_changes,
+    missing_attribute,
     parse_attribute_changes,
     wants_mixed_messages,
 )
@@ -63,8 +64,19 @@ def test_what_no_topic_may_have_is_refused(before: dict[str, str] | None, change
 
 
 def test_a_new_topic_may_have_what_cannot_be_changed_later() -> None:
-    wanted = {"+queue.type": "SimpleCQ", "+cleanup.policy": "COMPACTION", "+message.type": "MIXED"}
+    wanted = {"+queue.type": "SimpleCQ", "+cleanup.policy": "DELETE", "+message.type": "MIXED"}
     assert apply_attribute_changes(None, wanted) == {name[1:]: value for name, value in wanted.items()}
+
+
+@pytest.mark.parametrize("attribute", ["queue.type=BatchCQ", "cleanup.policy=COMPACTION"])
+def test_an_attribute_that_would_promise_what_is_missing_is_refused_by_its_name(attribute: str) -> None:
+    name, _, value = attribute.partition("=")
+    with pytest.raises(Rejected, match=f"{attribute} is not supported"):
+        apply_attribute_changes(None, {f"+{name}": value})
+    with pytest.raises(Rejected, match="cannot be changed"):
+        apply_attribute_changes({}, {f"+{name}": value})
+    assert missing_attribute({"message.type": "FIFO", name: value}) == attribute
+    assert missing_attribute({"queue.type": "SimpleCQ", "cleanup.policy": "DELETE"}) is None
 
 
 def test_names_of_one_letter_are_names() -> None:
