@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Collection
 from typing import Any, TypeVar
 
@@ -10,6 +11,8 @@ from orbitmq.wire import fastjson
 
 T = TypeVar("T")
 
+_WRITTEN_NUMBER = re.compile(r"[+-]?[0-9]+")
+"""What Java reads, too: Python would take blanks around it, and underlines in it."""
 DOCUMENT_SIZE_MAX = 1024 * 1024
 """Bytes of JSON that a server parses at once."""
 
@@ -40,10 +43,24 @@ def parse_body(what: str, body: bytes, parse: Callable[[dict[str, Any]], T], *, 
         raise HeaderError(f"{what}: {error}") from None
 
 
+def items(value: Any) -> list[Any]:
+    """Return `value` when it is a list."""
+    if not isinstance(value, list):
+        raise TypeError(f"a list is expected, not {value!r:.80}")
+    return value
+
+
 def text(value: Any) -> str:
     """Return `value` when it is text."""
     if not isinstance(value, str):
         raise TypeError(f"text is expected, not {value!r:.80}")
+    return value
+
+
+def boolean(value: Any) -> bool:
+    """Return `value` when it is true or false."""
+    if not isinstance(value, bool):
+        raise TypeError(f"true or false is expected, not {value!r:.80}")
     return value
 
 
@@ -64,6 +81,8 @@ def number(value: Any) -> int:
     """Return `value` as a 64-bit integer; fastjson also writes and reads numbers as text."""
     if isinstance(value, bool) or not isinstance(value, int | str):
         raise TypeError(f"an integer is expected, not {value!r:.80}")
+    if isinstance(value, str) and not _WRITTEN_NUMBER.fullmatch(value):
+        raise ValueError(f"an integer is expected, not {value!r:.80}")
     found = int(value)
     if not -(2**63) <= found < 2**63:
         raise ValueError(f"the integer {found!r:.80} is out of the 64-bit range")

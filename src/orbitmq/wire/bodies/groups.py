@@ -13,7 +13,7 @@ import orjson
 
 from orbitmq.model.group import ConsumerInfo, MessageModel, Subscription
 from orbitmq.model.topic import DataVersion
-from orbitmq.wire.bodies.document import DOCUMENT_SIZE_MAX, number, parse_body, text
+from orbitmq.wire.bodies.document import DOCUMENT_SIZE_MAX, boolean, items, number, parse_body, text
 from orbitmq.wire.bodies.heartbeat import parse_subscription, subscription_document
 from orbitmq.wire.bodies.registration import data_version_document, parse_data_version
 
@@ -88,7 +88,7 @@ def decode_group_configs(body: bytes, *, size_max: int = 0) -> tuple[GroupConfig
     return parse_body(
         "group configurations",
         body,
-        lambda document: tuple(map(parse_group, document.get("groupConfigList") or ())),
+        lambda document: tuple(map(parse_group, items(document["groupConfigList"]))),
         size_max=size_max,
     )
 
@@ -129,7 +129,7 @@ def parse_group(document: Mapping[str, Any]) -> GroupConfig:
         if key in _NUMBERS:
             known[_NUMBERS[key]] = number(value)
         elif key in _BOOLEANS:
-            known[_BOOLEANS[key]] = bool(value)
+            known[_BOOLEANS[key]] = boolean(value)
         elif key != "groupName":
             extra[key] = value
     return GroupConfig(**known, extra=extra)

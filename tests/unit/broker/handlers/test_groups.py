@@ -81,6 +81,18 @@ def test_of_too_many_groups_at_once_none_is_made(serve: Serve) -> None:
     serve(scene, groups_max=100)
 
 
+@pytest.mark.parametrize("settings", [{"consumeEnable": 1}, {"consumeEnable": "true"}, {"retryMaxTimes": " 5 "}])
+def test_settings_of_another_kind_are_refused(serve: Serve, settings: dict[str, Any]) -> None:
+    async def scene(rig: Any) -> None:
+        body = orjson.dumps({"groupName": "g"} | settings)
+        assert await rig.code(UpdateSubscriptionGroup(), body) == 1
+        assert await rig.code(UpdateSubscriptionGroups(), b'{"groupConfigList":[' + body + b"]}") == 1
+        for listed in (b"{}", b'{"groupConfigList":null}', b'{"groupConfigList":{}}'):
+            assert await rig.code(UpdateSubscriptionGroups(), listed) == 1
+
+    serve(scene)
+
+
 def test_groups_have_no_attributes(serve: Serve) -> None:
     async def scene(rig: Any) -> None:
         assert await rig.code(UpdateSubscriptionGroup(), b'{"groupName":"g","attributes":{}}') == 0

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from orbitmq.errors import HeaderError
-from orbitmq.wire.bodies.document import check_int32, int32, number, parse_body, text
+from orbitmq.wire.bodies.document import boolean, check_int32, int32, items, number, parse_body, text
 
 
 def parsed(body: bytes, **options: Any) -> Any:
@@ -51,6 +51,26 @@ def test_text_is_text_and_nothing_else() -> None:
     for value in (1, None, [], b"a"):
         with pytest.raises(TypeError, match="text is expected"):
             text(value)
+
+
+def test_truth_is_true_or_false_and_nothing_else() -> None:
+    assert (boolean(True), boolean(False)) == (True, False)
+    for value in (1, 0, None, "true", [1], {}):
+        with pytest.raises(TypeError, match="true or false is expected"):
+            boolean(value)
+
+
+def test_a_list_is_a_list_and_nothing_else() -> None:
+    assert items([1]) == [1]
+    for value in (None, {}, "a", 1):
+        with pytest.raises(TypeError, match="a list is expected"):
+            items(value)
+
+
+@pytest.mark.parametrize("value", [" 5 ", "5 ", "1_000", "\u0663", "", "1e3", "0x10"])
+def test_a_number_in_text_has_digits_alone(value: str) -> None:
+    with pytest.raises(ValueError, match="an integer is expected"):
+        number(value)
 
 
 @pytest.mark.parametrize(
