@@ -89,6 +89,7 @@ LIST_SIZE_MAX = 1024 * 1024
 def create_topic(tables: TopicTables, call: Call[CreateTopic]) -> Reply | Later:
     """Create or change a topic; the answer comes when the NameServers know it, so that its route can be asked."""
     header = call.header
+    _check_may_change(tables, header.topic)
     config = TopicConfig(
         topic=header.topic,
         read_queue_count=header.read_queue_nums,
@@ -99,7 +100,7 @@ def create_topic(tables: TopicTables, call: Call[CreateTopic]) -> Reply | Later:
         order=header.order,
         attributes=parse_attribute_changes(header.attributes),
     )
-    _check_may_be_made(tables, config)
+    _check_type(tables, config)
     tables.topics.update(config, call.now_ms, lambda: call.answer(Reply()))
     return LATER
 
@@ -112,7 +113,8 @@ def create_topics(tables: TopicTables, call: Call[CreateTopics]) -> Reply | Late
     """
     configs = decode_topic_configs(call.command.body, size_max=LIST_SIZE_MAX)
     for config in configs:
-        _check_may_be_made(tables, config)
+        _check_may_change(tables, config.topic)
+        _check_type(tables, config)
     tables.topics.update_all(configs, call.now_ms, lambda: call.answer(Reply()))
     return LATER
 
@@ -121,7 +123,7 @@ def create_topics(tables: TopicTables, call: Call[CreateTopics]) -> Reply | Late
 def delete_topic(tables: TopicTables, call: Call[DeleteTopicInBroker]) -> Reply | Later:
     """Delete a topic with its queues, everybody's offsets in it, and the retries of its popped messages."""
     topic = call.header.topic
-    _check_may_change(topic)
+    _check_may_change(tables, topic)
     retries = _pop_retries(tables, topic) if tables.clears_retries else []
 
     def remove() -> None:
@@ -142,15 +144,14 @@ def _pop_retries(tables: TopicTables, topic: str) -> list[str]:
     return [name for name in dict.fromkeys(names) if tables.topics.get(name) is not None]
 
 
-def _check_may_be_made(tables: TopicTables, config: TopicConfig) -> None:
-    _check_may_change(config.topic)
+def _check_type(tables: TopicTables, config: TopicConfig) -> None:
     if not tables.takes_mixed and wants_mixed_messages(config.attributes):
         raise Rejected(ResponseCode.INVALID_PARAMETER, "MIXED message type is not supported.")
 
 
-def _check_may_change(topic: str) -> None:
+def _check_may_change(tables: TopicTables, topic: str) -> None:
     check_topic_name(topic)
-    if is_system_topic(topic):
+    if is_system_topic(topic) or topic in tables.system_topics:
         raise Rejected(ResponseCode.INVALID_PARAMETER, f"The topic[{topic}] is conflict with system topic.")
 
 
@@ -168,7 +169,9 @@ def get_all_topic_config(tables: TopicTables, call: Call[GetAllTopicConfig]) -> 
 @handlers.on(GetTopicConfig)
 def get_topic_config(tables: TopicTables, call: Call[GetTopicConfig]) -> Reply:
     """Answer with one topic's configuration, and a static topic's mapping where that is asked for."""
-    config = _find(tables, call.header.topic)
+    config = tables.topics.get(call.header.topic)
+    if config is None:
+        raise Rejected(ResponseCode.TOPIC_NOT_EXIST, f"No topic in this broker. topic: {call.header.topic:.140}")
     mapping = tables.topics.static.mappings.get(config.topic)
     if mapping is not None and (call.command.ext_fields or {}).get("lo") == "true":
         return Reply(body=encode_topic_and_mapping(config, mapping))
@@ -193,7 +196,9 @@ def query_topic_consumers(tables: TopicTables, call: Call[QueryTopicConsumers]) 
 def get_topic_stats(tables: TopicTables, call: Call[GetTopicStats]) -> Reply:
     """Answer with the bounds of every queue of a topic, also of the empty ones."""
     stats = {}
-    config = _find(tables, call.header.topic)
+    config = tables.topics.get(call.header.topic)
+    if config is None:
+        raise Rejected(ResponseCode.TOPIC_NOT_EXIST, f"topic[{call.header.topic:.140}] not exist")
     for queue in _queues(tables, config, max(config.read_queue_count, config.write_queue_count)):
         end = tables.store.max_offset(queue.topic, queue.queue_id)
         stats[queue] = QueueStats(
@@ -228,13 +233,6 @@ def _topics_of(tables: TopicTables, header: GetConsumeStats) -> list[str]:
     if consumers is None or not consumers.subscriptions:
         return found
     return [topic for topic in found if topic in consumers.subscriptions]
-
-
-def _find(tables: TopicTables, topic: str) -> TopicConfig:
-    config = tables.topics.get(topic)
-    if config is None:
-        raise Rejected(ResponseCode.TOPIC_NOT_EXIST, f"No topic in this broker. topic: {topic:.140}")
-    return config
 
 
 def _queues(tables: TopicTables, config: TopicConfig, count: int) -> list[MessageQueue]:

@@ -134,6 +134,41 @@ def test_a_deleted_topic_takes_the_retries_of_its_popped_messages_along(serve: S
     serve(scene, clear_retry_topic_when_delete_topic=clears)
 
 
+@pytest.mark.parametrize("topic", ["DefaultCluster", "DefaultCluster_REPLY_TOPIC", "rmq_sys_any", "TBW102"])
+def test_topics_of_the_broker_itself_are_neither_made_nor_changed_nor_deleted(serve: Serve, topic: str) -> None:
+    async def scene(rig: Any) -> None:
+        before = rig.broker.service.topics.get(topic)
+        refusal = (29, f"The topic[{topic}] is conflict with system topic.")
+        body = encode_topic_configs([TopicConfig(topic=topic)])
+        for header, content in (
+            (create(topic), b""),
+            (create(topic, attributes="no attribute"), b""),
+            (CreateTopics(), body),
+            (DeleteTopicInBroker(topic=topic), b""),
+        ):
+            answer = await rig.ask(header, content)
+            assert (answer.code, answer.remark) == refusal
+        assert rig.broker.service.topics.get(topic) == before
+
+    serve(scene)
+
+
+@pytest.mark.parametrize("listed", [b"{}", b'{"topicConfigList":null}', b'{"topicConfigList":{}}'])
+def test_a_list_of_topics_that_is_none_is_refused(serve: Serve, listed: bytes) -> None:
+    async def scene(rig: Any) -> None:
+        assert await rig.code(CreateTopics(), listed) == 1
+
+    serve(scene)
+
+
+def test_a_topic_that_is_not_there_is_named_in_javas_words(serve: Serve) -> None:
+    async def scene(rig: Any) -> None:
+        assert (await rig.ask(GetTopicConfig(topic="none"))).remark == "No topic in this broker. topic: none"
+        assert (await rig.ask(GetTopicStats(topic="none"))).remark == "topic[none] not exist"
+
+    serve(scene)
+
+
 def test_system_topics_are_told_apart(serve: Serve) -> None:
     async def scene(rig: Any) -> None:
         found = decode_topic_list((await rig.ask(GetSystemTopicsOfBroker())).body)
