@@ -63,7 +63,7 @@ class Inquiries:
         """Ask all clients of a group, or one of them.
 
         Args:
-            client_id: the one; None or empty for all.
+            client_id: the one; None or blank for all.
             done: is called once, when each has answered, or will not any more.
 
         Raises:
@@ -72,7 +72,8 @@ class Inquiries:
         found = self._members.find(group)
         if found is None:
             raise Rejected(ResponseCode.SYSTEM_ERROR, f"No Any Consumer online in the consumer group: [{group:.260}]")
-        asked = [member for member in found.members.values() if client_id in (None, "", member.client_id)]
+        wanted = (client_id or "").strip()
+        asked = [member for member in found.members.values() if wanted in ("", member.client_id)]
         for member in asked:
             _check_version(member, Version.V3_0_7_SNAPSHOT, "the client does not support this feature")
         self._enter(len(asked))
@@ -105,7 +106,8 @@ class Inquiries:
         found = self._members.find(group)
         member = None if found is None or client_id is None else found.members.get(client_id)
         if member is None:
-            raise Rejected(ResponseCode.SYSTEM_ERROR, f"The Consumer <{group:.260}> <{client_id!s:.260}> not online")
+            shown = "null" if client_id is None else client_id  # in Java's words
+            raise Rejected(ResponseCode.SYSTEM_ERROR, f"The Consumer <{group:.260}> <{shown:.260}> not online")
         _check_version(member, Version.V3_1_8_SNAPSHOT, f"The Consumer <{member.client_id:.260}> is too old to finish")
         return member
 

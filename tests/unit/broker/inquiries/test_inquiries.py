@@ -72,7 +72,7 @@ def test_a_client_that_gives_no_answer_is_named(error: Any, code: int) -> None:
 @pytest.mark.parametrize("client", ["c2", None])
 def test_a_client_that_is_not_there_is_said_to_be_offline(client: str | None) -> None:
     asked, _ = group_of("c1")
-    with pytest.raises(Rejected, match="not online"):
+    with pytest.raises(Rejected, match=f"<g> <{client or 'null'}> not online"):
         asked.ask("g", client, ASKED, print)
     with pytest.raises(Rejected, match="not online"):
         asked.ask("nobody", "c1", ASKED, print)
@@ -109,6 +109,8 @@ def test_one_of_all_may_be_meant_and_nobody_is_an_answer_too() -> None:
     assert [len(peer.asked) for peer in peers] == [0, 1]
     asked.ask_all("g", "c9", ASKED, found.append)
     assert found == [{}]
+    asked.ask_all("g", " ", ASKED, found.append)
+    assert [len(peer.asked) for peer in peers] == [1, 2]
     with pytest.raises(Rejected, match="No Any Consumer online"):
         asked.ask_all("nobody", None, ASKED, print)
 

@@ -10,7 +10,7 @@ from orbitmq.broker.access.directory import add_rules, delete_rules, find_rules,
 from orbitmq.broker.handlers.access.changes import keep
 from orbitmq.codes import ResponseCode
 from orbitmq.errors import Rejected
-from orbitmq.model.access import PolicyType, by_name, parse_resource
+from orbitmq.model.access import PolicyType, by_name, parse_resource, parse_subject
 from orbitmq.net.dispatch.handlers import Call, Handlers, Reply
 from orbitmq.wire.bodies.access.acls import decode_acl_draft, encode_acl, encode_acls
 from orbitmq.wire.headers import CreateAcl, DeleteAcl, GetAcl, ListAcls, UpdateAcl
@@ -45,6 +45,8 @@ def delete(access: AccessControl, call: Call[DeleteAcl]) -> Reply:
     A resource that is none is refused; Java takes it for no resource, and deletes all rules.
     """
     header = call.header
+    if parse_subject(header.subject) is None:
+        raise Rejected(ResponseCode.NO_PERMISSION, "The subject is null.")
     resource = parse_resource(header.resource)
     if resource is None and (header.resource or "").strip():
         raise Rejected(ResponseCode.NO_PERMISSION, f"The resource {header.resource!r:.80} is illegal.")

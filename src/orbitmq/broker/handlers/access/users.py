@@ -38,6 +38,7 @@ def update(access: AccessControl, call: Call[UpdateUser]) -> Reply:
     change = decode_user_change(call.command.body)
     if change.type is UserType.SUPER and not access.may_change_super_users(call.command):
         raise Rejected(ResponseCode.SYSTEM_ERROR, _NOT_SUPER)
+    _check_not_blank(name)
     changed = update_user(access.directory, name, change)
     _check_super(access, call, name)
     keep(access, changed)
@@ -48,6 +49,7 @@ def update(access: AccessControl, call: Call[UpdateUser]) -> Reply:
 def delete(access: AccessControl, call: Call[DeleteUser]) -> Reply:
     """Delete a user with its rules; one that is not there is gone already."""
     name = call.header.username or ""
+    _check_not_blank(name)
     if name in access.directory.users:
         _check_super(access, call, name)
         keep(access, delete_user(access.directory, name))
@@ -77,6 +79,11 @@ def _name(name: str | None) -> str:
     if not name:
         raise Rejected(ResponseCode.INVALID_PARAMETER, "The username is blank")
     return name
+
+
+def _check_not_blank(name: str) -> None:
+    if not name.strip():
+        raise Rejected(ResponseCode.NO_PERMISSION, "username can not be blank")
 
 
 def _check_super(access: AccessControl, call: Call[Any], name: str) -> None:

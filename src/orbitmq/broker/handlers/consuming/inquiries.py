@@ -97,7 +97,11 @@ def get_clients_offsets(tables: InquiryTables, call: Call[GetClientsOffsets]) ->
     asked = make_request(GetClientOffsets(topic=header.topic, group=header.group))
 
     def answered(answers: Answers) -> None:
-        offsets = {client_id: found for client_id, answer in answers.items() if (found := _offsets(client_id, answer))}
+        offsets = {
+            client_id: found
+            for client_id, answer in answers.items()
+            if (found := _offsets(client_id, answer)) is not None
+        }
         call.answer(Reply(body=encode_clients_offsets(offsets)))
 
     tables.inquiries.ask_all(header.group, header.client_id, asked, answered)

@@ -57,7 +57,7 @@ class OffsetTables:
 handlers: Handlers[OffsetTables] = Handlers()
 
 _OFFSET_MAX = 2**63 - 1
-_FIRST_BOOT_REMARK = "Not found, maybe this group consumer boot first"
+_FIRST_BOOT_REMARK = "Not found, V3_0_6_SNAPSHOT maybe this group consumer boot first"
 
 
 @handlers.on(QueryConsumerOffset)
@@ -72,8 +72,10 @@ def query_consumer_offset(tables: OffsetTables, call: Call[QueryConsumerOffset])
     found = tables.offsets.query(header.consumer_group, header.topic, header.queue_id)
     if found != UNKNOWN:
         return Reply(header=OffsetResponse(offset=found))
+    if header.set_zero_if_not_found is False:
+        raise Rejected(ResponseCode.QUERY_NOT_FOUND, "Not found, do not set to zero, maybe this group boot first")
     is_known = tables.topics.get(header.topic) is not None
-    if header.set_zero_if_not_found is not False and is_known and is_young(tables.store, header.topic, header.queue_id):
+    if is_known and is_young(tables.store, header.topic, header.queue_id):
         return Reply(header=OffsetResponse(offset=0))
     raise Rejected(ResponseCode.QUERY_NOT_FOUND, _FIRST_BOOT_REMARK)
 
@@ -85,6 +87,8 @@ def update_consumer_offset(tables: OffsetTables, call: Call[UpdateConsumerOffset
     header = call.header
     if tables.groups.configs.get(header.consumer_group) is None:
         raise Rejected(ResponseCode.SUBSCRIPTION_GROUP_NOT_EXIST, f"Group {header.consumer_group:.260} not exist!")
+    if tables.topics.get(header.topic) is None:
+        raise Rejected(ResponseCode.TOPIC_NOT_EXIST, f"Topic {header.topic:.140} not exist!")
     tables.topics.check_queue(header.topic, header.queue_id)
     end = tables.store.max_offset(header.topic, header.queue_id)
     group, topic, queue_id = header.consumer_group, header.topic, header.queue_id

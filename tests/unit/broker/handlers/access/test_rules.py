@@ -71,6 +71,7 @@ def test_rules_come_change_and_go(serve: Any):
         (CreateAcl(subject="User:ben"), body(entry("*", "All")), 16, "The subject of User:ben is not exist."),
         (UpdateAcl(subject="User:anna"), body(entry("x", "All")), 16, "The resource is null."),
         (DeleteAcl(subject="User:anna"), b"", 16, "The acl is not exist."),
+        (DeleteAcl(resource="Topc:a"), b"", 16, "The subject is null."),
         (DeleteAcl(subject="User:anna", resource="Topc:a"), b"", 16, "The resource 'Topc:a' is illegal."),
         (GetAcl(subject="User:ben"), b"", 16, "The subject is not exist."),
         (CreateAcl(subject="User:anna"), b'{"policies":[{"entries":[{"resource":5}]}]}', 1, "acl: "),

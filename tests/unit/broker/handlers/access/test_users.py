@@ -78,6 +78,9 @@ def test_users_survive_a_restart(serve: Any):
         (CreateUser(username="root"), body(password="pw"), (16, "The user is existed")),
         (CreateUser(username="b"), body(), (16, "password can not be blank")),
         (UpdateUser(username="b"), body(password="pw"), (16, "The user is not exist")),
+        (UpdateUser(username=" "), body(password="pw"), (16, "username can not be blank")),
+        (DeleteUser(username=" "), b"", (16, "username can not be blank")),
+        (DeleteUser(), b"", (16, "username can not be blank")),
     ],
 )
 def test_what_java_refuses_is_refused_in_its_words(serve: Any, header: object, content: bytes, answer: tuple[int, str]):

@@ -90,8 +90,9 @@ def test_all_consumers_of_a_group_say_where_they_are(serve: Serve) -> None:
         await join(rig, Client(encode_client_offsets({QUEUE: 7})), "c1")
         await join(rig, Client(orjson.dumps({"messageQueueTable": {"no queue": 1}})), "c2")
         await join(rig, Client(b" " * 200_000), "c3")
+        await join(rig, Client(encode_client_offsets({})), "c4")
         answer = await rig.ask(GetClientsOffsets(group="g", topic="t"))
-        assert decode_clients_offsets(answer.body) == {"c1": {QUEUE: 7}}
+        assert decode_clients_offsets(answer.body) == {"c1": {QUEUE: 7}, "c4": {}}
         answer = await rig.ask(GetClientsOffsets(group="g", topic="t", client_id="c2"))
         assert decode_clients_offsets(answer.body) == {}
         assert await rig.code(GetClientsOffsets(group="nobody", topic="t")) == 1

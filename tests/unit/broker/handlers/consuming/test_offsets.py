@@ -125,6 +125,19 @@ def test_queues_that_are_not_there_are_refused(serve: Serve) -> None:
     serve(scene)
 
 
+def test_what_is_not_found_is_said_in_javas_words(serve: Serve) -> None:
+    async def scene(rig: Any) -> None:
+        await rig.make_group()
+        await rig.send()
+        assert (await rig.ask(commit(0, topic="none"))).remark == "Topic none not exist!"
+        unset = await rig.ask(query(set_zero_if_not_found=False))
+        assert (unset.code, unset.remark) == (22, "Not found, do not set to zero, maybe this group boot first")
+        unknown = await rig.ask(query(topic="none"))
+        assert (unknown.code, unknown.remark) == (22, "Not found, V3_0_6_SNAPSHOT maybe this group consumer boot first")
+
+    serve(scene)
+
+
 def test_all_offsets_travel_to_whoever_copies_them(serve: Serve) -> None:
     async def scene(rig: Any) -> None:
         await rig.make_group()
