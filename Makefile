@@ -15,7 +15,7 @@ IN_WORKERS = $(if $(filter-out 0,$(WORKERS)),-n $(WORKERS) --dist loadfile --no-
 WITH_JAVA = JAVA_HOME="$$(scripts/find-java)" && export JAVA_HOME &&
 WITH_PEERS = JAVA_HOME="$$(scripts/find-java --peers)" && export JAVA_HOME &&
 
-.PHONY: help install peers quickstart test check wheel bench compat compat-broker compat-commands compat-filters crash timers failures hostile hostile-broker golden mutants house memory-proof clean
+.PHONY: help install peers quickstart test check wheel bench compat compat-broker compat-admin compat-commands compat-filters crash timers failures hostile hostile-broker golden mutants house memory-proof clean
 
 help: ## Say what can be made
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1	\2/p' $(firstword $(MAKEFILE_LIST)) | expand -t 20
@@ -57,6 +57,9 @@ compat: $(INSTALLED) $(PEERS) ## 100,000 random requests to Java's NameServer an
 
 compat-broker: $(INSTALLED) $(PEERS) ## 100,000 random commands to Java's broker and ours, answers compared
 	@$(WITH_PEERS) PYTHONPATH=tests $(BIN)/python -m compat.broker $(ARGS)
+
+compat-admin: $(INSTALLED) $(PEERS) ## 100,000 random administrative commands to Java's broker and ours, answers compared
+	@$(WITH_PEERS) PYTHONPATH=tests $(BIN)/python -m compat.admin $(ARGS)
 
 compat-commands: $(INSTALLED) $(PEERS) ## mqadmin's commands with Java's broker and ours, in all their forms, outputs compared
 	@ORBITMQ_ALL_COMMANDS=1 $(WITH_PEERS) $(BIN)/python -m pytest -q tests/interop/test_group_commands.py tests/interop/test_mqadmin_side_by_side.py $(ARGS)

@@ -1,14 +1,19 @@
-"""The quick form of `make compat-broker`: some hundred random commands to Java's broker and ours, answers compared."""
+"""The quick forms of `make compat-broker` and `make compat-admin`: some hundred random commands to Java's broker and ours."""
 
 import os
+from collections.abc import Iterator
 from itertools import count
 from pathlib import Path
 
 import pytest
 
-from compat.broker.comparison import Comparison
-from compat.broker.pair import both_brokers
+from compat.admin.pair import RULES, open_brokers
+from compat.admin.reasons import REASONS as ADMIN_REASONS
+from compat.admin.stories import GuardedStory
+from compat.admin.stories import Story as AdminStory
+from compat.broker.comparison import Comparison, Told
 from compat.broker.reasons import REASONS
+from compat.broker.sides import Side
 from compat.broker.stories import Story
 from compat.broker.tally import Tally
 from interop.peers import why_unavailable
@@ -17,32 +22,52 @@ QUICK = 300
 FIRST_STORY = 20_000_001
 """The same stories every time. The long form looks for new ones: some tens of thousands of commands still come upon a rule for
 requests that nobody sends, and a run of all tests would fail for it once in a while."""
+FIRST_ADMIN_STORY = 20_000_001
 
 
-@pytest.mark.java
-def test_our_broker_answers_as_javas_does(tmp_path):
+@pytest.fixture(scope="module")
+def brokers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Side, Side]]:
     reason = why_unavailable()
     if reason is not None:
         (pytest.fail if os.environ.get("CI") else pytest.skip)(reason)
+    with open_brokers(tmp_path_factory.mktemp("brokers"), is_quick=True) as pair:
+        yield pair
+
+
+@pytest.mark.java
+def test_our_broker_answers_as_javas_does(brokers):
     print(f"PYTHONPATH=tests python -m compat.broker --commands {QUICK} --story {FIRST_STORY}")
-    with both_brokers(tmp_path, is_quick=True) as (java, ours):
-        comparison = Comparison(java, ours)
-        for story in count(FIRST_STORY):
-            comparison.compare(Story(story))
-            if comparison.tally.counts.total() >= QUICK:
-                break
-    assert [*comparison.tally.differences.values()] == []
+    java, ours = brokers
+    assert differences(Comparison(java, ours), map(Story, count(FIRST_STORY))) == []
+
+
+@pytest.mark.java
+def test_our_broker_answers_administrators_as_javas_does(brokers):
+    print(f"PYTHONPATH=tests python -m compat.admin --brokers open --commands {QUICK} --story {FIRST_ADMIN_STORY}")
+    java, ours = brokers
+    assert differences(Comparison(java, ours, rules=RULES), map(AdminStory, count(FIRST_ADMIN_STORY))) == []
+
+
+def differences(comparison: Comparison, stories: Iterator[Told]) -> list[str]:
+    """Tell stories until there were enough commands; returns what differed without a reason."""
+    for story in stories:
+        comparison.compare(story)
+        if comparison.tally.counts.total() >= QUICK:
+            break
+    return [*comparison.tally.differences.values()]
 
 
 def test_every_difference_by_intention_stands_on_the_page():
     page = (Path(__file__).parents[2] / "docs" / "compatibility.md").read_text()
-    missing = [reason.name for reason in REASONS if f"| {reason.name} | {reason.java} | {reason.ours} |" not in page]
+    reasons = (*REASONS, *ADMIN_REASONS)
+    missing = [reason.name for reason in reasons if f"| {reason.name} | {reason.java} | {reason.ours} |" not in page]
     assert missing == []
 
 
-def test_a_story_follows_from_its_seed_alone():
-    assert Story(7).steps == Story(7).steps
-    assert Story(7).steps != Story(8).steps
+@pytest.mark.parametrize("kind", [Story, AdminStory, GuardedStory])
+def test_a_story_follows_from_its_seed_alone(kind):
+    assert kind(7).steps == kind(7).steps
+    assert kind(7).steps != kind(8).steps
 
 
 def test_a_story_ends_by_taking_away_what_it_made():

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from compat.broker.popping import GROUP
@@ -99,10 +99,15 @@ RECORDS = (*PULLS, RequestCode.VIEW_MESSAGE_BY_ID, RequestCode.QUERY_MESSAGE, Re
 REMARK = "remark"
 """For people to read: only whether there is one is compared."""
 Normal = dict[str, Any]
+Special = Callable[[dict[str, Any], Memory], dict[str, Any]]
 
 
-def normalise(step: Step, outcome: Outcome, memory: Memory) -> Normal:
-    """Return what has to be equal."""
+def normalise(step: Step, outcome: Outcome, memory: Memory, special: Mapping[int, Special] | None = None) -> Normal:
+    """Return what has to be equal.
+
+    Args:
+        special: by code, what is compared of a body in place of all that is in it.
+    """
     if isinstance(outcome, Closed):
         return {"closed": True}
     if outcome is None:
@@ -122,7 +127,7 @@ def normalise(step: Step, outcome: Outcome, memory: Memory) -> Normal:
         del normal["has a remark"]
     normal[REMARK] = outcome.remark
     if outcome.body:
-        normal["body"] = _body(step, outcome, memory)
+        normal["body"] = _body(step, outcome, memory, SPECIAL if special is None else special)
     return normal
 
 
@@ -145,7 +150,7 @@ def _field(name: str, text: str, memory: Memory) -> Any:
         return _recall_handle(text, memory)
     if name in ("bornHost", "storeHost"):
         return ADDRESS.sub("host", text)
-    return _text(text, memory)
+    return masked(text, memory)
 
 
 def _recall_handle(text: str, memory: Memory) -> Any:
@@ -154,10 +159,10 @@ def _recall_handle(text: str, memory: Memory) -> Any:
         handle = parse_recall_handle(text)
     except OrbitError:
         return text
-    return [_text(part, memory) for part in handle._replace(time="")]
+    return [masked(part, memory) for part in handle._replace(time="")]
 
 
-def _text(text: str, memory: Memory) -> str:
+def masked(text: str, memory: Memory) -> str:
     text = ADDRESS.sub("host", text)
     text = MESSAGE_ID.sub("message id", text)
     return text.replace(memory.prefix, PREFIX_MARK)
@@ -168,10 +173,10 @@ def _properties(encoded: bytes, memory: Memory) -> Any:
         properties = parse_properties(encoded)
     except UnicodeDecodeError:
         return encoded.replace(memory.prefix.encode(), b"\xc2\xa7")
-    return {name: "place" if name in PLACES else _text(value, memory) for name, value in properties.items()}
+    return {name: "place" if name in PLACES else masked(value, memory) for name, value in properties.items()}
 
 
-def _body(step: Step, answer: Command, memory: Memory) -> Any:
+def _body(step: Step, answer: Command, memory: Memory, special: Mapping[int, Special]) -> Any:
     if step.code in RECORDS and answer.code == 0:
         return _records(answer.body, memory)
     if step.code == RequestCode.GET_BROKER_CONFIG and answer.code == 0:
@@ -180,8 +185,8 @@ def _body(step: Step, answer: Command, memory: Memory) -> Any:
     try:
         value = fastjson.loads(answer.body)
     except (OrbitError, ValueError):
-        return _text(answer.body.decode("utf-8", "backslashreplace"), memory)
-    if isinstance(value, dict) and (kind := _SPECIAL.get(step.code)) is not None:
+        return masked(answer.body.decode("utf-8", "backslashreplace"), memory)
+    if isinstance(value, dict) and (kind := special.get(step.code)) is not None:
         value = kind(value, memory)
     return _json(value, memory)
 
@@ -209,7 +214,7 @@ def _record(record: Record, memory: Memory) -> Normal:
         "prepared": bool(record.prepared_transaction_offset),
         "body crc": record.body_crc,
         "body": bytes(record.body),
-        "topic": _text(record.topic, memory),
+        "topic": masked(record.topic, memory),
         "properties": properties,
     }
 
@@ -224,12 +229,12 @@ def _json(value: Any, memory: Memory, name: str = "") -> Any:
         return 0
     if name in MOMENTS and isinstance(value, int | float) and not isinstance(value, bool):
         return (value > 0) - (value < 0)
-    return _text(value, memory) if isinstance(value, str) else value
+    return masked(value, memory) if isinstance(value, str) else value
 
 
 def _key(key: Any, memory: Memory) -> str:
     """Return a key as text: Java writes objects there, too."""
-    return _text(key if isinstance(key, str) else json.dumps(key, sort_keys=True, default=str), memory)
+    return masked(key if isinstance(key, str) else json.dumps(key, sort_keys=True, default=str), memory)
 
 
 def _sorting(value: Any) -> str:
@@ -253,6 +258,6 @@ def _names(value: dict[str, Any], memory: Memory) -> dict[str, Any]:
     return {"table": {name: "" for name in value.get("table", {}) if name in RUNTIME_NAMES}}
 
 
-_SPECIAL: dict[int, Callable[[dict[str, Any], Memory], dict[str, Any]]] = {
+SPECIAL: dict[int, Special] = {
     code: (lambda value, memory, name=name: _own(value, memory, name)) for code, name in TABLES.items()
 } | {RequestCode.GET_BROKER_RUNTIME_INFO: _names}

@@ -4,19 +4,52 @@ from __future__ import annotations
 
 import itertools
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, NamedTuple, Protocol
 
-from compat.broker.answers import REMARK, normalise, normalise_push
+from compat.broker.answers import REMARK, Normal, normalise, normalise_push
 from compat.broker.reasons import UNANSWERED, Reason, ends_silently, reason_of, silent_reason_of
-from compat.broker.sides import Outcome, Side, Silence
+from compat.broker.sides import Memory, Outcome, Side, Silence
 from compat.broker.steps import Step, Way
-from compat.broker.stories import Story
 from compat.broker.tally import Tally
 from compat.differential import where_they_differ
 
 ROUNDS_MAX = 200
+
+
+class Told(Protocol):
+    """A story: the steps of a seed."""
+
+    @property
+    def seed(self) -> int: ...
+
+    @property
+    def steps(self) -> Sequence[Step]: ...
+
+
+def say_remarks_of_ours_alone(java: Normal, ours: Normal) -> None:
+    """Of remarks compare only that there is one; ours may say more."""
+    if java.get("has a remark") is False and java["code"] == ours.get("code"):
+        ours["has a remark"] = False
+    java.pop(REMARK, None)
+    ours.pop(REMARK, None)
+
+
+class Rules(NamedTuple):
+    """What two answers must have in common.
+
+    Args:
+        normalise: returns what of an answer is compared.
+        take_away: takes what need not be equal out of Java's answer and ours.
+        pushes: the codes of the requests that brokers send by themselves, and that are compared.
+    """
+
+    normalise: Callable[[Step, Outcome, Memory], Normal] = normalise
+    take_away: Callable[[Normal, Normal], None] = say_remarks_of_ours_alone
+    reason_of: Callable[[Step, Normal, Normal], Reason | None] = reason_of
+    ends_silently: Callable[[Step], bool] = ends_silently
+    pushes: frozenset[int] = frozenset((326,))
 
 
 @dataclass(frozen=True)
@@ -48,13 +81,13 @@ class Found:
 class Comparison:
     """Both brokers, told the same stories."""
 
-    def __init__(self, java: Side, ours: Side, tally: Tally | None = None) -> None:
+    def __init__(self, java: Side, ours: Side, tally: Tally | None = None, rules: Rules | None = None) -> None:
         self.java, self.ours = java, ours
         self.tally = Tally() if tally is None else tally
-        self._names = itertools.count(1)
+        self.rules = rules or Rules()
         self._is_settled = True
 
-    def compare(self, story: Story) -> Found | None:
+    def compare(self, story: Told) -> Found | None:
         """Tell a story; note a difference without a reason, shrunk, unless one of its kind is noted already."""
         differences = self.tell(story.steps)
         if not differences:
@@ -72,13 +105,13 @@ class Comparison:
 
     def tell(self, steps: Sequence[Step]) -> list[Difference]:
         """Tell a story; returns what differed without a reason. Ends at the first of them."""
-        prefix = f"q{next(self._names):07d}-"
+        prefix = f"q{next(_NAMES):07d}-"
         for side in self._sides:
             side.begin(prefix)
         try:
             for step in steps:
                 difference = self._take(step, {other.number: other for other in steps})
-                if difference is None and ends_silently(step):
+                if difference is None and self.rules.ends_silently(step):
                     return []
                 if difference is None:
                     continue
@@ -160,30 +193,35 @@ class Comparison:
             try:
                 outcomes.append(side.receive(number))
             except Silence as silence:
-                reason = reason_of(step, UNANSWERED, {}) if side is self.java else None
+                reason = self.rules.reason_of(step, UNANSWERED, {}) if side is self.java else None
                 return Difference(step, (str(silence),), reason)
         java, ours = (
-            normalise(step, outcome, side.memory) for outcome, side in zip(outcomes, self._sides, strict=True)
+            self.rules.normalise(step, outcome, side.memory)
+            for outcome, side in zip(outcomes, self._sides, strict=True)
         )
-        if java.get("has a remark") is False and java["code"] == ours.get("code"):
-            ours["has a remark"] = False  # ours says more
-        remarks = java.pop(REMARK, None), ours.pop(REMARK, None)
+        remarks = java.get(REMARK), ours.get(REMARK)
+        self.rules.take_away(java, ours)
         if java == ours:
             silent = silent_reason_of(step, java, ours)
             return None if silent is None else Difference(step, (), silent)
         java[REMARK], ours[REMARK] = remarks
-        reason = reason_of(step, java, ours)
+        reason = self.rules.reason_of(step, java, ours)
         return Difference(step, tuple(where_they_differ(java, ours, "answer")), reason)
 
     def _pushes(self) -> list[Difference]:
         """Compare what the brokers sent by themselves: replies, one by one."""
         pushed: list[list[Any]] = [
-            [normalise_push(command, side.memory) for command in side.pushed if command.code == 326]
+            [normalise_push(command, side.memory) for command in side.pushed if command.code in self.rules.pushes]
             for side in self._sides
         ]
         if pushed[0] == pushed[1]:
             return []
-        return [Difference(Step(326), tuple(where_they_differ(pushed[0], pushed[1], "pushed")))]
+        return [
+            Difference(
+                Step(pushed[0][0]["code"] if pushed[0] else pushed[1][0]["code"]),
+                tuple(where_they_differ(pushed[0], pushed[1], "pushed")),
+            )
+        ]
 
     def _remember_the_time(self, step: Step) -> None:
         """Remember a moment at which nothing is stored on either side."""
@@ -196,6 +234,8 @@ class Comparison:
             time.sleep(0.0005)
 
 
+_NAMES = itertools.count(1)
+"""For the names of stories: two comparisons may tell theirs to the same brokers."""
 _SENDS = {10, 310, 320, 36, 324, 325, 37}
 
 

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
-from compat.broker.sides import Side
+from compat.broker.sides import Side, say_yes
 from compat.broker.steps import BROKER_NAME, CLUSTER
 from interop.peers import JavaBroker, JavaNameServer
 from orbitmq.client.loop_thread import LoopThread
 from orbitmq.nameserver.app import NameServer
 from orbitmq.nameserver.config import NameServerConfig
 from orbitmq.testing import LocalCluster
+from orbitmq.wire.command import Command
+from orbitmq.wire.signature import Credentials
 
 POOLS = (
     "sendMessage", "putMessageFuture", "pullMessage", "litePullMessage", "processReplyMessage", "queryMessage", "adminBroker",
@@ -38,23 +40,39 @@ OUR_SETTINGS = {
 
 
 @contextlib.contextmanager
-def both_brokers(home: Path, *, is_quick: bool = False) -> Iterator[tuple[Side, Side]]:
+def both_brokers(
+    home: Path,
+    *,
+    is_quick: bool = False,
+    javas: Mapping[str, object] | None = None,
+    ours: Mapping[str, object] | None = None,
+    answer: Callable[[Command], Command] = say_yes,
+    superuser: Credentials | None = None,
+) -> Iterator[tuple[Side, Side]]:
     """Run both; yields how a story talks to them.
 
     Args:
         is_quick: Java's broker has a NameServer of ours, which starts sooner.
+        javas: more settings of Java's broker.
+        ours: more settings of our broker.
+        answer: what a client answers to what a broker asks.
+        superuser: who signs what is asked beside the stories.
     """
     with contextlib.ExitStack() as running:
-        cluster = running.enter_context(LocalCluster.running(data_dir=home / "ours", settings=OUR_SETTINGS))
+        cluster = running.enter_context(
+            LocalCluster.running(data_dir=home / "ours", settings={**OUR_SETTINGS, **(ours or {})})
+        )
         name_server = running.enter_context(_our_name_server(home) if is_quick else _javas_name_server(home))
-        broker = JavaBroker(home / "java", name_server, name=BROKER_NAME, cluster=CLUSTER, properties=JAVA_SETTINGS)
+        settings = {**JAVA_SETTINGS, **(javas or {})}
+        broker = JavaBroker(home / "java", name_server, name=BROKER_NAME, cluster=CLUSTER, properties=settings)
         running.callback(broker.kill)
         broker.start()
-        java, ours = Side("Java's broker", broker.address), Side("our broker", cluster.brokers[BROKER_NAME])
+        places = {"Java's broker": broker.address, "our broker": cluster.brokers[BROKER_NAME]}
+        java, our = (Side(name, place, answer=answer, superuser=superuser) for name, place in places.items())
         try:
-            yield java, ours
+            yield java, our
         finally:
-            for side in (java, ours):
+            for side in (java, our):
                 side.end()
 
 

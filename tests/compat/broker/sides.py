@@ -6,7 +6,7 @@ import re
 import select
 import socket
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 
 from compat.broker.steps import BROKER_NAME, PREFIX_MARK, Step
@@ -18,6 +18,7 @@ from orbitmq.wire.frame import PREFIX, FrameDecoder
 from orbitmq.wire.messages.recall_handle import RecallHandle, format_recall_handle
 from orbitmq.wire.pop.handles import Handle, format_handle
 from orbitmq.wire.pop.offset_infos import PoppedQueue, parse_popped_queues
+from orbitmq.wire.signature import Credentials, sign
 
 UNKNOWN_ID = f"{99_999_999_999:032X}"
 """Of a message that was not stored, or was not sent in this telling: beyond the end of every log."""
@@ -159,11 +160,30 @@ def _handles(queue: PoppedQueue, fields: Mapping[str, str]) -> list[Handle]:
     ]
 
 
-class Side:
-    """A broker and the links of the story that is told."""
+def say_yes(request: Command) -> Command:
+    """Answer what a broker asks with success."""
+    return Command(0, request.opaque, FLAG_RESPONSE)
 
-    def __init__(self, name: str, address: str) -> None:
+
+class Side:
+    """A broker and the links of the story that is told.
+
+    Args:
+        answer: what a client answers to what the broker asks.
+        superuser: who signs what is asked beside the story, where brokers ask for signatures.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        address: str,
+        *,
+        answer: Callable[[Command], Command] = say_yes,
+        superuser: Credentials | None = None,
+    ) -> None:
         self.name, self.address = name, address
+        self._answer = answer
+        self._superuser = superuser
         self.memory = Memory("")
         self.pushed: list[Command] = []
         self.stray: list[str] = []
@@ -218,12 +238,15 @@ class Side:
             body = self.memory.fill_bytes(step.body)
             return PREFIX.pack(4 + len(header) + len(body), len(header)) + header + body
         fill = self.memory.fill
+        fields, body = {name: fill(text) for name, text in step.fields.items()}, self.memory.fill_bytes(step.body)
+        if step.user:
+            fields = sign(fields, body, Credentials(fill(step.user), fill(step.secret)))
         command = Command(
             step.code,
             opaque,
             FLAG_ONEWAY if step.is_oneway else 0,
-            ext_fields={name: fill(text) for name, text in step.fields.items()},
-            body=self.memory.fill_bytes(step.body),
+            ext_fields=fields,
+            body=body,
             language=step.language,
             version=step.version,
             serialize_type=SerializeType.ROCKETMQ if step.is_binary else SerializeType.JSON,
@@ -252,7 +275,8 @@ class Side:
 
     def ask(self, code: int, fields: Mapping[str, str] | None = None, body: bytes = b"", link: int = 0) -> Command:
         """Ask beside the story."""
-        self.send(Step(code, fields or {}, body, number=-1, link=link))
+        name, secret = ("", "") if (user := self._superuser) is None else (user.access_key, user.secret_key)
+        self.send(Step(code, fields or {}, body, number=-1, link=link, user=name, secret=secret))
         answer = self.receive(-1)
         assert isinstance(answer, Command), f"{self.name} closed instead of answering {code}"
         return answer
@@ -283,4 +307,4 @@ class Side:
         for request in pushed:
             self.pushed.append(request)
             if not request.is_oneway:
-                link.socket.sendall(encode_command(Command(0, request.opaque, FLAG_RESPONSE)))
+                link.socket.sendall(encode_command(self._answer(request)))

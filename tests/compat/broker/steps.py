@@ -50,6 +50,9 @@ class Step:
     version: int = 479
     header: bytes | None = None
     """The header's text, where it is none that an encoder would write."""
+    user: str = ""
+    """Who signs, where that is somebody."""
+    secret: str = ""
 
     def __str__(self) -> str:
         fields = {name: _shortened(text) for name, text in self.fields.items()}
@@ -65,6 +68,8 @@ class Step:
         parts += [name for name in ("is_oneway", "is_binary", "is_spoilt") if getattr(self, name)]
         if self.link:
             parts.append(f"link {self.link}")
+        if self.user:
+            parts.append(f"as {self.user}/{self.secret}")
         if (self.language, self.version) != ("JAVA", 479):
             parts.append(f"{self.language} {self.version}")
         return " ".join(parts)

@@ -1,0 +1,123 @@
+"""The same random administrative commands to a Java 5.3.3 broker and to ours; every answer is compared.
+
+    make compat-admin ARGS="--commands 100000 --seed 1"
+
+Commands come in stories of some hundred, each on topics, groups and users of its own; a story in which something
+differs is shrunk to the few commands that it takes. `--story` tells one story again. A fifth of the commands goes to
+brokers that ask for users. Brokers are started anew after every `--fresh` commands, so that a run may go on for hours.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, field
+from itertools import count
+from pathlib import Path
+from typing import NamedTuple
+
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+from compat.admin.pair import RULES, guarded_brokers, open_brokers
+from compat.admin.reasons import REASONS
+from compat.admin.stories import GuardedStory, Story
+from compat.broker.comparison import Comparison, Found, Told
+from compat.broker.reasons import REASONS as OF_ALL_COMMANDS
+from compat.broker.sides import Side
+from compat.broker.tally import Tally
+from interop.peers import why_unavailable
+
+STORIES_PER_SEED = 1_000_000
+SHOWN_MAX = 12
+
+
+class Kind(NamedTuple):
+    """Stories of one kind, and the brokers that they are told to."""
+
+    brokers: Callable[[Path], AbstractContextManager[tuple[Side, Side]]]
+    story: Callable[[int], Told]
+
+
+OPEN, GUARDED = Kind(open_brokers, Story), Kind(guarded_brokers, GuardedStory)
+SHARES = {"both": {OPEN: 0.8, GUARDED: 0.2}, "open": {OPEN: 1.0}, "guarded": {GUARDED: 1.0}}
+"""How much of the commands each kind of brokers gets."""
+
+
+@dataclass
+class Run:
+    """What was told so far, by whichever brokers.
+
+    Args:
+        commands: how many are told in all.
+        differences_max: after so many kinds of difference it is over.
+    """
+
+    commands: int
+    differences_max: int
+    tally: Tally = field(default_factory=Tally)
+
+    @property
+    def told(self) -> int:
+        return self.tally.counts.total()
+
+    @property
+    def is_over(self) -> bool:
+        return self.told >= self.commands or len(self.tally.differences) >= self.differences_max
+
+    def tell(self, kind: Kind, seeds: Iterator[int], commands: int) -> Iterator[Found | None]:
+        """Start brokers, and tell them stories until they got so many commands; yields after each what was found."""
+        with tempfile.TemporaryDirectory() as folder, kind.brokers(Path(folder)) as (java, ours):
+            comparison = Comparison(java, ours, self.tally, RULES)
+            end = min(self.commands, self.told + commands)
+            while self.told < end and not self.is_over:
+                yield comparison.compare(kind.story(next(seeds)))
+
+
+def main() -> None:
+    """Compare and print what was done; exit code 1 when there is a difference that is not listed."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
+    parser.add_argument("--commands", type=int, default=100_000)
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--story", type=int, help="begin with this story, whatever the seed")
+    parser.add_argument("--fresh", type=int, default=20_000, help="new brokers after so many commands")
+    parser.add_argument("--brokers", choices=SHARES, default="both", help="with users, without, or both")
+    parser.add_argument("--differences", type=int, default=SHOWN_MAX, help="stop after so many kinds of difference")
+    options = parser.parse_args()
+    if (reason := why_unavailable()) is not None:
+        sys.exit(reason)
+    first = options.seed * STORIES_PER_SEED if options.story is None else options.story
+    started = time.monotonic()
+    run = Run(options.commands, options.differences)
+    shares = SHARES[options.brokers]
+    seeds = {kind: count(first) for kind in shares}
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+    with Progress(*columns) as progress:
+        task = progress.add_task(f"commands from story {first}", total=options.commands)
+        while not run.is_over:
+            fresh = min(options.fresh, options.commands - run.told)
+            for kind, share in shares.items():
+                for found in run.tell(kind, seeds[kind], max(1, int(fresh * share))):
+                    progress.update(task, completed=run.told)
+                    if found is not None:
+                        progress.console.print(str(found), markup=False, highlight=False, soft_wrap=True)
+    report(run, first, time.monotonic() - started)
+    sys.exit(1 if run.tally.differences else 0)
+
+
+def report(run: Run, first: int, seconds: float) -> None:
+    """Print how many commands of each code were compared, and what differed by intention."""
+    print(f"{run.told:,} commands from story {first} in {seconds:.0f} s, by code:")
+    print("  " + ", ".join(f"{code} {number:,}" for code, number in sorted(run.tally.counts.items())))
+    print("different by intention, times:")
+    for reason in {reason.name: reason for reason in (*REASONS, *OF_ALL_COMMANDS)}.values():
+        if run.tally.listed[reason.name]:
+            print(f"  {run.tally.listed[reason.name]:,} {reason.name}: Java: {reason.java}; ours: {reason.ours}")
+    print(f"{len(run.tally.differences)} kinds of difference left")
+
+
+if __name__ == "__main__":
+    main()

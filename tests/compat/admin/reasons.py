@@ -1,0 +1,252 @@
+"""Differences in administration that are meant, each with its reason (docs/compatibility.md says them, too)."""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import Any
+
+from compat.broker.reasons import REASONS as OF_ALL_COMMANDS
+from compat.broker.reasons import Normal, Reason
+from compat.broker.steps import Step
+from orbitmq.broker.access.requirements import OURS_ALONE
+
+NAMES = ("topic", "group", "groupName", "consumerGroup", "srcGroup", "destGroup", "compareGroup", "producerGroup")
+TOPIC_LENGTH_MAX, GROUP_LENGTH_MAX = 118, 230
+"""With the prefix that makes a story's names its own they are longer than ours takes, or as long as it does."""
+LEGAL_NAME = re.compile("[%|a-zA-Z0-9_\u00a7-]+")
+
+
+def reason_of(step: Step, java: Normal, ours: Normal) -> Reason | None:
+    """Return the reason why these answers differ, None when there is none."""
+    return next((reason for reason in (*REASONS, *OF_ALL_COMMANDS) if reason.applies(step, java, ours)), None)
+
+
+def ends_silently(step: Step) -> bool:
+    """Tell whether brokers keep different things after this step, by intention, though they answer the same."""
+    return step.code in (3006, 3007) and _names_a_resource_twice(step.body)
+
+
+def _names_a_resource_twice(body: bytes) -> bool:
+    """Of two rules about one resource in one request Java keeps both, and shows both; ours keeps the last one."""
+    resources: list[str] = re.findall(r'"resource":"([^"]*)"', body.decode("utf-8", "replace"))
+    return len(set(resources)) < len(resources)
+
+
+def _says(answer: Normal, words: str) -> bool:
+    return words in (answer.get("remark") or "")
+
+
+def _codes(java: Normal, ours: Normal) -> tuple[Any, Any]:
+    return java.get("code"), ours.get("code")
+
+
+def _names(step: Step) -> list[str]:
+    found = [step.fields[field] for field in NAMES if field in step.fields]
+    try:
+        document = json.loads(step.body or b"{}")
+    except ValueError:
+        return found
+    listed = (
+        [document, *(item for value in document.values() if isinstance(value, list) for item in value)]
+        if isinstance(document, dict)
+        else []
+    )
+    for item in listed:
+        if isinstance(item, dict):
+            found += [value for key, value in item.items() if key in (*NAMES, "topicName") and isinstance(value, str)]
+    return found
+
+
+def _has_odd_name(step: Step) -> bool:
+    return any(not LEGAL_NAME.fullmatch(name) or len(name) > TOPIC_LENGTH_MAX for name in _names(step))
+
+
+def _known(name: str) -> Reason:
+    return next(reason for reason in OF_ALL_COMMANDS if reason.name == name)
+
+
+def _known_alone(value: Any) -> Any:
+    """Return what is left without the field that no broker knows."""
+    if isinstance(value, dict):
+        return {key: _known_alone(item) for key, item in value.items() if key != "unknown"}
+    return value
+
+
+def _is_more(java: Normal, ours: Normal) -> bool:
+    """Tell whether Java's answer is ours, with groups that have nothing in it."""
+    theirs, own = java.get("body"), ours.get("body")
+    if not isinstance(theirs, dict) or not isinstance(own, dict):
+        return False
+    return {group: found for group, found in theirs.items() if found or group in own} == own
+
+
+def _without_queues(java: Normal, ours: Normal) -> bool:
+    """Tell whether Java's table of topics has topics of retries without queues beside ours."""
+    theirs, own = (answer.get("body", {}).get("topicConfigTable") for answer in (java, ours))
+    if theirs is None or own is None:
+        return False
+    return own == {
+        name: topic
+        for name, topic in theirs.items()
+        if name in own or not (name.startswith("%RETRY%") and topic["readQueueNums"] == 0)
+    }
+
+
+REASONS: tuple[Reason, ...] = (
+    Reason(
+        "lists of topics (18) and groups (225) of which one is refused",
+        "those before it are made",
+        "none is made",
+        lambda step, java, ours: (
+            step.code in (18, 225) and ours.get("code") in (1, 29) and java.get("code") in (0, 1, 29)
+        ),
+        ends_story=True,
+    ),
+    Reason(
+        "lists of topics (18) with one that stays as it is",
+        "none of the others is made, and 0 is answered",
+        "all are made",
+        lambda step, java, ours: False,
+    ),
+    Reason(
+        "lists of topics (18) that name one twice",
+        "both are made, and 1 is answered",
+        "the last counts",
+        lambda step, java, ours: step.code == 18 and _codes(java, ours) == (1, 0) and "Duplicate key" in java["remark"],
+    ),
+    Reason(
+        "values of another kind in settings of groups (200)",
+        "taken for something, or refused",
+        "refused",
+        lambda step, java, ours: (
+            step.code == 200 and java.get("code") in (0, 1) and _says(ours, "group configuration: ")
+        ),
+        ends_story=True,
+    ),
+    _known("numbers with blanks")._replace(
+        applies=lambda step, java, ours: any(text.strip() != text for text in step.fields.values())
+    ),
+    _known("empty fields of binary headers")._replace(
+        applies=lambda step, java, ours: step.is_binary and "" in step.fields.values()
+    ),
+    _known("topics (17) with fewer than one queue")._replace(
+        applies=lambda step, java, ours: step.code == 17 and java.get("code") == 0 and _says(ours, "QueueNums: ")
+    ),
+    _known("groups that nobody has made")._replace(
+        applies=lambda step, java, ours: step.code in (15, 222, 352) and _codes(java, ours) == (0, 26)
+    ),
+    _known("the list of groups (201)")._replace(
+        applies=lambda step, java, ours: step.code == 317 and _is_more(java, ours)
+    ),
+    Reason(
+        "the topic of retries of a group with `retryQueueNums` 0",
+        "there, without queues",
+        "not there",
+        lambda step, java, ours: step.code == 21 and _without_queues(java, ours),
+    ),
+    Reason(
+        "resets (222) to the place behind a queue's end",
+        "set",
+        "answered 1",
+        lambda step, java, ours: (
+            step.code == 222 and _codes(java, ours) == (0, 1) and _says(ours, "not in consume queue range")
+        ),
+        ends_story=True,
+    ),
+    Reason(
+        "remarks about clients that are too old",
+        "with the name of their version",
+        "with its number",
+        lambda step, java, ours: _codes(java, ours) == (1, 1) and _says(ours, ". version="),
+    ),
+    _known("fields that are missing or no numbers")._replace(
+        applies=lambda step, java, ours: (
+            bool(ours.get("code"))
+            and any(_says(ours, words) for words in ("the field", "is expected", "Group:null", "Topic:null"))
+        )
+    ),
+    _known("names")._replace(
+        applies=lambda step, java, ours: (
+            ours.get("code") in (1, 17, 26, 29)
+            and _has_odd_name(step)
+            and (_says(ours, "is not allowed, expected") or _says(ours, "The specified topic"))
+        )
+    ),
+    Reason(
+        "remarks about attributes that cannot be",
+        "what its parser came upon",
+        "the attribute, and what is expected",
+        lambda step, java, ours: _codes(java, ours) == (1, 1) and _says(ours, "attributes: "),
+    ),
+    Reason(
+        "resets (222) of queues that are not there",
+        "set",
+        "answered 1",
+        lambda step, java, ours: step.code == 222 and java.get("code") in (0, 1) and _says(ours, "is illegal"),
+        ends_story=True,
+    ),
+    Reason(
+        "subjects (3006, 3007) of a kind that there is not",
+        "fails, and answers 1",
+        "answered 16",
+        lambda step, java, ours: (
+            step.code in (3006, 3007) and _codes(java, ours) == (1, 16) and _says(ours, "The subject type is null")
+        ),
+    ),
+    Reason(
+        "names of users, passwords and resources of more than 255 characters, or with others than printable ones",
+        "taken",
+        "refused with 16",
+        lambda step, java, ours: (
+            step.code in range(3001, 3011) and _codes(java, ours) == (0, 16) and _says(ours, "printable characters")
+        ),
+        ends_story=True,
+    ),
+    Reason(
+        "a group's name with %RETRY% before it",
+        "another group's, for rules",
+        "the group's itself",
+        lambda step, java, ours: ours.get("code") == 16 and any("%RETRY%" in name for name in _names(step)),
+    ),
+    Reason(
+        "deletions of a rule (3008) about a resource that is none",
+        "all rules of the subject go",
+        "refused",
+        lambda step, java, ours: (
+            step.code == 3008 and java.get("code") in (0, 16) and _says(ours, "is illegal") and ours.get("code") == 16
+        ),
+        ends_story=True,
+    ),
+    Reason(
+        "requests whose fields rules cannot read",
+        "refused with 16, whoever asks",
+        "refused for what is wrong with them",
+        lambda step, java, ours: _says(java, "parse authorization context error") and bool(ours.get("code")),
+    ),
+    Reason(
+        "fields of a group's settings that Java 5.3.3 does not know",
+        "forgotten",
+        "kept, and shown",
+        lambda step, java, ours: (
+            step.code in (201, 352)
+            and _codes(java, ours) == (0, 0)
+            and _known_alone(ours.get("body")) == java.get("body")
+        ),
+    ),
+    Reason(
+        "requests that Java asks no rule for",
+        "served to every user that signs",
+        "ask for the rule of what they are about",
+        lambda step, java, ours: (
+            step.code in OURS_ALONE and ours.get("code") == 16 and _says(ours, "no permission to access")
+        ),
+        ends_story=True,
+    ),
+    Reason(
+        "subscriptions (345) to no topic",
+        "fails with a NullPointerException",
+        "none",
+        lambda step, java, ours: step.code == 345 and "topic" not in step.fields and _codes(java, ours) == (1, 0),
+    ),
+)
