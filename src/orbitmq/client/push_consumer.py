@@ -104,8 +104,8 @@ class PushConsumer(Client):
         ordered: consume each queue in order, under its broker's lock, and let what fails come again before the rest.
         max_attempts: deliveries of a message, the first one included; None for no limit. (Java's maxReconsumeTimes does
             not count the first one.)
-        consume_timeout_ms: a handler that takes longer is cancelled and has failed. Without a handler, a batch that is
-            not settled by then counts as failed, but not in order.
+        consume_timeout_ms: a handler that takes longer is cancelled and has failed. Without a handler, or once it has
+            deferred it, a batch that is not settled by then counts as failed, but not in order.
         message_model: divide the queues among the group (CLUSTERING) or read all of them (BROADCASTING).
         consume_from: where a group without an offset begins. As with Java, LAST means the beginning for a queue that
             still holds its very first message, so that nothing sent to a new topic is missed.
@@ -240,9 +240,13 @@ class PushConsumer(Client):
                 is_shared=message_handler is not None,
                 settler_of=self._settler_of,
                 expires_ms=None if policy.is_in_place or self._handlers is not None else consume_timeout_ms,
+                deferred_ms=None if policy.is_in_place else consume_timeout_ms,
+                check_loop=session.home.check,
             ),
             settings=PullSettings(
-                pull_count_max=pull_count_max, window_count_max=window_count_max, window_size_max=window_size_max
+                pull_count_max=pull_count_max,
+                window_count_max=window_count_max,
+                window_size_max=window_size_max,
             ),
             commits_with_pulls=not is_broadcasting,
             locks=QueueLocks(session, self.group) if self._locks_queues else None,

@@ -854,3 +854,32 @@ def test_a_tag_that_no_message_can_have_is_refused(tag):
 
 def consumer_of_nothing():
     return PushConsumer("takers", "127.0.0.1:1")
+
+
+async def test_a_handler_may_defer_its_batch(cluster):
+    cluster.topic("orders", count=1)
+    cluster.a.put("orders", 0, b"1")
+    held = []
+
+    def handle(batch):
+        batch.defer()
+        held.append(batch)
+
+    async with PushConsumer("g", cluster.name_servers, consume_from=ConsumeFrom.FIRST, handler=handle) as consumer:
+        consumer.subscribe("orders")
+        await until(lambda: held)
+        for _ in range(20):
+            await asyncio.sleep(0)
+        assert not held[0].is_settled
+        assert held[0].commit()
+
+
+async def test_a_batch_is_not_settled_from_a_thread(cluster):
+    cluster.topic("orders", count=1)
+    cluster.a.put("orders", 0, b"1")
+    async with PushConsumer("g", cluster.name_servers, consume_from=ConsumeFrom.FIRST) as consumer:
+        consumer.subscribe("orders")
+        batch = await consumer.next_batch()
+        with pytest.raises(ClientError, match="belongs to another event loop"):
+            await asyncio.to_thread(batch.commit)
+        assert batch.commit()

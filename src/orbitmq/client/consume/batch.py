@@ -46,6 +46,10 @@ class Settler(Protocol):
         """Put the messages with the group's dead letters."""
         ...
 
+    def deferred(self, batch: Batch) -> None:
+        """Note that a batch's handler has returned, and that somebody settles the batch later."""
+        ...
+
     def batch_ended(self, batch: Batch) -> None:
         """Go on with the queue: every message of the batch is settled."""
         ...
@@ -62,18 +66,26 @@ class Batch(Sequence[StoredMessage]):
         messages: one at least.
         settler: is told what is settled.
         is_started: False for a batch that waits for its turn after it was handed out; see `start`.
+        check_loop: raises where batches cannot be settled: on another loop than the consumer's, or in a thread.
     """
 
-    __slots__ = ("_is_deferred", "_messages", "_settler", "_unsettled", "is_started", "queue")
+    __slots__ = ("_check_loop", "_is_deferred", "_messages", "_settler", "_unsettled", "is_started", "queue")
 
     def __init__(
-        self, queue: MessageQueue, messages: Sequence[StoredMessage], settler: Settler, *, is_started: bool = True
+        self,
+        queue: MessageQueue,
+        messages: Sequence[StoredMessage],
+        settler: Settler,
+        *,
+        is_started: bool = True,
+        check_loop: Callable[[], None] = lambda: None,
     ) -> None:
         self.queue = queue
         self.is_started = is_started
         self._messages = messages
         self._settler = settler
         self._unsettled = {message.queue_offset: message for message in messages}
+        self._check_loop = check_loop
         self._is_deferred = False
 
     @property
@@ -166,13 +178,20 @@ class Batch(Sequence[StoredMessage]):
         return self._settle(chosen, self._settler.rejected)
 
     def defer(self) -> None:
-        """Keep the batch open past the end of the loop's body: commit() or retry() comes later, from another task."""
+        """Keep the batch open past the end of the loop's body, or of its handler: another task settles it later."""
         self._is_deferred = True
 
     def leave(self) -> None:
         """End the loop's body: messages that are neither settled nor deferred are delivered again."""
         if not self.is_settled and not self._is_deferred:
             self.retry()
+
+    def finish(self) -> None:
+        """End a handler that has returned: what is neither settled nor deferred is done."""
+        if self._is_deferred and not self.is_settled:
+            self._settler.deferred(self)
+        else:
+            self.commit()
 
     def start(self) -> bool:
         """Begin with a batch that waited for its turn; False when it is not ours to begin any more."""
@@ -214,6 +233,7 @@ class Batch(Sequence[StoredMessage]):
             raise InvalidArgument(name, message, "a message of this batch")
 
     def _settle(self, messages: list[StoredMessage], settle: Callable[[Sequence[StoredMessage]], bool]) -> bool:
+        self._check_loop()
         if not messages:
             return False
         for message in messages:

@@ -56,6 +56,10 @@ class TracedSettler:
         self._note(messages, Outcome.FAILED)
         return self._settler.rejected(messages)
 
+    def deferred(self, batch: Batch) -> None:
+        """Pass it on."""
+        self._settler.deferred(batch)
+
     def batch_ended(self, batch: Batch) -> None:
         """Pass it on."""
         self._settler.batch_ended(batch)

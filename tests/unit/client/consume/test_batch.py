@@ -1,7 +1,7 @@
 import pytest
 
 from orbitmq.client.consume.batch import Batch
-from orbitmq.errors import InvalidArgument
+from orbitmq.errors import ClientError, InvalidArgument
 from orbitmq.model.route import MessageQueue
 from unit.client.messages import stored
 
@@ -35,6 +35,9 @@ class FakeSettler:
 
     def rejected(self, messages):
         return self._note("rejected", messages)
+
+    def deferred(self, batch):
+        self._note("deferred", batch.unsettled)
 
     def batch_ended(self, batch):
         assert batch.is_settled
@@ -173,3 +176,29 @@ def test_a_batch_whose_queue_goes_before_its_turn_ends_without_a_word():
     assert (settler.settled, settler.ended) == ([], 1)
     assert not found.start()
     assert not found.commit()
+
+
+def test_a_handler_that_has_returned_has_done_what_it_has_not_deferred():
+    done, settler = batch()
+    done.finish()
+    assert settler.settled == [("done", [7, 8, 9])]
+    deferred, settler = batch()
+    deferred.defer()
+    deferred.ack(deferred[0])
+    deferred.finish()
+    assert settler.settled == [("done", [7]), ("deferred", [8, 9])]
+    deferred.commit()
+    deferred.finish()
+    assert settler.settled[2:] == [("done", [8, 9])]
+
+
+@pytest.mark.parametrize("settle", [Batch.commit, Batch.retry, Batch.suspend, Batch.reject, lambda b: b.ack(b[0])])
+def test_where_a_batch_cannot_be_settled_nothing_of_it_is(settle):
+    def refuse():
+        raise ClientError("another loop")
+
+    settler = FakeSettler()
+    found = Batch(QUEUE, [stored(7)], settler, check_loop=refuse)
+    with pytest.raises(ClientError):
+        settle(found)
+    assert (settler.settled, len(found.unsettled)) == ([], 1)

@@ -41,6 +41,8 @@ class Consumption:
         is_shared: several batches of a queue may be out at a time; otherwise the next one waits for the one before.
         settler_of: returns what a batch settles with: the queue, or what stands before it.
         expires_ms: a batch that is not settled by then counts as failed; None where handlers are watched themselves.
+        deferred_ms: so does a batch that its handler has left to somebody else, from then on.
+        check_loop: raises where batches cannot be settled.
     """
 
     policy: RedeliveryPolicy
@@ -51,6 +53,8 @@ class Consumption:
     is_shared: bool = False
     settler_of: Callable[[Settler], Settler] = lambda settler: settler
     expires_ms: int | None = None
+    deferred_ms: int | None = None
+    check_loop: Callable[[], None] = lambda: None
 
 
 class AssignedQueue:
@@ -154,10 +158,11 @@ class AssignedQueue:
             return None
         is_shared = self._consumption.is_shared
         messages, settler = self.puller.window.next_batch(count_max), self._consumption.settler_of(self)
-        batch = Batch(self.queue, messages, settler, is_started=not is_shared)
+        check_loop = self._consumption.check_loop
+        batch = Batch(self.queue, messages, settler, is_started=not is_shared, check_loop=check_loop)
         if not is_shared:
             settler.begun(batch)
-        self._out[batch] = self._expiry(batch)
+        self._out[batch] = _expiry(batch, self._consumption.expires_ms)
         self._out_since[batch] = asyncio.get_running_loop().time()
         self.offer()
         return batch
@@ -220,6 +225,11 @@ class AssignedQueue:
         self._figures.failed += len(messages)
         return not self.is_dropped and self._retries.reject(messages)
 
+    def deferred(self, batch: Batch) -> None:
+        """Let the time of a batch begin that nobody watches any more (Settler)."""
+        if batch in self._out and self._out[batch] is None:
+            self._out[batch] = _expiry(batch, self._consumption.deferred_ms)
+
     def batch_ended(self, batch: Batch) -> None:
         """Go on behind a batch (Settler)."""
         timer = self._out.pop(batch, None)
@@ -251,11 +261,11 @@ class AssignedQueue:
             self.puller.resume()
             self.offer()
 
-    def _expiry(self, batch: Batch) -> asyncio.TimerHandle | None:
-        expires_ms = self._consumption.expires_ms
-        return None if expires_ms is None else asyncio.get_running_loop().call_later(expires_ms / 1000, batch.expire)
-
     async def _first_offset(self, queue: MessageQueue) -> int:
         offset = await self._find_offset(queue)
         self.mark_stored(offset)
         return offset
+
+
+def _expiry(batch: Batch, expires_ms: int | None) -> asyncio.TimerHandle | None:
+    return None if expires_ms is None else asyncio.get_running_loop().call_later(expires_ms / 1000, batch.expire)

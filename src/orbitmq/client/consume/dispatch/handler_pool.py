@@ -20,7 +20,7 @@ Handler = Callable[[Batch], Awaitable[object] | object]
 class HandlerPool:
     """Calls a handler with batch after batch: one that returns has done its batch, one that raises gets it again.
 
-    What the handler itself has settled stays settled.
+    What the handler itself has settled stays settled, and what it has deferred stays open.
 
     Args:
         group: the consumer group, for the log.
@@ -66,4 +66,4 @@ class HandlerPool:
                 self._failures.failed(error, "%r, attempt %d", batch, batch.attempt)
                 batch.retry()
             else:
-                batch.commit()
+                batch.finish()

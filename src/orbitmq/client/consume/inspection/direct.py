@@ -46,6 +46,9 @@ class _Verdict:
         self.is_failed = True
         return True
 
+    def deferred(self, batch: Batch) -> None:
+        pass
+
     def batch_ended(self, batch: Batch) -> None:
         pass
 

@@ -240,3 +240,24 @@ async def test_after_a_reset_nothing_is_begun_that_only_waited_for_its_turn(way)
         assert not waiting.start()
         assert not begun.commit()
         assert parts.window.consumed_offset == 3
+
+
+async def test_a_batch_that_its_handler_has_deferred_comes_again_when_nobody_settles_it():
+    async with assigned(1, is_in_place=False, deferred_ms=1) as parts:
+        batch = parts.queue.next_batch(1)
+        batch.defer()
+        batch.finish()
+        await until(lambda: batch.is_settled)
+        await until(lambda: parts.send_backs.sent == [(0, 0)])
+
+
+async def test_a_batch_that_is_settled_after_its_handler_does_not_come_again():
+    async with assigned(1, is_in_place=False, deferred_ms=3_600_000) as parts:
+        batch = parts.queue.next_batch(1)
+        batch.defer()
+        batch.finish()
+        (timer,) = parts.queue._out.values()
+        assert batch.commit()
+        assert timer.cancelled()
+        parts.queue.deferred(batch)  # it is over
+        assert parts.queue._out == {}

@@ -17,7 +17,7 @@ class FakeBatch:
     def __init__(self):
         self.settled = []
 
-    def commit(self):
+    def finish(self):
         self.settled.append("commit")
 
     def retry(self):

@@ -45,6 +45,9 @@ class FakeQueue:
     def rejected(self, messages):
         raise AssertionError("the pool itself gives up")
 
+    def deferred(self, batch):
+        raise AssertionError("nobody has the batch to defer it")
+
     def batch_ended(self, batch):
         pass
 
