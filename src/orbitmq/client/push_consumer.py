@@ -36,7 +36,7 @@ from orbitmq.client.consume.offsets.local_offsets import LocalOffsets
 from orbitmq.client.consume.offsets.queue_offsets import QueueOffsets
 from orbitmq.client.consume.offsets.start_offsets import StartOffsets, check_start
 from orbitmq.client.consume.pull.pull_request import PULL_COUNT_MAX, PullSettings
-from orbitmq.client.consume.pull.window import COUNT_MAX, SIZE_MAX
+from orbitmq.client.consume.pull.window import COUNT_MAX, SIZE_MAX, SPAN_MAX
 from orbitmq.client.consume.redelivery.policy import MAX_ATTEMPTS, RETRY_DELAY_MS, RedeliveryPolicy
 from orbitmq.client.consume.redelivery.send_backs import Drops, SendBacks
 from orbitmq.client.consume.subscriptions import subscribe
@@ -115,6 +115,8 @@ class PushConsumer(Client):
         pull_count_max: messages per pull.
         window_count_max: messages of one queue that may wait here before pulling pauses.
         window_size_max: bytes of one queue that may wait here before pulling pauses.
+        window_span_max: for `message_handler`: offsets of one queue between the first message that is not done and the
+            last one that was pulled, before pulling pauses: so many may come again after a crash.
         retry_delay_ms: before what failed comes again in place; doubles up to half a minute.
         commit_interval_ms: how often offsets are stored; closing stores them, too.
         instance: the second half of the client id. Broadcasting keeps its offsets under it, so give each
@@ -146,6 +148,7 @@ class PushConsumer(Client):
         pull_count_max: int = PULL_COUNT_MAX,
         window_count_max: int = COUNT_MAX,
         window_size_max: int = SIZE_MAX,
+        window_span_max: int = SPAN_MAX,
         retry_delay_ms: int = RETRY_DELAY_MS,
         commit_interval_ms: int = COMMIT_INTERVAL_MS,
         rebalance_interval_ms: int = REBALANCE_INTERVAL_MS,
@@ -247,6 +250,7 @@ class PushConsumer(Client):
                 pull_count_max=pull_count_max,
                 window_count_max=window_count_max,
                 window_size_max=window_size_max,
+                window_span_max=None if message_handler is None else window_span_max,
             ),
             commits_with_pulls=not is_broadcasting,
             locks=QueueLocks(session, self.group) if self._locks_queues else None,
@@ -274,6 +278,7 @@ class PushConsumer(Client):
                 "PROP_CONSUMER_START_TIMESTAMP": str(now_ms()),
                 "PROP_CONSUME_TYPE": "CONSUME_PASSIVELY",
                 "PROP_THREADPOOL_CORE_SIZE": str(concurrency),
+                "consumeConcurrentlyMaxSpan": str(window_span_max),
                 "consumeFromWhere": self._consume_from.value,
                 "consumeMessageBatchMaxSize": str(batch_count_max),
                 "consumeThreadMax": str(concurrency),

@@ -883,3 +883,25 @@ async def test_a_batch_is_not_settled_from_a_thread(cluster):
         with pytest.raises(ClientError, match="belongs to another event loop"):
             await asyncio.to_thread(batch.commit)
         assert batch.commit()
+
+
+async def test_one_message_that_is_never_done_lets_no_more_be_pulled_than_the_span_allows(cluster, caplog):
+    cluster.topic("orders", count=1)
+    cluster.a.put("orders", 0, *(b"%d" % number for number in range(500)))
+    done = []
+    may_end = asyncio.Event()
+
+    async def handle(message):
+        if message.queue_offset == 3:
+            await may_end.wait()
+        done.append(message.queue_offset)
+
+    async with PushConsumer(
+        "g", cluster.name_servers, consume_from=ConsumeFrom.FIRST, message_handler=handle, window_span_max=50,
+        pull_count_max=10,
+    ) as consumer:  # fmt: skip
+        consumer.subscribe("orders")
+        await until(lambda: "(window_span_max)" in caplog.text and max(done, default=0) > 50)
+        assert max(done) <= 3 + 50 + 10
+        may_end.set()
+        await until(lambda: len(done) == 500)

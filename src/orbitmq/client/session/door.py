@@ -124,6 +124,7 @@ RULES: Mapping[str, Rule] = {
     "trace_topic": named(),
     "window_count_max": COUNT,
     "window_size_max": SIZE,
+    "window_span_max": COUNT,
     "with_topics": flag,
 }
 """The rules of arguments by their names; None passes as well where the signature says so.

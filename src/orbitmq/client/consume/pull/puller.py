@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import math
 from collections.abc import Awaitable, Callable
 
 from orbitmq.client.consume.figures import TopicFigures
@@ -25,6 +26,7 @@ log = logging.getLogger(__name__)
 
 FIRST_BACKOFF_MS = 50
 BACKOFF_MAX_MS = 1_000
+SPAN_WARNING_INTERVAL_S = 60.0
 IDLE_PAUSE_MS = 20
 """Before the next pull after an empty answer that came at once: not every broker holds pulls."""
 
@@ -60,7 +62,12 @@ class Puller:
         figures: TopicFigures | None = None,
     ) -> None:
         self.queue = queue
-        self.window = Window(0, count_max=settings.window_count_max, size_max=settings.window_size_max)
+        self.window = Window(
+            0,
+            count_max=settings.window_count_max,
+            size_max=settings.window_size_max,
+            span_max=settings.window_span_max,
+        )
         self.is_started = False
         """True once the first offset is known."""
         self.pulled_at_ms = 0
@@ -77,6 +84,7 @@ class Puller:
         self._room = asyncio.Event()
         self._broker_id = MASTER_ID
         self._warned = ""
+        self._warned_of_span_s = -math.inf
         self._is_stopped = False
         self._task: asyncio.Task[None] | None = None
 
@@ -116,6 +124,7 @@ class Puller:
                     self.is_started = True
                 while not self.window.has_room:
                     self._room.clear()
+                    self._warn_of_span()
                     await self._room.wait()
                 await self._pull()
             except OrbitError as error:
@@ -199,6 +208,17 @@ class Puller:
         kind = f"{type(error).__name__} {getattr(error, 'code', '')}"
         log.log(logging.DEBUG if kind == self._warned else logging.WARNING, "queue %s: %s", self.queue, error)
         self._warned = kind
+
+    def _warn_of_span(self) -> None:
+        """Tell which message holds the queue up, once in a while."""
+        now_s = asyncio.get_running_loop().time()
+        if self.window.is_too_wide and now_s >= self._warned_of_span_s + SPAN_WARNING_INTERVAL_S:
+            self._warned_of_span_s = now_s
+            first, last = self.window.bounds
+            log.warning(
+                "queue %s: not pulled until the message at offset %d is done: %d behind it were pulled (window_span_max)",
+                self.queue, first, last - first,
+            )  # fmt: skip
 
     def _end_warning(self) -> None:
         if self._warned:

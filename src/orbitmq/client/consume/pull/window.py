@@ -12,12 +12,15 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
+from typing import Final
 
 from orbitmq.model.message import StoredMessage
 
 COUNT_MAX = 1_000
 SIZE_MAX = 100 * 1024 * 1024
 """A queue with so many messages or bytes waiting is not pulled (pullThresholdForQueue, pullThresholdSizeForQueue)."""
+SPAN_MAX: Final = 2_000
+"""A queue is not pulled while one message lies so far behind the last one (Java: consumeConcurrentlyMaxSpan)."""
 
 
 class Window:
@@ -27,13 +30,17 @@ class Window:
         pull_offset: where the first pull starts, as a queue offset.
         count_max: messages that may wait before pulling pauses.
         size_max: bytes that may wait before pulling pauses.
+        span_max: offsets between the first and the last message before pulling pauses; None for any number.
     """
 
-    def __init__(self, pull_offset: int, *, count_max: int = COUNT_MAX, size_max: int = SIZE_MAX) -> None:
+    def __init__(
+        self, pull_offset: int, *, count_max: int = COUNT_MAX, size_max: int = SIZE_MAX, span_max: int | None = None
+    ) -> None:
         self.pull_offset = pull_offset
         self.size = 0
         self._count_max = count_max
         self._size_max = size_max
+        self._span_max = span_max
         self._waiting: deque[StoredMessage] = deque()
         self._open: dict[int, StoredMessage] = {}
 
@@ -45,7 +52,15 @@ class Window:
     @property
     def has_room(self) -> bool:
         """True while pulling may go on."""
-        return self.count < self._count_max and self.size < self._size_max
+        return self.count < self._count_max and self.size < self._size_max and not self.is_too_wide
+
+    @property
+    def is_too_wide(self) -> bool:
+        """True when the first message lies too far behind the last one: all between them may come again after a crash."""
+        if self._span_max is None:
+            return False
+        first, last = self.bounds
+        return last - first > self._span_max
 
     @property
     def is_ready(self) -> bool:

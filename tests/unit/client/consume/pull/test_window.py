@@ -237,3 +237,19 @@ def test_a_window_says_which_messages_it_holds():
     window.seek(20)
     assert (window.bounds, window.open_offsets) == ((0, 0), [])
     assert second.queue_offset == 6
+
+
+def test_a_window_has_no_room_while_its_first_message_lies_too_far_behind_the_last():
+    window = Window(0, span_max=5)
+    window.add([message(number) for number in range(6)], 6)
+    assert window.has_room
+    window.add([message(6)], 7)
+    assert window.is_too_wide
+    first = window.next_batch(1)
+    others = window.next_batch(9)
+    window.settle(others[:-1])
+    assert not window.has_room  # however few there are
+    window.settle(first)
+    assert window.has_room
+    window.settle(others)
+    assert window.has_room
