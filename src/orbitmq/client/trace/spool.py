@@ -84,5 +84,5 @@ def _fitting(keys: dict[str, None]) -> Iterator[str]:
     left = _PACK_KEYS_SIZE_MAX
     for key in keys:
         left -= len(key.encode()) + 1
-        if left >= 0:
+        if left >= 0 and key:  # a message that came without an id
             yield key

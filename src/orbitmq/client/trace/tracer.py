@@ -243,9 +243,9 @@ class Tracer:
             await self._tell(pack)
 
     async def _tell(self, pack: Pack) -> None:
-        message = Message(self._topic, pack.body.encode(), keys=pack.keys)
         self._on_way_count = pack.body.count("\x02")
         try:
+            message = Message(self._topic, pack.body.encode(), keys=pack.keys)
             await self._sender.send(
                 (encode_message(message, self._ids.next(now_ms()), COMPRESS_OVER),), Target(self._topic)
             )
