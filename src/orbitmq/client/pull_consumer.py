@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 import ssl
 from collections import deque
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 
 from orbitmq.client.base import Client
@@ -25,11 +25,13 @@ from orbitmq.client.routing.routes import POLL_INTERVAL_MS
 from orbitmq.client.session.client_id import unique_instance
 from orbitmq.client.session.door import checked
 from orbitmq.client.session.session import ClientSession
+from orbitmq.client.trace.tracer import TRACE_TOPIC, Tracer
 from orbitmq.clock import now_ms
 from orbitmq.errors import ClientError, InvalidArgument
 from orbitmq.model.group import ConsumeFrom
 from orbitmq.model.message import StoredMessage
 from orbitmq.model.route import MessageQueue
+from orbitmq.wire.messages.traces import Outcome
 from orbitmq.wire.signature import Credentials
 
 POLL_TIMEOUT_MS = 1_000
@@ -58,6 +60,9 @@ class PullConsumer(Client):
             its `enablePropertyFilter` is on.
         credentials: sign every request with this access key (RocketMQ's ACL).
         tls: connect with TLS, as `orbitmq.net.security.tls.client_context` or `ssl.create_default_context` makes it.
+        trace: tell every message's way to `trace_topic`, in the background (RocketMQ's message trace): a message counts as
+            consumed when `poll` gives it, as with Java's.
+        trace_topic: where traces go.
     """
 
     def __init__(
@@ -75,6 +80,8 @@ class PullConsumer(Client):
         poll_interval_ms: int = POLL_INTERVAL_MS,
         credentials: Credentials | None = None,
         tls: ssl.SSLContext | None = None,
+        trace: bool = False,
+        trace_topic: str = TRACE_TOPIC,
     ) -> None:
         start = check_start(consume_from, consume_from_ms)
         self.group = group
@@ -93,6 +100,7 @@ class PullConsumer(Client):
             tls=tls,
         )
         super().__init__(session)
+        self._tracer = Tracer(session, group=self.group, kind="CONSUME", topic=trace_topic) if trace else None
         self._queue_offsets = QueueOffsets(session)
         self._group_offsets = BrokerOffsets(session, self.group, young_queue_at_zero=False)
         self._start_offsets = StartOffsets(
@@ -105,12 +113,16 @@ class PullConsumer(Client):
     async def open(self) -> None:
         """Begin."""
         self._session.open()
+        if self._tracer is not None:
+            self._tracer.open()
 
     async def close(self) -> None:
         """Stop reading and close the connections; what was not committed comes again."""
         if self._session.is_open:
             await asyncio.gather(*(puller.stop() for puller in self._pullers.values()))
             self._pullers.clear()
+            if self._tracer is not None:
+                await self._tracer.close()
             await self._session.close()
         else:
             await self._session.closed()
@@ -260,11 +272,21 @@ class PullConsumer(Client):
             puller = self._pullers.get(self._ready.popleft())
             if puller is None:
                 continue
-            found += puller.window.take(count_max - len(found))
+            taken = puller.window.take(count_max - len(found))
+            if self._tracer is not None:
+                self._note(self._tracer, taken)
+            found += taken
             puller.resume()
             if puller.window.is_ready:
                 self._ready.append(puller.queue)
         return found
+
+    @staticmethod
+    def _note(tracer: Tracer, taken: Sequence[StoredMessage]) -> None:
+        """Tell of messages as Java does: whoever polls for them does not say how it ends."""
+        request_id = tracer.begun(taken)
+        if request_id is not None:
+            tracer.ended(taken, request_id, Outcome.SUCCESS, 0)
 
     def _offer(self, queue: MessageQueue) -> None:
         if queue not in self._ready:

@@ -22,6 +22,8 @@ from orbitmq.client.session.arguments import choice, one_or_more, whole
 from orbitmq.client.session.client_id import unique_instance
 from orbitmq.client.session.door import STORED, checked
 from orbitmq.client.session.session import REQUEST_TIMEOUT_MS, ClientSession
+from orbitmq.client.trace.receipts import TracedReceipts
+from orbitmq.client.trace.tracer import TRACE_TOPIC, Tracer
 from orbitmq.clock import now_ms
 from orbitmq.codes import ResponseCode
 from orbitmq.errors import ClientError, InvalidArgument, RemoteRefused
@@ -37,6 +39,7 @@ from orbitmq.wire.headers import (
     PopNotification,
     PopNotificationResponse,
 )
+from orbitmq.wire.messages.traces import Outcome
 from orbitmq.wire.pop.handles import format_handle, pop_retry_topic
 from orbitmq.wire.pop.revive_log import COUNT_MAX
 from orbitmq.wire.signature import Credentials
@@ -86,6 +89,9 @@ class SimpleConsumer(Client):
         consume_from: FIRST: a new group begins at each queue's first message; LAST: at its end.
         credentials: sign every request with this access key (RocketMQ's ACL).
         tls: connect with TLS, as `orbitmq.net.security.tls.client_context` or `ssl.create_default_context` makes it.
+        trace: tell every message's way to `trace_topic`, in the background (RocketMQ's message trace): a message
+            begins with `receive` and ends with `ack`, or with a `change_invisible_time` to 0.
+        trace_topic: where traces go.
     """
 
     def __init__(
@@ -99,6 +105,8 @@ class SimpleConsumer(Client):
         poll_interval_ms: int = POLL_INTERVAL_MS,
         credentials: Credentials | None = None,
         tls: ssl.SSLContext | None = None,
+        trace: bool = False,
+        trace_topic: str = TRACE_TOPIC,
     ) -> None:
         self.group = group
         self._init_mode = _INIT_MIN if consume_from == ConsumeFrom.FIRST else _INIT_MAX
@@ -115,16 +123,22 @@ class SimpleConsumer(Client):
             tls=tls,
         )
         super().__init__(session)
+        self._tracer = Tracer(session, group=self.group, kind="CONSUME", topic=trace_topic) if trace else None
+        self._receipts = None if self._tracer is None else TracedReceipts(self._tracer)
         self._subscriptions: dict[str, Subscription] = {}
         self._turn = 0
 
     async def open(self) -> None:
         """Begin."""
         self._session.open()
+        if self._tracer is not None:
+            self._tracer.open()
 
     async def close(self) -> None:
         """Close the connections; what was not acknowledged comes again when its time is over."""
         if self._session.is_open:
+            if self._tracer is not None:
+                await self._tracer.close()
             await self._session.close()
 
     def subscribe(self, topic: str, tag: str = "*", *, sql: str | None = None) -> None:
@@ -178,6 +192,8 @@ class SimpleConsumer(Client):
             else:
                 found = await self._pop(places[0], count_max, invisible, min(left_ms, _POLL_MS_MAX))
             left_s = deadline - loop.time()
+            if found and self._receipts is not None:
+                self._receipts.received(found)
             if found or left_s <= 0:
                 return found
             await asyncio.sleep(min(_PAUSE_S, left_s))
@@ -200,6 +216,10 @@ class SimpleConsumer(Client):
                 with suppress(ClientError):  # those of other brokers are sent all the same, and `_send` says the rest
                     await self._find_broker(message)
         outcomes = await asyncio.gather(*(self._send(request) for request in requests), return_exceptions=True)
+        if self._receipts is not None:
+            failed = {one.broker_name for one, failure in zip(requests, outcomes, strict=True) if failure is not None}
+            done = [message for message in found if handle_of(message).broker_name not in failed]
+            self._receipts.settled(done, Outcome.SUCCESS)
         for failure in outcomes:
             if failure is not None:
                 raise failure
@@ -229,6 +249,8 @@ class SimpleConsumer(Client):
         await self._find_broker(message)
         answer = await self._session.call(handle.broker_name, header, only_this=True)
         expect(answer, self._session.routes.address(handle.broker_name))
+        if self._receipts is not None and invisible_ms == 0:
+            self._receipts.settled((message,), Outcome.FAILED)
         return with_new_time(message, handle, decode_header(ChangeInvisibleTimeResponse, answer.ext_fields))
 
     async def _places(self) -> list[_Place]:

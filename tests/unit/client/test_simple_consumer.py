@@ -11,6 +11,8 @@ from orbitmq.client.consume.pop.popped_messages import handle_of
 from orbitmq.errors import ClientError, InvalidArgument, RemoteRefused, RouteNotFound
 from orbitmq.model.topic import TopicConfig
 from orbitmq.testing import LocalCluster
+from orbitmq.wire.messages.record import iter_records, to_stored_message
+from orbitmq.wire.messages.traces import ConsumptionBegun, ConsumptionEnded, Outcome, decode_traces
 from orbitmq.wire.pop.handles import format_handle
 
 
@@ -243,3 +245,30 @@ async def test_a_message_of_a_broker_that_is_gone_keeps_no_other_from_being_ackn
                 await reader.ack([first, gone, last])
             (left,) = service_of(cluster).pop.revive_log.checkpoints._by_key.values()
             assert left.offsets_left == [lost.queue_offset]
+
+
+TRACING = {"trace": True, "trace_topic": "traces"}
+
+
+def told(cluster):
+    """Traces in the order in which they were told."""
+    store = service_of(cluster).store
+    records = iter_records(store.read("traces", 0, 0).body)
+    bodies = [to_stored_message(record, "broker-a").body for record in records]
+    return [trace for body in bodies for trace in decode_traces(body)]
+
+
+async def test_a_trace_begins_with_a_receive_and_ends_with_what_is_said_of_the_message():
+    async with LocalCluster() as cluster:
+        await create(cluster)
+        await create(cluster, "traces")
+        async with Producer("p", cluster.name_servers) as producer, consumer(cluster, **TRACING) as reader:
+            reader.subscribe("orders")
+            sent = await producer.send_batch([Message("orders", body) for body in (b"done", b"back", b"open")])
+            done, back, _ = await reader.receive()
+            await reader.change_invisible_time(await reader.change_invisible_time(back, 600_000), 0)
+            await reader.ack(done)
+        begun = [trace for trace in told(cluster) if isinstance(trace, ConsumptionBegun)]
+        ended = {trace.message_id: trace.outcome for trace in told(cluster) if isinstance(trace, ConsumptionEnded)}
+        assert [trace.message_id for trace in begun] == [one.message_id for one in sent]
+        assert ended == {done.message_id: Outcome.SUCCESS, back.message_id: Outcome.FAILED}

@@ -7,12 +7,14 @@ import pytest
 
 from orbitmq import Decision, TransactionProducer
 from orbitmq.client.producer import Producer
+from orbitmq.client.pull_consumer import PullConsumer
 from orbitmq.client.send.request import encode_message
 from orbitmq.client.send.sender import Sender
 from orbitmq.client.trace import tracer
 from orbitmq.client.trace.spool import COUNT_MAX, PACK_COUNT_MAX
 from orbitmq.client.trace.tracer import TRACE_TOPIC, Tracer
 from orbitmq.model.message import Message, StoredMessage
+from orbitmq.model.route import MessageQueue
 from orbitmq.wire.headers import CheckTransactionState, EndTransaction
 from orbitmq.wire.messages.traces import (
     ConsumptionBegun,
@@ -221,3 +223,20 @@ async def test_a_transactions_half_and_each_decision_about_it_are_told(cluster):
     assert (half.kind, half.message_id) == (MessageKind.HALF, transaction.sent.message_id)
     assert (decided.state, decided.message_id, decided.is_asked) == ("COMMIT_MESSAGE", half.message_id, False)
     assert (asked.state, asked.message_id, asked.is_asked, asked.keys) == ("ROLLBACK_MESSAGE", "K", True, "k")
+
+
+async def test_a_pull_consumer_tells_of_what_a_poll_gives(cluster):
+    cluster.topic("orders", count=1)
+    cluster.topic(TRACE_TOPIC, count=1)
+    cluster.a.put("orders", 0, b"1", b"2")
+    queue = MessageQueue("orders", "broker-a", 0)
+    async with PullConsumer("auditors", cluster.name_servers, trace=True) as consumer:
+        consumer.assign([queue])
+        (first,) = await consumer.poll(timeout_ms=60_000, count_max=1)
+    assert first.message_id == "", "a message without an id stops no trace"
+    begun, ended = told(cluster)
+    assert isinstance(begun, ConsumptionBegun)
+    assert isinstance(ended, ConsumptionEnded)
+    assert begun.message_id == ended.message_id == first.message_id
+    assert (begun.group, ended.outcome, ended.is_success) == ("auditors", Outcome.SUCCESS, True)
+    assert begun.request_id == ended.request_id
