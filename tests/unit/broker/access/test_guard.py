@@ -13,7 +13,8 @@ from orbitmq.broker.access.guard import REMEMBERED_MAX, Guard, host_of
 from orbitmq.broker.access.requirements import OURS_ALONE, REQUIREMENTS
 from orbitmq.errors import HeaderError, Rejected
 from orbitmq.model.access import Acl, Action, Need, Pattern, Resource, ResourceType, Rule, User, UserStatus, UserType
-from orbitmq.wire.command import Command
+from orbitmq.wire.command import FLAG_ONEWAY, Command, SerializeType, decode_command, encode_command
+from orbitmq.wire.frame import FrameDecoder
 from orbitmq.wire.header import decode_header
 from orbitmq.wire.headers import ViewMessage
 from orbitmq.wire.signature import Credentials, sign_command, signature_of
@@ -137,6 +138,29 @@ def by_any_action(one: Rule) -> Rule:
 def test_a_user_with_the_rules_is_let_in(change: Any):
     for code in CODES:
         assert refusal(guard(*allowing(needs(code), change)), sample(code, USER)) is None, code
+
+
+def as_sent(command: Command, form: SerializeType, flag: int) -> Command:
+    """Return a request as it comes out of its bytes."""
+    (frame,) = FrameDecoder().feed(encode_command(command._replace(serialize_type=form, flag=flag)))
+    return decode_command(frame)
+
+
+@pytest.mark.parametrize("flag", [0, FLAG_ONEWAY])
+@pytest.mark.parametrize("form", SerializeType)
+def test_neither_a_binary_header_nor_one_that_wants_no_answer_changes_anything(form: SerializeType, flag: int):
+    for code in CODES:
+        if form is SerializeType.ROCKETMQ and code >= 1 << 15:
+            continue  # a binary header has two bytes for it
+        whole = allowing(needs(code))
+        said = {credentials: as_sent(sample(code, credentials), form, flag) for credentials in (USER, FORGER, None)}
+        assert (said[USER].serialize_type, said[USER].flag) == (form, flag)
+        assert refusal(guard(*whole), said[USER]) is None, code
+        assert refusal(guard(*whole), said[FORGER]) == "check signature failed.", code
+        assert refusal(guard(*whole), said[None]) == "username cannot be null.", code
+        for number in range(len(whole)):
+            rules = [one for place, one in enumerate(whole) if place != number]
+            assert "no matched policies" in str(refusal(guard(*rules), said[USER])), (code, number)
 
 
 def a_shorter_name(one: Rule) -> Rule:
