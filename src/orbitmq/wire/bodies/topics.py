@@ -14,7 +14,7 @@ from orbitmq.model.group import Subscription
 from orbitmq.model.route import MessageQueue
 from orbitmq.model.topic import DataVersion, TopicConfig
 from orbitmq.wire import fastjson
-from orbitmq.wire.bodies.document import items, number, parse_body, text
+from orbitmq.wire.bodies.document import boolean, items, number, parse_body, text
 from orbitmq.wire.bodies.heartbeat import parse_queue, queue_document, subscription_document
 from orbitmq.wire.bodies.registration import data_version_document, parse_data_version, parse_topic, topic_document
 
@@ -87,9 +87,14 @@ def decode_topic_configs(body: bytes, *, size_max: int = 0) -> tuple[TopicConfig
     return parse_body(
         "topic list",
         body,
-        lambda document: tuple(map(parse_topic, items(document["topicConfigList"]))),
+        lambda document: tuple(map(_parse_new_topic, items(document["topicConfigList"]))),
         size_max=size_max,
     )
+
+
+def _parse_new_topic(document: Mapping[str, Any]) -> TopicConfig:
+    boolean(document.get("order", False))  # registrations, which are read by parse_topic too, are taken as they come
+    return parse_topic(document)
 
 
 class QueueStats(NamedTuple):

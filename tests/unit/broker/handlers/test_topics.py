@@ -153,7 +153,15 @@ def test_topics_of_the_broker_itself_are_neither_made_nor_changed_nor_deleted(se
     serve(scene)
 
 
-@pytest.mark.parametrize("listed", [b"{}", b'{"topicConfigList":null}', b'{"topicConfigList":{}}'])
+@pytest.mark.parametrize(
+    "listed",
+    [
+        b"{}",
+        b'{"topicConfigList":null}',
+        b'{"topicConfigList":{}}',
+        b'{"topicConfigList":[{"topicName":"t","order":" 5 "}]}',
+    ],
+)
 def test_a_list_of_topics_that_is_none_is_refused(serve: Serve, listed: bytes) -> None:
     async def scene(rig: Any) -> None:
         assert await rig.code(CreateTopics(), listed) == 1
