@@ -239,7 +239,9 @@ REASONS: tuple[Reason, ...] = (
         "served to every user that signs",
         "ask for the rule of what they are about",
         lambda step, java, ours: (
-            step.code in OURS_ALONE and ours.get("code") == 16 and _says(ours, "no permission to access")
+            step.code in OURS_ALONE
+            and ours.get("code") == 16
+            and (_says(ours, "no permission to access") or _says(ours, "parse authorization context error"))
         ),
         ends_story=True,
     ),
