@@ -11,12 +11,14 @@ from compat.admin.pair import RULES, open_brokers
 from compat.admin.reasons import REASONS as ADMIN_REASONS
 from compat.admin.stories import GuardedStory
 from compat.admin.stories import Story as AdminStory
+from compat.broker import sides
 from compat.broker.comparison import Comparison, Told
 from compat.broker.reasons import REASONS
 from compat.broker.sides import Side
 from compat.broker.stories import Story
 from compat.broker.tally import Tally
 from interop.peers import why_unavailable
+from orbitmq.wire.command import Command
 
 QUICK = 300
 FIRST_STORY = 20_000_001
@@ -91,3 +93,12 @@ def test_a_run_goes_on_where_the_last_one_of_its_tally_ended(tmp_path):
     tally.next_story, tally.stories, tally.seconds = 113_000_009, 9, 1.5
     tally.write(path)
     assert Tally.read(path, 1) == tally
+
+
+def test_a_broker_that_never_lets_its_messages_be_read_is_given_up(monkeypatch):
+    monkeypatch.setattr(sides, "PATIENCE_S", 0)
+    side = sides.Side("Java's broker", "127.0.0.1:1")
+    answers = {310: {"queueOffset": "7"}, 30: {"offset": "7"}}
+    monkeypatch.setattr(side, "ask", lambda code, *_: Command(0, ext_fields=answers[code]))
+    with pytest.raises(sides.Silence, match="Java's broker does not let"):
+        side.settle()

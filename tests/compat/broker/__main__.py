@@ -23,6 +23,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from compat.broker.comparison import Comparison
 from compat.broker.pair import both_brokers
 from compat.broker.reasons import REASONS
+from compat.broker.sides import Silence
 from compat.broker.stories import Story
 from compat.broker.tally import Tally
 from interop.peers import why_unavailable
@@ -73,9 +74,15 @@ def tell(tally: Tally, options: argparse.Namespace, started: float) -> None:
                 comparison = Comparison(java, ours, tally)
                 fresh = time.monotonic()
                 for _ in range(options.stories_per_pair):
-                    found = comparison.compare(Story(tally.next_story))
+                    story = Story(tally.next_story)
                     tally.next_story += 1
                     tally.stories += 1
+                    try:
+                        found = comparison.compare(story)
+                    except Silence as silence:  # a broker that is stuck tells nothing more: a fresh pair goes on
+                        tally.differences[str(silence)] = f"story {story.seed}: {silence}"
+                        tally.write(options.tally)
+                        break
                     progress.update(task, completed=tally.counts.total())
                     if found is not None:
                         progress.console.print(str(found), markup=False, highlight=False, soft_wrap=True)

@@ -282,12 +282,18 @@ class Side:
         return answer
 
     def settle(self) -> None:
-        """Wait until all that is stored can be read: Java fills its queues a moment after it has answered, in order."""
+        """Wait until all that is stored can be read: Java fills its queues a moment after it has answered, in order.
+
+        Raises:
+            Silence: that takes too long.
+        """
         stored = self.ask(RequestCode.SEND_MESSAGE_V2, LAST, b"the last of all")
         assert stored.code == 0, f"{self.name} does not take a message: {stored.remark}"
         place = int((stored.ext_fields or {})["queueOffset"])
+        deadline = time.monotonic() + PATIENCE_S
         while int((self.ask(RequestCode.GET_MAX_OFFSET, LAST_QUEUE).ext_fields or {})["offset"]) <= place:
-            pass
+            if time.monotonic() > deadline:
+                raise Silence(f"{self.name} does not let what it has stored be read")
 
     def _read(self, timeout_s: float) -> None:
         links = {link.socket.fileno(): link for link in self._links if not link.is_closed}

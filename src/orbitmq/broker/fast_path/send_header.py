@@ -27,7 +27,7 @@ TEXTS_MAX = 4_096
 TEXT_SIZE_MAX = 1_024
 """Bytes of a text that is remembered."""
 _CODE = int(RequestCode.SEND_MESSAGE_V2)
-_INT32_MIN, _INT32_MAX = -(2**31), 2**31 - 1
+_INT32 = range(-(2**31), 2**31)
 _INT64_MAX = 2**63 - 1
 _BORN_AT, _BORN_SIZE = b'","g":"', 13
 _BEFORE_PROPERTIES, _AFTER_PROPERTIES = b'","h":"0","i":"', b'","j":"'
@@ -107,6 +107,8 @@ class SendHeaderTexts:
             return None
         if not all(type(value) is str for value in fields.values()) or not _is_plain(head.sys_flag):
             return None
+        if head.queue_id not in _INT32:
+            return None
         if len(text) <= TEXT_SIZE_MAX:
             if len(self._heads) >= TEXTS_MAX:
                 self._heads.clear()
@@ -164,8 +166,9 @@ def parse_plain_send(text: bytes) -> PlainSend | None:
             or "c" not in fields
             or not _is_count(fields["d"])
             or not _is_plain(sys_flag)
-            or not _INT32_MIN <= flag <= _INT32_MAX
-            or not _INT32_MIN <= opaque <= _INT32_MAX
+            or queue_id not in _INT32
+            or flag not in _INT32
+            or opaque not in _INT32
             or not 0 <= born_at_ms <= _INT64_MAX
             or type(header.get("version", 0)) is not int
         ):
@@ -182,7 +185,7 @@ def _is_count(text: str) -> bool:
 def _is_plain(sys_flag: int) -> bool:
     """Say whether a flag has no bits that only the broker sets; that of a half message is looked at with its properties."""
     reserved = sys_flag & SysFlag.FOR_THE_BROKER
-    return _INT32_MIN <= sys_flag <= _INT32_MAX and reserved in (0, SysFlag.TRANSACTION_PREPARED)
+    return sys_flag in _INT32 and reserved in (0, SysFlag.TRANSACTION_PREPARED)
 
 
 def _remember(texts: set[bytes], text: bytes) -> bool:

@@ -123,6 +123,7 @@ def test_any_properties_are_read_right_or_left_to_others(properties: str) -> Non
         header(f="8"),
         header(g="17"),
         header(d="many"),
+        header(e="2147483648"),
         header(a=None),
         header(i=None),
         header().replace(b'"opaque":7', b'"opaque":07'),
