@@ -132,6 +132,7 @@ class LocalCluster:
         """Stop every server and remove what was temporary."""
         for node in (*self._brokers.values(), *self._name_servers):
             await node.stop()
+            node.give_port_back()
         if self._kept_dir is None and self._data_dir is not None:
             shutil.rmtree(self._data_dir, ignore_errors=True)
             self._data_dir = None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import socket
 from collections.abc import Callable
 from typing import Protocol
 
@@ -43,6 +44,8 @@ class ServerNode:
         self.address = ""
         self._build = build
         self._service: Service | None = None
+        self._placeholder: socket.socket | None = None
+        """Keeps the port while the server is down: others that choose one of their own are not given it."""
 
     @property
     def metrics_address(self) -> str | None:
@@ -57,12 +60,14 @@ class ServerNode:
         await service.start()
         self._service = service
         self.address = service.address
+        self.give_port_back()
 
     async def stop(self) -> None:
         """Stop the server, if it is running."""
         service, self._service = self._service, None
         if service is not None:
             await service.stop()
+            self._keep_port()
 
     async def kill(self) -> None:
         """End the server's process at once, if it is running.
@@ -75,3 +80,20 @@ class ServerNode:
         service, self._service = self._service, None
         if service is not None:
             await service.kill()
+            self._keep_port()
+
+    def give_port_back(self) -> None:
+        """Keep the port of a stopped server no longer: it will not come back."""
+        placeholder, self._placeholder = self._placeholder, None
+        if placeholder is not None:
+            placeholder.close()
+
+    def _keep_port(self) -> None:
+        placeholder = socket.socket()
+        placeholder.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)  # the server's own bind takes it all the same
+        try:
+            placeholder.bind(parse_address(self.address))
+        except OSError:
+            placeholder.close()  # somebody was quicker: the next start says so
+        else:
+            self._placeholder = placeholder

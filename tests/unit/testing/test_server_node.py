@@ -1,5 +1,8 @@
+import socket
+
 import pytest
 
+from orbitmq.address import parse_address
 from orbitmq.errors import InvalidArgument
 from orbitmq.testing.server_node import ServerNode
 
@@ -22,17 +25,27 @@ class FakeService:
         self.done.append("stop")
 
 
-def node(fails=False):
-    built = []
+@pytest.fixture
+def node():
+    """Make nodes of fake services, and the list of the port and service of each start."""
+    made = []
 
-    def build(port):
-        built.append((port, FakeService(port, fails)))
-        return built[-1][1]
+    def make(fails=False):
+        built = []
 
-    return ServerNode(build), built
+        def build(port):
+            built.append((port, FakeService(port, fails)))
+            return built[-1][1]
+
+        made.append(ServerNode(build))
+        return made[-1], built
+
+    yield make
+    for one in made:
+        one.give_port_back()
 
 
-async def test_a_server_comes_back_on_the_port_that_it_had():
+async def test_a_server_comes_back_on_the_port_that_it_had(node):
     found, built = node()
     await found.start()
     await found.stop()
@@ -42,7 +55,7 @@ async def test_a_server_comes_back_on_the_port_that_it_had():
     assert [service.done for _, service in built] == [["start", "stop"], ["start"]]
 
 
-async def test_the_http_port_is_known_while_the_server_runs():
+async def test_the_http_port_is_known_while_the_server_runs(node):
     found, _ = node()
     assert found.metrics_address is None
     await found.start()
@@ -51,7 +64,7 @@ async def test_the_http_port_is_known_while_the_server_runs():
     assert found.metrics_address is None
 
 
-async def test_starting_and_stopping_twice_does_nothing_more():
+async def test_starting_and_stopping_twice_does_nothing_more(node):
     found, built = node()
     await found.stop()
     await found.start()
@@ -62,7 +75,7 @@ async def test_starting_and_stopping_twice_does_nothing_more():
     assert service.done == ["start", "stop"]
 
 
-async def test_a_server_that_did_not_start_is_not_stopped():
+async def test_a_server_that_did_not_start_is_not_stopped(node):
     found, built = node(fails=True)
     with pytest.raises(OSError, match="no"):
         await found.start()
@@ -70,7 +83,7 @@ async def test_a_server_that_did_not_start_is_not_stopped():
     assert (built[0][1].done, found.address) == (["start"], "")
 
 
-async def test_a_server_of_this_process_cannot_be_killed_but_a_stopped_one_may_be():
+async def test_a_server_of_this_process_cannot_be_killed_but_a_stopped_one_may_be(node):
     found, built = node()
     await found.kill()
     await found.start()
@@ -78,3 +91,22 @@ async def test_a_server_of_this_process_cannot_be_killed_but_a_stopped_one_may_b
         await found.kill()
     await found.stop()
     assert built[0][1].done == ["start", "stop"]
+
+
+async def test_nobody_is_given_the_port_of_a_server_that_is_down():
+    with socket.create_server(("127.0.0.1", 0)) as chosen:
+        address = f"127.0.0.1:{chosen.getsockname()[1]}"
+    service = FakeService(0)
+    service.address = address
+    node = ServerNode(lambda port: service)
+    await node.start()
+    await node.stop()
+    try:
+        with socket.socket() as other, pytest.raises(OSError, match="in use"):
+            other.bind(parse_address(address))  # as a choice of the system's: without SO_REUSEADDR
+        with socket.create_server(parse_address(address)):
+            pass  # as a server does
+    finally:
+        node.give_port_back()
+    with socket.socket() as other:
+        other.bind(parse_address(address))
