@@ -294,13 +294,19 @@ async def test_an_answer_of_another_broker_is_no_news(cluster, monkeypatch):
 async def test_sends_beyond_the_limit_wait_for_their_turn_and_their_time_begins_with_it(cluster):
     cluster.topic("orders", count=1)
     cluster.a.silent.add(SendMessageV2)
-    async with sender_of(cluster, sends_max=2, timeout_ms=40) as parts:
+    under_way = set()
+    async with sender_of(cluster, sends_max=2, timeout_ms=300) as parts:
         await parts.selector.queues("orders")
         sending = [asyncio.create_task(parts.sender.send(encoded(b"x"), ORDERS)) for _ in range(6)]
-        await until(lambda: len(sends(cluster.a)) == 2)
-        assert not any(task.done() for task in sending)
+
+        def is_over():
+            under_way.add(len(sends(cluster.a)) - sum(task.done() for task in sending))
+            return all(task.done() for task in sending)
+
+        await until(is_over)
         errors = await asyncio.gather(*sending, return_exceptions=True)
-    assert len(sends(cluster.a)) == 6
+        await until(lambda: len(sends(cluster.a)) == 6)
+    assert max(under_way) == 2
     for error in errors:
         assert isinstance(error, SendFailed)
         assert len(error.causes) == 1
