@@ -209,7 +209,9 @@ class TimerFiles:
         """Find the log's end, and make the wheel fit it."""
         if self.log.is_empty:
             self._open_wheel()
-            if any(True for _ in self.wheel.pending(max(checkpoint.read_ms, 1))):
+            # Without a checkpoint nobody knows from when on slots count: every one does.
+            slots = self.wheel.pending(checkpoint.read_ms) if checkpoint.read_ms else self.wheel.used()
+            if any(True for _ in slots):
                 raise DamagedTimers("there is no log for what is in the wheel")
             return
         if checkpoint.log_position < self.log.base:

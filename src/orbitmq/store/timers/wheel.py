@@ -138,6 +138,11 @@ class TimerWheel:
             if low <= step < high and step % self._slots == number:
                 yield Slot(step * precision, *values[1:4])
 
+    def used(self) -> Iterator[int]:
+        """Yield the number of each slot that something was ever put into."""
+        if self._file is not None:
+            yield from (number for number, values in all_slots(self._file.read, self._slots) if any(values))
+
     def clear(self) -> None:
         """Free every slot."""
         if self._file is not None:

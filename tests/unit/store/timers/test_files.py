@@ -268,6 +268,16 @@ def test_slots_whose_units_never_reached_the_disk_are_free_again() -> None:
     assert world.files.wheel.slot(5_000_000) is None
 
 
+def test_slots_are_free_again_when_the_logs_file_and_the_checkpoint_never_reached_the_disk() -> None:
+    world = World()
+    world.put(0, 5_000_000)
+    del world.disk.files[LOG_FILE]
+    world = world.reopened()
+    assert world.files.wheel.slot(5_000_000) is None
+    world.put(0, 5_000_000)
+    assert world.due(5_000_000) == [0]
+
+
 def test_two_slots_that_count_nothing_together_are_missed() -> None:
     world = filled(saved=12)
     before = bytes(world.disk.files[WHEEL].buffer)
