@@ -214,6 +214,9 @@ class TimerFiles:
             if any(True for _ in slots):
                 raise DamagedTimers("there is no log for what is in the wheel")
             return
+        if checkpoint.log_position > UNIT_SIZE and not checkpoint.queue_offset:
+            # One unit may be of the first message, as Java counts. To read the queue again would put each message in twice.
+            raise DamagedTimers("its checkpoint tells of units, and of no message that was read")
         if checkpoint.log_position < self.log.base:
             # Files go when their messages have expired, long after a checkpoint: these never reached the disk.
             raise DamagedTimers(f"the log's files begin at {self.log.base}, behind {checkpoint.log_position}")

@@ -278,6 +278,18 @@ def test_slots_are_free_again_when_the_logs_file_and_the_checkpoint_never_reache
     assert world.due(5_000_000) == [0]
 
 
+def test_a_checkpoint_with_units_and_without_their_messages_is_damage_and_doubles_no_timer() -> None:
+    world = filled()
+    checkpoint = world.save()
+    world.disk.write(
+        ROOT / "config" / "timercheck",
+        format_timer_checkpoint_file(checkpoint._replace(queue_offset=0, master_queue_offset=0)),
+    )
+    world = world.reopened()
+    assert world.files.aside
+    assert (world.files.queue_offset, world.files.pending_count) == (0, 0)
+
+
 def test_two_slots_that_count_nothing_together_are_missed() -> None:
     world = filled(saved=12)
     before = bytes(world.disk.files[WHEEL].buffer)
