@@ -6,6 +6,10 @@ from pathlib import Path
 
 import pytest
 
+from orbitmq.broker.config import BrokerConfig
+from orbitmq.nameserver.config import NameServerConfig
+from orbitmq.settings import fields_by_key
+
 ROOT = Path(__file__).resolve().parents[2]
 DOCS = ROOT / "docs"
 INDEX = DOCS / "README.md"
@@ -121,3 +125,9 @@ def test_a_dotted_name_that_a_page_names_can_be_imported(page):
 def test_a_make_target_that_a_page_names_is_in_the_makefile(page):
     targets = set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(encoding="utf-8"), re.MULTILINE))
     assert set(MAKE.findall(page.read_text(encoding="utf-8"))) - targets == set()
+
+
+@pytest.mark.parametrize("settings", [BrokerConfig, NameServerConfig])
+def test_every_setting_is_named_on_a_page(settings):
+    text = "".join(page.read_text(encoding="utf-8") for page in DOCS.rglob("*.md"))
+    assert [key for key in fields_by_key(settings) if f"`{key}" not in text] == []
