@@ -11,16 +11,17 @@ It takes a third of the long way's time per message: docs/adr/0010-send-fast-pat
 from __future__ import annotations
 
 from orbitmq.broker.fast_path.send_header import SendHeaderTexts, parse_plain_send
+from orbitmq.broker.handlers.send import note_waiting, special_form
 from orbitmq.broker.sending.answers import FLUSH_TIMEOUT_REMARK, NOT_DURABLE, UNIQUE_KEY, SendAnswers
 from orbitmq.broker.sending.tables import SendTables, host_of
-from orbitmq.broker.transactions.forms import half_form, is_prepared
 from orbitmq.codes import RequestCode, ResponseCode
+from orbitmq.errors import OrbitError
 from orbitmq.model.message import PROPERTIES_SIZE_MAX, SysFlag
-from orbitmq.model.topic import HALF_TOPIC, DataVersion
+from orbitmq.model.topic import DataVersion
 from orbitmq.net.dispatch.peer import Peer
 from orbitmq.net.dispatch.reply import Reply, encode_reply
 from orbitmq.net.sharing.turns import TURN_COUNT
-from orbitmq.store import AppendResult, Draft
+from orbitmq.store import Draft
 from orbitmq.store.index.keys import NOTED_SIZE_MAX
 from orbitmq.wire.command import Command, decode_command, encode_command
 from orbitmq.wire.frame import HEADER_SIZE_MASK, PREFIX, FrameDecoder
@@ -35,13 +36,12 @@ _SENTINELS = ("<id>", 111_111_111, 222_222_222, "<key>", 333_333_333)
 _KEY = UNIQUE_KEY + b"\x01"
 _KEY_SIZE = len(_KEY)
 _KEYS = b"KEYS\x01"
-_TRANSACTION = b"TRAN_MSG\x01"
 _PREPARED = SysFlag.TRANSACTION_PREPARED
 _PROPERTY_END = 2
 _TURN_ROOM = 8 * TURN_COUNT
 """Sends of one read that are served at once: some four milliseconds. A read has a quarter of a megabyte, and room for 900."""
-_HALF_COST = 3
-"""A half message takes about as long as so many sends more."""
+_SPECIAL_COST = 3
+"""A message that waits for something takes about as long as so many sends more."""
 _new = tuple.__new__  # a named tuple's own constructor is a Python function
 
 
@@ -99,14 +99,18 @@ class SendFastPath:
                     break
                 # From here on nothing is refused: append stores the message, or raises before it has stored anything.
                 body = data[body_start:frame_end]
+                recall_handle = None
                 if stored is None or sys_flag & _PREPARED:
-                    sent = Draft(topic, queue_id, body, properties, flag, sys_flag, born_at_ms, host)
-                    half = self._append_half(sent)
-                    if half is None:
+                    special = self._special_form(
+                        Draft(topic, queue_id, body, properties, flag, sys_flag, born_at_ms, host)
+                    )
+                    if special is None:
                         break
-                    queue_offset, physical_offset, record_size, _ = half
-                    room -= _HALF_COST
-                    topic = HALF_TOPIC  # where it is counted, as on the long way
+                    queue_offset, physical_offset, record_size, stored_at_ms = append(special)
+                    if special.topic is not topic:
+                        recall_handle = note_waiting(tables, topic, special, stored_at_ms)
+                        topic = special.topic  # where it is counted, as on the long way
+                    room -= _SPECIAL_COST
                 elif len(stored) > PROPERTIES_SIZE_MAX:
                     break
                 else:
@@ -122,7 +126,12 @@ class SendFastPath:
                     counted_topic, counted, counted_size = topic, len(opaques), size_sum
                 size_sum += record_size
                 put_bits[(record_size - 1).bit_length()] += 1
-                answers.append(format_answer(physical_offset, queue_id, queue_offset, opaque, key))
+                if recall_handle is None:
+                    answers.append(format_answer(physical_offset, queue_id, queue_offset, opaque, key))
+                else:
+                    place = (f"{self._id_start}{physical_offset:016X}", queue_id, queue_offset, key or None)
+                    header = tables.answers.header(*place, recall_handle)
+                    answers.append(encode_reply(Command(_CODE, opaque), Reply(header=header)))
                 opaques.append(opaque)
                 room -= 1
                 at = frame_end
@@ -150,17 +159,14 @@ class SendFastPath:
         self._queue_counts[topic] = count
         return count
 
-    def _append_half(self, sent: Draft) -> AppendResult | None:
-        """Store the half of a transaction, in its own form; None: it is no half, or none that is taken without a look."""
-        tables, transactions = self._tables, self._tables.transactions
-        if transactions is None or _TRANSACTION not in sent.properties:
+    def _special_form(self, sent: Draft) -> Draft | None:
+        """Return the stored form of a message that asks for something special; None: the long way says what is wrong."""
+        try:
+            special = special_form(self._tables, sent)
+        except OrbitError:
             return None
-        properties = tables.properties.parse(sent.properties)
-        if not is_prepared(properties):
-            return None
-        result = tables.store.append(half_form(sent, properties))
-        transactions.counts.prepared(sent.topic, result.stored_at_ms)
-        return result
+        is_taken = len(special.properties) <= PROPERTIES_SIZE_MAX and not special.sys_flag & SysFlag.FOR_THE_BROKER
+        return special if is_taken else None
 
     def _format(self, physical_offset: int, queue_id: int, queue_offset: int, opaque: int, key: str) -> bytes:
         to_id, to_queue, to_offset, to_key, to_opaque, to_end = self._parts

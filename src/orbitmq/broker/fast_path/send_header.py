@@ -139,7 +139,7 @@ class SendHeaderTexts:
             is_plain = (
                 not document.keys() & {"code", "extFields", "flag"}
                 and document["opaque"] == 0
-                and type(document.get("version", 0)) is int
+                and _is_number(document.get("version", 0))
             )
         except (ValueError, AttributeError):
             return False
@@ -158,7 +158,8 @@ def parse_plain_send(text: bytes) -> PlainSend | None:
         if (
             header["code"] != _CODE  # it began with that, but of two codes the last one counts
             or header["flag"] != 0
-            or type(opaque) is not int
+            or not _is_number(header["flag"])
+            or not _is_number(opaque)
             or get("j", "0") != "0"
             or get("m", "false") != "false"
             or "l" in fields
@@ -168,14 +169,17 @@ def parse_plain_send(text: bytes) -> PlainSend | None:
             or not _is_plain(sys_flag)
             or queue_id not in _INT32
             or flag not in _INT32
-            or opaque not in _INT32
             or not 0 <= born_at_ms <= _INT64_MAX
-            or type(header.get("version", 0)) is not int
+            or not _is_number(header.get("version", 0))
         ):
             return None
         return fields["b"], queue_id, sys_flag, born_at_ms, flag, get("i", "").encode(), opaque
     except (KeyError, ValueError, TypeError, AttributeError):
         return None
+
+
+def _is_number(value: Any) -> bool:
+    return type(value) is int and value in _INT32
 
 
 def _is_count(text: str) -> bool:

@@ -78,7 +78,7 @@ def store_one(tables: SendTables, call: SendCall) -> Reply | Later:
         raise refusal_of(error) from None
     recall_handle = None
     if stored.topic is not draft.topic:
-        recall_handle = _wake(tables, draft.topic, stored, call.now_ms)
+        recall_handle = note_waiting(tables, draft.topic, stored, call.now_ms)
     tables.stats.put(stored.topic, 1, result.size)
     message_id = offset_message_id(tables.answers.host, result.physical_offset)
     return tables.answers.when_durable(call, draft.queue_id, message_id, result.queue_offset, result.end, recall_handle)
@@ -95,7 +95,7 @@ def _refused_flag(sys_flag: int) -> Rejected:
     return Rejected(ResponseCode.MESSAGE_ILLEGAL, remark)
 
 
-def _wake(tables: SendTables, topic: str, stored: Draft, now_ms: int) -> str | None:
+def note_waiting(tables: SendTables, topic: str, stored: Draft, now_ms: int) -> str | None:
     """Take note of a message that waits in another topic than its own; return what it can be taken back with."""
     if stored.topic == SCHEDULE_TOPIC:
         tables.delays.wake()

@@ -1,6 +1,8 @@
 from __future__ import annotations
 
 import asyncio
+import time
+from collections import Counter
 from collections.abc import Callable
 from typing import Any
 
@@ -8,10 +10,11 @@ import orjson
 import pytest
 
 from orbitmq.codes import RequestCode
-from orbitmq.model.topic import HALF_TOPIC
+from orbitmq.model.topic import HALF_TOPIC, SCHEDULE_TOPIC, TIMER_TOPIC
 from orbitmq.store.index.hashes import topic_hash
 from orbitmq.store.index.keys import NOTED_SIZE_MAX, KeyReader, NotedKey
 from orbitmq.wire.command import Command, SerializeType, encode_command
+from orbitmq.wire.messages.recall_handle import parse_recall_handle
 from orbitmq.wire.messages.record import iter_records
 
 from .support import exchange, exchange_at_once
@@ -24,6 +27,11 @@ FIELDS = {
 }  # fmt: skip
 
 HALF = "TRAN_MSG\x01true\x02PGROUP\x01pg\x02UNIQ_KEY\x01K\x02WAIT\x01true\x02TAGS\x01a\x02"
+
+UNTIL = f"TIMER_DELIVER_MS\x01{int(time.time() + 7_200) * 1000}\x02"
+"""Asks for a time that no test sees."""
+WAITING = {HALF_TOPIC: 0, SCHEDULE_TOPIC: 17, TIMER_TOPIC: 0}
+"""Where messages wait, by topic: the queue."""
 
 VARIANTS: list[dict[str, Any]] = [
     {},
@@ -63,6 +71,22 @@ VARIANTS: list[dict[str, Any]] = [
     {"i": "KEYS\x01a\x02"},
     {"i": "TRACE_ON\x01false\x02"},
     {"i": "DELAY\x010\x02"},
+    {"i": f"{UNTIL}UNIQ_KEY\x01K\x02"},
+    {"i": f"UNIQ_KEY\x01K\x02{UNTIL}", "e": "3", "f": "5"},
+    {"i": UNTIL},
+    {"i": f"{UNTIL}UNIQ_KEY\x01K\x02CLUSTER\x01x\x02KEYS\x01a b\x02"},
+    {"i": UNTIL + "TIMER_OUT_MS\x015\x02UNIQ_KEY\x01K\x02"},
+    {"i": UNTIL, "f": "4"},
+    {"i": UNTIL, "l": "16"},
+    {"i": "TIMER_DELIVER_MS\x011700000000000\x02UNIQ_KEY\x01K\x02"},
+    {"i": "TIMER_DELIVER_MS\x0199999999999999\x02UNIQ_KEY\x01K\x02"},
+    {"i": "TIMER_DELAY_MS\x01soon\x02UNIQ_KEY\x01K\x02"},
+    {"i": UNTIL + "DELAY\x0118\x02"},
+    {"i": "DELAY\x0118\x02UNIQ_KEY\x01K\x02"},
+    {"i": "DELAY\x0199\x02", "e": "2"},
+    {"i": "DELAY\x0118\x02", "b": "SCHEDULE_TOPIC_XXXX"},
+    {"i": "DELAY\x01-1\x02"},
+    {"i": "DELAY\x01x\x02"},
     {"i": "TRAN_MSG\x01true\x02"},
     {"i": HALF, "f": "4"},
     {"i": HALF, "e": "3", "f": "5"},
@@ -147,18 +171,20 @@ def all_frames(topic: str) -> list[bytes]:
     return frames
 
 
-def outcome(answer: Command, topic: str, halves: dict[int, int]) -> tuple[Any, ...]:
+def outcome(answer: Command, topic: str, waiting: dict[int, int]) -> tuple[Any, ...]:
     """Return what is the same on both ways.
 
     Args:
-        halves: the numbers of this way's half messages by their places in the log: both ways share one half topic.
+        waiting: how many of its kind came before, by the place of a message that waits: both ways share the topics for those.
     """
     fields = dict(answer.ext_fields or {})
     place = int(fields.pop("msgId", "0")[-16:], 16)
     if fields.get("queueId"):
         fields["queueId"] = "any"
-    if place in halves:
-        fields["queueOffset"] = str(int(fields["queueOffset"]) - halves[place])
+    if place in waiting:
+        fields["queueOffset"] = str(int(fields["queueOffset"]) - waiting[place])
+    if "recallHandle" in fields:
+        fields["recallHandle"] = str(parse_recall_handle(fields["recallHandle"])).replace(topic, "TOPIC")
     return answer.code, (answer.remark or "").replace(topic, "TOPIC"), fields, answer.opaque, answer.serialize_type
 
 
@@ -172,7 +198,7 @@ def test_the_fast_path_stores_and_answers_what_the_long_way_does(serve: Serve) -
             await rig.send(topic, queue_id=0)
             service.random.seed(1)
             fast_path.is_open = topic == "fast"
-            half_count = service.store.max_offset(HALF_TOPIC, 0)
+            counts = {name: service.store.max_offset(name, queue_id) for name, queue_id in WAITING.items()}
             frames = all_frames(topic)
             answers = await asyncio.to_thread(exchange, rig.broker.address, frames)
             fast_path.is_open = True
@@ -183,18 +209,23 @@ def test_the_fast_path_stores_and_answers_what_the_long_way_does(serve: Serve) -
                     (one.queue_id, one.flag, one.sys_flag, one.born_at_ms, bytes(one.body), one.properties)
                     for one in iter_records(result.body)
                 ]
-            result = service.store.read(HALF_TOPIC, 0, half_count, 1000, 1 << 20)
-            found = list(iter_records(result.body))
-            places = {one.physical_offset: half_count for one in found}
-            halves = [
-                (one.flag, one.sys_flag, one.born_at_ms, one.born_host.ip, bytes(one.body), one.properties)
-                for one in (one._replace(properties=one.properties.replace(topic.encode(), b"TOPIC")) for one in found)
-            ]
+            waiting, places = [], {}
+            for name, queue_id in WAITING.items():
+                found = list(iter_records(service.store.read(name, queue_id, counts[name], 1000, 1 << 20).body))
+                places |= {one.physical_offset: counts[name] for one in found}
+                waiting += [
+                    (name, one.flag, one.sys_flag, one.born_at_ms, one.born_host.ip, bytes(one.body), one.properties)
+                    for one in (
+                        one._replace(properties=one.properties.replace(topic.encode(), b"TOPIC")) for one in found
+                    )
+                ]
             outcomes = [outcome(answer, topic, places) for answer in answers]
-            seen[topic] = outcomes, records, halves, service.transactions.counts.open[topic]
+            seen[topic] = outcomes, records, waiting, service.transactions.counts.open[topic]
         assert seen["fast"] == seen["long"]
         assert len(seen["fast"][1]) > 15
-        assert len(seen["fast"][2]) == seen["fast"][3] > 8
+        kinds = Counter(name for name, *_ in seen["fast"][2])
+        assert kinds[HALF_TOPIC] == seen["fast"][3] > 8
+        assert min(kinds[SCHEDULE_TOPIC], kinds[TIMER_TOPIC]) > 2
 
     serve(scene)
 
@@ -262,6 +293,19 @@ def test_half_messages_go_the_fast_path(serve: Serve) -> None:
         service = rig.broker.service
         assert service.transactions.counts.open == {"t": 3}
         assert service.store.max_offset(HALF_TOPIC, 0) == 3
+
+    serve(scene)
+
+
+@pytest.mark.parametrize("properties", [f"{UNTIL}UNIQ_KEY\x01K\x02", "DELAY\x0118\x02"])
+def test_messages_that_wait_for_a_time_go_the_fast_path(serve: Serve, properties: str) -> None:
+    async def scene(rig: Any) -> None:
+        await rig.send("t")
+        fast_path, connection = rig.broker.running.fast_path, next(iter(rig.broker.running.server.connections))
+        one = encode_command(Command(310, 9, 0, None, header("t", {"i": properties}), b"body", "JAVA"))
+        assert fast_path.answer(one * 3, [], connection) == 3 * len(one)
+        store = rig.broker.service.store
+        assert sum(store.max_offset(name, queue_id) for name, queue_id in WAITING.items()) == 3
 
     serve(scene)
 

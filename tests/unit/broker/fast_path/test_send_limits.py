@@ -135,7 +135,7 @@ LEFT_TO_OTHERS = {
     "a header that is not JSON": frame(mark=1 << 24),
     "a header that goes past its frame": frame(b"", mark=1),
     "a frame that is cut off": frame()[:-1],
-    "a message that asks for a delay": frame(i="DELAY\x013\x02"),
+    "a message that asks for a time that is none": frame(i="TIMER_DELAY_MS\x01soon\x02"),
     "a half message where none are taken": frame(i="TRAN_MSG\x01true\x02PGROUP\x01p\x02", f="4"),
     "a flag of a half message alone": frame(f="4"),
 }
