@@ -15,7 +15,7 @@ import pytest
 
 import orbitmq
 import orbitmq.blocking
-from orbitmq.admin import AdminClient, ResetTo
+from orbitmq.admin import AdminClient, ResetTo, TopicChange
 from orbitmq.admin.dead_letters.client import DeadLetters
 from orbitmq.client.blocking.batch import BlockingBatch
 from orbitmq.client.loop_thread import LoopThread
@@ -48,6 +48,7 @@ BAD: dict[str, list[Any]] = {
     "body": ["text", 7, ["a"]],
     "broker": TEXT,
     "brokers": [*POSITIVE, 27],
+    "change": OBJECT,
     "changes": [7, "a", {"a": 1}, {1: "a"}],
     "check": FUNCTION,
     "cluster": TEXT,
@@ -129,6 +130,7 @@ BAD: dict[str, list[Any]] = {
     "upto": MESSAGE,
     "window_count_max": POSITIVE,
     "window_size_max": POSITIVE,
+    "window_span_max": POSITIVE,
     "with_topics": FLAG,
 }
 """Values that an argument of this name must refuse, wherever it is."""
@@ -157,6 +159,7 @@ GOOD: dict[str, Any] = {
     "access_key": "key",
     "address": "127.0.0.1:1",
     "body": b"",
+    "change": TopicChange(),
     "changes": {},
     "config": TopicConfig(topic="orders"),
     "decision": orbitmq.Decision.COMMIT,
