@@ -9,7 +9,7 @@ BIN := .venv/bin
 INSTALLED := .venv/.complete
 PEERS := tests/interop/java/target/.complete
 PEER_SOURCES := tests/interop/java/pom.xml $(shell find tests/interop/java/src -name '*.java' 2>/dev/null)
-WORKERS := 0
+WORKERS := auto
 # Files in the order of the folders. A worker that a hanging test ends cannot tell where it hangs: stacks come before.
 IN_WORKERS = $(if $(filter-out 0,$(WORKERS)),-n $(WORKERS) --dist loadfile --no-loadscope-reorder --max-worker-restart 0 -o faulthandler_timeout=290)
 WITH_JAVA = JAVA_HOME="$$(scripts/find-java)" && export JAVA_HOME &&
