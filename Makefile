@@ -34,7 +34,7 @@ $(PEERS): $(PEER_SOURCES) scripts/make-peers
 quickstart: $(INSTALLED) ## 336,776 flights through NameServer, broker and Spark
 	@$(WITH_JAVA) $(BIN)/python -m examples.quickstart $(ARGS)
 
-test: $(INSTALLED) $(PEERS) ## All tests, Java peers and Spark included: WORKERS=auto runs two files at a time
+test: $(INSTALLED) $(PEERS) ## All tests, Java peers and Spark included: two files at a time, WORKERS=0: one
 	@$(WITH_PEERS) $(BIN)/python -m pytest $(IN_WORKERS) $(ARGS)
 
 check: $(INSTALLED) ## Format, lint, types, imports; under a minute
