@@ -1,8 +1,9 @@
-"""The fast path of sends: those that ask for nothing special are stored without a command, a header or a call each.
+"""The fast path of sends: they are stored without a command, a header or a call each.
 
 A broker's day is SEND_MESSAGE_V2 with a JSON header. Such frames at the start of a read are appended one after another,
 up to the first that is anything else: another request, another header form, a topic that is not there, a value that must
-be looked at. That one goes the long way (`handlers.send`), which refuses or serves it. So the fast path never refuses,
+be looked at. What a half of a transaction or a message for a later time becomes is made by the long way's own function. Anything
+else goes the long way (`handlers.send`), which refuses or serves it. So the fast path never refuses,
 and it stores only what the long way would store, byte for byte; a test holds the two together.
 
 It takes a third of the long way's time per message: docs/adr/0010-send-fast-path.md.
