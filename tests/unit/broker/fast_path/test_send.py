@@ -297,7 +297,7 @@ def test_half_messages_go_the_fast_path(serve: Serve) -> None:
     serve(scene)
 
 
-@pytest.mark.parametrize("properties", [f"{UNTIL}UNIQ_KEY\x01K\x02", "DELAY\x0118\x02"])
+@pytest.mark.parametrize("properties", [f"{UNTIL}UNIQ_KEY\x01K\x02", "DELAY\x0118\x02"], ids=["timer", "level"])
 def test_messages_that_wait_for_a_time_go_the_fast_path(serve: Serve, properties: str) -> None:
     async def scene(rig: Any) -> None:
         await rig.send("t")
