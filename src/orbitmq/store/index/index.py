@@ -40,17 +40,16 @@ _COMMIT_SIZE = 256 * 1024 * 1024
 _STEPS_PER_QUERY = 4
 _ENTRIES_PER_TURN = 1000
 _QUERIES_MAX = 1000
-_PATIENCE_S = 3.0
-"""A query waits so long for the index to catch up."""
+_PATIENCE_S = 2.0
+"""A query waits so long, for the index to catch up or for slots to be counted: its client has given up after three seconds."""
 _CLOSING_SIZE = 256 * 1024 * 1024
 """A stop waits for the index if no more of the log than this is left."""
 
 
-class _Waiting(NamedTuple):
-    target: int
-    until_s: float
+class _Query(NamedTuple):
     question: Question
     answer: Answer
+    until_s: float
 
 
 class Index:
@@ -102,9 +101,10 @@ class Index:
         self._timer: asyncio.TimerHandle | None = None
         self._turn: asyncio.Handle | None = None
         self._is_new = True
-        self._waiting: deque[_Waiting] = deque()
-        self._searches: deque[tuple[Search, Answer]] = deque()
-        self._parked: list[tuple[Search, Answer]] = []
+        self._waiting: deque[tuple[int, _Query]] = deque()
+        """Queries that wait until everything before a place of the log has its entries."""
+        self._searches: deque[tuple[Search, _Query]] = deque()
+        self._parked: list[tuple[Search, _Query]] = []
         """Searches that wait until the slots of a file are counted."""
         self._condemned: tuple[str, str] | None = None
         """The name of the oldest file that a search found damaged, and how; nothing is added until it is away."""
@@ -152,6 +152,7 @@ class Index:
     def query(self, question: Question, answer: Answer) -> None:
         """Search, at once where nothing has to be waited for."""
         target = self._readable_end()
+        query = _Query(question, answer, 0.0 if self._loop is None else self._loop.time() + _PATIENCE_S)
         try:
             self._builder.settle_doubts()
             for _ in range(_STEPS_PER_QUERY):
@@ -162,13 +163,13 @@ class Index:
         if self._loop is None:
             self._catch_up()
         if self._has(target):
-            self._search(question, answer)
+            self._search(query)
         elif self._loop is None:
             answer(self._busy())
         elif len(self._waiting) + len(self._searches) + len(self._parked) >= _QUERIES_MAX:
             answer(StoreBusy(f"{_QUERIES_MAX} queries by key wait already"))
         else:
-            self._waiting.append(_Waiting(target, self._loop.time() + _PATIENCE_S, question, answer))
+            self._waiting.append((target, query))
             self._take_turn()
 
     @property
@@ -256,16 +257,25 @@ class Index:
     def _answer_waiting(self) -> None:
         assert self._loop is not None
         now_s = self._loop.time()
+        self._refuse_parked(now_s)
         while self._waiting:
-            target, until_s, question, answer = self._waiting[0]
+            target, query = self._waiting[0]
             if self._has(target):
                 self._waiting.popleft()
-                self._search(question, answer)
-            elif now_s >= until_s:
+                self._search(query)
+            elif now_s >= query.until_s:
                 self._waiting.popleft()
-                answer(self._busy())
+                query.answer(self._busy())
             else:
                 return
+
+    def _refuse_parked(self, now_s: float) -> None:
+        """Answer searches whose slots are not counted in time: the thread may wait for the disk."""
+        late = [query for _search, query in self._parked if now_s >= query.until_s]
+        if late:
+            self._parked = [parked for parked in self._parked if now_s < parked[1].until_s]
+        for query in late:
+            query.answer(StoreBusy("the slots of an index file are being counted; ask again later"))
 
     def _busy(self) -> StoreError:
         if self.failure is not None:
@@ -275,40 +285,40 @@ class Index:
     def _refuse_waiting(self) -> None:
         closed = StoreUnavailable("the store is closed")
         while self._waiting:
-            self._waiting.popleft().answer(closed)
+            self._waiting.popleft()[1].answer(closed)
         self._refuse_searches(closed)
 
     def _refuse_searches(self, error: StoreError) -> None:
         refused = [*self._searches, *self._parked]
         self._searches.clear()
         self._parked.clear()
-        for _search, answer in refused:
-            answer(error)
+        for _search, query in refused:
+            query.answer(error)
 
-    def _search(self, question: Question, answer: Answer) -> None:
-        search = Search(question, self._files.files, self._read)
-        if self._step(search, answer):
+    def _search(self, query: _Query) -> None:
+        search = Search(query.question, self._files.files, self._read)
+        if self._step(search, query):
             return
         if self._loop is None:
-            while not self._step(search, answer):
+            while not self._step(search, query):
                 pass
         else:
-            self._searches.append((search, answer))
+            self._searches.append((search, query))
             if self._turn is None:
                 self._turn = self._loop.call_soon(self._take_turn)
 
     def _search_slice(self) -> None:
         if self._searches:
-            search, answer = self._searches.popleft()
-            if not self._step(search, answer):
-                self._searches.append((search, answer))
+            search, query = self._searches.popleft()
+            if not self._step(search, query):
+                self._searches.append((search, query))
 
-    def _step(self, search: Search, answer: Answer) -> bool:
+    def _step(self, search: Search, query: _Query) -> bool:
         """Go on with a search; True: it was answered, or waits for slots to be counted."""
         try:
             if not search.step(_ENTRIES_PER_TURN):
                 if search.is_waiting:
-                    self._park(search, answer)
+                    self._park(search, query)
                 return search.is_waiting
             found: Findings | StoreError = search.findings()
         except OSError as error:
@@ -317,12 +327,12 @@ class Index:
             found = self._condemn(search.file, error)
         except StoreUnavailable as error:
             found = error
-        answer(found)
+        query.answer(found)
         return True
 
-    def _park(self, search: Search, answer: Answer) -> None:
+    def _park(self, search: Search, query: _Query) -> None:
         """Let a search wait until the slots of its file are counted: 20 MB are read, once for a file and run."""
-        self._parked.append((search, answer))
+        self._parked.append((search, query))
         if self._loop is not None:
             self._begin_write()
             return
@@ -344,12 +354,12 @@ class Index:
             refusal = self._condemn(file, error)
         elif not is_sound:
             refusal = StoreUnavailable(f"the slots of {file.path} cannot be counted: {error}")
-        for search, answer in ready:
+        for _search, query in ready:
             if refusal is None:
                 # From the beginning: the file may have been opened for writing meanwhile.
-                self._search(search.question, answer)
+                self._search(query)
             else:
-                answer(refusal)
+                query.answer(refusal)
         if self._loop is not None:
             self._begin_write()
 

@@ -6,10 +6,13 @@ import asyncio
 import errno
 import os
 from collections.abc import Awaitable, Callable
+from inspect import signature
 from pathlib import Path
+from threading import Event
 
 import pytest
 
+from orbitmq.admin.client import AdminClient
 from orbitmq.errors import StoreBusy, StoreError, StoreUnavailable
 from orbitmq.model.message import Host
 from orbitmq.net.loop import run
@@ -271,6 +274,42 @@ def test_nothing_is_found_in_part_while_a_damaged_file_cannot_be_set_aside(monke
         assert found.message_count == 51
 
     on_loop(scene, damaged_disk())
+
+
+def test_a_search_is_answered_in_time_while_the_thread_that_counts_slots_waits_for_the_disk(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(module, "_PATIENCE_S", 0.05)
+    disk = FakeDisk()
+    store = indexed(disk)
+    for number in range(50):
+        store.append(keyed(number, "k"))
+    store.close()
+    hangs = Event()
+
+    def wait() -> None:
+        hangs.wait()
+
+    async def scene(store: Store, disk: FakeDisk) -> None:
+        index = store.index
+        assert index is not None
+        index._submit(wait, lambda error: None)
+        try:
+            refused = await asyncio.wait_for(ask_later(store, "k"), 60)
+        finally:
+            hangs.set()
+        assert isinstance(refused, StoreBusy)
+        assert "ask again later" in str(refused)
+        monkeypatch.setattr(module, "_PATIENCE_S", 1e9)
+        found = await ask_later(store, "k")
+        assert isinstance(found, Findings)
+        assert found.message_count == 50
+
+    on_loop(scene, disk)
+
+
+def test_queries_are_answered_before_clients_give_up() -> None:
+    assert signature(AdminClient).parameters["timeout_ms"].default > module._PATIENCE_S * 1000 + 500
 
 
 def test_a_store_that_stops_with_a_damaged_file_vouches_for_nothing() -> None:
