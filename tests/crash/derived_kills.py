@@ -11,14 +11,19 @@ import asyncio
 from bisect import bisect
 from collections import Counter
 from collections.abc import Awaitable, Callable
+from functools import partial
 from pathlib import Path
 from random import Random
+from typing import TypeVar
 
 from crash.kills import Lost
-from orbitmq import ClientError, Message, Producer, PullConsumer, SimpleConsumer, StoredMessage
+from orbitmq import ClientError, Message, Producer, PullConsumer, SimpleConsumer
 from orbitmq.admin.client import AdminClient
 from orbitmq.clock import now_ms
+from orbitmq.errors import ConnectionFailed, RequestTimeout, RouteNotFound
 from orbitmq.testing import LocalCluster
+
+T = TypeVar("T")
 
 KEYED, LATER, POPPED, GROUP = "keyed", "later", "popped", "clerks"
 DELAYS_MS = (1_000, 2_000, 3_000)
@@ -26,6 +31,8 @@ TIMERS_PER_S = 60
 INVISIBLE_MS = 1_500
 ASKED = 40
 """Messages that are asked for after each kill: the newest, and others by chance."""
+PATIENCE_S = 60
+"""A look-up that is refused as too early, or not answered, is asked again for so long."""
 SETTINGS = {
     "mapped_file_size_commit_log": 256 * 1024,
     "mapped_file_size_consume_queue": 400 * 20,
@@ -149,19 +156,25 @@ class Kills:
         wanted = keyed[-ASKED // 2 :] + self._random.sample(keyed, min(ASKED // 2, len(keyed)))
         async with AdminClient(self._cluster.name_servers) as admin:
             for key, message_id in wanted:
-                found = {message.message_id for message in await self._ask(admin, key)}
-                if message_id not in found:
+                found = await self._ask(partial(admin.messages_by_key, KEYED, key))
+                if message_id not in {message.message_id for message in found}:
                     raise Lost(f"message {message_id} is not found by its key {key}")
-                if await admin.message_by_id(KEYED, message_id) is None:
+                if await self._ask(partial(admin.message_by_id, KEYED, message_id)) is None:
                     raise Lost(f"message {message_id} is not found by its id")
                 self.counts["look-ups"] += 2
 
-    @staticmethod
-    async def _ask(admin: AdminClient, key: str) -> list[StoredMessage]:
+    async def _ask(self, question: Callable[[], Awaitable[T]]) -> T:
+        """Ask until it is answered: the broker registers, builds its index, or counts slots. Raises Lost: it never is."""
+        loop = asyncio.get_running_loop()
+        until_s = loop.time() + PATIENCE_S
         while True:
             try:
-                return list(await admin.messages_by_key(KEYED, key))
-            except ClientError:  # the broker registers, or builds its index
+                return await question()
+            except ClientError as error:
+                if loop.time() > until_s:
+                    raise Lost(f"no answer to a look-up in {PATIENCE_S} s: {error}") from error
+                self.counts["look-ups asked again"] += not isinstance(error, ConnectionFailed | RouteNotFound)
+                self.counts["look-ups unanswered"] += isinstance(error, RequestTimeout)
                 await asyncio.sleep(0.05)
 
     async def _judge_timers(self, kills: int) -> None:

@@ -107,7 +107,9 @@ def kill_derived(size: Size) -> Figure:
     return Figure(
         asked=f"{DERIVED_KILLS} kills -9; acknowledged messages are found by key and id after each, every timer comes and none early, "
         f"at most {REPEATED_MAX} again after one kill (60/s), every popped message comes until it is acknowledged and not after",
-        measured=f"{counts['kills']} kills; {counts['keyed']:,} keyed messages, {counts['look-ups']:,} look-ups; {counts['timers']:,} timers "
+        measured=f"{counts['kills']} kills; {counts['keyed']:,} keyed messages, {counts['look-ups']:,} look-ups "
+        f"({counts['look-ups asked again']:,} asked again, {counts['look-ups unanswered']:,} of them after a time-out); "
+        f"{counts['timers']:,} timers "
         f"({counts['timers again']:,} came again, at most {again} after one kill); {counts['popped']:,} popped; {outcome}",
         reached=outcome[0] == "0" and again <= REPEATED_MAX,
     )
