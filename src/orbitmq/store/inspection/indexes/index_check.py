@@ -9,10 +9,19 @@ from pathlib import Path
 
 from orbitmq.store.index.hashes import key_hash
 from orbitmq.store.index.index_files import is_index_name
-from orbitmq.store.index.layout import ENTRY, HEADER, SLOT_SIZE, IndexSizes, flaw_of, parse_header
+from orbitmq.store.index.layout import (
+    ENTRY,
+    HEADER,
+    SLOT_SIZE,
+    IndexNote,
+    IndexSizes,
+    flaw_of,
+    parse_header,
+    parse_note,
+)
 from orbitmq.store.inspection.findings import Finding, Severity, note
 from orbitmq.store.inspection.layout import list_names
-from orbitmq.store.inspection.reading import ReadOnlyFile
+from orbitmq.store.inspection.reading import ReadOnlyFile, read_small
 from orbitmq.wire.messages.properties import find_property
 from orbitmq.wire.messages.record import Record
 
@@ -21,6 +30,7 @@ REBUILD_INDEX = (
 )
 _PIECE_ENTRIES = 4096
 _ROLLBACK = 0xC
+_NOTE_SIZE_MAX = 4096
 
 
 class IndexCheck:
@@ -29,7 +39,8 @@ class IndexCheck:
     Args:
         root: the store's directory.
         sizes: of its files; None when nobody has said whether they have Java's usual ones.
-        is_settled: the last stop was orderly, and no broker runs: files and slots are written to their end.
+        is_settled: the last stop was orderly, and no broker runs: files and slots are written to their end. Otherwise they
+            are as far as the file `indexed` says.
     """
 
     def __init__(self, root: Path, sizes: IndexSizes | None, *, is_settled: bool) -> None:
@@ -37,6 +48,7 @@ class IndexCheck:
         self._sizes = sizes or IndexSizes()
         self._are_sizes_known = sizes is not None
         self._is_settled = is_settled
+        self._vouched = None if is_settled else _read_note(root / "indexed")
         self._found: list[Finding] = []
         self._file = ""
         self._entries = self._walk()
@@ -76,10 +88,15 @@ class IndexCheck:
 
     def _walk(self) -> Iterator[tuple[int, int]]:
         """Yield the hash and the place of each entry, file after file."""
-        for name in list_names(self._root / "index"):
+        names = list_names(self._root / "index")
+        if self._vouched is not None and self._vouched.file not in names:
+            self._vouched = None
+        for name in names:
             if not is_index_name(name):
                 self._found.append(note(f"index/{name}", "is no index file, and not checked"))
                 continue
+            if self._vouched is not None and name > self._vouched.file:
+                continue  # begun shortly before the broker's end: the next start writes it again
             self._file = f"index/{name}"
             try:
                 with ReadOnlyFile(self._root / "index" / name) as file:
@@ -100,6 +117,10 @@ class IndexCheck:
             return
         header = parse_header(file.read(0, HEADER.size))
         flaw = flaw_of(header, sizes)
+        confirmed: int | None = None
+        if self._vouched is not None and self._file == f"index/{self._vouched.file}":
+            header = self._vouched.header
+            flaw, confirmed = flaw or flaw_of(header, sizes), header.next_number
         if flaw is not None:
             self._found.append(Finding(self._file, 0, flaw, REBUILD_INDEX))
             return
@@ -116,17 +137,36 @@ class IndexCheck:
                     return
                 heads[slot], last_place = number, place
                 yield found, place
-        if self._is_settled:
-            self._check_slots(file, heads)
+        if self._is_settled or self._vouched is not None:
+            self._check_slots(file, heads, confirmed)
 
-    def _check_slots(self, file: ReadOnlyFile, heads: array[int]) -> None:
-        stored = array("I", file.read(HEADER.size, len(heads) * SLOT_SIZE))
+    def _check_slots(self, file: ReadOnlyFile, heads: array[int], confirmed: int | None) -> None:
+        """Compare the slots with the newest entries.
+
+        Args:
+            confirmed: the number of the first entry that may be missing: slots may lead there, too.
+        """
+        size = len(heads) * SLOT_SIZE
+        stored = array("I", file.read(HEADER.size, size).ljust(size, b"\0"))
         if sys.byteorder == "little":
-            heads.byteswap()
-        if stored != heads:
-            self._found.append(
-                Finding(self._file, HEADER.size, "slots do not lead to the newest entries", REBUILD_INDEX)
-            )
+            stored.byteswap()
+        if stored == heads:
+            return
+        wrong = [
+            slot
+            for slot, (found, head) in enumerate(zip(stored, heads, strict=True))
+            if found != head and (confirmed is None or found < confirmed)
+        ]
+        if wrong:
+            what = f"{len(wrong)} slots do not lead to their newest entries"
+            self._found.append(Finding(self._file, HEADER.size + wrong[0] * SLOT_SIZE, what, REBUILD_INDEX))
+
+
+def _read_note(path: Path) -> IndexNote | None:
+    try:
+        return parse_note(read_small(path, _NOTE_SIZE_MAX) or b"")
+    except OSError:
+        return None
 
 
 def _keys_of(record: Record) -> list[str]:

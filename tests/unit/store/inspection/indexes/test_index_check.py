@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 import pytest
@@ -9,7 +10,8 @@ import pytest
 from orbitmq.model.message import Host
 from orbitmq.store import Draft, Store, StoreConfig
 from orbitmq.store.disk import LocalDisk
-from orbitmq.store.index.layout import HEADER, IndexSizes
+from orbitmq.store.index.layout import HEADER, IndexSizes, format_note, parse_note
+from orbitmq.store.inspection import check as module
 from orbitmq.store.inspection.check import Sizes, StoreCheck
 from orbitmq.store.inspection.findings import Finding, Severity
 from orbitmq.store.repair.rebuild import rebuild_store
@@ -24,11 +26,15 @@ def open_store(root: Path) -> Store:
     return Store.open(config, store_host=Host("127.0.0.1", 1))
 
 
+def append(store: Store, numbers: Iterable[int]) -> None:
+    for number in numbers:
+        store.append(Draft("orders", 0, b"x", f"UNIQ_KEY\x01U{number}\x02KEYS\x01k{number % 3}\x02".encode()))
+
+
 @pytest.fixture
 def root(tmp_path: Path) -> Path:
     store = open_store(tmp_path)
-    for number in range(50):
-        store.append(Draft("orders", 0, b"x", f"UNIQ_KEY\x01U{number}\x02KEYS\x01k{number % 3}\x02".encode()))
+    append(store, range(50))
     store.close()
     return tmp_path
 
@@ -55,6 +61,57 @@ def test_damage_is_found_and_named(root: Path, which: int, at: int) -> None:
     path.write_bytes(content)
     wrong = [found for found in check(root) if found.severity is Severity.WRONG]
     assert [found.path for found in wrong] == [f"index/{path.name}"]
+
+
+@pytest.fixture
+def killed(tmp_path: Path) -> Iterator[Path]:
+    """A store as a kill leaves it: 26 messages are confirmed, slots are newer, more files were begun."""
+    store = open_store(tmp_path)
+    append(store, range(26))
+    index = store.index
+    assert index is not None
+    index._catch_up()
+    index._commit((index._builder.position, index._writer(), index._files.files[-1].header), None)
+    append(store, range(26, 28))
+    index._catch_up()
+    writer = index._writer()
+    assert writer is not None
+    writer._write_slots(None)
+    append(store, range(28, 36))
+    while index._builder.step():
+        pass
+    yield tmp_path
+    store.close()
+
+
+def test_a_killed_store_has_no_findings(killed: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "is_running", lambda root: False)
+    assert len(files(killed)) == 3
+    assert [found for found in check(killed) if found.severity is Severity.WRONG] == []
+
+
+@pytest.mark.parametrize("is_live", [False, True])
+@pytest.mark.parametrize("which", range(2))
+def test_slots_that_are_missing_after_a_kill_are_named(
+    killed: Path, monkeypatch: pytest.MonkeyPatch, which: int, is_live: bool
+) -> None:
+    monkeypatch.setattr(module, "is_running", lambda root: is_live)
+    path = files(killed)[which]
+    content = bytearray(path.read_bytes())
+    content[HEADER.size : HEADER.size + 32] = bytes(32)
+    path.write_bytes(content)
+    wrong = [found for found in check(killed) if found.severity is Severity.WRONG]
+    assert [found.path for found in wrong] == [f"index/{path.name}"]
+    assert "slots" in wrong[0].what
+
+
+def test_a_confirmed_end_that_cannot_be_one_is_named(killed: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "is_running", lambda root: False)
+    note = parse_note((killed / "indexed").read_bytes())
+    assert note is not None
+    (killed / "indexed").write_bytes(format_note(note._replace(header=note.header._replace(next_number=1000))))
+    (wrong,) = [found for found in check(killed) if found.severity is Severity.WRONG]
+    assert "1000 entries" in wrong.what
 
 
 def test_a_file_of_another_size_is_named(root: Path) -> None:
