@@ -15,7 +15,7 @@ from orbitmq.wire.command import Command
 from orbitmq.wire.headers import GetAllTopicConfig, QueryTopicConsumers, ViewBrokerStats
 
 _AT_A_TIME = 32
-"""Requests to one broker at the same time."""
+"""Topics of one broker that are asked for at the same time."""
 
 Tell = Callable[[str, object], Awaitable[Command]]
 """Sends a request to an address, and returns the answer of a broker that does not refuse."""
@@ -55,22 +55,30 @@ class _BrokerTraffic:
         self._tell = tell
         self._broker = broker
         self._address = address
-        self._turns = asyncio.Semaphore(_AT_A_TIME)
 
     async def find(self, topic: str | None, group: str | None) -> list[Traffic]:
+        """Return what the broker has counted, in the topics' order."""
         topics = [topic] if topic is not None else await self._topics()
-        found = await asyncio.gather(*(self._of_topic(name, group) for name in topics))
-        return [traffic for listed in found for traffic in listed]
+        found: dict[str, list[Traffic]] = {name: [] for name in topics}
+        left = iter(topics)
 
-    async def _topics(self) -> Iterable[str]:
-        return sorted(decode_topic_table((await self._tell(self._address, GetAllTopicConfig())).body).topics)
+        async def ask() -> None:
+            for name in left:
+                found[name] = await self._of_topic(name, group)
+
+        # As many tasks as requests: one for each topic of a large broker would stop the user's loop while they are made.
+        await asyncio.gather(*(ask() for _ in range(_AT_A_TIME)))
+        return [traffic for listed in found.values() for traffic in listed]
+
+    async def _topics(self) -> list[str]:
+        table = (await self._tell(self._address, GetAllTopicConfig())).body
+        return sorted((await asyncio.to_thread(decode_topic_table, table)).topics)
 
     async def _of_topic(self, topic: str, group: str | None) -> list[Traffic]:
-        async with self._turns:
-            groups = sorted(await self._groups(topic)) if group is None else [group]
-            found = [await self._figures("GROUP_GET_NUMS", topic, name) for name in groups]
-            if group is None:
-                found.insert(0, await self._figures("TOPIC_PUT_NUMS", topic, None))
+        groups = sorted(await self._groups(topic)) if group is None else [group]
+        found = [await self._figures("GROUP_GET_NUMS", topic, name) for name in groups]
+        if group is None:
+            found.insert(0, await self._figures("TOPIC_PUT_NUMS", topic, None))
         return [traffic for traffic in found if traffic is not None]
 
     async def _groups(self, topic: str) -> Iterable[str]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+
 import pytest
 
 from orbitmq.admin.brokers.traffic import find_traffic
@@ -62,3 +64,25 @@ def test_one_group_is_asked_for_without_what_was_sent() -> None:
 def test_a_broker_that_forbids_to_ask_is_no_broker_without_traffic() -> None:
     with pytest.raises(RemoteRefused, match="code 16"):
         run(find_traffic(Broker(refusal=16).tell, {"a": "a:1"}))
+
+
+def test_a_broker_of_many_topics_is_asked_by_few_tasks() -> None:
+    names = [f"t{number:04}" for number in range(2_000)]
+
+    class Large(Broker):
+        tasks_max = 0
+
+        async def tell(self, address: str, header: object) -> Command:
+            if isinstance(header, GetAllTopicConfig):
+                topics = {name: TopicConfig(topic=name) for name in names}
+                return Command(code=0, body=encode_topic_table(TopicTable(DataVersion(), topics)))
+            self.tasks_max = max(self.tasks_max, len(asyncio.all_tasks()))
+            await asyncio.sleep(0)
+            if isinstance(header, QueryTopicConsumers):
+                return Command(code=0, body=encode_group_list([]))
+            return Command(code=0, body=encode_stats(figures(1)))
+
+    broker = Large()
+    found = run(find_traffic(broker.tell, {"a": "a:1"}))
+    assert [traffic.topic for traffic in found] == names
+    assert broker.tasks_max < 50
