@@ -123,6 +123,7 @@ def _topic_tables(broker: BrokerService) -> topics.TopicTables:
         broker.store,
         broker.pulls,
         broker.pop,
+        broker.timers,
         broker.membership.members,
         broker.offsets,
         broker.config.broker_name,

@@ -11,6 +11,7 @@ from orbitmq.broker.groups.offsets import UNKNOWN, GroupOffsets
 from orbitmq.broker.monitoring.progress import group_progress, stored_at_ms
 from orbitmq.broker.monitoring.stats import BrokerStats
 from orbitmq.broker.pop.service import PopService
+from orbitmq.broker.timers.service import TimerService
 from orbitmq.broker.topics.attributes import parse_attribute_changes, wants_mixed_messages
 from orbitmq.broker.topics.registry import TopicRegistry
 from orbitmq.broker.topics.system_topics import is_system_topic
@@ -68,6 +69,7 @@ class TopicTables:
     store: Store
     pulls: Pulls
     pop: PopService
+    timers: TimerService
     members: GroupMembers[Peer]
     offsets: GroupOffsets
     broker_name: str
@@ -133,6 +135,7 @@ def delete_topic(tables: TopicTables, call: Call[DeleteTopicInBroker]) -> Reply 
             tables.pulls.answer_topic(name)
             tables.pop.answer_topic(name)
             tables.stats.forget_topic(name)
+            tables.timers.metrics.forget(name)
 
     tables.topics.delete(topic, call.now_ms, remove, lambda: call.answer(Reply()), retries=retries)
     return LATER

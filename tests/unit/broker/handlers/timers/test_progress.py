@@ -7,7 +7,7 @@ from typing import Any
 import orjson
 
 from orbitmq.store.timers.checkpoint import parse_timer_checkpoint
-from orbitmq.wire.headers import GetTimerCheckpoint, GetTimerMetrics
+from orbitmq.wire.headers import DeleteTopicInBroker, GetTimerCheckpoint, GetTimerMetrics
 
 Serve = Callable[..., None]
 
@@ -27,3 +27,16 @@ def test_the_checkpoint_and_the_counts_are_told(serve: Serve) -> None:
 
     serve(before)
     serve(after)
+
+
+def test_a_deleted_topic_takes_its_counts_along(serve: Serve) -> None:
+    async def scene(rig: Any) -> None:
+        for topic in ("t", "u"):
+            assert (await rig.send(topic, properties="TIMER_DELAY_SEC\x01500\x02")).code == 0
+        timers = rig.broker.service.timers
+        timers.timers.enqueue(int(time.time() * 1000))
+        assert await rig.code(DeleteTopicInBroker(topic="t")) == 0
+        counts = orjson.loads((await rig.ask(GetTimerMetrics())).body)["timingCount"]
+        assert counts.keys() == timers.metrics.enqueued.keys() == {"u"}
+
+    serve(scene)
