@@ -1,4 +1,4 @@
-"""Random commands about the broker as a whole: settings, figures, cleaning, followers, cold data (25, 26, 28, 315, 306, 316, 329, 907, 908, 2001 to 2004). Pure."""
+"""Random commands about the broker as a whole: settings, figures, cleaning, followers, cold data (25, 26, 28, 315, 306, 316, 329, 905, 907, 908, 2001 to 2004). Pure."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def ask(random: Random) -> Step:
 
 def clean(random: Random) -> Step:
     """Ask for cleaning, and for what only slaves and cold data have."""
-    code = random.choice((306, 316, 329, 908, 2002, 2003, 2004, 2004))
+    code = random.choice((306, 316, 329, 905, 908, 2002, 2003, 2004, 2004))
     if code == 2004:
         return Step(
             code,
@@ -63,6 +63,8 @@ def clean(random: Random) -> Step:
             if random.random() < 0.1
             else {"READ_AHEAD_MODE": pick(random, ("0",), ("2", "-1", "x", "", " 0", "99999999999"), 0.5)},
         )
+    if code == 905:
+        return Step(code, {"minBrokerId": choices.number(random, ("0", "1"), 0), "minBrokerAddr": "10.0.0.1:10911"})
     if code == 908:
         return Step(
             code, {} if random.random() < 0.3 else {"masterFlushOffset": choices.number(random, ("0", "5"), 0.2)}

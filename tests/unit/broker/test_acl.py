@@ -32,8 +32,8 @@ from .conftest import Rig, pull_header, send_header
 
 WRITING = {10, 37, 310, 320, 324, 325, 370}
 ADMINISTRATION = {
-    17, 18, 25, 200, 207, 215, 220, 222, 225, 306, 309, 314, 316, 323, 329, 353, 354, 355, 401, 513, 906, 908, 2001,
-    2002, 2004, 200056, *range(3001, 3011),
+    17, 18, 25, 200, 207, 215, 220, 222, 225, 306, 309, 314, 316, 323, 329, 353, 354, 355, 401, 513, 905, 906, 908,
+    2001, 2002, 2004, 200056, *range(3001, 3011),
 }  # fmt: skip
 CREATE = CreateTopic(
     topic="made", default_topic="x", read_queue_nums=1, write_queue_nums=1, perm=6, topic_filter_type="SINGLE_TAG"

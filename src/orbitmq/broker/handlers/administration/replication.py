@@ -1,8 +1,8 @@
-"""Requests about a master's slaves: who follows (907), where a slave would follow (906), and what only a slave is told (908).
+"""Requests about a master's slaves: who follows (907), where a slave would follow (906), what only slaves are told (905, 908).
 
 Nobody follows yet.
 
-Source: Java AdminBrokerProcessor.getBrokerHaStatus, updateBrokerHaInfo, resetMasterFlushOffset.
+Source: Java AdminBrokerProcessor.getBrokerHaStatus, updateBrokerHaInfo, resetMasterFlushOffset, notifyMinBrokerIdChange.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from orbitmq.wire.headers import (
     ExchangeReplicationInfo,
     ExchangeReplicationInfoResponse,
     GetReplicationStatus,
+    NotifyMinBrokerIdChange,
     ResetMasterFlushOffset,
 )
 
@@ -60,4 +61,10 @@ def exchange_replication_info(tables: ReplicationTables, call: Call[ExchangeRepl
 @handlers.on(ResetMasterFlushOffset)
 def reset_master_flush_offset(tables: ReplicationTables, call: Call[ResetMasterFlushOffset]) -> Reply:
     """Do nothing: this is a master, which knows its own log. Java's masters do the same."""
+    return Reply()
+
+
+@handlers.on(NotifyMinBrokerIdChange)
+def notify_min_broker_id_change(tables: ReplicationTables, call: Call[NotifyMinBrokerIdChange]) -> Reply:
+    """Do nothing: slaves look for another master then, and this is one. Java's masters do the same."""
     return Reply()

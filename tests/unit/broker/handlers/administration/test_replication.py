@@ -11,6 +11,7 @@ from orbitmq.wire.headers import (
     ExchangeReplicationInfo,
     ExchangeReplicationInfoResponse,
     GetReplicationStatus,
+    NotifyMinBrokerIdChange,
     ResetMasterFlushOffset,
 )
 
@@ -58,6 +59,18 @@ def test_a_master_that_is_told_of_another_one_stays_what_it_is(serve: Serve) -> 
         await rig.send("t")
         answer = await rig.ask(ExchangeReplicationInfo(master_ha_address="10.0.0.1:10912", master_flush_offset=0))
         assert (answer.code, answer.ext_fields or {}) == (0, {})
+        assert (await rig.pull("t"))[0].code == 0
+
+    serve(scene)
+
+
+def test_a_master_that_hears_of_another_smallest_id_in_its_group_serves_on(serve: Serve) -> None:
+    async def scene(rig: Any) -> None:
+        assert (await rig.send("t")).code == 0
+        notice = NotifyMinBrokerIdChange(min_broker_id=1, min_broker_addr="10.0.0.1:10911")
+        answer = await rig.ask(notice)
+        assert (answer.code, answer.ext_fields or {}, answer.body) == (0, {}, b"")
+        assert (await rig.send("t")).code == 0
         assert (await rig.pull("t"))[0].code == 0
 
     serve(scene)
