@@ -33,24 +33,34 @@ class DefaultSource(DataSource):  # type: ignore[misc]
 
     def schema(self) -> StructType:
         """Return the columns of a message."""
+        from orbitmq.spark.commitlog.options import parse_file_options, reads_files
+        from orbitmq.spark.commitlog.reader import file_schema
         from orbitmq.spark.options import parse_read_options
         from orbitmq.spark.source import read_schema
 
+        if reads_files(self.options):
+            return file_schema(parse_file_options(self.options))
         # Spark does not say whether a batch or a stream will follow; what differs is checked when it does.
         return read_schema(parse_read_options(self.options, streaming=None))
 
     def reader(self, schema: StructType) -> DataSourceReader:
         """Return a reader of a bounded range."""
+        from orbitmq.spark.commitlog.options import parse_file_options, reads_files
+        from orbitmq.spark.commitlog.reader import FileReader
         from orbitmq.spark.options import parse_read_options
         from orbitmq.spark.source import BatchReader
 
+        if reads_files(self.options):
+            return FileReader(schema, parse_file_options(self.options))
         return BatchReader(schema, parse_read_options(self.options, streaming=False))
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802
         """Return a reader that goes on and on."""
+        from orbitmq.spark.commitlog.options import refuse_files
         from orbitmq.spark.options import parse_read_options
         from orbitmq.spark.source import StreamReader
 
+        refuse_files(self.options)
         return StreamReader(schema, parse_read_options(self.options, streaming=True))
 
     def writer(self, schema: StructType, overwrite: bool) -> DataSourceWriter:

@@ -18,7 +18,7 @@ import orjson
 from orbitmq.address import parse_name_servers
 from orbitmq.errors import ConfigError, InvalidArgument
 from orbitmq.model.group import SUBSCRIBE_ALL
-from orbitmq.model.topic import GROUP_LENGTH_MAX, check_name
+from orbitmq.model.topic import GROUP_LENGTH_MAX, check_name, is_reserved_topic
 from orbitmq.spark.offsets import Bound, Earliest, Latest, Timestamp, parse_offsets
 from orbitmq.spark.security import read_security
 
@@ -120,8 +120,8 @@ def parse_read_options(options: Mapping[str, str], *, streaming: bool | None) ->
     Raises:
         ConfigError: names the option, its value and what is allowed.
     """
-    given = _Options(options, READ_OPTIONS)
-    topics, pattern = _parse_topics(given)
+    given = GivenOptions(options, READ_OPTIONS)
+    topics, pattern = parse_topics(given)
     start = _parse_bound(given, "starting", Latest() if streaming else Earliest())
     end = _parse_bound(given, "ending", Latest())
     if streaming is False and start == Latest():
@@ -140,7 +140,7 @@ def parse_read_options(options: Mapping[str, str], *, streaming: bool | None) ->
         topic_pattern=pattern,
         start=start,
         end=end,
-        tags=_parse_subscription(given.get("subscription", SUBSCRIBE_ALL)),
+        tags=parse_subscription(given.get("subscription", SUBSCRIBE_ALL)),
         group=given.group(),
         offsets_per_trigger_max=given.optional_number("maxOffsetsPerTrigger", 1, 2**63 - 1),
         partition_count_min=given.optional_number("minPartitions", 1, 100_000),
@@ -160,7 +160,7 @@ def parse_write_options(options: Mapping[str, str]) -> WriteOptions:
     Raises:
         ConfigError: names the option, its value and what is allowed.
     """
-    given = _Options(options, WRITE_OPTIONS)
+    given = GivenOptions(options, WRITE_OPTIONS)
     topic = given.get("topic")
     return WriteOptions(
         name_servers=given.name_servers(),
@@ -174,7 +174,7 @@ def parse_write_options(options: Mapping[str, str]) -> WriteOptions:
     )
 
 
-class _Options:
+class GivenOptions:
     """The options as they were given, by their proper names."""
 
     def __init__(self, options: Mapping[str, str], allowed: tuple[str, ...]) -> None:
@@ -194,9 +194,11 @@ class _Options:
         return self._values[name]
 
     def get(self, name: str, default: str | None = None) -> str | None:
+        """Return the text of an option, `default` where it was not given."""
         return self._values.get(name, default)
 
     def name_servers(self) -> tuple[str, ...]:
+        """Return the addresses of the NameServers."""
         value = self.get("nameServer")
         if not value:
             raise ConfigError("nameServer", value, "host:port of at least one NameServer, several split by ;")
@@ -219,15 +221,18 @@ class _Options:
         return name
 
     def group(self) -> str:
+        """Return the name of the consumer group."""
         try:
             return check_name("group", self.get("group") or DEFAULT_GROUP, GROUP_LENGTH_MAX)
         except InvalidArgument as error:
             raise ConfigError("group", error.value, error.allowed) from error
 
     def number(self, name: str, default: int, least: int, most: int) -> int:
+        """Return a whole number between `least` and `most`."""
         return default if name not in self else self._parse_number(name, least, most)
 
     def optional_number(self, name: str, least: int, most: int) -> int | None:
+        """Return a whole number between `least` and `most`, None where it was not given."""
         return None if name not in self else self._parse_number(name, least, most)
 
     def _parse_number(self, name: str, least: int, most: int) -> int:
@@ -241,6 +246,7 @@ class _Options:
         return number
 
     def boolean(self, name: str, default: bool) -> bool:
+        """Return whether a switch is on."""
         value = self.get(name)
         if value is None:
             return default
@@ -256,7 +262,8 @@ def _suggestion(name: str, allowed: tuple[str, ...]) -> str:
     return f"{meant} (did you mean that?), or {others}" if meant else others
 
 
-def _parse_topics(given: _Options) -> tuple[tuple[str, ...], str | None]:
+def parse_topics(given: GivenOptions) -> tuple[tuple[str, ...], str | None]:
+    """Return the topics that are named, or the pattern that names them."""
     named = [name for name in ("topic", "topics", "topicPattern") if name in given]
     if len(named) != 1:
         raise ConfigError("topic", named or None, "exactly one of the options topic, topics (a,b,c) and topicPattern")
@@ -274,6 +281,18 @@ def _parse_topics(given: _Options) -> tuple[tuple[str, ...], str | None]:
     return tuple(dict.fromkeys(_checked_topic(option, topic) for topic in topics)), None
 
 
+def matches_pattern(topic: str, pattern: str) -> bool:
+    """Say whether a topic's whole name matches `pattern`.
+
+    RocketMQ's own topics never match; retry and dead-letter topics only where the pattern begins with their %.
+    """
+    return bool(
+        re.fullmatch(pattern, topic)
+        and not is_reserved_topic(topic)
+        and (pattern.startswith("%") or not topic.startswith("%"))
+    )
+
+
 def _checked_topic(option: str, topic: str) -> str:
     try:
         return check_name("topic", topic)
@@ -281,12 +300,12 @@ def _checked_topic(option: str, topic: str) -> str:
         raise ConfigError(option, topic, error.allowed) from error
 
 
-def _parse_bound(given: _Options, side: str, default: Bound) -> Bound:
+def _parse_bound(given: GivenOptions, side: str, default: Bound) -> Bound:
     offsets_option, timestamp_option = f"{side}Offsets", f"{side}Timestamp"
     if timestamp_option in given:
         if offsets_option in given:
             raise ConfigError(offsets_option, given[offsets_option], f"only one of it and {timestamp_option}")
-        return _parse_timestamp(timestamp_option, given[timestamp_option])
+        return parse_timestamp(timestamp_option, given[timestamp_option])
     text = given.get(offsets_option, "") or ""
     match text.strip().lower():
         case "":
@@ -302,10 +321,11 @@ def _parse_bound(given: _Options, side: str, default: Bound) -> Bound:
             raise ConfigError(
                 offsets_option, text, f'JSON like {{"topic":{{"broker":{{"0":42}}}}}} ({error})'
             ) from error
-    return _parse_timestamp(offsets_option, text)
+    return parse_timestamp(offsets_option, text)
 
 
-def _parse_timestamp(option: str, text: str) -> Timestamp:
+def parse_timestamp(option: str, text: str) -> Timestamp:
+    """Return the time that an option's text spells."""
     if text.strip().isdigit():
         return Timestamp(int(text))
     try:
@@ -319,7 +339,7 @@ def _parse_timestamp(option: str, text: str) -> Timestamp:
     return Timestamp(round(moment.timestamp() * 1000))
 
 
-def _parse_subscription(expression: str | None) -> frozenset[str] | None:
+def parse_subscription(expression: str | None) -> frozenset[str] | None:
     """Return the tags of an expression like `a || b`, None for all messages."""
     if expression is None or expression.strip() in ("", SUBSCRIBE_ALL):
         return None

@@ -53,7 +53,9 @@ COLUMNS = (
     Column("storeHost", StringType(), pa.string()),
 )
 COLUMN_NAMES = tuple(column.name for column in COLUMNS)
-_BY_NAME = {column.name: column for column in COLUMNS}
+PHYSICAL_OFFSET = Column("physicalOffset", LongType(), pa.int64())
+"""Where the broker's log has the message, in bytes: a column of files, and of topics for who asks for it."""
+_BY_NAME = {column.name: column for column in (*COLUMNS, PHYSICAL_OFFSET)}
 
 
 def spark_schema(names: Sequence[str]) -> StructType:
@@ -75,7 +77,7 @@ def chosen_columns(schema: StructType) -> tuple[str, ...]:
     for field in schema.fields:
         column = _BY_NAME.get(field.name)
         if column is None:
-            raise ConfigError("schema", field.name, f"columns out of {', '.join(COLUMN_NAMES)}")
+            raise ConfigError("schema", field.name, f"columns out of {', '.join(_BY_NAME)}")
         wanted, found = column.spark.simpleString(), field.dataType.simpleString()
         if found != wanted:
             raise ConfigError("schema", f"{field.name} {found}", f"{field.name} {wanted}")

@@ -84,14 +84,18 @@ def decode_records(
     yield from parse_records(raw).between(queue_offset_min, queue_offset_end).batches(names, broker_name, tags)
 
 
-def parse_records(raw: bytes) -> Records:
+def parse_records(raw: bytes | memoryview, found: Sequence[int] | None = None) -> Records:
     """Find and check every record in `raw`.
+
+    Args:
+        raw: records back to back, under 2 GiB.
+        found: where records start, if somebody has found that already; they need not be back to back then.
 
     Raises:
         CorruptRecord: bad magic, or a length that leads out of its record.
     """
     data = np.frombuffer(raw, np.uint8)
-    starts = _starts(raw)
+    starts = _starts(raw) if found is None else np.array(found, np.int64)
     # Every position below is computed from lengths that the bytes themselves tell, and each length is checked before the
     # next one is read behind it: a gather beyond the end of `data` would raise IndexError, one into a neighbour would lie.
     head = gather_fields(data, starts, _HEAD)
@@ -150,9 +154,15 @@ class Records:
         wanted = offsets >= queue_offset_min
         if queue_offset_end is not None:
             wanted &= offsets < queue_offset_end
+        return self.where(wanted)
+
+    def where(self, wanted: Flags) -> Records:
+        """Return the records that are wanted."""
         return self if wanted.all() else self._part(wanted)
 
-    def batches(self, names: Sequence[str], broker_name: str, tags: frozenset[str] | None) -> Iterator[pa.RecordBatch]:
+    def batches(
+        self, names: Sequence[str], broker_name: str | None, tags: frozenset[str] | None
+    ) -> Iterator[pa.RecordBatch]:
         """Yield the columns called `names`; see `decode_records`."""
         schema = arrow_schema(names)
         for part in self.bounded():
@@ -187,7 +197,7 @@ class Records:
             size += len(body)
         yield self._part(slice(first, len(self)), bodies)
 
-    def column(self, name: str, broker_name: str) -> pa.Array:
+    def column(self, name: str, broker_name: str | None) -> pa.Array:
         """Return the column called `name`."""
         if name == "brokerName":
             return pa.repeat(pa.scalar(broker_name, pa.string()), len(self))
@@ -200,6 +210,11 @@ class Records:
     def parsed_properties(self) -> Properties:
         """The properties, parsed once for all the columns that come from them."""
         return Properties.parse(gather_slices(self.raw, *self.properties))
+
+    @property
+    def topic_names(self) -> pa.Array:
+        """The topic of each record."""
+        return to_text(gather_slices(self.raw, *self.topics))
 
     @property
     def born_hosts(self) -> pa.Array:
@@ -269,7 +284,7 @@ class Records:
 
 
 _COLUMNS: Mapping[str, Callable[[Records], pa.Array]] = {
-    "topic": lambda records: to_text(gather_slices(records.raw, *records.topics)),
+    "topic": lambda records: records.topic_names,
     "body": lambda records: records.plain_bodies,
     "properties": lambda records: records.parsed_properties.as_map(),
     "queueId": lambda records: pa.array(records.head["queue_id"].astype(np.int32)),
@@ -283,11 +298,12 @@ _COLUMNS: Mapping[str, Callable[[Records], pa.Array]] = {
     "reconsumeTimes": lambda records: pa.array(records.tail["reconsume_times"].astype(np.int32)),
     "bornHost": lambda records: records.born_hosts,
     "storeHost": lambda records: records.store_hosts,
+    "physicalOffset": lambda records: pa.array(records.head["physical_offset"].astype(np.int64)),
 }
 """How each column but brokerName comes out of the records."""
 
 
-def _starts(raw: bytes) -> Positions:
+def _starts(raw: bytes | memoryview) -> Positions:
     """Return where records start. Each tells only its own size, so this is a loop: the one per record that there is."""
     starts: list[int] = []
     # Local names are looked up faster than attributes.

@@ -5,7 +5,6 @@ Connections stay open between micro-batches; questions to one broker leave toget
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from types import TracebackType
 
@@ -15,11 +14,10 @@ from orbitmq.client.routing.route_queues import readable_queues
 from orbitmq.codes import ResponseCode
 from orbitmq.errors import ClientError, ConfigError, InvalidArgument, NoNameServer, RemoteRefused, RouteNotFound
 from orbitmq.model.route import MessageQueue, TopicRoute
-from orbitmq.model.topic import is_reserved_topic
 from orbitmq.net.blocking import BlockingConnection
 from orbitmq.net.security.client_security import UNSECURED, ClientSecurity
 from orbitmq.spark.offsets import Bound, Earliest, Latest, Offsets, Timestamp, resolve_marks
-from orbitmq.spark.options import ReadOptions
+from orbitmq.spark.options import ReadOptions, matches_pattern
 from orbitmq.spark.security import read_security
 from orbitmq.wire.bodies.route import decode_route
 from orbitmq.wire.bodies.topics import decode_topic_list
@@ -100,18 +98,9 @@ class MetadataClient:
         return decode_route(_accepted(answer, self._name_servers.addresses[0]).body)
 
     def matching_topics(self, pattern: str) -> list[str]:
-        """Return the topics whose whole name matches `pattern`.
-
-        RocketMQ's own topics never match; retry and dead-letter topics only where the pattern begins with their %.
-        """
+        """Return the topics that `pattern` means; see `matches_pattern`."""
         answer = _accepted(self._ask_name_server(GetAllTopics()), self._name_servers.addresses[0])
-        return [
-            topic
-            for topic in sorted(decode_topic_list(answer.body).topics)
-            if re.fullmatch(pattern, topic)
-            and not is_reserved_topic(topic)
-            and (pattern.startswith("%") or not topic.startswith("%"))
-        ]
+        return [topic for topic in sorted(decode_topic_list(answer.body).topics) if matches_pattern(topic, pattern)]
 
     def latest(
         self, queues: QueueAddresses, *, unreachable: Callable[[str, ClientError], None] | None = None

@@ -1,0 +1,55 @@
+"""Options of a read of files: what needs a broker is refused, and so are streams."""
+
+from __future__ import annotations
+
+import pytest
+
+from orbitmq.errors import ConfigError
+from orbitmq.spark.commitlog.options import FileOptions, parse_file_options, reads_files, refuse_files
+
+
+def test_a_path_is_all_that_is_needed():
+    assert parse_file_options({"COMMITLOGPATH": "/store"}) == FileOptions(
+        path="/store", topics=(), topic_pattern=None, broker_name=None, start_ms=None, end_ms=None, tags=None,
+        partition_count_min=None, fail_on_data_loss=True, include_body=True,
+    )  # fmt: skip
+
+
+def test_what_is_read_may_be_narrowed():
+    options = parse_file_options(
+        {
+            "commitLogPath": "/store", "topics": "a,b", "brokerName": "broker-a", "startingTimestamp": "5",
+            "endingTimestamp": "1970-01-01T00:00:01Z", "subscription": "x || y", "minPartitions": "7",
+            "failOnDataLoss": "false", "includeBody": "false",
+        }
+    )  # fmt: skip
+
+    assert options == FileOptions(
+        path="/store", topics=("a", "b"), broker_name="broker-a", start_ms=5, end_ms=1000, tags=frozenset("xy"),
+        partition_count_min=7, fail_on_data_loss=False, include_body=False,
+    )  # fmt: skip
+    assert parse_file_options({"commitLogPath": "/s", "topicPattern": "a.*"}).topic_pattern == "a.*"
+
+
+@pytest.mark.parametrize(
+    ("options", "told"),
+    [
+        ({"commitLogPath": " "}, "commitLogPath"),
+        ({"nameServer": "h:1"}, "nameServer"),
+        ({"startingOffsets": "earliest"}, "startingOffsets"),
+        ({"topic": "a", "topics": "b"}, "exactly one"),
+        ({"startingTimestamp": "soon"}, "startingTimestamp"),
+        ({"minPartitions": "0"}, "from 1 to 100000"),
+        ({"minPartitions": "100001"}, "from 1 to 100000"),
+    ],
+)
+def test_a_bad_option_is_named(options, told):
+    with pytest.raises(ConfigError, match=told):
+        parse_file_options({"commitLogPath": "/store"} | options)
+
+
+def test_a_stream_reads_no_files():
+    assert not reads_files({"nameServer": "h:1"})
+    refuse_files({"nameServer": "h:1"})
+    with pytest.raises(ConfigError, match=r"commitLogPath.*batch"):
+        refuse_files({"commitlogpath": "/store"})
