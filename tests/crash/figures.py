@@ -13,11 +13,13 @@ from collections import Counter
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from random import Random
+from statistics import median
 
 from crash import (
     broker_damage,
     damage,
     delay_cuts,
+    delay_rate,
     derived_cuts,
     derived_kills,
     faults,
@@ -34,6 +36,7 @@ from hostile.figures import main
 RESULTS = Path(__file__).parents[2] / "benchmarks" / "results" / "latest-crash.json"
 KILLS, POWER_CUTS, STEPS, TRANSACTION_KILLS = 200, 10_000, 1_000_000, 60
 DERIVED_CUTS, DERIVED_KILLS = 5_000, 60
+DELAYED, DELAYED_PER_S, ROUNDS = 40_000, 20_000, 3
 REPEATED_MAX = 120
 PACE = 3_000
 
@@ -152,6 +155,25 @@ def cut_power_of_delays(size: Size) -> Figure:
     )
 
 
+def deliver_delayed(size: Size) -> Figure:
+    """Deliver delayed messages that are due at the same moment."""
+    count, rates, outcome = size.of(DELAYED), [], ""
+    for _ in range(ROUNDS):
+        with tempfile.TemporaryDirectory() as directory:
+            try:
+                rates.append(delay_rate.deliver(Path(directory), count))
+            except Loss as error:
+                outcome = str(error)
+                break
+    rate = median(rates or [0])
+    return Figure(
+        asked=f"{DELAYED:,} delayed messages of 1 KiB and one level, due at the same moment: each comes once and in order, "
+        f"{DELAYED_PER_S:,}/s (the median of {ROUNDS} times)",
+        measured=f"{count:,} messages: {rate:,.0f}/s, the slowest time {min(rates or [0]):,.0f}/s; {outcome or 'each once, in order'}",
+        reached=not outcome and rate >= DELAYED_PER_S,
+    )
+
+
 def play_model(size: Size) -> Figure:
     """Play random histories of the store."""
     try:
@@ -227,6 +249,7 @@ FIGURES: Mapping[str, Callable[[Size], Figure]] = {
     "power-cuts": cut_power,
     "derived-cuts": cut_power_of_derived,
     "delay-cuts": cut_power_of_delays,
+    "delay-rate": deliver_delayed,
     "torn-files": tear_files,
     "damaged-files": damage_files,
     "failing-calls": fail_calls,
