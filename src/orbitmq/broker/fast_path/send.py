@@ -11,9 +11,9 @@ It takes a third of the long way's time per message: docs/adr/0010-send-fast-pat
 
 from __future__ import annotations
 
-from orbitmq.broker.fast_path.send_header import SendHeaderTexts, parse_plain_send
+from orbitmq.broker.fast_path.send_forms import SendForms
 from orbitmq.broker.handlers.send import note_waiting, special_form
-from orbitmq.broker.sending.answers import FLUSH_TIMEOUT_REMARK, NOT_DURABLE, UNIQUE_KEY, SendAnswers
+from orbitmq.broker.sending.answers import FLUSH_TIMEOUT_REMARK, NOT_DURABLE, SendAnswers
 from orbitmq.broker.sending.tables import SendTables, host_of
 from orbitmq.codes import RequestCode, ResponseCode
 from orbitmq.errors import OrbitError
@@ -23,7 +23,6 @@ from orbitmq.net.dispatch.peer import Peer
 from orbitmq.net.dispatch.reply import Reply, encode_reply
 from orbitmq.net.sharing.turns import TURN_COUNT
 from orbitmq.store import Draft
-from orbitmq.store.index.keys import NOTED_SIZE_MAX
 from orbitmq.wire.command import Command, decode_command, encode_command
 from orbitmq.wire.frame import HEADER_SIZE_MASK, PREFIX, FrameDecoder
 from orbitmq.wire.messages.message_id import offset_message_id
@@ -34,11 +33,7 @@ _CODE = int(RequestCode.SEND_MESSAGE_V2)
 _unpack_prefix = PREFIX.unpack_from
 _OFFSET_DIGITS = 16  # of a message id: the physical offset, in hexadecimal
 _SENTINELS = ("<id>", 111_111_111, 222_222_222, "<key>", 333_333_333)
-_KEY = UNIQUE_KEY + b"\x01"
-_KEY_SIZE = len(_KEY)
-_KEYS = b"KEYS\x01"
 _PREPARED = SysFlag.TRANSACTION_PREPARED
-_PROPERTY_END = 2
 _TURN_ROOM = 8 * TURN_COUNT
 """Sends of one read that are served at once: some four milliseconds. A read has a quarter of a megabyte, and room for 900."""
 _SPECIAL_COST = 3
@@ -53,7 +48,7 @@ class SendFastPath:
         self._tables = tables
         self._version: DataVersion | None = None
         self._queue_counts: dict[str, int] = {}
-        self._texts = SendHeaderTexts()
+        self._forms = SendForms(tables.properties)
         self._parts = _answer_parts(tables.answers)
         self._id_start = offset_message_id(tables.answers.host, 0)[:-_OFFSET_DIGITS]
 
@@ -68,9 +63,9 @@ class SendFastPath:
             self._version = version
             self._queue_counts.clear()
         # Bound once for each read: every attribute that the loop looks up costs a message some thirty nanoseconds.
-        append, parse_text, format_answer = tables.store.append, self._texts.parse, self._format
+        append, read_form, format_answer = tables.store.append, self._forms.read, self._format
         note_key = tables.store.note_key
-        queue_counts, body_size_max, plain = self._queue_counts, tables.body_size_max, tables.properties.plain
+        queue_counts, body_size_max = self._queue_counts, tables.body_size_max
         put_bits = tables.stats.put_bits
         host = host_of(connection.remote)
         first, at, end, size_sum = len(answers), 0, len(data), 0
@@ -88,15 +83,13 @@ class SendFastPath:
                 # A frame that the read cut off, or a binary header (mark >> 24): the frame decoder's business.
                 if frame_end > end or body_start > frame_end or mark >> 24 or frame_end - body_start > body_size_max:
                     break
-                text = data[at + 8 : body_start]
-                fields = parse_text(text) or parse_plain_send(text)
-                if fields is None:
+                read = read_form(data[at + 8 : body_start])
+                if read is None:
                     break
-                topic, queue_id, sys_flag, born_at_ms, flag, properties, opaque = fields
+                (
+                    topic, queue_id, sys_flag, born_at_ms, flag, properties, opaque, stored, key, tag_code, is_only_key
+                ) = read  # fmt: skip
                 if not 0 <= queue_id < (queue_counts.get(topic) or self._count_queues(topic)):
-                    break
-                stored, key = plain(properties), _unique_key(properties)
-                if key is None:
                     break
                 # From here on nothing is refused: append stores the message, or raises before it has stored anything.
                 body = data[body_start:frame_end]
@@ -115,9 +108,9 @@ class SendFastPath:
                 elif len(stored) > PROPERTIES_SIZE_MAX:
                     break
                 else:
-                    draft = (topic, queue_id, body, stored, flag, sys_flag, born_at_ms, host, 0, 0, None)
+                    draft = (topic, queue_id, body, stored, flag, sys_flag, born_at_ms, host, 0, 0, tag_code)
                     queue_offset, physical_offset, record_size, stored_at_ms = append(_new(Draft, draft))
-                    if 0 < len(key) <= NOTED_SIZE_MAX and _KEYS not in properties:
+                    if is_only_key:
                         note_key((physical_offset, record_size, stored_at_ms, topic, key))
                 log_end = physical_offset + record_size
                 if topic != counted_topic:
@@ -207,18 +200,6 @@ def _as_late(answer: bytes) -> bytes:
     (frame,) = FrameDecoder().feed(answer)
     late = decode_command(frame)._replace(code=ResponseCode.FLUSH_DISK_TIMEOUT, remark=FLUSH_TIMEOUT_REMARK)
     return encode_command(late)
-
-
-def _unique_key(properties: bytes) -> str | None:
-    """Return the message's own id, which the answer repeats: empty without one, None when it is no plain word."""
-    start = properties.find(_KEY)
-    if start < 0:
-        return ""
-    end = properties.find(b"\x02", start)
-    value = properties[start + _KEY_SIZE :] if end < 0 else properties[start + _KEY_SIZE : end]
-    if (start and properties[start - 1] != _PROPERTY_END) or properties.find(_KEY, start + 1) >= 0:
-        return None
-    return value.decode() if value.isalnum() else None
 
 
 def _answer_parts(answers: SendAnswers) -> tuple[str, ...]:

@@ -1,0 +1,193 @@
+"""The forms of plain sends: what is the same in message after message is looked at once.
+
+Between two messages of one producer its text, of header and properties, differs in a few values: queue, birth time, opaque,
+unique key, and the words of KEYS. The text around those is the message's form. What a form means is found out by the
+ways that read a header as a whole (`send_header`) and its properties (`sending.properties`); the next messages of
+that form are put together from their values.
+
+A value is taken only when it is a plain word, so it can neither end its text nor mean something of its own. Whatever
+a form says is what those ways would say; a test holds them together. docs/adr/0010-send-fast-path.md has the figures.
+"""
+
+from __future__ import annotations
+
+import string
+from typing import NamedTuple
+
+from orbitmq.broker.fast_path.send_header import TEXT_SIZE_MAX, TEXTS_MAX, SendHeaderTexts, parse_plain_send
+from orbitmq.broker.sending.answers import UNIQUE_KEY
+from orbitmq.broker.sending.properties import StoredProperties
+from orbitmq.model.message import SysFlag
+from orbitmq.store.dispatch import tag_code_of
+from orbitmq.store.index.keys import NOTED_SIZE_MAX
+
+PlainMessage = tuple[str, int, int, int, int, bytes, int, bytes | None, str, int | None, bool]
+"""Topic, queue id, sys_flag, birth time (ms), flag, properties as sent, opaque; then what the properties mean: their stored
+form (None: they ask for something special), the unique key, the tag's code (None: to be found out), and whether the unique
+key is the only key. The properties as sent are left out (empty) where the stored form is there and is all that counts."""
+
+_BORN_AT = b'","g":"'
+_BORN_END = len(_BORN_AT) + 13
+"""A birth time has thirteen digits from 2001 to 2286."""
+_OPAQUE = b'"opaque":'
+_OPAQUE_SIZE = len(_OPAQUE)
+_OPAQUE_DIGITS_MAX = 9
+_ZERO = ord("0")
+_KEY = UNIQUE_KEY + b"\x01"
+_KEY_SIZE = len(_KEY)
+_KEYS = b"KEYS\x01"
+_KEY_TEXT = UNIQUE_KEY + b"\\u0001"
+_KEY_TEXT_SIZE = len(_KEY_TEXT)
+_KEYS_TEXT = b"KEYS\\u0001"
+_KEYS_TEXT_SIZE = len(_KEYS_TEXT)
+_IN_WORDS = (string.ascii_letters + string.digits + " _-.:;/@#+=,|").encode()
+_PROPERTY_END = 2
+_PREPARED = SysFlag.TRANSACTION_PREPARED
+
+
+class _Head(NamedTuple):
+    topic: str
+    queue_id: int
+    sys_flag: int
+
+
+class _Form(NamedTuple):
+    """Properties around their values: as they are stored, or as they were sent when they ask for something special."""
+
+    parts: tuple[bytes, ...]
+    tag_code: int | None
+    is_special: bool
+
+
+class SendForms:
+    """The forms that were seen before."""
+
+    def __init__(self, properties: StoredProperties) -> None:
+        self._plain = properties.plain
+        self._texts = SendHeaderTexts()
+        self._heads: dict[bytes, _Head] = {}
+        self._forms: dict[bytes, _Form | tuple[()]] = {}
+        """By their text; empty: it means nothing that could be put together."""
+        self._seen: set[bytes] = set()
+        """Texts that came once. Most of them come never again: somebody's properties differ in every message."""
+
+    def read(self, text: bytes) -> PlainMessage | None:
+        """Return what a plain send's header says; None: it has to be looked at."""
+        find = text.find
+        head_end = find(_BORN_AT)
+        born_end = head_end + _BORN_END
+        key_at = find(_KEY_TEXT, born_end) + _KEY_TEXT_SIZE
+        key_end = find(b"\\", key_at)
+        opaque_at = find(_OPAQUE, key_end) + _OPAQUE_SIZE
+        opaque_end = find(b",", opaque_at)
+        words_at = find(_KEYS_TEXT, born_end) + _KEYS_TEXT_SIZE
+        words = b""
+        # Each piece ends where a `find` from its own beginning ends it: so a form's text can be cut in one way only.
+        if words_at < born_end:
+            form_text = text[born_end:key_at] + text[key_end:opaque_at] + text[opaque_end:]
+        else:
+            words_end = find(b"\\", words_at)
+            words = text[words_at:words_end]
+            if words_at > key_at:
+                form_text = text[born_end:key_at] + text[key_end:words_at] + text[words_end:opaque_at]
+            else:
+                form_text = text[born_end:words_at] + text[words_end:key_at] + text[key_end:opaque_at]
+            form_text += text[opaque_end:]
+        form = self._forms.get(form_text)
+        head = self._heads.get(text[:head_end])
+        if form and head is not None:
+            parts, tag_code, is_special = form
+            topic, queue_id, sys_flag = head
+            born_at, key, opaque = text[born_end - 13 : born_end], text[key_at:key_end], text[opaque_at:opaque_end]
+            if (
+                key.isalnum()
+                and len(key) <= NOTED_SIZE_MAX
+                and born_at.isdigit()
+                and opaque.isdigit()
+                and len(opaque) <= _OPAQUE_DIGITS_MAX
+                and (opaque[0] != _ZERO or len(opaque) == 1)
+                and not words.translate(None, _IN_WORDS)
+                and (is_special or not sys_flag & _PREPARED)
+            ):
+                if len(parts) == 2:
+                    properties = parts[0] + key + parts[1]
+                elif words_at > key_at:
+                    properties = parts[0] + key + parts[1] + words + parts[2]
+                else:
+                    properties = parts[0] + words + parts[1] + key + parts[2]
+                sent, stored = (properties, None) if is_special else (b"", properties)
+                return (
+                    topic, queue_id, sys_flag, int(born_at), 0, sent, int(opaque),
+                    stored, key.decode(), tag_code, len(parts) == 2,
+                )  # fmt: skip
+        return self._read_whole(text, form_text, is_new=form is None or head is None)
+
+    def _read_whole(self, text: bytes, form_text: bytes, *, is_new: bool) -> PlainMessage | None:
+        fields = by_text = self._texts.parse(text)
+        if fields is None:
+            fields = parse_plain_send(text)
+            if fields is None:
+                return None
+        properties = fields[5]
+        stored, key = self._plain(properties), unique_key(properties)
+        if key is None:
+            return None
+        if by_text is not None and is_new and len(form_text) <= TEXT_SIZE_MAX:
+            if form_text in self._seen:
+                self._learn(text, form_text, _Head(*fields[:3]), properties, stored, key)
+            else:
+                if len(self._seen) >= TEXTS_MAX:
+                    self._seen.clear()
+                self._seen.add(form_text)
+        is_only_key = 0 < len(key) <= NOTED_SIZE_MAX and _KEYS not in properties
+        return (*fields, stored, key, None, is_only_key)
+
+    def _learn(
+        self, text: bytes, form_text: bytes, head: _Head, properties: bytes, stored: bytes | None, key: str
+    ) -> None:
+        """Remember a form, and a head, that were read by their texts."""
+        head_text = text[: text.find(_BORN_AT)]
+        if len(head_text) <= TEXT_SIZE_MAX:
+            if len(self._heads) >= TEXTS_MAX:
+                self._heads.clear()
+            self._heads[head_text] = head
+        if len(self._forms) >= TEXTS_MAX:
+            self._forms.clear()
+        self._forms[form_text] = _form_of(properties, stored, key)
+
+
+def _form_of(properties: bytes, stored: bytes | None, key: str) -> _Form | tuple[()]:
+    kept = properties if stored is None else stored
+    values = [_value_at(kept, _KEY)]
+    if _KEYS in properties:
+        values.append(_value_at(kept, _KEYS))
+    if not key or None in values:
+        return ()
+    at, parts = 0, []
+    for start, end in sorted(value for value in values if value is not None):
+        parts.append(kept[at:start])
+        at = end
+    parts.append(kept[at:])
+    return _Form(tuple(parts), None if stored is None else tag_code_of("", stored, 0), stored is None)
+
+
+def _value_at(properties: bytes, name: bytes) -> tuple[int, int] | None:
+    """Return where the value of a property begins and ends; None: it is no plain word, or its name stands elsewhere, too."""
+    name_at = properties.find(name)
+    start = name_at + len(name)
+    end = properties.find(b"\x02", start)
+    is_alone = (not name_at or properties[name_at - 1] == _PROPERTY_END) and properties.find(name, start) < 0
+    # A value ends in its text where the first backslash is: that has to be the one of this separator.
+    return (start, end) if is_alone and end >= 0 and not properties[start:end].translate(None, _IN_WORDS) else None
+
+
+def unique_key(properties: bytes) -> str | None:
+    """Return the message's own id, which the answer repeats: empty without one, None when it is no plain word."""
+    start = properties.find(_KEY)
+    if start < 0:
+        return ""
+    end = properties.find(b"\x02", start)
+    value = properties[start + _KEY_SIZE :] if end < 0 else properties[start + _KEY_SIZE : end]
+    if (start and properties[start - 1] != _PROPERTY_END) or properties.find(_KEY, start + 1) >= 0:
+        return None
+    return value.decode() if value.isalnum() else None
