@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -81,14 +81,14 @@ Scenario = Callable[[Rig], Awaitable[None]]
 def serve(tmp_path: Path) -> Callable[..., None]:
     """Run a scenario against a broker; the store of one test survives several calls."""
 
-    def runs(scenario: Scenario, **settings: Any) -> None:
+    def runs(scenario: Scenario, clocks: Mapping[str, Any] = {}, **settings: Any) -> None:
         async def scene() -> None:
             config: dict[str, Any] = {
                 "bind_address": "127.0.0.1", "listen_port": 0, "store_path_root_dir": tmp_path / "store",
                 "broker_name": "a", "mapped_file_size_commit_log": 4 * 1024 * 1024,
                 "mapped_file_size_consume_queue": 20_000,
             }  # fmt: skip
-            broker = Broker(BrokerConfig(**config | settings))
+            broker = Broker(BrokerConfig(**config | settings), **clocks)
             await broker.start()
             rig = Rig(broker)
             try:

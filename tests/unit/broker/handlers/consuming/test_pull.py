@@ -10,6 +10,7 @@ import pytest
 
 from orbitmq.model.group import ConsumerInfo, Heartbeat, MessageModel, Subscription
 from orbitmq.store import Draft
+from orbitmq.testing import FakeClock
 from orbitmq.wire.bodies.groups import GroupConfig, encode_group_config
 from orbitmq.wire.bodies.heartbeat import encode_heartbeat
 from orbitmq.wire.header import decode_header
@@ -290,6 +291,29 @@ def test_a_waiting_pull_is_answered_when_its_time_is_over(serve: Serve) -> None:
         assert answer.code == NOT_FOUND
 
     serve(scene)
+
+
+@pytest.mark.parametrize("ahead_ms", [3_600_000, -3_600_000])
+def test_a_waiting_pull_is_answered_in_time_though_the_wall_clock_is_set_and_set_back(
+    serve: Serve, ahead_ms: int
+) -> None:
+    wall, monotonic = FakeClock(), FakeClock(5_000)
+
+    async def scene(rig: Any) -> None:
+        await rig.send()
+        pulls = rig.broker.service.pulls
+        wall.set(wall() + ahead_ms)
+        waiting = asyncio.create_task(rig.pull(queue_offset=1, sys_flag=SUSPEND, suspend_timeout_ms=3_000))
+        await parked(rig, 1)
+        wall.set(wall() - ahead_ms)
+        monotonic.advance(2_999)
+        pulls.answer_expired(rig.broker.service.monotonic())
+        assert pulls.parked_count == 1
+        monotonic.advance(1)
+        answer, _ = await asyncio.wait_for(waiting, 20)
+        assert answer.code == NOT_FOUND
+
+    serve(scene, clocks={"clock": wall, "monotonic": monotonic})
 
 
 def test_with_long_polling_off_a_pull_waits_only_a_moment(serve: Serve) -> None:
