@@ -38,7 +38,21 @@ class Timestamp:
     ms: int
 
 
-Bound = Earliest | Latest | Timestamp | Offsets
+@dataclass(frozen=True)
+class QueueTimes:
+    """In each queue the first message stored at or after a time of its own, in ms since 1970."""
+
+    times_ms: Mapping[MessageQueue, int]
+
+
+@dataclass(frozen=True)
+class Committed:
+    """What a consumer group has committed; the oldest message in queues that it has not consumed yet."""
+
+    group: str
+
+
+Bound = Earliest | Latest | Timestamp | QueueTimes | Committed | Offsets
 """Where reading starts or ends, as a query names it. Offsets may hold the marks EARLIEST and LATEST."""
 
 
@@ -77,12 +91,32 @@ def resolve_marks(offsets: Offsets, earliest: Offsets, latest: Offsets, option: 
     Raises:
         InvalidArgument: names the queues that are missing, or that do not exist.
     """
-    missing, unknown = sorted(latest.keys() - offsets.keys()), sorted(offsets.keys() - latest.keys())
-    if missing or unknown:
-        reason = f"missing {_names(missing)}" if missing else f"not among the topic's queues: {_names(unknown)}"
-        raise InvalidArgument(option, format_offsets(offsets), f"an offset for each queue that exists ({reason})")
+    check_queues(offsets, latest, option)
     marks = {EARLIEST: earliest, LATEST: latest}
     return {queue: marks[offset][queue] if offset in marks else offset for queue, offset in offsets.items()}
+
+
+def check_queues(named: Offsets, found: Iterable[MessageQueue], option: str) -> None:
+    """Raise InvalidArgument unless a value was named for each queue that was found, and for no other."""
+    missing, unknown = sorted(set(found) - named.keys()), sorted(named.keys() - set(found))
+    if missing or unknown:
+        reason = f"missing {_names(missing)}" if missing else f"not among the topic's queues: {_names(unknown)}"
+        raise InvalidArgument(option, format_offsets(named), f"a value for each queue that exists ({reason})")
+
+
+def parse_queues(document: Any) -> frozenset[MessageQueue]:
+    """Return the queues that JSON values spell: `{"topic": {"broker": [queue id]}}`.
+
+    Raises:
+        InvalidArgument: another shape, or a queue id that is no number.
+    """
+    queues = set()
+    for topic, brokers in json_items("queues", document):
+        for broker_name, queue_ids in json_items(f"queues of topic {topic}", brokers):
+            if not isinstance(queue_ids, list) or not all(type(found) is int and found >= 0 for found in queue_ids):
+                raise InvalidArgument(f"queues of broker {broker_name}", queue_ids, "a list of queue ids")
+            queues |= {MessageQueue(topic, broker_name, queue_id) for queue_id in queue_ids}
+    return frozenset(queues)
 
 
 def json_items(what: str, document: Any) -> Iterable[tuple[str, Any]]:

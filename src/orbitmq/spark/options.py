@@ -12,20 +12,34 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from difflib import get_close_matches
+from uuid import uuid4
 
 import orjson
 
 from orbitmq.address import parse_name_servers
 from orbitmq.errors import ConfigError, InvalidArgument
+from orbitmq.filter.sql92 import check_sql92
 from orbitmq.model.group import SUBSCRIBE_ALL
+from orbitmq.model.route import MessageQueue
 from orbitmq.model.topic import GROUP_LENGTH_MAX, check_name, is_reserved_topic
-from orbitmq.spark.offsets import Bound, Earliest, Latest, Timestamp, parse_offsets
+from orbitmq.spark.offsets import (
+    EARLIEST,
+    Bound,
+    Committed,
+    Earliest,
+    Latest,
+    QueueTimes,
+    Timestamp,
+    parse_offsets,
+    parse_queues,
+)
 from orbitmq.spark.security import read_security
 
 DEFAULT_GROUP = "orbitmq-spark"
 """One group for all reads: brokers that create groups as they meet them would keep a random one for ever."""
 INT32_MAX = 2**31 - 1
 TAG_SEPARATOR = "||"
+TAG, SQL92 = "TAG", "SQL92"
 
 READ_OPTIONS = (
     "nameServer",
@@ -33,14 +47,22 @@ READ_OPTIONS = (
     "topic",
     "topics",
     "topicPattern",
+    "assign",
+    "columns",
     "startingOffsets",
     "endingOffsets",
     "startingTimestamp",
     "endingTimestamp",
+    "startingOffsetsByTimestamp",
+    "endingOffsetsByTimestamp",
     "subscription",
+    "expressionType",
     "group",
+    "groupIdPrefix",
+    "commitOffsets",
     "maxOffsetsPerTrigger",
     "minPartitions",
+    "maxRecordsPerPartition",
     "failOnDataLoss",
     "includeBody",
     "pullBatchSize",
@@ -49,6 +71,8 @@ READ_OPTIONS = (
     "retries",
     "offsetPollMs",
 )
+STREAM_OPTIONS = ("maxOffsetsPerTrigger", "commitOffsets")
+"""Those that a batch cannot keep to."""
 WRITE_OPTIONS = (
     "nameServer",
     "securityFile",
@@ -59,8 +83,14 @@ WRITE_OPTIONS = (
     "sendOutstanding",
     "rowIds",
 )
-ALIASES = {"subexpression": "subscription", "pulltimeout": "pullTimeoutMs"}
-"""Names of the old connector, in lower case, that are spelled differently now."""
+ALIASES = {
+    "subexpression": "subscription",
+    "pulltimeout": "pullTimeoutMs",
+    "subscribe": "topics",
+    "subscribepattern": "topicPattern",
+    "kafka.group.id": "group",
+}
+"""Names of the old connector, and of Kafka's, in lower case, that are spelled differently here."""
 SPARK_OPTIONS = frozenset({"path", "checkpointlocation", "queryname", "outputmode"})
 """What Spark itself puts among the options of a source or a sink."""
 
@@ -69,19 +99,25 @@ SPARK_OPTIONS = frozenset({"path", "checkpointlocation", "queryname", "outputmod
 class ReadOptions:
     """The options of a read.
 
-    Exactly one of `topics` and `topic_pattern` is given. Counts are messages, times milliseconds.
+    Exactly one of `topics` and `topic_pattern` is given; of their queues only those of `assigned` are read, if there are
+    any. Counts are messages, times milliseconds.
     """
 
     name_servers: tuple[str, ...]
     security_file: str | None = None
     topics: tuple[str, ...] = ()
     topic_pattern: str | None = None
+    assigned: frozenset[MessageQueue] | None = None
+    columns: tuple[str, ...] | None = None
     start: Bound
     end: Bound = Latest()
     tags: frozenset[str] | None = None
+    sql: str | None = None
     group: str = DEFAULT_GROUP
+    commits_offsets: bool = False
     offsets_per_trigger_max: int | None = None
     partition_count_min: int | None = None
+    partition_record_count_max: int | None = None
     fail_on_data_loss: bool = True
     include_body: bool = True
     pull_count: int = 1024
@@ -92,8 +128,20 @@ class ReadOptions:
 
     @property
     def subscription(self) -> str:
-        """The tag expression that travels to brokers."""
+        """The expression that travels to brokers."""
+        if self.sql is not None:
+            return self.sql
         return SUBSCRIBE_ALL if self.tags is None else f" {TAG_SEPARATOR} ".join(sorted(self.tags))
+
+    @property
+    def expression_type(self) -> str:
+        """What kind of expression `subscription` is."""
+        return TAG if self.sql is None else SQL92
+
+    @property
+    def is_filtered(self) -> bool:
+        """True when brokers pass over messages: then a gap between offsets says nothing."""
+        return self.tags is not None or self.sql is not None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -121,29 +169,36 @@ def parse_read_options(options: Mapping[str, str], *, streaming: bool | None) ->
         ConfigError: names the option, its value and what is allowed.
     """
     given = GivenOptions(options, READ_OPTIONS)
-    topics, pattern = parse_topics(given)
+    topics, pattern, assigned = _parse_queues(given)
+    tags, sql = _parse_filter(given)
     start = _parse_bound(given, "starting", Latest() if streaming else Earliest())
     end = _parse_bound(given, "ending", Latest())
     if streaming is False and start == Latest():
         raise ConfigError("startingOffsets", "latest", "earliest, a timestamp or JSON: a batch ends at latest")
     if end == Earliest():
         raise ConfigError("endingOffsets", "earliest", "latest, a timestamp or JSON: a batch begins at earliest")
-    for name in ("endingOffsets", "endingTimestamp"):
+    for name in ("endingOffsets", "endingTimestamp", "endingOffsetsByTimestamp"):
         if streaming and name in given:
             raise ConfigError(name, given[name], "a batch query: a stream has no end")
-    if streaming is False and "maxOffsetsPerTrigger" in given:
-        raise ConfigError("maxOffsetsPerTrigger", given["maxOffsetsPerTrigger"], "a streaming query")
+    for name in STREAM_OPTIONS:
+        if streaming is False and name in given:
+            raise ConfigError(name, given[name], "a streaming query")
     return ReadOptions(
         name_servers=given.name_servers(),
         security_file=given.security_file(),
         topics=topics,
         topic_pattern=pattern,
+        assigned=assigned,
+        columns=_parse_columns(given),
         start=start,
         end=end,
-        tags=parse_subscription(given.get("subscription", SUBSCRIBE_ALL)),
+        tags=tags,
+        sql=sql,
         group=given.group(),
+        commits_offsets=given.boolean("commitOffsets", False),
         offsets_per_trigger_max=given.optional_number("maxOffsetsPerTrigger", 1, 2**63 - 1),
         partition_count_min=given.optional_number("minPartitions", 1, 100_000),
+        partition_record_count_max=given.optional_number("maxRecordsPerPartition", 1, 2**63 - 1),
         fail_on_data_loss=given.boolean("failOnDataLoss", True),
         include_body=given.boolean("includeBody", True),
         pull_count=given.number("pullBatchSize", ReadOptions.pull_count, 1, 65_536),
@@ -221,11 +276,10 @@ class GivenOptions:
         return name
 
     def group(self) -> str:
-        """Return the name of the consumer group."""
-        try:
-            return check_name("group", self.get("group") or DEFAULT_GROUP, GROUP_LENGTH_MAX)
-        except InvalidArgument as error:
-            raise ConfigError("group", error.value, error.allowed) from error
+        """Return the name of the consumer group; one that nobody has is made where only its prefix was given."""
+        if "groupIdPrefix" in self and "group" not in self:
+            return _checked_group("groupIdPrefix", f"{self['groupIdPrefix']}-{uuid4().hex}")
+        return _checked_group("group", self.get("group") or DEFAULT_GROUP)
 
     def number(self, name: str, default: int, least: int, most: int) -> int:
         """Return a whole number between `least` and `most`."""
@@ -293,6 +347,13 @@ def matches_pattern(topic: str, pattern: str) -> bool:
     )
 
 
+def _checked_group(option: str, group: str) -> str:
+    try:
+        return check_name("group", group, GROUP_LENGTH_MAX)
+    except InvalidArgument as error:
+        raise ConfigError(option, error.value, error.allowed) from error
+
+
 def _checked_topic(option: str, topic: str) -> str:
     try:
         return check_name("topic", topic)
@@ -300,28 +361,67 @@ def _checked_topic(option: str, topic: str) -> str:
         raise ConfigError(option, topic, error.allowed) from error
 
 
+def _parse_queues(given: GivenOptions) -> tuple[tuple[str, ...], str | None, frozenset[MessageQueue] | None]:
+    """Return the topics, the pattern, and the queues that are assigned."""
+    if "assign" not in given:
+        return (*parse_topics(given), None)
+    for name in ("topic", "topics", "topicPattern"):
+        if name in given:
+            raise ConfigError(name, given[name], "exactly one of it and assign")
+    try:
+        queues = parse_queues(orjson.loads(given["assign"]))
+    except (orjson.JSONDecodeError, InvalidArgument) as error:
+        raise ConfigError("assign", given["assign"], f'JSON like {{"topic":{{"broker":[0,1]}}}} ({error})') from error
+    if not queues:
+        raise ConfigError("assign", given["assign"], "at least one queue")
+    return tuple(sorted({_checked_topic("assign", queue.topic) for queue in queues})), None, queues
+
+
+def _parse_columns(given: GivenOptions) -> tuple[str, ...] | None:
+    """Return the columns that are wanted, by their names; which there are is known to the schema."""
+    if "columns" not in given:
+        return None
+    if "includeBody" in given:
+        raise ConfigError("includeBody", given["includeBody"], "only one of it and columns")
+    names = [name.strip() for name in given["columns"].split(",")]
+    if "" in names or len(set(names)) < len(names):
+        raise ConfigError("columns", given["columns"], "columns split by commas, each once")
+    return tuple(names)
+
+
 def _parse_bound(given: GivenOptions, side: str, default: Bound) -> Bound:
-    offsets_option, timestamp_option = f"{side}Offsets", f"{side}Timestamp"
-    if timestamp_option in given:
-        if offsets_option in given:
-            raise ConfigError(offsets_option, given[offsets_option], f"only one of it and {timestamp_option}")
-        return parse_timestamp(timestamp_option, given[timestamp_option])
-    text = given.get(offsets_option, "") or ""
-    match text.strip().lower():
+    """Return where reading starts or ends: at most one option says it."""
+    named = [name for name in (f"{side}Offsets", f"{side}Timestamp", f"{side}OffsetsByTimestamp") if name in given]
+    if len(named) > 1:
+        raise ConfigError(named[0], given[named[0]], f"only one of it and {named[1]}")
+    if not named:
+        return default
+    (option,) = named
+    text = given[option]
+    if option.endswith("ByTimestamp"):
+        return QueueTimes(_parse_json(option, text, 0))
+    if option.endswith("Timestamp"):
+        return parse_timestamp(option, text)
+    word, _, group = text.strip().partition(":")
+    match word.lower():
         case "":
             return default
         case "earliest":
             return Earliest()
         case "latest":
             return Latest()
+        case "committed":
+            return Committed(_checked_group(option, group) if group else given.group())
     if text.lstrip().startswith("{"):
-        try:
-            return parse_offsets(orjson.loads(text))
-        except (orjson.JSONDecodeError, InvalidArgument) as error:
-            raise ConfigError(
-                offsets_option, text, f'JSON like {{"topic":{{"broker":{{"0":42}}}}}} ({error})'
-            ) from error
-    return parse_timestamp(offsets_option, text)
+        return _parse_json(option, text, EARLIEST)
+    return parse_timestamp(option, text)
+
+
+def _parse_json(option: str, text: str, least: int) -> dict[MessageQueue, int]:
+    try:
+        return parse_offsets(orjson.loads(text), least)
+    except (orjson.JSONDecodeError, InvalidArgument) as error:
+        raise ConfigError(option, text, f'JSON like {{"topic":{{"broker":{{"0":42}}}}}} ({error})') from error
 
 
 def parse_timestamp(option: str, text: str) -> Timestamp:
@@ -332,11 +432,26 @@ def parse_timestamp(option: str, text: str) -> Timestamp:
         moment = datetime.fromisoformat(text.strip())
     except ValueError:
         wanted = "milliseconds since 1970 or an ISO 8601 time"
-        also = "" if option.endswith("Timestamp") else "earliest, latest, JSON, "
+        also = "" if option.endswith("Timestamp") else "earliest, latest, committed, JSON, "
         raise ConfigError(option, text, also + wanted) from None
     if moment.tzinfo is None:
         moment = moment.replace(tzinfo=UTC)
     return Timestamp(round(moment.timestamp() * 1000))
+
+
+def _parse_filter(given: GivenOptions) -> tuple[frozenset[str] | None, str | None]:
+    """Return the tags that are wanted, or the SQL92 expression that brokers evaluate."""
+    kind = (given.get("expressionType") or TAG).upper()
+    expression = given.get("subscription")
+    if kind == TAG:
+        return parse_subscription(expression), None
+    if kind != SQL92:
+        raise ConfigError("expressionType", given["expressionType"], "TAG or SQL92")
+    try:
+        check_sql92(expression or "")
+    except InvalidArgument as error:
+        raise ConfigError("subscription", expression, f"a SQL92 expression ({error})") from error
+    return None, expression
 
 
 def parse_subscription(expression: str | None) -> frozenset[str] | None:

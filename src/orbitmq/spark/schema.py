@@ -59,7 +59,14 @@ _BY_NAME = {column.name: column for column in (*COLUMNS, PHYSICAL_OFFSET)}
 
 
 def spark_schema(names: Sequence[str]) -> StructType:
-    """Return Spark's schema of the columns called `names`, in their order."""
+    """Return Spark's schema of the columns called `names`, in their order.
+
+    Raises:
+        ConfigError: messages do not have such a column.
+    """
+    for name in names:
+        if name not in _BY_NAME:
+            raise ConfigError("columns", name, f"columns out of {', '.join(_BY_NAME)}")
     return StructType([StructField(name, _BY_NAME[name].spark) for name in names])
 
 

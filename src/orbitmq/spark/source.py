@@ -15,7 +15,7 @@ from pyspark.sql.datasource import DataSourceReader, DataSourceStreamReader, Inp
 from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadLimit, ReadMaxRows, SupportsTriggerAvailableNow
 from pyspark.sql.types import StructType
 
-from orbitmq.spark.offsets import Offsets
+from orbitmq.spark.offsets import Offsets, format_offsets
 from orbitmq.spark.options import ReadOptions
 from orbitmq.spark.reading.checkpoint import Position, format_position, parse_position
 from orbitmq.spark.reading.continuity import DataLoss
@@ -30,6 +30,8 @@ Json = dict[str, Any]
 
 def read_schema(options: ReadOptions) -> StructType:
     """Return the columns that a query gets when it does not choose its own."""
+    if options.columns is not None:
+        return spark_schema(options.columns)
     return spark_schema([name for name in COLUMN_NAMES if options.include_body or name != "body"])
 
 
@@ -52,11 +54,11 @@ class BatchReader(DataSourceReader):  # type: ignore[misc]
         """Return one task per queue that holds messages, or several for long ones."""
         options = self._options
         with MetadataClient.of(options) as client:
-            queues = client.queues(options.topics, options.topic_pattern)
+            queues = client.queues_at_start(options)
             begins = client.resolve(queues, options.start, "startingOffsets")
             ends = client.resolve(queues, options.end, "endingOffsets")
         ranges = ranges_between(Position(begins), Position(ends))
-        parts = split(ranges, options.partition_count_min)
+        parts = split(ranges, options.partition_count_min, options.partition_record_count_max)
         # Spark plans one task that gets no range of its own where there is nothing to read.
         return [QueuePartition(part, queues[part.queue]) for part in parts] or [InputPartition(None)]
 
@@ -78,6 +80,8 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):  # type
         self._options = options
         self._poller: OffsetPoller | None = None
         self._initial: Position | None = None
+        self._planned: Offsets = {}
+        """Where the last micro-batch ends."""
 
     def initialOffset(self) -> Json:  # noqa: N802
         """Return where a new query begins."""
@@ -94,18 +98,26 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):  # type
     def latestOffset(self, start: Json, limit: ReadLimit) -> Json:  # noqa: N802
         """Return where the next micro-batch ends; `start` itself while there is nothing to read."""
         position = parse_position(start)
+        # Spark asks when the batch that ends at `start` is done, and once more behind the last one: `commit` of the last
+        # batch would never come.
+        if self._options.commits_offsets and not position.is_initial:
+            self._polled.commit(position.offsets)
         count_max = limit.max_rows if isinstance(limit, ReadMaxRows) else None
         end = position
         # A backlog that is known already is read first; brokers are asked when it is used up.
         if not self._polled.is_fresh or (end := self._advance(position, count_max)) is position:
             self._polled.refresh()
             end = self._advance(position, count_max)
+        self._planned = end.offsets
         return start if end is position else format_position(end)
 
     def reportLatestOffset(self) -> Json | None:  # noqa: N802
-        """Return the newest offsets known, for the query's progress: what is behind them is the lag."""
+        """Return the newest offsets known and how far the query is behind them, for its progress."""
         newest = self._polled.latest
-        return format_position(Position(newest)) if newest else None
+        if not newest:
+            return None
+        lag = {queue: max(0, end - self._planned[queue]) for queue, end in newest.items() if queue in self._planned}
+        return {"queues": format_offsets(newest), "lag": format_offsets(lag), "lagTotal": sum(lag.values())}
 
     def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802
         """Fix where the run ends: what arrives later belongs to the next one."""
@@ -120,7 +132,9 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):  # type
         gone = sorted(found.queue for found in ranges if found.queue not in queues)
         if gone:
             raise DataLoss(f"the micro-batch reads queues that no broker holds now: {gone}")
-        return [QueuePartition(part, queues[part.queue]) for part in split(ranges, self._options.partition_count_min)]
+        options = self._options
+        parts = split(ranges, options.partition_count_min, options.partition_record_count_max)
+        return [QueuePartition(part, queues[part.queue]) for part in parts]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """Yield the messages of one task."""

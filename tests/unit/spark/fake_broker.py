@@ -24,11 +24,13 @@ from orbitmq.wire.headers import (
     OffsetResponse,
     PullMessage,
     PullResponse,
+    QueryConsumerOffset,
     SearchOffset,
     SendBatch,
     SendMessageV2,
     SendResponse,
     UnregisterClient,
+    UpdateConsumerOffset,
 )
 from orbitmq.wire.messages.batch import parse_batch
 from orbitmq.wire.messages.properties import parse_properties
@@ -69,6 +71,8 @@ class FakeBroker:
         """Topic, body and properties of each message that was sent here."""
         self.refuses: set[type] = set()
         self.is_silent = False
+        self.committed: dict[tuple[str, str, int], int] = {}
+        """By group, topic and queue id."""
         self.address = ""
         self.broker_address: str | None = None
         self._loop = asyncio.new_event_loop()
@@ -175,6 +179,23 @@ def search(fake: FakeBroker, call: Call[SearchOffset]) -> Reply:
     return Reply(header=OffsetResponse(offset=min(max(call.header.timestamp_ms, queue.first), queue.end)))
 
 
+@handlers.on(QueryConsumerOffset)
+def get_committed(fake: FakeBroker, call: Call[QueryConsumerOffset]) -> Reply:
+    header = call.header
+    offset = fake.committed.get((header.consumer_group, header.topic, header.queue_id))
+    if offset is None:
+        raise Rejected(ResponseCode.QUERY_NOT_FOUND, "nothing yet")
+    return Reply(header=OffsetResponse(offset=offset))
+
+
+@handlers.on(UpdateConsumerOffset)
+def commit(fake: FakeBroker, call: Call[UpdateConsumerOffset]) -> Reply:
+    fake.note(call)
+    header = call.header
+    fake.committed[header.consumer_group, header.topic, header.queue_id] = header.commit_offset
+    return Reply()
+
+
 @handlers.on(PullMessage)
 def pull(fake: FakeBroker, call: Call[PullMessage]) -> Reply:
     header = call.header
@@ -191,7 +212,10 @@ def pull(fake: FakeBroker, call: Call[PullMessage]) -> Reply:
         return moved(queue, queue.first if header.queue_offset < queue.first else queue.end)
     if header.queue_offset == queue.end:
         return Reply(ResponseCode.PULL_NOT_FOUND, header=where(queue, queue.end))
-    wanted = [tag.strip() for tag in header.subscription.split("||")]
+    # Of SQL92 it knows TAGS = 'x' alone.
+    expression = header.subscription.removeprefix("TAGS = '").removesuffix("'")
+    assert (expression == header.subscription) == (header.expression_type == "TAG")
+    wanted = [tag.strip() for tag in expression.split("||")]
     found: list[bytes] = []
     end = header.queue_offset - queue.first
     # What counts is what matches: under a filter a pull passes over any number of other messages, as Java's does.

@@ -9,7 +9,7 @@ from pyspark import SparkFiles
 
 from orbitmq.errors import ConfigError
 from orbitmq.model.route import MessageQueue
-from orbitmq.spark.offsets import Earliest, Latest, Timestamp
+from orbitmq.spark.offsets import Committed, Earliest, Latest, QueueTimes, Timestamp
 from orbitmq.spark.options import ReadOptions, WriteOptions, parse_read_options, parse_write_options
 from orbitmq.spark.security import read_security
 from orbitmq.wire.signature import Credentials
@@ -102,6 +102,14 @@ def test_timestamps_have_options_of_their_own():
         ("subscription", "a ||"),
         ("subscription", "a > 5"),
         ("group", "no spaces"),
+        ("groupIdPrefix", "no spaces"),
+        ("commitOffsets", "true"),
+        ("columns", "topic,,body"),
+        ("columns", "topic,topic"),
+        ("expressionType", "XPATH"),
+        ("startingOffsets", "committed:no spaces"),
+        ("startingOffsetsByTimestamp", '{"orders":{"a":{"0":-1}}}'),
+        ("endingOffsetsByTimestamp", "yesterday"),
         ("nameServer", ""),
         ("nameServer", "host:port"),
     ],
@@ -176,6 +184,7 @@ def test_the_defaults_are_those_of_the_reference():
     assert read() == ReadOptions(
         name_servers=("127.0.0.1:9876",), security_file=None, topics=("orders",), topic_pattern=None, start=Earliest(),
         end=Latest(), tags=None, group="orbitmq-spark", offsets_per_trigger_max=None, partition_count_min=None,
+        assigned=None, columns=None, sql=None, commits_offsets=False, partition_record_count_max=None,
         fail_on_data_loss=True, include_body=True, pull_count=1024, pull_outstanding=4, pull_timeout_ms=10_000,
         retries=3, offset_poll_ms=100,
     )  # fmt: skip
@@ -187,6 +196,7 @@ def test_the_defaults_are_those_of_the_reference():
 
 LIMITS = [
     ("minPartitions", "partition_count_min", 1, 100_000),
+    ("maxRecordsPerPartition", "partition_record_count_max", 1, 2**63 - 1),
     ("pullBatchSize", "pull_count", 1, 65_536),
     ("pullOutstanding", "pull_outstanding", 1, 64),
     ("pullTimeoutMs", "pull_timeout_ms", 1, 2**31 - 1),
@@ -235,3 +245,69 @@ def test_what_is_checked_only_for_a_batch_or_a_stream_passes_while_that_is_not_k
 def test_json_that_is_wrong_is_answered_with_the_form_it_should_have():
     with pytest.raises(ConfigError, match=r'JSON like \{"topic":\{"broker":\{"0":42\}\}\} \(queue id'):
         read(startingOffsets='{"orders":{"a":{"x":0}}}')
+
+
+def test_a_group_says_where_to_begin_or_end():
+    assert read(startingOffsets="committed").start == Committed("orbitmq-spark")
+    assert read(startingOffsets="Committed", group="billing").start == Committed("billing")
+    assert read(endingOffsets="committed:billing").end == Committed("billing")
+
+
+def test_queues_may_begin_at_times_of_their_own():
+    queue = MessageQueue("orders", "a", 0)
+    assert read(startingOffsetsByTimestamp='{"orders":{"a":{"0":7}}}').start == QueueTimes({queue: 7})
+    assert read(endingOffsetsByTimestamp='{"orders":{"a":{"0":9}}}').end == QueueTimes({queue: 9})
+    with pytest.raises(ConfigError, match="only one of it and startingOffsetsByTimestamp"):
+        read(startingOffsetsByTimestamp="{}", startingTimestamp="5")
+    with pytest.raises(ConfigError, match="a stream has no end"):
+        read(streaming=True, endingOffsetsByTimestamp="{}")
+
+
+def test_names_of_kafkas_connector_work_where_they_mean_the_same():
+    given = {"nameServer": "h:1"}
+    assert parse_read_options(given | {"subscribe": "a,b"}, streaming=False).topics == ("a", "b")
+    assert parse_read_options(given | {"subscribePattern": "a.*"}, streaming=False).topic_pattern == "a.*"
+    assert read(**{"kafka.group.id": "billing"}).group == "billing"
+
+
+def test_queues_are_assigned_by_json():
+    options = parse_read_options({"nameServer": "h:1", "assign": '{"orders":{"a":[0,3]}}'}, streaming=False)
+
+    assert options.topics == ("orders",)
+    assert options.assigned == {MessageQueue("orders", "a", 0), MessageQueue("orders", "a", 3)}
+    with pytest.raises(ConfigError, match="exactly one of it and assign"):
+        read(assign='{"orders":{"a":[0]}}')
+
+
+@pytest.mark.parametrize(
+    "value", ["", "{}", "[]", '{"orders":[0]}', '{"orders":{"a":["0"]}}', '{"orders":{"a":[-1]}}', '{"a b":{"a":[0]}}']
+)
+def test_queues_that_cannot_be_are_an_error(value):
+    with pytest.raises(ConfigError) as caught:
+        parse_read_options({"nameServer": "h:1", "assign": value}, streaming=False)
+
+    assert caught.value.field == "assign"
+
+
+def test_a_group_of_its_own_has_the_prefix():
+    first, second = (read(groupIdPrefix="jobs").group for _ in range(2))
+
+    assert first.startswith("jobs-")
+    assert first != second
+    assert read(groupIdPrefix="jobs", group="billing").group == "billing"
+
+
+def test_columns_are_named_in_their_order():
+    assert read(columns="keys, topic").columns == ("keys", "topic")
+    with pytest.raises(ConfigError, match="only one of it and columns"):
+        read(columns="topic", includeBody="false")
+
+
+def test_sql92_travels_to_brokers_as_it_is_and_is_checked_here():
+    options = read(subscription="a > 5", expressionType="sql92")
+
+    assert (options.subscription, options.expression_type, options.is_filtered) == ("a > 5", "SQL92", True)
+    assert (read().expression_type, read().is_filtered, read(subscription="a").is_filtered) == ("TAG", False, True)
+    for wrong in ("a >", "", "a > 5 nonsense"):
+        with pytest.raises(ConfigError, match=r"subscription.*SQL92"):
+            read(subscription=wrong, expressionType="SQL92")

@@ -15,7 +15,7 @@ from orbitmq.spark.reading import offset_poller
 from orbitmq.spark.reading.continuity import DataLoss
 from orbitmq.spark.schema import COLUMN_NAMES, spark_schema
 from orbitmq.spark.source import BatchReader, StreamReader, read_schema
-from orbitmq.wire.headers import GetMaxOffset, GetRouteInfo
+from orbitmq.wire.headers import GetMaxOffset, GetRouteInfo, UpdateConsumerOffset
 
 ALL = ReadAllAvailable()
 
@@ -25,8 +25,9 @@ def stream(fake):
     """Return a function that makes stream readers; all of them are stopped at the end."""
     made: list[StreamReader] = []
 
-    def make(**options: str) -> StreamReader:
+    def make(**options: str | None) -> StreamReader:
         given = {"nameServer": fake.address, "topic": "orders", "offsetPollMs": "0"} | options
+        given = {name: value for name, value in given.items() if value is not None}
         made.append(StreamReader(spark_schema(COLUMN_NAMES), parse_read_options(given, streaming=True)))
         return made[-1]
 
@@ -184,7 +185,103 @@ def test_the_newest_offsets_are_reported(fake, stream):
     assert reader.reportLatestOffset() is None
     reader.latestOffset(reader.initialOffset(), ALL)
 
-    assert reader.reportLatestOffset() == {"queues": {"orders": {"fake": {"0": 5}}}}
+    assert reader.reportLatestOffset() == {
+        "queues": {"orders": {"fake": {"0": 5}}}, "lag": {"orders": {"fake": {"0": 0}}}, "lagTotal": 0,
+    }  # fmt: skip
+
+
+def test_the_lag_behind_the_last_batch_is_reported(fake, stream):
+    fake.fill("orders", 0, 50)
+    fake.fill("orders", 1, 30)
+    reader = stream(startingOffsets="earliest")
+    reader.latestOffset(reader.initialOffset(), ReadMaxRows(8))
+
+    assert reader.reportLatestOffset()["lag"] == {"orders": {"fake": {"0": 45, "1": 27}}}
+    assert reader.reportLatestOffset()["lagTotal"] == 72
+
+
+def test_what_batches_have_done_is_committed_to_the_group(fake, stream):
+    fake.fill("orders", 0, 50)
+    reader = stream(startingOffsets="earliest", commitOffsets="true", group="billing")
+    first = reader.initialOffset()
+    second = reader.latestOffset(first, ReadMaxRows(10))
+    assert fake.committed == {}
+    end = reader.latestOffset(second, ALL)
+    assert fake.committed == {("billing", "orders", 0): 10}
+    for _ in range(3):
+        assert reader.latestOffset(end, ALL) == end
+
+    assert fake.committed == {("billing", "orders", 0): 50}
+    assert [type(asked) for asked in fake.asked].count(UpdateConsumerOffset) == 2
+
+
+def test_a_commit_that_fails_fails_no_query_and_comes_again(fake, stream):
+    fake.fill("orders", 0, 50)
+    reader = stream(startingOffsets="earliest", commitOffsets="true", group="billing")
+    end = reader.latestOffset(reader.initialOffset(), ALL)
+    fake.refuses.add(UpdateConsumerOffset)
+    assert reader.latestOffset(end, ALL) == end
+    fake.refuses.clear()
+    reader.latestOffset(end, ALL)
+
+    assert fake.committed == {("billing", "orders", 0): 50}
+
+
+def test_a_stream_that_begins_again_commits_what_its_checkpoint_says(fake, stream):
+    fake.fill("orders", 0, 50)
+    end = stream(startingOffsets="earliest").latestOffset(stream(startingOffsets="earliest").initialOffset(), ALL)
+    again = stream(commitOffsets="true", group="billing")
+    again.latestOffset(end, ALL)
+
+    assert fake.committed == {("billing", "orders", 0): 50}
+
+
+def test_a_batch_begins_where_a_group_stands(fake):
+    fake.fill("orders", 0, 10)
+    fake.fill("orders", 1, 3)
+    fake.committed["billing", "orders", 0] = 8
+
+    assert [n for _, n in rows(batch(fake, startingOffsets="committed:billing"))] == [0, 1, 2, 8, 9]
+    assert [n for _, n in rows(batch(fake, endingOffsets="committed:billing"))] == list(range(8))
+
+
+def test_a_query_may_name_its_queues(fake):
+    for queue_id in range(3):
+        fake.fill("orders", queue_id, queue_id + 1)
+    options = {"nameServer": fake.address, "assign": '{"orders":{"fake":[0,2]}}'}
+    reader = BatchReader(spark_schema(["topic", "queueOffset"]), parse_read_options(options, streaming=False))
+    assert [n for _, n in rows(reader)] == [0, 0, 1, 2]
+
+    options["assign"] = '{"orders":{"fake":[0,7]}}'
+    with pytest.raises(ConfigError, match=r"assign.*queue_id=7"):
+        BatchReader(spark_schema(["topic"]), parse_read_options(options, streaming=False)).partitions()
+
+
+def test_a_stream_of_some_queues_passes_over_the_others(fake, stream):
+    for queue_id in range(3):
+        fake.fill("orders", queue_id, 5)
+    reader = stream(startingOffsets="earliest", topic=None, assign='{"orders":{"fake":[1]}}')
+    start = reader.initialOffset()
+
+    assert taken(reader, start, reader.latestOffset(start, ALL)) == {1: (0, 5)}
+    with pytest.raises(ConfigError, match="assign"):
+        stream(topic=None, assign='{"orders":{"fake":[9]}}').initialOffset()
+
+
+def test_tasks_have_a_limit_of_messages(fake, stream):
+    fake.fill("orders", 0, 100)
+    assert len(batch(fake, maxRecordsPerPartition="30").partitions()) == 4
+    assert rows(batch(fake, maxRecordsPerPartition="30")) == [("orders", n) for n in range(100)]
+    reader = stream(startingOffsets="earliest", maxRecordsPerPartition="30")
+    start = reader.initialOffset()
+    assert len(reader.partitions(start, reader.latestOffset(start, ALL))) == 4
+
+
+def test_brokers_evaluate_sql92(fake):
+    fake.fill("orders", 0, 30, tags="abc")
+
+    found = rows(batch(fake, subscription="TAGS = 'b'", expressionType="SQL92"))
+    assert [n for _, n in found] == list(range(1, 30, 3))
 
 
 def test_a_batch_reads_every_queue_and_an_empty_one_costs_nothing(fake):
@@ -277,3 +374,10 @@ def test_the_body_may_be_left_out():
     options = parse_read_options({"nameServer": "h:1", "topic": "t", "includeBody": "false"}, streaming=None)
 
     assert read_schema(options).fieldNames() == [name for name in COLUMN_NAMES if name != "body"]
+
+
+def test_columns_may_be_chosen_by_an_option():
+    given = {"nameServer": "h:1", "topic": "t", "columns": "keys,physicalOffset"}
+    assert read_schema(parse_read_options(given, streaming=None)).fieldNames() == ["keys", "physicalOffset"]
+    with pytest.raises(ConfigError, match="columns: 'offset'"):
+        read_schema(parse_read_options(given | {"columns": "offset"}, streaming=None))

@@ -64,7 +64,7 @@ class Blocks:
     def due(self) -> Iterator[Block]:
         """Yield the blocks that a pull should be sent for now."""
         while len(self._blocks) < self._options.pull_outstanding and self._next_begin < self._end:
-            end = self._end if self._options.tags else min(self._end, self._next_begin + self._block_count())
+            end = self._end if self._options.is_filtered else min(self._end, self._next_begin + self._block_count())
             self._blocks.append(Block(self._next_begin, end))
             self._next_begin = end
         for index, block in enumerate(self._blocks):

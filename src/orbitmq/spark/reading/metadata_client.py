@@ -16,14 +16,33 @@ from orbitmq.errors import ClientError, ConfigError, InvalidArgument, NoNameServ
 from orbitmq.model.route import MessageQueue, TopicRoute
 from orbitmq.net.blocking import BlockingConnection
 from orbitmq.net.security.client_security import UNSECURED, ClientSecurity
-from orbitmq.spark.offsets import Bound, Earliest, Latest, Offsets, Timestamp, resolve_marks
+from orbitmq.spark.offsets import (
+    Bound,
+    Committed,
+    Earliest,
+    Latest,
+    Offsets,
+    QueueTimes,
+    Timestamp,
+    check_queues,
+    resolve_marks,
+)
 from orbitmq.spark.options import ReadOptions, matches_pattern
 from orbitmq.spark.security import read_security
 from orbitmq.wire.bodies.route import decode_route
 from orbitmq.wire.bodies.topics import decode_topic_list
 from orbitmq.wire.command import Command
 from orbitmq.wire.header import decode_header
-from orbitmq.wire.headers import GetAllTopics, GetMaxOffset, GetMinOffset, GetRouteInfo, OffsetResponse, SearchOffset
+from orbitmq.wire.headers import (
+    GetAllTopics,
+    GetMaxOffset,
+    GetMinOffset,
+    GetRouteInfo,
+    OffsetResponse,
+    QueryConsumerOffset,
+    SearchOffset,
+    UpdateConsumerOffset,
+)
 
 QueueAddresses = dict[MessageQueue, str]
 """The address, host:port, of the broker to read each queue from."""
@@ -64,6 +83,21 @@ class MetadataClient:
         """Close every connection."""
         while self._connections:
             self._connections.popitem()[1].close()
+
+    def queues_of(self, options: ReadOptions) -> QueueAddresses:
+        """Return the queues that a query reads now; see `queues`."""
+        found = self.queues(options.topics, options.topic_pattern)
+        if options.assigned is None:
+            return found
+        return {queue: address for queue, address in found.items() if queue in options.assigned}
+
+    def queues_at_start(self, options: ReadOptions) -> QueueAddresses:
+        """Return `queues_of`; a query that begins has to find each queue that was assigned to it. Raises ConfigError."""
+        found = self.queues_of(options)
+        missing = sorted((options.assigned or frozenset()) - found.keys())
+        if missing:
+            raise ConfigError("assign", missing, f"queues of the topic's route: {sorted(found)} are")
+        return found
 
     def queues(self, topics: Iterable[str], pattern: str | None = None) -> QueueAddresses:
         """Return the readable queues of `topics`, or of the topics that `pattern` matches, and where to read them.
@@ -116,11 +150,39 @@ class MetadataClient:
         """Return the offset of the first message of each queue that is still there."""
         return self._offsets(queues, lambda q: GetMinOffset(topic=q.topic, queue_id=q.queue_id))
 
-    def at(self, queues: QueueAddresses, timestamp_ms: int) -> Offsets:
-        """Return the offset of the first message of each queue that was stored at or after a time."""
-        return self._offsets(
-            queues, lambda q: SearchOffset(topic=q.topic, queue_id=q.queue_id, timestamp_ms=timestamp_ms)
-        )
+    def at(self, queues: QueueAddresses, times_ms: int | Mapping[MessageQueue, int]) -> Offsets:
+        """Return the offset of the first message of each queue that was stored at or after a time, each queue's own or one."""
+
+        def question(queue: MessageQueue) -> SearchOffset:
+            time_ms = times_ms if isinstance(times_ms, int) else times_ms[queue]
+            return SearchOffset(topic=queue.topic, queue_id=queue.queue_id, timestamp_ms=time_ms)
+
+        return self._offsets(queues, question)
+
+    def committed(self, queues: QueueAddresses, group: str) -> Offsets:
+        """Return the offsets that a group has committed; where a queue begins that it has not consumed yet."""
+
+        def question(queue: MessageQueue) -> QueryConsumerOffset:
+            return QueryConsumerOffset(
+                consumer_group=group, topic=queue.topic, queue_id=queue.queue_id, set_zero_if_not_found=False
+            )
+
+        known = self._offsets(queues, question, unknown=ResponseCode.QUERY_NOT_FOUND)
+        begins = self.earliest({queue: address for queue, address in queues.items() if queue not in known})
+        return {**known, **begins}
+
+    def commit(self, queues: QueueAddresses, group: str, offsets: Offsets) -> None:
+        """Commit offsets for a group, of those of its queues that were found."""
+        found = {queue: queues[queue] for queue in offsets if queue in queues}
+
+        def question(queue: MessageQueue) -> UpdateConsumerOffset:
+            return UpdateConsumerOffset(
+                consumer_group=group, topic=queue.topic, queue_id=queue.queue_id, commit_offset=offsets[queue]
+            )
+
+        for address, held in _by_address(found).items():
+            for answer in self._ask(address, [question(queue) for queue in held]):
+                _accepted(answer, address)
 
     def resolve(self, queues: QueueAddresses, bound: Bound, option: str) -> Offsets:
         """Return the offset of each queue that `bound` means now.
@@ -138,22 +200,26 @@ class MetadataClient:
                 return self.latest(queues)
             case Timestamp(ms):
                 return self.at(queues, ms)
+            case Committed(group):
+                return self.committed(queues, group)
         try:
+            if isinstance(bound, QueueTimes):
+                check_queues(bound.times_ms, queues, option)
+                return self.at(queues, bound.times_ms)
             return resolve_marks(bound, self.earliest(queues), self.latest(queues), option)
         except InvalidArgument as error:
             raise ConfigError(error.field, error.value, error.allowed) from error
 
     def _offsets(
         self,
-        queues: Mapping[MessageQueue, str],
+        queues: QueueAddresses,
         question: Callable[[MessageQueue], object],
         unreachable: Callable[[str, ClientError], None] | None = None,
+        unknown: ResponseCode | None = None,
     ) -> Offsets:
-        by_address: dict[str, list[MessageQueue]] = {}
-        for queue, address in queues.items():
-            by_address.setdefault(address, []).append(queue)
+        """Return the offset that answers the question about each queue, but for those whose answer has the code `unknown`."""
         offsets: dict[MessageQueue, int] = {}
-        for address, held in by_address.items():
+        for address, held in _by_address(queues).items():
             try:
                 answers = self._ask(address, [question(queue) for queue in held])
             except ClientError as error:
@@ -162,6 +228,8 @@ class MetadataClient:
                 unreachable(address, error)
                 continue
             for queue, answer in zip(held, answers, strict=True):
+                if answer.code == unknown:
+                    continue
                 offsets[queue] = decode_header(OffsetResponse, _accepted(answer, address).ext_fields).offset
         return offsets
 
@@ -207,6 +275,13 @@ def queue_addresses(topic: str, route: TopicRoute) -> QueueAddresses:
         for queue in readable_queues(topic, route)
         if (address := addresses.get(queue.broker_name)) is not None
     }
+
+
+def _by_address(queues: QueueAddresses) -> dict[str, list[MessageQueue]]:
+    by_address: dict[str, list[MessageQueue]] = {}
+    for queue, address in queues.items():
+        by_address.setdefault(address, []).append(queue)
+    return by_address
 
 
 def _accepted(answer: Command, address: str) -> Command:

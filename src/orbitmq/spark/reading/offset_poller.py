@@ -31,6 +31,7 @@ class OffsetPoller:
         self._client = client
         self._options = options
         self._latest: Offsets = {}
+        self._committed: dict[MessageQueue, int] = {}
         self._target: Offsets | None = None
         self._asked_at = self._routed_at = -float("inf")
 
@@ -69,7 +70,22 @@ class OffsetPoller:
 
     def resolve(self, bound: Bound, option: str) -> Offsets:
         """Return the offset of each queue that `bound` means now; see `MetadataClient.resolve`."""
-        return self._client.resolve(self.find_queues(), bound, option)
+        self.queues = self.queues | self._client.queues_at_start(self._options)
+        return self._client.resolve(self.queues, bound, option)
+
+    def commit(self, offsets: Offsets) -> None:
+        """Commit offsets for the query's group. Brokers that cannot be asked hear of later ones: no query fails for it."""
+        changed = {queue: offset for queue, offset in offsets.items() if self._committed.get(queue) != offset}
+        if not changed:
+            return
+        try:
+            if not self.queues:
+                self.find_queues()
+            self._client.commit(self.queues, self._options.group, changed)
+        except ClientError as error:
+            log.warning("offsets of group %s are not committed: %s", self._options.group, error)
+            return
+        self._committed |= changed
 
     def earliest(self, queues: set[MessageQueue]) -> Offsets:
         """Return where those of `queues` begin that were found."""
@@ -83,7 +99,7 @@ class OffsetPoller:
             RouteNotFound: a topic that was named does not exist.
             NoNameServer: none answered.
         """
-        self.queues = self.queues | self._client.queues(self._options.topics, self._options.topic_pattern)
+        self.queues = self.queues | self._client.queues_of(self._options)
         return self.queues
 
     def close(self) -> None:

@@ -84,8 +84,15 @@ def ranges_between(start: Position, end: Position) -> list[Range]:
     return [found for found in ranges if found.count]
 
 
-def split(ranges: Sequence[Range], partition_count_min: int | None) -> list[Range]:
-    """Split the longest ranges until there are at least `partition_count_min`, if there are as many messages."""
+def split(ranges: Sequence[Range], partition_count_min: int | None, record_count_max: int | None = None) -> list[Range]:
+    """Split ranges into tasks.
+
+    Args:
+        partition_count_min: the longest are split until there are so many, if there are as many messages.
+        record_count_max: no task has more messages.
+    """
+    if record_count_max is not None:
+        ranges = [part for found in ranges for part in _even_parts(found, -(-found.count // record_count_max))]
     missing = min(partition_count_min or 0, sum(found.count for found in ranges)) - len(ranges)
     if missing <= 0:
         return list(ranges)

@@ -74,7 +74,7 @@ class RangeReader:
                 yield from self._decode(bodies)
                 bodies, size = [], 0
         yield from self._decode(bodies)
-        if self._options.tags is None:
+        if not self._options.is_filtered:
             self._continuity.finish()
 
     def _pull(self) -> Iterator[bytes]:
@@ -117,7 +117,7 @@ class RangeReader:
             suspend_timeout_ms=0,
             subscription=self._options.subscription,
             sub_version=0,
-            expression_type="TAG",
+            expression_type=self._options.expression_type,
             size_max=BLOCK_SIZE,
         )
 
@@ -189,6 +189,6 @@ class RangeReader:
     def _decode(self, bodies: list[bytes]) -> Iterator[pa.RecordBatch]:
         # Under a tag filter the last pull passes over the range's end: it counts what matches.
         records = parse_records(b"".join(bodies)).between(self._range.begin, self._range.end)
-        if self._options.tags is None:
+        if not self._options.is_filtered:
             self._continuity.check(records.queue_offsets)
         yield from records.batches(self._names, self._range.queue.broker_name, self._options.tags)

@@ -6,9 +6,9 @@ import pytest
 
 from orbitmq.errors import ConfigError, ConnectionFailed, NoNameServer, RemoteRefused, RequestTimeout, RouteNotFound
 from orbitmq.model.route import BrokerData, MessageQueue, QueueData, TopicRoute
-from orbitmq.spark.offsets import Earliest, Latest, Timestamp
+from orbitmq.spark.offsets import Committed, Earliest, Latest, QueueTimes, Timestamp
 from orbitmq.spark.reading.metadata_client import MetadataClient, queue_addresses
-from orbitmq.wire.headers import GetMaxOffset, GetRouteInfo
+from orbitmq.wire.headers import GetMaxOffset, GetRouteInfo, UpdateConsumerOffset
 
 DEAD = "127.0.0.1:1"
 
@@ -65,6 +65,35 @@ def test_bounds_become_offsets(fake, client):
     assert client.resolve(queues, {queue(0): -2}, "startingOffsets") == {queue(0): 5}
     with pytest.raises(ConfigError, match="endingOffsets"):
         client.resolve(queues, {queue(7): 0}, "endingOffsets")
+
+
+def test_a_group_that_has_not_consumed_a_queue_begins_at_its_first_message(fake, client):
+    fake.fill("orders", 0, 10, first=5)
+    fake.fill("orders", 1, 10, first=3)
+    fake.committed["billing", "orders", 0] = 9
+    queues = client.queues(["orders"])
+
+    assert client.resolve(queues, Committed("billing"), "startingOffsets") == {queue(0): 9, queue(1): 3}
+
+
+def test_each_queue_may_have_its_time(fake, client):
+    fake.fill("orders", 0, 10)
+    fake.fill("orders", 1, 10)
+    queues = client.queues(["orders"])
+
+    assert client.resolve(queues, QueueTimes({queue(0): 4, queue(1): 7}), "s") == {queue(0): 4, queue(1): 7}
+    with pytest.raises(ConfigError, match="missing orders/fake/1"):
+        client.resolve(queues, QueueTimes({queue(0): 4}), "s")
+
+
+def test_offsets_are_committed_where_their_queues_are(fake, client):
+    fake.fill("orders", 0, 10)
+    client.commit({queue(0): fake.address}, "billing", {queue(0): 4, queue(1): 7})
+
+    assert fake.committed == {("billing", "orders", 0): 4}
+    fake.refuses.add(UpdateConsumerOffset)
+    with pytest.raises(RemoteRefused, match="not you"):
+        client.commit({queue(0): fake.address}, "billing", {queue(0): 5})
 
 
 def test_a_name_server_that_is_dead_is_passed_over_and_not_asked_again(fake):

@@ -119,3 +119,11 @@ def test_the_longest_queue_is_split_first():
     parts = split([Range(queue(0), 0, 10), Range(queue(1), 0, 90)], 4)
 
     assert [(part.queue.queue_id, part.count) for part in parts] == [(0, 10), (1, 30), (1, 30), (1, 30)]
+
+
+def test_no_task_has_more_messages_than_it_may():
+    ranges = [Range(queue(0), 0, 10), Range(queue(1), 5, 8)]
+
+    assert [(part.begin, part.end) for part in split(ranges, None, 4)] == [(0, 3), (3, 6), (6, 10), (5, 8)]
+    assert len(split(ranges, 9, 4)) == 9
+    assert split(ranges, None, 10) == ranges
