@@ -219,7 +219,10 @@ class IndexWriter(IndexFile):
 
     def _seconds(self, first: int, times_ms: Sequence[int]) -> list[int]:
         begin_ms = self.header.begin_ms
-        if first > 1:
+        earliest_ms, latest_ms = min(times_ms), max(times_ms)
+        if first > 1 and (second := (earliest_ms - begin_ms) // 1000) == (latest_ms - begin_ms) // 1000:
+            seconds = [second] * len(times_ms)
+        elif first > 1:
             seconds = [(time_ms - begin_ms) // 1000 for time_ms in times_ms]
         else:
             # Java's first entry counts from the end of the file before, the others from the first one.

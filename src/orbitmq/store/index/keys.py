@@ -64,7 +64,9 @@ class KeyReader:
         *places, noted_end = accumulate(sizes, initial=place)
         if noted_end > end or places != list(offsets):
             return 0
-        self.keys, self.starts = list(map(str.encode, keys)), list(map(topic_hash, topics))
+        self.keys = list(map(str.encode, keys))
+        is_one_topic = topics.count(topics[0]) == len(topics)
+        self.starts = [topic_hash(topics[0])] * len(topics) if is_one_topic else list(map(topic_hash, topics))
         self.offsets, self.times_ms = places, list(times_ms)
         used: int = noted_end - place
         return used

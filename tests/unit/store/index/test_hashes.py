@@ -51,3 +51,10 @@ def test_every_length_of_a_key_is_hashed_alike(length: int) -> None:
 
 def test_bytes_that_are_no_utf_8_are_hashed_as_java_reads_them() -> None:
     assert hash_keys([b"a\xffb"], [topic_hash("t")]) == [key_hash("t", "a\N{REPLACEMENT CHARACTER}b")]
+
+
+def test_keys_of_one_length_and_of_several_topics_are_hashed_alike() -> None:
+    topics = [f"t{number % 3}" for number in range(300)]
+    keys = [f"{number:032d}" for number in range(300)]
+    found = hash_keys([key.encode() for key in keys], [topic_hash(topic) for topic in topics])
+    assert found == [key_hash(topic, key) for topic, key in zip(topics, keys, strict=True)]
