@@ -28,7 +28,7 @@ from orbitmq.client.send.request import COMPRESS_OVER, DEFAULT_QUEUE_COUNT, Enco
 from orbitmq.client.send.result import SendResult
 from orbitmq.client.send.sender import RETRIES, SEND_TIMEOUT_MS, SENDS_MAX, Sender
 from orbitmq.client.session.client_id import unique_instance, unique_key_seed
-from orbitmq.client.session.door import INTERVAL_MS, check_send, checked
+from orbitmq.client.session.door import INTERVAL_MS, PAUSE_MS, check_send, checked
 from orbitmq.client.session.heartbeats import HEARTBEAT_INTERVAL_MS
 from orbitmq.client.session.session import ClientSession
 from orbitmq.client.trace.tracer import TRACE_TOPIC, Tracer
@@ -213,7 +213,9 @@ class Producer(Client):
             RouteNotFound: the topic is unknown and no broker creates topics by itself.
             NoNameServer: the topic's route is not known yet, and nobody answers.
         """
-        check_send(message, timeout_ms=timeout_ms, queue=queue, key=key)
+        queue = check_send(message, queue=queue, key=key)
+        if timeout_ms is not None:
+            timeout_ms = PAUSE_MS("timeout_ms", timeout_ms)
         self._check_open()
         if message.in_reply_to is not None and queue is None:
             return await self._replier.send(self._encode(message), message.in_reply_to, timeout_ms)
@@ -241,7 +243,7 @@ class Producer(Client):
             RequestTimeout: no reply came in time. The request may still be processed.
             SendFailed, RemoteRefused, RouteNotFound, NoNameServer: the request was not sent.
         """
-        check_send(message, queue=queue, key=key)
+        queue = check_send(message, queue=queue, key=key)
         self._check_open()
         if message.in_reply_to is not None:
             raise InvalidArgument("message", "a reply", "no reply: nobody replies to one")
@@ -288,7 +290,7 @@ class Producer(Client):
         """
         self._check_open()
         check_batch(messages)
-        check_send(messages[0], queue=queue, key=key)
+        queue = check_send(messages[0], queue=queue, key=key)
         batch = [self._encode(message, compress_over=BODY_SIZE_MAX) for message in messages]
         target = Target(messages[0].topic, queue, key if key is not None else messages[0].sharding_key)
         found: list[SendResult] = []
@@ -308,7 +310,7 @@ class Producer(Client):
         Returns:
             A future of the result, which may be ignored: `flush` and `close` raise what went wrong.
         """
-        check_send(message, queue=queue, key=key)
+        queue = check_send(message, queue=queue, key=key)
         self._check_open()
         is_single = len(message.body) > self._compress_over
         encoded = self._encode(message)
@@ -328,7 +330,7 @@ class Producer(Client):
             ConnectionFailed: there is no connection to the broker.
             RouteNotFound, NoNameServer: there is no queue to send to.
         """
-        check_send(message, queue=queue, key=key)
+        queue = check_send(message, queue=queue, key=key)
         self._check_open()
         self._oneway_count += 1
         if self._oneway_count % ONEWAY_RUN == 0:

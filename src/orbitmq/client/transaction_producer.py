@@ -102,7 +102,7 @@ class TransactionProducer(Producer):
             RemoteRefused: the broker says that the transaction has ended before, or was given up.
             ConnectionFailed, RequestTimeout: nobody knows whether the broker has heard it, and there is no `check`.
         """
-        check_send(message, queue=queue, key=key)
+        queue = check_send(message, queue=queue, key=key)
 
         async def prepare(half: Message) -> SendResult:
             target = Target(half.topic, queue, key if key is not None else half.sharding_key)

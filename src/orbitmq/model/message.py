@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import datetime
+from operator import index
 from typing import NamedTuple
 
 from orbitmq.errors import InvalidArgument
@@ -167,6 +169,8 @@ class Message:
             raise InvalidArgument("keys", self.keys, _KEYS)
         if type(self.properties) is not dict or self.properties:
             self._check_properties()
+        if not type(self.flag) is type(self.delay_level) is type(self.delay_ms) is int:
+            self._take_ints()
         if type(self.flag) is not int or not -FLAG_LIMIT <= self.flag < FLAG_LIMIT:
             raise InvalidArgument("flag", self.flag, "a whole number of 32 bits")
         if self.sharding_key is not None and not isinstance(self.sharding_key, str):
@@ -182,6 +186,14 @@ class Message:
     def is_delayed(self) -> bool:
         """Say whether it is to be delivered later than at once."""
         return bool(self.delay_level or self.delay_ms or self.deliver_at is not None)
+
+    def _take_ints(self) -> None:
+        """Make ints of numbers of other kinds, such as numpy's; what is none is left to the checks."""
+        for name in ("flag", "delay_level", "delay_ms"):
+            value = getattr(self, name)
+            if not isinstance(value, bool):
+                with suppress(TypeError):
+                    object.__setattr__(self, name, index(value))
 
     def _check_keys(self) -> None:
         if not isinstance(self.keys, tuple | list):

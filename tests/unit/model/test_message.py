@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 from typing import Any
 
+import numpy
 import pytest
 
 from orbitmq.errors import InvalidArgument
@@ -110,3 +111,21 @@ def test_a_delay_level_that_no_broker_has_is_refused(delay_level):
 def test_keys_are_strings():
     with pytest.raises(InvalidArgument, match="keys: 42 "):
         Message("t", b"", keys=[42])  # type: ignore[list-item]
+
+
+def test_numbers_of_other_kinds_become_ints():
+    int64: Any = numpy.int64
+    int8: Any = numpy.int8
+    message = Message("orders", b"", flag=int64(7), delay_level=int8(3))
+    late = Message("orders", b"", delay_ms=int64(5))
+    numbers = [message.flag, message.delay_level, late.delay_ms]
+    assert numbers == [7, 3, 5]
+    assert {type(number) for number in numbers} == {int}
+
+
+@pytest.mark.parametrize("name", ["flag", "delay_level", "delay_ms"])
+@pytest.mark.parametrize("value", [True, numpy.bool_(True), numpy.float64(1), "1", None])
+def test_what_is_no_number_stays_refused(name, value):
+    with pytest.raises(InvalidArgument) as caught:
+        Message("orders", b"", **{name: value})
+    assert caught.value.field == name

@@ -7,13 +7,13 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import NamedTuple
 
-from orbitmq.errors import InvalidArgument
+from orbitmq.client.session.arguments import LONG_MAX, whole
 from orbitmq.model.group import MessageModel
 from orbitmq.model.route import MessageQueue
 from orbitmq.wire.bodies.groups import ClientConnection, GroupConfig
 from orbitmq.wire.bodies.topics import QueueStats
 
-OFFSET_MAX = (1 << 63) - 1
+_NUMBER = whole(0, LONG_MAX)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,12 +75,12 @@ class ResetTo:
     @staticmethod
     def time(time_ms: int) -> ResetTo:
         """Go on at the first message that was stored then or later, in ms since 1970."""
-        return ResetTo(_Kind.TIME, _check("time_ms", time_ms))
+        return ResetTo(_Kind.TIME, _NUMBER("time_ms", time_ms))
 
     @staticmethod
     def offset(queue_offset: int) -> ResetTo:
         """Go on at this offset of each queue, or at the nearest one that a queue has."""
-        return ResetTo(_Kind.OFFSET, _check("offset", queue_offset))
+        return ResetTo(_Kind.OFFSET, _NUMBER("offset", queue_offset))
 
     @property
     def needs_search(self) -> bool:
@@ -117,9 +117,3 @@ class QueueReset(NamedTuple):
     def skipped_count(self) -> int:
         """Messages that it does not get any more."""
         return max(0, self.after - self.before)
-
-
-def _check(name: str, value: int) -> int:
-    if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value <= OFFSET_MAX:
-        raise InvalidArgument(name, value, "a whole number of 0 or more")
-    return value

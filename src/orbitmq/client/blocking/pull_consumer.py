@@ -31,8 +31,7 @@ class BlockingPullConsumer(BlockingClient[PullConsumer]):
 
     def assign(self, queues: Iterable[MessageQueue]) -> None:
         """Read these queues and no others."""
-        RULES["queues"]("queues", queues)
-        self._loop_thread.apply(self._client.assign, list(queues))
+        self._loop_thread.apply(self._client.assign, list(RULES["queues"]("queues", queues)))
 
     @property
     def assignment(self) -> frozenset[MessageQueue]:
@@ -65,8 +64,7 @@ class BlockingPullConsumer(BlockingClient[PullConsumer]):
 
     def offsets(self, queues: Iterable[MessageQueue]) -> dict[MessageQueue, OffsetRange]:
         """Return where each queue begins and ends now."""
-        RULES["queues"]("queues", queues)
-        return self._loop_thread.call(self._client.offsets(list(queues)))
+        return self._loop_thread.call(self._client.offsets(list(RULES["queues"]("queues", queues))))
 
     def committed(self, queue: MessageQueue) -> int | None:
         """Return the group's committed offset in `queue`, None when there is none."""

@@ -145,7 +145,7 @@ class Batch(Sequence[StoredMessage]):
         Raises:
             InvalidArgument: the message is none of this batch, or the level is out of range.
         """
-        _DELAY_LEVEL("delay_level", delay_level)
+        delay_level = _DELAY_LEVEL("delay_level", delay_level)
         chosen = self._chosen() if message is None else self._one(message)
         return self._settle(chosen, lambda messages: self._settler.failed(messages, delay_level))
 
@@ -162,7 +162,7 @@ class Batch(Sequence[StoredMessage]):
             InvalidArgument: the delay is no whole number, 0 or more.
         """
         if delay_ms is not None:
-            _DELAY_MS("delay_ms", delay_ms)
+            delay_ms = _DELAY_MS("delay_ms", delay_ms)
         return self._settle(self._chosen(), lambda messages: self._settler.suspended(messages, delay_ms))
 
     def reject(self, message: StoredMessage | None = None) -> bool:

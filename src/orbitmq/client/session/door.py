@@ -11,7 +11,7 @@ from collections.abc import Callable, Collection, Mapping
 from functools import wraps
 from inspect import Parameter, iscoroutinefunction, isfunction, signature
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 from orbitmq.client.session.arguments import (
     DURATION_MS_MAX,
@@ -138,6 +138,8 @@ _PLAIN = (Parameter.POSITIONAL_OR_KEYWORD, Parameter.KEYWORD_ONLY)
 def checked(*, inline: Collection[str] = (), **special: Mapping[str, Rule]) -> Callable[[K], K]:
     """Return a class decorator: public methods, and the constructor, check their arguments before they begin.
 
+    They get the values that the rules return: ints for numbers of other kinds.
+
     Where the class has a method `_check_loop`, that is called as well: nothing of a client is touched from another loop.
 
     Args:
@@ -161,22 +163,22 @@ def checked(*, inline: Collection[str] = (), **special: Mapping[str, Rule]) -> C
     return decorate
 
 
-def check_send(message: Message, *, timeout_ms: int | None = None, queue: MessageQueue | None, key: str | None) -> None:
-    """Check the arguments of a send.
+def check_send(message: Message, *, queue: MessageQueue | None, key: str | None) -> MessageQueue | None:
+    """Check the arguments of a send, but for its time; return the queue with an int as its number.
 
     Raises:
         InvalidArgument: the first one that does not keep to its rule; or a queue of another topic than the message's.
     """
     if not isinstance(message, Message):
         RULES["message"]("message", message)
-    if timeout_ms is not None:
-        PAUSE_MS("timeout_ms", timeout_ms)
     if key is not None:
         RULES["key"]("key", key)
-    if queue is not None:
-        RULES["queue"]("queue", queue)
-        if not isinstance(queue, MessageQueue) or queue.topic != message.topic:
-            raise InvalidArgument("queue", tuple(queue), f"a MessageQueue of the message's topic {message.topic}")
+    if queue is None:
+        return None
+    found = RULES["queue"]("queue", queue)
+    if not isinstance(queue, MessageQueue) or queue.topic != message.topic:
+        raise InvalidArgument("queue", tuple(queue), f"a MessageQueue of the message's topic {message.topic}")
+    return cast(MessageQueue, found)
 
 
 def _rules_of(kind: type, method: Callable[..., Any], special: Mapping[str, Rule]) -> dict[str, Rule]:
@@ -194,27 +196,26 @@ def _rules_of(kind: type, method: Callable[..., Any], special: Mapping[str, Rule
 def _guarded(method: Callable[..., Any], rules: Mapping[str, Rule], *, checks_loop: bool) -> Callable[..., Any]:
     names = tuple(rules)
 
-    def check(self: Any, values: tuple[Any, ...], others: Mapping[str, Any]) -> None:
-        for name, value in zip(names, values, strict=False):
-            rules[name](name, value)
-        for name, value in others.items():
-            if name in rules:  # others go to a further constructor, or are refused by Python
-                rules[name](name, value)
+    def check(self: Any, values: tuple[Any, ...], others: Mapping[str, Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
+        found = [rules[name](name, value) for name, value in zip(names, values, strict=False)]
+        # Others than these go to a further constructor, or are refused by Python.
+        named = {name: rules[name](name, value) if name in rules else value for name, value in others.items()}
         if checks_loop:
             self._check_loop()
+        return (*found, *values[len(found) :]), named
 
     if iscoroutinefunction(method):
 
         @wraps(method)
         async def call_later(self: Any, *values: Any, **others: Any) -> Any:
-            check(self, values, others)
+            values, others = check(self, values, others)
             return await method(self, *values, **others)
 
         return call_later
 
     @wraps(method)
     def call(self: Any, *values: Any, **others: Any) -> Any:
-        check(self, values, others)
+        values, others = check(self, values, others)
         return method(self, *values, **others)
 
     return call

@@ -1,6 +1,7 @@
 from types import SimpleNamespace
 from typing import Any
 
+import numpy
 import pytest
 
 from orbitmq.client.session.arguments import (
@@ -32,8 +33,8 @@ ORDER = Message("orders", b"")
 CASES: list[Any] = [
     (
         whole(1),
-        [1, 5, COUNT_MAX],
-        ["x", "5", None, 1.5, True, 0, -1, COUNT_MAX + 1],
+        [1, 5, COUNT_MAX, numpy.int64(5), numpy.uint8(255), numpy.array(5)],
+        ["x", "5", None, 1.5, True, 0, -1, COUNT_MAX + 1, numpy.bool_(True), numpy.float64(1), numpy.array([1])],
         "a whole number from 1 to 2147483647",
     ),
     (whole(0, 9), [0, 9], [-1, 10, 10**40], "a whole number from 0 to 9"),
@@ -65,12 +66,31 @@ CASES: list[Any] = [
 def test_a_rule_lets_good_values_pass_and_names_a_bad_one_with_what_is_expected(case):
     rule, good, bad, allowed = case
     for value in good:
-        rule("it", value)
+        assert rule("it", value) in (value, list(value) if isinstance(value, tuple | set) else value)
     for value in bad:
         with pytest.raises(InvalidArgument) as caught:
             rule("it", value)
         assert caught.value.field == "it"
         assert caught.value.allowed.startswith(allowed), value
+
+
+def test_numbers_of_other_kinds_become_ints_wherever_they_are():
+    five: Any = numpy.int64(5)
+    numbers = [
+        whole(1)("it", five),
+        optional(whole(1))("it", five),
+        *each(whole(1), "numbers")("it", [five]),
+        *one_or_more(whole(1), "numbers")("it", [five]),
+        queue("it", QUEUE._replace(queue_id=five)).queue_id,
+        queue("it", ("orders", "broker-a", five)).queue_id,
+        *(
+            number
+            for one, offset in offsets("it", {QUEUE._replace(queue_id=five): five}).items()
+            for number in (one.queue_id, offset)
+        ),
+    ]
+    assert numbers == [5] * len(numbers)
+    assert {type(number) for number in numbers} == {int}
 
 
 def test_an_iterator_is_left_to_whoever_reads_it():
