@@ -496,26 +496,40 @@ class JavaConsumer:
 
 
 def ask(
-    address: str, code: int, ext_fields: Mapping[str, str] | None = None, *, version: int = 479, body: bytes = b""
+    address: str,
+    code: int,
+    ext_fields: Mapping[str, str] | None = None,
+    *,
+    version: int = 479,
+    body: bytes = b"",
+    one_way: Iterable[tuple[int, Mapping[str, str], bytes]] = (),
 ) -> tuple[dict[str, Any], bytes]:
     """Ask a server one question by hand and return the answer's JSON header and body.
 
     This knows nothing of our codecs, which are what the peers are there to check.
+
+    Args:
+        one_way: requests that want no answer, sent before it over the same connection: code, fields, body.
     """
-    header: dict[str, Any] = {"code": code, "flag": 0, "language": "OTHER", "opaque": 1, "version": version}
-    header["serializeTypeCurrentRPC"] = "JSON"
-    if ext_fields is not None:
-        header["extFields"] = dict(ext_fields)
-    text = json.dumps(header).encode()
+    frames = [_frame(*request, flag=2, version=version) for request in one_way]
     host, port = address.rsplit(":", 1)
     with socket.create_connection((host, int(port)), ANSWER_TIMEOUT_S) as connection:
-        connection.sendall(struct.pack(">II", 4 + len(text) + len(body), len(text)) + text + body)
+        connection.sendall(b"".join(frames) + _frame(code, ext_fields, body, flag=0, version=version))
         with connection.makefile("rb") as stream:
             size, header_size = struct.unpack(">II", stream.read(8))
             rest = stream.read(size - 4)
     if header_size >> 24:
         return {}, rest[header_size & 0xFFFFFF :]
     return json.loads(rest[:header_size]), rest[header_size:]
+
+
+def _frame(code: int, ext_fields: Mapping[str, str] | None, body: bytes, *, flag: int, version: int) -> bytes:
+    header: dict[str, Any] = {"code": code, "flag": flag, "language": "OTHER", "opaque": 1, "version": version}
+    header["serializeTypeCurrentRPC"] = "JSON"
+    if ext_fields is not None:
+        header["extFields"] = dict(ext_fields)
+    text = json.dumps(header).encode()
+    return struct.pack(">II", 4 + len(text) + len(body), len(text)) + text + body
 
 
 def message(topic: str, body: bytes, **description: object) -> dict[str, Any]:

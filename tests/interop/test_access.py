@@ -309,6 +309,32 @@ def topics(guarded: Guarded, name: str) -> tuple[str, str]:
     return made
 
 
+@pytest.mark.parametrize("side", [0, 1], ids=["java", "ours"])
+def test_a_refused_request_that_wants_no_answer_has_no_effect(guarded: Guarded, topics: tuple[str, str], side: int):
+    """Nobody is told of the refusal: the next message has the first place, and the group's offset is where it was."""
+    address, topic = guarded.both[side], topics[side]
+    denied = make_user(guarded, Credentials(f"{topic}-denied", "quiet-secret"), "!*=All")
+    assert asked(address, 200, ROOT, body=json.dumps({"groupName": topic}).encode())[0] == 0
+    refused = (None, Credentials("stranger", "secret"), Credentials("root", "another-secret"), denied)
+    send = {**FIELDS, "b": topic, "a": topic, "m": "false"}
+    place = {"topic": topic, "queueId": "0", "consumerGroup": topic}
+    commit = {**place, "commitOffset": "1"}
+
+    def signed(fields: dict[str, str], body: bytes, who: Credentials | None) -> dict[str, str]:
+        return fields if who is None else sign(fields, body, who)
+
+    sends = [(310, signed(send, b"refused", who), b"refused") for who in refused]
+    header, _ = ask(address, 310, sign(send, b"first", ROOT), body=b"first", one_way=sends)
+    assert (header["code"], header["extFields"]["queueOffset"]) == (0, "0")
+    commits = [(15, signed(commit, b"", who), b"") for who in refused]
+    header, _ = ask(address, 14, sign(place, b"", ROOT), one_way=commits)
+    assert (header.get("extFields") or {}).get("offset") != "1"
+    allowed = [(15, sign(commit, b"", ROOT), b"")]  # so it is the refusal, and not the form
+    while ask(address, 14, sign(place, b"", ROOT), one_way=allowed)[0]["extFields"].get("offset") != "1":
+        pass
+    drop_user(guarded, denied)
+
+
 def test_javas_clients_work_with_ours_by_their_rules(guarded: Guarded, java: JavaClients, topics: tuple[str, str]):
     topic = topics[1]
     user = make_user(
