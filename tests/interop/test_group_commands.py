@@ -84,22 +84,26 @@ def sides(java: JavaClients, ours: Any, java_cluster: Any) -> tuple[Side, Side]:
 
 @pytest.fixture(scope="module")
 def online(sides: tuple[Side, Side]) -> Any:
-    """A Java consumer on each side; each has read all four messages."""
-    consumers = []
+    """A Java consumer on each side, which has read all four messages, and a producer that is told to the broker."""
+    consumers: list[Any] = []
+    producers: list[Any] = []
     for side in sides:
+        producers.append(producer := side.java.producer(f"{side.topic}-senders", side.name_servers))
+        producer.send(message(side.topic + "-senders", b"hello", broker=side.broker, queue_id=0))
         consumer = side.java.consumer(f"{side.topic}-group", side.name_servers, side.topic)
         consumer.wait_for_messages(4)
         side.words["client"] = consumer.client_id
         consumers.append(consumer)
     yield consumers
-    for consumer in consumers:
-        consumer.stop()
+    for client in (*consumers, *producers):
+        client.stop()
 
 
 ONLINE = (
     "consumerConnection -g {group}",
     "consumerStatus -g {group}",
     "getConsumerStatus -g {group} -t {topic}",
+    "producerConnection -g {topic}-senders -t {topic}",
     "queryMsgById -t {topic} -i {id} -g {group} -d {client}",
 )
 
@@ -109,7 +113,9 @@ def test_a_command_about_clients_prints_what_it_prints_with_java(
     sides: tuple[Side, Side], online: Any, line: str
 ) -> None:
     theirs, ours = sides
-    assert ours.print(line) == theirs.print(line)
+    printed = theirs.print(line)
+    assert ours.print(line) == printed
+    assert not any("FAILED" in row or "not exist" in row for row in printed), printed
 
 
 def test_a_clients_running_info_has_javas_fields(sides: tuple[Side, Side], online: Any) -> None:
