@@ -6,6 +6,7 @@ here but the base class; the work is done in orbitmq.spark, loaded at first use.
 
 from __future__ import annotations
 
+import sys
 from typing import TYPE_CHECKING
 
 from pyspark.sql.datasource import DataSource
@@ -18,6 +19,16 @@ if TYPE_CHECKING:
         DataSourceWriter,
     )
     from pyspark.sql.types import StructType
+
+
+_PUSHDOWN = "pyspark.sql.worker.data_source_pushdown_filters"
+"""The program in which Spark makes a reader that it tells the query's filters."""
+
+
+def _tells_filters() -> bool:
+    """Say whether this process is Spark's for filters: elsewhere a reader that takes some is an error to Spark."""
+    started = getattr(sys.modules["__main__"], "__spec__", None)
+    return _PUSHDOWN in sys.modules or (started is not None and started.name == _PUSHDOWN)
 
 
 class DefaultSource(DataSource):  # type: ignore[misc]
@@ -48,11 +59,12 @@ class DefaultSource(DataSource):  # type: ignore[misc]
         from orbitmq.spark.commitlog.options import parse_file_options, reads_files
         from orbitmq.spark.commitlog.reader import FileReader
         from orbitmq.spark.options import parse_read_options
-        from orbitmq.spark.source import BatchReader
+        from orbitmq.spark.source import BatchReader, FilteringReader
 
         if reads_files(self.options):
             return FileReader(schema, parse_file_options(self.options))
-        return BatchReader(schema, parse_read_options(self.options, streaming=False))
+        reader = FilteringReader if _tells_filters() else BatchReader
+        return reader(schema, parse_read_options(self.options, streaming=False))
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802
         """Return a reader that goes on and on."""

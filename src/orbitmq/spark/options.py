@@ -454,11 +454,16 @@ def _parse_filter(given: GivenOptions) -> tuple[frozenset[str] | None, str | Non
     return None, expression
 
 
+def is_tag(value: object) -> bool:
+    """Say whether a subscription can name a tag."""
+    return isinstance(value, str) and value != "" and not any(part in value for part in (SUBSCRIBE_ALL, " ", "|"))
+
+
 def parse_subscription(expression: str | None) -> frozenset[str] | None:
     """Return the tags of an expression like `a || b`, None for all messages."""
     if expression is None or expression.strip() in ("", SUBSCRIBE_ALL):
         return None
     tags = frozenset(tag.strip() for tag in expression.split(TAG_SEPARATOR))
-    if "" in tags or any(SUBSCRIBE_ALL in tag or " " in tag for tag in tags):
+    if not all(is_tag(tag) for tag in tags):
         raise ConfigError("subscription", expression, "*, one tag, or tags split by ||")
     return tags

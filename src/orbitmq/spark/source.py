@@ -6,22 +6,23 @@ driver's in `MetadataClient`, a task's in `RangeReader`.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import pyarrow as pa
-from pyspark.sql.datasource import DataSourceReader, DataSourceStreamReader, InputPartition
+from pyspark.sql.datasource import DataSourceReader, DataSourceStreamReader, Filter, InputPartition
 from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadLimit, ReadMaxRows, SupportsTriggerAvailableNow
 from pyspark.sql.types import StructType
 
 from orbitmq.spark.offsets import Offsets, format_offsets
-from orbitmq.spark.options import ReadOptions
+from orbitmq.spark.options import ReadOptions, is_tag
 from orbitmq.spark.reading.checkpoint import Position, format_position, parse_position
 from orbitmq.spark.reading.continuity import DataLoss
 from orbitmq.spark.reading.metadata_client import MetadataClient
 from orbitmq.spark.reading.offset_poller import OffsetPoller
 from orbitmq.spark.reading.planning import Range, advance, ranges_between, split
+from orbitmq.spark.reading.pushdown import CLOCK_MARGIN_MS, Narrowing, narrow, narrow_ranges, wants_queue
 from orbitmq.spark.reading.range_reader import RangeReader
 from orbitmq.spark.schema import COLUMN_NAMES, chosen_columns, spark_schema
 
@@ -49,6 +50,7 @@ class BatchReader(DataSourceReader):  # type: ignore[misc]
     def __init__(self, schema: StructType, options: ReadOptions) -> None:
         self._names = chosen_columns(schema)
         self._options = options
+        self._narrowing = Narrowing()
 
     def partitions(self) -> list[InputPartition]:
         """Return one task per queue that holds messages, or several for long ones."""
@@ -57,7 +59,11 @@ class BatchReader(DataSourceReader):  # type: ignore[misc]
             queues = client.queues_at_start(options)
             begins = client.resolve(queues, options.start, "startingOffsets")
             ends = client.resolve(queues, options.end, "endingOffsets")
-        ranges = ranges_between(Position(begins), Position(ends))
+            wanted = {queue: address for queue, address in queues.items() if wants_queue(self._narrowing, queue)}
+            since_ms, until_ms = self._narrowing.stored_ms
+            first = client.at(wanted, max(0, since_ms - CLOCK_MARGIN_MS)) if since_ms is not None else {}
+            last = client.at(wanted, max(0, until_ms + CLOCK_MARGIN_MS)) if until_ms is not None else {}
+        ranges = narrow_ranges(ranges_between(Position(begins), Position(ends)), wanted, self._narrowing, first, last)
         parts = split(ranges, options.partition_count_min, options.partition_record_count_max)
         # Spark plans one task that gets no range of its own where there is nothing to read.
         return [QueuePartition(part, queues[part.queue]) for part in parts] or [InputPartition(None)]
@@ -65,6 +71,19 @@ class BatchReader(DataSourceReader):  # type: ignore[misc]
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """Yield the messages of one task."""
         return read_partition(partition, self._options, self._names)
+
+
+class FilteringReader(BatchReader):
+    """A batch reader that hears of the query's filters, where Spark tells them: it fails where it does not."""
+
+    def pushFilters(self, filters: list[Filter]) -> Iterable[Filter]:  # noqa: N802
+        """Take limits from the filters; Spark goes on evaluating each of them."""
+        self._narrowing = narrow(filters)
+        tags = self._narrowing.of("tags").values
+        if tags is not None and self._options.sql is None and all(is_tag(tag) for tag in tags):
+            chosen = self._options.tags
+            self._options = replace(self._options, tags=tags if chosen is None else tags & chosen)
+        return filters
 
 
 class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):  # type: ignore[misc]

@@ -4,17 +4,20 @@ from __future__ import annotations
 
 import json
 import pickle
+from datetime import UTC, datetime
 
 import pytest
+from pyspark.sql.datasource import EqualTo, GreaterThan, GreaterThanOrEqual, LessThan
 from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadMaxRows
 from pyspark.sql.types import LongType, StringType, StructField, StructType
 
 from orbitmq.errors import ConfigError, RouteNotFound
+from orbitmq.spark import source
 from orbitmq.spark.options import parse_read_options
 from orbitmq.spark.reading import offset_poller
 from orbitmq.spark.reading.continuity import DataLoss
 from orbitmq.spark.schema import COLUMN_NAMES, spark_schema
-from orbitmq.spark.source import BatchReader, StreamReader, read_schema
+from orbitmq.spark.source import BatchReader, FilteringReader, StreamReader, read_schema
 from orbitmq.wire.headers import GetMaxOffset, GetRouteInfo, UpdateConsumerOffset
 
 ALL = ReadAllAvailable()
@@ -255,6 +258,38 @@ def test_a_query_may_name_its_queues(fake):
     options["assign"] = '{"orders":{"fake":[0,7]}}'
     with pytest.raises(ConfigError, match=r"assign.*queue_id=7"):
         BatchReader(spark_schema(["topic"]), parse_read_options(options, streaming=False)).partitions()
+
+
+def filtered(fake, *filters, **options) -> list[int]:
+    """Return the offsets that tasks read when Spark tells these filters."""
+    given = {"nameServer": fake.address, "topic": "orders"} | options
+    reader = FilteringReader(spark_schema(["topic", "queueOffset"]), parse_read_options(given, streaming=False))
+    assert list(reader.pushFilters(list(filters))) == list(filters), "Spark evaluates all of them again"
+    return [n for _, n in rows(reader)]
+
+
+def test_filters_shorten_what_is_read(fake):
+    for queue_id in range(3):
+        fake.fill("orders", queue_id, 30, tags="abc")
+
+    assert filtered(fake, EqualTo(("queueId",), 1)) == list(range(30))
+    assert filtered(fake, EqualTo(("queueId",), 1), GreaterThan(("queueOffset",), 27)) == [28, 29]
+    assert filtered(fake, EqualTo(("queueId",), 1), EqualTo(("tags",), "b")) == list(range(1, 30, 3))
+    assert filtered(fake, EqualTo(("queueId",), 1), EqualTo(("tags",), "b"), subscription="a || b") == list(
+        range(1, 30, 3)
+    )
+    assert filtered(fake, EqualTo(("tags",), "b"), subscription="a") == []
+    assert filtered(fake, EqualTo(("queueId",), 1), EqualTo(("tags",), "a b")) == list(range(30))
+    assert filtered(fake, EqualTo(("topic",), "bills")) == []
+
+
+def test_filters_of_time_leave_a_margin_for_clocks(fake, monkeypatch):
+    monkeypatch.setattr(source, "CLOCK_MARGIN_MS", 2)
+    fake.fill("orders", 0, 30)  # stored at 0, 1, 2 ... ms
+    since, until = (datetime(1970, 1, 1, 0, 0, 0, ms * 1000, tzinfo=UTC) for ms in (10, 20))
+
+    column = ("storeTimestamp",)
+    assert filtered(fake, GreaterThanOrEqual(column, since), LessThan(column, until)) == list(range(8, 22))
 
 
 def test_a_stream_of_some_queues_passes_over_the_others(fake, stream):

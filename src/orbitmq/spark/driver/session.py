@@ -19,6 +19,7 @@ _SETTINGS = {
     "spark.driver.host": _LOOPBACK,
     "spark.sql.session.timeZone": "UTC",
     "spark.sql.shuffle.partitions": "2",
+    "spark.sql.python.filterPushdown.enabled": "true",
     "spark.sql.catalogImplementation": "in-memory",
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
