@@ -106,7 +106,7 @@ class SendForms:
                 and opaque.isdigit()
                 and len(opaque) <= _OPAQUE_DIGITS_MAX
                 and (opaque[0] != _ZERO or len(opaque) == 1)
-                and not words.translate(None, _IN_WORDS)
+                and not (words and words.translate(None, _IN_WORDS))  # to translate nothing costs as much
                 and (is_special or not sys_flag & _PREPARED)
             ):
                 if len(parts) == 2:

@@ -131,7 +131,10 @@ class IndexBuilder:
             noted.popleft()
         if not noted or noted[0][0] != place or self._files.known_keys:
             return 0
-        return self._reader.take_noted([noted.popleft() for _ in range(min(len(noted), _KEYS_PER_SLICE))], place, end)
+        taken = [noted.popleft() for _ in range(min(len(noted), _KEYS_PER_SLICE))]
+        while taken and taken[-1][0] + taken[-1][1] > end:
+            noted.appendleft(taken.pop())  # not readable yet: with SYNC_FLUSH the disk has to have it first
+        return self._reader.take_noted(taken, place, end) if taken else 0
 
     def _read_log(self, end: int) -> int:
         """Read the keys of a slice of the log; return how many bytes were read."""

@@ -70,6 +70,23 @@ def test_files_are_the_same_whether_keys_were_noted_or_not(flush: FlushMode, see
     assert built[1:] == built[:1] * 3
 
 
+def test_what_was_noted_of_messages_that_the_disk_does_not_have_yet_is_used_when_it_has_them() -> None:
+    store = indexed(flush=FlushMode.SYNC)
+    assert store.index is not None
+    builder = store.index._builder
+    for number in range(20):
+        stored = store.append(keyed(number)._replace(properties=f"UNIQ_KEY\x01U{number}\x02".encode()))
+        store.note_key((stored.physical_offset, stored.size, stored.stored_at_ms, "orders", f"U{number}"))
+        if number == 9:
+            store.flush()
+    assert builder.step()
+    assert [key for *_, key in builder.noted] == [f"U{number}" for number in range(10, 20)]
+    store.flush()
+    builder._read_log = None  # type: ignore[method-assign, assignment]
+    assert numbers(store, "U15") == [15]
+    assert builder.behind == 0
+
+
 def test_damage_in_the_log_is_passed_over() -> None:
     disk = FakeDisk()
     store = indexed(disk)
