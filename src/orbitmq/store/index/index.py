@@ -10,6 +10,7 @@ import asyncio
 import logging
 from collections import deque
 from collections.abc import Callable
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from typing import NamedTuple
@@ -40,6 +41,8 @@ _COMMIT_SIZE = 256 * 1024 * 1024
 _STEPS_PER_QUERY = 4
 _ENTRIES_PER_TURN = 1000
 _QUERIES_MAX = 1000
+_COUNTED_SIZE = 32 * 1024 * 1024
+"""Bytes of slots that are counted at once, one file's at least."""
 _PATIENCE_S = 2.0
 """A query waits so long, for the index to catch up or for slots to be counted: its client has given up after three seconds."""
 _CLOSING_SIZE = 256 * 1024 * 1024
@@ -342,13 +345,32 @@ class Index:
             search.file.slots_check()()
         except (OSError, IndexDamaged) as caught:
             error = caught
-        self._counted(search.file, error)
+        self._counted(search.file, [], error)
 
-    def _counted(self, file: IndexFile, error: Exception | None) -> None:
+    def _count_slots(self, file: IndexFile) -> None:
+        """Have the slots of a file counted, and of small ones before it: hundreds would take a turn of the thread each."""
+        check = file.slots_check()
+        earlier = [(one, one.slots_check()) for one in self._files.uncounted_before(file, _COUNTED_SIZE)]
+        counted: list[IndexFile] = []
+
+        def count() -> None:
+            check()
+            # What is wrong with the others is said when a search comes to them.
+            with suppress(OSError, IndexDamaged):
+                for one, check_one in earlier:
+                    check_one()
+                    counted.append(one)
+
+        self._submit(count, partial(self._counted, file, counted))
+
+    def _counted(self, file: IndexFile, earlier: list[IndexFile], error: Exception | None) -> None:
+        for one in earlier:
+            one.are_slots_counted = True
         # One that was deleted meanwhile has nothing to find: the search sees that itself.
         is_sound = file.are_slots_counted = error is None or isinstance(error, FileNotFoundError)
-        ready = [parked for parked in self._parked if parked[0].file is file]
-        self._parked = [parked for parked in self._parked if parked[0].file is not file]
+        concerned = [file, *earlier]
+        ready = [parked for parked in self._parked if parked[0].file in concerned]
+        self._parked = [parked for parked in self._parked if parked[0].file not in concerned]
         refusal: StoreError | None = None
         if isinstance(error, IndexDamaged):
             refusal = self._condemn(file, error)
@@ -433,7 +455,7 @@ class Index:
         if self._condemned is not None:
             self._submit(partial(self._files.move_away, *self._condemned), self._begin_again)
         elif self._parked and (file := self._parked[0][0].file) is not None:
-            self._submit(file.slots_check(), partial(self._counted, file))
+            self._count_slots(file)
         elif self._builder.unsealed:
             writer = self._builder.unsealed[0]
             self._submit(partial(self._seal, writer), partial(self._sealed, writer))

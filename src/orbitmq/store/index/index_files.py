@@ -19,7 +19,7 @@ from orbitmq.clock import Clock
 from orbitmq.errors import IndexDamaged
 from orbitmq.store.disk import Disk
 from orbitmq.store.index.index_file import IndexFile, IndexWriter
-from orbitmq.store.index.layout import IndexNote, IndexSizes, flaw_of
+from orbitmq.store.index.layout import SLOT_SIZE, IndexNote, IndexSizes, flaw_of
 
 log = logging.getLogger(__name__)
 
@@ -203,6 +203,12 @@ class IndexFiles:
         sealed.is_ours, sealed.are_slots_counted = writer.is_ours, writer.are_slots_counted
         self.files[self.files.index(writer)] = sealed
         writer.release()
+
+    def uncounted_before(self, file: IndexFile, size_max: int) -> list[IndexFile]:
+        """Return files before one whose slots are not counted yet, the newest first: as many as have so many bytes with it."""
+        at = self.files.index(file) if file in self.files else 0
+        found = [one for one in reversed(self.files[:at]) if not (one.is_ours or one.are_slots_counted)]
+        return found[: max(size_max // (self._sizes.slots * SLOT_SIZE) - 1, 0)]
 
     def move_away(self, name: str, why: str) -> None:
         """Move a file that a search has found damaged away, with those after it. May run on another thread.

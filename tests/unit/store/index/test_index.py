@@ -19,11 +19,13 @@ from orbitmq.net.loop import run
 from orbitmq.store import FlushMode, Store, StoreConfig
 from orbitmq.store.index import index as module
 from orbitmq.store.index.builder import SLICE_SIZE
+from orbitmq.store.index.index_file import IndexFile
 from orbitmq.store.index.layout import parse_note
 from orbitmq.store.index.search import Findings, Question
 from orbitmq.store.sync.checkpoint import parse_checkpoint
 from orbitmq.testing import FakeClock
 from orbitmq.testing.fake_disk import FakeDisk
+from orbitmq.wire.messages.record import iter_records
 
 from ..parts import ROOT
 from .parts import ALWAYS, INDEX, SLOTS, indexed, keyed, numbers
@@ -46,10 +48,15 @@ def on_loop(
     return disk
 
 
-async def ask_later(store: Store, key: str) -> Findings | StoreError:
+async def ask_later(store: Store, key: str, count_max: int = 64) -> Findings | StoreError:
     answer: asyncio.Future[Findings | StoreError] = asyncio.get_running_loop().create_future()
-    store.query(Question("orders", key, 64, *ALWAYS), answer.set_result)
+    store.query(Question("orders", key, count_max, *ALWAYS), answer.set_result)
     return await answer
+
+
+def numbers_of(found: Findings | StoreError) -> list[int]:
+    assert isinstance(found, Findings), found
+    return [int(bytes(record.body)) for record in iter_records(found.body)]
 
 
 async def until(condition: Callable[[], bool]) -> None:
@@ -223,14 +230,14 @@ def test_a_store_without_an_index_says_so() -> None:
     assert "messageIndexEnable" in str(answers[0])
 
 
-def damaged_disk() -> FakeDisk:
-    """Return the disk of a stopped store whose index files have lost their slots, but for the first."""
+def damaged_disk(which: slice = slice(1, None)) -> FakeDisk:
+    """Return the disk of a stopped store whose index files have lost their slots, all but the first when left out."""
     disk = FakeDisk()
     store = indexed(disk)
     for number in range(50):
         store.append(keyed(number, "k"))
     store.close()
-    for path in sorted(path for path in disk.files if path.parent == INDEX)[1:]:
+    for path in sorted(path for path in disk.files if path.parent == INDEX)[which]:
         disk.files[path].buffer[40 : 40 + 4 * SLOTS] = bytes(4 * SLOTS)
     return disk
 
@@ -274,6 +281,47 @@ def test_nothing_is_found_in_part_while_a_damaged_file_cannot_be_set_aside(monke
         assert found.message_count == 51
 
     on_loop(scene, damaged_disk())
+
+
+@pytest.mark.parametrize(("size", "turns"), [(1 << 20, 1), (2 * 4 * SLOTS, 3), (0, 6)])
+def test_slots_of_small_files_are_counted_together(monkeypatch: pytest.MonkeyPatch, size: int, turns: int) -> None:
+    monkeypatch.setattr(module, "_PATIENCE_S", 1e9)
+    monkeypatch.setattr(module, "_COUNTED_SIZE", size)
+    disk = FakeDisk()
+    store = indexed(disk)
+    for number in range(50):
+        store.append(keyed(number, "k"))
+    store.close()
+    counted: list[IndexFile] = []
+
+    async def scene(store: Store, disk: FakeDisk) -> None:
+        index = store.index
+        assert index is not None
+        tell = index._counted
+
+        def hear(file: IndexFile, earlier: list[IndexFile], error: Exception | None) -> None:
+            counted.append(file)
+            tell(file, earlier, error)
+
+        monkeypatch.setattr(index, "_counted", hear)
+        first, second = await asyncio.gather(ask_later(store, "k"), ask_later(store, "U0"))
+        assert isinstance(first, Findings)
+        assert isinstance(second, Findings)
+        assert (first.message_count, second.message_count, index.file_count) == (50, 1, 6)
+
+    on_loop(scene, disk)
+    assert len(counted) == turns
+
+
+def test_a_file_that_is_damaged_refuses_no_search_that_ends_before_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "_PATIENCE_S", 1e9)
+    disk = damaged_disk(slice(0, 1))
+
+    async def scene(store: Store, disk: FakeDisk) -> None:
+        assert numbers_of(await ask_later(store, "k", 1)) == [49]
+        assert isinstance(await ask_later(store, "U0"), StoreBusy)
+
+    on_loop(scene, disk)
 
 
 def test_a_search_is_answered_in_time_while_the_thread_that_counts_slots_waits_for_the_disk(
