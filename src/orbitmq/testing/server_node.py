@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import socket
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Protocol
 
 from orbitmq.address import parse_address
+from orbitmq.broker.registration.addresses import kept_port
 from orbitmq.errors import InvalidArgument
 from orbitmq.testing.processes import ServerProcess
 
@@ -89,11 +91,5 @@ class ServerNode:
             placeholder.close()
 
     def _keep_port(self) -> None:
-        placeholder = socket.socket()
-        placeholder.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)  # the server's own bind takes it all the same
-        try:
-            placeholder.bind(parse_address(self.address))
-        except OSError:
-            placeholder.close()  # somebody was quicker: the next start says so
-        else:
-            self._placeholder = placeholder
+        with suppress(OSError):  # somebody was quicker: the next start says so
+            self._placeholder = kept_port(*parse_address(self.address))

@@ -74,16 +74,15 @@ def reserved_port(host: str, port: int, *, has_vip: bool) -> Iterator[int]:
     if port:
         yield port
         return
-    family = socket.AF_INET6 if ":" in host else socket.AF_INET
     with ExitStack() as placeholders:
         for tries_left in reversed(range(_CHOICES_MAX)):
-            chosen = _placeholder(family, host, 0)
+            chosen = kept_port(host, 0)
             placeholders.enter_context(chosen)
             port = int(chosen.getsockname()[1])
             if not has_vip:
                 break
             try:
-                placeholders.enter_context(_placeholder(family, host, vip_port(port)))
+                placeholders.enter_context(kept_port(host, vip_port(port)))
                 break
             except OSError:  # somebody has it: another pair is as good
                 if not tries_left:
@@ -91,10 +90,16 @@ def reserved_port(host: str, port: int, *, has_vip: bool) -> Iterator[int]:
         yield port
 
 
-def _placeholder(family: socket.AddressFamily, host: str, port: int) -> socket.socket:
-    """Return a socket that keeps a port until a server listens there."""
-    placeholder = socket.socket(family, socket.SOCK_STREAM)
+def kept_port(host: str, port: int) -> socket.socket:
+    """Return a socket that keeps a port until a server listens there.
+
+    Raises:
+        ConfigError: no name service knows `host`.
+        OSError: somebody has the port.
+    """
+    placeholder = socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET, socket.SOCK_STREAM)
     try:
+        # The server's own bind takes it all the same.
         placeholder.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         with looked_up("bindAddress", host):
             placeholder.bind((host, port))
