@@ -10,25 +10,24 @@ from orbitmq.cli.access import admin_client
 from orbitmq.cli.terminal.options import (
     DEFAULT_NAME_SERVERS,
     DEFAULT_TIMEOUT_MS,
+    BrokerOption,
+    ClusterOption,
     FormatOption,
     NameServersOption,
     SecurityOption,
     TimeoutOption,
+    TopicArgument,
 )
 from orbitmq.cli.terminal.output import Format, Row, format_time, say, show_json, show_rows
+from orbitmq.cli.topics.config import QUEUES_MAX
 from orbitmq.cli.topics.config import app as config_app
+from orbitmq.cli.topics.permissions import parse_permission, permission_word
 
 if TYPE_CHECKING:
     from orbitmq.admin import AdminClient
 
 app = typer.Typer(help="List, create, inspect and delete topics.", no_args_is_help=True, rich_markup_mode=None)
 app.add_typer(config_app, name="config")
-
-TopicArgument = Annotated[str, typer.Argument(metavar="TOPIC", help="The topic's name.")]
-ClusterOption = Annotated[str | None, typer.Option("--cluster", help="Only this cluster's brokers.")]
-
-_PERMISSIONS = {"r": 4, "w": 2, "rw": 6}
-_LETTERS = {6: "rw", 4: "r", 2: "w", 0: "none"}
 
 
 @app.command("list")
@@ -54,10 +53,10 @@ def list_topics(
 @app.command("create")
 def create(
     topic: TopicArgument,
-    queues: Annotated[int, typer.Option("--queues", "-q", min=1, max=1024, help="Queues on each broker.")] = 8,
+    queues: Annotated[int, typer.Option("--queues", "-q", min=1, max=QUEUES_MAX, help="Queues on each broker.")] = 8,
     permission: Annotated[str, typer.Option("--permission", help="rw, r or w.")] = "rw",
     cluster: ClusterOption = None,
-    broker: Annotated[str | None, typer.Option("--broker", help="Only the broker of this name.")] = None,
+    broker: BrokerOption = None,
     name_servers: NameServersOption = DEFAULT_NAME_SERVERS,
     security: SecurityOption = None,
     output: FormatOption = Format.TABLE,
@@ -67,9 +66,8 @@ def create(
     from orbitmq.model.topic import TopicConfig
     from orbitmq.net.loop import run
 
-    if permission not in _PERMISSIONS:
-        raise typer.BadParameter("expected rw, r or w", param_hint="--permission")
-    config = TopicConfig(topic=topic, read_queue_count=queues, write_queue_count=queues, perm=_PERMISSIONS[permission])
+    perm = parse_permission(permission)
+    config = TopicConfig(topic=topic, read_queue_count=queues, write_queue_count=queues, perm=perm)
 
     async def work() -> list[Row]:
         async with admin_client(name_servers, timeout_ms, security) as admin:
@@ -162,7 +160,7 @@ def route(
                 "cluster": broker.cluster if broker else None,
                 "read_queues": queue.read_queue_count,
                 "write_queues": queue.write_queue_count,
-                "permission": _LETTERS.get(queue.perm & 6),
+                "permission": permission_word(queue.perm),
                 "addresses": " ".join(f"{key}={at}" for key, at in sorted(broker.addresses.items())) if broker else "",
             }
         )

@@ -6,10 +6,11 @@ from typing import Annotated
 
 import typer
 
-from orbitmq.cli.accounts.user import BrokerOption, access_client, show_brokers
+from orbitmq.cli.accounts.user import access_client, show_brokers
 from orbitmq.cli.terminal.options import (
     DEFAULT_NAME_SERVERS,
     DEFAULT_TIMEOUT_MS,
+    BrokerOption,
     FormatOption,
     NameServersOption,
     SecurityOption,

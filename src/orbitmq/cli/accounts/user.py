@@ -10,6 +10,7 @@ import typer
 from orbitmq.cli.terminal.options import (
     DEFAULT_NAME_SERVERS,
     DEFAULT_TIMEOUT_MS,
+    BrokerOption,
     FormatOption,
     NameServersOption,
     SecurityOption,
@@ -23,7 +24,6 @@ if TYPE_CHECKING:
 app = typer.Typer(help="Users of brokers, who sign their requests.", no_args_is_help=True, rich_markup_mode=None)
 
 NameArgument = Annotated[str, typer.Argument(metavar="USER", help="The user's name.")]
-BrokerOption = Annotated[str | None, typer.Option("--broker", help="Only the broker of this name.")]
 PasswordOption = Annotated[
     Path | None, typer.Option("--password-file", metavar="FILE", help="The password is its first line; - is stdin.")
 ]

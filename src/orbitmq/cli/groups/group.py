@@ -12,10 +12,13 @@ from orbitmq.cli.terminal.exits import ExitCode
 from orbitmq.cli.terminal.options import (
     DEFAULT_NAME_SERVERS,
     DEFAULT_TIMEOUT_MS,
+    BrokerOption,
+    ClusterOption,
     FormatOption,
     NameServersOption,
     SecurityOption,
     TimeoutOption,
+    TopicArgument,
 )
 from orbitmq.cli.terminal.output import Format, Row, format_time, say, show_json, show_rows
 from orbitmq.cli.terminal.printable import printable
@@ -31,10 +34,7 @@ app = typer.Typer(
 )
 
 GroupArgument = Annotated[str, typer.Argument(metavar="GROUP", help="The consumer group.")]
-TopicArgument = Annotated[str, typer.Argument(metavar="TOPIC", help="The topic's name.")]
 TopicOption = Annotated[str | None, typer.Option("--topic", "-t", help="Only this topic.")]
-ClusterOption = Annotated[str | None, typer.Option("--cluster", help="Only this cluster's brokers.")]
-BrokerOption = Annotated[str | None, typer.Option("--broker", help="Only the broker of this name.")]
 
 _RESET_COLUMNS = ("topic", "broker", "queue", "before", "after", "again", "skipped")
 

@@ -15,6 +15,7 @@ from orbitmq.cli.terminal.options import (
     NameServersOption,
     SecurityOption,
     TimeoutOption,
+    TopicArgument,
 )
 from orbitmq.cli.terminal.output import Format, format_time, say, show_rows
 from orbitmq.cli.terminal.printable import printable
@@ -30,7 +31,6 @@ app = typer.Typer(
     rich_markup_mode=None,
 )
 
-TopicArgument = Annotated[str, typer.Argument(metavar="TOPIC", help="The topic's name.")]
 OutputOption = Annotated[
     Format, typer.Option("--output", "-o", help="table, or json: one object a line, with properties and body.")
 ]

@@ -11,13 +11,17 @@ from orbitmq.cli.access import admin_client
 from orbitmq.cli.terminal.options import (
     DEFAULT_NAME_SERVERS,
     DEFAULT_TIMEOUT_MS,
+    BrokerOption,
+    ClusterOption,
     FormatOption,
     NameServersOption,
     SecurityOption,
     TimeoutOption,
+    TopicArgument,
 )
 from orbitmq.cli.terminal.output import Format, Row, show_rows
 from orbitmq.cli.terminal.printable import printable
+from orbitmq.cli.topics.permissions import parse_permission, permission_word
 
 if TYPE_CHECKING:
     from orbitmq.model.topic import TopicConfig
@@ -25,11 +29,7 @@ if TYPE_CHECKING:
 app = typer.Typer(help="Show and change the settings of a topic.", no_args_is_help=True, rich_markup_mode=None)
 
 QUEUES_MAX = 1024
-PERMISSIONS = {"rw": 6, "r": 4, "w": 2}
 
-TopicArgument = Annotated[str, typer.Argument(metavar="TOPIC", help="The topic's name.")]
-ClusterOption = Annotated[str | None, typer.Option("--cluster", help="Only this cluster's brokers.")]
-BrokerOption = Annotated[str | None, typer.Option("--broker", help="Only the broker of this name.")]
 
 _COLUMNS = ("broker", "read_queues", "write_queues", "permission", "order", "filter", "attributes")
 
@@ -80,12 +80,10 @@ def change(
     from orbitmq.admin.topics.values import TopicChange, parse_attribute_change
     from orbitmq.net.loop import run
 
-    if permission is not None and permission not in PERMISSIONS:
-        raise typer.BadParameter(f"{permission!r} is not rw, r or w", param_hint="--permission")
     wanted = TopicChange(
         read_queue_count=read_queues,
         write_queue_count=write_queues,
-        perm=PERMISSIONS[permission] if permission is not None else None,
+        perm=parse_permission(permission) if permission is not None else None,
         order=order,
         attributes=dict(map(parse_attribute_change, attributes or ())),
     )
@@ -107,12 +105,11 @@ def _row(broker: str, config: TopicConfig, output: Format) -> Row:
     attributes: Any = dict(config.attributes)
     if output is Format.TABLE:
         attributes = " ".join(printable(f"{name}={value}", is_cell=True) for name, value in attributes.items())
-    letters = {perm: word for word, perm in PERMISSIONS.items()}
     return {
         "broker": broker,
         "read_queues": config.read_queue_count,
         "write_queues": config.write_queue_count,
-        "permission": letters.get(config.perm & 6, "none"),
+        "permission": permission_word(config.perm),
         "order": config.order,
         "filter": config.topic_filter_type,
         "attributes": attributes,
