@@ -3,22 +3,19 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
+from orbitmq.admin.messages import Tell
 from orbitmq.codes import ResponseCode
 from orbitmq.errors import RemoteRefused
 from orbitmq.wire.bodies.groups import decode_group_list
 from orbitmq.wire.bodies.monitoring.stats import StatsFigures, decode_stats
 from orbitmq.wire.bodies.topics import decode_topic_table
-from orbitmq.wire.command import Command
 from orbitmq.wire.headers import GetAllTopicConfig, QueryTopicConsumers, ViewBrokerStats
 
 _AT_A_TIME = 32
 """Topics of one broker that are asked for at the same time."""
-
-Tell = Callable[[str, object], Awaitable[Command]]
-"""Sends a request to an address, and returns the answer of a broker that does not refuse."""
 
 
 class Traffic(NamedTuple):

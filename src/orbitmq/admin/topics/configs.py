@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Mapping
 
+from orbitmq.admin.messages import Tell
 from orbitmq.admin.topics.values import TopicChange, format_attribute_changes
 from orbitmq.codes import ResponseCode
 from orbitmq.errors import RemoteRefused, RouteNotFound
 from orbitmq.model.topic import AUTO_CREATE_TOPIC, TopicConfig
 from orbitmq.wire.bodies.topics import decode_topic_config
-from orbitmq.wire.command import Command
 from orbitmq.wire.headers import CreateTopic, GetTopicConfig
-
-Tell = Callable[[str, object], Awaitable[Command]]
-"""Sends a request to an address, and returns the answer of a broker that does not refuse."""
 
 
 async def find_configs(tell: Tell, masters: Mapping[str, str], topic: str) -> dict[str, TopicConfig]:
