@@ -92,7 +92,19 @@ def create_topic(tables: TopicTables, call: Call[CreateTopic]) -> Reply | Later:
     """Create or change a topic; the answer comes when the NameServers know it, so that its route can be asked."""
     header = call.header
     _check_may_change(tables, header.topic)
-    config = TopicConfig(
+    config = wanted_config(header)
+    _check_type(tables, config)
+    tables.topics.update(config, call.now_ms, lambda: call.answer(Reply()))
+    return LATER
+
+
+def wanted_config(header: CreateTopic) -> TopicConfig:
+    """Return the settings that a request wants a topic to have, with the changes of its attributes.
+
+    Raises:
+        Rejected: 1, the attributes cannot be read.
+    """
+    return TopicConfig(
         topic=header.topic,
         read_queue_count=header.read_queue_nums,
         write_queue_count=header.write_queue_nums,
@@ -102,9 +114,6 @@ def create_topic(tables: TopicTables, call: Call[CreateTopic]) -> Reply | Later:
         order=header.order,
         attributes=parse_attribute_changes(header.attributes),
     )
-    _check_type(tables, config)
-    tables.topics.update(config, call.now_ms, lambda: call.answer(Reply()))
-    return LATER
 
 
 @handlers.on(CreateTopics, body_size_max=LIST_SIZE_MAX)

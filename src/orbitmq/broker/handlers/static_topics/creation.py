@@ -5,17 +5,16 @@ Source: Java AdminBrokerProcessor.updateAndCreateStaticTopic, which takes any ma
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from orbitmq.broker.delivery.pulls import Pulls
-from orbitmq.broker.topics.attributes import parse_attribute_changes
+from orbitmq.broker.handlers.topics import wanted_config
 from orbitmq.broker.topics.registry import TopicRegistry
 from orbitmq.broker.topics.system_topics import is_system_topic
 from orbitmq.broker.topics.table import check_topic_name
 from orbitmq.codes import ResponseCode
 from orbitmq.errors import Rejected
 from orbitmq.model.static_topic import QueueMapping
-from orbitmq.model.topic import TopicConfig
 from orbitmq.net.dispatch.handlers import LATER, Call, Handlers, Later, Reply
 from orbitmq.wire.bodies.document import DOCUMENT_SIZE_MAX
 from orbitmq.wire.bodies.static_topics.mappings import decode_mapping
@@ -46,15 +45,7 @@ def create_static_topic(tables: StaticTopicTables, call: Call[CreateStaticTopic]
         raise Rejected(ResponseCode.INVALID_PARAMETER, f"The topic[{header.topic}] is conflict with system topic.")
     mapping = decode_mapping(call.command.body, size_max=DOCUMENT_SIZE_MAX)
     _check_is_meant(mapping, header.topic, tables.topics.static.broker_name)
-    config = TopicConfig(
-        topic=header.topic,
-        read_queue_count=header.read_queue_nums,
-        write_queue_count=header.write_queue_nums,
-        perm=header.perm,
-        topic_filter_type=header.topic_filter_type or "SINGLE_TAG",
-        topic_sys_flag=header.topic_sys_flag or 0,
-        attributes=parse_attribute_changes(header.attributes),
-    )
+    config = replace(wanted_config(header), order=False)  # as in Java, whose static topics have none
     tables.topics.update_static(
         config, mapping, call.now_ms, lambda: call.answer(Reply()), is_forced=bool(header.force)
     )

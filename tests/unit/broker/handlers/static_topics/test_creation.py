@@ -54,6 +54,15 @@ def test_a_static_topic_is_made_shown_and_kept_until_it_is_deleted(serve: Serve)
         serve(scene)
 
 
+def test_a_static_topic_has_no_order(serve: Serve) -> None:
+    async def scene(rig: Any) -> None:
+        assert await rig.code(header(order=True), encode_mapping(mapping())) == 0
+        table = fastjson.loads((await rig.ask(GetAllTopicConfig())).body)
+        assert table["topicConfigTable"]["t"]["order"] is False
+
+    serve(scene)
+
+
 def test_a_broker_may_have_no_queue_of_a_static_topic(serve: Serve) -> None:
     async def scene(rig: Any) -> None:
         body = encode_mapping(mapping(queues={}))
