@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -44,13 +45,7 @@ def list_all(
     timeout_ms: TimeoutOption = DEFAULT_TIMEOUT_MS,
 ) -> None:
     """List settings: which have an effect, and which change while the broker runs (- where it does not say)."""
-    from orbitmq.net.loop import run
-
-    async def work() -> tuple[list[Row], int]:
-        async with admin_client(name_servers, timeout_ms, security) as admin:
-            return await _rows(admin, Selection(address, name, cluster))
-
-    rows, code = run(work())
+    rows, code = _rows(Selection(address, name, cluster), name_servers, timeout_ms, security)
     chosen = [row for row in rows if text.lower() in row["key"].lower() and not (in_effect and row["effect"] is False)]
     show_rows(_as_cells(chosen, output), _COLUMNS, output)
     raise typer.Exit(code)
@@ -68,13 +63,7 @@ def get(
     timeout_ms: TimeoutOption = DEFAULT_TIMEOUT_MS,
 ) -> None:
     """Show some settings. Exit code 1 when a broker has none of such a name."""
-    from orbitmq.net.loop import run
-
-    async def work() -> tuple[list[Row], int]:
-        async with admin_client(name_servers, timeout_ms, security) as admin:
-            return await _rows(admin, Selection(address, name, cluster))
-
-    rows, code = run(work())
+    rows, code = _rows(Selection(address, name, cluster), name_servers, timeout_ms, security)
     found = [row for row in rows if row["key"] in keys]
     show_rows(_as_cells(found, output), _COLUMNS, output)
     for key in keys:
@@ -153,10 +142,16 @@ async def _change_one(admin: AdminClient, broker: str, address: str, changes: Ma
     return [{"broker": broker, "key": key, "before": before[key], "after": after.get(key, "")} for key in changes]
 
 
-async def _rows(admin: AdminClient, selection: Selection) -> tuple[list[Row], int]:
+def _rows(selection: Selection, name_servers: str, timeout_ms: int, security: Path | None) -> tuple[list[Row], int]:
+    """Return all settings of the brokers, and the exit code of `ask_brokers`."""
     from orbitmq.admin.brokers.settings import list_settings
+    from orbitmq.net.loop import run
 
-    found, code = await ask_brokers(await selection.find(admin), admin.broker_settings)
+    async def work() -> tuple[dict[str, Mapping[str, str]], int]:
+        async with admin_client(name_servers, timeout_ms, security) as admin:
+            return await ask_brokers(await selection.find(admin), admin.broker_settings)
+
+    found, code = run(work())
     rows: list[Row] = [
         {
             "broker": broker,
