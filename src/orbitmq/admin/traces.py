@@ -22,9 +22,10 @@ from orbitmq.wire.messages.traces import (
 
 TRACES_MAX = 64
 """Trace messages that each broker is asked for, the newest; as mqadmin does."""
+_SENT = "sent"
 _KINDS = {
-    MessageKind.HALF: "sent, half of a transaction",
-    MessageKind.DELAYED: "sent, for later",
+    MessageKind.HALF: f"{_SENT}, half of a transaction",
+    MessageKind.DELAYED: f"{_SENT}, for later",
 }
 
 
@@ -48,6 +49,11 @@ class Step(NamedTuple):
     status: str
     message_id: str
     topic: str | None = None
+
+    @property
+    def is_sending(self) -> bool:
+        """Whether the message was sent by this, at once, for later, or as the half of a transaction."""
+        return self.name.startswith(_SENT)
 
 
 class _Told(NamedTuple):
@@ -76,10 +82,10 @@ async def find_way(admin: AdminClient, trace_topic: str, key: str) -> list[Step]
 def in_order(steps: Iterable[Step]) -> list[Step]:
     """Return steps oldest first, but none of a message before it was sent: each host tells by its own clock."""
     steps = sorted(steps, key=lambda step: step.at_ms, reverse=True)
-    sent_at_ms = {step.message_id: step.at_ms for step in steps if step.name.startswith("sent")}  # the first of several
+    sent_at_ms = {step.message_id: step.at_ms for step in steps if step.is_sending}  # the first of several
 
     def place(step: Step) -> tuple[int, int]:
-        rank = 0 if step.name.startswith("sent") else 1 if step.name == "stored" else 2
+        rank = 0 if step.is_sending else 1 if step.name == "stored" else 2
         return max(step.at_ms, sent_at_ms.get(step.message_id, 0)), rank
 
     return sorted(steps, key=place)
@@ -118,7 +124,7 @@ def _producers_step(trace: Published | TransactionEnded | Recalled, client: str)
     common = trace.at_ms, trace.group, client, trace.message_id, trace.topic
     at_ms, group, place, message_id, topic = common
     if isinstance(trace, Published):
-        name = _KINDS.get(trace.kind, "sent")
+        name = _KINDS.get(trace.kind, _SENT)
         status = "success" if trace.is_success else "failed"
         return Step(name, at_ms, trace.cost_ms, group, place, status, message_id, topic)
     if isinstance(trace, TransactionEnded):
