@@ -476,11 +476,17 @@ class Store:
             size: what it must measure, in bytes; None: any.
         """
         record = self._commit_log.record_at(physical_offset)
-        if record is None or (size is not None and len(record) != size):
-            return None
-        if self._is_sync and physical_offset + len(record) > self._durability.durable:
-            return None
-        return record
+        return record if record is not None and self._may_show(physical_offset, len(record), size) else None
+
+    def parsed_at(self, physical_offset: int, size: int | None = None) -> Record | None:
+        """Return the record that `record_at` does, parsed."""
+        record = self._commit_log.parsed_at(physical_offset, check_crc=True)
+        return record if record is not None and self._may_show(physical_offset, record.size, size) else None
+
+    def _may_show(self, physical_offset: int, size: int, expected: int | None) -> bool:
+        if expected is not None and size != expected:
+            return False
+        return not self._is_sync or physical_offset + size <= self._durability.durable
 
     def committed_from(self, physical_offset: int) -> Iterator[Record]:
         """Yield the records of committed transactions from there to the log's end: for starts, it takes a while."""

@@ -50,6 +50,7 @@ READS = {
     "read": lambda store: store.read("orders", 0, 0),
     "message_at": lambda store: store.message_at("orders", 0, 0),
     "record_at": lambda store: store.record_at(0),
+    "parsed_at": lambda store: store.parsed_at(0),
     "earliest": lambda store: store.earliest_stored_at_ms("orders", 0),
     "stored_at_ms": lambda store: store.stored_at_ms("orders", 0, 0),
     "offset_at": lambda store: store.offset_at("orders", 0, 5),

@@ -127,12 +127,23 @@ def test_a_message_is_found_by_its_physical_offset():
     assert store.record_at(result.physical_offset + 1) is None
 
 
+def test_a_message_found_by_its_physical_offset_comes_parsed_as_well():
+    store = store_of()
+    store.append(draft())
+    result = store.append(draft(body=b"second"))
+    assert store.parsed_at(result.physical_offset) == parse_record(store.record_at(result.physical_offset) or b"")
+    assert store.parsed_at(result.physical_offset, result.size) == store.parsed_at(result.physical_offset)
+    assert store.parsed_at(result.physical_offset, result.size + 1) is None
+    assert store.parsed_at(result.physical_offset + 1) is None
+
+
 def test_in_sync_flush_nothing_is_visible_before_it_is_durable_upstream_8239():
     store, heard, answers = store_of(flush=FlushMode.SYNC), [], []
     store.on_arrived.append(lambda *message: heard.append(message))
     result = store.append(draft())
     assert store.max_offset("orders", 0) == 0
     assert store.record_at(result.physical_offset) is None
+    assert store.parsed_at(result.physical_offset) is None
     assert heard == []
     assert store.wait_durable(result.end, answers.append) is False
     assert answers == [True]

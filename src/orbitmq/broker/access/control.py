@@ -22,7 +22,6 @@ from orbitmq.store import Store
 from orbitmq.wire.bodies.access.users import UserChange
 from orbitmq.wire.command import Command
 from orbitmq.wire.messages.properties import parse_properties
-from orbitmq.wire.messages.record import Record, parse_record
 from orbitmq.wire.signature import ACCESS_KEY
 
 log = logging.getLogger(__name__)
@@ -101,9 +100,8 @@ class AccessControl:
 
     def _topic_at(self, physical_offset: int) -> str | None:
         """Return the topic that the message at an offset was sent to."""
-        encoded = self._store.record_at(physical_offset)
-        record = None if encoded is None else parse_record(encoded)
-        if not isinstance(record, Record):
+        record = self._store.parsed_at(physical_offset)
+        if record is None:
             return None
         if record.topic in _WAITING_ROOMS:
             return parse_properties(record.properties).get(PropertyName.REAL_TOPIC, record.topic)

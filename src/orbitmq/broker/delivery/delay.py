@@ -27,7 +27,7 @@ from orbitmq.store.sync.delivery_notes import DeliveryNote, DeliveryNotes
 from orbitmq.wire import fastjson
 from orbitmq.wire.bodies.registration import data_version_document, parse_data_version
 from orbitmq.wire.messages.properties import format_properties, parse_properties
-from orbitmq.wire.messages.record import Record, iter_records, parse_record
+from orbitmq.wire.messages.record import Record, iter_records
 
 log = logging.getLogger(__name__)
 
@@ -216,9 +216,8 @@ class DelayQueues:
             waiting = self._store.message_at(SCHEDULE_TOPIC, note.level - 1, note.queue_offset)
         except CorruptRecord:  # nothing can be compared with it, and no note is a reason not to start
             return False
-        encoded = self._store.record_at(note.copy_at)
-        copy = None if encoded is None else parse_record(encoded, check_crc=False)
-        if waiting is None or not isinstance(copy, Record):
+        copy = self._store.parsed_at(note.copy_at)
+        if waiting is None or copy is None:
             return False
         # The schedule topic may have been made again, and count from elsewhere.
         if (waiting.physical_offset, copy.stored_at_ms) != (note.waiting_at, note.stored_at_ms):

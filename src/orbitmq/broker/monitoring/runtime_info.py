@@ -17,7 +17,6 @@ from orbitmq.codes import Version
 from orbitmq.net.security.server_security import ServerSecurity
 from orbitmq.store import Store
 from orbitmq.store.disk_usage import disk_usage
-from orbitmq.wire.messages.record import Record, parse_record
 
 VERSION_NAME = "V5_3_3"
 """The upstream release whose behaviour this broker offers; Java's tools print it as the broker's version."""
@@ -159,6 +158,5 @@ class RuntimeInfo:
 
 def earliest_message_ms(store: Store) -> int:
     """Return when the first message in the log was stored, 0 without one."""
-    encoded = store.record_at(store.min_physical_offset)
-    record = parse_record(encoded, check_crc=False) if encoded is not None else None
-    return record.stored_at_ms if isinstance(record, Record) else 0
+    record = store.parsed_at(store.min_physical_offset)
+    return record.stored_at_ms if record is not None else 0

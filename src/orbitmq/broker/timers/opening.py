@@ -21,7 +21,6 @@ from orbitmq.store import Store
 from orbitmq.store.disk import Disk, LocalDisk
 from orbitmq.store.retention.rules import HOUR_MS
 from orbitmq.store.timers.files import TimerFiles
-from orbitmq.wire.messages.record import Record, parse_record
 
 log = logging.getLogger(__name__)
 
@@ -85,11 +84,8 @@ def open_timers(
 
 def _queue_offset(store: Store, physical_offset: int, size: int) -> int | None:
     """Return which message of the timers' queue lies there, None where none does."""
-    encoded = store.record_at(physical_offset, size)
-    record = None if encoded is None else parse_record(encoded, physical_offset, check_crc=False)
-    if not isinstance(record, Record) or record.topic != TIMER_TOPIC:
-        return None
-    return record.queue_offset
+    record = store.parsed_at(physical_offset, size)
+    return record.queue_offset if record is not None and record.topic == TIMER_TOPIC else None
 
 
 def _load_metrics(path: Path) -> TimerMetrics:

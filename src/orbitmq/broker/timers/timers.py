@@ -26,7 +26,7 @@ from orbitmq.store.timers.files import DamagedTimers, TimerFiles
 from orbitmq.store.timers.units import Magic, Unit
 from orbitmq.store.timers.wheel import Slot
 from orbitmq.wire.messages.properties import format_properties, parse_properties
-from orbitmq.wire.messages.record import Record, iter_records, parse_record
+from orbitmq.wire.messages.record import Record, iter_records
 from orbitmq.wire.messages.tags import tag_code
 
 log = logging.getLogger(__name__)
@@ -352,10 +352,8 @@ class Timers:
 
     def _record(self, unit: Unit) -> Record | None:
         """Return the message of a unit; None where the log does not have it any more."""
-        encoded = self._store.record_at(unit.physical_offset, unit.message_size)
-        if encoded is not None:
-            record = parse_record(encoded, unit.physical_offset, check_crc=False)
-            assert isinstance(record, Record), "the store returns whole records"
+        record = self._store.parsed_at(unit.physical_offset, unit.message_size)
+        if record is not None:
             return record
         if unit.physical_offset >= self._store.min_physical_offset and not self._was_started_anew:
             # Once: what cannot be read after that is damaged itself.

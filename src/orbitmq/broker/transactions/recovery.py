@@ -21,7 +21,7 @@ from orbitmq.model.message import PropertyName
 from orbitmq.model.topic import HALF_TOPIC, OP_TOPIC
 from orbitmq.store import Store
 from orbitmq.wire.messages.properties import find_property
-from orbitmq.wire.messages.record import Record, iter_records, parse_record
+from orbitmq.wire.messages.record import Record, iter_records
 
 log = logging.getLogger(__name__)
 
@@ -86,9 +86,8 @@ def _read_log(store: Store, first: Record, window: Window) -> None:
         elif before is None and _JAVAS_MARK in half.properties and (key := _key_of(half)) is not None:
             unmarked[key] = half.queue_offset
     for record in store.committed_from(first.physical_offset):
-        encoded = store.record_at(record.prepared_transaction_offset)
-        found = None if encoded is None else parse_record(encoded, check_crc=False)
-        if isinstance(found, Record) and found.topic == HALF_TOPIC and _key_of(found) == _key_of(record):
+        found = store.parsed_at(record.prepared_transaction_offset)
+        if found is not None and found.topic == HALF_TOPIC and _key_of(found) == _key_of(record):
             _note(found.queue_offset, window)
     if unmarked:
         moves += _moves_of(store, window, unmarked)

@@ -30,7 +30,7 @@ from orbitmq.model.topic import GIVEN_UP_TOPIC, HALF_TOPIC, OP_TOPIC
 from orbitmq.store import AppendResult, Store
 from orbitmq.wire.headers import EndTransaction
 from orbitmq.wire.messages.properties import parse_properties
-from orbitmq.wire.messages.record import Record, parse_record
+from orbitmq.wire.messages.record import Record
 
 log = logging.getLogger(__name__)
 
@@ -152,10 +152,9 @@ class Transactions:
             Rejected: 1, there is none at this place of the log.
             StoreUnavailable: the store takes nothing now.
         """
-        encoded = self._store.record_at(physical_offset)
-        record = None if encoded is None else parse_record(encoded)
-        place = forms.place_of(record) if isinstance(record, Record) and record.topic == GIVEN_UP_TOPIC else None
-        if not isinstance(record, Record) or place is None:
+        record = self._store.parsed_at(physical_offset)
+        place = forms.place_of(record) if record is not None and record.topic == GIVEN_UP_TOPIC else None
+        if record is None or place is None:
             raise Rejected(ResponseCode.SYSTEM_ERROR, f"there is no message of {GIVEN_UP_TOPIC} at {physical_offset}")
         result = self._store.append(forms.resumed_form(record))
         self.counts.prepared(place.topic, now_ms)
@@ -263,9 +262,8 @@ class Transactions:
 
     def _why_not_found(self, header: EndTransaction) -> str:
         """Return what Java's broker would say of a decision about no half message."""
-        encoded = self._store.record_at(header.commit_log_offset)
-        record = None if encoded is None else parse_record(encoded)
-        if not isinstance(record, Record) or record.topic != HALF_TOPIC:
+        record = self._store.parsed_at(header.commit_log_offset)
+        if record is None or record.topic != HALF_TOPIC:
             return _NOT_FOUND
         if header.producer_group != forms.group_of(record):
             return _WRONG_GROUP

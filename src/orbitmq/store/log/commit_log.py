@@ -279,9 +279,9 @@ class CommitLog:
         """Return the record that starts at `physical_offset` and ends before `end`, None when none does."""
         return self._whole_at(physical_offset, check_crc)[0]
 
-    def parsed_at(self, physical_offset: int) -> Record | None:
-        """Return the parsed record that starts there and ends before `end`, None when none does; no checksums."""
-        return self._whole_at(physical_offset, False)[1]
+    def parsed_at(self, physical_offset: int, *, check_crc: bool = False) -> Record | None:
+        """Return the parsed record that starts there and ends before `end`, None when none does."""
+        return self._whole_at(physical_offset, check_crc)[1]
 
     def queue_offset_at(
         self, physical_offset: int, size: int, queue_id: int, topic: str, form: tuple[int, bytes]

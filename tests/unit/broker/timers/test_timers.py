@@ -369,9 +369,9 @@ def test_a_message_that_the_log_does_not_have_any_more_is_counted_and_stops_nobo
     world.work()
     gone = world.files.log.unit(0)
     assert gone is not None
-    record_at = world.store.record_at
+    parsed_at = world.store.parsed_at
     monkeypatch.setattr(
-        world.store, "record_at", lambda at, size=None: None if at == gone.physical_offset else record_at(at, size)
+        world.store, "parsed_at", lambda at, size=None: None if at == gone.physical_offset else parsed_at(at, size)
     )
     monkeypatch.setattr(Store, "min_physical_offset", property(lambda self: gone.physical_offset + 1))
     assert world.pass_time(2_000) == [b"there"]

@@ -27,7 +27,7 @@ from orbitmq.wire.bodies.groups import GroupConfig
 from orbitmq.wire.headers import ConsumerSendBack
 from orbitmq.wire.messages.message_id import offset_message_id
 from orbitmq.wire.messages.properties import format_properties
-from orbitmq.wire.messages.record import Record, parse_record
+from orbitmq.wire.messages.record import Record
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,9 +84,8 @@ def send_back(tables: SendBackTables, call: Call[ConsumerSendBack]) -> Reply | L
 
 
 def _find_record(tables: SendBackTables, physical_offset: int) -> Record:
-    encoded = tables.store.record_at(physical_offset)
-    record = None if encoded is None else parse_record(encoded)
-    if not isinstance(record, Record):
+    record = tables.store.parsed_at(physical_offset)
+    if record is None:
         raise Rejected(ResponseCode.SYSTEM_ERROR, f"look message by offset failed, {physical_offset}")
     return record
 
