@@ -23,6 +23,7 @@ from orbitmq.broker.groups.offsets import GroupOffsets
 from orbitmq.broker.groups.queue_locks import QueueLocks
 from orbitmq.broker.groups.registry import GroupRegistry
 from orbitmq.broker.inquiries.inquiries import Inquiries
+from orbitmq.broker.monitoring.creations import CreationTimes
 from orbitmq.broker.monitoring.half_counts import HalfCounts, parse_counts
 from orbitmq.broker.monitoring.runtime_info import RuntimeInfo
 from orbitmq.broker.monitoring.stats import BrokerStats
@@ -122,6 +123,8 @@ class BrokerService:
             monotonic_ms=monotonic(),
             system_topics=system_topic_names(config),
         )
+        self.topic_creations = CreationTimes(monotonic)
+        self.group_creations = CreationTimes(monotonic)
         static = StaticTopics(tables.mappings, files.save_mappings, broker_name=config.broker_name, ask=ask_broker)
         self.topics = TopicRegistry(tables.topics, files.save_topics, announce, static)
         self.groups = GroupRegistry(tables.groups, files.save_groups)

@@ -131,6 +131,7 @@ def _topic_tables(broker: BrokerService) -> topics.TopicTables:
         broker.stats,
         broker.config.enable_mixed_message_type,
         broker.config.clear_retry_topic_when_delete_topic,
+        broker.topic_creations,
     )
 
 
@@ -162,6 +163,7 @@ def _group_tables(broker: BrokerService) -> groups.GroupTables:
         broker.topics,
         broker.membership.members,
         broker.stats,
+        broker.group_creations,
     )
 
 

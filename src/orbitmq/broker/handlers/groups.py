@@ -8,6 +8,7 @@ from orbitmq.broker.groups.configs import GROUP_LENGTH_MAX
 from orbitmq.broker.groups.members import GroupMembers
 from orbitmq.broker.groups.offsets import GroupOffsets
 from orbitmq.broker.groups.registry import GroupRegistry
+from orbitmq.broker.monitoring.creations import CreationTimes
 from orbitmq.broker.monitoring.stats import BrokerStats
 from orbitmq.broker.pop.ordering.queues import OrderedQueues
 from orbitmq.broker.topics.registry import TopicRegistry
@@ -45,6 +46,7 @@ class GroupTables:
     topics: TopicRegistry
     members: GroupMembers[Peer]
     stats: BrokerStats
+    creations: CreationTimes
 
 
 handlers: Handlers[GroupTables] = Handlers()
@@ -58,19 +60,23 @@ RETRY_QUEUES_MAX = 1_024
 @handlers.on(UpdateSubscriptionGroup)
 def update_group(tables: GroupTables, call: Call[UpdateSubscriptionGroup]) -> Reply:
     """Create or replace a group's settings."""
-    config = decode_group_config(call.command.body)
-    _check_config(config)
-    tables.groups.update(config, call.now_ms)
+    with tables.creations.measure() as made:
+        config = decode_group_config(call.command.body)
+        _check_config(config)
+        tables.groups.update(config, call.now_ms)
+        made()
     return Reply()
 
 
 @handlers.on(UpdateSubscriptionGroups, body_size_max=LIST_SIZE_MAX)
 def update_groups(tables: GroupTables, call: Call[UpdateSubscriptionGroups]) -> Reply:
     """Create or replace many groups' settings, all or none."""
-    configs = decode_group_configs(call.command.body, size_max=LIST_SIZE_MAX)
-    for config in configs:
-        _check_config(config)
-    tables.groups.update_all(configs, call.now_ms)
+    with tables.creations.measure() as made:
+        configs = decode_group_configs(call.command.body, size_max=LIST_SIZE_MAX)
+        for config in configs:
+            _check_config(config)
+        tables.groups.update_all(configs, call.now_ms)
+        made()
     return Reply()
 
 

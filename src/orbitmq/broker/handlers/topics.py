@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 from orbitmq.broker.delivery.pulls import Pulls
 from orbitmq.broker.groups.members import GroupMembers
 from orbitmq.broker.groups.offsets import UNKNOWN, GroupOffsets
+from orbitmq.broker.monitoring.creations import CreationTimes
 from orbitmq.broker.monitoring.progress import group_progress, stored_at_ms
 from orbitmq.broker.monitoring.stats import BrokerStats
 from orbitmq.broker.pop.service import PopService
@@ -63,6 +64,7 @@ class TopicTables:
         system_topics: the names that are the broker's own.
         takes_mixed: topics may say that they take messages of every type (enableMixedMessageType).
         clears_retries: a topic that is deleted takes the retries of its popped messages along.
+        creations: told how long it takes to make topics.
     """
 
     topics: TopicRegistry
@@ -77,6 +79,7 @@ class TopicTables:
     stats: BrokerStats
     takes_mixed: bool
     clears_retries: bool
+    creations: CreationTimes
 
 
 handlers: Handlers[TopicTables] = Handlers()
@@ -90,12 +93,17 @@ LIST_SIZE_MAX = 1024 * 1024
 @handlers.on(CreateTopic)
 def create_topic(tables: TopicTables, call: Call[CreateTopic]) -> Reply | Later:
     """Create or change a topic; the answer comes when the NameServers know it, so that its route can be asked."""
-    header = call.header
+    with tables.creations.measure() as made:
+        config = _asked_for(tables, call.header)
+        tables.topics.update(config, call.now_ms, _answer(call, made))
+    return LATER
+
+
+def _asked_for(tables: TopicTables, header: CreateTopic) -> TopicConfig:
     _check_may_change(tables, header.topic)
     config = wanted_config(header)
     _check_type(tables, config)
-    tables.topics.update(config, call.now_ms, lambda: call.answer(Reply()))
-    return LATER
+    return config
 
 
 def wanted_config(header: CreateTopic) -> TopicConfig:
@@ -116,17 +124,28 @@ def wanted_config(header: CreateTopic) -> TopicConfig:
     )
 
 
+def _answer(call: Call[CreateTopic] | Call[CreateTopics], made: Callable[[], None]) -> Callable[[], None]:
+    """Return what is called when the topics are made and known."""
+
+    def answer() -> None:
+        made()
+        call.answer(Reply())
+
+    return answer
+
+
 @handlers.on(CreateTopics, body_size_max=LIST_SIZE_MAX)
 def create_topics(tables: TopicTables, call: Call[CreateTopics]) -> Reply | Later:
     """Create or change many topics, all or none.
 
     Java changes nothing as soon as one of them is the same as before, and says that it did.
     """
-    configs = decode_topic_configs(call.command.body, size_max=LIST_SIZE_MAX)
-    for config in configs:
-        _check_may_change(tables, config.topic)
-        _check_type(tables, config)
-    tables.topics.update_all(configs, call.now_ms, lambda: call.answer(Reply()))
+    with tables.creations.measure() as made:
+        configs = decode_topic_configs(call.command.body, size_max=LIST_SIZE_MAX)
+        for config in configs:
+            _check_may_change(tables, config.topic)
+            _check_type(tables, config)
+        tables.topics.update_all(configs, call.now_ms, _answer(call, made))
     return LATER
 
 

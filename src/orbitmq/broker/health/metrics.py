@@ -244,6 +244,11 @@ class BrokerMetrics:
         yield java.gauge("broker_permission", "2: may be written, 4: may be read", service.config.broker_permission)
         yield java.gauge("topic_number", "Topics", len(service.topics.table.all))
         yield java.gauge("consumer_group_number", "Consumer groups with settings", len(service.groups.configs.all))
+        for name, creations in (("topic", service.topic_creations), ("consumer_group", service.group_creations)):
+            times = (((end,), found) for end, found in creations.times_ms.items())
+            text = "How long it took to make what administrators asked for, in ms"
+            name = f"{name}_create_execution_time_milliseconds"
+            yield from java.histograms(name, text, ("invocation_status",), times)
         name_servers = self._registrar.name_servers
         yield own.gauge("name_servers", "NameServers that are to know this broker", len(name_servers))
         yield own.gauge("name_servers_reached", "Those that do", len(self._registrar.told))

@@ -23,7 +23,7 @@ from orbitmq.model.group import ConsumerInfo, Heartbeat
 from orbitmq.model.topic import TopicConfig
 from orbitmq.store import TroubleKind
 from orbitmq.wire.bodies.heartbeat import encode_heartbeat
-from orbitmq.wire.headers import HeartbeatRequest, UpdateConsumerOffset
+from orbitmq.wire.headers import CreateTopic, HeartbeatRequest, UpdateConsumerOffset, UpdateSubscriptionGroup
 from waiting import until
 
 REFERENCE = Path(__file__).parents[4] / "docs" / "reference" / "broker.md"
@@ -251,3 +251,23 @@ def test_topics_and_groups_that_come_during_a_scrape_do_no_harm() -> None:
     topics["new"] = TopicConfig(topic="new")
     metrics._service.offsets.commit("g", "new", 0, 1, offset_max=1)
     assert [part.name for part, _ in zip(parts, range(10), strict=False)] == [first.name] * 10
+
+
+def test_a_scrape_tells_how_long_it_took_to_make_topics_and_groups(serve: Serve) -> None:
+    async def scene(rig: Any) -> None:
+        for topic, perm in (("made", 6), ("made", 4), ("TBW102", 6)):
+            header = CreateTopic(
+                topic=topic, default_topic="TBW102", read_queue_nums=1, write_queue_nums=1, perm=perm,
+                topic_filter_type="SINGLE_TAG",
+            )  # fmt: skip
+            await rig.ask(header)
+        await rig.make_group()
+        assert await rig.code(UpdateSubscriptionGroup(), b"{}") != 0
+        found = await scrape(rig)
+        topic, group = (
+            f"rocketmq_{name}_create_execution_time_milliseconds_count" for name in ("topic", "consumer_group")
+        )
+        assert [found[topic, end] for end in ("success", "failure")] == [2, 1]
+        assert [found[group, end] for end in ("success", "failure")] == [1, 1]
+
+    serve(scene, metrics_port=0)
