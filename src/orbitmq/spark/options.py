@@ -37,6 +37,10 @@ from orbitmq.spark.security import read_security
 
 DEFAULT_GROUP = "orbitmq-spark"
 """One group for all reads: brokers that create groups as they meet them would keep a random one for ever."""
+DEFAULT_ONCE_GROUP = "orbitmq-spark-exactly-once"
+"""The producer group of half messages; a plain producer in it would be asked about them, and has no answer."""
+DEFAULT_MARKER_TOPIC = "orbitmq-spark-markers"
+AT_LEAST_ONCE, EXACTLY_ONCE = "at-least-once", "exactly-once"
 INT32_MAX = 2**31 - 1
 TAG_SEPARATOR = "||"
 TAG, SQL92 = "TAG", "SQL92"
@@ -82,6 +86,9 @@ WRITE_OPTIONS = (
     "retries",
     "sendOutstanding",
     "rowIds",
+    "delivery",
+    "markerTopic",
+    "commitTimeoutMs",
 )
 ALIASES = {
     "subexpression": "subscription",
@@ -146,7 +153,11 @@ class ReadOptions:
 
 @dataclass(frozen=True, kw_only=True)
 class WriteOptions:
-    """The options of a write. `topic` is for rows that name none; `row_ids` adds the property that makes repeats recognisable."""
+    """The options of a write.
+
+    `topic` is for rows that name none; `row_ids` adds the property that makes repeats recognisable. `marker_topic` and
+    `commit_timeout_ms` are for `exactly_once`.
+    """
 
     name_servers: tuple[str, ...]
     security_file: str | None = None
@@ -156,6 +167,9 @@ class WriteOptions:
     retries: int = 3
     send_outstanding: int = 10_000
     row_ids: bool = True
+    exactly_once: bool = False
+    marker_topic: str = DEFAULT_MARKER_TOPIC
+    commit_timeout_ms: int = 600_000
 
 
 def parse_read_options(options: Mapping[str, str], *, streaming: bool | None) -> ReadOptions:
@@ -217,15 +231,19 @@ def parse_write_options(options: Mapping[str, str]) -> WriteOptions:
     """
     given = GivenOptions(options, WRITE_OPTIONS)
     topic = given.get("topic")
+    exactly_once = _parse_delivery(given)
     return WriteOptions(
         name_servers=given.name_servers(),
         security_file=given.security_file(),
         topic=None if topic is None else _checked_topic("topic", topic),
-        group=given.group(),
+        group=given.group(DEFAULT_ONCE_GROUP if exactly_once else DEFAULT_GROUP),
         send_timeout_ms=given.number("sendTimeoutMs", WriteOptions.send_timeout_ms, 1, INT32_MAX),
         retries=given.number("retries", WriteOptions.retries, 0, 1000),
         send_outstanding=given.number("sendOutstanding", WriteOptions.send_outstanding, 1, 1_000_000),
-        row_ids=given.boolean("rowIds", True),
+        row_ids=given.boolean("rowIds", not exactly_once),
+        exactly_once=exactly_once,
+        marker_topic=_checked_topic("markerTopic", given.get("markerTopic") or DEFAULT_MARKER_TOPIC),
+        commit_timeout_ms=given.number("commitTimeoutMs", WriteOptions.commit_timeout_ms, 1, INT32_MAX),
     )
 
 
@@ -275,11 +293,11 @@ class GivenOptions:
             raise ConfigError(where, error.value, error.allowed) from None
         return name
 
-    def group(self) -> str:
+    def group(self, default: str = DEFAULT_GROUP) -> str:
         """Return the name of the consumer group; one that nobody has is made where only its prefix was given."""
         if "groupIdPrefix" in self and "group" not in self:
             return _checked_group("groupIdPrefix", f"{self['groupIdPrefix']}-{uuid4().hex}")
-        return _checked_group("group", self.get("group") or DEFAULT_GROUP)
+        return _checked_group("group", self.get("group") or default)
 
     def number(self, name: str, default: int, least: int, most: int) -> int:
         """Return a whole number between `least` and `most`."""
@@ -307,6 +325,18 @@ class GivenOptions:
         if value.lower() not in ("true", "false"):
             raise ConfigError(name, value, "true or false")
         return value.lower() == "true"
+
+
+def _parse_delivery(given: GivenOptions) -> bool:
+    """Return whether rows are to arrive exactly once."""
+    value = given.get("delivery", AT_LEAST_ONCE)
+    exactly_once = value == EXACTLY_ONCE
+    if not exactly_once and value != AT_LEAST_ONCE:
+        raise ConfigError("delivery", value, f"{AT_LEAST_ONCE} or {EXACTLY_ONCE}")
+    for name in ("markerTopic", "commitTimeoutMs"):
+        if name in given and not exactly_once:
+            raise ConfigError(name, given[name], f"delivery {EXACTLY_ONCE}")
+    return exactly_once
 
 
 def _suggestion(name: str, allowed: tuple[str, ...]) -> str:

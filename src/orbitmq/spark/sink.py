@@ -2,12 +2,12 @@
 
 A task succeeds when every one of its messages is acknowledged with SEND_OK; otherwise it fails, and Spark runs it again.
 So rows may arrive twice and never get lost. Each message carries a property that is the same in every attempt, by which
-a reader recognises repeats.
+a reader recognises repeats. With delivery exactly-once tasks send half messages, and the driver's commit decides about them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from uuid import uuid4
 
@@ -18,6 +18,8 @@ from pyspark.sql.types import StructType
 
 from orbitmq.errors import ConfigError
 from orbitmq.net.loop import run
+from orbitmq.spark.once import delivery
+from orbitmq.spark.once.prepared import Prepared
 from orbitmq.spark.options import WriteOptions
 from orbitmq.spark.writing.messages import check_columns
 from orbitmq.spark.writing.sender import send_rows
@@ -45,8 +47,18 @@ class BatchWriter(DataSourceArrowWriter):  # type: ignore[misc]
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> WriterCommitMessage:
         """Send one task's rows; returns when every one of them is acknowledged."""
+        if self._options.exactly_once:
+            return delivery.prepare(iterator, self._options, self._id, 0)
         prefix = f"{self._id}/{TaskContext.get().partitionId()}"
         return Sent(run(send_rows(iterator, self._options, prefix)))
+
+    def commit(self, messages: list[WriterCommitMessage | None]) -> None:
+        """Let consumers get the rows, if that is left to the driver."""
+        _commit(messages, self._options)
+
+    def abort(self, messages: list[WriterCommitMessage | None]) -> None:
+        """Take back what was sent, if that can be."""
+        _abort(messages, self._options)
 
 
 class StreamWriter(DataSourceStreamArrowWriter):  # type: ignore[misc]
@@ -59,5 +71,25 @@ class StreamWriter(DataSourceStreamArrowWriter):  # type: ignore[misc]
     def write(self, iterator: Iterator[pa.RecordBatch]) -> WriterCommitMessage:
         """Send one task's rows; returns when every one of them is acknowledged."""
         task = TaskContext.get()
-        prefix = f"{task.getLocalProperty(_QUERY_ID)}/{task.getLocalProperty(_BATCH_ID)}/{task.partitionId()}"
-        return Sent(run(send_rows(iterator, self._options, prefix)))
+        query, batch = task.getLocalProperty(_QUERY_ID), task.getLocalProperty(_BATCH_ID)
+        if self._options.exactly_once:
+            return delivery.prepare(iterator, self._options, query, int(batch))
+        return Sent(run(send_rows(iterator, self._options, f"{query}/{batch}/{task.partitionId()}")))
+
+    def commit(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803
+        """Let consumers get the micro-batch's rows, if that is left to the driver."""
+        _commit(messages, self._options)
+
+    def abort(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803
+        """Take back what was sent, if that can be: the micro-batch runs again."""
+        _abort(messages, self._options)
+
+
+def _commit(messages: Sequence[WriterCommitMessage | None], options: WriteOptions) -> None:
+    if options.exactly_once:
+        delivery.commit([part for part in messages if isinstance(part, Prepared)], options)
+
+
+def _abort(messages: Sequence[WriterCommitMessage | None], options: WriteOptions) -> None:
+    if options.exactly_once:
+        delivery.abort([part for part in messages if isinstance(part, Prepared)], options)

@@ -242,6 +242,36 @@ def test_what_is_checked_only_for_a_batch_or_a_stream_passes_while_that_is_not_k
     assert parse_read_options(options, streaming=None).start == Latest()
 
 
+def test_exactly_once_has_a_group_and_a_marker_topic_of_its_own():
+    found = parse_write_options({"nameServer": "h:1", "delivery": "exactly-once"})
+
+    assert (found.exactly_once, found.group, found.row_ids) == (True, "orbitmq-spark-exactly-once", False)
+    assert (found.marker_topic, found.commit_timeout_ms) == ("orbitmq-spark-markers", 600_000)
+    assert not parse_write_options({"nameServer": "h:1", "delivery": "at-least-once"}).exactly_once
+
+
+def test_the_options_of_exactly_once_can_be_chosen():
+    given = {"delivery": "exactly-once", "markerTopic": "m", "commitTimeoutMs": "7", "group": "g", "rowIds": "true"}
+    found = parse_write_options({"nameServer": "h:1", **given})
+
+    assert (found.marker_topic, found.commit_timeout_ms, found.group, found.row_ids) == ("m", 7, "g", True)
+
+
+@pytest.mark.parametrize(
+    ("given", "told"),
+    [
+        ({"delivery": "exactly_once"}, "delivery.*exactly-once"),
+        ({"markerTopic": "m"}, "markerTopic.*exactly-once"),
+        ({"commitTimeoutMs": "7"}, "commitTimeoutMs.*exactly-once"),
+        ({"delivery": "exactly-once", "markerTopic": "a b"}, "markerTopic"),
+        ({"delivery": "exactly-once", "commitTimeoutMs": "0"}, "commitTimeoutMs"),
+    ],
+)
+def test_what_exactly_once_cannot_use_is_refused(given, told):
+    with pytest.raises(ConfigError, match=told):
+        parse_write_options({"nameServer": "h:1", **given})
+
+
 def test_json_that_is_wrong_is_answered_with_the_form_it_should_have():
     with pytest.raises(ConfigError, match=r'JSON like \{"topic":\{"broker":\{"0":42\}\}\} \(queue id'):
         read(startingOffsets='{"orders":{"a":{"x":0}}}')

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+from dataclasses import replace
 
 import pyarrow as pa
 import pytest
@@ -10,6 +11,7 @@ from pyspark.sql.types import BinaryType, IntegerType, StructField, StructType
 
 from orbitmq.errors import ConfigError
 from orbitmq.spark import sink
+from orbitmq.spark.once.prepared import Prepared
 from orbitmq.spark.options import WriteOptions
 from orbitmq.spark.sink import BatchWriter, Sent, StreamWriter
 
@@ -83,3 +85,37 @@ def test_a_topic_is_not_overwritten(options):
 def test_columns_that_make_no_message_are_refused_before_anything_is_sent(options, make):
     with pytest.raises(ConfigError, match="body"):
         make(options)
+
+
+@pytest.mark.parametrize(
+    ("make", "named"),
+    [(lambda options: BatchWriter(SCHEMA, options, False), 0), (lambda options: StreamWriter(SCHEMA, options), 5)],
+    ids=["batch", "stream"],
+)
+def test_exactly_once_leaves_the_decision_to_the_driver(options, monkeypatch, make, named):
+    seen = []
+
+    def prepare(rows, options, query, batch):
+        seen.append((query, batch))
+        return Prepared(query, batch, "attempt", 0)
+
+    monkeypatch.setattr(sink.delivery, "prepare", prepare)
+    monkeypatch.setattr(sink.delivery, "commit", lambda parts, options: seen.append(("commit", parts)))
+    monkeypatch.setattr(sink.delivery, "abort", lambda parts, options: seen.append(("abort", parts)))
+    writer = make(replace(options, exactly_once=True))
+    part = writer.write(batches())
+    extra = () if isinstance(writer, BatchWriter) else (named,)
+    writer.commit([part, None], *extra)
+    writer.abort([part, None], *extra)
+
+    (_, batch), *ends = seen
+    assert batch == named
+    assert ends == [("commit", [part]), ("abort", [part])]
+
+
+def test_at_least_once_has_nothing_to_commit(fake, options):
+    writer = StreamWriter(SCHEMA, options)
+    writer.commit([Sent(3)], 0)
+    writer.abort([None], 0)
+
+    assert fake.sent == []

@@ -1,0 +1,73 @@
+"""Answers to brokers that ask about half messages: what the marker topic says of them, and nothing else."""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable
+
+from orbitmq.client.transactions.decision import Decision
+from orbitmq.clock import now_ms
+from orbitmq.model.message import StoredMessage
+from orbitmq.spark.once.journal import Journal
+from orbitmq.spark.once.rules.ledger import Abort, Ledger, decide
+from orbitmq.spark.once.rules.stamp import Stamp, parse_stamp
+
+log = logging.getLogger(__name__)
+
+READ_EVERY_S = 0.5
+"""How often the marker topic is looked at while brokers ask about half messages that it does not know."""
+
+
+class Answers:
+    """Keeps what the marker topic says, and reads on when a broker asks about something else.
+
+    Args:
+        journal: the marker topic.
+        abandon_after_ms: half messages older than this get no marker any more: their attempts are aborted. None: they
+            stay open.
+        monotonic: seconds.
+    """
+
+    def __init__(
+        self, journal: Journal, *, abandon_after_ms: int | None = None, monotonic: Callable[[], float] = time.monotonic
+    ) -> None:
+        self.counts: Counter[Decision] = Counter()
+        self._journal = journal
+        self._abandon_after_ms = abandon_after_ms
+        self._monotonic = monotonic
+        self._lock = threading.Lock()
+        self._ledgers: dict[tuple[str, int], Ledger] = {}
+        self._next = 0
+        self._read_s = float("-inf")
+
+    def __call__(self, message: StoredMessage) -> Decision:
+        """Say how the transaction of a half message ends."""
+        stamp = parse_stamp(message.properties)
+        if stamp is None:
+            log.warning("a broker asks about message %s, which no exactly-once query has sent", message.message_id)
+            return Decision.UNKNOWN
+        with self._lock:
+            decision = self._decide(stamp)
+            if decision is Decision.UNKNOWN and self._is_abandoned(message):
+                self._journal.append(Abort(stamp.query, stamp.batch, frozenset((stamp.attempt,))))
+                self._read_s = float("-inf")
+                decision = self._decide(stamp)
+            self.counts[decision] += 1
+        return decision
+
+    def _decide(self, stamp: Stamp) -> Decision:
+        key = (stamp.query, stamp.batch)
+        decision = decide(stamp, self._ledgers.get(key, Ledger()))
+        if decision is Decision.UNKNOWN and self._monotonic() - self._read_s >= READ_EVERY_S:
+            for line in self._journal.read(self._next):
+                self._ledgers.setdefault((line.entry.query, line.entry.batch), Ledger()).apply(line.entry)
+                self._next = line.offset + 1
+            self._read_s = self._monotonic()
+            decision = decide(stamp, self._ledgers.get(key, Ledger()))
+        return decision
+
+    def _is_abandoned(self, message: StoredMessage) -> bool:
+        return self._abandon_after_ms is not None and now_ms() - message.born_at_ms >= self._abandon_after_ms

@@ -1,0 +1,126 @@
+"""Exactly once into a topic, through Spark: of our brokers and of Java's, over failed tasks and killed drivers."""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+from pathlib import Path
+from random import Random
+
+import pytest
+
+from interop.peers import JavaBroker, JavaNameServer, why_unavailable
+from orbitmq import Message
+from orbitmq.blocking import Producer
+from orbitmq.spark.options import parse_write_options
+from orbitmq.testing import LocalCluster
+from spark.kills import run_killed
+from unit.spark.once.topics import create, stored
+
+pytestmark = [pytest.mark.spark, pytest.mark.slow]
+
+
+@pytest.fixture(scope="module")
+def ours():
+    settings = {"transaction_time_out": 4_000, "transaction_check_interval": 1_000, "transaction_check_max": 1000}
+    with LocalCluster.running(settings=settings) as cluster:
+        yield cluster.name_servers
+
+
+@pytest.fixture(scope="module")
+def java(tmp_path_factory):
+    """Java's NameServer with a Java broker that asks about transactions after 12 s."""
+    reason = why_unavailable()
+    if reason is not None:
+        (pytest.fail if os.environ.get("CI") else pytest.skip)(reason)
+    name_server = JavaNameServer(tmp_path_factory.mktemp("java-nameserver"))
+    name_server.start()
+    asks = {
+        "transactionTimeOut": 12_000,
+        "transactionCheckInterval": 3_000,
+        "transactionOpBatchInterval": 500,
+        "transactionCheckMax": 1000,
+    }
+    broker = JavaBroker(tmp_path_factory.mktemp("java-broker"), name_server.address, properties=asks)
+    try:
+        broker.start()
+        yield name_server.address
+    finally:
+        broker.kill()
+        name_server.kill()
+
+
+@pytest.fixture(params=["ours", pytest.param("java", marks=pytest.mark.java)])
+def name_servers(request):
+    return request.getfixturevalue(request.param)
+
+
+@pytest.fixture
+def options(name_servers, topic):
+    """The options of an exactly-once write, with its topics made."""
+    create(name_servers, topic, 4)
+    create(name_servers, f"{topic}-in", 4)
+    create(name_servers, f"{topic}-markers", 1)
+    return {
+        "nameServer": name_servers,
+        "topic": topic,
+        "delivery": "exactly-once",
+        "markerTopic": f"{topic}-markers",
+        "commitTimeoutMs": "60000",
+    }
+
+
+def once(options) -> Counter[int]:
+    return stored(parse_write_options(options))
+
+
+def fail_once(batches):
+    """Fail a task's first attempt when all of its rows have been handed to the sink."""
+    from pyspark import TaskContext
+
+    yield from batches
+    if TaskContext.get().attemptNumber() == 0:
+        raise RuntimeError("the first attempt fails after its rows")
+
+
+def test_a_batch_arrives_once_although_its_tasks_fail_at_first(spark, options):
+    rows = spark.range(8_000).repartition(2).selectExpr("cast(id as string) as body")
+    rows.mapInArrow(fail_once, "body string").write.format("rocketmq").options(**options).mode("append").save()
+
+    assert once(options) == Counter(range(8_000))
+
+
+def test_a_batch_that_fails_for_good_leaves_nothing(spark, options):
+    rows = spark.range(1000).repartition(2).selectExpr("if(id = 999, null, cast(id as string)) as body")
+    with pytest.raises(Exception, match=r"body.*null"):
+        rows.write.format("rocketmq").options(**options).mode("append").save()
+
+    assert not once(options)
+
+
+def test_a_stream_arrives_once(spark, options, topic, tmp_path):
+    with Producer("spark-tests", options["nameServer"]) as producer:
+        producer.send_all(Message(f"{topic}-in", b"%d" % n) for n in range(400))
+    source = {"nameServer": options["nameServer"], "topic": f"{topic}-in", "startingOffsets": "earliest"}
+    frame = spark.readStream.format("rocketmq").options(**source, maxOffsetsPerTrigger="150").load().select("body")
+    writer = frame.writeStream.format("rocketmq").options(**options).option("checkpointLocation", str(tmp_path))
+    writer.trigger(availableNow=True).start().awaitTermination()
+
+    assert once(options) == Counter(range(400))
+
+
+def test_a_stream_that_is_killed_at_any_moment_arrives_once(options, topic, tmp_path):
+    with Producer("spark-tests", options["nameServer"]) as producer:
+        producer.send_all(Message(f"{topic}-in", b"%d" % n) for n in range(8_000))
+    arguments = [
+        options["nameServer"],
+        f"{topic}-in",
+        topic,
+        options["markerTopic"],
+        str(tmp_path / "checkpoint"),
+        "1000",
+    ]
+    kills = run_killed(Path(__file__).with_name("exactly_once_job.py"), arguments, kills=3, random=Random(7))
+
+    assert kills > 0
+    assert once(options) == Counter(range(8_000))
