@@ -23,7 +23,7 @@ pytestmark = [pytest.mark.spark, pytest.mark.slow]
 @pytest.fixture(scope="module")
 def ours():
     settings = {"transaction_time_out": 4_000, "transaction_check_interval": 1_000, "transaction_check_max": 1000}
-    with LocalCluster.running(settings=settings) as cluster:
+    with LocalCluster.running(settings=settings, processes=True) as cluster:
         yield cluster.name_servers
 
 
