@@ -14,6 +14,7 @@ from collections.abc import Callable, Mapping
 from orbitmq.broker.config import BrokerConfig
 from orbitmq.broker.monitoring.stats import BrokerStats
 from orbitmq.codes import Version
+from orbitmq.errors import StoreError
 from orbitmq.net.security.server_security import ServerSecurity
 from orbitmq.store import Store
 from orbitmq.store.disk_usage import disk_usage
@@ -69,16 +70,16 @@ class RuntimeInfo:
 
     def values(self, now_ms: int) -> dict[str, str]:
         """Return the run-time values as text."""
-        warnings = [*self._security.warnings, *self._store.warnings]
-        return {
+        found = {
             **self._of_process(now_ms),
             **self._of_messages(now_ms),
             **self._of_store(now_ms),
             **self._of_pools(),
             **_UNMEASURED,
             NOT_MEASURED: ",".join(_UNMEASURED),
-            **({WARNINGS: "; ".join(warnings)} if warnings else {}),
         }
+        warnings = [*self._security.warnings, *self._store.warnings]
+        return found | ({WARNINGS: "; ".join(warnings)} if warnings else {})
 
     def _of_process(self, now_ms: int) -> dict[str, str]:
         started_at_ms = self._stats.started_at_ms
@@ -139,11 +140,20 @@ class RuntimeInfo:
             "commitLogDiskRatio": f"{disk.used_ratio:.4f}",
             "consumeQueueDiskRatio": f"{disk.used_ratio:.4f}",
             "commitLogDirCapacity": f"Total : {disk.total / 2**30:.1f} GiB, Free : {disk.free / 2**30:.1f} GiB.",
-            "earliestMessageTimeStamp": str(earliest_message_ms(store) or now_ms),
+            "earliestMessageTimeStamp": str(self._earliest_ms() or now_ms),
             "dispatchBehindBytes": str(store.dispatch_behind_size),
             "remainHowManyDataToFlush": f"{unsynced} B",
             "pageCacheLockTimeMills": "0",
         }
+
+    def _earliest_ms(self) -> int:
+        try:
+            return earliest_message_ms(self._store)
+        except (
+            OSError,
+            StoreError,
+        ):  # of a log that cannot be read the warnings tell, and whoever asks has to hear them
+            return 0
 
     def _of_pools(self) -> dict[str, str]:
         found = {"parkedPullCount": str(self._parked_count())}

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -9,7 +10,8 @@ import pytest
 from orbitmq.broker.config import BrokerConfig
 from orbitmq.broker.monitoring.runtime_info import WARNINGS, RuntimeInfo
 from orbitmq.broker.monitoring.stats import BrokerStats
-from orbitmq.store import Draft, FlushMode
+from orbitmq.model.message import Host
+from orbitmq.store import Draft, FlushMode, Store, StoreConfig
 from orbitmq.testing import FakeClock
 
 from ..parts import memory_store
@@ -75,6 +77,22 @@ def test_waiting_pulls_and_warnings_are_told(tmp_path: Path) -> None:
     assert WARNINGS not in values_of(tmp_path, 0)
     assert values["sendThreadPoolQueueSize"] == values["timerEnqueueTps"] == "0"
     assert values["timerCongestNum"] == "7"
+
+
+def test_a_broker_whose_log_somebody_cuts_tells_its_warnings(tmp_path: Path) -> None:
+    config = StoreConfig(path=tmp_path, segment_size=64 * 1024, has_index=False)
+    store = Store.open(config, store_host=Host("127.0.0.1", 1))
+    store.append(Draft("t", 0, b"x"))
+    os.truncate(tmp_path / "commitlog" / f"{0:020d}", 0)
+    security: Any = SimpleNamespace(warnings=())
+    info = RuntimeInfo(
+        BrokerConfig(broker_name="a", store_path_root_dir=tmp_path),
+        store, BrokerStats(0), security, parked_count=lambda: 0, timers=dict,
+    )  # fmt: skip
+    values = info.values(now_ms=5)
+    assert values["earliestMessageTimeStamp"] == "5"
+    assert "was cut short" in values[WARNINGS]
+    store.close()
 
 
 def test_without_a_message_the_average_is_zero(tmp_path: Path) -> None:
