@@ -72,6 +72,13 @@ def test_a_story_follows_from_its_seed_alone(kind):
     assert kind(7).steps != kind(8).steps
 
 
+def test_what_is_sent_unanswered_goes_to_topics_that_can_be_written():
+    steps = [step for seed in range(30) for step in Story(seed).steps]
+    locked = {step.fields.get("topic") for step in steps if step.code == 17 and step.fields.get("perm") != "6"}
+    assert locked
+    assert {step.fields["b"] for step in steps if step.is_oneway and step.code == 310}.isdisjoint(locked)
+
+
 def test_a_story_ends_by_taking_away_what_it_made():
     steps = Story(7).steps
     deleted = {step.fields["topic"] for step in steps[-20:] if step.code == 215}
