@@ -37,7 +37,8 @@ def parse_attribute_changes(text: str | None) -> dict[str, str]:
         Rejected: 1, a part is neither of the two, or a name stands twice.
     """
     changes: dict[str, str] = {}
-    for part in (text or "").rstrip(",").split(",") if text else ():
+    named = (text or "").rstrip(",")
+    for part in named.split(",") if named else ():
         key, separator, value = part.partition("=")
         if key[:1] != ("+" if separator else "-") or len(key) < 2:
             raise _refused(f"{part!r:.80}, expected +key=value or -key")

@@ -16,6 +16,7 @@ from orbitmq.errors import Rejected
     [
         (None, {}),
         ("", {}),
+        (",,", {}),
         ("+a=b,-c", {"+a": "b", "-c": ""}),
         ("+a=b=c,,", {"+a": "b=c"}),
         ("+a=", {"+a": ""}),
