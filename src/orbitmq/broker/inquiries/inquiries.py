@@ -74,7 +74,7 @@ class Inquiries:
             raise Rejected(ResponseCode.SYSTEM_ERROR, f"No Any Consumer online in the consumer group: [{group:.260}]")
         wanted = (client_id or "").strip()
         asked = [member for member in found.members.values() if wanted in ("", member.client_id)]
-        for member in asked:
+        for member in found.members.values():  # of those who are not asked, too, as in Java
             _check_version(member, Version.V3_0_7_SNAPSHOT, "the client does not support this feature")
         self._enter(len(asked))
         answers: dict[str, Command] = {}

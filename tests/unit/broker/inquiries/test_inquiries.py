@@ -87,6 +87,13 @@ def test_an_old_client_is_not_asked() -> None:
     assert peer.asked == []
 
 
+def test_nobody_is_asked_while_another_one_of_the_group_is_old() -> None:
+    asked, (peer,) = group_of("c1", version=5)
+    with pytest.raises(Rejected, match="does not support"):
+        asked.ask_all("g", "c2", ASKED, print)
+    assert (peer.asked, asked.count) == ([], 0)
+
+
 def test_all_are_asked_and_the_answer_waits_for_the_last_one() -> None:
     asked, peers = group_of("c1", "c2", "c3", "c4")
     found: list[Any] = []
