@@ -13,6 +13,8 @@ T = TypeVar("T")
 
 _WRITTEN_NUMBER = re.compile(r"[+-]?[0-9]+")
 """What Java reads, too: Python would take blanks around it, and underlines in it."""
+_FLAGS = {**dict.fromkeys(("TRUE", "T", "Y", "1"), True), **dict.fromkeys(("FALSE", "F", "N", "0", "NULL", ""), False)}
+"""Source: fastjson's BooleanCodec and TypeUtils.castToBoolean."""
 DOCUMENT_SIZE_MAX = 1024 * 1024
 """Bytes of JSON that a server parses at once."""
 
@@ -62,6 +64,17 @@ def boolean(value: Any) -> bool:
     if not isinstance(value, bool):
         raise TypeError(f"true or false is expected, not {value!r:.80}")
     return value
+
+
+def flag(value: Any) -> bool:
+    """Return `value` as Java's fastjson reads a boolean: of a number whether it is 1, of text what its words mean."""
+    if value is None or isinstance(value, bool):
+        return bool(value)
+    if isinstance(value, int | float) and -(2**31) <= value < 2**31:
+        return int(value) == 1
+    if isinstance(value, str) and value.upper() in _FLAGS:
+        return _FLAGS[value.upper()]
+    raise TypeError(f"true or false is expected, not {value!r:.80}")
 
 
 def int32(value: Any) -> int:

@@ -13,7 +13,7 @@ import orjson
 
 from orbitmq.model.group import ConsumeFrom, ConsumerInfo, ConsumeType, Heartbeat, MessageModel, Subscription
 from orbitmq.model.route import MessageQueue
-from orbitmq.wire.bodies.document import number, parse_body, text
+from orbitmq.wire.bodies.document import flag, number, parse_body, text
 
 CLIENT_BODY_SIZE_MAX = 4 * 1024 * 1024
 """Ours: bytes of what a client says of itself; 10,000 subscriptions have a third of it."""
@@ -105,7 +105,7 @@ def decode_queue_lock(body: bytes) -> QueueLock:
             group=text(document["consumerGroup"]),
             client_id=text(document["clientId"]),
             queues=tuple(parse_queue(queue) for queue in document.get("mqSet") or ()),
-            only_this_broker=bool(document.get("onlyThisBroker")),
+            only_this_broker=flag(document.get("onlyThisBroker")),
         ),
         size_max=CLIENT_BODY_SIZE_MAX,
     )
@@ -157,7 +157,7 @@ def parse_subscription(document: dict[str, Any]) -> Subscription:
         tags=frozenset(map(text, get("tagsSet") or ())),
         tag_codes=frozenset(map(number, get("codeSet") or ())),
         version=number(get("subVersion") or 0),
-        class_filter_mode=bool(get("classFilterMode")),
+        class_filter_mode=flag(get("classFilterMode")),
     )
 
 
@@ -179,7 +179,7 @@ def _parse_heartbeat(document: dict[str, Any]) -> Heartbeat:
         producer_groups=tuple(text(producer["groupName"]) for producer in get("producerDataSet") or ()),
         consumers=tuple(_parse_consumer(consumer) for consumer in get("consumerDataSet") or ()),
         fingerprint=number(get("heartbeatFingerprint") or 0),
-        without_subscriptions=bool(get("withoutSub")),
+        without_subscriptions=flag(get("withoutSub")),
     )
 
 
@@ -191,7 +191,7 @@ def _parse_consumer(document: dict[str, Any]) -> ConsumerInfo:
         message_model=MessageModel(get("messageModel") or MessageModel.CLUSTERING),
         consume_from=_parse_consume_from(get("consumeFromWhere")),
         subscriptions=tuple(parse_subscription(subscription) for subscription in get("subscriptionDataSet") or ()),
-        unit_mode=bool(get("unitMode")),
+        unit_mode=flag(get("unitMode")),
     )
 
 

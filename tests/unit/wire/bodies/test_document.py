@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from orbitmq.errors import HeaderError
-from orbitmq.wire.bodies.document import boolean, check_int32, int32, items, number, parse_body, text
+from orbitmq.wire.bodies.document import boolean, check_int32, flag, int32, items, number, parse_body, text
 
 
 def parsed(body: bytes, **options: Any) -> Any:
@@ -58,6 +58,23 @@ def test_truth_is_true_or_false_and_nothing_else() -> None:
     for value in (1, 0, None, "true", [1], {}):
         with pytest.raises(TypeError, match="true or false is expected"):
             boolean(value)
+
+
+@pytest.mark.parametrize(
+    ("value", "found"),
+    [
+        *((value, True) for value in (True, 1, 1.5, "true", "TRUE", "1", "y", "T")),
+        *((value, False) for value in (None, False, 0, 2, -1, 0.5, "", "null", "NULL", "false", "0", "N", "f")),
+    ],
+)
+def test_a_flag_is_read_as_fastjson_reads_it(value: object, found: bool) -> None:
+    assert flag(value) is found
+
+
+@pytest.mark.parametrize("value", ["x", "7", "yes", " true", 2**31, -(2**31) - 1, 1e300, [], [1], {}])
+def test_a_flag_that_fastjson_cannot_read_is_refused(value: object) -> None:
+    with pytest.raises(TypeError, match="true or false is expected"):
+        flag(value)
 
 
 def test_a_list_is_a_list_and_nothing_else() -> None:

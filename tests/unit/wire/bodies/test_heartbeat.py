@@ -154,3 +154,11 @@ def test_a_client_may_have_thousands_of_subscriptions():
     subscriptions = tuple(Subscription(topic=f"orders_of_{number:05}") for number in range(10_000))
     beat = Heartbeat(client_id="c", consumers=(ConsumerInfo(group="g", subscriptions=subscriptions),))
     assert heartbeat.decode_heartbeat(heartbeat.encode_heartbeat(beat)) == beat
+
+
+@pytest.mark.parametrize("value", [b"[]", b'"x"', b"{}"])
+def test_a_lock_whose_reach_is_no_boolean_is_refused(value: bytes) -> None:
+    body = b'{"consumerGroup":"g","clientId":"c","mqSet":[],"onlyThisBroker":%b}'
+    assert heartbeat.decode_queue_lock(body % b'"true"').only_this_broker is True
+    with pytest.raises(HeaderError, match="true or false is expected"):
+        heartbeat.decode_queue_lock(body % value)
