@@ -103,13 +103,13 @@ def add_rules(directory: Directory, subject: str | None, draft: AclDraft) -> Dir
     Raises:
         Rejected: there is no such user, or a rule means nothing.
     """
-    if not draft.policies:
-        raise _refusal("The policies is empty.")
     name = parse_subject(draft.subject)
     if name is None:
         name = parse_subject(subject)
     if name is None:
         raise _refusal("The subject type is null.")
+    if not draft.policies:
+        raise _refusal("The policies is empty.")
     policies = [Policy(kind, tuple(map(_checked_rule, rules))) for kind, rules in draft.policies]
     if name not in directory.users:
         raise _refusal(f"The subject of User:{name:.255} is not exist.")

@@ -137,6 +137,7 @@ def test_a_body_without_a_subject_has_the_headers():
         (draft(written("Topic:a", Action.PUB), subject="User:"), "The subject of User: is not exist."),
         (draft(written("Topic:a", Action.PUB), subject="Role:anna"), "The subject type is null."),
         (AclDraft("User:anna", ()), "The policies is empty."),
+        (AclDraft("Role:anna", ()), "The subject type is null."),
         (draft(written("Topic:" + "a" * (NAME_LENGTH_MAX + 1), Action.PUB)), "printable"),
         (draft(written("Topic:a\n", Action.PUB)), "printable"),
         (draft(written("Topic:a", Action.PUB, ips=("10.0.0.1",) * (SOURCE_IPS_MAX + 1))), "at most 100"),
