@@ -96,7 +96,7 @@ def query_consume_queue(tables: QueryTables, call: Call[QueryConsumeQueue]) -> R
     is_there = min_offset <= header.index < max_offset
     found = store.queue_entries(header.topic, header.queue_id, header.index, count if is_there else 0)
     if found is None:
-        raise Rejected(ResponseCode.SYSTEM_ERROR, f"{header.queue_id}@{header.topic:.140} is not exist!")
+        raise Rejected(ResponseCode.SYSTEM_ERROR, f"{header.queue_id}@{header.topic:.260} is not exist!")
     if not is_there:
         return Reply(remark=f"Index {header.index} of {header.queue_id}@{header.topic} is not exist!")
     entries = tuple(QueueEntry(*entry) for entry in found)

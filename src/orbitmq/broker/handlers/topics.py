@@ -202,7 +202,7 @@ def get_topic_config(tables: TopicTables, call: Call[GetTopicConfig]) -> Reply:
     """Answer with one topic's configuration, and a static topic's mapping where that is asked for."""
     config = tables.topics.get(call.header.topic)
     if config is None:
-        raise Rejected(ResponseCode.TOPIC_NOT_EXIST, f"No topic in this broker. topic: {call.header.topic:.140}")
+        raise Rejected(ResponseCode.TOPIC_NOT_EXIST, f"No topic in this broker. topic: {call.header.topic:.260}")
     mapping = tables.topics.static.mappings.get(config.topic)
     if mapping is not None and (call.command.ext_fields or {}).get("lo") == "true":
         return Reply(body=encode_topic_and_mapping(config, mapping))
@@ -229,7 +229,7 @@ def get_topic_stats(tables: TopicTables, call: Call[GetTopicStats]) -> Reply:
     stats = {}
     config = tables.topics.get(call.header.topic)
     if config is None:
-        raise Rejected(ResponseCode.TOPIC_NOT_EXIST, f"topic[{call.header.topic:.140}] not exist")
+        raise Rejected(ResponseCode.TOPIC_NOT_EXIST, f"topic[{call.header.topic:.260}] not exist")
     for queue in _queues(tables, config, max(config.read_queue_count, config.write_queue_count)):
         end = tables.store.max_offset(queue.topic, queue.queue_id)
         stats[queue] = QueueStats(

@@ -88,7 +88,7 @@ def update_consumer_offset(tables: OffsetTables, call: Call[UpdateConsumerOffset
     if tables.groups.configs.get(header.consumer_group) is None:
         raise Rejected(ResponseCode.SUBSCRIPTION_GROUP_NOT_EXIST, f"Group {header.consumer_group:.260} not exist!")
     if tables.topics.get(header.topic) is None:
-        raise Rejected(ResponseCode.TOPIC_NOT_EXIST, f"Topic {header.topic:.140} not exist!")
+        raise Rejected(ResponseCode.TOPIC_NOT_EXIST, f"Topic {header.topic:.260} not exist!")
     tables.topics.check_queue(header.topic, header.queue_id)
     end = tables.store.max_offset(header.topic, header.queue_id)
     group, topic, queue_id = header.consumer_group, header.topic, header.queue_id
@@ -143,7 +143,7 @@ def query_consume_time_span(tables: OffsetTables, call: Call[QueryConsumeTimeSpa
     header = call.header
     config = tables.topics.get(header.topic)
     if config is None:
-        raise Rejected(ResponseCode.TOPIC_NOT_EXIST, f"topic[{header.topic:.140}] not exist")
+        raise Rejected(ResponseCode.TOPIC_NOT_EXIST, f"topic[{header.topic:.260}] not exist")
     spans = [
         _time_span(tables, header.group, MessageQueue(header.topic, tables.broker_name, queue_id), call.now_ms)
         for queue_id in range(config.write_queue_count)

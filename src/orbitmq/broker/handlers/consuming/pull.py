@@ -150,7 +150,7 @@ def _check_group(tables: PullTables, header: PullMessage) -> GroupConfig | None:
 def _check_topic(tables: PullTables, header: PullMessage) -> None:
     config = tables.topics.get(header.topic)
     if config is None:
-        raise Rejected(ResponseCode.TOPIC_NOT_EXIST, f"topic[{header.topic:.140}] not exist, apply first please!")
+        raise Rejected(ResponseCode.TOPIC_NOT_EXIST, f"topic[{header.topic:.260}] not exist, apply first please!")
     if not config.perm & _READ:
         raise Rejected(ResponseCode.NO_PERMISSION, f"the topic[{header.topic}] pulling message is forbidden")
     if not 0 <= header.queue_id < config.read_queue_count:

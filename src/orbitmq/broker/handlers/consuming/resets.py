@@ -52,7 +52,7 @@ def reset_offset(tables: ResetTables, call: Call[ResetGroupOffset]) -> Reply:
     """Set a group's offsets in a topic; the answer says where each queue goes on."""
     config = tables.topics.get(call.header.topic)
     if config is None:
-        raise Rejected(ResponseCode.TOPIC_NOT_EXIST, f"Topic {call.header.topic:.140} does not exist")
+        raise Rejected(ResponseCode.TOPIC_NOT_EXIST, f"Topic {call.header.topic:.260} does not exist")
     if not tables.is_server_side:
         return _tell_clients(tables, call, config)
     return _set_here(tables, call.header, config)

@@ -86,7 +86,7 @@ def set_request_mode(tables: AssignmentTables, call: Call[SetRequestMode]) -> Re
     if mode.topic.startswith(RETRY_PREFIX):
         raise Rejected(ResponseCode.NO_PERMISSION, "retry topic is not allowed to set mode")
     if tables.topics.get(mode.topic) is None:
-        raise Rejected(ResponseCode.TOPIC_NOT_EXIST, f"topic[{mode.topic:.140}] not exist")
+        raise Rejected(ResponseCode.TOPIC_NOT_EXIST, f"topic[{mode.topic:.260}] not exist")
     if tables.groups.find(mode.group, call.now_ms) is None:
         raise Rejected(ResponseCode.SUBSCRIPTION_GROUP_NOT_EXIST, "subscription group does not exist")
     tables.modes.set(mode)

@@ -91,7 +91,7 @@ def check_topic(tables: PopTables, header: Asking) -> None:
     """Raise Rejected unless the topic may be read: 17 without it, 16, or 29 for its queue."""
     config = tables.topics.get(header.topic)
     if config is None:
-        raise Rejected(ResponseCode.TOPIC_NOT_EXIST, f"topic[{header.topic:.140}] not exist, apply first please!")
+        raise Rejected(ResponseCode.TOPIC_NOT_EXIST, f"topic[{header.topic:.260}] not exist, apply first please!")
     if not config.perm & _READ:
         raise Rejected(ResponseCode.NO_PERMISSION, f"the topic[{header.topic}] peeking message is forbidden")
     if not -1 <= header.queue_id < config.read_queue_count:

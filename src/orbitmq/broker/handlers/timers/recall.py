@@ -74,7 +74,7 @@ def _handle(tables: RecallTables, call: Call[RecallMessage]) -> RecallHandle:
     if not destinations.is_writable and not tables.is_recalling_unwritable:
         raise Rejected(ResponseCode.SERVICE_NOT_AVAILABLE, "recall failed, broker service not available")
     if destinations.topics.get(header.topic) is None:
-        raise Rejected(ResponseCode.TOPIC_NOT_EXIST, f"recall failed, the topic[{header.topic:.140}] not exist")
+        raise Rejected(ResponseCode.TOPIC_NOT_EXIST, f"recall failed, the topic[{header.topic:.260}] not exist")
     try:
         handle = parse_recall_handle(header.recall_handle)
     except InvalidArgument as error:

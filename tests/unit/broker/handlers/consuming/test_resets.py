@@ -56,6 +56,14 @@ async def begin(rig: Any, count: int = 5) -> None:
     assert await rig.code(commit(count)) == 0
 
 
+def test_a_topic_that_is_not_there_is_named_in_full(serve: Serve) -> None:
+    async def scene(rig: Any) -> None:
+        answer = await rig.ask(reset(topic="x" * 260))
+        assert (answer.code, answer.remark) == (17, f"Topic {'x' * 260} does not exist")
+
+    serve(scene)
+
+
 def test_a_readers_next_pull_is_told_where_its_group_goes_on_and_commits_wait_for_that(serve: Serve) -> None:
     async def scene(rig: Any) -> None:
         await begin(rig)
