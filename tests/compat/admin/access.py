@@ -98,7 +98,7 @@ def rules(random: Random) -> Step:
         return signed(random, Step(code, choices.some(random, fields)))
     if code == 3009:
         return signed(random, Step(code, choices.some(random, fields)))
-    body: Any = {"subject": subject, "policies": [_policy(random) for _ in range(random.choice((1, 1, 1, 2)))]}
+    body: Any = {"subject": subject, "policies": _policies(random)}
     if random.random() < 0.06:
         body = random.choice(
             (
@@ -116,6 +116,13 @@ def rules(random: Random) -> Step:
         body.pop("subject", None)
     encoded = garbage(random) if random.random() < 0.03 else as_json(body)
     return signed(random, Step(code, choices.some(random, fields), encoded))
+
+
+def _policies(random: Random) -> list[dict[str, Any]]:
+    policies = [_policy(random) for _ in range(random.choice((1, 1, 1, 2)))]
+    if len(policies) > 1 and random.random() < 0.9:  # two of one type end a story
+        policies[0]["policyType"], policies[1]["policyType"] = random.sample(("Custom", "Default"), 2)
+    return policies
 
 
 def _policy(random: Random) -> dict[str, Any]:
