@@ -6,7 +6,7 @@ Source: Java SubscriptionGroupConfig, SubscriptionGroupWrapper, ConsumerConnecti
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
 import orjson
@@ -63,6 +63,9 @@ _BOOLEANS = {
     "consumeMessageOrderly": "consume_message_orderly",
     "notifyConsumerIdsChangedEnable": "notify_consumer_ids_changed_enable",
 }
+_POLICY_FIELDS = ("type", "exponentialRetryPolicy", "customizedRetryPolicy")
+_POLICY_TYPES = ("CUSTOMIZED", "EXPONENTIAL")
+"""Source: Java GroupRetryPolicy, GroupRetryPolicyType."""
 
 
 def encode_group_config(config: GroupConfig) -> bytes:
@@ -76,7 +79,7 @@ def decode_group_config(body: bytes) -> GroupConfig:
     Raises:
         HeaderError: the body is no group configuration.
     """
-    return parse_body("group configuration", body, parse_group, size_max=DOCUMENT_SIZE_MAX)
+    return parse_body("group configuration", body, _parse_new_group, size_max=DOCUMENT_SIZE_MAX)
 
 
 def decode_group_configs(body: bytes, *, size_max: int = 0) -> tuple[GroupConfig, ...]:
@@ -88,7 +91,7 @@ def decode_group_configs(body: bytes, *, size_max: int = 0) -> tuple[GroupConfig
     return parse_body(
         "group configurations",
         body,
-        lambda document: tuple(map(parse_group, items(document["groupConfigList"]))),
+        lambda document: tuple(map(_parse_new_group, items(document["groupConfigList"]))),
         size_max=size_max,
     )
 
@@ -133,6 +136,33 @@ def parse_group(document: Mapping[str, Any]) -> GroupConfig:
         elif key != "groupName":
             extra[key] = value
     return GroupConfig(**known, extra=extra)
+
+
+def _parse_new_group(document: Mapping[str, Any]) -> GroupConfig:
+    """Build what somebody asks for: of what is kept as it came, too, Java's fields are of Java's kinds."""
+    config = parse_group(document)
+    extra = dict(config.extra)
+    if (attributes := extra.pop("attributes", None)) is not None:
+        extra["attributes"] = _object(attributes)
+    if (policy := extra.get("groupRetryPolicy")) is not None:
+        extra["groupRetryPolicy"] = _retry_policy(policy)
+    if (subscriptions := extra.get("subscriptionDataSet")) is not None:
+        for subscription in items(subscriptions):
+            _object(subscription)
+    return replace(config, extra=extra)
+
+
+def _retry_policy(value: Any) -> dict[str, Any]:
+    policy = {"type": "CUSTOMIZED"} | {name: part for name, part in _object(value).items() if name in _POLICY_FIELDS}
+    if policy["type"] not in _POLICY_TYPES:
+        raise ValueError(f"groupRetryPolicy is of type {policy['type']!r:.80}, expected {' or '.join(_POLICY_TYPES)}")
+    return policy
+
+
+def _object(value: Any) -> dict[str, Any]:
+    if not isinstance(value, dict):
+        raise TypeError(f"an object is expected, not {value!r:.80}")
+    return value
 
 
 class ClientConnection(NamedTuple):

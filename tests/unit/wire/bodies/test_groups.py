@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import fields
+from typing import Any
 
 import orjson
 import pytest
@@ -23,9 +24,7 @@ FULL = GroupConfig(
 
 def test_settings_round_trip_with_what_newer_brokers_add() -> None:
     document = orjson.loads(groups.encode_group_config(FULL))
-    assert document["attributes"] == {}
-    assert groups.decode_group_config(orjson.dumps(document)).extra.pop("attributes") == {}  # type: ignore[attr-defined]
-    document.pop("attributes")
+    assert document.pop("attributes") == {}
     assert groups.decode_group_config(orjson.dumps(document)) == FULL
 
 
@@ -86,3 +85,40 @@ def test_a_body_that_is_none_is_refused_by_name() -> None:
         groups.decode_group_table(b"[]")
     with pytest.raises(HeaderError, match="group list"):
         groups.decode_group_list(b'{"groupList":[1]}')
+
+
+@pytest.mark.parametrize(
+    ("asked", "kept"),
+    [
+        ({"attributes": None}, {}),
+        ({"attributes": {}}, {"attributes": {}}),
+        ({"attributes": {"a": "1"}}, {"attributes": {"a": "1"}}),
+        ({"groupRetryPolicy": {}}, {"groupRetryPolicy": {"type": "CUSTOMIZED"}}),
+        ({"groupRetryPolicy": {"type": "EXPONENTIAL", "a": 1}}, {"groupRetryPolicy": {"type": "EXPONENTIAL"}}),
+        ({"groupRetryPolicy": None}, {"groupRetryPolicy": None}),
+        ({"subscriptionDataSet": [{"topic": "t"}]}, {"subscriptionDataSet": [{"topic": "t"}]}),
+        ({"subscriptionDataSet": None}, {"subscriptionDataSet": None}),
+    ],
+    ids=str,
+)
+def test_what_is_asked_for_a_group_is_kept_as_java_reads_it(asked: dict[str, Any], kept: dict[str, Any]) -> None:
+    body = orjson.dumps({"groupName": "g", **asked})
+    assert groups.decode_group_config(body).extra == kept
+    assert groups.decode_group_configs(b'{"groupConfigList":[%b]}' % body)[0].extra == kept
+
+
+@pytest.mark.parametrize(
+    "asked",
+    [
+        {"attributes": 0},
+        {"attributes": []},
+        {"groupRetryPolicy": 0},
+        {"groupRetryPolicy": {"type": "x"}},
+        {"subscriptionDataSet": {}},
+        {"subscriptionDataSet": [1]},
+    ],
+    ids=str,
+)
+def test_what_java_cannot_read_of_a_groups_settings_is_refused(asked: dict[str, Any]) -> None:
+    with pytest.raises(HeaderError, match="group configuration: "):
+        groups.decode_group_config(orjson.dumps({"groupName": "g", **asked}))
