@@ -1,12 +1,16 @@
 """The quick forms of `make compat-broker` and `make compat-admin`: some hundred random commands to Java's broker and ours."""
 
+import json
 import os
 from collections.abc import Iterator
+from contextlib import nullcontext
 from itertools import count
 from pathlib import Path
 
 import pytest
 
+from compat.admin.__main__ import Kind, Run
+from compat.admin.answers import normalise
 from compat.admin.pair import RULES, open_brokers
 from compat.admin.reasons import REASONS as ADMIN_REASONS
 from compat.admin.stories import GuardedStory
@@ -14,7 +18,8 @@ from compat.admin.stories import Story as AdminStory
 from compat.broker import sides
 from compat.broker.comparison import Comparison, Told
 from compat.broker.reasons import REASONS
-from compat.broker.sides import Side
+from compat.broker.sides import Memory, Side
+from compat.broker.steps import Step
 from compat.broker.stories import Story
 from compat.broker.tally import Tally
 from interop.peers import why_unavailable
@@ -109,3 +114,36 @@ def test_a_broker_that_never_lets_its_messages_be_read_is_given_up(monkeypatch):
     monkeypatch.setattr(side, "ask", lambda code, *_: Command(0, ext_fields=answers[code]))
     with pytest.raises(sides.Silence, match="Java's broker does not let"):
         side.settle()
+
+
+def test_a_broker_that_is_busy_is_asked_again_whether_its_messages_can_be_read(monkeypatch):
+    side = sides.Side("Java's broker", "127.0.0.1:1")
+    answers = [
+        Command(0, ext_fields={"queueOffset": "7"}),
+        Command(2, remark="busy"),
+        Command(0, ext_fields={"offset": "8"}),
+    ]
+    monkeypatch.setattr(side, "ask", lambda *_: answers.pop(0))
+    side.settle()
+    assert answers == []
+
+
+def test_of_a_group_that_all_stories_use_the_topics_of_others_are_left_out():
+    topics = ["q0000001-a", "q0000002-a", "BenchmarkTest"]
+    answer = Command(0, body=json.dumps({"topicList": topics}).encode())
+    found = normalise(Step(343, {"group": "TOOLS_CONSUMER"}), answer, Memory("q0000002-"))
+    assert found["body"]["topicList"] == ["BenchmarkTest", "\u00a7a"]
+
+
+def test_administrators_stories_go_on_with_fresh_brokers_where_one_is_stuck(tmp_path, monkeypatch):
+    def stuck(_comparison, _story):
+        raise sides.Silence("Java's broker does not answer step 3")
+
+    monkeypatch.setattr(Comparison, "compare", stuck)
+    kind = Kind(lambda _: nullcontext(("java", "ours")), AdminStory)
+    run = Run(100, 2, Tally(next_story=7), tmp_path / "tally")
+    assert list(run.tell(kind, 50)) == [None]
+    assert Tally.read(run.path, 0) == run.tally
+    assert (run.tally.next_story, run.tally.stories, list(run.tally.differences.values())) == (
+        8, 1, ["story 7: Java's broker does not answer step 3"],
+    )  # fmt: skip

@@ -1,10 +1,11 @@
 """The same random administrative commands to a Java 5.3.3 broker and to ours; every answer is compared.
 
-    make compat-admin ARGS="--commands 100000 --seed 1"
+    make compat-admin ARGS="--commands 100000 --seed 1 --tally /var/tmp/compat-admin.json"
 
 Commands come in stories of some hundred, each on topics, groups and users of its own; a story in which something
 differs is shrunk to the few commands that it takes. `--story` tells one story again. A fifth of the commands goes to
 brokers that ask for users. Brokers are started anew after every `--fresh` commands, so that a run may go on for hours.
+With `--tally FILE` it goes on where the last one of that file ended, and counts the commands of both.
 """
 
 from __future__ import annotations
@@ -15,8 +16,7 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
-from dataclasses import dataclass, field
-from itertools import count
+from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
@@ -27,7 +27,7 @@ from compat.admin.reasons import REASONS
 from compat.admin.stories import GuardedStory, Story
 from compat.broker.comparison import Comparison, Found, Told
 from compat.broker.reasons import REASONS as OF_ALL_COMMANDS
-from compat.broker.sides import Side
+from compat.broker.sides import Side, Silence
 from compat.broker.tally import Tally
 from interop.peers import why_unavailable
 
@@ -54,11 +54,13 @@ class Run:
     Args:
         commands: how many are told in all.
         differences_max: after so many kinds of difference it is over.
+        path: where the tally is kept, after each story.
     """
 
     commands: int
     differences_max: int
-    tally: Tally = field(default_factory=Tally)
+    tally: Tally
+    path: Path | None = None
 
     @property
     def told(self) -> int:
@@ -68,13 +70,27 @@ class Run:
     def is_over(self) -> bool:
         return self.told >= self.commands or len(self.tally.differences) >= self.differences_max
 
-    def tell(self, kind: Kind, seeds: Iterator[int], commands: int) -> Iterator[Found | None]:
-        """Start brokers, and tell them stories until they got so many commands; yields after each what was found."""
+    def tell(self, kind: Kind, commands: int) -> Iterator[Found | None]:
+        """Start brokers, and tell them stories until they got so many commands; yields after each what was found.
+
+        A broker that is stuck ends it: it tells nothing more, and fresh brokers go on.
+        """
         with tempfile.TemporaryDirectory() as folder, kind.brokers(Path(folder)) as (java, ours):
             comparison = Comparison(java, ours, self.tally, RULES)
             end = min(self.commands, self.told + commands)
             while self.told < end and not self.is_over:
-                yield comparison.compare(kind.story(next(seeds)))
+                story = kind.story(self.tally.next_story)
+                self.tally.next_story += 1
+                self.tally.stories += 1
+                began = time.monotonic()
+                try:
+                    found = comparison.compare(story)
+                except Silence as silence:
+                    self.tally.differences[str(silence)] = f"story {story.seed}: {silence}"
+                    end, found = 0, None
+                self.tally.seconds += time.monotonic() - began
+                self.tally.write(self.path)
+                yield found
 
 
 def main() -> None:
@@ -86,37 +102,39 @@ def main() -> None:
     parser.add_argument("--fresh", type=int, default=20_000, help="new brokers after so many commands")
     parser.add_argument("--brokers", choices=SHARES, default="both", help="with users, without, or both")
     parser.add_argument("--differences", type=int, default=SHOWN_MAX, help="stop after so many kinds of difference")
+    parser.add_argument("--tally", type=Path, help="go on behind the last run that was counted in this file")
     options = parser.parse_args()
     if (reason := why_unavailable()) is not None:
         sys.exit(reason)
     first = options.seed * STORIES_PER_SEED if options.story is None else options.story
-    started = time.monotonic()
-    run = Run(options.commands, options.differences)
+    run = Run(options.commands, options.differences, Tally.read(options.tally, first), options.tally)
     shares = SHARES[options.brokers]
-    seeds = {kind: count(first) for kind in shares}
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
     with Progress(*columns) as progress:
-        task = progress.add_task(f"commands from story {first}", total=options.commands)
+        task = progress.add_task("commands", total=options.commands)
         while not run.is_over:
             fresh = min(options.fresh, options.commands - run.told)
             for kind, share in shares.items():
-                for found in run.tell(kind, seeds[kind], max(1, int(fresh * share))):
+                for found in run.tell(kind, max(1, int(fresh * share))):
                     progress.update(task, completed=run.told)
                     if found is not None:
                         progress.console.print(str(found), markup=False, highlight=False, soft_wrap=True)
-    report(run, first, time.monotonic() - started)
+    report(run.tally)
     sys.exit(1 if run.tally.differences else 0)
 
 
-def report(run: Run, first: int, seconds: float) -> None:
+def report(tally: Tally) -> None:
     """Print how many commands of each code were compared, and what differed by intention."""
-    print(f"{run.told:,} commands from story {first} in {seconds:.0f} s, by code:")
-    print("  " + ", ".join(f"{code} {number:,}" for code, number in sorted(run.tally.counts.items())))
+    print(
+        f"{tally.counts.total():,} commands to each, in {tally.stories:,} stories, in {tally.seconds:.0f} s, "
+        f"up to story {tally.next_story - 1}; by code:"
+    )
+    print("  " + ", ".join(f"{code} {number:,}" for code, number in sorted(tally.counts.items())))
     print("different by intention, times:")
     for reason in {reason.name: reason for reason in (*REASONS, *OF_ALL_COMMANDS)}.values():
-        if run.tally.listed[reason.name]:
-            print(f"  {run.tally.listed[reason.name]:,} {reason.name}: Java: {reason.java}; ours: {reason.ours}")
-    print(f"{len(run.tally.differences)} kinds of difference left")
+        if tally.listed[reason.name]:
+            print(f"  {tally.listed[reason.name]:,} {reason.name}: Java: {reason.java}; ours: {reason.ours}")
+    print(f"{len(tally.differences)} kinds of difference left")
 
 
 if __name__ == "__main__":

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 from compat.broker.answers import REMARK, SPECIAL, Normal, Special, masked
@@ -26,6 +27,7 @@ def normalise(step: Step, outcome: Outcome, memory: Memory) -> Normal:
 
 
 ASKED = "asked"
+_OF_A_STORY = re.compile(r"q\d{7}-")
 LISTS = (18, 225)
 """Java has made what stands before that which it refuses: a refusal of either broker is a difference."""
 
@@ -94,6 +96,12 @@ def _producers(value: dict[str, Any], memory: Memory) -> dict[str, Any]:
     return {group: sorted(found, key=lambda producer: str(producer["clientId"])) for group, found in own.items()}
 
 
+def _topics_of_group(value: dict[str, Any], memory: Memory) -> dict[str, Any]:
+    """Of the topics of a group that all stories can use (343): not those of other stories."""
+    others = [topic for topic in value.get("topicList", ()) if _OF_A_STORY.search(topic) and memory.prefix not in topic]
+    return {**value, "topicList": [topic for topic in value.get("topicList", ()) if topic not in others]}
+
+
 def _own_modes(value: dict[str, Any], memory: Memory) -> dict[str, Any]:
     """Of all modes of reading (402): those of the story's own topics."""
     table = value.get("messageRequestModeMap", {})
@@ -139,6 +147,7 @@ _SPECIAL: dict[int, Special] = {
     303: _time_spans,
     315: _figures,
     317: _consume_stats,
+    343: _topics_of_group,
     328: _producers,
     402: _own_modes,
     907: _names,

@@ -125,6 +125,14 @@ REASONS: tuple[Reason, ...] = (
         ),
         ends_story=True,
     ),
+    _known("topics without a filter type")._replace(
+        applies=lambda step, java, ours: (
+            step.code == 17
+            and not step.fields.get("topicFilterType")
+            and (java.get("code") == 1 or _says(java, "parse authorization context error"))
+            and ours.get("code") == 0
+        )
+    ),
     _known("numbers with blanks")._replace(
         applies=lambda step, java, ours: any(text.strip() != text for text in step.fields.values())
     ),
@@ -171,7 +179,10 @@ REASONS: tuple[Reason, ...] = (
         applies=lambda step, java, ours: (
             ours.get("code") in (1, 17, 26, 29)
             and _has_odd_name(step)
-            and (_says(ours, "is not allowed, expected") or _says(ours, "The specified topic"))
+            and any(
+                _says(ours, words)
+                for words in ("is not allowed, expected", "The specified topic", "subscription group does not exist")
+            )
         )
     ),
     Reason(

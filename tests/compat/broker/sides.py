@@ -291,9 +291,12 @@ class Side:
         assert stored.code == 0, f"{self.name} does not take a message: {stored.remark}"
         place = int((stored.ext_fields or {})["queueOffset"])
         deadline = time.monotonic() + PATIENCE_S
-        while int((self.ask(RequestCode.GET_MAX_OFFSET, LAST_QUEUE).ext_fields or {})["offset"]) <= place:
+        while True:
+            answer = self.ask(RequestCode.GET_MAX_OFFSET, LAST_QUEUE)
+            if answer.code == 0 and int((answer.ext_fields or {})["offset"]) > place:
+                return
             if time.monotonic() > deadline:
-                raise Silence(f"{self.name} does not let what it has stored be read")
+                raise Silence(f"{self.name} does not let what it has stored be read, and says {answer.remark!r:.80}")
 
     def _read(self, timeout_s: float) -> None:
         links = {link.socket.fileno(): link for link in self._links if not link.is_closed}
