@@ -147,3 +147,17 @@ def test_administrators_stories_go_on_with_fresh_brokers_where_one_is_stuck(tmp_
     assert (run.tally.next_story, run.tally.stories, list(run.tally.differences.values())) == (
         8, 1, ["story 7: Java's broker does not answer step 3"],
     )  # fmt: skip
+
+
+def test_a_link_on_which_java_did_not_answer_is_opened_anew(monkeypatch):
+    def silent(side, _number):
+        raise sides.Silence(f"{side.name} does not answer step 0")
+
+    reopened = []
+    monkeypatch.setattr(sides.Side, "receive", silent)
+    for name in ("begin", "end", "send"):
+        monkeypatch.setattr(sides.Side, name, lambda *_: None)
+    monkeypatch.setattr(sides.Side, "reopen", lambda side, link: reopened.append((side.name, link)))
+    comparison = Comparison(sides.Side("Java's", ""), sides.Side("ours", ""))
+    comparison.tell([Step(12, {}, link=1, header=b"")])
+    assert reopened == [("Java's", 1), ("ours", 1)]

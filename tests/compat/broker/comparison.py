@@ -194,6 +194,8 @@ class Comparison:
                 outcomes.append(side.receive(number))
             except Silence as silence:
                 reason = self.rules.reason_of(step, UNANSWERED, {}) if side is self.java else None
+                for other in self._sides:  # Java closes the link some day, with what is asked then
+                    other.reopen(step.link)
                 return Difference(step, (str(silence),), reason)
         java, ours = (
             self.rules.normalise(step, outcome, side.memory)
