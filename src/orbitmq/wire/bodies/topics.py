@@ -94,6 +94,8 @@ def decode_topic_configs(body: bytes, *, size_max: int = 0) -> tuple[TopicConfig
 
 def _parse_new_topic(document: Mapping[str, Any]) -> TopicConfig:
     boolean(document.get("order", False))  # registrations, which are read by parse_topic too, are taken as they come
+    if (filter_type := document.get("topicFilterType")) is not None:
+        text(filter_type)
     return parse_topic(document)
 
 

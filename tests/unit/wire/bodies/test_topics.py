@@ -96,3 +96,10 @@ def test_a_body_that_is_none_is_refused_by_name(decode, named):
 def test_times_are_unknown_unless_somebody_knows_them():
     assert topics.QueueStats(1, 2).updated_at_ms == 0
     assert topics.Progress(1, 2, 3).consumed_at_ms == 0
+
+
+@pytest.mark.parametrize("filter_type", [False, 0, [], {}])
+def test_a_topics_filter_type_that_is_no_text_is_refused(filter_type: object) -> None:
+    asked = {"topicConfigList": [{"topicName": "t", "topicFilterType": filter_type}]}
+    with pytest.raises(HeaderError, match="text is expected"):
+        topics.decode_topic_configs(orjson.dumps(asked))
