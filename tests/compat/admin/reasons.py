@@ -14,6 +14,7 @@ from orbitmq.broker.access.requirements import OURS_ALONE
 NAMES = ("topic", "group", "groupName", "consumerGroup", "srcGroup", "destGroup", "compareGroup", "producerGroup")
 TOPIC_LENGTH_MAX, GROUP_LENGTH_MAX = 118, 230
 """With the prefix that makes a story's names its own they are longer than ours takes, or as long as it does."""
+CHANGES = (15, 17, 18, 25, 34, 41, 42, 200, 222, 225, 314, 353, 401)
 LEGAL_NAME = re.compile("[%|a-zA-Z0-9_\u00a7-]+")
 
 
@@ -65,6 +66,12 @@ def _has_odd_name(step: Step) -> bool:
 
 def _known(name: str) -> Reason:
     return next(reason for reason in OF_ALL_COMMANDS if reason.name == name)
+
+
+def _lacks_a_field(ours: Normal) -> bool:
+    return bool(ours.get("code")) and any(
+        _says(ours, words) for words in ("the field", "is expected", "Group:null", "Topic:null")
+    )
 
 
 def _known_alone(value: Any) -> Any:
@@ -171,10 +178,11 @@ REASONS: tuple[Reason, ...] = (
     ),
     _known("fields that are missing or no numbers")._replace(
         applies=lambda step, java, ours: (
-            bool(ours.get("code"))
-            and any(_says(ours, words) for words in ("the field", "is expected", "Group:null", "Topic:null"))
-        )
+            step.code in CHANGES and java.get("code") == 0 and _lacks_a_field(ours)  # what was made of it stays
+        ),
+        ends_story=True,
     ),
+    _known("fields that are missing or no numbers")._replace(applies=lambda step, java, ours: _lacks_a_field(ours)),
     _known("names")._replace(
         applies=lambda step, java, ours: (
             ours.get("code") in (1, 17, 26, 29)
@@ -190,6 +198,18 @@ REASONS: tuple[Reason, ...] = (
         "what its parser came upon",
         "the attribute, and what is expected",
         lambda step, java, ours: _codes(java, ours) == (1, 1) and _says(ours, "attributes: "),
+    ),
+    Reason(
+        "attributes (17) with a second `=`",
+        "what stands behind it is forgotten",
+        "refused with 1",
+        lambda step, java, ours: (
+            step.code == 17
+            and _codes(java, ours) == (0, 1)
+            and _says(ours, "attributes: ")
+            and re.search("=[^,]*=", step.fields.get("attributes", "")) is not None
+        ),
+        ends_story=True,
     ),
     Reason(
         "resets (222) of queues that are not there",
