@@ -140,7 +140,8 @@ def test_administrators_stories_go_on_with_fresh_brokers_where_one_is_stuck(tmp_
         raise sides.Silence("Java's broker does not answer step 3")
 
     monkeypatch.setattr(Comparison, "compare", stuck)
-    kind = Kind(lambda _: nullcontext(("java", "ours")), AdminStory)
+    side = sides.Side("Java's broker", "")
+    kind = Kind(lambda _: nullcontext((side, side)), AdminStory)
     run = Run(100, 2, Tally(next_story=7), tmp_path / "tally")
     assert list(run.tell(kind, 50)) == [None]
     assert Tally.read(run.path, 0) == run.tally

@@ -96,6 +96,8 @@ def _parse_new_topic(document: Mapping[str, Any]) -> TopicConfig:
     boolean(document.get("order", False))  # registrations, which are read by parse_topic too, are taken as they come
     if (filter_type := document.get("topicFilterType")) is not None:
         text(filter_type)
+    if not isinstance(attributes := document.get("attributes"), dict | None):
+        raise TypeError(f"attributes: an object is expected, not {attributes!r:.80}")
     return parse_topic(document)
 
 

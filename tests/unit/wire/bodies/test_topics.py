@@ -103,3 +103,10 @@ def test_a_topics_filter_type_that_is_no_text_is_refused(filter_type: object) ->
     asked = {"topicConfigList": [{"topicName": "t", "topicFilterType": filter_type}]}
     with pytest.raises(HeaderError, match="text is expected"):
         topics.decode_topic_configs(orjson.dumps(asked))
+
+
+@pytest.mark.parametrize("attributes", [False, 0, [], ""])
+def test_attributes_of_a_topic_that_are_no_object_are_refused(attributes: object) -> None:
+    asked = {"topicConfigList": [{"topicName": "t", "attributes": attributes}]}
+    with pytest.raises(HeaderError, match="an object is expected"):
+        topics.decode_topic_configs(orjson.dumps(asked))
