@@ -68,6 +68,13 @@ def _known(name: str) -> Reason:
     return next(reason for reason in OF_ALL_COMMANDS if reason.name == name)
 
 
+def _readable(java: Normal, ours: Normal) -> tuple[Any, Any]:
+    theirs, own = java.get("body"), ours.get("body")
+    if not isinstance(theirs, dict) or not isinstance(own, dict):
+        return None, None
+    return theirs.get("readable"), own.get("readable")
+
+
 def _lacks_a_field(ours: Normal) -> bool:
     return bool(ours.get("code")) and any(
         _says(ours, words) for words in ("the field", "is expected", "Group:null", "Topic:null")
@@ -150,7 +157,22 @@ REASONS: tuple[Reason, ...] = (
         applies=lambda step, java, ours: step.code == 17 and java.get("code") == 0 and _says(ours, "QueueNums: ")
     ),
     _known("groups that nobody has made")._replace(
-        applies=lambda step, java, ours: step.code in (15, 222, 352) and _codes(java, ours) == (0, 26)
+        applies=lambda step, java, ours: (
+            step.code in (15, 222, 352) and java.get("code") in (0, 1) and ours.get("code") == 26
+        )
+    ),
+    Reason(
+        "what a group may read again (353)",
+        "all topics, if one is allowed",
+        "the topic that is allowed",
+        lambda step, java, ours: step.code == 353 and _readable(java, ours) == (True, False),
+        ends_story=True,
+    ),
+    Reason(
+        "offsets of all groups (308), when somebody has committed for a group without a name",
+        "fails with an ArrayIndexOutOfBoundsException",
+        "answered",
+        lambda step, java, ours: step.code == 308 and _codes(java, ours) == (1, 0) and _says(java, "ArrayIndexOutOf"),
     ),
     _known("the list of groups (201)")._replace(
         applies=lambda step, java, ours: step.code == 317 and _is_more(java, ours)
