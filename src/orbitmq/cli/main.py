@@ -27,6 +27,7 @@ COMMANDS = {
     "consume": "orbitmq.cli.messages.consume",
     "message": "orbitmq.cli.messages.message",
     "trace": "orbitmq.cli.messages.trace",
+    "settle": "orbitmq.cli.messages.settle",
     "dlq": "orbitmq.cli.dlq",
     "user": "orbitmq.cli.accounts.user",
     "acl": "orbitmq.cli.accounts.acl",

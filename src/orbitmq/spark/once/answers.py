@@ -5,20 +5,25 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 
+from orbitmq.client.blocking.transaction_producer import BlockingTransactionProducer
 from orbitmq.client.transactions.decision import Decision
 from orbitmq.clock import now_ms
 from orbitmq.model.message import StoredMessage
 from orbitmq.spark.once.journal import Journal
 from orbitmq.spark.once.rules.ledger import Abort, Ledger, decide
 from orbitmq.spark.once.rules.stamp import Stamp, parse_stamp
+from orbitmq.spark.options import WriteOptions
+from orbitmq.spark.security import read_security
 
 log = logging.getLogger(__name__)
 
 READ_EVERY_S = 0.5
 """How often the marker topic is looked at while brokers ask about half messages that it does not know."""
+TOLD_MAX = 1_000_000
+"""Half messages that are counted; brokers get answers about all."""
 
 
 class Answers:
@@ -34,7 +39,7 @@ class Answers:
     def __init__(
         self, journal: Journal, *, abandon_after_ms: int | None = None, monotonic: Callable[[], float] = time.monotonic
     ) -> None:
-        self.counts: Counter[Decision] = Counter()
+        self._told: dict[Stamp, Decision] = {}
         self._journal = journal
         self._abandon_after_ms = abandon_after_ms
         self._monotonic = monotonic
@@ -55,8 +60,15 @@ class Answers:
                 self._journal.append(Abort(stamp.query, stamp.batch, frozenset((stamp.attempt,))))
                 self._read_s = float("-inf")
                 decision = self._decide(stamp)
-            self.counts[decision] += 1
+            if len(self._told) < TOLD_MAX or stamp in self._told:
+                self._told[stamp] = decision
         return decision
+
+    def counts(self) -> dict[Decision, int]:
+        """Return how many half messages were answered how, by the last answer about each."""
+        with self._lock:
+            told = list(self._told.values())
+        return {decision: told.count(decision) for decision in Decision}
 
     def _decide(self, stamp: Stamp) -> Decision:
         key = (stamp.query, stamp.batch)
@@ -71,3 +83,16 @@ class Answers:
 
     def _is_abandoned(self, message: StoredMessage) -> bool:
         return self._abandon_after_ms is not None and now_ms() - message.born_at_ms >= self._abandon_after_ms
+
+
+@contextmanager
+def answering(options: WriteOptions, answers: Answers, topics: Iterable[str]) -> Iterator[None]:
+    """Be the member of the producer group that brokers of these topics ask, as long as the block runs."""
+    with BlockingTransactionProducer(
+        options.group,
+        options.name_servers,
+        check=answers,
+        topics=tuple(topics),
+        **read_security(options.security_file)._asdict(),
+    ):
+        yield

@@ -5,10 +5,9 @@ from __future__ import annotations
 import logging
 import time
 
-from orbitmq.client.blocking.transaction_producer import BlockingTransactionProducer
 from orbitmq.errors import ClientError, SendFailed
 from orbitmq.model.route import MessageQueue
-from orbitmq.spark.once.answers import Answers
+from orbitmq.spark.once.answers import Answers, answering
 from orbitmq.spark.once.journal import Journal, read_options
 from orbitmq.spark.once.rules.ledger import Filled, Marker
 from orbitmq.spark.once.rules.stamp import Stamp, parse_stamp
@@ -16,7 +15,6 @@ from orbitmq.spark.options import WriteOptions
 from orbitmq.spark.reading.metadata_client import MetadataClient
 from orbitmq.spark.reading.planning import Range
 from orbitmq.spark.reading.range_reader import RangeReader
-from orbitmq.spark.security import read_security
 
 log = logging.getLogger(__name__)
 
@@ -90,13 +88,7 @@ def settle(options: WriteOptions, journal: Journal, marker: Marker) -> None:
     if not arrivals.missing:
         return
     log.warning("%d rows of batch %d are left to their brokers' checks", arrivals.missing, marker.batch)
-    with BlockingTransactionProducer(
-        options.group,
-        options.name_servers,
-        check=Answers(journal),
-        topics=sorted({queue.topic for queue in marker.filled}),
-        **read_security(options.security_file)._asdict(),
-    ):
+    with answering(options, Answers(journal), sorted({queue.topic for queue in marker.filled})):
         while arrivals.missing:
             if time.monotonic() > deadline_s:
                 raise SendFailed(
