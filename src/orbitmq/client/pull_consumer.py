@@ -310,6 +310,6 @@ class PullConsumer(Client):
         """Make sure that the queue's broker is known, and return the queue."""
         self._check_open()
         queue = MessageQueue(*queue)
-        if queue.broker_name not in self._session.routes.known.brokers:
+        if not self._session.routes.knows(queue):
             await self._session.routes.find(queue.topic)
         return queue

@@ -16,7 +16,6 @@ from orbitmq.client.base import Client
 from orbitmq.client.consume.pop.ack_requests import AckRequest, ack_requests
 from orbitmq.client.consume.pop.popped_messages import NOTHING, decode_popped, handle_of, with_new_time
 from orbitmq.client.consume.subscriptions import subscribe, wants
-from orbitmq.client.routing.route_queues import readable_queues
 from orbitmq.client.routing.routes import POLL_INTERVAL_MS
 from orbitmq.client.session.arguments import choice, one_or_more, whole
 from orbitmq.client.session.client_id import unique_instance
@@ -29,6 +28,7 @@ from orbitmq.codes import ResponseCode
 from orbitmq.errors import ClientError, InvalidArgument, RemoteRefused
 from orbitmq.model.group import ConsumeFrom, Subscription
 from orbitmq.model.message import StoredMessage
+from orbitmq.model.topic import Perm
 from orbitmq.net.pool import expect
 from orbitmq.wire.command import Command
 from orbitmq.wire.header import decode_header
@@ -258,7 +258,7 @@ class SimpleConsumer(Client):
         found = []
         for topic, subscription in self._subscriptions.items():
             route = await self._session.routes.find(topic)
-            names = dict.fromkeys(queue.broker_name for queue in readable_queues(topic, route))
+            names = sorted(data.broker_name for data in route.queues if data.perm & Perm.READ and data.read_queue_count)
             found += [_Place(subscription, name) for name in names]
         if not found:
             raise ClientError(f"no broker lets anybody read {', '.join(self._subscriptions)}")

@@ -141,7 +141,7 @@ class TransactionProducer(Producer):
 
     async def _end(self, message: Message, sent: SendResult, decision: Decision) -> None:
         header = end_header(self.group, message.topic, sent, decision)
-        broker_name = sent.queue.broker_name
+        broker_name = self._session.routes.broker_of(sent.queue)
         if self._tracer is not None:
             address, state = self._session.routes.address(broker_name), JAVA_STATES[decision]
             self._tracer.transaction_ended(message, sent.message_id, address, state, is_asked=False)

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections import defaultdict
+from dataclasses import replace
 
 from orbitmq.broker.groups.queue_locks import QueueLocks
 from orbitmq.codes import ResponseCode
@@ -237,6 +238,22 @@ class FakeCluster:
             BrokerData(cluster="c", broker_name=broker.name, addresses={0: broker.address}) for broker in brokers
         )
         self.routes[topic] = TopicRoute(queues=queues, brokers=datas)
+
+    def static_topic(self, topic, *leaders, epoch=1):
+        """Make a static topic: the first logical queue is led by the first broker, and so on."""
+        self.topic(topic, self.a, self.b)
+        mappings = {
+            broker.name: {
+                "bname": broker.name,
+                "currIdMap": {str(number): number for number, leader in enumerate(leaders) if leader is broker},
+                "epoch": epoch,
+                "scope": "__global__",
+                "topic": topic,
+                "totalQueues": len(leaders),
+            }
+            for broker in (self.a, self.b)
+        }
+        self.routes[topic] = replace(self.routes[topic], queue_mappings=mappings)
 
 
 @name_server_handlers.on(GetRouteInfo)

@@ -7,7 +7,8 @@ Source: Java MQClientInstance (topicRouteTable, brokerAddrTable), TopicRouteData
 
 from __future__ import annotations
 
-from orbitmq.model.route import MASTER_ID, BrokerData, QueueData, TopicRoute
+from orbitmq.client.routing.route_queues import leaders
+from orbitmq.model.route import MASTER_ID, BrokerData, MessageQueue, QueueData, TopicRoute
 
 
 class RouteCache:
@@ -18,6 +19,8 @@ class RouteCache:
         """The known route of each topic; to be read, not changed."""
         self.brokers: dict[str, BrokerData] = {}
         """Every broker group that some known route names; to be read, not changed."""
+        self.leaders: dict[MessageQueue, str] = {}
+        """The broker that leads each logical queue of the known static topics; to be read, not changed."""
         self._teachers: dict[str, str] = {}
 
     def teacher(self, broker_name: str) -> str | None:
@@ -32,6 +35,9 @@ class RouteCache:
         self.routes.pop(topic, None)
         self.routes[topic] = route
         self.brokers = {broker.broker_name: broker for known in self.routes.values() for broker in known.brokers}
+        self.leaders = {
+            queue: name for each, known in self.routes.items() for queue, name in leaders(each, known).items()
+        }
         self._teachers.update((broker.broker_name, teacher) for broker in route.brokers)
         return True
 
@@ -67,6 +73,7 @@ def _in_order(route: TopicRoute) -> tuple[object, ...]:
         [(b.cluster, b.broker_name, dict(b.addresses), b.zone_name, b.enable_acting_master) for b in brokers],
         route.order_topic_conf,
         {address: tuple(sorted(servers)) for address, servers in route.filter_servers.items()},
+        route.queue_mappings or {},
     )
 
 

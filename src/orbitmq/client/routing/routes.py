@@ -19,7 +19,7 @@ from orbitmq.client.routing.nameserver_client import NameServerClient
 from orbitmq.client.routing.route_cache import RouteCache, address_of
 from orbitmq.client.routing.route_query import query_route
 from orbitmq.errors import NoNameServer, OrbitError, RouteNotFound
-from orbitmq.model.route import MASTER_ID, TopicRoute
+from orbitmq.model.route import MASTER_ID, MessageQueue, TopicRoute
 
 log = logging.getLogger(__name__)
 
@@ -86,6 +86,14 @@ class Routes:
                 f"{self._list_servers()}. Is the broker up, and registered there?"
             )
         return address
+
+    def broker_of(self, queue: MessageQueue) -> str:
+        """Return the name of the broker that has a queue: the one that it names, or that leads it, if it is logical."""
+        return self.known.leaders.get(queue, queue.broker_name) if self.known.leaders else queue.broker_name
+
+    def knows(self, queue: MessageQueue) -> bool:
+        """True when some route names the broker that has a queue."""
+        return self.broker_of(queue) in self.known.brokers
 
     def teacher(self, broker_name: str) -> str:
         """Return the NameServer that named a broker, for error messages."""

@@ -74,7 +74,7 @@ class QueueSelector:
             RouteNotFound: the topic has no queue that can be written.
         """
         if target.queue is not None:
-            if target.queue.broker_name not in self._routes.known.brokers:
+            if not self._routes.knows(target.queue):
                 await self._find(target.topic)
             return target.queue
         return self.choose_now(target, failed) or self._choose(await self._find(target.topic), target, failed)

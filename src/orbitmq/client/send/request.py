@@ -35,6 +35,7 @@ RETRY_CODES = frozenset(
         ResponseCode.NO_BUYER_ID,
         ResponseCode.NOT_IN_CURRENT_UNIT,
         ResponseCode.GO_AWAY,
+        ResponseCode.NOT_LEADER_FOR_QUEUE,
     )
 )
 """Refusals that another broker may not share (Java: DefaultMQProducer.retryResponseCodes)."""

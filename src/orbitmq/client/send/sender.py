@@ -135,6 +135,8 @@ class Sender:
                     if error.code not in RETRY_CODES:
                         raise
                     attempts.record(error, queue.broker_name)
+                    if error.code == ResponseCode.NOT_LEADER_FOR_QUEUE:
+                        await self._refresh(queue.topic)
                 except ClientError as error:
                     attempts.record(error, queue.broker_name)
             finally:
@@ -152,12 +154,13 @@ class Sender:
         """
         queue = await self._selector.choose(target)
         header = send_header(message, self._group, queue, now_ms(), self._queue_count)
-        address = self._session.routes.address(queue.broker_name, only_this=True)
+        broker_name = self._session.routes.broker_of(queue)
+        address = self._session.routes.address(broker_name, only_this=True)
         try:
             await self._session.pool.oneway(address, header, message.body)
         except ConnectionFailed as error:
             self._note_failure(queue)
-            raise self._session.explain(error, queue.broker_name, address) from error
+            raise self._session.explain(error, broker_name, address) from error
 
     async def _choose_again(
         self, attempts: Attempts, target: Target, batch: Sequence[EncodedMessage]
@@ -241,17 +244,18 @@ class Sender:
         timeout_ms = left_ms if self._attempt_timeout_ms is None else min(left_ms, self._attempt_timeout_ms)
         loop = asyncio.get_running_loop()
         began = loop.time()
-        answer = await self._session.call(queue.broker_name, header, body, timeout_ms=timeout_ms, only_this=True)
+        broker_name = self._session.routes.broker_of(queue)
+        answer = await self._session.call(broker_name, header, body, timeout_ms=timeout_ms, only_this=True)
         results = decode_results(batch, queue, answer)
         if results is None:
-            address = self._session.routes.address(queue.broker_name)
-            raise RemoteRefused(answer.code, answer.remark, f"broker {queue.broker_name} at {address}")
+            address = self._session.routes.address(broker_name)
+            raise RemoteRefused(answer.code, answer.remark, f"broker {broker_name} at {address}")
         ended = loop.time()
         if self._fault_tolerance is not None:
             self._fault_tolerance.record_answer(queue.broker_name, int((ended - began) * 1000), int(ended * 1000))
-        self._session.note_answer(queue.broker_name)
+        self._session.note_answer(broker_name)
         if self._on_sent is not None:
-            address = self._session.routes.address(queue.broker_name)
+            address = self._session.routes.address(broker_name)
             self._on_sent(batch, results, address, answer.ext_fields or {}, int((ended - began) * 1000))
         if self._pauses:
             self._end_pauses(queue.broker_name)
@@ -263,7 +267,7 @@ class Sender:
         """Let the broker know who waits for a reply, before anybody can give one; return what is left of the time."""
         loop = asyncio.get_running_loop()
         began = loop.time()
-        await self._session.announce(queue.broker_name, timeout_ms=left_ms)
+        await self._session.announce(self._session.routes.broker_of(queue), timeout_ms=left_ms)
         return max(1, left_ms - int((loop.time() - began) * 1000))
 
     async def _greet(self, queue: MessageQueue, left_ms: int) -> int:
@@ -273,7 +277,7 @@ class Sender:
         """
         loop = asyncio.get_running_loop()
         began = loop.time()
-        await self._session.greet(queue.broker_name, timeout_ms=left_ms)
+        await self._session.greet(self._session.routes.broker_of(queue), timeout_ms=left_ms)
         return max(1, left_ms - int((loop.time() - began) * 1000))
 
     def _note_failure(self, queue: MessageQueue) -> None:

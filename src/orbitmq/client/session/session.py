@@ -17,9 +17,10 @@ from orbitmq.client.session.background_tasks import BackgroundTasks
 from orbitmq.client.session.client_id import client_id, local_ip
 from orbitmq.client.session.heartbeats import HEARTBEAT_INTERVAL_MS, Heartbeats
 from orbitmq.client.session.home_loop import HomeLoop
+from orbitmq.codes import ResponseCode
 from orbitmq.errors import ClientError, ConnectionFailed, RequestTimeout
 from orbitmq.model.group import Heartbeat
-from orbitmq.model.route import MASTER_ID
+from orbitmq.model.route import MASTER_ID, MessageQueue
 from orbitmq.net.dispatch.handlers import Handlers
 from orbitmq.net.pool import ConnectionPool
 from orbitmq.wire.command import Command
@@ -149,6 +150,26 @@ class ClientSession:
             if self._heartbeats is not None:
                 self._heartbeats.mark_unreachable(address)
             raise self.explain(error, broker_name, address) from error
+
+    async def call_queue(
+        self,
+        queue: MessageQueue,
+        header: object,
+        *,
+        timeout_ms: int = REQUEST_TIMEOUT_MS,
+        broker_id: int = MASTER_ID,
+        only_this: bool = False,
+    ) -> Command:
+        """Ask the broker that has a queue, as `call` does; once more the next one, where a logical queue has moved."""
+        leader = self.routes.broker_of(queue)
+        answer = await self.call(leader, header, timeout_ms=timeout_ms, broker_id=broker_id, only_this=only_this)
+        if answer.code != ResponseCode.NOT_LEADER_FOR_QUEUE:
+            return answer
+        await self.routes.refresh(queue.topic)
+        following = self.routes.broker_of(queue)
+        if following == leader:
+            return answer
+        return await self.call(following, header, timeout_ms=timeout_ms, broker_id=broker_id, only_this=only_this)
 
     def explain(self, error: ClientError, broker_name: str, address: str) -> ClientError:
         """Return the same error with the address, where it was learnt and what to try."""

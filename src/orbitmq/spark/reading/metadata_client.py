@@ -10,7 +10,7 @@ from types import TracebackType
 
 from orbitmq.client.routing.nameserver_list import NameServerList
 from orbitmq.client.routing.route_cache import address_of
-from orbitmq.client.routing.route_queues import readable_queues
+from orbitmq.client.routing.route_queues import leaders, readable_queues
 from orbitmq.codes import ResponseCode
 from orbitmq.errors import ClientError, ConfigError, InvalidArgument, NoNameServer, RemoteRefused, RouteNotFound
 from orbitmq.model.route import MessageQueue, TopicRoute
@@ -270,10 +270,11 @@ class MetadataClient:
 def queue_addresses(topic: str, route: TopicRoute) -> QueueAddresses:
     """Return a topic's readable queues and where to read each: at its master, or at a slave while there is none."""
     addresses = {broker.broker_name: address_of(broker) for broker in route.brokers}
+    leading = leaders(topic, route)
     return {
         queue: address
         for queue in readable_queues(topic, route)
-        if (address := addresses.get(queue.broker_name)) is not None
+        if (address := addresses.get(leading.get(queue, queue.broker_name))) is not None
     }
 
 

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 
 import pyarrow as pa
 
+from orbitmq.client.consume.pull.logical_records import logical_records
 from orbitmq.client.consume.pull.pull_result import PullStatus, parse_pull_answer
 from orbitmq.codes import ResponseCode
 from orbitmq.errors import ClientError, ConnectionFailed, RemoteRefused, RequestTimeout
@@ -29,7 +30,14 @@ DECODE_SIZE = 4 * 1024 * 1024
 FIRST_BACKOFF_MS = 100
 BACKOFF_MS_MAX = 2000
 
-_RETRIED = frozenset({ResponseCode.SYSTEM_ERROR, ResponseCode.SYSTEM_BUSY, ResponseCode.SERVICE_NOT_AVAILABLE})
+_RETRIED = frozenset(
+    {
+        ResponseCode.SYSTEM_ERROR,
+        ResponseCode.SYSTEM_BUSY,
+        ResponseCode.SERVICE_NOT_AVAILABLE,
+        ResponseCode.NOT_LEADER_FOR_QUEUE,
+    }
+)
 
 
 class _TryAgain(Exception):
@@ -129,7 +137,8 @@ class RangeReader:
         next_begin_offset = result.header.next_begin_offset
         match result.status:
             case PullStatus.FOUND:
-                self._blocks.add(block, result.records, next_begin_offset)
+                records = logical_records(result.records, self._range.queue, result.header.offset_delta)
+                self._blocks.add(block, records, next_begin_offset)
                 self._go_on(block, next_begin_offset)
             case PullStatus.NO_MATCHED_MESSAGE:
                 self._go_on(block, next_begin_offset)

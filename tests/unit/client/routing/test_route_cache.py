@@ -1,7 +1,7 @@
 import pytest
 
 from orbitmq.client.routing.route_cache import RouteCache, address_of, is_same_route
-from orbitmq.model.route import BrokerData, QueueData, TopicRoute
+from orbitmq.model.route import BrokerData, MessageQueue, QueueData, TopicRoute
 
 
 def queue_data(name, *, read=2, write=2, perm=6):
@@ -84,3 +84,20 @@ def test_the_master_answers_or_else_the_smallest_slave():
     assert address_of(members, 2) == "s2"
     assert address_of(members, only_this=True) is None
     assert address_of(BrokerData(cluster="c", broker_name="a", addresses={})) is None
+
+
+def static(name, epoch):
+    mapping = {"bname": name, "currIdMap": {"0": 0}, "epoch": epoch, "scope": "__global__", "totalQueues": 1}
+    return route(queue_data("a"), queue_data("b"), queue_mappings={name: mapping})
+
+
+def test_a_logical_queue_has_the_leader_that_the_latest_route_tells():
+    cache = RouteCache()
+    queue = MessageQueue("t", "__syslo__global__", 0)
+    assert cache.learn("t", static("a", 1), "ns-1")
+    assert cache.leaders == {queue: "a"}
+    assert not cache.learn("t", static("a", 1), "ns-1")
+    assert cache.learn("t", static("b", 2), "ns-1")
+    assert cache.leaders == {queue: "b"}
+    cache.learn("t", route(queue_data("a")), "ns-1")
+    assert cache.leaders == {}

@@ -1,6 +1,6 @@
 import pytest
 
-from orbitmq.client.routing.route_queues import readable_queues, writable_queues
+from orbitmq.client.routing.route_queues import NOBODY, is_logical, leaders, readable_queues, writable_queues
 from orbitmq.errors import InvalidArgument
 from orbitmq.model.route import BrokerData, MessageQueue, QueueData, TopicRoute
 
@@ -50,3 +50,50 @@ def test_an_order_configuration_fixes_the_queues_whatever_brokers_are_there():
 def test_an_order_configuration_that_does_not_parse_is_named(conf):
     with pytest.raises(InvalidArgument, match="order configuration of topic t"):
         writable_queues("t", route(queue_data("a"), order_topic_conf=conf))
+
+
+def mapping(name, led, *, epoch=1, count=3, scope="__global__"):
+    return {
+        "bname": name,
+        "currIdMap": {str(number): number + 5 for number in led},
+        "epoch": epoch,
+        "scope": scope,
+        "totalQueues": count,
+    }
+
+
+def static(*mappings, **more):
+    return route(queue_data("a"), queue_data("b"), queue_mappings={one["bname"]: one for one in mappings}, **more)
+
+
+def test_a_static_topics_queues_are_logical_for_producers_and_consumers():
+    found = static(mapping("b", [0]), mapping("a", [1]))
+    logical = tuple(queue("__syslo__global__", number) for number in range(3))
+    assert writable_queues("t", found) == readable_queues("t", found) == logical
+    assert leaders("t", found) == dict(zip(logical, ["b", "a", NOBODY], strict=True))
+    assert all(map(is_logical, logical))
+    assert not is_logical(queue("a", 0))
+
+
+def test_a_plain_topics_queues_have_no_leaders():
+    assert leaders("t", route(queue_data("a"))) == {}
+    assert leaders("t", route(queue_data("a"), queue_mappings={})) == {}
+
+
+def test_the_younger_of_two_mappings_says_who_leads_a_queue():
+    found = static(mapping("a", [0], epoch=2, count=1), mapping("b", [0], epoch=1, count=1))
+    assert leaders("t", found) == {queue("__syslo__global__", 0): "a"}
+
+
+def test_scopes_are_apart_and_what_says_none_is_left_out():
+    nameless = mapping("c", [0]) | {"scope": None}
+    found = static(mapping("a", [0], count=1), mapping("b", [0], scope="__other", count=1), nameless)
+    assert leaders("t", found) == {queue("__syslo____other", 0): "b", queue("__syslo__global__", 0): "a"}
+
+
+def test_a_topic_has_no_more_logical_queues_than_there_can_be():
+    assert len(leaders("t", static(mapping("a", [], count=2**31 - 1)))) == 65_536
+
+
+def test_an_order_configuration_goes_before_the_mapping():
+    assert writable_queues("t", static(mapping("a", [0]), order_topic_conf="b:1")) == (queue("b", 0),)

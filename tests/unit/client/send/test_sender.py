@@ -529,3 +529,25 @@ async def test_a_one_way_message_without_a_connection_is_an_error_that_is_record
         with pytest.raises(ConnectionFailed, match=f"broker broker-a at {cluster.a.address}.*brokerIP1"):
             await parts.sender.send_oneway(encoded(b"x")[0], ORDERS)
         assert faults.avoided(now_ms()) == {"broker-a"}
+
+
+async def test_a_logical_queues_messages_go_to_its_leader_under_its_own_number(cluster):
+    cluster.static_topic("orders", cluster.b)
+    async with sender_of(cluster) as parts:
+        (one,) = await parts.sender.send(encoded(b"1"), ORDERS)
+        assert one.queue == MessageQueue("orders", "__syslo__global__", 0)
+        await parts.sender.send_oneway(encoded(b"2")[0], ORDERS)
+        await until(lambda: len(sends(cluster.b)) == 2)
+    assert sends(cluster.a) == []
+
+
+async def test_a_logical_queue_that_has_moved_is_followed_to_its_new_leader(cluster, monkeypatch):
+    cluster.static_topic("orders", cluster.a)
+    async with sender_of(cluster) as parts:
+        await parts.sender.send(encoded(b"1"), ORDERS)
+        cluster.static_topic("orders", cluster.b, epoch=2)
+        cluster.a.refusals[SendMessageV2] += [ResponseCode.NOT_LEADER_FOR_QUEUE] * 5
+        with noted_pauses(monkeypatch):
+            await parts.sender.send(encoded(b"2"), ORDERS)
+    assert cluster.b.bodies("orders") == [b"2"]
+    assert len(cluster.a.refusals[SendMessageV2]) == 4, "it was asked once"

@@ -6,6 +6,7 @@ import pytest
 from orbitmq.client.session.session import ClientSession
 from orbitmq.errors import ClientError, ConnectionBroken, ConnectionFailed, RequestTimeout, RouteNotFound
 from orbitmq.model.group import ConsumerInfo, Heartbeat
+from orbitmq.model.route import MessageQueue
 from orbitmq.wire.headers import GetMaxOffset, HeartbeatRequest, SendMessageV2, UnregisterClient
 from unit.client.support import open_session
 from waiting import until
@@ -212,3 +213,26 @@ async def test_who_sends_no_heartbeats_greets_nobody(cluster):
     async with open_session(cluster, "orders") as found:
         await found.greet("broker-a")
     assert cluster.a.requests == []
+
+
+async def test_a_logical_queues_leader_is_asked_and_after_it_has_moved_the_next_one(cluster):
+    cluster.static_topic("orders", cluster.a)
+    queue = MessageQueue("orders", "__syslo__global__", 0)
+    question = GetMaxOffset(topic="orders", queue_id=0)
+    async with open_session(cluster, "orders") as found:
+        assert (await found.call_queue(queue, question)).ext_fields == {"offset": "0"}
+        cluster.b.put("orders", 0, b"1")
+        cluster.a.refusals[GetMaxOffset] += [501, 501]
+        assert (await found.call_queue(queue, question)).code == 501, "nobody knows another one"
+        cluster.static_topic("orders", cluster.b, epoch=2)
+        assert (await found.call_queue(queue, question)).ext_fields == {"offset": "1"}
+        assert found.routes.knows(queue)
+        assert not found.routes.knows(queue._replace(queue_id=1))
+
+
+async def test_the_broker_of_a_plain_queue_is_asked_once(cluster):
+    cluster.topic("orders")
+    cluster.a.refusals[GetMaxOffset] += [501]
+    async with open_session(cluster, "orders") as found:
+        queue = MessageQueue("orders", "broker-a", 0)
+        assert (await found.call_queue(queue, GetMaxOffset(topic="orders", queue_id=0))).code == 501

@@ -176,3 +176,17 @@ def test_queues_are_read_from_the_master_or_a_slave_while_there_is_none():
     found = queue_addresses("orders", TopicRoute(queues=queues, brokers=brokers))
 
     assert found == {queue(0, broker_name="both"): "m:1", queue(0, broker_name="slaves"): "s:2"}
+
+
+def test_a_logical_queue_is_read_at_its_leader():
+    def mapping(name: str, **led: int) -> dict[str, object]:
+        return {"bname": name, "currIdMap": led, "epoch": 1, "scope": "__global__", "totalQueues": 2}
+
+    names = ("a", "b")
+    route = TopicRoute(
+        queues=tuple(QueueData(broker_name=name, read_queue_count=1, write_queue_count=1, perm=6) for name in names),
+        brokers=tuple(BrokerData(cluster="c", broker_name=name, addresses={0: f"{name}:1"}) for name in names),
+        queue_mappings={"a": mapping("a", **{"1": 0}), "b": mapping("b", **{"0": 0})},
+    )
+    logical = [MessageQueue("orders", "__syslo__global__", number) for number in range(2)]
+    assert queue_addresses("orders", route) == dict(zip(logical, ["b:1", "a:1"], strict=True))

@@ -8,6 +8,7 @@ import pytest
 
 from orbitmq.codes import ResponseCode
 from orbitmq.errors import ConnectionFailed, RemoteRefused
+from orbitmq.model.message import Host
 from orbitmq.model.route import MessageQueue
 from orbitmq.net.dispatch.reply import Reply
 from orbitmq.spark.offsets import Earliest
@@ -16,7 +17,8 @@ from orbitmq.spark.reading import blocks, range_reader
 from orbitmq.spark.reading.continuity import DataLoss
 from orbitmq.spark.reading.planning import Range
 from orbitmq.spark.reading.range_reader import RangeReader
-from orbitmq.wire.headers import PullSysFlag
+from orbitmq.wire.headers import PullResponse, PullSysFlag
+from orbitmq.wire.messages.record import format_record
 from unit.spark.fake_broker import USUAL, moved
 
 NAMES = ("queueOffset", "body", "tags")
@@ -204,3 +206,20 @@ def test_a_hole_at_the_end_is_data_loss(fake):
 
     with pytest.raises(DataLoss, match="offsets 97 to 99"):
         offsets(fake, 0, 100)
+
+
+def test_a_logical_queue_that_moves_is_read_on_under_its_own_offsets(fake):
+    fake.fill("orders", 0, 1)
+    record = format_record(
+        topic="orders", body=b"1", properties=b"", queue_id=0, flag=0, queue_offset=0, physical_offset=0, sys_flag=0,
+        stored_at_ms=0, store_host=Host("127.0.0.1", 10911),
+    )  # fmt: skip
+    found = PullResponse(
+        suggest_which_broker_id=0, next_begin_offset=10_001, min_offset=0, max_offset=10_001, offset_delta=10_000
+    )
+    fake.faults += [Reply(ResponseCode.NOT_LEADER_FOR_QUEUE, "moved"), Reply(header=found, body=record)]
+
+    wanted = Range(MessageQueue("orders", "__syslo__global__", 7), 10_000, 10_001)
+    options = ReadOptions(name_servers=(fake.address,), start=Earliest())
+    (batch,) = RangeReader(wanted, fake.address, options, ("queueOffset", "queueId", "brokerName")).batches()
+    assert batch.to_pylist() == [{"queueOffset": 10_000, "queueId": 7, "brokerName": "__syslo__global__"}]

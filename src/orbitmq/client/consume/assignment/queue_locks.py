@@ -61,7 +61,7 @@ class QueueLocks:
             return set()
         asked_at = self._clock()
         granted: set[MessageQueue] = set()
-        for found in await asyncio.gather(*(self._ask(*run) for run in _by_broker(queues).items())):
+        for found in await asyncio.gather(*(self._ask(*run) for run in self._by_broker(queues).items())):
             granted |= found or set()
         self._granted_at.update(dict.fromkeys(granted, asked_at))
         return granted
@@ -69,7 +69,7 @@ class QueueLocks:
     async def renew(self) -> set[MessageQueue]:
         """Renew every lock; return the queues that are lost to another client, or may have been."""
         asked_at = self._clock()
-        runs = _by_broker(self._granted_at)
+        runs = self._by_broker(self._granted_at)
         answers = await asyncio.gather(*(self._ask(*run) for run in runs.items()))
         self.has_unanswered = None in answers
         lost = set()
@@ -90,7 +90,7 @@ class QueueLocks:
     async def unlock(self, queues: Collection[MessageQueue]) -> None:
         """Give locks back; a broker that does not hear of it lets them run out."""
         held = [queue for queue in queues if self._granted_at.pop(queue, None) is not None]
-        await asyncio.gather(*(self._give_back(*run) for run in _by_broker(held).items()))
+        await asyncio.gather(*(self._give_back(*run) for run in self._by_broker(held).items()))
 
     async def _ask(self, broker_name: str, queues: list[MessageQueue]) -> set[MessageQueue] | None:
         """Return what a broker has granted; None when it did not answer."""
@@ -116,9 +116,8 @@ class QueueLocks:
     def _body(self, queues: list[MessageQueue]) -> bytes:
         return encode_queue_lock(QueueLock(group=self._group, client_id=self._session.id, queues=tuple(queues)))
 
-
-def _by_broker(queues: Collection[MessageQueue]) -> dict[str, list[MessageQueue]]:
-    found: defaultdict[str, list[MessageQueue]] = defaultdict(list)
-    for queue in queues:
-        found[queue.broker_name].append(queue)
-    return found
+    def _by_broker(self, queues: Collection[MessageQueue]) -> dict[str, list[MessageQueue]]:
+        found: defaultdict[str, list[MessageQueue]] = defaultdict(list)
+        for queue in queues:
+            found[self._session.routes.broker_of(queue)].append(queue)
+        return found

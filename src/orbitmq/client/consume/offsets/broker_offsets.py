@@ -38,10 +38,10 @@ class BrokerOffsets:
             queue_id=queue.queue_id,
             set_zero_if_not_found=self._set_zero,
         )
-        answer = await self._session.call(queue.broker_name, header)
+        answer = await self._session.call_queue(queue, header)
         if answer.code == ResponseCode.QUERY_NOT_FOUND:
             return None
-        address = self._session.routes.address(queue.broker_name)
+        address = self._session.routes.address(self._session.routes.broker_of(queue))
         offset = decode_header(OffsetResponse, expect(answer, address).ext_fields).offset
         return offset if offset >= 0 else None  # Java answers -1 where it has none
 
@@ -50,11 +50,11 @@ class BrokerOffsets:
         header = UpdateConsumerOffset(
             consumer_group=self._group, topic=queue.topic, queue_id=queue.queue_id, commit_offset=queue_offset
         )
-        answer = await self._session.call(queue.broker_name, header, only_this=True)
+        answer = await self._session.call_queue(queue, header, only_this=True)
         if answer.code == ResponseCode.SUBSCRIPTION_GROUP_NOT_EXIST:
             await self._introduce(queue, queue_offset)
-            answer = await self._session.call(queue.broker_name, header, only_this=True)
-        expect(answer, self._session.routes.address(queue.broker_name))
+            answer = await self._session.call_queue(queue, header, only_this=True)
+        expect(answer, self._session.routes.address(self._session.routes.broker_of(queue)))
 
     async def _introduce(self, queue: MessageQueue, queue_offset: int) -> None:
         """Make a group known that has neither pulled nor sent heartbeats yet: brokers make a group for its first pull."""
@@ -72,4 +72,4 @@ class BrokerOffsets:
             expression_type=TAG,
             broker_name=queue.broker_name,
         )
-        await self._session.call(queue.broker_name, header, only_this=True)
+        await self._session.call_queue(queue, header, only_this=True)

@@ -55,6 +55,6 @@ class QueueOffsets:
         return await self.end(queue)
 
     async def _ask(self, queue: MessageQueue, header: object) -> int:
-        answer = await self._session.call(queue.broker_name, header)
-        address = self._session.routes.address(queue.broker_name)
+        answer = await self._session.call_queue(queue, header)
+        address = self._session.routes.address(self._session.routes.broker_of(queue))
         return decode_header(OffsetResponse, expect(answer, address).ext_fields).offset

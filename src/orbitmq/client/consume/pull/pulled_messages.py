@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from orbitmq.client.consume.pull.logical_records import logical_records
 from orbitmq.client.consume.subscriptions import wants
 from orbitmq.model.group import Subscription
 from orbitmq.model.message import PropertyName, StoredMessage
@@ -15,9 +16,16 @@ from orbitmq.model.topic import RETRY_PREFIX
 from orbitmq.wire.messages.record import iter_records, to_stored_message
 
 
-def decode_messages(records: bytes, queue: MessageQueue, subscription: Subscription) -> list[StoredMessage]:
-    """Return the messages that `subscription` wants, of whole records back to back."""
-    messages = [to_stored_message(record, queue.broker_name) for record in iter_records(records)]
+def decode_messages(
+    records: bytes, queue: MessageQueue, subscription: Subscription, offset_delta: int | None = None
+) -> list[StoredMessage]:
+    """Return the messages that `subscription` wants, of whole records back to back.
+
+    Args:
+        offset_delta: from a record's offset to the one in its logical queue; None for a plain queue.
+    """
+    found = iter_records(logical_records(records, queue, offset_delta))
+    messages = [to_stored_message(record, queue.broker_name) for record in found]
     if subscription.tags:
         messages = [message for message in messages if wants(subscription, message.tag)]
     if queue.topic.startswith(RETRY_PREFIX):

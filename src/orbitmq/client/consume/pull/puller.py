@@ -140,13 +140,14 @@ class Puller:
         loop = asyncio.get_running_loop()
         began, offset = loop.time(), self.window.pull_offset
         self.pulled_at_ms = now_ms()
-        answer = await self._session.call(
-            self.queue.broker_name, self._header(), timeout_ms=self._settings.timeout_ms, broker_id=self._broker_id
+        answer = await self._session.call_queue(
+            self.queue, self._header(), timeout_ms=self._settings.timeout_ms, broker_id=self._broker_id
         )
-        self._session.note_answer(self.queue.broker_name, self._broker_id)
+        broker_name = self._session.routes.broker_of(self.queue)
+        self._session.note_answer(broker_name, self._broker_id)
         result = parse_pull_answer(answer)
         if result is None:
-            address = self._session.routes.address(self.queue.broker_name, self._broker_id)
+            address = self._session.routes.address(broker_name, self._broker_id)
             self._broker_id = MASTER_ID
             raise RemoteRefused(answer.code, answer.remark, address)
         found = self._keep(result)
@@ -179,7 +180,7 @@ class Puller:
             self.window.seek(header.next_begin_offset)
             self._on_reset(header.next_begin_offset)
             return 0
-        messages = decode_messages(result.records, self.queue, self._subscription)
+        messages = decode_messages(result.records, self.queue, self._subscription, header.offset_delta)
         if result.status is PullStatus.OFFSET_ILLEGAL:
             log.warning(
                 "queue %s has no offset %d, it holds %d to %d: going on at %d",
@@ -203,7 +204,7 @@ class Puller:
     def _warn(self, error: OrbitError) -> None:
         """Warn of an error once; the same one again is no news."""
         if isinstance(error, ConnectionFailed | RequestTimeout):
-            self._session.note_failure(self.queue.broker_name, error)
+            self._session.note_failure(self._session.routes.broker_of(self.queue), error)
             return
         kind = f"{type(error).__name__} {getattr(error, 'code', '')}"
         log.log(logging.DEBUG if kind == self._warned else logging.WARNING, "queue %s: %s", self.queue, error)

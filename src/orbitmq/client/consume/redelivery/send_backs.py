@@ -10,11 +10,11 @@ from collections.abc import Callable
 
 from orbitmq.client.consume.redelivery.plain_sends import one_queue_each, plain_send
 from orbitmq.client.consume.redelivery.policy import RedeliveryPolicy
-from orbitmq.client.routing.route_queues import writable_queues
+from orbitmq.client.routing.route_queues import is_logical, writable_queues
 from orbitmq.client.send.result import is_stored
 from orbitmq.client.session.session import ClientSession
 from orbitmq.clock import now_ms
-from orbitmq.errors import OrbitError
+from orbitmq.errors import ClientError, OrbitError
 from orbitmq.model.message import StoredMessage
 from orbitmq.model.route import MessageQueue
 from orbitmq.model.topic import RETRY_PREFIX
@@ -64,6 +64,8 @@ class SendBacks:
             max_reconsume_times=self._policy.max_reconsume_times,
         )
         try:
+            if is_logical(queue):  # no broker takes a message of one back, for it may be another's by now
+                raise ClientError(f"{queue} is a logical queue")
             answer = await self._session.call(
                 queue.broker_name, header, timeout_ms=SEND_BACK_TIMEOUT_MS, only_this=True
             )
@@ -95,7 +97,8 @@ class SendBacks:
                 except OrbitError as error:
                     failure = error
                 else:
-                    log.warning(
+                    log.log(
+                        logging.DEBUG if is_logical(queue) else logging.WARNING,
                         "group %s: message %s of %s is not taken back, it was sent to %s instead: %s",
                         self._group, message.message_id, queue, target, why,
                     )  # fmt: skip

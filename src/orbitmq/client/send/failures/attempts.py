@@ -13,8 +13,13 @@ FIRST_PAUSE_MS = 200
 PAUSE_MAX_MS = 1_000
 """A broker that is back is noticed so soon, however long it was away."""
 
-_NOT_NOW = (ResponseCode.SYSTEM_BUSY, ResponseCode.SERVICE_NOT_AVAILABLE, ResponseCode.GO_AWAY)
-"""With these a broker says that it has stored nothing, and that another time is better."""
+_NOT_NOW = (
+    ResponseCode.SYSTEM_BUSY,
+    ResponseCode.SERVICE_NOT_AVAILABLE,
+    ResponseCode.GO_AWAY,
+    ResponseCode.NOT_LEADER_FOR_QUEUE,
+)
+"""With these a broker says that it has stored nothing, and that another time is better, or, by then, another broker."""
 
 
 class Attempts:

@@ -85,3 +85,11 @@ async def test_giving_back_to_a_broker_that_is_away_is_no_error(cluster):
         await cluster.a.stop()
         await locks.unlock([FIRST])
         assert not locks.holds(FIRST)
+
+
+async def test_logical_queues_are_locked_at_the_brokers_that_lead_them(cluster):
+    cluster.static_topic("orders", cluster.b, cluster.a)
+    logical = {MessageQueue("orders", "__syslo__global__", number) for number in range(2)}
+    async with open_session(cluster, "orders") as session:
+        assert await QueueLocks(session, "g").lock(logical) == logical
+    assert (asked(cluster.a, LockQueues), asked(cluster.b, LockQueues)) == (1, 1)

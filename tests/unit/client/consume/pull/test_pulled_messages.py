@@ -48,3 +48,9 @@ def test_a_message_that_was_sent_back_has_the_topic_that_it_was_sent_to():
 def test_a_damaged_record_is_an_error():
     with pytest.raises(OrbitError):
         decode("orders", record("orders", b"1")[:-1])
+
+
+def test_messages_of_a_logical_queue_have_its_number_and_offsets():
+    queue = MessageQueue("orders", "__syslo__global__", 1)
+    (found,) = decode_messages(record("orders", b"1"), queue, parse_subscription("orders", "*", 1), 20_000)
+    assert (found.queue_id, found.queue_offset, found.broker_name) == (1, 20_007, "__syslo__global__")

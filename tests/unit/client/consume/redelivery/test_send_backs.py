@@ -13,11 +13,11 @@ from unit.client.support import open_session
 QUEUE = MessageQueue("orders", "broker-a", 0)
 
 
-async def send_back(cluster, message, delay_level=0, *, on_retry=lambda: None, **policy):
+async def send_back(cluster, message, delay_level=0, *, queue=QUEUE, on_retry=lambda: None, **policy):
     cluster.topic("orders", count=1)
     cluster.a.put("orders", 0, b"1")
     async with open_session(cluster, "orders") as session:
-        return await SendBacks(session, "g", RedeliveryPolicy(**policy), on_retry).send(message, QUEUE, delay_level)
+        return await SendBacks(session, "g", RedeliveryPolicy(**policy), on_retry).send(message, queue, delay_level)
 
 
 async def test_the_broker_is_told_which_message_for_which_group_and_how_often_at_most(cluster):
@@ -83,3 +83,13 @@ async def test_what_a_broker_has_stored_without_its_whole_promise_is_not_ours_an
     assert await send_back(cluster, replace(stored(0), topic="orders"))
     asked = [request for broker in (cluster.a, cluster.b) for request in broker.requests]
     assert len([request for request in asked if isinstance(request, SendMessageV2)]) == 1
+
+
+async def test_a_message_of_a_logical_queue_is_sent_to_the_retry_topic_at_once_without_a_warning(cluster, caplog):
+    cluster.topic("%RETRY%g", count=1)
+    assert await send_back(
+        cluster, replace(stored(0), topic="orders"), queue=MessageQueue("orders", "__syslo__global__", 0)
+    )
+    assert not [request for request in cluster.a.requests if isinstance(request, ConsumerSendBack)]
+    assert len([request for request in cluster.a.requests if isinstance(request, SendMessageV2)]) == 1
+    assert "not taken back" not in caplog.text

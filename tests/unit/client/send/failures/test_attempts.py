@@ -10,6 +10,7 @@ from orbitmq.testing import FakeClock
 AWAY = ConnectionFailed("refused")
 BUSY = RemoteRefused(ResponseCode.SYSTEM_BUSY, None, "a")
 STARTING = RemoteRefused(ResponseCode.SERVICE_NOT_AVAILABLE, None, "a")
+MOVED = RemoteRefused(ResponseCode.NOT_LEADER_FOR_QUEUE, None, "a")
 LEAVING = RemoteRefused(ResponseCode.GO_AWAY, None, "a")
 NO_ROUTE = RouteNotFound("no broker")
 BROKEN = RemoteRefused(ResponseCode.SYSTEM_ERROR, None, "a")
@@ -31,7 +32,7 @@ def attempts_until(back_ms, *, error=AWAY, retries=2, timeout_ms=25_000):
     return tried, False
 
 
-@pytest.mark.parametrize("error", [AWAY, BUSY, STARTING, LEAVING, NO_ROUTE])
+@pytest.mark.parametrize("error", [AWAY, BUSY, STARTING, LEAVING, MOVED, NO_ROUTE])
 @pytest.mark.parametrize("back_ms", [1, 201, 6_000, 17_345, 24_000])
 def test_a_broker_that_was_away_however_long_is_tried_within_a_second_of_its_return(error, back_ms):
     tried, is_back = attempts_until(back_ms, error=error)
