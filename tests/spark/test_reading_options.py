@@ -46,6 +46,14 @@ def test_a_streams_last_batch_is_committed_to_its_group_too(spark, topic, send, 
     assert read(endingOffsets="committed", group=f"{topic}-group").count() == 40
 
 
+def test_the_bytes_of_a_streams_batches_are_limited(topic, send, stream):
+    send([Message(topic, b"x" * 4000) for _ in range(40)])  # more would be compressed
+
+    sizes = stream(maxBytesPerTrigger="43000", minOffsetsPerTrigger="30")
+    assert sum(sizes) == 40
+    assert max(sizes) <= 10
+
+
 def test_a_streams_progress_has_its_lag(spark, rocketmq_session, topic, send, tmp_path):
     send(messages(topic, 40))
     options = {"nameServer": rocketmq_session.name_servers, "topic": topic, "startingOffsets": "earliest"}

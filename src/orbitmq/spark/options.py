@@ -45,6 +45,8 @@ INT32_MAX = 2**31 - 1
 TAG_SEPARATOR = "||"
 TAG, SQL92 = "TAG", "SQL92"
 
+_MS_OF_UNIT = {"": 1, "ms": 1, "s": 1000, "m": 60_000, "min": 60_000, "h": 3_600_000, "d": 86_400_000}
+
 READ_OPTIONS = (
     "nameServer",
     "securityFile",
@@ -65,6 +67,9 @@ READ_OPTIONS = (
     "groupIdPrefix",
     "commitOffsets",
     "maxOffsetsPerTrigger",
+    "maxBytesPerTrigger",
+    "minOffsetsPerTrigger",
+    "maxTriggerDelay",
     "minPartitions",
     "maxRecordsPerPartition",
     "failOnDataLoss",
@@ -75,7 +80,13 @@ READ_OPTIONS = (
     "retries",
     "offsetPollMs",
 )
-STREAM_OPTIONS = ("maxOffsetsPerTrigger", "commitOffsets")
+STREAM_OPTIONS = (
+    "maxOffsetsPerTrigger",
+    "maxBytesPerTrigger",
+    "minOffsetsPerTrigger",
+    "maxTriggerDelay",
+    "commitOffsets",
+)
 """Those that a batch cannot keep to."""
 WRITE_OPTIONS = (
     "nameServer",
@@ -123,6 +134,9 @@ class ReadOptions:
     group: str = DEFAULT_GROUP
     commits_offsets: bool = False
     offsets_per_trigger_max: int | None = None
+    bytes_per_trigger_max: int | None = None
+    offsets_per_trigger_min: int | None = None
+    trigger_delay_ms: int = 15 * 60_000
     partition_count_min: int | None = None
     partition_record_count_max: int | None = None
     fail_on_data_loss: bool = True
@@ -211,6 +225,9 @@ def parse_read_options(options: Mapping[str, str], *, streaming: bool | None) ->
         group=given.group(),
         commits_offsets=given.boolean("commitOffsets", False),
         offsets_per_trigger_max=given.optional_number("maxOffsetsPerTrigger", 1, 2**63 - 1),
+        bytes_per_trigger_max=given.optional_number("maxBytesPerTrigger", 1, 2**63 - 1),
+        offsets_per_trigger_min=_parse_least(given),
+        trigger_delay_ms=_parse_duration("maxTriggerDelay", given.get("maxTriggerDelay", "15m") or ""),
         partition_count_min=given.optional_number("minPartitions", 1, 100_000),
         partition_record_count_max=given.optional_number("maxRecordsPerPartition", 1, 2**63 - 1),
         fail_on_data_loss=given.boolean("failOnDataLoss", True),
@@ -467,6 +484,22 @@ def parse_timestamp(option: str, text: str) -> Timestamp:
     if moment.tzinfo is None:
         moment = moment.replace(tzinfo=UTC)
     return Timestamp(round(moment.timestamp() * 1000))
+
+
+def _parse_least(given: GivenOptions) -> int | None:
+    least = given.optional_number("minOffsetsPerTrigger", 1, 2**63 - 1)
+    most = given.optional_number("maxOffsetsPerTrigger", 1, 2**63 - 1)
+    if least is not None and most is not None and least > most:
+        raise ConfigError("minOffsetsPerTrigger", str(least), f"at most maxOffsetsPerTrigger, {most}")
+    return least
+
+
+def _parse_duration(option: str, text: str) -> int:
+    """Return the milliseconds that a duration spells, in Spark's form: `15m`, `30s`, `500ms`; bare numbers are ms."""
+    found = re.fullmatch(r"(\d{1,12}) *(ms|s|m|min|h|d|)", text.strip().lower(), re.ASCII)
+    if found is None:
+        raise ConfigError(option, text, "a time like 500ms, 30s, 15m, 1h or 1d")
+    return int(found[1]) * _MS_OF_UNIT[found[2]]
 
 
 def _parse_filter(given: GivenOptions) -> tuple[frozenset[str] | None, str | None]:

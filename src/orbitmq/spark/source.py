@@ -6,22 +6,30 @@ driver's in `MetadataClient`, a task's in `RangeReader`.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 import pyarrow as pa
 from pyspark.sql.datasource import DataSourceReader, DataSourceStreamReader, Filter, InputPartition
-from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadLimit, ReadMaxRows, SupportsTriggerAvailableNow
+from pyspark.sql.streaming.datasource import (
+    ReadAllAvailable,
+    ReadLimit,
+    ReadMaxBytes,
+    ReadMaxRows,
+    SupportsTriggerAvailableNow,
+)
 from pyspark.sql.types import StructType
 
+from orbitmq.model.route import MessageQueue
 from orbitmq.spark.offsets import Offsets, format_offsets
 from orbitmq.spark.options import ReadOptions, is_tag
 from orbitmq.spark.reading.checkpoint import Position, format_position, parse_position
 from orbitmq.spark.reading.continuity import DataLoss
 from orbitmq.spark.reading.metadata_client import MetadataClient
 from orbitmq.spark.reading.offset_poller import OffsetPoller
-from orbitmq.spark.reading.planning import Range, advance, ranges_between, split
+from orbitmq.spark.reading.planning import Range, TriggerGate, advance, backlog, count_of_size, ranges_between, split
 from orbitmq.spark.reading.pushdown import CLOCK_MARGIN_MS, Narrowing, narrow, narrow_ranges, wants_queue
 from orbitmq.spark.reading.range_reader import RangeReader
 from orbitmq.spark.schema import COLUMN_NAMES, chosen_columns, spark_schema
@@ -99,6 +107,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):  # type
         self._options = options
         self._poller: OffsetPoller | None = None
         self._initial: Position | None = None
+        self._gate = TriggerGate(options.offsets_per_trigger_min, options.trigger_delay_ms / 1000)
         self._planned: Offsets = {}
         """Where the last micro-batch ends."""
 
@@ -111,8 +120,11 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):  # type
 
     def getDefaultReadLimit(self) -> ReadLimit:  # noqa: N802
         """Return the limit that the options set."""
-        count_max = self._options.offsets_per_trigger_max
-        return ReadAllAvailable() if count_max is None else ReadMaxRows(count_max)
+        options = self._options
+        if options.offsets_per_trigger_max is not None:
+            return ReadMaxRows(options.offsets_per_trigger_max)
+        size_max = options.bytes_per_trigger_max
+        return ReadAllAvailable() if size_max is None else ReadMaxBytes(size_max)
 
     def latestOffset(self, start: Json, limit: ReadLimit) -> Json:  # noqa: N802
         """Return where the next micro-batch ends; `start` itself while there is nothing to read."""
@@ -121,12 +133,11 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):  # type
         # batch would never come.
         if self._options.commits_offsets and not position.is_initial:
             self._polled.commit(position.offsets)
-        count_max = limit.max_rows if isinstance(limit, ReadMaxRows) else None
         end = position
         # A backlog that is known already is read first; brokers are asked when it is used up.
-        if not self._polled.is_fresh or (end := self._advance(position, count_max)) is position:
+        if not self._polled.is_fresh or (end := self._advance(position, limit)) is position:
             self._polled.refresh()
-            end = self._advance(position, count_max)
+            end = self._advance(position, limit)
         self._planned = end.offsets
         return start if end is position else format_position(end)
 
@@ -171,9 +182,24 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):  # type
             self._poller = OffsetPoller(MetadataClient.of(self._options), self._options)
         return self._poller
 
-    def _advance(self, position: Position, count_max: int | None) -> Position:
+    def _advance(self, position: Position, limit: ReadLimit) -> Position:
         latest = self._polled.latest
-        return advance(position, latest, self._first_offsets(position, latest), count_max)
+        first = self._first_offsets(position, latest)
+        begins = {**position.offsets, **first}
+        counts = backlog(begins, latest)
+        # A run that ends with what is there now must not wait for more.
+        if counts and not self._polled.is_fixed and not self._gate.opens(sum(counts.values()), time.monotonic()):
+            return position
+        return advance(position, latest, first, self._count_max(begins, counts, limit))
+
+    def _count_max(self, begins: Offsets, counts: dict[MessageQueue, int], limit: ReadLimit) -> int | None:
+        """Return how many messages the next batch may take; None for all."""
+        size_max = None if isinstance(limit, ReadAllAvailable) else self._options.bytes_per_trigger_max
+        limits = [limit.max_rows] if isinstance(limit, ReadMaxRows) else []
+        if size_max is not None and counts:
+            sizes = self._polled.record_sizes({queue: begins[queue] for queue in counts})
+            limits.append(count_of_size(counts, sizes, size_max))
+        return min(limits, default=None)
 
     def _first_offsets(self, position: Position, latest: Offsets) -> Offsets:
         """Return where queues begin that the position does not know, or that end before it: those were made anew."""

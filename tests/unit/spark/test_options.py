@@ -104,6 +104,9 @@ def test_timestamps_have_options_of_their_own():
         ("group", "no spaces"),
         ("groupIdPrefix", "no spaces"),
         ("commitOffsets", "true"),
+        ("maxBytesPerTrigger", "5"),
+        ("minOffsetsPerTrigger", "5"),
+        ("maxTriggerDelay", "5m"),
         ("columns", "topic,,body"),
         ("columns", "topic,topic"),
         ("expressionType", "XPATH"),
@@ -184,7 +187,7 @@ def test_the_defaults_are_those_of_the_reference():
     assert read() == ReadOptions(
         name_servers=("127.0.0.1:9876",), security_file=None, topics=("orders",), topic_pattern=None, start=Earliest(),
         end=Latest(), tags=None, group="orbitmq-spark", offsets_per_trigger_max=None, partition_count_min=None,
-        assigned=None, columns=None, sql=None, commits_offsets=False, partition_record_count_max=None,
+        bytes_per_trigger_max=None, offsets_per_trigger_min=None, trigger_delay_ms=900_000, assigned=None, columns=None, sql=None, commits_offsets=False, partition_record_count_max=None,
         fail_on_data_loss=True, include_body=True, pull_count=1024, pull_outstanding=4, pull_timeout_ms=10_000,
         retries=3, offset_poll_ms=100,
     )  # fmt: skip
@@ -203,7 +206,11 @@ LIMITS = [
     ("retries", "retries", 0, 1000),
     ("offsetPollMs", "offset_poll_ms", 0, 2**31 - 1),
 ]
-STREAM_LIMITS = [("maxOffsetsPerTrigger", "offsets_per_trigger_max", 1, 2**63 - 1)]
+STREAM_LIMITS = [
+    ("maxOffsetsPerTrigger", "offsets_per_trigger_max", 1, 2**63 - 1),
+    ("maxBytesPerTrigger", "bytes_per_trigger_max", 1, 2**63 - 1),
+    ("minOffsetsPerTrigger", "offsets_per_trigger_min", 1, 2**63 - 1),
+]
 WRITE_LIMITS = [
     ("sendTimeoutMs", "send_timeout_ms", 1, 2**31 - 1),
     ("retries", "retries", 0, 1000),
@@ -341,3 +348,31 @@ def test_sql92_travels_to_brokers_as_it_is_and_is_checked_here():
     for wrong in ("a >", "", "a > 5 nonsense"):
         with pytest.raises(ConfigError, match=r"subscription.*SQL92"):
             read(subscription=wrong, expressionType="SQL92")
+
+
+@pytest.mark.parametrize(
+    ("text", "ms"),
+    [
+        ("7", 7),
+        ("7ms", 7),
+        ("30s", 30_000),
+        ("15 m", 900_000),
+        ("2MIN", 120_000),
+        ("1h", 3_600_000),
+        ("1d", 86_400_000),
+    ],
+)
+def test_a_delay_is_a_time_in_sparks_form(text, ms):
+    assert read(streaming=True, maxTriggerDelay=text).trigger_delay_ms == ms
+
+
+@pytest.mark.parametrize("text", ["", "soon", "-1s", "1.5s", "5 weeks", "s"])
+def test_a_delay_that_is_no_time_is_an_error(text):
+    with pytest.raises(ConfigError, match="maxTriggerDelay"):
+        read(streaming=True, maxTriggerDelay=text)
+
+
+def test_a_batch_cannot_have_more_than_it_may():
+    assert read(streaming=True, minOffsetsPerTrigger="5", maxOffsetsPerTrigger="5").offsets_per_trigger_min == 5
+    with pytest.raises(ConfigError, match=r"minOffsetsPerTrigger.*at most maxOffsetsPerTrigger"):
+        read(streaming=True, minOffsetsPerTrigger="6", maxOffsetsPerTrigger="5")

@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 
 import pytest
 from pyspark.sql.datasource import EqualTo, GreaterThan, GreaterThanOrEqual, LessThan
-from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadMaxRows
+from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadMaxBytes, ReadMaxRows
 from pyspark.sql.types import LongType, StringType, StructField, StructType
 
 from orbitmq.errors import ConfigError, RouteNotFound
@@ -133,6 +133,71 @@ def test_the_limit_of_the_options_is_the_default_limit(fake, stream):
     assert stream().getDefaultReadLimit() == ALL
     assert taken(reader, start, reader.latestOffset(start, ReadMaxRows(10))) == {0: (0, 5), 1: (0, 5)}
     assert taken(reader, start, reader.latestOffset(start, ALL)) == {0: (0, 50), 1: (0, 50)}
+
+
+def test_the_bytes_of_a_batch_are_limited(fake, stream):
+    fake.fill("orders", 0, 50, size=1000)
+    fake.fill("orders", 1, 50, size=1000)
+    record_size = len(fake.queues["orders", 0].records[20])
+    reader = stream(startingOffsets="earliest", maxBytesPerTrigger=str(record_size * 10))
+    start = reader.initialOffset()
+    limit = reader.getDefaultReadLimit()
+
+    assert limit == ReadMaxBytes(record_size * 10)
+    assert taken(reader, start, reader.latestOffset(start, limit)) == {0: (0, 5), 1: (0, 5)}
+    assert taken(reader, start, reader.latestOffset(start, ALL)) == {0: (0, 50), 1: (0, 50)}
+
+
+@pytest.mark.parametrize(("rows_max", "taken_rows"), [("4", 2), ("40", 5)])
+def test_of_two_limits_the_smaller_one_counts(fake, stream, rows_max, taken_rows):
+    for queue_id in (0, 1):
+        fake.fill("orders", queue_id, 50, size=1000)
+    size_max = str(len(fake.queues["orders", 0].records[20]) * 10)
+    reader = stream(startingOffsets="earliest", maxBytesPerTrigger=size_max, maxOffsetsPerTrigger=rows_max)
+    start = reader.initialOffset()
+
+    end = reader.latestOffset(start, reader.getDefaultReadLimit())
+    assert taken(reader, start, end) == {0: (0, taken_rows), 1: (0, taken_rows)}
+
+
+def test_sizes_that_cannot_be_asked_for_limit_nothing(fake, stream):
+    fake.fill("orders", 0, 50)
+    fake.faults += [None, None]
+    reader = stream(startingOffsets="earliest", maxBytesPerTrigger="100")
+    start = reader.initialOffset()
+
+    assert taken(reader, start, reader.latestOffset(start, reader.getDefaultReadLimit())) == {0: (0, 50)}
+
+
+def test_a_batch_waits_until_it_is_large_enough(fake, stream, monkeypatch):
+    clock = [1000.0]
+    reader = stream(startingOffsets="earliest", minOffsetsPerTrigger="10", maxTriggerDelay="30s")
+    monkeypatch.setattr(source.time, "monotonic", lambda: clock[0])
+    monkeypatch.setattr(source.time, "sleep", lambda seconds: None)
+    fake.fill("orders", 0, 3)
+    start = reader.initialOffset()
+    first = reader.latestOffset(start, ALL)
+    assert taken(reader, start, first) == {0: (0, 3)}
+    fake.fill("orders", 0, 9)
+    assert reader.latestOffset(first, ALL) is first
+    clock[0] += 29
+    assert reader.latestOffset(first, ALL) is first
+    clock[0] += 1
+    second = reader.latestOffset(first, ALL)
+    assert taken(reader, first, second) == {0: (3, 12)}
+    fake.fill("orders", 0, 10)
+
+    assert taken(reader, second, reader.latestOffset(second, ALL)) == {0: (12, 22)}
+
+
+def test_available_now_does_not_wait_for_more(fake, stream):
+    fake.fill("orders", 0, 3)
+    reader = stream(startingOffsets="earliest", minOffsetsPerTrigger="10")
+    reader.prepareForTriggerAvailableNow()
+    position = reader.initialOffset()
+    for end in (2, 3):
+        position = reader.latestOffset(position, ReadMaxRows(2))
+        assert position["queues"]["orders"]["fake"]["0"] == end
 
 
 def test_available_now_ends_where_it_began_to_look(fake, stream):

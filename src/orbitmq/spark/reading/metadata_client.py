@@ -8,11 +8,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from types import TracebackType
 
+from orbitmq.client.consume.pull.pull_result import PullStatus, parse_pull_answer
 from orbitmq.client.routing.nameserver_list import NameServerList
 from orbitmq.client.routing.route_cache import address_of
 from orbitmq.client.routing.route_queues import leaders, readable_queues
 from orbitmq.codes import ResponseCode
 from orbitmq.errors import ClientError, ConfigError, InvalidArgument, NoNameServer, RemoteRefused, RouteNotFound
+from orbitmq.model.group import SUBSCRIBE_ALL
 from orbitmq.model.route import MessageQueue, TopicRoute
 from orbitmq.net.blocking import BlockingConnection
 from orbitmq.net.security.client_security import UNSECURED, ClientSecurity
@@ -39,10 +41,17 @@ from orbitmq.wire.headers import (
     GetMinOffset,
     GetRouteInfo,
     OffsetResponse,
+    PullMessage,
+    PullSysFlag,
     QueryConsumerOffset,
     SearchOffset,
     UpdateConsumerOffset,
 )
+from orbitmq.wire.messages.record import queue_offsets_in
+
+SAMPLE_COUNT = 8
+SAMPLE_SIZE = 64 * 1024
+"""Messages and bytes of a pull that is only to find out how large messages are."""
 
 QueueAddresses = dict[MessageQueue, str]
 """The address, host:port, of the broker to read each queue from."""
@@ -183,6 +192,33 @@ class MetadataClient:
         for address, held in _by_address(found).items():
             for answer in self._ask(address, [question(queue) for queue in held]):
                 _accepted(answer, address)
+
+    def record_sizes(self, queues: QueueAddresses, begins: Offsets, group: str) -> dict[MessageQueue, float]:
+        """Return the mean size of the next few messages of each queue, of those that have some at their beginning."""
+
+        def question(queue: MessageQueue) -> PullMessage:
+            return PullMessage(
+                consumer_group=group,
+                topic=queue.topic,
+                queue_id=queue.queue_id,
+                queue_offset=begins[queue],
+                count_max=SAMPLE_COUNT,
+                sys_flag=PullSysFlag.SUBSCRIPTION,
+                commit_offset=0,
+                suspend_timeout_ms=0,
+                subscription=SUBSCRIBE_ALL,
+                sub_version=0,
+                expression_type="TAG",
+                size_max=SAMPLE_SIZE,
+            )
+
+        sizes: dict[MessageQueue, float] = {}
+        for address, held in _by_address({queue: queues[queue] for queue in begins if queue in queues}).items():
+            for queue, answer in zip(held, self._ask(address, [question(queue) for queue in held]), strict=True):
+                result = parse_pull_answer(answer)
+                if result is not None and result.status is PullStatus.FOUND:
+                    sizes[queue] = len(result.records) / len(queue_offsets_in(result.records))
+        return sizes
 
     def resolve(self, queues: QueueAddresses, bound: Bound, option: str) -> Offsets:
         """Return the offset of each queue that `bound` means now.

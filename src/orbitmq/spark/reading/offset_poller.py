@@ -32,6 +32,7 @@ class OffsetPoller:
         self._options = options
         self._latest: Offsets = {}
         self._committed: dict[MessageQueue, int] = {}
+        self._sizes: dict[MessageQueue, float] = {}
         self._target: Offsets | None = None
         self._asked_at = self._routed_at = -float("inf")
 
@@ -72,6 +73,19 @@ class OffsetPoller:
         """Return the offset of each queue that `bound` means now; see `MetadataClient.resolve`."""
         self.queues = self.queues | self._client.queues_at_start(self._options)
         return self._client.resolve(self.queues, bound, option)
+
+    @property
+    def is_fixed(self) -> bool:
+        """True once `fix_end` was called."""
+        return self._target is not None
+
+    def record_sizes(self, begins: Offsets) -> dict[MessageQueue, float]:
+        """Return the mean size of the next messages of queues; of those that cannot be asked the last that was known."""
+        try:
+            self._sizes |= self._client.record_sizes(self.queues or self.find_queues(), begins, self._options.group)
+        except ClientError as error:
+            log.warning("sizes of messages are not known anew: %s", error)
+        return self._sizes
 
     def commit(self, offsets: Offsets) -> None:
         """Commit offsets for the query's group. Brokers that cannot be asked hear of later ones: no query fails for it."""

@@ -70,6 +70,49 @@ def limit(begins: Offsets, ends: Offsets, count_max: int) -> dict[MessageQueue, 
     }
 
 
+class TriggerGate:
+    """Holds micro-batches back that are too small, for a while.
+
+    Args:
+        count_min: messages that a batch should have; None: any number.
+        delay_s: after this long the next one comes with what there is. The first one of a query does not wait.
+    """
+
+    def __init__(self, count_min: int | None, delay_s: float) -> None:
+        self._count_min = count_min
+        self._delay_s = delay_s
+        self._opened_at = -float("inf")
+
+    def opens(self, count: int, now_s: float) -> bool:
+        """Say whether a batch of `count` messages goes now."""
+        if self._count_min is not None and count < self._count_min and now_s - self._opened_at < self._delay_s:
+            return False
+        self._opened_at = now_s
+        return True
+
+
+def backlog(begins: Offsets, ends: Offsets) -> dict[MessageQueue, int]:
+    """Return how many messages lie between, by queue; queues without any are left out."""
+    counts = {queue: end - begins[queue] for queue, end in ends.items() if queue in begins}
+    return {queue: count for queue, count in counts.items() if count > 0}
+
+
+def count_of_size(counts: dict[MessageQueue, int], sizes: dict[MessageQueue, float], size_max: int) -> int:
+    """Return how many messages of a backlog have about `size_max` bytes, at least one.
+
+    Args:
+        counts: messages of each queue; a batch takes the same share of each.
+        sizes: mean bytes of a message of each queue, where it is known: others are like the rest.
+    """
+    total = sum(counts.values())
+    known = [(count, sizes[queue]) for queue, count in counts.items() if queue in sizes]
+    known_count = sum(count for count, _ in known)
+    if not known_count:
+        return total
+    mean = sum(count * size for count, size in known) / known_count
+    return max(1, min(total, int(size_max / mean)))
+
+
 def ranges_between(start: Position, end: Position) -> list[Range]:
     """Return the ranges that a micro-batch reads, sorted by queue; empty ones are left out.
 

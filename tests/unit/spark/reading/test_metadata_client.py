@@ -96,6 +96,17 @@ def test_offsets_are_committed_where_their_queues_are(fake, client):
         client.commit({queue(0): fake.address}, "billing", {queue(0): 5})
 
 
+def test_the_next_messages_say_how_large_messages_are(fake, client):
+    fake.fill("orders", 0, 10, size=100)
+    fake.fill("orders", 0, 90, size=1000)
+    fake.fill("orders", 1, 5)
+    queues = client.queues(["orders"])
+    begins = {queue(0): 10, queue(1): 5, queue(7): 0}
+
+    assert client.record_sizes(queues, begins, "g") == {queue(0): len(fake.queues["orders", 0].records[10])}
+    assert client.record_sizes(queues, {queue(0): 0}, "g") == {queue(0): len(fake.queues["orders", 0].records[0])}
+
+
 def test_a_name_server_that_is_dead_is_passed_over_and_not_asked_again(fake):
     fake.fill("orders", 0, 1)
     with MetadataClient([DEAD, fake.address]) as client:

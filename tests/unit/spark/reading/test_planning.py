@@ -9,7 +9,16 @@ from hypothesis import strategies as st
 from orbitmq.errors import InvalidArgument
 from orbitmq.model.route import MessageQueue
 from orbitmq.spark.reading.checkpoint import Position, format_position, parse_position
-from orbitmq.spark.reading.planning import Range, advance, limit, ranges_between, split
+from orbitmq.spark.reading.planning import (
+    Range,
+    TriggerGate,
+    advance,
+    backlog,
+    count_of_size,
+    limit,
+    ranges_between,
+    split,
+)
 
 queues = st.builds(MessageQueue, st.sampled_from(["orders", "bills"]), st.sampled_from(["a", "b"]), st.integers(0, 3))
 offsets = st.dictionaries(queues, st.integers(0, 1000), max_size=8)
@@ -127,3 +136,38 @@ def test_no_task_has_more_messages_than_it_may():
     assert [(part.begin, part.end) for part in split(ranges, None, 4)] == [(0, 3), (3, 6), (6, 10), (5, 8)]
     assert len(split(ranges, 9, 4)) == 9
     assert split(ranges, None, 10) == ranges
+
+
+def test_a_small_batch_waits_for_more_messages_but_not_for_ever():
+    gate = TriggerGate(10, 60)
+
+    assert gate.opens(1, 1000), "the first batch of a query does not wait"
+    assert not gate.opens(9, 1059.9)
+    assert gate.opens(9, 1060)
+    assert gate.opens(10, 1061)
+    assert not gate.opens(9, 1120.9)
+    assert TriggerGate(None, 60).opens(1, 0)
+
+
+def test_a_backlog_is_what_is_behind_a_position():
+    begins, ends = {queue(0): 5, queue(1): 5, queue(2): 9}, {queue(0): 8, queue(1): 5, queue(2): 8, queue(3): 7}
+
+    assert backlog(begins, ends) == {queue(0): 3}
+
+
+@pytest.mark.parametrize(
+    ("sizes", "size_max", "count"),
+    [
+        ({0: 100.0, 1: 300.0}, 2000, 10),
+        ({0: 100.0, 1: 300.0}, 2199, 10),
+        ({0: 100.0}, 1000, 10),
+        ({}, 10, 30),
+        ({0: 100.0, 1: 100.0}, 10_000_000, 30),
+        ({0: 100.0, 1: 100.0}, 5, 1),
+    ],
+    ids=["both", "rounded", "others", "unknown", "all", "least"],
+)
+def test_bytes_become_messages_by_their_mean_size(sizes, size_max, count):
+    counts = {queue(0): 15, queue(1): 15}
+
+    assert count_of_size(counts, {queue(n): size for n, size in sizes.items()}, size_max) == count
