@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import base64
+from collections.abc import Callable
 from typing import Any
 
 import pytest
 
+from interop.peers import ask
 from orbitmq import Message
 from orbitmq.blocking import Producer, SimpleConsumer
 from orbitmq.wire.pop.handles import parse_handle
@@ -38,6 +40,17 @@ def handles(popped: dict[str, Any]) -> list[str]:
     return [message["properties"]["POP_CK"] for message in popped["messages"]]
 
 
+class Either:
+    """One of the two brokers, called as `pops` is."""
+
+    def __init__(self, call: Callable[..., Any], address: str, cluster: str) -> None:
+        self.address, self.cluster = address, cluster
+        self._call = call
+
+    def __call__(self, action: str, **arguments: Any) -> Any:
+        return self._call(action, **arguments)
+
+
 @pytest.fixture(params=["ours", "java_cluster"])
 def either(request, java, create_topic, name):
     """Java's calls for popping, against our broker or against Java's, and a topic with one queue."""
@@ -56,7 +69,7 @@ def either(request, java, create_topic, name):
                 return [producer.send(Message(name, body)) for body in arguments["bodies"]]
         return java.call(f"pop.{action}", **place | arguments)
 
-    return call
+    return Either(call, address, "DefaultCluster" if request.param == "ours" else "JavaCluster")
 
 
 def test_java_pops_acknowledges_and_gets_the_others_again(pops):
@@ -102,6 +115,24 @@ def test_java_waits_for_messages_and_filters_by_tag(java, ours, pops, name):
     found = pops("pop", count=32, invisible_ms=60_000, poll_ms=30_000, tag="even", group=f"{name}-even")
     assert bodies(found) == {b"later"}
     assert int(pops("polling", group=f"{name}-even")) == 0
+
+
+def test_pops_and_acks_are_counted_by_both_brokers(either, name):
+    """315 knows them under the same names and keys; sums are told later, by each broker's own clock."""
+    either("send", bodies=[b"0", b"1"])
+
+    def is_counted(figure: str, key: str) -> bool:
+        return ask(either.address, 315, {"statsName": figure, "statsKey": key})[0]["code"] == 0
+
+    place = f"{name}@{name}-group"
+    assert not any(is_counted(figure, place) for figure in ("GROUP_CK_NUMS", "GROUP_ACK_NUMS"))
+    popped = either("pop", count=2, invisible_ms=60_000, poll_ms=0)
+    assert is_counted("GROUP_CK_NUMS", place)
+    assert not is_counted("GROUP_ACK_NUMS", place)
+    assert either("ack", handle=handles(popped)[0])["status"] == "OK"
+    assert is_counted("GROUP_ACK_NUMS", place)
+    while not all(is_counted(figure, either.cluster) for figure in ("BROKER_CK_NUMS", "BROKER_ACK_NUMS")):
+        pass  # ours adds them up once a second
 
 
 def test_java_pops_in_order_and_both_brokers_answer_alike(either):

@@ -80,6 +80,7 @@ class AckFastPath:
             return False
         result = tables.pop.revive_log.acknowledge(key, run.offsets)
         if result is not None:
+            tables.stats.acknowledged(header.topic, header.consumer_group, len(run.offsets))
             tables.store.bound_unsynced(result.end)
         return True
 

@@ -58,6 +58,7 @@ def pop_tables(broker: BrokerService) -> PopTables:
         broker.config.broker_name,
         broker.address.host.ip,
         broker.is_readable,
+        broker.stats,
     )
 
 

@@ -27,6 +27,8 @@ _WHOLE = (
     "BROKER_GET_NUMS",
     "BROKER_PUT_NUMS_WITHOUT_SYSTEM_TOPIC",
     "BROKER_GET_NUMS_WITHOUT_SYSTEM_TOPIC",
+    "BROKER_ACK_NUMS",
+    "BROKER_CK_NUMS",
 )
 """Java's names of what is counted of the whole broker."""
 
@@ -58,6 +60,10 @@ class BrokerStats:
         "_system_get_count",
         "_system_topics",
         "_yesterday",
+        "ack_count",
+        "acks",
+        "checkpoint_count",
+        "checkpoints",
         "fast_failure_count",
         "found_count",
         "get_count",
@@ -84,8 +90,12 @@ class BrokerStats:
         """Messages given to consumers, by topic and group."""
         self.send_backs: Flows[tuple[str, str]] = Flows(flows_max, monotonic_ms)
         """Messages that consumers sent back, by topic and group."""
+        self.acks: Flows[tuple[str, str]] = Flows(flows_max, monotonic_ms)
+        """Acknowledgements of popped messages, by topic and group."""
+        self.checkpoints: Flows[tuple[str, str]] = Flows(flows_max, monotonic_ms)
+        """Checkpoints of popped messages, by topic and group."""
         self.whole: Flows[str] = Flows(len(_WHOLE), monotonic_ms)
-        """All messages that were sent, and all that were given to consumers."""
+        """What was counted of the whole broker, by Java's names."""
         self._system_topics = frozenset(system_topics)
         self._system_get_count = 0
         self.put_count = 0
@@ -100,6 +110,10 @@ class BrokerStats:
         self.get_count = 0
         """Messages given to consumers."""
         self.get_size = 0
+        self.ack_count = 0
+        """Acknowledgements of popped messages, in no order."""
+        self.checkpoint_count = 0
+        """Checkpoints of such messages."""
         self.found_count = 0
         """Pulls that found something."""
         self.miss_count = 0
@@ -145,6 +159,16 @@ class BrokerStats:
         if topic in self._system_topics:
             self._system_get_count += count
 
+    def acknowledged(self, topic: str, group: str, count: int) -> None:
+        """Count acknowledgements of messages that a group popped."""
+        self.ack_count += count
+        self.acks.add((topic, group), count, 0)
+
+    def checkpointed(self, topic: str, group: str) -> None:
+        """Count a checkpoint of messages that a group popped."""
+        self.checkpoint_count += 1
+        self.checkpoints.add((topic, group), 1, 0)
+
     def pulled_to(self, topic: str, group: str, queue_id: int, queue_offset: int) -> None:
         """Take note of where a reader goes on."""
         pulled, place = self.pulled, (topic, group, queue_id)
@@ -170,6 +194,10 @@ class BrokerStats:
                 return self.gets.sizes((topic, group))
             case "SNDBCK_PUT_NUMS":
                 return self.send_backs.counts((topic, group))
+            case "GROUP_ACK_NUMS":
+                return self.acks.counts((topic, group))
+            case "GROUP_CK_NUMS":
+                return self.checkpoints.counts((topic, group))
             case _ if key == cluster and name in _WHOLE:
                 return self.whole.counts(name)
         return None
@@ -177,15 +205,19 @@ class BrokerStats:
     def forget_topic(self, topic: str) -> None:
         """Drop what was counted of a topic that is deleted."""
         self.puts.forget(lambda key: key == topic)
-        for flows in (self.gets, self.send_backs):
+        for flows in self._of_readers:
             flows.forget(lambda key: key[0] == topic)
         self.pulled = {place: offset for place, offset in self.pulled.items() if place[0] != topic}
 
     def forget_group(self, group: str) -> None:
         """Drop what was counted of a group that is deleted."""
-        for flows in (self.gets, self.send_backs):
+        for flows in self._of_readers:
             flows.forget(lambda key: key[1] == group)
         self.pulled = {place: offset for place, offset in self.pulled.items() if place[1] != group}
+
+    @property
+    def _of_readers(self) -> tuple[Flows[tuple[str, str]], ...]:
+        return self.gets, self.send_backs, self.acks, self.checkpoints
 
     def sample_flows(self, now_ms: int) -> None:
         """Let the flows remember their counts; called once a second.
@@ -199,13 +231,17 @@ class BrokerStats:
             self.get_count,
             self.put_count - system_put_count,
             self.get_count - self._system_get_count,
+            self.ack_count,
+            self.checkpoint_count,
         )
         for name, total in zip(_WHOLE, totals, strict=True):
             known = self.whole.total(name)
             if total > known:
                 self.whole.add(name, total - known, 0, times=0)
-        for flows in (self.puts, self.gets, self.send_backs, self.whole):
+        for flows in (self.puts, self.whole):
             flows.sample(now_ms)
+        for of_readers in self._of_readers:
+            of_readers.sample(now_ms)
 
     def sample(self, now_ms: int) -> None:
         """Remember the counters; called once a second."""

@@ -357,6 +357,7 @@ class Pops:
         log = self._revive_log
         key = CheckpointKey(topic, asked.group, queue_id, begin, popped.pop_time_ms, log.broker_name)
         log.add(Checkpoint(key, offsets, asked.invisible_ms), popped.revive_queue_id)
+        self._stats.checkpointed(asked.topic, asked.group)
         popped.queues.append(PoppedQueue(kind, queue_id, begin, offsets))
         popped.count += len(offsets)
         popped.size += len(found.body)

@@ -44,6 +44,8 @@ def test_flows_are_found_under_javas_names() -> None:
     stats.put("t", 3, 300, times=2)
     stats.got("t", "g", 2, 200)
     stats.send_backs.add(("t", "g"), 1, 0)
+    stats.acknowledged("t", "g", 4)
+    stats.checkpointed("t", "g")
     stats.sample_flows(10_000)
     sums = {}
     for name, key in (
@@ -52,13 +54,17 @@ def test_flows_are_found_under_javas_names() -> None:
         ("GROUP_GET_NUMS", "t@g"),
         ("GROUP_GET_SIZE", "t@g"),
         ("SNDBCK_PUT_NUMS", "t@g"),
+        ("GROUP_ACK_NUMS", "t@g"),
+        ("GROUP_CK_NUMS", "t@g"),
+        ("BROKER_ACK_NUMS", "c"),
+        ("BROKER_CK_NUMS", "c"),
         ("BROKER_PUT_NUMS", "c"),
         ("BROKER_GET_NUMS", "c"),
     ):
         figures = stats.figures(name, key, "c")
         assert figures is not None
         sums[name] = figures.minute.sum
-    assert list(sums.values()) == [3, 300, 2, 200, 1, 3, 2]
+    assert list(sums.values()) == [3, 300, 2, 200, 1, 4, 1, 4, 1, 3, 2]
     assert (stats.put_count, stats.put_size, stats.get_count, stats.get_size) == (3, 300, 2, 200)
 
 

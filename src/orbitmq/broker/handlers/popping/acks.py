@@ -44,6 +44,8 @@ def acknowledge(tables: PopTables, call: Call[AckMessage]) -> Reply | Later:
         result = tables.pop.revive_log.acknowledge(key, (header.queue_offset,))
     except StoreUnavailable as error:
         raise refusal_of(error) from None
+    if result is not None:
+        tables.stats.acknowledged(header.topic, header.consumer_group, 1)
     return _when_durable(tables, call, Reply(), result)
 
 
@@ -61,7 +63,10 @@ def acknowledge_batch(tables: PopTables, call: Call[BatchAckMessages]) -> Reply 
             topic = pop_retry_topic(ack.topic, ack.group, ack.retry)
             key = CheckpointKey(topic, ack.group, ack.queue_id, ack.start_offset, ack.pop_time_ms, tables.broker_name)
             if ack.revive_queue_id != ORDER_REVIVE_QUEUE:
-                result = tables.pop.revive_log.acknowledge(key, ack.offsets) or result
+                noted = tables.pop.revive_log.acknowledge(key, ack.offsets)
+                if noted is not None:
+                    tables.stats.acknowledged(topic, ack.group, len(ack.offsets))
+                    result = noted
             elif (refusal := _try_in_order(tables, key, ack.offsets)) is not None:
                 reply = refusal
     except StoreUnavailable as error:
@@ -110,6 +115,8 @@ def change_invisible_time(tables: PopTables, call: Call[ChangeInvisibleTime]) ->
         result = log.acknowledge(key, (header.queue_offset,))
     except StoreUnavailable as error:
         raise refusal_of(error) from None
+    tables.stats.checkpointed(header.topic, header.consumer_group)
+    tables.stats.acknowledged(header.topic, header.consumer_group, 1)
     response = ChangeInvisibleTimeResponse(
         pop_time_ms=now_ms, invisible_ms=header.invisible_ms, revive_queue_id=found.revive_queue_id
     )

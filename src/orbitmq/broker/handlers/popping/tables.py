@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from orbitmq.broker.delivery.filters import Filters
 from orbitmq.broker.groups.admissions import Admissions
 from orbitmq.broker.groups.registry import GroupRegistry
+from orbitmq.broker.monitoring.stats import BrokerStats
 from orbitmq.broker.pop.service import PopService
 from orbitmq.broker.topics.registry import TopicRegistry
 from orbitmq.codes import ResponseCode
@@ -52,6 +53,7 @@ class PopTables:
     broker_name: str
     ip: str
     is_readable: bool
+    stats: BrokerStats
 
 
 def with_group(tables: PopTables, call: AskingCall, answer: Callable[[], Reply | Later]) -> Reply | Later:

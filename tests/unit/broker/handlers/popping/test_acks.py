@@ -191,6 +191,26 @@ def test_a_time_that_no_message_may_have_is_refused(serve: Serve) -> None:
     serve(scene)
 
 
+def test_acks_and_checkpoints_are_counted_whichever_way_they_come(serve: Serve) -> None:
+    async def scene(rig: Any) -> None:
+        for _ in range(4):
+            await rig.send()
+        first, second, third, fourth = await pop(rig, count_max=4)
+        for _ in range(2):  # the second time nothing is left to be done
+            assert await rig.code(ack_header(first)) == 0
+        handle = parse_handle(handle_of(second))
+        offsets = [second.queue_offset, third.queue_offset]
+        ack = BatchAck("g", "t", "0", handle.start_offset, 0, handle.revive_queue_id, handle.pop_time_ms, 1, offsets)
+        nobodys = BatchAck("g", "nobody", "0", 0, 0, 0, 1, 1, [0])
+        assert await rig.code(BatchAckMessages(), encode_batch_acks("a", [nobodys, ack])) == 0
+        assert await rig.code(change_header(fourth, 60_000)) == 0
+        stats = rig.broker.service.stats
+        assert (stats.acks.total(("t", "g")), stats.ack_count) == (4, 4)
+        assert (stats.checkpoints.total(("t", "g")), stats.checkpoint_count) == (2, 2)
+
+    serve(scene)
+
+
 def ordered_ack(message: StoredMessage, *offsets: int) -> BatchAck:
     handle = parse_handle(handle_of(message))
     return BatchAck("g", "t", "0", handle.start_offset, 0, 999, handle.pop_time_ms, 1, offsets)
