@@ -7,6 +7,8 @@ import logging
 from collections.abc import Awaitable, Callable, Sequence
 from typing import NamedTuple
 
+from orbitmq.broker.monitoring.repeated_failure import RepeatedFailure
+
 log = logging.getLogger(__name__)
 
 TURN_MS = 1_000
@@ -20,10 +22,14 @@ class Job(NamedTuple):
 
 
 class Housekeeping:
-    """Runs jobs whenever their period is over. One that fails is tried again at its next time, and stops no other."""
+    """Runs jobs whenever their period is over. One that fails is tried again at its next time, and stops no other.
+
+    What keeps it from being done, a full disk for hours, is logged once.
+    """
 
     def __init__(self, jobs: Sequence[Job]) -> None:
-        self._jobs = jobs
+        sentence = "a job of the housekeeping failed, it is tried again"
+        self._jobs = [(job, RepeatedFailure(log, sentence)) for job in jobs]
 
     async def run(self) -> None:
         """Do what is due, turn by turn. Ends when it is cancelled."""
@@ -39,12 +45,14 @@ class Housekeeping:
         Args:
             elapsed_ms: since the start, a multiple of TURN_MS.
         """
-        for job in self._jobs:
+        for job, failure in self._jobs:
             if elapsed_ms % job.period_ms >= TURN_MS:
                 continue
             try:
                 outcome = job.run()
                 if outcome is not None:
                     await outcome
-            except Exception:
-                log.exception("a job of the housekeeping failed, going on")
+            except Exception as error:
+                failure.note(error)
+            else:
+                failure.note(None)

@@ -36,7 +36,19 @@ async def test_a_job_that_fails_stops_no_other_and_is_tried_again(caplog: pytest
     await turns(Job(1_000, fail), Job(1_000, fail_later), Job(1_000, lambda: done.append(1)), count=2)
     assert done == [1, 1]
     failures = [str(record.exc_info[1]) for record in caplog.records if record.exc_info]
-    assert failures == ["a fault", "no space left"] * 2
+    assert failures == ["a fault", "no space left"]
+
+
+async def test_a_failure_is_logged_once_until_the_job_was_done(caplog: pytest.LogCaptureFixture) -> None:
+    outcomes = [OSError("full"), OSError("full"), OSError("broken"), None, OSError("broken")]
+
+    def act() -> None:
+        outcome = outcomes.pop(0)
+        if outcome is not None:
+            raise outcome
+
+    await turns(Job(1_000, act), count=5)
+    assert [str(record.exc_info[1]) for record in caplog.records if record.exc_info] == ["full", "broken", "broken"]
 
 
 async def test_the_task_does_turn_after_turn(monkeypatch: pytest.MonkeyPatch) -> None:
