@@ -57,12 +57,13 @@ class DefaultSource(DataSource):  # type: ignore[misc]
     def reader(self, schema: StructType) -> DataSourceReader:
         """Return a reader of a bounded range."""
         from orbitmq.spark.commitlog.options import parse_file_options, reads_files
-        from orbitmq.spark.commitlog.reader import FileReader
+        from orbitmq.spark.commitlog.reader import FileReader, FilteringFileReader
         from orbitmq.spark.options import parse_read_options
         from orbitmq.spark.source import BatchReader, FilteringReader
 
         if reads_files(self.options):
-            return FileReader(schema, parse_file_options(self.options))
+            files = FilteringFileReader if _tells_filters() else FileReader
+            return files(schema, parse_file_options(self.options))
         reader = FilteringReader if _tells_filters() else BatchReader
         return reader(schema, parse_read_options(self.options, streaming=False))
 

@@ -83,6 +83,21 @@ def test_a_restart_before_the_first_commit_loses_nothing(fake, stream):
     assert taken(again, logged, again.latestOffset(logged, ALL)) == {0: (25, 55)}
 
 
+def test_a_checkpoint_of_an_older_version_goes_on(fake, stream):
+    # As version 0.1.0 of the autumn of 2026 wrote them: the first batch of a query, and a later one that met a new queue.
+    fake.fill("orders", 0, 40)
+    fake.fill("orders", 1, 9)
+    first = {"queues": {"orders": {"fake": {"0": 30}}}, "begins": {"orders": {"fake": {"0": 20}}}}
+    later = {"queues": {"orders": {"fake": {"0": 35, "1": 4}}}, "begins": {"orders": {"fake": {"1": 2}}}}
+    last = {"queues": {"orders": {"fake": {"0": 40, "1": 4}}}}
+    reader = stream(startingOffsets="earliest")
+
+    assert taken(reader, reader.initialOffset(), first) == {0: (20, 30)}
+    assert taken(reader, first, later) == {0: (30, 35), 1: (2, 4)}
+    assert taken(reader, later, last) == {0: (35, 40)}
+    assert taken(reader, last, reader.latestOffset(last, ALL)) == {1: (4, 9)}
+
+
 def test_an_idle_stream_asks_brokers_at_the_poll_interval_only(fake, stream, monkeypatch):
     fake.fill("orders", 0, 5)
     clock, waits = [1000.0], []

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from orbitmq.errors import ConfigError
-from orbitmq.spark.options import GivenOptions, parse_subscription, parse_timestamp, parse_topics
+from orbitmq.spark.options import GivenOptions, matches_pattern, parse_subscription, parse_timestamp, parse_topics
 
 PATH_OPTION = "commitLogPath"
 FILE_OPTIONS = (
@@ -28,12 +28,14 @@ FILE_OPTIONS = (
 class FileOptions:
     """The options of a read of files.
 
-    Without `topics` and `topic_pattern` every topic is read. Times are store times in ms, the end is not part of the range.
+    Without `topics` and `topic_pattern` every topic is read, but for those that the query's own filters leave out. Times are
+    store times in ms, the end is not part of the range.
     """
 
     path: str
     topics: tuple[str, ...] = ()
     topic_pattern: str | None = None
+    filtered_topics: frozenset[str] | None = None
     broker_name: str | None = None
     start_ms: int | None = None
     end_ms: int | None = None
@@ -41,6 +43,14 @@ class FileOptions:
     partition_count_min: int | None = None
     fail_on_data_loss: bool = True
     include_body: bool = True
+
+    def wants_topic(self, topic: str) -> bool:
+        """Say whether messages of a topic are read."""
+        if self.filtered_topics is not None and topic not in self.filtered_topics:
+            return False
+        if self.topic_pattern is not None:
+            return matches_pattern(topic, self.topic_pattern)
+        return not self.topics or topic in self.topics
 
 
 def reads_files(options: Mapping[str, str]) -> bool:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
-from pyspark.sql.datasource import DataSourceReader, InputPartition
+from pyspark.sql.datasource import DataSourceReader, Filter, InputPartition
 from pyspark.sql.types import StructType
 
 from orbitmq.errors import CorruptRecord
@@ -20,8 +20,8 @@ from orbitmq.spark.commitlog.log import find_log
 from orbitmq.spark.commitlog.options import FileOptions
 from orbitmq.spark.commitlog.scan import Run, SegmentScan
 from orbitmq.spark.commitlog.splits import Segment, Split, split_log
-from orbitmq.spark.options import matches_pattern
 from orbitmq.spark.reading.continuity import DataLoss
+from orbitmq.spark.reading.pushdown import Narrowing, narrow
 from orbitmq.spark.schema import COLUMN_NAMES, PHYSICAL_OFFSET, chosen_columns, spark_schema
 from orbitmq.store.inspection.reading import ReadOnlyFile
 from orbitmq.wire.messages.record import parse_record
@@ -48,6 +48,7 @@ class FileReader(DataSourceReader):  # type: ignore[misc]
     def __init__(self, schema: StructType, options: FileOptions) -> None:
         self._names = chosen_columns(schema)
         self._options = options
+        self._narrowing = Narrowing()
 
     def partitions(self) -> list[InputPartition]:
         """Return one task per 64 MiB."""
@@ -57,12 +58,32 @@ class FileReader(DataSourceReader):  # type: ignore[misc]
                 _lose(self._options, self._options.path, start, min(end, found.end), "the file is missing")
         segments = [Segment(str(file.path), file.base, file.size) for file in found.files]
         splits = split_log(segments, found.end, found.checked_from, self._options.partition_count_min)
-        return [FilePartition(split) for split in splits] or [InputPartition(None)]
+        low, high = self._narrowing.of(PHYSICAL_OFFSET.name).range
+        parts = [FilePartition(split) for split in splits if split.may_hold(low, high)]
+        return parts or [InputPartition(None)]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """Yield the messages of one task."""
         if isinstance(partition, FilePartition):
             yield from SplitReader(partition.wanted, self._options, self._names).batches()
+
+
+class FilteringFileReader(FileReader):
+    """A reader of files that hears of the query's filters, where Spark tells them: it fails where it does not."""
+
+    def pushFilters(self, filters: list[Filter]) -> Iterable[Filter]:  # noqa: N802
+        """Take limits from the filters; Spark goes on evaluating each of them."""
+        self._narrowing = narrow(filters)
+        options, (since_ms, until_ms) = self._options, self._narrowing.stored_ms
+        since = [ms for ms in (options.start_ms, since_ms) if ms is not None]
+        until = [ms for ms in (options.end_ms, until_ms) if ms is not None]
+        self._options = replace(
+            options,
+            start_ms=max(since, default=None),
+            end_ms=min(until, default=None),
+            filtered_topics=self._narrowing.of("topic").values,
+        )
+        return filters
 
 
 class SplitReader:
@@ -133,7 +154,7 @@ class SplitReader:
             wanted &= records.stored_at_ms >= options.start_ms
         if options.end_ms is not None:
             wanted &= records.stored_at_ms < options.end_ms
-        if options.topics or options.topic_pattern is not None:
+        if options.topics or options.topic_pattern is not None or options.filtered_topics is not None:
             encoded = records.topic_names.dictionary_encode()
             chosen = np.array([self._is_wanted(topic) for topic in encoded.dictionary.to_pylist()], np.bool_)
             wanted &= chosen[encoded.indices.to_numpy()]
@@ -141,8 +162,7 @@ class SplitReader:
 
     def _is_wanted(self, topic: str) -> bool:
         if topic not in self._topics:
-            pattern = self._options.topic_pattern
-            self._topics[topic] = topic in self._options.topics if pattern is None else matches_pattern(topic, pattern)
+            self._topics[topic] = self._options.wants_topic(topic)
         return self._topics[topic]
 
     def _damaged(self, start: int, end: int, reason: str = "no record begins here") -> None:
