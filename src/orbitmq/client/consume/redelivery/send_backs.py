@@ -14,7 +14,7 @@ from orbitmq.client.routing.route_queues import is_logical, writable_queues
 from orbitmq.client.send.result import is_stored
 from orbitmq.client.session.session import ClientSession
 from orbitmq.clock import now_ms
-from orbitmq.errors import ClientError, OrbitError
+from orbitmq.errors import ClientError, ConnectionBroken, OrbitError, RequestTimeout
 from orbitmq.model.message import StoredMessage
 from orbitmq.model.route import MessageQueue
 from orbitmq.model.topic import RETRY_PREFIX
@@ -94,6 +94,9 @@ class SendBacks:
             for target in one_queue_each(queues, message):
                 try:
                     await self._send_to(target, message, delay_level)
+                except (ConnectionBroken, RequestTimeout) as error:
+                    failure = error
+                    break  # it may be stored there: with each further broker there could be one more of it
                 except OrbitError as error:
                     failure = error
                 else:

@@ -1,7 +1,9 @@
 from dataclasses import replace
+from functools import partial
 
 import pytest
 
+from orbitmq.client.consume.redelivery import send_backs
 from orbitmq.client.consume.redelivery.policy import RedeliveryPolicy
 from orbitmq.client.consume.redelivery.send_backs import TO_DEAD_LETTERS, Drops, SendBacks
 from orbitmq.codes import ResponseCode
@@ -70,6 +72,28 @@ async def test_a_message_that_nobody_takes_is_still_ours(cluster, caplog):
     assert not await send_back(cluster, replace(stored(0), topic="orders"))
     assert any("is not sent back, it comes again from here" in text for text in caplog.messages)
     assert cluster.a.bodies("%RETRY%g") == cluster.b.bodies("%RETRY%g") == []
+
+
+def cut(broker, call):
+    """Note a request, and close its connection."""
+    broker.requests.append(call.header)
+    call.connection.close()
+    return True
+
+
+@pytest.mark.parametrize("loss", ["silent", "broken"])
+async def test_a_message_whose_plain_send_gets_no_answer_is_sent_to_no_further_broker(cluster, monkeypatch, loss):
+    monkeypatch.setattr(send_backs, "SEND_BACK_TIMEOUT_MS", 50)
+    cluster.topic("%RETRY%g", cluster.a, cluster.b, count=1)
+    for broker in (cluster.a, cluster.b):
+        broker.refusals[ConsumerSendBack] = [ResponseCode.SYSTEM_ERROR]
+        if loss == "silent":
+            broker.silent.add(SendMessageV2)
+        else:
+            monkeypatch.setattr(broker, "check", partial(cut, broker))
+    assert not await send_back(cluster, replace(stored(0), topic="orders"))
+    asked = [request for broker in (cluster.a, cluster.b) for request in broker.requests]
+    assert len([request for request in asked if isinstance(request, SendMessageV2)]) == 1
 
 
 @pytest.mark.parametrize(
