@@ -301,6 +301,7 @@ class PullConsumer(Client):
         return queue_offset
 
     def _puller(self, queue: MessageQueue) -> Puller:
+        self._check_open()
         puller = self._pullers.get(queue)
         if puller is None:
             raise InvalidArgument("queue", tuple(queue), "an assigned queue; assign() comes first")

@@ -207,6 +207,15 @@ async def test_nothing_is_asked_before_the_consumer_is_open(cluster, use):
         consumer(cluster).assign([queue(0)])
 
 
+async def test_after_its_end_a_consumer_says_that_it_is_not_open_rather_than_that_nothing_is_assigned(cluster):
+    cluster.topic("orders", count=1)
+    async with consumer(cluster) as reader:
+        reader.assign([queue(0)])
+    for use in (lambda: reader.seek(queue(0), 1), lambda: reader.position(queue(0))):
+        with pytest.raises(ClientError, match="not open"):
+            use()
+
+
 async def test_a_consumer_that_is_not_open_says_what_to_do(cluster):
     reader = consumer(cluster)
     with pytest.raises(ClientError, match="async with"):
