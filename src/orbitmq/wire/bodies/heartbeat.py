@@ -13,7 +13,7 @@ import orjson
 
 from orbitmq.model.group import ConsumeFrom, ConsumerInfo, ConsumeType, Heartbeat, MessageModel, Subscription
 from orbitmq.model.route import MessageQueue
-from orbitmq.wire.bodies.document import flag, number, parse_body, text
+from orbitmq.wire.bodies.document import flag, items, number, parse_body, text
 
 CLIENT_BODY_SIZE_MAX = 4 * 1024 * 1024
 """Ours: bytes of what a client says of itself; 10,000 subscriptions have a third of it."""
@@ -104,7 +104,7 @@ def decode_queue_lock(body: bytes) -> QueueLock:
         lambda document: QueueLock(
             group=text(document["consumerGroup"]),
             client_id=text(document["clientId"]),
-            queues=tuple(parse_queue(queue) for queue in document.get("mqSet") or ()),
+            queues=tuple(parse_queue(queue) for queue in _listed(document.get("mqSet"))),
             only_this_broker=flag(document.get("onlyThisBroker")),
         ),
         size_max=CLIENT_BODY_SIZE_MAX,
@@ -154,8 +154,8 @@ def parse_subscription(document: dict[str, Any]) -> Subscription:
         topic=text(document["topic"]),
         expression=get("subString") or ("*" if kind == "TAG" else ""),
         expression_type=kind,
-        tags=frozenset(map(text, get("tagsSet") or ())),
-        tag_codes=frozenset(map(number, get("codeSet") or ())),
+        tags=frozenset(map(text, _listed(get("tagsSet")))),
+        tag_codes=frozenset(map(number, _listed(get("codeSet")))),
         version=number(get("subVersion") or 0),
         class_filter_mode=flag(get("classFilterMode")),
     )
@@ -176,8 +176,8 @@ def _parse_heartbeat(document: dict[str, Any]) -> Heartbeat:
     get = document.get
     return Heartbeat(
         client_id=text(document["clientID"]),
-        producer_groups=tuple(text(producer["groupName"]) for producer in get("producerDataSet") or ()),
-        consumers=tuple(_parse_consumer(consumer) for consumer in get("consumerDataSet") or ()),
+        producer_groups=tuple(text(producer["groupName"]) for producer in _listed(get("producerDataSet"))),
+        consumers=tuple(_parse_consumer(consumer) for consumer in _listed(get("consumerDataSet"))),
         fingerprint=number(get("heartbeatFingerprint") or 0),
         without_subscriptions=flag(get("withoutSub")),
     )
@@ -190,7 +190,7 @@ def _parse_consumer(document: dict[str, Any]) -> ConsumerInfo:
         consume_type=ConsumeType(get("consumeType") or ConsumeType.PUSH),
         message_model=MessageModel(get("messageModel") or MessageModel.CLUSTERING),
         consume_from=_parse_consume_from(get("consumeFromWhere")),
-        subscriptions=tuple(parse_subscription(subscription) for subscription in get("subscriptionDataSet") or ()),
+        subscriptions=tuple(parse_subscription(subscription) for subscription in _listed(get("subscriptionDataSet"))),
         unit_mode=flag(get("unitMode")),
     )
 
@@ -198,3 +198,8 @@ def _parse_consumer(document: dict[str, Any]) -> ConsumerInfo:
 def _parse_consume_from(name: str | None) -> ConsumeFrom:
     """Java keeps three deprecated names that all mean "from the last offset"."""
     return next((known for known in ConsumeFrom if known == name), ConsumeFrom.LAST)
+
+
+def _listed(value: Any) -> list[Any]:
+    """Return the items of a list that may be left out."""
+    return [] if value is None else items(value)
