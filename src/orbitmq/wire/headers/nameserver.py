@@ -228,7 +228,7 @@ class BrokerHeartbeat:
 class NotifyMinBrokerIdChange:
     """NameServer to brokers, one-way: the smallest id among the living members of their group has changed."""
 
-    min_broker_id: int | None = None
+    min_broker_id: int
     broker_name: str | None = None
     min_broker_addr: str | None = None
     offline_broker_addr: str | None = None

@@ -55,7 +55,7 @@ BROKER = {"brokerName": "a", "brokerAddr": "h:1", "clusterName": "c", "haServerA
                 "confirmOffset": "4", "heartbeatTimeoutMills": "5", "electionPriority": "6",
             },
         ),
-        (NotifyMinBrokerIdChange(), {}),
+        (NotifyMinBrokerIdChange(min_broker_id=0), {"minBrokerId": "0"}),
         (
             NotifyMinBrokerIdChange(
                 min_broker_id=1, broker_name="a", min_broker_addr="h:1", offline_broker_addr="h:0", ha_broker_addr="h:2"

@@ -4,8 +4,10 @@ from collections.abc import Callable
 from typing import Any
 
 import orjson
+import pytest
 
 from golden import golden
+from orbitmq.errors import HeaderError
 from orbitmq.wire.header import decode_header
 from orbitmq.wire.headers import (
     ExchangeReplicationInfo,
@@ -74,3 +76,8 @@ def test_a_master_that_hears_of_another_smallest_id_in_its_group_serves_on(serve
         assert (await rig.pull("t"))[0].code == 0
 
     serve(scene)
+
+
+def test_a_notice_of_a_smallest_id_that_names_none_is_refused() -> None:
+    with pytest.raises(HeaderError, match="minBrokerId"):
+        decode_header(NotifyMinBrokerIdChange, {"minBrokerAddr": "10.0.0.1:10911"})
