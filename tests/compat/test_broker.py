@@ -162,3 +162,13 @@ def test_a_link_on_which_java_did_not_answer_is_opened_anew(monkeypatch):
     comparison = Comparison(sides.Side("Java's", ""), sides.Side("ours", ""))
     comparison.tell([Step(12, {}, link=1, header=b"")])
     assert reopened == [("Java's", 1), ("ours", 1)]
+
+
+def test_users_and_rules_of_other_stories_are_left_out():
+    memory = Memory("q0000002-")
+    users = [{"username": name} for name in ("q0000001-anna", "q0000002-anna", "null")]
+    found = normalise(Step(3005), Command(0, body=json.dumps(users).encode()), memory)
+    assert found["body"] == [{"username": "\u00a7anna"}]
+    rules = [{"subject": f"User:{user['username']}", "policies": []} for user in users]
+    found = normalise(Step(3010), Command(0, body=json.dumps(rules).encode()), memory)
+    assert found["body"] == [{"subject": "User:\u00a7anna", "policies": []}]

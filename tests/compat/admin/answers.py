@@ -8,7 +8,7 @@ from typing import Any
 from compat.broker.answers import REMARK, SPECIAL, Normal, Special, masked
 from compat.broker.answers import normalise as normalise_answer
 from compat.broker.sides import Memory, Outcome
-from compat.broker.steps import Step
+from compat.broker.steps import PREFIX_MARK, Step
 from orbitmq.wire.command import Command
 
 
@@ -18,8 +18,9 @@ def normalise(step: Step, outcome: Outcome, memory: Memory) -> Normal:
     normal[ASKED] = step.code
     if normal.get(REMARK):
         normal[REMARK] = masked(normal[REMARK], memory)
-    if step.code == 3010 and isinstance(normal.get("body"), list):
-        normal["body"] = [_rules(acl, memory) for acl in normal["body"]]
+    if step.code in (3005, 3010) and isinstance(normal.get("body"), list):
+        own = [each for each in normal["body"] if PREFIX_MARK in str(each.get("username", each.get("subject")))]
+        normal["body"] = [_rules(each, memory) for each in own]
     if step.code == 26 and isinstance(outcome, Command) and outcome.code == 0:
         normal["body"] = {}
         normal["settings"] = _settings(outcome.body)
