@@ -13,7 +13,7 @@ import orjson
 
 from orbitmq.model.group import ConsumerInfo, MessageModel, Subscription
 from orbitmq.model.topic import DataVersion
-from orbitmq.wire.bodies.document import DOCUMENT_SIZE_MAX, boolean, items, number, parse_body, text
+from orbitmq.wire.bodies.document import DOCUMENT_SIZE_MAX, boolean, check_int32, items, number, parse_body, text
 from orbitmq.wire.bodies.heartbeat import parse_subscription, subscription_document
 from orbitmq.wire.bodies.registration import data_version_document, parse_data_version
 
@@ -141,6 +141,7 @@ def parse_group(document: Mapping[str, Any]) -> GroupConfig:
 def _parse_new_group(document: Mapping[str, Any]) -> GroupConfig:
     """Build what somebody asks for: of what is kept as it came, too, Java's fields are of Java's kinds."""
     config = parse_group(document)
+    check_int32([getattr(config, name) for key, name in _NUMBERS.items() if key != "brokerId"])
     extra = dict(config.extra)
     if (attributes := extra.pop("attributes", None)) is not None:
         extra["attributes"] = _object(attributes)

@@ -90,6 +90,7 @@ def test_a_body_that_is_none_is_refused_by_name() -> None:
 @pytest.mark.parametrize(
     ("asked", "kept"),
     [
+        ({"brokerId": 2**63 - 1, "retryMaxTimes": 2**31 - 1}, {}),
         ({"attributes": None}, {}),
         ({"attributes": {}}, {"attributes": {}}),
         ({"attributes": {"a": "1"}}, {"attributes": {"a": "1"}}),
@@ -110,6 +111,9 @@ def test_what_is_asked_for_a_group_is_kept_as_java_reads_it(asked: dict[str, Any
 @pytest.mark.parametrize(
     "asked",
     [
+        {"groupSysFlag": 2**31},
+        {"retryMaxTimes": -(2**31) - 1},
+        {"brokerId": 2**63},
         {"attributes": 0},
         {"attributes": []},
         {"groupRetryPolicy": 0},
