@@ -172,3 +172,10 @@ def test_users_and_rules_of_other_stories_are_left_out():
     rules = [{"subject": f"User:{user['username']}", "policies": []} for user in users]
     found = normalise(Step(3010), Command(0, body=json.dumps(rules).encode()), memory)
     assert found["body"] == [{"subject": "User:\u00a7anna", "policies": []}]
+
+
+def test_of_the_brokers_own_groups_no_settings_are_compared():
+    answer = Command(0, body=b'{"groupName":"x"}')
+    memory = Memory("q0000002-")
+    assert "body" not in normalise(Step(352, {"group": "CID_RMQ_SYS_x"}), answer, memory)
+    assert "body" in normalise(Step(352, {"group": "\u00a7g"}), answer, memory)

@@ -126,7 +126,7 @@ def answer(request: Command) -> Command:
     """Answer what a broker asks a client."""
     fields = request.ext_fields or {}
     bodies: dict[int, Any] = {
-        307: {"properties": {"PROP_NAMESERVER_ADDR": "here", "jstack": str(fields.get("jstackEnable") == "true")}, "subscriptionSet": [], "mqTable": {}, "statusTable": {}},
+        307: {"properties": {"PROP_NAMESERVER_ADDR": "here", "jstack": str(fields.get("jstackEnable", "").lower() == "true")}, "subscriptionSet": [], "mqTable": {}, "statusTable": {}},
         309: {"order": False, "autoCommit": True, "consumeResult": "CR_SUCCESS", "remark": f"{len(request.body) > 0}", "spentTimeMills": 3},
         221: {"messageQueueTable": {}, "consumerTable": {}},
     }  # fmt: skip

@@ -153,6 +153,13 @@ REASONS: tuple[Reason, ...] = (
     _known("empty fields of binary headers")._replace(
         applies=lambda step, java, ours: step.is_binary and "" in step.fields.values()
     ),
+    Reason(
+        "groups (200) with fewer than no queues of retries, or more than 1,024",
+        "made",
+        "refused with 29",
+        lambda step, java, ours: step.code == 200 and _codes(java, ours) == (0, 29) and _says(ours, "retryQueueNums: "),
+        ends_story=True,
+    ),
     _known("topics (17) with fewer than one queue")._replace(
         applies=lambda step, java, ours: step.code == 17 and java.get("code") == 0 and _says(ours, "QueueNums: ")
     ),
