@@ -31,6 +31,8 @@ OnAnswer = Callable[[StoredMessage, str, str, Decision], None]
 
 CHECKS_MAX = 1_000
 """Questions that are looked into at the same time; what is asked beyond goes unanswered, and is asked again."""
+COROUTINE_CHECKS_MAX = 50_000
+"""The same where `check` is a coroutine, which takes no thread: a broker asks about all that is open in one go."""
 
 
 class CheckAnswers:
@@ -46,6 +48,7 @@ class CheckAnswers:
         self._group = group
         self._on_answer = on_answer
         self._check = check
+        self._count_max = COROUTINE_CHECKS_MAX if inspect.iscoroutinefunction(check) else CHECKS_MAX
         self._tasks = BackgroundTasks()
         self._count = 0
         self._dropped_count = 0
@@ -63,7 +66,7 @@ class CheckAnswers:
             log.warning("a broker asks about a transaction that is not of the group %s", self._group)
         elif check is None:
             log.debug("a broker asks about a transaction, and there is no `check` to answer")
-        elif self._count >= CHECKS_MAX:
+        elif self._count >= self._count_max:
             self._dropped_count += 1
             if is_worth_a_line(self._dropped_count):
                 log.warning("%d questions about transactions are left to later rounds", self._dropped_count)

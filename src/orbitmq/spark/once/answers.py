@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import threading
 import time
@@ -48,38 +49,46 @@ class Answers:
         self._next = 0
         self._read_s = float("-inf")
 
-    def __call__(self, message: StoredMessage) -> Decision:
-        """Say how the transaction of a half message ends."""
+    async def answer(self, message: StoredMessage) -> Decision:
+        """Say how the transaction of a half message ends. What is known is said at once: brokers ask about thousands."""
         stamp = parse_stamp(message.properties)
         if stamp is None:
             log.warning("a broker asks about message %s, which no exactly-once query has sent", message.message_id)
             return Decision.UNKNOWN
-        with self._lock:
-            decision = self._decide(stamp)
-            if decision is Decision.UNKNOWN and self._is_abandoned(message):
-                self._journal.append(Abort(stamp.query, stamp.batch, frozenset((stamp.attempt,))))
-                self._read_s = float("-inf")
-                decision = self._decide(stamp)
-            if len(self._told) < TOLD_MAX or stamp in self._told:
-                self._told[stamp] = decision
+        decision = self._known(stamp)
+        if decision is Decision.UNKNOWN and (self._is_read_due or self._is_abandoned(message)):
+            decision = await asyncio.to_thread(self._find, stamp, self._is_abandoned(message))
+        if len(self._told) < TOLD_MAX or stamp in self._told:
+            self._told[stamp] = decision
         return decision
 
     def counts(self) -> dict[Decision, int]:
         """Return how many half messages were answered how, by the last answer about each."""
-        with self._lock:
-            told = list(self._told.values())
+        told = list(self._told.values())
         return {decision: told.count(decision) for decision in Decision}
 
-    def _decide(self, stamp: Stamp) -> Decision:
-        key = (stamp.query, stamp.batch)
-        decision = decide(stamp, self._ledgers.get(key, Ledger()))
-        if decision is Decision.UNKNOWN and self._monotonic() - self._read_s >= READ_EVERY_S:
-            for line in self._journal.read(self._next):
-                self._ledgers.setdefault((line.entry.query, line.entry.batch), Ledger()).apply(line.entry)
-                self._next = line.offset + 1
-            self._read_s = self._monotonic()
-            decision = decide(stamp, self._ledgers.get(key, Ledger()))
-        return decision
+    def _known(self, stamp: Stamp) -> Decision:
+        return decide(stamp, self._ledgers.get((stamp.query, stamp.batch), Ledger()))
+
+    def _find(self, stamp: Stamp, is_abandoned: bool) -> Decision:
+        """Read on in the marker topic, on a thread; abort the attempt first, if nobody is to decide about it any more."""
+        with self._lock:
+            if self._is_read_due:
+                self._read()
+            if is_abandoned and self._known(stamp) is Decision.UNKNOWN:
+                self._journal.append(Abort(stamp.query, stamp.batch, frozenset((stamp.attempt,))))
+                self._read()
+            return self._known(stamp)
+
+    @property
+    def _is_read_due(self) -> bool:
+        return self._monotonic() - self._read_s >= READ_EVERY_S
+
+    def _read(self) -> None:
+        for line in self._journal.read(self._next):
+            self._ledgers.setdefault((line.entry.query, line.entry.batch), Ledger()).apply(line.entry)
+            self._next = line.offset + 1
+        self._read_s = self._monotonic()
 
     def _is_abandoned(self, message: StoredMessage) -> bool:
         return self._abandon_after_ms is not None and now_ms() - message.born_at_ms >= self._abandon_after_ms
@@ -91,7 +100,7 @@ def answering(options: WriteOptions, answers: Answers, topics: Iterable[str]) ->
     with BlockingTransactionProducer(
         options.group,
         options.name_servers,
-        check=answers,
+        check=answers.answer,
         topics=tuple(topics),
         **read_security(options.security_file)._asdict(),
     ):

@@ -101,7 +101,7 @@ async def test_what_is_not_the_groups_or_cannot_be_read_is_not_answered(caplog):
 
 
 async def test_only_so_many_questions_are_looked_into_at_the_same_time(monkeypatch):
-    monkeypatch.setattr(checks, "CHECKS_MAX", 2)
+    monkeypatch.setattr(checks, "COROUTINE_CHECKS_MAX", 2)
     broker, may_go = Broker(), asyncio.Event()
 
     async def check(message):
@@ -115,6 +115,22 @@ async def test_only_so_many_questions_are_looked_into_at_the_same_time(monkeypat
     await until(lambda: len(broker.answers) == 2)
     ask(answers, broker)
     await until(lambda: len(broker.answers) == 3)
+    assert answers._dropped_count == 3
+
+
+async def test_fewer_are_looked_into_at_the_same_time_where_each_takes_a_thread(monkeypatch):
+    monkeypatch.setattr(checks, "CHECKS_MAX", 2)
+    broker, may_go = Broker(), threading.Event()
+
+    def check(message):
+        may_go.wait()
+        return Decision.COMMIT
+
+    answers = CheckAnswers("g", check)
+    for _ in range(5):
+        ask(answers, broker)
+    may_go.set()
+    await until(lambda: len(broker.answers) == 2)
     assert answers._dropped_count == 3
 
 

@@ -9,6 +9,7 @@ import pytest
 from orbitmq.client.transactions.decision import Decision
 from orbitmq.clock import now_ms
 from orbitmq.model.message import Host, StoredMessage
+from orbitmq.net.loop import run
 from orbitmq.spark.once.answers import READ_EVERY_S, Answers
 from orbitmq.spark.once.journal import Line
 from orbitmq.spark.once.rules.ledger import Abort, Entry, Marker
@@ -52,6 +53,10 @@ def half(stamp: str, born_at_ms: int | None = None) -> StoredMessage:
     )
 
 
+def told(answers: Answers, message: StoredMessage) -> Decision:
+    return run(answers.answer(message))
+
+
 @pytest.mark.parametrize(
     ("stamp", "decision"),
     [
@@ -63,29 +68,37 @@ def half(stamp: str, born_at_ms: int | None = None) -> StoredMessage:
     ],
 )
 def test_the_first_marker_of_the_batch_decides(stamp, decision):
-    assert Answers(Topic([MARKER]))(half(stamp)) is decision
+    assert told(Answers(Topic([MARKER])), half(stamp)) is decision
 
 
 def test_what_is_known_is_not_read_again_and_what_is_not_is_read_at_intervals():
     topic, seconds = Topic([MARKER]), [0.0]
     answers = Answers(topic, monotonic=lambda: seconds[0])
     for _ in range(3):
-        assert answers(half("q/0/winner/1")) is Decision.COMMIT
+        assert told(answers, half("q/0/winner/1")) is Decision.COMMIT
     assert topic.reads == 1
 
     topic.append(Marker("id", "q", 1, {"next": ()}, {}))
-    assert answers(half("q/1/next/1")) is Decision.UNKNOWN
+    assert told(answers, half("q/1/next/1")) is Decision.UNKNOWN
     seconds[0] += READ_EVERY_S
-    assert answers(half("q/1/next/1")) is Decision.COMMIT
+    assert told(answers, half("q/1/next/1")) is Decision.COMMIT
     assert (topic.reads, answers.counts()[Decision.COMMIT]) == (2, 2)
+
+
+def test_a_flood_of_questions_that_nobody_can_answer_yet_reads_the_topic_once():
+    topic = Topic()
+    answers = Answers(topic, monotonic=lambda: 0.0)
+
+    assert {told(answers, half(f"q/0/a/{serial}")) for serial in range(50)} == {Decision.UNKNOWN}
+    assert topic.reads == 1
 
 
 def test_an_abandoned_half_message_is_aborted_before_it_is_rolled_back():
     topic = Topic()
     answers = Answers(topic, abandon_after_ms=1000)
 
-    assert answers(half("q/0/a/1")) is Decision.UNKNOWN
-    assert answers(half("q/0/a/1", now_ms() - 1000)) is Decision.ROLLBACK
+    assert told(answers, half("q/0/a/1")) is Decision.UNKNOWN
+    assert told(answers, half("q/0/a/1", now_ms() - 1000)) is Decision.ROLLBACK
     assert topic.entries == [Abort("q", 0, frozenset("a"))]
 
 
@@ -94,4 +107,4 @@ def test_a_marker_that_comes_before_the_abort_counts():
         def append(self, entry: Entry) -> None:
             self.entries += [Marker("id", "q", 0, {"a": ()}, {}), entry]
 
-    assert Answers(Late(), abandon_after_ms=0)(half("q/0/a/1", 0)) is Decision.COMMIT
+    assert told(Answers(Late(), abandon_after_ms=0), half("q/0/a/1", 0)) is Decision.COMMIT
