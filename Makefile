@@ -15,7 +15,7 @@ IN_WORKERS = $(if $(filter-out 0,$(WORKERS)),-n $(WORKERS) --dist loadfile --no-
 WITH_JAVA = JAVA_HOME="$$(scripts/find-java)" && export JAVA_HOME &&
 WITH_PEERS = JAVA_HOME="$$(scripts/find-java --peers)" && export JAVA_HOME &&
 
-.PHONY: help install peers quickstart test check wheel bench compat compat-broker compat-admin compat-commands compat-filters crash timers failures hostile hostile-broker golden mutants house memory-proof clean
+.PHONY: help install peers quickstart test check wheel bench compat compat-broker compat-admin compat-commands compat-filters crash timers exactly-once failures hostile hostile-broker golden mutants house memory-proof clean
 
 help: ## Say what can be made
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1	\2/p' $(firstword $(MAKEFILE_LIST)) | expand -t 20
@@ -75,6 +75,9 @@ hostile: $(INSTALLED) ## Every hostility figure in full: asked, measured, reache
 
 timers: $(INSTALLED) ## A million pending timers, 5,000 due a second: memory, start, lateness, kill -9; ten minutes
 	@d=$$(mktemp -d) && PYTHONPATH=tests $(BIN)/python -m crash.million_timers --directory $$d --lead-s 200 $(ARGS); s=$$?; rm -rf $$d; exit $$s
+
+exactly-once: $(INSTALLED) ## 2,000,000 rows of a Spark stream into a topic while its driver and workers are killed 40 times; half an hour
+	@PYTHONPATH=tests:. $(BIN)/python -m spark.kills $(ARGS)
 
 crash: $(INSTALLED) ## kill -9, power cuts, torn and damaged files, failing calls, a model: asked, measured, reached; half an hour
 	@PYTHONPATH=tests $(BIN)/python -m crash.figures $(ARGS)
