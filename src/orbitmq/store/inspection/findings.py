@@ -52,7 +52,7 @@ class LogFacts(NamedTuple):
     entries_end: int
     """Where the furthest record ends that an entry of a consume queue leads to."""
     is_young: bool = False
-    """Its broker was killed seconds after the first message, maybe before it wrote a checkpoint."""
+    """Its broker was killed seconds after the first message, maybe before it wrote a checkpoint that knows of one."""
 
 
 def judge_checkpoint(content: bytes | None, log: LogFacts) -> Finding | None:
@@ -74,7 +74,11 @@ def judge_checkpoint(content: bytes | None, log: LogFacts) -> Finding | None:
         return Finding("checkpoint", None, f"has {len(content)} bytes of {LAYOUT_SIZE}", slow)
     checkpoint = parse_checkpoint(content)
     if not any(checkpoint):
-        return Finding("checkpoint", 0, "holds zeros alone", slow)
+        return (
+            note("checkpoint", "knows of no message yet", slow)
+            if log.is_young
+            else Finding("checkpoint", 0, "holds zeros alone", slow)
+        )
     newest = max(checkpoint.commit_log_ms, checkpoint.consume_queue_ms, checkpoint.index_ms)
     is_beyond = checkpoint.durable_offset > log.end or newest > log.stored_at_ms
     if min(checkpoint) < 0 or (is_beyond and not log.is_damaged_at_end and log.entries_end <= log.end):

@@ -53,6 +53,12 @@ def test_a_broker_that_was_killed_at_once_may_have_no_checkpoint_yet() -> None:
     assert (found.severity, found.what) == (Severity.NOTE, "is not there yet")
 
 
+def test_a_broker_that_was_killed_at_its_first_messages_has_the_checkpoint_of_an_empty_log() -> None:
+    found = judge_checkpoint(bytes(4096), LOG._replace(is_young=True))
+    assert found is not None
+    assert (found.severity, found.what) == (Severity.NOTE, "knows of no message yet")
+
+
 def test_an_empty_log_needs_no_checkpoint() -> None:
     assert judge_checkpoint(None, LOG._replace(end=0)) is None
 
