@@ -104,7 +104,7 @@ def decode_queue_lock(body: bytes) -> QueueLock:
         lambda document: QueueLock(
             group=text(document["consumerGroup"]),
             client_id=text(document["clientId"]),
-            queues=tuple(parse_queue(queue) for queue in _listed(document.get("mqSet"))),
+            queues=tuple(parse_queue(queue) for queue in items(document.get("mqSet", []))),
             only_this_broker=flag(document.get("onlyThisBroker")),
         ),
         size_max=CLIENT_BODY_SIZE_MAX,
