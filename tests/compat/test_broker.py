@@ -179,3 +179,8 @@ def test_of_the_brokers_own_groups_no_settings_are_compared():
     memory = Memory("q0000002-")
     assert "body" not in normalise(Step(352, {"group": "CID_RMQ_SYS_x"}), answer, memory)
     assert "body" in normalise(Step(352, {"group": "\u00a7g"}), answer, memory)
+
+
+def test_a_story_ends_where_java_copies_no_offsets_because_no_topic_is_named():
+    assert RULES.ends_silently(Step(314, {"srcGroup": "\u00a7g", "destGroup": "\u00a7h", "topic": " "}))
+    assert not RULES.ends_silently(Step(314, {"srcGroup": "\u00a7g", "destGroup": "\u00a7h", "topic": "\u00a7a"}))
