@@ -164,6 +164,12 @@ def test_a_link_on_which_java_did_not_answer_is_opened_anew(monkeypatch):
     assert reopened == [("Java's", 1), ("ours", 1)]
 
 
+def test_of_a_group_that_all_stories_use_the_progress_in_topics_of_others_is_left_out():
+    table = b'{"offsetTable":{{"topic":"q0000001-a"}:{"brokerOffset":1},{"topic":"q0000002-a"}:{"brokerOffset":2}}}'
+    found = normalise(Step(208, {"consumerGroup": "TOOLS_CONSUMER"}), Command(0, body=table), Memory("q0000002-"))
+    assert [*found["body"]["offsetTable"].values()] == [{"brokerOffset": 2}]
+
+
 def test_users_and_rules_of_other_stories_are_left_out():
     memory = Memory("q0000002-")
     users = [{"username": name} for name in ("q0000001-anna", "q0000002-anna", "null")]

@@ -101,8 +101,19 @@ def _producers(value: dict[str, Any], memory: Memory) -> dict[str, Any]:
 
 def _topics_of_group(value: dict[str, Any], memory: Memory) -> dict[str, Any]:
     """Of the topics of a group that all stories can use (343): not those of other stories."""
-    others = [topic for topic in value.get("topicList", ()) if _OF_A_STORY.search(topic) and memory.prefix not in topic]
-    return {**value, "topicList": [topic for topic in value.get("topicList", ()) if topic not in others]}
+    return {**value, "topicList": [topic for topic in value.get("topicList", ()) if not _is_of_another(topic, memory)]}
+
+
+def _progress(value: dict[str, Any], memory: Memory) -> dict[str, Any]:
+    """Of the progress of a group that all stories can use (208): not that in topics of other stories."""
+    table = {
+        queue: offsets for queue, offsets in value.get("offsetTable", {}).items() if not _is_of_another(queue, memory)
+    }
+    return {**value, "offsetTable": table}
+
+
+def _is_of_another(named: Any, memory: Memory) -> bool:
+    return bool(_OF_A_STORY.search(str(named))) and memory.prefix not in str(named)
 
 
 def _own_modes(value: dict[str, Any], memory: Memory) -> dict[str, Any]:
@@ -147,6 +158,7 @@ _SPECIAL: dict[int, Special] = {
     **SPECIAL,
     45: _names,
     61: lambda value, memory: {"dataVersion": ""},
+    208: _progress,
     303: _time_spans,
     315: _figures,
     317: _consume_stats,
