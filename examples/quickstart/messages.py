@@ -11,12 +11,12 @@ from typing import Any
 import orjson
 
 from examples.quickstart.flights import read_flights, to_message
-from examples.quickstart.screen import Advance
 from orbitmq.admin.client import AdminClient
 from orbitmq.blocking import PushConsumer
 from orbitmq.client.producer import Producer
 from orbitmq.model.group import ConsumeFrom
 from orbitmq.model.topic import TopicConfig
+from orbitmq.spark.jobs.frame.screen import Advance
 
 QUEUE_COUNT = 4
 TIMEOUT_MS = 30_000

@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING, Any
 from examples.quickstart.checks import Seen
 from examples.quickstart.flights import LATE_MINUTES
 from examples.quickstart.messages import Run, publish
-from examples.quickstart.screen import Screen
 from orbitmq.net.loop import run as run_loop
 from orbitmq.spark.driver.interrupts import plain_interrupts
 from orbitmq.spark.driver.session import local_session
 from orbitmq.spark.driver.supervision import SupervisedQuery
+from orbitmq.spark.jobs.frame.screen import Screen
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

@@ -6,6 +6,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from typing import TextIO
 
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
@@ -16,10 +17,14 @@ _LINE_SECONDS = 2.0
 
 
 class Screen:
-    """Writes to standard output."""
+    """Writes to a stream.
 
-    def __init__(self) -> None:
-        self._console = Console(file=sys.stdout, highlight=False)
+    Args:
+        stream: None: standard output.
+    """
+
+    def __init__(self, stream: TextIO | None = None) -> None:
+        self._console = Console(file=stream or sys.stdout, highlight=False)
         self._began = time.monotonic()
 
     def step(self, text: str) -> None:

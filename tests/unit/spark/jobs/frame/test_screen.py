@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from examples.quickstart import screen as module
-from examples.quickstart.screen import Screen
+from orbitmq.spark.jobs.frame import screen as module
+from orbitmq.spark.jobs.frame.screen import Screen
 
 
 class Time:
