@@ -17,6 +17,7 @@ OrbitError
 │   └── StoreUnavailable      the store is fenced, shutting down or out of space
 │       ├── StoreBusy             too much waits for the disk: try again
 │       └── IndexDamaged          a search cannot say what there is
+├── JobFailed             a Spark job ended early: started again, it goes on where it was
 └── ClientError           a remote call did not succeed
     ├── ConnectionFailed      no connection, or it broke before the answer came
     │   └── ConnectionBroken      the latter: what was asked may have been done
@@ -147,6 +148,10 @@ class StoreBusy(StoreUnavailable):
 
 class IndexDamaged(StoreUnavailable):
     """An index file is damaged: a search in it would leave messages out, and say nothing."""
+
+
+class JobFailed(OrbitError):
+    """A Spark job ended before its work was done. What it has written is kept; started again, it goes on there."""
 
 
 class ClientError(OrbitError):

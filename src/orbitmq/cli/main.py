@@ -35,6 +35,7 @@ COMMANDS = {
     "cluster": "orbitmq.cli.cluster",
     "health": "orbitmq.cli.health",
     "store": "orbitmq.cli.store.app",
+    "job": "orbitmq.cli.jobs.app",
 }
 """Where each command lives: as a function of its own name, or as an `app` of several."""
 

@@ -1,0 +1,1 @@
+"""The commands of `orbitmq job`: jobs on topics that Spark runs. They import pyspark only when they run."""

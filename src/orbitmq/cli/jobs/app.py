@@ -1,0 +1,21 @@
+"""The commands of `orbitmq job`, put together."""
+
+from __future__ import annotations
+
+import typer
+
+from orbitmq.cli.jobs.archive import archive
+
+app = typer.Typer(
+    help="Jobs on topics that Spark runs: each can be killed and started again, and checks its work at the end.",
+    no_args_is_help=True,
+    rich_markup_mode=None,
+)
+
+
+@app.callback()
+def _several() -> None:
+    """Keep typer from taking an only command for the whole."""
+
+
+app.command("archive")(archive)

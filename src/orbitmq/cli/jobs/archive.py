@@ -1,0 +1,56 @@
+"""`orbitmq job archive`: a topic as Parquet files by day."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from orbitmq.cli.jobs.running import DEFAULT_MASTER, MasterOption, run_job
+from orbitmq.cli.terminal.options import (
+    DEFAULT_NAME_SERVERS,
+    FormatOption,
+    NameServersOption,
+    SecurityOption,
+    TopicArgument,
+)
+from orbitmq.cli.terminal.output import Format
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from orbitmq.spark.jobs.frame.checks import Verdict
+    from orbitmq.spark.jobs.frame.screen import Screen
+
+
+def archive(
+    topic: TopicArgument,
+    directory: Annotated[Path, typer.Argument(metavar="DIRECTORY", help="A new one, or one of an earlier run.")],
+    start: Annotated[
+        str, typer.Option("--start", metavar="WHEN", help="Where a new archive begins: earliest, or an ISO 8601 time.")
+    ] = "earliest",
+    rows_per_batch: Annotated[
+        int, typer.Option("--rows-per-batch", min=1, help="Messages that are written at a time.")
+    ] = 500_000,
+    merge: Annotated[bool, typer.Option("--merge/--no-merge", help="Put small files together at the end.")] = True,
+    master: MasterOption = DEFAULT_MASTER,
+    name_servers: NameServersOption = DEFAULT_NAME_SERVERS,
+    security: SecurityOption = None,
+    output: FormatOption = Format.TABLE,
+) -> None:
+    """Write what is in a topic now as Parquet files by day; again: only what came since.
+
+    Killed and started again it goes on where it was, and every message is there once. Exit code 1 when a check of the
+    archive fails.
+    """
+
+    def work(spark: SparkSession, screen: Screen) -> list[Verdict]:
+        from orbitmq.spark.jobs.archive import ArchivePlan
+        from orbitmq.spark.jobs.archive import archive as run
+        from orbitmq.spark.jobs.frame.cluster import Cluster
+
+        plan = ArchivePlan(topic, directory.resolve(), start, rows_per_batch, merge)
+        return run(spark, Cluster(name_servers, security), plan, screen)
+
+    run_job("archive", master, output, work)

@@ -1,0 +1,52 @@
+"""The running of a job by its command: options that all have, Spark, and the checks that are shown at the end."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from orbitmq.cli.terminal.exits import ExitCode
+from orbitmq.cli.terminal.output import Format, show_json
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from orbitmq.spark.jobs.frame.checks import Verdict
+    from orbitmq.spark.jobs.frame.screen import Screen
+
+DEFAULT_MASTER = "local[*,2]"
+"""All cores; a task that fails is tried once more."""
+
+MasterOption = Annotated[
+    str, typer.Option("--master", metavar="MASTER", help="Where Spark runs; local[*,2]: on all cores of this machine.")
+]
+
+
+def run_job(name: str, master: str, output: Format, work: Callable[[SparkSession, Screen], list[Verdict]]) -> None:
+    """Run a job, and show what it has checked; steps and progress go to stderr.
+
+    Raises:
+        typer.Exit: a check does not hold.
+    """
+    import sys
+
+    from orbitmq.spark.driver.interrupts import plain_interrupts
+    from orbitmq.spark.jobs.frame.screen import Screen
+    from orbitmq.spark.jobs.frame.session import job_session
+
+    screen = Screen(sys.stderr)
+    screen.step("starting Spark")
+    with job_session(name, master) as spark, plain_interrupts():
+        verdicts = work(spark, screen)
+    failed = sum(not verdict.holds for verdict in verdicts)
+    if output is Format.JSON:
+        show_json({"job": name, "checks": [verdict._asdict() for verdict in verdicts]})
+    else:
+        shown = Screen()
+        for verdict in verdicts:
+            shown.verdict(verdict.holds, verdict.claim)
+    screen.step(f"{failed} of {len(verdicts)} checks FAILED" if failed else f"all {len(verdicts)} checks hold")
+    if failed:
+        raise typer.Exit(ExitCode.NO)

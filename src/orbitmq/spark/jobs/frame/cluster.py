@@ -1,0 +1,43 @@
+"""The cluster that a job works on, for Spark and for an administrator's client."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import NamedTuple
+
+from orbitmq.admin.client import AdminClient
+from orbitmq.model.route import MessageQueue
+from orbitmq.net.loop import run
+from orbitmq.net.security.client_security import load_security
+from orbitmq.wire.bodies.topics import QueueStats
+
+TIMEOUT_MS = 30_000
+"""For each request of an administrator: machines that run Spark are busy."""
+
+
+class Cluster(NamedTuple):
+    """A cluster, and the file that says how one signs and encrypts there."""
+
+    name_servers: str
+    security: Path | None = None
+
+    def options(self, topic: str) -> dict[str, str]:
+        """Return the options of Spark's source and sink for a topic."""
+        file = {} if self.security is None else {"securityFile": str(self.security)}
+        return {"nameServer": self.name_servers, "topic": topic, **file}
+
+    def topic_stats(self, topic: str) -> Mapping[MessageQueue, QueueStats]:
+        """Return where each queue of a topic begins and ends now.
+
+        Raises:
+            ClientError: there is no such topic, or one of its brokers does not answer.
+            ConfigError: the security file cannot be used.
+        """
+
+        async def work() -> Mapping[MessageQueue, QueueStats]:
+            access = load_security(self.security)._asdict()
+            async with AdminClient(self.name_servers, timeout_ms=TIMEOUT_MS, **access) as admin:
+                return await admin.topic_stats(topic)
+
+        return run(work())

@@ -1,0 +1,55 @@
+"""The directory of a job: for one job on one subject, and one run at a time."""
+
+from __future__ import annotations
+
+import fcntl
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+
+import orjson
+
+from orbitmq.errors import ConfigError, JobFailed
+from orbitmq.files import replace_file
+
+_NAME = "_job.json"
+_LOCK = "_lock"
+"""Readers of Parquet pass over names that begin so."""
+
+
+@contextmanager
+def claimed(directory: Path, subject: Mapping[str, str]) -> Iterator[None]:
+    """Keep a directory for this run; a new one is made, and remembers what it is for.
+
+    The lock ends with its process, however that ends.
+
+    Args:
+        subject: what the job works on. A directory that is for something else is refused.
+
+    Raises:
+        ConfigError: it is for something else, or holds files of others.
+        JobFailed: another run is under way.
+    """
+    directory.mkdir(parents=True, exist_ok=True)
+    with (directory / _LOCK).open("a") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise JobFailed(f"another run is under way in {directory}") from None
+        _check(directory, dict(subject))
+        yield
+
+
+def _check(directory: Path, subject: dict[str, str]) -> None:
+    path = directory / _NAME
+    if path.exists():
+        try:
+            found = orjson.loads(path.read_bytes())
+        except orjson.JSONDecodeError:
+            raise ConfigError("directory", str(directory), f"one whose {_NAME} can be read") from None
+        if found != subject:
+            raise ConfigError("directory", f"{directory}, which is for {found}", f"one for {subject}, or a new one")
+        return
+    if any(entry.name != _LOCK for entry in directory.iterdir()):
+        raise ConfigError("directory", f"{directory}, which holds other files", "an empty one, or a new one")
+    replace_file(path, orjson.dumps(subject))

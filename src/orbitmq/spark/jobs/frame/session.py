@@ -1,0 +1,40 @@
+"""Spark for one job, in the process of its command."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from importlib.util import find_spec
+from typing import TYPE_CHECKING
+
+from orbitmq.errors import ConfigError
+from orbitmq.spark.driver.session import local_session
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+_NEEDED = ("pyspark", "pyarrow")
+
+
+@contextmanager
+def job_session(name: str, master: str) -> Iterator[SparkSession]:
+    """Run Spark; it is stopped at the end, however that comes.
+
+    Raises:
+        ConfigError: a package that is needed, or Java, is missing; says what to type.
+    """
+    for package in _NEEDED:
+        if find_spec(package) is None:
+            raise ConfigError(package, "not installed", "pip install 'orbitmq[spark]'")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", FutureWarning)  # pyspark's doubts about versions of pandas, which is not used
+        spark = local_session(
+            f"orbitmq job {name}",
+            master=master,
+            settings={"spark.sql.streaming.numRecentProgressUpdates": "100000"},
+        )
+    try:
+        yield spark
+    finally:
+        spark.stop()

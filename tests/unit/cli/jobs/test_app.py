@@ -1,0 +1,25 @@
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+
+from orbitmq.cli.jobs.app import app
+
+JOBS = sorted(command.name or "" for command in app.registered_commands)
+
+
+@pytest.mark.parametrize("job", JOBS)
+def test_a_job_explains_itself_without_spark(job):
+    code = (
+        "import sys; from orbitmq.cli.main import main; code = main(['job', sys.argv[1], '--help']);"
+        "print('pyspark' in sys.modules, code)"
+    )
+    told = subprocess.run([sys.executable, "-c", code, job], capture_output=True, text=True, check=True).stdout
+    assert told.startswith(f"Usage: orbitmq job {job} ")
+    assert told.splitlines()[-1] == "False 0"
+
+
+def test_a_group_of_commands_it_is():
+    assert "archive" in JOBS

@@ -1,0 +1,49 @@
+from __future__ import annotations
+
+from contextlib import nullcontext
+
+import pytest
+import typer
+
+from orbitmq.cli.jobs.running import run_job
+from orbitmq.cli.terminal.output import Format
+from orbitmq.spark.jobs.frame import session
+from orbitmq.spark.jobs.frame.checks import Verdict
+
+
+@pytest.fixture
+def run(monkeypatch, capsys):
+    """Run a job without Spark that ends with these verdicts; return stdout and stderr."""
+    monkeypatch.setattr(session, "job_session", lambda name, master: nullcontext((name, master)))
+
+    def call(*verdicts, output=Format.TABLE):
+        def work(spark, screen):
+            assert spark == ("archive", "local")
+            screen.step("working")
+            return list(verdicts)
+
+        run_job("archive", "local", output, work)
+        return capsys.readouterr()
+
+    return call
+
+
+def test_checks_are_the_result_and_steps_are_not(run):
+    told = run(Verdict(True, "rows agree"))
+    assert told.out == "  ok      rows agree\n"
+    assert "working" in told.err
+    assert "all 1 checks hold" in told.err
+
+
+def test_a_check_that_does_not_hold_is_exit_code_1(run, capsys):
+    with pytest.raises(typer.Exit) as raised:
+        run(Verdict(True, "rows agree"), Verdict(False, "offsets agree"))
+    assert raised.value.exit_code == 1
+    told = capsys.readouterr()
+    assert "FAILED  offsets agree" in told.out
+    assert "1 of 2 checks FAILED" in told.err
+
+
+def test_programs_get_one_document(run):
+    told = run(Verdict(True, "rows agree"), output=Format.JSON)
+    assert told.out == '{"job":"archive","checks":[{"holds":true,"claim":"rows agree"}]}\n'

@@ -1,0 +1,30 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from orbitmq.errors import ConfigError, RouteNotFound
+from orbitmq.model.route import MessageQueue
+from orbitmq.spark.jobs.frame.cluster import Cluster
+
+
+def test_spark_is_told_of_the_cluster_and_its_security_file():
+    assert Cluster("n:9876").options("t") == {"nameServer": "n:9876", "topic": "t"}
+    assert Cluster("n:9876", Path("/s")).options("t")["securityFile"] == "/s"
+
+
+def test_a_topics_queues_are_asked_for(rocketmq_session):
+    cluster = Cluster(rocketmq_session.name_servers)
+    with pytest.raises(RouteNotFound):
+        cluster.topic_stats("jobs-no-such-topic")
+
+    stats = cluster.topic_stats("TBW102")
+
+    assert MessageQueue("TBW102", "broker-a", 0) in stats
+    assert all(queue.max_offset == 0 for queue in stats.values())
+
+
+def test_a_security_file_that_is_not_there_is_told(rocketmq_session, tmp_path):
+    with pytest.raises(ConfigError):
+        Cluster(rocketmq_session.name_servers, tmp_path / "none").topic_stats("TBW102")
