@@ -95,11 +95,11 @@ def _known_alone(value: Any) -> Any:
 
 
 def _is_more(java: Normal, ours: Normal) -> bool:
-    """Tell whether Java's answer is ours, with groups that have nothing in it."""
+    """Tell whether Java's answer is ours, with groups beside that nobody has made: their offsets may be those of a deleted one."""
     theirs, own = java.get("body"), ours.get("body")
     if not isinstance(theirs, dict) or not isinstance(own, dict):
         return False
-    return {group: found for group, found in theirs.items() if found or group in own} == own
+    return {group: found for group, found in theirs.items() if group in own} == own
 
 
 def _without_queues(java: Normal, ours: Normal) -> bool:
@@ -171,7 +171,7 @@ REASONS: tuple[Reason, ...] = (
     ),
     _known("groups that nobody has made")._replace(
         applies=lambda step, java, ours: (
-            step.code in (15, 222, 352) and java.get("code") in (0, 1) and ours.get("code") == 26
+            step.code in (15, 222, 352) and java.get("code") in (0, 1, 17) and ours.get("code") == 26
         )
     ),
     Reason(
