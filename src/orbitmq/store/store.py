@@ -21,7 +21,7 @@ from orbitmq.process.histogram import Histogram
 from orbitmq.store.disk import Disk, LocalDisk, Lock, write_whole
 from orbitmq.store.dispatch import Dispatch, DispatchConsumer, is_queued, tag_code_of
 from orbitmq.store.index.index import Answer, Index
-from orbitmq.store.index.keys import NotedKey
+from orbitmq.store.index.keys import NotedKeys
 from orbitmq.store.index.layout import IndexSizes
 from orbitmq.store.index.search import Question
 from orbitmq.store.log.beginning import Beginning
@@ -147,7 +147,9 @@ class Store:
         """Deletes old files while its `run` runs."""
         self.index = self._make_index() if config.has_index else None
         """The index of messages by key."""
-        self.note_key: Callable[[NotedKey], None] = (deque(maxlen=0) if self.index is None else self.index.noted).append
+        self.note_key: Callable[[NotedKeys], None] = (
+            deque(maxlen=0) if self.index is None else self.index.noted
+        ).append
         """Called with messages that have one key alone, where who stores them knows it; others need not be noted."""
 
     def _make_index(self) -> Index:

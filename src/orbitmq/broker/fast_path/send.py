@@ -32,7 +32,8 @@ _FRAME_SIZE_MIN = 20
 _CODE = int(RequestCode.SEND_MESSAGE_V2)
 _unpack_prefix = PREFIX.unpack_from
 _OFFSET_DIGITS = 16  # of a message id: the physical offset, in hexadecimal
-_SENTINELS = ("<id>", 111_111_111, 222_222_222, "<key>", 333_333_333)
+_SENTINELS = ("<id>", "111111111", "222222222", "333333333")
+_KEY_SENTINEL = "<key>"
 _PREPARED = SysFlag.TRANSACTION_PREPARED
 _TURN_ROOM = 8 * TURN_COUNT
 """Sends of one read that are served at once: some four milliseconds. A read has a quarter of a megabyte, and room for 900."""
@@ -49,7 +50,8 @@ class SendFastPath:
         self._version: DataVersion | None = None
         self._queue_counts: dict[str, int] = {}
         self._forms = SendForms(tables.properties)
-        self._parts = _answer_parts(tables.answers)
+        self._answer = _answer_form(tables.answers, _KEY_SENTINEL)
+        self._keyless_answer = _answer_form(tables.answers, None)
         self._id_start = offset_message_id(tables.answers.host, 0)[:-_OFFSET_DIGITS]
 
     def answer(self, data: bytes, answers: list[bytes], connection: Peer) -> int:
@@ -87,7 +89,7 @@ class SendFastPath:
                 if read is None:
                     break
                 (
-                    topic, queue_id, sys_flag, born_at_ms, flag, properties, opaque, stored, key, tag_code, is_only_key
+                    topic, queue_id, sys_flag, born_at_ms, flag, properties, opaque, stored, key, tag_code, words
                 ) = read  # fmt: skip
                 if not 0 <= queue_id < (queue_counts.get(topic) or self._count_queues(topic)):
                     break
@@ -110,8 +112,8 @@ class SendFastPath:
                 else:
                     draft = (topic, queue_id, body, stored, flag, sys_flag, born_at_ms, host, 0, 0, tag_code)
                     queue_offset, physical_offset, record_size, stored_at_ms = append(_new(Draft, draft))
-                    if is_only_key:
-                        note_key((physical_offset, record_size, stored_at_ms, topic, key))
+                    if words is not None:
+                        note_key((physical_offset, record_size, stored_at_ms, topic, key, words))
                 log_end = physical_offset + record_size
                 if topic != counted_topic:
                     if counted_topic:
@@ -123,7 +125,7 @@ class SendFastPath:
                 if recall_handle is None:
                     answers.append(format_answer(physical_offset, queue_id, queue_offset, opaque, key))
                 else:
-                    place = (f"{self._id_start}{physical_offset:016X}", queue_id, queue_offset, key or None)
+                    place = (f"{self._id_start}{physical_offset:016X}", queue_id, queue_offset, key.decode() or None)
                     header = tables.answers.header(*place, recall_handle)
                     answers.append(encode_reply(Command(_CODE, opaque), Reply(header=header)))
                 opaques.append(opaque)
@@ -162,14 +164,11 @@ class SendFastPath:
         is_taken = len(special.properties) <= PROPERTIES_SIZE_MAX and not special.sys_flag & SysFlag.FOR_THE_BROKER
         return special if is_taken else None
 
-    def _format(self, physical_offset: int, queue_id: int, queue_offset: int, opaque: int, key: str) -> bytes:
-        to_id, to_queue, to_offset, to_key, to_opaque, to_end = self._parts
-        if not key:
-            to_key = ""
-        header = (
-            f"{to_id}{self._id_start}{physical_offset:016X}{to_queue}{queue_id}{to_offset}{queue_offset}"
-            f"{to_key}{key}{to_opaque}{opaque}{to_end}"
-        ).encode()
+    def _format(self, physical_offset: int, queue_id: int, queue_offset: int, opaque: int, key: bytes) -> bytes:
+        if key:
+            header = self._answer % (physical_offset, queue_id, queue_offset, key, opaque)
+        else:
+            header = self._keyless_answer % (physical_offset, queue_id, queue_offset, opaque)
         return PREFIX.pack(len(header) + 4, len(header)) + header
 
     def _hold(self, answers: list[bytes], first: int, opaques: list[int], log_end: int, connection: Peer) -> None:
@@ -202,13 +201,13 @@ def _as_late(answer: bytes) -> bytes:
     return encode_command(late)
 
 
-def _answer_parts(answers: SendAnswers) -> tuple[str, ...]:
-    """Cut an answer of the long way into what stands before, between and after its five values."""
-    message_id, queue_id, queue_offset, key, opaque = _SENTINELS
-    header = answers.header(str(message_id), int(queue_id), int(queue_offset), str(key))
+def _answer_form(answers: SendAnswers, key: str | None) -> bytes:
+    """Return an answer of the long way with `%` in place of its values: physical offset, queue and its offset, key, opaque."""
+    message_id, queue_id, queue_offset, opaque = _SENTINELS
+    header = answers.header(message_id, int(queue_id), int(queue_offset), key)
     text = encode_reply(Command(RequestCode.SEND_MESSAGE_V2, int(opaque)), Reply(header=header))[8:].decode()
-    parts = []
-    for sentinel in _SENTINELS:
-        before, _, text = text.partition(str(sentinel))
-        parts.append(before)
-    return (*parts, text)
+    form = text.replace("%", "%%")
+    id_form = offset_message_id(answers.host, 0)[:-_OFFSET_DIGITS] + f"%0{_OFFSET_DIGITS}X"
+    for sentinel, value in zip((*_SENTINELS, _KEY_SENTINEL), (id_form, "%d", "%d", "%d", "%b"), strict=True):
+        form = form.replace(sentinel, value, 1)
+    return form.encode()

@@ -21,10 +21,11 @@ from orbitmq.model.message import SysFlag
 from orbitmq.store.dispatch import tag_code_of
 from orbitmq.store.index.keys import NOTED_SIZE_MAX
 
-PlainMessage = tuple[str, int, int, int, int, bytes, int, bytes | None, str, int | None, bool]
+PlainMessage = tuple[str, int, int, int, int, bytes, int, bytes | None, bytes, int | None, bytes | None]
 """Topic, queue id, sys_flag, birth time (ms), flag, properties as sent, opaque; then what the properties mean: their stored
-form (None: they ask for something special), the unique key, the tag's code (None: to be found out), and whether the unique
-key is the only key. The properties as sent are left out (empty) where the stored form is there and is all that counts."""
+form (None: they ask for something special), the unique key, the tag's code (None: to be found out), and the words of KEYS
+(None: the keys are to be read from the log). The properties as sent are left out (empty) where the stored form is there and
+is all that counts."""
 
 _BORN_AT = b'","g":"'
 _BORN_END = len(_BORN_AT) + 13
@@ -118,7 +119,7 @@ class SendForms:
                 sent, stored = (properties, None) if is_special else (b"", properties)
                 return (
                     topic, queue_id, sys_flag, int(born_at), 0, sent, int(opaque),
-                    stored, key.decode(), tag_code, len(parts) == 2,
+                    stored, key, tag_code, words if len(words) <= NOTED_SIZE_MAX else None,
                 )  # fmt: skip
         return self._read_whole(text, form_text, is_new=form is None or head is None)
 
@@ -140,10 +141,10 @@ class SendForms:
                     self._seen.clear()
                 self._seen.add(form_text)
         is_only_key = 0 < len(key) <= NOTED_SIZE_MAX and _KEYS not in properties
-        return (*fields, stored, key, None, is_only_key)
+        return (*fields, stored, key, None, b"" if is_only_key else None)
 
     def _learn(
-        self, text: bytes, form_text: bytes, head: _Head, properties: bytes, stored: bytes | None, key: str
+        self, text: bytes, form_text: bytes, head: _Head, properties: bytes, stored: bytes | None, key: bytes
     ) -> None:
         """Remember a form, and a head, that were read by their texts."""
         head_text = text[: text.find(_BORN_AT)]
@@ -156,7 +157,7 @@ class SendForms:
         self._forms[form_text] = _form_of(properties, stored, key)
 
 
-def _form_of(properties: bytes, stored: bytes | None, key: str) -> _Form | tuple[()]:
+def _form_of(properties: bytes, stored: bytes | None, key: bytes) -> _Form | tuple[()]:
     kept = properties if stored is None else stored
     values = [_value_at(kept, _KEY)]
     if _KEYS in properties:
@@ -181,13 +182,13 @@ def _value_at(properties: bytes, name: bytes) -> tuple[int, int] | None:
     return (start, end) if is_alone and end >= 0 and not properties[start:end].translate(None, _IN_WORDS) else None
 
 
-def unique_key(properties: bytes) -> str | None:
+def unique_key(properties: bytes) -> bytes | None:
     """Return the message's own id, which the answer repeats: empty without one, None when it is no plain word."""
     start = properties.find(_KEY)
     if start < 0:
-        return ""
+        return b""
     end = properties.find(b"\x02", start)
     value = properties[start + _KEY_SIZE :] if end < 0 else properties[start + _KEY_SIZE : end]
     if (start and properties[start - 1] != _PROPERTY_END) or properties.find(_KEY, start + 1) >= 0:
         return None
-    return value.decode() if value.isalnum() else None
+    return value if value.isalnum() else None

@@ -14,7 +14,7 @@ from orbitmq.errors import CorruptRecord
 from orbitmq.store.index.hashes import hash_keys
 from orbitmq.store.index.index_file import IndexWriter
 from orbitmq.store.index.index_files import IndexFiles
-from orbitmq.store.index.keys import KeyReader, NotedKey
+from orbitmq.store.index.keys import KeyReader, NotedKeys
 from orbitmq.store.index.layout import IndexHeader
 from orbitmq.store.log.commit_log import CommitLog
 from orbitmq.wire.messages.record import PREFIX
@@ -23,6 +23,8 @@ log = logging.getLogger(__name__)
 
 SLICE_SIZE = 128 * 1024
 _KEYS_PER_SLICE = 512
+_WORDS_USUAL = 4
+"""Keys of a message that has more than its own one. Others have at most 33 that are noted: some ten milliseconds a slice."""
 _NOTED_MAX = 16_384
 _MARKS_MAX = 64
 _SEALS_MAX = 2
@@ -43,8 +45,8 @@ class IndexBuilder:
         self.position = 0
         """Every message before this place of the log (bytes) has its entries, but for those that wait for the disk."""
         self.marks: deque[Mark] = deque()
-        self.noted: deque[NotedKey] = deque(maxlen=_NOTED_MAX)
-        """Messages whose only key was known when they were stored: those need not be read from the log again."""
+        self.noted: deque[NotedKeys] = deque(maxlen=_NOTED_MAX)
+        """Messages whose keys were known when they were stored: those need not be read from the log again."""
         self.unsealed: deque[IndexWriter] = deque()
         """Full files that are not on the disk yet, oldest first."""
         self._commit_log = commit_log
@@ -131,7 +133,8 @@ class IndexBuilder:
             noted.popleft()
         if not noted or noted[0][0] != place or self._files.known_keys:
             return 0
-        taken = [noted.popleft() for _ in range(min(len(noted), _KEYS_PER_SLICE))]
+        count_max = _KEYS_PER_SLICE // _WORDS_USUAL if noted[0][-1] else _KEYS_PER_SLICE
+        taken = [noted.popleft() for _ in range(min(len(noted), count_max))]
         while taken and taken[-1][0] + taken[-1][1] > end:
             noted.appendleft(taken.pop())  # not readable yet: with SYNC_FLUSH the disk has to have it first
         return self._reader.take_noted(taken, place, end) if taken else 0

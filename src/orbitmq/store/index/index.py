@@ -21,7 +21,7 @@ from orbitmq.store.disk import Disk
 from orbitmq.store.index.builder import SLICE_SIZE, IndexBuilder, Mark
 from orbitmq.store.index.index_file import IndexFile, IndexWriter
 from orbitmq.store.index.index_files import IndexFiles
-from orbitmq.store.index.keys import KeyReader, NotedKey
+from orbitmq.store.index.keys import KeyReader, NotedKeys
 from orbitmq.store.index.layout import IndexHeader, IndexNote, IndexSizes, format_note, parse_note
 from orbitmq.store.index.search import MEND, Findings, Question, Search
 from orbitmq.store.log.commit_log import CommitLog
@@ -119,7 +119,7 @@ class Index:
         return self._builder.behind
 
     @property
-    def noted(self) -> deque[NotedKey]:
+    def noted(self) -> deque[NotedKeys]:
         """Where who stores a message notes its only key, so that it is not read from the log again (see `KeyReader`)."""
         return self._builder.noted
 

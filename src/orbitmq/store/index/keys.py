@@ -27,10 +27,10 @@ _MAGIC_AND_FLAGS = Struct(">4xI28xi")
 _UNUSUAL = _HOST_FLAGS | _ROLLBACK
 _TOPICS_MAX = 4096
 
-NotedKey = tuple[int, int, int, str, str]
-"""Place and size of a message, its store time, its topic, and its only key."""
+NotedKeys = tuple[int, int, int, str, bytes, bytes]
+"""Place and size of a message, its store time, its topic, its unique key, and the words of KEYS."""
 NOTED_SIZE_MAX = 64
-"""Characters of a key that may be noted: longer ones, hashed one by one, are read from the log in slices of some bytes."""
+"""Characters of a key, or of all words, that may be noted: longer ones are read from the log in slices of some bytes."""
 
 
 class KeyReader:
@@ -50,7 +50,7 @@ class KeyReader:
         self.offsets: list[int] = []
         self.times_ms: list[int] = []
 
-    def take_noted(self, noted: Sequence[NotedKey], place: int, end: int) -> int:
+    def take_noted(self, noted: Sequence[NotedKeys], place: int, end: int) -> int:
         """Take the keys of messages that were noted when they were stored: half of what reading them again takes.
 
         Args:
@@ -60,14 +60,17 @@ class KeyReader:
         Returns:
             How many bytes of the log they are; 0: they do not follow one another, or reach behind `end`.
         """
-        offsets, sizes, times_ms, topics, keys = zip(*noted, strict=True)
+        offsets, sizes, times_ms, topics, keys, words = zip(*noted, strict=True)
         *places, noted_end = accumulate(sizes, initial=place)
         if noted_end > end or places != list(offsets):
             return 0
-        self.keys = list(map(str.encode, keys))
         is_one_topic = topics.count(topics[0]) == len(topics)
-        self.starts = [topic_hash(topics[0])] * len(topics) if is_one_topic else list(map(topic_hash, topics))
-        self.offsets, self.times_ms = places, list(times_ms)
+        starts = [topic_hash(topics[0])] * len(topics) if is_one_topic else list(map(topic_hash, topics))
+        if any(words):
+            for key, others, start, offset, time_ms in zip(keys, words, starts, places, times_ms, strict=True):
+                self._add([key, *others.split(b" ")], start, offset, time_ms)
+        else:
+            self.keys, self.starts, self.offsets, self.times_ms = list(keys), starts, places, list(times_ms)
         used: int = noted_end - place
         return used
 

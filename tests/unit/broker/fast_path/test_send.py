@@ -12,7 +12,7 @@ import pytest
 from orbitmq.codes import RequestCode
 from orbitmq.model.topic import HALF_TOPIC, SCHEDULE_TOPIC, TIMER_TOPIC
 from orbitmq.store.index.hashes import topic_hash
-from orbitmq.store.index.keys import NOTED_SIZE_MAX, KeyReader, NotedKey
+from orbitmq.store.index.keys import NOTED_SIZE_MAX, KeyReader, NotedKeys
 from orbitmq.wire.command import Command, SerializeType, encode_command
 from orbitmq.wire.messages.recall_handle import parse_recall_handle
 from orbitmq.wire.messages.record import iter_records
@@ -234,15 +234,18 @@ def test_a_noted_key_is_what_would_be_read_from_the_log(serve: Serve) -> None:
     async def scene(rig: Any) -> None:
         await rig.send("t")
         store = rig.broker.service.store
-        noted: list[NotedKey] = []
+        noted: list[NotedKeys] = []
         store.note_key = noted.append
-        await asyncio.to_thread(exchange, rig.broker.address, all_frames("t"))
-        assert len(noted) > 15
-        for place, size, stored_at_ms, topic, key in noted:
-            reader = KeyReader()
-            assert reader.read(store.record_at(place), place, 10) == size
-            assert reader.keys == [key.encode()]
-            assert (reader.starts, reader.offsets, reader.times_ms) == ([topic_hash(topic)], [place], [stored_at_ms])
+        await asyncio.to_thread(exchange, rig.broker.address, all_frames("t") * 3)  # forms are known from the third on
+        assert len(noted) > 45
+        assert any(words for *_, words in noted)
+        for one in noted:
+            place, size, _stored_at_ms, topic, key, _words = one
+            read, taken = KeyReader(), KeyReader()
+            assert read.read(store.record_at(place), place, 10) == size
+            assert taken.take_noted([one], place, place + size) == size
+            assert (read.keys[0], read.starts[0]) == (key, topic_hash(topic))
+            assert vars(taken) | {"_topics": {}} == vars(read) | {"_topics": {}}
 
     serve(scene)
 
@@ -250,7 +253,7 @@ def test_a_noted_key_is_what_would_be_read_from_the_log(serve: Serve) -> None:
 def test_a_key_that_takes_long_to_hash_is_not_noted(serve: Serve) -> None:
     async def scene(rig: Any) -> None:
         await rig.send("t")
-        noted: list[NotedKey] = []
+        noted: list[NotedKeys] = []
         rig.broker.service.store.note_key = noted.append
         keys = ["K" * NOTED_SIZE_MAX, "K" * (NOTED_SIZE_MAX + 1), "K" * 30_000]
         frames = [
@@ -261,7 +264,7 @@ def test_a_key_that_takes_long_to_hash_is_not_noted(serve: Serve) -> None:
         answers: list[bytes] = []
         data = b"".join(frames)
         assert rig.broker.running.fast_path.answer(data, answers, connection) == len(data)
-        assert [key for *_, key in noted] == keys[:1]
+        assert [key.decode() for *_, key, _words in noted] == keys[:1]
 
     serve(scene)
 

@@ -51,11 +51,14 @@ def meaning(read: PlainMessage | None) -> tuple[Any, ...] | None:
     """Return what counts of a header's reading, whichever way it was read."""
     if read is None:
         return None
-    topic, queue_id, sys_flag, born_at_ms, flag, properties, opaque, stored, key, tag, is_only_key = read
+    topic, queue_id, sys_flag, born_at_ms, flag, properties, opaque, stored, key, tag, words = read
     if stored is None or sys_flag & SysFlag.TRANSACTION_PREPARED:
         return topic, queue_id, sys_flag, born_at_ms, flag, opaque, stored, key, properties
     tag = tag_code_of(topic, stored, 0) if tag is None else tag
-    return topic, queue_id, sys_flag, born_at_ms, flag, opaque, stored, key, tag, is_only_key
+    if words is not None:  # what is noted of a message has to be what its record says
+        said = parse_properties(stored)
+        assert (said["UNIQ_KEY"], said.get("KEYS", "")) == (key.decode(), words.decode())
+    return topic, queue_id, sys_flag, born_at_ms, flag, opaque, stored, key, tag
 
 
 def test_the_next_message_of_a_form_is_put_together_from_its_values() -> None:
@@ -63,7 +66,7 @@ def test_the_next_message_of_a_form_is_put_together_from_its_values() -> None:
     text = header(opaque=123, g="1700000009999", i="UNIQ_KEY\x01K2\x02TAGS\x01a\x02")
     assert is_known(forms, text)
     stored = b"UNIQ_KEY\x01K2\x02TAGS\x01a\x02" + SUFFIX
-    expected = ("orders", 1, 0, 1_700_000_009_999, 0, b"", 123, stored, "K2", tag_code("a"), True)
+    expected = ("orders", 1, 0, 1_700_000_009_999, 0, b"", 123, stored, b"K2", tag_code("a"), b"")
     assert forms.read(text) == expected
 
 
@@ -88,9 +91,9 @@ def test_words_of_keys_are_values_too(properties: str) -> None:
     text = header(i=properties.format(key="K77", words="order-9 x_y"))
     assert is_known(forms, text)
     assert meaning(forms.read(text)) == meaning(SendForms(PROPERTIES).read(text))
-    *_, stored, key, tag, is_only_key = forms.read(text)  # type: ignore[misc]
+    *_, stored, key, tag, words = forms.read(text)  # type: ignore[misc]
     assert parse_properties(stored)["KEYS"] == "order-9 x_y"  # type: ignore[arg-type]
-    assert (key, tag, is_only_key) == ("K77", 0, False)
+    assert (key, tag, words) == (b"K77", 0, b"order-9 x_y")
 
 
 @pytest.mark.parametrize("properties", [HALF, "DELAY\x013\x02UNIQ_KEY\x01K\x02", f"KEYS\x01a\x02{HALF}"])
@@ -100,7 +103,7 @@ def test_what_asks_for_something_special_is_given_as_it_was_sent(properties: str
     other = properties.replace("KEY\x01K\x02", "KEY\x01K5\x02")
     text = header(i=other, f=flag)
     assert is_known(forms, text)
-    assert forms.read(text) == SendForms(PROPERTIES).read(text)
+    assert meaning(forms.read(text)) == meaning(SendForms(PROPERTIES).read(text))
     assert forms.read(text)[5:9:2] == (other.encode(), None)  # type: ignore[index]
 
 
@@ -186,3 +189,11 @@ def test_what_is_remembered_is_limited(monkeypatch: pytest.MonkeyPatch) -> None:
     for _ in range(3):
         forms.read(long)
     assert not is_known(forms, long)
+
+
+def test_words_that_are_too_many_are_not_noted() -> None:
+    forms = taught(header(i=KEYED))
+    for words, noted in (("w" * 64, b"w" * 64), ("w" * 65, None)):
+        text = header(i=KEYED.replace("a b", words))
+        assert is_known(forms, text)
+        assert forms.read(text)[-1] == noted  # type: ignore[index]

@@ -55,9 +55,11 @@ def test_files_are_the_same_whether_keys_were_noted_or_not(flush: FlushMode, see
         assert index is not None
         for number in range(200):
             clock.advance(random.choice([0, 0, 700]))
-            stored = store.append(keyed(number))
+            words = random.choice(["", "", "a", "a  b"])
+            stored = store.append(keyed(number, words))
             if random.random() < noted_share:
-                store.note_key((stored.physical_offset, stored.size, stored.stored_at_ms, "orders", f"U{number}"))
+                place = (stored.physical_offset, stored.size, stored.stored_at_ms)
+                store.note_key((*place, "orders", b"U%d" % number, words.encode()))
             if random.random() < 0.1:
                 store.flush()
             if random.random() < 0.05:
@@ -76,11 +78,11 @@ def test_what_was_noted_of_messages_that_the_disk_does_not_have_yet_is_used_when
     builder = store.index._builder
     for number in range(20):
         stored = store.append(keyed(number)._replace(properties=f"UNIQ_KEY\x01U{number}\x02".encode()))
-        store.note_key((stored.physical_offset, stored.size, stored.stored_at_ms, "orders", f"U{number}"))
+        store.note_key((stored.physical_offset, stored.size, stored.stored_at_ms, "orders", b"U%d" % number, b""))
         if number == 9:
             store.flush()
     assert builder.step()
-    assert [key for *_, key in builder.noted] == [f"U{number}" for number in range(10, 20)]
+    assert [key for *_, key, _words in builder.noted] == [b"U%d" % number for number in range(10, 20)]
     store.flush()
     builder._read_log = None  # type: ignore[method-assign, assignment]
     assert numbers(store, "U15") == [15]

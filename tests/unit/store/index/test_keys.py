@@ -88,10 +88,11 @@ def test_a_filler_is_passed_over_also_where_it_ends_behind_the_slice() -> None:
     assert KeyReader().read(PREFIX.pack(5000, MAGIC_BLANK).ljust(200, b"\0"), 0, 1000) == 5000
 
 
-def test_noted_keys_are_those_that_would_be_read() -> None:
+@pytest.mark.parametrize("words", [b"", b"a", b"a b", b" a  b "])
+def test_noted_keys_are_those_that_would_be_read(words: bytes) -> None:
     one = record(b"UNIQ_KEY\x01ONE\x02", PLACE, stored_at_ms=70)
-    two = record(b"UNIQ_KEY\x01TWO\x02", PLACE + len(one), topic="t", stored_at_ms=80)
-    noted = [(PLACE, len(one), 70, "orders", "ONE"), (PLACE + len(one), len(two), 80, "t", "TWO")]
+    two = record(b"KEYS\x01" + words + b"\x02UNIQ_KEY\x01TWO\x02", PLACE + len(one), topic="t", stored_at_ms=80)
+    noted = [(PLACE, len(one), 70, "orders", b"ONE", b""), (PLACE + len(one), len(two), 80, "t", b"TWO", words)]
     read, taken = KeyReader(), KeyReader()
     end = PLACE + read.read(one + two, PLACE, 1000)
     assert taken.take_noted(noted, PLACE, end) == len(one + two)
@@ -100,11 +101,11 @@ def test_noted_keys_are_those_that_would_be_read() -> None:
 
 
 def test_noted_keys_with_gaps_or_behind_the_readable_end_are_not_taken() -> None:
-    noted = [(0, 100, 7, "t", "A"), (100, 100, 7, "t", "B")]
+    noted = [(0, 100, 7, "t", b"A", b""), (100, 100, 7, "t", b"B", b"")]
     assert KeyReader().take_noted(noted, 0, 200) == 200
     assert KeyReader().take_noted(noted, 0, 199) == 0
     assert KeyReader().take_noted(noted, 1, 500) == 0
-    assert KeyReader().take_noted([noted[0], (101, 100, 7, "t", "B")], 0, 500) == 0
+    assert KeyReader().take_noted([noted[0], (101, 100, 7, "t", b"B", b"")], 0, 500) == 0
 
 
 def test_about_so_many_keys_are_collected() -> None:
