@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import signal
 
 import pytest
 
 from e2e.test_cli import run_command, up
+from waiting import until
 
 
 @pytest.fixture
@@ -18,6 +20,8 @@ def killed(tmp_path):
         for topic in ("orders", "bills"):
             sent = run_command("send", topic, "hello", "--count", 500, name_servers=server.name_servers)
             assert sent.returncode == 0, sent.stderr
+        # What is to be damaged has to be there: queue files follow the log after two seconds.
+        asyncio.run(until(lambda: list(root.glob(f"consumequeue/orders/*/{0:020}")), pause_s=0.05))
         beside = run_command("store", "check", root)
         assert (beside.returncode, len(beside.stdout.splitlines())) == (0, 1), beside.stdout
         assert "beside a running broker" in beside.stderr

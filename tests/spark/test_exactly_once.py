@@ -74,16 +74,15 @@ def once(options) -> Counter[int]:
     return stored(parse_write_options(options))
 
 
-def fail_once(batches):
-    """Fail a task's first attempt when all of its rows have been handed to the sink."""
-    from pyspark import TaskContext
-
-    yield from batches
-    if TaskContext.get().attemptNumber() == 0:
-        raise RuntimeError("the first attempt fails after its rows")
-
-
 def test_a_batch_arrives_once_although_its_tasks_fail_at_first(spark, options):
+    def fail_once(batches):
+        """Fail a task's first attempt when all of its rows have been handed to the sink."""
+        from pyspark import TaskContext
+
+        yield from batches
+        if TaskContext.get().attemptNumber() == 0:
+            raise RuntimeError("the first attempt fails after its rows")
+
     rows = spark.range(8_000).repartition(2).selectExpr("cast(id as string) as body")
     rows.mapInArrow(fail_once, "body string").write.format("rocketmq").options(**options).mode("append").save()
 
