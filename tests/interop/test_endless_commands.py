@@ -85,6 +85,8 @@ def test_groups_are_watched_at_both_brokers(
         lines: list[str] = []
         monitor.wait_for_line(lambda line: lines.append(line) or "endRound" in line)  # type: ignore[func-returns-value]  # noqa: B023
         mine = [line.partition("[MONITOR]")[2] for line in lines if "[MONITOR]" in line and f"{name}-group" in line]
+        # The retry topic comes in with its first offset: when its consumer next asks for routes, within half a minute.
+        mine = [line for line in mine if "topic=%RETRY%" not in line]
         found.append(
             sorted(re.sub(r"(DelayTimeMills)=\d+", r"\1=N", line.replace(side.broker, "BROKER")) for line in mine)
         )

@@ -43,7 +43,10 @@ async def wait_for_ever() -> None:
     await asyncio.Event().wait()
 
 
+@pytest.mark.usefixtures("signal_handlers")
 def test_an_interrupt_that_comes_before_the_runner_counts_is_one(monkeypatch: pytest.MonkeyPatch):
+    # A Spark session that lived in this process leaves a handler of its own, and asyncio respects it.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     put_up = signal.signal
 
     def put_up_and_interrupt(number: int, handler: Any) -> Any:
