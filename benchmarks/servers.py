@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import random
+import resource
 import shutil
 import signal
 import socket
@@ -22,6 +23,7 @@ from benchmarks.load import BUILD, BenchmarkError
 from benchmarks.probe import ask_route, ask_send, wait_for
 
 STOP_TIMEOUT_S = 15
+OPEN_FILES = 100_000
 JAVA_VERSION = "5.3.3"
 JARS = Path(__file__).parent.parent / "tests" / "interop" / "java" / "target" / "dependency"
 # Upstream's own garbage collector flags (distribution/bin/run{server,broker}.sh) with a heap that fits a small machine.
@@ -128,7 +130,10 @@ class Server:
         self.process.wait()
         again = _spawn(self.name, self.kind, self.command, self.folder, self.ports, cores)
         self.process, self.started_at_s = again.process, again.started_at_s
-        _await_first_answer(self)
+        try:
+            _await_first_answer(self)
+        except BenchmarkError as error:
+            raise BenchmarkError(f"{self.name} did not come up again: {error}\n{self.log_tail()}") from None
         return (time.monotonic() - self.started_at_s) * 1000
 
     def log_tail(self) -> str:
@@ -166,6 +171,16 @@ def affinity(cores: set[int]) -> Iterator[None]:
         yield
     finally:
         os.sched_setaffinity(0, before)
+
+
+def allow_open_files() -> int:
+    """Let this process and its children open many files, or as many as it may set; return how many that are."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    for limit in (max(soft, OPEN_FILES), hard):
+        with suppress(ValueError, OSError):
+            resource.setrlimit(resource.RLIMIT_NOFILE, (limit, max(hard, limit)))
+            return limit
+    return soft
 
 
 def java_command() -> list[str]:
