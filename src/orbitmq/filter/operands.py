@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from enum import Enum, auto
 
 from orbitmq.filter.numbers import INTEGER_MAX, LONG_MAX
+from orbitmq.filter.sieve import Sieve
 
 Value = bytes | int | float | None
 Evaluate = Callable[[bytes], Value]
@@ -60,6 +61,7 @@ class Operand:
         cost: how often properties are looked at.
         name: the property's.
         matches: whether it is true for a message, where that can be told with fewer steps; None: `evaluate` tells it.
+        sieve: finds those for which it may be true among many messages; None: nothing is known of them.
     """
 
     kind: Kind
@@ -70,6 +72,7 @@ class Operand:
     cost: int = 1
     name: str = ""
     matches: Matches | None = None
+    sieve: Sieve | None = None
 
 
 def read_property(name: str) -> Operand:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from enum import Enum, IntEnum, StrEnum
 from pathlib import Path
@@ -166,11 +166,13 @@ class PropertyTest(NamedTuple):
         matches: says whether the message is wanted.
         cost: how often it looks at the properties.
         tag_codes: only messages with one of these codes are asked; None: all.
+        passing: from the properties of many messages to the indexes of those that are to be asked; None: all.
     """
 
     matches: Callable[[bytes], bool]
     cost: int = 1
     tag_codes: frozenset[int] | None = None
+    passing: Callable[[Sequence[bytes]], Sequence[int]] | None = None
 
 
 class ReadStatus(IntEnum):

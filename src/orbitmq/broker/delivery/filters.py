@@ -192,4 +192,5 @@ def _compile_or_error(expression: str) -> PropertyFilter | InvalidExpression:
 
 
 def _test(compiled: PropertyFilter) -> PropertyTest:
-    return PropertyTest(compiled.matches, compiled.cost)
+    sieve = compiled.sieve
+    return PropertyTest(compiled.matches, compiled.cost, passing=None if sieve is None else sieve.passing)

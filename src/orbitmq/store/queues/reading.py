@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 from orbitmq.store.log.commit_log import CommitLog
 from orbitmq.store.queues.consume_queue import BLANK_SIZE, ConsumeQueue, Entry
 from orbitmq.store.values import Boundary, PropertyTest, ReadResult, ReadStatus
@@ -17,7 +15,6 @@ _CHUNK_COUNT = 64
 """Entries that are read at once for a test."""
 _LOOK_SIZE = 256
 """Bytes of properties that cost as much as one look more."""
-Matches = Callable[[bytes], bool]
 AT_ONCE_COUNT_MAX = 256
 """Messages of a read that takes its entries all at once."""
 
@@ -117,7 +114,7 @@ def read_matching(
     refused = _refuse(queue_offset, first, last)
     if refused is not None:
         return refused, 0
-    matches, cost, tag_codes = test
+    matches, cost, tag_codes, _ = test
     found: list[tuple[int, int]] = []
     size_sum, work, next_offset = 0, 0, queue_offset
     base = segment_end = 0
@@ -126,7 +123,7 @@ def read_matching(
         chunk_count = min(_CHUNK_COUNT, scan_end - next_offset)
         if tag_codes is None and work + cost * chunk_count < WORK_MAX:
             room = chunk_count, count_max - len(found), size_max - size_sum
-            asked, matched = _match_at_once(commit_log, queue, next_offset, matches, *room)
+            asked, matched = _match_at_once(commit_log, queue, next_offset, test, *room)
             found += matched
             size_sum += sum([end - start for start, end in matched])
             work += cost * asked
@@ -163,7 +160,7 @@ def _match_at_once(
     commit_log: CommitLog,
     queue: ConsumeQueue,
     queue_offset: int,
-    matches: Matches,
+    test: PropertyTest,
     count: int,
     room: int,
     size_max: int,
@@ -189,8 +186,9 @@ def _match_at_once(
     if found is None or max(map(len, found)) >= _LOOK_SIZE:
         return 0, []
     matched: list[tuple[int, int]] = []
-    for index, properties in enumerate(found):
-        if matches(properties):
+    matches = test.matches
+    for index in range(len(found)) if test.passing is None else test.passing(found):
+        if matches(found[index]):
             start = offsets[index]
             matched.append((start, start + sizes[index]))
             if len(matched) >= room:
