@@ -47,45 +47,55 @@ class DefaultSource(DataSource):  # type: ignore[misc]
         from orbitmq.spark.commitlog.options import parse_file_options, reads_files
         from orbitmq.spark.commitlog.reader import file_schema
         from orbitmq.spark.options import parse_read_options
+        from orbitmq.spark.sentences import without_trace
         from orbitmq.spark.source import read_schema
 
-        if reads_files(self.options):
-            return file_schema(parse_file_options(self.options))
-        # Spark does not say whether a batch or a stream will follow; what differs is checked when it does.
-        return read_schema(parse_read_options(self.options, streaming=None))
+        with without_trace():
+            if reads_files(self.options):
+                return file_schema(parse_file_options(self.options))
+            # Spark does not say whether a batch or a stream will follow; what differs is checked when it does.
+            return read_schema(parse_read_options(self.options, streaming=None))
 
     def reader(self, schema: StructType) -> DataSourceReader:
         """Return a reader of a bounded range."""
         from orbitmq.spark.commitlog.options import parse_file_options, reads_files
         from orbitmq.spark.commitlog.reader import FileReader, FilteringFileReader
         from orbitmq.spark.options import parse_read_options
+        from orbitmq.spark.sentences import without_trace
         from orbitmq.spark.source import BatchReader, FilteringReader
 
-        if reads_files(self.options):
-            files = FilteringFileReader if _tells_filters() else FileReader
-            return files(schema, parse_file_options(self.options))
-        reader = FilteringReader if _tells_filters() else BatchReader
-        return reader(schema, parse_read_options(self.options, streaming=False))
+        with without_trace():
+            if reads_files(self.options):
+                files = FilteringFileReader if _tells_filters() else FileReader
+                return files(schema, parse_file_options(self.options))
+            reader = FilteringReader if _tells_filters() else BatchReader
+            return reader(schema, parse_read_options(self.options, streaming=False))
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802
         """Return a reader that goes on and on."""
         from orbitmq.spark.commitlog.options import refuse_files
         from orbitmq.spark.options import parse_read_options
+        from orbitmq.spark.sentences import without_trace
         from orbitmq.spark.source import StreamReader
 
-        refuse_files(self.options)
-        return StreamReader(schema, parse_read_options(self.options, streaming=True))
+        with without_trace():
+            refuse_files(self.options)
+            return StreamReader(schema, parse_read_options(self.options, streaming=True))
 
     def writer(self, schema: StructType, overwrite: bool) -> DataSourceWriter:
         """Return a writer of a batch."""
         from orbitmq.spark.options import parse_write_options
+        from orbitmq.spark.sentences import without_trace
         from orbitmq.spark.sink import BatchWriter
 
-        return BatchWriter(schema, parse_write_options(self.options), overwrite)
+        with without_trace():
+            return BatchWriter(schema, parse_write_options(self.options), overwrite)
 
     def streamWriter(self, schema: StructType, overwrite: bool) -> DataSourceStreamWriter:  # noqa: N802
         """Return a writer of micro-batches."""
         from orbitmq.spark.options import parse_write_options
+        from orbitmq.spark.sentences import without_trace
         from orbitmq.spark.sink import StreamWriter
 
-        return StreamWriter(schema, parse_write_options(self.options))
+        with without_trace():
+            return StreamWriter(schema, parse_write_options(self.options))

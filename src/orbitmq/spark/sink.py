@@ -21,6 +21,7 @@ from orbitmq.net.loop import run
 from orbitmq.spark.once import delivery
 from orbitmq.spark.once.prepared import Prepared
 from orbitmq.spark.options import WriteOptions
+from orbitmq.spark.sentences import in_sentences
 from orbitmq.spark.writing.messages import check_columns
 from orbitmq.spark.writing.sender import send_rows
 
@@ -35,6 +36,7 @@ class Sent(WriterCommitMessage):  # type: ignore[misc]
     count: int
 
 
+@in_sentences
 class BatchWriter(DataSourceArrowWriter):  # type: ignore[misc]
     """Sends the rows of a DataFrame. It is made once, in the driver, so that all attempts of a task share its id."""
 
@@ -61,6 +63,7 @@ class BatchWriter(DataSourceArrowWriter):  # type: ignore[misc]
         _abort(messages, self._options)
 
 
+@in_sentences
 class StreamWriter(DataSourceStreamArrowWriter):  # type: ignore[misc]
     """Sends the rows of micro-batches. A batch that is replayed after a failure carries the same row ids."""
 

@@ -33,6 +33,7 @@ from orbitmq.spark.reading.planning import Range, TriggerGate, advance, backlog,
 from orbitmq.spark.reading.pushdown import CLOCK_MARGIN_MS, Narrowing, narrow, narrow_ranges, wants_queue
 from orbitmq.spark.reading.range_reader import RangeReader
 from orbitmq.spark.schema import COLUMN_NAMES, chosen_columns, spark_schema
+from orbitmq.spark.sentences import in_sentences
 
 Json = dict[str, Any]
 
@@ -52,6 +53,7 @@ class QueuePartition(InputPartition):  # type: ignore[misc]
     address: str
 
 
+@in_sentences
 class BatchReader(DataSourceReader):  # type: ignore[misc]
     """Reads the messages between two bounds, which are resolved to offsets when the query is planned."""
 
@@ -81,6 +83,7 @@ class BatchReader(DataSourceReader):  # type: ignore[misc]
         return read_partition(partition, self._options, self._names)
 
 
+@in_sentences
 class FilteringReader(BatchReader):
     """A batch reader that hears of the query's filters, where Spark tells them: it fails where it does not."""
 
@@ -94,6 +97,7 @@ class FilteringReader(BatchReader):
         return filters
 
 
+@in_sentences
 class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):  # type: ignore[misc]
     """Reads micro-batch after micro-batch from where Spark's checkpoint says.
 

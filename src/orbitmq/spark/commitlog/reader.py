@@ -23,6 +23,7 @@ from orbitmq.spark.commitlog.splits import Segment, Split, split_log
 from orbitmq.spark.reading.continuity import DataLoss
 from orbitmq.spark.reading.pushdown import Narrowing, narrow
 from orbitmq.spark.schema import COLUMN_NAMES, PHYSICAL_OFFSET, chosen_columns, spark_schema
+from orbitmq.spark.sentences import in_sentences
 from orbitmq.store.inspection.reading import ReadOnlyFile
 from orbitmq.wire.messages.record import parse_record
 
@@ -42,6 +43,7 @@ class FilePartition(InputPartition):  # type: ignore[misc]
     wanted: Split
 
 
+@in_sentences
 class FileReader(DataSourceReader):  # type: ignore[misc]
     """Reads a broker's log directory as it is when the query is planned."""
 
@@ -68,6 +70,7 @@ class FileReader(DataSourceReader):  # type: ignore[misc]
             yield from SplitReader(partition.wanted, self._options, self._names).batches()
 
 
+@in_sentences
 class FilteringFileReader(FileReader):
     """A reader of files that hears of the query's filters, where Spark tells them: it fails where it does not."""
 
