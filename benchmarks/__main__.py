@@ -54,6 +54,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--peers", choices=("both", "java", "ours"), default="both")
     parser.add_argument("--runs", type=int, default=3, help="runs of each row and peer; medians are shown")
     parser.add_argument("--seconds", type=float, default=4, help="measured seconds of each run")
+    parser.add_argument("--messages", type=int, metavar="N", help="no row's sample is larger: for a look")
     parser.add_argument("--attempts", type=int, default=3, help="tries to get a run that nobody else disturbs")
     parser.add_argument("--keep", action="store_true", help="merge into the machine's committed figures")
     parser.add_argument("--list", action="store_true", help="list the rows")
@@ -70,6 +71,7 @@ def _plan(options: argparse.Namespace) -> Plan:
         attempts_max=options.attempts,
         server_core=cores[0],
         load_core=cores[-1],
+        sample_messages_max=options.messages or Plan.sample_messages_max,
     )
     if options.quick:
         return replace(

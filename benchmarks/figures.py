@@ -23,6 +23,7 @@ KIB = 1024
 TIMERS, TIMER_DELAY_MS, TIMERS_WITHIN_S, LOOK_EVERY_S = 100_000, 2_000, 300, 0.05
 TOPICS, OTHER_FILES = 5_000, 2_000
 POISON_MESSAGES = 100_000
+SPARK_ROWS = 2_000_000
 LARGE = Fill("bench-large", messages=1_700_000, load={"body_size": KIB})
 SPARK_SCRIPT = Path(__file__).parent / "spark_read.py"
 
@@ -216,6 +217,16 @@ def _spark_read(peer: str, plan: Plan) -> Result | None:
     return _summary([measured["rows_per_second"]], note="both cores", detail=measured)
 
 
+def _spark_kafka(peer: str, plan: Plan) -> Result | None:
+    """Run Spark beside Kafka's connector, which that script starts itself: the least share of a bar that ours reaches."""
+    if peer == "java":
+        return None
+    words = ["--rows", str(min(SPARK_ROWS, plan.sample_messages_max)), "--runs", str(plan.runs)]
+    measured = _script("spark_kafka", *words, *([] if "java" in plan.peers else ["--without-kafka"]), shown=True)
+    others = max(max(case["others_cpu"].values()) for case in measured["cases"])
+    return _summary([measured["least"]], note="least share of a bar", others_cpu=others, detail=measured)
+
+
 def _poison(peer: str, plan: Plan) -> Result | None:
     """Run the benchmark of failing handlers, whose clients are ours alone: one ratio, the worst of its cases."""
     if peer == "java":
@@ -227,12 +238,17 @@ def _poison(peer: str, plan: Plan) -> Result | None:
     return _summary([measured["ratio"]], note=ratios, detail=measured)
 
 
-def _script(name: str, *words: str) -> dict[str, Any]:
-    """Run a benchmark in a process of its own; return the JSON object on its last line."""
+def _script(name: str, *words: str, shown: bool = False) -> dict[str, Any]:
+    """Run a benchmark in a process of its own; return the JSON object on its last line.
+
+    Args:
+        shown: let everybody see what it says meanwhile.
+    """
     command = [sys.executable, "-m", f"benchmarks.{name}", "--json", *words]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    errors = None if shown else subprocess.PIPE
+    done = subprocess.run(command, stdout=subprocess.PIPE, stderr=errors, text=True, check=False)
     if done.returncode:
-        raise BenchmarkError(f"{name} failed: {done.stderr[-2000:]}")
+        raise BenchmarkError(f"{name} failed: {(done.stderr or 'see above')[-2000:]}")
     measured: dict[str, Any] = json.loads(done.stdout.strip().splitlines()[-1])
     return measured
 
@@ -252,4 +268,5 @@ MEASURES: dict[str, Callable[[str, Plan], Result | None]] = {
     "memory-broker-5000": _memory_5000,
     "poison": _poison,
     "spark-read": _spark_read,
+    "spark-kafka": _spark_kafka,
 }

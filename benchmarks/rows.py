@@ -249,4 +249,5 @@ FIGURES = [
         Bar(at_most=1.2),
     ),
     Figure("spark-read", "Spark batch read, 1 KiB bodies", "rows/s", Bar(at_least=200_000)),
+    Figure("spark-kafka", "Spark beside Kafka's connector: the least share of a bar", "of a bar", Bar(at_least=1)),
 ]

@@ -10,7 +10,6 @@ sink: what is measured is the way from the broker's files to Spark's rows. The f
 from __future__ import annotations
 
 import argparse
-import contextlib
 import json
 import os
 import random
@@ -19,14 +18,13 @@ import sys
 import tempfile
 import time
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
 from typing import Any
 
-import psutil
-
+from benchmarks.usage import usage_of
 from examples.quickstart.embedded import embedded_cluster
 from orbitmq import Message
 from orbitmq.blocking import Producer
@@ -101,9 +99,9 @@ def _measure(spark: Any, name_servers: str, options: argparse.Namespace) -> dict
     others: dict[str, float] = {}
     for name, frame in cases.items():
         count = counts.get(name, options.messages)
-        runs = [_timed(partial(_read, frame)) for _ in range(options.runs)]
-        speeds[name] = [count / seconds for seconds, _ in runs]
-        others[name] = statistics.median(cores for _, cores in runs)
+        runs = [usage_of(partial(_read, frame)) for _ in range(options.runs)]
+        speeds[name] = [count / usage.seconds for usage in runs]
+        others[name] = statistics.median(usage.others for usage in runs)
         busy = f", others used {others[name]:.2f} cores" if others[name] > OTHERS_CPU_MAX else ""
         _say(options, f"{name:24} {statistics.median(speeds[name]):>12,.0f} rows/s{busy}")
     speeds["stream, 100 k a batch"] = _stream(spark, name_servers)
@@ -120,30 +118,6 @@ def _measure(spark: Any, name_servers: str, options: argparse.Namespace) -> dict
 
 def _read(frame: Any) -> None:
     frame.write.format("noop").mode("overwrite").save()
-
-
-def _timed(work: Callable[[], None]) -> tuple[float, float]:
-    """Return how long `work` took, in seconds, and how many cores everybody else used meanwhile."""
-    began, busy, own = time.perf_counter(), _busy_seconds(), _own_seconds()
-    work()
-    seconds = time.perf_counter() - began
-    return seconds, max(0.0, (_busy_seconds() - busy - (_own_seconds() - own)) / seconds)
-
-
-def _busy_seconds() -> float:
-    times = psutil.cpu_times()
-    return float(times.user + times.nice + times.system + times.irq + times.softirq)
-
-
-def _own_seconds() -> float:
-    """Processor time of this process and all below it: broker, JVM and Python workers."""
-    me = psutil.Process()
-    total = 0.0
-    for process in (me, *me.children(recursive=True)):
-        with contextlib.suppress(psutil.Error):
-            times = process.cpu_times()
-            total += times.user + times.system
-    return total
 
 
 def _stream(spark: Any, name_servers: str) -> list[float]:
