@@ -46,56 +46,67 @@ class DefaultSource(DataSource):  # type: ignore[misc]
         """Return the columns of a message."""
         from orbitmq.spark.commitlog.options import parse_file_options, reads_files
         from orbitmq.spark.commitlog.reader import file_schema
+        from orbitmq.spark.format.sentences import without_trace
+        from orbitmq.spark.format.tables import readable, table_options, with_options
         from orbitmq.spark.options import parse_read_options
-        from orbitmq.spark.sentences import without_trace
         from orbitmq.spark.source import read_schema
 
         with without_trace():
-            if reads_files(self.options):
-                return file_schema(parse_file_options(self.options))
-            # Spark does not say whether a batch or a stream will follow; what differs is checked when it does.
-            return read_schema(parse_read_options(self.options, streaming=None))
+            table = table_options(self.options)
+            options = self.options if table is None else readable(table)
+            if reads_files(options):
+                schema = file_schema(parse_file_options(options))
+            else:
+                # Spark does not say whether a batch or a stream will follow; what differs is checked when it does.
+                schema = read_schema(parse_read_options(options, streaming=None))
+            return schema if table is None else with_options(schema, table)
 
     def reader(self, schema: StructType) -> DataSourceReader:
         """Return a reader of a bounded range."""
         from orbitmq.spark.commitlog.options import parse_file_options, reads_files
         from orbitmq.spark.commitlog.reader import FileReader, FilteringFileReader
+        from orbitmq.spark.format.sentences import without_trace
+        from orbitmq.spark.format.tables import for_reading
         from orbitmq.spark.options import parse_read_options
-        from orbitmq.spark.sentences import without_trace
         from orbitmq.spark.source import BatchReader, FilteringReader
 
         with without_trace():
-            if reads_files(self.options):
+            options = for_reading(self.options, schema)
+            if reads_files(options):
                 files = FilteringFileReader if _tells_filters() else FileReader
-                return files(schema, parse_file_options(self.options))
+                return files(schema, parse_file_options(options))
             reader = FilteringReader if _tells_filters() else BatchReader
-            return reader(schema, parse_read_options(self.options, streaming=False))
+            return reader(schema, parse_read_options(options, streaming=False))
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802
         """Return a reader that goes on and on."""
         from orbitmq.spark.commitlog.options import refuse_files
+        from orbitmq.spark.format.sentences import without_trace
+        from orbitmq.spark.format.tables import for_reading
         from orbitmq.spark.options import parse_read_options
-        from orbitmq.spark.sentences import without_trace
         from orbitmq.spark.source import StreamReader
 
         with without_trace():
-            refuse_files(self.options)
-            return StreamReader(schema, parse_read_options(self.options, streaming=True))
+            options = for_reading(self.options, schema)
+            refuse_files(options)
+            return StreamReader(schema, parse_read_options(options, streaming=True))
 
     def writer(self, schema: StructType, overwrite: bool) -> DataSourceWriter:
         """Return a writer of a batch."""
+        from orbitmq.spark.format.sentences import without_trace
+        from orbitmq.spark.format.tables import for_writing
         from orbitmq.spark.options import parse_write_options
-        from orbitmq.spark.sentences import without_trace
         from orbitmq.spark.sink import BatchWriter
 
         with without_trace():
-            return BatchWriter(schema, parse_write_options(self.options), overwrite)
+            return BatchWriter(schema, parse_write_options(for_writing(self.options, schema)), overwrite)
 
     def streamWriter(self, schema: StructType, overwrite: bool) -> DataSourceStreamWriter:  # noqa: N802
         """Return a writer of micro-batches."""
+        from orbitmq.spark.format.sentences import without_trace
+        from orbitmq.spark.format.tables import for_writing
         from orbitmq.spark.options import parse_write_options
-        from orbitmq.spark.sentences import without_trace
         from orbitmq.spark.sink import StreamWriter
 
         with without_trace():
-            return StreamWriter(schema, parse_write_options(self.options))
+            return StreamWriter(schema, parse_write_options(for_writing(self.options, schema)))

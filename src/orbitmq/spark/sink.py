@@ -18,10 +18,10 @@ from pyspark.sql.types import StructType
 
 from orbitmq.errors import ConfigError
 from orbitmq.net.loop import run
+from orbitmq.spark.format.sentences import in_sentences
 from orbitmq.spark.once import delivery
 from orbitmq.spark.once.prepared import Prepared
 from orbitmq.spark.options import WriteOptions
-from orbitmq.spark.sentences import in_sentences
 from orbitmq.spark.writing.messages import check_columns
 from orbitmq.spark.writing.sender import send_rows
 

@@ -23,6 +23,7 @@ from pyspark.sql.streaming.datasource import (
 from pyspark.sql.types import StructType
 
 from orbitmq.model.route import MessageQueue
+from orbitmq.spark.format.sentences import in_sentences
 from orbitmq.spark.offsets import Offsets, format_offsets
 from orbitmq.spark.options import ReadOptions, is_tag
 from orbitmq.spark.reading.checkpoint import Position, format_position, parse_position
@@ -33,7 +34,6 @@ from orbitmq.spark.reading.planning import Range, TriggerGate, advance, backlog,
 from orbitmq.spark.reading.pushdown import CLOCK_MARGIN_MS, Narrowing, narrow, narrow_ranges, wants_queue
 from orbitmq.spark.reading.range_reader import RangeReader
 from orbitmq.spark.schema import COLUMN_NAMES, chosen_columns, spark_schema
-from orbitmq.spark.sentences import in_sentences
 
 Json = dict[str, Any]
 

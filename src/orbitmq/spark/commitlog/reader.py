@@ -20,10 +20,10 @@ from orbitmq.spark.commitlog.log import find_log
 from orbitmq.spark.commitlog.options import FileOptions
 from orbitmq.spark.commitlog.scan import Run, SegmentScan
 from orbitmq.spark.commitlog.splits import Segment, Split, split_log
+from orbitmq.spark.format.sentences import in_sentences
 from orbitmq.spark.reading.continuity import DataLoss
 from orbitmq.spark.reading.pushdown import Narrowing, narrow
 from orbitmq.spark.schema import COLUMN_NAMES, PHYSICAL_OFFSET, chosen_columns, spark_schema
-from orbitmq.spark.sentences import in_sentences
 from orbitmq.store.inspection.reading import ReadOnlyFile
 from orbitmq.wire.messages.record import parse_record
 

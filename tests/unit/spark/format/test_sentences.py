@@ -11,7 +11,7 @@ from types import ModuleType
 import pytest
 
 from orbitmq.errors import OrbitError, RouteNotFound
-from orbitmq.spark.sentences import in_sentences, without_trace
+from orbitmq.spark.format.sentences import in_sentences, without_trace
 
 
 @in_sentences

@@ -1,0 +1,62 @@
+"""A table's options, from the question for its columns to the reads and writes that Spark gives none."""
+
+from __future__ import annotations
+
+import pytest
+from pyspark.sql.datasource import CaseInsensitiveDict
+from pyspark.sql.types import IntegerType, StringType, StructField, StructType
+
+from orbitmq.errors import ConfigError
+from orbitmq.spark.format.tables import for_reading, for_writing, readable, table_options, with_options
+
+COLUMNS = StructType([StructField("keys", StringType()), StructField("queueId", IntegerType())])
+OPTIONS = {"nameserver": "ns:1", "topic": "orders", "startingoffsets": "earliest", "rowids": "false"}
+
+
+def given(**options: str) -> CaseInsensitiveDict:
+    return CaseInsensitiveDict(options)
+
+
+def test_a_table_is_told_from_a_query_and_from_its_own_properties():
+    said = {"option.nameserver": "ns:1", "option.topic": "orders"}
+    spark_adds = {"provider": "rocketmq", "owner": "root", "comment": "ours", "nameserver": "ns:1", "topic": "orders"}
+
+    assert table_options(given(**said, **spark_adds)) == {"nameserver": "ns:1", "topic": "orders"}
+    assert table_options(given(nameServer="ns:1", topic="orders")) is None
+
+
+def test_options_travel_with_the_columns_through_json():
+    schema = StructType.fromJson(with_options(COLUMNS, OPTIONS).jsonValue())
+
+    assert for_reading({}, schema) == {"nameserver": "ns:1", "topic": "orders", "startingoffsets": "earliest"}
+    assert for_writing({}, schema) == {"nameserver": "ns:1", "topic": "orders", "rowids": "false"}
+    assert [(field.name, field.dataType) for field in schema] == [(field.name, field.dataType) for field in COLUMNS]
+
+
+def test_they_are_found_when_columns_were_added_or_moved():
+    first, second = with_options(COLUMNS, OPTIONS).fields
+
+    assert for_reading({}, StructType([second, first]))["topic"] == "orders"
+
+
+def test_what_a_query_says_itself_counts():
+    schema = with_options(COLUMNS, OPTIONS)
+
+    assert for_reading({"topic": "returns"}, schema)["topic"] == "returns"
+    assert for_writing({"rowids": "true"}, schema)["rowids"] == "true"
+
+
+@pytest.mark.parametrize("place", ["nameServer", "commitLogPath"])
+def test_rows_of_a_table_that_go_elsewhere_leave_its_options_behind(place):
+    assert for_writing({place: "there"}, with_options(COLUMNS, OPTIONS)) == {place: "there"}
+
+
+def test_names_of_other_connectors_are_told_apart_as_well():
+    assert readable({"subscribe": "orders", "delivery": "exactly-once"}) == {"subscribe": "orders"}
+
+
+def test_columns_without_options_are_refused_with_the_reason():
+    with pytest.raises(ConfigError, match=r"nameServer: None is not allowed.*no list of columns"):
+        for_reading({}, COLUMNS)
+    with pytest.raises(ConfigError, match="toTable"):
+        for_writing({"checkpointlocation": "/c"}, COLUMNS)
