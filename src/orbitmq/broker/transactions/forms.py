@@ -91,13 +91,17 @@ def group_of(half: Record) -> str:
     return (find_property(half.properties, b"PGROUP") or b"").decode("utf-8", "replace")
 
 
-def final_form(half: Record, place: Place) -> Draft:
-    """Return a committed message as its consumers get it; it keeps the properties of its half, as Java's do."""
+def final_form(half: Record, place: Place, tag_code: int | None = None) -> Draft:
+    """Return a committed message as its consumers get it; it keeps the properties of its half, as Java's do.
+
+    Args:
+        tag_code: its tag's, where that is known.
+    """
     properties = half.properties
     if _CRC in properties or _RENEWED in properties:
         properties = format_properties(_again(half))
     sys_flag = half.sys_flag & ~SysFlag.TRANSACTION_MASK | SysFlag.TRANSACTION_COMMIT
-    return _draft(half, place, properties, sys_flag, half.physical_offset)
+    return _draft(half, place, properties, sys_flag, half.physical_offset, tag_code)
 
 
 def renewed_form(half: Record, changes: Mapping[str, str]) -> Draft:
@@ -130,7 +134,14 @@ def _again(record: Record) -> dict[str, str]:
     return properties
 
 
-def _draft(record: Record, place: Place, properties: bytes, sys_flag: int, prepared_offset: int = 0) -> Draft:
+def _draft(
+    record: Record,
+    place: Place,
+    properties: bytes,
+    sys_flag: int,
+    prepared_offset: int = 0,
+    tag_code: int | None = None,
+) -> Draft:
     return Draft(
         place.topic,
         place.queue_id,
@@ -142,4 +153,5 @@ def _draft(record: Record, place: Place, properties: bytes, sys_flag: int, prepa
         record.born_host,
         record.reconsume_times,
         prepared_offset,
+        tag_code,
     )

@@ -25,9 +25,9 @@ from orbitmq.broker.transactions.recovery import TRANS_GROUP, find_window
 from orbitmq.broker.transactions.rules import CheckRules, Verdict, checked_once_more, renewed_unasked
 from orbitmq.codes import ResponseCode
 from orbitmq.errors import CorruptRecord, Rejected, StoreUnavailable
-from orbitmq.model.message import SysFlag
+from orbitmq.model.message import Host, SysFlag
 from orbitmq.model.topic import GIVEN_UP_TOPIC, HALF_TOPIC, OP_TOPIC
-from orbitmq.store import AppendResult, Store
+from orbitmq.store import AppendResult, Draft, Store
 from orbitmq.wire.headers import EndTransaction
 from orbitmq.wire.messages.properties import parse_properties
 from orbitmq.wire.messages.record import Record
@@ -38,6 +38,9 @@ SLICE_COUNT = 32
 """Half messages that a round looks at before others have their turn: some two milliseconds."""
 _SLICE_SIZE = 1024 * 1024
 _NOTES_MAX = 256
+_NO_HOST = Host("0.0.0.0", 0)
+_FRESH_MAX, _FRESH_SIZE_MAX = 1_024, 4_096
+"""Half messages that are remembered until they end, and the bytes of one's body: with its properties, some megabytes."""
 
 
 class Renewed(NamedTuple):
@@ -60,6 +63,14 @@ class _Note(NamedTuple):
     log_end: int
     half_done: int
     op_done: int
+
+
+class _Fresh(NamedTuple):
+    """A half message that has just come, its unique key, which is its only one, and its tag's code."""
+
+    half: Record
+    key: bytes
+    tag_code: int | None
 
 
 class Transactions:
@@ -96,6 +107,7 @@ class Transactions:
         self._ops = OpBatch(op_size_max)
         for offset in window.unsaid:
             self._ops.add(offset)
+        self._fresh: dict[int, _Fresh] = {}
         self._notes: deque[_Note] = deque()
         self._noted = (0, 0)
         self._round_at = self._round_end = 0
@@ -112,6 +124,23 @@ class Transactions:
         """True while ends are known that no op message tells."""
         return bool(self._ops)
 
+    def keep(self, half: Draft, stored: AppendResult, key: bytes) -> None:
+        """Remember a half message that was just stored: most end soon, and need not be read from the log then.
+
+        Args:
+            key: its unique key; it has no other keys.
+        """
+        if len(half.body) > _FRESH_SIZE_MAX:
+            return
+        if len(self._fresh) >= _FRESH_MAX:
+            del self._fresh[next(iter(self._fresh))]
+        queue_offset, physical_offset, size, stored_at_ms = stored
+        record = Record(
+            size, 0, half.flag, queue_offset, physical_offset, half.sys_flag, half.born_at_ms, half.born_host, stored_at_ms,
+            _NO_HOST, 0, 0, 0, half.body, HALF_TOPIC, half.properties,
+        )  # fmt: skip
+        self._fresh[queue_offset] = _Fresh(record, key, half.tag_code)
+
     def end(self, header: EndTransaction, now_ms: int) -> AppendResult:
         """Commit a message or roll it back; return what has to be on the disk for it to last.
 
@@ -126,7 +155,12 @@ class Transactions:
             raise Rejected(ResponseCode.SYSTEM_ERROR, _NOT_FOUND)
         if header.commit_or_rollback == SysFlag.TRANSACTION_COMMIT:
             self._restore_topic(place, now_ms)
-            result = self._store.append(forms.final_form(half, place))
+            fresh = self._fresh.get(half.queue_offset)
+            result = self._store.append(forms.final_form(half, place, fresh and fresh.tag_code))
+            if fresh is not None:
+                self._store.note_key(
+                    (result.physical_offset, result.size, result.stored_at_ms, place.topic, fresh.key, b"")
+                )
             self._close(half.queue_offset)
             self.counts.committed(place.topic, now_ms, half.born_at_ms)
             if self._ops.is_full:
@@ -140,6 +174,7 @@ class Transactions:
         except Exception:
             self._ops.drop_last()
             raise
+        self._fresh.pop(half.queue_offset, None)
         self._ended.add(half.queue_offset)
         self.counts.rolled_back(place.topic, now_ms)
         assert written is not None
@@ -252,6 +287,9 @@ class Transactions:
         return renewed
 
     def _half_at(self, queue_offset: int) -> Record | None:
+        fresh = self._fresh.get(queue_offset)
+        if fresh is not None:
+            return fresh.half
         if queue_offset < 0:
             return None
         try:
@@ -316,6 +354,7 @@ class Transactions:
         )  # fmt: skip
 
     def _close(self, offset: int) -> None:
+        self._fresh.pop(offset, None)
         self._ended.add(offset)
         self._ops.add(offset)
 

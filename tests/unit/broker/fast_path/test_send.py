@@ -26,7 +26,7 @@ FIELDS = {
     "i": "UNIQ_KEY\x01K\x02WAIT\x01true\x02TAGS\x01a\x02", "j": "0", "k": "false", "m": "false", "n": "a",
 }  # fmt: skip
 
-HALF = "TRAN_MSG\x01true\x02PGROUP\x01pg\x02UNIQ_KEY\x01K\x02WAIT\x01true\x02TAGS\x01a\x02"
+HALF = "TRAN_MSG\x01true\x02PGROUP\x01pg\x02UNIQ_KEY\x017F00\x02WAIT\x01true\x02TAGS\x01a\x02"
 
 UNTIL = f"TIMER_DELIVER_MS\x01{int(time.time() + 7_200) * 1000}\x02"
 """Asks for a time that no test sees."""
@@ -105,7 +105,7 @@ VARIANTS: list[dict[str, Any]] = [
     {"i": HALF + "CLUSTER\x01x\x02A\x01\x02A\x01b\x02A\x01c", "f": "4"},
     {"i": HALF + "REAL_TOPIC\x01other\x02REAL_QID\x019\x02TRAN_RENEWED_FROM\x017\x02", "f": "4"},
     {"i": HALF.replace("UNIQ_KEY", "KEYS"), "f": "4"},
-    {"i": HALF.replace("K\x02", "K 1\x02"), "f": "4"},
+    {"i": HALF.replace("7F00", "7F 1"), "f": "4"},
     {"i": "XTRAN_MSG\x01true\x02PGROUP\x01p\x02", "f": "4"},
     {"i": HALF + "B\x01" + "x" * 32_600 + "\x02", "f": "4"},
     {"f": "4"},

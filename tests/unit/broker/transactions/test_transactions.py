@@ -4,13 +4,17 @@ from typing import Any
 
 import pytest
 
+from orbitmq.broker.transactions import transactions
+from orbitmq.broker.transactions.forms import half_form
 from orbitmq.errors import Rejected, StoreUnavailable
+from orbitmq.model.message import Host
 from orbitmq.model.topic import AUTO_CREATE_TOPIC, GIVEN_UP_TOPIC, HALF_TOPIC, OP_TOPIC, TopicConfig
-from orbitmq.store import Draft, FlushMode
+from orbitmq.store import AppendResult, Draft, FlushMode
+from orbitmq.store.index.keys import NotedKeys
 from orbitmq.wire.messages.properties import format_properties, parse_properties
 from orbitmq.wire.messages.record import format_record
 
-from .world import COMMIT, PROPERTIES, ROLLBACK, World
+from .world import COMMIT, PROPERTIES, ROLLBACK, RULES, World
 
 
 def refusal(world: World, half: Any, decision: int = COMMIT, **fields: Any) -> tuple[int, str]:
@@ -40,6 +44,58 @@ def test_a_message_that_is_rolled_back_is_never_seen() -> None:
     assert refusal(world, half) == (1, "the transaction has ended before, or was given up")
     world.kill()
     assert refusal(world, half) == (1, "the transaction has ended before, or was given up")
+
+
+def kept(world: World, body: bytes = b"x") -> AppendResult:
+    """Store a half message as the fast path does."""
+    draft = Draft("t", 2, body, flag=7, sys_flag=4, born_at_ms=world.clock(), born_host=Host("10.0.0.1", 5))
+    half = half_form(draft, PROPERTIES)
+    stored = world.store.append(half)
+    world.transactions.keep(half, stored, b"K1")
+    return stored
+
+
+@pytest.mark.parametrize("decision", [COMMIT, ROLLBACK])
+def test_a_half_message_that_was_kept_ends_as_one_that_is_read_from_the_log(decision: int) -> None:
+    read, remembered = World(), World()
+    one, other = read.prepare(b"x"), kept(remembered, b"x")
+    assert one == other
+    remembered.store.message_at = None  # type: ignore[method-assign, assignment]
+    noted: list[NotedKeys] = []
+    remembered.store.note_key = noted.append
+    assert refusal(remembered, other, producer_group="q") == (1, "The producer group wrong")
+    assert read.end(one, decision) == remembered.end(other, decision)
+    del remembered.store.message_at
+    assert [record._replace(born_host=None) for record in read.records()] == [  # type: ignore[arg-type]
+        record._replace(born_host=None)  # type: ignore[arg-type]
+        for record in remembered.records()
+    ]
+    assert read.records("RMQ_SYS_TRANS_OP_HALF_TOPIC", 0) == remembered.records("RMQ_SYS_TRANS_OP_HALF_TOPIC", 0)
+    assert not remembered.transactions._fresh
+    assert refusal(remembered, other) == (1, "the transaction has ended before, or was given up")
+    for record in remembered.records():
+        assert noted == [(record.physical_offset, record.size, record.stored_at_ms, "t", b"K1", b"")]
+
+
+def test_few_half_messages_are_kept_and_no_large_ones(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(transactions, "_FRESH_MAX", 2)
+    world = World()
+    halves = [kept(world, b"x" * size) for size in (1, 2, 4_097, 3)]
+    assert [len(fresh.half.body) for fresh in world.transactions._fresh.values()] == [2, 3]
+    for half in halves:
+        world.end(half)
+    assert [len(body) for body in world.bodies()] == [1, 2, 4_097, 3]
+
+
+def test_a_kept_half_message_that_was_asked_about_ends_at_its_new_place() -> None:
+    world = World()
+    half = kept(world)
+    world.clock.advance(RULES.timeout_ms + 1)
+    (renewed,) = world.check()
+    assert not world.transactions._fresh
+    world.end(half, from_transaction_check=True)
+    assert world.bodies() == [b"x"]
+    assert world.records()[0].prepared_transaction_offset == renewed.result.physical_offset
 
 
 @pytest.mark.parametrize("first", [COMMIT, ROLLBACK])
