@@ -22,6 +22,7 @@ from orbitmq.spark.format.sentences import in_sentences
 from orbitmq.spark.once import delivery
 from orbitmq.spark.once.prepared import Prepared
 from orbitmq.spark.options import WriteOptions
+from orbitmq.spark.workers.collector import spare_loaded_modules
 from orbitmq.spark.writing.messages import check_columns
 from orbitmq.spark.writing.sender import send_rows
 
@@ -49,6 +50,7 @@ class BatchWriter(DataSourceArrowWriter):  # type: ignore[misc]
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> WriterCommitMessage:
         """Send one task's rows; returns when every one of them is acknowledged."""
+        spare_loaded_modules()
         if self._options.exactly_once:
             return delivery.prepare(iterator, self._options, self._id, 0)
         prefix = f"{self._id}/{TaskContext.get().partitionId()}"
@@ -73,6 +75,7 @@ class StreamWriter(DataSourceStreamArrowWriter):  # type: ignore[misc]
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> WriterCommitMessage:
         """Send one task's rows; returns when every one of them is acknowledged."""
+        spare_loaded_modules()
         task = TaskContext.get()
         query, batch = task.getLocalProperty(_QUERY_ID), task.getLocalProperty(_BATCH_ID)
         if self._options.exactly_once:

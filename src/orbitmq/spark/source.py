@@ -34,6 +34,7 @@ from orbitmq.spark.reading.planning import Range, TriggerGate, advance, backlog,
 from orbitmq.spark.reading.pushdown import CLOCK_MARGIN_MS, Narrowing, narrow, narrow_ranges, wants_queue
 from orbitmq.spark.reading.range_reader import RangeReader
 from orbitmq.spark.schema import COLUMN_NAMES, chosen_columns, spark_schema
+from orbitmq.spark.workers.collector import spare_loaded_modules
 
 Json = dict[str, Any]
 
@@ -219,5 +220,6 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):  # type
 
 def read_partition(partition: InputPartition, options: ReadOptions, names: Sequence[str]) -> Iterator[pa.RecordBatch]:
     """Yield the messages of one task, nothing for the task that Spark plans for an empty query."""
+    spare_loaded_modules()
     if isinstance(partition, QueuePartition):
         yield from RangeReader(partition.wanted, partition.address, options, names).batches()

@@ -24,6 +24,7 @@ from orbitmq.spark.format.sentences import in_sentences
 from orbitmq.spark.reading.continuity import DataLoss
 from orbitmq.spark.reading.pushdown import Narrowing, narrow
 from orbitmq.spark.schema import COLUMN_NAMES, PHYSICAL_OFFSET, chosen_columns, spark_schema
+from orbitmq.spark.workers.collector import spare_loaded_modules
 from orbitmq.store.inspection.reading import ReadOnlyFile
 from orbitmq.wire.messages.record import parse_record
 
@@ -66,6 +67,7 @@ class FileReader(DataSourceReader):  # type: ignore[misc]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """Yield the messages of one task."""
+        spare_loaded_modules()
         if isinstance(partition, FilePartition):
             yield from SplitReader(partition.wanted, self._options, self._names).batches()
 
