@@ -120,7 +120,7 @@ def read_matching(
     base = segment_end = 0
     scan_end = queue_offset + WORK_MAX
     while next_offset < scan_end:
-        chunk_count = min(_CHUNK_COUNT, scan_end - next_offset)
+        chunk_count = min(_chunk_count(next_offset - queue_offset, len(found), count_max), scan_end - next_offset)
         if tag_codes is None and work + cost * chunk_count < WORK_MAX:
             room = chunk_count, count_max - len(found), size_max - size_sum
             asked, matched = _match_at_once(commit_log, queue, next_offset, test, *room)
@@ -128,6 +128,8 @@ def read_matching(
             size_sum += sum([end - start for start, end in matched])
             work += cost * asked
             next_offset += asked
+            if asked and len(found) >= count_max:
+                break
             if asked:
                 continue
         entries = list(queue.entries(next_offset, chunk_count))
@@ -154,6 +156,13 @@ def read_matching(
     if not found:
         return ReadResult(ReadStatus.NO_MATCHED_MESSAGE, next_offset, first, last), work
     return ReadResult(ReadStatus.FOUND, next_offset, first, last, commit_log.join(found), len(found)), work
+
+
+def _chunk_count(passed: int, found: int, wanted: int) -> int:
+    """Return how many entries are read next: as many as hold what is still wanted, if they match as often as those before."""
+    if not found:
+        return _CHUNK_COUNT
+    return min(max(passed * (wanted - found) // found, _CHUNK_COUNT // 4), 4 * _CHUNK_COUNT)
 
 
 def _match_at_once(
