@@ -38,11 +38,11 @@ FEW_ROWS, FEW_QUEUES = 160, 2
 STREAM_BATCH = 400_000
 SHA512_SIZE = 64
 OTHERS_CPU_MAX = 0.15
-NARROW = "topic,body,queueId,queueOffset"
+NARROW = {"columns": "topic,body,queueId,queueOffset"}
 NARROW_OF_KAFKA = ("topic", "value", "partition", "offset")
-WITHOUT_MAP = (
-    "topic,body,brokerName,queueId,queueOffset,bornTimestamp,storeTimestamp,tags,keys,msgId,flag,reconsumeTimes"
-)
+COLUMNS = "topic,body,brokerName,queueId,queueOffset,bornTimestamp,storeTimestamp,tags,keys,msgId,flag,reconsumeTimes"
+WITHOUT_MAP = {"columns": COLUMNS}
+LOCAL = {"localReads": "true"}
 TUNED = {"kafka.fetch.max.wait.ms": "10"}
 
 Act = Callable[[Any], list[float] | None]
@@ -168,27 +168,31 @@ class Bench:
         """Yield what is measured."""
         rows, ours, kafka = self._rows, self._read_ours, self._read_kafka
         large = {"kafka": kafka(LARGE), "tuned": kafka(LARGE, TUNED)}
-        yield Case("all", "batch, all columns", large | {"ours": ours(LARGE)}, _discard, rows, (Bar(1, "tuned"),))
+        both = {"ours": ours(LARGE), "local": ours(LARGE, LOCAL)}
+        bars = Bar(1, "tuned"), Bar(1.5, "tuned", peer="local")
+        yield Case("all", "batch, all columns", large | both, _discard, rows, bars)
         narrow = {peer: frame and frame.select(*NARROW_OF_KAFKA) for peer, frame in large.items()}
-        narrow["ours"] = ours(LARGE, columns=NARROW)
+        narrow |= {"ours": ours(LARGE, NARROW), "local": ours(LARGE, NARROW | LOCAL)}
         yield Case("four", "batch, four columns", narrow, _discard, rows, (Bar(2.5, "kafka"),))
-        counts = large | {"ours": ours(LARGE), "one column": ours(LARGE, columns="queueOffset")}
+        counts = large | {"ours": ours(LARGE), "one column": ours(LARGE, {"columns": "queueOffset"})}
         yield Case("count", "count()", counts, self._count, rows, (Bar(2.5, "kafka", peer="one column"),))
-        files = {"kafka": large["kafka"], "ours": ours(LARGE, columns=WITHOUT_MAP)}
+        files = {"kafka": large["kafka"], "ours": ours(LARGE, WITHOUT_MAP)}
         yield Case("parquet", "to Parquet, without the map", files, self._to_parquet, rows, (Bar(1.5, "kafka"),))
-        small = {"kafka": kafka(SMALL), "tuned": kafka(SMALL, TUNED), "ours": ours(SMALL)}
+        small = {"kafka": kafka(SMALL), "tuned": kafka(SMALL, TUNED)}
+        small |= {"ours": ours(SMALL), "local": ours(SMALL, LOCAL)}
         yield Case("small", "128 B, all columns", small, _discard, rows, (Bar(1, "tuned"),))
         batch = min(STREAM_BATCH, rows // 5)
         stream = {"maxOffsetsPerTrigger": str(batch), "startingOffsets": "earliest"}
         streams = {
             "kafka": kafka(LARGE, stream, stream=True),
             "tuned": kafka(LARGE, TUNED | stream, stream=True),
-            "ours": ours(LARGE, stream=True, **stream),
+            "ours": ours(LARGE, stream, stream=True),
+            "local": ours(LARGE, stream | LOCAL, stream=True),
         }
         title = f"AvailableNow, {batch:,} rows a batch, steady"
         yield Case("stream", title, streams, partial(self._steady, batch), rows, (Bar(1, "kafka"),))
         few = {"maxOffsetsPerTrigger": str(FEW_QUEUES), "startingOffsets": "earliest"}
-        streams = {"kafka": kafka(FEW, few, stream=True), "ours": ours(FEW, stream=True, **few)}
+        streams = {"kafka": kafka(FEW, few, stream=True), "ours": ours(FEW, few, stream=True)}
         title = f"micro-batch of {FEW_QUEUES} rows, p50, ms"
         yield Case("few", title, streams, self._durations, FEW_ROWS, (Bar(1.2, "kafka"),), is_time=True)
         log = self._spark.read.format("rocketmq").options(commitLogPath=str(self._store), topic=LARGE).load()
@@ -211,10 +215,10 @@ class Bench:
     def _store(self) -> Path:
         return next(self._ours.folder.glob("**/commitlog")).parent
 
-    def _read_ours(self, topic: str, *, stream: bool = False, **options: str) -> Any:
-        reader = self._spark.readStream if stream else self._spark.read
+    def _read_ours(self, topic: str, options: Mapping[str, str] | None = None, *, stream: bool = False) -> Any:
+        reader = (self._spark.readStream if stream else self._spark.read).format("rocketmq")
         name_server = f"127.0.0.1:{self._ours.ports['nameserver']}"
-        return reader.format("rocketmq").options(nameServer=name_server, topic=topic, **options).load()
+        return reader.options(nameServer=name_server, topic=topic, **(options or {})).load()
 
     def _read_kafka(self, topic: str, options: Mapping[str, str] | None = None, *, stream: bool = False) -> Any:
         if self._kafka is None:

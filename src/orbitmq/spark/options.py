@@ -74,6 +74,7 @@ READ_OPTIONS = (
     "maxRecordsPerPartition",
     "failOnDataLoss",
     "includeBody",
+    "localReads",
     "pullBatchSize",
     "pullOutstanding",
     "pullTimeoutMs",
@@ -141,6 +142,7 @@ class ReadOptions:
     partition_record_count_max: int | None = None
     fail_on_data_loss: bool = True
     include_body: bool = True
+    local_reads: bool = False
     pull_count: int = 1024
     pull_outstanding: int = 4
     pull_timeout_ms: int = 10_000
@@ -232,6 +234,7 @@ def parse_read_options(options: Mapping[str, str], *, streaming: bool | None) ->
         partition_record_count_max=given.optional_number("maxRecordsPerPartition", 1, 2**63 - 1),
         fail_on_data_loss=given.boolean("failOnDataLoss", True),
         include_body=given.boolean("includeBody", True),
+        local_reads=given.boolean("localReads", False),
         pull_count=given.number("pullBatchSize", ReadOptions.pull_count, 1, 65_536),
         pull_outstanding=given.number("pullOutstanding", ReadOptions.pull_outstanding, 1, 64),
         pull_timeout_ms=given.number("pullTimeoutMs", ReadOptions.pull_timeout_ms, 1, INT32_MAX),

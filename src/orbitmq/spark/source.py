@@ -24,6 +24,7 @@ from pyspark.sql.types import StructType
 
 from orbitmq.model.route import MessageQueue
 from orbitmq.spark.format.sentences import in_sentences
+from orbitmq.spark.local.local_reader import LocalReader
 from orbitmq.spark.offsets import Offsets, format_offsets
 from orbitmq.spark.options import ReadOptions, is_tag
 from orbitmq.spark.reading.checkpoint import Position, format_position, parse_position
@@ -221,5 +222,11 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):  # type
 def read_partition(partition: InputPartition, options: ReadOptions, names: Sequence[str]) -> Iterator[pa.RecordBatch]:
     """Yield the messages of one task, nothing for the task that Spark plans for an empty query."""
     spare_loaded_modules()
-    if isinstance(partition, QueuePartition):
-        yield from RangeReader(partition.wanted, partition.address, options, names).batches()
+    if not isinstance(partition, QueuePartition):
+        return
+    wanted, address = partition.wanted, partition.address
+    if options.local_reads:
+        begin = yield from LocalReader(wanted, address, options, names).batches()
+        wanted = replace(wanted, begin=begin)
+    if wanted.count:
+        yield from RangeReader(wanted, address, options, names).batches()

@@ -17,6 +17,7 @@ from orbitmq.wire.bodies.route import encode_route
 from orbitmq.wire.bodies.topics import encode_topic_list
 from orbitmq.wire.headers import (
     GetAllTopics,
+    GetBrokerConfig,
     GetMaxOffset,
     GetMinOffset,
     GetRouteInfo,
@@ -71,6 +72,8 @@ class FakeBroker:
         """Topic, body and properties of each message that was sent here."""
         self.refuses: set[type] = set()
         self.is_silent = False
+        self.settings = ""
+        """What the broker says of its settings, a line each."""
         self.committed: dict[tuple[str, str, int], int] = {}
         """By group, topic and queue id."""
         self.address = ""
@@ -158,6 +161,12 @@ def get_route(fake: FakeBroker, call: Call[GetRouteInfo]) -> Reply:
 @handlers.on(GetAllTopics)
 def get_topics(fake: FakeBroker, call: Call[GetAllTopics]) -> Reply:
     return Reply(body=encode_topic_list([*{topic for topic, _ in fake.queues}, "TBW102", "%RETRY%g"]))
+
+
+@handlers.on(GetBrokerConfig)
+def get_settings(fake: FakeBroker, call: Call[GetBrokerConfig]) -> Reply:
+    fake.note(call)
+    return Reply(body=fake.settings.encode())
 
 
 @handlers.on(GetMaxOffset)

@@ -84,18 +84,18 @@ def decode_records(
     yield from parse_records(raw).between(queue_offset_min, queue_offset_end).batches(names, broker_name, tags)
 
 
-def parse_records(raw: bytes | memoryview, found: Sequence[int] | None = None) -> Records:
+def parse_records(raw: bytes | memoryview, found: Sequence[int] | Positions | None = None) -> Records:
     """Find and check every record in `raw`.
 
     Args:
         raw: records back to back, under 2 GiB.
-        found: where records start, if somebody has found that already; they need not be back to back then.
+        found: where records start, in ascending order, if somebody has found that already; they need not be back to back then.
 
     Raises:
         CorruptRecord: bad magic, or a length that leads out of its record.
     """
     data = np.frombuffer(raw, np.uint8)
-    starts = _starts(raw) if found is None else np.array(found, np.int64)
+    starts = _starts(raw) if found is None else np.asarray(found, np.int64)
     # Every position below is computed from lengths that the bytes themselves tell, and each length is checked before the
     # next one is read behind it: a gather beyond the end of `data` would raise IndexError, one into a neighbour would lie.
     head = gather_fields(data, starts, _HEAD)

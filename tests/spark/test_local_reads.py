@@ -1,0 +1,90 @@
+"""Tasks beside their broker, ours or Java's: the rows of the local read path are those of the pull path."""
+
+from __future__ import annotations
+
+import os
+import time
+
+import pytest
+
+from interop.peers import JavaBroker, JavaNameServer, why_unavailable
+from orbitmq import Message
+from orbitmq.blocking import Producer
+from orbitmq.spark import source
+from orbitmq.spark.options import parse_read_options
+from orbitmq.spark.reading.range_reader import RangeReader
+from orbitmq.spark.schema import COLUMN_NAMES, spark_schema
+from orbitmq.spark.source import BatchReader
+
+COUNT = 12_000
+NAMES = (*COLUMN_NAMES, "physicalOffset")
+
+pytestmark = pytest.mark.spark
+
+
+def messages():
+    """Of two topics that lie between each other in the log; some are compressed."""
+    for n in range(COUNT):
+        body = b"%d" % n * (n % 50 + 1) if n % 100 else b"long" * 2000
+        yield Message("orders", body, tag="abc"[n % 3], keys=[f"k{n}"], properties={"n": str(n)}, flag=n)
+        yield Message("bills", b"%d" % n)
+
+
+@pytest.fixture
+def rows(monkeypatch):
+    """Return a function that reads as Spark's tasks do: rows, and how many messages were pulled."""
+    pulled = []
+
+    class Counting(RangeReader):
+        def __init__(self, wanted, *more):
+            pulled.append(wanted.count)
+            super().__init__(wanted, *more)
+
+    monkeypatch.setattr(source, "RangeReader", Counting)
+
+    def read(name_servers, **options):
+        pulled.clear()
+        given = {"nameServer": name_servers, "topic": "orders"} | options
+        reader = BatchReader(spark_schema(NAMES), parse_read_options(given, streaming=False))
+        batches = [batch for part in reader.partitions() for batch in reader.read(part)]
+        found = [row for batch in batches for row in batch.to_pylist()]
+        return sorted(found, key=lambda row: (row["queueId"], row["queueOffset"])), sum(pulled)
+
+    return read
+
+
+def compare(rows, name_servers):
+    with Producer("spark-tests", name_servers, compress_over=1000) as producer:
+        producer.send_all(messages())
+    expected, count = rows(name_servers)
+    assert len(expected) == count == COUNT
+
+    # Entries of the last messages come into their files a moment later.
+    deadline = time.monotonic() + 60
+    while rows(name_servers, localReads="true")[1]:
+        assert time.monotonic() < deadline
+    assert rows(name_servers, localReads="true")[0] == expected
+    some = rows(name_servers, localReads="true", subscription="a || c", maxRecordsPerPartition="700")[0]
+    assert some == [row for row in expected if row["tags"] != "b"]
+
+
+def test_our_brokers_files_have_the_rows_of_the_pull_path(rocketmq, rows):
+    compare(rows, rocketmq.name_servers)
+
+
+@pytest.mark.java
+@pytest.mark.slow
+def test_a_java_brokers_files_have_the_rows_of_the_pull_path(rows, tmp_path):
+    reason = why_unavailable()
+    if reason is not None:
+        (pytest.fail if os.environ.get("CI") else pytest.skip)(reason)
+    name_server = JavaNameServer(tmp_path / "nameserver")
+    name_server.start()
+    # Segments of 1 MiB: several of them, with fillers, and one that is made ahead.
+    broker = JavaBroker(tmp_path / "broker", name_server.address, properties={"mappedFileSizeCommitLog": 1 << 20})
+    try:
+        broker.start()
+        compare(rows, name_server.address)
+    finally:
+        broker.kill()
+        name_server.kill()
