@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import os
-import signal
 import subprocess
-import sys
-from contextlib import suppress
 from pathlib import Path
 
 import pytest
 
+from spark.jobs.killing import kill_when, start_job
 from spark.jobs.publishing import publish_flights
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
@@ -19,32 +16,13 @@ JANUARY = 27_004
 
 
 def start(name_servers: str, topic: str, directory: Path, *options: str) -> subprocess.Popen[str]:
-    command = [sys.executable, "-m", "orbitmq", "job", "archive", topic, str(directory), "-n", name_servers]
-    return subprocess.Popen(
-        [*command, "--rows-per-batch", "3000", *options],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        start_new_session=True,
-    )
+    return start_job(name_servers, "archive", topic, directory, "--rows-per-batch", "3000", *options)
 
 
 def finish(job: subprocess.Popen[str]) -> str:
     told = job.communicate()[0]
     assert job.returncode == 0, told
     return told
-
-
-def kill_when(job: subprocess.Popen[str], directory: Path, pattern: str, count: int) -> None:
-    """End the job and all that it has started by SIGKILL, as soon as so many paths are there."""
-    try:
-        while len(list(directory.glob(pattern))) < count:
-            with suppress(subprocess.TimeoutExpired):
-                job.wait(0.01)
-                pytest.fail(f"it has ended by itself: {job.communicate()[0]}")
-    finally:
-        os.killpg(job.pid, signal.SIGKILL)
-        job.communicate()
 
 
 @pytest.mark.timeout(1_200)  # it starts Spark five times, which takes a minute each where much else runs

@@ -5,6 +5,7 @@ from __future__ import annotations
 import typer
 
 from orbitmq.cli.jobs.archive import archive
+from orbitmq.cli.jobs.contracts import contracts
 
 app = typer.Typer(
     help="Jobs on topics that Spark runs: each can be killed and started again, and checks its work at the end.",
@@ -19,3 +20,4 @@ def _several() -> None:
 
 
 app.command("archive")(archive)
+app.command("contracts")(contracts)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -24,8 +24,17 @@ MasterOption = Annotated[
 ]
 
 
-def run_job(name: str, master: str, output: Format, work: Callable[[SparkSession, Screen], list[Verdict]]) -> None:
+def run_job(
+    name: str,
+    master: str,
+    output: Format,
+    work: Callable[[SparkSession, Screen], list[Verdict]],
+    settings: Mapping[str, str] | None = None,
+) -> None:
     """Run a job, and show what it has checked; steps and progress go to stderr.
+
+    Args:
+        settings: of Spark, on top of the usual ones.
 
     Raises:
         typer.Exit: a check does not hold.
@@ -38,7 +47,7 @@ def run_job(name: str, master: str, output: Format, work: Callable[[SparkSession
 
     screen = Screen(sys.stderr)
     screen.step("starting Spark")
-    with job_session(name, master) as spark, plain_interrupts():
+    with job_session(name, master, settings) as spark, plain_interrupts():
         verdicts = work(spark, screen)
     failed = sum(not verdict.holds for verdict in verdicts)
     if output is Format.JSON:

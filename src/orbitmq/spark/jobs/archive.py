@@ -1,8 +1,4 @@
-"""The job `archive`: a topic becomes Parquet files by day, every message once, however often the job is killed.
-
-Each micro-batch writes partitions of its own (`date=…/batch=…`). One that was killed runs again over the same offsets, which
-Spark's checkpoint has, and replaces what it had written.
-"""
+"""The job `archive`: a topic becomes Parquet files by day, every message once, however often the job is killed."""
 
 from __future__ import annotations
 
@@ -15,8 +11,8 @@ from orbitmq.spark.jobs.frame.checks import QueueCount, Verdict, check_queues
 from orbitmq.spark.jobs.frame.cluster import Cluster
 from orbitmq.spark.jobs.frame.directory import claimed
 from orbitmq.spark.jobs.frame.screen import Screen
-from orbitmq.spark.jobs.frame.streams import run_to_end
-from orbitmq.spark.jobs.merging import batch_name, finish_merges, merge_small_files
+from orbitmq.spark.jobs.tables.growing import Growth, grow, write_part
+from orbitmq.spark.jobs.tables.merging import finish_merges, merge_small_files
 from orbitmq.wire.bodies.topics import QueueStats
 
 if TYPE_CHECKING:
@@ -52,14 +48,14 @@ def archive(spark: SparkSession, cluster: Cluster, plan: ArchivePlan, screen: Sc
     subject = {"job": "archive", "topic": plan.topic, "start": plan.start}
     with claimed(plan.directory, subject):
         finish_merges(plan.directory)
-        goal = cluster.topic_stats(plan.topic)
         before = count_queues(spark, plan.directory)
-        waiting = sum(_waiting(stats, before.get(queue)) for queue, stats in goal.items())
         screen.step(
             f"archiving {plan.topic}: {sum(queue.rows for queue in before.values()):,} messages are there already"
         )
-        with screen.progress({"archived": waiting}) as advance:
-            run_to_end(lambda: _start(spark, cluster, plan), lambda rows: advance("archived", rows))
+        growth = Growth(plan.topic, plan.directory, plan.start, plan.rows_per_batch, "archived")
+        goal = grow(
+            spark, cluster, growth, before, lambda rows, number: write_part(rows, number, plan.directory), screen
+        )
         if plan.merges:
             screen.step("putting small files together")
             saved = merge_small_files(spark, plan.directory)
@@ -92,12 +88,21 @@ def check_archive(
 
 def count_queues(spark: SparkSession, directory: Path) -> dict[MessageQueue, QueueCount]:
     """Count the messages of an archive by their queues."""
-    from pyspark.sql import functions as f
-
-    if not any(directory.glob("date=*/batch=*/*.parquet")):
+    if not has_rows(directory):
         return {}
     columns = "topic string, brokerName string, queueId int, queueOffset bigint"
-    rows = spark.read.schema(columns).parquet(str(directory))
+    return count_rows(spark.read.schema(columns).parquet(str(directory)))
+
+
+def has_rows(directory: Path) -> bool:
+    """Tell whether anything was archived there."""
+    return any(directory.glob("date=*/batch=*/*.parquet"))
+
+
+def count_rows(rows: DataFrame) -> dict[MessageQueue, QueueCount]:
+    """Count messages by their queues."""
+    from pyspark.sql import functions as f
+
     queues = rows.groupBy("topic", "brokerName", "queueId").agg(
         f.count(f.lit(1)).alias("rows"),
         f.count_distinct("queueOffset").alias("distinct"),
@@ -110,28 +115,3 @@ def count_queues(spark: SparkSession, directory: Path) -> dict[MessageQueue, Que
         )
         for row in queues.collect()
     }
-
-
-def _start(spark: SparkSession, cluster: Cluster, plan: ArchivePlan):  # type: ignore[no-untyped-def]
-    options = {
-        **cluster.options(plan.topic),
-        "startingOffsets": plan.start,
-        "maxOffsetsPerTrigger": str(plan.rows_per_batch),
-    }
-    messages = spark.readStream.format("rocketmq").options(**options).load()
-    writer = messages.writeStream.foreachBatch(lambda rows, number: _write(rows, number, plan.directory))
-    writer = writer.option("checkpointLocation", str(plan.directory / "_checkpoint"))
-    return writer.trigger(availableNow=True).start()
-
-
-def _write(rows: DataFrame, number: int, directory: Path) -> None:
-    """Write one micro-batch; what an earlier attempt has written of it is replaced."""
-    from pyspark.sql import functions as f
-
-    days = rows.withColumn("date", f.to_date("storeTimestamp")).withColumn("batch", f.lit(batch_name(number)))
-    writer = days.write.mode("overwrite").option("partitionOverwriteMode", "dynamic")
-    writer.partitionBy("date", "batch").parquet(str(directory))
-
-
-def _waiting(stats: QueueStats, found: QueueCount | None) -> int:
-    return stats.max_offset - max(stats.min_offset, found.last + 1 if found is not None else 0)

@@ -14,7 +14,7 @@ from orbitmq.spark.jobs.frame.checks import Verdict
 @pytest.fixture
 def run(monkeypatch, capsys):
     """Run a job without Spark that ends with these verdicts; return stdout and stderr."""
-    monkeypatch.setattr(session, "job_session", lambda name, master: nullcontext((name, master)))
+    monkeypatch.setattr(session, "job_session", lambda name, master, settings: nullcontext((name, master)))
 
     def call(*verdicts, output=Format.TABLE):
         def work(spark, screen):

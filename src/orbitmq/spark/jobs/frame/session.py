@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from importlib.util import find_spec
 from typing import TYPE_CHECKING
@@ -18,8 +18,11 @@ _NEEDED = ("pyspark", "pyarrow")
 
 
 @contextmanager
-def job_session(name: str, master: str) -> Iterator[SparkSession]:
+def job_session(name: str, master: str, settings: Mapping[str, str] | None = None) -> Iterator[SparkSession]:
     """Run Spark; it is stopped at the end, however that comes.
+
+    Args:
+        settings: of Spark, on top of the usual ones.
 
     Raises:
         ConfigError: a package that is needed, or Java, is missing; says what to type.
@@ -32,7 +35,7 @@ def job_session(name: str, master: str) -> Iterator[SparkSession]:
         spark = local_session(
             f"orbitmq job {name}",
             master=master,
-            settings={"spark.sql.streaming.numRecentProgressUpdates": "100000"},
+            settings={"spark.sql.streaming.numRecentProgressUpdates": "100000", **(settings or {})},
         )
     try:
         yield spark

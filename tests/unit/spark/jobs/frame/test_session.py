@@ -23,7 +23,7 @@ def test_a_missing_package_is_told_with_what_to_type(monkeypatch):
 def test_spark_is_stopped_however_the_job_ends(monkeypatch):
     spark, asked = Spark(), []
     monkeypatch.setattr(module, "local_session", lambda name, **options: asked.append((name, options)) or spark)
-    session = job_session("archive", "local[3]")
+    session = job_session("archive", "local[3]", {"spark.jars": "a.jar"})
     assert session.__enter__() is spark
     assert not spark.stopped
     interrupt = KeyboardInterrupt()
@@ -31,3 +31,4 @@ def test_spark_is_stopped_however_the_job_ends(monkeypatch):
     assert spark.stopped
     assert asked[0][0] == "orbitmq job archive"
     assert asked[0][1]["master"] == "local[3]"
+    assert asked[0][1]["settings"]["spark.jars"] == "a.jar"

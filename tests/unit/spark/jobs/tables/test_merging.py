@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from orbitmq.spark.jobs.merging import Part, batch_name, finish_merges, merge_small_files, parts_of, plan_merges
+from orbitmq.spark.jobs.tables.merging import Part, batch_name, finish_merges, merge_small_files, parts_of, plan_merges
 
 MIB = 1024 * 1024
 

@@ -1,0 +1,205 @@
+"""The job `contracts`: bodies of a topic held against a declared schema; good ones become Parquet, bad ones go to quarantine.
+
+```
+DIRECTORY/good/date=…/batch=…   messages that keep the contract, what they say in the column `value`
+DIRECTORY/bad/date=…/batch=…    those that break it, with their bodies and the column `reason`
+```
+
+The micro-batch that was under way when a run was killed comes again. Then its bad messages that the quarantine topic has
+already, by the place they come from, are not sent a second time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+from orbitmq.errors import ConfigError, RouteNotFound
+from orbitmq.model.route import MessageQueue
+from orbitmq.spark.jobs.archive import EARLIEST, check_archive, count_rows, has_rows
+from orbitmq.spark.jobs.bodies.contract import Contract
+from orbitmq.spark.jobs.bodies.judging import check_contract, judged
+from orbitmq.spark.jobs.frame.checks import QueueCount, Verdict
+from orbitmq.spark.jobs.frame.cluster import Cluster
+from orbitmq.spark.jobs.frame.directory import claimed
+from orbitmq.spark.jobs.frame.screen import Screen
+from orbitmq.spark.jobs.tables.growing import Growth, grow, write_part
+from orbitmq.spark.jobs.tables.merging import batch_name, finish_merges, merge_small_files
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame, SparkSession
+
+REASON, ORIGIN = "CONTRACT_REASON", "CONTRACT_ORIGIN"
+"""Properties of messages in quarantine: why, and `topic/broker/queue/offset` of the message that it is a copy of."""
+_PLACE = ("topic", "brokerName", "queueId", "queueOffset")
+_REASONS_SHOWN = 10
+
+
+class ContractPlan(NamedTuple):
+    """What is judged by which contract, and where the judged go.
+
+    Args:
+        quarantine: the topic of the bad ones.
+        start: the option `startingOffsets` of the first run; later ones go on where it ended.
+    """
+
+    topic: str
+    directory: Path
+    contract: Contract
+    quarantine: str
+    start: str
+    rows_per_batch: int
+
+    @property
+    def good(self) -> Path:
+        """The directory of messages that keep the contract."""
+        return self.directory / "good"
+
+    @property
+    def bad(self) -> Path:
+        """The directory of messages that break it."""
+        return self.directory / "bad"
+
+
+def hold_to_contract(spark: SparkSession, cluster: Cluster, plan: ContractPlan, screen: Screen) -> list[Verdict]:
+    """Judge what is in a topic now and was not judged yet; return what the whole was checked for.
+
+    Raises:
+        JobFailed: Spark's query failed, or another run is under way.
+        ConfigError: Spark cannot judge by the contract; the directory is for something else; there is no such quarantine.
+        ClientError: the cluster cannot be asked.
+    """
+    check_contract(spark, plan.contract)
+    _check_quarantine(cluster, plan)
+    with claimed(plan.directory, _subject(plan)):
+        for table in (plan.good, plan.bad):
+            finish_merges(table)
+        before = _count(spark, plan)
+        screen.step(
+            f"judging {plan.topic}: {sum(queue.rows for queue in before.values()):,} messages are judged already"
+        )
+        judge = Judge(spark, cluster, plan)
+        growth = Growth(plan.topic, plan.directory, plan.start, plan.rows_per_batch, "judged")
+        goal = grow(spark, cluster, growth, before, judge.write, screen)
+        _show_reasons(spark, plan, screen)
+        screen.step("checking")
+        verdicts = check_archive(goal, _count(spark, plan), is_whole=plan.start == EARLIEST)
+        verdicts.append(_check_sent(spark, cluster, plan, judge.first_batch))
+        for table in (plan.good, plan.bad):
+            merge_small_files(spark, table)
+        return verdicts
+
+
+class Judge:
+    """Writes the micro-batches of one run.
+
+    `first_batch` is the number of its first one, None before that.
+    """
+
+    def __init__(self, spark: SparkSession, cluster: Cluster, plan: ContractPlan) -> None:
+        self.first_batch: int | None = None
+        self._spark = spark
+        self._cluster = cluster
+        self._plan = plan
+
+    def write(self, rows: DataFrame, number: int) -> None:
+        """Write the good rows of one micro-batch, then the bad ones, then send these to quarantine."""
+        from pyspark.sql import functions as f
+
+        may_be_sent = self.first_batch is None  # by the run before, which was killed
+        self.first_batch = number if self.first_batch is None else self.first_batch
+        found = judged(rows, self._plan.contract)
+        found = found.persist()
+        try:
+            write_part(found.where(f.isnull("reason")).drop("body", "reason"), number, self._plan.good)
+            bad = found.where(f.isnotnull("reason")).drop("value")
+            write_part(bad, number, self._plan.bad)
+            self._send(bad, may_be_sent)
+        finally:
+            found.unpersist()
+
+    def _send(self, bad: DataFrame, may_be_sent: bool) -> None:
+        from pyspark.sql import functions as f
+
+        letters = bad.withColumn("origin", origin()).select("body", "tags", "keys", "properties", "reason", "origin")
+        if may_be_sent:
+            letters = letters.join(sent(self._spark, self._cluster, self._plan), "origin", "left_anti")
+        told = f.create_map(f.lit(REASON), f.col("reason"), f.lit(ORIGIN), f.col("origin"))
+        letters = letters.withColumn("properties", f.map_concat(told, f.map_filter("properties", _is_free)))
+        options = self._cluster.options(self._plan.quarantine)
+        writer = letters.drop("reason", "origin").write.format("rocketmq").mode("append")
+        writer.options(**options, rowIds="false").save()
+
+
+def sent(spark: SparkSession, cluster: Cluster, plan: ContractPlan) -> DataFrame:
+    """Return where the messages in quarantine come from: the column `origin`."""
+    from pyspark.sql import functions as f
+
+    reader = spark.read.format("rocketmq").options(**cluster.options(plan.quarantine), columns="properties")
+    found = reader.load().select(f.col("properties")[ORIGIN].alias("origin"))
+    return found.where(f.col("origin").startswith(f"{plan.topic}/"))
+
+
+def origin() -> Column:
+    """Return the place that a message comes from, as text."""
+    from pyspark.sql import functions as f
+
+    return f.concat_ws("/", *_PLACE)
+
+
+def _is_free(name: Column, _value: Column) -> Column:
+    return ~name.isin(REASON, ORIGIN)
+
+
+def _subject(plan: ContractPlan) -> dict[str, str]:
+    contract = plan.contract
+    declared = {"format": contract.format.value, "message": contract.message, "contract": contract.digest}
+    return {"job": "contracts", "topic": plan.topic, "start": plan.start, "quarantine": plan.quarantine, **declared}
+
+
+def _check_quarantine(cluster: Cluster, plan: ContractPlan) -> None:
+    if plan.quarantine == plan.topic:
+        raise ConfigError("quarantine", plan.quarantine, "another topic than the one that is judged")
+    try:
+        cluster.topic_stats(plan.quarantine)
+    except RouteNotFound:
+        wanted = f"a topic that exists: orbitmq topic create {plan.quarantine}"
+        raise ConfigError("quarantine", plan.quarantine, wanted) from None
+
+
+def _count(spark: SparkSession, plan: ContractPlan) -> Mapping[MessageQueue, QueueCount]:
+    tables = [table for table in (plan.good, plan.bad) if has_rows(table)]
+    if not tables:
+        return {}
+    columns = "topic string, brokerName string, queueId int, queueOffset bigint"
+    rows = [spark.read.schema(columns).parquet(str(table)).select(*_PLACE) for table in tables]
+    return count_rows(rows[0] if len(rows) == 1 else rows[0].unionAll(rows[1]))
+
+
+def _show_reasons(spark: SparkSession, plan: ContractPlan, screen: Screen) -> None:
+    from pyspark.sql import functions as f
+
+    if not has_rows(plan.bad):
+        return
+    counts = spark.read.parquet(str(plan.bad)).groupBy("reason").count().orderBy(f.desc("count"), "reason")
+    rows = [(row["reason"], row["count"]) for row in counts.limit(_REASONS_SHOWN).collect()]
+    screen.table(f"Messages of {plan.topic} that break the contract", ("reason", "messages"), rows)
+
+
+def _check_sent(spark: SparkSession, cluster: Cluster, plan: ContractPlan, first_batch: int | None) -> Verdict:
+    """Return whether the bad messages of this run are in quarantine once each; retention may have taken older ones."""
+    from pyspark.sql import functions as f
+
+    if first_batch is None or not has_rows(plan.bad):
+        return Verdict(True, "bad messages of this run, each in quarantine once: 0 of 0")
+    bad = spark.read.parquet(str(plan.bad)).where(f.col("batch") >= batch_name(first_batch))
+    there = sent(spark, cluster, plan).groupBy("origin").count()
+    row = (
+        bad.select(origin().alias("origin"))
+        .join(there, "origin", "left")
+        .agg(f.count(f.lit(1)).alias("all"), f.count_if(f.col("count") == 1).alias("once"))
+        .collect()[0]
+    )
+    claim = f"bad messages of this run, each in quarantine once: {row['once']:,} of {row['all']:,}"
+    return Verdict(row["once"] == row["all"], claim)
