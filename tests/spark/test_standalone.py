@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
 import zipfile
 from pathlib import Path
 
@@ -10,7 +9,7 @@ import pytest
 
 from orbitmq import Message
 from orbitmq.blocking import Producer
-from spark.standalone import SOURCES, bare_environment, make_python, standalone_cluster
+from spark.standalone import SOURCES, make_python, run_job, standalone_cluster
 from unit.spark.once.topics import create
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
@@ -35,19 +34,10 @@ def filled(rocketmq_session, topic) -> str:
     return topic
 
 
-def run_job(python: Path, tmp_path: Path, *arguments: str, **environment: str) -> list[str]:
-    command = [str(python), str(JOB), *arguments]
-    done = subprocess.run(
-        command, cwd=tmp_path, env={**bare_environment(), **environment}, capture_output=True, text=True, check=False
-    )
-    assert done.returncode == 0, done.stdout + done.stderr
-    return done.stdout.splitlines()
-
-
 def test_executors_that_have_the_connector_installed(cluster, rocketmq_session, filled, tmp_path):
     python = make_python(tmp_path / "installed", with_orbitmq=True)
 
-    told = run_job(python, tmp_path, cluster, rocketmq_session.name_servers, filled, str(tmp_path / "checkpoint"))
+    told = run_job(python, JOB, tmp_path, cluster, rocketmq_session.name_servers, filled, str(tmp_path / "checkpoint"))
 
     assert told == ["executors 2", "read 400", "written 400", "once 400 400"]
 
@@ -61,6 +51,6 @@ def test_executors_that_get_the_connector_as_a_zip(cluster, rocketmq_session, fi
                 archive.write(path, path.relative_to(SOURCES))
     arguments = [cluster, rocketmq_session.name_servers, filled, str(tmp_path / "checkpoint")]
 
-    told = run_job(driver, tmp_path, *arguments, str(tmp_path / "orbitmq.zip"), PYSPARK_PYTHON=str(python))
+    told = run_job(driver, JOB, tmp_path, *arguments, str(tmp_path / "orbitmq.zip"), PYSPARK_PYTHON=str(python))
 
     assert told == ["executors 2", "read 400", "written 400"]
