@@ -29,6 +29,7 @@ def run_program(tmp_path, text: str, *arguments: str) -> str:
     (tmp_path / "job.py").write_text(text)
     kept = {name: os.environ[name] for name in ("JAVA_HOME", "PYTHONPATH", "HOME") if name in os.environ}
     environment = {**kept, "PATH": "/usr/bin:/bin", "SPARK_LOCAL_IP": "127.0.0.1"}
+    environment["PYSPARK_DRIVER_PYTHON"] = "jupyter"  # as people leave it in their profiles
     command = [sys.executable, "job.py", *arguments]
     done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
