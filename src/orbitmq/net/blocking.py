@@ -19,8 +19,8 @@ from orbitmq.net.session import Session, make_request
 from orbitmq.wire.command import FLAG_ONEWAY, FLAG_RESPONSE, Command, decode_command
 from orbitmq.wire.signature import Credentials, sign_command
 
-# recv allocates what it is asked for first; above the allocator's mmap threshold that costs page faults each time.
-_READ_SIZE = 65536
+_READ_SIZE = 1024 * 1024
+"""Bytes of a connection's buffer, which takes memory as far as answers have filled it."""
 TIMEOUT_MS = 3000
 _NEVER_MS = sys.maxsize
 """A request's deadline in the session: the time that counts begins with `receive`."""
@@ -53,6 +53,8 @@ class BlockingConnection:
         self._session = Session()
         self._answers: dict[int, Command] = {}
         self._order: list[int] = []
+        # One buffer for all reads: megabytes that are allocated for each of them would cost page faults each time.
+        self._buffer = memoryview(bytearray(_READ_SIZE))
         try:
             self._socket = _connect(address, timeout_ms / 1000, tls)
         except OSError as error:
@@ -127,17 +129,17 @@ class BlockingConnection:
     def _read(self, deadline: float) -> None:
         try:
             self._socket.settimeout(max(deadline - time.monotonic(), 0.001))
-            data = self._socket.recv(_READ_SIZE)
+            size = self._socket.recv_into(self._buffer)
         except TimeoutError:
             self._session.abandon()
             self._order = [opaque for opaque in self._order if opaque in self._answers]
             raise RequestTimeout(f"{self.address} did not answer within {self._timeout_ms} ms") from None
         except OSError as error:
             raise self._broken(error) from error
-        if not data:
+        if not size:
             raise self._broken(None)
         try:
-            for frame in self._session.feed(data):
+            for frame in self._session.feed(self._buffer[:size]):
                 self._serve(decode_command(frame))
         except FrameError as error:
             raise self._broken(error) from error

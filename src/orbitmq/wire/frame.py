@@ -68,8 +68,8 @@ class FrameDecoder:
         """What has arrived of the unfinished frame."""
         self._needed = 0
 
-    def feed(self, data: bytes) -> list[Frame]:
-        """Take the next bytes and return the frames that are whole now.
+    def feed(self, data: bytes | memoryview) -> list[Frame]:
+        """Take the next bytes and return the frames that are whole now; what is kept of the bytes is copied.
 
         Raises:
             FrameError: a declared length or type that no frame has. Nothing was allocated for it; the stream

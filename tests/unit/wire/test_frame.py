@@ -93,3 +93,17 @@ def test_a_real_frame_is_not_taken_for_another_protocol():
 def test_whole_frames_are_counted_by_their_lengths(sent, trailing):
     stream = b"".join(frame_bytes(frame.header, frame.body, frame.serialize_type) for frame in sent)
     assert count_frames(stream + trailing, len(stream)) == len(sent)
+
+
+@pytest.mark.parametrize("size", [1, 7, 64, 1000])
+def test_a_buffer_that_is_used_again_changes_no_frame(size):
+    sent = [Frame(0, b"{}", bytes([number]) * number) for number in range(100)]
+    stream = b"".join(frame_bytes(frame.header, frame.body, frame.serialize_type) for frame in sent)
+    decoder, buffer, got = FrameDecoder(), bytearray(size), []
+
+    for start in range(0, len(stream), size):
+        part = stream[start : start + size]
+        buffer[: len(part)] = part
+        got += decoder.feed(memoryview(buffer)[: len(part)])
+        buffer[:] = b"\xff" * size
+    assert got == sent

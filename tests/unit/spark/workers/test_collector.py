@@ -25,10 +25,12 @@ def test_a_worker_collects_no_modules_behind_its_tasks(monkeypatch):
     monkeypatch.setattr(TaskContext, "_taskContext", object())
     collector.spare_loaded_modules()
     frozen = gc.get_freeze_count()
+    of_a_task = [[number] for number in range(10_000)]
     collector.spare_loaded_modules()
 
     assert frozen > 1000
-    assert gc.get_freeze_count() == frozen, "what a task leaves behind is collected"
+    # It falls where something that is frozen comes to its end by itself.
+    assert gc.get_freeze_count() < frozen + len(of_a_task) / 2, "what a task leaves behind is collected"
 
 
 def test_a_driver_is_left_alone():
