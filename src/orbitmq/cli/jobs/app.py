@@ -6,6 +6,7 @@ import typer
 
 from orbitmq.cli.jobs.archive import archive
 from orbitmq.cli.jobs.contracts import contracts
+from orbitmq.cli.jobs.watching.trace import trace
 
 app = typer.Typer(
     help="Jobs on topics that Spark runs: each can be killed and started again, and checks its work at the end.",
@@ -21,3 +22,4 @@ def _several() -> None:
 
 app.command("archive")(archive)
 app.command("contracts")(contracts)
+app.command("trace")(trace)

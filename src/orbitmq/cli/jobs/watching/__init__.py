@@ -1,0 +1,1 @@
+"""Commands of jobs that watch how a cluster does."""

@@ -1,0 +1,1 @@
+"""Message traces of clients: as rows, as latencies, and as a picture."""
