@@ -79,6 +79,7 @@ READ_OPTIONS = (
     "pullOutstanding",
     "pullTimeoutMs",
     "retries",
+    "brokerPatienceMs",
     "offsetPollMs",
 )
 STREAM_OPTIONS = (
@@ -147,6 +148,7 @@ class ReadOptions:
     pull_outstanding: int = 4
     pull_timeout_ms: int = 10_000
     retries: int = 3
+    broker_patience_ms: int = 60_000
     offset_poll_ms: int = 100
 
     @property
@@ -239,6 +241,7 @@ def parse_read_options(options: Mapping[str, str], *, streaming: bool | None) ->
         pull_outstanding=given.number("pullOutstanding", ReadOptions.pull_outstanding, 1, 64),
         pull_timeout_ms=given.number("pullTimeoutMs", ReadOptions.pull_timeout_ms, 1, INT32_MAX),
         retries=given.number("retries", ReadOptions.retries, 0, 1000),
+        broker_patience_ms=given.number("brokerPatienceMs", ReadOptions.broker_patience_ms, 0, INT32_MAX),
         offset_poll_ms=given.number("offsetPollMs", ReadOptions.offset_poll_ms, 0, INT32_MAX),
     )
 

@@ -6,6 +6,7 @@ driver's in `MetadataClient`, a task's in `RangeReader`.
 
 from __future__ import annotations
 
+import logging
 import time
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -27,7 +28,7 @@ from orbitmq.spark.format.sentences import in_sentences
 from orbitmq.spark.local.local_reader import LocalReader
 from orbitmq.spark.offsets import Offsets, format_offsets
 from orbitmq.spark.options import ReadOptions, is_tag
-from orbitmq.spark.reading.checkpoint import Position, format_position, parse_position
+from orbitmq.spark.reading.checkpoint import Origins, Position, format_position, parse_position
 from orbitmq.spark.reading.continuity import DataLoss
 from orbitmq.spark.reading.metadata_client import MetadataClient
 from orbitmq.spark.reading.offset_poller import OffsetPoller
@@ -36,6 +37,8 @@ from orbitmq.spark.reading.pushdown import CLOCK_MARGIN_MS, Narrowing, narrow, n
 from orbitmq.spark.reading.range_reader import RangeReader
 from orbitmq.spark.schema import COLUMN_NAMES, chosen_columns, spark_schema
 from orbitmq.spark.workers.collector import spare_loaded_modules
+
+log = logging.getLogger(__name__)
 
 Json = dict[str, Any]
 
@@ -114,6 +117,9 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):  # type
         self._poller: OffsetPoller | None = None
         self._initial: Position | None = None
         self._gate = TriggerGate(options.offsets_per_trigger_min, options.trigger_delay_ms / 1000)
+        self._has_begun = False
+        self._behind_since = 0.0
+        """When queues were first seen to end before what was read, on the monotonic clock; 0: none do."""
         self._planned: Offsets = {}
         """Where the last micro-batch ends."""
 
@@ -121,7 +127,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):  # type
         """Return where a new query begins."""
         if self._initial is None:
             offsets = self._polled.resolve(self._options.start, "startingOffsets")
-            self._initial = Position(offsets, offsets)
+            self._initial = Position(offsets, offsets, self._polled.origins(offsets))
         return format_position(self._initial)
 
     def getDefaultReadLimit(self) -> ReadLimit:  # noqa: N802
@@ -165,10 +171,16 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):  # type
         queues = self._polled.queues
         if any(found.queue not in queues for found in ranges):
             queues = self._polled.find_queues()  # a replay after a restart: nobody has asked for the latest offset yet
-        gone = sorted(found.queue for found in ranges if found.queue not in queues)
-        if gone:
-            raise DataLoss(f"the micro-batch reads queues that no broker holds now: {gone}")
         options = self._options
+        gone = sorted(found.queue for found in ranges if found.queue not in queues)
+        if gone and options.fail_on_data_loss:
+            raise DataLoss(
+                f"the micro-batch reads queues that no broker holds now: {gone}. Start their broker, or set failOnDataLoss to "
+                "false to go on without them."
+            )
+        if gone:
+            log.warning("no broker holds queues of this micro-batch now, their messages are passed over: %s", gone)
+            ranges = [found for found in ranges if found.queue in queues]
         parts = split(ranges, options.partition_count_min, options.partition_record_count_max)
         return [QueuePartition(part, queues[part.queue]) for part in parts]
 
@@ -189,14 +201,21 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):  # type
         return self._poller
 
     def _advance(self, position: Position, limit: ReadLimit) -> Position:
+        moved = {queue for queue, end in self._polled.latest.items() if end != position.offsets.get(queue)}
+        # A topic may have been made anew with as many messages while no query ran.
+        asked = moved if self._has_begun else {*moved, *position.origins}
+        origins = self._polled.origins(asked) if asked else {}
+        self._has_begun = True
+        anew = self._made_anew(position, origins)
+        self._wait_for_ends(position, moved - anew)
         latest = self._polled.latest
-        first = self._first_offsets(position, latest)
+        first = self._polled.earliest({queue for queue in latest if queue not in position.offsets} | anew)
         begins = {**position.offsets, **first}
         counts = backlog(begins, latest)
         # A run that ends with what is there now must not wait for more.
         if counts and not self._polled.is_fixed and not self._gate.opens(sum(counts.values()), time.monotonic()):
             return position
-        return advance(position, latest, first, self._count_max(begins, counts, limit))
+        return advance(position, latest, first, self._count_max(begins, counts, limit), origins)
 
     def _count_max(self, begins: Offsets, counts: dict[MessageQueue, int], limit: ReadLimit) -> int | None:
         """Return how many messages the next batch may take; None for all."""
@@ -207,16 +226,47 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):  # type
             limits.append(count_of_size(counts, sizes, size_max))
         return min(limits, default=None)
 
-    def _first_offsets(self, position: Position, latest: Offsets) -> Offsets:
-        """Return where queues begin that the position does not know, or that end before it: those were made anew."""
-        fresh = {queue for queue in latest if queue not in position.offsets}
-        behind = {queue for queue, end in latest.items() if end < position.offsets.get(queue, 0)}
-        if behind and self._options.fail_on_data_loss:
+    def _made_anew(self, position: Position, origins: Origins) -> set[MessageQueue]:
+        """Return the queues that are others than those of the same name that were read before."""
+        anew = {
+            queue
+            for queue, now in origins.items()
+            if queue in position.origins and position.origins[queue].is_of_another(now)
+        }
+        if not anew:
+            return anew
+        if self._options.fail_on_data_loss:
             raise DataLoss(
-                f"queues end before what was read already: {sorted(behind)}. Was the topic deleted and made anew? "
-                "Set failOnDataLoss to false to read them from their beginning."
+                f"queues begin anew, with messages that were stored after those that were read: {sorted(anew)}. Was the topic "
+                "deleted and made anew? Set failOnDataLoss to false to read them from their beginning."
             )
-        return self._polled.earliest(fresh | behind)
+        log.warning("queues were made anew, they are read from their beginning: %s", sorted(anew))
+        return anew
+
+    def _wait_for_ends(self, position: Position, queues: set[MessageQueue]) -> None:
+        """Wait for queues that end before what was read: a slave is behind, or a broker has lost its last messages.
+
+        Raises:
+            DataLoss: they have ended there for longer than `brokerPatienceMs`.
+        """
+        patience_s = self._options.broker_patience_ms / 1000
+        while behind := {q for q in queues if self._polled.latest.get(q, 0) < position.offsets.get(q, 0)}:
+            now = time.monotonic()
+            if not self._behind_since:
+                self._behind_since = now
+                log.warning("queues end before what was read already, waiting for them: %s", sorted(behind))
+            elif now - self._behind_since >= patience_s:
+                if self._options.fail_on_data_loss:
+                    raise DataLoss(
+                        f"queues have ended before what was read already for {patience_s:g} s: {sorted(behind)}. Did a broker "
+                        "lose its last messages, or was the topic deleted and made anew? Set failOnDataLoss to false to go on "
+                        "where they end by then: messages below what was read are passed over."
+                    )
+                return
+            if not self._polled.is_fixed:
+                return
+            self._polled.refix(behind)
+        self._behind_since = 0.0
 
 
 def read_partition(partition: InputPartition, options: ReadOptions, names: Sequence[str]) -> Iterator[pa.RecordBatch]:

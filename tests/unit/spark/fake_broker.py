@@ -16,8 +16,10 @@ from orbitmq.net.server import Server
 from orbitmq.wire.bodies.route import encode_route
 from orbitmq.wire.bodies.topics import encode_topic_list
 from orbitmq.wire.headers import (
+    EarliestStoreTimeResponse,
     GetAllTopics,
     GetBrokerConfig,
+    GetEarliestStoreTime,
     GetMaxOffset,
     GetMinOffset,
     GetRouteInfo,
@@ -48,6 +50,8 @@ class Queue:
     records: list[bytes] = field(default_factory=list)
     tags: list[str] = field(default_factory=list)
     first: int = 0
+    stored_from_ms: int = 0
+    """When the message at offset 0 was stored; each one behind it a millisecond later."""
 
     @property
     def end(self) -> int:
@@ -97,9 +101,19 @@ class FakeBroker:
         self._thread.join()
         self._loop.close()
 
-    def fill(self, topic: str, queue_id: int, count: int, *, tags: str = "", size: int = 10, first: int = 0) -> Queue:
+    def fill(
+        self,
+        topic: str,
+        queue_id: int,
+        count: int,
+        *,
+        tags: str = "",
+        size: int = 10,
+        first: int = 0,
+        stored_from_ms: int = 0,
+    ) -> Queue:
         """Add `count` messages; each gets the next letter of `tags`, over and over."""
-        queue = self.queues.setdefault((topic, queue_id), Queue(first=first))
+        queue = self.queues.setdefault((topic, queue_id), Queue(first=first, stored_from_ms=stored_from_ms))
         for offset in range(queue.end, queue.end + count):
             tag = tags[offset % len(tags)] if tags else ""
             queue.tags.append(tag)
@@ -110,7 +124,7 @@ class FakeBroker:
                     queue_offset=offset,
                     body=f"{topic}-{queue_id}-{offset}-".encode().ljust(size, b"."),
                     properties=f"TAGS\x01{tag}\x02".encode() if tag else b"",
-                    stored_at_ms=offset,
+                    stored_at_ms=queue.stored_from_ms + offset,
                 )
             )
         return queue
@@ -180,6 +194,14 @@ def get_max(fake: FakeBroker, call: Call[GetMaxOffset]) -> Reply | Later:
 @handlers.on(GetMinOffset)
 def get_min(fake: FakeBroker, call: Call[GetMinOffset]) -> Reply:
     return Reply(header=OffsetResponse(offset=queue_of(fake, call.header).first))
+
+
+@handlers.on(GetEarliestStoreTime)
+def get_earliest(fake: FakeBroker, call: Call[GetEarliestStoreTime]) -> Reply:
+    fake.note(call)
+    queue = queue_of(fake, call.header)
+    stored_at_ms = queue.stored_from_ms + queue.first if queue.records else -1
+    return Reply(header=EarliestStoreTimeResponse(timestamp_ms=stored_at_ms))
 
 
 @handlers.on(SearchOffset)

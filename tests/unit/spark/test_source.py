@@ -18,7 +18,7 @@ from orbitmq.spark.reading import offset_poller
 from orbitmq.spark.reading.continuity import DataLoss
 from orbitmq.spark.schema import COLUMN_NAMES, spark_schema
 from orbitmq.spark.source import BatchReader, FilteringReader, StreamReader, read_schema
-from orbitmq.wire.headers import GetMaxOffset, GetRouteInfo, UpdateConsumerOffset
+from orbitmq.wire.headers import GetEarliestStoreTime, GetMaxOffset, GetRouteInfo, UpdateConsumerOffset
 
 ALL = ReadAllAvailable()
 
@@ -110,6 +110,9 @@ def test_an_idle_stream_asks_brokers_at_the_poll_interval_only(fake, stream, mon
     monkeypatch.setattr(offset_poller.time, "sleep", sleep)
     reader = stream(offsetPollMs="250")
     start = reader.initialOffset()
+    assert reader.latestOffset(start, ALL) is start  # its first look at what the topic begins with
+    clock[0] += 1.0
+    waits.clear()
     fake.asked.clear()
     for _ in range(4):
         assert reader.latestOffset(start, ALL) is start
@@ -240,16 +243,123 @@ def test_flink_93_a_new_queue_is_read_from_its_first_message(fake, stream, monke
     assert reader.latestOffset(end, ALL) is end
 
 
-def test_a_topic_that_was_made_anew_is_an_error_or_read_from_its_beginning(fake, stream):
+@pytest.mark.parametrize("count", [8, 50, 70], ids=["fewer", "as many", "more"])
+def test_a_topic_that_was_made_anew_is_an_error_or_read_from_its_beginning(fake, stream, count):
+    fake.fill("orders", 0, 40)
+    reader = stream(startingOffsets="earliest")
+    start = reader.initialOffset()
+    fake.fill("orders", 0, 10)
+    read = reader.latestOffset(start, ALL)
+    fake.queues.clear()
+    fake.fill("orders", 0, count, stored_from_ms=1_000)
+
+    for position in (start, read):
+        with pytest.raises(DataLoss, match="made anew"):
+            stream().latestOffset(position, ALL)
+        reader = stream(failOnDataLoss="false")
+        end = reader.latestOffset(position, ALL)
+        assert taken(reader, position, end) == {0: (0, count)}
+        fake.fill("orders", 0, 1)
+        assert taken(reader, end, stream().latestOffset(end, ALL)) == {0: (count, count + 1)}
+        del fake.queues["orders", 0].records[-1], fake.queues["orders", 0].tags[-1]
+
+
+def test_what_retention_takes_and_a_slave_keeps_is_the_same_topic(fake, stream):
+    queue = fake.fill("orders", 0, 50, first=20)
+    end = stream().initialOffset()
+    for first in (30, 10):
+        queue.first = first
+        queue.records[:] = queue.records[:1] * (75 - first)
+        later = stream().latestOffset(end, ALL)
+        assert taken(stream(), end, later) == {0: (70, 75)}
+
+
+def test_the_position_of_an_older_version_goes_on_and_knows_its_topic_from_then_on(fake, stream):
+    fake.fill("orders", 0, 50)
+    older = {"queues": {"orders": {"fake": {"0": 40}}}}
+    end = stream().latestOffset(older, ALL)
+    assert taken(stream(), older, end) == {0: (40, 50)}
+    fake.queues.clear()
+    fake.fill("orders", 0, 90, stored_from_ms=1_000)
+    with pytest.raises(DataLoss, match="made anew"):
+        stream().latestOffset(end, ALL)
+
+
+def test_a_broker_that_does_not_say_what_its_queues_begin_with_is_read_all_the_same(fake, stream):
+    fake.refuses.add(GetEarliestStoreTime)
     fake.fill("orders", 0, 50)
     start = stream().initialOffset()
-    fake.queues.clear()
-    fake.fill("orders", 0, 8)
+    assert start.keys() == {"queues", "begins"}
+    fake.fill("orders", 0, 5)
+    assert taken(stream(), start, stream().latestOffset(start, ALL)) == {0: (50, 55)}
 
-    with pytest.raises(DataLoss, match="made anew"):
-        stream().latestOffset(start, ALL)
-    reader = stream(failOnDataLoss="false")
-    assert taken(reader, start, reader.latestOffset(start, ALL)) == {0: (0, 8)}
+
+def end_at(fake, count: int) -> None:
+    """Let the queue end there, with the messages it had."""
+    queue = fake.queues["orders", 0]
+    del queue.records[count:], queue.tags[count:]
+
+
+def test_a_queue_that_ends_before_what_was_read_is_waited_for(fake, stream):
+    fake.fill("orders", 0, 50)
+    fake.fill("orders", 1, 5)
+    reader = stream()
+    start = reader.initialOffset()
+    end_at(fake, 40)
+    assert reader.latestOffset(start, ALL) is start
+    fake.fill("orders", 1, 5)
+    end = reader.latestOffset(start, ALL)
+    assert taken(reader, start, end) == {1: (5, 10)}  # the other queue goes on
+    fake.fill("orders", 0, 15)
+    assert taken(reader, end, reader.latestOffset(end, ALL)) == {0: (50, 55)}
+
+
+def test_a_queue_that_stays_behind_is_an_error_or_passed_over_and_never_read_again(fake, stream):
+    fake.fill("orders", 0, 50)
+    start = stream().initialOffset()
+    end_at(fake, 40)
+    reader = stream(brokerPatienceMs="0")
+    assert reader.latestOffset(start, ALL) is start
+    with pytest.raises(DataLoss, match="ended before what was read already for 0 s"):
+        reader.latestOffset(start, ALL)
+    reader = stream(brokerPatienceMs="0", failOnDataLoss="false")
+    assert reader.latestOffset(start, ALL) is start
+    assert reader.latestOffset(start, ALL) is start
+    fake.fill("orders", 0, 12)
+    assert taken(reader, start, reader.latestOffset(start, ALL)) == {0: (50, 52)}
+
+
+def test_a_run_with_a_fixed_end_waits_for_a_queue_that_is_behind(fake, stream, monkeypatch):
+    fake.fill("orders", 0, 50)
+    start = stream().initialOffset()
+    end_at(fake, 40)
+    reader = stream()
+    reader.prepareForTriggerAvailableNow()
+    pauses = []
+
+    def pause(seconds):
+        pauses.append(seconds)
+        fake.fill("orders", 0, 7)
+
+    monkeypatch.setattr(offset_poller.time, "sleep", pause)
+    assert taken(reader, start, reader.latestOffset(start, ALL)) == {0: (50, 54)}
+    assert len(pauses) == 2
+    end_at(fake, 40)
+    late = stream(brokerPatienceMs="0")
+    late.prepareForTriggerAvailableNow()
+    monkeypatch.setattr(offset_poller.time, "sleep", lambda seconds: None)
+    with pytest.raises(DataLoss, match="ended before"):
+        late.latestOffset(start, ALL)
+
+
+def test_a_batch_of_a_broker_that_left_for_good_is_an_error_or_passed_over(fake, stream):
+    fake.fill("orders", 0, 50)
+    start = {"queues": {"orders": {"fake": {"0": 10}, "gone": {"0": 10}}}}
+    end = {"queues": {"orders": {"fake": {"0": 20}, "gone": {"0": 20}}}}
+    with pytest.raises(DataLoss, match=r"no broker holds now: .*gone"):
+        stream().partitions(start, end)
+    (partition,) = stream(failOnDataLoss="false").partitions(start, end)
+    assert partition.wanted.queue.broker_name == "fake"
 
 
 def test_an_unreachable_broker_keeps_its_queues_where_they_are(fake, stream):

@@ -5,10 +5,32 @@ Queries that were started with an older version of the connector go on: what is 
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from orbitmq.errors import InvalidArgument
+from orbitmq.model.route import MessageQueue
 from orbitmq.spark.offsets import Offsets, OffsetsJson, format_offsets, json_items, parse_offsets
+
+
+class Origin(NamedTuple):
+    """The first message that a queue holds: its offset, and when it was stored, in ms since 1970.
+
+    Retention moves both up. A topic that was deleted and made anew begins again, with a message that was stored later.
+    """
+
+    offset: int
+    stored_at_ms: int
+
+    def is_of_another(self, now: Origin) -> bool:
+        """Say whether a queue that begins at `now` is another one. A slave may keep more of the same than its master."""
+        return now.offset <= self.offset and now.stored_at_ms > self.stored_at_ms
+
+
+Origins = Mapping[MessageQueue, Origin]
+_FIELDS = frozenset({"queues", "begins", "firstOffsets", "firstTimes"})
+_NONE: Origins = MappingProxyType({})
 
 
 class Position(NamedTuple):
@@ -17,10 +39,13 @@ class Position(NamedTuple):
     `begins` says for some queues where the micro-batch that ends here began; it overrules the position before. The first
     batch of a stream lists all its queues there: a restart before that batch is committed asks for the initial offset
     again, and "latest" would have moved on by then. Later batches list queues that were new to them.
+
+    `origins` says of which topic the offsets are, where that was known: positions of older versions have none.
     """
 
     offsets: Offsets
     begins: Offsets = {}
+    origins: Origins = _NONE
 
     @property
     def is_initial(self) -> bool:
@@ -33,6 +58,9 @@ def format_position(position: Position) -> dict[str, OffsetsJson]:
     document = {"queues": format_offsets(position.offsets)}
     if position.begins or position.is_initial:
         document["begins"] = format_offsets(position.begins)
+    if position.origins:
+        document["firstOffsets"] = format_offsets({queue: one.offset for queue, one in position.origins.items()})
+        document["firstTimes"] = format_offsets({queue: one.stored_at_ms for queue, one in position.origins.items()})
     return document
 
 
@@ -43,6 +71,10 @@ def parse_position(document: Any) -> Position:
         InvalidArgument: the object was not written by this connector.
     """
     fields = dict(json_items("checkpointed position", document))
-    if "queues" not in fields or not fields.keys() <= {"queues", "begins"}:
-        raise InvalidArgument("checkpointed position", document, "an object with queues and begins")
-    return Position(parse_offsets(fields["queues"], 0), parse_offsets(fields.get("begins", {}), 0))
+    if "queues" not in fields or not fields.keys() <= _FIELDS:
+        raise InvalidArgument("checkpointed position", document, f"an object with {', '.join(sorted(_FIELDS))}")
+    queues, begins, offsets, times_ms = (
+        parse_offsets(fields.get(name, {}), 0) for name in ("queues", "begins", "firstOffsets", "firstTimes")
+    )
+    origins = {queue: Origin(offset, times_ms[queue]) for queue, offset in offsets.items() if queue in times_ms}
+    return Position(queues, begins, origins)

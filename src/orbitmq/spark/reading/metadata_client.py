@@ -5,6 +5,7 @@ Connections stay open between micro-batches; questions to one broker leave toget
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from types import TracebackType
 
@@ -30,13 +31,16 @@ from orbitmq.spark.offsets import (
     resolve_marks,
 )
 from orbitmq.spark.options import ReadOptions, matches_pattern
+from orbitmq.spark.reading.checkpoint import Origin
 from orbitmq.spark.security import read_security
 from orbitmq.wire.bodies.route import decode_route
 from orbitmq.wire.bodies.topics import decode_topic_list
 from orbitmq.wire.command import Command
 from orbitmq.wire.header import decode_header
 from orbitmq.wire.headers import (
+    EarliestStoreTimeResponse,
     GetAllTopics,
+    GetEarliestStoreTime,
     GetMaxOffset,
     GetMinOffset,
     GetRouteInfo,
@@ -48,6 +52,8 @@ from orbitmq.wire.headers import (
     UpdateConsumerOffset,
 )
 from orbitmq.wire.messages.record import queue_offsets_in
+
+log = logging.getLogger(__name__)
 
 SAMPLE_COUNT = 8
 SAMPLE_SIZE = 64 * 1024
@@ -158,6 +164,24 @@ class MetadataClient:
     def earliest(self, queues: QueueAddresses) -> Offsets:
         """Return the offset of the first message of each queue that is still there."""
         return self._offsets(queues, lambda q: GetMinOffset(topic=q.topic, queue_id=q.queue_id))
+
+    def origins(self, queues: QueueAddresses) -> dict[MessageQueue, Origin]:
+        """Return what each queue holds first, of those that hold something and whose broker answers."""
+        # One after the other: a message that retention takes in between makes the offset too low then, which says nothing.
+        offsets = self._offsets(queues, lambda q: GetMinOffset(topic=q.topic, queue_id=q.queue_id), _pass_over)
+        found: dict[MessageQueue, Origin] = {}
+        for address, held in _by_address({queue: queues[queue] for queue in offsets}).items():
+            try:
+                answers = self._ask(address, [GetEarliestStoreTime(topic=q.topic, queue_id=q.queue_id) for q in held])
+            except ClientError as error:
+                _pass_over(address, error)
+                continue
+            for queue, answer in zip(held, answers, strict=True):
+                if answer.code == ResponseCode.SUCCESS:
+                    stored_at_ms = decode_header(EarliestStoreTimeResponse, answer.ext_fields).timestamp_ms
+                    if stored_at_ms >= 0:
+                        found[queue] = Origin(offsets[queue], stored_at_ms)
+        return found
 
     def at(self, queues: QueueAddresses, times_ms: int | Mapping[MessageQueue, int]) -> Offsets:
         """Return the offset of the first message of each queue that was stored at or after a time, each queue's own or one."""
@@ -312,6 +336,10 @@ def queue_addresses(topic: str, route: TopicRoute) -> QueueAddresses:
         for queue in readable_queues(topic, route)
         if (address := addresses.get(leading.get(queue, queue.broker_name))) is not None
     }
+
+
+def _pass_over(address: str, error: ClientError) -> None:
+    log.warning("broker %s does not say what its queues begin with: %s", address, error)
 
 
 def _by_address(queues: QueueAddresses) -> dict[str, list[MessageQueue]]:

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import logging
 import time
+from collections.abc import Iterable
 
 from orbitmq.errors import ClientError
 from orbitmq.model.route import MessageQueue
 from orbitmq.spark.offsets import Bound, Offsets
 from orbitmq.spark.options import ReadOptions
+from orbitmq.spark.reading.checkpoint import Origin
 from orbitmq.spark.reading.metadata_client import MetadataClient, QueueAddresses
 
 log = logging.getLogger(__name__)
@@ -65,6 +67,13 @@ class OffsetPoller:
         self._latest = self._client.latest(self.queues, unreachable=_log_unreachable)
         self._asked_at = time.monotonic()
 
+    def refix(self, queues: Iterable[MessageQueue]) -> None:
+        """Ask once more where these queues end, in a run whose end is fixed: they ended too early to be true."""
+        assert self._target is not None
+        time.sleep(self._options.offset_poll_ms / 1000)
+        wanted = {queue: self.queues[queue] for queue in queues if queue in self.queues}
+        self._target = {**self._target, **self._client.latest(wanted, unreachable=_log_unreachable)}
+
     def fix_end(self) -> None:
         """Let the run end at the latest offsets of now: what arrives later belongs to the next one."""
         self._target = self._client.latest(self.find_queues())
@@ -105,6 +114,11 @@ class OffsetPoller:
         """Return where those of `queues` begin that were found."""
         wanted = {queue: self.queues[queue] for queue in queues if queue in self.queues}
         return self._client.earliest(wanted) if wanted else {}
+
+    def origins(self, queues: Iterable[MessageQueue]) -> dict[MessageQueue, Origin]:
+        """Return what those of `queues` hold first that were found, hold something, and can be asked."""
+        wanted = {queue: self.queues[queue] for queue in queues if queue in self.queues}
+        return self._client.origins(wanted) if wanted else {}
 
     def find_queues(self) -> QueueAddresses:
         """Ask NameServers for the queues now; return them with all that were found before.

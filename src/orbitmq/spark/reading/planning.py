@@ -10,7 +10,7 @@ from itertools import pairwise
 from orbitmq.errors import InvalidArgument
 from orbitmq.model.route import MessageQueue
 from orbitmq.spark.offsets import Offsets
-from orbitmq.spark.reading.checkpoint import Position
+from orbitmq.spark.reading.checkpoint import Origins, Position
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,7 +27,9 @@ class Range:
         return max(0, self.end - self.begin)
 
 
-def advance(start: Position, latest: Offsets, first: Offsets, count_max: int | None = None) -> Position:
+def advance(
+    start: Position, latest: Offsets, first: Offsets, count_max: int | None = None, origins: Origins | None = None
+) -> Position:
     """Return the position at which the next micro-batch ends.
 
     Args:
@@ -35,6 +37,7 @@ def advance(start: Position, latest: Offsets, first: Offsets, count_max: int | N
         latest: the end of every queue that could be asked; queues that could not stay where they are.
         first: where queues begin that `start` does not know, or that have lost what was before `start`.
         count_max: messages that the batch may take; None for all.
+        origins: what queues hold first now, of those that were asked; of others, what is known stays.
 
     Returns:
         `start` itself when there is nothing to read.
@@ -48,9 +51,10 @@ def advance(start: Position, latest: Offsets, first: Offsets, count_max: int | N
     if count_max is not None:
         ends = limit(begins, ends, count_max)
     offsets = begins | ends
-    if offsets == start.offsets:
+    is_anew = any(begin < ends[queue] for queue, begin in fresh.items())
+    if offsets == start.offsets and not is_anew:
         return start
-    return Position(offsets, begins if start.is_initial else fresh)
+    return Position(offsets, begins if start.is_initial else fresh, {**start.origins, **(origins or {})})
 
 
 def limit(begins: Offsets, ends: Offsets, count_max: int) -> dict[MessageQueue, int]:

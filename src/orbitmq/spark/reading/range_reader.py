@@ -63,6 +63,7 @@ class RangeReader:
         self._blocks = Blocks(wanted, options)
         self._continuity = Continuity(wanted, fails=options.fail_on_data_loss)
         self._attempt = 0
+        self._failing_since = 0.0
 
     def batches(self) -> Iterator[pa.RecordBatch]:
         """Yield the range's messages in order, in batches of a few megabytes.
@@ -172,17 +173,27 @@ class RangeReader:
 
     def _miss(self, block: Block) -> None:
         """Wait for a message that the plan saw and the broker lacks: it may come yet, from a master to its slave."""
-        if self._attempt < self._options.retries:
+        if self._is_patient():
             raise _TryAgain(f"{self._address} has no message at offset {block.cursor} of {self._range.queue}")
         self._continuity.lose(block.cursor, block.end)
         block.cursor = block.end
 
+    def _is_patient(self) -> bool:
+        """Say whether it is tried again: `retries` times, and until `brokerPatienceMs` are over."""
+        now = time.monotonic()
+        if not self._attempt:
+            self._failing_since = now
+        patience_s = self._options.broker_patience_ms / 1000
+        return self._attempt < self._options.retries or now - self._failing_since < patience_s
+
     def _wait_before_retry(self, error: Exception) -> None:
+        is_patient = self._is_patient()
         self._attempt += 1
-        if self._attempt > self._options.retries:
+        if not is_patient:
             raise ConnectionFailed(f"gave up after {self._attempt} attempts: {error}") from error
-        log.warning("attempt %d of %d: %s", self._attempt, self._options.retries, error)
-        time.sleep(min(FIRST_BACKOFF_MS * 2 ** (self._attempt - 1), BACKOFF_MS_MAX) / 1000)
+        if self._attempt & (self._attempt - 1) == 0:  # the first, second, fourth, eighth ...
+            log.warning("attempt %d, trying again: %s", self._attempt, error)
+        time.sleep(min(FIRST_BACKOFF_MS * 2 ** min(self._attempt - 1, 10), BACKOFF_MS_MAX) / 1000)
         self._find_broker()
 
     def _find_broker(self) -> None:
