@@ -1,0 +1,56 @@
+"""A stream of Spark's tells a topic that was made anew from its older one, at our broker and at Java's."""
+
+from __future__ import annotations
+
+import pytest
+from pyspark.sql.streaming.datasource import ReadAllAvailable
+
+from interop.conftest import JavaCluster
+from interop.peers import JavaClients
+from orbitmq import Message
+from orbitmq.blocking import Producer
+from orbitmq.spark.options import parse_read_options
+from orbitmq.spark.reading.continuity import DataLoss
+from orbitmq.spark.schema import COLUMN_NAMES, spark_schema
+from orbitmq.spark.source import StreamReader
+from orbitmq.testing import BlockingCluster
+
+ALL = ReadAllAvailable()
+
+
+@pytest.mark.parametrize("peer", ["java", "ours"])
+def test_a_topic_that_was_made_anew_with_as_many_messages_is_another(
+    java_cluster: JavaCluster, ours: BlockingCluster, java: JavaClients, name: str, peer: str
+) -> None:
+    servers, cluster = (
+        (java_cluster.name_server.address, java_cluster.broker.cluster)
+        if peer == "java"
+        else (ours.name_servers, "DefaultCluster")
+    )
+    topic = f"{name}-{peer}"
+
+    def make_and_fill() -> None:
+        java.mqadmin("updateTopic", "-n", servers, "-c", cluster, "-t", topic, "-r", "1", "-w", "1")
+        with Producer("makers", servers, send_timeout_ms=30_000) as producer:
+            for number in range(5):
+                producer.send(Message(topic, b"%d" % number))
+
+    def stream(**options: str) -> StreamReader:
+        given = {"nameServer": servers, "topic": topic, "startingOffsets": "earliest", "offsetPollMs": "0"} | options
+        return StreamReader(spark_schema(COLUMN_NAMES), parse_read_options(given, streaming=True))
+
+    make_and_fill()
+    first = stream()
+    read = first.latestOffset(first.initialOffset(), ALL)
+    assert first.latestOffset(read, ALL) is read
+    first.stop()
+    java.mqadmin("deleteTopic", "-n", servers, "-c", cluster, "-t", topic)
+    make_and_fill()
+    again = stream()
+    with pytest.raises(DataLoss, match="made anew"):
+        again.latestOffset(read, ALL)
+    again.stop()
+    again = stream(failOnDataLoss="false")
+    (partition,) = again.partitions(read, again.latestOffset(read, ALL))
+    assert (partition.wanted.begin, partition.wanted.end) == (0, 5)
+    again.stop()
