@@ -411,7 +411,8 @@ def _checked_topic(option: str, topic: str) -> str:
     try:
         return check_name("topic", topic)
     except InvalidArgument as error:
-        raise ConfigError(option, topic, error.allowed) from error
+        hint = "; the option topics takes several, split by commas" if option == "topic" and "," in topic else ""
+        raise ConfigError(option, topic, error.allowed + hint) from error
 
 
 def _parse_queues(given: GivenOptions) -> tuple[tuple[str, ...], str | None, frozenset[MessageQueue] | None]:

@@ -141,6 +141,11 @@ def test_topics_are_given_in_exactly_one_way(topics):
         parse_read_options({"nameServer": "h:1"} | topics, streaming=False)
 
 
+def test_several_topics_in_the_option_of_one_are_told_where_they_belong():
+    with pytest.raises(ConfigError, match="the option topics takes several"):
+        parse_read_options({"nameServer": "h:1", "topic": "orders,returns"}, streaming=False)
+
+
 def test_several_topics_and_patterns():
     assert parse_read_options({"nameServer": "h", "topics": "a, b,a"}, streaming=False).topics == ("a", "b")
     assert parse_read_options({"nameServer": "h", "topicPattern": "ord.*"}, streaming=False).topic_pattern == "ord.*"
