@@ -11,7 +11,7 @@ from pyspark.sql.datasource import EqualTo, GreaterThan, GreaterThanOrEqual, Les
 from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadMaxBytes, ReadMaxRows
 from pyspark.sql.types import LongType, StringType, StructField, StructType
 
-from orbitmq.errors import ConfigError, RouteNotFound
+from orbitmq.errors import ConfigError, RemoteRefused, RouteNotFound
 from orbitmq.spark import source
 from orbitmq.spark.options import parse_read_options
 from orbitmq.spark.reading import offset_poller
@@ -362,14 +362,29 @@ def test_a_batch_of_a_broker_that_left_for_good_is_an_error_or_passed_over(fake,
     assert partition.wanted.queue.broker_name == "fake"
 
 
-def test_an_unreachable_broker_keeps_its_queues_where_they_are(fake, stream):
+def test_an_unreachable_broker_keeps_its_queues_where_they_are(fake, stream, caplog):
     fake.fill("orders", 0, 5)
     reader = stream()
     start = reader.initialOffset()
     fake.fill("orders", 0, 5)
     fake.broker_address = "127.0.0.1:1"
 
-    assert reader.latestOffset(start, ALL) is start
+    for _ in range(3):
+        assert reader.latestOffset(start, ALL) is start
+    assert sum("does not answer" in record.message for record in caplog.records) == 1
+
+
+def test_a_run_with_a_fixed_end_waits_for_the_word_of_every_broker(fake, stream, monkeypatch):
+    fake.fill("orders", 0, 5)
+    start = stream(startingOffsets="earliest").initialOffset()
+    fake.refuses.add(GetMaxOffset)
+    reader = stream()
+    monkeypatch.setattr(offset_poller.time, "sleep", lambda seconds: fake.refuses.clear())
+    reader.prepareForTriggerAvailableNow()
+    assert taken(reader, start, reader.latestOffset(start, ALL)) == {0: (0, 5)}
+    fake.refuses.add(GetMaxOffset)
+    with pytest.raises(RemoteRefused):
+        stream(brokerPatienceMs="0").prepareForTriggerAvailableNow()
 
 
 def test_the_newest_offsets_are_reported(fake, stream):

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
 from types import TracebackType
 
 from orbitmq.client.consume.pull.pull_result import PullStatus, parse_pull_answer
@@ -19,6 +20,7 @@ from orbitmq.model.group import SUBSCRIBE_ALL
 from orbitmq.model.route import MessageQueue, TopicRoute
 from orbitmq.net.blocking import BlockingConnection
 from orbitmq.net.security.client_security import UNSECURED, ClientSecurity
+from orbitmq.spark.driver.rounds import Rounds
 from orbitmq.spark.offsets import (
     Bound,
     Committed,
@@ -55,6 +57,8 @@ from orbitmq.wire.messages.record import queue_offsets_in
 
 log = logging.getLogger(__name__)
 
+ROUND_S = 1.0
+"""Brokers that answer are not kept waiting longer for those that do not."""
 SAMPLE_COUNT = 8
 SAMPLE_SIZE = 64 * 1024
 """Messages and bytes of a pull that is only to find out how large messages are."""
@@ -79,6 +83,7 @@ class MetadataClient:
         self._timeout_ms = timeout_ms
         self._security = security
         self._connections: dict[str, BlockingConnection] = {}
+        self._rounds: Rounds[list[Command]] = Rounds()
 
     @classmethod
     def of(cls, options: ReadOptions) -> MetadataClient:
@@ -169,19 +174,19 @@ class MetadataClient:
         """Return what each queue holds first, of those that hold something and whose broker answers."""
         # One after the other: a message that retention takes in between makes the offset too low then, which says nothing.
         offsets = self._offsets(queues, lambda q: GetMinOffset(topic=q.topic, queue_id=q.queue_id), _pass_over)
-        found: dict[MessageQueue, Origin] = {}
-        for address, held in _by_address({queue: queues[queue] for queue in offsets}).items():
-            try:
-                answers = self._ask(address, [GetEarliestStoreTime(topic=q.topic, queue_id=q.queue_id) for q in held])
-            except ClientError as error:
-                _pass_over(address, error)
-                continue
-            for queue, answer in zip(held, answers, strict=True):
+        held = _by_address({queue: queues[queue] for queue in offsets})
+        asked = {
+            address: [GetEarliestStoreTime(topic=queue.topic, queue_id=queue.queue_id) for queue in found]
+            for address, found in held.items()
+        }
+        origins: dict[MessageQueue, Origin] = {}
+        for address, answers in self._ask_each(asked, _pass_over).items():
+            for queue, answer in zip(held[address], answers, strict=True):
                 if answer.code == ResponseCode.SUCCESS:
                     stored_at_ms = decode_header(EarliestStoreTimeResponse, answer.ext_fields).timestamp_ms
                     if stored_at_ms >= 0:
-                        found[queue] = Origin(offsets[queue], stored_at_ms)
-        return found
+                        origins[queue] = Origin(offsets[queue], stored_at_ms)
+        return origins
 
     def at(self, queues: QueueAddresses, times_ms: int | Mapping[MessageQueue, int]) -> Offsets:
         """Return the offset of the first message of each queue that was stored at or after a time, each queue's own or one."""
@@ -278,20 +283,33 @@ class MetadataClient:
         unknown: ResponseCode | None = None,
     ) -> Offsets:
         """Return the offset that answers the question about each queue, but for those whose answer has the code `unknown`."""
+        held = _by_address(queues)
+        asked = {address: [question(queue) for queue in found] for address, found in held.items()}
         offsets: dict[MessageQueue, int] = {}
-        for address, held in _by_address(queues).items():
-            try:
-                answers = self._ask(address, [question(queue) for queue in held])
-            except ClientError as error:
-                if unreachable is None:
-                    raise
-                unreachable(address, error)
-                continue
-            for queue, answer in zip(held, answers, strict=True):
-                if answer.code == unknown:
-                    continue
-                offsets[queue] = decode_header(OffsetResponse, _accepted(answer, address).ext_fields).offset
+        for address, answers in self._ask_each(asked, unreachable).items():
+            for queue, answer in zip(held[address], answers, strict=True):
+                if answer.code != unknown:
+                    offsets[queue] = decode_header(OffsetResponse, _accepted(answer, address).ext_fields).offset
         return offsets
+
+    def _ask_each(
+        self, questions: Mapping[str, Sequence[object]], unreachable: Callable[[str, ClientError], None] | None
+    ) -> dict[str, list[Command]]:
+        """Ask several servers at once; return the answers by address.
+
+        Args:
+            unreachable: called with each server that does not answer, or not within `ROUND_S`; None: raise.
+        """
+        asking = {address: partial(self._ask, address, headers) for address, headers in questions.items()}
+        answers: dict[str, list[Command]] = {}
+        for address, outcome in self._rounds.ask(asking, None if unreachable is None else ROUND_S).items():
+            if not isinstance(outcome, Exception):
+                answers[address] = outcome
+            elif unreachable is None or not isinstance(outcome, ClientError):
+                raise outcome
+            else:
+                unreachable(address, outcome)
+        return answers
 
     def _ask_name_server(self, header: object) -> Command:
         causes = []

@@ -15,6 +15,9 @@ from orbitmq.spark.reading.metadata_client import MetadataClient, QueueAddresses
 
 log = logging.getLogger(__name__)
 
+FIX_PAUSE_S = 1.0
+LOG_EVERY_S = 10.0
+"""A broker that does not answer is named this often, at most."""
 ROUTE_POLL_S = 1.0
 """New queues and brokers are looked for this often, at most."""
 
@@ -36,6 +39,7 @@ class OffsetPoller:
         self._committed: dict[MessageQueue, int] = {}
         self._sizes: dict[MessageQueue, float] = {}
         self._target: Offsets | None = None
+        self._logged_at: dict[str, float] = {}
         self._asked_at = self._routed_at = -float("inf")
 
     @property
@@ -64,7 +68,7 @@ class OffsetPoller:
                 self.find_queues()
             except ClientError as error:  # NameServers are needed for new queues only
                 log.warning("no routes now, going on with the queues known: %s", error)
-        self._latest = self._client.latest(self.queues, unreachable=_log_unreachable)
+        self._latest = self._client.latest(self.queues, unreachable=self._log_unreachable)
         self._asked_at = time.monotonic()
 
     def refix(self, queues: Iterable[MessageQueue]) -> None:
@@ -72,11 +76,22 @@ class OffsetPoller:
         assert self._target is not None
         time.sleep(self._options.offset_poll_ms / 1000)
         wanted = {queue: self.queues[queue] for queue in queues if queue in self.queues}
-        self._target = {**self._target, **self._client.latest(wanted, unreachable=_log_unreachable)}
+        self._target = {**self._target, **self._client.latest(wanted, unreachable=self._log_unreachable)}
 
     def fix_end(self) -> None:
         """Let the run end at the latest offsets of now: what arrives later belongs to the next one."""
-        self._target = self._client.latest(self.find_queues())
+        queues = self.find_queues()
+        give_up_at = time.monotonic() + self._options.broker_patience_ms / 1000
+        while True:
+            try:
+                self._target = self._client.latest(queues)
+                return
+            except ClientError as error:
+                # The run is to read everything that is there now: it needs the word of every broker.
+                if time.monotonic() >= give_up_at:
+                    raise
+                log.warning("where the run ends is not known yet: %s", error)
+                time.sleep(FIX_PAUSE_S)
 
     def resolve(self, bound: Bound, option: str) -> Offsets:
         """Return the offset of each queue that `bound` means now; see `MetadataClient.resolve`."""
@@ -138,6 +153,8 @@ class OffsetPoller:
     def _due_at(self) -> float:
         return self._asked_at + self._options.offset_poll_ms / 1000
 
-
-def _log_unreachable(address: str, error: ClientError) -> None:
-    log.warning("broker %s does not answer, its queues wait: %s", address, error)
+    def _log_unreachable(self, address: str, error: ClientError) -> None:
+        now = time.monotonic()
+        if now - self._logged_at.get(address, -float("inf")) >= LOG_EVERY_S:
+            self._logged_at[address] = now
+            log.warning("broker %s does not answer, its queues wait: %s", address, error)

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import socket
+
 import pytest
 
 from orbitmq.errors import ConfigError, ConnectionFailed, NoNameServer, RemoteRefused, RequestTimeout, RouteNotFound
 from orbitmq.model.route import BrokerData, MessageQueue, QueueData, TopicRoute
 from orbitmq.spark.offsets import Committed, Earliest, Latest, QueueTimes, Timestamp
+from orbitmq.spark.reading import metadata_client
 from orbitmq.spark.reading.metadata_client import MetadataClient, queue_addresses
 from orbitmq.wire.headers import GetMaxOffset, GetRouteInfo, UpdateConsumerOffset
 
@@ -132,6 +135,19 @@ def test_a_broker_that_does_not_answer_is_reported_or_raised(fake, client):
     assert silent == [DEAD]
     with pytest.raises(ConnectionFailed, match=DEAD):
         client.latest(queues)
+
+
+def test_a_broker_that_hangs_keeps_nobody_waiting_for_the_others(fake, client, monkeypatch):
+    monkeypatch.setattr(metadata_client, "ROUND_S", 0.2)
+    fake.fill("orders", 0, 3)
+    with socket.create_server(("127.0.0.1", 0)) as hung:
+        address = f"127.0.0.1:{hung.getsockname()[1]}"
+        queues = {queue(1): address, queue(0): fake.address}
+        silent = []
+        for _ in range(2):
+            assert client.latest(queues, unreachable=lambda address, _: silent.append(address)) == {queue(0): 3}
+            assert client.origins(queues).keys() == {queue(0)}
+        assert silent == [address] * 2
 
 
 def test_a_refusal_says_who_refused(fake, client):
