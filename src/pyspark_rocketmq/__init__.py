@@ -99,7 +99,7 @@ class DefaultSource(DataSource):  # type: ignore[misc]
         from orbitmq.spark.sink import BatchWriter
 
         with without_trace():
-            return BatchWriter(schema, parse_write_options(for_writing(self.options, schema)), overwrite)
+            return BatchWriter(schema, parse_write_options(for_writing(self.options)), overwrite)
 
     def streamWriter(self, schema: StructType, overwrite: bool) -> DataSourceStreamWriter:  # noqa: N802
         """Return a writer of micro-batches."""
@@ -109,4 +109,4 @@ class DefaultSource(DataSource):  # type: ignore[misc]
         from orbitmq.spark.sink import StreamWriter
 
         with without_trace():
-            return StreamWriter(schema, parse_write_options(for_writing(self.options, schema)))
+            return StreamWriter(schema, parse_write_options(for_writing(self.options)))

@@ -33,7 +33,8 @@ query.awaitTermination()
 print("streamed", read(f"{topic}-copy").count(), "lag", query.lastProgress["sources"][0]["latestOffset"] is not None)
 
 spark.sql(f"CREATE TABLE orders USING rocketmq OPTIONS (nameServer '{name_servers}', topic '{topic}')").collect()
-spark.sql("INSERT INTO orders (body) VALUES (binary('one more'))").collect()
+to = f"WITH (nameServer = '{name_servers}', topic = '{topic}')"
+spark.sql(f"INSERT INTO orders {to} (body) VALUES (binary('one more'))").collect()
 print("sql", spark.sql("SELECT count(*) AS n FROM orders").first().n)
 try:
     spark.read.format("rocketmq").option("nameServr", name_servers).load().collect()

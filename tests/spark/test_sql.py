@@ -50,22 +50,33 @@ def test_a_view_and_a_dataframe_keep_to_the_range_of_their_first_use(spark, send
     assert spark.table(table).count() == read().count() == 2
 
 
-def test_a_table_is_read_written_and_kept_by_the_catalog(spark, send, topic, table):
+def test_a_table_is_read_written_and_kept_by_the_catalog(spark, send, topic, table, options):
     send([Message(topic, b"one", keys=["k1"])])
+    to = options.replace("OPTIONS", "WITH").replace(" '", " = '")
 
-    spark.sql(f"INSERT INTO {table} (body, keys) VALUES (binary('two'), 'k2')")
-    spark.createDataFrame([(b"three",)], "body binary").writeTo(table).append()
+    spark.sql(f"INSERT INTO {table} {to} (body, keys) VALUES (binary('two'), 'k2')")
     spark.sql(f"ALTER TABLE {table} SET TBLPROPERTIES ('team' = 'billing')")
 
-    assert bodies(spark.table(table)) == ["one", "three", "two"]
+    assert bodies(spark.table(table)) == ["one", "two"]
     assert spark.sql(f"SELECT count(*) AS n FROM {table} WITH (subscription = 'no-such-tag')").first().n == 0
+
+
+@pytest.mark.parametrize("columns", ["*", "* EXCEPT (topic), topic"])
+def test_rows_of_one_table_do_not_go_back_to_it_by_mistake(spark, send, topic, table, columns):
+    send([Message(topic, b"one")])
+
+    with pytest.raises(AnalysisException, match="a write to a table has options of its own"):
+        spark.sql(f"INSERT INTO {table} BY NAME SELECT {columns} FROM {table}")
+    with pytest.raises(AnalysisException, match="a write to a table has options of its own"):
+        spark.table(table).write.format("rocketmq").mode("append").save()
+
+    assert spark.table(table).count() == 1
 
 
 def test_a_table_is_a_stream_and_a_stream_goes_into_a_table(spark, send, topic, table, rocketmq_session, tmp_path):
     send([Message(topic, b"one"), Message(topic, b"two")])
     stream = spark.readStream.option("startingOffsets", "earliest").table(table).select("body")
     writer = stream.writeStream.option("checkpointLocation", str(tmp_path)).trigger(availableNow=True)
-    # Spark does not tell the sink of toTable() whose table it is.
     writer = writer.option("nameServer", rocketmq_session.name_servers).option("topic", topic)
 
     writer.toTable(table).awaitTermination()

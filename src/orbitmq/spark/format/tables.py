@@ -1,7 +1,8 @@
 """The options of tables that CREATE TABLE makes, kept in the metadata of the table's first column.
 
 Spark tells a Python source what stands in OPTIONS (...) once, when it asks for the columns of a table that is made, mixed with
-the table's properties. Later reads and writes come without any of it; what they do bring is the table's columns. Pure.
+the table's properties. Later reads and writes come without any of it. A read brings the table's columns. A write brings those of
+its rows, which may be another table's: so it has to say itself where they go. Pure.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from orbitmq.spark.options import ALIASES, READ_OPTIONS, WRITE_OPTIONS
 _KEY = "rocketmq"
 _PREFIX = "option."
 _PLACES = ("nameserver", "commitlogpath")
-_ADVICE = "a table has it in its OPTIONS, and no list of columns; toTable() and AS SELECT do not pass them on"
+_MISSING = "host:port of at least one NameServer, several split by ;"
 _PROVIDER = "provider"
 """A property that Spark gives every table and no query."""
 
@@ -26,7 +27,6 @@ def _names(options: frozenset[str]) -> frozenset[str]:
     return frozenset(name.lower() for name in options) | aliases
 
 
-_ONLY_READ = _names(frozenset(READ_OPTIONS) - frozenset(WRITE_OPTIONS))
 _ONLY_WRITTEN = _names(frozenset(WRITE_OPTIONS) - frozenset(READ_OPTIONS))
 
 
@@ -46,30 +46,21 @@ def with_options(schema: StructType, options: Mapping[str, str]) -> StructType:
 
 def for_reading(given: Mapping[str, str], schema: StructType) -> Mapping[str, str]:
     """Return the options of a read: those given, on top of those of the table that it reads, if it reads one."""
-    return {**readable(_kept(given, schema)), **given}
+    if any(name.lower() in _PLACES for name in given):
+        return given
+    for field in schema.fields:
+        if _KEY in field.metadata:
+            return {**readable(field.metadata[_KEY]), **given}
+    raise ConfigError("nameServer", None, f"{_MISSING}: a table has it in its OPTIONS, and no list of columns")
 
 
-def for_writing(given: Mapping[str, str], schema: StructType) -> Mapping[str, str]:
-    """Return the options of a write: those given, on top of those of the table that it writes to, if it does."""
-    return {**_without(_kept(given, schema), _ONLY_READ), **given}
+def for_writing(given: Mapping[str, str]) -> Mapping[str, str]:
+    """Return the options of a write, which are those given."""
+    if not any(name.lower() in _PLACES for name in given):
+        raise ConfigError("nameServer", None, f"{_MISSING}: a write to a table has options of its own, WITH (...)")
+    return given
 
 
 def readable(options: Mapping[str, str]) -> Mapping[str, str]:
     """Return a table's options without those that only a write has."""
-    return _without(options, _ONLY_WRITTEN)
-
-
-def _without(options: Mapping[str, str], others: frozenset[str]) -> dict[str, str]:
-    return {name: value for name, value in options.items() if name.lower() not in others}
-
-
-def _kept(given: Mapping[str, str], schema: StructType) -> Mapping[str, str]:
-    """Return the options of the table that a schema is of: rows that come from a table and go elsewhere name a NameServer."""
-    if any(name.lower() in _PLACES for name in given):
-        return {}
-    for field in schema.fields:
-        if _KEY in field.metadata:
-            kept: dict[str, str] = field.metadata[_KEY]
-            return kept
-    missing = "host:port of at least one NameServer, several split by ;"
-    raise ConfigError("nameServer", None, f"{missing} ({_ADVICE})")
+    return {name: value for name, value in options.items() if name.lower() not in _ONLY_WRITTEN}

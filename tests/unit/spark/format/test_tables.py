@@ -29,7 +29,6 @@ def test_options_travel_with_the_columns_through_json():
     schema = StructType.fromJson(with_options(COLUMNS, OPTIONS).jsonValue())
 
     assert for_reading({}, schema) == {"nameserver": "ns:1", "topic": "orders", "startingoffsets": "earliest"}
-    assert for_writing({}, schema) == {"nameserver": "ns:1", "topic": "orders", "rowids": "false"}
     assert [(field.name, field.dataType) for field in schema] == [(field.name, field.dataType) for field in COLUMNS]
 
 
@@ -43,12 +42,17 @@ def test_what_a_query_says_itself_counts():
     schema = with_options(COLUMNS, OPTIONS)
 
     assert for_reading({"topic": "returns"}, schema)["topic"] == "returns"
-    assert for_writing({"rowids": "true"}, schema)["rowids"] == "true"
 
 
 @pytest.mark.parametrize("place", ["nameServer", "commitLogPath"])
-def test_rows_of_a_table_that_go_elsewhere_leave_its_options_behind(place):
-    assert for_writing({place: "there"}, with_options(COLUMNS, OPTIONS)) == {place: "there"}
+def test_a_query_that_names_its_place_leaves_a_tables_options_behind(place):
+    assert for_reading({place: "there"}, with_options(COLUMNS, OPTIONS)) == {place: "there"}
+
+
+def test_a_write_says_itself_where_its_rows_go():
+    assert for_writing({"nameserver": "ns:1"}) == {"nameserver": "ns:1"}
+    with pytest.raises(ConfigError, match=r"a write to a table has options of its own, WITH \(\.\.\.\)"):
+        for_writing({"checkpointlocation": "/c"})
 
 
 def test_names_of_other_connectors_are_told_apart_as_well():
@@ -58,5 +62,3 @@ def test_names_of_other_connectors_are_told_apart_as_well():
 def test_columns_without_options_are_refused_with_the_reason():
     with pytest.raises(ConfigError, match=r"nameServer: None is not allowed.*no list of columns"):
         for_reading({}, COLUMNS)
-    with pytest.raises(ConfigError, match="toTable"):
-        for_writing({"checkpointlocation": "/c"}, COLUMNS)
