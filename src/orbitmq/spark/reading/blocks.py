@@ -33,6 +33,8 @@ class Block:
     bodies: list[bytes] = field(default_factory=list)
     size: int = 0
     opaque: int | None = None
+    asked_at: int = -1
+    """The offset that its last pull asked for."""
 
     @property
     def is_complete(self) -> bool:
@@ -90,6 +92,12 @@ class Blocks:
             if not head.is_complete:
                 break
             self._blocks.popleft()
+
+    def skip(self, offset: int) -> None:
+        """Leave everything below `offset` behind that was not pulled yet: the broker has it no more."""
+        for block in self._blocks:
+            block.cursor = max(block.cursor, min(offset, block.end))
+        self._next_begin = max(self._next_begin, min(offset, self._end))
 
     def forget_pulls(self) -> None:
         """Note that no pull is under way any more: their connection is gone."""

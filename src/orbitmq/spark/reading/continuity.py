@@ -29,6 +29,8 @@ class Continuity:
         self._range = wanted
         self._fails = fails
         self._expected = wanted.begin
+        self._told = (0, 0)
+        """What a broker said that it has lost, begin and end: it is missing in what was read, too."""
 
     def check(self, offsets: npt.NDArray[np.int64]) -> None:
         """Check the next offsets that were read: whatever is missing is lost, whatever the broker said.
@@ -66,4 +68,7 @@ class Continuity:
                 f"offsets {begin} to {end - 1} of {where} are gone (retention, or the topic was made anew). "
                 "Set failOnDataLoss to false to go on without them."
             )
+        if self._told[0] <= begin and end <= self._told[1]:
+            return
+        self._told = begin, end
         log.warning("offsets %d to %d of %s are gone; going on without them", begin, end - 1, where)

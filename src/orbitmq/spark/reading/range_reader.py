@@ -106,6 +106,7 @@ class RangeReader:
         while not self._blocks.is_finished:
             for block in self._blocks.due():
                 block.opaque = connection.send(self._request(block))
+                block.asked_at = block.cursor
                 asked[block.opaque] = block
             answer = connection.receive()  # the oldest; meanwhile the broker works on the others
             block = asked.pop(answer.opaque)
@@ -132,6 +133,8 @@ class RangeReader:
 
     def _accept(self, block: Block, answer: Command) -> None:
         """Keep an answer's messages, and go on where it says."""
+        if block.asked_at != block.cursor:  # another answer has said that these are gone
+            return
         result = parse_pull_answer(answer)
         if result is None:
             raise self._refusal(answer)
@@ -166,8 +169,9 @@ class RangeReader:
     def _move(self, block: Block, header: PullResponse) -> None:
         """Leave an offset that is outside what the broker holds: before its first message, or behind its last."""
         if block.cursor < header.min_offset:
-            self._continuity.lose(block.cursor, min(header.min_offset, block.end))
-            self._go_on(block, header.min_offset)
+            self._continuity.lose(block.cursor, min(header.min_offset, self._range.end))
+            self._blocks.skip(header.min_offset)
+            self._attempt = 0
         else:
             self._miss(block)
 

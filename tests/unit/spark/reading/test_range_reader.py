@@ -192,6 +192,18 @@ def test_a_trimmed_beginning_is_data_loss(fake):
     assert offsets(fake, 10, 120, fail_on_data_loss=False) == list(range(40, 120))
 
 
+@pytest.mark.parametrize("tags", [None, frozenset("a")])
+def test_a_trimmed_beginning_is_crossed_at_once_with_one_warning(fake, caplog, tags):
+    fake.fill("orders", 0, 50, first=26_000, tags="a")
+    fake.pull_count_max = 32
+
+    assert offsets(fake, 10, 26_040, fail_on_data_loss=False, tags=tags) == list(range(26_000, 26_040))
+    assert [record.message for record in caplog.records] == [
+        "offsets 10 to 25999 of queue 0 of topic orders on fake are gone; going on without them"
+    ]
+    assert len(fake.asked) < 12
+
+
 def test_a_trimmed_beginning_is_data_loss_under_a_filter_too(fake):
     fake.fill("orders", 0, 100, first=40, tags="ab")
 
