@@ -205,6 +205,8 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):  # type
         # A topic may have been made anew with as many messages while no query ran.
         asked = moved if self._has_begun else {*moved, *position.origins}
         origins = self._polled.origins(asked) if asked else {}
+        if not self._has_begun:
+            self._check_queues(position)
         self._has_begun = True
         anew = self._made_anew(position, origins)
         self._wait_for_ends(position, moved - anew)
@@ -225,6 +227,26 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):  # type
             sizes = self._polled.record_sizes({queue: begins[queue] for queue in counts})
             limits.append(count_of_size(counts, sizes, size_max))
         return min(limits, default=None)
+
+    def _check_queues(self, position: Position) -> None:
+        """Look after queues that were read before and that no route names any more: the topic may have fewer now.
+
+        Raises:
+            DataLoss: they hold messages that were not read.
+        """
+        missing = position.offsets.keys() - self._polled.queues.keys()
+        ends = self._polled.ends_beside(missing)
+        left = {queue: end - position.offsets[queue] for queue, end in ends.items() if end > position.offsets[queue]}
+        if not left:
+            return
+        what = (
+            f"{sum(left.values())} messages are left in queues that their topic's route names no more: {sorted(left)}"
+        )
+        if self._options.fail_on_data_loss:
+            raise DataLoss(
+                f"{what}. Give the topic its read queues back until they are read, or set failOnDataLoss to false to leave them."
+            )
+        log.warning("%s; going on without them", what)
 
     def _made_anew(self, position: Position, origins: Origins) -> set[MessageQueue]:
         """Return the queues that are others than those of the same name that were read before."""

@@ -76,6 +76,7 @@ class FakeBroker:
         """Topic, body and properties of each message that was sent here."""
         self.refuses: set[type] = set()
         self.is_silent = False
+        self.read_queue_count = 1_000
         self.settings = ""
         """What the broker says of its settings, a line each."""
         self.committed: dict[tuple[str, str, int], int] = {}
@@ -166,7 +167,7 @@ def get_route(fake: FakeBroker, call: Call[GetRouteInfo]) -> Reply:
     held = [queue_id for topic, queue_id in fake.queues if topic == call.header.topic]
     if not held:
         raise Rejected(ResponseCode.TOPIC_NOT_EXIST, "no route")
-    count = max(held) + 1
+    count = min(max(held) + 1, fake.read_queue_count)
     queue = QueueData(broker_name="fake", read_queue_count=count, write_queue_count=count, perm=6)
     broker = BrokerData(cluster="c", broker_name="fake", addresses={0: fake.broker_address or fake.address})
     return Reply(body=encode_route(TopicRoute(queues=(queue,), brokers=(broker,))))

@@ -352,6 +352,38 @@ def test_a_run_with_a_fixed_end_waits_for_a_queue_that_is_behind(fake, stream, m
         late.latestOffset(start, ALL)
 
 
+def test_queues_that_the_topic_lost_are_an_error_while_they_hold_unread_messages(fake, stream, caplog, monkeypatch):
+    for queue_id in range(4):
+        fake.fill("orders", queue_id, 10)
+    start = stream().initialOffset()
+    for queue_id in range(4):
+        fake.fill("orders", queue_id, 5)
+    fake.read_queue_count = 2
+    with pytest.raises(DataLoss, match=r"10 messages are left in queues .*queue_id=2.*queue_id=3"):
+        stream().latestOffset(start, ALL)
+    reader = stream(failOnDataLoss="false")
+    end = reader.latestOffset(start, ALL)
+    assert taken(reader, start, end) == {0: (10, 15), 1: (10, 15)}
+    assert sum("10 messages are left" in record.message for record in caplog.records) == 1
+
+
+def test_queues_that_the_topic_lost_are_none_of_ours_when_they_are_read(fake, stream):
+    for queue_id in range(4):
+        fake.fill("orders", queue_id, 10)
+    start = stream().initialOffset()
+    fake.read_queue_count = 2
+    assert stream().latestOffset(start, ALL) is start
+
+
+def test_a_query_that_starts_on_a_deleted_topic_waits_and_then_says_so(fake, stream):
+    fake.fill("orders", 0, 10)
+    start = stream().initialOffset()
+    fake.queues.clear()
+    assert stream().latestOffset(start, ALL) is start
+    with pytest.raises(RouteNotFound, match="topic orders has no route"):
+        stream(brokerPatienceMs="0").latestOffset(start, ALL)
+
+
 def test_a_batch_of_a_broker_that_left_for_good_is_an_error_or_passed_over(fake, stream):
     fake.fill("orders", 0, 50)
     start = {"queues": {"orders": {"fake": {"0": 10}, "gone": {"0": 10}}}}

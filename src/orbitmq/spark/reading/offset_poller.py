@@ -39,6 +39,7 @@ class OffsetPoller:
         self._committed: dict[MessageQueue, int] = {}
         self._sizes: dict[MessageQueue, float] = {}
         self._target: Offsets | None = None
+        self._began_at = time.monotonic()
         self._logged_at: dict[str, float] = {}
         self._asked_at = self._routed_at = -float("inf")
 
@@ -67,6 +68,9 @@ class OffsetPoller:
             try:
                 self.find_queues()
             except ClientError as error:  # NameServers are needed for new queues only
+                # A query that starts has none yet: its topic may have been deleted.
+                if not self.queues and now - self._began_at >= self._options.broker_patience_ms / 1000:
+                    raise
                 log.warning("no routes now, going on with the queues known: %s", error)
         self._latest = self._client.latest(self.queues, unreachable=self._log_unreachable)
         self._asked_at = time.monotonic()
@@ -129,6 +133,12 @@ class OffsetPoller:
         """Return where those of `queues` begin that were found."""
         wanted = {queue: self.queues[queue] for queue in queues if queue in self.queues}
         return self._client.earliest(wanted) if wanted else {}
+
+    def ends_beside(self, queues: Iterable[MessageQueue]) -> Offsets:
+        """Return where queues end that no route names now, of those whose brokers still hold other queues of their topic."""
+        brokers = {(queue.topic, queue.broker_name): address for queue, address in self.queues.items()}
+        held = {q: brokers[q.topic, q.broker_name] for q in queues if (q.topic, q.broker_name) in brokers}
+        return self._client.latest(held, unreachable=self._log_unreachable) if held else {}
 
     def origins(self, queues: Iterable[MessageQueue]) -> dict[MessageQueue, Origin]:
         """Return what those of `queues` hold first that were found, hold something, and can be asked."""
