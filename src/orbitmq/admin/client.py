@@ -302,6 +302,14 @@ class AdminClient:
         """Return how far a group is in every queue of a topic, or of all that it reads, its retries included."""
         return await self._groups.lag(group, topic)
 
+    async def group_has_committed(self, group: str, queue: MessageQueue) -> bool:
+        """Return whether a group has an offset in a queue; its lag shows the offset 0 where it has none.
+
+        Raises:
+            ClientError: the queue's broker has no master, or does not answer.
+        """
+        return await self._groups.has_committed(group, queue)
+
     async def reset_group(
         self,
         group: str,

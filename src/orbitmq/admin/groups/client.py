@@ -154,6 +154,16 @@ class GroupAdmin:
             for queue, place in sorted(found.items())
         }
 
+    async def has_committed(self, group: str, queue: MessageQueue) -> bool:
+        """Return whether a group has an offset in a queue: a group's lag shows 0 where it has none."""
+        check_name("group", group, GROUP_LENGTH_MAX)
+        masters = await self._topic_masters(queue.topic)
+        if queue.broker_name not in masters:
+            raise ClientError(
+                f"the broker {queue.broker_name} has no master with queues of the topic {queue.topic} now"
+            )
+        return await self._has_committed(masters[queue.broker_name], group, queue)
+
     async def _progress(self, address: str, group: str, topic: str | None) -> dict[MessageQueue, Progress]:
         header = GetConsumeStats(consumer_group=group, topic=topic or "")
         return decode_consume_stats((await self._tell(address, header, b"")).body)

@@ -81,6 +81,20 @@ def test_a_group_is_listed_with_its_lag_and_is_set_back_and_forth() -> None:
     serve(scene, brokers=2)
 
 
+def test_an_offset_of_zero_is_told_from_none() -> None:
+    async def scene(cluster: LocalCluster, admin: AdminClient) -> None:
+        await read_all(cluster)
+        first, second = MessageQueue("t", "broker-a", 0), MessageQueue("t", "broker-a", 1)
+        await admin.reset_group("g", "t", ResetTo.earliest())
+        await admin.create_group(GroupConfig(group="new"))
+        assert [await admin.group_has_committed("g", queue) for queue in (first, second)] == [True, True]
+        assert [await admin.group_has_committed("new", queue) for queue in (first, second)] == [False, False]
+        with pytest.raises(ClientError, match="the broker none has no master"):
+            await admin.group_has_committed("g", first._replace(broker_name="none"))
+
+    serve(scene)
+
+
 def test_a_consumer_that_is_online_goes_on_where_its_group_is_set() -> None:
     async def scene(cluster: LocalCluster, admin: AdminClient) -> None:
         got: list[bytes] = []
