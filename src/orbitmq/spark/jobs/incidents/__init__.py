@@ -1,0 +1,1 @@
+"""Incidents: alerts of servers that begin and end, each told once."""

@@ -1,0 +1,124 @@
+"""Incidents out of what servers say of themselves, and the notices that tell of them. Pure.
+
+An incident is a rule and its subject: a broker that vanished, whichever NameServer says so, or the server that the rule
+is about. It begins when anybody says that the rule holds, and is over when everybody who could say so has answered, and nobody does: who does
+not answer ends nothing. What is open is read from the notices themselves, so that a job that was killed knows it again.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
+from typing import NamedTuple
+
+from orbitmq.monitoring.alerts import Alert
+from orbitmq.nameserver.monitoring.alerts import Rule
+
+BEGUN, OVER = "begun", "over"
+_VANISHED = re.compile(r"(?:: |, )([^,]+?/[^,]+?:\d+) at [^ ,]+ \(")
+"""A broker in the reason of the rule about vanished brokers; of many it names a few."""
+
+
+class Incident(NamedTuple):
+    """A rule, and what it holds for."""
+
+    rule: str
+    subject: str
+
+
+class Notice(NamedTuple):
+    """An incident that begins or ends.
+
+    Args:
+        state: BEGUN or OVER.
+        at_ms: of this notice.
+        begun_ms: with rule and subject it names the incident.
+    """
+
+    state: str
+    rule: str
+    subject: str
+    reason: str
+    at_ms: int
+    begun_ms: int
+
+    @property
+    def incident(self) -> Incident:
+        """Return what it is about."""
+        return Incident(self.rule, self.subject)
+
+
+class Look(NamedTuple):
+    """One look at a cluster.
+
+    Args:
+        answers: the alerts of those that have answered, by address.
+        name_servers: those that should answer.
+    """
+
+    answers: Mapping[str, Sequence[Alert]]
+    name_servers: AbstractSet[str]
+
+
+def find_incidents(look: Look) -> dict[Incident, str]:
+    """Return what holds now, with a reason."""
+    return {
+        Incident(alert.rule, subject): alert.reason
+        for address, alerts in sorted(look.answers.items())
+        for alert in alerts
+        for subject in _subjects(alert, address)
+    }
+
+
+def find_notices(opened: Mapping[Incident, Notice], look: Look, now_ms: int) -> list[Notice]:
+    """Return what is to be told after a look.
+
+    Args:
+        opened: the incidents that were begun and are not over, with the notices that said so.
+    """
+    holding = find_incidents(look)
+    begun = [Notice(BEGUN, *key, reason, now_ms, now_ms) for key, reason in holding.items() if key not in opened]
+    over = [
+        Notice(OVER, *key, "nobody says so any more", now_ms, notice.begun_ms)
+        for key, notice in opened.items()
+        if key not in holding and _witnesses(key, look) <= look.answers.keys()
+    ]
+    return begun + over
+
+
+def open_incidents(notices: Iterable[Notice]) -> dict[Incident, Notice]:
+    """Return the incidents that were begun and are not over."""
+    opened: dict[Incident, Notice] = {}
+    for notice in sorted(notices, key=lambda notice: notice.at_ms):
+        if notice.state == BEGUN:
+            opened.setdefault(notice.incident, notice)
+        else:
+            opened.pop(notice.incident, None)
+    return opened
+
+
+def repeated(notices: Iterable[Notice]) -> list[Notice]:
+    """Return the notices of a beginning while the incident was open already."""
+    opened: set[Incident] = set()
+    twice = []
+    for notice in sorted(notices, key=lambda notice: notice.at_ms):
+        if notice.state == OVER:
+            opened.discard(notice.incident)
+        elif notice.incident in opened:
+            twice.append(notice)
+        else:
+            opened.add(notice.incident)
+    return twice
+
+
+def _subjects(alert: Alert, address: str) -> Iterator[str]:
+    if alert.rule == Rule.BROKER_COUNT_DROPPED:
+        yield from _VANISHED.findall(alert.reason)
+    else:
+        yield address
+
+
+def _witnesses(incident: Incident, look: Look) -> AbstractSet[str]:
+    """Return who has to answer before an incident can be over."""
+    return look.name_servers if incident.rule == Rule.BROKER_COUNT_DROPPED else {incident.subject}

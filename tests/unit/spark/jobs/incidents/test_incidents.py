@@ -1,0 +1,102 @@
+from __future__ import annotations
+
+import pytest
+
+from orbitmq.monitoring.alerts import Alert
+from orbitmq.nameserver.monitoring.alerts import AlertRules, Rule, Sample
+from orbitmq.spark.jobs.incidents.incidents import (
+    BEGUN,
+    OVER,
+    Incident,
+    Look,
+    Notice,
+    find_incidents,
+    find_notices,
+    open_incidents,
+    repeated,
+)
+
+MEMORY = Alert(Rule.MEMORY_HIGH, "85% of 100 bytes of memory are used")
+NAME_SERVERS = frozenset({"n1:1", "n2:1"})
+
+
+def gone(*brokers):
+    """Return the alert as a NameServer gives it."""
+    (alert,) = AlertRules().add(Sample(at_ms=0, route_queries=0, route_failures=0, vanished=brokers))
+    return alert
+
+
+B = "east/broker-b:0 at 127.0.0.1:1 (connection closed)"
+C = "east/broker-c:1 at [::1]:2 (lease expired)"
+
+
+def look(**answers):
+    return Look({f"{name}:1": alerts for name, alerts in answers.items()}, NAME_SERVERS)
+
+
+def told(notices):
+    return [(notice.state, notice.subject) for notice in notices]
+
+
+class Watch:
+    """A job that looks and remembers."""
+
+    def __init__(self):
+        self.notices = []
+
+    def sees(self, at_ms, **answers):
+        found = find_notices(open_incidents(self.notices), look(**answers), at_ms)
+        self.notices += found
+        return told(found)
+
+
+def test_brokers_that_vanished_are_incidents_of_their_own_whoever_says_so():
+    watch = Watch()
+    assert watch.sees(1, n1=[gone(B)], n2=[]) == [(BEGUN, "east/broker-b:0")]
+    assert watch.sees(2, n1=[gone(B)], n2=[gone(B, C)]) == [(BEGUN, "east/broker-c:1")]
+    assert watch.sees(3, n1=[], n2=[gone(B, C)]) == []
+    assert sorted(watch.sees(4, n1=[], n2=[])) == [(OVER, "east/broker-b:0"), (OVER, "east/broker-c:1")]
+    assert watch.sees(5, n1=[gone(B)], n2=[]) == [(BEGUN, "east/broker-b:0")]
+    assert repeated(watch.notices) == []
+
+
+def test_a_rule_about_a_server_is_an_incident_of_that_server():
+    found = find_incidents(look(n1=[MEMORY], n2=[MEMORY]))
+    assert found == {Incident(MEMORY.rule, f"n{number}:1"): MEMORY.reason for number in (1, 2)}
+
+
+def test_who_does_not_answer_ends_nothing():
+    watch = Watch()
+    watch.sees(1, n1=[gone(B), MEMORY], n2=[])
+    assert watch.sees(2, n2=[]) == []
+    assert watch.sees(3) == []
+    assert sorted(watch.sees(4, n1=[], n2=[])) == [(OVER, "east/broker-b:0"), (OVER, "n1:1")]
+
+
+def test_an_incident_keeps_the_time_at_which_it_began():
+    watch = Watch()
+    watch.sees(1, n1=[MEMORY], n2=[])
+    watch.sees(9, n1=[], n2=[])
+    assert [(notice.at_ms, notice.begun_ms) for notice in watch.notices] == [(1, 1), (9, 1)]
+
+
+def test_an_incident_that_was_told_twice_is_noticed():
+    begun = Notice(BEGUN, "r", "s", "", 1, 1)
+    again, over = begun._replace(at_ms=2, begun_ms=2), begun._replace(state=OVER, at_ms=3)
+    assert repeated([over, again, begun]) == [again]
+    assert repeated([begun, over, begun._replace(at_ms=4)]) == []
+    assert open_incidents([begun, again]) == {begun.incident: begun}
+
+
+@pytest.mark.parametrize(("failures", "holds"), [(100, False), (101, True)], ids=["1.00 %", "1.01 %"])
+def test_the_boundary_of_failing_queries_is_the_servers(failures, holds):
+    rules = AlertRules()
+    rules.add(Sample(at_ms=0, route_queries=0, route_failures=0))
+    alerts = rules.add(Sample(at_ms=60_000, route_queries=10_000, route_failures=failures))
+    assert bool(find_incidents(look(n1=alerts))) is holds
+
+
+@pytest.mark.parametrize(("memory", "holds"), [(80, False), (81, True)], ids=["80 %", "81 %"])
+def test_the_boundary_of_memory_is_the_servers(memory, holds):
+    alerts = AlertRules().add(Sample(at_ms=0, route_queries=0, route_failures=0, memory=memory, memory_limit=100))
+    assert bool(find_incidents(look(n1=alerts))) is holds
