@@ -1,0 +1,1 @@
+"""Samples of how a cluster does, kept through kills, and their picture."""
