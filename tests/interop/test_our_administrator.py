@@ -104,6 +104,8 @@ async def lead_a_group(admin: AdminClient, java: JavaCluster, name: str) -> None
     changes = await admin.reset_group(group, name, ResetTo.offset(1), queue_id=0)
     assert [change.after for change in changes] == [1]
     assert [place.lag for place in (await admin.group_lag(group, name)).values()][:1] == [2]
+    await admin.create_group(GroupConfig(group=twin), cluster=cluster)
+    assert [await admin.group_has_committed(each, changes[0].queue) for each in (group, twin)] == [True, False]
     assert [change.after for change in await admin.clone_group(group, twin, name)][:1] == [1]
     assert {group, twin} <= {found.group for found in await admin.groups(cluster)}
     assert (await admin.group_status(group)).settings[java.broker.name].retry_times_max == 3
