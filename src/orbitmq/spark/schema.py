@@ -79,8 +79,9 @@ def chosen_columns(schema: StructType) -> tuple[str, ...]:
     """Return the names that a user's own schema asks for: this is how a query reads fewer columns.
 
     Raises:
-        ConfigError: a column that messages do not have, or one of another type.
+        ConfigError: a column that messages do not have, one of another type, or one that is asked for twice.
     """
+    names = tuple(schema.fieldNames())
     for field in schema.fields:
         column = _BY_NAME.get(field.name)
         if column is None:
@@ -88,4 +89,7 @@ def chosen_columns(schema: StructType) -> tuple[str, ...]:
         wanted, found = column.spark.simpleString(), field.dataType.simpleString()
         if found != wanted:
             raise ConfigError("schema", f"{field.name} {found}", f"{field.name} {wanted}")
-    return tuple(schema.fieldNames())
+    for name in names:
+        if names.count(name) > 1:
+            raise ConfigError("schema", name, "each column once")
+    return names

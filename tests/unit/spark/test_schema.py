@@ -39,3 +39,10 @@ def test_schemas_keep_the_order_asked_for():
 def test_a_column_that_messages_do_not_have_is_named(field, told):
     with pytest.raises(ConfigError, match=told):
         chosen_columns(StructType([StructField("body", BinaryType()), field]))
+
+
+def test_a_column_that_is_asked_for_twice_is_named():
+    body = StructField("body", BinaryType())
+
+    with pytest.raises(ConfigError, match="'body' is not allowed, expected each column once"):
+        chosen_columns(StructType([body, StructField("topic", StringType()), body]))

@@ -77,6 +77,12 @@ def test_a_row_with_a_null_is_named(columns, missing):
         messages({"topic": ["t"]} | columns, options)
 
 
+@pytest.mark.parametrize("columns", [{"flag": [2**40]}, {"delayLevel": [-1]}, {"delayLevel": [2**40]}])
+def test_numbers_that_no_broker_knows_are_refused_before_they_are_sent(columns):
+    with pytest.raises(InvalidArgument, match="is not allowed"):
+        messages({"body": [b"x"]} | columns)
+
+
 def test_what_was_read_may_be_written():
     check_columns(spark_schema(COLUMN_NAMES), WriteOptions(name_servers=("h:1",)))
 
