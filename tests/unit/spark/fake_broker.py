@@ -10,11 +10,11 @@ from types import TracebackType
 
 from orbitmq.codes import ResponseCode
 from orbitmq.errors import Rejected
-from orbitmq.model.route import BrokerData, QueueData, TopicRoute
+from orbitmq.model.route import BrokerData, MessageQueue, QueueData, TopicRoute
 from orbitmq.net.dispatch.handlers import LATER, Call, Handlers, Later, Reply
 from orbitmq.net.server import Server
 from orbitmq.wire.bodies.route import encode_route
-from orbitmq.wire.bodies.topics import encode_topic_list
+from orbitmq.wire.bodies.topics import QueueStats, encode_topic_list, encode_topic_stats
 from orbitmq.wire.headers import (
     EarliestStoreTimeResponse,
     GetAllTopics,
@@ -23,6 +23,7 @@ from orbitmq.wire.headers import (
     GetMaxOffset,
     GetMinOffset,
     GetRouteInfo,
+    GetTopicStats,
     HeartbeatRequest,
     OffsetResponse,
     PullMessage,
@@ -190,6 +191,19 @@ def get_max(fake: FakeBroker, call: Call[GetMaxOffset]) -> Reply | Later:
     if fake.is_silent:
         return LATER
     return Reply(header=OffsetResponse(offset=queue_of(fake, call.header).end))
+
+
+@handlers.on(GetTopicStats)
+def get_stats(fake: FakeBroker, call: Call[GetTopicStats]) -> Reply | Later:
+    fake.note(call)
+    if fake.is_silent:
+        return LATER
+    stats = {
+        MessageQueue(topic, "fake", queue_id): QueueStats(queue.first, queue.end, 0)
+        for (topic, queue_id), queue in fake.queues.items()
+        if topic == call.header.topic
+    }
+    return Reply(body=encode_topic_stats(stats))
 
 
 @handlers.on(GetMinOffset)

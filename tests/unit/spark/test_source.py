@@ -406,6 +406,34 @@ def test_an_unreachable_broker_keeps_its_queues_where_they_are(fake, stream, cap
     assert sum("does not answer" in record.message for record in caplog.records) == 1
 
 
+def test_an_idle_stream_of_many_queues_asks_a_broker_twice_a_second(fake, stream, monkeypatch):
+    for queue_id in range(64):
+        fake.fill("orders", queue_id, 1)
+    clock = [1000.0]
+    monkeypatch.setattr(offset_poller.time, "monotonic", lambda: clock[0])
+    monkeypatch.setattr(offset_poller.time, "sleep", lambda seconds: clock.__setitem__(0, clock[0] + seconds))
+    reader = stream(offsetPollMs="100")
+    start = reader.initialOffset()
+    while clock[0] < 1010:
+        assert reader.latestOffset(start, ALL) is start
+        clock[0] += 0.01
+    fake.asked.clear()
+    while clock[0] < 1110:
+        assert reader.latestOffset(start, ALL) is start
+        clock[0] += 0.01
+    asked = [type(one) for one in fake.asked]
+    assert asked.count(GetRouteInfo) <= 100
+    assert len(asked) - asked.count(GetRouteInfo) <= 200
+    fake.fill("orders", 5, 1)
+    assert taken(reader, start, reader.latestOffset(start, ALL)) == {5: (1, 2)}
+    fake.asked.clear()
+    begin, latest = clock[0], reader.latestOffset(start, ALL)
+    assert latest != start
+    for _ in range(10):
+        reader.latestOffset(latest, ALL)
+    assert clock[0] - begin < 1.2  # something came: it looks again as often as it may
+
+
 def test_a_run_with_a_fixed_end_waits_for_the_word_of_every_broker(fake, stream, monkeypatch):
     fake.fill("orders", 0, 5)
     start = stream(startingOffsets="earliest").initialOffset()

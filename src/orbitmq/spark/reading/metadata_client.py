@@ -18,6 +18,7 @@ from orbitmq.codes import ResponseCode
 from orbitmq.errors import ClientError, ConfigError, InvalidArgument, NoNameServer, RemoteRefused, RouteNotFound
 from orbitmq.model.group import SUBSCRIBE_ALL
 from orbitmq.model.route import MessageQueue, TopicRoute
+from orbitmq.model.static_topic import LOGICAL_BROKER_PREFIX
 from orbitmq.net.blocking import BlockingConnection
 from orbitmq.net.security.client_security import UNSECURED, ClientSecurity
 from orbitmq.spark.driver.rounds import Rounds
@@ -36,7 +37,7 @@ from orbitmq.spark.options import ReadOptions, matches_pattern
 from orbitmq.spark.reading.checkpoint import Origin
 from orbitmq.spark.security import read_security
 from orbitmq.wire.bodies.route import decode_route
-from orbitmq.wire.bodies.topics import decode_topic_list
+from orbitmq.wire.bodies.topics import decode_topic_list, decode_topic_stats
 from orbitmq.wire.command import Command
 from orbitmq.wire.header import decode_header
 from orbitmq.wire.headers import (
@@ -46,6 +47,7 @@ from orbitmq.wire.headers import (
     GetMaxOffset,
     GetMinOffset,
     GetRouteInfo,
+    GetTopicStats,
     OffsetResponse,
     PullMessage,
     PullSysFlag,
@@ -57,6 +59,8 @@ from orbitmq.wire.messages.record import queue_offsets_in
 
 log = logging.getLogger(__name__)
 
+MANY_QUEUES = 4
+"""Queues of a topic at one broker from which on it is asked for all of them at once."""
 ROUND_S = 1.0
 """Brokers that answer are not kept waiting longer for those that do not."""
 SAMPLE_COUNT = 8
@@ -83,6 +87,8 @@ class MetadataClient:
         self._timeout_ms = timeout_ms
         self._security = security
         self._connections: dict[str, BlockingConnection] = {}
+        self._asked_singly: set[str] = set()
+        """Brokers that do not tell of all queues of a topic at once."""
         self._rounds: Rounds[list[Command]] = Rounds()
 
     @classmethod
@@ -164,7 +170,35 @@ class MetadataClient:
         Args:
             unreachable: called with each broker that does not answer, whose queues are left out then; None: raise.
         """
-        return self._offsets(queues, lambda q: GetMaxOffset(topic=q.topic, queue_id=q.queue_id), unreachable)
+        told = self._told_by_topic(queues, unreachable)
+        rest = {queue: address for queue, address in queues.items() if queue not in told}
+        return {**told, **self._offsets(rest, lambda q: GetMaxOffset(topic=q.topic, queue_id=q.queue_id), unreachable)}
+
+    def _told_by_topic(
+        self, queues: QueueAddresses, unreachable: Callable[[str, ClientError], None] | None
+    ) -> dict[MessageQueue, int]:
+        """Return where queues end, of topics that have many at one broker: it tells of all of them in one answer."""
+        topics: dict[str, dict[str, int]] = {}
+        for queue, address in queues.items():
+            # A broker tells of its own part of a static topic, not of the whole.
+            if address not in self._asked_singly and not queue.broker_name.startswith(LOGICAL_BROKER_PREFIX):
+                counts = topics.setdefault(address, {})
+                counts[queue.topic] = counts.get(queue.topic, 0) + 1
+        asked = {
+            address: [GetTopicStats(topic=topic) for topic, count in counts.items() if count >= MANY_QUEUES]
+            for address, counts in topics.items()
+        }
+        told: dict[MessageQueue, int] = {}
+        for address, answers in self._ask_each(
+            {one: headers for one, headers in asked.items() if headers}, unreachable
+        ).items():
+            for answer in answers:
+                if answer.code == ResponseCode.SUCCESS:
+                    ends = {queue: found.max_offset for queue, found in decode_topic_stats(answer.body).items()}
+                    told |= {queue: end for queue, end in ends.items() if queues.get(queue) == address}
+                else:  # an account that may not ask this
+                    self._asked_singly.add(address)
+        return told
 
     def earliest(self, queues: QueueAddresses) -> Offsets:
         """Return the offset of the first message of each queue that is still there."""

@@ -15,6 +15,8 @@ from orbitmq.spark.reading.metadata_client import MetadataClient, QueueAddresses
 
 log = logging.getLogger(__name__)
 
+IDLE_POLLS, IDLE_POLL_S = 20, 0.5
+"""After so many polls that brought nothing new brokers are asked less and less often, down to this interval."""
 FIX_PAUSE_S = 1.0
 LOG_EVERY_S = 10.0
 """A broker that does not answer is named this often, at most."""
@@ -39,6 +41,8 @@ class OffsetPoller:
         self._committed: dict[MessageQueue, int] = {}
         self._sizes: dict[MessageQueue, float] = {}
         self._target: Offsets | None = None
+        self._idle_count = 0
+        """Polls in a row that brought nothing new."""
         self._began_at = time.monotonic()
         self._logged_at: dict[str, float] = {}
         self._asked_at = self._routed_at = -float("inf")
@@ -72,7 +76,9 @@ class OffsetPoller:
                 if not self.queues and now - self._began_at >= self._options.broker_patience_ms / 1000:
                     raise
                 log.warning("no routes now, going on with the queues known: %s", error)
-        self._latest = self._client.latest(self.queues, unreachable=self._log_unreachable)
+        latest = self._client.latest(self.queues, unreachable=self._log_unreachable)
+        self._idle_count = self._idle_count + 1 if latest == self._latest else 0
+        self._latest = latest
         self._asked_at = time.monotonic()
 
     def refix(self, queues: Iterable[MessageQueue]) -> None:
@@ -161,7 +167,10 @@ class OffsetPoller:
 
     @property
     def _due_at(self) -> float:
-        return self._asked_at + self._options.offset_poll_ms / 1000
+        poll_s = self._options.offset_poll_ms / 1000
+        if self._idle_count >= IDLE_POLLS:
+            poll_s = max(poll_s, min(IDLE_POLL_S, poll_s * 2 ** (self._idle_count - IDLE_POLLS + 1)))
+        return self._asked_at + poll_s
 
     def _log_unreachable(self, address: str, error: ClientError) -> None:
         now = time.monotonic()

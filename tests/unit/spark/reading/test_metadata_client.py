@@ -11,7 +11,7 @@ from orbitmq.model.route import BrokerData, MessageQueue, QueueData, TopicRoute
 from orbitmq.spark.offsets import Committed, Earliest, Latest, QueueTimes, Timestamp
 from orbitmq.spark.reading import metadata_client
 from orbitmq.spark.reading.metadata_client import MetadataClient, queue_addresses
-from orbitmq.wire.headers import GetMaxOffset, GetRouteInfo, UpdateConsumerOffset
+from orbitmq.wire.headers import GetMaxOffset, GetRouteInfo, GetTopicStats, UpdateConsumerOffset
 
 DEAD = "127.0.0.1:1"
 
@@ -135,6 +135,36 @@ def test_a_broker_that_does_not_answer_is_reported_or_raised(fake, client):
     assert silent == [DEAD]
     with pytest.raises(ConnectionFailed, match=DEAD):
         client.latest(queues)
+
+
+def test_a_broker_tells_of_many_queues_at_once(fake, client):
+    for queue_id in range(metadata_client.MANY_QUEUES):
+        fake.fill("orders", queue_id, 3 + queue_id)
+    queues = {queue(queue_id): fake.address for queue_id in range(metadata_client.MANY_QUEUES)}
+    few = dict(list(queues.items())[1:])
+
+    assert client.latest(queues) == {queue(queue_id): 3 + queue_id for queue_id in range(metadata_client.MANY_QUEUES)}
+    assert [type(asked) for asked in fake.asked] == [GetTopicStats]
+    assert client.latest(few) == {queue(queue_id): 3 + queue_id for queue_id in range(1, metadata_client.MANY_QUEUES)}
+    assert [type(asked) for asked in fake.asked[1:]] == [GetMaxOffset] * len(few)
+
+
+def test_a_broker_that_does_not_tell_of_all_queues_is_asked_for_each(fake, client):
+    fake.refuses.add(GetTopicStats)
+    for queue_id in range(metadata_client.MANY_QUEUES):
+        fake.fill("orders", queue_id, 3)
+    queues = {queue(queue_id): fake.address for queue_id in range(metadata_client.MANY_QUEUES)}
+
+    for _ in range(2):
+        assert client.latest(queues) == dict.fromkeys(queues, 3)
+    assert sum(isinstance(asked, GetTopicStats) for asked in fake.asked) == 1
+
+
+def test_a_queue_that_is_left_out_of_the_answer_is_asked_for(fake, client):
+    for queue_id in range(metadata_client.MANY_QUEUES):
+        fake.fill("orders", queue_id, 3)
+    queues = {queue(queue_id): fake.address for queue_id in range(metadata_client.MANY_QUEUES + 1)}
+    assert client.latest(queues)[queue(metadata_client.MANY_QUEUES)] == 0
 
 
 def test_a_broker_that_hangs_keeps_nobody_waiting_for_the_others(fake, client, monkeypatch):
