@@ -80,16 +80,19 @@ class DefaultSource(DataSource):  # type: ignore[misc]
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802
         """Return a reader that goes on and on."""
+        from orbitmq.errors import OrbitError
         from orbitmq.spark.commitlog.options import refuse_files
-        from orbitmq.spark.format.sentences import without_trace
+        from orbitmq.spark.format.refusals import RefusedStream
         from orbitmq.spark.format.tables import for_reading
         from orbitmq.spark.options import parse_read_options
         from orbitmq.spark.source import StreamReader
 
-        with without_trace():
+        try:
             options = for_reading(self.options, schema)
             refuse_files(options)
             return StreamReader(schema, parse_read_options(options, streaming=True))
+        except OrbitError as error:
+            return RefusedStream(error)
 
     def writer(self, schema: StructType, overwrite: bool) -> DataSourceWriter:
         """Return a writer of a batch."""
