@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import pickle
+import socket
 from datetime import UTC, datetime
 
 import pytest
@@ -14,7 +15,7 @@ from pyspark.sql.types import LongType, StringType, StructField, StructType
 from orbitmq.errors import ConfigError, RemoteRefused, RouteNotFound
 from orbitmq.spark import source
 from orbitmq.spark.options import parse_read_options
-from orbitmq.spark.reading import offset_poller
+from orbitmq.spark.reading import metadata_client, offset_poller
 from orbitmq.spark.reading.continuity import DataLoss
 from orbitmq.spark.schema import COLUMN_NAMES, spark_schema
 from orbitmq.spark.source import BatchReader, FilteringReader, StreamReader, read_schema
@@ -432,6 +433,22 @@ def test_an_idle_stream_of_many_queues_asks_a_broker_twice_a_second(fake, stream
     for _ in range(10):
         reader.latestOffset(latest, ALL)
     assert clock[0] - begin < 1.2  # something came: it looks again as often as it may
+
+
+def test_a_name_server_that_hangs_keeps_no_queue_waiting_and_is_told_of_once(fake, stream, caplog, monkeypatch):
+    monkeypatch.setattr(metadata_client, "ROUND_S", 0.1)
+    monkeypatch.setattr(offset_poller, "ROUND_S", 0.1)
+    monkeypatch.setattr(offset_poller, "ROUTE_POLL_S", 0)
+    fake.fill("orders", 0, 5)
+    reader = stream(pullTimeoutMs="600000")
+    position = reader.initialOffset()
+    with socket.create_server(("127.0.0.1", 0)) as hung:
+        reader._polled._client._name_servers.configure([f"127.0.0.1:{hung.getsockname()[1]}"])
+        for end in range(6, 9):
+            fake.fill("orders", 0, 1)
+            start, position = position, reader.latestOffset(position, ALL)
+            assert taken(reader, start, position) == {0: (end - 1, end)}
+    assert sum("no routes now" in record.message for record in caplog.records) == 1
 
 
 def test_a_run_with_a_fixed_end_waits_for_the_word_of_every_broker(fake, stream, monkeypatch):

@@ -15,7 +15,15 @@ from orbitmq.client.routing.nameserver_list import NameServerList
 from orbitmq.client.routing.route_cache import address_of
 from orbitmq.client.routing.route_queues import leaders, readable_queues
 from orbitmq.codes import ResponseCode
-from orbitmq.errors import ClientError, ConfigError, InvalidArgument, NoNameServer, RemoteRefused, RouteNotFound
+from orbitmq.errors import (
+    ClientError,
+    ConfigError,
+    InvalidArgument,
+    NoNameServer,
+    RemoteRefused,
+    RequestTimeout,
+    RouteNotFound,
+)
 from orbitmq.model.group import SUBSCRIBE_ALL
 from orbitmq.model.route import MessageQueue, TopicRoute
 from orbitmq.model.static_topic import LOGICAL_BROKER_PREFIX
@@ -89,7 +97,10 @@ class MetadataClient:
         self._connections: dict[str, BlockingConnection] = {}
         self._asked_singly: set[str] = set()
         """Brokers that do not tell of all queues of a topic at once."""
+        self._is_closed = False
         self._rounds: Rounds[list[Command]] = Rounds()
+        self._name_rounds: Rounds[list[Command]] = Rounds()
+        """Of their own: routes may be asked for in another thread than offsets."""
 
     @classmethod
     def of(cls, options: ReadOptions) -> MetadataClient:
@@ -106,7 +117,8 @@ class MetadataClient:
         self.close()
 
     def close(self) -> None:
-        """Close every connection."""
+        """Close every connection, those of questions that are still under way when they are answered."""
+        self._is_closed = True
         while self._connections:
             self._connections.popitem()[1].close()
 
@@ -244,7 +256,11 @@ class MetadataClient:
         return {**known, **begins}
 
     def commit(self, queues: QueueAddresses, group: str, offsets: Offsets) -> None:
-        """Commit offsets for a group, of those of its queues that were found."""
+        """Commit offsets for a group, of those of its queues that were found.
+
+        Raises:
+            ClientError: a broker refused, or did not answer in time; the others have been told.
+        """
         found = {queue: queues[queue] for queue in offsets if queue in queues}
 
         def question(queue: MessageQueue) -> UpdateConsumerOffset:
@@ -252,9 +268,13 @@ class MetadataClient:
                 consumer_group=group, topic=queue.topic, queue_id=queue.queue_id, commit_offset=offsets[queue]
             )
 
-        for address, held in _by_address(found).items():
-            for answer in self._ask(address, [question(queue) for queue in held]):
+        failed: list[ClientError] = []
+        held = {address: [question(queue) for queue in group] for address, group in _by_address(found).items()}
+        for address, answers in self._ask_each(held, lambda _, error: failed.append(error)).items():
+            for answer in answers:
                 _accepted(answer, address)
+        if failed:
+            raise failed[0]
 
     def record_sizes(self, queues: QueueAddresses, begins: Offsets, group: str) -> dict[MessageQueue, float]:
         """Return the mean size of the next few messages of each queue, of those that have some at their beginning."""
@@ -276,8 +296,10 @@ class MetadataClient:
             )
 
         sizes: dict[MessageQueue, float] = {}
-        for address, held in _by_address({queue: queues[queue] for queue in begins if queue in queues}).items():
-            for queue, answer in zip(held, self._ask(address, [question(queue) for queue in held]), strict=True):
+        held = _by_address({queue: queues[queue] for queue in begins if queue in queues})
+        asked = {address: [question(queue) for queue in group] for address, group in held.items()}
+        for address, answers in self._ask_each(asked, _no_size).items():
+            for queue, answer in zip(held[address], answers, strict=True):
                 result = parse_pull_answer(answer)
                 if result is not None and result.status is PullStatus.FOUND:
                     sizes[queue] = len(result.records) / len(queue_offsets_in(result.records))
@@ -346,14 +368,26 @@ class MetadataClient:
         return answers
 
     def _ask_name_server(self, header: object) -> Command:
-        causes = []
-        for address in self._name_servers.addresses:
-            try:
-                return self._ask(address, [header])[0]
-            except ClientError as error:
-                causes.append(str(error))
-                self._name_servers.mark_failed(address)
-        raise NoNameServer(f"no NameServer could be asked: {'; '.join(causes)}")
+        """Ask NameServers in turn, none for longer than `ROUND_S`; where none answers so soon, wait for all of them."""
+        failed: dict[str, Exception] = {}
+        addresses = self._name_servers.addresses
+        asking = {address: partial(self._ask, address, [header]) for address in addresses}
+        for address in addresses:
+            outcome = self._name_rounds.ask({address: asking[address]}, ROUND_S)[address]
+            if not isinstance(outcome, Exception):
+                return outcome[0]
+            failed[address] = outcome
+            self._name_servers.mark_failed(address)
+        late = {address: asking[address] for address in addresses if isinstance(failed[address], RequestTimeout)}
+        for address, outcome in self._name_rounds.ask(late, None).items():
+            if not isinstance(outcome, Exception):
+                self._name_servers.mark_answered(address)
+                return outcome[0]
+            failed[address] = outcome
+        for error in failed.values():
+            if not isinstance(error, ClientError):
+                raise error
+        raise NoNameServer(f"no NameServer could be asked: {'; '.join(map(str, failed.values()))}")
 
     def _ask(self, address: str, headers: Sequence[object]) -> list[Command]:
         """Send all questions at once. A connection that was open already may have died: then a new one is tried."""
@@ -375,7 +409,11 @@ class MetadataClient:
         except BaseException:
             connection.close()
             raise
-        self._connections[address] = connection
+        # An answer that was late may have come in a thread of its own, over a connection of its own: one is enough.
+        if self._connections.setdefault(address, connection) is not connection:
+            connection.close()
+        if self._is_closed:
+            self.close()
         return answers
 
 
@@ -388,6 +426,10 @@ def queue_addresses(topic: str, route: TopicRoute) -> QueueAddresses:
         for queue in readable_queues(topic, route)
         if (address := addresses.get(leading.get(queue, queue.broker_name))) is not None
     }
+
+
+def _no_size(address: str, error: ClientError) -> None:
+    log.warning("broker %s does not say how large its messages are: %s", address, error)
 
 
 def _pass_over(address: str, error: ClientError) -> None:

@@ -8,10 +8,11 @@ from collections.abc import Iterable
 
 from orbitmq.errors import ClientError
 from orbitmq.model.route import MessageQueue
+from orbitmq.spark.driver.rounds import Rounds
 from orbitmq.spark.offsets import Bound, Offsets
 from orbitmq.spark.options import ReadOptions
 from orbitmq.spark.reading.checkpoint import Origin
-from orbitmq.spark.reading.metadata_client import MetadataClient, QueueAddresses
+from orbitmq.spark.reading.metadata_client import ROUND_S, MetadataClient, QueueAddresses
 
 log = logging.getLogger(__name__)
 
@@ -19,7 +20,7 @@ IDLE_POLLS, IDLE_POLL_S = 20, 0.5
 """After so many polls that brought nothing new brokers are asked less and less often, down to this interval."""
 FIX_PAUSE_S = 1.0
 LOG_EVERY_S = 10.0
-"""A broker that does not answer is named this often, at most."""
+"""What is tried again and again, as with a broker that does not answer, is told of this often, at most."""
 ROUTE_POLL_S = 1.0
 """New queues and brokers are looked for this often, at most."""
 
@@ -43,6 +44,7 @@ class OffsetPoller:
         self._target: Offsets | None = None
         self._idle_count = 0
         """Polls in a row that brought nothing new."""
+        self._routing: Rounds[QueueAddresses] = Rounds()
         self._began_at = time.monotonic()
         self._logged_at: dict[str, float] = {}
         self._asked_at = self._routed_at = -float("inf")
@@ -69,17 +71,22 @@ class OffsetPoller:
         now = time.monotonic()
         if now - self._routed_at >= ROUTE_POLL_S:
             self._routed_at = now
-            try:
-                self.find_queues()
-            except ClientError as error:  # NameServers are needed for new queues only
-                # A query that starts has none yet: its topic may have been deleted.
-                if not self.queues and now - self._began_at >= self._options.broker_patience_ms / 1000:
-                    raise
-                log.warning("no routes now, going on with the queues known: %s", error)
+            self._look_for_queues(now)
         latest = self._client.latest(self.queues, unreachable=self._log_unreachable)
         self._idle_count = self._idle_count + 1 if latest == self._latest else 0
         self._latest = latest
         self._asked_at = time.monotonic()
+
+    def _look_for_queues(self, now: float) -> None:
+        """Ask NameServers, which are needed for new queues only: a stream that knows its queues does not wait for them."""
+        found = self._routing.ask({"NameServer": self.find_queues}, ROUND_S if self.queues else None)["NameServer"]
+        if not isinstance(found, Exception):
+            return
+        # A query that starts has no queues yet: its topic may have been deleted.
+        is_over = not self.queues and now - self._began_at >= self._options.broker_patience_ms / 1000
+        if is_over or not isinstance(found, ClientError):
+            raise found
+        self._log("no routes now, going on with the queues known", found)
 
     def refix(self, queues: Iterable[MessageQueue]) -> None:
         """Ask once more where these queues end, in a run whose end is fixed: they ended too early to be true."""
@@ -118,7 +125,7 @@ class OffsetPoller:
         try:
             self._sizes |= self._client.record_sizes(self.queues or self.find_queues(), begins, self._options.group)
         except ClientError as error:
-            log.warning("sizes of messages are not known anew: %s", error)
+            self._log("sizes of messages are not known anew", error)
         return self._sizes
 
     def commit(self, offsets: Offsets) -> None:
@@ -131,7 +138,7 @@ class OffsetPoller:
                 self.find_queues()
             self._client.commit(self.queues, self._options.group, changed)
         except ClientError as error:
-            log.warning("offsets of group %s are not committed: %s", self._options.group, error)
+            self._log(f"offsets of group {self._options.group} are not committed", error)
             return
         self._committed |= changed
 
@@ -173,7 +180,11 @@ class OffsetPoller:
         return self._asked_at + poll_s
 
     def _log_unreachable(self, address: str, error: ClientError) -> None:
+        self._log(f"broker {address} does not answer, its queues wait", error)
+
+    def _log(self, what: str, error: ClientError) -> None:
+        """Warn of something that is tried again and again."""
         now = time.monotonic()
-        if now - self._logged_at.get(address, -float("inf")) >= LOG_EVERY_S:
-            self._logged_at[address] = now
-            log.warning("broker %s does not answer, its queues wait: %s", address, error)
+        if now - self._logged_at.get(what, -float("inf")) >= LOG_EVERY_S:
+            self._logged_at[what] = now
+            log.warning("%s: %s", what, error)

@@ -180,6 +180,35 @@ def test_a_broker_that_hangs_keeps_nobody_waiting_for_the_others(fake, client, m
         assert silent == [address] * 2
 
 
+def test_a_name_server_that_hangs_is_passed_over_and_not_asked_again(fake, monkeypatch):
+    monkeypatch.setattr(metadata_client, "ROUND_S", 0.2)
+    fake.fill("orders", 0, 1)
+    with socket.create_server(("127.0.0.1", 0)) as hung:
+        address = f"127.0.0.1:{hung.getsockname()[1]}"
+        # Who waits for the one that hangs waits for ever here: the test ends because nobody does.
+        with MetadataClient([address, fake.address], timeout_ms=600_000) as client:
+            client.route("orders")
+            assert client._name_servers.addresses == [fake.address, address]
+
+
+def test_name_servers_that_are_all_slow_are_waited_for(fake, monkeypatch):
+    monkeypatch.setattr(metadata_client, "ROUND_S", 0.0)
+    fake.fill("orders", 0, 1)
+    with MetadataClient([DEAD, fake.address]) as client:
+        assert client.queues(["orders"]) == {queue(0): fake.address}
+
+
+def test_a_broker_that_hangs_keeps_no_commit_and_no_size_of_the_others_waiting(fake, monkeypatch):
+    monkeypatch.setattr(metadata_client, "ROUND_S", 0.2)
+    fake.fill("orders", 0, 10)
+    with socket.create_server(("127.0.0.1", 0)) as hung, MetadataClient([fake.address], timeout_ms=600_000) as client:
+        queues = {queue(1): f"127.0.0.1:{hung.getsockname()[1]}", queue(0): fake.address}
+        with pytest.raises(RequestTimeout):
+            client.commit(queues, "billing", {queue(0): 4, queue(1): 7})
+        assert fake.committed == {("billing", "orders", 0): 4}
+        assert client.record_sizes(queues, {queue(0): 0, queue(1): 0}, "g").keys() == {queue(0)}
+
+
 def test_a_refusal_says_who_refused(fake, client):
     fake.refuses.add(GetMaxOffset)
 
@@ -212,6 +241,14 @@ def test_a_connection_that_brought_no_answer_is_not_used_again(fake):
 
         assert client.latest({queue(0): fake.address}) == {queue(0): 3}
         fake.wait_for_connections(1)
+
+
+def test_an_answer_that_comes_after_the_end_leaves_no_connection(fake, client):
+    fake.fill("orders", 0, 3)
+    client.close()
+
+    assert client.latest({queue(0): fake.address}) == {queue(0): 3}
+    fake.wait_for_connections(0)
 
 
 def test_one_connection_carries_all_questions(fake, client):
