@@ -16,6 +16,7 @@ from orbitmq.model.route import MessageQueue
 Offsets = Mapping[MessageQueue, int]
 OffsetsJson = dict[str, dict[str, dict[str, int]]]
 
+INT64_MAX = 2**63 - 1
 EARLIEST = -2
 LATEST = -1
 """Marks for an offset that is not known yet, as in Kafka's connector."""
@@ -68,7 +69,7 @@ def parse_offsets(document: Any, least: int = EARLIEST) -> dict[MessageQueue, in
     """Return the offsets that JSON values spell.
 
     Raises:
-        InvalidArgument: another shape, a queue id that is no number, or an offset below `least`.
+        InvalidArgument: another shape, a queue id that is no number, or an offset below `least` or beyond 64 bits.
     """
     offsets: dict[MessageQueue, int] = {}
     for topic, brokers in json_items("offsets", document):
@@ -76,8 +77,10 @@ def parse_offsets(document: Any, least: int = EARLIEST) -> dict[MessageQueue, in
             for queue_id, offset in json_items(f"offsets of broker {broker_name}", queues):
                 if not queue_id.isdecimal():
                     raise InvalidArgument("queue id", queue_id, "a whole number as a string")
-                if type(offset) is not int or offset < least:
-                    raise InvalidArgument(f"offset of queue {queue_id}", offset, f"a whole number from {least} on")
+                if type(offset) is not int or not least <= offset <= INT64_MAX:
+                    raise InvalidArgument(
+                        f"offset of queue {queue_id}", offset, f"a whole number from {least} to {INT64_MAX}"
+                    )
                 offsets[MessageQueue(topic, broker_name, int(queue_id))] = offset
     return offsets
 

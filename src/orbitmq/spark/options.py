@@ -24,6 +24,7 @@ from orbitmq.model.route import MessageQueue
 from orbitmq.model.topic import GROUP_LENGTH_MAX, check_name, is_reserved_topic
 from orbitmq.spark.offsets import (
     EARLIEST,
+    INT64_MAX,
     Bound,
     Committed,
     Earliest,
@@ -480,7 +481,9 @@ def _parse_json(option: str, text: str, least: int) -> dict[MessageQueue, int]:
 
 def parse_timestamp(option: str, text: str) -> Timestamp:
     """Return the time that an option's text spells."""
-    if text.strip().isdigit():
+    if text.strip().isdecimal():
+        if int(text) > INT64_MAX:
+            raise ConfigError(option, text, f"at most {INT64_MAX} milliseconds since 1970")
         return Timestamp(int(text))
     try:
         moment = datetime.fromisoformat(text.strip())
@@ -490,7 +493,7 @@ def parse_timestamp(option: str, text: str) -> Timestamp:
         raise ConfigError(option, text, also + wanted) from None
     if moment.tzinfo is None:
         moment = moment.replace(tzinfo=UTC)
-    return Timestamp(round(moment.timestamp() * 1000))
+    return Timestamp(max(0, round(moment.timestamp() * 1000)))
 
 
 def _parse_least(given: GivenOptions) -> int | None:

@@ -46,6 +46,10 @@ from orbitmq.wire.messages.record import (
 DECOMPRESSED_SIZE_MAX = 64 * 1024 * 1024
 """Bytes of decompressed bodies in one batch: a few megabytes of answers may hold gigabytes."""
 
+TIME_MIN_MS = -62_135_510_400_000
+TIME_MAX_MS = 253_402_214_400_000
+"""A day within the years 1 and 9999, those that Python's `datetime` has: beyond them `collect()` fails in some time zone."""
+
 _SIZE = Struct(">I")
 _V6_EXTRA = HOST_SIZE_V6 - HOST_SIZE_V4
 
@@ -334,4 +338,8 @@ def _check(head: npt.NDArray[Any], holds: Flags, reason: str) -> None:
 
 def _timestamps(milliseconds: npt.NDArray[Any]) -> pa.Array:
     # Arrow wants the machine's byte order, Spark microseconds; a timestamp is seen as one without a further copy.
-    return pa.array(milliseconds.astype(np.int64) * 1000).view(TIMESTAMP)
+    found = milliseconds.astype(np.int64)
+    is_far = (found < TIME_MIN_MS) | (found > TIME_MAX_MS)
+    if is_far.any():
+        return pa.array(np.where(is_far, 0, found) * 1000, mask=is_far).view(TIMESTAMP)
+    return pa.array(found * 1000).view(TIMESTAMP)

@@ -234,3 +234,12 @@ def test_a_compressed_body_that_is_damaged_is_refused_by_its_place():
 
     with pytest.raises(CorruptRecord, match="777"):
         list(decode_records(bytes(raw), ["body"]))
+
+
+@pytest.mark.parametrize("far", [2**63 - 1, -(2**63), 253_402_300_800_000, -62_135_596_800_001], ids=str)
+def test_times_that_no_calendar_has_are_null_and_others_stay(far):
+    raw = b"".join(record(born_at_ms=ms, stored_at_ms=ms) for ms in (far, 1_700_000_000_123))
+    (batch,) = decode_records(raw, TIMES)
+    for name in TIMES:
+        one, other = batch.column(name).cast(pa.timestamp("ms", tz="UTC")).cast(pa.int64()).to_pylist()
+        assert (one, other) == (None, 1_700_000_000_123)
