@@ -74,6 +74,7 @@ class BatchReader(DataSourceReader):  # type: ignore[misc]
             queues = client.queues_at_start(options)
             begins = client.resolve(queues, options.start, "startingOffsets")
             ends = client.resolve(queues, options.end, "endingOffsets")
+            ends = self._checked_ends(begins, ends, client.latest(queues))
             wanted = {queue: address for queue, address in queues.items() if wants_queue(self._narrowing, queue)}
             since_ms, until_ms = self._narrowing.stored_ms
             first = client.at(wanted, max(0, since_ms - CLOCK_MARGIN_MS)) if since_ms is not None else {}
@@ -86,6 +87,26 @@ class BatchReader(DataSourceReader):  # type: ignore[misc]
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """Yield the messages of one task."""
         return read_partition(partition, self._options, self._names)
+
+    def _checked_ends(self, begins: Offsets, ends: Offsets, latest: Offsets) -> Offsets:
+        """Return where the batch ends, not behind the last message of a queue: a task would wait for what is not there.
+
+        Raises:
+            DataLoss: the offsets of a bound lie behind it, which happens to those of a topic that was made anew.
+        """
+        beyond = sorted(queue for queue, last in latest.items() if begins[queue] > last or ends[queue] > last)
+        if not beyond:
+            return ends
+        what = ", ".join(
+            f"{queue.topic}/{queue.broker_name}/{queue.queue_id} ends at {latest[queue]}" for queue in beyond
+        )
+        if self._options.fail_on_data_loss:
+            raise DataLoss(
+                f"the query names offsets behind the last message: {what}. Was the topic deleted and made anew? Set "
+                "failOnDataLoss to false to read what there is."
+            )
+        log.warning("the query names offsets behind the last message, reading what there is: %s", what)
+        return {queue: min(end, latest[queue]) for queue, end in ends.items()}
 
 
 @in_sentences

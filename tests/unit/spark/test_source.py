@@ -642,6 +642,28 @@ def test_a_batch_between_offsets(fake):
     assert [n for _, n in rows(batch(fake, **wanted))] == [0, 1, 2, *range(90, 100)]
 
 
+@pytest.mark.parametrize(
+    ("option", "value", "found"),
+    [
+        ("startingOffsets", '{"orders":{"fake":{"0":101}}}', []),
+        ("endingOffsets", '{"orders":{"fake":{"0":101}}}', list(range(100))),
+        ("startingOffsets", "committed:billing", []),
+    ],
+    ids=["start", "end", "group"],
+)
+def test_offsets_behind_the_last_message_are_an_error_or_left_out(fake, caplog, option, value, found):
+    fake.fill("orders", 0, 100)
+    fake.committed["billing", "orders", 0] = 101
+
+    with pytest.raises(DataLoss, match="orders/fake/0 ends at 100"):
+        batch(fake, **{option: value}).partitions()
+    assert [n for _, n in rows(batch(fake, failOnDataLoss="false", **{option: value}))] == found
+    assert sum("orders/fake/0 ends at 100" in record.message for record in caplog.records) == 1
+    assert rows(batch(fake, **{option: value.replace("101", "100").replace("billing", "others")})) == [
+        ("orders", n) for n in (range(100) if option == "endingOffsets" or "billing" in value else [])
+    ]
+
+
 def test_offsets_that_name_a_queue_that_is_not_there_are_an_error(fake):
     fake.fill("orders", 0, 1)
 
