@@ -30,9 +30,18 @@ from orbitmq.spark.offsets import Offsets, format_offsets
 from orbitmq.spark.options import ReadOptions, is_tag
 from orbitmq.spark.reading.checkpoint import Origins, Position, format_position, parse_position
 from orbitmq.spark.reading.continuity import DataLoss
-from orbitmq.spark.reading.metadata_client import MetadataClient
+from orbitmq.spark.reading.metadata_client import MetadataClient, QueueAddresses
 from orbitmq.spark.reading.offset_poller import OffsetPoller
-from orbitmq.spark.reading.planning import Range, TriggerGate, advance, backlog, count_of_size, ranges_between, split
+from orbitmq.spark.reading.planning import (
+    Range,
+    TriggerGate,
+    advance,
+    backlog,
+    count_of_size,
+    pack,
+    ranges_between,
+    split,
+)
 from orbitmq.spark.reading.pushdown import CLOCK_MARGIN_MS, Narrowing, narrow, narrow_ranges, wants_queue
 from orbitmq.spark.reading.range_reader import RangeReader
 from orbitmq.spark.schema import COLUMN_NAMES, chosen_columns, spark_schema
@@ -58,6 +67,13 @@ class QueuePartition(InputPartition):  # type: ignore[misc]
     address: str
 
 
+@dataclass
+class SharedPartition(InputPartition):  # type: ignore[misc]
+    """One Spark task for the ranges of several queues, which are read one after the other."""
+
+    parts: list[QueuePartition]
+
+
 @in_sentences
 class BatchReader(DataSourceReader):  # type: ignore[misc]
     """Reads the messages between two bounds, which are resolved to offsets when the query is planned."""
@@ -80,9 +96,8 @@ class BatchReader(DataSourceReader):  # type: ignore[misc]
             first = client.at(wanted, max(0, since_ms - CLOCK_MARGIN_MS)) if since_ms is not None else {}
             last = client.at(wanted, max(0, until_ms + CLOCK_MARGIN_MS)) if until_ms is not None else {}
         ranges = narrow_ranges(ranges_between(Position(begins), Position(ends)), wanted, self._narrowing, first, last)
-        parts = split(ranges, options.partition_count_min, options.partition_record_count_max)
         # Spark plans one task that gets no range of its own where there is nothing to read.
-        return [QueuePartition(part, queues[part.queue]) for part in parts] or [InputPartition(None)]
+        return plan_tasks(ranges, queues, options) or [InputPartition(None)]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """Yield the messages of one task."""
@@ -192,9 +207,8 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):  # type
         queues = self._polled.queues
         if any(found.queue not in queues for found in ranges):
             queues = self._polled.find_queues()  # a replay after a restart: nobody has asked for the latest offset yet
-        options = self._options
         gone = sorted(found.queue for found in ranges if found.queue not in queues)
-        if gone and options.fail_on_data_loss:
+        if gone and self._options.fail_on_data_loss:
             raise DataLoss(
                 f"the micro-batch reads queues that no broker holds now: {gone}. Start their broker, or set failOnDataLoss to "
                 "false to go on without them."
@@ -202,8 +216,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):  # type
         if gone:
             log.warning("no broker holds queues of this micro-batch now, their messages are passed over: %s", gone)
             ranges = [found for found in ranges if found.queue in queues]
-        parts = split(ranges, options.partition_count_min, options.partition_record_count_max)
-        return [QueuePartition(part, queues[part.queue]) for part in parts]
+        return plan_tasks(ranges, queues, self._options)
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """Yield the messages of one task."""
@@ -312,12 +325,29 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):  # type
         self._behind_since = 0.0
 
 
+def plan_tasks(ranges: Sequence[Range], queues: QueueAddresses, options: ReadOptions) -> list[InputPartition]:
+    """Return the tasks that read the ranges: several for a long one, one for several short ones where there are many."""
+    parts = split(ranges, options.partition_count_min, options.partition_record_count_max)
+    tasks = [
+        [QueuePartition(part, queues[part.queue]) for part in task]
+        for task in pack(parts, options.partition_count_min, options.partition_record_count_max)
+    ]
+    return [task[0] if len(task) == 1 else SharedPartition(task) for task in tasks]
+
+
 def read_partition(partition: InputPartition, options: ReadOptions, names: Sequence[str]) -> Iterator[pa.RecordBatch]:
     """Yield the messages of one task, nothing for the task that Spark plans for an empty query."""
     spare_loaded_modules()
-    if not isinstance(partition, QueuePartition):
-        return
-    wanted, address = partition.wanted, partition.address
+    if isinstance(partition, QueuePartition):
+        yield from read_queue(partition, options, names)
+    elif isinstance(partition, SharedPartition):
+        for part in partition.parts:
+            yield from read_queue(part, options, names)
+
+
+def read_queue(part: QueuePartition, options: ReadOptions, names: Sequence[str]) -> Iterator[pa.RecordBatch]:
+    """Yield the messages of one range."""
+    wanted, address = part.wanted, part.address
     if options.local_reads:
         begin = yield from LocalReader(wanted, address, options, names).batches()
         wanted = replace(wanted, begin=begin)

@@ -625,6 +625,19 @@ def test_long_queues_are_split(fake):
     assert rows(batch(fake, minPartitions="7")) == [("orders", n) for n in range(100)]
 
 
+def test_many_short_queues_share_tasks(fake, stream):
+    for queue_id in range(200):
+        fake.fill("orders", queue_id, 3)
+
+    assert len(batch(fake).partitions()) == 64
+    assert rows(batch(fake)) == sorted(("orders", n) for n in [0, 1, 2] * 200)
+    assert len(batch(fake, maxRecordsPerPartition="3").partitions()) == 200
+    assert len(batch(fake, minPartitions="200").partitions()) == 200
+    reader = stream(startingOffsets="earliest")
+    start = reader.initialOffset()
+    assert len(reader.partitions(start, reader.latestOffset(start, ALL))) == 64
+
+
 def test_a_batch_between_two_times(fake):
     fake.fill("orders", 0, 100)
 

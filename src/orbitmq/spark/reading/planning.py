@@ -12,6 +12,11 @@ from orbitmq.model.route import MessageQueue
 from orbitmq.spark.offsets import Offsets
 from orbitmq.spark.reading.checkpoint import Origins, Position
 
+TASK_COUNT = 64
+"""More parts than that share tasks: where thousands of queues have a few messages each, tasks cost more than messages."""
+PART_WEIGHT = 1000
+"""A part counts for so many messages more, for the connection and the pulls that it needs."""
+
 
 @dataclass(frozen=True, slots=True)
 class Range:
@@ -151,6 +156,36 @@ def split(ranges: Sequence[Range], partition_count_min: int | None, record_count
         heapreplace(parts, (-ranges[index].count // (count + 1), index, count + 1))
     counts = {index: count for _, index, count in parts}
     return [part for index, found in enumerate(ranges) for part in _even_parts(found, counts[index])]
+
+
+def pack(
+    parts: Sequence[Range], partition_count_min: int | None, record_count_max: int | None = None
+) -> list[list[Range]]:
+    """Return what each task reads: one part, or several short ones where there are more parts than `TASK_COUNT`.
+
+    Args:
+        parts: as `split` returns them.
+        partition_count_min: there are at least so many tasks, if there are as many parts.
+        record_count_max: no task has more messages.
+    """
+    task_count = max(TASK_COUNT, partition_count_min or 0)
+    if len(parts) <= task_count:
+        return [[part] for part in parts]
+    tasks: list[list[Range]] = [[] for _ in range(task_count)]
+    # A heap of (weight, messages, index of the task): the next longest part goes to the task with the least to do.
+    lightest = [(0, 0, index) for index in range(task_count)]
+    for part in sorted(parts, key=lambda part: (-part.count, *_place(part))):
+        weight, count, index = lightest[0]
+        if count and record_count_max is not None and count + part.count > record_count_max:
+            tasks.append([part])
+            continue
+        tasks[index].append(part)
+        heapreplace(lightest, (weight + part.count + PART_WEIGHT, count + part.count, index))
+    return sorted((sorted(task, key=_place) for task in tasks), key=lambda task: _place(task[0]))
+
+
+def _place(part: Range) -> tuple[MessageQueue, int]:
+    return part.queue, part.begin
 
 
 def _apportion(weights: Mapping[MessageQueue, int], total: int) -> dict[MessageQueue, int]:

@@ -10,12 +10,14 @@ from orbitmq.errors import InvalidArgument
 from orbitmq.model.route import MessageQueue
 from orbitmq.spark.reading.checkpoint import Position, format_position, parse_position
 from orbitmq.spark.reading.planning import (
+    TASK_COUNT,
     Range,
     TriggerGate,
     advance,
     backlog,
     count_of_size,
     limit,
+    pack,
     ranges_between,
     split,
 )
@@ -171,3 +173,25 @@ def test_bytes_become_messages_by_their_mean_size(sizes, size_max, count):
     counts = {queue(0): 15, queue(1): 15}
 
     assert count_of_size(counts, {queue(n): size for n, size in sizes.items()}, size_max) == count
+
+
+@given(
+    st.lists(st.integers(1, 50_000), max_size=300), st.none() | st.integers(1, 200), st.none() | st.integers(1, 5000)
+)
+def test_short_ranges_share_tasks_and_none_is_lost(counts, partition_count_min, record_count_max):
+    parts = [Range(queue(number), 0, count) for number, count in enumerate(counts)]
+    tasks = pack(parts, partition_count_min, record_count_max)
+
+    assert sorted(part.queue for task in tasks for part in task) == [part.queue for part in parts]
+    assert len(tasks) >= min(len(parts), max(TASK_COUNT, partition_count_min or 0))
+    for task in tasks:
+        assert len(task) == 1 or record_count_max is None or sum(part.count for part in task) <= record_count_max
+
+
+def test_two_thousand_short_queues_are_some_tasks_and_a_long_one_has_its_own():
+    short = [Range(queue(number), 0, 3) for number in range(2000)]
+    assert len(pack(short, None)) == TASK_COUNT
+    tasks = pack([*short[:700], Range(queue(2000), 0, 1_000_000), *short[700:]], None)
+    assert min(len(task) for task in tasks) == 1
+    assert len(tasks) == TASK_COUNT
+    assert [len(task) for task in pack(short[:TASK_COUNT], None)] == [1] * TASK_COUNT
