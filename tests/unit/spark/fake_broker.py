@@ -8,6 +8,7 @@ from collections import deque
 from dataclasses import dataclass, field
 from types import TracebackType
 
+from orbitmq.address import format_address
 from orbitmq.codes import ResponseCode
 from orbitmq.errors import Rejected
 from orbitmq.model.route import BrokerData, MessageQueue, QueueData, TopicRoute
@@ -67,7 +68,8 @@ class FakeBroker:
     of a type in `refuses` get NO_PERMISSION; a silent one does not say where queues end. `broker_address` stands in routes in place of the broker's own.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, host: str = "127.0.0.1") -> None:
+        self._host = host
         self.queues: dict[tuple[str, int], Queue] = {}
         self.pull_count_max = 1_000_000
         self.faults: deque[Reply | None] = deque()
@@ -90,8 +92,7 @@ class FakeBroker:
     def __enter__(self) -> FakeBroker:
         self._thread.start()
         server = Server(handlers, self, name="fake")
-        port = self._call(server.start("127.0.0.1", 0))
-        self.address = f"127.0.0.1:{port}"
+        self.address = format_address(self._host, self._call(server.start(self._host, 0)))
         self._server = server
         return self
 

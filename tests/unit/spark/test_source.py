@@ -20,6 +20,7 @@ from orbitmq.spark.reading.continuity import DataLoss
 from orbitmq.spark.schema import COLUMN_NAMES, spark_schema
 from orbitmq.spark.source import BatchReader, FilteringReader, StreamReader, read_schema
 from orbitmq.wire.headers import GetEarliestStoreTime, GetMaxOffset, GetRouteInfo, UpdateConsumerOffset
+from unit.spark.fake_broker import FakeBroker
 
 ALL = ReadAllAvailable()
 
@@ -393,6 +394,19 @@ def test_a_batch_of_a_broker_that_left_for_good_is_an_error_or_passed_over(fake,
         stream().partitions(start, end)
     (partition,) = stream(failOnDataLoss="false").partitions(start, end)
     assert partition.wanted.queue.broker_name == "fake"
+
+
+@pytest.mark.parametrize("brackets", [True, False], ids=["with brackets", "without brackets"])
+def test_a_broker_may_have_an_address_of_ipv6(stream, brackets):
+    with FakeBroker("::1") as broker:
+        broker.fill("orders", 0, 5)
+        if not brackets:
+            broker.broker_address = broker.address.replace("[", "").replace("]", "")
+        assert rows(batch(broker)) == [("orders", n) for n in range(5)]
+        reader = stream(nameServer=broker.address, startingOffsets="earliest")
+        start = reader.initialOffset()
+        assert taken(reader, start, reader.latestOffset(start, ALL)) == {0: (0, 5)}
+        reader.stop()
 
 
 def test_an_unreachable_broker_keeps_its_queues_where_they_are(fake, stream, caplog):
