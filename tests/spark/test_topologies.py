@@ -109,7 +109,7 @@ def send(cluster: BlockingCluster, numbers: range) -> None:
 
 
 def bodies(rows: list[Row]) -> Counter[int]:
-    return Counter(int(row["body"]) for row in rows)
+    return Counter(int(row.body) for row in rows)
 
 
 def test_a_broker_that_joins_a_running_topic_is_read_from_its_first_message(two, query, monkeypatch):
