@@ -10,6 +10,7 @@ import pickle
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
+from typing import cast
 
 import pytest
 from pyspark.sql.streaming.datasource import ReadAllAvailable
@@ -109,7 +110,7 @@ def send(cluster: BlockingCluster, numbers: range) -> None:
 
 
 def bodies(rows: list[Row]) -> Counter[int]:
-    return Counter(int(row.body) for row in rows)
+    return Counter(int(cast("bytes", row["body"])) for row in rows)
 
 
 def test_a_broker_that_joins_a_running_topic_is_read_from_its_first_message(two, query, monkeypatch):
