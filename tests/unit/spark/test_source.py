@@ -421,6 +421,19 @@ def test_an_unreachable_broker_keeps_its_queues_where_they_are(fake, stream, cap
     assert sum("does not answer" in record.message for record in caplog.records) == 1
 
 
+@pytest.mark.parametrize("poll_ms", ["0", "1", "100"])
+def test_a_stream_may_be_idle_for_an_hour(fake, stream, monkeypatch, poll_ms):
+    fake.fill("orders", 0, 1)
+    clock = [1000.0]
+    monkeypatch.setattr(offset_poller.time, "monotonic", lambda: clock[0])
+    monkeypatch.setattr(offset_poller.time, "sleep", lambda seconds: clock.__setitem__(0, clock[0] + seconds))
+    reader = stream(offsetPollMs=poll_ms)
+    start = reader.initialOffset()
+    for _ in range(1200):
+        assert reader.latestOffset(start, ALL) is start
+        clock[0] += 3
+
+
 def test_an_idle_stream_of_many_queues_asks_a_broker_twice_a_second(fake, stream, monkeypatch):
     for queue_id in range(64):
         fake.fill("orders", queue_id, 1)

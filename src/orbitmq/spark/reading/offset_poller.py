@@ -18,6 +18,8 @@ log = logging.getLogger(__name__)
 
 IDLE_POLLS, IDLE_POLL_S = 20, 0.5
 """After so many polls that brought nothing new brokers are asked less and less often, down to this interval."""
+DOUBLINGS_MAX = 10
+"""From the shortest interval but 0, a millisecond, to more than the longest."""
 FIX_PAUSE_S = 1.0
 LOG_EVERY_S = 10.0
 """What is tried again and again, as with a broker that does not answer, is told of this often, at most."""
@@ -176,7 +178,8 @@ class OffsetPoller:
     def _due_at(self) -> float:
         poll_s = self._options.offset_poll_ms / 1000
         if self._idle_count >= IDLE_POLLS:
-            poll_s = max(poll_s, min(IDLE_POLL_S, poll_s * 2 ** (self._idle_count - IDLE_POLLS + 1)))
+            # A stream may be idle for months: a power of all its polls would be no float any more.
+            poll_s = max(poll_s, min(IDLE_POLL_S, poll_s * 2 ** min(self._idle_count - IDLE_POLLS + 1, DOUBLINGS_MAX)))
         return self._asked_at + poll_s
 
     def _log_unreachable(self, address: str, error: ClientError) -> None:
