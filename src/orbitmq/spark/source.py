@@ -156,6 +156,8 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):  # type
         self._has_begun = False
         self._behind_since = 0.0
         """When queues were first seen to end before what was read, on the monotonic clock; 0: none do."""
+        self._has_passed_over = False
+        """Whether it was told that they are not waited for any longer."""
         self._planned: Offsets = {}
         """Where the last micro-batch ends."""
 
@@ -203,7 +205,8 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):  # type
 
     def partitions(self, start: Json, end: Json) -> Sequence[InputPartition]:
         """Return the tasks of one micro-batch."""
-        ranges = ranges_between(parse_position(start), parse_position(end))
+        position = parse_position(end)
+        ranges = ranges_between(parse_position(start), position)
         queues = self._polled.queues
         if any(found.queue not in queues for found in ranges):
             queues = self._polled.find_queues()  # a replay after a restart: nobody has asked for the latest offset yet
@@ -216,6 +219,9 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):  # type
         if gone:
             log.warning("no broker holds queues of this micro-batch now, their messages are passed over: %s", gone)
             ranges = [found for found in ranges if found.queue in queues]
+        if not self._has_begun:  # a replay once more: its topic may have been deleted and made anew meanwhile
+            anew = self._made_anew(position, self._polled.origins(found.queue for found in ranges))
+            ranges = [found for found in ranges if found.queue not in anew]
         return plan_tasks(ranges, queues, self._options)
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
@@ -318,11 +324,15 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):  # type
                         "lose its last messages, or was the topic deleted and made anew? Set failOnDataLoss to false to go on "
                         "where they end by then: messages below what was read are passed over."
                     )
+                if not self._has_passed_over:
+                    self._has_passed_over = True
+                    log.warning("messages are passed over until queues reach what was read: %s", sorted(behind))
                 return
             if not self._polled.is_fixed:
                 return
             self._polled.refix(behind)
         self._behind_since = 0.0
+        self._has_passed_over = False
 
 
 def plan_tasks(ranges: Sequence[Range], queues: QueueAddresses, options: ReadOptions) -> list[InputPartition]:
