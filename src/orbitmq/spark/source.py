@@ -207,9 +207,8 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):  # type
         """Return the tasks of one micro-batch."""
         position = parse_position(end)
         ranges = ranges_between(parse_position(start), position)
-        queues = self._polled.queues
-        if any(found.queue not in queues for found in ranges):
-            queues = self._polled.find_queues()  # a replay after a restart: nobody has asked for the latest offset yet
+        # A replay after a restart: nobody has asked for the latest offset yet.
+        queues = self._polled.wait_for_queues(found.queue for found in ranges)
         gone = sorted(found.queue for found in ranges if found.queue not in queues)
         if gone and self._options.fail_on_data_loss:
             raise DataLoss(

@@ -410,9 +410,23 @@ def test_a_batch_of_a_broker_that_left_for_good_is_an_error_or_passed_over(fake,
     start = {"queues": {"orders": {"fake": {"0": 10}, "gone": {"0": 10}}}}
     end = {"queues": {"orders": {"fake": {"0": 20}, "gone": {"0": 20}}}}
     with pytest.raises(DataLoss, match=r"no broker holds now: .*gone"):
-        stream().partitions(start, end)
-    (partition,) = stream(failOnDataLoss="false").partitions(start, end)
+        stream(brokerPatienceMs="0").partitions(start, end)
+    (partition,) = stream(failOnDataLoss="false", brokerPatienceMs="0").partitions(start, end)
     assert partition.wanted.queue.broker_name == "fake"
+
+
+@pytest.mark.parametrize("fails", ["true", "false"])
+def test_a_batch_of_a_broker_that_starts_again_is_waited_for(fake, stream, monkeypatch, fails):
+    fake.fill("orders", 0, 5)
+    first = stream(startingOffsets="earliest")
+    start = first.initialOffset()
+    logged = first.latestOffset(start, ALL)
+    held = dict(fake.queues)
+    fake.queues.clear()  # its lease is over, and the NameServer knows neither it nor its topic
+    again = stream(failOnDataLoss=fails)
+    monkeypatch.setattr(offset_poller.time, "sleep", lambda seconds: fake.queues.update(held))
+
+    assert taken(again, start, logged) == {0: (0, 5)}
 
 
 @pytest.mark.parametrize("brackets", [True, False], ids=["with brackets", "without brackets"])

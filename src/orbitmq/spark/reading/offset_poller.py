@@ -20,7 +20,7 @@ IDLE_POLLS, IDLE_POLL_S = 20, 0.5
 """After so many polls that brought nothing new brokers are asked less and less often, down to this interval."""
 DOUBLINGS_MAX = 10
 """From the shortest interval but 0, a millisecond, to more than the longest."""
-FIX_PAUSE_S = 1.0
+PAUSE_S = 1.0
 LOG_EVERY_S = 10.0
 """What is tried again and again, as with a broker that does not answer, is told of this often, at most."""
 ROUTE_POLL_S = 1.0
@@ -110,7 +110,7 @@ class OffsetPoller:
                 if time.monotonic() >= give_up_at:
                     raise
                 log.warning("where the run ends is not known yet: %s", error)
-                time.sleep(FIX_PAUSE_S)
+                time.sleep(PAUSE_S)
 
     def resolve(self, bound: Bound, option: str) -> Offsets:
         """Return the offset of each queue that `bound` means now; see `MetadataClient.resolve`."""
@@ -170,6 +170,30 @@ class OffsetPoller:
         self.queues = self.queues | self._client.queues_of(self._options)
         return self.queues
 
+    def wait_for_queues(self, wanted: Iterable[MessageQueue]) -> QueueAddresses:
+        """Return the queues that were found, once all of `wanted` are among them or patience is over.
+
+        Raises:
+            RouteNotFound: a topic that was named does not exist.
+            NoNameServer: none answered.
+        """
+        missing = set(wanted) - self.queues.keys()
+        give_up_at = time.monotonic() + self._options.broker_patience_ms / 1000
+        while missing:
+            is_last = time.monotonic() >= give_up_at
+            try:
+                missing -= self.find_queues().keys()
+                if missing:
+                    self._log("no broker holds queues of a batch that was planned", sorted(missing))
+            except ClientError as error:
+                if is_last:
+                    raise
+                self._log("no routes now of a batch that was planned", error)
+            if not missing or is_last:
+                break
+            time.sleep(PAUSE_S)
+        return self.queues
+
     def close(self) -> None:
         """Close the client."""
         self._client.close()
@@ -185,9 +209,9 @@ class OffsetPoller:
     def _log_unreachable(self, address: str, error: ClientError) -> None:
         self._log(f"broker {address} does not answer, its queues wait", error)
 
-    def _log(self, what: str, error: ClientError) -> None:
+    def _log(self, what: str, details: object) -> None:
         """Warn of something that is tried again and again."""
         now = time.monotonic()
         if now - self._logged_at.get(what, -float("inf")) >= LOG_EVERY_S:
             self._logged_at[what] = now
-            log.warning("%s: %s", what, error)
+            log.warning("%s: %s", what, details)
