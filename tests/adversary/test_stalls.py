@@ -152,10 +152,11 @@ def test_health_costs_the_same_however_often_it_was_asked(tmp_path: Path) -> Non
         return served.apply(time.thread_time) - began_s
 
     with serving(tmp_path) as served, served.link() as link:
+        # The least of several: what else the machine does makes a turn dearer, never cheaper.
         ask(100)
-        first_s = ask(200)
+        first_s = min(ask(200) for _ in range(5))
         ask(4_000)
-        assert ask(200) < 1.5 * first_s
+        assert min(ask(200) for _ in range(5)) < 1.5 * first_s
 
 
 def test_a_broker_leaves_in_its_own_time_however_many_static_topics_others_have(tmp_path: Path) -> None:

@@ -21,6 +21,7 @@ from orbitmq.spark.schema import COLUMN_NAMES, spark_schema
 from orbitmq.spark.source import BatchReader, FilteringReader, StreamReader, read_schema
 from orbitmq.wire.headers import GetEarliestStoreTime, GetMaxOffset, GetRouteInfo, UpdateConsumerOffset
 from unit.spark.fake_broker import FakeBroker
+from unit.spark.fake_time import FakeTime
 
 ALL = ReadAllAvailable()
 
@@ -102,26 +103,20 @@ def test_a_checkpoint_of_an_older_version_goes_on(fake, stream):
 
 def test_an_idle_stream_asks_brokers_at_the_poll_interval_only(fake, stream, monkeypatch):
     fake.fill("orders", 0, 5)
-    clock, waits = [1000.0], []
-
-    def sleep(seconds: float) -> None:
-        waits.append(seconds)
-        clock[0] += seconds
-
-    monkeypatch.setattr(offset_poller.time, "monotonic", lambda: clock[0])
-    monkeypatch.setattr(offset_poller.time, "sleep", sleep)
+    clock = FakeTime()
+    monkeypatch.setattr(offset_poller, "time", clock)
     reader = stream(offsetPollMs="250")
     start = reader.initialOffset()
     assert reader.latestOffset(start, ALL) is start  # its first look at what the topic begins with
-    clock[0] += 1.0
-    waits.clear()
+    clock.now += 1.0
+    clock.waits.clear()
     fake.asked.clear()
     for _ in range(4):
         assert reader.latestOffset(start, ALL) is start
-        clock[0] += 0.01
+        clock.now += 0.01
 
     assert [type(asked) for asked in fake.asked] == [GetRouteInfo, *[GetMaxOffset] * 4]
-    assert waits == pytest.approx([0, 0.24, 0.24, 0.24])
+    assert clock.waits == pytest.approx([0, 0.24, 0.24, 0.24])
 
 
 def test_a_known_backlog_is_taken_without_asking_again(fake, stream):
@@ -190,19 +185,18 @@ def test_sizes_that_cannot_be_asked_for_limit_nothing(fake, stream):
 
 
 def test_a_batch_waits_until_it_is_large_enough(fake, stream, monkeypatch):
-    clock = [1000.0]
+    clock = FakeTime()
     reader = stream(startingOffsets="earliest", minOffsetsPerTrigger="10", maxTriggerDelay="30s")
-    monkeypatch.setattr(source.time, "monotonic", lambda: clock[0])
-    monkeypatch.setattr(source.time, "sleep", lambda seconds: None)
+    monkeypatch.setattr(source, "time", clock)
     fake.fill("orders", 0, 3)
     start = reader.initialOffset()
     first = reader.latestOffset(start, ALL)
     assert taken(reader, start, first) == {0: (0, 3)}
     fake.fill("orders", 0, 9)
     assert reader.latestOffset(first, ALL) is first
-    clock[0] += 29
+    clock.now += 29
     assert reader.latestOffset(first, ALL) is first
-    clock[0] += 1
+    clock.now += 1
     second = reader.latestOffset(first, ALL)
     assert taken(reader, first, second) == {0: (3, 12)}
     fake.fill("orders", 0, 10)
@@ -356,19 +350,14 @@ def test_a_run_with_a_fixed_end_waits_for_a_queue_that_is_behind(fake, stream, m
     end_at(fake, 40)
     reader = stream()
     reader.prepareForTriggerAvailableNow()
-    pauses = []
-
-    def pause(seconds):
-        pauses.append(seconds)
-        fake.fill("orders", 0, 7)
-
-    monkeypatch.setattr(offset_poller.time, "sleep", pause)
+    clock = FakeTime(asleep=lambda: fake.fill("orders", 0, 7))
+    monkeypatch.setattr(offset_poller, "time", clock)
     assert taken(reader, start, reader.latestOffset(start, ALL)) == {0: (50, 54)}
-    assert len(pauses) == 2
+    assert len(clock.waits) == 2
     end_at(fake, 40)
     late = stream(brokerPatienceMs="0")
     late.prepareForTriggerAvailableNow()
-    monkeypatch.setattr(offset_poller.time, "sleep", lambda seconds: None)
+    monkeypatch.setattr(offset_poller, "time", FakeTime())
     with pytest.raises(DataLoss, match="ended before"):
         late.latestOffset(start, ALL)
 
@@ -424,7 +413,7 @@ def test_a_batch_of_a_broker_that_starts_again_is_waited_for(fake, stream, monke
     held = dict(fake.queues)
     fake.queues.clear()  # its lease is over, and the NameServer knows neither it nor its topic
     again = stream(failOnDataLoss=fails)
-    monkeypatch.setattr(offset_poller.time, "sleep", lambda seconds: fake.queues.update(held))
+    monkeypatch.setattr(offset_poller, "time", FakeTime(asleep=lambda: fake.queues.update(held)))
 
     assert taken(again, start, logged) == {0: (0, 5)}
 
@@ -457,42 +446,40 @@ def test_an_unreachable_broker_keeps_its_queues_where_they_are(fake, stream, cap
 @pytest.mark.parametrize("poll_ms", ["0", "1", "100"])
 def test_a_stream_may_be_idle_for_an_hour(fake, stream, monkeypatch, poll_ms):
     fake.fill("orders", 0, 1)
-    clock = [1000.0]
-    monkeypatch.setattr(offset_poller.time, "monotonic", lambda: clock[0])
-    monkeypatch.setattr(offset_poller.time, "sleep", lambda seconds: clock.__setitem__(0, clock[0] + seconds))
+    clock = FakeTime()
+    monkeypatch.setattr(offset_poller, "time", clock)
     reader = stream(offsetPollMs=poll_ms)
     start = reader.initialOffset()
     for _ in range(1200):
         assert reader.latestOffset(start, ALL) is start
-        clock[0] += 3
+        clock.now += 3
 
 
 def test_an_idle_stream_of_many_queues_asks_a_broker_twice_a_second(fake, stream, monkeypatch):
     for queue_id in range(64):
         fake.fill("orders", queue_id, 1)
-    clock = [1000.0]
-    monkeypatch.setattr(offset_poller.time, "monotonic", lambda: clock[0])
-    monkeypatch.setattr(offset_poller.time, "sleep", lambda seconds: clock.__setitem__(0, clock[0] + seconds))
+    clock = FakeTime()
+    monkeypatch.setattr(offset_poller, "time", clock)
     reader = stream(offsetPollMs="100")
     start = reader.initialOffset()
-    while clock[0] < 1010:
+    while clock.now < 1010:
         assert reader.latestOffset(start, ALL) is start
-        clock[0] += 0.01
+        clock.now += 0.01
     fake.asked.clear()
-    while clock[0] < 1110:
+    while clock.now < 1110:
         assert reader.latestOffset(start, ALL) is start
-        clock[0] += 0.01
+        clock.now += 0.01
     asked = [type(one) for one in fake.asked]
     assert asked.count(GetRouteInfo) <= 100
     assert len(asked) - asked.count(GetRouteInfo) <= 200
     fake.fill("orders", 5, 1)
     assert taken(reader, start, reader.latestOffset(start, ALL)) == {5: (1, 2)}
     fake.asked.clear()
-    begin, latest = clock[0], reader.latestOffset(start, ALL)
+    begin, latest = clock.now, reader.latestOffset(start, ALL)
     assert latest != start
     for _ in range(10):
         reader.latestOffset(latest, ALL)
-    assert clock[0] - begin < 1.2  # something came: it looks again as often as it may
+    assert clock.now - begin < 1.2  # something came: it looks again as often as it may
 
 
 def test_a_name_server_that_hangs_keeps_no_queue_waiting_and_is_told_of_once(fake, stream, caplog, monkeypatch):
@@ -516,7 +503,7 @@ def test_a_run_with_a_fixed_end_waits_for_the_word_of_every_broker(fake, stream,
     start = stream(startingOffsets="earliest").initialOffset()
     fake.refuses.add(GetMaxOffset)
     reader = stream()
-    monkeypatch.setattr(offset_poller.time, "sleep", lambda seconds: fake.refuses.clear())
+    monkeypatch.setattr(offset_poller, "time", FakeTime(asleep=fake.refuses.clear))
     reader.prepareForTriggerAvailableNow()
     assert taken(reader, start, reader.latestOffset(start, ALL)) == {0: (0, 5)}
     fake.refuses.add(GetMaxOffset)

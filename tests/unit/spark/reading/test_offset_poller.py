@@ -11,28 +11,14 @@ from orbitmq.spark.reading import offset_poller as module
 from orbitmq.spark.reading.metadata_client import MetadataClient
 from orbitmq.spark.reading.offset_poller import OffsetPoller
 from orbitmq.wire.headers import GetMaxOffset, GetRouteInfo
+from unit.spark.fake_time import FakeTime
 
 FIRST, SECOND, NOBODY = (MessageQueue("orders", "fake", queue_id) for queue_id in (0, 1, 7))
 
 
-class Time:
-    """A clock that only sleeping moves."""
-
-    def __init__(self) -> None:
-        self.now = 1000.0
-        self.waits: list[float] = []
-
-    def monotonic(self) -> float:
-        return self.now
-
-    def sleep(self, seconds: float) -> None:
-        self.waits.append(round(seconds, 3))
-        self.now += seconds
-
-
 @pytest.fixture
 def clock(monkeypatch):
-    found = Time()
+    found = FakeTime()
     monkeypatch.setattr(module, "time", found)
     return found
 
@@ -64,7 +50,7 @@ def test_a_refresh_waits_for_the_poll_interval(fake, poller, clock):
 
     assert not poller.is_fresh
     poller.refresh()
-    assert clock.waits == [0, 0.3, 0]
+    assert clock.waits == pytest.approx([0, 0.3, 0])
 
 
 def test_routes_are_asked_for_once_a_second(fake, poller, clock):

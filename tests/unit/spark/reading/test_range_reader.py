@@ -20,6 +20,7 @@ from orbitmq.spark.reading.range_reader import RangeReader
 from orbitmq.wire.headers import PullResponse, PullSysFlag
 from orbitmq.wire.messages.record import format_record
 from unit.spark.fake_broker import USUAL, moved
+from unit.spark.fake_time import FakeTime
 
 NAMES = ("queueOffset", "body", "tags")
 
@@ -112,20 +113,19 @@ def test_a_failure_is_tried_again_as_often_as_the_option_says(fake, retries):
 
 def test_a_broker_is_waited_for_until_the_patience_is_over_whatever_the_retries_say(fake, monkeypatch, caplog):
     fake.fill("orders", 0, 10)
-    clock = [100.0]
+    clock = FakeTime()
     monkeypatch.setattr(range_reader, "BACKOFF_MS_MAX", 2_000)
-    monkeypatch.setattr(range_reader.time, "monotonic", lambda: clock[0])
-    monkeypatch.setattr(range_reader.time, "sleep", lambda seconds: clock.__setitem__(0, clock[0] + seconds))
+    monkeypatch.setattr(range_reader, "time", clock)
     busy = Reply(ResponseCode.SYSTEM_BUSY, "busy")
     fake.faults.extend([busy] * 15)
     assert offsets(fake, 0, 10, retries=0, broker_patience_ms=30_000) == list(range(10))
     assert len(caplog.records) == 4  # of fifteen: the first, second, fourth and eighth
 
     fake.faults.extend([busy] * 100)
-    clock[0] = 0.0
+    clock.now = 0.0
     with pytest.raises(ConnectionFailed, match="gave up after"):
         offsets(fake, 0, 10, retries=3, broker_patience_ms=30_000)
-    assert 30 <= clock[0] < 33
+    assert 30 <= clock.now < 33
 
 
 def test_a_pull_asks_for_a_megabyte_of_the_subscription_and_never_waits(fake):
