@@ -135,14 +135,16 @@ class IndexBuilder:
             return 0
         count_max = _KEYS_PER_SLICE // _WORDS_USUAL if noted[0][-1] else _KEYS_PER_SLICE
         taken = [noted.popleft() for _ in range(min(len(noted), count_max))]
-        while taken and taken[-1][0] + taken[-1][1] > end:
-            noted.appendleft(taken.pop())  # not readable yet: with SYNC_FLUSH the disk has to have it first
-        return self._reader.take_noted(taken, place, end) if taken else 0
+        # With SYNC_FLUSH the disk has to have them first; and others may lie between them, op messages between halves.
+        used, size = self._reader.take_noted(taken, place, end)
+        noted.extendleft(reversed(taken[used:]))
+        return size
 
     def _read_log(self, end: int) -> int:
         """Read the keys of a slice of the log; return how many bytes were read."""
         reader, place = self._reader, self.position
-        data = self._commit_log.read(place, min(SLICE_SIZE, end - place))
+        until_noted = self.noted[0][0] - place if self.noted else 0
+        data = self._commit_log.read(place, min(SLICE_SIZE, end - place, until_noted or SLICE_SIZE))
         try:
             return reader.read(data, place, _KEYS_PER_SLICE) or self._read_large(data, end)
         except CorruptRecord as damage:

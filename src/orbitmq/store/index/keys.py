@@ -7,7 +7,7 @@ IndexService.buildIndex.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from itertools import accumulate
+from itertools import accumulate, takewhile
 from struct import Struct
 
 from orbitmq.errors import CorruptRecord
@@ -50,7 +50,7 @@ class KeyReader:
         self.offsets: list[int] = []
         self.times_ms: list[int] = []
 
-    def take_noted(self, noted: Sequence[NotedKeys], place: int, end: int) -> int:
+    def take_noted(self, noted: Sequence[NotedKeys], place: int, end: int) -> tuple[int, int]:
         """Take the keys of messages that were noted when they were stored: half of what reading them again takes.
 
         Args:
@@ -58,12 +58,14 @@ class KeyReader:
             end: how far the log may be read.
 
         Returns:
-            How many bytes of the log they are; 0: they do not follow one another, or reach behind `end`.
+            How many messages follow one another from `place` and do not reach behind `end`, and their bytes of the log.
         """
         offsets, sizes, times_ms, topics, keys, words = zip(*noted, strict=True)
         *places, noted_end = accumulate(sizes, initial=place)
         if noted_end > end or places != list(offsets):
-            return 0
+            following = zip(places, offsets, sizes, strict=True)
+            count = sum(1 for _ in takewhile(lambda one: one[0] == one[1] and one[0] + one[2] <= end, following))
+            return self.take_noted(noted[:count], place, end) if count else (0, 0)
         is_one_topic = topics.count(topics[0]) == len(topics)
         starts = [topic_hash(topics[0])] * len(topics) if is_one_topic else list(map(topic_hash, topics))
         if any(words):
@@ -71,8 +73,7 @@ class KeyReader:
                 self._add([key, *others.split(b" ")], start, offset, time_ms)
         else:
             self.keys, self.starts, self.offsets, self.times_ms = list(keys), starts, places, list(times_ms)
-        used: int = noted_end - place
-        return used
+        return len(places), noted_end - place
 
     def read(self, data: bytes, place: int, keys_max: int) -> int:
         """Read the whole records at the start of `data`.

@@ -243,7 +243,7 @@ def test_a_noted_key_is_what_would_be_read_from_the_log(serve: Serve) -> None:
             place, size, _stored_at_ms, topic, key, _words = one
             read, taken = KeyReader(), KeyReader()
             assert read.read(store.record_at(place), place, 10) == size
-            assert taken.take_noted([one], place, place + size) == size
+            assert taken.take_noted([one], place, place + size) == (1, size)
             assert (read.keys[0], read.starts[0]) == (key, topic_hash(topic))
             assert vars(taken) | {"_topics": {}} == vars(read) | {"_topics": {}}
 

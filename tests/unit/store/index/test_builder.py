@@ -89,6 +89,28 @@ def test_what_was_noted_of_messages_that_the_disk_does_not_have_yet_is_used_when
     assert builder.behind == 0
 
 
+def test_of_messages_among_noted_ones_only_themselves_are_read_from_the_log(monkeypatch: pytest.MonkeyPatch) -> None:
+    store = indexed()
+    assert store.index is not None
+    builder, read = store.index._builder, list[int]()
+    for number in range(10, 40):
+        stored = store.append(keyed(number)._replace(properties=f"UNIQ_KEY\x01U{number}\x02".encode()))
+        if number % 10:
+            store.note_key((stored.physical_offset, stored.size, stored.stored_at_ms, "orders", b"U%d" % number, b""))
+    of_log = builder._commit_log.read
+
+    def noted_read(place: int, size: int) -> bytes:
+        read.append(size)
+        return of_log(place, size)
+
+    monkeypatch.setattr(builder._commit_log, "read", noted_read)
+    while builder.step():
+        pass
+    assert builder.behind == 0
+    assert (len(read), sum(read)) == (3, 3 * stored.size)
+    assert [numbers(store, f"U{number}") for number in (19, 20, 21, 39)] == [[19], [20], [21], [39]]
+
+
 def test_damage_in_the_log_is_passed_over() -> None:
     disk = FakeDisk()
     store = indexed(disk)

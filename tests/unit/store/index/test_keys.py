@@ -95,17 +95,22 @@ def test_noted_keys_are_those_that_would_be_read(words: bytes) -> None:
     noted = [(PLACE, len(one), 70, "orders", b"ONE", b""), (PLACE + len(one), len(two), 80, "t", b"TWO", words)]
     read, taken = KeyReader(), KeyReader()
     end = PLACE + read.read(one + two, PLACE, 1000)
-    assert taken.take_noted(noted, PLACE, end) == len(one + two)
+    assert taken.take_noted(noted, PLACE, end) == (2, len(one + two))
     assert (taken.keys, taken.starts) == (read.keys, read.starts)
     assert (taken.offsets, taken.times_ms) == (read.offsets, read.times_ms)
 
 
-def test_noted_keys_with_gaps_or_behind_the_readable_end_are_not_taken() -> None:
+def test_noted_keys_are_taken_up_to_a_gap_or_the_readable_end() -> None:
     noted = [(0, 100, 7, "t", b"A", b""), (100, 100, 7, "t", b"B", b"")]
-    assert KeyReader().take_noted(noted, 0, 200) == 200
-    assert KeyReader().take_noted(noted, 0, 199) == 0
-    assert KeyReader().take_noted(noted, 1, 500) == 0
-    assert KeyReader().take_noted([noted[0], (101, 100, 7, "t", b"B", b"")], 0, 500) == 0
+    reader = KeyReader()
+    assert reader.take_noted(noted, 0, 200) == (2, 200)
+    for behind, end in ((noted[1], 199), ((101, 100, 7, "t", b"B", b""), 500)):
+        reader.clear()
+        assert reader.take_noted([noted[0], behind], 0, end) == (1, 100)
+        assert (reader.keys, reader.offsets) == ([b"A"], [0])
+    reader.clear()
+    assert reader.take_noted(noted, 0, 99) == reader.take_noted(noted, 1, 500) == (0, 0)
+    assert not reader.keys
 
 
 def test_about_so_many_keys_are_collected() -> None:
