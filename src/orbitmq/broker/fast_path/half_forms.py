@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 from orbitmq.broker.fast_path.send_header import TEXT_SIZE_MAX, TEXTS_MAX
 from orbitmq.broker.sending.answers import UNIQUE_KEY
+from orbitmq.broker.transactions.forms import Ending, plain_ending
 from orbitmq.model.message import SysFlag
 from orbitmq.model.topic import HALF_TOPIC
 from orbitmq.store import Draft
@@ -30,6 +31,8 @@ class HalfForm(NamedTuple):
 
     pieces: tuple[bytes, ...]
     tag_code: int
+    ending: Ending | None
+    """What all of them say of their end; None: each has to be looked at then."""
 
     def fill(self, sent: Draft, key: bytes) -> Draft:
         """Return the stored form of a half message that has this form."""
@@ -41,7 +44,7 @@ class HalfForm(NamedTuple):
         return tuple.__new__(Draft, half)  # a named tuple's own constructor is a Python function
 
 
-_UNSEEN, _SEEN = HalfForm((), 0), HalfForm((), 1)
+_UNSEEN, _SEEN = HalfForm((), 0, None), HalfForm((), 1, None)
 
 
 class HalfForms:
@@ -88,4 +91,5 @@ class HalfForms:
         pieces = tuple(waiting.properties.split(key))
         if len(pieces) != _KEY_COUNT + 1:
             return None
-        return HalfForm(pieces, tag_code_of(HALF_TOPIC, waiting.properties, 0))
+        tag_code = tag_code_of(HALF_TOPIC, waiting.properties, 0)
+        return HalfForm(pieces, tag_code, plain_ending(waiting.properties))

@@ -110,8 +110,9 @@ class SendFastPath:
                     if special.topic is not topic:
                         recall_handle = note_waiting(tables, topic, special, stored_at_ms)
                         topic = special.topic  # where it is counted, as on the long way
-                    if form is not None and tables.transactions is not None:
-                        tables.transactions.keep(special, result, key)
+                    if form is not None:
+                        if form.ending is not None and tables.transactions is not None:
+                            tables.transactions.keep(special, result, key, form.ending)
                         note_key((physical_offset, record_size, stored_at_ms, topic, key, b""))
                     room -= _SPECIAL_COST
                 elif len(stored) > PROPERTIES_SIZE_MAX:

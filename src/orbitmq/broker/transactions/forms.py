@@ -29,6 +29,7 @@ REMOVED_TAG = "d"
 _OP_PROPERTIES = format_properties({PropertyName.TAGS: REMOVED_TAG})
 _LATER = (PropertyName.DELAY, TimerProperty.DELAY_SEC, TimerProperty.DELAY_MS, TimerProperty.DELIVER_MS)
 _CRC, _RENEWED = b"__CRC32#\x01", f"{RENEWED_FROM}\x01".encode()
+_IMMUNITY = PropertyName.CHECK_IMMUNITY.encode()
 _DIGITS_MAX = 9
 
 
@@ -37,6 +38,13 @@ class Place(NamedTuple):
 
     topic: str
     queue_id: int
+
+
+class Ending(NamedTuple):
+    """What a half message says of its end, where nothing else has to be looked at."""
+
+    group: str
+    place: Place
 
 
 def is_prepared(properties: Mapping[str, str]) -> bool:
@@ -78,6 +86,10 @@ def place_of(half: Record) -> Place | None:
     return _place(find_property(half.properties, b"REAL_TOPIC"), find_property(half.properties, b"REAL_QID"))
 
 
+def _group(properties: bytes) -> str:
+    return (find_property(properties, b"PGROUP") or b"").decode("utf-8", "replace")
+
+
 @lru_cache(maxsize=64)
 def _place(topic: bytes | None, queue_id: bytes | None) -> Place | None:
     if not topic or queue_id is None or not queue_id.isdigit() or len(queue_id) > _DIGITS_MAX:
@@ -88,20 +100,34 @@ def _place(topic: bytes | None, queue_id: bytes | None) -> Place | None:
 
 def group_of(half: Record) -> str:
     """Return the producer group that decides about a half message."""
-    return (find_property(half.properties, b"PGROUP") or b"").decode("utf-8", "replace")
+    return _group(half.properties)
 
 
-def final_form(half: Record, place: Place, tag_code: int | None = None) -> Draft:
-    """Return a committed message as its consumers get it; it keeps the properties of its half, as Java's do.
+def plain_ending(properties: bytes) -> Ending | None:
+    """Return what the properties of a half message say of its end, None where more than its producer's group counts."""
+    place = _place(find_property(properties, b"REAL_TOPIC"), find_property(properties, b"REAL_QID"))
+    if place is None or any(name in properties for name in (_CRC, _RENEWED, _IMMUNITY)):
+        return None
+    return Ending(_group(properties), place)
 
-    Args:
-        tag_code: its tag's, where that is known.
-    """
+
+def final_form(half: Record, place: Place) -> Draft:
+    """Return a committed message as its consumers get it; it keeps the properties of its half, as Java's do."""
     properties = half.properties
     if _CRC in properties or _RENEWED in properties:
         properties = format_properties(_again(half))
     sys_flag = half.sys_flag & ~SysFlag.TRANSACTION_MASK | SysFlag.TRANSACTION_COMMIT
-    return _draft(half, place, properties, sys_flag, half.physical_offset, tag_code)
+    return _draft(half, place, properties, sys_flag, half.physical_offset)
+
+
+def final_form_of(half: Draft, place: Place, physical_offset: int) -> Draft:
+    """Return the same of a half message with a plain ending, as it was stored."""
+    sys_flag = half.sys_flag & ~SysFlag.TRANSACTION_MASK | SysFlag.TRANSACTION_COMMIT
+    final = (
+        place.topic, place.queue_id, half.body, half.properties, half.flag, sys_flag, half.born_at_ms, half.born_host, 0,
+        physical_offset, half.tag_code,
+    )  # fmt: skip
+    return tuple.__new__(Draft, final)  # a named tuple's own constructor is a Python function
 
 
 def renewed_form(half: Record, changes: Mapping[str, str]) -> Draft:
@@ -140,7 +166,6 @@ def _draft(
     properties: bytes,
     sys_flag: int,
     prepared_offset: int = 0,
-    tag_code: int | None = None,
 ) -> Draft:
     return Draft(
         place.topic,
@@ -153,5 +178,4 @@ def _draft(
         record.born_host,
         record.reconsume_times,
         prepared_offset,
-        tag_code,
     )

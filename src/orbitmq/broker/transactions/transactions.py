@@ -19,13 +19,13 @@ from orbitmq.broker.groups.offsets import GroupOffsets
 from orbitmq.broker.monitoring.half_counts import HalfCounts
 from orbitmq.broker.topics.registry import TopicRegistry
 from orbitmq.broker.transactions import forms
-from orbitmq.broker.transactions.forms import Place
+from orbitmq.broker.transactions.forms import Ending, Place
 from orbitmq.broker.transactions.ops import OpBatch, OpSpans
 from orbitmq.broker.transactions.recovery import TRANS_GROUP, find_window
 from orbitmq.broker.transactions.rules import CheckRules, Verdict, checked_once_more, renewed_unasked
 from orbitmq.codes import ResponseCode
 from orbitmq.errors import CorruptRecord, Rejected, StoreUnavailable
-from orbitmq.model.message import Host, SysFlag
+from orbitmq.model.message import SysFlag
 from orbitmq.model.topic import GIVEN_UP_TOPIC, HALF_TOPIC, OP_TOPIC
 from orbitmq.store import AppendResult, Draft, Store
 from orbitmq.wire.headers import EndTransaction
@@ -38,7 +38,6 @@ SLICE_COUNT = 32
 """Half messages that a round looks at before others have their turn: some two milliseconds."""
 _SLICE_SIZE = 1024 * 1024
 _NOTES_MAX = 256
-_NO_HOST = Host("0.0.0.0", 0)
 _FRESH_MAX, _FRESH_SIZE_MAX = 1_024, 4_096
 """Half messages that are remembered until they end, and the bytes of one's body: with its properties, some megabytes."""
 
@@ -66,11 +65,14 @@ class _Note(NamedTuple):
 
 
 class _Fresh(NamedTuple):
-    """A half message that has just come, its unique key, which is its only one, and its tag's code."""
+    """A half message that has just come: what its end needs, and nothing that a look at the log would add."""
 
-    half: Record
+    physical_offset: int
+    group: str
+    place: Place
     key: bytes
-    tag_code: int | None
+    """Its unique key, which is its only one."""
+    half: Draft
 
 
 class Transactions:
@@ -124,22 +126,19 @@ class Transactions:
         """True while ends are known that no op message tells."""
         return bool(self._ops)
 
-    def keep(self, half: Draft, stored: AppendResult, key: bytes) -> None:
+    def keep(self, half: Draft, stored: AppendResult, key: bytes, ending: Ending) -> None:
         """Remember a half message that was just stored: most end soon, and need not be read from the log then.
 
         Args:
             key: its unique key; it has no other keys.
+            ending: what it says of its end.
         """
         if len(half.body) > _FRESH_SIZE_MAX:
             return
         if len(self._fresh) >= _FRESH_MAX:
             del self._fresh[next(iter(self._fresh))]
-        queue_offset, physical_offset, size, stored_at_ms = stored
-        record = Record(
-            size, 0, half.flag, queue_offset, physical_offset, half.sys_flag, half.born_at_ms, half.born_host, stored_at_ms,
-            _NO_HOST, 0, 0, 0, half.body, HALF_TOPIC, half.properties,
-        )  # fmt: skip
-        self._fresh[queue_offset] = _Fresh(record, key, half.tag_code)
+        queue_offset, physical_offset, _, _ = stored
+        self._fresh[queue_offset] = tuple.__new__(_Fresh, (physical_offset, *ending, key, half))
 
     def end(self, header: EndTransaction, now_ms: int) -> AppendResult:
         """Commit a message or roll it back; return what has to be on the disk for it to last.
@@ -149,34 +148,60 @@ class Transactions:
             StoreUnavailable: the store takes nothing now; the transaction stays open.
             InvalidArgument: the message does not fit the format.
         """
+        decision = header.commit_or_rollback
+        result = self.end_remembered(
+            header.tran_state_table_offset, header.commit_log_offset, header.producer_group, decision, now_ms
+        )
+        if result is not None:
+            return result
         half = self._find(header, now_ms)
         place = forms.place_of(half)
         if place is None:
             raise Rejected(ResponseCode.SYSTEM_ERROR, _NOT_FOUND)
-        if header.commit_or_rollback == SysFlag.TRANSACTION_COMMIT:
-            self._restore_topic(place, now_ms)
-            fresh = self._fresh.get(half.queue_offset)
-            result = self._store.append(forms.final_form(half, place, fresh and fresh.tag_code))
-            if fresh is not None:
-                self._store.note_key(
-                    (result.physical_offset, result.size, result.stored_at_ms, place.topic, fresh.key, b"")
-                )
-            self._close(half.queue_offset)
-            self.counts.committed(place.topic, now_ms, half.born_at_ms)
-            if self._ops.is_full:
-                with suppress(StoreUnavailable):  # the message is committed; what is to be said is tried again
-                    self.write_ops(now_ms)
-            return result
+        if decision == SysFlag.TRANSACTION_ROLLBACK:
+            return self._roll_back(half.queue_offset, place.topic, now_ms)
+        return self._commit(half.queue_offset, forms.final_form(half, place), now_ms)
+
+    def end_remembered(self, offset: int, place: int, group: str, decision: int, now_ms: int) -> AppendResult | None:
+        """Do the same for a half message that is remembered, without a look at the log; None: `end` has to find it.
+
+        Args:
+            offset: of the half message in its queue.
+            place: in the CommitLog.
+            decision: one of `ENDS`.
+        """
+        # Who is remembered is open, and is where it was at first: its end and each renewal forget it.
+        fresh = self._fresh.get(offset)
+        if fresh is None or fresh.physical_offset != place or fresh.group != group:
+            return None
+        if decision == SysFlag.TRANSACTION_ROLLBACK:
+            return self._roll_back(offset, fresh.place.topic, now_ms)
+        result = self._commit(offset, forms.final_form_of(fresh.half, fresh.place, place), now_ms)
+        _, physical_offset, size, stored_at_ms = result
+        self._store.note_key((physical_offset, size, stored_at_ms, fresh.place.topic, fresh.key, b""))
+        return result
+
+    def _commit(self, offset: int, final: Draft, now_ms: int) -> AppendResult:
+        self._restore_topic(final.topic, final.queue_id, now_ms)
+        result = self._store.append(final)
+        self._close(offset)
+        self.counts.committed(final.topic, now_ms, final.born_at_ms)
+        if self._ops.is_full:
+            with suppress(StoreUnavailable):  # the message is committed; what is to be said is tried again
+                self.write_ops(now_ms)
+        return result
+
+    def _roll_back(self, offset: int, topic: str, now_ms: int) -> AppendResult:
         # A rollback leaves no trace but its op message: it is written before anybody is answered.
-        self._ops.add(half.queue_offset)
+        self._ops.add(offset)
         try:
             written = self.write_ops(now_ms)
         except Exception:
             self._ops.drop_last()
             raise
-        self._fresh.pop(half.queue_offset, None)
-        self._ended.add(half.queue_offset)
-        self.counts.rolled_back(place.topic, now_ms)
+        self._fresh.pop(offset, None)
+        self._ended.add(offset)
+        self.counts.rolled_back(topic, now_ms)
         assert written is not None
         return written
 
@@ -287,9 +312,6 @@ class Transactions:
         return renewed
 
     def _half_at(self, queue_offset: int) -> Record | None:
-        fresh = self._fresh.get(queue_offset)
-        if fresh is not None:
-            return fresh.half
         if queue_offset < 0:
             return None
         try:
@@ -371,10 +393,10 @@ class Transactions:
         if self._store.wait_durable(asked[-1].result.end, readable):
             readable(True)
 
-    def _restore_topic(self, place: Place, now_ms: int) -> None:
+    def _restore_topic(self, topic: str, queue_id: int, now_ms: int) -> None:
         """Make the topic of a committed message again; where that is not allowed its messages wait in its queues."""
-        if self._topics.get(place.topic) is None:
-            self._topics.restore(place.topic, place.queue_id + 1, now_ms)
+        if self._topics.get(topic) is None:
+            self._topics.restore(topic, queue_id + 1, now_ms)
 
 
 _NOT_FOUND = "Find prepared transaction message failed"

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from orbitmq.broker.transactions import transactions
-from orbitmq.broker.transactions.forms import half_form
+from orbitmq.broker.transactions.forms import half_form, plain_ending
 from orbitmq.errors import Rejected, StoreUnavailable
 from orbitmq.model.message import Host
 from orbitmq.model.topic import AUTO_CREATE_TOPIC, GIVEN_UP_TOPIC, HALF_TOPIC, OP_TOPIC, TopicConfig
@@ -51,7 +51,9 @@ def kept(world: World, body: bytes = b"x") -> AppendResult:
     draft = Draft("t", 2, body, flag=7, sys_flag=4, born_at_ms=world.clock(), born_host=Host("10.0.0.1", 5))
     half = half_form(draft, PROPERTIES)
     stored = world.store.append(half)
-    world.transactions.keep(half, stored, b"K1")
+    ending = plain_ending(half.properties)
+    assert ending is not None
+    world.transactions.keep(half, stored, b"K1", ending)
     return stored
 
 
@@ -60,10 +62,11 @@ def test_a_half_message_that_was_kept_ends_as_one_that_is_read_from_the_log(deci
     read, remembered = World(), World()
     one, other = read.prepare(b"x"), kept(remembered, b"x")
     assert one == other
-    remembered.store.message_at = None  # type: ignore[method-assign, assignment]
     noted: list[NotedKeys] = []
     remembered.store.note_key = noted.append
     assert refusal(remembered, other, producer_group="q") == (1, "The producer group wrong")
+    assert refusal(remembered, other, commit_log_offset=1) == (1, "Find prepared transaction message failed")
+    remembered.store.message_at = None  # type: ignore[method-assign, assignment]
     assert read.end(one, decision) == remembered.end(other, decision)
     del remembered.store.message_at
     assert [record._replace(born_host=None) for record in read.records()] == [  # type: ignore[arg-type]
