@@ -100,7 +100,9 @@ class SendFastPath:
                 body = data[body_start:frame_end]
                 recall_handle = None
                 if stored is None or sys_flag & _PREPARED:
-                    sent = Draft(topic, queue_id, body, properties, flag, sys_flag, born_at_ms, host)
+                    sent = _new(
+                        Draft, (topic, queue_id, body, properties, flag, sys_flag, born_at_ms, host, 0, 0, None)
+                    )
                     # Of the unique key alone: only that differs between halves of one form.
                     form = find_half(sent, key) if sys_flag & _PREPARED and key and words == b"" else None
                     special = self._special_form(sent) if form is None else form.fill(sent, key)
