@@ -6,29 +6,36 @@ import os
 import signal
 import subprocess
 import sys
+from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 
 import pytest
 
 
-def start_job(name_servers: str, *words: object) -> subprocess.Popen[str]:
-    """Start `orbitmq job`; what it says on either stream comes as one."""
+def start_job(name_servers: str, *words: object, directory: Path | None = None) -> subprocess.Popen[str]:
+    """Start `orbitmq job`; what it says on either stream comes as one. It runs in `directory`."""
     return subprocess.Popen(
         [sys.executable, "-m", "orbitmq", "job", *map(str, words), "-n", name_servers],
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,
         start_new_session=True,
+        cwd=directory,
     )
 
 
 def kill_when(job: subprocess.Popen[str], directory: Path, pattern: str, count: int) -> None:
     """End the job and all that it has started by SIGKILL, as soon as so many paths are there."""
+    kill_as_soon_as(job, lambda: len(list(directory.glob(pattern))) >= count)
+
+
+def kill_as_soon_as(job: subprocess.Popen[str], is_time: Callable[[], bool], every_s: float = 0.01) -> None:
+    """End the job and all that it has started by SIGKILL, as soon as something holds."""
     try:
-        while len(list(directory.glob(pattern))) < count:
+        while not is_time():
             with suppress(subprocess.TimeoutExpired):
-                job.wait(0.01)
+                job.wait(every_s)
                 pytest.fail(f"it has ended by itself: {job.communicate()[0]}")
     finally:
         os.killpg(job.pid, signal.SIGKILL)

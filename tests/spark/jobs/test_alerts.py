@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import os
-import signal
 import subprocess
 import sys
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 
 import pytest
 
@@ -18,7 +16,7 @@ from orbitmq.spark.jobs.alerts import AlertPlan, Watcher, read_notices, watch
 from orbitmq.spark.jobs.frame.cluster import Cluster
 from orbitmq.spark.jobs.frame.screen import Screen
 from orbitmq.testing.cluster import LocalCluster
-from spark.jobs.killing import start_job
+from spark.jobs.killing import kill_as_soon_as, start_job
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
 
@@ -59,18 +57,6 @@ def told(spark, cluster):
     return [(notice.state, notice.rule, notice.subject) for notice in read_notices(spark, cluster, "notices")]
 
 
-def kill_when_told(job, spark, cluster):
-    """End the job by SIGKILL as soon as the topic has a notice."""
-    try:
-        while not told(spark, cluster):
-            with suppress(subprocess.TimeoutExpired):
-                job.wait(0.2)
-                pytest.fail(f"it has ended by itself: {job.communicate()[0]}")
-    finally:
-        os.killpg(job.pid, signal.SIGKILL)
-        job.communicate()
-
-
 @pytest.mark.timeout(600)
 def test_a_broker_that_is_killed_is_one_incident_though_the_job_is_killed_as_well(spark, cluster, tmp_path):
     plan = AlertPlan("notices", 1, 3)
@@ -84,7 +70,8 @@ def test_a_broker_that_is_killed_is_one_incident_though_the_job_is_killed_as_wel
         all_hold()
         assert told(spark, cluster) == []
         second.kill()
-        kill_when_told(start_job(cluster.name_servers, "alerts", "notices", "--every", "1"), spark, cluster)
+        job = start_job(cluster.name_servers, "alerts", "notices", "--every", "1")
+        kill_as_soon_as(job, lambda: bool(told(spark, cluster)), 0.2)
         all_hold()
         assert told(spark, cluster) == [("begun", *vanished)]
     with broker(cluster, tmp_path / "b"):

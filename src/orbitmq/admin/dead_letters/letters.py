@@ -5,6 +5,7 @@ Source: Java AbstractSendMessageProcessor.consumerSendMsgBack, SendMessageProces
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -137,7 +138,7 @@ class DeadLetter:
         if target is None:
             raise InvalidArgument(f"the dead letter {self.place}", "no origin topic", "a topic to send it to")
         found = self.message.properties
-        own = {name: found[name] for name in found if name not in _OF_ROCKETMQ and name not in _OF_A_DELIVERY}
+        own = own_properties(found)
         if self.origin_id is not None:
             own[ORIGIN_MESSAGE_ID] = self.origin_id
         return Message(
@@ -149,3 +150,10 @@ class DeadLetter:
             self.message.flag,
             sharding_key=found.get(PropertyName.SHARDING_KEY),
         )
+
+
+def own_properties(properties: Mapping[str, str]) -> dict[str, str]:
+    """Return the properties that a message takes into its next sending: its sender's own ones."""
+    return {
+        name: value for name, value in properties.items() if name not in _OF_ROCKETMQ and name not in _OF_A_DELIVERY
+    }

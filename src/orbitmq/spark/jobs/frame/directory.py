@@ -40,6 +40,24 @@ def claimed(directory: Path, subject: Mapping[str, str]) -> Iterator[None]:
         yield
 
 
+@contextmanager
+def held(directory: Path) -> Iterator[None]:
+    """Keep a job's directory as it is while it is read; others may read it, too. Any other directory is nobody's to keep.
+
+    Raises:
+        JobFailed: a run is under way that writes there.
+    """
+    if not (directory / _LOCK).exists():
+        yield
+        return
+    with (directory / _LOCK).open() as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise JobFailed(f"a run is under way in {directory}") from None
+        yield
+
+
 def _check(directory: Path, subject: dict[str, str]) -> None:
     path = directory / _NAME
     if path.exists():

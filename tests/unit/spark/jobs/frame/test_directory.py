@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from orbitmq.errors import ConfigError, JobFailed
-from orbitmq.spark.jobs.frame.directory import claimed
+from orbitmq.spark.jobs.frame.directory import claimed, held
 
 SUBJECT = {"job": "archive", "topic": "t"}
 
@@ -42,4 +42,13 @@ def test_a_second_run_at_the_same_time_is_refused(tmp_path):
     ):
         pass
     with claimed(tmp_path, SUBJECT):
+        pass
+
+
+def test_a_directory_that_is_read_is_not_written_and_may_be_read_by_others(tmp_path):
+    with held(tmp_path):  # nobody's: nothing to keep
+        pass
+    with claimed(tmp_path, SUBJECT), pytest.raises(JobFailed, match="a run is under way"), held(tmp_path):
+        pass
+    with held(tmp_path), held(tmp_path), pytest.raises(JobFailed), claimed(tmp_path, SUBJECT):
         pass

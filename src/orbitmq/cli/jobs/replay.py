@@ -1,0 +1,57 @@
+"""`orbitmq job replay`: messages out of files to a topic again."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from orbitmq.cli.jobs.running import DEFAULT_MASTER, MasterOption, run_job
+from orbitmq.cli.terminal.options import DEFAULT_NAME_SERVERS, FormatOption, NameServersOption, SecurityOption
+from orbitmq.cli.terminal.output import Format
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from orbitmq.spark.jobs.frame.checks import Verdict
+    from orbitmq.spark.jobs.frame.screen import Screen
+
+
+def replay(
+    source: Annotated[
+        Path,
+        typer.Argument(
+            metavar="SOURCE", exists=True, file_okay=False, help="Parquet files, a broker's store, or its commitlog."
+        ),
+    ],
+    topic: Annotated[str, typer.Argument(metavar="TOPIC", help="Where messages go; it must exist.")],
+    directory: Annotated[Path, typer.Argument(metavar="DIRECTORY", help="A new one, or one of an earlier run.")],
+    from_topic: Annotated[
+        str | None,
+        typer.Option("--from-topic", metavar="TOPIC", help="Only messages of this topic; a CommitLog needs it."),
+    ] = None,
+    rate: Annotated[int, typer.Option("--rate", min=1, help="Messages in a second, at most.")] = 1_000,
+    rows_per_checkpoint: Annotated[
+        int, typer.Option("--rows-per-checkpoint", min=1, help="Messages from one checkpoint to the next.")
+    ] = 10_000,
+    master: MasterOption = DEFAULT_MASTER,
+    name_servers: NameServersOption = DEFAULT_NAME_SERVERS,
+    security: SecurityOption = None,
+    output: FormatOption = Format.TABLE,
+) -> None:
+    """Send the messages of Parquet files, or of a CommitLog, to a topic: those of each sharding key in order.
+
+    Killed and started again it goes on where it was, and sends no message a second time. Exit code 1 when a check of its
+    own work fails.
+    """
+
+    def work(spark: SparkSession, screen: Screen) -> list[Verdict]:
+        from orbitmq.spark.jobs.frame.cluster import Cluster
+        from orbitmq.spark.jobs.replay import ReplayPlan
+        from orbitmq.spark.jobs.replay import replay as run
+
+        plan = ReplayPlan(source.resolve(), topic, from_topic, directory.resolve(), rate, rows_per_checkpoint)
+        return run(spark, Cluster(name_servers, security), plan, screen)
+
+    run_job("replay", master, output, work)

@@ -1,0 +1,106 @@
+"""The job `replay`: messages out of Parquet files or a CommitLog go to a topic again, at a rate, those of each key in order."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+from orbitmq.admin.dead_letters.letters import own_properties
+from orbitmq.errors import ConfigError
+from orbitmq.model.message import Message, PropertyName
+from orbitmq.spark.jobs.frame.checks import Verdict
+from orbitmq.spark.jobs.frame.cluster import Cluster
+from orbitmq.spark.jobs.frame.directory import claimed, held
+from orbitmq.spark.jobs.frame.screen import Screen
+from orbitmq.spark.jobs.resending.places import PLACE, check_resent
+from orbitmq.spark.jobs.resending.sending import Work, resend
+from orbitmq.store.inspection.layout import log_files
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, Row, SparkSession
+
+COLUMNS = (*PLACE, "storeTimestamp", "body", "properties", "tags", "keys", "flag")
+
+
+class ReplayPlan(NamedTuple):
+    """What is replayed to where.
+
+    Args:
+        source: a directory of Parquet files, a broker's store, or its `commitlog`.
+        topic: where messages go.
+        from_topic: only messages of this topic; None: all that the files have, which a CommitLog does not allow.
+        directory: keeps how far the job is.
+        rate: messages in a second.
+    """
+
+    source: Path
+    topic: str
+    from_topic: str | None
+    directory: Path
+    rate: int
+    rows_per_checkpoint: int
+
+
+def replay(spark: SparkSession, cluster: Cluster, plan: ReplayPlan, screen: Screen) -> list[Verdict]:
+    """Send what the files have and was not sent yet; return what was checked.
+
+    Raises:
+        JobFailed: messages could not be sent, or another run is under way.
+        ConfigError: there are no such files, or the directory is for something else.
+        ClientError: the cluster cannot be asked.
+    """
+    subject = {"job": "replay", "source": str(plan.source), "topic": plan.topic, "from": plan.from_topic or ""}
+    with _opened(spark, plan) as rows, claimed(plan.directory, subject):
+        cluster.topic_stats(plan.topic)  # it is there: a replay makes no topic
+        screen.step(f"replaying {plan.source} to {plan.topic}, {plan.rate:,} messages a second")
+        work = Work(
+            rows,
+            lambda row: message_again(row, plan.topic),
+            [plan.topic],
+            plan.directory,
+            plan.rate,
+            plan.rows_per_checkpoint,
+        )
+        before, after = resend(spark, cluster, work, screen)
+        screen.step("checking")
+        return check_resent(spark, cluster, rows, before, after)
+
+
+def message_again(row: Row, topic: str) -> Message:
+    """Return a message as its sender made it, for a topic."""
+    found = row["properties"] or {}
+    return Message(
+        topic,
+        bytes(row["body"]),
+        row["tags"] or None,
+        tuple((row["keys"] or "").split()),
+        own_properties(found),
+        row["flag"] or 0,
+        sharding_key=found.get(PropertyName.SHARDING_KEY),
+    )
+
+
+@contextmanager
+def _opened(spark: SparkSession, plan: ReplayPlan) -> Iterator[DataFrame]:
+    """Give the rows of the files; an archive does not change meanwhile."""
+    if log_files(plan.source) or log_files(plan.source / "commitlog"):
+        if plan.from_topic is None:
+            raise ConfigError("from-topic", None, "a topic: a CommitLog has those of the whole broker")
+        options = {"commitLogPath": str(plan.source), "topic": plan.from_topic}
+        yield _named(spark.read.format("rocketmq").options(**options).load())
+    elif next(plan.source.glob("**/*.parquet"), None) is not None:
+        with held(plan.source):
+            rows = spark.read.parquet(str(plan.source))
+            missing = [name for name in COLUMNS if name not in rows.columns]
+            if missing:
+                raise ConfigError("source", str(plan.source), f"files with the columns {', '.join(missing)}, too")
+            yield _named(rows if plan.from_topic is None else rows.where(rows["topic"] == plan.from_topic))
+    else:
+        raise ConfigError("source", str(plan.source), "a directory with Parquet files, or with a CommitLog")
+
+
+def _named(rows: DataFrame) -> DataFrame:
+    """Return the columns that are needed; files of a log do not tell whose they are."""
+    return rows.select(*COLUMNS).fillna({"brokerName": ""})

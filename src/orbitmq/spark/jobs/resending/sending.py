@@ -1,0 +1,195 @@
+"""The sending of a job's messages again: Spark puts them in order, this process sends them, a file keeps how far it is.
+
+Messages of one key go to one queue, one request at a time, and those that a killed run has sent behind its last checkpoint
+are found in the topics: so the order of each key stays, and each message is sent once.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+from itertools import islice
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+from uuid import uuid4
+
+from orbitmq.admin.client import AdminClient
+from orbitmq.client.producer import Producer
+from orbitmq.client.send.queue_selector import choose_by_key
+from orbitmq.errors import ClientError, JobFailed
+from orbitmq.model.message import Message
+from orbitmq.model.route import MessageQueue
+from orbitmq.net.loop import run
+from orbitmq.net.security.client_security import load_security
+from orbitmq.spark.jobs.frame.cluster import TIMEOUT_MS, Cluster
+from orbitmq.spark.jobs.frame.screen import Screen
+from orbitmq.spark.jobs.resending.pace import Pace
+from orbitmq.spark.jobs.resending.places import left_of, ordered, sent_since
+from orbitmq.spark.jobs.resending.progress import FILE, RESENT_FROM, Progress, load_progress, save_progress
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, Row, SparkSession
+
+GROUP = "orbitmq-job"
+ATTEMPTS = 5
+"""Failures one after the other that end the job, where none of its attempts has come to a checkpoint."""
+PAUSE_S = 2.0
+"""After the first failure; the next ones twice as long each."""
+
+
+class Work(NamedTuple):
+    """What is sent again.
+
+    Args:
+        rows: messages, in any order: `places.PLACE`, `storeTimestamp`, and what `message` needs.
+        message: makes what is sent of a row; it adds no `RESENT_FROM`.
+        topics: where `message` may send to.
+        directory: the job's.
+        rate: messages in a second.
+        rows_per_checkpoint: messages from one checkpoint to the next.
+    """
+
+    rows: DataFrame
+    message: Callable[[Row], Message]
+    topics: Sequence[str]
+    directory: Path
+    rate: int
+    rows_per_checkpoint: int
+
+    @property
+    def file(self) -> Path:
+        """Where the progress is kept."""
+        return self.directory / FILE
+
+
+def resend(spark: SparkSession, cluster: Cluster, work: Work, screen: Screen) -> tuple[Progress, Progress]:
+    """Send what was not sent yet; return the progress before and after.
+
+    Raises:
+        JobFailed: it could not be sent, or rows could not be read.
+        ClientError: the cluster cannot be asked.
+        InvalidArgument: a row cannot be a message.
+    """
+    first = run(_begin(cluster, work, load_progress(work.file) or Progress(uuid4().hex)))
+    waiting = left_of(spark, work.rows, first.done).count()
+    screen.step(f"{waiting:,} messages to send")
+    failures, now = 0, first
+    with screen.progress({"sent": waiting}) as advance:
+        sender = _Sender(cluster, work, lambda count: advance("sent", count))
+        while True:
+            try:
+                sender.sent = {row["origin"] for row in sent_since(spark, cluster, now, now.ends).collect()}
+                rows = ordered(left_of(spark, work.rows, now.done)).toLocalIterator(prefetchPartitions=True)
+                return first, run(sender.send(rows, now))
+            except ClientError as error:
+                found = load_progress(work.file) or now
+                failures, now = (1 if found != now else failures + 1), found
+                if failures == ATTEMPTS:
+                    raise JobFailed(f"messages cannot be sent: {error}. Started again, it goes on") from error
+                screen.step(f"tried again: {error}")
+                time.sleep(PAUSE_S * 2 ** (failures - 1))
+
+
+async def _begin(cluster: Cluster, work: Work, found: Progress) -> Progress:
+    """Note where topics end that were not sent to before."""
+    fresh = [topic for topic in work.topics if not found.queues_of(topic)]
+    access = load_security(cluster.security)._asdict()
+    async with (
+        AdminClient(cluster.name_servers, timeout_ms=TIMEOUT_MS, **access) as admin,
+        Producer(GROUP, cluster.name_servers, **access) as producer,
+    ):
+        ends = await _ends(admin, fresh)
+        targets = {queue for topic in fresh for queue in await producer.queues(topic)}
+    progress = found._replace(
+        targets=found.targets | targets, began={**found.began, **ends}, ends={**found.ends, **ends}
+    )
+    save_progress(work.file, progress)
+    return progress
+
+
+async def _ends(admin: AdminClient, topics: Sequence[str]) -> dict[MessageQueue, int]:
+    stats = [await admin.topic_stats(topic) for topic in topics]
+    return {queue: found.max_offset for topic in stats for queue, found in topic.items()}
+
+
+class _Sender:
+    """Sends rows in their order.
+
+    `sent` has the origins of messages that are behind the newest checkpoint already.
+    """
+
+    def __init__(self, cluster: Cluster, work: Work, on_sent: Callable[[int], None]) -> None:
+        self.sent: set[str] = set()
+        self._cluster = cluster
+        self._work = work
+        self._pace = Pace(work.rate)
+        self._on_sent = on_sent
+        self._counted = 0
+
+    async def send(self, rows: Iterator[Row], begin: Progress) -> Progress:
+        """Send all rows; return the progress then.
+
+        Raises:
+            ClientError: some messages were not sent, and nothing behind them in their queues.
+        """
+        access = load_security(self._cluster.security)._asdict()
+        progress, done, unnoted, counted = begin, dict(begin.done), 0, self._counted
+        loop = asyncio.get_running_loop()
+        async with (
+            AdminClient(self._cluster.name_servers, timeout_ms=TIMEOUT_MS, **access) as admin,
+            # One attempt: after another one a message could be there twice. Whoever calls looks first.
+            Producer(GROUP, self._cluster.name_servers, retries=0, send_timeout_ms=TIMEOUT_MS, **access) as producer,
+        ):
+
+            async def note() -> Progress:
+                ends = await _ends(admin, self._work.topics)
+                noted = progress._replace(ends={**progress.ends, **ends}, done=dict(done))
+                save_progress(self._work.file, noted)
+                self._counted = counted
+                return noted
+
+            def next_portion() -> tuple[int, dict[MessageQueue, list[Message]]]:
+                portion = list(islice(rows, self._pace.portion))
+                return len(portion), self._runs(portion, progress, done)
+
+            while True:
+                # Rows come from a socket, and `message` may be slow: connections must not suffer from it.
+                row_count, runs = await asyncio.to_thread(next_portion)
+                if not row_count:
+                    return await note()
+                count = sum(map(len, runs.values()))
+                await asyncio.sleep(self._pace.wait_s(count, loop.time()))
+                await _send_runs(producer, runs)
+                unnoted, counted = unnoted + count, counted + row_count
+                self._on_sent(counted)
+                if unnoted >= self._work.rows_per_checkpoint:
+                    progress, unnoted = await note(), 0
+
+    def _runs(
+        self, portion: Sequence[Row], progress: Progress, done: dict[MessageQueue, int]
+    ) -> dict[MessageQueue, list[Message]]:
+        """Return what to send to which queue, and count all rows of the portion as done."""
+        runs: defaultdict[MessageQueue, list[Message]] = defaultdict(list)
+        for row in portion:
+            place = MessageQueue(row["topic"], row["brokerName"], row["queueId"])
+            origin = progress.origin(place, row["queueOffset"])
+            if row["queueOffset"] < done.get(place, 0):
+                continue  # its archive has it twice
+            done[place] = row["queueOffset"] + 1
+            if origin in self.sent:
+                continue
+            message = self._work.message(row)
+            queue = choose_by_key(progress.queues_of(message.topic), message.sharding_key or str(place[1:]))
+            runs[queue].append(replace(message, properties={**message.properties, RESENT_FROM: origin}))
+        return runs
+
+
+async def _send_runs(producer: Producer, runs: dict[MessageQueue, list[Message]]) -> None:
+    # All are awaited, also when one has failed: one that was still under way would be stored when nobody looks any more.
+    sending = (producer.send_batch(messages, queue=queue) for queue, messages in runs.items())
+    for result in await asyncio.gather(*sending, return_exceptions=True):
+        if isinstance(result, BaseException):
+            raise result

@@ -1,0 +1,160 @@
+"""`orbitmq job replay` of real flights, out of an archive and out of a CommitLog; killed in the middle."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import replace
+from itertools import islice
+from pathlib import Path
+
+import pytest
+
+from examples.quickstart.flights import find_flights, read_flights, to_message
+from orbitmq.admin.client import AdminClient
+from orbitmq.client.producer import Producer
+from orbitmq.errors import ConfigError, JobFailed, RouteNotFound
+from orbitmq.model.topic import TopicConfig
+from orbitmq.net.loop import run
+from orbitmq.spark.jobs.frame.cluster import Cluster
+from orbitmq.spark.jobs.frame.directory import claimed
+from orbitmq.spark.jobs.frame.screen import Screen
+from orbitmq.spark.jobs.replay import ReplayPlan, replay
+from orbitmq.spark.jobs.resending.progress import RESENT_FROM, load_progress
+from orbitmq.spark.jobs.tables.growing import write_part
+from spark.jobs.killing import kill_as_soon_as, start_job
+
+pytestmark = [pytest.mark.spark, pytest.mark.slow]
+
+FLIGHTS = 2_000
+ARCHIVE = {"job": "archive"}
+
+
+@pytest.fixture
+def cluster(rocketmq_session):
+    return Cluster(rocketmq_session.name_servers)
+
+
+@pytest.fixture
+def flown(cluster, topic):
+    """Send flights, each carrier a sharding key, every fifth flight without one; return them as messages."""
+    flights = islice(read_flights(find_flights(None, Path(".cache")), 1), FLIGHTS)
+    messages = [
+        replace(
+            to_message(topic, flight),
+            flag=number,
+            properties={"number": str(number)},
+            sharding_key=str(flight["carrier"]) if number % 5 else None,
+        )
+        for number, flight in enumerate(flights)
+    ]
+
+    async def work():
+        async with AdminClient(cluster.name_servers) as admin:
+            for name, count in ((topic, 4), (f"{topic}-again", 3)):
+                await admin.create_topic(TopicConfig(topic=name, read_queue_count=count, write_queue_count=count))
+        async with Producer("flights", cluster.name_servers) as producer:
+            for message in messages:
+                await producer.send_soon(message)
+            await producer.flush()
+
+    run(work())
+    return messages
+
+
+@pytest.fixture
+def plan(topic, tmp_path):
+    return ReplayPlan(tmp_path / "archive", f"{topic}-again", None, tmp_path / "replay", 1_000_000, 500)
+
+
+def stored(cluster, topic):
+    return sum(stats.max_offset for stats in cluster.topic_stats(topic).values())
+
+
+def all_hold(verdicts):
+    assert all(verdict.holds for verdict in verdicts), verdicts
+    assert len(verdicts) == 2
+
+
+def wait_for_log(spark, plan, count):
+    """Return when the broker has confirmed so many messages in its files."""
+    options = {"commitLogPath": str(plan.source), "topic": plan.from_topic}
+    deadline = time.monotonic() + 60
+    while spark.read.format("rocketmq").options(**options).load().count() < count:
+        assert time.monotonic() < deadline
+
+
+def by_key(rows):
+    """Return the numbers of flights by their keys, in the order of the topic; a key must be in one queue."""
+    found, queues = {}, {}
+    for row in sorted(rows, key=lambda row: (row["queueId"], row["queueOffset"])):
+        key = row["properties"].get("__SHARDINGKEY") or row["properties"][RESENT_FROM].rsplit("/", 1)[0]
+        found.setdefault(key, []).append(int(row["properties"]["number"]))
+        assert queues.setdefault(key, row["queueId"]) == row["queueId"]
+    return found
+
+
+def is_again(rows, messages):
+    """Say that rows are the messages, as they were sent."""
+    found = {int(row["properties"]["number"]): row for row in rows}
+    assert len(rows) == len(found) == len(messages)
+    for number, message in enumerate(messages):
+        row = found[number]
+        assert (bytes(row["body"]), row["tags"], row["keys"]) == (message.body, message.tag, message.keys[0])
+        assert (row["flag"], row["properties"].get("__SHARDINGKEY")) == (number, message.sharding_key)
+    for numbers in by_key(rows).values():
+        assert numbers == sorted(numbers)
+
+
+@pytest.mark.timeout(600)
+def test_each_flight_is_replayed_once_and_in_order_though_the_job_is_killed(
+    spark, cluster, topic, flown, plan, read, tmp_path
+):
+    with claimed(plan.source, ARCHIVE):
+        write_part(read(), 0, plan.source)
+    words = (plan.source, plan.topic, plan.directory, "--rate", 250, "--rows-per-checkpoint", 350)
+    job = start_job(cluster.name_servers, "replay", *words)
+    kill_as_soon_as(job, lambda: stored(cluster, plan.topic) >= 400 if plan.directory.exists() else False, 0.05)
+    at_kill = sum(load_progress(plan.directory / "_progress.json").done.values())
+    assert 350 <= at_kill <= stored(cluster, plan.topic) < FLIGHTS  # what is behind the checkpoint may not come again
+
+    all_hold(replay(spark, cluster, plan, Screen()))
+
+    is_again(read(topic=plan.topic).collect(), flown)
+    all_hold(replay(spark, cluster, plan, Screen()))
+    assert stored(cluster, plan.topic) == FLIGHTS
+    with claimed(plan.source, ARCHIVE), pytest.raises(JobFailed):
+        replay(spark, cluster, plan, Screen())
+    with pytest.raises(ConfigError, match="which is for"):
+        replay(spark, cluster, plan._replace(from_topic=topic), Screen())
+
+
+def test_a_commit_log_is_replayed_and_what_came_since_by_the_next_run(
+    spark, cluster, rocketmq_session, topic, flown, plan, read, send
+):
+    plan = plan._replace(source=rocketmq_session.data_dir / "broker-a", from_topic=topic)
+    wait_for_log(spark, plan, FLIGHTS)
+    all_hold(replay(spark, cluster, plan, Screen()))
+    is_again(read(topic=plan.topic).collect(), flown)
+    late = replace(flown[-1], flag=FLIGHTS, properties={"number": str(FLIGHTS)})
+    send([late])
+    wait_for_log(spark, plan, FLIGHTS + 1)
+
+    all_hold(replay(spark, cluster, plan, Screen()))
+
+    is_again(read(topic=plan.topic).collect(), [*flown, late])
+
+
+def test_what_cannot_be_replayed_is_one_sentence(spark, cluster, rocketmq_session, topic, flown, plan, tmp_path):
+    log = rocketmq_session.data_dir / "broker-a"
+
+    def fails(error, **changes):
+        with pytest.raises(error) as raised:
+            replay(spark, cluster, plan._replace(**changes), Screen())
+        return str(raised.value)
+
+    (tmp_path / "archive").mkdir()
+    assert "with Parquet files, or with a CommitLog" in fails(ConfigError)
+    assert "a CommitLog has those of the whole broker" in fails(ConfigError, source=log)
+    fails(RouteNotFound, source=log, from_topic=topic, topic=f"{topic}-none")
+    spark.range(3).selectExpr("id as queueOffset").write.parquet(str(tmp_path / "numbers"))
+    assert "columns topic, brokerName, queueId, storeTimestamp, body" in fails(ConfigError, source=tmp_path / "numbers")
