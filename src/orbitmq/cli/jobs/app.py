@@ -6,6 +6,7 @@ import typer
 
 from orbitmq.cli.jobs.archive import archive
 from orbitmq.cli.jobs.contracts import contracts
+from orbitmq.cli.jobs.dead_letters import dead_letters
 from orbitmq.cli.jobs.replay import replay
 from orbitmq.cli.jobs.watching.alerts import alerts
 from orbitmq.cli.jobs.watching.lag import lag
@@ -26,6 +27,7 @@ def _several() -> None:
 app.command("archive")(archive)
 app.command("contracts")(contracts)
 app.command("replay")(replay)
+app.command("dead-letters")(dead_letters)
 app.command("lag")(lag)
 app.command("trace")(trace)
 app.command("alerts")(alerts)

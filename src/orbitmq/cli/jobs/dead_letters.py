@@ -1,0 +1,79 @@
+"""`orbitmq job dead-letters`: what a group could not process, inspected, or fixed and sent again."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from orbitmq.cli.jobs.running import DEFAULT_MASTER, MasterOption, run_job
+from orbitmq.cli.terminal.options import DEFAULT_NAME_SERVERS, FormatOption, NameServersOption, SecurityOption
+from orbitmq.cli.terminal.output import Format
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from orbitmq.spark.jobs.frame.checks import Verdict
+    from orbitmq.spark.jobs.frame.screen import Screen
+
+
+def dead_letters(
+    group: Annotated[str, typer.Argument(metavar="GROUP", help="The consumer group.")],
+    directory: Annotated[
+        Path | None, typer.Argument(metavar="[DIRECTORY]", help="For --fix: a new one, or one of an earlier run.")
+    ] = None,
+    inspect: Annotated[bool, typer.Option("--inspect", help="Show which letters there are, and send none.")] = False,
+    fix: Annotated[
+        str | None,
+        typer.Option(
+            "--fix",
+            metavar="MODULE:FUNCTION",
+            help="Gets body and properties; returns the body to send, or None. Found as Python finds modules, or here.",
+        ),
+    ] = None,
+    quarantine: Annotated[
+        str | None, typer.Option("--quarantine", metavar="TOPIC", help="For --fix: where hopeless letters go.")
+    ] = None,
+    rate: Annotated[int, typer.Option("--rate", min=1, help="Messages in a second, at most.")] = 1_000,
+    rows_per_checkpoint: Annotated[
+        int, typer.Option("--rows-per-checkpoint", min=1, help="Letters from one checkpoint to the next.")
+    ] = 1_000,
+    master: MasterOption = DEFAULT_MASTER,
+    name_servers: NameServersOption = DEFAULT_NAME_SERVERS,
+    security: SecurityOption = None,
+    output: FormatOption = Format.TABLE,
+) -> None:
+    """Show a group's dead letters, or let a function fix them and send them to their topics again, once each.
+
+    Letters that it gives up go to a quarantine topic, with the reason. Killed and started again it goes on where it was.
+    Exit code 1 when a check of its own work fails; letters in quarantine are no failure.
+    """
+    if inspect == (fix is not None):
+        raise typer.BadParameter("one of --inspect and --fix is needed")
+
+    def show(spark: SparkSession, screen: Screen) -> list[Verdict]:
+        from orbitmq.spark.jobs.dead_letters import inspect_letters
+        from orbitmq.spark.jobs.frame.cluster import Cluster
+
+        return inspect_letters(spark, Cluster(name_servers, security), group, screen)
+
+    if fix is None:
+        run_job("dead-letters", master, output, show)
+        return
+    if directory is None or quarantine is None:
+        raise typer.BadParameter("--fix needs a DIRECTORY and --quarantine")
+    from orbitmq.spark.jobs.letters.fixing import load_fix
+
+    sys.path.insert(0, str(Path.cwd()))  # as `python -m` has it
+    function = load_fix(fix)
+
+    def work(spark: SparkSession, screen: Screen) -> list[Verdict]:
+        from orbitmq.spark.jobs.dead_letters import FixPlan, fix_letters
+        from orbitmq.spark.jobs.frame.cluster import Cluster
+
+        plan = FixPlan(group, function, fix, quarantine, directory.resolve(), rate, rows_per_checkpoint)
+        return fix_letters(spark, Cluster(name_servers, security), plan, screen)
+
+    run_job("dead-letters", master, output, work)

@@ -1,0 +1,181 @@
+"""The job `dead-letters`: what a group could not process, as a table; fixed by a function, and sent to its topics again.
+
+Letters stay in the dead-letter topic. Each is sent once, to the topic that it came from or to quarantine, though the job is
+killed: the checkpoint says how far it is, and topics tell what was sent behind that.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+import orjson
+
+from orbitmq.admin.dead_letters.client import dead_letter_topic
+from orbitmq.admin.dead_letters.letters import ORIGIN_TOPIC
+from orbitmq.errors import ConfigError, RouteNotFound
+from orbitmq.model.message import Message, PropertyName
+from orbitmq.spark.jobs.contracts import REASON as CONTRACT_REASON
+from orbitmq.spark.jobs.frame.checks import Verdict
+from orbitmq.spark.jobs.frame.cluster import Cluster
+from orbitmq.spark.jobs.frame.directory import claimed
+from orbitmq.spark.jobs.frame.screen import Screen
+from orbitmq.spark.jobs.letters.fixing import REASON, Fix, Letter, fix_letter
+from orbitmq.spark.jobs.resending.places import PLACE, check_resent, left_of
+from orbitmq.spark.jobs.resending.progress import FILE, load_progress
+from orbitmq.spark.jobs.resending.sending import Work, resend
+from orbitmq.spark.offsets import format_offsets
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame, Row, SparkSession
+
+_COLUMNS = (*PLACE, "storeTimestamp", "body", "properties", "tags", "keys", "flag", "reconsumeTimes")
+_ROWS_SHOWN = 50
+
+
+class FixPlan(NamedTuple):
+    """Whose letters are fixed by what.
+
+    Args:
+        fix_name: `module:function`, as it was given.
+        quarantine: the topic of letters that are beyond help.
+        directory: keeps how far the job is.
+        rate: messages in a second.
+    """
+
+    group: str
+    fix: Fix
+    fix_name: str
+    quarantine: str
+    directory: Path
+    rate: int
+    rows_per_checkpoint: int
+
+
+def inspect_letters(spark: SparkSession, cluster: Cluster, group: str, screen: Screen) -> list[Verdict]:
+    """Show a group's dead letters by the topics that they came from; return what the table was checked for.
+
+    Raises:
+        RouteNotFound: the group has none.
+        ClientError: the cluster cannot be asked.
+    """
+    from pyspark.sql import functions as f
+
+    letters, count = _read(spark, cluster, group)
+    properties = f.col("properties")
+    attempts = f.concat(f.lit("attempts: "), "reconsumeTimes")
+    table = (
+        letters.groupBy(
+            f.coalesce(_origin_topic(), f.lit("?")).alias("topic"),
+            f.coalesce(properties[REASON], properties[CONTRACT_REASON], attempts).alias("reason"),
+        )
+        .agg(f.count(f.lit(1)).alias("letters"), f.min("storeTimestamp"), f.max("storeTimestamp"))
+        .orderBy(f.desc("letters"), "topic", "reason")
+    )
+    rows = table.collect()
+    columns = ("topic", "reason", "letters", "oldest", "newest")
+    shown = [(*row[:3], *(f"{at:%Y-%m-%d %H:%M:%S}" for at in row[3:])) for row in rows[:_ROWS_SHOWN]]
+    screen.table(f"Dead letters of {group}, by the topics that they came from", columns, shown)
+    if len(rows) > _ROWS_SHOWN:
+        screen.step(f"and {len(rows) - _ROWS_SHOWN:,} rows more")
+    found = sum(row["letters"] for row in rows)
+    return [Verdict(found == count, f"letters in the table = letters of the group: {found:,} = {count:,}")]
+
+
+def fix_letters(spark: SparkSession, cluster: Cluster, plan: FixPlan, screen: Screen) -> list[Verdict]:
+    """Fix what was not fixed yet, and send it; return what was checked.
+
+    Raises:
+        JobFailed: messages could not be sent, or another run is under way.
+        ConfigError: there is no such quarantine, or the directory is for something else.
+        RouteNotFound: the group has no dead letters.
+        ClientError: the cluster cannot be asked.
+    """
+    letters, _ = _read(spark, cluster, plan.group)
+    _check_quarantine(cluster, plan)
+    subject = {"job": "dead-letters", "group": plan.group, "quarantine": plan.quarantine}
+    with claimed(plan.directory, subject):
+        screen.step(f"fixing dead letters of {plan.group} by {plan.fix_name}")
+        progress = load_progress(plan.directory / FILE)
+        left = letters if progress is None else left_of(spark, letters, progress.done)
+        origins = [row[0] for row in left.select(_origin_topic()).distinct().collect()]
+        desk = _Desk(plan, frozenset(topic for topic in origins if topic and _is_there(cluster, topic)))
+        work = Work(letters, desk.message, desk.targets, plan.directory, plan.rate, plan.rows_per_checkpoint)
+        before, after = resend(spark, cluster, work, screen)
+        counts = Counter(desk.told.values())
+        if counts:
+            screen.table("What became of them", ("letters that went", "count"), sorted(counts.items()))
+        screen.step("checking")
+        return check_resent(spark, cluster, letters, before, after)
+
+
+class _Desk:
+    """Fixes the letters of one run.
+
+    `told` is what became of each of them, by its place.
+    """
+
+    def __init__(self, plan: FixPlan, topics: frozenset[str]) -> None:
+        self.told: dict[tuple[object, ...], str] = {}
+        self._plan = plan
+        self._topics = topics
+
+    @property
+    def targets(self) -> list[str]:
+        """The topics that letters may go to."""
+        return sorted(self._topics | {self._plan.quarantine})
+
+    def message(self, row: Row) -> Message:
+        """Return the message that a letter becomes."""
+        letter = Letter(
+            bytes(row["body"]),
+            row["tags"] or None,
+            tuple((row["keys"] or "").split()),
+            row["properties"] or {},
+            row["flag"] or 0,
+        )
+        message, reason = fix_letter(letter, self._plan.fix, self._topics, self._plan.quarantine)
+        told = f"to {message.topic}" if reason is None else f"in quarantine: {reason}"
+        self.told[tuple(row[name] for name in PLACE)] = told
+        return message
+
+
+def _read(spark: SparkSession, cluster: Cluster, group: str) -> tuple[DataFrame, int]:
+    """Return the letters that there are now, and how many."""
+    topic = dead_letter_topic(group)
+    try:
+        stats = cluster.topic_stats(topic)
+    except RouteNotFound:
+        told = f"the group {group} has no dead letters: no NameServer knows the topic {topic}"
+        raise RouteNotFound(told) from None
+    bounds = {
+        "startingOffsets": {queue: found.min_offset for queue, found in stats.items()},
+        "endingOffsets": {queue: found.max_offset for queue, found in stats.items()},
+    }
+    options = {name: orjson.dumps(format_offsets(offsets)).decode() for name, offsets in bounds.items()}
+    rows = spark.read.format("rocketmq").options(**cluster.options(topic), **options).load()
+    return rows.select(*_COLUMNS), sum(found.max_offset - found.min_offset for found in stats.values())
+
+
+def _origin_topic() -> Column:
+    from pyspark.sql import functions as f
+
+    properties = f.col("properties")
+    return f.coalesce(properties[ORIGIN_TOPIC], properties[PropertyName.RETRY_TOPIC])
+
+
+def _is_there(cluster: Cluster, topic: str) -> bool:
+    try:
+        cluster.topic_stats(topic)
+    except RouteNotFound:
+        return False
+    return True
+
+
+def _check_quarantine(cluster: Cluster, plan: FixPlan) -> None:
+    if plan.quarantine == dead_letter_topic(plan.group):
+        raise ConfigError("quarantine", plan.quarantine, "another topic than that of the dead letters")
+    if not _is_there(cluster, plan.quarantine):
+        wanted = f"a topic that exists: orbitmq topic create {plan.quarantine}"
+        raise ConfigError("quarantine", plan.quarantine, wanted)

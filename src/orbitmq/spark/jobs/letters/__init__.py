@@ -1,0 +1,1 @@
+"""Dead letters and what a user's function makes of them."""

@@ -1,0 +1,43 @@
+"""Refusals of the job before it begins; tests/spark/jobs/test_dead_letters.py runs it."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+
+import pytest
+
+from orbitmq.errors import ConfigError, RouteNotFound
+from orbitmq.spark.jobs import dead_letters as module
+from orbitmq.spark.jobs.dead_letters import FixPlan, fix_letters, inspect_letters
+from orbitmq.spark.jobs.frame.cluster import Cluster
+
+
+@pytest.fixture
+def plan(tmp_path):
+    return FixPlan("billing", lambda *_: None, "a:b", "hopeless", tmp_path / "fixed", 1, 1)
+
+
+def unknown(cluster, topic):
+    raise RouteNotFound(topic)
+
+
+def test_a_group_without_dead_letters_is_told_so(monkeypatch, plan):
+    monkeypatch.setattr(Cluster, "topic_stats", unknown)
+    for work in (lambda: inspect_letters(None, Cluster("n:1"), "billing", None), lambda: fix(plan)):
+        with pytest.raises(RouteNotFound, match=r"billing has no dead letters: .* topic %DLQ%billing"):
+            work()
+    assert not plan.directory.exists()
+
+
+def fix(plan):
+    return fix_letters(None, Cluster("n:1"), plan, None)
+
+
+def test_a_quarantine_that_does_not_exist_is_told_with_what_to_type(monkeypatch, plan):
+    monkeypatch.setattr(module, "_read", lambda *_: (SimpleNamespace(), 0))
+    monkeypatch.setattr(Cluster, "topic_stats", unknown)
+    with pytest.raises(ConfigError, match="orbitmq topic create hopeless"):
+        fix(plan)
+    with pytest.raises(ConfigError, match="another topic"):
+        fix(plan._replace(quarantine="%DLQ%billing"))
+    assert not plan.directory.exists()
