@@ -1,0 +1,46 @@
+from __future__ import annotations
+
+import pytest
+
+from orbitmq.cli.jobs import replay as module
+from orbitmq.cli.terminal.output import Format
+from orbitmq.spark.jobs import replay as job
+from orbitmq.spark.jobs.frame.cluster import Cluster
+from orbitmq.spark.jobs.replay import ReplayPlan
+
+
+@pytest.fixture
+def asked(monkeypatch):
+    """Return what the job is asked for by the command."""
+    found: list[tuple] = []
+    monkeypatch.setattr(job, "replay", lambda spark, *arguments: found.append(arguments))
+    monkeypatch.setattr(
+        module, "run_job", lambda name, master, output, work: found.append((name, master, output, work(None, "screen")))
+    )
+    return found
+
+
+def test_options_become_a_plan(orbitmq, asked, tmp_path, rocketmq_session):
+    words = ("--from-topic", "old", "--rate", 7, "--rows-per-checkpoint", 9, "--master", "local[1]", "-o", "json")
+    assert orbitmq("job", "replay", tmp_path, "new", tmp_path / "a" / ".." / "b", *words).code == 0
+
+    (cluster, plan, _), (name, master, output, _) = asked
+    assert cluster == Cluster(rocketmq_session.name_servers)
+    assert plan == ReplayPlan(tmp_path, "new", "old", tmp_path / "b", 7, 9)
+    assert (name, master, output) == ("replay", "local[1]", Format.JSON)
+
+
+def test_all_that_the_files_have_is_replayed_unless_told_otherwise(orbitmq, asked, tmp_path):
+    assert orbitmq("job", "replay", tmp_path, "new", tmp_path / "b").code == 0
+    assert asked[0][1] == ReplayPlan(tmp_path, "new", None, tmp_path / "b", 1_000, 10_000)
+
+
+@pytest.mark.parametrize("words", [("--rate", 0), ("--rows-per-checkpoint", 0)])
+def test_a_rate_is_at_least_one(orbitmq, asked, tmp_path, words):
+    assert orbitmq("job", "replay", tmp_path, "new", tmp_path / "b", *words).code == 2
+    assert not asked
+
+
+def test_files_that_are_not_there_are_told_before_spark_starts(orbitmq, asked, tmp_path):
+    assert orbitmq("job", "replay", tmp_path / "none", "new", tmp_path / "b").code == 2
+    assert not asked
