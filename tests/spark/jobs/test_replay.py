@@ -50,8 +50,8 @@ def flown(cluster, topic):
 
     async def work():
         async with AdminClient(cluster.name_servers) as admin:
-            for name, count in ((topic, 4), (f"{topic}-again", 3)):
-                await admin.create_topic(TopicConfig(topic=name, read_queue_count=count, write_queue_count=count))
+            for name, count in ((topic, 4), (f"{topic}-again", 5)):  # of the five, only four can be read
+                await admin.create_topic(TopicConfig(topic=name, read_queue_count=4, write_queue_count=count))
         async with Producer("flights", cluster.name_servers) as producer:
             for message in messages:
                 await producer.send_soon(message)
@@ -113,7 +113,7 @@ def test_each_flight_is_replayed_once_and_in_order_though_the_job_is_killed(
         write_part(read(), 0, plan.source)
     words = (plan.source, plan.topic, plan.directory, "--rate", 250, "--rows-per-checkpoint", 350)
     job = start_job(cluster.name_servers, "replay", *words)
-    kill_as_soon_as(job, lambda: stored(cluster, plan.topic) >= 400 if plan.directory.exists() else False, 0.05)
+    kill_as_soon_as(job, lambda: stored(cluster, plan.topic) >= 400 if plan.directory.exists() else False, 0.2)
     at_kill = sum(load_progress(plan.directory / "_progress.json").done.values())
     assert 350 <= at_kill <= stored(cluster, plan.topic) < FLIGHTS  # what is behind the checkpoint may not come again
 
@@ -144,7 +144,7 @@ def test_a_commit_log_is_replayed_and_what_came_since_by_the_next_run(
     is_again(read(topic=plan.topic).collect(), [*flown, late])
 
 
-def test_what_cannot_be_replayed_is_one_sentence(spark, cluster, rocketmq_session, topic, flown, plan, tmp_path):
+def test_what_cannot_be_replayed_is_one_sentence(spark, cluster, rocketmq_session, topic, flown, plan, read, tmp_path):
     log = rocketmq_session.data_dir / "broker-a"
 
     def fails(error, **changes):
@@ -152,9 +152,22 @@ def test_what_cannot_be_replayed_is_one_sentence(spark, cluster, rocketmq_sessio
             replay(spark, cluster, plan._replace(**changes), Screen())
         return str(raised.value)
 
+    with_damage(read(), tmp_path / "damaged")
+    told = fails(JobFailed, source=tmp_path / "damaged", directory=tmp_path / "other")
+    assert "error while reading file" in told
+    assert "\n" not in told
     (tmp_path / "archive").mkdir()
     assert "with Parquet files, or with a CommitLog" in fails(ConfigError)
     assert "a CommitLog has those of the whole broker" in fails(ConfigError, source=log)
     fails(RouteNotFound, source=log, from_topic=topic, topic=f"{topic}-none")
     spark.range(3).selectExpr("id as queueOffset").write.parquet(str(tmp_path / "numbers"))
     assert "columns topic, brokerName, queueId, storeTimestamp, body" in fails(ConfigError, source=tmp_path / "numbers")
+
+
+def with_damage(rows, directory):
+    """Write Parquet files, one of which has lost its beginning."""
+    rows.write.parquet(str(directory))
+    file = min(directory.glob("*.parquet"))
+    content = file.read_bytes()
+    file.with_name(f".{file.name}.crc").unlink()
+    file.write_bytes(content[:4] + b"x" * 1_000 + content[1_004:])

@@ -14,7 +14,7 @@ import orjson
 
 from orbitmq.admin.dead_letters.client import dead_letter_topic
 from orbitmq.admin.dead_letters.letters import ORIGIN_TOPIC
-from orbitmq.errors import ConfigError, RouteNotFound
+from orbitmq.errors import ClientError, ConfigError, RouteNotFound
 from orbitmq.model.message import Message, PropertyName
 from orbitmq.spark.jobs.contracts import REASON as CONTRACT_REASON
 from orbitmq.spark.jobs.frame.checks import Verdict
@@ -58,7 +58,7 @@ def inspect_letters(spark: SparkSession, cluster: Cluster, group: str, screen: S
 
     Raises:
         RouteNotFound: the group has none.
-        ClientError: the cluster cannot be asked.
+        ClientError: the cluster cannot be asked, or nobody can read the letters.
     """
     from pyspark.sql import functions as f
 
@@ -149,6 +149,13 @@ def _read(spark: SparkSession, cluster: Cluster, group: str) -> tuple[DataFrame,
     except RouteNotFound:
         told = f"the group {group} has no dead letters: no NameServer knows the topic {topic}"
         raise RouteNotFound(told) from None
+    readable = cluster.readable_stats(topic)
+    closed = sorted({queue.broker_name for queue in stats.keys() - readable.keys()})
+    if closed:
+        raise ClientError(
+            f"the dead letters in {topic} cannot be read on {', '.join(closed)}: the topic is write-only there (older brokers "
+            f"make it so). Make it readable first: `orbitmq topic create '{topic}' --queues 1 --broker {closed[0]}`"
+        )
     bounds = {
         "startingOffsets": {queue: found.min_offset for queue, found in stats.items()},
         "endingOffsets": {queue: found.max_offset for queue, found in stats.items()},

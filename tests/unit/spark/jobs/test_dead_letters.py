@@ -6,10 +6,12 @@ from types import SimpleNamespace
 
 import pytest
 
-from orbitmq.errors import ConfigError, RouteNotFound
+from orbitmq.errors import ClientError, ConfigError, RouteNotFound
+from orbitmq.model.route import MessageQueue
 from orbitmq.spark.jobs import dead_letters as module
 from orbitmq.spark.jobs.dead_letters import FixPlan, fix_letters, inspect_letters
 from orbitmq.spark.jobs.frame.cluster import Cluster
+from orbitmq.wire.bodies.topics import QueueStats
 
 
 @pytest.fixture
@@ -27,6 +29,15 @@ def test_a_group_without_dead_letters_is_told_so(monkeypatch, plan):
         with pytest.raises(RouteNotFound, match=r"billing has no dead letters: .* topic %DLQ%billing"):
             work()
     assert not plan.directory.exists()
+
+
+def test_letters_that_nobody_can_read_are_told_with_what_to_type(monkeypatch, plan):
+    monkeypatch.setattr(Cluster, "topic_stats", lambda *_: {MessageQueue("%DLQ%billing", "b", 0): QueueStats(0, 1)})
+    monkeypatch.setattr(Cluster, "readable_stats", lambda *_: {})
+    with pytest.raises(
+        ClientError, match=r"write-only there .*orbitmq topic create '%DLQ%billing' --queues 1 --broker b"
+    ):
+        fix(plan)
 
 
 def fix(plan):

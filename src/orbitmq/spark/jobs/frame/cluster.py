@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from pathlib import Path
 from typing import NamedTuple
 
 from orbitmq.admin.client import AdminClient
+from orbitmq.client.routing.route_queues import readable_queues
 from orbitmq.model.route import MessageQueue
 from orbitmq.net.loop import run
 from orbitmq.net.security.client_security import load_security
@@ -34,10 +35,25 @@ class Cluster(NamedTuple):
             ClientError: there is no such topic, or one of its brokers does not answer.
             ConfigError: the security file cannot be used.
         """
+        return run(self._ask(lambda admin: admin.topic_stats(topic)))
 
-        async def work() -> Mapping[MessageQueue, QueueStats]:
-            access = load_security(self.security)._asdict()
-            async with AdminClient(self.name_servers, timeout_ms=TIMEOUT_MS, **access) as admin:
-                return await admin.topic_stats(topic)
+    def readable_stats(self, topic: str) -> Mapping[MessageQueue, QueueStats]:
+        """Return the same of those queues that can be read: Spark's source knows no others.
 
-        return run(work())
+        Raises:
+            ClientError, ConfigError: as `topic_stats`.
+        """
+        return run(self._ask(lambda admin: readable_stats(admin, topic)))
+
+    async def _ask(
+        self, question: Callable[[AdminClient], Awaitable[Mapping[MessageQueue, QueueStats]]]
+    ) -> Mapping[MessageQueue, QueueStats]:
+        access = load_security(self.security)._asdict()
+        async with AdminClient(self.name_servers, timeout_ms=TIMEOUT_MS, **access) as admin:
+            return await question(admin)
+
+
+async def readable_stats(admin: AdminClient, topic: str) -> Mapping[MessageQueue, QueueStats]:
+    """Return where those queues of a topic begin and end that can be read."""
+    queues = set(readable_queues(topic, await admin.topic_route(topic)))
+    return {queue: stats for queue, stats in (await admin.topic_stats(topic)).items() if queue in queues}

@@ -123,7 +123,7 @@ def _stats(cluster: Cluster, progress: Progress) -> dict[MessageQueue, QueueStat
     stats: dict[MessageQueue, QueueStats] = {}
     for topic in {queue.topic for queue in progress.targets}:
         with suppress(RouteNotFound):
-            stats.update(cluster.topic_stats(topic))
+            stats.update(cluster.readable_stats(topic))
     return stats
 
 

@@ -19,12 +19,12 @@ from uuid import uuid4
 from orbitmq.admin.client import AdminClient
 from orbitmq.client.producer import Producer
 from orbitmq.client.send.queue_selector import choose_by_key
-from orbitmq.errors import ClientError, JobFailed
+from orbitmq.errors import ClientError, ConfigError, JobFailed
 from orbitmq.model.message import Message
 from orbitmq.model.route import MessageQueue
 from orbitmq.net.loop import run
 from orbitmq.net.security.client_security import load_security
-from orbitmq.spark.jobs.frame.cluster import TIMEOUT_MS, Cluster
+from orbitmq.spark.jobs.frame.cluster import TIMEOUT_MS, Cluster, readable_stats
 from orbitmq.spark.jobs.frame.screen import Screen
 from orbitmq.spark.jobs.resending.pace import Pace
 from orbitmq.spark.jobs.resending.places import left_of, ordered, sent_since
@@ -71,8 +71,12 @@ def resend(spark: SparkSession, cluster: Cluster, work: Work, screen: Screen) ->
     Raises:
         JobFailed: it could not be sent, or rows could not be read.
         ClientError: the cluster cannot be asked.
+        ConfigError: a topic has no queue for it.
         InvalidArgument: a row cannot be a message.
     """
+    from py4j.protocol import Py4JJavaError
+    from pyspark.errors import PySparkException
+
     first = run(_begin(cluster, work, load_progress(work.file) or Progress(uuid4().hex)))
     waiting = left_of(spark, work.rows, first.done).count()
     screen.step(f"{waiting:,} messages to send")
@@ -84,6 +88,10 @@ def resend(spark: SparkSession, cluster: Cluster, work: Work, screen: Screen) ->
                 sender.sent = {row["origin"] for row in sent_since(spark, cluster, now, now.ends).collect()}
                 rows = ordered(left_of(spark, work.rows, now.done)).toLocalIterator(prefetchPartitions=True)
                 return first, run(sender.send(rows, now))
+            except PySparkException as error:
+                raise JobFailed(str(error).splitlines()[0]) from error
+            except Py4JJavaError as error:  # of an iterator's first row, which pyspark does not translate
+                raise JobFailed(str(error.java_exception.getMessage()).splitlines()[0]) from error
             except ClientError as error:
                 found = load_progress(work.file) or now
                 failures, now = (1 if found != now else failures + 1), found
@@ -102,7 +110,12 @@ async def _begin(cluster: Cluster, work: Work, found: Progress) -> Progress:
         Producer(GROUP, cluster.name_servers, **access) as producer,
     ):
         ends = await _ends(admin, fresh)
-        targets = {queue for topic in fresh for queue in await producer.queues(topic)}
+        targets: set[MessageQueue] = set()
+        for topic in fresh:
+            queues = [queue for queue in await producer.queues(topic) if queue in ends]
+            if not queues:
+                raise ConfigError("topic", topic, "one with queues that can be sent to and read, and no static topic")
+            targets.update(queues)
     progress = found._replace(
         targets=found.targets | targets, began={**found.began, **ends}, ends={**found.ends, **ends}
     )
@@ -111,7 +124,7 @@ async def _begin(cluster: Cluster, work: Work, found: Progress) -> Progress:
 
 
 async def _ends(admin: AdminClient, topics: Sequence[str]) -> dict[MessageQueue, int]:
-    stats = [await admin.topic_stats(topic) for topic in topics]
+    stats = [await readable_stats(admin, topic) for topic in topics]
     return {queue: found.max_offset for topic in stats for queue, found in topic.items()}
 
 

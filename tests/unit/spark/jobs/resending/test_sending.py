@@ -7,8 +7,9 @@ from itertools import count
 from types import SimpleNamespace
 
 import pytest
+from pyspark.errors import PySparkException
 
-from orbitmq.errors import JobFailed, SendFailed
+from orbitmq.errors import ConfigError, JobFailed, SendFailed
 from orbitmq.model.message import Message
 from orbitmq.model.route import MessageQueue
 from orbitmq.spark.jobs.frame.cluster import Cluster
@@ -32,7 +33,7 @@ class FakeTopic:
         """How often a queue that has three messages still fails."""
 
     async def topic_stats(self, topic):
-        return {queue: QueueStats(0, len(messages)) for queue, messages in self.queues.items()}
+        return {queue: QueueStats(0, len(messages)) for queue, messages in self.queues.items() if queue.topic == topic}
 
     async def queues_of(self, topic):
         return tuple(self.queues)
@@ -62,6 +63,16 @@ class Rows:
         return iter(self.rows)
 
 
+class Unreadable(Rows):
+    """Rows that are read when somebody asks for them."""
+
+    def __init__(self, rows):
+        self.rows = rows
+
+    def count(self):
+        return 2
+
+
 def row(offset, key=None):
     return {"topic": "old", "brokerName": "b", "queueId": 1, "queueOffset": offset, "key": key}
 
@@ -80,14 +91,22 @@ def cluster(monkeypatch):
         async def __aexit__(self, *_):
             pass
 
+    async def readable_stats(admin, topic):
+        return await admin.topic_stats(topic)
+
     monkeypatch.setattr(module, "AdminClient", Client)
+    monkeypatch.setattr(module, "readable_stats", readable_stats)
     monkeypatch.setattr(module, "Producer", Client)
     monkeypatch.setattr(module, "time", SimpleNamespace(sleep=lambda _: None))
     monkeypatch.setattr(module, "uuid4", lambda: SimpleNamespace(hex=ID))
     monkeypatch.setattr(
         module,
         "left_of",
-        lambda spark, rows, done: Rows(row for row in rows.rows if row["queueOffset"] >= done.get(SOURCE, 0)),
+        lambda spark, rows, done: (
+            rows
+            if isinstance(rows, Unreadable)
+            else Rows(row for row in rows.rows if row["queueOffset"] >= done.get(SOURCE, 0))
+        ),
     )
     monkeypatch.setattr(module, "ordered", lambda rows: rows)
     monkeypatch.setattr(
@@ -100,7 +119,7 @@ def cluster(monkeypatch):
 
 def work(rows, directory, *, rows_per_checkpoint=5):
     return Work(
-        Rows(rows),
+        rows if isinstance(rows, Rows) else Rows(rows),
         lambda row: Message("new", b"%d" % row["queueOffset"], sharding_key=row["key"]),
         ["new"],
         directory,
@@ -163,6 +182,21 @@ def test_failures_without_end_end_the_job(cluster, tmp_path):
     with pytest.raises(JobFailed, match=r"no answer\. Started again, it goes on"):
         run([row(offset) for offset in range(20)], tmp_path)
     assert min(cluster.fails.values()) == 1_000 - ATTEMPTS
+
+
+def test_files_that_cannot_be_read_end_the_job_with_one_sentence(cluster, tmp_path):
+    def unreadable():
+        yield row(0)
+        raise PySparkException("the file is gone\nat java.lang.X")
+
+    with pytest.raises(JobFailed, match=r"^the file is gone$"):
+        run(Unreadable(unreadable()), tmp_path)
+    assert load_progress(tmp_path / "_progress.json").done == {}
+
+
+def test_a_topic_without_a_queue_that_can_be_read_is_refused(cluster, tmp_path):
+    with pytest.raises(ConfigError, match="can be sent to and read"):
+        resend(None, Cluster("n:1"), work([row(0)], tmp_path)._replace(topics=["closed"]), Screen())
 
 
 def test_a_queue_that_fails_does_not_leave_others_under_way(cluster):
