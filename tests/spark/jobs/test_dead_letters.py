@@ -12,6 +12,7 @@ import pytest
 from examples.quickstart.flights import find_flights, read_flights, to_message
 from orbitmq.admin.client import AdminClient
 from orbitmq.blocking import Producer, PushConsumer
+from orbitmq.errors import JobFailed
 from orbitmq.model.topic import TopicConfig
 from orbitmq.net.loop import run
 from orbitmq.spark.jobs.dead_letters import FixPlan, fix_letters, inspect_letters
@@ -107,7 +108,11 @@ def test_each_letter_is_sent_again_once_though_the_job_is_killed(
     assert f" {len(again)} " in capsys.readouterr().out
     delete(cluster, gone)
     before = stored(cluster, topic)
-    words = (plan.group, plan.directory, "--fix", plan.fix_name, "--quarantine", plan.quarantine)
+    with pytest.raises(JobFailed, match=f"no NameServer knows the topic {gone}"):
+        fix_letters(spark, cluster, plan, Screen())
+    assert stored(cluster, topic, plan.quarantine) == before
+    plan = plan._replace(quarantines_gone=True)
+    words = (plan.group, plan.directory, "--fix", plan.fix_name, "--quarantine", plan.quarantine, "--quarantine-gone")
     job = start_job(
         cluster.name_servers, "dead-letters", *words, "--rate", 40, "--rows-per-checkpoint", 30, directory=tmp_path
     )

@@ -36,6 +36,12 @@ def dead_letters(
     quarantine: Annotated[
         str | None, typer.Option("--quarantine", metavar="TOPIC", help="For --fix: where hopeless letters go.")
     ] = None,
+    quarantine_gone: Annotated[
+        bool,
+        typer.Option(
+            "--quarantine-gone", help="Letters whose topic does not exist go there, too; else they end the job."
+        ),
+    ] = False,
     rate: Annotated[int, typer.Option("--rate", min=1, help="Messages in a second, at most.")] = 1_000,
     rows_per_checkpoint: Annotated[
         int, typer.Option("--rows-per-checkpoint", min=1, help="Letters from one checkpoint to the next.")
@@ -73,7 +79,9 @@ def dead_letters(
         from orbitmq.spark.jobs.dead_letters import FixPlan, fix_letters
         from orbitmq.spark.jobs.frame.cluster import Cluster
 
-        plan = FixPlan(group, function, fix, quarantine, directory.resolve(), rate, rows_per_checkpoint)
+        plan = FixPlan(
+            group, function, fix, quarantine, directory.resolve(), rate, rows_per_checkpoint, quarantine_gone
+        )
         return fix_letters(spark, Cluster(name_servers, security), plan, screen)
 
     run_job("dead-letters", master, output, work)

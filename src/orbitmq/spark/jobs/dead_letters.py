@@ -14,7 +14,7 @@ import orjson
 
 from orbitmq.admin.dead_letters.client import dead_letter_topic
 from orbitmq.admin.dead_letters.letters import ORIGIN_TOPIC
-from orbitmq.errors import ClientError, ConfigError, RouteNotFound
+from orbitmq.errors import ClientError, ConfigError, JobFailed, RouteNotFound
 from orbitmq.model.message import Message, PropertyName
 from orbitmq.spark.jobs.contracts import REASON as CONTRACT_REASON
 from orbitmq.spark.jobs.frame.checks import Verdict
@@ -22,8 +22,7 @@ from orbitmq.spark.jobs.frame.cluster import Cluster
 from orbitmq.spark.jobs.frame.directory import claimed
 from orbitmq.spark.jobs.frame.screen import Screen
 from orbitmq.spark.jobs.letters.fixing import REASON, Fix, Letter, fix_letter
-from orbitmq.spark.jobs.resending.places import PLACE, check_resent, left_of
-from orbitmq.spark.jobs.resending.progress import FILE, load_progress
+from orbitmq.spark.jobs.resending.places import PLACE, check_resent
 from orbitmq.spark.jobs.resending.sending import Work, resend
 from orbitmq.spark.offsets import format_offsets
 
@@ -42,6 +41,7 @@ class FixPlan(NamedTuple):
         quarantine: the topic of letters that are beyond help.
         directory: keeps how far the job is.
         rate: messages in a second.
+        quarantines_gone: letters go to quarantine, too, whose topic does not exist; else they end the job.
     """
 
     group: str
@@ -51,6 +51,7 @@ class FixPlan(NamedTuple):
     directory: Path
     rate: int
     rows_per_checkpoint: int
+    quarantines_gone: bool = False
 
 
 def inspect_letters(spark: SparkSession, cluster: Cluster, group: str, screen: Screen) -> list[Verdict]:
@@ -87,7 +88,7 @@ def fix_letters(spark: SparkSession, cluster: Cluster, plan: FixPlan, screen: Sc
     """Fix what was not fixed yet, and send it; return what was checked.
 
     Raises:
-        JobFailed: messages could not be sent, or another run is under way.
+        JobFailed: messages could not be sent, a letter's topic is not there, or another run is under way.
         ConfigError: there is no such quarantine, or the directory is for something else.
         RouteNotFound: the group has no dead letters.
         ClientError: the cluster cannot be asked.
@@ -97,9 +98,7 @@ def fix_letters(spark: SparkSession, cluster: Cluster, plan: FixPlan, screen: Sc
     subject = {"job": "dead-letters", "group": plan.group, "quarantine": plan.quarantine}
     with claimed(plan.directory, subject):
         screen.step(f"fixing dead letters of {plan.group} by {plan.fix_name}")
-        progress = load_progress(plan.directory / FILE)
-        left = letters if progress is None else left_of(spark, letters, progress.done)
-        origins = [row[0] for row in left.select(_origin_topic()).distinct().collect()]
+        origins = [row[0] for row in letters.select(_origin_topic()).distinct().collect()]
         desk = _Desk(plan, frozenset(topic for topic in origins if topic and _is_there(cluster, topic)))
         work = Work(letters, desk.message, desk.targets, plan.directory, plan.rate, plan.rows_per_checkpoint)
         before, after = resend(spark, cluster, work, screen)
@@ -107,7 +106,7 @@ def fix_letters(spark: SparkSession, cluster: Cluster, plan: FixPlan, screen: Sc
         if counts:
             screen.table("What became of them", ("letters that went", "count"), sorted(counts.items()))
         screen.step("checking")
-        return check_resent(spark, cluster, letters, before, after)
+        return check_resent(spark, cluster, letters, work.topics, before, after)
 
 
 class _Desk:
@@ -127,7 +126,11 @@ class _Desk:
         return sorted(self._topics | {self._plan.quarantine})
 
     def message(self, row: Row) -> Message:
-        """Return the message that a letter becomes."""
+        """Return the message that a letter becomes.
+
+        Raises:
+            JobFailed: its topic is not there. That may pass, so that nothing else is done with it unless the plan says so.
+        """
         letter = Letter(
             bytes(row["body"]),
             row["tags"] or None,
@@ -135,6 +138,12 @@ class _Desk:
             row["properties"] or {},
             row["flag"] or 0,
         )
+        topic = letter.origin_topic
+        if topic is not None and topic not in self._topics and not self._plan.quarantines_gone:
+            raise JobFailed(
+                f"no NameServer knows the topic {topic}, which letters came from: its brokers are down, or it was deleted. "
+                "With --quarantine-gone its letters go to quarantine"
+            )
         message, reason = fix_letter(letter, self._plan.fix, self._topics, self._plan.quarantine)
         told = f"to {message.topic}" if reason is None else f"in quarantine: {reason}"
         self.told[tuple(row[name] for name in PLACE)] = told

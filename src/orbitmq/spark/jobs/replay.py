@@ -65,7 +65,7 @@ def replay(spark: SparkSession, cluster: Cluster, plan: ReplayPlan, screen: Scre
         )
         before, after = resend(spark, cluster, work, screen)
         screen.step("checking")
-        return check_resent(spark, cluster, rows, before, after)
+        return check_resent(spark, cluster, rows, work.topics, before, after)
 
 
 def message_again(row: Row, topic: str) -> Message:

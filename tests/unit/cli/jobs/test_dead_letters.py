@@ -36,11 +36,12 @@ def test_a_group_is_inspected_without_a_directory(orbitmq, asked, rocketmq_sessi
 
 
 def test_options_become_a_plan_and_the_function_is_found_where_the_command_is_typed(orbitmq, asked, tmp_path):
-    words = (*FIX, "--quarantine", "q", "--rate", 7, "--rows-per-checkpoint", 9)
+    words = (*FIX, "--quarantine", "q", "--rate", 7, "--rows-per-checkpoint", 9, "--quarantine-gone")
     assert orbitmq("job", "dead-letters", "billing", tmp_path / "a" / ".." / "b", *words).code == 0
     plan = asked[0][1]
     assert (plan.group, plan.fix_name, plan.quarantine) == ("billing", "fixes_of_the_command:repair", "q")
     assert (plan.directory, plan.rate, plan.rows_per_checkpoint) == (tmp_path / "b", 7, 9)
+    assert plan.quarantines_gone
     assert plan.fix(b"a", {}) == b"aa"
 
 

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from contextlib import suppress
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 import orjson
 
-from orbitmq.errors import RouteNotFound
 from orbitmq.model.message import PropertyName
 from orbitmq.model.route import MessageQueue
 from orbitmq.spark.jobs.frame.checks import Verdict
@@ -44,14 +42,18 @@ def ordered(rows: DataFrame) -> DataFrame:
     return rows.withColumn("at", f.max("storeTimestamp").over(so_far)).orderBy("at", *PLACE)
 
 
-def sent_since(spark: SparkSession, cluster: Cluster, progress: Progress, since: Offsets) -> DataFrame:
-    """Return the messages of this job that its topics have from some offsets on: `origin`, `key`, and where they are."""
+def sent_since(
+    spark: SparkSession, cluster: Cluster, topics: Sequence[str], progress: Progress, since: Offsets
+) -> DataFrame:
+    """Return the messages of this job that topics have from some offsets on: `origin`, `key`, and where they are.
+
+    Raises:
+        ClientError: a topic cannot be asked for, or has no route.
+    """
     from pyspark.sql import functions as f
 
-    found = _stats(cluster, progress)
-    starts = starts_of(found, since)
-    topics = ",".join(sorted({queue.topic for queue in found}))
-    options = {**cluster.options(""), "topics": topics, "columns": ",".join((*PLACE, "properties"))}
+    starts = starts_of(_stats(cluster, topics), since)
+    options = {**cluster.options(""), "topics": ",".join(topics), "columns": ",".join((*PLACE, "properties"))}
     del options["topic"]
     options["startingOffsets"] = orjson.dumps(format_offsets(starts)).decode()
     told = f.col("properties")
@@ -70,18 +72,26 @@ def starts_of(found: Mapping[MessageQueue, QueueStats], since: Offsets) -> Offse
 
 
 def check_resent(
-    spark: SparkSession, cluster: Cluster, rows: DataFrame, before: Progress, after: Progress
+    spark: SparkSession,
+    cluster: Cluster,
+    rows: DataFrame,
+    topics: Sequence[str],
+    before: Progress,
+    after: Progress,
 ) -> list[Verdict]:
     """Return whether messages are in their topics once each, and those of each key in order.
 
     All that the job has ever sent is checked, or what this run had to send where retention has taken some of it.
+
+    Args:
+        topics: those that this run may have sent to.
     """
     from pyspark.sql import Window
     from pyspark.sql import functions as f
 
-    stats = _stats(cluster, after)
+    stats = _stats(cluster, topics)
     is_whole = all(queue in stats and stats[queue].min_offset <= offset for queue, offset in after.began.items())
-    sent = sent_since(spark, cluster, after, after.began if is_whole else before.ends).persist()
+    sent = sent_since(spark, cluster, topics, after, after.began if is_whole else before.ends).persist()
     rows = done_of(spark, rows.select(*PLACE), after.done)
     rows = rows if is_whole else left_of(spark, rows, before.done)
     try:
@@ -118,13 +128,9 @@ def check_resent(
     ]
 
 
-def _stats(cluster: Cluster, progress: Progress) -> dict[MessageQueue, QueueStats]:
-    """Return where the topics begin and end that were sent to; some of them may be deleted by now."""
-    stats: dict[MessageQueue, QueueStats] = {}
-    for topic in {queue.topic for queue in progress.targets}:
-        with suppress(RouteNotFound):
-            stats.update(cluster.readable_stats(topic))
-    return stats
+def _stats(cluster: Cluster, topics: Sequence[str]) -> dict[MessageQueue, QueueStats]:
+    """Return where topics begin and end. One whose brokers are away must not be passed over: what it has would come again."""
+    return {queue: found for topic in topics for queue, found in cluster.readable_stats(topic).items()}
 
 
 def _with_next(spark: SparkSession, rows: DataFrame, done: Offsets) -> DataFrame:

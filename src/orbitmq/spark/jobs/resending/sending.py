@@ -85,7 +85,8 @@ def resend(spark: SparkSession, cluster: Cluster, work: Work, screen: Screen) ->
         sender = _Sender(cluster, work, lambda count: advance("sent", count))
         while True:
             try:
-                sender.sent = {row["origin"] for row in sent_since(spark, cluster, now, now.ends).collect()}
+                there = sent_since(spark, cluster, work.topics, now, now.ends)
+                sender.sent = {row["origin"] for row in there.collect()}
                 rows = ordered(left_of(spark, work.rows, now.done)).toLocalIterator(prefetchPartitions=True)
                 return first, run(sender.send(rows, now))
             except PySparkException as error:
