@@ -71,13 +71,12 @@ def inspect_letters(spark: SparkSession, cluster: Cluster, group: str, screen: S
             f.coalesce(_origin_topic(), f.lit("?")).alias("topic"),
             f.coalesce(properties[REASON], properties[CONTRACT_REASON], attempts).alias("reason"),
         )
-        .agg(f.count(f.lit(1)).alias("letters"), f.min("storeTimestamp"), f.max("storeTimestamp"))
+        .agg(f.count(f.lit(1)).alias("letters"), _time(f.min("storeTimestamp")), _time(f.max("storeTimestamp")))
         .orderBy(f.desc("letters"), "topic", "reason")
     )
     rows = table.collect()
-    columns = ("topic", "reason", "letters", "oldest", "newest")
-    shown = [(*row[:3], *(f"{at:%Y-%m-%d %H:%M:%S}" for at in row[3:])) for row in rows[:_ROWS_SHOWN]]
-    screen.table(f"Dead letters of {group}, by the topics that they came from", columns, shown)
+    columns = ("topic", "reason", "letters", "oldest (UTC)", "newest (UTC)")
+    screen.table(f"Dead letters of {group}, by the topics that they came from", columns, rows[:_ROWS_SHOWN])
     if len(rows) > _ROWS_SHOWN:
         screen.step(f"and {len(rows) - _ROWS_SHOWN:,} rows more")
     found = sum(row["letters"] for row in rows)
@@ -172,6 +171,13 @@ def _read(spark: SparkSession, cluster: Cluster, group: str) -> tuple[DataFrame,
     options = {name: orjson.dumps(format_offsets(offsets)).decode() for name, offsets in bounds.items()}
     rows = spark.read.format("rocketmq").options(**cluster.options(topic), **options).load()
     return rows.select(*_COLUMNS), sum(found.max_offset - found.min_offset for found in stats.values())
+
+
+def _time(at: Column) -> Column:
+    """Return a time as text, in the zone of the job's session: UTC."""
+    from pyspark.sql import functions as f
+
+    return f.date_format(at, "yyyy-MM-dd HH:mm:ss")
 
 
 def _origin_topic() -> Column:
