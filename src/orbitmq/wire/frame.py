@@ -84,6 +84,12 @@ class FrameDecoder:
         with memoryview(assembled) as view:  # megabytes are copied once
             return self._cut(view)
 
+    def take_partial(self) -> bytes:
+        """Return what has arrived of the unfinished frame, and forget it: it is going to be fed again, with what follows."""
+        taken = bytes(self.partial)
+        self.partial = bytearray()
+        return taken
+
     def _cut(self, data: bytes | memoryview) -> list[Frame]:
         frames: list[Frame] = []
         start, end = 0, len(data)

@@ -40,6 +40,8 @@ BAD_FRAME = "bad frame"
 _FIRST_BYTES = 16
 _DONE = object()
 _SAMPLE_MASK = 15
+_REJOINED_SIZE_MAX = 16 * 1024
+"""Bytes of an unfinished frame that are worth copying once more."""
 """One read in sixteen is timed: the clock would cost as much as the histogram tells."""
 
 
@@ -248,15 +250,19 @@ class Connection(asyncio.Protocol):
         began = 0.0 if self._reads & _SAMPLE_MASK else perf_counter()
         session, flow = self._session, self._flow
         # The fast path knows whole frames at the start of a read, and nothing may overtake frames that are held back.
-        if self._answer_fast is None or session.partial or flow.held or flow.work is not None:
+        # Under load every read ends amid a frame: without what came of it before, the next one would go the long way.
+        is_amid = bool(session.partial) and (not self._frames or len(session.partial) > _REJOINED_SIZE_MAX)
+        if self._answer_fast is None or is_amid or flow.held or flow.work is not None:
             self._joined(self._serve_bytes, data)
         else:
+            if session.partial:
+                data = session.take_partial() + data
             size = self._answer_fast(data, session.out, self)
             if size:
                 self._frames += 1
                 if flow.rate_limit is not None:
                     flow.throttle(count_frames(data, size))
-            if size == len(data):
+            if size == len(data) and not self._has_counted_partial:
                 self._flush()
             else:
                 self._joined(self._serve_bytes, data[size:])

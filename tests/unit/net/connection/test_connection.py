@@ -789,7 +789,7 @@ class Counting:
     def learn(self, *_: object) -> None: ...
 
 
-def test_the_fast_path_is_shown_whole_reads_only():
+def test_the_fast_path_is_shown_reads_from_the_start_of_a_frame():
     fast_path = Counting()
     side = Side(fast_path=fast_path, limits=Limits(write_pause_size=1000))  # type: ignore[arg-type]
     side.connection.data_received(fast_path.known * 2)
@@ -797,15 +797,39 @@ def test_the_fast_path_is_shown_whole_reads_only():
     side.connection.data_received(fast_path.known + half[:9])
     side.connection.data_received(half[9:])
     assert [answer.body for answer in side.written] == [b"short"] * 3 + [b"half"]
-    assert fast_path.shown == [fast_path.known * 2, fast_path.known + half[:9]]
+    assert fast_path.shown == [fast_path.known * 2, fast_path.known + half[:9], half]
 
     side.transport.unwritten_size = 1001
     side.connection.data_received(large_frame(3, 2000) + request_frame("held", 4))
     side.connection.data_received(fast_path.known)
-    assert len(fast_path.shown) == 3
+    assert len(fast_path.shown) == 4
     side.transport.unwritten_size = 0
     side.loop.turn()
     assert [answer.body for answer in side.written[5:]] == [b"held", b"known"]
+
+
+def test_a_frame_that_a_read_cuts_off_does_not_keep_the_next_ones_from_the_fast_path():
+    fast_path = Counting()
+    side = Side(fast_path=fast_path, limits=Limits(partial_frames_max=1_000_000))  # type: ignore[arg-type]
+    known = fast_path.known = request_frame("known", 1, body=bytes(15_000))
+    side.connection.data_received(known + known[:14_000])
+    assert side.endpoint.partial_frames.size == 14_000
+    side.connection.data_received(known[14_000:] + known)
+    assert [answer.body for answer in side.written] == [b"short"] * 3
+    assert (fast_path.shown[1:], side.service.seen) == ([known * 2], [])
+    assert side.endpoint.partial_frames.size == 0
+
+
+def test_the_rest_of_a_first_or_of_a_large_frame_goes_the_long_way():
+    fast_path = Counting()
+    side = Side(fast_path=fast_path)  # type: ignore[arg-type]
+    known, large = fast_path.known, request_frame("large", 2, body=bytes(20_000))
+    side.connection.data_received(known[:20])
+    side.connection.data_received(known[20:])
+    side.connection.data_received(large[:19_000])
+    side.connection.data_received(large[19_000:])
+    assert side.service.seen == ["known", "large"]
+    assert fast_path.shown == [known[:20], large[:19_000]]
 
 
 def test_each_request_counts_for_the_rate_whoever_answers_it():
