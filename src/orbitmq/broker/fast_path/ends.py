@@ -30,6 +30,10 @@ _READ = {
     "commitOrRollback": "|".join(map(str, map(int, ENDS))),
 }  # fmt: skip
 _CHECKED = {"fromTransactionCheck": "true|false"}
+_TURN_ROOM = 8 * TURN_COUNT
+"""Ends of one read that are carried out at once, as with sends."""
+_FOUND_COST = 8
+"""A half message that has to be looked for in the log takes as long as so many that are remembered."""
 _TURN_SIZE = 1024 * 1024
 """Bytes of the log after which a read has had its turn: a decision of 300 bytes commits a message of megabytes."""
 
@@ -47,17 +51,18 @@ class EndFastPath:
         """Carry out the decisions at the start of `data`; return how many bytes their frames take."""
         if not data.startswith(_START, 8):
             return 0
-        done, count, log_end = 0, 0, 0
+        done, count, log_end, room = 0, 0, 0, _TURN_ROOM
         turn_end = self._store.max_physical_offset + _TURN_SIZE
         now_ms = self._clock()
         try:
-            for result, opaque, frame_end in self._ended(data, now_ms):
+            for result, cost, opaque, frame_end in self._ended(data, now_ms):
                 log_end = result.end
                 answers.append(encode_response(ResponseCode.SUCCESS, opaque, None, None))
                 done = frame_end
                 count += 1
+                room -= cost
                 # Others wait meanwhile: what is left goes the long way, where connections take turns.
-                if count == TURN_COUNT or log_end > turn_end:
+                if room <= 0 or log_end > turn_end:
                     break
         except Exception:
             pass  # nothing of this one has happened: the long way says what is wrong
@@ -66,20 +71,20 @@ class EndFastPath:
             self._store.bound_unsynced(log_end)
         return done
 
-    def _ended(self, data: bytes, now_ms: int) -> Iterator[tuple[AppendResult, int, int]]:
-        """Carry out one decision after the other; yield what came of it, its opaque, and where its frame ends."""
+    def _ended(self, data: bytes, now_ms: int) -> Iterator[tuple[AppendResult, int, int, int]]:
+        """Carry out one decision after the other; yield what came of it, its cost, its opaque, and where its frame ends."""
         transactions, at = self._transactions, 0
         while read := self._patterns.read(data, at):
             (offset, place, group, decision), opaque, frame_end = read
             result = transactions.end_remembered(int(offset), int(place), group.decode(), int(decision), now_ms)
             if result is None:
                 break
-            yield result, opaque, frame_end
+            yield result, 1, opaque, frame_end
             at = frame_end
         for fields, opaque, frame_end in plain_requests(data, _CODE, at):
             header = decode_header(EndTransaction, fields)
             if header.commit_or_rollback not in ENDS:
                 break
-            yield transactions.end(header, now_ms), opaque, frame_end
+            yield transactions.end(header, now_ms), _FOUND_COST, opaque, frame_end
             self._patterns.learn(data, at, frame_end)
             at = frame_end

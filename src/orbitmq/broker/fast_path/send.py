@@ -116,7 +116,8 @@ class SendFastPath:
                         if form.ending is not None and tables.transactions is not None:
                             tables.transactions.keep(special, result, key, form.ending)
                         note_key((physical_offset, record_size, stored_at_ms, topic, key, b""))
-                    room -= _SPECIAL_COST
+                    if form is None:
+                        room -= _SPECIAL_COST
                 elif len(stored) > PROPERTIES_SIZE_MAX:
                     break
                 else:

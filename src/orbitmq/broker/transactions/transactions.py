@@ -10,7 +10,7 @@ Source: Java TransactionalMessageServiceImpl, EndTransactionProcessor.
 from __future__ import annotations
 
 import logging
-from collections import deque
+from collections import OrderedDict, deque
 from collections.abc import Callable
 from contextlib import suppress
 from typing import NamedTuple
@@ -38,8 +38,10 @@ SLICE_COUNT = 32
 """Half messages that a round looks at before others have their turn: some two milliseconds."""
 _SLICE_SIZE = 1024 * 1024
 _NOTES_MAX = 256
-_FRESH_MAX, _FRESH_SIZE_MAX = 1_024, 4_096
-"""Half messages that are remembered until they end, and the bytes of one's body: with its properties, some megabytes."""
+_FRESH_MAX, _FRESH_SIZE_MAX = 32_768, 4_096
+"""Half messages that are remembered until they end, and the bytes of one's body."""
+_FRESH_SIZE_SUM_MAX = 32 * 1024 * 1024
+"""Bytes of all their bodies; what stands around them is some hundred bytes each."""
 
 
 class Renewed(NamedTuple):
@@ -109,7 +111,8 @@ class Transactions:
         self._ops = OpBatch(op_size_max)
         for offset in window.unsaid:
             self._ops.add(offset)
-        self._fresh: dict[int, _Fresh] = {}
+        self._fresh: OrderedDict[int, _Fresh] = OrderedDict()  # drops its oldest at once: a dict looks for it
+        self._fresh_size = 0
         self._notes: deque[_Note] = deque()
         self._noted = (0, 0)
         self._round_at = self._round_end = 0
@@ -135,8 +138,9 @@ class Transactions:
         """
         if len(half.body) > _FRESH_SIZE_MAX:
             return
-        if len(self._fresh) >= _FRESH_MAX:
-            del self._fresh[next(iter(self._fresh))]
+        self._fresh_size += len(half.body)
+        while self._fresh and (len(self._fresh) >= _FRESH_MAX or self._fresh_size > _FRESH_SIZE_SUM_MAX):
+            self._fresh_size -= len(self._fresh.popitem(last=False)[1].half.body)
         queue_offset, physical_offset, _, _ = stored
         self._fresh[queue_offset] = tuple.__new__(_Fresh, (physical_offset, *ending, key, half))
 
@@ -199,11 +203,16 @@ class Transactions:
         except Exception:
             self._ops.drop_last()
             raise
-        self._fresh.pop(offset, None)
+        self._forget(offset)
         self._ended.add(offset)
         self.counts.rolled_back(topic, now_ms)
         assert written is not None
         return written
+
+    def _forget(self, offset: int) -> None:
+        fresh = self._fresh.pop(offset, None)
+        if fresh is not None:
+            self._fresh_size -= len(fresh.half.body)
 
     def resume(self, physical_offset: int, now_ms: int) -> AppendResult:
         """Take a message up again that was given up.
@@ -376,7 +385,7 @@ class Transactions:
         )  # fmt: skip
 
     def _close(self, offset: int) -> None:
-        self._fresh.pop(offset, None)
+        self._forget(offset)
         self._ended.add(offset)
         self._ops.add(offset)
 

@@ -90,6 +90,16 @@ def test_few_half_messages_are_kept_and_no_large_ones(monkeypatch: pytest.Monkey
     assert [len(body) for body in world.bodies()] == [1, 2, 4_097, 3]
 
 
+def test_the_oldest_half_messages_are_forgotten_when_all_of_them_are_too_large(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(transactions, "_FRESH_SIZE_SUM_MAX", 100)
+    world = World()
+    halves = [kept(world, b"x" * size) for size in (50, 40, 30, 30)]
+    assert [len(fresh.half.body) for fresh in world.transactions._fresh.values()] == [40, 30, 30]
+    for half, decision in zip(halves, (COMMIT, COMMIT, ROLLBACK, COMMIT), strict=True):
+        world.end(half, decision)
+    assert (world.transactions._fresh_size, [len(body) for body in world.bodies()]) == (0, [50, 40, 30])
+
+
 def test_a_kept_half_message_that_was_asked_about_ends_at_its_new_place() -> None:
     world = World()
     half = kept(world)
