@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import os
 import time
 from array import array
 from collections import deque
@@ -42,7 +41,7 @@ from orbitmq.net.blocking import BlockingConnection
 from orbitmq.spark.once.journal import read_options
 from orbitmq.spark.once.prepared import Place, Prepared
 from orbitmq.spark.once.rules.ledger import Filled, ranges
-from orbitmq.spark.once.rules.stamp import PROPERTY, Stamp, format_stamp
+from orbitmq.spark.once.rules.stamp import PROPERTY, StampedKeys, format_stamp
 from orbitmq.spark.options import WriteOptions
 from orbitmq.spark.reading.metadata_client import MetadataClient
 from orbitmq.spark.security import read_security
@@ -50,7 +49,7 @@ from orbitmq.spark.writing.messages import MessageBuilder
 from orbitmq.wire.command import Command
 from orbitmq.wire.header import decode_header
 from orbitmq.wire.headers import GetMaxOffset, OffsetResponse
-from orbitmq.wire.messages.message_id import UniqueKeys, parse_offset_message_id
+from orbitmq.wire.messages.message_id import parse_offset_message_id
 
 log = logging.getLogger(__name__)
 
@@ -94,8 +93,9 @@ class HalfSender:
         self._lanes: dict[str, _Lane] = {}
         self._addresses: dict[str, str] = {}
         self._queues: dict[str, tuple[MessageQueue, ...]] = {}
-        self._message_ids = UniqueKeys("127.0.0.1", os.getpid(), unique_key_seed())
-        self._serial = 0
+        self._stamp = format_stamp(prepared.query, prepared.batch, prepared.attempt)
+        self._keys = StampedKeys(unique_key_seed())
+        self._sent_count = 0
         self._doubted: set[int] = set()
         self._begins: dict[MessageQueue, int] = {}
         self._counts: dict[MessageQueue, int] = {}
@@ -158,13 +158,11 @@ class HalfSender:
             raise InvalidArgument(
                 "delayLevel", message.delay_level, "0 with exactly-once: transactions are not delayed"
             )
-        serial, born_at_ms = self._serial, now_ms()
-        self._serial += 1
+        born_at_ms = now_ms()
+        serial, message_id = self._keys.next(born_at_ms)
+        self._sent_count = serial + 1
         self._born_at_ms = self._born_at_ms or born_at_ms
-        prepared = self._prepared
-        stamp = format_stamp(Stamp(prepared.query, prepared.batch, prepared.attempt, serial))
-        message_id = self._message_ids.next(born_at_ms)
-        cast(dict[str, str], message.properties)[PROPERTY] = stamp  # made for this row by MessageBuilder
+        cast(dict[str, str], message.properties)[PROPERTY] = self._stamp  # made for this row by MessageBuilder
         encoded = encode_message(message, message_id, COMPRESS_OVER, half_of=self._options.group)
         header = send_header(encoded, self._options.group, queue, born_at_ms, DEFAULT_QUEUE_COUNT)
         opaque = lane.connection.send(header, encoded.body)
@@ -236,7 +234,7 @@ class HalfSender:
             return choose_by_key(queues, message.sharding_key)
         healthy = [queue for queue in queues if queue.broker_name not in self._failed] if self._failed else queues
         usable = healthy or queues
-        return usable[self._serial % len(usable)]
+        return usable[self._sent_count % len(usable)]
 
     def _find(self, topic: str) -> tuple[MessageQueue, ...]:
         """Ask for a topic's queues, as long as nobody answers and there is time."""
