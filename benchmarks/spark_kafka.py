@@ -42,7 +42,6 @@ NARROW = {"columns": "topic,body,queueId,queueOffset"}
 NARROW_OF_KAFKA = ("topic", "value", "partition", "offset")
 COLUMNS = "topic,body,brokerName,queueId,queueOffset,bornTimestamp,storeTimestamp,tags,keys,msgId,flag,reconsumeTimes"
 WITHOUT_MAP = {"columns": COLUMNS}
-LOCAL = {"localReads": "true"}
 TUNED = {"kafka.fetch.max.wait.ms": "10"}
 
 Act = Callable[[Any], list[float] | None]
@@ -167,19 +166,20 @@ class Bench:
     def cases(self) -> Iterator[Case]:
         """Yield what is measured."""
         rows, ours, kafka = self._rows, self._read_ours, self._read_kafka
+        local = {"localReads": str(self._store)}
         large = {"kafka": kafka(LARGE), "tuned": kafka(LARGE, TUNED)}
-        both = {"ours": ours(LARGE), "local": ours(LARGE, LOCAL)}
+        both = {"ours": ours(LARGE), "local": ours(LARGE, local)}
         bars = Bar(1, "tuned"), Bar(1.5, "tuned", peer="local")
         yield Case("all", "batch, all columns", large | both, _discard, rows, bars)
         narrow = {peer: frame and frame.select(*NARROW_OF_KAFKA) for peer, frame in large.items()}
-        narrow |= {"ours": ours(LARGE, NARROW), "local": ours(LARGE, NARROW | LOCAL)}
+        narrow |= {"ours": ours(LARGE, NARROW), "local": ours(LARGE, NARROW | local)}
         yield Case("four", "batch, four columns", narrow, _discard, rows, (Bar(2.5, "kafka"),))
         counts = large | {"ours": ours(LARGE), "one column": ours(LARGE, {"columns": "queueOffset"})}
         yield Case("count", "count()", counts, self._count, rows, (Bar(2.5, "kafka", peer="one column"),))
         files = {"kafka": large["kafka"], "ours": ours(LARGE, WITHOUT_MAP)}
         yield Case("parquet", "to Parquet, without the map", files, self._to_parquet, rows, (Bar(1.5, "kafka"),))
         small = {"kafka": kafka(SMALL), "tuned": kafka(SMALL, TUNED)}
-        small |= {"ours": ours(SMALL), "local": ours(SMALL, LOCAL)}
+        small |= {"ours": ours(SMALL), "local": ours(SMALL, local)}
         yield Case("small", "128 B, all columns", small, _discard, rows, (Bar(1, "tuned"),))
         batch = min(STREAM_BATCH, rows // 5)
         stream = {"maxOffsetsPerTrigger": str(batch), "startingOffsets": "earliest"}
@@ -187,7 +187,7 @@ class Bench:
             "kafka": kafka(LARGE, stream, stream=True),
             "tuned": kafka(LARGE, TUNED | stream, stream=True),
             "ours": ours(LARGE, stream, stream=True),
-            "local": ours(LARGE, stream | LOCAL, stream=True),
+            "local": ours(LARGE, stream | local, stream=True),
         }
         title = f"AvailableNow, {batch:,} rows a batch, steady"
         yield Case("stream", title, streams, partial(self._steady, batch), rows, (Bar(1, "kafka"),))

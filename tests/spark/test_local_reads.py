@@ -53,7 +53,7 @@ def rows(monkeypatch):
     return read
 
 
-def compare(rows, name_servers):
+def compare(rows, name_servers, stores):
     with Producer("spark-tests", name_servers, compress_over=1000) as producer:
         producer.send_all(messages())
     expected, count = rows(name_servers)
@@ -61,15 +61,15 @@ def compare(rows, name_servers):
 
     # Entries of the last messages come into their files a moment later.
     deadline = time.monotonic() + 60
-    while rows(name_servers, localReads="true")[1]:
+    while rows(name_servers, localReads=stores)[1]:
         assert time.monotonic() < deadline
-    assert rows(name_servers, localReads="true")[0] == expected
-    some = rows(name_servers, localReads="true", subscription="a || c", maxRecordsPerPartition="700")[0]
+    assert rows(name_servers, localReads=stores)[0] == expected
+    some = rows(name_servers, localReads=stores, subscription="a || c", maxRecordsPerPartition="700")[0]
     assert some == [row for row in expected if row["tags"] != "b"]
 
 
 def test_our_brokers_files_have_the_rows_of_the_pull_path(rocketmq, rows):
-    compare(rows, rocketmq.name_servers)
+    compare(rows, rocketmq.name_servers, str(rocketmq.data_dir))
 
 
 @pytest.mark.java
@@ -84,7 +84,7 @@ def test_a_java_brokers_files_have_the_rows_of_the_pull_path(rows, tmp_path):
     broker = JavaBroker(tmp_path / "broker", name_server.address, properties={"mappedFileSizeCommitLog": 1 << 20})
     try:
         broker.start()
-        compare(rows, name_server.address)
+        compare(rows, name_server.address, str(tmp_path))
     finally:
         broker.kill()
         name_server.kill()

@@ -144,7 +144,7 @@ class ReadOptions:
     partition_record_count_max: int | None = None
     fail_on_data_loss: bool = True
     include_body: bool = True
-    local_reads: bool = False
+    local_stores: tuple[str, ...] = ()
     pull_count: int = 1024
     pull_outstanding: int = 4
     pull_timeout_ms: int = 10_000
@@ -237,7 +237,7 @@ def parse_read_options(options: Mapping[str, str], *, streaming: bool | None) ->
         partition_record_count_max=given.optional_number("maxRecordsPerPartition", 1, 2**63 - 1),
         fail_on_data_loss=given.boolean("failOnDataLoss", True),
         include_body=given.boolean("includeBody", True),
-        local_reads=given.boolean("localReads", False),
+        local_stores=_parse_local_stores(given),
         pull_count=given.number("pullBatchSize", ReadOptions.pull_count, 1, 65_536),
         pull_outstanding=given.number("pullOutstanding", ReadOptions.pull_outstanding, 1, 64),
         pull_timeout_ms=given.number("pullTimeoutMs", ReadOptions.pull_timeout_ms, 1, INT32_MAX),
@@ -430,6 +430,18 @@ def _parse_queues(given: GivenOptions) -> tuple[tuple[str, ...], str | None, fro
     if not queues:
         raise ConfigError("assign", given["assign"], "at least one queue")
     return tuple(sorted({_checked_topic("assign", queue.topic) for queue in queues})), None, queues
+
+
+def _parse_local_stores(given: GivenOptions) -> tuple[str, ...]:
+    """Return the directories below which brokers' files may be read: absolute paths; none: files are not read."""
+    value = given.get("localReads", "false") or ""
+    if value.strip().lower() == "false":
+        return ()
+    paths = [path.strip() for path in value.split(",")]
+    if not all(path.startswith("/") and "\0" not in path for path in paths):
+        allowed = "false, or the absolute paths of directories with brokers' stores, split by commas: /var/lib/orbitmq"
+        raise ConfigError("localReads", value, allowed)
+    return tuple(paths)
 
 
 def _parse_columns(given: GivenOptions) -> tuple[str, ...] | None:

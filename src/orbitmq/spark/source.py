@@ -357,7 +357,7 @@ def read_partition(partition: InputPartition, options: ReadOptions, names: Seque
 def read_queue(part: QueuePartition, options: ReadOptions, names: Sequence[str]) -> Iterator[pa.RecordBatch]:
     """Yield the messages of one range."""
     wanted, address = part.wanted, part.address
-    if options.local_reads:
+    if options.local_stores:
         begin = yield from LocalReader(wanted, address, options, names).batches()
         wanted = replace(wanted, begin=begin)
     if wanted.count:

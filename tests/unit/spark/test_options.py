@@ -57,6 +57,17 @@ def test_names_of_the_old_connector_still_work():
     assert read(pullTimeout="5").pull_timeout_ms == 5
 
 
+def test_files_are_read_only_in_directories_that_are_named():
+    assert read().local_stores == read(localReads="False").local_stores == ()
+    assert read(localReads="/a/b/, /c/../d").local_stores == ("/a/b/", "/c/../d")
+
+
+@pytest.mark.parametrize("value", ["true", "", "store", "/a,,/b", "/a\0", "~/store"])
+def test_directories_of_stores_are_absolute(value):
+    with pytest.raises(ConfigError, match=r"localReads.*absolute paths"):
+        read(localReads=value)
+
+
 def test_what_spark_adds_is_no_typo():
     assert read(path="x", checkpointLocation="y").topics == ("orders",)
 

@@ -1,6 +1,7 @@
 """The part of a task's range that can be read from the broker's files, and the proof that they are that broker's.
 
-The broker says where its store is (GET_BROKER_CONFIG). A directory of that name may be another broker's, on another machine
+The broker says where its store is (GET_BROKER_CONFIG); nothing is opened that is not below a directory which the option
+`localReads` names. A directory of that name may be another broker's, on another machine
 or in another container, or an old copy. So the first and the last message of the range are pulled, and have to be byte for
 byte what the files have at the places that the files' consume queue names: a log only grows, and what lies between two places
 that are the same is the same.
@@ -10,7 +11,8 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Generator, Sequence
-from pathlib import Path
+from os.path import normpath
+from pathlib import Path, PurePosixPath
 
 import pyarrow as pa
 
@@ -19,6 +21,7 @@ from orbitmq.client.routing.route_queues import is_logical
 from orbitmq.codes import ResponseCode
 from orbitmq.errors import ClientError, CorruptRecord
 from orbitmq.model.group import SUBSCRIBE_ALL
+from orbitmq.model.topic import is_name
 from orbitmq.net.blocking import BlockingConnection
 from orbitmq.spark.local.queue_files import QueueFiles, StorePaths
 from orbitmq.spark.options import TAG, ReadOptions
@@ -72,7 +75,9 @@ class LocalReader:
         queue, begin = self._range.queue, self._range.begin
         security, timeout_ms = read_security(self._options.security_file), self._options.pull_timeout_ms
         with BlockingConnection(self._address, timeout_ms=timeout_ms, **security._asdict()) as connection:
-            files = QueueFiles(_store_paths(connection), queue.topic, queue.queue_id)
+            if not is_name(queue.topic):
+                raise _NotOurs(f"a topic called {queue.topic!r} has no directory")
+            files = QueueFiles(_store_paths(connection, self._options.local_stores), queue.topic, queue.queue_id)
             end = files.end(begin, self._range.end)
             if end == begin:
                 raise _NotOurs("the files do not have its first message")
@@ -107,14 +112,20 @@ class _NotOurs(Exception):
     """The files are not, or not for sure, those of the broker that is asked; the reason is for the log."""
 
 
-def _store_paths(connection: BlockingConnection) -> StorePaths:
+def _store_paths(connection: BlockingConnection, allowed: Sequence[str]) -> StorePaths:
     answer = connection.request(GetBrokerConfig())
     if answer.code != ResponseCode.SUCCESS:
         raise _NotOurs(f"the broker does not say where its store is: {answer.code} {answer.remark}")
     lines = answer.body.decode(errors="replace").splitlines()
     settings = dict(line.split("=", 1) for line in lines if "=" in line and not line.startswith("#"))
     root = settings.get("storePathRootDir", "").replace("\\\\", "\\")
-    commit_log = settings.get("storePathCommitLog", "").replace("\\\\", "\\") or str(Path(root, "commitlog"))
-    if not Path(root).is_absolute() or not Path(commit_log).is_absolute():
-        raise _NotOurs("the broker does not say where its store is")
-    return StorePaths(Path(commit_log), Path(root, "consumequeue"))
+    commit_log = settings.get("storePathCommitLog", "").replace("\\\\", "\\") or f"{root}/commitlog"
+    return StorePaths(_below(allowed, commit_log), _below(allowed, f"{root}/consumequeue"))
+
+
+def _below(allowed: Sequence[str], path: str) -> Path:
+    """Return a path that a broker has told; by its text alone, so that nothing else is even looked for."""
+    found = PurePosixPath(normpath(path))
+    if "\0" in path or not any(found.is_relative_to(normpath(directory)) for directory in allowed):
+        raise _NotOurs(f"the broker's {path!r} is below none of the directories that localReads names")
+    return Path(found)

@@ -1,6 +1,5 @@
 """A task beside its broker: what it reads from files, what it pulls, and whom it believes."""
 
-from dataclasses import replace
 
 import pytest
 
@@ -32,7 +31,8 @@ def store(tmp_path, fake, monkeypatch):
 
 
 def read(fake, begin=0, end=COUNT, broker_name="fake", **options):
-    settings = replace(ReadOptions(name_servers=(fake.address,), start=Earliest(), local_reads=True), **options)
+    stores = {"local_stores": (fake.settings.split("storePathRootDir=")[-1].split("\n")[0],), **options}
+    settings = ReadOptions(name_servers=(fake.address,), start=Earliest(), **stores)
     partition = QueuePartition(Range(MessageQueue("orders", broker_name, 0), begin, end), fake.address)
     rows = [row for batch in read_partition(partition, settings, ("queueOffset", "body")) for row in batch.to_pylist()]
     assert rows == [{"queueOffset": offset, "body": f"body {offset}".encode()} for offset in range(begin, end)]
@@ -48,7 +48,7 @@ def test_what_files_do_not_have_yet_is_pulled(store, fake):
 
 
 def test_without_the_option_files_are_left_alone(store, fake):
-    assert read(fake, local_reads=False)[:2] == [0, 32]
+    assert read(fake, local_stores=())[:2] == [0, 32]
 
 
 @pytest.mark.parametrize("offset", [0, IN_FILES - 1])
@@ -69,6 +69,27 @@ def test_a_store_that_is_not_to_be_found_is_pulled_from(store, fake, settings):
     fake.settings = settings
 
     assert len(read(fake)) > 3
+
+
+@pytest.mark.parametrize("where", ["/elsewhere", "{store}/below", "{store}x", "{store}/../x"])
+def test_a_store_outside_of_what_the_option_names_is_left_alone(store, fake, tmp_path, where):
+    assert len(read(fake, local_stores=(where.format(store=tmp_path),))) > 3
+
+
+@pytest.mark.parametrize("said", ["{store}/a/../..", "/etc", "{store}\0", "{store}/..//"])
+def test_a_broker_leads_nobody_out_of_what_the_option_names(store, fake, tmp_path, said, monkeypatch):
+    monkeypatch.setattr(local_reader, "QueueFiles", None)
+    fake.settings = f"storePathRootDir={said.format(store=tmp_path)}\n"
+    assert len(read(fake, local_stores=(str(tmp_path),))) > 3
+    fake.settings = f"storePathRootDir={tmp_path}\nstorePathCommitLog={said.format(store=tmp_path)}\n"
+    assert len(read(fake, local_stores=(str(tmp_path),))) > 3
+
+
+def test_a_topic_that_is_no_name_leads_nowhere(store, fake, tmp_path, monkeypatch):
+    monkeypatch.setattr(local_reader, "QueueFiles", None)
+    settings = ReadOptions(name_servers=(fake.address,), start=Earliest(), local_stores=(str(tmp_path),))
+    wanted = Range(MessageQueue("../../orders", "fake", 0), 0, COUNT)
+    assert list(LocalReader(wanted, fake.address, settings, ("body",)).batches()) == []
 
 
 def test_a_broker_that_does_not_say_where_its_store_is_is_pulled_from(store, fake):
@@ -95,7 +116,7 @@ def test_a_record_that_is_not_what_its_entry_says_is_pulled(store, fake):
 @pytest.mark.parametrize("options", [{"sql": "a = 1"}, {"broker_name": "__syslo__global__"}])
 def test_what_brokers_alone_can_do_is_left_to_them(store, fake, options):
     broker_name = options.pop("broker_name", "fake")
-    settings = ReadOptions(name_servers=(fake.address,), start=Earliest(), local_reads=True, **options)
+    settings = ReadOptions(name_servers=(fake.address,), start=Earliest(), local_stores=("/",), **options)
     wanted = Range(MessageQueue("orders", broker_name, 0), 7, COUNT)
     batches = LocalReader(wanted, fake.address, settings, ("body",)).batches()
 
