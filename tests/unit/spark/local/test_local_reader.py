@@ -1,6 +1,5 @@
 """A task beside its broker: what it reads from files, what it pulls, and whom it believes."""
 
-
 import pytest
 
 from orbitmq.model.route import MessageQueue
