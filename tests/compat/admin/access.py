@@ -13,7 +13,7 @@ from compat.broker.values import as_json, garbage, pick
 ROOT = ("root", "root-secret")
 USERS = ("\u00a7anna", "\u00a7ben")
 SECRETS = ("pw-1", "pw-2")
-ODD_USERS = ("\u00a7nobody", "", " ", "\u00a7\u00fc", "root", "\u00a7" + "x" * 300, "a b", "null")
+ODD_USERS = ("\u00a7nobody", "", " ", "\u00a7\u00fc", "root", "\u00a7" + "x" * 300, "\u00a7a b", "\u00a7null")
 RESOURCES = (
     "Topic:\u00a7a", "Topic:\u00a7*", "Topic:*", "Group:\u00a7g", "Group:*", "Group:\u00a7*", f"Cluster:{CLUSTER}", "Cluster:*", "*",
     "Topic:\u00a7b", "Topic:\u00a7c",

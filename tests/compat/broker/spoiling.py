@@ -16,7 +16,8 @@ REAL_CHOICE = {10: "queueId", 310: "e", 320: "e"}
 KEPT_LONG = {"invisibleTime", "pollTime", "extraInfo"}
 """Of pops: a pop must not wait, and what it gives must not come again while the story is told."""
 NO_NUMBERS = ("99999999999999999999", "1e3", "1.5", "", "abc", "null")
-NAMES = {"topic", "b", "consumerGroup", "group", "groupName", "clientID"}
+NAMES = {"topic", "b", "consumerGroup", "group", "groupName", "clientID", "username"}
+"""What stories make under names of their own: under another name it would stay for the next one."""
 
 
 def spoil(random: Random, step: Step) -> Step:
