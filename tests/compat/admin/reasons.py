@@ -279,10 +279,10 @@ REASONS: tuple[Reason, ...] = (
     ),
     Reason(
         "names of users, passwords and resources of more than 255 characters, or with others than printable ones",
-        "taken",
+        "taken, or refused for something else",
         "refused with 16",
         lambda step, java, ours: (
-            step.code in range(3001, 3011) and _codes(java, ours) == (0, 16) and _says(ours, "printable characters")
+            step.code in range(3001, 3011) and ours.get("code") == 16 and _says(ours, "printable characters")
         ),
         ends_story=True,
     ),

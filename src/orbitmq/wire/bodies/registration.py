@@ -18,7 +18,7 @@ from orbitmq.codes import Version
 from orbitmq.errors import HeaderError
 from orbitmq.model.topic import DataVersion, TopicConfig
 from orbitmq.wire import fastjson
-from orbitmq.wire.bodies.document import DOCUMENT_SIZE_MAX, check_int32, number, parse_body, text
+from orbitmq.wire.bodies.document import DOCUMENT_SIZE_MAX, check_int32, int32, number, parse_body, text
 from orbitmq.wire.bodies.topic_table import (
     PIECE_SIZE,
     SLICED_SIZE_MIN,
@@ -150,11 +150,11 @@ def parse_topic(document: Mapping[str, Any]) -> TopicConfig:
     get = document.get
     return TopicConfig(
         topic=text(document["topicName"]),
-        read_queue_count=number(get("readQueueNums", 16)),
-        write_queue_count=number(get("writeQueueNums", 16)),
-        perm=number(get("perm", 6)),
+        read_queue_count=int32(get("readQueueNums", 16)),
+        write_queue_count=int32(get("writeQueueNums", 16)),
+        perm=int32(get("perm", 6)),
         topic_filter_type=get("topicFilterType") or "SINGLE_TAG",
-        topic_sys_flag=number(get("topicSysFlag", 0)),
+        topic_sys_flag=int32(get("topicSysFlag", 0)),
         order=bool(get("order")),
         attributes={text(name): text(value) for name, value in (get("attributes") or {}).items()},
     )

@@ -110,3 +110,11 @@ def test_attributes_of_a_topic_that_are_no_object_are_refused(attributes: object
     asked = {"topicConfigList": [{"topicName": "t", "attributes": attributes}]}
     with pytest.raises(HeaderError, match="an object is expected"):
         topics.decode_topic_configs(orjson.dumps(asked))
+
+
+@pytest.mark.parametrize("name", ["readQueueNums", "writeQueueNums", "perm", "topicSysFlag"])
+@pytest.mark.parametrize("number", [2**31, -(2**31) - 1, str(2**31)])
+def test_a_topics_numbers_have_32_bits(name: str, number: object) -> None:
+    asked = {"topicConfigList": [{"topicName": "t", name: number}]}
+    with pytest.raises(HeaderError, match="32-bit"):
+        topics.decode_topic_configs(orjson.dumps(asked))
