@@ -44,6 +44,10 @@ class Client(ABC):
     def _check_loop(self) -> None:
         self._session.home.check()
 
+    def _check_not_over(self) -> None:
+        if self._session.is_over:
+            raise ClientError(f"the {type(self).__name__} is closed, for good: make a new one")
+
     def _check_open(self) -> None:
         if not self._session.is_open:
             name = type(self).__name__

@@ -27,6 +27,7 @@ from orbitmq.client.session.door import checked
 from orbitmq.client.session.session import ClientSession
 from orbitmq.client.trace.tracer import TRACE_TOPIC, Tracer
 from orbitmq.clock import now_ms
+from orbitmq.codes import ResponseCode
 from orbitmq.errors import ClientError, InvalidArgument
 from orbitmq.model.group import ConsumeFrom
 from orbitmq.model.message import StoredMessage
@@ -36,6 +37,8 @@ from orbitmq.wire.signature import Credentials
 
 POLL_TIMEOUT_MS = 1_000
 POLL_COUNT_MAX = 1_000
+_LASTING = {ResponseCode.TOPIC_NOT_EXIST, ResponseCode.NO_PERMISSION}
+"""Refusals of pulls that time alone does not end."""
 
 
 @checked()
@@ -178,6 +181,8 @@ class PullConsumer(Client):
         removed, added = assignment_change(self._pullers, [MessageQueue(*queue) for queue in queues])
         for queue in removed:
             self._session.tasks.spawn(self._pullers.pop(queue).stop(), f"end of {queue}")
+        for topic in {queue.topic for queue in removed} - {queue.topic for queue in (*self._pullers, *added)}:
+            self._session.routes.unwatch(topic)
         for queue in added:
             subscription = subscribe(queue.topic, self._tag, self._sql, now_ms())
             self._session.routes.watch(queue.topic)
@@ -230,6 +235,8 @@ class PullConsumer(Client):
         Raises:
             InvalidArgument: a number is out of its range.
             ClientError: nothing can come: the consumer is not open, or no queue is assigned.
+            RemoteRefused: nothing came in time, and the brokers of all queues refuse to give anything: the topic is gone (17),
+                or may not be read (16). Reading goes on once they do, so that `poll` may be called again.
         """
         self._check_open()
         if not self._pullers:
@@ -244,7 +251,7 @@ class PullConsumer(Client):
                     await self._arrived.wait()
                     found = self._collect(count_max)
         except TimeoutError:
-            pass
+            self._raise_refusal()
         return found
 
     async def committed(self, queue: MessageQueue) -> int | None:
@@ -264,6 +271,13 @@ class PullConsumer(Client):
         for queue in offsets:
             await self._known(queue)
         await asyncio.gather(*(self._group_offsets.store(queue, offset) for queue, offset in offsets.items()))
+
+    def _raise_refusal(self) -> None:
+        """Say why nothing comes where that lasts: waiting in silence would look like a topic without messages."""
+        refusals = [puller.refusal for puller in self._pullers.values()]
+        lasting = [refusal for refusal in refusals if refusal is not None and refusal.code in _LASTING]
+        if lasting and len(lasting) == len(refusals):
+            raise lasting[0]
 
     def _collect(self, count_max: int) -> list[StoredMessage]:
         """Take messages out of the windows, queue by queue; a queue that has more goes to the end of the line."""

@@ -370,7 +370,9 @@ class PushConsumer(Client):
 
         Raises:
             InvalidArgument: the topic, tag or expression is wrong; InvalidExpression says where.
+            ClientError: the consumer is closed.
         """
+        self._check_not_over()
         subscription = subscribe(topic, tag, sql, now_ms())
         self._subscriptions[topic] = subscription
         self._was_subscribed |= topic != self._retry_topic

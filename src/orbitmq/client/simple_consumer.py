@@ -151,7 +151,9 @@ class SimpleConsumer(Client):
 
         Raises:
             InvalidArgument: the topic, tag or expression is none.
+            ClientError: the consumer is closed.
         """
+        self._check_not_over()
         self._subscriptions[topic] = subscribe(topic, tag, sql, now_ms())
 
     def unsubscribe(self, topic: str) -> None:

@@ -26,6 +26,12 @@ async def poll(reader, count):
     return [message.body for message in found]
 
 
+async def poll_on(reader):
+    async with asyncio.timeout(30):
+        while True:
+            await reader.poll(timeout_ms=20)
+
+
 async def test_assigned_queues_are_read_in_order(cluster):
     cluster.topic("orders", cluster.a, cluster.b, count=2)
     cluster.a.put("orders", 0, b"1", b"2")
@@ -121,6 +127,45 @@ async def test_a_commit_that_a_broker_refuses_is_an_error(cluster):
     async with consumer(cluster) as reader:
         with pytest.raises(RemoteRefused):
             await reader.commit({queue(0): 1})
+
+
+@pytest.mark.parametrize("code", [ResponseCode.TOPIC_NOT_EXIST, ResponseCode.NO_PERMISSION])
+async def test_a_poll_of_queues_that_nobody_gives_says_so_until_somebody_does(cluster, code):
+    cluster.topic("orders", count=1)
+    cluster.a.refusals[PullMessage] = [code] * 10_000
+    async with consumer(cluster) as reader:
+        reader.assign([queue(0)])
+        with pytest.raises(RemoteRefused) as refused:
+            await poll_on(reader)
+        assert refused.value.code == code
+        cluster.a.refusals[PullMessage].clear()
+        cluster.a.put("orders", 0, b"1")
+        assert await poll(reader, 1) == [b"1"]
+
+
+async def test_one_queue_that_is_refused_leaves_the_others_to_poll(cluster):
+    cluster.topic("orders", count=2)
+    async with consumer(cluster) as reader:
+        reader.assign([queue(0)])
+        await until(lambda: cluster.a.parked)
+        cluster.a.refusals[PullMessage] = [ResponseCode.TOPIC_NOT_EXIST] * 10_000
+        reader.assign([queue(0), queue(1)])
+        await until(lambda: reader._puller(queue(1)).refusal is not None)
+        assert await reader.poll(timeout_ms=20) == []
+
+
+async def test_topics_that_are_read_no_more_are_asked_for_no_more(cluster):
+    cluster.topic("orders", count=2)
+    async with consumer(cluster) as reader:
+        watched = reader._session.routes.is_watched
+        reader.assign([queue(0), queue(1)])
+        reader.assign([queue(1)])
+        assert watched("orders")
+        reader.assign([])
+        assert not watched("orders")
+        cluster.a.put("orders", 0, b"1")
+        reader.assign([queue(0)])
+        assert await poll(reader, 1) == [b"1"]
 
 
 async def test_without_an_offset_the_settings_say_where_to_begin(cluster):

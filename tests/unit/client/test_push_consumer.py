@@ -905,3 +905,10 @@ async def test_one_message_that_is_never_done_lets_no_more_be_pulled_than_the_sp
         assert max(done) <= 3 + 50 + 10
         may_end.set()
         await until(lambda: len(done) == 500)
+
+
+async def test_a_consumer_that_is_closed_takes_no_subscriptions(cluster):
+    async with PushConsumer("billing", cluster.name_servers) as consumer:
+        consumer.subscribe("orders")
+    with pytest.raises(ClientError, match="PushConsumer is closed, for good"):
+        consumer.subscribe("others")

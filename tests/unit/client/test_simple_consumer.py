@@ -272,3 +272,13 @@ async def test_a_trace_begins_with_a_receive_and_ends_with_what_is_said_of_the_m
         ended = {trace.message_id: trace.outcome for trace in told(cluster) if isinstance(trace, ConsumptionEnded)}
         assert [trace.message_id for trace in begun] == [one.message_id for one in sent]
         assert ended == {done.message_id: Outcome.SUCCESS, back.message_id: Outcome.FAILED}
+
+
+async def test_a_consumer_that_is_closed_takes_no_subscriptions():
+    async with LocalCluster() as cluster:
+        reader = consumer(cluster)
+        reader.subscribe("before")
+        async with reader:
+            reader.subscribe("orders")
+        with pytest.raises(ClientError, match="SimpleConsumer is closed, for good"):
+            reader.subscribe("others")

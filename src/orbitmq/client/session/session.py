@@ -84,6 +84,11 @@ class ClientSession:
         """The client id, `ip@instance`; final once the session is open."""
         return client_id(self.ip, self._instance)
 
+    @property
+    def is_over(self) -> bool:
+        """True once the session was open and is not any more: it never is again."""
+        return self._was_opened and not self.is_open
+
     def open(self) -> None:
         """Begin: refresh routes and send heartbeats from now on.
 

@@ -70,6 +70,8 @@ class Puller:
         )
         self.is_started = False
         """True once the first offset is known."""
+        self.refusal: RemoteRefused | None = None
+        """Why the queue's broker gives nothing, until it gives something again; None while it is only not reached."""
         self.pulled_at_ms = 0
         """When the last pull was sent, in ms since 1970."""
         self._session = session
@@ -128,12 +130,14 @@ class Puller:
                     await self._room.wait()
                 await self._pull()
             except OrbitError as error:
+                self.refusal = error if isinstance(error, RemoteRefused) else None
                 self._warn(error)
                 await asyncio.sleep(backoff_ms / 1000)
                 backoff_ms = min(2 * backoff_ms, BACKOFF_MAX_MS)
                 await self._refresh_route()
             else:
                 backoff_ms = FIRST_BACKOFF_MS
+                self.refusal = None
                 self._end_warning()
 
     async def _pull(self) -> None:
