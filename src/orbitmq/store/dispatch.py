@@ -8,7 +8,7 @@ whatever else follows the log are `consumers`.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 
 from orbitmq.model.delay_levels import DELAY_LEVELS, DelayLevels
 from orbitmq.model.message import SysFlag
@@ -42,9 +42,16 @@ class Dispatch:
         """Keep a message until the log is readable past its end."""
         self._pending.append(message)
 
-    def forget(self, topic: str) -> None:
-        """Drop what waits for a topic that is being deleted."""
-        self._pending = deque(message for message in self._pending if message.topic != topic)
+    def forget(self, topic: str, others: Callable[[Dispatched], Iterable[Dispatched]] = lambda _message: ()) -> None:
+        """Drop what waits for a topic that is being deleted.
+
+        Args:
+            others: says under which other queues a message is awaited still.
+        """
+        kept: deque[Dispatched] = deque()
+        for message in self._pending:
+            kept.extend((message,) if message.topic != topic else others(message))
+        self._pending = kept
 
     def take_readable(self, readable: int) -> Iterator[Dispatched]:
         """Yield every message that ends before `readable` (bytes in the log).

@@ -22,7 +22,9 @@ from operator import itemgetter
 from typing import NamedTuple
 
 from orbitmq.errors import CorruptRecord, InvalidArgument, StoreError
+from orbitmq.model.topic import LIGHT_PREFIX
 from orbitmq.store.dispatch import dispatched_of, is_queued
+from orbitmq.store.light.places import LIGHT_QUEUE_ID, light_forms, light_places
 from orbitmq.store.log.beginning import Beginning
 from orbitmq.store.log.commit_log import CommitLog
 from orbitmq.store.quarantine import Quarantine, SetAside
@@ -213,10 +215,15 @@ class Recovery:
         return Recovered(start, end, count, stored_at_ms), reason
 
     def _place(self, record: Record) -> None:
-        """Put a record into its queue; one that fits into none ends no log."""
+        """Put a record into its queue, and into the light queues that it names; one that fits into none ends no log."""
         if "\0" in record.topic:
             # Zeros are what a sector that never reached the disk reads as; no topic has one.
             raise CorruptRecord(record.physical_offset, "its topic was not written to its end")
+        self._place_in_queue(record)
+        for form in light_forms(record):
+            self._place_in_queue(form)
+
+    def _place_in_queue(self, record: Record) -> None:
         key = (record.topic, record.queue_id)
         if key in self._doubtful or self._deletions.covers(record.topic, record.physical_offset):
             return
@@ -453,6 +460,11 @@ def _is_entry_of(queue: ConsumeQueue, queue_offset: int, commit_log: CommitLog) 
 def _number_of(entry: Entry, queue: ConsumeQueue, commit_log: CommitLog) -> int:
     """Return the queue offset of the record that an entry leads to, -1 when there is none of its size and its queue."""
     physical_offset, size, _tag_code = entry
-    return commit_log.queue_offset_at(
+    number = commit_log.queue_offset_at(
         physical_offset, size, queue.queue_id, queue.topic, (queue.magic, queue.topic_part)
     )
+    if number < 0 and queue.topic.startswith(LIGHT_PREFIX) and queue.queue_id == LIGHT_QUEUE_ID:
+        record = commit_log.parsed_at(physical_offset)
+        if record is not None and record.size == size and is_queued(record.sys_flag):
+            return light_places(record.topic, record.properties).get(queue.topic, -1)
+    return number

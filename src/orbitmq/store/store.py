@@ -24,13 +24,15 @@ from orbitmq.store.index.index import Answer, Index
 from orbitmq.store.index.keys import NotedKeys
 from orbitmq.store.index.layout import IndexSizes
 from orbitmq.store.index.search import Question
+from orbitmq.store.light.places import NAMES
 from orbitmq.store.log.beginning import Beginning
 from orbitmq.store.log.commit_log import CommitLog, record_size_max
 from orbitmq.store.log.open_files import OpenFiles, affordable_files, allowed_descriptors, allowed_maps
 from orbitmq.store.quarantine import Quarantine
-from orbitmq.store.queues.consume_queue import Entry
+from orbitmq.store.queues.consume_queue import ConsumeQueue, Entry
 from orbitmq.store.queues.consume_queues import ConsumeQueues
 from orbitmq.store.queues.deletions import Deletions
+from orbitmq.store.queues.numbering.light_queues import LightQueues
 from orbitmq.store.queues.queue_ends import QueueEnds
 from orbitmq.store.queues.reading import offset_at, read_matching, read_message, read_messages
 from orbitmq.store.queues.rebuild_mark import RebuildMark
@@ -121,6 +123,11 @@ class Store:
         self._beginning = Beginning(self._disk, path / "begin")
         self._quarantine = Quarantine(self._disk, path / "quarantine", "commitlog")
         self._dispatch = Dispatch()
+        self.light: LightQueues | None = None
+        """The light queues, where messages may name some."""
+        if config.light_queues_max:
+            self.light = LightQueues(self._queues, self._deletions, self._tell, config.light_queues_max)
+            self._dispatch.consumers.append(self.light.deliver)
         self._durability = Durability()
         self._syncing = Syncing(
             self._commit_log,
@@ -302,6 +309,10 @@ class Store:
                 stored_at_ms = syncing.stored_at_ms
         has_entry = not sys_flag & 0xC or is_queued(sys_flag)
         queue_offset = queue.next_offset if has_entry else 0
+        lights: Sequence[ConsumeQueue] = ()
+        if self.light is not None and has_entry and NAMES in properties:
+            draft, lights = self.light.number(draft)
+            properties = draft.properties
         commit_log = self._commit_log
         try:
             size = commit_log.append(draft, queue.magic, queue.topic_part, queue_offset, stored_at_ms)
@@ -311,6 +322,8 @@ class Store:
         syncing.stored_at_ms = stored_at_ms
         if has_entry:
             queue.next_offset = queue_offset + 1
+            for light in lights:
+                light.next_offset += 1
         tag_code = draft.tag_code
         if tag_code is None:
             tag_code = tag_code_of(topic, properties, stored_at_ms, self._delay_levels)
@@ -524,7 +537,7 @@ class Store:
             self._deletions.note(topic, self._commit_log.end)
         except OSError as error:
             raise StoreUnavailable(f"the deletion of {topic} cannot be noted: {error.strerror}") from error
-        self._dispatch.forget(topic)
+        self._dispatch.forget(topic, (lambda _message: ()) if self.light is None else self.light.without_own)
         try:
             self._queues.remove_topic(topic)
         except OSError as error:

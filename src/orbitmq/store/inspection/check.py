@@ -37,6 +37,7 @@ from orbitmq.store.inspection.reading import read_small
 from orbitmq.store.inspection.running import is_running
 from orbitmq.store.inspection.small_files import SMALL_SIZE_MAX, check_small_files
 from orbitmq.store.inspection.timers.timer_check import TimerCheck
+from orbitmq.store.light.places import light_forms
 from orbitmq.store.log.segment import segment_name
 from orbitmq.store.queues.consume_queue import UNIT
 from orbitmq.store.queues.deletions import parse_deletions
@@ -161,8 +162,9 @@ class StoreCheck:
             self._stored_at_ms = max(self._stored_at_ms, found.stored_at_ms)
             self._index.take(found)
             self._timers.take(found)
-            if found.physical_offset >= self._deletions.get(found.topic, 0):
-                self.queues.take(found)
+            for form in (found, *light_forms(found)):
+                if form.physical_offset >= self._deletions.get(form.topic, 0):
+                    self.queues.take(form)
 
     def _is_cleaned(self, damage: Damage) -> bool:
         """Say whether the running broker has deleted a file as too old since the check began."""

@@ -208,7 +208,7 @@ class QueueCheck:
             yield from self._missing(key, queue)
             if queue.missing_in:
                 self.told.add(key)
-            if key in on_disk and not key[0].startswith("%LMQ%"):
+            if key in on_disk:
                 reading = _QueueReading(self._files, key, queue, damages, log_start, log_end, self._is_live)
                 yield from (self._placed(found) for found in reading.findings(log_files(on_disk[key])))
                 self.behind += map(self._placed, reading.behind())
@@ -216,8 +216,6 @@ class QueueCheck:
                 self.ends[key] = (reading.first, reading.end)
                 if reading.is_doubtful:
                     self.told.add(key)
-            elif key in on_disk:
-                yield note(str(on_disk[key].relative_to(self._root)), "queues of light messages are not checked")
 
     def _missing(self, key: QueueKey, queue: _Queue) -> Iterator[Finding]:
         directory = self._root / "consumequeue" / key[0]

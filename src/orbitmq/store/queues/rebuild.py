@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Mapping
 from enum import Enum
 
 from orbitmq.store.dispatch import dispatched_of
+from orbitmq.store.light.places import light_forms
 from orbitmq.store.log.commit_log import CommitLog
 from orbitmq.store.queues.consume_queue import ConsumeQueue
 from orbitmq.store.queues.consume_queues import ConsumeQueues, QueueKey
@@ -76,10 +77,9 @@ class Rebuild:
                 queue.discard()
         for record in commit_log.whole_records(commit_log.min_offset, commit_log.end):
             on_read(record.size)
-            if (record.topic, record.queue_id) in self._ends and not deletions.covers(
-                record.topic, record.physical_offset
-            ):
-                self.take(dispatched_of(record, self._queues.delay_levels))
+            for form in (record, *light_forms(record)):
+                if (form.topic, form.queue_id) in self._ends and not deletions.covers(form.topic, form.physical_offset):
+                    self.take(dispatched_of(form, self._queues.delay_levels))
         self.finish()
 
     def take(self, message: Dispatched) -> None:

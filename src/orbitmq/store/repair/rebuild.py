@@ -22,6 +22,7 @@ from orbitmq.store.inspection.layout import check_is_store, commit_log_files, lo
 from orbitmq.store.inspection.log_walk import Damage, LogWalk
 from orbitmq.store.inspection.queue_check import Ranges
 from orbitmq.store.inspection.timers.timer_check import TimerCheck
+from orbitmq.store.light.places import light_forms
 from orbitmq.store.log.commit_log import CommitLog
 from orbitmq.store.queues.consume_queue import UNIT, ConsumeQueue
 from orbitmq.store.queues.consume_queues import ConsumeQueues, QueueKey, check_directory_name
@@ -180,10 +181,20 @@ class _QueueRebuild:
                 seen.damage_count += 1
                 seen.damages.add(found.start, found.end)
                 log.warning("passed over damage from %d to %d: %s", found.start, found.end, found.reason)
-            elif not self._deletions.covers(found.topic, found.physical_offset):
-                seen.take(found)
+            else:
+                self._see(found, seen)
         seen.end = walk.end
         return seen
+
+    def _see(self, record: Record, seen: _Seen) -> None:
+        """Take note of a record, and of the light queues that it is in, as far as they were not deleted."""
+        if not self._deletions.covers(record.topic, record.physical_offset):
+            seen.take(record)
+        seen.keys |= {
+            (form.topic, form.queue_id)
+            for form in light_forms(record)
+            if not self._deletions.covers(form.topic, form.physical_offset)
+        }
 
     def _end_without_messages(self, key: QueueKey, marked: dict[QueueKey, int]) -> int:
         """Return where a queue goes on if all of its messages were deleted with the log's first files."""

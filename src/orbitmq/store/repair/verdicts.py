@@ -7,6 +7,7 @@ from enum import Enum
 from orbitmq.errors import InvalidArgument
 from orbitmq.model.message import PropertyName
 from orbitmq.store.dispatch import is_queued
+from orbitmq.store.light.places import NUMBERS
 from orbitmq.store.queues.consume_queues import check_directory_name
 from orbitmq.store.values import Draft
 from orbitmq.wire.messages.record import Record
@@ -14,7 +15,7 @@ from orbitmq.wire.messages.record import Record
 SALVAGED_FROM = b"SALVAGED_FROM"
 """The property that holds the old place of a message that was brought back."""
 
-_NOT_KEPT = (SALVAGED_FROM + b"\x01", f"{PropertyName.CRC32}\x01".encode())
+_NOT_KEPT = (SALVAGED_FROM + b"\x01", f"{PropertyName.CRC32}\x01".encode(), NUMBERS + b"\x01")
 
 
 class Verdict(Enum):
