@@ -76,7 +76,25 @@ def test_a_stream_follows_a_java_broker(spark, java_name_servers, topic, tmp_pat
 
 
 def test_rows_reach_a_java_broker(spark, java_name_servers, topic, read):
-    rows = spark.createDataFrame([(f"{n}", "t", f"k{n}") for n in range(300)], "body string, tags string, keys string")
+    columns = {
+        "body": "cast(id as string)",
+        "tags": "if(id % 2 = 0, 'even', null)",
+        "keys": "array(concat('k', id), 'all')",
+        "properties": "map('third', cast(id % 3 as string))",
+        "shardingKey": "if(id % 5 = 0, null, concat('s', id % 5))",
+        "flag": "int(id)",
+    }
+    rows = spark.range(5000).coalesce(1).selectExpr(*(f"{column} as {name}" for name, column in columns.items()))
     rows.write.format("rocketmq").options(nameServer=java_name_servers, topic=topic).mode("append").save()
 
-    assert numbers(read(subscription="t")) == list(range(300))
+    assert numbers(read(subscription="even")) == list(range(0, 5000, 2))
+    found = sorted(read().collect(), key=lambda row: row.flag)
+    assert [int(row.body) for row in found] == [row.flag for row in found] == list(range(5000))
+    assert all(row.keys == f"k{row.flag} all" and row.properties["third"] == f"{row.flag % 3}" for row in found)
+    assert {row.properties["SPARK_ROW_ID"].partition("/")[2] for row in found} == {f"0/{n}" for n in range(5000)}
+    assert len({row.msgId for row in found}) == 5000
+    for key in range(1, 5):
+        of_key = [row for row in found if row.properties.get("__SHARDINGKEY") == f"s{key}"]
+        assert len(of_key) == 1000
+        assert len({row.queueId for row in of_key}) == 1
+        assert [row.queueOffset for row in of_key] == sorted(row.queueOffset for row in of_key)

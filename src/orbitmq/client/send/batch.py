@@ -6,14 +6,53 @@ Source: Java MessageBatch, MessageDecoder.encodeMessages.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 
-from orbitmq.client.send.request import EncodedMessage
+from orbitmq.client.send.request import EncodedMessage, SendKind
 from orbitmq.errors import InvalidArgument
-from orbitmq.model.message import Message
+from orbitmq.model.message import Message, TimerProperty
 from orbitmq.model.route import MessageQueue
 from orbitmq.model.topic import AUTO_CREATE_TOPIC, RETRY_PREFIX
 from orbitmq.wire.headers.send import SendBatch
 from orbitmq.wire.messages.batch import ITEM_SIZE_MIN, encode_batch
+
+_TIMES = frozenset((TimerProperty.DELAY_SEC, TimerProperty.DELAY_MS, TimerProperty.DELIVER_MS))
+"""Users may set these by hand as well: brokers refuse a whole batch for one message that asks for a time."""
+
+
+@dataclass(frozen=True, slots=True)
+class EncodedBatch:
+    """Messages of one topic that were encoded together, as the body of one batch request.
+
+    For callers that have many messages as columns: those never become objects one by one. `message_id` is the first one's.
+    """
+
+    topic: str
+    body: bytes
+    count: int
+    message_id: str
+
+    def __len__(self) -> int:
+        return self.count
+
+    @property
+    def kind(self) -> SendKind:
+        """Nothing else may travel in batches."""
+        return SendKind.PLAIN
+
+    @property
+    def size(self) -> int:
+        """Bytes that travel, without the header."""
+        return len(self.body)
+
+
+Load = Sequence[EncodedMessage] | EncodedBatch
+"""What one request carries: a message, several that may travel together, or such as are encoded together already."""
+
+
+def first_of(load: Load) -> EncodedMessage | EncodedBatch:
+    """Return what tells the topic and the kind of all messages of a request."""
+    return load if isinstance(load, EncodedBatch) else load[0]
 
 
 def batch_header(topic: str, group: str, queue: MessageQueue, now_ms: int, queue_count: int) -> SendBatch:
@@ -35,8 +74,10 @@ def batch_header(topic: str, group: str, queue: MessageQueue, now_ms: int, queue
     )
 
 
-def batch_body(batch: Iterable[EncodedMessage]) -> bytes:
+def batch_body(batch: Iterable[EncodedMessage] | EncodedBatch) -> bytes:
     """Return the body of a batch request."""
+    if isinstance(batch, EncodedBatch):
+        return batch.body
     return encode_batch((encoded.flag, encoded.body, encoded.properties) for encoded in batch)
 
 
@@ -81,4 +122,5 @@ def fits_batch(encoded: EncodedMessage, message: Message, size_max: int) -> bool
         or message.in_reply_to is not None
         or encoded.size + ITEM_SIZE_MIN > size_max
         or message.topic.startswith(RETRY_PREFIX)
+        or (message.properties and not _TIMES.isdisjoint(message.properties))
     )

@@ -5,11 +5,10 @@ Source: Java MQClientAPIImpl.processSendResponse.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from enum import StrEnum
 from typing import NamedTuple
 
-from orbitmq.client.send.request import EncodedMessage
+from orbitmq.client.send.batch import EncodedBatch, Load
 from orbitmq.codes import ResponseCode
 from orbitmq.model.route import MessageQueue
 from orbitmq.wire.command import Command
@@ -55,8 +54,10 @@ def is_stored(answer: Command) -> bool:
     return answer.code in _STATUS
 
 
-def decode_results(batch: Sequence[EncodedMessage], queue: MessageQueue, answer: Command) -> list[SendResult] | None:
+def decode_results(batch: Load, queue: MessageQueue, answer: Command) -> list[SendResult] | None:
     """Return the result of each message that a request carried, or None when the broker refused it.
+
+    Messages that were encoded together have one result together, the first one's.
 
     Raises:
         HeaderError: a success that does not say where the messages are.
@@ -65,6 +66,8 @@ def decode_results(batch: Sequence[EncodedMessage], queue: MessageQueue, answer:
     if status is None:
         return None
     header = decode_header(SendResponse, answer.ext_fields)
+    if isinstance(batch, EncodedBatch):
+        return [SendResult(batch.message_id, header.message_id.partition(",")[0], queue, header.queue_offset, status)]
     if len(batch) == 1:
         encoded = batch[0]
         return [

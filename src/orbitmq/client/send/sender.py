@@ -9,7 +9,7 @@ import asyncio
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 
-from orbitmq.client.send.batch import batch_body, batch_header
+from orbitmq.client.send.batch import EncodedBatch, Load, batch_body, batch_header, first_of
 from orbitmq.client.send.failures.attempts import Attempts
 from orbitmq.client.send.failures.fault_tolerance import FaultTolerance
 from orbitmq.client.send.places import Places
@@ -85,7 +85,7 @@ class Sender:
 
     async def send(
         self,
-        batch: Sequence[EncodedMessage] | Callable[[], Sequence[EncodedMessage]],
+        batch: Load | Callable[[], Load],
         target: Target,
         timeout_ms: int | None = None,
         *,
@@ -100,7 +100,7 @@ class Sender:
             first: the queue of the first attempt, when it is chosen already.
 
         Returns:
-            list of results, one per message.
+            list of results, one per message; one for all that were encoded together.
 
         Raises:
             SendFailed: every attempt failed.
@@ -110,7 +110,7 @@ class Sender:
         limit_ms = self._timeout_ms if timeout_ms is None else timeout_ms
         loop = asyncio.get_running_loop()
         attempts: Attempts | None = None
-        encoded: Sequence[EncodedMessage] = ()
+        encoded: Load = ()
         while attempts is None or attempts.goes_on:
             if attempts is None:
                 await self._places.take(has_begun=False)
@@ -162,9 +162,7 @@ class Sender:
             self._note_failure(queue)
             raise self._session.explain(error, broker_name, address) from error
 
-    async def _choose_again(
-        self, attempts: Attempts, target: Target, batch: Sequence[EncodedMessage]
-    ) -> MessageQueue | None:
+    async def _choose_again(self, attempts: Attempts, target: Target, batch: Load) -> MessageQueue | None:
         """Return the queue of the next attempt when it is due; None when there is none within the time."""
         loop = asyncio.get_running_loop()
         has_paused = False
@@ -232,14 +230,14 @@ class Sender:
                 f"({', '.join(self._session.name_servers.configured)})"
             ) from None
 
-    async def _attempt(self, batch: Sequence[EncodedMessage], queue: MessageQueue, left_ms: int) -> list[SendResult]:
-        if batch[0].kind in (SendKind.REQUEST, SendKind.HALF):
+    async def _attempt(self, batch: Load, queue: MessageQueue, left_ms: int) -> list[SendResult]:
+        if first_of(batch).kind in (SendKind.REQUEST, SendKind.HALF):
             left_ms = await self._announce(queue, left_ms)
-        if len(batch) == 1:
+        if not isinstance(batch, EncodedBatch) and len(batch) == 1:
             header: object = send_header(batch[0], self._group, queue, now_ms(), self._queue_count)
             body = batch[0].body
         else:
-            header = batch_header(batch[0].topic, self._group, queue, now_ms(), self._queue_count)
+            header = batch_header(first_of(batch).topic, self._group, queue, now_ms(), self._queue_count)
             body = batch_body(batch)
         timeout_ms = left_ms if self._attempt_timeout_ms is None else min(left_ms, self._attempt_timeout_ms)
         loop = asyncio.get_running_loop()
@@ -254,7 +252,7 @@ class Sender:
         if self._fault_tolerance is not None:
             self._fault_tolerance.record_answer(queue.broker_name, int((ended - began) * 1000), int(ended * 1000))
         self._session.note_answer(broker_name)
-        if self._on_sent is not None:
+        if self._on_sent is not None and not isinstance(batch, EncodedBatch):  # each message is told of, or none
             address = self._session.routes.address(broker_name)
             self._on_sent(batch, results, address, answer.ext_fields or {}, int((ended - began) * 1000))
         if self._pauses:
@@ -301,15 +299,13 @@ class Sender:
                 return
 
 
-def _misses_client(batch: Sequence[EncodedMessage], error: OrbitError) -> bool:
+def _misses_client(batch: Load, error: OrbitError) -> bool:
     """True when a broker is well, but has no connection to the client that a reply is for."""
-    is_reply = batch[0].kind is SendKind.REPLY
+    is_reply = first_of(batch).kind is SendKind.REPLY
     return is_reply and isinstance(error, RemoteRefused) and error.code == ResponseCode.SYSTEM_ERROR
 
 
-def _send_failed(
-    batch: Sequence[EncodedMessage], target: Target, causes: list[OrbitError], limit_ms: int
-) -> SendFailed:
+def _send_failed(batch: Load, target: Target, causes: list[OrbitError], limit_ms: int) -> SendFailed:
     what = "a message" if len(batch) == 1 else f"a batch of {len(batch)} messages"
     # Attempts on one broker mostly end alike: each sentence is told once, with the numbers of its attempts.
     told: dict[str, list[str]] = {}

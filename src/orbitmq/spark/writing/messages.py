@@ -31,7 +31,7 @@ IGNORED = frozenset(COLUMN_NAMES) - COLUMNS.keys()
 """Columns that the broker sets: a DataFrame that was read may be written as it is."""
 
 # What RocketMQ sets in a message on its way; a copy gets its own.
-_SYSTEM_PROPERTIES = frozenset(value for name, value in vars(PropertyName).items() if not name.startswith("_"))
+SYSTEM_PROPERTIES = frozenset(value for name, value in vars(PropertyName).items() if not name.startswith("_"))
 
 
 def check_columns(schema: StructType, options: WriteOptions) -> None:
@@ -99,7 +99,7 @@ class MessageBuilder:
                 missing, None, f"a value in every row; row {self._row_id_prefix}/{self.count} has null"
             )
         given: dict[str, Any] = {name: value for name, value in properties or () if value}
-        own = {name: value for name, value in given.items() if name not in _SYSTEM_PROPERTIES}
+        own = {name: value for name, value in given.items() if name not in SYSTEM_PROPERTIES}
         if self._options.row_ids:
             own[ROW_ID] = f"{self._row_id_prefix}/{self.count}"
         keys = keys if keys is not None else given.get(PropertyName.KEYS, "")

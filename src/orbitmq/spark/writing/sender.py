@@ -7,14 +7,10 @@ from collections.abc import Iterator
 
 import pyarrow as pa
 
-from orbitmq.client.producer import Producer
 from orbitmq.client.send.result import SendResult, SendStatus
 from orbitmq.errors import SendFailed
 from orbitmq.spark.options import WriteOptions
-from orbitmq.spark.security import read_security
-from orbitmq.spark.writing.messages import MessageBuilder
-
-_YIELD_EVERY = 256
+from orbitmq.spark.writing.row_producer import RowProducer
 
 
 async def send_rows(batches: Iterator[pa.RecordBatch], options: WriteOptions, row_id_prefix: str) -> int:
@@ -29,25 +25,14 @@ async def send_rows(batches: Iterator[pa.RecordBatch], options: WriteOptions, ro
         SendFailed: a row was not stored as promised, after every retry.
         InvalidArgument: a row cannot be a message.
     """
-    builder = MessageBuilder(options, row_id_prefix)
     failure = FirstFailure()
-    async with Producer(
-        options.group,
-        options.name_servers,
-        send_timeout_ms=options.send_timeout_ms,
-        retries=options.retries,
-        soon_count_max=options.send_outstanding,
-        **read_security(options.security_file)._asdict(),
-    ) as producer:
+    async with RowProducer(options, row_id_prefix, failure.note) as producer:
         for batch in batches:
-            for message in builder.messages(batch):
-                (await producer.send_soon(message)).add_done_callback(failure.note)
-                if builder.count % _YIELD_EVERY == 0:
-                    await asyncio.sleep(0)  # lets requests leave and answers in while rows are made into messages
+            await producer.send_rows(batch)
             failure.check()
         await producer.flush()
     failure.check()
-    return builder.count
+    return producer.count
 
 
 class FirstFailure:

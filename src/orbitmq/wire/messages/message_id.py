@@ -67,6 +67,16 @@ class UniqueKeys:
         self._counter = (count + 1) & 0xFFFF
         return f"{self._fixed}{now_ms - self._month_start_ms:08X}{count:04X}"
 
+    def reserve(self, now_ms: int, count: int) -> tuple[str, int]:
+        """Take the next `count` keys, at most 65,536, for who writes them out at once.
+
+        Returns:
+            What all of them begin with, and the counter of the first; the counter is 16 bits, and follows in hexadecimal.
+        """
+        first = self.next(now_ms)
+        self._counter = (self._counter + count - 1) & 0xFFFF
+        return first[:-4], int(first[-4:], 16)
+
 
 def _month_of(now_ms: int) -> tuple[int, int]:
     """Return start and end of the local month, in ms. (Local, because Java's clients read it so.)"""

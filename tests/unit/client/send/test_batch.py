@@ -1,7 +1,7 @@
 import pytest
 
-from orbitmq.client.send.batch import batch_body, batch_header, check_batch, fits_batch, split
-from orbitmq.client.send.request import encode_message
+from orbitmq.client.send.batch import EncodedBatch, batch_body, batch_header, check_batch, first_of, fits_batch, split
+from orbitmq.client.send.request import SendKind, encode_message
 from orbitmq.errors import InvalidArgument
 from orbitmq.model.message import Message, ReplyTo
 from orbitmq.model.route import MessageQueue
@@ -58,6 +58,16 @@ def test_only_plain_small_messages_travel_with_others():
     assert not fits_batch(encoded(b"y" * 101), message, 1_000)
     assert not fits_batch(encoded(), Message("t", b"x", delay_level=1), 1_000)
     assert not fits_batch(encoded(), Message("%RETRY%g", b"x"), 1_000)
+    assert fits_batch(encoded(), Message("t", b"x", properties={"a": "b"}), 1_000)
+    for name in ("TIMER_DELAY_SEC", "TIMER_DELAY_MS", "TIMER_DELIVER_MS"):
+        assert not fits_batch(encoded(), Message("t", b"x", properties={"a": "b", name: "1"}), 1_000)
+
+
+def test_messages_that_were_encoded_together_are_a_batch_already():
+    batch = EncodedBatch("t", b"items", 3, "ID")
+    assert (batch_body(batch), len(batch), batch.size, batch.kind) == (b"items", 3, 5, SendKind.PLAIN)
+    assert first_of(batch) is batch
+    assert first_of([found := encoded(), encoded()]) is found
 
 
 def test_a_message_that_fills_a_batch_to_the_last_byte_fits():

@@ -1,5 +1,6 @@
 import pytest
 
+from orbitmq.client.send.batch import EncodedBatch
 from orbitmq.client.send.request import encode_message
 from orbitmq.client.send.result import SendResult, SendStatus, decode_results, is_stored
 from orbitmq.errors import HeaderError
@@ -50,6 +51,12 @@ def test_a_batch_is_answered_with_the_first_offset_and_all_ids():
     assert [(result.offset_message_id, result.queue_offset) for result in found] == [("A", 40), ("B", 41)]
     found = decode_results([encoded(), encoded()], QUEUE, answer(msgId=""))
     assert [result.offset_message_id for result in found] == ["", ""]
+
+
+def test_messages_that_were_encoded_together_have_the_first_ones_result():
+    found = decode_results(EncodedBatch("t", b"items", 2, "ID"), QUEUE, answer(msgId="A,B"))
+    assert found == [SendResult("ID", "A", QUEUE, 40, SendStatus.SEND_OK)]
+    assert decode_results(EncodedBatch("t", b"items", 2, "ID"), QUEUE, answer(13)) is None
 
 
 def test_a_success_without_a_place_is_no_success():

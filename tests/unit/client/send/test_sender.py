@@ -6,6 +6,7 @@ from typing import NamedTuple
 import pytest
 
 from orbitmq.client.routing.routes import Routes
+from orbitmq.client.send.batch import EncodedBatch, batch_body
 from orbitmq.client.send.failures.fault_tolerance import FaultTolerance
 from orbitmq.client.send.queue_selector import QueueSelector, Target
 from orbitmq.client.send.request import RETRY_CODES, encode_message
@@ -65,6 +66,25 @@ async def test_one_message_and_several_travel_in_their_own_kind_of_request(clust
     assert (type(single), type(batch)) == (SendMessageV2, SendBatch)
     for header in (single, batch):
         assert (header.producer_group, header.default_topic_queue_nums) == ("g", 3)
+
+
+async def test_messages_that_were_encoded_together_are_one_request(cluster):
+    cluster.topic("orders", count=1)
+    told = []
+    batch = EncodedBatch("orders", batch_body(encoded(b"1", b"2")), 2, "ID")
+    async with sender_of(cluster, on_sent=lambda *about: told.append(about)) as parts:
+        (sent,) = await parts.sender.send(batch, ORDERS)
+    assert (sent.message_id, sent.queue_offset) == ("ID", 0)
+    assert cluster.a.bodies("orders") == [b"1", b"2"]
+    assert [type(request) for request in sends(cluster.a)] == [SendBatch]
+    assert told == []
+
+
+async def test_even_one_message_that_was_encoded_as_a_batch_travels_as_one(cluster):
+    cluster.topic("orders", count=1)
+    async with sender_of(cluster) as parts:
+        await parts.sender.send(EncodedBatch("orders", batch_body(encoded(b"1")), 1, "ID"), ORDERS)
+    assert cluster.a.bodies("orders") == [b"1"]
 
 
 async def test_a_send_goes_first_to_the_queue_that_was_chosen_before(cluster):

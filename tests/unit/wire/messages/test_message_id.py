@@ -41,6 +41,17 @@ def test_time_starts_again_with_the_month():
     assert len(keys.next(last_of_december)) == 56
 
 
+def test_reserved_keys_are_those_that_would_have_come_next():
+    now = int(datetime(2026, 5, 5).timestamp() * 1000)
+    keys, others = UniqueKeys("1.2.3.4", 1, 2), UniqueKeys("1.2.3.4", 1, 2)
+    made = [others.next(now) for _ in range(0x10003)]
+    for count in (1, 3, 0xFFFE):
+        prefix, first = keys.reserve(now, count)
+        assert [f"{prefix}{(first + step) & 0xFFFF:04X}" for step in range(count)] == made[:count]
+        del made[:count]
+    assert keys.next(now) == made[0]
+
+
 def test_the_counter_wraps_at_16_bits():
     keys = UniqueKeys("1.2.3.4", 1, 2)
     now = int(datetime(2026, 5, 5).timestamp() * 1000)

@@ -33,9 +33,9 @@ class InFlight:
         self._failed_count = 0
         self._causes: list[OrbitError] = []
 
-    def add(self, size: int) -> None:
-        """Count one message in."""
-        self._count += 1
+    def add(self, size: int, count: int = 1) -> None:
+        """Count one message in, or several that travel together."""
+        self._count += count
         self._size += size
         if self._count >= self._count_max or self._size >= self._size_max:
             self.has_room = False

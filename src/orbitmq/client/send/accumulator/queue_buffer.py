@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from typing import NamedTuple
+from typing import NamedTuple, cast
 
 from orbitmq.client.send.accumulator.in_flight import InFlight
+from orbitmq.client.send.batch import EncodedBatch, Load
 from orbitmq.client.send.queue_selector import Target
 from orbitmq.client.send.request import EncodedMessage
 from orbitmq.client.send.result import SendResult
@@ -24,9 +25,13 @@ BATCH_COUNT_MAX = 1_000
 
 
 class _Waiting(NamedTuple):
-    message: EncodedMessage
+    message: EncodedMessage | EncodedBatch
     future: asyncio.Future[SendResult]
     is_batchable: bool
+
+    @property
+    def message_count(self) -> int:
+        return self.message.count if isinstance(self.message, EncodedBatch) else 1
 
 
 class QueueBuffer:
@@ -65,10 +70,21 @@ class QueueBuffer:
         future: asyncio.Future[SendResult] = self._loop.create_future()
         self._waiting.append(_Waiting(message, future, is_batchable))
         self._in_flight.add(message.size)
+        self._start()
+        return future
+
+    def append_batch(self, batch: EncodedBatch) -> asyncio.Future[SendResult]:
+        """Queue messages that travel in a request of their own; return the future of their common result."""
+        future: asyncio.Future[SendResult] = self._loop.create_future()
+        self._waiting.append(_Waiting(batch, future, False))
+        self._in_flight.add(batch.size, batch.count)
+        self._start()
+        return future
+
+    def _start(self) -> None:
         if not self._is_running:
             self._is_running = True
             self._tasks.spawn(self._run(), "send_soon")
-        return future
 
     async def _run(self) -> None:
         batch: list[_Waiting] = []
@@ -96,22 +112,23 @@ class QueueBuffer:
         return batch
 
     async def _send(self, batch: list[_Waiting]) -> None:
-        messages = [waiting.message for waiting in batch]
+        first = batch[0].message
+        load: Load = first if isinstance(first, EncodedBatch) else cast(Load, [each.message for each in batch])
         try:
-            results = await self._sender.send(messages, self._target, first=self._queue)
+            results = await self._sender.send(load, self._target, first=self._queue)
         except OrbitError as error:
             for waiting in batch:
                 if not waiting.future.done():
                     waiting.future.set_exception(error)
                     waiting.future.exception()  # seen: flush() tells it, nobody has to look at the future
-            self._in_flight.record_failure(error, len(batch))
+            self._in_flight.record_failure(error, len(load))
         else:
             for waiting, result in zip(batch, results, strict=True):
                 if not waiting.future.done():
                     waiting.future.set_result(result)
-        self._in_flight.remove(len(messages), sum([message.size for message in messages]))
+        self._in_flight.remove(len(load), sum([waiting.message.size for waiting in batch]))
 
     def _abandon(self, batch: list[_Waiting]) -> None:
         for waiting in batch:
             waiting.future.cancel()
-        self._in_flight.remove(len(batch), sum(waiting.message.size for waiting in batch))
+            self._in_flight.remove(waiting.message_count, waiting.message.size)

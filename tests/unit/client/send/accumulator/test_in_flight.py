@@ -18,6 +18,14 @@ async def test_the_number_of_messages_is_bounded(count, has_room):
     assert filled(count).has_room is has_room
 
 
+async def test_messages_that_travel_together_count_as_many():
+    found = filled(0)
+    found.add(1, 3)
+    assert found.has_room
+    found.add(1)
+    assert not found.has_room
+
+
 @pytest.mark.parametrize(("size", "has_room"), [(99, True), (100, False), (101, False)])
 async def test_their_size_is_bounded(size, has_room):
     assert filled(1, size=size).has_room is has_room

@@ -5,6 +5,7 @@ import pytest
 
 from orbitmq.client.send.accumulator.in_flight import InFlight
 from orbitmq.client.send.accumulator.queue_buffer import QueueBuffer
+from orbitmq.client.send.batch import EncodedBatch
 from orbitmq.client.send.queue_selector import Target
 from orbitmq.client.send.request import encode_message
 from orbitmq.client.send.result import SendResult, SendStatus
@@ -30,6 +31,8 @@ class FakeSender:
         self.may_send.set()
 
     async def send(self, batch, target, *, first):
+        if isinstance(batch, EncodedBatch):
+            batch = [batch]
         self.batches.append([message.body for message in batch])
         self.calls.append((target, first))
         await self.may_send.wait()
@@ -157,4 +160,39 @@ async def test_when_the_client_closes_nobody_waits_for_ever():
     futures += parts.append(b"2", b"3")
     await parts.tasks.close()
     assert all(future.cancelled() for future in futures)
+    await parts.in_flight.flush()
+
+
+async def test_messages_that_were_encoded_together_keep_their_place_and_go_alone():
+    parts = Parts()
+    parts.sender.may_send.clear()
+    parts.append(b"1")
+    await until(lambda: parts.sender.batches)
+    parts.append(b"2")
+    together = parts.buffer.append_batch(EncodedBatch("t", b"34", 2, "ID"))
+    parts.append(b"5", b"6")
+    parts.sender.may_send.set()
+    result: Any = await together
+    assert result.message_id == b"34"
+    await parts.in_flight.flush()
+    assert parts.sender.batches == [[b"1"], [b"2"], [b"34"], [b"5", b"6"]]
+
+
+async def test_of_messages_that_were_encoded_together_each_one_counts_as_failed():
+    parts = Parts()
+    parts.sender.error = RequestTimeout("no answer")
+    future = parts.buffer.append_batch(EncodedBatch("t", b"34", 2, "ID"))
+    await asyncio.wait([future])
+    assert isinstance(future.exception(), RequestTimeout)
+    with pytest.raises(SendFailed, match="2 messages"):
+        await parts.in_flight.flush()
+
+
+async def test_when_the_client_closes_nobody_waits_for_messages_that_were_encoded_together():
+    parts = Parts()
+    parts.sender.may_send.clear()
+    future = parts.buffer.append_batch(EncodedBatch("t", b"34", 2, "ID"))
+    await until(lambda: parts.sender.batches)
+    await parts.tasks.close()
+    assert future.cancelled()
     await parts.in_flight.flush()
