@@ -23,7 +23,7 @@ from orbitmq.broker.health.monitor import BrokerMonitor
 from orbitmq.broker.housekeeping import TURN_MS, Housekeeping, Job
 from orbitmq.broker.limits import port_limits
 from orbitmq.broker.persistence import ConfigFiles, OffsetFile, TableNotes
-from orbitmq.broker.registration.addresses import BrokerAddress, broker_address, reserved_port, vip_port
+from orbitmq.broker.registration.addresses import BrokerAddress, broker_address, ha_port, reserved_port, vip_port
 from orbitmq.broker.registration.name_servers import NameServers
 from orbitmq.broker.registration.other_brokers import OtherBrokers
 from orbitmq.broker.registration.registrar import PART_TOPICS_MAX, Identity, Registrar, encode_parts
@@ -121,7 +121,8 @@ class Broker:
             OSError: the port cannot be bound.
         """
         config = self.config
-        with reserved_port(config.bind_address, config.listen_port, has_vip=config.vip_channel_enable) as port:
+        has_vip, has_ha = config.vip_channel_enable, config.ha_listen_port == 0
+        with reserved_port(config.bind_address, config.listen_port, has_vip=has_vip, has_ha=has_ha) as port:
             running = self._running = await self._open(broker_address(self.config, port))
         await running.name_servers.look_up()
         await running.registrar.wait_told()
@@ -155,6 +156,7 @@ class Broker:
         await service.topics.static.close()
         await server.drain(DRAIN_MS)
         await server.close()
+        await service.slave_listener.close()
         service.transaction_service.stop()
         service.store.close()
         # The store is closed, so everything is durable: how far it was consumed and delivered may be kept as it is.
@@ -215,6 +217,7 @@ class Broker:
             retention=retention_rules(config),
         )
         server: Server[BrokerService] | None = None
+        service: BrokerService | None = None
         try:
             self._fit_tables(tables, store, files)
             pool = ConnectionPool(name=f"broker {config.broker_name}", **self._client_security._asdict())
@@ -249,6 +252,8 @@ class Broker:
             await server.start(config.bind_address, address.host.port)
             if config.vip_channel_enable:
                 await self._listen_for_vip(server, vip_port(address.host.port))
+            if config.ha_listen_port >= 0:
+                await service.slave_listener.start(config.bind_address, ha_port(config, address.host.port))
             warnings = [*self._server_security.warnings, *few_descriptors]
             monitor = BrokerMonitor(
                 service,
@@ -262,6 +267,8 @@ class Broker:
         except BaseException:
             if server is not None:
                 await server.close()
+            if service is not None:
+                await service.slave_listener.close()
             store.close()
             raise
         offset_file = OffsetFile(files.offsets_path, tables.offsets, self._clock, lambda: store.durable_offset)

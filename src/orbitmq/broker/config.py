@@ -81,6 +81,8 @@ class BrokerConfig(ServerSecuritySettings):
     listen_port: int = 10911
     vip_channel_enable: bool = True
     """Ours: clients are served at listenPort - 2 as well, where Java's send with `vipChannelEnabled` (Java: always)."""
+    ha_listen_port: int = -1
+    """Where slaves follow the log; 0: listenPort + 1; ours: -1: nowhere, for the port asks nobody for a signature."""
     broker_ip1: str = ""
     """The address clients are told; empty: the bound address, or this host's own when that is 0.0.0.0."""
     server_channel_max_idle_time_seconds: int = 120
@@ -199,6 +201,14 @@ class BrokerConfig(ServerSecuritySettings):
     recall_message_enable: bool = False
     """Producers may take delayed messages back."""
     allow_recall_when_broker_not_writeable: bool = True
+
+    # Slaves that follow.
+    ha_send_heartbeat_interval: int = 5_000
+    ha_housekeeping_interval: int = 20_000
+    """A slave that has reported nothing for so long is disconnected."""
+    ha_transfer_batch_size: int = 32 * _KIB
+    ha_max_gap_not_in_sync: int = 256 * _MIB
+    """A slave that is further behind is shown as not in sync."""
 
     # What clients leave behind.
     flush_consumer_offset_interval: int = 5_000
@@ -368,6 +378,11 @@ _RANGES: dict[str, tuple[int, int]] = {
     "forward_timeout": (100, 60_000),
     "broker_not_active_timeout_millis": (500, 600_000),
     "listen_port": (0, 65_535),
+    "ha_listen_port": (-1, 65_535),
+    "ha_send_heartbeat_interval": (100, 600_000),
+    "ha_housekeeping_interval": (1_000, 3_600_000),
+    "ha_transfer_batch_size": (_KIB, 2 * _MIB),
+    "ha_max_gap_not_in_sync": (0, 2**40),
     "server_channel_max_idle_time_seconds": (0, 86_400),
     "connections_max": (0, 10_000_000),
     "connections_per_address_max": (0, 10_000_000),

@@ -30,6 +30,7 @@ from orbitmq.broker.monitoring.stats import BrokerStats
 from orbitmq.broker.persistence import ConfigFiles
 from orbitmq.broker.pop.service import PopService
 from orbitmq.broker.registration.addresses import BrokerAddress
+from orbitmq.broker.replication.listener import FollowRules, SlaveListener
 from orbitmq.broker.sending.answers import SendAnswers
 from orbitmq.broker.sending.destinations import Destinations
 from orbitmq.broker.sending.large_batches import LargeBatches
@@ -117,6 +118,7 @@ class BrokerService:
         self.health = health
         self.store = store
         self.log_end_at_start = store.max_physical_offset
+        self.slave_listener = SlaveListener(store, follow_rules(config), monotonic)
         self.stats = BrokerStats(
             clock(),
             flows_max=config.metrics_otel_cardinality_limit,
@@ -257,6 +259,17 @@ class BrokerService:
             self.admissions,
             None if config.reject_transaction_message else self.transactions,
         )
+
+
+def follow_rules(config: BrokerConfig) -> FollowRules:
+    """Return how slaves are served."""
+    return FollowRules(
+        config.mapped_file_size_commit_log,
+        heartbeat_ms=config.ha_send_heartbeat_interval,
+        silence_ms=config.ha_housekeeping_interval,
+        run_size_max=config.ha_transfer_batch_size,
+        gap_max=config.ha_max_gap_not_in_sync,
+    )
 
 
 def check_rules(config: BrokerConfig) -> CheckRules:

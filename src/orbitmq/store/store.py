@@ -503,6 +503,14 @@ class Store:
             return False
         return not self._is_sync or physical_offset + size <= self._durability.durable
 
+    def read_raw(self, physical_offset: int, size: int) -> bytes:
+        """Return bytes of the log, records or parts of them: fewer where a segment or the log ends or has been deleted.
+
+        Raises:
+            StoreUnavailable: somebody else has cut the file.
+        """
+        return self._commit_log.read(physical_offset, min(size, self._commit_log.end - physical_offset))
+
     def committed_from(self, physical_offset: int) -> Iterator[Record]:
         """Yield the records of committed transactions from there to the log's end: for starts, it takes a while."""
         return self._commit_log.committed_records(physical_offset, self._commit_log.end)

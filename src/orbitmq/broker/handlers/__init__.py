@@ -197,7 +197,9 @@ HANDLERS.include(all_clients.handlers, _all_clients)
 HANDLERS.include(stats.handlers, _stats_tables)
 HANDLERS.include(
     replication.handlers,
-    lambda broker: replication.ReplicationTables(broker.store, broker.address, broker.log_end_at_start),
+    lambda broker: replication.ReplicationTables(
+        broker.store, broker.address, broker.log_end_at_start, lambda: broker.slave_listener.slaves
+    ),
 )
 HANDLERS.include(cold_data.handlers)
 HANDLERS.include(rocksdb.handlers)

@@ -39,7 +39,12 @@ def broker_address(config: BrokerConfig, port: int) -> BrokerAddress:
     announced = announced_host(config)
     with looked_up("brokerIP1", announced):
         host = Host(socket.gethostbyname(announced), port)
-    return BrokerAddress(host, format_address(announced, port), format_address(announced, port + 1))
+    return BrokerAddress(host, format_address(announced, port), format_address(announced, ha_port(config, port)))
+
+
+def ha_port(config: BrokerConfig, port: int) -> int:
+    """Return where slaves follow a broker that listens on `port`, or would if it let them."""
+    return config.ha_listen_port if config.ha_listen_port > 0 else port + 1
 
 
 def announced_host(config: BrokerConfig) -> str:
@@ -63,13 +68,14 @@ def vip_port(port: int) -> int:
 
 
 @contextmanager
-def reserved_port(host: str, port: int, *, has_vip: bool) -> Iterator[int]:
+def reserved_port(host: str, port: int, *, has_vip: bool, has_ha: bool = False) -> Iterator[int]:
     """Yield the port to listen on. Port 0: one that is free, and stays ours until the server has it.
 
     The port stands in every record and message id, so it must be known before the store opens.
 
     Args:
         has_vip: the VIP port below a chosen one has to be free as well, and is kept for the server, too.
+        has_ha: so has the port above it, for slaves.
     """
     if port:
         yield port
@@ -79,10 +85,10 @@ def reserved_port(host: str, port: int, *, has_vip: bool) -> Iterator[int]:
             chosen = kept_port(host, 0)
             placeholders.enter_context(chosen)
             port = int(chosen.getsockname()[1])
-            if not has_vip:
-                break
+            beside = [vip_port(port)] * has_vip + [port + 1] * has_ha
             try:
-                placeholders.enter_context(kept_port(host, vip_port(port)))
+                for neighbour in beside:
+                    placeholders.enter_context(kept_port(host, neighbour))
                 break
             except OSError:  # somebody has it: another pair is as good
                 if not tries_left:

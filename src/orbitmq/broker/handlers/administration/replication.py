@@ -1,18 +1,16 @@
 """Requests about a master's slaves: who follows (907), where a slave would follow (906), what only slaves are told (905, 908).
-
-Nobody follows yet.
-
 Source: Java AdminBrokerProcessor.getBrokerHaStatus, updateBrokerHaInfo, resetMasterFlushOffset, notifyMinBrokerIdChange.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from orbitmq.broker.registration.addresses import BrokerAddress
 from orbitmq.net.dispatch.handlers import Call, Handlers, Reply
 from orbitmq.store import Store
-from orbitmq.wire.bodies.monitoring.replication import encode_replication_status
+from orbitmq.wire.bodies.monitoring.replication import SlaveStatus, encode_replication_status
 from orbitmq.wire.headers import (
     ExchangeReplicationInfo,
     ExchangeReplicationInfoResponse,
@@ -28,11 +26,13 @@ class ReplicationTables:
 
     Args:
         log_end_at_start: where the log ended when the broker started.
+        slaves: returns those that follow now.
     """
 
     store: Store
     address: BrokerAddress
     log_end_at_start: int
+    slaves: Callable[[], Sequence[SlaveStatus]]
 
 
 handlers: Handlers[ReplicationTables] = Handlers()
@@ -40,8 +40,8 @@ handlers: Handlers[ReplicationTables] = Handlers()
 
 @handlers.on(GetReplicationStatus)
 def get_replication_status(tables: ReplicationTables, call: Call[GetReplicationStatus]) -> Reply:
-    """Answer with where the log ends, and that no slave follows."""
-    return Reply(body=encode_replication_status(tables.store.max_physical_offset))
+    """Answer with where the log ends, and how far each slave is."""
+    return Reply(body=encode_replication_status(tables.store.max_physical_offset, tables.slaves()))
 
 
 @handlers.on(ExchangeReplicationInfo)

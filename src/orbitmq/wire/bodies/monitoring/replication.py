@@ -5,13 +5,31 @@ Source: Java HARuntimeInfo.
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Sequence
+from typing import Any, NamedTuple
 
 import orjson
 
 
-def encode_replication_status(log_end: int) -> bytes:
-    """Encode the answer of a master without slaves to GET_BROKER_HA_STATUS.
+class SlaveStatus(NamedTuple):
+    """One slave of a master. Offsets and sizes in bytes.
+
+    Args:
+        address: the slave's end of its connection, as host:port.
+        acknowledged: up to where it has the log.
+        sent: up to where it was sent.
+    """
+
+    address: str
+    acknowledged: int
+    behind: int
+    is_in_sync: bool
+    size_per_second: int
+    sent: int
+
+
+def encode_replication_status(log_end: int, slaves: Sequence[SlaveStatus] = ()) -> bytes:
+    """Encode a master's answer to GET_BROKER_HA_STATUS.
 
     Args:
         log_end: where its CommitLog ends.
@@ -23,11 +41,22 @@ def encode_replication_status(log_end: int) -> bytes:
         "maxOffset": 0,
         "transferredByteInSecond": 0,
     }
+    connections = [
+        {
+            "addr": slave.address,
+            "diff": slave.behind,
+            "inSync": slave.is_in_sync,
+            "slaveAckOffset": slave.acknowledged,
+            "transferFromWhere": slave.sent,
+            "transferredByteInSecond": slave.size_per_second,
+        }
+        for slave in slaves
+    ]
     return orjson.dumps(
         {
             "haClientRuntimeInfo": no_client,
-            "haConnectionInfo": [],
-            "inSyncSlaveNums": 0,
+            "haConnectionInfo": connections,
+            "inSyncSlaveNums": sum(slave.is_in_sync for slave in slaves),
             "master": True,
             "masterCommitLogMaxOffset": log_end,
         }

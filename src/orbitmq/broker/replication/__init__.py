@@ -1,0 +1,1 @@
+"""Replication in a broker: the port where slaves follow the log."""

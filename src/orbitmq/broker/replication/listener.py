@@ -1,0 +1,242 @@
+"""The port where slaves follow a master's log (haListenPort), and their connections.
+
+The decisions are `ha.master`'s. Bytes go from the segments' maps into the connections' buffers, as long as these take
+them; what a slave has not read is not copied. While nobody follows, nothing here runs, and no send knows of it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import cast
+
+from orbitmq.address import format_address
+from orbitmq.clock import Clock
+from orbitmq.errors import FrameError, StoreError
+from orbitmq.ha.frames import ReportDecoder, format_header
+from orbitmq.ha.master import SlaveFeed
+from orbitmq.net.name_lookup import looked_up
+from orbitmq.store import Store
+from orbitmq.wire.bodies.monitoring.replication import SlaveStatus
+
+log = logging.getLogger(__name__)
+
+SLAVES_MAX = 32
+"""Connections of slaves; one more is closed. A group of brokers has a handful."""
+_TICK_MS = 100
+"""How often the log is looked at when no message that consumers see has come: Java's waits as long."""
+_TURN_SIZE = 1024 * 1024
+"""Bytes that one slave is sent before clients are served again."""
+_BUFFER_SIZE = 1024 * 1024
+"""Bytes that may wait in a connection's buffer."""
+
+
+@dataclass(frozen=True, slots=True)
+class FollowRules:
+    """How slaves are served: the settings whose names begin with `ha`. Times in milliseconds, sizes in bytes."""
+
+    segment_size: int
+    heartbeat_ms: int = 5_000
+    silence_ms: int = 20_000
+    run_size_max: int = 32 * 1024
+    gap_max: int = 256 * 1024 * 1024
+    """A slave that is further behind is shown as not in sync."""
+
+
+class SlaveListener:
+    """Lets slaves follow the log: `await start(...)`, then `await close()`.
+
+    Args:
+        monotonic: the clock that silences are counted on.
+    """
+
+    def __init__(self, store: Store, rules: FollowRules, monotonic: Clock) -> None:
+        self.store = store
+        self.rules = rules
+        self.monotonic = monotonic
+        self._slaves: dict[_SlaveConnection, None] = {}
+        self._listener: asyncio.Server | None = None
+        self._timer: asyncio.TimerHandle | None = None
+        self._is_pumping = False
+
+    async def start(self, host: str, port: int) -> int:
+        """Listen; return the bound port (0 lets the system choose one).
+
+        Raises:
+            ConfigError: no name service knows `host`.
+            OSError: the address cannot be bound.
+        """
+        with looked_up("bindAddress", host):
+            self._listener = await asyncio.get_running_loop().create_server(lambda: _SlaveConnection(self), host, port)
+        return int(self._listener.sockets[0].getsockname()[1])
+
+    async def close(self) -> None:
+        """Send the slaves what they have not been sent yet, as far as they take it at once, and close."""
+        if self._listener is not None:
+            self._listener.close()
+        self._pump()
+        await asyncio.sleep(0)  # the loop writes at the end of a turn
+        for slave in tuple(self._slaves):
+            slave.transport.abort()
+            self.lost(slave)
+
+    @property
+    def slaves(self) -> Sequence[SlaveStatus]:
+        """The slaves that have reported, and how far each is."""
+        end, gap_max = self.store.max_physical_offset, self.rules.gap_max
+        return [
+            SlaveStatus(
+                address=slave.remote,
+                acknowledged=slave.feed.acknowledged,
+                behind=end - slave.feed.acknowledged,
+                is_in_sync=end - slave.feed.acknowledged < gap_max,
+                size_per_second=slave.size_per_second(),
+                sent=slave.feed.sent,
+            )
+            for slave in self._slaves
+            if slave.feed.sent >= 0
+        ]
+
+    def joined(self, slave: _SlaveConnection) -> bool:
+        """Take a new connection, unless there are too many."""
+        if len(self._slaves) >= SLAVES_MAX:
+            log.warning("%s would follow, but %d slaves do already", slave.remote, SLAVES_MAX)
+            return False
+        self._slaves[slave] = None
+        if len(self._slaves) == 1:
+            self.store.on_arrived.append(self._arrived)
+            self._tick()
+        return True
+
+    def lost(self, slave: _SlaveConnection) -> None:
+        """Forget a connection."""
+        if slave not in self._slaves:
+            return
+        del self._slaves[slave]
+        if not self._slaves:
+            self.store.on_arrived.remove(self._arrived)
+            if self._timer is not None:
+                self._timer.cancel()
+
+    def _arrived(self, topic: str, queue_id: int, queue_offset: int, tag_code: int) -> None:
+        if not self._is_pumping:
+            # Once for all that this turn of the loop appends.
+            self._is_pumping = True
+            asyncio.get_running_loop().call_soon(self._pump)
+
+    def _pump(self) -> None:
+        self._is_pumping = False
+        for slave in tuple(self._slaves):
+            slave.pump()
+
+    def _tick(self) -> None:
+        self._timer = asyncio.get_running_loop().call_later(_TICK_MS / 1000, self._tick)
+        for slave in tuple(self._slaves):
+            slave.tick()
+
+
+class _SlaveConnection(asyncio.Protocol):
+    """One slave's connection."""
+
+    def __init__(self, listener: SlaveListener) -> None:
+        self.feed = SlaveFeed(listener.rules.segment_size, listener.rules.run_size_max, listener.monotonic())
+        self.remote = ""
+        self._listener = listener
+        self._reports = ReportDecoder()
+        self._is_full = False
+        self._is_behind = False
+        self._second, self._size_in_second, self._size_before = 0, 0, 0
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self.transport = cast(asyncio.Transport, transport)
+        self.remote = format_address(*transport.get_extra_info("peername")[:2])
+        self.transport.set_write_buffer_limits(high=_BUFFER_SIZE)
+        if self._listener.joined(self):
+            log.info("%s follows", self.remote)
+        else:
+            self.transport.abort()
+
+    def connection_lost(self, error: Exception | None) -> None:
+        log.info("%s follows no more; it had %d", self.remote, self.feed.acknowledged)
+        self._listener.lost(self)
+
+    def pause_writing(self) -> None:
+        self._is_full = True
+
+    def resume_writing(self) -> None:
+        self._is_full = False
+        self.pump()
+
+    def data_received(self, data: bytes) -> None:
+        store = self._listener.store
+        try:
+            reported = self._reports.feed(data)
+            if reported is not None:
+                self.feed.report(
+                    reported, store.min_physical_offset, store.max_physical_offset, self._listener.monotonic()
+                )
+        except FrameError as error:
+            self._end(str(error))
+        else:
+            self.pump()
+
+    def pump(self) -> None:
+        """Send what there is, as long as the connection takes it, and then let others have their turn."""
+        room, store, feed = _TURN_SIZE, self._listener.store, self.feed
+        while not self._is_full and not self.transport.is_closing():
+            run = feed.next_run(store.max_physical_offset)
+            if run is None:
+                return
+            if room <= 0:
+                self._go_on_soon()
+                return
+            try:
+                content = store.read_raw(*run)
+            except StoreError as error:
+                self._end(str(error))
+                return
+            if len(content) < run.size:
+                self._end(f"the log has no bytes at {run.offset} any more: they were deleted before the slave had them")
+                return
+            self.transport.writelines((format_header(*run), content))
+            feed.note_sent(run.size, self._listener.monotonic())
+            self._count(run.size)
+            room -= run.size
+
+    def tick(self) -> None:
+        """Look after deadlines, and send what nobody told of."""
+        now_ms, rules = self._listener.monotonic(), self._listener.rules
+        if self.feed.is_silent(now_ms, rules.silence_ms):
+            self._end(f"it has reported nothing for {rules.silence_ms} ms")
+            return
+        self.pump()
+        if self.feed.owes_heartbeat(now_ms, rules.heartbeat_ms) and not self._is_full:
+            self.transport.write(format_header(self.feed.sent, 0))
+            self.feed.note_sent(0, now_ms)
+
+    def size_per_second(self) -> int:
+        """Return how many bytes were sent in the last whole second."""
+        self._count(0)
+        return self._size_before
+
+    def _count(self, size: int) -> None:
+        second = self._listener.monotonic() // 1000
+        if second != self._second:
+            self._size_before = self._size_in_second if second == self._second + 1 else 0
+            self._second, self._size_in_second = second, 0
+        self._size_in_second += size
+
+    def _go_on_soon(self) -> None:
+        if not self._is_behind:
+            self._is_behind = True
+            asyncio.get_running_loop().call_soon(self._go_on)
+
+    def _go_on(self) -> None:
+        self._is_behind = False
+        self.pump()
+
+    def _end(self, reason: str) -> None:
+        log.warning("the connection of the slave %s ends: %s", self.remote, reason)
+        self.transport.abort()

@@ -1,0 +1,90 @@
+"""Masters and slaves of both makes: the slave's log is its master's, byte by byte."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from interop.drain import bodies
+from interop.peers import JavaBroker, PeerError, message
+from orbitmq.testing import LocalCluster
+
+SEGMENT_SIZE = 1024 * 1024
+CLUSTER = "CopiedCluster"
+
+
+def log_of(store: Path) -> dict[str, bytes]:
+    """The files of a CommitLog by name, without the zeros at their ends."""
+    files = {path.name: path.read_bytes().rstrip(b"\0") for path in sorted((store / "commitlog").iterdir())}
+    return {name: content for name, content in files.items() if content}
+
+
+@pytest.mark.java
+def test_a_java_slave_copies_our_master_and_goes_on_when_either_was_killed(java, tmp_path, name):
+    settings = {
+        "ha_listen_port": 0,
+        "broker_cluster_name": CLUSTER,
+        "mapped_file_size_commit_log": SEGMENT_SIZE,
+        "ha_send_heartbeat_interval": 500,
+    }
+    with LocalCluster.running(data_dir=tmp_path / "ours", settings=settings, processes=True) as cluster:
+        ours, theirs = tmp_path / "ours" / "broker-a", tmp_path / "slave" / "store"
+        slave = JavaBroker(
+            tmp_path / "slave",
+            cluster.name_servers,
+            name="broker-a",
+            cluster=CLUSTER,
+            broker_id=1,
+            properties={
+                "mappedFileSizeCommitLog": SEGMENT_SIZE,
+                "haSendHeartbeatInterval": 500,
+                "slaveReadEnable": "true",
+            },
+        )
+        producer = java.producer(f"{name}-producers", cluster.name_servers, poll_ms=500)
+        sent = []
+
+        def send(count: int) -> None:
+            more = [b"%d " % (len(sent) + number) + b"x" * 3_000 for number in range(count)]
+            sent.extend(more)
+            for body in more:
+                producer.send(message(name, body))
+
+        def copied() -> bool:
+            return log_of(theirs) == log_of(ours)
+
+        send(10)
+        slave.start()
+        try:
+            java.wait_for(copied, "the slave to copy what there was")
+            send(700)
+            java.wait_for(copied, "the slave to follow over the ends of files")
+            assert len(log_of(ours)) > 2
+            slave.kill()
+            send(50)
+            slave.start()
+            java.wait_for(copied, "the slave to catch up after its own death")
+            cluster.kill_broker()
+            cluster.start_broker()
+            java.wait_for(lambda: _sends(producer, name, sent), "the producer to find its master again")
+            send(50)
+            java.wait_for(copied, "the slave to follow the master that came back")
+            status = java.mqadmin("haStatus", "-b", cluster.brokers["broker-a"])
+            assert "127.0.0.1" in status.partition("#SlaveAddr")[2], status
+        finally:
+            slave.kill()
+        consumer = java.consumer(f"{name}-group", cluster.name_servers, name, poll_ms=500)
+        java.wait_for(lambda: set(sent) <= set(bodies(consumer.received)), "every message that was acknowledged")
+        consumer.stop()
+        producer.stop()
+
+
+def _sends(producer, topic: str, sent: list[bytes]) -> bool:
+    """Send a message; False where the client has not found its broker yet."""
+    try:
+        producer.send(message(topic, b"again"))
+    except PeerError:
+        return False
+    sent.append(b"again")
+    return True

@@ -1,0 +1,191 @@
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from contextlib import suppress
+from typing import Any
+
+import orjson
+
+from orbitmq.broker.replication import listener
+from orbitmq.ha.frames import HEADER, REPORT
+from orbitmq.wire.headers import GetReplicationStatus
+
+Serve = Callable[..., None]
+
+
+class Closing:
+    """Closes a connection where the rig closes its pools."""
+
+    def __init__(self, writer: asyncio.StreamWriter) -> None:
+        self._writer = writer
+
+    async def close(self) -> None:
+        self._writer.close()
+        with suppress(OSError):
+            await self._writer.wait_closed()
+
+
+async def connect(rig: Any) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+    """Connect to the port where slaves follow."""
+    host, port = rig.broker.service.address.replication.rsplit(":", 1)
+    reader, writer = await asyncio.open_connection(host, int(port))
+    rig.pools.append(Closing(writer))
+    return reader, writer
+
+
+async def follow(rig: Any, offset: int) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+    """Connect as a slave does whose log ends at `offset`."""
+    reader, writer = await connect(rig)
+    writer.write(REPORT.pack(offset))
+    return reader, writer
+
+
+async def rest_of(reader: asyncio.StreamReader) -> bytes:
+    """Read until the master closes; a reset is as good where it had not read everything."""
+    try:
+        return await reader.read()
+    except ConnectionResetError:
+        return b""
+
+
+async def receive(reader: asyncio.StreamReader, end: int) -> tuple[int, bytes]:
+    """Return where the master begins, and the bytes up to `end` of its log."""
+    start, received = -1, b""
+    while start < 0 or start + len(received) < end:
+        offset, size = HEADER.unpack(await reader.readexactly(HEADER.size))
+        start = offset if start < 0 else start
+        assert offset == start + len(received)
+        received += await reader.readexactly(size)
+    return start, received
+
+
+def log_of(rig: Any) -> bytes:
+    store = rig.broker.service.store
+    at, content = 0, b""
+    while at < store.max_physical_offset:
+        content += store.read_raw(at, 2**31)
+        at = len(content)
+    return content
+
+
+async def status(rig: Any) -> Any:
+    return orjson.loads((await rig.ask(GetReplicationStatus())).body)
+
+
+def test_a_slave_is_sent_the_log_as_it_is_and_as_it_grows(serve: Serve) -> None:
+    async def scene(rig: Any) -> None:
+        await rig.send(body=b"before")
+        reader, _writer = await follow(rig, 0)
+        store = rig.broker.service.store
+        start, first = await receive(reader, store.max_physical_offset)
+        assert (start, first) == (0, log_of(rig))
+        await rig.send(body=b"after")
+        start, rest = await receive(reader, store.max_physical_offset)
+        assert start == len(first)
+        assert first + rest == log_of(rig)
+
+    serve(scene, ha_listen_port=0)
+
+
+def test_a_slave_goes_on_over_the_end_of_a_file(serve: Serve) -> None:
+    async def scene(rig: Any) -> None:
+        for _ in range(5):
+            await rig.send(body=b"x" * 30_000)
+        store = rig.broker.service.store
+        reader, _writer = await follow(rig, 17)
+        _, received = await receive(reader, store.max_physical_offset)
+        assert received == log_of(rig)[17:]
+        assert len(received) > 2 * 65_536
+
+    serve(scene, ha_listen_port=0, mapped_file_size_commit_log=65_536, ha_transfer_batch_size=2_000)
+
+
+def test_half_messages_reach_a_slave_although_no_consumer_sees_them(serve: Serve) -> None:
+    async def scene(rig: Any) -> None:
+        reader, _writer = await follow(rig, 0)
+        properties = "TRAN_MSG\x01true\x02PGROUP\x01p\x02UNIQ_KEY\x01k\x02"
+        assert (await rig.send(properties=properties, sys_flag=4)).code == 0
+        _, received = await receive(reader, rig.broker.service.store.max_physical_offset)
+        assert received == log_of(rig)
+
+    serve(scene, ha_listen_port=0)
+
+
+def test_an_idle_slave_hears_a_heartbeat_with_the_next_offset(serve: Serve) -> None:
+    async def scene(rig: Any) -> None:
+        await rig.send()
+        end = rig.broker.service.store.max_physical_offset
+        reader, _writer = await follow(rig, end)
+        assert HEADER.unpack(await reader.readexactly(HEADER.size)) == (end, 0)
+
+    serve(scene, ha_listen_port=0, ha_send_heartbeat_interval=100)
+
+
+def test_administrators_see_how_far_each_slave_is(serve: Serve) -> None:
+    async def scene(rig: Any) -> None:
+        await rig.send()
+        end = rig.broker.service.store.max_physical_offset
+        reader, writer = await follow(rig, 0)
+        await receive(reader, end)
+        writer.write(REPORT.pack(end - 5))
+        while not (seen := (await status(rig))["haConnectionInfo"]) or seen[0]["slaveAckOffset"] == 0:
+            await asyncio.sleep(0)
+        assert seen[0]["slaveAckOffset"] == end - 5
+        assert (seen[0]["diff"], seen[0]["transferFromWhere"], seen[0]["inSync"]) == (5, end, True)
+        assert (await status(rig))["inSyncSlaveNums"] == 1
+        writer.close()
+        while (await status(rig))["haConnectionInfo"]:
+            await asyncio.sleep(0)
+        assert not rig.broker.service.slave_listener.slaves
+
+    serve(scene, ha_listen_port=0)
+
+
+def test_a_slave_with_another_log_is_sent_away_and_the_log_says_why(serve: Serve, caplog: Any) -> None:
+    async def scene(rig: Any) -> None:
+        await rig.send()
+        end = rig.broker.service.store.max_physical_offset
+        reader, _ = await follow(rig, end + 1)
+        assert await rest_of(reader) == b""
+        assert "its log is another one" in caplog.text
+        assert (await rig.send()).code == 0
+
+    serve(scene, ha_listen_port=0)
+
+
+def test_who_reports_nothing_is_sent_away(serve: Serve, caplog: Any) -> None:
+    async def scene(rig: Any) -> None:
+        reader, writer = await connect(rig)
+        writer.write(b"GET / H")
+        assert await rest_of(reader) == b""
+        assert "reported nothing for 1000 ms" in caplog.text
+
+    serve(scene, ha_listen_port=0, ha_housekeeping_interval=1_000)
+
+
+def test_there_are_only_so_many_slaves(serve: Serve, monkeypatch: Any) -> None:
+    monkeypatch.setattr(listener, "SLAVES_MAX", 1)
+
+    async def scene(rig: Any) -> None:
+        await rig.send()
+        first, _writer = await follow(rig, 0)
+        await receive(first, rig.broker.service.store.max_physical_offset)
+        second, _ = await follow(rig, 0)
+        assert await rest_of(second) == b""
+
+    serve(scene, ha_listen_port=0)
+
+
+def test_without_slaves_no_send_tells_anybody_of_them(serve: Serve) -> None:
+    async def scene(rig: Any) -> None:
+        listening = list(rig.broker.service.store.on_arrived)
+        reader, writer = await follow(rig, 0)
+        await rig.send()
+        await receive(reader, rig.broker.service.store.max_physical_offset)
+        assert len(rig.broker.service.store.on_arrived) == len(listening) + 1
+        writer.close()
+        while rig.broker.service.store.on_arrived != listening:
+            await asyncio.sleep(0)
+
+    serve(scene, ha_listen_port=0)
