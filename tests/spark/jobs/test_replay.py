@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from dataclasses import replace
+from datetime import UTC, datetime
 from itertools import islice
 from pathlib import Path
 
@@ -27,6 +28,7 @@ pytestmark = [pytest.mark.spark, pytest.mark.slow]
 
 FLIGHTS = 2_000
 ARCHIVE = {"job": "archive"}
+NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 
 
 @pytest.fixture
@@ -144,6 +146,21 @@ def test_a_commit_log_is_replayed_and_what_came_since_by_the_next_run(
     is_again(read(topic=plan.topic).collect(), [*flown, late])
 
 
+def test_only_messages_of_a_range_of_times_are_replayed(spark, cluster, topic, flown, plan, read):
+    write_part(read(), 0, plan.source)
+    rows = sorted(spark.read.parquet(str(plan.source)).collect(), key=lambda row: row["storeTimestamp"])
+    first, last = (rows[at]["storeTimestamp"].astimezone(UTC) for at in (len(rows) // 3, 2 * len(rows) // 3))
+    wanted = [row for row in rows if first <= row["storeTimestamp"].astimezone(UTC) < last]
+
+    all_hold(replay(spark, cluster, plan._replace(begin=first, end=last), Screen()))
+
+    found = read(topic=plan.topic).collect()
+    assert 0 < len(found) < len(rows)
+    assert sorted(row["flag"] for row in found) == sorted(row["flag"] for row in wanted)
+    with pytest.raises(ConfigError, match="which is for"):
+        replay(spark, cluster, plan._replace(begin=first), Screen())
+
+
 def test_what_cannot_be_replayed_is_one_sentence(spark, cluster, rocketmq_session, topic, flown, plan, read, tmp_path):
     log = rocketmq_session.data_dir / "broker-a"
 
@@ -158,6 +175,7 @@ def test_what_cannot_be_replayed_is_one_sentence(spark, cluster, rocketmq_sessio
     assert "\n" not in told
     (tmp_path / "archive").mkdir()
     assert "with Parquet files, or with a CommitLog" in fails(ConfigError)
+    assert "a time behind from" in fails(ConfigError, begin=NOON, end=NOON)
     assert "a CommitLog has those of the whole broker" in fails(ConfigError, source=log)
     fails(RouteNotFound, source=log, from_topic=topic, topic=f"{topic}-none")
     spark.range(3).selectExpr("id as queueOffset").write.parquet(str(tmp_path / "numbers"))

@@ -10,6 +10,7 @@ import typer
 from orbitmq.cli.jobs.running import DEFAULT_MASTER, MasterOption, run_job
 from orbitmq.cli.terminal.options import DEFAULT_NAME_SERVERS, FormatOption, NameServersOption, SecurityOption
 from orbitmq.cli.terminal.output import Format
+from orbitmq.cli.terminal.times import MOMENT_HELP, parse_moment
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -31,6 +32,13 @@ def replay(
         str | None,
         typer.Option("--from-topic", metavar="TOPIC", help="Only messages of this topic; a CommitLog needs it."),
     ] = None,
+    begin: Annotated[
+        str | None,
+        typer.Option("--from", metavar="TIME", help=f"Only messages that were stored then or later. {MOMENT_HELP}"),
+    ] = None,
+    end: Annotated[
+        str | None, typer.Option("--to", metavar="TIME", help=f"Only messages that were stored before. {MOMENT_HELP}")
+    ] = None,
     rate: Annotated[int, typer.Option("--rate", min=1, help="Messages in a second, at most.")] = 1_000,
     rows_per_checkpoint: Annotated[
         int, typer.Option("--rows-per-checkpoint", min=1, help="Messages from one checkpoint to the next.")
@@ -45,13 +53,17 @@ def replay(
     Killed and started again it goes on where it was, and sends no message a second time. Exit code 1 when a check of its
     own work fails.
     """
+    since = None if begin is None else parse_moment(begin, "--from")
+    until = None if end is None else parse_moment(end, "--to")
 
     def work(spark: SparkSession, screen: Screen) -> list[Verdict]:
         from orbitmq.spark.jobs.frame.cluster import Cluster
         from orbitmq.spark.jobs.replay import ReplayPlan
         from orbitmq.spark.jobs.replay import replay as run
 
-        plan = ReplayPlan(source.resolve(), topic, from_topic, directory.resolve(), rate, rows_per_checkpoint)
+        plan = ReplayPlan(
+            source.resolve(), topic, from_topic, directory.resolve(), rate, rows_per_checkpoint, since, until
+        )
         return run(spark, Cluster(name_servers, security), plan, screen)
 
     run_job("replay", master, output, work)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -33,6 +34,8 @@ class ReplayPlan(NamedTuple):
         from_topic: only messages of this topic; None: all that the files have, which a CommitLog does not allow.
         directory: keeps how far the job is.
         rate: messages in a second.
+        begin: only messages that were stored then or later; None: from the first one on.
+        end: only messages that were stored before; None: to the last one.
     """
 
     source: Path
@@ -41,6 +44,21 @@ class ReplayPlan(NamedTuple):
     directory: Path
     rate: int
     rows_per_checkpoint: int
+    begin: datetime | None = None
+    end: datetime | None = None
+
+    @property
+    def subject(self) -> dict[str, str]:
+        """What a directory remembers that it is for: one that is for other messages or another topic is refused."""
+        times = {"begin": self.begin, "end": self.end}
+        given = {name: time.isoformat() for name, time in times.items() if time is not None}
+        return {
+            "job": "replay",
+            "source": str(self.source),
+            "topic": self.topic,
+            "from": self.from_topic or "",
+            **given,
+        }
 
 
 def replay(spark: SparkSession, cluster: Cluster, plan: ReplayPlan, screen: Screen) -> list[Verdict]:
@@ -51,8 +69,9 @@ def replay(spark: SparkSession, cluster: Cluster, plan: ReplayPlan, screen: Scre
         ConfigError: there are no such files, or the directory is for something else.
         ClientError: the cluster cannot be asked.
     """
-    subject = {"job": "replay", "source": str(plan.source), "topic": plan.topic, "from": plan.from_topic or ""}
-    with _opened(spark, plan) as rows, claimed(plan.directory, subject):
+    if plan.begin is not None and plan.end is not None and plan.begin >= plan.end:
+        raise ConfigError("to", plan.end.isoformat(), f"a time behind from, {plan.begin.isoformat()}")
+    with _opened(spark, plan) as rows, claimed(plan.directory, plan.subject):
         cluster.topic_stats(plan.topic)  # it is there: a replay makes no topic
         screen.step(f"replaying {plan.source} to {plan.topic}, {plan.rate:,} messages a second")
         work = Work(
@@ -89,18 +108,22 @@ def _opened(spark: SparkSession, plan: ReplayPlan) -> Iterator[DataFrame]:
         if plan.from_topic is None:
             raise ConfigError("from-topic", None, "a topic: a CommitLog has those of the whole broker")
         options = {"commitLogPath": str(plan.source), "topic": plan.from_topic}
-        yield _named(spark.read.format("rocketmq").options(**options).load())
+        yield _chosen(spark.read.format("rocketmq").options(**options).load(), plan)
     elif next(plan.source.glob("**/*.parquet"), None) is not None:
         with held(plan.source):
             rows = spark.read.parquet(str(plan.source))
             missing = [name for name in COLUMNS if name not in rows.columns]
             if missing:
                 raise ConfigError("source", str(plan.source), f"files with the columns {', '.join(missing)}, too")
-            yield _named(rows if plan.from_topic is None else rows.where(rows["topic"] == plan.from_topic))
+            yield _chosen(rows if plan.from_topic is None else rows.where(rows["topic"] == plan.from_topic), plan)
     else:
         raise ConfigError("source", str(plan.source), "a directory with Parquet files, or with a CommitLog")
 
 
-def _named(rows: DataFrame) -> DataFrame:
-    """Return the columns that are needed; files of a log do not tell whose they are."""
+def _chosen(rows: DataFrame, plan: ReplayPlan) -> DataFrame:
+    """Return the rows of the plan's time, and the columns that are needed; files of a log do not tell whose they are."""
+    if plan.begin is not None:
+        rows = rows.where(rows["storeTimestamp"] >= plan.begin)
+    if plan.end is not None:
+        rows = rows.where(rows["storeTimestamp"] < plan.end)
     return rows.select(*COLUMNS).fillna({"brokerName": ""})

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from datetime import UTC, datetime
+
 import pytest
 
 from orbitmq.cli.jobs import replay as module
@@ -27,12 +29,30 @@ def test_options_become_a_plan(orbitmq, asked, tmp_path, rocketmq_session):
     (cluster, plan, _), (name, master, output, _) = asked
     assert cluster == Cluster(rocketmq_session.name_servers)
     assert plan == ReplayPlan(tmp_path, "new", "old", tmp_path / "b", 7, 9)
+    assert plan.subject == {"job": "replay", "source": str(tmp_path), "topic": "new", "from": "old"}
     assert (name, master, output) == ("replay", "local[1]", Format.JSON)
 
 
 def test_all_that_the_files_have_is_replayed_unless_told_otherwise(orbitmq, asked, tmp_path):
     assert orbitmq("job", "replay", tmp_path, "new", tmp_path / "b").code == 0
     assert asked[0][1] == ReplayPlan(tmp_path, "new", None, tmp_path / "b", 1_000, 10_000)
+
+
+def test_a_range_of_times_belongs_to_what_a_directory_is_for(orbitmq, asked, tmp_path):
+    times = ("--from", "2026-11-21T12:00", "--to", "1795266000000")
+    assert orbitmq("job", "replay", tmp_path, "new", tmp_path / "b", *times).code == 0
+
+    plan = asked[0][1]
+    assert (plan.begin, plan.end) == (datetime(2026, 11, 21, 12, tzinfo=UTC), datetime(2026, 11, 21, 13, tzinfo=UTC))
+    assert (plan.subject["begin"], plan.subject["end"]) == ("2026-11-21T12:00:00+00:00", "2026-11-21T13:00:00+00:00")
+
+
+@pytest.mark.parametrize("option", ["--from", "--to"])
+def test_what_is_no_time_is_told(orbitmq, asked, tmp_path, option):
+    told = orbitmq("job", "replay", tmp_path, "new", tmp_path / "b", option, "2h")
+    assert told.code == 2
+    assert option in told.err
+    assert not asked
 
 
 @pytest.mark.parametrize("words", [("--rate", 0), ("--rows-per-checkpoint", 0)])
