@@ -6,7 +6,7 @@ import logging
 import time
 from collections.abc import Iterable
 
-from orbitmq.errors import ClientError
+from orbitmq.errors import ClientError, RouteNotFound
 from orbitmq.model.route import MessageQueue
 from orbitmq.spark.driver.rounds import Rounds
 from orbitmq.spark.offsets import Bound, Offsets
@@ -98,13 +98,19 @@ class OffsetPoller:
         self._target = {**self._target, **self._client.latest(wanted, unreachable=self._log_unreachable)}
 
     def fix_end(self) -> None:
-        """Let the run end at the latest offsets of now: what arrives later belongs to the next one."""
-        queues = self.find_queues()
+        """Let the run end at the latest offsets of now: what arrives later belongs to the next one.
+
+        Raises:
+            RouteNotFound: a topic that was named does not exist; it may be misspelt, and is not waited for.
+            ClientError: somebody who has to be asked does not answer, and patience is over.
+        """
         give_up_at = time.monotonic() + self._options.broker_patience_ms / 1000
         while True:
             try:
-                self._target = self._client.latest(queues)
+                self._target = self._client.latest(self.find_queues())
                 return
+            except RouteNotFound:
+                raise
             except ClientError as error:
                 # The run is to read everything that is there now: it needs the word of every broker.
                 if time.monotonic() >= give_up_at:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from orbitmq.errors import NoNameServer, RouteNotFound
 from orbitmq.model.route import MessageQueue
 from orbitmq.spark.offsets import Earliest
 from orbitmq.spark.options import ReadOptions
@@ -104,6 +105,32 @@ def test_a_fixed_end_stays_and_nobody_is_asked_any_more(fake, poller, clock):
     assert poller.is_fresh
     assert poller.latest == {FIRST: 5}
     assert (fake.asked, clock.waits) == ([], [])
+
+
+def test_a_fixed_end_waits_for_a_name_server(fake, poller, clock):
+    fake.fill("orders", 0, 5)
+    name_servers = poller._client._name_servers
+    name_servers.configure(["127.0.0.1:1"])
+    clock.asleep = lambda: name_servers.configure([fake.address] if len(clock.waits) == 3 else ["127.0.0.1:1"])
+    poller.fix_end()
+
+    assert poller.latest == {FIRST: 5}
+    assert clock.waits == [module.PAUSE_S] * 3
+
+
+def test_a_name_server_that_stays_away_ends_the_wait_for_a_fixed_end(poller, clock):
+    poller._client._name_servers.configure(["127.0.0.1:1"])
+    with pytest.raises(NoNameServer):
+        poller.fix_end()
+
+    assert sum(clock.waits) == poller._options.broker_patience_ms / 1000
+
+
+def test_a_fixed_end_does_not_wait_for_a_topic_that_is_not_there(fake, poller, clock):
+    with pytest.raises(RouteNotFound):
+        poller.fix_end()
+
+    assert clock.waits == []
 
 
 def test_the_beginnings_of_known_queues_are_found(fake, poller):
