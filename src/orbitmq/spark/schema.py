@@ -79,7 +79,7 @@ def chosen_columns(schema: StructType) -> tuple[str, ...]:
     """Return the names that a user's own schema asks for: this is how a query reads fewer columns.
 
     Raises:
-        ConfigError: a column that messages do not have, one of another type, or one that is asked for twice.
+        ConfigError: a column that messages do not have, one of another type, one that is said to be never null, or asked for twice.
     """
     names = tuple(schema.fieldNames())
     for field in schema.fields:
@@ -89,6 +89,8 @@ def chosen_columns(schema: StructType) -> tuple[str, ...]:
         wanted, found = column.spark.simpleString(), field.dataType.simpleString()
         if found != wanted:
             raise ConfigError("schema", f"{field.name} {found}", f"{field.name} {wanted}")
+        if not field.nullable:  # Spark would believe it, and its workers refuse batches that do not promise it
+            raise ConfigError("schema", f"{field.name} {found} NOT NULL", f"{field.name} {wanted}, without NOT NULL")
     for name in names:
         if names.count(name) > 1:
             raise ConfigError("schema", name, "each column once")

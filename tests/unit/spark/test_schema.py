@@ -34,6 +34,10 @@ def test_schemas_keep_the_order_asked_for():
     [
         (StructField("offset", IntegerType()), "'offset' is not allowed, expected columns out of topic, body"),
         (StructField("body", StringType()), "'body string' is not allowed, expected body binary"),
+        (
+            StructField("tags", StringType(), nullable=False),
+            "'tags string NOT NULL' is not allowed, expected tags string, without NOT NULL",
+        ),
     ],
 )
 def test_a_column_that_messages_do_not_have_is_named(field, told):
