@@ -19,6 +19,7 @@ import orjson
 from orbitmq.address import parse_name_servers
 from orbitmq.errors import ConfigError, InvalidArgument
 from orbitmq.filter.sql92 import check_sql92
+from orbitmq.model.delay_levels import DELAY_LEVELS_MAX, DELAY_LEVELS_TEXT
 from orbitmq.model.group import SUBSCRIBE_ALL
 from orbitmq.model.route import MessageQueue
 from orbitmq.model.topic import GROUP_LENGTH_MAX, check_name, is_reserved_topic
@@ -100,6 +101,7 @@ WRITE_OPTIONS = (
     "retries",
     "sendOutstanding",
     "rowIds",
+    "delayLevelMax",
     "delivery",
     "markerTopic",
     "commitTimeoutMs",
@@ -174,7 +176,8 @@ class ReadOptions:
 class WriteOptions:
     """The options of a write.
 
-    `topic` is for rows that name none; `row_ids` adds the property that makes repeats recognisable. `marker_topic` and
+    `topic` is for rows that name none; `row_ids` adds the property that makes repeats recognisable; rows with a
+    higher `delayLevel` than `delay_level_max` are refused. `marker_topic` and
     `commit_timeout_ms` are for `exactly_once`.
     """
 
@@ -186,6 +189,7 @@ class WriteOptions:
     retries: int = 3
     send_outstanding: int = 10_000
     row_ids: bool = True
+    delay_level_max: int = len(DELAY_LEVELS_TEXT.split())
     exactly_once: bool = False
     marker_topic: str = DEFAULT_MARKER_TOPIC
     commit_timeout_ms: int = 600_000
@@ -265,6 +269,7 @@ def parse_write_options(options: Mapping[str, str]) -> WriteOptions:
         retries=given.number("retries", WriteOptions.retries, 0, 1000),
         send_outstanding=given.number("sendOutstanding", WriteOptions.send_outstanding, 1, 1_000_000),
         row_ids=given.boolean("rowIds", not exactly_once),
+        delay_level_max=given.number("delayLevelMax", WriteOptions.delay_level_max, 1, DELAY_LEVELS_MAX),
         exactly_once=exactly_once,
         marker_topic=_checked_topic("markerTopic", given.get("markerTopic") or DEFAULT_MARKER_TOPIC),
         commit_timeout_ms=given.number("commitTimeoutMs", WriteOptions.commit_timeout_ms, 1, INT32_MAX),

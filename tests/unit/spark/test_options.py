@@ -228,7 +228,7 @@ def test_the_defaults_are_those_of_the_reference():
     )  # fmt: skip
     assert parse_write_options({"nameServer": "h:1"}) == WriteOptions(
         name_servers=("h:1",), security_file=None, topic=None, group="orbitmq-spark", send_timeout_ms=10_000,
-        retries=3, send_outstanding=10_000, row_ids=True,
+        retries=3, send_outstanding=10_000, row_ids=True, delay_level_max=18,
     )  # fmt: skip
 
 
@@ -248,6 +248,7 @@ STREAM_LIMITS = [
     ("minOffsetsPerTrigger", "offsets_per_trigger_min", 1, 2**63 - 1),
 ]
 WRITE_LIMITS = [
+    ("delayLevelMax", "delay_level_max", 1, 1000),
     ("sendTimeoutMs", "send_timeout_ms", 1, 2**31 - 1),
     ("retries", "retries", 0, 1000),
     ("sendOutstanding", "send_outstanding", 1, 1_000_000),

@@ -9,7 +9,7 @@ import pyarrow as pa
 from pyspark.sql.types import StructType
 
 from orbitmq.errors import ConfigError, InvalidArgument
-from orbitmq.model.message import Message, PropertyName
+from orbitmq.model.message import FLAG_LIMIT, Message, PropertyName
 from orbitmq.spark.options import WriteOptions
 from orbitmq.spark.schema import COLUMN_NAMES
 
@@ -81,6 +81,15 @@ class MessageBuilder:
             yield self._message(*row)
             self.count += 1
 
+    def _check_numbers(self, delay_level: int, flag: int) -> None:
+        level_max = self._options.delay_level_max
+        row = f"row {self._row_id_prefix}/{self.count}"
+        if not 0 <= delay_level <= level_max:
+            hint = "brokers that have more levels: the option delayLevelMax"
+            raise InvalidArgument("delayLevel", delay_level, f"0 to {level_max} ({hint}); {row}")
+        if not -FLAG_LIMIT <= flag < FLAG_LIMIT:
+            raise InvalidArgument("flag", flag, f"{-FLAG_LIMIT} to {FLAG_LIMIT - 1}; {row}")
+
     def _message(
         self,
         topic: str | None,
@@ -98,6 +107,7 @@ class MessageBuilder:
             raise InvalidArgument(
                 missing, None, f"a value in every row; row {self._row_id_prefix}/{self.count} has null"
             )
+        self._check_numbers(delay_level or 0, flag or 0)
         given: dict[str, Any] = {name: value for name, value in properties or () if value}
         own = {name: value for name, value in given.items() if name not in SYSTEM_PROPERTIES}
         if self._options.row_ids:

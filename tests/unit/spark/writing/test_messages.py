@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pyarrow as pa
 import pytest
 from pyspark.sql.types import BinaryType, IntegerType, LongType, StringType, StructField, StructType
@@ -77,10 +79,36 @@ def test_a_row_with_a_null_is_named(columns, missing):
         messages({"topic": ["t"]} | columns, options)
 
 
-@pytest.mark.parametrize("columns", [{"flag": [2**40]}, {"delayLevel": [-1]}, {"delayLevel": [2**40]}])
-def test_numbers_that_no_broker_knows_are_refused_before_they_are_sent(columns):
-    with pytest.raises(InvalidArgument, match="is not allowed"):
-        messages({"body": [b"x"]} | columns)
+@pytest.mark.parametrize(
+    ("name", "value", "limit"),
+    [
+        ("flag", 2**40, "-2147483648 to 2147483647"),
+        ("flag", 2**31, "-2147483648 to 2147483647"),
+        ("flag", -(2**31) - 1, "-2147483648 to 2147483647"),
+        ("delayLevel", 99, "0 to 18"),
+        ("delayLevel", 19, "0 to 18"),
+        ("delayLevel", -1, "0 to 18"),
+        ("delayLevel", 2**40, "0 to 18"),
+    ],
+)
+def test_numbers_that_no_broker_knows_are_refused_with_their_limit_and_row(name, value, limit):
+    with pytest.raises(InvalidArgument, match=f"{name}.*{value}.*{limit}.*row query/7/0/1"):
+        messages({"body": [b"x", b"y"], name: [0, value]})
+
+
+def test_brokers_may_have_more_delay_levels():
+    options = replace(OPTIONS, delay_level_max=99)
+
+    assert [message.delay_level for message in messages({"body": [b"x"] * 2, "delayLevel": [99, 18]}, options)] == [
+        99,
+        18,
+    ]
+    assert [message.flag for message in messages({"body": [b"x"] * 2, "flag": [2**31 - 1, -(2**31)]})] == [
+        2**31 - 1,
+        -(2**31),
+    ]
+    with pytest.raises(InvalidArgument, match="0 to 99"):
+        messages({"body": [b"x"], "delayLevel": [100]}, options)
 
 
 def test_what_was_read_may_be_written():
