@@ -210,6 +210,14 @@ class BrokerConfig(ServerSecuritySettings):
     ha_max_gap_not_in_sync: int = 256 * _MIB
     """A slave that is further behind is shown as not in sync."""
 
+    # Light queues.
+    enable_lmq: bool = False
+    """There are light queues, topics `%LMQ%...` that nobody makes; offsets are kept in `lmqConsumerOffset.json`."""
+    enable_multi_dispatch: bool = False
+    """With enableLmq: messages are put into the light queues that they name."""
+    max_lmq_consume_queue_num: int = 20_000
+    """Light queues that there may be: a message that names one too many is refused."""
+
     # What clients leave behind.
     flush_consumer_offset_interval: int = 5_000
 
@@ -423,6 +431,7 @@ _RANGES: dict[str, tuple[int, int]] = {
     "timer_flush_interval_ms": (100, 60_000),
     "timer_congest_num_each_slot": (1, 2**31 - 1),
     "mapped_file_size_timer_log": (64 * _KIB, _GIB),
+    "max_lmq_consume_queue_num": (1, 10_000_000),
     "flush_consumer_offset_interval": (100, 600_000),
     "default_topic_queue_nums": (1, 1_024),
     "topics_max": (100, 10_000_000),

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from orbitmq.broker.groups.configs import GROUPS_MAX, GroupConfigs
-from orbitmq.broker.groups.offsets import GroupOffsets
+from orbitmq.broker.groups.offsets import SEPARATOR, GroupOffsets
 from orbitmq.broker.groups.table_file import TableFile, Ticket
 from orbitmq.broker.static_topics.table import MappingTable
 from orbitmq.broker.topics.table import TOPICS_MAX, TopicTable
@@ -20,6 +20,7 @@ from orbitmq.clock import Clock
 from orbitmq.errors import HeaderError, StoreError
 from orbitmq.files import has_generation, read_table, replace_file, way_out, write_aside
 from orbitmq.store.disk import LocalDisk, write_whole
+from orbitmq.store.light.places import LIGHT_QUEUE_ID, is_light
 from orbitmq.wire import fastjson
 from orbitmq.wire.bodies import topics as topic_bodies
 from orbitmq.wire.bodies.groups import decode_group_table, encode_group_table
@@ -35,6 +36,7 @@ NEEDED = {
     "topics.json": "the broker would know none of its topics",
     "subscriptionGroup.json": "groups would lose their settings",
     "consumerOffset.json": "groups would begin anew: they read messages again, or miss some",
+    "lmqConsumerOffset.json": "groups would begin anew: they read messages again, or miss some",
     "delayOffset.json": "delayed messages that were delivered would come again",
     "messageRequestMode.json": "groups that pop would pull",
     "auth.json": "nobody could sign, and rules that deny would be gone",
@@ -50,11 +52,14 @@ class ConfigFiles:
 
     Args:
         directory: `store/config`.
+        has_light_queues: offsets are kept in the file that Java's broker keeps them in then.
     """
 
-    def __init__(self, directory: Path) -> None:
+    def __init__(self, directory: Path, *, has_light_queues: bool = False) -> None:
+        self._has_light_queues = has_light_queues
         self.topics_path = directory / "topics.json"
-        self.offsets_path = directory / "consumerOffset.json"
+        self.plain_offsets_path = directory / "consumerOffset.json"
+        self.offsets_path = directory / "lmqConsumerOffset.json" if has_light_queues else self.plain_offsets_path
         self.delays_path = directory / "delayOffset.json"
         self.delivered_path = directory.parent / "delivered"
         self.transactions_path = directory / "transactionMetrics"
@@ -97,20 +102,24 @@ class ConfigFiles:
         self._mappings_file.ticket(partial(mapping_bodies.encode_mapping_table, table)).write()
 
     def load_offsets(self) -> GroupOffsets:
-        """Return the committed offsets, none at the first start."""
-        return read_table(self.offsets_path, parse_offsets) or GroupOffsets()
+        """Return the committed offsets, none at the first start; at the first with light queues those from before."""
+        found = read_table(self.offsets_path, parse_offsets)
+        return found or read_table(self.plain_offsets_path, parse_offsets) or GroupOffsets()
 
     def load_groups(self, *, auto_create_enable: bool, count_max: int = GROUPS_MAX) -> GroupConfigs:
         """Return the groups' settings, only the system's at the first start."""
         found = read_table(self.groups_path, decode_group_table)
         if found is None:
-            return GroupConfigs(auto_create_enable=auto_create_enable, count_max=count_max)
+            return GroupConfigs(
+                auto_create_enable=auto_create_enable, count_max=count_max, has_light_queues=self._has_light_queues
+            )
         return GroupConfigs(
             found.groups.values(),
             found.data_version,
             forbidden=found.forbidden,
             auto_create_enable=auto_create_enable,
             count_max=count_max,
+            has_light_queues=self._has_light_queues,
         )
 
     def save_groups(self, groups: GroupConfigs) -> None:
@@ -189,13 +198,21 @@ class OffsetFile:
     """The file of the committed offsets, written from time to time: losing the last seconds repeats messages.
 
     Args:
+        is_light: write the form of lmqConsumerOffset.json.
         durable_offset: up to where the log is on the disk. Offsets of popped messages are kept when their checkpoints
             are there: a crash would lose the messages otherwise.
     """
 
     def __init__(
-        self, path: Path, offsets: GroupOffsets, clock: Clock, durable_offset: Callable[[], int] = lambda: _ANYWHERE
+        self,
+        path: Path,
+        offsets: GroupOffsets,
+        clock: Clock,
+        durable_offset: Callable[[], int] = lambda: _ANYWHERE,
+        *,
+        is_light: bool = False,
     ) -> None:
+        self._format = format_light_offsets if is_light else format_offsets
         self._path = path
         self._offsets = offsets
         self._clock = clock
@@ -230,9 +247,9 @@ class OffsetFile:
             offsets.version = offsets.version.next(self._clock())
         if offsets.log_end <= durable:
             self._waiting = None
-            return _Snapshot(offsets.change_count, offsets.log_end, format_offsets(offsets))
+            return _Snapshot(offsets.change_count, offsets.log_end, self._format(offsets))
         if waiting is None:
-            self._waiting = _Snapshot(offsets.change_count, offsets.log_end, format_offsets(offsets))
+            self._waiting = _Snapshot(offsets.change_count, offsets.log_end, self._format(offsets))
         return None
 
 
@@ -252,8 +269,28 @@ def format_offsets(offsets: GroupOffsets) -> bytes:
     return fastjson.dumps_loose({"dataVersion": data_version_document(offsets.version), "offsetTable": offsets.all})
 
 
+def format_light_offsets(offsets: GroupOffsets) -> bytes:
+    """Return the content of lmqConsumerOffset.json: groups named as light queues have one offset in each topic.
+
+    Theirs of other queues than 0, which Java would take for that one's, stand in the other table, which it does not read
+    for such groups.
+    """
+    light: dict[str, int] = {}
+    others: dict[str, Mapping[int, int]] = {}
+    for key, queues in offsets.all.items():
+        if is_light(key.partition(SEPARATOR)[2]) and LIGHT_QUEUE_ID in queues:
+            light[key] = queues[LIGHT_QUEUE_ID]
+            queues = {queue_id: offset for queue_id, offset in queues.items() if queue_id != LIGHT_QUEUE_ID}
+            if not queues:
+                continue
+        others[key] = queues
+    return fastjson.dumps_loose(
+        {"dataVersion": data_version_document(offsets.version), "lmqOffsetTable": light, "offsetTable": others}
+    )
+
+
 def parse_offsets(data: bytes) -> GroupOffsets:
-    """Parse consumerOffset.json, with bare or quoted queue ids.
+    """Parse consumerOffset.json or lmqConsumerOffset.json, with bare or quoted queue ids.
 
     Raises:
         HeaderError: not such a file.
@@ -262,6 +299,8 @@ def parse_offsets(data: bytes) -> GroupOffsets:
         document = fastjson.loads(data)
         table: Mapping[str, Mapping[str, Any]] = document.get("offsetTable") or {}
         offsets = {key: _queues(queues.items()) for key, queues in table.items()}
+        for key, offset in (document.get("lmqOffsetTable") or {}).items():
+            offsets.setdefault(key, {})[LIGHT_QUEUE_ID] = int(offset)
         return GroupOffsets(offsets, parse_data_version(document.get("dataVersion") or {}))
     except (ValueError, TypeError, AttributeError) as error:
         raise HeaderError(f"consumer offsets: {error}") from None

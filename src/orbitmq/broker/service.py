@@ -128,7 +128,9 @@ class BrokerService:
         self.topic_creations = CreationTimes(monotonic)
         self.group_creations = CreationTimes(monotonic)
         static = StaticTopics(tables.mappings, files.save_mappings, broker_name=config.broker_name, ask=ask_broker)
-        self.topics = TopicRegistry(tables.topics, files.save_topics, announce, static)
+        self.topics = TopicRegistry(
+            tables.topics, files.save_topics, announce, static, has_light_queues=config.enable_lmq
+        )
         self.groups = GroupRegistry(tables.groups, files.save_groups)
         self.admissions = Admissions(self.groups, self.topics, files.topic_ticket, files.group_ticket)
         self.offsets = tables.offsets
@@ -247,7 +249,12 @@ class BrokerService:
                 is_ordered=lambda group: self.locks.is_ordered(group, self.monotonic()),
                 closed=closed_topics(config),
             ),
-            StoredProperties(config.broker_cluster_name, region_id=config.region_id, trace_on=config.trace_on),
+            StoredProperties(
+                config.broker_cluster_name,
+                region_id=config.region_id,
+                trace_on=config.trace_on,
+                has_light_queues=self.store.light is not None,
+            ),
             SendAnswers(self.store, host=host, region_id=config.region_id, trace_on=config.trace_on),
             self.delays,
             self.timers,

@@ -32,7 +32,7 @@ class VersionedTable(Generic[V]):
         self._values = values
         self._replaced: dict[str, V | None] = {}
         self.version = self._kept_version = version
-        self.get = values.get
+        self.get: Callable[[str], V | None] = values.get
         """Return a value or None; bound once, since every send and pull asks."""
 
     @property

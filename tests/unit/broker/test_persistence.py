@@ -9,7 +9,15 @@ import pytest
 from orbitmq.broker.config import BrokerConfig
 from orbitmq.broker.groups.configs import GroupConfigs
 from orbitmq.broker.groups.offsets import GroupOffsets
-from orbitmq.broker.persistence import ConfigFiles, OffsetFile, TableNotes, format_offsets, noted_tables, parse_offsets
+from orbitmq.broker.persistence import (
+    ConfigFiles,
+    OffsetFile,
+    TableNotes,
+    format_light_offsets,
+    format_offsets,
+    noted_tables,
+    parse_offsets,
+)
 from orbitmq.broker.topics.system_topics import system_topics
 from orbitmq.broker.topics.table import TopicTable
 from orbitmq.errors import HeaderError, StoreError
@@ -243,3 +251,23 @@ def test_a_disk_that_refuses_the_notes_stops_nobody_and_is_told(
         notes.check()
     notes.save_now()
     assert "tables cannot be written" in caplog.text
+
+
+def test_light_groups_have_one_offset_in_each_topic_as_java_has_them() -> None:
+    offsets = GroupOffsets({"t@g": {0: 1, 1: 2}, "%LMQ%a@%LMQ%g": {0: 3}, "t@%LMQ%g": {0: 4, 1: 5}})
+    written = format_light_offsets(offsets)
+    assert b'"lmqOffsetTable":{"%LMQ%a@%LMQ%g":3,"t@%LMQ%g":4}' in written
+    assert b'"offsetTable":{"t@g":{0:1,1:2},"t@%LMQ%g":{1:5}}' in written
+    assert parse_offsets(written).all == offsets.all
+
+
+def test_the_first_start_with_light_queues_goes_on_with_the_offsets_of_before(tmp_path: Path) -> None:
+    replace_file(tmp_path / "consumerOffset.json", format_offsets(GroupOffsets({"t@g": {0: 1}})))
+    files = ConfigFiles(tmp_path, has_light_queues=True)
+    assert files.load_offsets().query("g", "t", 0) == 1
+    file = OffsetFile(files.offsets_path, GroupOffsets({"t@g": {0: 1}}), lambda: 1, is_light=True)
+    file._saved_change_count = -1
+    file.save_now()
+    assert files.offsets_path.name == "lmqConsumerOffset.json"
+    replace_file(tmp_path / "consumerOffset.json", b"{}")
+    assert files.load_offsets().query("g", "t", 0) == 1

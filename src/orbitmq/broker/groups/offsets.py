@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from types import MappingProxyType
 
-from orbitmq.model.topic import DataVersion
+from orbitmq.model.topic import LIGHT_PREFIX, DataVersion
 
 SEPARATOR = "@"
 UNKNOWN = -1
@@ -48,7 +48,12 @@ class GroupOffsets:
         return UNKNOWN if queues is None else queues.get(queue_id, UNKNOWN)
 
     def commit(self, group: str, topic: str, queue_id: int, queue_offset: int, *, offset_max: int) -> int:
-        """Set a group's offset and return what was set: never negative, never above `offset_max`."""
+        """Set a group's offset and return what was set: never negative, never above `offset_max`.
+
+        Of a light queue that has never had a message nothing is kept: there is no end of such names.
+        """
+        if not offset_max and topic.startswith(LIGHT_PREFIX):
+            return 0
         offset = max(0, min(queue_offset, offset_max))
         queues = self._offsets.setdefault(f"{topic}{SEPARATOR}{group}", {})
         if queues.get(queue_id) != offset:

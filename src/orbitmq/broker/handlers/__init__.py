@@ -64,7 +64,12 @@ def pop_tables(broker: BrokerService) -> PopTables:
 
 def _assignment_tables(broker: BrokerService) -> assignments.AssignmentTables:
     return assignments.AssignmentTables(
-        broker.request_modes, broker.routes, broker.membership.members, broker.topics, broker.groups
+        broker.request_modes,
+        broker.routes,
+        broker.membership.members,
+        broker.topics,
+        broker.groups,
+        broker.config.broker_name,
     )
 
 

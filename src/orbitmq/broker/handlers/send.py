@@ -214,6 +214,8 @@ def special_form(tables: SendTables, draft: Draft) -> Draft:
     properties = tables.properties.parse(draft.properties)
     level = level_of(properties)
     try:
+        if tables.store.light is not None and PropertyName.LIGHT_QUEUES in properties:
+            tables.store.light.check(draft.properties)
         # A message that comes back delayed is none: clients before 4.6.1 left TRAN_MSG in it.
         if is_prepared(properties) and not (level and draft.reconsume_times):
             return _half_form(tables, draft, properties)

@@ -27,9 +27,11 @@ class StoredProperties:
     Args:
         cluster: this broker's cluster, which every stored message names.
         region_id: for trace consoles, as `trace_on`: consumers that trace look for both in what they got.
+        has_light_queues: messages may name light queues.
     """
 
-    def __init__(self, cluster: str, *, region_id: str, trace_on: bool) -> None:
+    def __init__(self, cluster: str, *, region_id: str, trace_on: bool, has_light_queues: bool = False) -> None:
+        self._has_light_queues = has_light_queues
         self._added = {
             PropertyName.MSG_REGION: region_id,
             PropertyName.TRACE_ON: str(trace_on).lower(),
@@ -48,6 +50,7 @@ class StoredProperties:
             or b"CLUSTER\x01" in properties
             or b"TRACE_ON\x01" in properties  # with MSG_REGION, which comes together with it
             or b"__CRC32#\x01" in properties
+            or b"INNER_MULTI_" in properties  # light queues, and the numbers there
         ):
             return None
         if properties and properties[-1] != 2:
@@ -66,6 +69,7 @@ class StoredProperties:
         except UnicodeDecodeError as error:
             raise HeaderError(f"properties: {error}") from None
         properties.pop(PropertyName.CRC32, None)  # the record's own checksum: a sender has none to give
+        properties.pop(PropertyName.LIGHT_NUMBERS, None)  # the store's, too
         for name in self._added:
             properties.pop(name, None)
         return properties | self._added
@@ -77,6 +81,7 @@ class StoredProperties:
             raise Rejected(ResponseCode.MESSAGE_ILLEGAL, "a batch cannot be delayed")
         if is_prepared(properties):
             raise Rejected(ResponseCode.MESSAGE_ILLEGAL, "a batch cannot be a part of a transaction")
+        self._refuse_light_queues(properties)
         left_out = {*self._added, *_OF_THE_BATCH_ALONE}
         return {name: value for name, value in properties.items() if name not in left_out}
 
@@ -90,7 +95,12 @@ class StoredProperties:
             raise Rejected(ResponseCode.MESSAGE_ILLEGAL, "a message of a batch cannot be delayed")
         if is_prepared(properties):
             raise Rejected(ResponseCode.MESSAGE_ILLEGAL, "a message of a batch cannot be a part of a transaction")
+        self._refuse_light_queues(properties)
         try:
             return format_properties({**shared, **properties})
         except InvalidArgument as error:
             raise Rejected(ResponseCode.MESSAGE_ILLEGAL, str(error)) from None
+
+    def _refuse_light_queues(self, properties: Mapping[str, str]) -> None:
+        if self._has_light_queues and PropertyName.LIGHT_QUEUES in properties:
+            raise Rejected(ResponseCode.MESSAGE_ILLEGAL, "a message of a batch cannot name light queues")

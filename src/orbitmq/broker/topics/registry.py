@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 
 from orbitmq.broker.static_topics.logical_queues import StaticTopics
+from orbitmq.broker.topics.light import with_light_topics
 from orbitmq.broker.topics.table import TopicTable
 from orbitmq.broker.versioned_table import save_or_revert
 from orbitmq.codes import ResponseCode
@@ -22,6 +23,7 @@ class TopicRegistry:
         save: writes the table's file and syncs it.
         announce: tells every NameServer of the changed table, then calls back; see `registration`.
         static: those of them that are static topics.
+        has_light_queues: topics `%LMQ%...` are there without having been made.
     """
 
     def __init__(
@@ -30,10 +32,12 @@ class TopicRegistry:
         save: Callable[[TopicTable], None],
         announce: Callable[[Announced | None], None],
         static: StaticTopics | None = None,
+        *,
+        has_light_queues: bool = False,
     ) -> None:
         self.table = table
         self.static = static or StaticTopics()
-        self.get = table.get
+        self.get = with_light_topics(table.get) if has_light_queues else table.get
         """Return a topic's configuration or None; bound once, since every send and pull asks."""
         self._save = save
         self._announce = announce

@@ -12,7 +12,7 @@ from orbitmq.broker.monitoring.half_counts import parse_counts
 from orbitmq.broker.persistence import NEEDED, NEWEST_ALONE, REPEATING, noted_tables, parse_offsets
 from orbitmq.broker.timers.metrics import TimerMetrics
 from orbitmq.errors import OrbitError
-from orbitmq.model.topic import is_reserved_topic
+from orbitmq.model.topic import LIGHT_PREFIX, is_reserved_topic
 from orbitmq.store.inspection.findings import RESTORE, Finding, note
 from orbitmq.store.inspection.layout import list_names
 from orbitmq.store.inspection.reading import read_small
@@ -23,10 +23,11 @@ from orbitmq.wire.bodies.topics import decode_topic_table
 from orbitmq.wire.pop.assignments import parse_request_modes
 from orbitmq.wire.pop.ordered_batches import parse_ordered_batches
 
-_TOPICS, _OFFSETS = "topics.json", "consumerOffset.json"
+_TOPICS, _OFFSETS, _LIGHT_OFFSETS = "topics.json", "consumerOffset.json", "lmqConsumerOffset.json"
 _PARSERS: dict[str, Callable[[bytes], Any]] = {
     _TOPICS: decode_topic_table,
     _OFFSETS: parse_offsets,
+    _LIGHT_OFFSETS: parse_offsets,
     "subscriptionGroup.json": decode_group_table,
     "delayOffset.json": parse_delay_offsets,
     "messageRequestMode.json": parse_request_modes,
@@ -74,7 +75,7 @@ class ConfigCheck:
                 yield Finding(f"config/{name}", None, "is missing: the messages' topics are not known", RESTORE)
         if self.topics is not None:
             for topic in sorted({topic for topic, _ in ends} - set(self.topics)):
-                if not is_reserved_topic(topic) and not topic.startswith("%LMQ%"):
+                if not is_reserved_topic(topic) and not topic.startswith(LIGHT_PREFIX):
                     what = f"there are messages of {topic}, a topic that it does not know"
                     yield Finding(f"config/{_TOPICS}", None, what, "create the topic, or delete it")
         yield from self._check_offsets(ends)
@@ -111,14 +112,17 @@ class ConfigCheck:
             self._findings.append(Finding(f"config/{name}", 0, f"cannot be read: {str(error) or error!r:.300}", remedy))
 
     def _check_offsets(self, ends: Mapping[QueueKey, tuple[int, int]]) -> Iterator[Finding]:
-        offsets = self._parsed.get(_OFFSETS)
-        for key, queues in (offsets.all if offsets is not None else {}).items():
-            topic = key.partition(SEPARATOR)[0]
-            for queue_id, offset in queues.items():
-                end = ends.get((topic, queue_id), (0, 0))[1]
-                if offset > end:
-                    what = f"{key}, queue {queue_id}: the committed offset {offset} lies behind the queue's end {end}"
-                    yield note(f"config/{_OFFSETS}", what, "the next start pulls it back")
+        for name in (_OFFSETS, _LIGHT_OFFSETS):
+            offsets = self._parsed.get(name)
+            for key, queues in (offsets.all if offsets is not None else {}).items():
+                topic = key.partition(SEPARATOR)[0]
+                for queue_id, offset in queues.items():
+                    end = ends.get((topic, queue_id), (0, 0))[1]
+                    if offset > end:
+                        what = (
+                            f"{key}, queue {queue_id}: the committed offset {offset} lies behind the queue's end {end}"
+                        )
+                        yield note(f"config/{name}", what, "the next start pulls it back")
 
 
 def _remedy(path: Path) -> str:

@@ -42,3 +42,13 @@ def test_settings_are_replaced_and_forgotten() -> None:
     assert not found.consume_enable
     assert table.delete("g", now_ms=2)
     assert not table.delete("g", now_ms=2)
+
+
+def test_groups_named_as_light_queues_are_there_without_having_been_made() -> None:
+    table = GroupConfigs(has_light_queues=True)
+    table.update(GroupConfig(group="%LMQ%made", consume_enable=False), now_ms=1)
+    assert table.get("%LMQ%g") == GroupConfig(group="%LMQ%g")
+    found = table.get("%LMQ%made")
+    assert found is not None
+    assert not found.consume_enable
+    assert (table.get("g"), GroupConfigs().get("%LMQ%g")) == (None, None)

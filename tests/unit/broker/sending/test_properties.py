@@ -35,6 +35,8 @@ def test_plain_properties_gain_the_cluster_and_what_traces_need(sent: bytes, kep
         b"CLUSTER\x01other\x02",
         b"TRACE_ON\x01false\x02",
         b"__CRC32#\x010123456789\x02",
+        b"INNER_MULTI_DISPATCH\x01%LMQ%a\x02",
+        b"INNER_MULTI_QUEUE_OFFSET\x010\x02",
     ],
 )
 def test_properties_that_ask_for_something_are_not_plain(properties: bytes) -> None:
@@ -104,3 +106,16 @@ def test_a_message_of_a_batch_keeps_its_own_before_what_is_shared() -> None:
     with pytest.raises(Rejected) as caught:
         STORED.of_batch_message(b"A\x01own\x02", {"B": "x\x02"})
     assert caught.value.code == 13
+
+
+def test_numbers_in_light_queues_are_no_senders_to_give() -> None:
+    sent = b"INNER_MULTI_DISPATCH\x01%LMQ%a\x02INNER_MULTI_QUEUE_OFFSET\x015\x02"
+    assert STORED.parse(sent) == {**AS_TEXT, "INNER_MULTI_DISPATCH": "%LMQ%a"}
+    assert STORED.of_batch_message(sent, {}) == b"INNER_MULTI_DISPATCH\x01%LMQ%a\x02" + ADDED
+
+
+def test_messages_of_a_batch_name_no_light_queues_where_there_are_some() -> None:
+    stored = StoredProperties("c", region_id="r", trace_on=True, has_light_queues=True)
+    for refuses in (stored.shared_by_batch, lambda sent: stored.of_batch_message(sent, {})):
+        with pytest.raises(Rejected, match="batch cannot name light queues"):
+            refuses(b"INNER_MULTI_DISPATCH\x01%LMQ%a\x02")

@@ -21,6 +21,7 @@ from orbitmq.model.route import MessageQueue
 from orbitmq.model.topic import RETRY_PREFIX
 from orbitmq.net.dispatch.handlers import LATER, Call, Handlers, Later, Reply
 from orbitmq.net.dispatch.peer import Peer
+from orbitmq.store.light.places import LIGHT_QUEUE_ID, is_light
 from orbitmq.wire.headers import GetAllRequestModes, QueryAssignment, SetRequestMode
 from orbitmq.wire.pop.assignments import (
     BODY_SIZE_MAX,
@@ -38,13 +39,18 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class AssignmentTables:
-    """What assignments are computed from."""
+    """What assignments are computed from.
+
+    Args:
+        broker_name: this broker's: a light queue is here, and in no route.
+    """
 
     modes: RequestModes
     routes: RouteLookup
     members: GroupMembers[Peer]
     topics: TopicRegistry
     groups: GroupRegistry
+    broker_name: str = ""
 
 
 handlers: Handlers[AssignmentTables] = Handlers()
@@ -60,7 +66,10 @@ def query_assignment(tables: AssignmentTables, call: Call[QueryAssignment]) -> R
         found = None if queues is None else _allocate(tables, query, mode, sorted(queues))
         call.answer(Reply(body=encode_assignments(found, mode.mode)))
 
-    tables.routes.find(query.topic, answer)
+    if is_light(query.topic) and query.message_model is MessageModel.CLUSTERING:
+        answer([MessageQueue(query.topic, tables.broker_name, LIGHT_QUEUE_ID)])
+    else:
+        tables.routes.find(query.topic, answer)
     return LATER
 
 

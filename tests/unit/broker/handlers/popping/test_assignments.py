@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -110,3 +111,10 @@ def test_a_mode_needs_a_topic_and_a_group(tmp_path: Path) -> None:
     with pytest.raises(Rejected) as refused:
         set_mode(parts)
     assert refused.value.code == 26
+
+
+def test_a_light_queue_needs_no_route(tmp_path: Path) -> None:
+    parts = replace(tables(tmp_path, "m", "n", found=None), broker_name="here")
+    assert query(parts, topic="%LMQ%a") == [("here", 0, "PULL")]
+    assert query(parts, client="n", topic="%LMQ%a") == []
+    assert query(parts, topic="%LMQ%a", messageModel="BROADCASTING") is None
