@@ -17,6 +17,10 @@ OrbitError
 │   └── StoreUnavailable      the store is fenced, shutting down or out of space
 │       ├── StoreBusy             too much waits for the disk: try again
 │       └── IndexDamaged          a search cannot say what there is
+├── RaftError             a Raft node cannot do what was asked
+│   ├── NotLeader             it does not lead: names who does, if it knows
+│   ├── ProposalsFull         too much waits for a majority: try again
+│   └── LogDiverged           it lacks or contradicts what is committed: its disk has lost something, it must stop
 ├── JobFailed             a Spark job ended early: started again, it goes on where it was
 └── ClientError           a remote call did not succeed
     ├── ConnectionFailed      no connection, or it broke before the answer came
@@ -148,6 +152,30 @@ class StoreBusy(StoreUnavailable):
 
 class IndexDamaged(StoreUnavailable):
     """An index file is damaged: a search in it would leave messages out, and say nothing."""
+
+
+class RaftError(OrbitError):
+    """A Raft node cannot do what was asked."""
+
+
+class NotLeader(RaftError):
+    """The node does not lead, or hands its office over just now.
+
+    Args:
+        leader: the node that does, or is about to; None when nobody is known.
+    """
+
+    def __init__(self, leader: int | None) -> None:
+        super().__init__("no leader is known" if leader is None else f"node {leader} leads")
+        self.leader = leader
+
+
+class ProposalsFull(RaftError):
+    """As many bytes of proposals wait for a majority as may; later there is room again."""
+
+
+class LogDiverged(RaftError):
+    """A log lacks or contradicts an entry that is committed. Nothing but a loss on a disk explains it."""
 
 
 class JobFailed(OrbitError):
