@@ -15,7 +15,7 @@ IN_WORKERS = $(if $(filter-out 0,$(WORKERS)),-n $(WORKERS) --dist loadfile --no-
 WITH_JAVA = JAVA_HOME="$$(scripts/find-java)" && export JAVA_HOME &&
 WITH_PEERS = JAVA_HOME="$$(scripts/find-java --peers)" && export JAVA_HOME &&
 
-.PHONY: help install peers quickstart test check wheel bench compat compat-broker compat-admin compat-commands compat-filters crash timers exactly-once failures hostile hostile-broker golden mutants house memory-proof clean
+.PHONY: help install peers quickstart test check wheel bench compat compat-broker compat-admin compat-commands compat-filters crash simulate timers exactly-once failures hostile hostile-broker golden mutants house memory-proof clean
 
 help: ## Say what can be made
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1	\2/p' $(firstword $(MAKEFILE_LIST)) | expand -t 20
@@ -81,6 +81,9 @@ exactly-once: $(INSTALLED) ## 2,000,000 rows of a Spark stream into a topic whil
 
 crash: $(INSTALLED) ## kill -9, power cuts, torn and damaged files, failing calls, a model: asked, measured, reached; half an hour
 	@PYTHONPATH=tests $(BIN)/python -m crash.figures $(ARGS)
+
+simulate: $(INSTALLED) ## Lives of Raft groups under faults, 2,000 seeds, minutes; ARGS="--seeds 10000", "--seed 7 --trace", "--mutants"
+	@PYTHONPATH=tests $(BIN)/python -m raft $(ARGS)
 
 hostile-broker: $(INSTALLED) ## An honest producer and consumer beside each hostile client of a broker; three minutes
 	@PYTHONPATH=tests $(BIN)/python -m hostile.broker_figures $(ARGS)
