@@ -1,4 +1,4 @@
-"""What a Raft node asks of its driver: the one way out of the state machine. Pure."""
+"""The tasks that a Raft node has for its driver: the one way out of the state machine. Pure."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How far one follower is, as its leader knows it, and how much may be sent to it now. Pure.
+"""One follower as its leader knows it: how far it is, and how much may be sent to it now. Pure.
 
 A follower is *probed* until the leader knows where their logs agree: one message with entries, then an answer. Then entries
 are *replicated*: sent ahead of the answers, a number of messages at a time. Where the leader no longer has the entries, a

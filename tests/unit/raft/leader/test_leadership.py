@@ -1,4 +1,4 @@
-"""What a leader sends, commits and confirms."""
+"""A leader: which messages it sends, what it commits and confirms."""
 
 import pytest
 

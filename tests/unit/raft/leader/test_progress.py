@@ -1,4 +1,4 @@
-"""How much may be sent to a follower: probing, replicating, a snapshot."""
+"""The window of a follower: probing, replicating, a snapshot."""
 
 import pytest
 
