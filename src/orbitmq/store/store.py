@@ -127,7 +127,6 @@ class Store:
         """The light queues, where messages may name some."""
         if config.light_queues_max:
             self.light = LightQueues(self._queues, self._deletions, self._tell, config.light_queues_max)
-            self._dispatch.consumers.append(self.light.deliver)
         self._durability = Durability()
         self._syncing = Syncing(
             self._commit_log,
@@ -327,7 +326,7 @@ class Store:
         tag_code = draft.tag_code
         if tag_code is None:
             tag_code = tag_code_of(topic, properties, stored_at_ms, self._delay_levels)
-        if self._is_sync or self._dispatch.consumers:
+        if self._is_sync or self._dispatch.consumers or lights:
             message = _new(
                 Dispatched,
                 (topic, queue_id, queue_offset, physical_offset, size, tag_code, stored_at_ms, sys_flag, properties),
@@ -635,6 +634,8 @@ class Store:
     def _deliver(self, message: Dispatched) -> None:
         """Make a message visible: its consume queue first, then whatever else follows the log, then who waits."""
         self._queues.put(message)
+        if self.light is not None:
+            self.light.deliver(message)
         self._dispatch.deliver(message)
         if is_queued(message.sys_flag):
             self._tell(message.topic, message.queue_id, message.queue_offset, message.tag_code)

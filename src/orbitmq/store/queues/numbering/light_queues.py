@@ -93,7 +93,7 @@ class LightQueues:
         return draft._replace(properties=properties), list(queues.values())
 
     def deliver(self, message: Dispatched) -> None:
-        """Put a readable message into its light queues (a `DispatchConsumer`)."""
+        """Put a readable message into its light queues."""
         for form in light_forms(message):
             queue = self._queues.get(form.topic, form.queue_id)
             # The queue may have been deleted since, and made again.
