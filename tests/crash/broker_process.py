@@ -20,6 +20,7 @@ from types import TracebackType
 from typing import Any
 
 from orbitmq.net.pool import ConnectionPool
+from orbitmq.store.light.places import light_places
 from orbitmq.wire.bodies.groups import GroupConfig, encode_group_config
 from orbitmq.wire.command import Command
 from orbitmq.wire.headers import (
@@ -31,7 +32,7 @@ from orbitmq.wire.headers import (
     UpdateSubscriptionGroup,
 )
 from orbitmq.wire.messages.properties import format_properties
-from orbitmq.wire.messages.record import iter_records
+from orbitmq.wire.messages.record import Record, iter_records
 
 NOWHERE = "127.0.0.1:9"
 """The NameServer that these brokers cannot reach: nobody asks for a route here."""
@@ -197,10 +198,10 @@ class Wire:
             if answer.code != _FOUND:
                 return bodies
             records = list(iter_records(answer.body, check_crc=False))
-            found = [record.queue_offset for record in records]
+            found = [_number_in(topic, record) for record in records]
             assert found == list(range(offset, offset + len(found))), f"asked for {offset}, got {found[:5]}"
             bodies += [bytes(record.body) for record in records]
-            offset = records[-1].queue_offset + 1
+            offset = found[-1] + 1
 
     async def offset(self, header: Any) -> int:
         """Return the offset that a request asks for."""
@@ -223,6 +224,11 @@ class Wire:
     async def delete(self, topic: str) -> int:
         """Delete a topic; return the answer's code."""
         return (await self.ask(DeleteTopicInBroker(topic=topic))).code
+
+
+def _number_in(topic: str, record: Record) -> int:
+    """Return a message's number in the queue that it was read from, which may be a light queue."""
+    return light_places(record.topic, record.properties).get(topic, record.queue_offset)
 
 
 @asynccontextmanager
