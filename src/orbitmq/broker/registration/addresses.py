@@ -38,8 +38,18 @@ def broker_address(config: BrokerConfig, port: int) -> BrokerAddress:
     """
     announced = announced_host(config)
     with looked_up("brokerIP1", announced):
-        host = Host(socket.gethostbyname(announced), port)
+        host = Host(_ip_of(announced), port)
     return BrokerAddress(host, format_address(announced, port), format_address(announced, ha_port(config, port)))
+
+
+def _ip_of(host: str) -> str:
+    """Return the address that records carry: IPv4 where a name has both, because every client reads that.
+
+    Raises:
+        socket.gaierror: no name service knows it.
+    """
+    found = {entry[0]: str(entry[4][0]) for entry in reversed(socket.getaddrinfo(host, None, type=socket.SOCK_STREAM))}
+    return found.get(socket.AF_INET) or found[socket.AF_INET6].partition("%")[0]
 
 
 def ha_port(config: BrokerConfig, port: int) -> int:

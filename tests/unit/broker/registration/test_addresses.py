@@ -39,6 +39,18 @@ def test_an_address_has_one_form_for_records_one_for_clients_and_one_for_brokers
     assert address == (Host("127.0.0.1", 10911), "localhost:10911", "localhost:10912")
 
 
+def test_an_address_may_be_one_of_ipv6() -> None:
+    address = broker_address(config(broker_ip1="::1"), 10911)
+    assert address == (Host("::1", 10911), "[::1]:10911", "[::1]:10912")
+    assert broker_address(config(bind_address="::1"), 10911) == address
+
+
+def test_a_name_with_addresses_of_both_kinds_stands_in_records_as_ipv4(monkeypatch: pytest.MonkeyPatch) -> None:
+    both = [(socket.AF_INET6, 1, 6, "", ("::1", 0, 0, 0)), (socket.AF_INET, 1, 6, "", ("10.0.0.1", 0))]
+    monkeypatch.setattr(socket, "getaddrinfo", lambda *_arguments, **_names: [*both, both[0]])
+    assert broker_address(config(broker_ip1="dual"), 1).host == Host("10.0.0.1", 1)
+
+
 def test_a_name_that_nobody_knows_is_an_error_of_the_settings() -> None:
     with pytest.raises(ConfigError, match="brokerIP1"):
         broker_address(config(broker_ip1="no-such-host.invalid"), 10911)
