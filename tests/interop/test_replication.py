@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import signal
 from pathlib import Path
 
 import pytest
@@ -23,10 +25,11 @@ def log_of(store: Path) -> dict[str, bytes]:
 @pytest.mark.java
 def test_a_java_slave_copies_our_master_and_goes_on_when_either_was_killed(java, tmp_path, name):
     settings = {
-        "ha_listen_port": 0,
+        "broker_role": "SYNC_MASTER",
         "broker_cluster_name": CLUSTER,
         "mapped_file_size_commit_log": SEGMENT_SIZE,
         "ha_send_heartbeat_interval": 500,
+        "slave_timeout": 1_000,
     }
     with LocalCluster.running(data_dir=tmp_path / "ours", settings=settings, processes=True) as cluster:
         ours, theirs = tmp_path / "ours" / "broker-a", tmp_path / "slave" / "store"
@@ -45,24 +48,25 @@ def test_a_java_slave_copies_our_master_and_goes_on_when_either_was_killed(java,
         producer = java.producer(f"{name}-producers", cluster.name_servers, poll_ms=500)
         sent = []
 
-        def send(count: int) -> None:
+        def send(count: int) -> set[str]:
             more = [b"%d " % (len(sent) + number) + b"x" * 3_000 for number in range(count)]
             sent.extend(more)
-            for body in more:
-                producer.send(message(name, body))
+            return {result["status"] for body in more for result in producer.send(message(name, body))}
 
         def copied() -> bool:
             return log_of(theirs) == log_of(ours)
 
-        send(10)
+        assert send(10) == {"SLAVE_NOT_AVAILABLE"}
         slave.start()
         try:
             java.wait_for(copied, "the slave to copy what there was")
-            send(700)
-            java.wait_for(copied, "the slave to follow over the ends of files")
+            assert send(700) == {"SEND_OK"}
+            assert copied(), "what is acknowledged is in the slave's file"
             assert len(log_of(ours)) > 2
+            os.kill(slave.process.pid, signal.SIGSTOP)
+            assert send(1) == {"FLUSH_SLAVE_TIMEOUT"}
             slave.kill()
-            send(50)
+            java.wait_for(lambda: send(1) == {"SLAVE_NOT_AVAILABLE"}, "the master to know that the slave is gone")
             slave.start()
             java.wait_for(copied, "the slave to catch up after its own death")
             cluster.kill_broker()

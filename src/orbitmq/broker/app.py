@@ -121,7 +121,7 @@ class Broker:
             OSError: the port cannot be bound.
         """
         config = self.config
-        has_vip, has_ha = config.vip_channel_enable, config.ha_listen_port == 0
+        has_vip, has_ha = config.vip_channel_enable, config.has_slaves and config.ha_listen_port <= 0
         with reserved_port(config.bind_address, config.listen_port, has_vip=has_vip, has_ha=has_ha) as port:
             running = self._running = await self._open(broker_address(self.config, port))
         await running.name_servers.look_up()
@@ -252,7 +252,7 @@ class Broker:
             await server.start(config.bind_address, address.host.port)
             if config.vip_channel_enable:
                 await self._listen_for_vip(server, vip_port(address.host.port))
-            if config.ha_listen_port >= 0:
+            if config.has_slaves:
                 await service.slave_listener.start(config.bind_address, ha_port(config, address.host.port))
             warnings = [*self._server_security.warnings, *few_descriptors]
             monitor = BrokerMonitor(

@@ -82,7 +82,8 @@ class BrokerConfig(ServerSecuritySettings):
     vip_channel_enable: bool = True
     """Ours: clients are served at listenPort - 2 as well, where Java's send with `vipChannelEnabled` (Java: always)."""
     ha_listen_port: int = -1
-    """Where slaves follow the log; 0: listenPort + 1; ours: -1: nowhere, for the port asks nobody for a signature."""
+    """Where slaves follow the log; 0: listenPort + 1. Ours: -1: nowhere, for the port asks nobody for a signature, but with
+    SYNC_MASTER at listenPort + 1."""
     broker_ip1: str = ""
     """The address clients are told; empty: the bound address, or this host's own when that is 0.0.0.0."""
     server_channel_max_idle_time_seconds: int = 120
@@ -208,7 +209,11 @@ class BrokerConfig(ServerSecuritySettings):
     """A slave that has reported nothing for so long is disconnected."""
     ha_transfer_batch_size: int = 32 * _KIB
     ha_max_gap_not_in_sync: int = 256 * _MIB
-    """A slave that is further behind is shown as not in sync."""
+    """A slave that is further behind is shown as not in sync, and nobody waits for it."""
+    in_sync_replicas: int = 1
+    """SYNC_MASTER: brokers that must have a message before its send is answered, this one counted; 1 counts as 2."""
+    slave_timeout: int = 3_000
+    """SYNC_MASTER: a send whose slaves take longer is answered FLUSH_SLAVE_TIMEOUT, up to a tenth of a second later."""
 
     # Light queues.
     enable_lmq: bool = False
@@ -334,6 +339,11 @@ class BrokerConfig(ServerSecuritySettings):
         return parse_addresses("namesrvAddr", self.namesrv_addr)
 
     @property
+    def has_slaves(self) -> bool:
+        """Say whether slaves may follow."""
+        return self.ha_listen_port >= 0 or self.broker_role == "SYNC_MASTER"
+
+    @property
     def delay_levels(self) -> DelayLevels:
         """The delays of `message_delay_level`."""
         return parse_delay_levels(self.message_delay_level)
@@ -391,6 +401,8 @@ _RANGES: dict[str, tuple[int, int]] = {
     "ha_housekeeping_interval": (1_000, 3_600_000),
     "ha_transfer_batch_size": (_KIB, 2 * _MIB),
     "ha_max_gap_not_in_sync": (0, 2**40),
+    "in_sync_replicas": (1, 32),
+    "slave_timeout": (10, 600_000),
     "server_channel_max_idle_time_seconds": (0, 86_400),
     "connections_max": (0, 10_000_000),
     "connections_per_address_max": (0, 10_000_000),
@@ -460,7 +472,7 @@ _RANGES: dict[str, tuple[int, int]] = {
 }
 _CHOICES: dict[str, tuple[object, ...]] = {
     "flush_disk_type": ("ASYNC_FLUSH", "SYNC_FLUSH"),
-    "broker_role": ("ASYNC_MASTER",),
+    "broker_role": ("ASYNC_MASTER", "SYNC_MASTER"),
     "timer_precision_ms": (100, 200, 500, 1_000),
     "default_message_request_mode": ("PULL", "POP"),
 }

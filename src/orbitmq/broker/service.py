@@ -255,12 +255,18 @@ class BrokerService:
                 trace_on=config.trace_on,
                 has_light_queues=self.store.light is not None,
             ),
-            SendAnswers(self.store, host=host, region_id=config.region_id, trace_on=config.trace_on),
+            SendAnswers(
+                self.store,
+                host=host,
+                region_id=config.region_id,
+                trace_on=config.trace_on,
+                wait_copied=self.slave_listener.wait_copied if config.broker_role == "SYNC_MASTER" else None,
+            ),
             self.delays,
             self.timers,
             self.stats,
             config.max_message_size,
-            config.flush_disk_type == "SYNC_FLUSH",
+            config.flush_disk_type == "SYNC_FLUSH" or config.broker_role == "SYNC_MASTER",
             config.wait_time_mills_in_send_queue if config.broker_fast_failure_enable else None,
             large_batches,
             self.admissions,
@@ -276,6 +282,8 @@ def follow_rules(config: BrokerConfig) -> FollowRules:
         silence_ms=config.ha_housekeeping_interval,
         run_size_max=config.ha_transfer_batch_size,
         gap_max=config.ha_max_gap_not_in_sync,
+        slave_count=max(config.in_sync_replicas - 1, 1),
+        timeout_ms=config.slave_timeout,
     )
 
 

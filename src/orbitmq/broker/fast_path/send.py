@@ -14,7 +14,7 @@ from __future__ import annotations
 from orbitmq.broker.fast_path.half_forms import HalfForms
 from orbitmq.broker.fast_path.send_forms import SendForms
 from orbitmq.broker.handlers.send import note_waiting, special_form
-from orbitmq.broker.sending.answers import FLUSH_TIMEOUT_REMARK, NOT_DURABLE, SendAnswers
+from orbitmq.broker.sending.answers import NOT_DURABLE, SendAnswers, remark_of
 from orbitmq.broker.sending.tables import SendTables, host_of
 from orbitmq.codes import RequestCode, ResponseCode
 from orbitmq.errors import OrbitError
@@ -183,32 +183,33 @@ class SendFastPath:
         return PREFIX.pack(len(header) + 4, len(header)) + header
 
     def _hold(self, answers: list[bytes], first: int, opaques: list[int], log_end: int, connection: Peer) -> None:
-        """SYNC_FLUSH: take this read's answers back until the disk has its messages."""
+        """Take this read's answers back until its messages are as safe as SYNC_FLUSH and SYNC_MASTER promise."""
         held = answers[first:]
         del answers[first:]
         connection.parked_count += 1
 
-        def synced(is_durable: bool | None) -> None:
-            if not is_durable:
-                code = ResponseCode.FLUSH_DISK_TIMEOUT if is_durable is None else NOT_DURABLE.code
-                connection.counters.refusals[_CODE, code] += len(held)
-            if is_durable is None:
-                connection.answer_held([_as_late(answer) for answer in held])
+        def safe(code: ResponseCode) -> None:
+            if code == ResponseCode.SUCCESS:
+                connection.answer_held(held)
+                return
+            connection.counters.refusals[_CODE, code] += len(held)
+            if code == NOT_DURABLE.code:
+                connection.answer_held(_refusals(opaques))
             else:
-                connection.answer_held(held if is_durable else _refusals(opaques))
+                connection.answer_held([_as_doubtful(answer, code) for answer in held])
 
-        if self._tables.store.wait_durable(log_end, synced):
-            synced(True)
+        if self._tables.answers.wait_safe(log_end, safe):
+            safe(ResponseCode.SUCCESS)
 
 
 def _refusals(opaques: list[int]) -> list[bytes]:
     return [encode_reply(Command(RequestCode.SEND_MESSAGE_V2, opaque), NOT_DURABLE) for opaque in opaques]
 
 
-def _as_late(answer: bytes) -> bytes:
-    """Return the answer to a message that the disk has not kept in time: it says where the message lies all the same."""
+def _as_doubtful(answer: bytes, code: ResponseCode) -> bytes:
+    """Return the answer to a message that disk or slaves have not kept in time: it says where the message lies all the same."""
     (frame,) = FrameDecoder().feed(answer)
-    late = decode_command(frame)._replace(code=ResponseCode.FLUSH_DISK_TIMEOUT, remark=FLUSH_TIMEOUT_REMARK)
+    late = decode_command(frame)._replace(code=code, remark=remark_of(code))
     return encode_command(late)
 
 

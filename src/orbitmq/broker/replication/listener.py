@@ -15,6 +15,7 @@ from typing import cast
 from orbitmq.address import format_address
 from orbitmq.clock import Clock
 from orbitmq.errors import FrameError, StoreError
+from orbitmq.ha.copies import Copied, Copies, Waiter
 from orbitmq.ha.frames import ReportDecoder, format_header
 from orbitmq.ha.master import SlaveFeed
 from orbitmq.net.name_lookup import looked_up
@@ -42,7 +43,11 @@ class FollowRules:
     silence_ms: int = 20_000
     run_size_max: int = 32 * 1024
     gap_max: int = 256 * 1024 * 1024
-    """A slave that is further behind is shown as not in sync."""
+    """A slave that is further behind is shown as not in sync, and nobody waits for it."""
+    slave_count: int = 1
+    """Slaves that must have a message before its send is answered, with SYNC_MASTER."""
+    timeout_ms: int = 3_000
+    """How long a send waits for them."""
 
 
 class SlaveListener:
@@ -57,6 +62,7 @@ class SlaveListener:
         self.rules = rules
         self.monotonic = monotonic
         self._slaves: dict[_SlaveConnection, None] = {}
+        self._copies = Copies(rules.slave_count, rules.timeout_ms, rules.gap_max)
         self._listener: asyncio.Server | None = None
         self._timer: asyncio.TimerHandle | None = None
         self._is_pumping = False
@@ -81,6 +87,9 @@ class SlaveListener:
         for slave in tuple(self._slaves):
             slave.transport.abort()
             self.lost(slave)
+        _answer(self._copies.abandon(), Copied.LATE)
+        if self._timer is not None:
+            self._timer.cancel()
 
     @property
     def slaves(self) -> Sequence[SlaveStatus]:
@@ -99,6 +108,26 @@ class SlaveListener:
             if slave.feed.sent >= 0
         ]
 
+    def wait_copied(self, end: int, waiter: Waiter) -> Copied | None:
+        """Ask for an answer when enough slaves have the log up to `end`, or the time is over.
+
+        Returns:
+            None: `waiter` is called on the loop. Otherwise what there is to know already.
+        """
+        outcome = self._copies.wait(end, self._acknowledged(), self.monotonic(), waiter)
+        if outcome is None:
+            # Also what no consumer is told of, and with SYNC_FLUSH before the disk has it: both happen at once.
+            self._pump_soon()
+        return outcome
+
+    def acknowledged(self) -> None:
+        """Answer whoever waited for what slaves have reported now."""
+        if len(self._copies):
+            _answer(self._copies.advance(self._acknowledged()), Copied.DONE)
+
+    def _acknowledged(self) -> list[int]:
+        return [slave.feed.acknowledged for slave in self._slaves if slave.feed.sent >= 0]
+
     def joined(self, slave: _SlaveConnection) -> bool:
         """Take a new connection, unless there are too many."""
         if len(self._slaves) >= SLAVES_MAX:
@@ -107,7 +136,8 @@ class SlaveListener:
         self._slaves[slave] = None
         if len(self._slaves) == 1:
             self.store.on_arrived.append(self._arrived)
-            self._tick()
+            if self._timer is None:
+                self._tick()
         return True
 
     def lost(self, slave: _SlaveConnection) -> None:
@@ -117,10 +147,11 @@ class SlaveListener:
         del self._slaves[slave]
         if not self._slaves:
             self.store.on_arrived.remove(self._arrived)
-            if self._timer is not None:
-                self._timer.cancel()
 
     def _arrived(self, topic: str, queue_id: int, queue_offset: int, tag_code: int) -> None:
+        self._pump_soon()
+
+    def _pump_soon(self) -> None:
         if not self._is_pumping:
             # Once for all that this turn of the loop appends.
             self._is_pumping = True
@@ -132,9 +163,12 @@ class SlaveListener:
             slave.pump()
 
     def _tick(self) -> None:
-        self._timer = asyncio.get_running_loop().call_later(_TICK_MS / 1000, self._tick)
+        self._timer = None
         for slave in tuple(self._slaves):
             slave.tick()
+        _answer(self._copies.expire(self.monotonic()), Copied.LATE)
+        if self._slaves or len(self._copies):
+            self._timer = asyncio.get_running_loop().call_later(_TICK_MS / 1000, self._tick)
 
 
 class _SlaveConnection(asyncio.Protocol):
@@ -180,6 +214,7 @@ class _SlaveConnection(asyncio.Protocol):
         except FrameError as error:
             self._end(str(error))
         else:
+            self._listener.acknowledged()
             self.pump()
 
     def pump(self) -> None:
@@ -240,3 +275,11 @@ class _SlaveConnection(asyncio.Protocol):
     def _end(self, reason: str) -> None:
         log.warning("the connection of the slave %s ends: %s", self.remote, reason)
         self.transport.abort()
+
+
+def _answer(waiters: list[Waiter], outcome: Copied) -> None:
+    for waiter in waiters:
+        try:
+            waiter(outcome)
+        except Exception:
+            log.exception("a waiter for slaves failed")

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from orbitmq.codes import ResponseCode
 from orbitmq.errors import Rejected, StoreBusy, StoreUnavailable
+from orbitmq.ha.copies import Copied
+from orbitmq.ha.copies import Waiter as CopyWaiter
 from orbitmq.model.message import Host, PropertyName
 from orbitmq.net.dispatch.handlers import LATER, Call, Later, Reply
 from orbitmq.store import Store
@@ -17,6 +21,29 @@ NOT_DURABLE = Reply(ResponseCode.SERVICE_NOT_AVAILABLE, "the disk refused to kee
 UNIQUE_KEY = PropertyName.UNIQ_KEY.encode()
 """The property that a send's answer repeats as the transaction's id, whether there is a transaction or not."""
 FLUSH_TIMEOUT_REMARK = "the disk has not kept the message within syncFlushTimeout; it may still do so"
+_REMARKS = {
+    ResponseCode.FLUSH_DISK_TIMEOUT: FLUSH_TIMEOUT_REMARK,
+    ResponseCode.FLUSH_SLAVE_TIMEOUT: "too few slaves have confirmed the message within slaveTimeout; they may still get it",
+    ResponseCode.SLAVE_NOT_AVAILABLE: "the message is on the master alone: too few slaves follow, or they are too far behind",
+}
+_OF_SLAVES = {
+    Copied.DONE: ResponseCode.SUCCESS,
+    Copied.LATE: ResponseCode.FLUSH_SLAVE_TIMEOUT,
+    Copied.NOBODY: ResponseCode.SLAVE_NOT_AVAILABLE,
+}
+_SEVEREST_LAST = (
+    ResponseCode.SUCCESS,
+    ResponseCode.FLUSH_DISK_TIMEOUT,
+    ResponseCode.FLUSH_SLAVE_TIMEOUT,
+    ResponseCode.SLAVE_NOT_AVAILABLE,
+    ResponseCode.SERVICE_NOT_AVAILABLE,
+)
+"""As Java: what slaves say counts for more than a slow disk. That the message is not kept counts for most."""
+
+Safe = Callable[[ResponseCode], None]
+"""Told what a send is answered with, whose message is as safe as it will be."""
+WaitCopied = Callable[[int, CopyWaiter], Copied | None]
+"""SlaveListener.wait_copied."""
 
 
 def refusal_of(error: StoreUnavailable) -> Rejected:
@@ -31,11 +58,15 @@ class SendAnswers:
     Args:
         host: this broker's address, as message ids carry it.
         region_id: for trace consoles, as `trace_on`.
+        wait_copied: SYNC_MASTER: asks for slaves that have a place of the log; None: nobody waits for them.
     """
 
-    def __init__(self, store: Store, *, host: Host, region_id: str, trace_on: bool) -> None:
+    def __init__(
+        self, store: Store, *, host: Host, region_id: str, trace_on: bool, wait_copied: WaitCopied | None = None
+    ) -> None:
         self.host = host
         self._store = store
+        self._wait_copied = wait_copied
         self._region_id = region_id
         self._trace_on = str(trace_on).lower()
 
@@ -79,10 +110,43 @@ class SendAnswers:
         transaction_id = None if key is None else key.decode()
         reply = Reply(header=self.header(message_id, queue_id, queue_offset, transaction_id, recall_handle))
 
-        def synced(is_durable: bool | None) -> None:
-            if is_durable is None:
-                call.answer(reply._replace(code=ResponseCode.FLUSH_DISK_TIMEOUT, remark=FLUSH_TIMEOUT_REMARK))
-            else:
-                call.answer(reply if is_durable else NOT_DURABLE)
+        def safe(code: ResponseCode) -> None:
+            call.answer(NOT_DURABLE if code == NOT_DURABLE.code else reply._replace(code=code, remark=remark_of(code)))
 
-        return reply if self._store.wait_durable(end, synced) else LATER
+        return reply if self.wait_safe(end, safe) else LATER
+
+    def wait_safe(self, end: int, safe: Safe) -> bool:
+        """Ask for an answer when the log up to `end` is as safe as flush mode and role promise.
+
+        Returns:
+            True: it is. False: `safe` is called with what a send is to be answered, at once or later.
+        """
+        if self._wait_copied is None:
+            return self._store.wait_durable(end, lambda is_durable: safe(_of_disk(is_durable)))
+        codes: list[ResponseCode] = []
+
+        def part(code: ResponseCode) -> None:
+            codes.append(code)
+            if len(codes) == 2:
+                safe(max(codes, key=_SEVEREST_LAST.index))
+
+        is_durable = self._store.wait_durable(end, lambda is_durable: part(_of_disk(is_durable)))
+        copied = self._wait_copied(end, lambda copied: part(_OF_SLAVES[copied]))
+        if is_durable and copied is Copied.DONE:
+            return True
+        if is_durable:
+            part(ResponseCode.SUCCESS)
+        if copied is not None:
+            part(_OF_SLAVES[copied])
+        return False
+
+
+def remark_of(code: ResponseCode) -> str | None:
+    """Return the sentence beside the code of a message that was stored."""
+    return _REMARKS.get(code)
+
+
+def _of_disk(is_durable: bool | None) -> ResponseCode:
+    if is_durable is None:
+        return ResponseCode.FLUSH_DISK_TIMEOUT
+    return ResponseCode.SUCCESS if is_durable else ResponseCode.SERVICE_NOT_AVAILABLE

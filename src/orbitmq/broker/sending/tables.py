@@ -33,7 +33,7 @@ class SendTables:
 
     Args:
         body_size_max: bytes of a message's body.
-        is_sync: SYNC_FLUSH: answers wait for the disk.
+        is_sync: answers wait, for the disk (SYNC_FLUSH) or for slaves (SYNC_MASTER).
         wait_ms_max: a send that has waited longer here for its turn is refused; None: none is.
         transactions: take half messages; None: none are taken.
     """

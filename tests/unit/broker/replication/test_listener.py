@@ -8,7 +8,9 @@ from typing import Any
 import orjson
 
 from orbitmq.broker.replication import listener
+from orbitmq.ha.copies import Copied
 from orbitmq.ha.frames import HEADER, REPORT
+from orbitmq.store import Draft
 from orbitmq.wire.headers import GetReplicationStatus
 
 Serve = Callable[..., None]
@@ -189,3 +191,93 @@ def test_without_slaves_no_send_tells_anybody_of_them(serve: Serve) -> None:
             await asyncio.sleep(0)
 
     serve(scene, ha_listen_port=0)
+
+
+async def join(rig: Any, offset: int = 0) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+    """Follow, and return when the master knows."""
+    reader, writer = await follow(rig, offset)
+    while not rig.broker.service.slave_listener.slaves:
+        await asyncio.sleep(0)
+    return reader, writer
+
+
+def test_a_synchronous_master_answers_when_the_slave_has_the_message(serve: Serve) -> None:
+    async def scene(rig: Any) -> None:
+        reader, writer = await join(rig)
+        sending = asyncio.ensure_future(rig.send())
+        first = HEADER.unpack(await reader.readexactly(HEADER.size))
+        await reader.readexactly(first[1])
+        writer.write(REPORT.pack(first[1] - 1))
+        while rig.broker.service.slave_listener.slaves[0].acknowledged != first[1] - 1:
+            await asyncio.sleep(0)
+        assert not sending.done()
+        writer.write(REPORT.pack(first[1]))
+        answer = await sending
+        assert (answer.code, answer.remark) == (0, None)
+
+    serve(scene, broker_role="SYNC_MASTER", slave_timeout=60_000)
+
+
+def test_a_send_whose_slave_says_nothing_is_answered_in_time_and_is_stored(serve: Serve) -> None:
+    async def scene(rig: Any) -> None:
+        await join(rig)
+        answer = await rig.send()
+        assert answer.code == 12
+        assert answer.ext_fields["queueOffset"] == "0"
+        assert "slaveTimeout" in answer.remark
+        assert (await rig.pull())[1]
+
+    serve(scene, broker_role="SYNC_MASTER", slave_timeout=50)
+
+
+def test_a_slave_that_leaves_keeps_nobody_waiting(serve: Serve) -> None:
+    async def scene(rig: Any) -> None:
+        reader, writer = await join(rig)
+        sending = asyncio.ensure_future(rig.send())
+        await reader.readexactly(HEADER.size)
+        writer.close()
+        assert (await sending).code == 12
+
+    serve(scene, broker_role="SYNC_MASTER", slave_timeout=500)
+
+
+def test_a_synchronous_master_without_slaves_says_so_with_each_answer(serve: Serve) -> None:
+    async def scene(rig: Any) -> None:
+        answer = await rig.send()
+        assert (answer.code, answer.ext_fields["queueOffset"]) == (11, "0")
+        assert "on the master alone" in answer.remark
+
+    serve(scene, broker_role="SYNC_MASTER")
+
+
+def test_as_many_slaves_as_in_sync_replicas_asks_for_must_have_it(serve: Serve) -> None:
+    async def scene(rig: Any) -> None:
+        await join(rig)
+        assert (await rig.send()).code == 11
+
+    serve(scene, broker_role="SYNC_MASTER", in_sync_replicas=3)
+
+
+def test_with_both_waits_the_slave_is_sent_the_message_while_the_disk_syncs_it(serve: Serve) -> None:
+    async def scene(rig: Any) -> None:
+        reader, writer = await join(rig)
+        sending = asyncio.ensure_future(rig.send())
+        _, size = HEADER.unpack(await reader.readexactly(HEADER.size))
+        writer.write(REPORT.pack(size))
+        assert (await sending).code == 0
+        assert rig.broker.service.store.durable_offset == size
+
+    serve(scene, broker_role="SYNC_MASTER", flush_disk_type="SYNC_FLUSH")
+
+
+def test_who_waits_when_the_broker_stops_is_answered(serve: Serve) -> None:
+    told: list[Any] = []
+
+    async def scene(rig: Any) -> None:
+        await join(rig)
+        store = rig.broker.service.store
+        store.append(Draft("t", 0, b"x"))
+        assert rig.broker.service.slave_listener.wait_copied(store.max_physical_offset, told.append) is None
+
+    serve(scene, broker_role="SYNC_MASTER", slave_timeout=60_000)
+    assert told == [Copied.LATE]

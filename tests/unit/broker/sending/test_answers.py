@@ -5,6 +5,7 @@ import errno
 import pytest
 
 from orbitmq.broker.sending.answers import NOT_DURABLE, SendAnswers
+from orbitmq.ha.copies import Copied, Waiter
 from orbitmq.net.dispatch.handlers import LATER
 from orbitmq.store import Draft, FlushMode, Store
 from orbitmq.testing.fake_disk import FakeDisk
@@ -45,3 +46,63 @@ def test_a_sync_that_failed_is_never_answered_with_success() -> None:
     assert answers_of(store).when_durable(call(send_header(), peer=peer), 0, "id", 0, results[-1].end) is LATER
     assert peer.replies == [NOT_DURABLE]
     assert NOT_DURABLE.code == 14
+
+
+class Slaves:
+    """Slaves that say what they are told to say."""
+
+    def __init__(self, now: Copied | None) -> None:
+        self.now = now
+        self.waiters: list[Waiter] = []
+
+    def wait(self, end: int, waiter: Waiter) -> Copied | None:
+        if self.now is None:
+            self.waiters.append(waiter)
+        return self.now
+
+
+def with_slaves(store: Store, slaves: Slaves) -> SendAnswers:
+    return SendAnswers(store, host=HOST, region_id="r", trace_on=False, wait_copied=slaves.wait)
+
+
+def test_a_send_whose_slaves_have_it_is_answered_at_once() -> None:
+    store = memory_store()
+    end = store.append(Draft("t", 0, b"x")).end
+    assert with_slaves(store, Slaves(Copied.DONE)).when_durable(call(send_header()), 0, "id", 0, end) is not LATER
+
+
+@pytest.mark.parametrize(
+    ("copied", "code"), [(Copied.DONE, 0), (Copied.LATE, 12), (Copied.NOBODY, 11)], ids=["done", "late", "nobody"]
+)
+@pytest.mark.parametrize("comes_later", [True, False])
+def test_a_send_is_answered_with_what_its_slaves_say(copied: Copied, code: int, comes_later: bool) -> None:
+    store, peer, slaves = memory_store(), FakePeer(), Slaves(None if comes_later else copied)
+    end = store.append(Draft("t", 0, b"x")).end
+    reply = with_slaves(store, slaves).when_durable(call(send_header(), peer=peer), 0, "id", 0, end)
+    for waiter in slaves.waiters:
+        assert peer.replies == []
+        waiter(copied)
+    replies = peer.replies if reply is LATER else [reply]
+    assert [reply.code for reply in replies] == [code]
+    assert replies[0].header is not None, "it says where the message lies all the same"
+    assert (replies[0].remark is None) == (code == 0)
+
+
+def test_a_send_waits_for_disk_and_slaves() -> None:
+    store, peer, slaves = memory_store(FakeDisk(), flush=FlushMode.SYNC), FakePeer(), Slaves(None)
+    end = store.append(Draft("t", 0, b"x")).end
+    assert with_slaves(store, slaves).when_durable(call(send_header(), peer=peer), 0, "id", 0, end) is LATER
+    assert store.durable_offset == end
+    assert peer.replies == []
+    slaves.waiters[0](Copied.DONE)
+    assert [reply.code for reply in peer.replies] == [0]
+
+
+@pytest.mark.parametrize("copied", Copied)
+def test_slaves_make_up_for_no_disk(copied: Copied) -> None:
+    disk, peer = FakeDisk(), FakePeer()
+    store = memory_store(disk, flush=FlushMode.SYNC)
+    end = store.append(Draft("t", 0, b"x")).end
+    disk.failures["sync"] = OSError(errno.EIO, "Input/output error")
+    assert with_slaves(store, Slaves(copied)).when_durable(call(send_header(), peer=peer), 0, "id", 0, end) is LATER
+    assert peer.replies == [NOT_DURABLE]

@@ -1,0 +1,84 @@
+"""Synchronous replication as a question: who may be answered now that slaves have more? Pure.
+
+State: who waits until enough slaves have the log up to a place. In: how far each slave is, and times. Out: whoever may be
+answered. Each waits equally long, and nobody waits for less than who came before: the first is always the next.
+
+Source: Java GroupTransferService. It counts connections, as this does: of two connections of one slave only one reports
+what is new.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterable
+from enum import Enum, auto
+
+
+class Copied(Enum):
+    """What came of waiting for slaves."""
+
+    DONE = auto()
+    LATE = auto()
+    """They have not reported in time; they may have it all the same."""
+    NOBODY = auto()
+    """Too few slaves follow, or they are too far behind to be waited for."""
+
+
+Waiter = Callable[[Copied], None]
+
+
+class Copies:
+    """Who waits for slaves, in the order of the log.
+
+    Args:
+        slave_count: how many slaves must have what is waited for, at least 1.
+        timeout_ms: how long somebody waits.
+        gap_max: a slave that is further behind (bytes) is not waited for.
+    """
+
+    def __init__(self, slave_count: int, timeout_ms: int, gap_max: int) -> None:
+        self._slave_count = slave_count
+        self._timeout_ms = timeout_ms
+        self._gap_max = gap_max
+        self._waiting: deque[tuple[int, int, Waiter]] = deque()
+
+    def __len__(self) -> int:
+        """Count the waiters."""
+        return len(self._waiting)
+
+    def wait(self, end: int, acknowledged: Iterable[int], now_ms: int, waiter: Waiter) -> Copied | None:
+        """Queue `waiter` until enough slaves have the log up to `end`; None: it is called later.
+
+        Args:
+            acknowledged: up to where each slave has the log.
+        """
+        at = self._reached(acknowledged)
+        if at >= end:
+            return Copied.DONE
+        if end - at > self._gap_max or at < 0:
+            return Copied.NOBODY
+        self._waiting.append((end, now_ms + self._timeout_ms, waiter))
+        return None
+
+    def advance(self, acknowledged: Iterable[int]) -> list[Waiter]:
+        """Return who waited for what enough slaves have now, in order."""
+        at, ready = self._reached(acknowledged), []
+        while self._waiting and self._waiting[0][0] <= at:
+            ready.append(self._waiting.popleft()[2])
+        return ready
+
+    def expire(self, now_ms: int) -> list[Waiter]:
+        """Return who has waited too long, in order."""
+        late = []
+        while self._waiting and self._waiting[0][1] <= now_ms:
+            late.append(self._waiting.popleft()[2])
+        return late
+
+    def abandon(self) -> list[Waiter]:
+        """Return everybody who waits, in order: no slave will report any more."""
+        return [self._waiting.popleft()[2] for _ in range(len(self._waiting))]
+
+    def _reached(self, acknowledged: Iterable[int]) -> int:
+        """Return up to where enough slaves have the log, -1 where there are too few."""
+        places = sorted(acknowledged, reverse=True)
+        return places[self._slave_count - 1] if len(places) >= self._slave_count else -1
