@@ -50,7 +50,9 @@ async def test_every_acknowledged_message_is_in_its_light_queues(tmp_path: Path,
             enough.clear()
             async with wire_to(broker) as wire:
                 sending = asyncio.create_task(load(wire))
-                await enough.wait()
+                waiting = asyncio.create_task(enough.wait())
+                await asyncio.wait([sending, waiting], return_when=asyncio.FIRST_COMPLETED)
+                waiting.cancel()
                 broker.kill()
                 with suppress(ClientError):
                     await sending
