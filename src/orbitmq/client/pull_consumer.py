@@ -28,7 +28,7 @@ from orbitmq.client.session.session import ClientSession
 from orbitmq.client.trace.tracer import TRACE_TOPIC, Tracer
 from orbitmq.clock import now_ms
 from orbitmq.codes import ResponseCode
-from orbitmq.errors import ClientError, InvalidArgument
+from orbitmq.errors import ClientError, InvalidArgument, RemoteRefused, RouteNotFound
 from orbitmq.model.group import ConsumeFrom
 from orbitmq.model.message import StoredMessage
 from orbitmq.model.route import MessageQueue
@@ -37,8 +37,8 @@ from orbitmq.wire.signature import Credentials
 
 POLL_TIMEOUT_MS = 1_000
 POLL_COUNT_MAX = 1_000
-_LASTING = {ResponseCode.TOPIC_NOT_EXIST, ResponseCode.NO_PERMISSION}
-"""Refusals of pulls that time alone does not end."""
+_PASSING = {ResponseCode.SYSTEM_BUSY, ResponseCode.SERVICE_NOT_AVAILABLE, ResponseCode.NOT_LEADER_FOR_QUEUE}
+"""Refusals of pulls that end by themselves."""
 
 
 @checked()
@@ -127,6 +127,7 @@ class PullConsumer(Client):
             if self._tracer is not None:
                 await self._tracer.close()
             await self._session.close()
+            self._arrived.set()  # whoever polls gets to know that nothing comes any more
         else:
             await self._session.closed()
 
@@ -234,9 +235,10 @@ class PullConsumer(Client):
 
         Raises:
             InvalidArgument: a number is out of its range.
-            ClientError: nothing can come: the consumer is not open, or no queue is assigned.
-            RemoteRefused: nothing came in time, and the brokers of all queues refuse to give anything: the topic is gone (17),
-                or may not be read (16). Reading goes on once they do, so that `poll` may be called again.
+            ClientError: nothing can come: the consumer is not open, or not any more, or no queue is assigned.
+            RemoteRefused, RouteNotFound: nothing came in time, and all queues are refused: their topic is gone (17) or may
+                not be read (16), there is no such queue or the broker takes no expressions (1), or nobody knows their
+                topic or broker. Reading goes on once that is over, so that `poll` may be called again.
         """
         self._check_open()
         if not self._pullers:
@@ -249,6 +251,7 @@ class PullConsumer(Client):
                 while not found:
                     self._arrived.clear()
                     await self._arrived.wait()
+                    self._check_open()
                     found = self._collect(count_max)
         except TimeoutError:
             self._raise_refusal()
@@ -263,8 +266,9 @@ class PullConsumer(Client):
 
         Raises:
             InvalidArgument: an offset is no whole number, 0 or more.
-            ClientError: a broker did not take its part.
+            ClientError: a broker did not take its part, or the consumer is not open.
         """
+        self._check_open()
         if offsets is None:
             positions = {queue: self.position(queue) for queue in self._pullers}
             offsets = {queue: offset for queue, offset in positions.items() if offset is not None}
@@ -275,7 +279,7 @@ class PullConsumer(Client):
     def _raise_refusal(self) -> None:
         """Say why nothing comes where that lasts: waiting in silence would look like a topic without messages."""
         refusals = [puller.refusal for puller in self._pullers.values()]
-        lasting = [refusal for refusal in refusals if refusal is not None and refusal.code in _LASTING]
+        lasting = [refusal for refusal in refusals if refusal is not None and not _is_passing(refusal)]
         if lasting and len(lasting) == len(refusals):
             raise lasting[0]
 
@@ -328,3 +332,7 @@ class PullConsumer(Client):
         if not self._session.routes.knows(queue):
             await self._session.routes.find(queue.topic)
         return queue
+
+
+def _is_passing(refusal: RemoteRefused | RouteNotFound) -> bool:
+    return isinstance(refusal, RemoteRefused) and refusal.code in _PASSING

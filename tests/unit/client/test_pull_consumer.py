@@ -129,7 +129,7 @@ async def test_a_commit_that_a_broker_refuses_is_an_error(cluster):
             await reader.commit({queue(0): 1})
 
 
-@pytest.mark.parametrize("code", [ResponseCode.TOPIC_NOT_EXIST, ResponseCode.NO_PERMISSION])
+@pytest.mark.parametrize("code", [ResponseCode.TOPIC_NOT_EXIST, ResponseCode.NO_PERMISSION, ResponseCode.SYSTEM_ERROR])
 async def test_a_poll_of_queues_that_nobody_gives_says_so_until_somebody_does(cluster, code):
     cluster.topic("orders", count=1)
     cluster.a.refusals[PullMessage] = [code] * 10_000
@@ -141,6 +141,36 @@ async def test_a_poll_of_queues_that_nobody_gives_says_so_until_somebody_does(cl
         cluster.a.refusals[PullMessage].clear()
         cluster.a.put("orders", 0, b"1")
         assert await poll(reader, 1) == [b"1"]
+
+
+async def test_a_poll_of_a_broker_that_is_only_busy_waits_for_it(cluster):
+    cluster.topic("orders", count=1)
+    cluster.a.refusals[PullMessage] = [ResponseCode.SYSTEM_BUSY] * 10_000
+    async with consumer(cluster) as reader:
+        reader.assign([queue(0)])
+        await until(lambda: reader._puller(queue(0)).refusal is not None)
+        assert await reader.poll(timeout_ms=20) == []
+
+
+@pytest.mark.parametrize(("topic", "broker"), [("nowhere", "broker-a"), ("orders", "nobody")])
+async def test_a_poll_of_what_nobody_knows_says_so(cluster, topic, broker):
+    cluster.topic("orders", count=1)
+    async with consumer(cluster) as reader:
+        reader.assign([MessageQueue(topic, broker, 0)])
+        with pytest.raises(RouteNotFound):
+            await poll_on(reader)
+
+
+async def test_whoever_polls_or_commits_gets_to_know_that_the_consumer_was_closed(cluster):
+    cluster.topic("orders", count=1)
+    async with consumer(cluster) as reader:
+        reader.assign([queue(0)])
+        polling = asyncio.ensure_future(reader.poll(timeout_ms=600_000))
+        await until(lambda: cluster.a.parked)
+    with pytest.raises(ClientError, match="PullConsumer is not open"):
+        await polling
+    with pytest.raises(ClientError, match="PullConsumer is not open"):
+        await reader.commit()
 
 
 async def test_one_queue_that_is_refused_leaves_the_others_to_poll(cluster):

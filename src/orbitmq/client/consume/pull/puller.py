@@ -17,7 +17,7 @@ from orbitmq.client.consume.pull.pulled_messages import decode_messages
 from orbitmq.client.consume.pull.window import Window
 from orbitmq.client.session.session import ClientSession
 from orbitmq.clock import now_ms
-from orbitmq.errors import ConnectionFailed, OrbitError, RemoteRefused, RequestTimeout
+from orbitmq.errors import ConnectionFailed, OrbitError, RemoteRefused, RequestTimeout, RouteNotFound
 from orbitmq.model.group import Subscription
 from orbitmq.model.route import MASTER_ID, MessageQueue
 from orbitmq.wire.headers import PullMessage
@@ -70,8 +70,8 @@ class Puller:
         )
         self.is_started = False
         """True once the first offset is known."""
-        self.refusal: RemoteRefused | None = None
-        """Why the queue's broker gives nothing, until it gives something again; None while it is only not reached."""
+        self.refusal: RemoteRefused | RouteNotFound | None = None
+        """Why nobody gives the queue's messages, until somebody does; None while its broker is only not reached."""
         self.pulled_at_ms = 0
         """When the last pull was sent, in ms since 1970."""
         self._session = session
@@ -130,7 +130,7 @@ class Puller:
                     await self._room.wait()
                 await self._pull()
             except OrbitError as error:
-                self.refusal = error if isinstance(error, RemoteRefused) else None
+                self.refusal = error if isinstance(error, RemoteRefused | RouteNotFound) else None
                 self._warn(error)
                 await asyncio.sleep(backoff_ms / 1000)
                 backoff_ms = min(2 * backoff_ms, BACKOFF_MAX_MS)
