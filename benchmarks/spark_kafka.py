@@ -4,7 +4,8 @@
 
 Rows are random and distinct, so that nothing on the way gains from compressing or repeating them; both systems get them from
 the same Parquet files, into 8 partitions or queues, and both servers run all the time. `tuned` is Kafka's connector with
-`fetch.max.wait.ms=10`: its default, 500, leaves cores idle. The first read of each way warms up and does not count; then all
+`fetch.max.wait.ms=10`: its default, 500, leaves cores idle. `floor` is a source in Python that hands out the same ready batch
+of such rows again and again (`benchmarks/spark_floor.py`): what is left of its figure is Spark's own. The first read of each way warms up and does not count; then all
 ways of a case have a turn in each round. Processor time is that of all processes together: it holds on a busy machine, too.
 `--json` prints one object on the last line of standard output; its `least` is the least of figure / bar.
 """
@@ -28,6 +29,7 @@ from typing import Any, NamedTuple
 from benchmarks.kafka.server import connector_jars, fetch_jars, kafka_server, versions
 from benchmarks.probe import ask_topic
 from benchmarks.servers import Server, start
+from benchmarks.spark_floor import floor_options, register
 from benchmarks.usage import Usage, usage_of
 from orbitmq.spark.driver.session import local_session
 
@@ -105,6 +107,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         jars = {} if kafka is None else {"spark.jars": connector_jars()}
         spark = local_session("spark_kafka", master=f"local[{cores}]", settings=jars, java_options="")
         stack.callback(spark.stop)
+        register(spark)
         bench = Bench(spark, folder, ours, kafka, options)
         rates = bench.fill()
         found = [bench.measure(case) for case in bench.cases() if options.case is None or case.name in options.case]
@@ -168,18 +171,20 @@ class Bench:
         rows, ours, kafka = self._rows, self._read_ours, self._read_kafka
         local = {"localReads": str(self._store)}
         large = {"kafka": kafka(LARGE), "tuned": kafka(LARGE, TUNED)}
-        both = {"ours": ours(LARGE), "local": ours(LARGE, local)}
+        both = {"ours": ours(LARGE), "local": ours(LARGE, local), "floor": self._floor(ours(LARGE))}
         bars = Bar(1, "tuned"), Bar(1.5, "tuned", peer="local")
         yield Case("all", "batch, all columns", large | both, _discard, rows, bars)
         narrow = {peer: frame and frame.select(*NARROW_OF_KAFKA) for peer, frame in large.items()}
         narrow |= {"ours": ours(LARGE, NARROW), "local": ours(LARGE, NARROW | local)}
+        narrow |= {"floor": self._floor(ours(LARGE, NARROW))}
         yield Case("four", "batch, four columns", narrow, _discard, rows, (Bar(2.5, "kafka"),))
         counts = large | {"ours": ours(LARGE), "one column": ours(LARGE, {"columns": "queueOffset"})}
         yield Case("count", "count()", counts, self._count, rows, (Bar(2.5, "kafka", peer="one column"),))
         files = {"kafka": large["kafka"], "ours": ours(LARGE, WITHOUT_MAP)}
+        files |= {"floor": self._floor(ours(LARGE, WITHOUT_MAP))}
         yield Case("parquet", "to Parquet, without the map", files, self._to_parquet, rows, (Bar(1.5, "kafka"),))
         small = {"kafka": kafka(SMALL), "tuned": kafka(SMALL, TUNED)}
-        small |= {"ours": ours(SMALL), "local": ours(SMALL, local)}
+        small |= {"ours": ours(SMALL), "local": ours(SMALL, local), "floor": self._floor(ours(SMALL))}
         yield Case("small", "128 B, all columns", small, _discard, rows, (Bar(1, "tuned"),))
         batch = min(STREAM_BATCH, rows // 5)
         stream = {"maxOffsetsPerTrigger": str(batch), "startingOffsets": "earliest"}
@@ -188,11 +193,13 @@ class Bench:
             "tuned": kafka(LARGE, TUNED | stream, stream=True),
             "ours": ours(LARGE, stream, stream=True),
             "local": ours(LARGE, stream | local, stream=True),
+            "floor": self._floor(ours(LARGE), batch),
         }
         title = f"AvailableNow, {batch:,} rows a batch, steady"
         yield Case("stream", title, streams, partial(self._steady, batch), rows, (Bar(1, "kafka"),))
         few = {"maxOffsetsPerTrigger": str(FEW_QUEUES), "startingOffsets": "earliest"}
         streams = {"kafka": kafka(FEW, few, stream=True), "ours": ours(FEW, few, stream=True)}
+        streams |= {"floor": self._floor(ours(FEW), FEW_QUEUES, rows=FEW_ROWS)}
         title = f"micro-batch of {FEW_QUEUES} rows, p50, ms"
         yield Case("few", title, streams, self._durations, FEW_ROWS, (Bar(1.2, "kafka"),), is_time=True)
         log = self._spark.read.format("rocketmq").options(commitLogPath=str(self._store), topic=LARGE).load()
@@ -225,6 +232,15 @@ class Bench:
             return None
         reader = (self._spark.readStream if stream else self._spark.read).format("kafka")
         return reader.options(**{"kafka.bootstrap.servers": self._kafka, "subscribe": topic}, **(options or {})).load()
+
+    def _floor(self, frame: Any, per_batch: int | None = None, *, rows: int | None = None) -> Any:
+        """Return a frame of as many rows as the columns of `frame` have, from a source that reads nothing."""
+        path = self._folder / f"floor-{len(list(self._folder.glob('floor-*')))}.arrow"
+        tasks = QUEUES if per_batch is None or per_batch > QUEUES else per_batch
+        options = floor_options(frame, path, rows or self._rows, tasks)
+        if per_batch is None:
+            return self._spark.read.format("floor").options(**options).load()
+        return self._spark.readStream.format("floor").options(**options, rowsPerBatch=str(per_batch)).load()
 
     def _write_ours(self, path: str, topic: str) -> None:
         rows = self._spark.read.parquet(path).select("body")
