@@ -20,6 +20,8 @@ def normalise(step: Step, outcome: Outcome, memory: Memory) -> Normal:
         normal[REMARK] = masked(normal[REMARK], memory)
     if step.code == 352 and not _OF_A_STORY.search(memory.fill(step.fields.get("group", ""))):
         normal.pop("body", None)  # the broker's own groups: a story may have ended early that had changed one
+    if step.code == 308 and not _OF_A_STORY.search(memory.fill(step.fields.get("topic", ""))):
+        normal.pop("body", None)  # of the offsets of all groups, those of other stories, too
     if step.code in (3005, 3010) and isinstance(normal.get("body"), list):
         own = [each for each in normal["body"] if PREFIX_MARK in str(each.get("username", each.get("subject")))]
         normal["body"] = [_rules(each, memory) for each in own]

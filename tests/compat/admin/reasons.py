@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Collection
 from typing import Any
 
 from compat.broker.reasons import REASONS as OF_ALL_COMMANDS
@@ -102,15 +103,21 @@ def _is_more(java: Normal, ours: Normal) -> bool:
     return {group: found for group, found in theirs.items() if group in own} == own
 
 
-def _without_queues(java: Normal, ours: Normal) -> bool:
-    """Tell whether Java's table of topics has topics of retries without queues beside ours."""
+def _retries_differ(java: Normal, ours: Normal) -> bool:
+    """Tell whether tables of topics differ in topics of retries alone: in their `order`, and in those that Java has without queues."""
     theirs, own = (answer.get("body", {}).get("topicConfigTable") for answer in (java, ours))
     if theirs is None or own is None:
         return False
-    return own == {
-        name: topic
-        for name, topic in theirs.items()
-        if name in own or not (name.startswith("%RETRY%") and topic["readQueueNums"] == 0)
+    retries = {name: topic for name, topic in theirs.items() if name.startswith("%RETRY%")}
+    empty = {name for name, topic in retries.items() if topic["readQueueNums"] == 0}
+    return _without(theirs, empty, retries) == _without(own, empty, retries)
+
+
+def _without(table: dict[str, Any], gone: Collection[str], unordered: Collection[str]) -> dict[str, Any]:
+    return {
+        name: {**topic, "order": None} if name in unordered else topic
+        for name, topic in table.items()
+        if name not in gone
     }
 
 
@@ -208,9 +215,19 @@ REASONS: tuple[Reason, ...] = (
     ),
     Reason(
         "the topic of retries of a group with `retryQueueNums` 0",
-        "there, without queues",
-        "not there",
-        lambda step, java, ours: step.code == 21 and _without_queues(java, ours),
+        "there, without queues, and stays so when the group gets some",
+        "not there until the group has some",
+        lambda step, java, ours: (
+            step.code == 21
+            and _retries_differ(java, ours)
+            and any(topic["readQueueNums"] == 0 for topic in java["body"]["topicConfigTable"].values())
+        ),
+    ),
+    Reason(
+        "the topic of retries of a group that reads a topic with `order`",
+        "has `order`, too",
+        "has not",
+        lambda step, java, ours: step.code == 21 and _retries_differ(java, ours),
     ),
     Reason(
         "resets (222) to the place behind a queue's end",

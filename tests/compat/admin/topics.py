@@ -80,6 +80,10 @@ def change_many(random: Random) -> Step:
     return Step(18, {}, as_json(body))
 
 
+NO_NAMES = (None, "", [], [1], {}, {"a": 1})
+"""Of a topic: texts, numbers and truths would be names, which all stories share."""
+
+
 def _document(random: Random) -> dict[str, Any]:
     document: dict[str, Any] = {
         "topicName": pick(random, ("\u00a7new", "\u00a7other", "\u00a7c"), choices.TOPICS_TO_CHANGE, 0.15),
@@ -95,7 +99,7 @@ def _document(random: Random) -> dict[str, Any]:
         if name != "topicName" and random.random() < 0.08:
             del document[name]
         elif random.random() < 0.02:
-            document[name] = choices.odd_json(random)
+            document[name] = choices.odd_json(random) if name != "topicName" else random.choice(NO_NAMES)
     if random.random() < 0.05:
         document["unknown"] = choices.odd_json(random)
     return document
