@@ -204,6 +204,8 @@ class BrokerConfig(ServerSecuritySettings):
     allow_recall_when_broker_not_writeable: bool = True
 
     # Slaves that follow.
+    slave_read_enable: bool = False
+    """Suggest a slave to readers of what is no longer in memory."""
     ha_send_heartbeat_interval: int = 5_000
     ha_housekeeping_interval: int = 20_000
     """A slave that has reported nothing for so long is disconnected."""

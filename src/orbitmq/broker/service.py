@@ -31,6 +31,7 @@ from orbitmq.broker.persistence import ConfigFiles
 from orbitmq.broker.pop.service import PopService
 from orbitmq.broker.registration.addresses import BrokerAddress
 from orbitmq.broker.replication.listener import FollowRules, SlaveListener
+from orbitmq.broker.replication.slow_readers import SlowReaders
 from orbitmq.broker.sending.answers import SendAnswers
 from orbitmq.broker.sending.destinations import Destinations
 from orbitmq.broker.sending.large_batches import LargeBatches
@@ -143,6 +144,7 @@ class BrokerService:
         self.inquiries = Inquiries(self.membership.members)
         self.locks = QueueLocks(config.rebalance_lock_max_live_time)
         self.filters = Filters(takes_sql92=config.enable_property_filter, filters_retries=config.filter_support_retry)
+        slow_readers = SlowReaders(store, tables.groups, lambda: self.slave_listener.slaves)
         self.pulls = Pulls(
             store,
             self.stats,
@@ -151,6 +153,7 @@ class BrokerService:
             parked_size_max=config.parked_pulls_size_max,
             count_max=config.max_transfer_count_on_message_in_memory,
             size_max=config.max_transfer_bytes_on_message_in_memory,
+            suggest=slow_readers.suggest if config.slave_read_enable else None,
         )
         delayed = read_table(files.delays_path, parse_delay_offsets) or ()
         notes = DeliveryNotes(LocalDisk(), files.delivered_path)

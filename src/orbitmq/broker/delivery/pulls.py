@@ -70,6 +70,10 @@ class _Asked(NamedTuple):
     """Makes the answer of a logical queue of it."""
 
 
+Suggest = Callable[[str, str, int, int], int]
+"""Called with topic, group, queue id and the next offset."""
+
+
 class Pulls:
     """Reads for pulls, and keeps those that wait.
 
@@ -79,6 +83,7 @@ class Pulls:
         parked_size_max: bytes that they may take of memory.
         count_max: messages of one answer.
         size_max: bytes of one answer.
+        suggest: returns the id of the broker that a reader should ask next; None: always this one.
     """
 
     def __init__(
@@ -91,8 +96,10 @@ class Pulls:
         parked_size_max: int,
         count_max: int,
         size_max: int,
+        suggest: Suggest | None = None,
     ) -> None:
         self._store = store
+        self._suggest = suggest
         self._stats = stats
         self._clock = clock
         self.parked: ParkedPulls[_Asked] = ParkedPulls(parked_max, parked_size_max)
@@ -358,11 +365,14 @@ class Pulls:
             stats.pulled_to(topic, group, queue_id, result.next_offset)
         else:
             stats.miss_count += 1
+        suggest = self._suggest
         return Reply(
             code,
             None if code == ResponseCode.SUCCESS else result.status.name,
             PullResponse(
-                suggest_which_broker_id=_MASTER_ID,
+                suggest_which_broker_id=(
+                    _MASTER_ID if suggest is None else suggest(topic, group, queue_id, result.next_offset)
+                ),
                 next_begin_offset=result.next_offset,
                 min_offset=result.min_offset,
                 max_offset=result.max_offset,

@@ -265,7 +265,6 @@ serverWorkerThreads=8
 shutdownWaitTimeSeconds=30
 skipPreOnline=false
 skipWhenCKRePutReachMaxTimes=false
-slaveReadEnable=false
 socksProxyConfig={}
 spinLockCollisionRetreatOptimalDegree=1000
 startAcceptSendRequestTimeStamp=0

@@ -27,7 +27,7 @@ FOUND, NOT_FOUND, RETRY, MOVED = 0, 19, 20, 21
 class Rig:
     """Pulls over a store in memory, and a peer that pulls."""
 
-    def __init__(self, **limits: int) -> None:
+    def __init__(self, **limits: Any) -> None:
         self.clock = FakeClock(1_000)
         self.stats = BrokerStats(0)
         self.store = memory_store(clock=self.clock)
