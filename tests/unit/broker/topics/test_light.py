@@ -13,6 +13,7 @@ from orbitmq.broker.topics.table import TopicTable, plain_topic
 from orbitmq.wire.header import decode_header
 from orbitmq.wire.headers import (
     CleanUnusedTopics,
+    DeleteTopicInBroker,
     GetMaxOffset,
     GetMinOffset,
     OffsetResponse,
@@ -110,6 +111,19 @@ def test_numbers_that_a_sender_gives_do_not_count(serve: Serve, is_on: bool) -> 
         assert numbers == (b"0" if is_on else None)
 
     serve(scene, enable_lmq=is_on, enable_multi_dispatch=is_on)
+
+
+def test_a_light_queue_is_emptied_by_the_deletion_of_its_topic(serve: Serve) -> None:
+    async def scene(rig: Any) -> None:
+        for _ in range(2):
+            assert (await rig.send(properties=naming(A, B))).code == 0
+        assert await rig.code(DeleteTopicInBroker(topic=A)) == 0
+        assert (await rig.pull(A))[0].code == 19
+        assert (await rig.send(body=b"new", properties=naming(A, B))).code == 0
+        assert [bytes(record.body) for record in (await rig.pull(A))[1]] == [b"new"]
+        assert len((await rig.pull(B))[1]) == 3
+
+    serve(scene, **LIGHT)
 
 
 def test_nobody_sends_to_a_light_topic(serve: Serve) -> None:

@@ -2,7 +2,15 @@
 
 import pytest
 
-from orbitmq.store.light.places import allows_light_queues, is_light, light_places, named_queues, with_numbers
+from orbitmq.store.light.places import (
+    allows_light_queues,
+    is_light,
+    light_forms,
+    light_places,
+    named_queues,
+    with_numbers,
+)
+from orbitmq.store.values import Dispatched
 
 NAMES = b"INNER_MULTI_DISPATCH\x01%LMQ%a,%LMQ%b\x02"
 
@@ -40,6 +48,7 @@ def test_numbers_take_the_place_of_those_that_were_there():
         (b"%LMQ%a", b"1,2", {}),
         (b"%LMQ%a", b"x", {}),
         (b"%LMQ%a", b"-1", {}),
+        (b"%LMQ%a", b"1" * 18, {"%LMQ%a": int("1" * 18)}),
         (b"%LMQ%a", b"1" * 19, {}),
         (b"orders", b"5", {}),
         (b"%LMQ%../../etc", b"5", {}),
@@ -55,3 +64,14 @@ def test_what_no_broker_of_ours_wrote_is_read_with_care(names, numbers, places):
 def test_names_that_are_none_of_light_queues(name):
     assert not is_light(name)
     assert is_light("%LMQ%" + "a" * 250)
+
+
+@pytest.mark.parametrize(("sys_flag", "count"), [(0, 2), (8, 2), (4, 0), (12, 0)])
+def test_a_message_without_a_queue_of_its_own_has_none_of_these(sys_flag, count):
+    stored = with_numbers(NAMES, [0, 7])
+    message = Dispatched("orders", 3, 5, 100, 50, 0, 1000, sys_flag, stored)
+    forms = light_forms(message)
+    assert len(forms) == count
+    assert light_forms(message._replace(properties=NAMES)) == []
+    if forms:
+        assert forms[1] == message._replace(topic="%LMQ%b", queue_id=0, queue_offset=7)

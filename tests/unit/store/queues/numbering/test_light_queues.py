@@ -78,6 +78,27 @@ def test_names_that_no_light_queue_has_are_refused(names):
         light_store().light.check(naming(*names).properties)
 
 
+def test_properties_keep_room_for_the_longest_number_and_for_a_checksum():
+    light = light_store(segment_size=1 << 16).light
+    for number, length in ((0, 1), (1, 19)):
+        free = (
+            32_767
+            - 32
+            - length
+            - len(b"KEYS\x01\x02INNER_MULTI_DISPATCH\x01%LMQ%a\x02INNER_MULTI_QUEUE_OFFSET\x01\x02")
+        )
+        fits, tight = (
+            b"INNER_MULTI_DISPATCH\x01%LMQ%a\x02KEYS\x01" + b"k" * size + b"\x02" for size in (free, free + 1)
+        )
+        if number:
+            light.check(fits)
+            with pytest.raises(InvalidArgument, match="INNER_MULTI_DISPATCH"):
+                light.check(tight)
+        else:
+            assert light.number(Draft("orders", 0, b"", fits))[1]
+            assert not light.number(Draft("orders", 0, b"", tight))[1]
+
+
 def test_there_may_be_so_many_light_queues_and_no_more():
     store = light_store()
     store.append(naming(A, B))
@@ -119,6 +140,11 @@ def test_messages_of_a_deleted_light_queue_do_not_take_numbers_of_the_new_one():
     store.append(naming(A, body=b"2"))
     store.flush()
     assert bodies(store, A) == [b"2"]
+    store.append(naming(A, body=b"3"))
+    store.delete_topic(A)
+    store.flush()
+    assert store.max_offset("orders", 0) == 3
+    assert store.topics() == ["orders"]
 
 
 def told(root):
@@ -131,10 +157,13 @@ class World:
     def __init__(self, seed):
         self.random, self.clock, self.disk = Random(seed), FakeClock(1000), FakeDisk()
         self.sent = {A: [], B: [], C: []}
+        self.flush = self.random.choice(list(FlushMode))
         self.store = self.open()
 
     def open(self):
-        self.store = light_store(self.disk, clock=self.clock, segment_size=2048, consume_queue_units=8)
+        self.store = light_store(
+            self.disk, clock=self.clock, segment_size=2048, consume_queue_units=8, flush=self.flush
+        )
         return self.store
 
     def send(self):
@@ -146,6 +175,11 @@ class World:
         )
         for name in names:
             self.sent[name].append(body)
+
+    def delete(self, topic):
+        self.store.delete_topic(topic)
+        if topic in self.sent:
+            self.sent[topic] = []
 
     def check(self):
         for name, sent in self.sent.items():
@@ -162,6 +196,8 @@ def test_light_queues_are_whole_after_every_end_of_the_process(seed):
             world.send()
             if world.random.random() < 0.05:
                 world.store.flush()
+            if world.random.random() < 0.02:
+                world.delete(world.random.choice([A, B, C, "orders"]))
         if world.random.random() < 0.3:
             world.store.close()
         else:
