@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from contextlib import suppress
+from threading import Thread
 
 import pytest
 
@@ -118,6 +119,26 @@ def test_a_stream_writes_every_row_under_a_deterministic_id(spark, rocketmq_sess
 def test_columns_that_make_no_message_are_named(spark, write, columns, told):
     with pytest.raises(Exception, match=told):
         write(spark.createDataFrame([], columns))
+
+
+def test_a_second_thread_writes_once_a_frame_has_made_its_session_the_threads(spark, write, read):
+    frame = spark.range(10).selectExpr("cast(id as string) as body")
+    told: list[str] = []
+
+    def work() -> None:
+        try:
+            write(frame)
+        except Exception as error:
+            told.append(str(error))
+        spark.createDataFrame([], "body string")
+        write(frame)
+
+    thread = Thread(target=work)
+    thread.start()
+    thread.join()
+
+    assert "DATA_SOURCE_NOT_FOUND" in told[0], "the page may forget its sentence"
+    assert sorted(int(row.body) for row in read().collect()) == list(range(10))
 
 
 def test_a_row_without_a_body_fails_the_job(spark, write):
