@@ -24,7 +24,8 @@ from orbitmq.wire.headers.send import EndTransaction
 
 log = logging.getLogger(__name__)
 
-OUTSTANDING = 512
+OUTSTANDING = 256
+"""Ends under way on one connection: a broker of ours carries out so many of one read at once, and takes more for each beyond."""
 
 
 class Ends:

@@ -53,8 +53,9 @@ from orbitmq.wire.messages.message_id import parse_offset_message_id
 
 log = logging.getLogger(__name__)
 
-OUTSTANDING = 512
-"""Half messages under way on one connection; more make no broker faster, and all of them are in doubt when it breaks."""
+OUTSTANDING = 250
+"""Half messages under way on one connection: a broker of ours serves so many of one read at once, and all of them are in doubt
+when the connection breaks."""
 DOUBTED_MAX = 10_000
 """Ranges of doubted messages that a task may name; a marker would grow too large with more, and the task fails."""
 BACKOFF_MS = 200

@@ -15,8 +15,7 @@ from ipaddress import ip_address
 from orbitmq.errors import InvalidArgument
 from orbitmq.model.message import Host
 
-_V4_LENGTH = 32
-_V6_LENGTH = 56
+_OFFSET_LENGTH = 16
 
 
 def offset_message_id(host: Host, physical_offset: int) -> str:
@@ -33,14 +32,26 @@ def parse_offset_message_id(message_id: str) -> tuple[Host, int]:
     Raises:
         InvalidArgument: not 32 or 56 hexadecimal digits.
     """
-    try:
-        raw = bytes.fromhex(message_id)
-    except ValueError:
-        raw = b""
-    if len(message_id) not in (_V4_LENGTH, _V6_LENGTH) or 2 * len(raw) != len(message_id):
+    host, offset = _host_of(message_id[:-_OFFSET_LENGTH]), _bytes_of(message_id[-_OFFSET_LENGTH:])
+    if host is None or offset is None:
         raise InvalidArgument("message_id", message_id, "an offset message id of 32 or 56 hexadecimal digits")
-    ip, port, offset = raw[:-12], raw[-12:-8], raw[-8:]
-    return Host(str(ip_address(ip)), int.from_bytes(port, "big")), int.from_bytes(offset, "big")
+    return host, int.from_bytes(offset, "big")
+
+
+@lru_cache(maxsize=64)
+def _host_of(digits: str) -> Host | None:
+    raw = _bytes_of(digits)
+    if raw is None or len(raw) not in (8, 20):
+        return None
+    return Host(str(ip_address(raw[:-4])), int.from_bytes(raw[-4:], "big"))
+
+
+def _bytes_of(digits: str) -> bytes | None:
+    try:
+        raw = bytes.fromhex(digits)
+    except ValueError:
+        return None
+    return raw if 2 * len(raw) == len(digits) else None  # blanks are no digits
 
 
 class UniqueKeys:
