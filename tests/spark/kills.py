@@ -2,12 +2,15 @@
 
 make exactly-once                                   2,000,000 rows into a topic, 40 kills
 make exactly-once ARGS="--rows 20000 --kills 4"     in short
+
+Every kill is a line with how many rows have come by then. The full size keeps its figures in benchmarks/results.
 """
 
 from __future__ import annotations
 
 import argparse
 import contextlib
+import json
 import os
 import signal
 import subprocess
@@ -18,8 +21,12 @@ import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from random import Random
+from typing import Any
 
 import psutil
+
+RESULTS = Path(__file__).parents[2] / "benchmarks" / "results" / "latest-exactly-once.json"
+ROWS, KILLS = 2_000_000, 40
 
 
 def run_killed(
@@ -103,12 +110,13 @@ def main() -> int:
     from orbitmq.blocking import Producer
     from orbitmq.spark.options import parse_write_options
     from orbitmq.testing import LocalCluster
-    from unit.spark.once.topics import create, stored
+    from unit.spark.once.topics import come, create, stored
 
     parser = argparse.ArgumentParser(prog="make exactly-once", description=main.__doc__)
-    parser.add_argument("--rows", type=int, default=2_000_000)
-    parser.add_argument("--kills", type=int, default=40)
+    parser.add_argument("--rows", type=int, default=ROWS)
+    parser.add_argument("--kills", type=int, default=KILLS)
     parser.add_argument("--batch", type=int, default=20_000, help="rows of a micro-batch")
+    parser.add_argument("--pause", type=float, default=12, help="seconds between two kills, at most")
     parser.add_argument("--seed", type=int, default=7)
     given = parser.parse_args()
     settings = {"transaction_time_out": 20_000, "transaction_check_interval": 5_000, "transaction_check_max": 1_000_000}
@@ -123,17 +131,42 @@ def main() -> int:
             for first in range(0, given.rows, 10_000):
                 last = min(first + 10_000, given.rows)
                 producer.send_all(Message("from", b"%d" % number) for number in range(first, last))
+                if last % 500_000 == 0 or last == given.rows:
+                    _say(f"{last:,} of {given.rows:,} rows are there to be read")
         began = time.monotonic()
         arguments = [servers, "from", "to", "markers", f"{directory}/checkpoint", str(given.batch)]
         job = Path(__file__).with_name("exactly_once_job.py")
-        kills = run_killed(job, arguments, kills=given.kills, random=Random(given.seed), pause_s=20, report=_say)
+        options = parse_write_options({"nameServer": servers, "topic": "to", "delivery": "exactly-once"})
+
+        def report(text: str) -> None:
+            _say(f"{time.monotonic() - began:5.0f} s, {come(options):,} of {given.rows:,} rows: {text}")
+
+        kills = run_killed(
+            job, arguments, kills=given.kills, random=Random(given.seed), pause_s=given.pause, report=report
+        )
         seconds = time.monotonic() - began
-        options = {"nameServer": servers, "topic": "to", "delivery": "exactly-once"}
-        found = stored(parse_write_options(options))
+        report(f"the query has ended, after {kills} kills; the topic is read")
+        found = stored(options)
     lost = given.rows - len(found)
     repeated = sum(found.values()) - len(found)
     print(f"{given.rows} rows, {kills} kills, {seconds:.0f} s: {lost} lost, {repeated} repeated (seed {given.seed})")
+    figures = {
+        "rows": given.rows,
+        "kills": kills,
+        "seconds": round(seconds),
+        "lost": lost,
+        "repeated": repeated,
+        "seed": given.seed,
+        "machine_cores": psutil.cpu_count(),
+    }
+    if given.rows >= ROWS and given.kills >= KILLS:
+        keep(RESULTS, figures)
     return 1 if lost or repeated or kills < given.kills else 0
+
+
+def keep(results: Path, figures: dict[str, Any]) -> None:
+    """Write the figures of a run to a file."""
+    results.write_text(json.dumps(figures, indent=2) + "\n", encoding="utf-8")
 
 
 def _say(text: str) -> None:

@@ -41,3 +41,9 @@ def stored(options: WriteOptions, topic: str | None = None) -> Counter[int]:
         for batch in RangeReader(Range(queue, 0, ends[queue]), address, reading, ("body",)).batches():
             found.update(int(body) for body in batch.column(0).to_pylist())
     return found
+
+
+def come(options: WriteOptions) -> int:
+    """Return how many messages the topic has, as far as its brokers tell."""
+    with MetadataClient.of(read_options(options, options.topic)) as client:
+        return sum(client.latest(client.queues([options.topic])).values())
