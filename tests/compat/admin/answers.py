@@ -20,8 +20,8 @@ def normalise(step: Step, outcome: Outcome, memory: Memory) -> Normal:
         normal[REMARK] = masked(normal[REMARK], memory)
     if step.code == 352 and not _OF_A_STORY.search(memory.fill(step.fields.get("group", ""))):
         normal.pop("body", None)  # the broker's own groups: a story may have ended early that had changed one
-    if step.code == 308 and not _OF_A_STORY.search(memory.fill(step.fields.get("topic", ""))):
-        normal.pop("body", None)  # of the offsets of all groups, those of other stories, too
+    if step.code in _SHARED and not _OF_A_STORY.search(memory.fill(step.fields.get(_SHARED[step.code], ""))):
+        normal.pop("body", None)  # what other stories have left in topics and groups that all of them use
     if step.code in (3005, 3010) and isinstance(normal.get("body"), list):
         own = [each for each in normal["body"] if PREFIX_MARK in str(each.get("username", each.get("subject")))]
         normal["body"] = [_rules(each, memory) for each in own]
@@ -33,6 +33,7 @@ def normalise(step: Step, outcome: Outcome, memory: Memory) -> Normal:
 
 ASKED = "asked"
 _OF_A_STORY = re.compile(r"q\d{7}-")
+_SHARED = {308: "topic", 343: "group"}
 LISTS = (18, 225)
 """Java has made what stands before that which it refuses: a refusal of either broker is a difference."""
 
