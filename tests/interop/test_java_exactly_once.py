@@ -3,20 +3,24 @@
 from __future__ import annotations
 
 import os
+import time
 from collections import Counter
+from dataclasses import replace
 
 import pytest
 
 from interop.peers import JavaBroker, JavaNameServer, why_unavailable
 from orbitmq.client.transactions.decision import Decision
 from orbitmq.clock import now_ms
+from orbitmq.spark.once.answers import Answers, answering
 from orbitmq.spark.once.delivery import abort, commit, prepare
 from orbitmq.spark.once.ends import Ends
 from orbitmq.spark.once.journal import Journal
 from orbitmq.spark.once.prepared import marker_parts
 from orbitmq.spark.once.rules.ledger import Marker
+from orbitmq.spark.once.rules.patience import Patience
 from orbitmq.spark.options import WriteOptions
-from unit.spark.once.topics import create, rows, stored
+from unit.spark.once.topics import come, create, rows, stored
 
 pytestmark = [pytest.mark.java, pytest.mark.slow]
 
@@ -80,6 +84,26 @@ def test_a_batch_that_is_too_old_for_direct_commits_comes_by_checks(options):
     assert Ends(options).tell([prepared], Decision.COMMIT) == 100, "the broker may be asking already"
     commit([prepared], options)
     assert stored(options) == Counter(range(100))
+
+
+def test_a_direct_commit_after_the_broker_has_asked_would_deliver_twice(options):
+    """Why the driver leaves old half messages to the checks: Java's broker takes both decisions."""
+    prepared = prepare(rows(0, 10), options, "q", 0)
+    journal = Journal(options)
+    journal.append(Marker("late driver", "q", 0, *marker_parts([prepared])))
+    halves = replace(options, topic="RMQ_SYS_TRANS_HALF_TOPIC")
+    (place,) = prepared.halves
+    last = max(prepared.halves[place][::2])
+    while come(halves) < last + 1 + prepared.count:  # all of them are stored again when the broker asks
+        time.sleep(0.2)
+    late = Ends(options)
+    late._patience[place.broker_name] = Patience(direct_ms=None, given_up_ms=10**9)
+
+    assert late.tell([prepared], Decision.COMMIT) == 0, "the broker does not refuse"
+    with answering(options, Answers(journal), [options.topic]):
+        while come(options) < 2 * prepared.count:
+            time.sleep(0.2)
+    assert stored(options) == Counter(dict.fromkeys(range(10), 2))
 
 
 def test_an_aborted_batch_leaves_nothing(options):
