@@ -6,13 +6,15 @@ Source: Java's POP consumers (MQClientAPIImpl.popMessageAsync), RocketMQ's Simpl
 from __future__ import annotations
 
 import asyncio
+import logging
 import ssl
 from collections.abc import Iterable
 from contextlib import suppress
-from typing import NamedTuple
+from typing import Any, NamedTuple
 from uuid import uuid4
 
 from orbitmq.client.base import Client
+from orbitmq.client.consume.pop.absent_brokers import AbsentBrokers
 from orbitmq.client.consume.pop.ack_requests import AckRequest, ack_requests
 from orbitmq.client.consume.pop.popped_messages import NOTHING, decode_popped, handle_of, with_new_time
 from orbitmq.client.consume.subscriptions import subscribe, wants
@@ -25,7 +27,7 @@ from orbitmq.client.trace.receipts import TracedReceipts
 from orbitmq.client.trace.tracer import TRACE_TOPIC, Tracer
 from orbitmq.clock import now_ms
 from orbitmq.codes import ResponseCode
-from orbitmq.errors import ClientError, InvalidArgument, RemoteRefused
+from orbitmq.errors import ClientError, ConnectionFailed, InvalidArgument, RemoteRefused, RequestTimeout, RouteNotFound
 from orbitmq.model.group import ConsumeFrom, Subscription
 from orbitmq.model.message import StoredMessage
 from orbitmq.model.topic import Perm
@@ -50,7 +52,11 @@ _POLL_MS_MAX = 10_000
 """A broker holds one request no longer: a Java broker does not tell those who wait of messages that come again."""
 _PAUSE_S = 0.2
 """Between two attempts where a broker lets nobody wait."""
+_ROUTE_PAUSE_S = 1.0
+"""Between two questions for a topic without a route while others have messages."""
 _INIT_MIN, _INIT_MAX = 0, 1
+
+log = logging.getLogger(__name__)
 
 
 class _Place(NamedTuple):
@@ -126,6 +132,10 @@ class SimpleConsumer(Client):
         self._tracer = Tracer(session, group=self.group, kind="CONSUME", topic=trace_topic) if trace else None
         self._receipts = None if self._tracer is None else TracedReceipts(self._tracer)
         self._subscriptions: dict[str, Subscription] = {}
+        self._absent = AbsentBrokers(session)
+        self._unknown: set[str] = set()
+        """Topics without a route that were told of."""
+        self._asks_again_s = 0.0
         self._turn = 0
 
     async def open(self) -> None:
@@ -155,10 +165,13 @@ class SimpleConsumer(Client):
         """
         self._check_not_over()
         self._subscriptions[topic] = subscribe(topic, tag, sql, now_ms())
+        self._session.routes.watch(topic)
 
     def unsubscribe(self, topic: str) -> None:
         """Receive no more messages of a topic."""
         self._subscriptions.pop(topic, None)
+        self._unknown.discard(topic)
+        self._session.routes.unwatch(topic)
 
     async def receive(
         self, count_max: int = COUNT_MAX, *, timeout_ms: int = RECEIVE_TIMEOUT_MS, invisible_ms: int | None = None
@@ -177,28 +190,32 @@ class SimpleConsumer(Client):
 
         Raises:
             InvalidArgument: a number is out of its range, or there is no subscription.
-            RouteNotFound: no NameServer knows one of the topics.
-            ClientError: a broker could not be asked, and none of the others has messages.
+            RouteNotFound: no NameServer knows any of the topics.
+            ClientError: the consumer was closed; no broker answered within `timeout_ms`; or all of them refuse.
         """
         self._check_open()
-        if not self._subscriptions:
-            raise InvalidArgument("subscriptions", "none", "at least one; subscribe() comes first")
         invisible = self._invisible_ms if invisible_ms is None else invisible_ms
         loop = asyncio.get_running_loop()
         deadline = loop.time() + timeout_ms / 1000
         while True:
             places = await self._places()
-            left_ms = max(0, int((deadline - loop.time()) * 1000))
-            if len(places) > 1:
-                found = await self._receive_any(places, count_max, invisible, left_ms)
+            names = [place.broker_name for place in places]
+            if len(places) > 1 or self._absent.returns(names):
+                found = await self._receive_any(places, count_max, invisible, deadline)
             else:
-                found = await self._pop(places[0], count_max, invisible, min(left_ms, _POLL_MS_MAX))
-            left_s = deadline - loop.time()
+                poll_ms = min(_left_ms(deadline), _POLL_MS_MAX)
+                found = await self._pop_if_there(places[0], count_max, invisible, poll_ms)
             if found and self._receipts is not None:
                 self._receipts.received(found)
-            if found or left_s <= 0:
+            if found:
                 return found
+            left_s = deadline - loop.time()
+            if left_s <= 0:
+                if (error := self._absent.error(names)) is not None:
+                    raise error
+                return []
             await asyncio.sleep(min(_PAUSE_S, left_s))
+            self._check_open()
 
     async def ack(self, messages: StoredMessage | Iterable[StoredMessage]) -> None:
         """Acknowledge a message, or several: nobody of the group gets them again.
@@ -257,56 +274,106 @@ class SimpleConsumer(Client):
 
     async def _places(self) -> list[_Place]:
         """Return every broker of every subscription, in an order that gives each its turn to be asked first."""
+        if not self._subscriptions:
+            raise InvalidArgument("subscriptions", "none", "at least one; subscribe() comes first")
+        unknown = await self._find_routes()
         found = []
         for topic, subscription in self._subscriptions.items():
-            route = await self._session.routes.find(topic)
+            if (route := self._session.routes.known.routes.get(topic)) is None:
+                continue
             names = sorted(data.broker_name for data in route.queues if data.perm & Perm.READ and data.read_queue_count)
             found += [_Place(subscription, name) for name in names]
         if not found:
-            raise ClientError(f"no broker lets anybody read {', '.join(self._subscriptions)}")
+            raise unknown or ClientError(f"no broker lets anybody read {', '.join(self._subscriptions)}")
         self._turn = (self._turn + 1) % len(found)
         return found[self._turn :] + found[: self._turn]
 
-    async def _receive_any(
-        self, places: list[_Place], count_max: int, invisible_ms: int, left_ms: int
-    ) -> list[StoredMessage]:
-        """Ask one broker after another; when none has messages, wait for the first one that gets some."""
-        errors: list[ClientError] = []
-        for place in places:
+    async def _find_routes(self) -> RouteNotFound | None:
+        """Look for the routes that are missing, now and then while others are known; return why one is still missing."""
+        known = self._session.routes.known.routes
+        missing = [topic for topic in self._subscriptions if topic not in known]
+        now_s = asyncio.get_running_loop().time()
+        if len(missing) < len(self._subscriptions) and now_s < self._asks_again_s:
+            return None
+        error = None
+        for topic in missing:
             try:
-                found = await self._pop(place, count_max, invisible_ms, 0)
+                await self._session.routes.find(topic)
+            except RouteNotFound as not_found:
+                error = not_found
+                self._asks_again_s = now_s + _ROUTE_PAUSE_S
+                log.log(logging.DEBUG if topic in self._unknown else logging.WARNING, "%s", error)
+                self._unknown.add(topic)
+        return error
+
+    async def _receive_any(
+        self, places: list[_Place], count_max: int, invisible_ms: int, deadline: float
+    ) -> list[StoredMessage]:
+        """Ask one broker after another; when none has messages, wait for the first one that gets some, or comes back."""
+        asked = [place for place in places if place.broker_name not in self._absent]
+        errors: list[ClientError] = []
+        for place in asked:
+            try:
+                found = await self._pop_if_there(place, count_max, invisible_ms, 0)
             except ClientError as error:
                 errors.append(error)
                 continue
             if found:
                 return found
-        if len(errors) == len(places):
+        if errors and len(errors) == len(asked):
             raise errors[0]
+        left_ms = _left_ms(deadline)
         if left_ms > 0 and (ready := await self._first_with_messages(places, min(left_ms, _POLL_MS_MAX))) is not None:
-            return await self._pop(ready, count_max, invisible_ms, 0)
+            return await self._pop_if_there(ready, count_max, invisible_ms, 0)
         return []
 
     async def _first_with_messages(self, places: list[_Place], poll_ms: int) -> _Place | None:
-        waiting = {asyncio.ensure_future(self._has_messages(place, poll_ms)): place for place in places}
-        pending = set(waiting)
+        back = self._absent.returns(place.broker_name for place in places)
+        asked = [place for place in places if place.broker_name not in self._absent]
+        waiting = {asyncio.ensure_future(self._has_messages(place, poll_ms)): place for place in asked}
+        pending: set[asyncio.Task[Any]] = {*waiting, *back}
+        end = asyncio.get_running_loop().time() + poll_ms / 1000
         try:
-            while pending:
-                done, pending = await asyncio.wait(pending, return_when=asyncio.FIRST_COMPLETED)
+            while waiting.keys() & pending or (pending and _left_ms(end)):
+                timeout_s = None if waiting.keys() & pending else _left_ms(end) / 1000
+                done, pending = await asyncio.wait(pending, timeout=timeout_s, return_when=asyncio.FIRST_COMPLETED)
+                if done & back:
+                    return None
                 for task in done:
                     if task.result():
                         return waiting[task]
             return None
         finally:
-            for task in pending:
+            for task in pending - back:
                 task.cancel()
 
-    async def _has_messages(self, place: _Place, poll_ms: int) -> bool:
-        header = PopNotification(
+    async def _pop_if_there(
+        self, place: _Place, count_max: int, invisible_ms: int, poll_ms: int
+    ) -> list[StoredMessage]:
+        """Pop of a broker; nothing when it does not answer, which is noted."""
+        try:
+            return await self._pop(place, count_max, invisible_ms, poll_ms)
+        except (ConnectionFailed, RequestTimeout) as error:
+            self._note_absence(place, error)
+            return []
+
+    def _note_absence(self, place: _Place, error: ClientError) -> None:
+        self._check_open()  # its connections break where the consumer is closed meanwhile
+        self._absent.note(place.broker_name, error, self._notification(place, 0))
+
+    def _notification(self, place: _Place, poll_ms: int) -> PopNotification:
+        return PopNotification(
             consumer_group=self.group, topic=place.subscription.topic, queue_id=-1, poll_ms=poll_ms,
             order=self._is_ordered, attempt_id=self._attempts.get(place), broker_name=place.broker_name,
         )  # fmt: skip
+
+    async def _has_messages(self, place: _Place, poll_ms: int) -> bool:
+        header = self._notification(place, poll_ms)
         try:
             answer = await self._session.call(place.broker_name, header, timeout_ms=poll_ms + REQUEST_TIMEOUT_MS)
+        except (ConnectionFailed, RequestTimeout) as error:
+            self._note_absence(place, error)
+            return False
         except ClientError as error:
             self._session.note_failure(place.broker_name, error)
             return False
@@ -364,3 +431,8 @@ class SimpleConsumer(Client):
     async def _send(self, request: AckRequest) -> None:
         answer = await self._session.call(request.broker_name, request.header, request.body, only_this=True)
         expect(answer, self._session.routes.address(request.broker_name))
+
+
+def _left_ms(deadline: float) -> int:
+    """Return how many ms are left until a time of the running loop, 0 when it is over."""
+    return max(0, int((deadline - asyncio.get_running_loop().time()) * 1000))

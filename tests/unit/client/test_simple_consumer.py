@@ -8,12 +8,15 @@ import pytest
 from orbitmq import ConsumeFrom, Message, Producer, SimpleConsumer
 from orbitmq.admin.client import AdminClient
 from orbitmq.client.consume.pop.popped_messages import handle_of
-from orbitmq.errors import ClientError, InvalidArgument, RemoteRefused, RouteNotFound
+from orbitmq.errors import ClientError, InvalidArgument, RemoteRefused, RequestTimeout, RouteNotFound
+from orbitmq.model.route import MessageQueue
 from orbitmq.model.topic import TopicConfig
 from orbitmq.testing import LocalCluster
+from orbitmq.wire.headers import PopMessage
 from orbitmq.wire.messages.record import iter_records, to_stored_message
 from orbitmq.wire.messages.traces import ConsumptionBegun, ConsumptionEnded, Outcome, decode_traces
 from orbitmq.wire.pop.handles import format_handle
+from waiting import until
 
 
 async def create(cluster, topic="orders", queues=1):
@@ -95,6 +98,87 @@ async def test_one_broker_that_is_away_keeps_no_message_of_the_other():
             await cluster.stop_broker("broker-a")
             with pytest.raises(ClientError):
                 await reader.receive(timeout_ms=1)
+
+
+async def test_a_receive_goes_on_when_its_broker_is_back():
+    async with LocalCluster() as cluster:
+        await create(cluster)
+        async with Producer("p", cluster.name_servers) as producer, consumer(cluster) as reader:
+            reader.subscribe("orders")
+            await producer.send(Message("orders", b"before"))
+            (before,) = await reader.receive()
+            await reader.ack(before)
+            await cluster.stop_broker()
+            receiving = asyncio.ensure_future(reader.receive(timeout_ms=600_000))
+            await until(lambda: "broker-a" in reader._absent or receiving.done(), 0.001)
+            await cluster.start_broker()
+            await producer.send(Message("orders", b"x"))
+            assert [message.body for message in await receiving] == [b"x"]
+
+
+async def test_nobody_waits_for_a_broker_that_does_not_answer_until_it_does(monkeypatch):
+    async with LocalCluster(brokers=2) as cluster:
+        await create(cluster)
+        async with Producer("p", cluster.name_servers) as producer, consumer(cluster) as reader:
+            call, thawed, pops = reader._session.call, asyncio.Event(), []
+
+            async def freezing(broker_name, header, *args, **settings):
+                if broker_name == "broker-b" and not thawed.is_set():
+                    if isinstance(header, PopMessage):
+                        pops.append(header)
+                        raise RequestTimeout("no answer")
+                    await thawed.wait()
+                return await call(broker_name, header, *args, **settings)
+
+            monkeypatch.setattr(reader._session, "call", freezing)
+            reader.subscribe("orders")
+            await reader.receive(timeout_ms=1)
+            for number in range(6):
+                await producer.send(Message("orders", b"%d" % number), queue=MessageQueue("orders", "broker-a", 0))
+                (message,) = await reader.receive(timeout_ms=600_000)
+                await reader.ack(message)
+            assert len(pops) == 1
+            assert await reader.receive(timeout_ms=1) == []
+            receiving = asyncio.ensure_future(reader.receive(timeout_ms=600_000))
+            await producer.send(Message("orders", b"late"), queue=MessageQueue("orders", "broker-b", 0))
+            thawed.set()
+            assert [message.body for message in await receiving] == [b"late"]
+
+
+async def test_a_topic_that_nobody_knows_keeps_no_message_of_the_others(caplog):
+    async with LocalCluster() as cluster:
+        await create(cluster)
+        async with Producer("p", cluster.name_servers) as producer, consumer(cluster) as reader:
+            reader.subscribe("nowhere")
+            reader.subscribe("orders")
+            await producer.send(Message("orders", b"x"))
+            (message,) = await reader.receive(timeout_ms=600_000)
+            assert message.body == b"x"
+            assert "topic nowhere has no route" in caplog.text
+            reader._asks_again_s = 0
+            await create(cluster, "nowhere")
+            await producer.send(Message("nowhere", b"y"))
+            assert [one.body for one in await reader.receive(timeout_ms=600_000)] == [b"y"]
+
+
+async def test_whoever_receives_gets_to_know_that_the_consumer_was_closed():
+    async with LocalCluster() as cluster:
+        await create(cluster)
+        async with consumer(cluster) as reader:
+            reader.subscribe("orders")
+            receiving = asyncio.ensure_future(reader.receive(timeout_ms=600_000))
+            await until(lambda: service_of(cluster).pop.waiting.parked.count, 0.001)
+        with pytest.raises(ClientError, match="SimpleConsumer is not open"):
+            await receiving
+
+
+async def test_routes_of_what_it_subscribes_to_are_kept_up_to_date():
+    async with LocalCluster() as cluster, consumer(cluster) as reader:
+        watched = reader._session.routes.is_watched
+        reader.subscribe("orders")
+        assert watched("orders")
+        reader.unsubscribe("orders")
+        assert not watched("orders")
 
 
 async def test_a_new_group_may_begin_at_the_end():
