@@ -12,6 +12,7 @@ import subprocess
 import tempfile
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager, contextmanager
+from functools import partial
 from logging.handlers import QueueHandler
 from pathlib import Path
 from queue import SimpleQueue
@@ -160,28 +161,30 @@ class Histories:
 
     Args:
         home: where they are kept.
+        has_light_queues: the broker's `enable_lmq`.
     """
 
-    def __init__(self, home: Path) -> None:
+    def __init__(self, home: Path, *, has_light_queues: bool = False) -> None:
         self._home = home
+        self._running = partial(_running, has_light_queues=has_light_queues)
         self._before: dict[str, tuple[State, Derived]] = {}
         self._said: dict[str, frozenset[str]] = {}
         """What a start says of files that nobody has damaged."""
 
     @classmethod
-    async def make(cls, home: Path) -> Histories:
+    async def make(cls, home: Path, *, has_light_queues: bool = False) -> Histories:
         """Live the history."""
-        made = cls(home)
+        made = cls(home, has_light_queues=has_light_queues)
         live = home / "live"
-        async with _running(live) as run:
+        async with made._running(live) as run:
             await _live(run, 0)
-        async with _running(live) as run:
+        async with made._running(live) as run:
             await _live(run, 1)
             copy(live, home / ENDS[0])
         copy(live, home / ENDS[1])
         for end in ENDS:
             with made._damaged(Case(end, "", "")) as store, heard(store) as said:
-                async with _running(store) as run:
+                async with made._running(store) as run:
                     made._before[end] = _state(run.broker), await _derived(run.broker)
             made._said[end] = frozenset(said)
             assert made._before[end][1] == Derived(KEYED, TIMERS * 2), made._before[end]
@@ -204,7 +207,7 @@ class Histories:
         """Damage a file and start; say what came of it, and what was told."""
         with self._damaged(case) as store, heard(store) as said:
             try:
-                async with _running(store) as run:
+                async with self._running(store) as run:
                     state, before = _state(run.broker), self._before[case.end]
                     derived = await _derived(run.broker)
             except StoreError as error:
@@ -260,11 +263,11 @@ def heard(root: Path) -> Iterator[list[str]]:
 
 
 @asynccontextmanager
-async def _running(store: Path) -> AsyncIterator[Run]:
+async def _running(store: Path, *, has_light_queues: bool) -> AsyncIterator[Run]:
     config = BrokerConfig(
         broker_name="a", bind_address="127.0.0.1", listen_port=0, store_path_root_dir=store,
         mapped_file_size_commit_log=65_536, mapped_file_size_consume_queue=2_000, max_hash_slot_num=SLOTS,
-        max_index_num=80, mapped_file_size_timer_log=65_536, timer_flush_interval_ms=100,
+        max_index_num=80, mapped_file_size_timer_log=65_536, timer_flush_interval_ms=100, enable_lmq=has_light_queues,
     )  # fmt: skip
     monotonic = FakeClock(5_000)
     broker = Broker(config, clock=FakeClock(), monotonic=monotonic, random=Random(1))

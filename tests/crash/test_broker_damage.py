@@ -4,12 +4,13 @@ import tempfile
 from itertools import cycle
 from pathlib import Path
 
-from crash.broker_damage import DAMAGES, Histories
+from crash.broker_damage import DAMAGES, LAST_DAMAGES, Histories
 from crash.damage import Outcome
 from crash.faults import QUICK_DISK
 from orbitmq.broker.persistence import NEEDED
 from orbitmq.net.loop import run
 
+LIGHT = "lmqConsumerOffset.json"
 W, B, N, R = Outcome.WHOLE, Outcome.REBUILT, Outcome.NAMED, Outcome.REFUSED
 
 
@@ -38,15 +39,28 @@ def short(cases):
             yield case._replace(damage=next(ways))
 
 
-def test_no_damage_of_a_brokers_files_is_a_silent_loss():
-    async def scene():
-        with tempfile.TemporaryDirectory(dir=QUICK_DISK) as directory:
-            histories = await Histories.make(Path(directory))
-            cases = list(short(histories.cases()))
-            kinds = {case.kind for case in cases}
-            assert {*NEEDED, "consumerOrderInfo.json", "index/*", "indexed", "tables", "timerwheel"} <= kinds, kinds
-            return {case: await histories.judge(case) for case in cases}
+async def judged(choose, **settings):
+    """Each case that is chosen, and what comes of it."""
+    with tempfile.TemporaryDirectory(dir=QUICK_DISK) as directory:
+        histories = await Histories.make(Path(directory), **settings)
+        return {case: await histories.judge(case) for case in choose(histories.cases())}
 
-    found = run(scene())
-    wrong = {str(case): what for case, what in found.items() if what[0] not in allowed(case.kind, case.damage)}
-    assert wrong == {}
+
+def wrong(found):
+    return {str(case): what for case, what in found.items() if what[0] not in allowed(case.kind, case.damage)}
+
+
+def test_no_damage_of_a_brokers_files_is_a_silent_loss():
+    found = run(judged(short))
+    expected = {*NEEDED, "consumerOrderInfo.json", "index/*", "indexed", "tables", "timerwheel"} - {LIGHT}
+    assert expected <= {case.kind for case in found}
+    assert wrong(found) == {}
+
+
+def test_nor_is_one_of_the_offsets_of_a_broker_with_light_queues():
+    def light(cases):
+        return [case for case in cases if case.kind == LIGHT and case.end == "kill -9"]
+
+    found = run(judged(light, has_light_queues=True))
+    assert len(found) == len(DAMAGES) + len(LAST_DAMAGES)
+    assert wrong(found) == {}
