@@ -503,14 +503,16 @@ def test_room_that_was_claimed_behind_the_data_stays_when_nothing_but_a_hole_is_
 
 
 @pytest.fixture
-def synced(monkeypatch):
-    """Paths whose content or names were synced, in order, by whichever call."""
+def synced(monkeypatch, tmp_path):
+    """Paths of this test whose content or names were synced, in order, by whichever call: clusters run beside it."""
     seen = []
     for name in ("fsync", "fdatasync"):
         real = getattr(os, name)
 
         def sync(descriptor, real=real):
-            seen.append(Path(os.readlink(f"/proc/self/fd/{descriptor}")))
+            path = Path(os.readlink(f"/proc/self/fd/{descriptor}"))
+            if path.is_relative_to(tmp_path):
+                seen.append(path)
             real(descriptor)
 
         monkeypatch.setattr(os, name, sync)
