@@ -18,8 +18,6 @@ def normalise(step: Step, outcome: Outcome, memory: Memory) -> Normal:
     normal[ASKED] = step.code
     if normal.get(REMARK):
         normal[REMARK] = masked(normal[REMARK], memory)
-    if step.code == 352 and not _OF_A_STORY.search(memory.fill(step.fields.get("group", ""))):
-        normal.pop("body", None)  # the broker's own groups: a story may have ended early that had changed one
     if step.code in _SHARED and not _OF_A_STORY.search(memory.fill(step.fields.get(_SHARED[step.code], ""))):
         normal.pop("body", None)  # what other stories have left in topics and groups that all of them use
     if step.code in (3005, 3010) and isinstance(normal.get("body"), list):
@@ -33,7 +31,7 @@ def normalise(step: Step, outcome: Outcome, memory: Memory) -> Normal:
 
 ASKED = "asked"
 _OF_A_STORY = re.compile(r"q\d{7}-")
-_SHARED = {308: "topic", 343: "group"}
+_SHARED = {308: "topic", 343: "group", 352: "group"}
 LISTS = (18, 225)
 """Java has made what stands before that which it refuses: a refusal of either broker is a difference."""
 
@@ -102,11 +100,6 @@ def _producers(value: dict[str, Any], memory: Memory) -> dict[str, Any]:
     return {group: sorted(found, key=lambda producer: str(producer["clientId"])) for group, found in own.items()}
 
 
-def _topics_of_group(value: dict[str, Any], memory: Memory) -> dict[str, Any]:
-    """Of the topics of a group that all stories can use (343): not those of other stories."""
-    return {**value, "topicList": [topic for topic in value.get("topicList", ()) if not _is_of_another(topic, memory)]}
-
-
 def _progress(value: dict[str, Any], memory: Memory) -> dict[str, Any]:
     """Of the progress of a group that all stories can use (208): not that in topics of other stories."""
     table = {
@@ -165,7 +158,6 @@ _SPECIAL: dict[int, Special] = {
     303: _time_spans,
     315: _figures,
     317: _consume_stats,
-    343: _topics_of_group,
     328: _producers,
     402: _own_modes,
     907: _names,
