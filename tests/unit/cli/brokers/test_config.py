@@ -50,7 +50,7 @@ def test_a_key_that_is_no_setting_is_a_wrong_argument_and_nothing_is_changed(orb
     ("pair", "said"),
     [
         ("listenPort=1", "cannot be changed while the broker runs"),
-        ("slaveTimeout=1", "has no effect in this broker"),
+        ("asyncSendEnable=1", "has no effect in this broker"),
         ("transactionCheckMax=0", "transactionCheckMax"),
         ("brokerConfigPath=/tmp/x", "black list"),
     ],
