@@ -34,7 +34,7 @@ def parse_attribute_changes(text: str | None) -> dict[str, str]:
     """Parse `+key=value,-key` into {"+key": "value", "-key": ""}. Nothing may stand around the signs, as in Java.
 
     Raises:
-        Rejected: 1, a part is neither of the two, or a name stands twice.
+        Rejected: 1, a part is neither of the two, or stands twice.
     """
     changes: dict[str, str] = {}
     named = (text or "").rstrip(",")
@@ -42,8 +42,8 @@ def parse_attribute_changes(text: str | None) -> dict[str, str]:
         key, separator, value = part.partition("=")
         if key[:1] != ("+" if separator else "-") or len(key) < 2:
             raise _refused(f"{part!r:.80}, expected +key=value or -key")
-        if key[1:] in {known[1:] for known in changes}:
-            raise _refused(f"{key[1:]!r:.80} stands there twice")
+        if key in changes:
+            raise _twice(key)
         changes[key] = value
     return changes
 
@@ -57,13 +57,17 @@ def apply_attribute_changes(attributes: Mapping[str, str] | None, changes: Mappi
     """Return `attributes` with the changes made; those of a new topic are None.
 
     Raises:
-        Rejected: 1, a topic has no such attribute, or not with this value, or it cannot be changed, or it is not there.
+        Rejected: 1, a topic has no such attribute, or not with this value, or it cannot be changed, or it is not there, or
+            it is to be added and taken away.
     """
-    kept = dict(attributes or {})
+    kept, named = dict(attributes or {}), set[str]()
     for key, value in changes.items():
         sign, name = key[:1], key[1:]
         if sign not in ("+", "-"):
             raise _refused(f"{key!r:.80}, expected +{key:.80} or -{key:.80}")
+        if name in named:
+            raise _twice(key)
+        named.add(name)
         allowed = _ALLOWED.get(name)
         if allowed is None:
             raise _refused(f"{name!r:.80} is none of {', '.join(_ALLOWED)}")
@@ -88,6 +92,10 @@ def missing_attribute(attributes: Mapping[str, str]) -> str | None:
         if attributes.get(name) == value:
             return f"{name}={value}"
     return None
+
+
+def _twice(key: str) -> Rejected:
+    return _refused(f"{key[1:]!r:.80} stands there twice")
 
 
 def _refused(what: str) -> Rejected:

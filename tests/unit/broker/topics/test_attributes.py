@@ -27,7 +27,7 @@ def test_changes_are_read_with_their_signs(text: str | None, changes: dict[str, 
 
 
 @pytest.mark.parametrize(
-    "text", ["a=b", "+", "-", "+=b", "+a=b,c", "+a=b,-a", "+a", "-a=b", " +a=b", "+a=b, -c", "+a=b,,-c"]
+    "text", ["a=b", "+", "-", "+=b", "+a=b,c", "+a=b,+a=c", "+a", "-a=b", " +a=b", "+a=b, -c", "+a=b,,-c"]
 )
 def test_a_change_without_sign_or_name_is_refused(text: str) -> None:
     with pytest.raises(Rejected) as caught:
@@ -53,6 +53,8 @@ def test_changes_set_and_remove_and_leave_the_rest() -> None:
         (None, {"message.type": "FIFO"}),
         (None, {"": "FIFO"}),
         (None, {"-message.type": ""}),
+        (None, {"+message.type": "FIFO", "-message.type": ""}),
+        ({"message.type": "FIFO"}, {"-message.type": "", "+message.type": "DELAY"}),
         ({}, {"-message.type": ""}),
         ({}, {"+queue.type": "SimpleCQ"}),
         ({"cleanup.policy": "DELETE"}, {"-cleanup.policy": ""}),
