@@ -244,6 +244,12 @@ REASONS: tuple[Reason, ...] = (
         "with its number",
         lambda step, java, ours: _codes(java, ours) == (1, 1) and _says(ours, ". version="),
     ),
+    Reason(
+        "what one client has read (223), when another one of its group is too old to be asked",
+        "answered, or refused with 1: what it comes upon first",
+        "answered",
+        lambda step, java, ours: step.code == 223 and _says(java, "the client does not support") and not ours["code"],
+    ),
     _known("fields that are missing or no numbers")._replace(
         applies=lambda step, java, ours: (
             step.code in CHANGES and java.get("code") == 0 and _lacks_a_field(ours)  # what was made of it stays

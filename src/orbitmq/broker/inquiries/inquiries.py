@@ -67,14 +67,14 @@ class Inquiries:
             done: is called once, when each has answered, or will not any more.
 
         Raises:
-            Rejected: 1, nobody of the group is there, or one of them is too old; 2, too many questions wait.
+            Rejected: 1, nobody of the group is there, or one who is to be asked is too old; 2, too many questions wait.
         """
         found = self._members.find(group)
         if found is None:
             raise Rejected(ResponseCode.SYSTEM_ERROR, f"No Any Consumer online in the consumer group: [{group:.260}]")
         wanted = (client_id or "").strip()
         asked = [member for member in found.members.values() if wanted in ("", member.client_id)]
-        for member in found.members.values():  # of those who are not asked, too, as in Java
+        for member in asked:
             _check_version(member, Version.V3_0_7_SNAPSHOT, "the client does not support this feature")
         self._enter(len(asked))
         answers: dict[str, Command] = {}
