@@ -22,9 +22,10 @@ def gather_bytes(data: Bytes, positions: Positions, size: int) -> Bytes:
     """Return the `size` bytes at each position, one row per position."""
     if not len(positions):  # there may be fewer than `size` bytes then, of which no window can be made
         return np.empty((0, size), np.uint8)
-    # The view has a window at every byte and costs nothing; the index copies those that are wanted, in one loop in C.
+    # The array has a window at every byte and costs nothing; the index copies those that are wanted, each as one piece.
     # They are unaligned in `data`, and aligned, back to back, in the copy, so that it can be seen as an array of fields.
-    return np.lib.stride_tricks.sliding_window_view(data, size)[positions]
+    windows = np.ndarray(len(data) - size + 1, np.dtype((np.void, size)), data, strides=(1,))
+    return windows[positions].view(np.uint8).reshape(-1, size)
 
 
 def gather_slices(raw: pa.Buffer, starts: Positions, ends: Positions, kind: pa.DataType | None = None) -> pa.Array:
@@ -33,7 +34,8 @@ def gather_slices(raw: pa.Buffer, starts: Positions, ends: Positions, kind: pa.D
         return pa.array([], kind or pa.binary())
     # Arrow's arrays of variable length have no gaps: entry n ends where entry n + 1 starts. An array over the raw bytes that
     # alternates "wanted, gap, wanted, gap" needs no copy; picking its even entries copies what is wanted, and only that.
-    offsets = np.stack((starts, ends), axis=1).astype(np.int32).reshape(-1)
+    offsets = np.empty(2 * len(starts), np.int32)
+    offsets[::2], offsets[1::2] = starts, ends
     alternating = pa.Array.from_buffers(kind or pa.binary(), len(offsets) - 1, [None, pa.py_buffer(offsets), raw])
     return alternating.take(pa.array(np.arange(0, len(offsets), 2, dtype=np.int32)))
 

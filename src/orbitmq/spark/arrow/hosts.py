@@ -20,15 +20,18 @@ _HEX = np.frombuffer("".join(f"{value:02X}" for value in range(256)).encode(), n
 """The two hexadecimal digits of each byte."""
 
 
-def format_hosts(data: Bytes, positions: Positions, is_v6: Flags) -> pa.Array:
-    """Return `ip:port` of the hosts at `positions`."""
-    if is_v6.any():
-        return pa.array([str(host) for host in _parse_hosts(data, positions, is_v6)], pa.string())
-    # The 8 bytes of an IPv4 host are one integer, which Arrow's dictionary makes distinct in one pass.
-    packed = gather_bytes(data, positions, HOST_SIZE_V4).view(">u8").reshape(-1).astype(np.uint64)
+def format_hosts(packed: npt.NDArray[Any]) -> pa.Array:
+    """Return `ip:port` of IPv4 hosts, the 8 bytes of each as one integer."""
+    packed = packed.astype(np.uint64)
+    if len(packed) and (packed == packed[0]).all():
+        return pa.repeat(pa.scalar(_format_packed(int(packed[0])), pa.string()), len(packed))
     hosts = pa.array(packed).dictionary_encode()
-    formatted = [str(parse_host(value.to_bytes(HOST_SIZE_V4, "big"))) for value in hosts.dictionary.to_pylist()]
-    return pa.array(formatted, pa.string()).take(hosts.indices)
+    return pa.array(map(_format_packed, hosts.dictionary.to_pylist()), pa.string()).take(hosts.indices)
+
+
+def format_mixed_hosts(data: Bytes, positions: Positions, is_v6: Flags) -> pa.Array:
+    """Return `ip:port` of the hosts at `positions`, IPv6 some of them."""
+    return pa.array([str(host) for host in _parse_hosts(data, positions, is_v6)], pa.string())
 
 
 def format_offset_ids(data: Bytes, positions: Positions, is_v6: Flags, physical_offsets: npt.NDArray[Any]) -> pa.Array:
@@ -49,3 +52,7 @@ def format_offset_ids(data: Bytes, positions: Positions, is_v6: Flags, physical_
 def _parse_hosts(data: Bytes, positions: Positions, is_v6: Flags) -> list[Host]:
     sizes = np.where(is_v6, HOST_SIZE_V6, HOST_SIZE_V4).tolist()
     return [parse_host(data[at : at + size].tobytes()) for at, size in zip(positions.tolist(), sizes, strict=True)]
+
+
+def _format_packed(host: int) -> str:
+    return str(parse_host(host.to_bytes(HOST_SIZE_V4, "big")))

@@ -8,7 +8,6 @@ Source: docs/formats/commit_log.md, orbitmq.wire.messages.properties for one rec
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -27,14 +26,16 @@ _CELLS_MAX = 1 << 23
 
 @dataclass(frozen=True)
 class Properties:
-    """All name-value pairs of `row_count` records, in order.
+    """All name-value pairs of many records, in order.
 
-    One entry per pair: `rows` says whose it is; `name_codes` are equal where names are equal.
+    Those of record n are from `bounds[n]` to `bounds[n + 1]`; `rows` says of each pair whose it is. `name_codes` are the
+    places of the names in `distinct_names`.
     """
 
-    row_count: int
+    bounds: Positions
     rows: Positions
     names: pa.Array
+    distinct_names: list[str]
     name_codes: npt.NDArray[Any]
     values: pa.Array
 
@@ -53,48 +54,49 @@ class Properties:
         raw = strings.buffers()[2] or pa.py_buffer(b"")
         data = np.frombuffer(raw, np.uint8)[: offsets[-1]]
         starts, ends = _pair_bounds(data, offsets)
-        separators = _first_separators(data, starts)
+        separators = _first_separators(data, starts, ends)
         is_whole = (separators > starts) & (separators < ends - 1)
         if not is_whole.all():
             starts, separators, ends = starts[is_whole], separators[is_whole], ends[is_whole]
-        rows = np.searchsorted(offsets, starts, side="right") - 1
+        bounds = np.searchsorted(starts, offsets)
         names = gather_slices(raw, starts, separators, pa.string())
         values = gather_slices(raw, separators + 1, ends, pa.string())
-        return cls._distinct(len(strings), rows, names, values)
+        return cls._distinct(bounds, names, values)
 
     @classmethod
-    def _distinct(cls, row_count: int, rows: Positions, names: pa.Array, values: pa.Array) -> Properties:
+    def _distinct(cls, bounds: Positions, names: pa.Array, values: pa.Array) -> Properties:
         """Keep the last of equal names in a row: an Arrow map must not hold a key twice."""
         encoded = names.dictionary_encode()
-        codes = encoded.indices.to_numpy(zero_copy_only=False)
-        cells = rows * len(encoded.dictionary) + codes  # one number for each pair of row and name
-        last = _last_of_each(cells, row_count * len(encoded.dictionary))
+        name_count = len(encoded.dictionary)
+        codes = encoded.indices.to_numpy()
+        row_count = len(bounds) - 1
+        rows = np.repeat(np.arange(row_count), np.diff(bounds))
+        cells = rows * name_count + codes  # one number for each pair of row and name
+        last = _last_of_each(cells, row_count * name_count)
         if last is not None:
             rows, codes = rows[last], codes[last]
             names, values = names.take(pa.array(last)), values.take(pa.array(last))
-        return cls(row_count, rows, names, codes, values)
+            bounds = np.searchsorted(last, bounds)
+        return cls(bounds, rows, names, encoded.dictionary.to_pylist(), codes, values)
 
     def as_map(self) -> pa.Array:
         """Return one map per record."""
-        counts = np.bincount(self.rows, minlength=self.row_count)
-        offsets = np.concatenate(([0], np.cumsum(counts))).astype(np.int32)
-        return pa.MapArray.from_arrays(pa.array(offsets), self.names, self.values, PROPERTIES)
+        return pa.MapArray.from_arrays(pa.array(self.bounds.astype(np.int32)), self.names, self.values, PROPERTIES)
 
     def find(self, name: str) -> pa.Array:
         """Return each record's value of the property `name`, null where a record has none."""
-        positions, is_missing = np.zeros(self.row_count, np.int64), np.ones(self.row_count, np.bool_)
-        code = self._codes.get(name)
-        if code is not None:
-            found = np.flatnonzero(self.name_codes == code)
-            positions[self.rows[found]] = found  # at most one per row, since equal names were left out
-            is_missing[self.rows[found]] = False
+        row_count = len(self.bounds) - 1
+        code = self.distinct_names.index(name) if name in self.distinct_names else -1
+        found = np.flatnonzero(self.name_codes == code)
+        if not len(found):
+            return pa.nulls(row_count, pa.string())
+        if len(found) == row_count:  # at most one per row, since equal names were left out
+            return self.values.take(pa.array(found))
+        positions, is_missing = np.zeros(row_count, np.int64), np.ones(row_count, np.bool_)
+        positions[self.rows[found]] = found
+        is_missing[self.rows[found]] = False
         # One `take` both copies the values and puts a null where its index is null.
         return self.values.take(pa.array(positions, mask=is_missing))
-
-    @cached_property
-    def _codes(self) -> dict[str, int]:
-        codes, first = np.unique(self.name_codes, return_index=True)
-        return dict(zip(self.names.take(pa.array(first)).to_pylist(), codes.tolist(), strict=True))
 
 
 def _pair_bounds(data: Bytes, offsets: npt.NDArray[Any]) -> tuple[Positions, Positions]:
@@ -113,10 +115,13 @@ def _pair_bounds(data: Bytes, offsets: npt.NDArray[Any]) -> tuple[Positions, Pos
     return np.concatenate(([0], next_starts[:-1])), both[order]
 
 
-def _first_separators(data: Bytes, starts: Positions) -> Positions:
+def _first_separators(data: Bytes, starts: Positions, ends: Positions) -> Positions:
     """Return where the first 0x01 lies at or after each start; the end of the data where there is none."""
+    separators = np.flatnonzero(data == _NAME_VALUE_SEPARATOR)
+    if len(separators) == len(starts) and ((separators >= starts) & (separators < ends)).all():
+        return separators  # nearly always: each pair has one
     # The end of the data stands behind all of them, so that the search below always finds an entry.
-    separators = np.append(np.flatnonzero(data == _NAME_VALUE_SEPARATOR), len(data))
+    separators = np.append(separators, len(data))
     return separators[np.searchsorted(separators, starts)]
 
 

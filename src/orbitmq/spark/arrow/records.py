@@ -22,8 +22,8 @@ import pyarrow.compute as pc
 
 from orbitmq.errors import CorruptRecord, InvalidArgument
 from orbitmq.model.message import PropertyName, SysFlag
-from orbitmq.spark.arrow.gather import Bytes, Flags, Positions, gather_fields, gather_slices, to_text
-from orbitmq.spark.arrow.hosts import format_hosts, format_offset_ids
+from orbitmq.spark.arrow.gather import Bytes, Flags, Positions, gather_bytes, gather_fields, gather_slices, to_text
+from orbitmq.spark.arrow.hosts import format_hosts, format_mixed_hosts, format_offset_ids
 from orbitmq.spark.arrow.properties import Properties
 from orbitmq.spark.schema import TIMESTAMP, arrow_schema
 from orbitmq.wire.messages.compression import decompress
@@ -52,15 +52,17 @@ TIME_MAX_MS = 253_402_214_400_000
 
 _SIZE = Struct(">I")
 _V6_EXTRA = HOST_SIZE_V6 - HOST_SIZE_V4
+_ANY_HOST_V6 = SysFlag.BORN_HOST_V6 | SysFlag.STORE_HOST_V6
 
 
-def _big_endian(fields: Sequence[tuple[str, str]]) -> np.dtype[Any]:
+def _big_endian(*fields: tuple[str, str]) -> np.dtype[Any]:
     return np.dtype([(name, f">{code}") for name, code in fields])
 
 
-_HEAD = _big_endian(HEAD_FIELDS)
-_STORED = _big_endian(STORED_FIELDS)
-_TAIL = _big_endian(TAIL_FIELDS)
+_STORED = _big_endian(*STORED_FIELDS, ("store_host", "u8"))
+_HEAD = _big_endian(*HEAD_FIELDS, ("born_host", "u8"), *STORED_FIELDS, ("store_host", "u8"), *TAIL_FIELDS)
+"""All fixed fields of a record whose hosts are IPv4."""
+_TAIL = _big_endian(*TAIL_FIELDS)
 
 
 def decode_records(
@@ -105,15 +107,15 @@ def parse_records(raw: bytes | memoryview, found: Sequence[int] | Positions | No
     head = gather_fields(data, starts, _HEAD)
     is_v2 = head["magic"] == MAGIC_V2
     _check(head, (head["magic"] == MAGIC_V1) | is_v2, "the magic number is no record's")
-    host_extra = _host_extra(head, SysFlag.BORN_HOST_V6) + _host_extra(head, SysFlag.STORE_HOST_V6)
-    _check(head, head["size"] >= RECORD_SIZE_MIN + host_extra, "the record is too short for its hosts")
-    tail = gather_fields(data, starts + TAIL_AT + host_extra, _TAIL)
     ends = starts + head["size"]
-
-    body_start = starts + BODY_AT + host_extra
-    body_end = body_start + tail["body_size"]
+    host_extra: Positions | int = 0
+    if (head["sys_flag"] & _ANY_HOST_V6).any():
+        host_extra = _move_fields(head, data, starts)
+    body_start = starts + (BODY_AT + host_extra)
+    body_size = head["body_size"].astype(np.int64)
+    body_end = body_start + body_size
     topic_start = body_end + 1 + is_v2  # behind its size: one byte, two in V2
-    _check(head, (tail["body_size"] >= 0) & (topic_start + 2 <= ends), "the body leads out of the record")
+    _check(head, (body_size >= 0) & (topic_start + 2 <= ends), "the body leads out of the record")
     topic_end = topic_start + data[body_end] * np.where(is_v2, 256, 1) + np.where(is_v2, data[topic_start - 1], 0)
     properties_start = topic_end + 2
     _check(head, properties_start <= ends, "the topic leads out of the record")
@@ -124,7 +126,6 @@ def parse_records(raw: bytes | memoryview, found: Sequence[int] | Positions | No
         data=data,
         starts=starts,
         head=head,
-        tail=tail,
         bodies=np.stack((body_start, body_end)),
         topics=np.stack((topic_start, topic_end)),
         properties=np.stack((properties_start, properties_end)),
@@ -143,7 +144,6 @@ class Records:
     data: Bytes
     starts: Positions
     head: npt.NDArray[Any]
-    tail: npt.NDArray[Any]
     bodies: Positions
     topics: Positions
     properties: Positions
@@ -215,26 +215,38 @@ class Records:
         """The properties, parsed once for all the columns that come from them."""
         return Properties.parse(gather_slices(self.raw, *self.properties))
 
-    @property
+    @cached_property
     def topic_names(self) -> pa.Array:
         """The topic of each record."""
-        return to_text(gather_slices(self.raw, *self.topics))
+        starts, ends = self.topics
+        sizes = ends - starts
+        # Mostly all are of one topic.
+        if len(self) and (sizes == sizes[0]).all():
+            found = gather_bytes(self.data, starts, int(sizes[0]))
+            if (found == found[0]).all():
+                return pa.repeat(pa.scalar(found[0].tobytes().decode(errors="replace"), pa.string()), len(self))
+        return to_text(gather_slices(self.raw, starts, ends))
 
     @property
     def born_hosts(self) -> pa.Array:
         """The `ip:port` of each producer."""
-        return format_hosts(self.data, self.starts + BORN_HOST_AT, self._has(SysFlag.BORN_HOST_V6))
+        is_v6 = self._has(SysFlag.BORN_HOST_V6)
+        if is_v6.any():
+            return format_mixed_hosts(self.data, self.starts + BORN_HOST_AT, is_v6)
+        return format_hosts(self.head["born_host"])
 
     @property
     def store_hosts(self) -> pa.Array:
         """The `ip:port` of each broker."""
-        return format_hosts(self.data, self._store_host_at, self._has(SysFlag.STORE_HOST_V6))
+        is_v6 = self._has(SysFlag.STORE_HOST_V6)
+        if is_v6.any():
+            return format_mixed_hosts(self.data, self._store_host_at, is_v6)
+        return format_hosts(self.head["store_host"])
 
     @property
     def stored_at_ms(self) -> npt.NDArray[Any]:
         """When the broker stored each record."""
-        positions = self.starts + STORED_AT_AT + _host_extra(self.head, SysFlag.BORN_HOST_V6)
-        return gather_fields(self.data, positions, _STORED)["stored_at_ms"]
+        return self.head["stored_at_ms"]
 
     @property
     def plain_bodies(self) -> pa.Array:
@@ -272,7 +284,6 @@ class Records:
             data=self.data,
             starts=self.starts[rows],
             head=self.head[rows],
-            tail=self.tail[rows],
             bodies=self.bodies[:, rows],
             topics=self.topics[:, rows],
             properties=self.properties[:, rows],
@@ -299,7 +310,7 @@ _COLUMNS: Mapping[str, Callable[[Records], pa.Array]] = {
     "keys": lambda records: records.parsed_properties.find(PropertyName.KEYS),
     "msgId": lambda records: records.message_ids,
     "flag": lambda records: pa.array(records.head["flag"].astype(np.int32)),
-    "reconsumeTimes": lambda records: pa.array(records.tail["reconsume_times"].astype(np.int32)),
+    "reconsumeTimes": lambda records: pa.array(records.head["reconsume_times"].astype(np.int32)),
     "bornHost": lambda records: records.born_hosts,
     "storeHost": lambda records: records.store_hosts,
     "physicalOffset": lambda records: pa.array(records.head["physical_offset"].astype(np.int64)),
@@ -313,9 +324,8 @@ def _starts(raw: bytes | memoryview) -> Positions:
     # Local names are looked up faster than attributes.
     append, unpack_from = starts.append, _SIZE.unpack_from
     position, end = 0, len(raw)
-    while position < end:
-        if end - position < RECORD_SIZE_MIN:
-            raise CorruptRecord(position, f"{end - position} bytes are left, a record has at least {RECORD_SIZE_MIN}")
+    last = end - RECORD_SIZE_MIN
+    while position <= last:
         append(position)
         (size,) = unpack_from(raw, position)
         if size < RECORD_SIZE_MIN:
@@ -323,12 +333,30 @@ def _starts(raw: bytes | memoryview) -> Positions:
         position += size
     if position > end:
         raise CorruptRecord(starts[-1], f"the record ends {position - end} bytes after its answer")
+    if position < end:
+        raise CorruptRecord(position, f"{end - position} bytes are left, a record has at least {RECORD_SIZE_MIN}")
     return np.array(starts, np.int64)
 
 
 def _host_extra(head: npt.NDArray[Any], bit: int) -> Positions:
     """Return by how many bytes a host, IPv6 where `bit` is set in sys_flag, moves what stands behind it."""
     return np.where(head["sys_flag"] & bit, _V6_EXTRA, 0)
+
+
+def _move_fields(head: npt.NDArray[Any], data: Bytes, starts: Positions) -> Positions:
+    """Read again what stands behind a host, where one is IPv6; return by how many bytes both hosts move the body.
+
+    Raises:
+        CorruptRecord: a record ends before its fields.
+    """
+    born_extra = _host_extra(head, SysFlag.BORN_HOST_V6)
+    extra = born_extra + _host_extra(head, SysFlag.STORE_HOST_V6)
+    _check(head, head["size"] >= RECORD_SIZE_MIN + extra, "the record is too short for its hosts")
+    for at, fields in ((STORED_AT_AT + born_extra, _STORED), (TAIL_AT + extra, _TAIL)):
+        moved = gather_fields(data, starts + at, fields)
+        for name in fields.names or ():
+            head[name] = moved[name]
+    return extra
 
 
 def _check(head: npt.NDArray[Any], holds: Flags, reason: str) -> None:

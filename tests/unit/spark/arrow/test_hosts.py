@@ -5,11 +5,11 @@ from __future__ import annotations
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from orbitmq.model.message import Host
-from orbitmq.spark.arrow.hosts import format_hosts, format_offset_ids
+from orbitmq.spark.arrow.hosts import format_hosts, format_mixed_hosts, format_offset_ids
 from orbitmq.wire.messages.message_id import offset_message_id
 from orbitmq.wire.messages.record import HOST_SIZE_V6, format_host
 
@@ -35,7 +35,17 @@ def laid_out(hosts: list[Host]):
 def test_hosts_are_formatted_as_one_by_one(entries):
     hosts = [host for host, _ in entries]
 
-    found = format_hosts(*laid_out(hosts))
+    found = format_mixed_hosts(*laid_out(hosts))
+
+    assert (found.type, found.to_pylist()) == (pa.string(), [str(host) for host in hosts])
+
+
+@given(stored_v4)
+@example([(Host("10.0.0.255", 10911), 0)] * 3)
+def test_hosts_of_ipv4_are_formatted_as_one_by_one(entries):
+    hosts = [host for host, _ in entries]
+
+    found = format_hosts(np.frombuffer(b"".join(map(format_host, hosts)), ">u8"))
 
     assert (found.type, found.to_pylist()) == (pa.string(), [str(host) for host in hosts])
 
