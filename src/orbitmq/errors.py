@@ -20,6 +20,7 @@ OrbitError
 ├── RaftError             a Raft node cannot do what was asked
 │   ├── NotLeader             it does not lead: names who does, if it knows
 │   ├── ProposalsFull         too much waits for a majority: try again
+│   ├── UnreadableState       its log or snapshot holds what this version cannot read: it must stop
 │   └── LogDiverged           it lacks or contradicts what is committed: its disk has lost something, it must stop
 ├── JobFailed             a Spark job ended early: started again, it goes on where it was
 └── ClientError           a remote call did not succeed
@@ -172,6 +173,10 @@ class NotLeader(RaftError):
 
 class ProposalsFull(RaftError):
     """As many bytes of proposals wait for a majority as may; later there is room again."""
+
+
+class UnreadableState(RaftError):
+    """A command or a snapshot that this version cannot read: a node that went on would differ from the others."""
 
 
 class LogDiverged(RaftError):
