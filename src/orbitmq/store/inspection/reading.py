@@ -60,6 +60,13 @@ class ReadOnlyFile:
             pieces.append(bytes(max(min(size, self.size - at), 0)))
         return b"".join(pieces)
 
+    def read_into(self, buffer: memoryview, at: int) -> int:
+        """Fill a buffer with the file's own bytes from `at` on; return how many that were, fewer where the file ends."""
+        size = 0
+        while size < len(buffer) and (count := os.preadv(self._descriptor, [buffer[size:]], at + size)):
+            size += count
+        return size
+
     def view(self, at: int, size: int, end: int) -> memoryview:
         """Return at least `size` bytes from `at` on, fewer where the file or `end` comes first.
 

@@ -17,9 +17,11 @@ class Bytes:
         self.raw = raw
         self.read_size = 0
 
-    def read(self, at: int, size: int) -> bytes:
-        self.read_size += len(self.raw[at : at + size])
-        return self.raw[at : at + size]
+    def read_into(self, buffer: memoryview, at: int) -> int:
+        found = self.raw[at : at + len(buffer)]
+        self.read_size += len(found)
+        buffer[: len(found)] = found
+        return len(found)
 
     def data_ranges(self, start: int, end: int) -> Iterator[tuple[int, int]]:
         if start < min(end, len(self.raw)):

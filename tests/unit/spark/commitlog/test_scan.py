@@ -70,6 +70,16 @@ def test_a_body_full_of_records_fools_no_split(split_size):
     assert_splits_agree(scan_of(log), log.starts, split_size)
 
 
+@pytest.mark.parametrize("split_size", [64, 300, 1000])
+def test_a_fake_far_behind_its_record_fools_no_split(split_size):
+    log = LogBuilder()
+    log.add()
+    log.add(body=b"x" * 1500 + fakes(body_at(log) + 1500, 2))
+    log.add()
+
+    assert_splits_agree(scan_of(log), log.starts, split_size)
+
+
 def test_a_body_whose_last_fake_leads_beyond_the_record_fools_no_split():
     log = LogBuilder()
     log.add()

@@ -20,6 +20,15 @@ def test_bytes_are_copied_and_end_with_the_file(tmp_path: Path) -> None:
         assert bytes(file.view(4, 3, 6)) == b"45"
 
 
+def test_a_buffer_is_filled_as_far_as_the_file_goes(tmp_path: Path) -> None:
+    (tmp_path / "file").write_bytes(b"0123456789")
+    buffer = bytearray(b"......")
+    with ReadOnlyFile(tmp_path / "file") as file:
+        assert (file.read_into(memoryview(buffer)[:4], 3), bytes(buffer)) == (4, b"3456..")
+        assert (file.read_into(memoryview(buffer), 8), bytes(buffer)) == (2, b"8956..")
+        assert file.read_into(memoryview(buffer), 10) == 0
+
+
 def test_zeros_can_be_read_behind_the_end(tmp_path: Path) -> None:
     (tmp_path / "file").write_bytes(b"12345")
     with ReadOnlyFile(tmp_path / "file", 2) as file:
