@@ -17,10 +17,13 @@ from orbitmq.errors import ClientError, ConnectionFailed, FrameError, RequestTim
 from orbitmq.net.dispatch.reply import Reply, encode_reply
 from orbitmq.net.session import Session, make_request
 from orbitmq.wire.command import FLAG_ONEWAY, FLAG_RESPONSE, Command, decode_command
+from orbitmq.wire.frame import LENGTH
 from orbitmq.wire.signature import Credentials, sign_command
 
-_READ_SIZE = 1024 * 1024
-"""Bytes of a connection's buffer, which takes memory as far as answers have filled it."""
+_READ_SIZE = 64 * 1024
+"""Bytes that are read while no frame is known that needs more."""
+_BUFFER_SIZE = 1024 * 1024 + _READ_SIZE
+"""Bytes of a connection's buffer: an answer of a mebibyte. It takes memory as far as answers have filled it."""
 TIMEOUT_MS = 3000
 _NEVER_MS = sys.maxsize
 """A request's deadline in the session: the time that counts begins with `receive`."""
@@ -54,7 +57,9 @@ class BlockingConnection:
         self._answers: dict[int, Command] = {}
         self._order: list[int] = []
         # One buffer for all reads: megabytes that are allocated for each of them would cost page faults each time.
-        self._buffer = memoryview(bytearray(_READ_SIZE))
+        self._buffer = memoryview(bytearray(_BUFFER_SIZE))
+        self._filled = self._wanted = 0
+        """Bytes of the buffer that are read and not fed yet, and up to where the next read goes; 0: nothing is kept."""
         try:
             self._socket = _connect(address, timeout_ms / 1000, tls)
         except OSError as error:
@@ -129,7 +134,7 @@ class BlockingConnection:
     def _read(self, deadline: float) -> None:
         try:
             self._socket.settimeout(max(deadline - time.monotonic(), 0.001))
-            size = self._socket.recv_into(self._buffer)
+            size = self._socket.recv_into(self._buffer[self._filled : self._wanted or _READ_SIZE])
         except TimeoutError:
             self._session.abandon()
             self._order = [opaque for opaque in self._order if opaque in self._answers]
@@ -138,11 +143,24 @@ class BlockingConnection:
             raise self._broken(error) from error
         if not size:
             raise self._broken(None)
+        self._filled += size
+        if not self._wanted:
+            self._wanted = self._large_frame_size()
+        if self._filled < self._wanted:
+            return
+        data, self._filled, self._wanted = self._buffer[: self._filled], 0, 0
         try:
-            for frame in self._session.feed(self._buffer[:size]):
+            for frame in self._session.feed(data):
                 self._serve(decode_command(frame))
         except FrameError as error:
             raise self._broken(error) from error
+
+    def _large_frame_size(self) -> int:
+        """Return the size of a large frame that the buffer begins with: it is read to its end, and its bytes are copied once."""
+        if self._session.partial or self._filled < LENGTH.size:
+            return 0
+        size = LENGTH.size + LENGTH.unpack_from(self._buffer)[0]
+        return size if _READ_SIZE < size <= _BUFFER_SIZE else 0
 
     def _serve(self, command: Command) -> None:
         if command.flag & FLAG_RESPONSE:

@@ -64,6 +64,46 @@ async def test_requests_are_answered_one_by_one_or_pipelined():
         assert await asyncio.to_thread(use, server.address) == [b"one", b"p2", b"p0", b"p1"]
 
 
+@pytest.mark.parametrize("slice_size", [1, 3000, 65_536, 1 << 22])
+def test_small_and_large_answers_are_read_whole_however_they_arrive(slice_size):
+    sizes = [5, 70_000, 65_500, 0, 1 << 20, 3, 1_200_000, 66_000, 7, 150_001] if slice_size > 1 else [5, 70_000, 3]
+    # What stands within a body may look like the size of a large frame.
+    bodies = [(b"\0\2\0\2" * (size // 4 + 1))[number % 2 : size] for number, size in enumerate(sizes)]
+
+    def answer(connection: socket.socket) -> None:
+        asked = read_commands(connection, len(bodies))
+        answers = zip(asked, bodies, strict=True)
+        data = b"".join(encode_command(Command(0, one.opaque, FLAG_RESPONSE, body=body)) for one, body in answers)
+        for start in range(0, len(data), slice_size):
+            connection.sendall(data[start : start + slice_size])
+
+    with scripted(answer) as address, BlockingConnection(address) as connection:
+        for _ in bodies:
+            connection.send(GetClusterInfo())
+        assert [connection.receive().body for _ in bodies] == bodies
+
+
+def test_a_large_answer_that_comes_in_two_parts_with_a_time_out_between_disturbs_nobody():
+    may_go_on = threading.Event()
+
+    def answer_slowly(connection: socket.socket) -> None:
+        (first,) = read_commands(connection, 1)
+        late = encode_command(Command(0, first.opaque, FLAG_RESPONSE, body=bytes(200_000)))
+        connection.sendall(late[:100_000])
+        may_go_on.wait()
+        connection.sendall(late[100_000:])
+        (second,) = read_commands(connection, 1)
+        connection.sendall(encode_command(Command(0, second.opaque, FLAG_RESPONSE, body=b"in time")))
+        connection.recv(1)
+
+    with scripted(answer_slowly) as address, BlockingConnection(address, timeout_ms=50) as connection:
+        with pytest.raises(RequestTimeout):
+            connection.request(GetClusterInfo())
+        connection._timeout_ms = 10_000
+        may_go_on.set()
+        assert connection.request(GetClusterInfo()).body == b"in time"
+
+
 def test_no_answer_in_time_is_an_error_and_a_late_one_disturbs_nobody():
     may_answer = threading.Event()
 
