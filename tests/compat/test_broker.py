@@ -187,6 +187,20 @@ def test_of_the_brokers_own_groups_no_settings_are_compared():
     assert "body" in normalise(Step(352, {"group": "\u00a7g"}), answer, memory)
 
 
-def test_a_story_ends_where_java_copies_no_offsets_because_no_topic_is_named():
-    assert RULES.ends_silently(Step(314, {"srcGroup": "\u00a7g", "destGroup": "\u00a7h", "topic": " "}))
-    assert not RULES.ends_silently(Step(314, {"srcGroup": "\u00a7g", "destGroup": "\u00a7h", "topic": "\u00a7a"}))
+RESET, DELETED = Step(222, {"topic": "\u00a7a"}), Step(215, {"topic": "\u00a7a"})
+
+
+@pytest.mark.parametrize(
+    ("step", "before", "ends"),
+    [
+        (Step(314, {"srcGroup": "\u00a7g", "destGroup": "\u00a7h", "topic": " "}), (), True),
+        (Step(314, {"srcGroup": "\u00a7g", "destGroup": "\u00a7h", "topic": "\u00a7a"}), (), False),
+        (Step(17, {"topic": "\u00a7a", "perm": "6 "}), (), True),
+        (Step(17, {"topic": "\u00a7a", "perm": "6"}), (), False),
+        (DELETED, (RESET,), True),
+        (DELETED, (Step(222, {"topic": "\u00a7b"}), DELETED), False),
+    ],
+    ids=["copies of no topic", "copies of a topic", "a number with a blank", "a number", "after a reset", "after others"],
+)
+def test_a_story_ends_where_the_brokers_keep_different_things_from_then_on(step, before, ends):
+    assert RULES.ends_silently(step, before) is ends

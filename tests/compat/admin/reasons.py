@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from typing import Any
 
 from compat.broker.reasons import REASONS as OF_ALL_COMMANDS
@@ -24,11 +24,19 @@ def reason_of(step: Step, java: Normal, ours: Normal) -> Reason | None:
     return next((reason for reason in (*REASONS, *OF_ALL_COMMANDS) if reason.applies(step, java, ours)), None)
 
 
-def ends_silently(step: Step) -> bool:
+def ends_silently(step: Step, before: Sequence[Step]) -> bool:
     """Tell whether brokers keep different things after this step, by intention, though they answer the same."""
-    if step.code == 314:
-        return not step.fields.get("topic", "").strip()  # "copies of offsets (314) without a topic", below
+    if step.code == 314 and not step.fields.get("topic", "").strip():
+        return True  # "copies of offsets (314) without a topic", below
+    if step.code == 215:  # "resets (222) that nobody has taken", below
+        return any(other.code == 222 and other.fields.get("topic") == step.fields.get("topic") for other in before)
+    if step.code in CHANGES and _has_blanks(step):
+        return True  # "numbers with blanks", below
     return step.code in (3006, 3007) and _names_something_twice(step.body)  # "rules (3006, 3007) of one request", below
+
+
+def _has_blanks(step: Step) -> bool:
+    return any(text.strip() != text for text in step.fields.values())
 
 
 def _names_something_twice(body: bytes) -> bool:
@@ -161,7 +169,7 @@ REASONS: tuple[Reason, ...] = (
         )
     ),
     _known("numbers with blanks")._replace(
-        applies=lambda step, java, ours: any(text.strip() != text for text in step.fields.values())
+        applies=lambda step, java, ours: _has_blanks(step)
     ),
     _known("empty fields of binary headers")._replace(
         applies=lambda step, java, ours: step.is_binary and "" in step.fields.values()
@@ -237,6 +245,12 @@ REASONS: tuple[Reason, ...] = (
             step.code == 222 and _codes(java, ours) == (0, 1) and _says(ours, "not in consume queue range")
         ),
         ends_story=True,
+    ),
+    Reason(
+        "resets (222) that nobody has taken, of a topic that is deleted",
+        "stay, and hold for a topic of that name that is made later",
+        "go with the topic",
+        lambda step, java, ours: False,  # seen later only: the story ends
     ),
     Reason(
         "remarks about clients that are too old",

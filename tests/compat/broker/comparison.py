@@ -42,13 +42,14 @@ class Rules(NamedTuple):
     Args:
         normalise: returns what of an answer is compared.
         take_away: takes what need not be equal out of Java's answer and ours.
+        ends_silently: says of a step, and those before it, that the brokers keep different things by intention from then on.
         pushes: the codes of the requests that brokers send by themselves, and that are compared.
     """
 
     normalise: Callable[[Step, Outcome, Memory], Normal] = normalise
     take_away: Callable[[Normal, Normal], None] = say_remarks_of_ours_alone
     reason_of: Callable[[Step, Normal, Normal], Reason | None] = reason_of
-    ends_silently: Callable[[Step], bool] = ends_silently
+    ends_silently: Callable[[Step, Sequence[Step]], bool] = ends_silently
     pushes: frozenset[int] = frozenset((326,))
 
 
@@ -109,9 +110,9 @@ class Comparison:
         for side in self._sides:
             side.begin(prefix)
         try:
-            for step in steps:
+            for place, step in enumerate(steps):
                 difference = self._take(step, {other.number: other for other in steps})
-                if difference is None and self.rules.ends_silently(step):
+                if difference is None and self.rules.ends_silently(step, steps[:place]):
                     return []
                 if difference is None:
                     continue

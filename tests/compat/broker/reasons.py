@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 from compat.broker.steps import Step
@@ -49,7 +49,7 @@ def silent_reason_of(step: Step, java: Normal, ours: Normal) -> Reason | None:
     return next((reason for reason in REASONS if reason.is_silent and reason.applies(step, java, ours)), None)
 
 
-def ends_silently(step: Step) -> bool:
+def ends_silently(step: Step, _before: Sequence[Step]) -> bool:
     """Tell whether brokers keep different things after this step, by intention, though they answer the same."""
     is_bare = step.code == 34 and b'"withoutSub":true' in step.body
     return is_bare and b'"heartbeatFingerprint":0' not in step.body  # "heartbeats without subscriptions", below
