@@ -15,7 +15,7 @@ IN_WORKERS = $(if $(filter-out 0,$(WORKERS)),-n $(WORKERS) --dist loadfile --no-
 WITH_JAVA = JAVA_HOME="$$(scripts/find-java)" && export JAVA_HOME &&
 WITH_PEERS = JAVA_HOME="$$(scripts/find-java --peers)" && export JAVA_HOME &&
 
-.PHONY: help install peers quickstart test check wheel bench compat compat-broker compat-admin compat-commands compat-filters crash simulate timers exactly-once failures hostile hostile-broker golden mutants house memory-proof clean
+.PHONY: help install peers quickstart test check wheel bench compat compat-broker compat-admin compat-commands compat-filters crash simulate simulate-cluster timers exactly-once failures hostile hostile-broker golden mutants house memory-proof clean
 
 help: ## Say what can be made
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1	\2/p' $(firstword $(MAKEFILE_LIST)) | expand -t 20
@@ -84,6 +84,9 @@ crash: $(INSTALLED) ## kill -9, power cuts, torn and damaged files, failing call
 
 simulate: $(INSTALLED) ## Lives of Raft groups under faults, 2,000 seeds, minutes; ARGS="--seeds 10000", "--seed 7 --trace", "--mutants"
 	@PYTHONPATH=tests $(BIN)/python -m raft $(ARGS)
+
+simulate-cluster: $(INSTALLED) ## Lives of whole clusters under faults, 200 seeds, minutes; ARGS="--seeds 10000", "--seed 7 --trace", "--mutants"
+	@PYTHONPATH=tests $(BIN)/python -m simulation $(ARGS)
 
 hostile-broker: $(INSTALLED) ## An honest producer and consumer beside each hostile client of a broker; three minutes
 	@PYTHONPATH=tests $(BIN)/python -m hostile.broker_figures $(ARGS)

@@ -1,0 +1,38 @@
+"""Lives of whole clusters, in processes of their own: the order of Python's sets is part of a life."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+
+from children import environment
+
+SEEDS, MUTANT_SEEDS_MAX = 24, 60
+
+
+def simulate(*arguments: str) -> str:
+    """Return what the simulator says; everything, where a claim does not hold."""
+    command = [sys.executable, "-m", "simulation", *arguments]
+    done = subprocess.run(
+        command,
+        env=environment() | {"PYTHONHASHSEED": "0"},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+    )
+    assert done.returncode == 0, f"{' '.join(command)}\n{done.stdout}"
+    return done.stdout.partition("took")[0]
+
+
+def test_clusters_lose_nothing_and_are_whole_again_when_nothing_fails_any_more() -> None:
+    said = simulate("--seeds", str(SEEDS), "--first", os.environ.get("ORBITMQ_SIMULATE_FIRST", "1000"))
+    assert f"{SEEDS} lives, 0 failed" in said
+
+
+def test_a_seed_is_played_again_bit_for_bit() -> None:
+    assert simulate("--seeds", "3", "--first", "20") == simulate("--seeds", "3", "--first", "20")
+
+
+def test_every_planted_error_is_found() -> None:
+    assert "NOT FOUND" not in simulate("--mutants", "--seeds", str(MUTANT_SEEDS_MAX))
