@@ -200,7 +200,14 @@ RESET, DELETED = Step(222, {"topic": "\u00a7a"}), Step(215, {"topic": "\u00a7a"}
         (DELETED, (RESET,), True),
         (DELETED, (Step(222, {"topic": "\u00a7b"}), DELETED), False),
     ],
-    ids=["copies of no topic", "copies of a topic", "a number with a blank", "a number", "after a reset", "after others"],
+    ids=[
+        "copies of no topic",
+        "copies of a topic",
+        "a number with a blank",
+        "a number",
+        "after a reset",
+        "after others",
+    ],
 )
 def test_a_story_ends_where_the_brokers_keep_different_things_from_then_on(step, before, ends):
     assert RULES.ends_silently(step, before) is ends

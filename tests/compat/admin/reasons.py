@@ -168,9 +168,7 @@ REASONS: tuple[Reason, ...] = (
             and ours.get("code") == 0
         )
     ),
-    _known("numbers with blanks")._replace(
-        applies=lambda step, java, ours: _has_blanks(step)
-    ),
+    _known("numbers with blanks")._replace(applies=lambda step, java, ours: _has_blanks(step)),
     _known("empty fields of binary headers")._replace(
         applies=lambda step, java, ours: step.is_binary and "" in step.fields.values()
     ),
