@@ -18,6 +18,8 @@ CLUSTER = "CopiedCluster"
 
 def log_of(store: Path) -> dict[str, bytes]:
     """The files of a CommitLog by name, without the zeros at their ends."""
+    if not (store / "commitlog").exists():
+        return {}
     files = {path.name: path.read_bytes().rstrip(b"\0") for path in sorted((store / "commitlog").iterdir())}
     return {name: content for name, content in files.items() if content}
 
@@ -92,3 +94,56 @@ def _sends(producer, topic: str, sent: list[bytes]) -> bool:
         return False
     sent.append(b"again")
     return True
+
+
+@pytest.mark.java
+def test_our_slave_copies_a_java_master_and_goes_on_when_either_was_killed(java, tmp_path, name):
+    settings = {
+        "broker_role": "SLAVE",
+        "broker_id": 1,
+        "broker_cluster_name": CLUSTER,
+        "mapped_file_size_commit_log": SEGMENT_SIZE,
+        "ha_send_heartbeat_interval": 500,
+        "register_name_server_period": 10_000,
+    }
+    with LocalCluster.running(data_dir=tmp_path / "ours", settings=settings, processes=True) as cluster:
+        ours, theirs = tmp_path / "ours" / "broker-a", tmp_path / "master" / "store"
+        master = JavaBroker(
+            tmp_path / "master",
+            cluster.name_servers,
+            name="broker-a",
+            cluster=CLUSTER,
+            properties={"mappedFileSizeCommitLog": SEGMENT_SIZE, "haSendHeartbeatInterval": 500},
+        )
+        master.start()
+        producer = java.producer(f"{name}-producers", cluster.name_servers, poll_ms=500)
+        sent: list[bytes] = []
+
+        def send(count: int) -> None:
+            more = [b"%d " % (len(sent) + number) + b"x" * 3_000 for number in range(count)]
+            sent.extend(more)
+            for body in more:
+                producer.send(message(name, body))
+
+        def copied() -> bool:
+            return log_of(theirs) == log_of(ours)
+
+        try:
+            send(20)
+            java.wait_for(copied, "our slave to find its master and copy what there was")
+            send(700)
+            java.wait_for(copied, "our slave to follow over the ends of files")
+            cluster.kill_broker()
+            send(50)
+            cluster.start_broker()
+            java.wait_for(copied, "our slave to catch up after its own death")
+            master.kill()
+            master.start()
+            java.wait_for(lambda: _sends(producer, name, sent), "the producer to find its master again")
+            java.wait_for(copied, "our slave to follow the master that came back")
+        finally:
+            master.kill()
+        consumer = java.consumer(f"{name}-group", cluster.name_servers, name, poll_ms=500)
+        java.wait_for(lambda: set(sent) <= set(bodies(consumer.received)), "readers to be served by the slave alone")
+        consumer.stop()
+        producer.stop()

@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Coroutine, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from random import Random
+from typing import Any
 
 from orbitmq.broker.access.control import AccessControl
 from orbitmq.broker.access.settings import parse_own_credentials
@@ -204,7 +205,9 @@ class Broker:
         table_notes = TableNotes(config.store_path_root_dir / "config")
         table_notes.check()
         tables = StoredTables(
-            files.load_topics(auto_create_enable=config.auto_create_topic_enable, count_max=config.topics_max),
+            files.load_topics(
+                auto_create_enable=config.auto_create_topic_enable and not config.is_slave, count_max=config.topics_max
+            ),
             files.load_groups(auto_create_enable=config.auto_create_subscription_group, count_max=config.groups_max),
             files.load_offsets(),
             files.load_mappings(),
@@ -221,7 +224,13 @@ class Broker:
         try:
             self._fit_tables(tables, store, files)
             pool = ConnectionPool(name=f"broker {config.broker_name}", **self._client_security._asdict())
-            registrar = self._make_registrar(address, tables, pool)
+            # The service needs the registrar, and the registrar what it tells: it is looked up when it is told.
+            registrar = self._make_registrar(
+                address,
+                tables,
+                pool,
+                lambda ha, broker: service.follower.learn(ha, broker) if service is not None else None,
+            )
             other_brokers = OtherBrokers(registrar.ask_route, pool, timeout_ms=config.forward_timeout)
             service = BrokerService(
                 config,
@@ -235,6 +244,7 @@ class Broker:
                 health=lambda: monitor.health(),
                 ask_route=registrar.ask_queues,
                 ask_broker=other_brokers.ask,
+                ask_master=registrar.ask_master,
                 use_settings=self._use,
                 security=self._server_security,
                 clock=self._clock,
@@ -298,7 +308,13 @@ class Broker:
                 raise StoreError(f"{files.topics_path} cannot be written: {error}") from error
             tables.topics.keep()
 
-    def _make_registrar(self, address: BrokerAddress, tables: StoredTables, pool: ConnectionPool) -> Registrar:
+    def _make_registrar(
+        self,
+        address: BrokerAddress,
+        tables: StoredTables,
+        pool: ConnectionPool,
+        on_master: Callable[[str | None, str | None], None],
+    ) -> Registrar:
         config, topics, mappings = self.config, tables.topics, tables.mappings.all
         identity = Identity(
             config.broker_cluster_name,
@@ -316,6 +332,7 @@ class Broker:
             lease_ms=config.broker_not_active_timeout_millis if config.heartbeat_enable else None,
             timeout_ms=config.register_broker_timeout_mills,
             pool=pool,
+            on_master=on_master,
         )
 
     def _make_server(self, service: BrokerService, fast_path: FastPaths, limits: Limits) -> Server[BrokerService]:
@@ -369,10 +386,7 @@ class Broker:
         jobs = (
             name_servers.run(),
             housekeeping.run(),
-            service.delays.run(),
-            service.transaction_service.run(),
-            service.pop.revival.run(),
-            *([service.timers.run()] if self.config.timer_wheel_enable else []),
+            *self._own_jobs(service),
             service.store.retention.run(),
             monitor.run(),
         )
@@ -390,6 +404,13 @@ class Broker:
             http,
             tasks,
         )
+
+    def _own_jobs(self, service: BrokerService) -> list[Coroutine[Any, Any, None]]:
+        """Return what a master does with its messages, or a slave for its master's."""
+        if self.config.is_slave:
+            return [service.follower.run(), service.metadata.run()]
+        jobs = [service.delays.run(), service.transaction_service.run(), service.pop.revival.run()]
+        return [*jobs, service.timers.run()] if self.config.timer_wheel_enable else jobs
 
     async def _start_http(
         self, service: BrokerService, server: Server[BrokerService], registrar: Registrar, monitor: BrokerMonitor
@@ -441,6 +462,7 @@ def store_config(config: BrokerConfig) -> StoreConfig:
         open_files_max=config.open_files_max,
         entries_size_max=config.queue_entries_max,
         record_crc=config.enabled_append_prop_crc,
+        is_copy=config.is_slave,
         has_index=config.message_index_enable,
         index_slots=config.max_hash_slot_num,
         index_entries=config.max_index_num,

@@ -204,6 +204,8 @@ class BrokerConfig(ServerSecuritySettings):
     allow_recall_when_broker_not_writeable: bool = True
 
     # Slaves that follow.
+    ha_master_address: str = ""
+    """SLAVE: where the master's slaves connect, as host:port; empty: NameServers say it."""
     slave_read_enable: bool = False
     """Suggest a slave to readers of what is no longer in memory."""
     ha_send_heartbeat_interval: int = 5_000
@@ -313,6 +315,8 @@ class BrokerConfig(ServerSecuritySettings):
     def __post_init__(self) -> None:
         check_access(self)
         check_values(self, _RANGES)
+        if self.is_slave and not self.broker_id:
+            raise ConfigError("brokerId", self.broker_id, "an id above 0 for a slave: 0 is the master's")
         for name, allowed in _CHOICES.items():
             if getattr(self, name) not in allowed:
                 raise ConfigError(java_key(name), getattr(self, name), " or ".join(map(str, allowed)))
@@ -321,6 +325,7 @@ class BrokerConfig(ServerSecuritySettings):
         if IndexSizes(self.max_hash_slot_num, self.max_index_num).file_size > _INDEX_FILE_SIZE_MAX:
             raise ConfigError("maxIndexNum", self.max_index_num, "index files of less than 2 GiB")
         parse_addresses("namesrvAddr", self.namesrv_addr)
+        parse_addresses("haMasterAddress", self.ha_master_address)
         self.check_server_security()
         check_bind_address("metricsAddress", self.metrics_address)
         try:
@@ -339,6 +344,11 @@ class BrokerConfig(ServerSecuritySettings):
     def name_servers(self) -> tuple[str, ...]:
         """The NameServers of `namesrv_addr`, each as host:port."""
         return parse_addresses("namesrvAddr", self.namesrv_addr)
+
+    @property
+    def is_slave(self) -> bool:
+        """Say whether it copies a master."""
+        return self.broker_role == "SLAVE"
 
     @property
     def has_slaves(self) -> bool:
@@ -375,7 +385,7 @@ class BrokerConfig(ServerSecuritySettings):
             else:
                 log.warning("broker.conf: the key %s has no effect in this version", key)
         config = cls(**{**values, **overrides})
-        if config.broker_id:
+        if config.broker_id and not config.is_slave:
             log.warning("broker.conf: brokerId=%d becomes 0, the id of a master, as brokerRole says", config.broker_id)
             config = replace(config, broker_id=0)  # as Java's BrokerStartup does
         for key, below in IMPLIED_PATHS.items():
@@ -474,7 +484,7 @@ _RANGES: dict[str, tuple[int, int]] = {
 }
 _CHOICES: dict[str, tuple[object, ...]] = {
     "flush_disk_type": ("ASYNC_FLUSH", "SYNC_FLUSH"),
-    "broker_role": ("ASYNC_MASTER", "SYNC_MASTER"),
+    "broker_role": ("ASYNC_MASTER", "SYNC_MASTER", "SLAVE"),
     "timer_precision_ms": (100, 200, 500, 1_000),
     "default_message_request_mode": ("PULL", "POP"),
 }

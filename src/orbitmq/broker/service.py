@@ -30,7 +30,9 @@ from orbitmq.broker.monitoring.stats import BrokerStats
 from orbitmq.broker.persistence import ConfigFiles
 from orbitmq.broker.pop.service import PopService
 from orbitmq.broker.registration.addresses import BrokerAddress
+from orbitmq.broker.replication.follower import Follower
 from orbitmq.broker.replication.listener import FollowRules, SlaveListener
+from orbitmq.broker.replication.metadata import AskMaster, MasterTables, ask_no_master
 from orbitmq.broker.replication.slow_readers import SlowReaders
 from orbitmq.broker.sending.answers import SendAnswers
 from orbitmq.broker.sending.destinations import Destinations
@@ -81,6 +83,7 @@ class BrokerService:
         monotonic: the clock that deadlines are counted on: whoever sets the wall clock moves none of them.
         ask_route: asks a NameServer for the readable queues of a topic; see `assignments`.
         ask_broker: asks another broker about a static topic.
+        ask_master: asks a slave's master for its tables.
         use_settings: lets settings that were changed count; calls `use` here.
         health: describes how the broker is doing, as a JSON document.
 
@@ -106,6 +109,7 @@ class BrokerService:
         health: Callable[[], dict[str, Any]] = dict,
         ask_route: Callable[[str], Awaitable[Found]],
         ask_broker: Ask = ask_nobody,
+        ask_master: AskMaster = ask_no_master,
         use_settings: Use = lambda _config, then: then(),
     ) -> None:
         self.config = config
@@ -118,6 +122,14 @@ class BrokerService:
         self.random = random
         self.health = health
         self.store = store
+        self.follower = Follower(
+            store,
+            config.mapped_file_size_commit_log,
+            master=config.ha_master_address,
+            heartbeat_ms=config.ha_send_heartbeat_interval,
+            silence_ms=config.ha_housekeeping_interval,
+        )
+        """Of a slave: what copies the master's log."""
         self.log_end_at_start = store.max_physical_offset
         self.slave_listener = SlaveListener(store, follow_rules(config), monotonic)
         self.stats = BrokerStats(
@@ -141,6 +153,16 @@ class BrokerService:
             clock=monotonic,
             is_notifying=config.notify_consumer_ids_changed_enable,
         )
+        self.metadata = MasterTables(
+            ask_master,
+            lambda: self.follower.master_broker,
+            self.topics,
+            self.groups,
+            self.offsets,
+            store.max_offset,
+            clock,
+        )
+        """Of a slave: what takes over the master's tables."""
         self.inquiries = Inquiries(self.membership.members)
         self.locks = QueueLocks(config.rebalance_lock_max_live_time)
         self.filters = Filters(takes_sql92=config.enable_property_filter, filters_retries=config.filter_support_retry)

@@ -15,16 +15,16 @@ from contextlib import ExitStack, contextmanager
 from typing import NoReturn
 
 from orbitmq.clock import Clock, monotonic_ms, now_ms
-from orbitmq.errors import FileCut, StoreBusy, StoreError, StoreUnavailable, SyncFailed
+from orbitmq.errors import FileCut, InvalidArgument, StoreBusy, StoreError, StoreUnavailable, SyncFailed
 from orbitmq.model.message import Host
 from orbitmq.process.histogram import Histogram
 from orbitmq.store.disk import Disk, LocalDisk, Lock, write_whole
-from orbitmq.store.dispatch import Dispatch, DispatchConsumer, is_queued, tag_code_of
+from orbitmq.store.dispatch import Dispatch, DispatchConsumer, dispatched_of, is_queued, tag_code_of
 from orbitmq.store.index.index import Answer, Index
 from orbitmq.store.index.keys import NotedKeys
 from orbitmq.store.index.layout import IndexSizes
 from orbitmq.store.index.search import Question
-from orbitmq.store.light.places import NAMES
+from orbitmq.store.light.places import NAMES, light_forms
 from orbitmq.store.log.beginning import Beginning
 from orbitmq.store.log.commit_log import CommitLog, record_size_max
 from orbitmq.store.log.open_files import OpenFiles, affordable_files, allowed_descriptors, allowed_maps
@@ -55,7 +55,7 @@ from orbitmq.store.values import (
     Trouble,
     TroubleKind,
 )
-from orbitmq.wire.messages.record import Record
+from orbitmq.wire.messages.record import Blank, Record
 
 log = logging.getLogger(__name__)
 
@@ -96,7 +96,7 @@ class Store:
         self._disk = disk
         self._lock = lock
         self._is_sync = config.flush is FlushMode.SYNC
-        self._refusal: str | None = None
+        self._refusal: str | None = _COPY if config.is_copy else None
         self._full: str | None = None
         path = config.path
         self.open_files = OpenFiles(affordable_files(config.open_files_max, allowed_descriptors(), allowed_maps()))
@@ -221,11 +221,12 @@ class Store:
     def troubles(self) -> list[Trouble]:
         """What its operator should know: why it is read-only, what waits for the disk, and what was set aside."""
         syncing = self._syncing
+        reason = None if self._refusal is _COPY else self._refusal
         refusing = TroubleKind.BUSY if self._refusal in _PASSING else TroubleKind.CLOSED
         if self._refusal is not None and self._refusal == self._full:
             refusing = TroubleKind.DISK_FULL
         said = (
-            (TroubleKind.FENCED if self._durability.is_fenced else refusing, self._refusal),
+            (TroubleKind.FENCED if self._durability.is_fenced else refusing, reason),
             (TroubleKind.DISK_HANGS, syncing.hang),
             (TroubleKind.UNSYNCED, syncing.shortage),
             (TroubleKind.CHECKPOINT_UNSAVED, syncing.checkpoint_failure),
@@ -342,6 +343,49 @@ class Store:
             if self.on_arrived:
                 self._tell(topic, queue_id, queue_offset, tag_code)
         return _new(AppendResult, (queue_offset, physical_offset, size, stored_at_ms))
+
+    def append_copy(self, found: Record | Blank, content: bytes) -> None:
+        """Append what stands in the log of the broker that this one copies, at the same place, and let it be read.
+
+        Args:
+            content: the record's bytes; of a filler, nothing.
+
+        Raises:
+            StoreUnavailable: as `append`.
+            StoreError: it does not go on where this log ends.
+        """
+        if self._refusal is not None and self._refusal is not _COPY:
+            self._refuse()
+        commit_log, syncing = self._commit_log, self._syncing
+        try:
+            if isinstance(found, Blank):
+                commit_log.close_segment(found.size)
+                return
+            if not commit_log.end:
+                self._beginning.note(found.physical_offset)
+            commit_log.append_copy(content, found.physical_offset)
+        except SyncFailed as failure:
+            self._sync_failed(failure)
+        syncing.stored_at_ms = max(syncing.stored_at_ms, found.stored_at_ms)
+        for form in (found, *light_forms(found)):
+            self._take_copy(dispatched_of(form, self._delay_levels))
+        if self._is_sync:
+            syncing.request()
+        else:
+            self.bound_unsynced(commit_log.end)
+
+    def _take_copy(self, message: Dispatched) -> None:
+        """Make a copied message visible. One that fits into no queue is in the log all the same."""
+        try:
+            if not self._queues.replay(message):
+                log.warning("a copied message of %s fits into no queue: %d", message.topic, message.queue_offset)
+                return
+        except InvalidArgument as error:
+            log.warning("a copied message fits into no queue: %s", error)
+            return
+        self._dispatch.deliver(message)
+        if is_queued(message.sys_flag):
+            self._tell(message.topic, message.queue_id, message.queue_offset, message.tag_code)
 
     def append_batch(self, drafts: Sequence[Draft]) -> list[AppendResult]:
         """Append messages one after another, all or none of them.
@@ -695,5 +739,6 @@ def _without_collector() -> Iterator[None]:
 _CLOSED = "the store is closed"
 _ENTRIES_WAIT = "the broker is busy: the disk does not take the entries of its consume queues (see queueEntriesMax)"
 _BUSY = "the broker is busy: the disk does not keep up with what waits for it"
+_COPY = "this broker is a slave: it takes messages from its master alone"
 _PASSING = (_BUSY, _ENTRIES_WAIT)
 """Refusals that end by themselves when the disk has caught up."""

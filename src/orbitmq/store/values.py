@@ -76,6 +76,7 @@ class StoreConfig:
         delay_levels: how long delayed messages wait (messageDelayLevel).
         light_queues_max: light queues that messages may name (maxLmqConsumeQueueNum); 0: what they name is kept in
             their properties and nothing more.
+        is_copy: the log is a copy of another broker's: only what that has is appended (`Store.append_copy`).
         accept_log_end: where the CommitLog may end (bytes) although more of it was on the disk once (acceptLogEnd);
             None: a store that has lost something does not open.
     """
@@ -96,6 +97,7 @@ class StoreConfig:
     index_entries: int = 20_000_000
     delay_levels: DelayLevels = DELAY_LEVELS
     light_queues_max: int = 0
+    is_copy: bool = False
     accept_log_end: int | None = None
 
     def __post_init__(self) -> None:

@@ -42,7 +42,7 @@ def test_an_override_wins_over_the_file(tmp_path: Path) -> None:
         ("bindAddress", " "),
         ("metricsAddress", ""),
         ("flushDiskType", "SOMETIMES"),
-        ("brokerRole", "SLAVE"),
+        ("brokerRole", "LEADER"),
         ("autoCreateTopicEnable", "yes"),
         ("brokerName", "a/../../b"),
         ("brokerClusterName", ""),

@@ -203,7 +203,11 @@ HANDLERS.include(stats.handlers, _stats_tables)
 HANDLERS.include(
     replication.handlers,
     lambda broker: replication.ReplicationTables(
-        broker.store, broker.address, broker.log_end_at_start, lambda: broker.slave_listener.slaves
+        broker.store,
+        broker.address,
+        broker.log_end_at_start,
+        lambda: broker.slave_listener.slaves,
+        lambda: broker.follower.master if broker.config.is_slave else None,
     ),
 )
 HANDLERS.include(cold_data.handlers)

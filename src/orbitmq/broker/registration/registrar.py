@@ -29,7 +29,8 @@ from orbitmq.net.pool import ConnectionPool, expect
 from orbitmq.wire.bodies.registration import encode_registration
 from orbitmq.wire.bodies.route import decode_route
 from orbitmq.wire.bodies.static_topics.mappings import info_document
-from orbitmq.wire.headers import BrokerHeartbeat, GetRouteInfo, RegisterBroker, UnregisterBroker
+from orbitmq.wire.header import decode_header
+from orbitmq.wire.headers import BrokerHeartbeat, GetRouteInfo, RegisterBroker, RegisterBrokerResponse, UnregisterBroker
 
 log = logging.getLogger(__name__)
 
@@ -79,6 +80,7 @@ class Registrar:
         period_ms: between two registrations when nothing happens.
         heartbeat_ms: between two heartbeats, which renew a lease of `lease_ms`; None: registrations alone do.
         timeout_ms: for one NameServer's answer.
+        on_master: called with the addresses that a slave is told of its master, HA and broker.
     """
 
     def __init__(
@@ -91,7 +93,9 @@ class Registrar:
         lease_ms: int | None = None,
         timeout_ms: int = 6_000,
         pool: ConnectionPool | None = None,
+        on_master: Callable[[str | None, str | None], None] = lambda ha_address, address: None,
     ) -> None:
+        self._on_master = on_master
         self._identity = identity
         self._encode = encode
         self._period_ms = period_ms
@@ -165,6 +169,14 @@ class Registrar:
             except OrbitError as error:
                 log.warning("%s does not tell the route of %s: %s", address, topic, error)
         return None
+
+    async def ask_master(self, address: str, header: object) -> bytes:
+        """Ask another broker, and return the answer's body.
+
+        Raises:
+            ClientError: it does not answer, or refuses.
+        """
+        return expect(await self._pool.request(address, header, timeout_ms=self._timeout_ms), address).body
 
     async def leave(self) -> None:
         """Un-register everywhere, then close. NameServers that do not answer learn it from the closed connection."""
@@ -248,6 +260,9 @@ class Registrar:
         )
         answer = await self._pool.request(entry.address, header, body, timeout_ms=self._timeout_ms)
         expect(answer, entry.address)
+        if identity.broker_id:
+            told = decode_header(RegisterBrokerResponse, answer.ext_fields)
+            self._on_master(told.ha_server_addr, told.master_addr)
 
     async def _wait_told(self, generation: int, timeout_ms: int) -> None:
         def is_told() -> bool:

@@ -8,14 +8,14 @@ from __future__ import annotations
 import errno
 import logging
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from struct import Struct
 from struct import error as StructError
 from typing import NoReturn
 from zlib import crc32
 
-from orbitmq.errors import CorruptRecord, FileCut, InvalidArgument, StoreUnavailable
+from orbitmq.errors import CorruptRecord, FileCut, InvalidArgument, StoreError, StoreUnavailable
 from orbitmq.model.message import PROPERTIES_SIZE_MAX, Host, SysFlag
 from orbitmq.store.disk import Buffer, Disk, DiskFile
 from orbitmq.store.log.open_files import OpenFiles
@@ -163,6 +163,39 @@ class CommitLog:
         self.end += size
         return size
 
+    def append_copy(self, content: bytes, physical_offset: int) -> None:
+        """Write a record of another broker's log at the place that it has there.
+
+        Raises:
+            StoreError: it does not go here.
+            StoreUnavailable: the disk is full; nothing was written.
+        """
+        if not self.log.segments:
+            if physical_offset % self.log.segment_size:
+                raise StoreError(f"no file of {self.log.segment_size} bytes begins at {physical_offset}")
+            with self._disk_room():
+                self.log.extend(base=physical_offset)
+            self.end = physical_offset
+            self._enter(physical_offset)
+        if physical_offset != self.end:
+            raise StoreError(f"a record of {physical_offset} does not go to {self.end}")
+        room = self.log.segment_size - self.end % self.log.segment_size
+        if len(content) + BLANK_SIZE_MIN > room:
+            raise StoreError(f"a record of {len(content)} bytes does not go into the {room} that are left of the file")
+        start = self.end - self._base
+        if start + len(content) + BLANK_SIZE_MIN > self._room_end:
+            self.make_room(len(content))
+            start = self.end - self._base
+        self._buffer[start : start + len(content)] = content
+        self.end += len(content)
+
+    def close_segment(self, size: int) -> None:
+        """Fill up the segment as another broker's log has it. Raises StoreError where it has not `size` bytes left."""
+        segment = self.log.find(self.end)
+        if segment is None or segment.end - self.end != size:
+            raise StoreError(f"a filler of {size} bytes does not go to {self.end}")
+        self._fill(segment.end)
+
     def make_room(self, size: int) -> None:
         """Make sure that `size` bytes and the filler's head can be written; fill up the segment where they do not fit.
 
@@ -173,7 +206,7 @@ class CommitLog:
         if size > self._record_size_max:
             raise InvalidArgument("message", f"{size} bytes", f"a record of at most {self._record_size_max} bytes")
         self.check_written()
-        try:
+        with self._disk_room():
             segment = self.log.find(self.end)
             if segment is not None and segment.end - self.end < size + BLANK_SIZE_MIN:
                 self._fill(segment.end)
@@ -182,6 +215,12 @@ class CommitLog:
                 segment = self.log.find(self.end) or self.log.extend()
                 self._enter(self.end)
             self._room_end = segment.reserve(self.end - segment.base + size + BLANK_SIZE_MIN)
+
+    @contextmanager
+    def _disk_room(self) -> Iterator[None]:
+        """Raise StoreUnavailable where the disk gives no room."""
+        try:
+            yield
         except OSError as error:
             what = "no space left on the disk" if error.errno in (errno.ENOSPC, errno.EDQUOT) else str(error)
             raise StoreUnavailable(f"{self.log.directory} takes no more messages: {what}") from error

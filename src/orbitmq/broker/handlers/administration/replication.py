@@ -27,12 +27,14 @@ class ReplicationTables:
     Args:
         log_end_at_start: where the log ended when the broker started.
         slaves: returns those that follow now.
+        master: returns whom a slave follows, empty when nobody yet; None: this is a master.
     """
 
     store: Store
     address: BrokerAddress
     log_end_at_start: int
     slaves: Callable[[], Sequence[SlaveStatus]]
+    master: Callable[[], str | None]
 
 
 handlers: Handlers[ReplicationTables] = Handlers()
@@ -41,7 +43,7 @@ handlers: Handlers[ReplicationTables] = Handlers()
 @handlers.on(GetReplicationStatus)
 def get_replication_status(tables: ReplicationTables, call: Call[GetReplicationStatus]) -> Reply:
     """Answer with where the log ends, and how far each slave is."""
-    return Reply(body=encode_replication_status(tables.store.max_physical_offset, tables.slaves()))
+    return Reply(body=encode_replication_status(tables.store.max_physical_offset, tables.slaves(), tables.master()))
 
 
 @handlers.on(ExchangeReplicationInfo)

@@ -28,19 +28,22 @@ class SlaveStatus(NamedTuple):
     sent: int
 
 
-def encode_replication_status(log_end: int, slaves: Sequence[SlaveStatus] = ()) -> bytes:
-    """Encode a master's answer to GET_BROKER_HA_STATUS.
+def encode_replication_status(log_end: int, slaves: Sequence[SlaveStatus] = (), master: str | None = None) -> bytes:
+    """Encode a broker's answer to GET_BROKER_HA_STATUS.
 
     Args:
         log_end: where its CommitLog ends.
+        master: of a slave: whom it follows, as host:port.
     """
-    no_client: dict[str, Any] = {
+    client: dict[str, Any] = {
         "lastReadTimestamp": 0,
         "lastWriteTimestamp": 0,
         "masterFlushOffset": 0,
         "maxOffset": 0,
         "transferredByteInSecond": 0,
     }
+    if master is not None:
+        client |= {"masterAddr": master, "maxOffset": log_end}
     connections = [
         {
             "addr": slave.address,
@@ -54,10 +57,10 @@ def encode_replication_status(log_end: int, slaves: Sequence[SlaveStatus] = ()) 
     ]
     return orjson.dumps(
         {
-            "haClientRuntimeInfo": no_client,
+            "haClientRuntimeInfo": client,
             "haConnectionInfo": connections,
             "inSyncSlaveNums": sum(slave.is_in_sync for slave in slaves),
-            "master": True,
-            "masterCommitLogMaxOffset": log_end,
+            "master": master is None,
+            "masterCommitLogMaxOffset": log_end if master is None else 0,
         }
     )

@@ -1,0 +1,99 @@
+"""A slave's connection to its master: what comes is appended, checked record by record, at the place that it has there.
+
+The decisions are `ha.slave`'s. Where the master is, NameServers say in their answers to registrations.
+Source: Java DefaultHAClient, which reports nothing in its first five seconds; this reports at once.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from contextlib import suppress
+
+from orbitmq.address import parse_address
+from orbitmq.errors import OrbitError
+from orbitmq.ha.frames import REPORT
+from orbitmq.ha.slave import FollowedLog
+from orbitmq.store import Store
+
+log = logging.getLogger(__name__)
+
+_READ_SIZE = 256 * 1024
+_RETRY_S = 1.0
+"""How long after a connection's end the next is tried."""
+
+
+class Follower:
+    """Follows a master: `run()` until it is cancelled.
+
+    Args:
+        master: the master's HA address, host:port; empty: NameServers tell it (`learn`).
+        heartbeat_ms: how often it reports when nothing comes.
+        silence_ms: a master that has sent nothing for so long is gone.
+    """
+
+    def __init__(self, store: Store, segment_size: int, *, master: str, heartbeat_ms: int, silence_ms: int) -> None:
+        self.master = master
+        """The master's HA address; empty: nobody knows it yet."""
+        self.master_broker = ""
+        """The address where the master serves clients."""
+        self._is_fixed = bool(master)
+        self._store = store
+        self._segment_size = segment_size
+        self._heartbeat_s = heartbeat_ms / 1000
+        self._silence_s = silence_ms / 1000
+        self._said = ""
+        self._report = 0
+
+    def learn(self, ha_address: str | None, broker_address: str | None) -> None:
+        """Take note of where the master is, as a NameServer says."""
+        if broker_address:
+            self.master_broker = broker_address
+        if ha_address and not self._is_fixed:
+            self.master = ha_address
+
+    async def run(self) -> None:
+        """Follow, and come again when the connection ends."""
+        while True:
+            if self.master:
+                try:
+                    await self._follow(self.master)
+                except (OSError, OrbitError, TimeoutError) as error:
+                    self._say(f"the master {self.master} cannot be followed: {error or type(error).__name__}")
+            await asyncio.sleep(_RETRY_S)
+
+    async def _follow(self, master: str) -> None:
+        reader, writer = await asyncio.open_connection(*parse_address(master))
+        beat = asyncio.get_running_loop().create_task(self._beat(writer))
+        try:
+            followed = FollowedLog(self._store.max_physical_offset, self._segment_size)
+            self._report = followed.report
+            writer.write(REPORT.pack(followed.report))
+            log.info("following %s from %d", master, followed.report)
+            while self.master == master:
+                data = await asyncio.wait_for(reader.read(_READ_SIZE), self._silence_s)
+                if not data:
+                    raise ConnectionError("it has closed the connection; its log says why")
+                before = followed.report
+                for found, content in followed.feed(data):
+                    self._store.append_copy(found, content)
+                self._said = ""
+                if followed.report != before:
+                    writer.write(REPORT.pack(followed.report))
+                self._report = followed.report
+        finally:
+            beat.cancel()
+            writer.close()
+            with suppress(OSError, asyncio.CancelledError):
+                await beat
+
+    async def _beat(self, writer: asyncio.StreamWriter) -> None:
+        """Report now and then, for the master takes a slave that is silent for one that is gone."""
+        while True:
+            await asyncio.sleep(self._heartbeat_s)
+            writer.write(REPORT.pack(self._report))
+
+    def _say(self, what: str) -> None:
+        """Warn of what is new."""
+        log.log(logging.DEBUG if what == self._said else logging.WARNING, "%s", what)
+        self._said = what

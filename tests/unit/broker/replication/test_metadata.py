@@ -1,0 +1,90 @@
+from __future__ import annotations
+
+import asyncio
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from orbitmq.broker.groups.offsets import GroupOffsets
+from orbitmq.broker.persistence import format_offsets
+from orbitmq.broker.replication.metadata import MasterTables
+from orbitmq.codes import ResponseCode
+from orbitmq.errors import ConnectionFailed, Rejected
+from orbitmq.model.topic import DataVersion, TopicConfig
+from orbitmq.wire.bodies.groups import GroupConfig, GroupTable, encode_group_table
+from orbitmq.wire.bodies.topics import TopicTable, encode_topic_table
+from orbitmq.wire.headers import GetAllConsumerOffsets, GetAllSubscriptionGroups, GetAllTopicConfig
+
+
+class Registry:
+    """Takes all configs of an update or none, and refuses one name."""
+
+    def __init__(self) -> None:
+        self.known: dict[str, Any] = {}
+        self.updates = 0
+        self.table = self.configs = SimpleNamespace(get=self.known.get)
+
+    def update_all(self, configs: Any, now_ms: int) -> None:
+        self.updates += 1
+        found = {getattr(config, "topic", None) or config.group: config for config in configs}
+        if "bad" in found:
+            raise Rejected(ResponseCode.SYSTEM_ERROR, "no")
+        self.known |= found
+
+
+class Master:
+    """A master's tables, as it answers with them."""
+
+    def __init__(self, *topics: str, version: int = 1) -> None:
+        data_version = DataVersion(0, 0, version)
+        configs = {name: TopicConfig(topic=name) for name in topics}
+        self.answers = {
+            GetAllTopicConfig: encode_topic_table(TopicTable(data_version, configs)),
+            GetAllSubscriptionGroups: encode_group_table(GroupTable(data_version, {"g": GroupConfig(group="g")}, {})),
+            GetAllConsumerOffsets: format_offsets(GroupOffsets({"t@g": {0: 7}})),
+        }
+
+    async def ask(self, address: str, header: object) -> bytes:
+        return self.answers[type(header)]
+
+
+def take_over(master: Master, topics: Registry, groups: Registry, offsets: GroupOffsets, times: int = 1) -> None:
+    tables: Any = (topics, groups, offsets)
+    follower = MasterTables(
+        master.ask, lambda: "m:1", tables[0], tables[1], tables[2], lambda topic, queue_id: 5, lambda: 0
+    )
+    for _ in range(times):
+        asyncio.run(follower.take_over("m:1"))
+
+
+def test_a_topic_that_is_refused_keeps_no_other_away(caplog: pytest.LogCaptureFixture) -> None:
+    topics, groups = Registry(), Registry()
+    take_over(Master("a", "bad", "b"), topics, groups, GroupOffsets())
+    assert set(topics.known) == {"a", "b"}
+    assert set(groups.known) == {"g"}
+    assert "'bad'" in caplog.text
+
+
+def test_what_has_not_changed_is_not_written_again() -> None:
+    topics, groups = Registry(), Registry()
+    take_over(Master("a"), topics, groups, GroupOffsets(), times=3)
+    assert (topics.updates, groups.updates) == (1, 1)
+
+
+def test_a_group_is_never_further_than_the_log_that_is_here() -> None:
+    offsets = GroupOffsets()
+    take_over(Master("a"), Registry(), Registry(), offsets)
+    assert offsets.query("g", "t", 0) == 5
+
+
+def test_a_master_that_does_not_answer_changes_nothing() -> None:
+    topics, master = Registry(), Master("a")
+
+    async def fail(address: str, header: object) -> bytes:
+        raise ConnectionFailed(address)
+
+    master.ask = fail  # type: ignore[method-assign]
+    with pytest.raises(ConnectionFailed):
+        take_over(master, topics, Registry(), GroupOffsets())
+    assert topics.known == {}
