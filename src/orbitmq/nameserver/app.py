@@ -12,7 +12,6 @@ from orbitmq.nameserver.acl import make_server_security
 from orbitmq.nameserver.config import NameServerConfig
 from orbitmq.nameserver.fast_path import NameServerFastPath
 from orbitmq.nameserver.handlers import handlers
-from orbitmq.nameserver.listening_clock import TICK_MS, ListeningClock
 from orbitmq.nameserver.monitoring.monitor import Monitor
 from orbitmq.nameserver.routing.events import MinIdNotice
 from orbitmq.nameserver.routing.leases import Lease
@@ -25,6 +24,7 @@ from orbitmq.net.limits import Limits, affordable_connections, descriptor_limit,
 from orbitmq.net.pool import CONNECT_TIMEOUT_MS, ConnectionPool
 from orbitmq.net.security.client_security import load_security
 from orbitmq.net.server import Server
+from orbitmq.process.listening_clock import TICK_MS, ListeningClock
 from orbitmq.wire.headers import NotifyMinBrokerIdChange
 
 if TYPE_CHECKING:

@@ -16,12 +16,12 @@ from orbitmq.errors import ConnectionFailed
 from orbitmq.nameserver import app
 from orbitmq.nameserver.app import NameServer, limits_of
 from orbitmq.nameserver.config import NameServerConfig
-from orbitmq.nameserver.listening_clock import LATE_MAX_MS
 from orbitmq.net.dispatch.handlers import Call, Handlers, Reply
 from orbitmq.net.limits import Limits
 from orbitmq.net.pool import ConnectionPool
 from orbitmq.net.security.tls import ServerTls, TlsMode
 from orbitmq.net.server import Server
+from orbitmq.process.listening_clock import LATE_MAX_MS
 from orbitmq.testing import FakeClock
 from orbitmq.wire.command import Command, encode_command
 from orbitmq.wire.headers import (

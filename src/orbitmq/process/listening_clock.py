@@ -1,4 +1,4 @@
-"""The listening clock: milliseconds during which this NameServer could hear its brokers. Pure: time comes in.
+"""The listening clock: milliseconds during which this process could hear its brokers. Pure: time comes in.
 
 A broker is silent when nothing came from it while somebody listened. A process that was stopped, swapped out or busy
 with one long task has not listened: what the brokers said meanwhile waits in the sockets. So leases are measured on
@@ -29,7 +29,7 @@ class ListeningClock:
         self._ticked_ms = monotonic_ms()
 
     def __call__(self) -> int:
-        """Return for how many milliseconds this NameServer has listened."""
+        """Return for how many milliseconds this process has listened."""
         return self._listened_ms + min(self._monotonic_ms() - self._ticked_ms, TICK_MS)
 
     def tick(self) -> int:

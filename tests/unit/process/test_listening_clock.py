@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from orbitmq.nameserver.listening_clock import LATE_MAX_MS, TICK_MS, ListeningClock
+from orbitmq.process.listening_clock import LATE_MAX_MS, TICK_MS, ListeningClock
 from orbitmq.testing import FakeClock
 
 
