@@ -16,7 +16,7 @@ import struct
 import sys
 import tempfile
 import time
-from collections.abc import Collection, Iterator
+from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -26,8 +26,10 @@ from interop.peers import (
     VERSION,
     JavaBroker,
     JavaClients,
+    JavaController,
     JavaNameServer,
     ask,
+    controlled,
     free_ports,
     message,
     why_unavailable,
@@ -141,6 +143,19 @@ NAMES = {
     906: "exchange-broker-ha-info",
     907: "get-broker-ha-status",
     908: "reset-master-flush-offset",
+    1001: "controller-alter-sync-state-set",
+    1002: "controller-elect-master",
+    1003: "controller-register-broker",
+    1004: "controller-get-replica-info",
+    1005: "controller-get-metadata-info",
+    1006: "controller-get-sync-state-data",
+    1007: "get-broker-epoch-cache",
+    1008: "notify-broker-role-changed",
+    1009: "update-controller-config",
+    1010: "get-controller-config",
+    1011: "clean-broker-data",
+    1012: "controller-get-next-broker-id",
+    1013: "controller-apply-broker-id",
     2001: "update-cold-data-flow-ctr-config",
     2002: "remove-cold-data-flow-ctr-config",
     2003: "get-cold-data-flow-ctr-info",
@@ -189,6 +204,8 @@ def main() -> None:
                     pop(clients, name_server, broker)
                 ask_by_hand(name_server, broker)
             passed += lose_a_master(home / "group", serialize_type)
+            if serialize_type == "JSON":
+                passed += ask_a_controller(home / "controlled")
             write_frames(target, home / "decoder", passed, serialize_type, only or NAMES.keys())
             if serialize_type == "JSON" and not only:
                 write_store(target / "store", home / "broker" / "store", home / "decoder")
@@ -515,6 +532,69 @@ def lose_a_master(home: Path, serialize_type: str) -> list[Passed]:
         slave.kill()
         tap.close()
     return passed
+
+
+def ask_a_controller(home: Path) -> list[Passed]:
+    """Two brokers whose roles a controller decides: they join, one is elected by hand, and one is lost."""
+    passed: list[Passed] = []
+    controller = JavaController(home / "controller", advertised_host=BROKER_HOST)
+    controller.port = free_ports(0)
+    taps = [Tap("controller", (BROKER_HOST, controller.port), ("127.0.0.1", controller.port), passed)]
+    settings = controlled(controller.address)
+    with controller, JavaNameServer(home / "nameserver") as name_server:
+        group = {"name": "broker-c", "cluster": "GoldenCluster", "advertised_host": BROKER_HOST, "properties": settings}
+        brokers = [JavaBroker(home / f"broker-{number}", name_server.address, **group) for number in (1, 2)]  # type: ignore[arg-type]
+        for broker in brokers:
+            broker.port = free_ports(-2, 0, 1)
+            taps.append(Tap("broker", (BROKER_HOST, broker.port), ("127.0.0.1", broker.port), passed))
+            broker.start()
+        ask(controller.address, 1001, {"brokerName": "broker-c", "masterBrokerId": "2", "masterEpoch": "1", "invokeTime": "1"},
+            body=b'{"syncStateSet":[2],"syncStateSetEpoch":1}')  # fmt: skip
+        wait_until(lambda: b'"notInSyncReplicas":[]' in ask(controller.address, 1006, body=b'["broker-c"]')[1])
+        administrate_controllers(home / "clients", controller.address, name_server.address)
+        brokers[0].kill()
+        wait_until(
+            lambda: ask(controller.address, 1004, {"brokerName": "broker-c"})[0]["extFields"]["masterEpoch"] > "1"
+        )
+        group_ids = {"clusterName": "GoldenCluster", "brokerName": "broker-c"}
+        ask(controller.address, 1002, {**group_ids, "brokerId": "1", "designateElect": "true", "invokeTime": "1"})
+        ask(
+            controller.address,
+            1011,
+            {**group_ids, "brokerControllerIdsToClean": "1", "isCleanLivingBroker": "false", "invokeTime": "1"},
+        )
+        ask(controller.address, 1013, {**group_ids, "appliedBrokerId": "2", "registerCheckCode": "nobody:1;1"})
+        ask(controller.address, 1004, {"brokerName": "no-such-broker"})
+        ask(controller.address, 904, {**group_ids, "brokerAddr": "nobody:1"})
+        brokers[1].kill()
+    for tap in taps:
+        tap.close()
+    return passed
+
+
+def administrate_controllers(home: Path, controller: str, name_server: str) -> None:
+    """Every command of mqadmin about controllers."""
+    clients = JavaClients(home)
+    for command, *arguments in (
+        ("getControllerMetaData", "-a", controller),
+        ("getSyncStateSet", "-a", controller, "-b", "broker-c"),
+        ("getBrokerEpoch", "-n", name_server, "-b", "broker-c"),
+        ("getControllerConfig", "-a", controller),
+        ("updateControllerConfig", "-a", controller, "-k", "electMasterMaxRetryCount", "-v", "4"),
+        ("updateControllerConfig", "-a", controller, "-k", "configStorePath", "-v", "/tmp/elsewhere"),
+        ("cleanBrokerMetadata", "-a", controller, "-bn", "broker-c", "-c", "GoldenCluster"),
+        ("electMaster", "-a", controller, "-b", "1", "-bn", "broker-c", "-c", "GoldenCluster"),
+    ):
+        clients.mqadmin(command, *arguments)
+    clients.close()
+
+
+def wait_until(holds: Callable[[], bool]) -> None:
+    """Ask until it holds."""
+    deadline = time.monotonic() + PATIENCE_S
+    while not holds():
+        assert time.monotonic() < deadline, "waited in vain"
+        time.sleep(0.05)
 
 
 def ask_by_hand(name_server: str, broker: str) -> None:

@@ -315,6 +315,70 @@ class JavaBroker(JavaServer):
         }
 
 
+class JavaController(JavaServer):
+    """Apache RocketMQ's own controller: one node that replicates to itself, with DLedger.
+
+    Args:
+        advertised_host: where the controller says that it is; it listens on 127.0.0.1.
+    """
+
+    main_class = "org.apache.rocketmq.controller.ControllerStartup"
+
+    def __init__(
+        self,
+        home: Path,
+        *,
+        advertised_host: str = "127.0.0.1",
+        properties: Mapping[str, object] | None = None,
+        jvm: Iterable[str] = (),
+    ) -> None:
+        super().__init__(home, heap_mb=256, jvm=("-XX:MaxDirectMemorySize=256m", *jvm))
+        self.advertised_host = advertised_host
+        self.port = 0
+        self._properties = dict(properties or {})
+
+    @property
+    def address(self) -> str:
+        """Where brokers are sent, `host:port`."""
+        return f"{self.advertised_host}:{self.port}"
+
+    def start(self) -> None:
+        """Start; a restarted controller keeps its port, a first start looks for a free one until it gets it."""
+        for attempt in itertools.count(1):
+            self.port = self.port or free_ports(0)
+            try:
+                self._launch(self._settings())
+                return
+            except PeerError as error:
+                if attempt == 5 or "bind" not in str(error).lower():
+                    raise
+                self.port = 0
+
+    def _settings(self) -> dict[str, object]:
+        return {
+            "controllerDLegerGroup": "group1",
+            "controllerDLegerPeers": f"n0-{self.address}",
+            "controllerDLegerSelfId": "n0",
+            "controllerStorePath": self.home / "controller",
+            "configStorePath": self.home / "controller.properties",
+            "mappedFileSize": 16 * 1024 * 1024,
+            "bindAddress": "127.0.0.1",
+            **self._properties,
+        }
+
+
+def controlled(controllers: str, **properties: object) -> dict[str, object]:
+    """Return the properties of a Java broker whose role the controllers at `controllers` (host:port, ;) decide."""
+    return {
+        "enableControllerMode": "true",
+        "controllerAddr": controllers,
+        "brokerId": -1,
+        "brokerRole": "SLAVE",
+        "allAckInSyncStateSet": "true",
+        **properties,
+    }
+
+
 class JavaClients:
     """A JVM full of Java clients: producers, consumers and mqadmin, driven by commands (peers.Peer)."""
 

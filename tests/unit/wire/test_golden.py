@@ -14,6 +14,7 @@ from golden import STORE, Golden, golden, golden_frames, store_records
 from orbitmq.wire import fastjson
 from orbitmq.wire.bodies import groups, heartbeat, kv, registration, route, topics
 from orbitmq.wire.bodies.consumers import direct_result, offset_tables, running_info, time_spans
+from orbitmq.wire.bodies.controllers import replicas
 from orbitmq.wire.command import Command, decode_command, encode_command
 from orbitmq.wire.frame import FrameDecoder
 from orbitmq.wire.header import decode_header, encode_header, request_type
@@ -39,6 +40,13 @@ ANSWERS: dict[int, type] = {
     205: headers.WipeWritePermResponse,
     327: headers.AddWritePermResponse,
     322: headers.QueryDataVersionResponse,
+    1001: headers.AlterSyncStateSetResponse,
+    1002: headers.ElectMasterResponse,
+    1003: headers.RegisterBrokerToControllerResponse,
+    1004: headers.GetReplicaInfoResponse,
+    1005: headers.GetControllerMetadataResponse,
+    1012: headers.GetNextBrokerIdResponse,
+    1013: headers.ApplyBrokerIdResponse,
 }
 BODIES: dict[str, Any] = {
     "21-answer": topics.decode_topic_table,
@@ -71,6 +79,14 @@ BODIES: dict[str, Any] = {
     "322-answer": registration.decode_data_version,
     "322-request": registration.decode_data_version,
     "901-answer": route.decode_member_group,
+    "1001-answer": replicas.decode_sync_set,
+    "1001-request": replicas.decode_sync_set,
+    "1003-answer": replicas.decode_sync_set,
+    "1004-answer": replicas.decode_sync_set,
+    "1006-answer": replicas.decode_sync_states,
+    "1006-request": replicas.decode_broker_names,
+    "1007-answer": replicas.decode_epochs,
+    "1008-request": replicas.decode_sync_set,
 }
 
 

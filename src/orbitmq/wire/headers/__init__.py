@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from orbitmq.wire.headers.clients import *  # noqa: F403
     from orbitmq.wire.headers.consuming.pop import *  # noqa: F403
     from orbitmq.wire.headers.consuming.pull import *  # noqa: F403
+    from orbitmq.wire.headers.controllers.requests import *  # noqa: F403
     from orbitmq.wire.headers.groups import *  # noqa: F403
     from orbitmq.wire.headers.kv import *  # noqa: F403
     from orbitmq.wire.headers.nameserver import *  # noqa: F403
@@ -36,6 +37,7 @@ _FAMILIES = (
     "clients",
     "admin",
     "static_topics.requests",
+    "controllers.requests",
     "access.users",
     "access.acls",
 )

@@ -1,0 +1,1 @@
+"""Bodies of controllers: sync sets, elections, members."""

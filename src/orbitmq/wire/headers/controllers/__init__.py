@@ -1,0 +1,1 @@
+"""Headers of the requests to controllers, and of theirs to brokers."""
