@@ -10,6 +10,7 @@ import pytest
 import orbitmq.broker.handlers
 import orbitmq.client.producer
 import orbitmq.client.push_consumer
+import orbitmq.controller.handlers
 import orbitmq.nameserver.handlers
 import orbitmq.wire.headers
 from golden import golden_frames
@@ -25,6 +26,7 @@ for _handlers in (orbitmq.client.push_consumer.handlers, orbitmq.client.producer
 HANDLERS: Mapping[str, Handlers[Any]] = {
     "NameServer": orbitmq.nameserver.handlers.handlers,
     "Broker": orbitmq.broker.handlers.HANDLERS,
+    "Controller": orbitmq.controller.handlers.handlers,
     "Clients": _CLIENTS,
 }
 

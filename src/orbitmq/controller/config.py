@@ -1,0 +1,212 @@
+"""A controller's settings: RocketMQ's own keys, typed, with ranges.
+
+A field's name is its key in snake case (`enableElectUncleanMaster` is `enable_elect_unclean_master`); the defaults are those
+of Java 5.3.3 except where a field says otherwise. Keys that exist in Java for its thread pools, for jRaft or for its
+exporters of metrics are accepted and have no effect.
+
+Source: Java ControllerConfig, NettyServerConfig; docs/reference/controller.md.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import logging
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from orbitmq.address import parse_address
+from orbitmq.errors import ConfigError, InvalidArgument
+from orbitmq.net.limits import CONNECTIONS_MAX
+from orbitmq.net.security.server_security import ServerSecuritySettings
+from orbitmq.settings import (
+    check_bind_address,
+    check_values,
+    fields_by_key,
+    format_values,
+    parse_value,
+    read_properties,
+)
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ControllerConfig(ServerSecuritySettings):
+    """The settings of a controller. Every value is checked here, so that nobody else has to."""
+
+    # The controllers. This one listens on the port that it has among the peers.
+    controller_d_leger_group: str = "controllers"
+    """Java has no default."""
+    controller_d_leger_peers: str = "n0-127.0.0.1:9878"
+    """Every controller as name-host:port, joined with ;. Java has no default."""
+    controller_d_leger_self_id: str = "n0"
+    """Which of the peers this one is. Java has no default."""
+
+    # What it keeps on disk.
+    controller_store_path: Path = Path("~/DLedgerController")
+    config_store_path: Path = Path("~/controller/controller.properties")
+
+    # Elections. Intervals in milliseconds.
+    scan_not_active_broker_interval: int = 100
+    """Between two looks for brokers that are silent; Java: 5000."""
+    scan_inactive_master_interval: int = 500
+    """Between two looks for groups whose master is lost; Java: 5000."""
+    enable_elect_unclean_master: bool = False
+    """A broker that lacks confirmed messages may lead when nobody else can."""
+    notify_broker_role_changed: bool = True
+
+    # Remote configuration: keys that a request must not touch, beside those that it never may.
+    config_black_list: str = "configBlackList;configStorePath"
+
+    acl_file: Path = Path("~/controller/accounts.json")
+
+    # Limits of connections; 0 means none.
+    server_channel_max_idle_time_seconds: int = 120
+    server_socket_backlog: int = 1_024
+    connections_max: int = CONNECTIONS_MAX
+    """Ours: open connections."""
+
+    # Ours: what operators see.
+    metrics_port: int = -1
+    """HTTP port of /metrics, /healthz and /readyz; 0 chooses one, -1 has none."""
+    metrics_address: str = "127.0.0.1"
+    """Where the HTTP port listens."""
+
+    def __post_init__(self) -> None:
+        check_values(self, _RANGES)
+        for name in _PATHS:
+            object.__setattr__(self, name, Path(getattr(self, name)).expanduser())
+        self.check_server_security()
+        check_bind_address("metricsAddress", self.metrics_address)
+        if not self.controller_d_leger_group:
+            raise ConfigError("controllerDLegerGroup", "", "a name")
+        if self.controller_d_leger_self_id not in self.peers:
+            names = ", ".join(self.peers)
+            raise ConfigError("controllerDLegerSelfId", self.controller_d_leger_self_id, f"one of the peers: {names}")
+
+    @property
+    def peers(self) -> dict[str, str]:
+        """Every controller's address, host:port, by its name.
+
+        Raises:
+            ConfigError: the text is none of `name-host:port;name-host:port`.
+        """
+        text, found = self.controller_d_leger_peers, {}
+        for part in filter(None, (part.strip() for part in text.split(";"))):
+            name, dash, address = part.partition("-")
+            try:
+                parse_address(address)
+            except InvalidArgument:
+                dash = ""
+            if not name or not dash or name in found:
+                raise ConfigError("controllerDLegerPeers", text, "name-host:port;name-host:port, each name once")
+            found[name] = address
+        if len(set(found.values())) != len(found):
+            raise ConfigError("controllerDLegerPeers", text, "each host:port once")
+        return found
+
+    @property
+    def address(self) -> str:
+        """Where brokers and the other controllers reach this one, host:port."""
+        return self.peers[self.controller_d_leger_self_id]
+
+    @classmethod
+    def from_properties(cls, path: Path | str, **overrides: Any) -> ControllerConfig:
+        """Read a properties file, which is also where remote changes are saved; `overrides` (by field) win over it.
+
+        Raises:
+            ConfigError: the file cannot be read, or a key holds a value that is not allowed.
+        """
+        return cls.from_mapping(read_properties(path), **{"config_store_path": Path(path), **overrides})
+
+    @classmethod
+    def from_mapping(cls, properties: Mapping[str, str], **overrides: Any) -> ControllerConfig:
+        """Build the settings from RocketMQ's keys and text values. Unknown keys are named in the log.
+
+        Raises:
+            ConfigError: a key holds a value that is not allowed.
+        """
+        for key in properties:
+            if key not in _FIELDS and key not in WITHOUT_EFFECT:
+                log.warning("the setting %s is not known and has no effect", key)
+        if properties.get("controllerType", "DLedger").strip() != "DLedger":
+            log.warning("the setting controllerType has no effect: controllers agree by orbitmq's own Raft")
+        return cls(**{**_parse(properties), **overrides})
+
+    def changed_by(self, properties: Mapping[str, str]) -> ControllerConfig:
+        """Return the settings with RocketMQ's keys and text values put over them; unknown keys are left out.
+
+        Raises:
+            ConfigError: a key holds a value that is not allowed.
+        """
+        return dataclasses.replace(self, **_parse(properties))
+
+    def to_properties(self) -> dict[str, str]:
+        """Return RocketMQ's keys with the values in use, sorted."""
+        return format_values(self)
+
+
+def _parse(properties: Mapping[str, str]) -> dict[str, Any]:
+    """Return the known keys' values by field."""
+    return {
+        spec.name: parse_value(key, properties[key], spec.type) for key, spec in _FIELDS.items() if key in properties
+    }
+
+
+_FIELDS = fields_by_key(ControllerConfig)
+_PATHS = ("controller_store_path", "config_store_path", "acl_file")
+_RANGES: dict[str, tuple[int, int]] = {
+    "scan_not_active_broker_interval": (10, 600_000),
+    "scan_inactive_master_interval": (10, 600_000),
+    "server_channel_max_idle_time_seconds": (0, 86_400),
+    "server_socket_backlog": (1, 65_535),
+    "connections_max": (0, 10_000_000),
+    "metrics_port": (-1, 65_535),
+}
+WITHOUT_EFFECT = frozenset(
+    [
+        "controllerType",
+        "rocketmqHome",
+        "listenPort",
+        "controllerThreadPoolNums",
+        "controllerRequestThreadPoolQueueCapacity",
+        "mappedFileSize",
+        "electMasterMaxRetryCount",
+        "isProcessReadEvent",
+        "jraftConfig",
+        "jRaftElectionTimeoutMs",
+        "jRaftSnapshotIntervalSecs",
+        "jRaftGroupId",
+        "jRaftServerId",
+        "jRaftInitConf",
+        "jRaftControllerRPCAddr",
+        "jRaftScanWaitTimeoutMs",
+        "metricsExporterType",
+        "metricsGrpcExporterTarget",
+        "metricsGrpcExporterHeader",
+        "metricGrpcExporterTimeOutInMills",
+        "metricGrpcExporterIntervalInMills",
+        "metricLoggingExporterIntervalInMills",
+        "metricsPromExporterPort",
+        "metricsPromExporterHost",
+        "metricsLabel",
+        "metricsInDelta",
+        "serverWorkerThreads",
+        "serverCallbackExecutorThreads",
+        "serverSelectorThreads",
+        "serverOnewaySemaphoreValue",
+        "serverAsyncSemaphoreValue",
+        "serverSocketSndBufSize",
+        "serverSocketRcvBufSize",
+        "writeBufferHighWaterMark",
+        "writeBufferLowWaterMark",
+        "serverNettyWorkerGroupEnable",
+        "serverPooledByteBufAllocatorEnable",
+        "enableShutdownGracefully",
+        "shutdownWaitTimeSeconds",
+        "useEpollNativeSelector",
+    ]
+)
+"""Keys of Java's thread pools, jRaft and exporters: accepted, without a meaning here."""

@@ -1,0 +1,100 @@
+"""The figures that Prometheus is shown of a controller, its alerts, and its health document."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections import Counter
+from collections.abc import Iterator
+from typing import Any
+
+from prometheus_client.core import Metric
+
+from orbitmq.codes import ResponseCode
+from orbitmq.controller.replicas.values import Outcome
+from orbitmq.controller.service import ControllerService
+from orbitmq.monitoring.alerts import Alert, AlertLog
+from orbitmq.monitoring.families import Families
+from orbitmq.monitoring.server_figures import ServerFigures
+from orbitmq.net.server import Server
+from orbitmq.process.stats import ProcessStats
+
+log = logging.getLogger(__name__)
+
+_RESULTS = {
+    ResponseCode.SUCCESS: "new_master_elected",
+    ResponseCode.CONTROLLER_MASTER_STILL_EXIST: "keep_current_master",
+}
+
+
+class Monitor:
+    """Observes one controller. `elections` counts them by their ends, as Java's metrics name these."""
+
+    def __init__(self) -> None:
+        self.elections: Counter[str] = Counter()
+        self.process_stats = ProcessStats()
+        self._alerts = AlertLog(log)
+
+    def start(self) -> None:
+        """Begin to observe the process."""
+        self.process_stats.start(asyncio.get_running_loop())
+
+    def stop(self) -> None:
+        """End what `start` began."""
+        self.process_stats.stop()
+
+    def note(self, outcome: Outcome) -> None:
+        """Count the end of an election."""
+        self.elections[_RESULTS.get(ResponseCode(outcome.code), "no_master_elected")] += 1
+
+    def alerts(self, service: ControllerService) -> tuple[Alert, ...]:
+        """Return the alerts that hold now."""
+        found = []
+        if service.consensus.leader_id is None:
+            found.append(Alert("no_leader", "no controller leads: no master can be replaced"))
+        elif service.consensus.is_leader and (names := _without_master(service)):
+            found.append(Alert("no_master", f"nobody leads {', '.join(names[:10])}"))
+        self._alerts.update(found)
+        return self._alerts.alerts
+
+    def health(self, service: ControllerService) -> dict[str, Any]:
+        """Return how the controller is doing, as a JSON document."""
+        has_leader = service.consensus.leader_id is not None
+        return {
+            "ready": has_leader,
+            "notReady": [] if has_leader else ["no controller leads"],
+            "isLeader": service.consensus.is_leader,
+            "brokersAlive": service.liveness.count,
+            "groups": sum(bool(group.replicas) for group in service.replicas.groups.values()),
+            "groupsWithoutMaster": _without_master(service),
+            "elections": dict(self.elections),
+            "alerts": [alert.document() for alert in self.alerts(service)],
+        }
+
+
+class ControllerMetrics:
+    """The figures of one controller."""
+
+    def __init__(self, server: Server[Any], service: ControllerService, monitor: Monitor) -> None:
+        self._make = Families("rocketmq_controller")
+        self._figures = ServerFigures(self._make, server, monitor.process_stats)
+        self._service = service
+        self._monitor = monitor
+
+    def collect(self) -> Iterator[Metric]:
+        """Yield every figure there is now."""
+        make, service = self._make, self._service
+        yield make.gauge("leader", "1 at the controller that leads", service.consensus.is_leader)
+        yield make.gauge("brokers_alive", "Brokers that are heard", service.liveness.count)
+        text = "Groups that have had a master, and have none"
+        yield make.gauge("groups_without_master", text, len(_without_master(service)))
+        ends = [((end,), count) for end, count in self._monitor.elections.items()]
+        yield from make.counters("elections", "Elections by their ends", ("election_result",), ends)
+        yield from self._figures.requests()
+        yield from self._figures.connections()
+        yield from self._figures.process(self._monitor.alerts(service))
+
+
+def _without_master(service: ControllerService) -> list[str]:
+    groups = service.replicas.groups.values()
+    return sorted(group.name for group in groups if group.replicas and group.was_led and group.master is None)

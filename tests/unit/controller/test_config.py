@@ -1,0 +1,64 @@
+"""A controller's settings."""
+
+import pytest
+
+from orbitmq.controller.config import WITHOUT_EFFECT, ControllerConfig
+from orbitmq.errors import ConfigError
+
+THREE = "n0-10.0.0.1:9878; n1-[::1]:9878 ;n2-host:9878;"
+
+
+def test_one_of_the_peers_is_this_controller():
+    config = ControllerConfig(controller_d_leger_peers=THREE, controller_d_leger_self_id="n1")
+    assert config.peers == {"n0": "10.0.0.1:9878", "n1": "[::1]:9878", "n2": "host:9878"}
+    assert config.address == "[::1]:9878"
+
+
+@pytest.mark.parametrize("peers", ["", "n0", "n0:a:1", "-a:1", "n0-a", "n0-a:99999", "n0-a:1;n0-b:1", "n0-a:1;n1-a:1"])
+def test_peers_that_are_none_are_refused(peers):
+    with pytest.raises(ConfigError, match="controllerDLeger"):
+        ControllerConfig(controller_d_leger_peers=peers)
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        {"controller_d_leger_self_id": "n7"},
+        {"controller_d_leger_group": ""},
+        {"scan_not_active_broker_interval": 1},
+        {"scan_inactive_master_interval": 0},
+        {"metrics_address": ""},
+        {"bind_address": " "},
+        {"tls_server_mode": "perhaps"},
+    ],
+    ids=lambda values: next(iter(values)),
+)
+def test_a_value_that_is_not_allowed_is_refused(values):
+    with pytest.raises(ConfigError):
+        ControllerConfig(**values)
+
+
+def test_javas_keys_are_read(tmp_path, caplog):
+    path = tmp_path / "controller.conf"
+    path.write_text(
+        "controllerDLegerGroup=g\ncontrollerDLegerPeers=n0-a:1\ncontrollerDLegerSelfId=n0\n"
+        f"controllerStorePath={tmp_path}\nenableElectUncleanMaster=true\nmappedFileSize=1\nnobodyKnows=1\n"
+        "controllerType=jRaft\n"
+    )
+    config = ControllerConfig.from_properties(path, metrics_port=0)
+    assert (config.controller_d_leger_group, config.address, config.metrics_port) == ("g", "a:1", 0)
+    assert (config.enable_elect_unclean_master, config.config_store_path) == (True, path)
+    assert "nobodyKnows" in caplog.text
+    assert "mappedFileSize" not in caplog.text
+    assert "controllerType" in caplog.text
+
+
+def test_settings_are_written_as_they_are_read():
+    config = ControllerConfig(enable_elect_unclean_master=True)
+    assert ControllerConfig.from_mapping(config.to_properties()) == config
+    assert not WITHOUT_EFFECT & config.to_properties().keys()
+
+
+def test_a_change_leaves_unknown_keys_out():
+    changed = ControllerConfig().changed_by({"scanInactiveMasterInterval": "70", "nobodyKnows": "1"})
+    assert changed.scan_inactive_master_interval == 70

@@ -1,0 +1,48 @@
+"""Figures, alerts and health of a controller."""
+
+from orbitmq.controller.handlers import handlers
+from orbitmq.controller.monitoring import ControllerMetrics, Monitor
+from orbitmq.controller.replicas.values import Outcome
+from orbitmq.net.server import Server
+from unit.controller.talk import Talk
+
+
+def test_elections_are_counted_by_their_ends_under_javas_names():
+    monitor = Monitor()
+    for code in (0, 2011, 2004, 2012, 0):
+        monitor.note(Outcome(code))
+    assert monitor.elections == {"new_master_elected": 2, "keep_current_master": 1, "no_master_elected": 2}
+
+
+async def test_a_group_without_a_master_is_an_alert_at_the_leader(caplog):
+    talk, monitor = Talk(), Monitor()
+    await talk.led(1)
+    await talk.join(2)
+    assert monitor.health(talk.service)["alerts"] == []
+    talk.service.disconnect(1)
+    await talk.settle()
+    document = monitor.health(talk.service)
+    assert document["groupsWithoutMaster"] == ["orders"]
+    assert document["alerts"] == [{"rule": "no_master", "reason": "nobody leads orders"}]
+    assert "alert no_master" in caplog.text
+
+
+def test_without_a_leader_a_controller_is_not_ready():
+    talk, monitor = Talk(), Monitor()
+    talk.consensus.lead(False)
+    document = monitor.health(talk.service)
+    assert (document["ready"], document["notReady"]) == (False, ["no controller leads"])
+    assert [alert["rule"] for alert in document["alerts"]] == ["no_leader"]
+
+
+async def test_the_figures_have_names():
+    talk, monitor = Talk(), Monitor()
+    await talk.led(1)
+    monitor.note(Outcome())
+    server = Server(handlers, talk.service, name="controller")
+    found = {family.name: family for family in ControllerMetrics(server, talk.service, monitor).collect()}
+    values = {name: found[f"rocketmq_controller_{name}"].samples[0].value for name in ("leader", "brokers_alive")}
+    assert values == {"leader": 1, "brokers_alive": 1}
+    assert found["rocketmq_controller_groups_without_master"].samples[0].value == 0
+    assert found["rocketmq_controller_elections"].samples[0].labels == {"election_result": "new_master_elected"}
+    assert "rocketmq_controller_alert" in found
