@@ -12,7 +12,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from orbitmq.model.message import Host
-from orbitmq.spark.arrow.gather import Bytes, Flags, Positions, gather_bytes
+from orbitmq.spark.arrow.gather import Bytes, Flags, Positions, gather_bytes, repeat_text, to_arrow, to_texts
 from orbitmq.wire.messages.message_id import offset_message_id
 from orbitmq.wire.messages.record import HOST_SIZE_V4, HOST_SIZE_V6, parse_host
 
@@ -24,14 +24,14 @@ def format_hosts(packed: npt.NDArray[Any]) -> pa.Array:
     """Return `ip:port` of IPv4 hosts, the 8 bytes of each as one integer."""
     packed = packed.astype(np.uint64)
     if len(packed) and (packed == packed[0]).all():
-        return pa.repeat(pa.scalar(_format_packed(int(packed[0])), pa.string()), len(packed))
-    hosts = pa.array(packed).dictionary_encode()
-    return pa.array(map(_format_packed, hosts.dictionary.to_pylist()), pa.string()).take(hosts.indices)
+        return repeat_text(_format_packed(int(packed[0])), len(packed))
+    hosts = to_arrow(packed, pa.uint64()).dictionary_encode()
+    return to_texts([_format_packed(host) for host in hosts.dictionary.to_pylist()]).take(hosts.indices)
 
 
 def format_mixed_hosts(data: Bytes, positions: Positions, is_v6: Flags) -> pa.Array:
     """Return `ip:port` of the hosts at `positions`, IPv6 some of them."""
-    return pa.array([str(host) for host in _parse_hosts(data, positions, is_v6)], pa.string())
+    return to_texts([str(host) for host in _parse_hosts(data, positions, is_v6)])
 
 
 def format_offset_ids(data: Bytes, positions: Positions, is_v6: Flags, physical_offsets: npt.NDArray[Any]) -> pa.Array:
@@ -39,7 +39,7 @@ def format_offset_ids(data: Bytes, positions: Positions, is_v6: Flags, physical_
     if is_v6.any():
         hosts = _parse_hosts(data, positions, is_v6)
         ids = [offset_message_id(host, offset) for host, offset in zip(hosts, physical_offsets.tolist(), strict=True)]
-        return pa.array(ids, pa.string())
+        return to_texts(ids)
     # An id is host and offset in hexadecimal digits, all ids are equally long: the digits of all rows are looked up at
     # once, and lie back to back as Arrow wants its strings.
     offsets = np.ascontiguousarray(physical_offsets.astype(">i8"))

@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from orbitmq.spark.arrow.gather import Bytes, Positions, gather_slices, to_text
+from orbitmq.spark.arrow.gather import Bytes, Positions, gather_slices, to_arrow, to_text
 from orbitmq.spark.schema import PROPERTIES
 from orbitmq.wire.messages.properties import NAME_VALUE_SEPARATOR, PROPERTY_SEPARATOR
 
@@ -68,20 +68,22 @@ class Properties:
         """Keep the last of equal names in a row: an Arrow map must not hold a key twice."""
         encoded = names.dictionary_encode()
         name_count = len(encoded.dictionary)
-        codes = encoded.indices.to_numpy()
+        codes = np.frombuffer(encoded.indices.buffers()[1] or b"", np.int32)[: len(names)]
         row_count = len(bounds) - 1
         rows = np.repeat(np.arange(row_count), np.diff(bounds))
         cells = rows * name_count + codes  # one number for each pair of row and name
         last = _last_of_each(cells, row_count * name_count)
         if last is not None:
             rows, codes = rows[last], codes[last]
-            names, values = names.take(pa.array(last)), values.take(pa.array(last))
+            kept = to_arrow(last, pa.int64())
+            names, values = names.take(kept), values.take(kept)
             bounds = np.searchsorted(last, bounds)
         return cls(bounds, rows, names, encoded.dictionary.to_pylist(), codes, values)
 
     def as_map(self) -> pa.Array:
         """Return one map per record."""
-        return pa.MapArray.from_arrays(pa.array(self.bounds.astype(np.int32)), self.names, self.values, PROPERTIES)
+        bounds = to_arrow(self.bounds.astype(np.int32), pa.int32())
+        return pa.MapArray.from_arrays(bounds, self.names, self.values, PROPERTIES)
 
     def find(self, name: str) -> pa.Array:
         """Return each record's value of the property `name`, null where a record has none."""
@@ -91,12 +93,12 @@ class Properties:
         if not len(found):
             return pa.nulls(row_count, pa.string())
         if len(found) == row_count:  # at most one per row, since equal names were left out
-            return self.values.take(pa.array(found))
+            return self.values.take(to_arrow(found, pa.int64()))
         positions, is_missing = np.zeros(row_count, np.int64), np.ones(row_count, np.bool_)
         positions[self.rows[found]] = found
         is_missing[self.rows[found]] = False
         # One `take` both copies the values and puts a null where its index is null.
-        return self.values.take(pa.array(positions, mask=is_missing))
+        return self.values.take(to_arrow(positions, pa.int64(), is_missing))
 
 
 def _pair_bounds(data: Bytes, offsets: npt.NDArray[Any]) -> tuple[Positions, Positions]:

@@ -22,7 +22,17 @@ import pyarrow.compute as pc
 
 from orbitmq.errors import CorruptRecord, InvalidArgument
 from orbitmq.model.message import PropertyName, SysFlag
-from orbitmq.spark.arrow.gather import Bytes, Flags, Positions, gather_bytes, gather_fields, gather_slices, to_text
+from orbitmq.spark.arrow.gather import (
+    Bytes,
+    Flags,
+    Positions,
+    gather_bytes,
+    gather_fields,
+    gather_slices,
+    repeat_text,
+    to_arrow,
+    to_text,
+)
 from orbitmq.spark.arrow.hosts import format_hosts, format_mixed_hosts, format_offset_ids
 from orbitmq.spark.arrow.properties import Properties
 from orbitmq.spark.schema import TIMESTAMP, arrow_schema
@@ -204,7 +214,7 @@ class Records:
     def column(self, name: str, broker_name: str | None) -> pa.Array:
         """Return the column called `name`."""
         if name == "brokerName":
-            return pa.repeat(pa.scalar(broker_name, pa.string()), len(self))
+            return pa.nulls(len(self), pa.string()) if broker_name is None else repeat_text(broker_name, len(self))
         build = _COLUMNS.get(name)
         if build is None:
             raise InvalidArgument("column", name, "a column of messages")
@@ -224,7 +234,7 @@ class Records:
         if len(self) and (sizes == sizes[0]).all():
             found = gather_bytes(self.data, starts, int(sizes[0]))
             if (found == found[0]).all():
-                return pa.repeat(pa.scalar(found[0].tobytes().decode(errors="replace"), pa.string()), len(self))
+                return repeat_text(found[0].tobytes().decode(errors="replace"), len(self))
         return to_text(gather_slices(self.raw, starts, ends))
 
     @property
@@ -302,18 +312,18 @@ _COLUMNS: Mapping[str, Callable[[Records], pa.Array]] = {
     "topic": lambda records: records.topic_names,
     "body": lambda records: records.plain_bodies,
     "properties": lambda records: records.parsed_properties.as_map(),
-    "queueId": lambda records: pa.array(records.head["queue_id"].astype(np.int32)),
-    "queueOffset": lambda records: pa.array(records.queue_offsets),
+    "queueId": lambda records: to_arrow(records.head["queue_id"].astype(np.int32), pa.int32()),
+    "queueOffset": lambda records: to_arrow(records.queue_offsets, pa.int64()),
     "bornTimestamp": lambda records: _timestamps(records.head["born_at_ms"]),
     "storeTimestamp": lambda records: _timestamps(records.stored_at_ms),
     "tags": lambda records: records.parsed_properties.find(PropertyName.TAGS),
     "keys": lambda records: records.parsed_properties.find(PropertyName.KEYS),
     "msgId": lambda records: records.message_ids,
-    "flag": lambda records: pa.array(records.head["flag"].astype(np.int32)),
-    "reconsumeTimes": lambda records: pa.array(records.head["reconsume_times"].astype(np.int32)),
+    "flag": lambda records: to_arrow(records.head["flag"].astype(np.int32), pa.int32()),
+    "reconsumeTimes": lambda records: to_arrow(records.head["reconsume_times"].astype(np.int32), pa.int32()),
     "bornHost": lambda records: records.born_hosts,
     "storeHost": lambda records: records.store_hosts,
-    "physicalOffset": lambda records: pa.array(records.head["physical_offset"].astype(np.int64)),
+    "physicalOffset": lambda records: to_arrow(records.head["physical_offset"].astype(np.int64), pa.int64()),
 }
 """How each column but brokerName comes out of the records."""
 
@@ -365,9 +375,9 @@ def _check(head: npt.NDArray[Any], holds: Flags, reason: str) -> None:
 
 
 def _timestamps(milliseconds: npt.NDArray[Any]) -> pa.Array:
-    # Arrow wants the machine's byte order, Spark microseconds; a timestamp is seen as one without a further copy.
+    # Arrow wants the machine's byte order, Spark microseconds.
     found = milliseconds.astype(np.int64)
     is_far = (found < TIME_MIN_MS) | (found > TIME_MAX_MS)
     if is_far.any():
-        return pa.array(np.where(is_far, 0, found) * 1000, mask=is_far).view(TIMESTAMP)
-    return pa.array(found * 1000).view(TIMESTAMP)
+        return to_arrow(np.where(is_far, 0, found) * 1000, TIMESTAMP, is_far)
+    return to_arrow(found * 1000, TIMESTAMP)

@@ -162,7 +162,7 @@ class SplitReader:
         if options.topics or options.topic_pattern is not None or options.filtered_topics is not None:
             encoded = records.topic_names.dictionary_encode()
             chosen = np.array([self._is_wanted(topic) for topic in encoded.dictionary.to_pylist()], np.bool_)
-            wanted &= chosen[encoded.indices.to_numpy()]
+            wanted &= chosen[np.frombuffer(encoded.indices.buffers()[1] or b"", np.int32)[: len(records)]]
         return wanted
 
     def _is_wanted(self, topic: str) -> bool:

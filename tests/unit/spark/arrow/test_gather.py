@@ -7,7 +7,15 @@ import pyarrow as pa
 from hypothesis import given
 from hypothesis import strategies as st
 
-from orbitmq.spark.arrow.gather import gather_bytes, gather_fields, gather_slices, to_text
+from orbitmq.spark.arrow.gather import (
+    gather_bytes,
+    gather_fields,
+    gather_slices,
+    repeat_text,
+    to_arrow,
+    to_text,
+    to_texts,
+)
 
 FIELDS = np.dtype([("big", ">i4"), ("small", "u1")])
 
@@ -65,3 +73,28 @@ def test_slices_may_be_text():
 def test_bytes_that_are_no_text_are_shown_with_replacement_characters():
     assert to_text(pa.array([b"ok", "ключ".encode()])).to_pylist() == ["ok", "ключ"]
     assert to_text(pa.array([b"ok", b"\xff!"])).to_pylist() == ["ok", "\ufffd!"]
+
+
+def test_numbers_are_arrows_with_nulls_where_they_are_missing():
+    numbers = np.arange(20, dtype=np.int64)[::2]
+    is_missing = np.arange(10) % 3 == 0
+
+    whole, holed = to_arrow(numbers, pa.int64()), to_arrow(numbers, pa.timestamp("us"), is_missing)
+
+    holed.validate(full=True)
+    assert whole.to_pylist() == list(range(0, 20, 2))
+    assert holed.cast(pa.int64()).to_pylist() == [None if n % 3 == 0 else 2 * n for n in range(10)]
+
+
+@given(st.lists(st.text(max_size=4), max_size=5))
+def test_strings_are_arrows(texts):
+    found = to_texts(texts)
+
+    found.validate(full=True)
+    assert (found.type, found.to_pylist()) == (pa.string(), texts)
+
+
+def test_a_string_is_repeated():
+    assert repeat_text("é!", 3).to_pylist() == ["é!"] * 3
+    assert repeat_text("é!", 0).to_pylist() == []
+    assert repeat_text("", 2).to_pylist() == ["", ""]

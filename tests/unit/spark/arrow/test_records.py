@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import sys
 import zlib
 from contextlib import suppress
 from dataclasses import replace
 from struct import pack_into
+from subprocess import run
 from typing import Any
 
 import pyarrow as pa
@@ -141,6 +143,19 @@ def test_a_tag_that_only_shares_its_hash_is_left_out():
     )
 
     assert rows_of(list(decode_records(raw, ["body"], tags=frozenset({"AaAa"})))) == [{"body": b"AaAa"}]
+
+
+def test_what_costs_a_worker_150_ms_is_not_imported():
+    raw = b"".join(record(born_host=Host("10.0.0.1", port)) for port in (1, 2))
+    program = f"""
+import sys
+from orbitmq.spark.arrow.records import decode_records
+from orbitmq.spark.schema import COLUMN_NAMES
+(batch,) = decode_records({raw!r}, COLUMN_NAMES, broker_name="b")
+print(batch.num_rows, "pandas" in sys.modules)
+"""
+    found = run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert found.stdout.split() == ["2", "False"]
 
 
 def test_nothing_in_gives_nothing_out():
