@@ -9,6 +9,8 @@ import errno
 import logging
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
+from itertools import compress
+from operator import add, ne
 from pathlib import Path
 from struct import Struct
 from struct import error as StructError
@@ -56,6 +58,8 @@ _MAGIC_AT = 4
 _TO_FLAGS = Struct(">II28xi")  # size, magic, sys_flag
 _RECORD_MAGICS = (MAGIC_V1, MAGIC_V2)
 _HOST_FLAGS = 0x30
+FEW_RECORDS = 256
+"""Records that are gathered one by one; of more it is looked which of them lie one behind the other."""
 
 
 class CommitLog:
@@ -293,6 +297,12 @@ class CommitLog:
         if segment is None:
             return b""
         base, view = segment.base, memoryview(self._look(segment))
+        if len(offsets) > FEW_RECORDS:
+            # Records that lie one behind the other are one slice.
+            ends = list(map(add, offsets, sizes))
+            cuts = list(compress(range(1, len(ends)), map(ne, ends, offsets[1:])))
+            runs = zip([0, *cuts], [*cuts, len(ends)], strict=True)
+            return b"".join([view[offsets[first] - base : ends[stop - 1] - base] for first, stop in runs])
         return b"".join(
             [view[offset - base : offset - base + size] for offset, size in zip(offsets, sizes, strict=True)]
         )

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
+from itertools import accumulate
+
 from orbitmq.store.log.commit_log import CommitLog
 from orbitmq.store.queues.consume_queue import BLANK_SIZE, ConsumeQueue, Entry
 from orbitmq.store.values import Boundary, PropertyTest, ReadResult, ReadStatus
@@ -15,7 +18,7 @@ _CHUNK_COUNT = 64
 """Entries that are read at once for a test."""
 _LOOK_SIZE = 256
 """Bytes of properties that cost as much as one look more."""
-AT_ONCE_COUNT_MAX = 256
+AT_ONCE_COUNT_MAX = 1024
 """Messages of a read that takes its entries all at once."""
 
 
@@ -94,7 +97,9 @@ def _read_at_once(
     offsets, sizes = columns
     size = sum(sizes)
     if size > size_max:
-        return None
+        ends = list(accumulate(sizes))
+        count = max(1, bisect_right(ends, size_max))
+        offsets, sizes, size = offsets[:count], sizes[:count], ends[count - 1]
     body = commit_log.gather(offsets, sizes)
     # A blank's size, or a record of another segment or of none, makes it shorter.
     return (body, len(sizes)) if len(body) == size else None

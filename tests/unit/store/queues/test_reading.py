@@ -9,7 +9,9 @@ from hypothesis import strategies as st
 
 from orbitmq.model.message import Host
 from orbitmq.store import Boundary, Draft, PropertyTest, ReadStatus, Store, StoreConfig
+from orbitmq.store.log import commit_log
 from orbitmq.store.queues import reading
+from orbitmq.store.queues.consume_queue import ConsumeQueue
 from orbitmq.testing import FakeClock
 from orbitmq.testing.fake_disk import FakeDisk
 from orbitmq.wire.messages.record import iter_records
@@ -70,9 +72,10 @@ def test_messages_of_other_queues_in_between_are_left_out(store):
     first=st.integers(0, 45),
     count_max=st.integers(1, 50),
     size_max=st.integers(1, 8_000),
+    few=st.sampled_from([0, 256]),
 )
-def test_entries_that_are_read_at_once_say_what_they_say_one_by_one(bodies, synced, first, count_max, size_max):
-    """Over segments, files of the queue, the memory behind them, and limits."""
+def test_entries_that_are_read_at_once_say_what_they_say_one_by_one(bodies, synced, first, count_max, size_max, few):
+    """Over segments, files of the queue, the memory behind them, and limits; neighbours as one slice, or not."""
     config = StoreConfig(path=Path("/store"), segment_size=2048, consume_queue_units=5)
     with pytest.MonkeyPatch.context() as patch:
         store = Store.open(config, store_host=Host("127.0.0.1", 1), clock=FakeClock(T0), disk=FakeDisk())
@@ -80,9 +83,20 @@ def test_entries_that_are_read_at_once_say_what_they_say_one_by_one(bodies, sync
             store.append(Draft("bills" if is_other else "orders", 0, b"x" * size))
             if number == synced:
                 store.flush()
+        patch.setattr(commit_log, "FEW_RECORDS", few)
         at_once = store.read("orders", 0, first, count_max, size_max)
         patch.setattr(reading, "AT_ONCE_COUNT_MAX", 0)
         assert store.read("orders", 0, first, count_max, size_max) == at_once
+
+
+@pytest.mark.parametrize("few", [0, 256])
+def test_a_large_read_and_one_that_is_cut_look_at_no_entry_by_itself(store, monkeypatch, few):
+    fill(store, 10)
+    size = len(store.read("orders", 0, 0, 4).body)
+    monkeypatch.setattr(commit_log, "FEW_RECORDS", few)
+    monkeypatch.setattr(ConsumeQueue, "entries", lambda *_: pytest.fail("one by one"))
+    assert bodies(store.read("orders", 0, 0, 1000)) == list(range(10))
+    assert bodies(store.read("orders", 0, 0, 1000, size_max=size)) == [0, 1, 2, 3]
 
 
 def test_a_filter_passes_over_what_does_not_match(store):
