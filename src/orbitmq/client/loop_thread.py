@@ -7,15 +7,21 @@ cancels the work and is raised where the caller is.
 from __future__ import annotations
 
 import asyncio
+import sys
 import threading
+import traceback
 from collections.abc import Callable, Coroutine
 from concurrent.futures import Future
+from concurrent.futures import TimeoutError as FutureTimeoutError
 from typing import Any, TypeVar
 
 from orbitmq.errors import ClientError
 from orbitmq.net.loop import loop_factory
 
 T = TypeVar("T")
+
+STOP_TIMEOUT_S = 60.0
+"""How long a loop that is stopped may take to cancel its tasks, join its executor's threads and close its sockets."""
 
 
 class LoopThread:
@@ -36,20 +42,29 @@ class LoopThread:
         """False once the loop has been stopped."""
         return not self._loop.is_closed() and self._thread.is_alive()
 
-    def call(self, work: Coroutine[Any, Any, T]) -> T:
+    def call(self, work: Coroutine[Any, Any, T], timeout_s: float | None = None) -> T:
         """Run `work` on the loop and return its result.
 
+        Args:
+            work: the coroutine.
+            timeout_s: seconds after which it is cancelled; None: never.
+
         Raises:
-            ClientError: the loop has been stopped.
+            ClientError: the loop has been stopped, or `work` has not ended in time; says where the thread is.
         """
         if not self.is_running:
             work.close()
             raise ClientError("the client is closed")
         future: Future[T] = asyncio.run_coroutine_threadsafe(work, self._loop)
         try:
-            return future.result()
-        except BaseException:
+            return future.result(timeout_s)
+        except BaseException as error:
+            is_late = isinstance(error, FutureTimeoutError) and not future.done()
             future.cancel()  # does nothing to one that has ended
+            if is_late:
+                raise self._timeout(
+                    f"{getattr(work, '__qualname__', work)} has not ended within {timeout_s} s"
+                ) from None
             raise
 
     def apply(self, function: Callable[..., T], *arguments: Any) -> T:
@@ -61,10 +76,21 @@ class LoopThread:
         return self.call(work())
 
     def stop(self) -> None:
-        """End the loop and its thread. Does nothing the second time."""
+        """End the loop and its thread. Does nothing the second time.
+
+        Raises:
+            ClientError: the thread has not ended within `STOP_TIMEOUT_S`; says where it is.
+        """
         if self.is_running:
             self._loop.call_soon_threadsafe(self._loop.stop)
-            self._thread.join()
+            self._thread.join(STOP_TIMEOUT_S)
+            if self._thread.is_alive():
+                raise self._timeout(f"the loop has not ended within {STOP_TIMEOUT_S} s")
+
+    def _timeout(self, what: str) -> ClientError:
+        frame = sys._current_frames().get(self._thread.ident or 0)
+        stack = "".join(traceback.format_stack(frame)) if frame is not None else "(it has just ended)"
+        return ClientError(f"{self._thread.name}: {what}; its thread is at\n{stack}")
 
     def _run(self) -> None:
         asyncio.set_event_loop(self._loop)

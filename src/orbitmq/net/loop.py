@@ -3,19 +3,42 @@
 from __future__ import annotations
 
 import asyncio
+import warnings
 from collections.abc import Callable, Coroutine
+from functools import cache
 from typing import Any, TypeVar
 
 T = TypeVar("T")
 
 
 def loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:
-    """Return uvloop's factory, or None for asyncio's own."""
+    """Return the factory of uvloop's loops, or None for asyncio's own."""
     try:
-        import uvloop  # missing on Windows
+        import uvloop  # noqa: F401 - missing on Windows
     except ImportError:
         return None
-    return uvloop.new_event_loop
+    return _loop_class()
+
+
+@cache
+def _loop_class() -> Callable[[], asyncio.AbstractEventLoop]:
+    import uvloop
+
+    class Loop(uvloop.Loop):
+        """uvloop's loop, which closes also where warnings are errors.
+
+        uvloop warns of each handle that is still open and closes it afterwards (`__uv_walk_close_all_handles_cb`). Where
+        the warning is an error, as pytest can make it, the handle stays open and `close` waits for it without end.
+        """
+
+        def close(self) -> None:
+            with warnings.catch_warnings(record=True) as unclosed:
+                warnings.simplefilter("always", ResourceWarning)
+                super().close()
+            for warning in unclosed:
+                warnings.warn(warning.message, stacklevel=2)
+
+    return Loop
 
 
 def run(main: Coroutine[Any, Any, T]) -> T:

@@ -7,7 +7,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Protocol, TypeVar
 
-from orbitmq.client.loop_thread import LoopThread
+from orbitmq.client.loop_thread import STOP_TIMEOUT_S, LoopThread
 
 T = TypeVar("T")
 
@@ -56,7 +56,7 @@ class BlockingCluster:
     ) -> None:
         assert self._loop_thread is not None
         try:
-            self._wait(self._cluster.stop())
+            self._loop_thread.call(self._cluster.stop(), STOP_TIMEOUT_S)
         finally:
             self._loop_thread.stop()
 

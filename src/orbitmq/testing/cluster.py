@@ -129,13 +129,23 @@ class LocalCluster:
             raise
 
     async def stop(self) -> None:
-        """Stop every server and remove what was temporary."""
+        """Stop every server and remove what was temporary; one that fails to stop keeps none of the others.
+
+        Raises:
+            Exception: what the first server that failed to stop has raised.
+        """
+        errors = []
         for node in (*self._brokers.values(), *self._name_servers):
-            await node.stop()
+            try:
+                await node.stop()
+            except Exception as error:
+                errors.append(error)
             node.give_port_back()
         if self._kept_dir is None and self._data_dir is not None:
             shutil.rmtree(self._data_dir, ignore_errors=True)
             self._data_dir = None
+        if errors:
+            raise errors[0]
 
     async def stop_broker(self, name: str = "broker-a") -> None:
         """Stop a broker as an operator would: it says good-bye to the NameServers and writes everything down."""

@@ -81,3 +81,50 @@ def test_stopping_ends_generators_that_somebody_left(loop_thread):
     assert loop_thread.call(first()) == 1
     loop_thread.stop()
     assert ends == ["ended"]
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")
+def test_a_loop_with_an_open_server_ends_where_warnings_are_errors(monkeypatch):
+    monkeypatch.setattr(threading, "excepthook", lambda _: None)
+    left = LoopThread("left open")
+
+    async def listen():
+        await asyncio.get_running_loop().create_server(asyncio.Protocol, "127.0.0.1", 0)
+
+    left.call(listen())
+    left.stop()
+    assert not left.is_running
+
+
+def test_a_loop_that_does_not_end_is_left_with_an_error_that_says_where_it_is(monkeypatch):
+    monkeypatch.setattr("orbitmq.client.loop_thread.STOP_TIMEOUT_S", 0.05)
+    stuck, go_on = LoopThread("stuck"), threading.Event()
+    loop = stuck.apply(asyncio.get_running_loop)
+    loop.call_soon_threadsafe(go_on.wait)
+    with pytest.raises(ClientError, match=r"(?s)stuck: the loop has not ended within 0.05 s.*_run"):
+        stuck.stop()
+    go_on.set()
+    stuck._thread.join()
+
+
+def test_work_that_takes_too_long_is_cancelled_with_an_error_that_names_it(loop_thread):
+    ended = threading.Event()
+
+    async def wait():
+        try:
+            await asyncio.Event().wait()
+        finally:
+            ended.set()
+
+    with pytest.raises(ClientError, match=r"wait has not ended within 0\.01 s"):
+        loop_thread.call(wait(), timeout_s=0.01)
+    assert ended.wait(60)
+
+
+def test_a_timeout_that_the_work_raises_is_its_own(loop_thread):
+    async def work():
+        raise TimeoutError("its own")
+
+    with pytest.raises(TimeoutError, match="its own"):
+        loop_thread.call(work(), timeout_s=60)

@@ -1,7 +1,10 @@
+import socket
 import threading
 
 import pytest
 
+from orbitmq.address import parse_address
+from orbitmq.broker.app import Broker
 from orbitmq.errors import InvalidArgument, NoNameServer
 from orbitmq.net.loop import run
 from orbitmq.testing import LocalCluster
@@ -46,3 +49,21 @@ def test_no_thread_stays_behind_whether_the_cluster_started_or_not(tmp_path):
     with pytest.raises(Exception, match="broker-a"), LocalCluster.running(data_dir=tmp_path):
         pass
     assert threading.active_count() == before
+
+
+def test_a_broker_that_fails_to_stop_keeps_no_other_server_and_is_told(monkeypatch):
+    before = threading.active_count()
+    stop = Broker.stop
+
+    async def fail(broker):
+        await stop(broker)
+        if broker.config.broker_name == "broker-a":
+            raise OSError("the disk is gone")
+
+    monkeypatch.setattr(Broker, "stop", fail)
+    with pytest.raises(OSError, match="the disk is gone"), LocalCluster.running(brokers=2) as cluster:
+        data_dir, address = cluster.data_dir, cluster.brokers["broker-b"]
+    assert not data_dir.exists()
+    assert threading.active_count() == before
+    with pytest.raises(ConnectionRefusedError):
+        socket.create_connection(parse_address(address), 1)
