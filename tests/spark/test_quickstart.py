@@ -15,7 +15,7 @@ import pytest
 
 from examples.quickstart.flights import find_flights
 
-pytestmark = [pytest.mark.spark, pytest.mark.slow]
+pytestmark = pytest.mark.spark
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -51,7 +51,10 @@ def test_one_month_of_flights_arrives_whole(tmp_path):
     assert (run / "delays.png").stat().st_size > 10_000
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM], ids=["ctrl-c", "terminate"])
+@pytest.mark.parametrize(
+    "number",
+    [pytest.param(signal.SIGINT, id="ctrl-c"), pytest.param(signal.SIGTERM, id="terminate", marks=pytest.mark.proof)],
+)
 def test_an_interrupted_run_leaves_nothing_behind(tmp_path, number):
     with start(tmp_path) as job:
         line = next(line for line in job.stdout if "publishing" in line)
