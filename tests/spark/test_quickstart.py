@@ -51,10 +51,8 @@ def test_one_month_of_flights_arrives_whole(tmp_path):
     assert (run / "delays.png").stat().st_size > 10_000
 
 
-@pytest.mark.parametrize(
-    "number",
-    [pytest.param(signal.SIGINT, id="ctrl-c"), pytest.param(signal.SIGTERM, id="terminate", marks=pytest.mark.proof)],
-)
+@pytest.mark.proof
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM], ids=["ctrl-c", "terminate"])
 def test_an_interrupted_run_leaves_nothing_behind(tmp_path, number):
     with start(tmp_path) as job:
         line = next(line for line in job.stdout if "publishing" in line)
@@ -74,6 +72,7 @@ def test_an_interrupted_run_leaves_nothing_behind(tmp_path, number):
     assert not list((tmp_path / "temporary").glob("orbitmq-quickstart-*"))
 
 
+@pytest.mark.proof
 def test_a_cluster_and_a_file_of_ones_own_are_used(tmp_path, rocketmq):
     with zipfile.ZipFile(find_flights(None, tmp_path)) as archive, archive.open("flights.csv") as lines:
         (tmp_path / "few.csv").write_bytes(b"".join(islice(lines, 301)))
