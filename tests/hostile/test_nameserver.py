@@ -1,6 +1,6 @@
 """Hostile peers of a NameServer: honest ones go on being served.
 
-`make hostile` is the long form. Slow senders and peers that never read are, in small, in `unit/net/test_server.py`.
+`make proof ARGS="--only hostile/"` is the long form. Slow senders and peers that never read are, in small, in `unit/net/test_server.py`.
 """
 
 from __future__ import annotations
