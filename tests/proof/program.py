@@ -147,7 +147,8 @@ class Proof:
                 if outcome is None:
                     break
                 outcomes[row.name] = outcome
-        print(f"\n{table(outcomes)}", flush=True)
+        if outcomes:
+            print(f"\n{table(outcomes)}", flush=True)
         if self._interruption.count:
             print(f"\ninterrupted after {len(outcomes)} of {len(self._rows)} rows, nothing is kept; --resume goes on")
             return 130

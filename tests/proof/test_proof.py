@@ -8,6 +8,7 @@ import sys
 import textwrap
 import time
 from pathlib import Path
+from typing import Any
 
 import psutil
 import pytest
@@ -28,7 +29,12 @@ json.dump({"fine": {"asked": "at most 5", "measured": "3", "reached": True}}, op
 
 
 def row(name, code="print('done')", **fields):
-    given = {"asked": "a question", "sources": ("src/a",), "minutes": 1, "command": ("-c", textwrap.dedent(code))}
+    given: dict[str, Any] = {
+        "asked": "a question",
+        "sources": ("src/a",),
+        "minutes": 1,
+        "command": ("-c", textwrap.dedent(code)),
+    }
     return Row(name=name, **given | fields)
 
 
@@ -89,6 +95,13 @@ def test_a_word_selects_by_whole_name_else_by_part_of_name_or_room(words, names)
 def test_a_word_that_selects_nothing_is_named():
     with pytest.raises(UnknownWord, match="'kafka'"):
         select(ROWS, ["store", "kafka"])
+
+
+@pytest.mark.parametrize(
+    ("path", "expected"), [("src/a/one.py", True), ("src/a", True), ("src/ab/two.py", False), ("src", False)]
+)
+def test_a_row_is_about_the_files_in_its_sources(path, expected):
+    assert row("x/a").is_about(path) is expected
 
 
 def test_changes_select_the_rows_about_them(root, prove):
