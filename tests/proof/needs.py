@@ -1,4 +1,4 @@
-"""What rows need of the machine: a check for each, which says what is missing."""
+"""Checks of the machine for what rows need: each says what is missing."""
 
 from __future__ import annotations
 

@@ -107,7 +107,7 @@ PYTEST_ABOUT: Mapping[str, tuple[float, tuple[str, ...], tuple[str, ...]]] = {
     "crash": (5, BROKER, ()),
     "hostile": (5, HOSTILE_SOURCES, ()),
     "adversary": (5, NAMESERVER, ()),
-    "cluster": (5, (*NAMESERVER, "src/orbitmq/broker", "src/orbitmq/client"), ()),
+    "cluster": (5, (*NAMESERVER, "src/orbitmq/broker", "src/orbitmq/client"), ("root", "peers")),
 }
 """Minutes, sources and needs of pytest's rows; a folder that is not here is about all sources and needs nothing."""
 MARK = "pytest.mark.proof"

@@ -1,4 +1,4 @@
-"""What git says of the source tree: its commit, whether it has changes, and which files differ from another commit."""
+"""The source tree as git knows it: its commit, whether it has changes, and which files differ from another commit."""
 
 from __future__ import annotations
 
