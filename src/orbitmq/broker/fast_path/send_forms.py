@@ -154,7 +154,9 @@ class SendForms:
             self._heads[head_text] = head
         if len(self._forms) >= TEXTS_MAX:
             self._forms.clear()
-        self._forms[form_text] = _form_of(properties, stored, key)
+        # KEYS in another field than the properties, or written otherwise there, is not where `read` looks for its words.
+        is_found = (text.find(_KEYS_TEXT, len(head_text) + _BORN_END) >= 0) == (_KEYS in properties)
+        self._forms[form_text] = _form_of(properties, stored, key) if is_found else ()
 
 
 def _form_of(properties: bytes, stored: bytes | None, key: bytes) -> _Form | tuple[()]:

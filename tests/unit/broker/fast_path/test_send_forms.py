@@ -147,6 +147,14 @@ def test_values_that_are_no_plain_words_are_looked_at(text: bytes) -> None:
     assert meaning(forms.read(text)) == meaning(SendForms(PROPERTIES).read(text))
 
 
+def test_keys_in_another_field_than_the_properties_are_no_keys() -> None:
+    """A text whose unit mode holds what looks like the property; its words were noted for the index."""
+    text = header().replace(b'"k":"false"', b'"k":"KEYS\\u0001words\\u0001false"')
+    forms = SendForms(PROPERTIES)
+    for _ in range(4):
+        assert meaning(forms.read(text)) == meaning(SendForms(PROPERTIES).read(text))
+
+
 @settings(max_examples=800)
 @given(
     st.sampled_from([header(), header(i=KEYED), header(i=HALF, f="4"), header(i=f"A\x01b\x02{KEYED}")]),
