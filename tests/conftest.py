@@ -60,13 +60,15 @@ class _Durations:
     """The seconds of each file, added up from the reports of all workers."""
 
     def __init__(self) -> None:
-        self._seconds: defaultdict[str, float] = defaultdict(float)
+        self._files: defaultdict[str, float] = defaultdict(float)
+        self._tiers: defaultdict[str, float] = defaultdict(float)
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
-        self._seconds[_file_of(report.nodeid)] += report.duration
+        self._files[_file_of(report.nodeid)] += report.duration
+        self._tiers[next(tier for tier in tiers.TIERS if tier in report.keywords)] += report.duration
 
     def pytest_sessionfinish(self) -> None:
-        tiers.keep_durations(self._seconds)
+        tiers.keep_durations(self._files, self._tiers)
 
 
 @pytest.hookimpl(optionalhook=True)
@@ -101,7 +103,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         marks = [mark.name for mark in item.iter_markers()]
         item.add_marker(tiers.tier_of(item.path, marks, getattr(item, "fixturenames", ())))
     files = Counter(_file_of(item.nodeid) for item in items if "proof" not in item.keywords)
-    keys = tiers.longest_first(files, tiers.durations())
+    keys = tiers.longest_first(files, tiers.durations()["files"])
     items.sort(key=lambda item: keys.get(_file_of(item.nodeid), (0.0, "")))
 
 

@@ -25,7 +25,7 @@ from orbitmq.net.loop import loop_factory
 
 FOLDER = Path(__file__).parent
 DURATIONS = FOLDER / "durations.json"
-"""Seconds of each test file, measured: `make test ARGS=--keep-durations` writes them."""
+"""Seconds of each test file and of each tier, measured: `make test ARGS=--keep-durations` writes them."""
 SECONDS_OF_A_TEST = 0.02
 """Of a file that was not measured yet."""
 TIERS = ("quick", "real", "proof")
@@ -97,15 +97,20 @@ def longest_first(files: Mapping[str, int], durations: Mapping[str, float]) -> d
 
 
 @cache
-def durations() -> dict[str, float]:
-    """Return the kept seconds of each file."""
-    return dict(json.loads(DURATIONS.read_text())) if DURATIONS.exists() else {}
+def durations() -> dict[str, dict[str, float]]:
+    """Return the kept seconds of `files` and of `tiers`."""
+    return dict(json.loads(DURATIONS.read_text())) if DURATIONS.exists() else {"files": {}, "tiers": {}}
 
 
-def keep_durations(measured: Mapping[str, float]) -> None:
-    """Merge the measured seconds of files into the kept ones; files that are gone go."""
-    merged = {**durations(), **{file: round(seconds, 1) for file, seconds in measured.items()}}
-    kept = {file: seconds for file, seconds in sorted(merged.items()) if seconds >= 1 and (FOLDER / file).exists()}
+def keep_durations(files: Mapping[str, float], tiers: Mapping[str, float]) -> None:
+    """Merge measured seconds into the kept ones; files that are gone go, and those of less than a second."""
+    merged = {**durations()["files"], **files}
+    kept = {
+        "files": {
+            file: round(merged[file], 1) for file in sorted(merged) if merged[file] >= 1 and (FOLDER / file).exists()
+        },
+        "tiers": {tier: round(seconds) for tier, seconds in sorted({**durations()["tiers"], **tiers}.items())},
+    }
     DURATIONS.write_text(json.dumps(kept, indent=1) + "\n")
 
 

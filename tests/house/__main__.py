@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 
+import tiers
 from house import measures
 
 
@@ -26,6 +27,10 @@ def main() -> None:
     for name in ("nameserver", "client", "net"):
         print(f"{f'modules at the top of {name}':<60}{tops[f'orbitmq.{name}']:>8}")
     print(f"{'comment lines in src':<60}{measures.comment_share():>8.1%}")
+    seconds = tiers.durations()["tiers"]
+    for tier, count in measures.tests_by_tier().items():
+        measured = f"{seconds[tier]:>8.0f} s when they were measured" if tier in seconds else ""
+        print(f"{f'tests of the tier {tier}':<60}{count:>8}{measured}")
     for name, found in rows.items():
         print(f"{name:<60}{len(found):>8}")
         if is_listed:

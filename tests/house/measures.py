@@ -3,14 +3,20 @@
 from __future__ import annotations
 
 import ast
+import io
 import re
 import subprocess
 import tokenize
+from collections import Counter
 from collections.abc import Iterator
+from contextlib import redirect_stdout
 from functools import cache
 from pathlib import Path
 
 import grimp
+import pytest
+
+import tiers
 
 ROOT = Path(__file__).parents[2]
 SOURCE = ROOT / "src" / "orbitmq"
@@ -93,6 +99,21 @@ def modules_without_test() -> list[str]:
     """Return the modules without a test file of their name in the folder that mirrors theirs."""
     modules = sorted(path.relative_to(SOURCE) for path in SOURCE.rglob("*.py") if not path.name.startswith("__"))
     return [str(path) for path in modules if not (UNIT / path.parent / f"test_{path.stem.strip('_')}.py").exists()]
+
+
+def tests_by_tier() -> dict[str, int]:
+    """Return how many tests each tier has."""
+    counts = Counter[str]()
+
+    class Collected:
+        """Counts what pytest collects."""
+
+        def pytest_collection_finish(self, session: pytest.Session) -> None:
+            counts.update(tier for item in session.items for tier in tiers.TIERS if tier in item.keywords)
+
+    with redirect_stdout(io.StringIO()):
+        pytest.main(["--collect-only", "-q", "-m", "", "--assert=plain", "-p", "no:cacheprovider"], plugins=[Collected()])
+    return {tier: counts[tier] for tier in tiers.TIERS}
 
 
 def long_subjects() -> list[str]:
