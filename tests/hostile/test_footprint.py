@@ -11,7 +11,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from adversary.support import Child, frame, kept_bytes, leaving_of, serving
+from hostile.served import Child, frame, kept_bytes, leaving_of, serving
 from orbitmq.address import parse_address
 from orbitmq.model.topic import TopicConfig
 from orbitmq.nameserver.config import NameServerConfig

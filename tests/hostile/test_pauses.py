@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from adversary.support import Child, Heartbeats, data_version_of, serving, until
+from hostile.served import Child, Heartbeats, data_version_of, serving, until
 from unit.nameserver.support import registration
 
 LEASE_MS = 1_000

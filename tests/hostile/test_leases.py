@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from adversary.support import Link, Served, data_version_of, heartbeat_of, leaving_of, serving, until
+from hostile.served import Link, Served, data_version_of, heartbeat_of, leaving_of, serving, until
 from unit.nameserver.support import address_of, registration
 
 STRANGERS = {"322": data_version_of, "904": heartbeat_of}

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from adversary.support import frame, giant, serving
+from hostile.served import frame, giant, serving
 from orbitmq.address import parse_address
 from orbitmq.wire.headers import GetAllTopics
 

@@ -49,7 +49,7 @@ T = TypeVar("T")
 
 PATIENCE_S = 20
 """Ends a wait in vain; no bound."""
-_CHILD = Path(__file__).with_name("child.py")
+_CHILD = Path(__file__).with_name("nameserver_child.py")
 
 
 def frame(header: object, body: bytes = b"", *, opaque: int = 1, **ext_fields: str) -> bytes:

@@ -15,7 +15,7 @@ from pathlib import Path
 import orjson
 import pytest
 
-from adversary.support import Link, Served, giant, leaving_of, serving, until
+from hostile.served import Link, Served, giant, leaving_of, serving, until
 from orbitmq.model.route import QueueData, TopicRoute
 from orbitmq.wire.bodies.route import encode_route
 from orbitmq.wire.headers import (

@@ -10,7 +10,7 @@ from typing import Any
 import orjson
 import pytest
 
-from adversary.support import serving
+from hostile.served import serving
 from orbitmq.wire.headers import RegisterTopicInNameServer
 from unit.nameserver.support import registration
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from adversary.support import serving
+from hostile.served import serving
 from orbitmq.wire.headers import GetKvConfig, GetKvListByNamespace, PutKvConfig
 
 DAMAGE = b'{"configTable":{"ORDER_TOPIC_CONFIG":{"orders":"broker-a:4'

@@ -8,7 +8,7 @@ import socket
 from collections.abc import Iterator
 from pathlib import Path
 
-from adversary.support import Child, heartbeat_of, until
+from hostile.served import Child, heartbeat_of, until
 from orbitmq.address import parse_address
 from orbitmq.wire.headers import GetKvConfig, PutKvConfig
 

@@ -8,7 +8,7 @@ from typing import Any
 import orjson
 import pytest
 
-from adversary.support import Link, leaving_of, serving
+from hostile.served import Link, leaving_of, serving
 from orbitmq.model.route import QueueData, TopicRoute
 from orbitmq.wire.bodies.route import encode_route
 from orbitmq.wire.header import decode_header

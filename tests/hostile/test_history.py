@@ -7,7 +7,7 @@ from pathlib import Path
 import orjson
 import pytest
 
-from adversary.support import Link, giant, leaving_of, serving
+from hostile.served import Link, giant, leaving_of, serving
 from orbitmq.wire.frame import FRAME_SIZE_MAX
 from orbitmq.wire.headers import GetRouteDifference, GetRouteHistory
 

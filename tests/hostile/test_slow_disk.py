@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from adversary.support import PATIENCE_S, Child, heartbeat_of, serving
+from hostile.served import PATIENCE_S, Child, heartbeat_of, serving
 from orbitmq import files
 from orbitmq.wire.headers import DeleteKvConfig, GetKvConfig, GetNameServerConfig, PutKvConfig, UpdateNameServerConfig
 
