@@ -1,3 +1,5 @@
+"""Requests about cold data and RocksDB, which the broker has not."""
+
 from __future__ import annotations
 
 from collections.abc import Callable
@@ -8,6 +10,8 @@ import pytest
 
 from golden import golden
 from orbitmq.wire.headers import (
+    CheckRocksdbQueues,
+    ExportRocksdbTables,
     GetColdDataControl,
     RemoveColdDataControl,
     SetCommitLogReadMode,
@@ -34,5 +38,27 @@ def test_no_group_is_held_back_and_who_asks_for_it_is_told(serve: Serve) -> None
 def test_the_system_reads_ahead_as_it_likes(serve: Serve, mode: int, code: int) -> None:
     async def scene(rig: Any) -> None:
         assert await rig.code(SetCommitLogReadMode(mode=mode)) == code
+
+    serve(scene)
+
+
+def test_there_is_nothing_to_compare(serve: Serve) -> None:
+    async def scene(rig: Any) -> None:
+        for topic in ("", "orders"):
+            found = orjson.loads((await rig.ask(CheckRocksdbQueues(topic=topic, check_store_time=0))).body)
+            assert found["checkStatus"] == 1
+            assert "rocksdbCQWriteEnable is false" in found["checkResult"]
+            # Java has not looked yet when it answers.
+            java = orjson.loads(golden("354-check-rocksdb-cq-write-progress-answer").body)
+            assert found.keys() == java.keys() | {"checkResult"}
+
+    serve(scene)
+
+
+@pytest.mark.parametrize(("named", "code"), [("topics", 0), ("topics;SubscriptionGroups;", 0), ("", 0), ("users", 1)])
+def test_tables_are_json_files_already(serve: Serve, named: str, code: int) -> None:
+    async def scene(rig: Any) -> None:
+        answer = await rig.ask(ExportRocksdbTables(config_type=named))
+        assert (answer.code, ("users" if code else "JSON files") in answer.remark) == (code, True)
 
     serve(scene)

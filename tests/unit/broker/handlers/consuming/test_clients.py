@@ -1,3 +1,5 @@
+"""Clients in their groups, and their locks on queues."""
+
 from __future__ import annotations
 
 import asyncio
@@ -8,10 +10,14 @@ import orjson
 import pytest
 
 from orbitmq.model.group import ConsumerInfo, Heartbeat, Subscription
+from orbitmq.model.route import MessageQueue
 from orbitmq.net.dispatch.handlers import Call, Handlers, Reply
 from orbitmq.wire.bodies.heartbeat import (
+    QueueLock,
     decode_consumer_list,
+    decode_locked_queues,
     encode_heartbeat,
+    encode_queue_lock,
     subscription_document,
 )
 from orbitmq.wire.headers import (
@@ -21,7 +27,9 @@ from orbitmq.wire.headers import (
     GetProducerConnections,
     HeartbeatRequest,
     HeartbeatResponse,
+    LockQueues,
     NotifyConsumerIdsChanged,
+    UnlockQueues,
     UnregisterClient,
 )
 
@@ -168,3 +176,27 @@ def test_with_property_filter_an_expression_is_compiled(serve: Serve) -> None:
         assert await rig.code(CheckClientConfig(), check("XPATH", "a")) == 23
 
     serve(scene, enable_property_filter=True)
+
+
+def test_queues_are_locked_for_one_client_at_a_time(serve: Serve) -> None:
+    async def scene(rig: Any) -> None:
+        queues = (MessageQueue("t", "a", 0), MessageQueue("t", "a", 1))
+
+        def lock(client: str) -> bytes:
+            return encode_queue_lock(QueueLock(group="g", client_id=client, queues=queues))
+
+        assert set(decode_locked_queues((await rig.ask(LockQueues(), lock("c1"))).body)) == set(queues)
+        assert decode_locked_queues((await rig.ask(LockQueues(), lock("c2"))).body) == ()
+        assert await rig.code(UnlockQueues(), lock("c1")) == 0
+        assert set(decode_locked_queues((await rig.ask(LockQueues(), lock("c2"))).body)) == set(queues)
+
+    serve(scene)
+
+
+def test_a_queue_that_is_named_twice_is_locked_once(serve: Serve) -> None:
+    async def scene(rig: Any) -> None:
+        queue = MessageQueue("t", "a", 0)
+        body = encode_queue_lock(QueueLock(group="g", client_id="c", queues=(queue, queue)))
+        assert decode_locked_queues((await rig.ask(LockQueues(), body)).body) == (queue,)
+
+    serve(scene)

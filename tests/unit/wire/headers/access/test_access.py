@@ -1,4 +1,4 @@
-"""Fields of the headers about rules."""
+"""Fields of the headers about users and rules."""
 
 from __future__ import annotations
 
@@ -6,9 +6,31 @@ from typing import Any
 
 import pytest
 
-from orbitmq.wire.headers import CreateAcl, DeleteAcl, GetAcl, ListAcls, UpdateAcl
+from orbitmq.wire.headers import (
+    CreateAcl,
+    CreateUser,
+    DeleteAcl,
+    DeleteUser,
+    GetAcl,
+    GetUser,
+    ListAcls,
+    ListUsers,
+    UpdateAcl,
+    UpdateUser,
+)
 
 from ..support import travels_as
+
+
+@pytest.mark.parametrize("kind", [CreateUser, UpdateUser, DeleteUser, GetUser])
+def test_a_user_travels_by_name(kind: Any) -> None:
+    assert travels_as(kind(username="anna"), {"username": "anna"})
+    assert travels_as(kind(), {})
+
+
+def test_a_list_may_be_filtered() -> None:
+    assert travels_as(ListUsers(filter="an"), {"filter": "an"})
+    assert travels_as(ListUsers(), {})
 
 
 @pytest.mark.parametrize(
