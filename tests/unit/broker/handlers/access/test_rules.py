@@ -31,8 +31,8 @@ async def make_anna(rig: Rig) -> None:
     assert (await answer(rig, CreateUser(username="anna"), b'{"password":"pw"}')).code == 0
 
 
-def test_rules_come_change_and_go(serve: Any):
-    async def scenario(rig: Rig) -> None:
+async def test_rules_come_change_and_go(serve: Any):
+    async with serve() as rig:
         await make_anna(rig)
         subject = "User:anna"
         assert (await answer(rig, GetAcl(subject=subject))).body == b""
@@ -61,8 +61,6 @@ def test_rules_come_change_and_go(serve: Any):
         assert (await answer(rig, DeleteAcl(subject=subject))).code == 0
         assert decode_acls((await answer(rig, ListAcls())).body) == ()
 
-    serve(scenario)
-
 
 @pytest.mark.parametrize(
     ("header", "content", "code", "remark"),
@@ -79,17 +77,15 @@ def test_rules_come_change_and_go(serve: Any):
         (CreateAcl(subject="User:anna"), b'{"policies":5}', 1, "acl: "),
     ],
 )
-def test_what_means_nothing_is_refused(serve: Any, header: object, content: bytes, code: int, remark: str):
-    async def scenario(rig: Rig) -> None:
+async def test_what_means_nothing_is_refused(serve: Any, header: object, content: bytes, code: int, remark: str):
+    async with serve() as rig:
         await make_anna(rig)
         found = await answer(rig, header, content)
         assert (found.code, str(found.remark)[: len(remark)]) == (code, remark)
 
-    serve(scenario)
 
-
-def test_a_change_that_was_not_kept_is_refused_and_has_not_happened(serve: Any):
-    async def scenario(rig: Rig) -> None:
+async def test_a_change_that_was_not_kept_is_refused_and_has_not_happened(serve: Any):
+    async with serve() as rig:
         folder = rig.broker.config.store_path_root_dir / "config"
         shutil.rmtree(folder)
         folder.write_text("no directory")
@@ -98,5 +94,3 @@ def test_a_change_that_was_not_kept_is_refused_and_has_not_happened(serve: Any):
         assert (await rig.ask(GetUser(username="anna"))).body == b""
         folder.unlink()
         assert await rig.code(CreateUser(username="anna"), b'{"password":"pw"}') == 0
-
-    serve(scenario)
