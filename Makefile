@@ -10,12 +10,12 @@ INSTALLED := .venv/.complete
 PEERS := tests/interop/java/target/.complete
 PEER_SOURCES := tests/interop/java/pom.xml $(shell find tests/interop/java/src -name '*.java' 2>/dev/null)
 WORKERS := auto
-# Files in the order of the folders. A worker that a hanging test ends cannot tell where it hangs: stacks come before.
+# Whole lanes of tests/tiers.py. A worker that a hanging test ends cannot tell where it hangs: stacks come before.
 IN_WORKERS = $(if $(filter-out 0,$(WORKERS)),-n $(WORKERS) --dist loadfile --no-loadscope-reorder --max-worker-restart 0 -o faulthandler_timeout=290)
 WITH_JAVA = JAVA_HOME="$$(scripts/find-java)" && export JAVA_HOME &&
 WITH_PEERS = JAVA_HOME="$$(scripts/find-java --peers)" && export JAVA_HOME &&
 
-.PHONY: help install peers quickstart test check wheel bench compat compat-broker compat-admin compat-commands compat-filters crash simulate simulate-cluster timers exactly-once failures hostile hostile-broker golden mutants house memory-proof clean
+.PHONY: help install peers quickstart quick quick-tests test check wheel bench compat compat-broker compat-admin compat-commands compat-filters crash simulate simulate-cluster timers exactly-once failures hostile hostile-broker golden mutants house memory-proof clean
 
 help: ## Say what can be made
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1	\2/p' $(firstword $(MAKEFILE_LIST)) | expand -t 20
@@ -34,7 +34,13 @@ $(PEERS): $(PEER_SOURCES) scripts/make-peers
 quickstart: $(INSTALLED) ## 336,776 flights through NameServer, broker and Spark
 	@$(WITH_JAVA) $(BIN)/python -m examples.quickstart $(ARGS)
 
-test: $(INSTALLED) $(PEERS) ## All tests, Java peers and Spark included: two files at a time, WORKERS=0: one
+quick: $(INSTALLED) ## Tests that need no socket, process or JVM, with format, lint, types and imports: two minutes
+	@$(MAKE) --no-print-directory --output-sync=target -j2 check quick-tests
+
+quick-tests: $(INSTALLED)
+	@ORBITMQ_TIER=quick $(BIN)/python -m pytest -q -m quick $(IN_WORKERS) $(ARGS)
+
+test: $(INSTALLED) $(PEERS) ## Every feature once for real, Java peers and Spark included: twelve minutes on two cores; WORKERS=0: one at a time
 	@$(WITH_PEERS) $(BIN)/python -m pytest $(IN_WORKERS) $(ARGS)
 
 check: $(INSTALLED) ## Format, lint, types, imports; under a minute

@@ -10,15 +10,20 @@ import re
 import shutil
 import signal
 import subprocess
+import sys
 import threading
-from collections.abc import Iterator
+from collections import Counter, defaultdict
+from collections.abc import Generator, Iterator
+from contextlib import nullcontext
 from functools import cache
 from logging import LogRecord
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, settings
 
+import tiers
 from orbitmq.net.loop import run
 
 JAVA_VERSION_MIN = 17
@@ -28,19 +33,76 @@ ASYNC_LIMIT_S = 120
 """An async test that hangs fails with the place where it hangs; none takes this long."""
 
 # The machine's speed is no property of the code; a failing example is printed with the blob that repeats it.
-settings.register_profile("orbitmq", deadline=None, print_blob=True, suppress_health_check=[HealthCheck.too_slow])
-settings.load_profile("orbitmq")
+_checks = [HealthCheck.too_slow]
+settings.register_profile("orbitmq", deadline=None, print_blob=True, suppress_health_check=_checks)
+settings.register_profile("quick", settings.get_profile("orbitmq"), max_examples=25)
+settings.load_profile("quick" if os.environ.get("ORBITMQ_TIER") == "quick" else "orbitmq")
 
 # A shell starts its background jobs with SIGINT ignored, and children inherit that: servers could not be interrupted.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Add the option that keeps the time of each file."""
+    parser.addoption(
+        "--keep-durations", action="store_true", help="keep the seconds of each file in tests/durations.json"
+    )
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Measure the time of each file where that is asked for."""
+    if config.option.keep_durations and not hasattr(config, "workerinput"):
+        config.pluginmanager.register(_Durations())
+
+
+class _Durations:
+    """The seconds of each file, added up from the reports of all workers."""
+
+    def __init__(self) -> None:
+        self._seconds: defaultdict[str, float] = defaultdict(float)
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        self._seconds[_file_of(report.nodeid)] += report.duration
+
+    def pytest_sessionfinish(self) -> None:
+        tiers.keep_durations(self._seconds)
+
+
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_auto_num_workers(config: pytest.Config) -> int:
     """Answer `-n auto`: who asks for a file, or for tests by name, does not pay for workers."""
     is_all = config.args_source is pytest.Config.ArgsSource.TESTPATHS
-    return 0 if not is_all or config.option.keyword or config.option.markexpr else WORKERS
+    return WORKERS if is_all and not config.option.keyword else 0
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> object:
+    """Give whole lanes to workers, the longest first, so that neither waits at the end."""
+    from xdist.scheduler.loadscope import LoadScopeScheduling
+
+    class Lanes(LoadScopeScheduling):
+        """The lanes in the order in which workers have sorted the tests."""
+
+        def _split_scope(self, nodeid: str) -> str:
+            return tiers.lane_of(_file_of(nodeid))
+
+    return Lanes(config, log)
+
+
+def _file_of(nodeid: str) -> str:
+    return nodeid.partition("::")[0].removeprefix("tests/")
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark each test with its tier, and sort the files so that the longest lanes come first."""
+    for item in items:
+        marks = [mark.name for mark in item.iter_markers()]
+        item.add_marker(tiers.tier_of(item.path, marks, getattr(item, "fixturenames", ())))
+    files = Counter(_file_of(item.nodeid) for item in items if "proof" not in item.keywords)
+    keys = tiers.longest_first(files, tiers.durations())
+    items.sort(key=lambda item: keys.get(_file_of(item.nodeid), (0.0, "")))
 
 
 def pytest_collection_finish() -> None:
@@ -64,6 +126,19 @@ def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
     return True
 
 
+@pytest.fixture(autouse=True)
+def _leaks_are_found_by_their_own_test() -> Iterator[None]:
+    """Collect garbage after a test that leaves more files or sockets open than it found: unclosed ones warn when collected."""
+    before = _open_count()
+    yield
+    if _open_count() > before:
+        gc.collect()
+
+
+def _open_count() -> int:
+    return len(os.listdir("/proc/self/fd")) if sys.platform == "linux" else 0
+
+
 _older_threads = pytest.StashKey[set[threading.Thread]]()
 
 
@@ -78,6 +153,13 @@ def caplog(caplog: pytest.LogCaptureFixture, request: pytest.FixtureRequest) -> 
     caplog.handler.addFilter(is_of_this_test)
     yield caplog
     caplog.handler.removeFilter(is_of_this_test)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_call(item: pytest.Item) -> Generator[None, None, None]:
+    """Refuse sockets and processes to quick tests."""
+    with tiers.guard().over(item.nodeid) if "quick" in item.keywords else nullcontext():
+        return (yield)
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:

@@ -12,7 +12,6 @@ QUICK = 4_000
 
 
 @pytest.mark.java
-@pytest.mark.slow
 def test_our_name_server_answers_as_javas_does(tmp_path):
     reason = why_unavailable()
     if reason is not None:

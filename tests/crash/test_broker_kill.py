@@ -20,7 +20,6 @@ TOPIC = "orders"
 SEED = int(os.environ.get("ORBITMQ_SEED", "20261122"))
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(("flush", "kills"), [("SYNC_FLUSH", 12), ("ASYNC_FLUSH", 6)])
 async def test_no_acknowledged_message_is_lost_or_reordered_by_a_kill(tmp_path: Path, flush: str, kills: int) -> None:
     """The process dies, the machine lives: even ASYNC_FLUSH keeps all, since the kernel has the pages."""

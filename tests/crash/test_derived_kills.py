@@ -3,12 +3,9 @@
 from pathlib import Path
 from random import Random
 
-import pytest
-
 from crash.derived_kills import Kills
 
 
-@pytest.mark.slow
 async def test_queries_timers_and_pops_keep_their_promises_through_kills(tmp_path: Path) -> None:
     seed = Random().randrange(1 << 32)
     print(f"seed {seed}")

@@ -128,6 +128,7 @@ def test_connections_beyond_the_descriptors_take_no_write_from_anybody(tmp_path:
     run(scene())
 
 
+@pytest.mark.proof
 def test_delayed_messages_are_not_all_repeated_by_a_crash_under_steady_traffic(tmp_path: Path) -> None:
     """Sixty a second; a crash may repeat what was sent on in its last two seconds."""
 

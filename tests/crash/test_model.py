@@ -6,14 +6,11 @@ Checked that it bites: see the list in `docs/explain/durability.md`.
 import logging
 import os
 
-import pytest
-
 from crash.model import play
 
 SEED = int(os.environ.get("ORBITMQ_SEED", "20261122"))
 
 
-@pytest.mark.slow
 def test_the_store_keeps_what_it_promised_through_every_history(caplog):
     caplog.set_level(logging.CRITICAL)
     counts = play(24_000, SEED)

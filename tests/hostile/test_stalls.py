@@ -33,7 +33,7 @@ FEW_TOPICS = 8_000
 MANY_TIMES = 4
 """So much longer than its reference nothing may take that is done in slices; machines are not that uneven."""
 
-pytestmark = pytest.mark.usefixtures("without_collections")
+pytestmark = [pytest.mark.usefixtures("without_collections"), pytest.mark.proof]
 
 
 def slice_s(served: Served) -> float:

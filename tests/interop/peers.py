@@ -30,7 +30,7 @@ GET_BROKER_CLUSTER_INFO = 106
 _PROJECT = Path(__file__).parent / "java"
 _TARGET = _PROJECT / "target"
 _SET_UP = _PROJECT.parents[2] / "scripts" / "make-peers"
-_JVM_OPTIONS = ("-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-XX:-UsePerfData", "-Xshare:auto")
+_JVM_OPTIONS = ("-Drocketmq.client.rebalance.waitInterval=1000", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-XX:-UsePerfData", "-Xshare:auto")
 _OPENED = ("java.nio", "sun.nio.ch", "jdk.internal.ref", "java.util", "java.lang")
 
 

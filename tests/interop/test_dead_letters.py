@@ -99,6 +99,7 @@ async def send_without_the_broker(
     await session.close()
 
 
+@pytest.mark.proof
 @pytest.mark.parametrize("place", ["ours", "java_cluster"])
 def test_what_a_broker_does_not_take_back_comes_again_and_is_given_up_all_the_same(
     request, java, place, create_topic, name

@@ -14,6 +14,8 @@ from interop.conftest import JavaCluster
 from interop.peers import JavaClients, JavaProcess, message
 from orbitmq.testing import BlockingCluster
 
+pytestmark = pytest.mark.proof
+
 COMMAND = ("peers.Guard", "org.apache.rocketmq.tools.command.MQAdminStartup")
 
 

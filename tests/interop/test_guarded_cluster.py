@@ -77,6 +77,7 @@ def test_a_java_producer_sends_over_tls_with_its_signature(guarded, clients, top
     assert all(now > then for now, then in zip(guarded.encrypted_count(), before, strict=True))
 
 
+@pytest.mark.proof
 def test_a_java_consumer_gets_messages_and_sends_one_back_as_a_reader(guarded, clients, topic):
     consumer = clients("consumer", "reader", topic, fail_first=1)
     with Producer("ours", guarded.name_servers, **guarded.security("writer")._asdict()) as producer:

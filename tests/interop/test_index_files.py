@@ -97,6 +97,7 @@ def java_finds(tools, java_name_server):
     return ask
 
 
+@pytest.mark.proof
 def test_index_files_go_from_java_to_us_and_back_again(java, java_name_server, java_broker, java_finds, tmp_path):
     java_broker.start()
     sent = send(java, java_name_server.address, 0, 60)

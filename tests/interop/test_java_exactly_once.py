@@ -22,7 +22,7 @@ from orbitmq.spark.once.rules.patience import Patience
 from orbitmq.spark.options import WriteOptions
 from unit.spark.once.topics import come, create, rows, stored
 
-pytestmark = [pytest.mark.java, pytest.mark.slow]
+pytestmark = [pytest.mark.java, pytest.mark.proof]
 
 
 @pytest.fixture(scope="module")

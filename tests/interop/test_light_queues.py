@@ -84,6 +84,7 @@ def offsets_in(store: Path) -> Any:
     return json.loads((store / "config/lmqConsumerOffset.json").read_text().replace("{0:", '{"0":'))
 
 
+@pytest.mark.proof
 def test_light_queues_go_from_java_to_us_and_back(java_name_server: JavaNameServer, java_broker: JavaBroker) -> None:
     java_broker.start()
     there = java_broker.address
@@ -116,6 +117,7 @@ def test_light_queues_go_from_java_to_us_and_back(java_name_server: JavaNameServ
     assert (wait_for(there, "%LMQ%c", 1), wait_for(there, A, 4)) == (["7"], ["7"])
 
 
+@pytest.mark.proof
 def test_light_queues_of_a_broker_that_was_killed_are_whole_with_the_other(
     java_name_server: JavaNameServer, java_broker: JavaBroker
 ) -> None:

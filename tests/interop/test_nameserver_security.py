@@ -86,6 +86,7 @@ def test_java_signatures_open_what_their_role_may(guarded: Guarded, mqadmin: tup
     assert _encrypted(guarded) > before
 
 
+@pytest.mark.proof
 def test_a_java_broker_registers_with_its_signature_over_tls(guarded: Guarded, tmp_path: Path):
     account = ACCOUNTS["admin"]
     credentials = json.dumps({name: account[name] for name in ("accessKey", "secretKey")})

@@ -19,7 +19,7 @@ def take(consumer, wanted):
         batch.commit()
 
 
-@pytest.mark.slow
+@pytest.mark.proof
 def test_our_clients_survive_a_java_broker_and_a_java_name_server_that_are_killed(jars, tmp_path, name):
     with JavaNameServer(tmp_path / "nameserver") as name_server:
         broker = JavaBroker(tmp_path / "broker", name_server.address, properties={"flushDiskType": "SYNC_FLUSH"})

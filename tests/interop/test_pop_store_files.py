@@ -112,7 +112,7 @@ def saved(store: Path, kept: Group) -> bool:
     return popped == 8 and offsets.query(kept.ordered_group, kept.ordered, 0) == 1 and batches[0][1].acked == 1
 
 
-@pytest.mark.slow
+@pytest.mark.proof
 def test_popped_messages_go_from_java_to_us_and_back(java_name_server, create_topic, tmp_path, name):
     address = java_name_server.address
     settings: dict[str, Any] = {"mappedFileSizeCommitLog": SEGMENT_SIZE, "flushConsumerOffsetInterval": 500}

@@ -40,7 +40,7 @@ def shadow_of(address: str) -> dict:
     return health["shadow"]
 
 
-@pytest.mark.slow
+@pytest.mark.proof
 def test_no_java_broker_client_or_tool_notices(jars, java, tmp_path, name):
     old = JavaNameServer(tmp_path / "old")
     with old, our_name_server(tmp_path / "beside", shadowAddress=old.address, shadowIntervalSeconds=1) as beside:

@@ -24,6 +24,7 @@ def log_of(store: Path) -> dict[str, bytes]:
     return {name: content for name, content in files.items() if content}
 
 
+@pytest.mark.proof
 @pytest.mark.java
 def test_a_java_slave_copies_our_master_and_goes_on_when_either_was_killed(java, tmp_path, name):
     settings = {
@@ -96,6 +97,7 @@ def _sends(producer, topic: str, sent: list[bytes]) -> bool:
     return True
 
 
+@pytest.mark.proof
 @pytest.mark.java
 def test_our_slave_copies_a_java_master_and_goes_on_when_either_was_killed(java, tmp_path, name):
     settings = {

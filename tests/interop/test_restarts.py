@@ -47,6 +47,7 @@ def test_java_clients_go_on_after_our_broker_and_name_server_restart(java, own_c
     consumer.stop()
 
 
+@pytest.mark.proof
 def test_a_java_slave_finds_its_master_through_our_name_server_and_leaves_at_once(java, java_cluster, tmp_path):
     def known():
         return java.mqadmin("clusterList", "-n", java_cluster.our_name_server)

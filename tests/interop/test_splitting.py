@@ -36,7 +36,7 @@ async def part_sizes(name_server: str) -> list[int]:
     return [event["topicCount"] for event in events if event["kind"] == "topics changed"]
 
 
-@pytest.mark.slow
+@pytest.mark.proof
 def test_a_java_broker_that_registers_in_parts_is_known_whole_5296(
     java, java_name_server, our_name_server, background, tmp_path
 ):

@@ -53,6 +53,7 @@ def send(address: str, topic: str, queue_id: int) -> tuple[int, str, str]:
     return header["code"], said.get("queueId", ""), said.get("queueOffset", "")
 
 
+@pytest.mark.proof
 def test_static_topics_go_from_java_to_us_and_back(
     java: JavaClients, java_name_server: JavaNameServer, java_broker: JavaBroker, name: str
 ) -> None:

@@ -39,6 +39,7 @@ def send(java, producer, item):
     return found[0]
 
 
+@pytest.mark.proof
 def test_javas_clients_follow_a_static_topic_from_our_broker_to_javas_and_back(java, java_cluster, neighbour, name):
     """Each leader of a queue gets older messages from the broker that has them: ours from Java's, and Java's from ours."""
     name_server = java_cluster.name_server.address
@@ -83,6 +84,7 @@ async def taken(consumer, count):
     return found
 
 
+@pytest.mark.proof
 @pytest.mark.parametrize("is_ordered", [False, True])
 async def test_our_clients_follow_a_static_topic_from_our_broker_to_javas_and_back(
     java, java_cluster, neighbour, name, is_ordered

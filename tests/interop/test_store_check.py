@@ -25,6 +25,7 @@ def send(java, address, count):
     producer.stop()
 
 
+@pytest.mark.proof
 def test_a_store_of_javas_has_nothing_wrong_and_its_damage_is_named(java, java_broker, capfd):
     broker, address = java_broker
     broker.start()

@@ -95,6 +95,7 @@ def send_to_java(java, name_server, first, count):
     producer.stop()
 
 
+@pytest.mark.proof
 def test_a_store_goes_from_java_to_us_and_back_again(java, java_name_server, java_broker, tmp_path):
     address = java_name_server.address
     java_broker.start()

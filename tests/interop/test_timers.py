@@ -235,6 +235,7 @@ def our_broker_on(store, name_servers, **settings):
     return background, broker
 
 
+@pytest.mark.proof
 def test_timers_go_from_java_to_us_and_back_again(java, jars, tmp_path_factory, name):
     with JavaNameServer(tmp_path_factory.mktemp("nameserver")) as name_server:
         address = name_server.address

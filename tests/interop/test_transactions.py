@@ -98,6 +98,7 @@ def our_broker(store: Path, name_servers: str) -> AbstractContextManager[Broker]
     )  # fmt: skip
 
 
+@pytest.mark.proof
 def test_a_store_with_open_transactions_goes_from_java_to_us_and_back(java_name_server, create_topic, tmp_path, name):
     orders, address = Orders(), java_name_server.address
     settings = {**JAVAS_QUICK, "mappedFileSizeCommitLog": SEGMENT_SIZE}

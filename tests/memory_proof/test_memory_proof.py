@@ -15,7 +15,6 @@ from memory_proof.stream import CLIENTS, KINDS, ROUTE_FORMS, Ask, Player, Stream
 QUICK = 20_000
 
 
-@pytest.mark.slow
 def test_no_answer_from_memory_differs_from_one_that_is_worked_out_anew(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.ERROR)
     seed = int(os.environ.get("ORBITMQ_SEED") or int.from_bytes(os.urandom(4), "big"))

@@ -72,8 +72,8 @@ def test_a_bad_path_or_a_stream_is_an_error(spark, files, tmp_path):
         query.awaitTermination()
 
 
+@pytest.mark.proof
 @pytest.mark.java
-@pytest.mark.slow
 def test_a_java_brokers_files_have_the_rows_of_the_pull_path(spark, files, tmp_path):
     reason = why_unavailable()
     if reason is not None:

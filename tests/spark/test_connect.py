@@ -12,7 +12,7 @@ from orbitmq import Message
 from orbitmq.blocking import Producer
 from spark.standalone import connect_server, make_python, run_job
 
-pytestmark = [pytest.mark.spark, pytest.mark.slow]
+pytestmark = [pytest.mark.spark, pytest.mark.proof]
 
 
 def test_a_client_without_the_connector_reads_writes_and_streams(rocketmq_session, topic, tmp_path):

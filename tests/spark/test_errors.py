@@ -42,6 +42,7 @@ def test_so_is_what_a_task_finds(spark, rocketmq_session, topic, send):
     assert "sender.py" not in told(error)
 
 
+@pytest.mark.proof
 def test_so_is_what_ends_a_stream(stream):
     with pytest.raises(PySparkException) as error:
         stream(nameServer="127.0.0.1:1")

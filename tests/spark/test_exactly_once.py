@@ -17,7 +17,7 @@ from orbitmq.testing import LocalCluster
 from spark.kills import run_killed
 from unit.spark.once.topics import create, stored
 
-pytestmark = [pytest.mark.spark, pytest.mark.slow]
+pytestmark = pytest.mark.spark
 
 
 @pytest.fixture(scope="module")
@@ -108,6 +108,7 @@ def test_a_stream_arrives_once(spark, options, topic, tmp_path):
     assert once(options) == Counter(range(400))
 
 
+@pytest.mark.proof
 def test_a_stream_that_is_killed_at_any_moment_arrives_once(options, topic, tmp_path):
     with Producer("spark-tests", options["nameServer"]) as producer:
         producer.send_all(Message(f"{topic}-in", b"%d" % n) for n in range(8_000))

@@ -10,7 +10,7 @@ from interop.peers import JavaBroker, JavaNameServer, why_unavailable
 from orbitmq import Message
 from orbitmq.blocking import Producer
 
-pytestmark = [pytest.mark.spark, pytest.mark.java, pytest.mark.slow]
+pytestmark = [pytest.mark.spark, pytest.mark.java]
 
 
 @pytest.fixture(scope="module")

@@ -72,8 +72,8 @@ def test_our_brokers_files_have_the_rows_of_the_pull_path(rocketmq, rows):
     compare(rows, rocketmq.name_servers, str(rocketmq.data_dir))
 
 
+@pytest.mark.proof
 @pytest.mark.java
-@pytest.mark.slow
 def test_a_java_brokers_files_have_the_rows_of_the_pull_path(rows, tmp_path):
     reason = why_unavailable()
     if reason is not None:

@@ -9,7 +9,7 @@ import pytest
 
 from spark.standalone import make_python, run_job
 
-pytestmark = [pytest.mark.spark, pytest.mark.slow]
+pytestmark = [pytest.mark.spark, pytest.mark.proof]
 
 CELLS = [
     """

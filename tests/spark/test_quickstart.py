@@ -15,7 +15,7 @@ import pytest
 
 from examples.quickstart.flights import find_flights
 
-pytestmark = [pytest.mark.spark, pytest.mark.slow]
+pytestmark = pytest.mark.spark
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -51,6 +51,7 @@ def test_one_month_of_flights_arrives_whole(tmp_path):
     assert (run / "delays.png").stat().st_size > 10_000
 
 
+@pytest.mark.proof
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM], ids=["ctrl-c", "terminate"])
 def test_an_interrupted_run_leaves_nothing_behind(tmp_path, number):
     with start(tmp_path) as job:
@@ -71,6 +72,7 @@ def test_an_interrupted_run_leaves_nothing_behind(tmp_path, number):
     assert not list((tmp_path / "temporary").glob("orbitmq-quickstart-*"))
 
 
+@pytest.mark.proof
 def test_a_cluster_and_a_file_of_ones_own_are_used(tmp_path, rocketmq):
     with zipfile.ZipFile(find_flights(None, tmp_path)) as archive, archive.open("flights.csv") as lines:
         (tmp_path / "few.csv").write_bytes(b"".join(islice(lines, 301)))

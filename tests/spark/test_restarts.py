@@ -12,7 +12,7 @@ import pytest
 
 from orbitmq import Message
 
-pytestmark = [pytest.mark.spark, pytest.mark.slow]
+pytestmark = [pytest.mark.spark, pytest.mark.proof]
 
 JOB = Path(__file__).with_name("stream_job.py")
 

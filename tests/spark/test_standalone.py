@@ -12,7 +12,7 @@ from orbitmq.blocking import Producer
 from spark.standalone import SOURCES, make_python, run_job, standalone_cluster
 from unit.spark.once.topics import create
 
-pytestmark = [pytest.mark.spark, pytest.mark.slow]
+pytestmark = [pytest.mark.spark, pytest.mark.proof]
 
 JOB = Path(__file__).with_name("standalone_job.py")
 

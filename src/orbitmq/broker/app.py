@@ -9,7 +9,6 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable, Coroutine, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, replace
 from random import Random
 from typing import Any
@@ -138,7 +137,11 @@ class Broker:
         )
 
     async def stop(self) -> None:
-        """Leave the NameServers, answer what waits, sync and close. Safe to call twice."""
+        """Leave the NameServers, answer what waits, sync and close. Safe to call twice.
+
+        Raises:
+            Exception: what a task that ran beside the server has failed with; everything is closed all the same.
+        """
         if self._running is None:
             return
         running, self._running = self._running, None
@@ -147,8 +150,7 @@ class Broker:
             await running.http.close()
         for task in running.tasks:
             task.cancel()
-            with suppress(asyncio.CancelledError):
-                await task
+        ended = await asyncio.gather(*running.tasks, return_exceptions=True)
         await running.registrar.leave()
         running.fast_path.close()
         service.pulls.close()
@@ -171,6 +173,9 @@ class Broker:
             running.table_notes.save_now,
         )
         log.info("broker %s stopped", self.config.broker_name)
+        for error in ended:
+            if error is not None and not isinstance(error, asyncio.CancelledError):
+                raise error
 
     def set_name_servers(self, addresses: str) -> None:
         """Register with these NameServers (`host:port;host:port`) from now on.

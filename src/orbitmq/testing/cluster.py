@@ -134,11 +134,11 @@ class LocalCluster:
         Raises:
             Exception: what the first server that failed to stop has raised.
         """
-        errors = []
+        errors: list[BaseException] = []
         for node in (*self._brokers.values(), *self._name_servers):
             try:
                 await node.stop()
-            except Exception as error:
+            except BaseException as error:
                 errors.append(error)
             node.give_port_back()
         if self._kept_dir is None and self._data_dir is not None:

@@ -11,10 +11,10 @@ from orbitmq.errors import ConfigError
 from orbitmq.spark.jobs.archive import ArchivePlan, archive
 from orbitmq.spark.jobs.frame.cluster import Cluster
 from orbitmq.spark.jobs.frame.screen import Screen
-from spark.jobs.killing import kill_when, start_job
+from spark.jobs.killing import is_killed, kill_when, start_job
 from spark.jobs.publishing import publish_flights
 
-pytestmark = [pytest.mark.spark, pytest.mark.slow]
+pytestmark = pytest.mark.spark
 
 FLIGHTS, AT_KILLS = 8_000, 6_000
 ROWS_PER_BATCH = 1_000
@@ -30,8 +30,8 @@ def start(name_servers: str, plan: ArchivePlan, *options: str) -> subprocess.Pop
     return start_job(name_servers, "archive", *words)
 
 
-@pytest.mark.timeout(1_200)  # it starts Spark four times, which takes a minute each where much else runs
-def test_every_flight_is_archived_once_though_the_job_is_killed(spark, rocketmq_session, topic, plan):
+@is_killed
+def test_every_flight_is_archived_once_though_the_job_is_killed(spark, rocketmq_session, topic, plan, is_killed):
     name_servers = rocketmq_session.name_servers
     assert publish_flights(name_servers, topic, 0, AT_KILLS) == AT_KILLS
     # While a micro-batch is written, when one was written, while it is noted as done, and while files are merged.
@@ -40,7 +40,7 @@ def test_every_flight_is_archived_once_though_the_job_is_killed(spark, rocketmq_
         ("date=*/batch=b00000001", 1),
         ("_checkpoint/commits/3", 1),
         ("_merging/**/*.parquet", 1),
-    ):
+    )[: 4 * is_killed]:
         kill_when(start(name_servers, plan), plan.directory, pattern, count)
     publish_flights(name_servers, topic, AT_KILLS, FLIGHTS)
 
@@ -55,6 +55,7 @@ def test_every_flight_is_archived_once_though_the_job_is_killed(spark, rocketmq_
     assert not list(plan.directory.glob("_merging*")) + list(plan.directory.glob(".spark-staging-*"))
 
 
+@pytest.mark.proof
 @pytest.mark.timeout(600)
 def test_a_second_run_adds_what_came_since_and_a_run_of_another_topic_is_refused(spark, rocketmq_session, topic, plan):
     name_servers = rocketmq_session.name_servers

@@ -18,10 +18,10 @@ from orbitmq.spark.jobs.bodies.judging import judged
 from orbitmq.spark.jobs.contracts import ORIGIN, REASON, ContractPlan, Judge, hold_to_contract
 from orbitmq.spark.jobs.frame.cluster import Cluster
 from orbitmq.spark.jobs.frame.screen import Screen
-from spark.jobs.killing import kill_when, start_job
+from spark.jobs.killing import is_killed, kill_when, start_job
 from spark.jobs.publishing import publish_flights
 
-pytestmark = [pytest.mark.spark, pytest.mark.slow]
+pytestmark = pytest.mark.spark
 
 FLIGHTS = 2_000
 DECLARED = "carrier string not null, flight int not null, dep_time int not null, time_hour timestamp"
@@ -61,12 +61,13 @@ def quarantined(spark, cluster, plan):
     return spark.read.format("rocketmq").options(**cluster.options(plan.quarantine)).load().collect()
 
 
-@pytest.mark.timeout(600)
-def test_flights_that_were_cancelled_go_to_quarantine_once_though_the_job_is_killed(spark, cluster, plan):
+@is_killed
+def test_flights_that_were_cancelled_go_to_quarantine_once_though_the_job_is_killed(spark, cluster, plan, is_killed):
     publish_flights(cluster.name_servers, plan.topic, 0, FLIGHTS)
-    words = ("--contract", plan.contract.file, "--quarantine", plan.quarantine, "--rows-per-batch", plan.rows_per_batch)
-    job = start_job(cluster.name_servers, "contracts", plan.topic, plan.directory, *words)
-    kill_when(job, plan.directory, "bad/date=*/batch=b00000001", 1)
+    if is_killed:
+        words = ("--contract", plan.contract.file, "--quarantine", plan.quarantine, "--rows-per-batch", 500)
+        job = start_job(cluster.name_servers, "contracts", plan.topic, plan.directory, *words)
+        kill_when(job, plan.directory, "bad/date=*/batch=b00000001", 1)
 
     verdicts = hold_to_contract(spark, cluster, plan, Screen())
 

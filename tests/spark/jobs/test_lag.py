@@ -16,10 +16,10 @@ from orbitmq.spark.jobs.frame.screen import Screen
 from orbitmq.spark.jobs.lag import LagPlan, watch_lag
 from orbitmq.spark.jobs.watches.samples import UNKNOWN, append_sample, encode_sample
 from orbitmq.wire.bodies.groups import GroupConfig
-from spark.jobs.killing import kill_when, start_job
+from spark.jobs.killing import is_killed, kill_when, start_job
 from spark.jobs.publishing import publish_flights
 
-pytestmark = [pytest.mark.spark, pytest.mark.slow]
+pytestmark = pytest.mark.spark
 
 FLIGHTS = 400
 
@@ -40,19 +40,20 @@ def commit(name_servers, group, topic, queue_count):
     run(work())
 
 
-@pytest.mark.timeout(600)
-def test_what_is_unknown_stays_null_though_the_job_is_killed(spark, rocketmq_session, topic, tmp_path, capsys):
+@is_killed
+def test_what_is_unknown_stays_null_though_the_job_is_killed(
+    spark, rocketmq_session, topic, tmp_path, capsys, is_killed
+):
     name_servers, directory = rocketmq_session.name_servers, tmp_path / "lag"
     assert publish_flights(name_servers, topic, 0, FLIGHTS) == FLIGHTS
     group = f"{topic}-billing"
     commit(name_servers, group, topic, 3)
-    kill_when(
-        start_job(name_servers, "lag", group, topic, directory, "--every", "0.1", "--count", "100000"),
-        directory,
-        "lag.jsonl",
-        1,
-    )
     plan = LagPlan(group, topic, directory, 2, 0.0)
+    if is_killed:
+        job = start_job(name_servers, "lag", group, topic, directory, "--every", "0.1", "--count", "100000")
+        kill_when(job, directory, "lag.jsonl", 1)
+    else:
+        watch_lag(spark, Cluster(name_servers), plan, Screen())
     with plan.file.open("ab") as file:
         file.write(b'{"at_ms":1')  # and here power was cut
     queue = MessageQueue(topic, "broker-a", 0)

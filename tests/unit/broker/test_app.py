@@ -14,6 +14,7 @@ from orbitmq.address import parse_address
 from orbitmq.broker.app import Broker, retention_rules, store_config
 from orbitmq.broker.config import BrokerConfig
 from orbitmq.broker.groups.offsets import GroupOffsets
+from orbitmq.broker.health.monitor import BrokerMonitor
 from orbitmq.broker.persistence import ConfigFiles, format_offsets
 from orbitmq.broker.topics.table import TopicTable
 from orbitmq.codes import RequestCode, ResponseCode
@@ -345,3 +346,21 @@ async def test_a_topic_that_a_full_disk_refuses_is_made_and_kept_by_the_first_se
         assert (await rig.send("orders")).code == 0
         kept = ConfigFiles(rig.broker.config.store_path_root_dir / "config").load_topics(auto_create_enable=True)
         assert set(kept.all) == {*before, "orders"}
+
+
+async def test_a_task_that_has_failed_is_told_by_the_stop_which_closes_everything_all_the_same(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def fail(_: BrokerMonitor) -> None:
+        raise ZeroDivisionError("a defect of ours")
+
+    monkeypatch.setattr(BrokerMonitor, "run", fail)
+    broker = Broker(config_of(tmp_path))
+    await broker.start()
+    address = broker.address
+    assert (tmp_path / "abort").exists()
+    with pytest.raises(ZeroDivisionError, match="a defect of ours"):
+        await broker.stop()
+    with pytest.raises(OSError):
+        await asyncio.open_connection(*parse_address(address))
+    assert not (tmp_path / "abort").exists(), "the stop was orderly"

@@ -14,7 +14,7 @@ from unit.spark.once.topics import create
 _numbers = count()
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def asking_cluster():
     settings = {"transaction_time_out": 500, "transaction_check_interval": 200, "transaction_check_max": 1000}
     with LocalCluster.running(settings=settings) as cluster:

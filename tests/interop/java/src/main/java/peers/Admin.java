@@ -31,7 +31,7 @@ final class Admin {
         try {
             return admin.queryConsumeTimeSpan(arguments.getString("topic"), arguments.getString("group")).size();
         } finally {
-            admin.shutdown();
+            Shutdowns.quickly(admin::shutdown);
         }
     }
 
@@ -44,7 +44,7 @@ final class Admin {
         try {
             return admin.resumeCheckHalfMessage(arguments.getString("topic"), arguments.getString("message_id"));
         } finally {
-            admin.shutdown();
+            Shutdowns.quickly(admin::shutdown);
         }
     }
 
@@ -53,7 +53,7 @@ final class Admin {
         ByteArrayOutputStream printed = new ByteArrayOutputStream();
         System.setOut(new PrintStream(printed, true, StandardCharsets.UTF_8));
         try {
-            MQAdminStartup.main(arguments.getJSONArray("args").toArray(new String[0]));
+            Shutdowns.quickly(() -> MQAdminStartup.main(arguments.getJSONArray("args").toArray(new String[0])));
         } finally {
             System.setOut(before);
             System.clearProperty(MixAll.NAMESRV_ADDR_PROPERTY);

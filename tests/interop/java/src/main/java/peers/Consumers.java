@@ -109,7 +109,7 @@ final class Consumers {
     }
 
     private Object stop(JSONObject arguments) {
-        pushing.remove(arguments.getString("name")).shutdown();
+        Shutdowns.quickly(pushing.remove(arguments.getString("name"))::shutdown);
         return null;
     }
 
@@ -158,7 +158,7 @@ final class Consumers {
     }
 
     private Object stopPuller(JSONObject arguments) {
-        pulling.remove(arguments.getString("name")).shutdown();
+        Shutdowns.quickly(pulling.remove(arguments.getString("name"))::shutdown);
         return null;
     }
 
@@ -180,7 +180,7 @@ final class Consumers {
     }
 
     private Object stopLite(JSONObject arguments) {
-        polling.remove(arguments.getString("name")).shutdown();
+        Shutdowns.quickly(polling.remove(arguments.getString("name"))::shutdown);
         return null;
     }
 
@@ -190,8 +190,8 @@ final class Consumers {
     }
 
     void stopAll() {
-        pushing.values().forEach(DefaultMQPushConsumer::shutdown);
-        pulling.values().forEach(DefaultMQPullConsumer::shutdown);
-        polling.values().forEach(DefaultLitePullConsumer::shutdown);
+        pushing.values().forEach(consumer -> Shutdowns.quickly(consumer::shutdown));
+        pulling.values().forEach(consumer -> Shutdowns.quickly(consumer::shutdown));
+        polling.values().forEach(consumer -> Shutdowns.quickly(consumer::shutdown));
     }
 }

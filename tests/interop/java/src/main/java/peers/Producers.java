@@ -163,12 +163,12 @@ final class Producers {
     }
 
     private Object stop(JSONObject arguments) {
-        running.remove(arguments.getString("name")).shutdown();
+        Shutdowns.quickly(running.remove(arguments.getString("name"))::shutdown);
         return null;
     }
 
     void stopAll() {
-        running.values().forEach(DefaultMQProducer::shutdown);
+        running.values().forEach(producer -> Shutdowns.quickly(producer::shutdown));
     }
 
     private static List<Message> messages(JSONArray descriptions) {
