@@ -9,11 +9,12 @@ import signal
 import sys
 from collections.abc import Sequence
 from dataclasses import asdict, replace
+from pathlib import Path
 
 from benchmarks.figures import MEASURES, measure_figure
 from benchmarks.load import BenchmarkError, compile_loadgen
 from benchmarks.measure import Plan, Result, measure_rows
-from benchmarks.report import ALL_ROWS, RESULTS, describe_machine, machine_slug, save, table
+from benchmarks.report import ALL_ROWS, RESULTS, describe_machine, machine_slug, save, summary, table
 from benchmarks.rows import LOAD_ROWS
 from benchmarks.servers import end_children, java_command
 
@@ -56,7 +57,13 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--seconds", type=float, default=4, help="measured seconds of each run")
     parser.add_argument("--messages", type=int, metavar="N", help="no row's sample is larger: for a look")
     parser.add_argument("--attempts", type=int, default=3, help="tries to get a run that nobody else disturbs")
-    parser.add_argument("--keep", action="store_true", help="merge into the machine's committed figures")
+    parser.add_argument(
+        "--keep",
+        action=argparse.BooleanOptionalAction,
+        default=False,
+        help="merge into the machine's committed figures",
+    )
+    parser.add_argument("--json", type=Path, metavar="FILE", help="write how many bars were reached there")
     parser.add_argument("--list", action="store_true", help="list the rows")
     parser.add_argument("--table", action="store_true", help="print the committed figures of this machine")
     return parser
@@ -120,6 +127,8 @@ def _measure(options: argparse.Namespace) -> int:
         path = save(results, asdict(plan), keep=options.keep)
         print(f"\nwritten to benchmarks/results/{path.name}")
     bad = sum(side["bad"] for result in results.values() for side in result.values())
+    if options.json is not None:
+        options.json.write_text(json.dumps({"bars": summary(results, bad)}, indent=1) + "\n", encoding="utf-8")
     if bad:
         print(f"benchmarks: {bad} answers were bad", file=sys.stderr)
     return 1 if bad else 0

@@ -99,6 +99,31 @@ def is_disturbed(result: Result) -> bool:
     return any(side.get("others_cpu", 0) > DISTURBED_CPU for side in (result.get("java"), result.get("ours")) if side)
 
 
+def summary(results: dict[str, Result], bad: int) -> dict[str, Any]:
+    """Return what was asked of the rows with a bar, what was measured, and whether all of them were reached.
+
+    Args:
+        bad: answers that were bad; a run with any reaches nothing.
+    """
+    verdicts: dict[str, list[str]] = {"reached": [], "missed": [], "disturbed": [], "not compared": []}
+    for row in ALL_ROWS:
+        if row.bar is None or (result := results.get(row.name)) is None:
+            continue
+        verdict = judge(row.bar, result.get("java"), result.get("ours"))
+        word = (
+            "disturbed" if is_disturbed(result) else {True: "reached", False: "missed", None: "not compared"}[verdict]
+        )
+        verdicts[word].append(row.name)
+    count = sum(map(len, verdicts.values()))
+    others = [f"{word}: {', '.join(names)}" for word, names in verdicts.items() if names and word != "reached"]
+    reached = len(verdicts["reached"])
+    return {
+        "asked": f"{count} rows reach their bars, no bad answer",
+        "measured": "; ".join([f"{reached} of {count} bars reached, {bad} bad answers", *others]),
+        "reached": count > 0 and reached == count and not bad,
+    }
+
+
 def _line(row: Row | Figure, result: Result) -> str:
     java, ours = result.get("java"), result.get("ours")
     unit = f" {row.unit}" if isinstance(row, Figure) else "/s"

@@ -1,8 +1,8 @@
 """Plays the failure scenarios, prints what was measured against its bounds, and keeps it.
 
-    make failures                                  # everything with the true defaults, about a quarter of an hour
-    make failures ARGS="--only silent --only cut"  # scenarios whose name holds a word
-    make failures ARGS="--quick"                   # the tests' short settings, nothing is kept
+    make proof ARGS="--only cluster"                                   # everything with the true defaults, a quarter of an hour
+    make proof ARGS="--only cluster/failures -- --only silent --keep"  # scenarios whose name holds a word
+    make proof ARGS="--only cluster/failures -- --quick"               # the tests' short settings, nothing is kept
 
 Exit code 1 when an outcome or a bound was missed, 2 when something is missing here. Ctrl-C ends it and what it started.
 """
@@ -55,10 +55,11 @@ def main() -> int:
         print("failures: interrupted, nothing is kept", file=sys.stderr)
         return 130
     print(f"\n{table(played)}")
-    if not options.quick:
+    if options.keep and not options.quick:
         _keep(played)
-    missed = sum(not finding.is_reached for findings in played.values() for finding in findings)
-    print(f"\n{missed} missed" if missed else "\neverything reached")
+    found = [finding for findings in played.values() for finding in findings]
+    missed = sum(not finding.is_reached for finding in found)
+    print(f"\n{len(played)} scenarios, {sum(bool(finding.bound) for finding in found)} bounds: {missed} missed")
     return 1 if missed else 0
 
 
@@ -136,7 +137,7 @@ def _json(finding: Finding) -> dict[str, Any]:
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog="make failures", description=__doc__.splitlines()[0] if __doc__ else None)
+    parser = argparse.ArgumentParser(prog="cluster", description=__doc__.splitlines()[0] if __doc__ else None)
     parser.add_argument(
         "--only", action="append", metavar="WORD", help="scenarios whose name holds it; may be repeated"
     )
@@ -144,6 +145,7 @@ def _parser() -> argparse.ArgumentParser:
         "--cast", action="append", choices=tuple(CAST_TITLES), help="only ours, or only with Java peers"
     )
     parser.add_argument("--quick", action="store_true", help="the tests' short settings; nothing is kept")
+    parser.add_argument("--keep", action=argparse.BooleanOptionalAction, default=True, help=f"merge into {LATEST.name}")
     parser.add_argument("--list", action="store_true", help="list the scenarios")
     return parser
 

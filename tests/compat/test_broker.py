@@ -1,4 +1,4 @@
-"""The quick forms of `make compat-broker` and `make compat-admin`: some hundred random commands to Java's broker and ours."""
+"""The quick forms of `make proof ARGS="--only compat/broker --only compat/admin"`: some hundred random commands to Java's broker and ours."""
 
 import json
 import os

@@ -1,4 +1,4 @@
-"""The quick form of `make compat`: a few thousand random requests to Java's NameServer and ours, answers compared."""
+"""The quick form of `make proof ARGS="--only compat/nameserver"`: a few thousand random requests to Java's NameServer and ours, answers compared."""
 
 import os
 

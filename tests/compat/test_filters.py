@@ -1,4 +1,4 @@
-"""The quick form of `make compat-filters`: some thousand random expressions through Java's SQL92 filter and ours."""
+"""The quick form of `make proof ARGS="--only compat/filters"`: some thousand random expressions through Java's SQL92 filter and ours."""
 
 import os
 

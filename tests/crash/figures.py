@@ -1,4 +1,4 @@
-"""Every figure of what survives, with its full size: `make crash`, or `python -m crash.figures [kills-sync model …] [--share 0.01]`.
+"""Every figure of what survives, with its full size: `make proof ARGS="--only crash/"`, or `python -m crash.figures [kills-sync model …] [--share 0.01]`.
 
 Prints what was asked, what was measured and whether that reaches it; keeps full-size results as JSON (see `hostile.figures`). Exit code 1
 when a figure is not reached.
@@ -259,4 +259,4 @@ FIGURES: Mapping[str, Callable[[Size], Figure]] = {
 if __name__ == "__main__":
     # What is cut, refused or failed is logged, and nothing else happens here.
     logging.getLogger("orbitmq").addHandler(logging.NullHandler())
-    raise SystemExit(main("crash", FIGURES, RESULTS, __doc__))
+    raise SystemExit(main("crash.figures", FIGURES, RESULTS, __doc__))

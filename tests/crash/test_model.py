@@ -1,4 +1,4 @@
-"""The store against a plain account of what it promised, through random histories: `make crash` plays a million steps.
+"""The store against a plain account of what it promised, through random histories: `make proof ARGS="--only crash/model"` plays a million steps.
 
 Checked that it bites: see the list in `docs/explain/durability.md`.
 """

@@ -54,6 +54,26 @@ def test_a_bar_holds_for_rate_and_latency(ours, p99_us, reached):
     assert report.judge(Bar(3, p99_ratio=1 / 3), java, {"value": ours, "p99_us": p99_us}) is reached
 
 
+@pytest.mark.parametrize(
+    ("ours", "bad", "reached", "measured"),
+    [
+        ({"value": 1e9, "p99_us": 1}, 0, True, "1 of 1 bars reached, 0 bad answers"),
+        ({"value": 1e9, "p99_us": 1}, 2, False, "1 of 1 bars reached, 2 bad answers"),
+        ({"value": 1, "p99_us": 1}, 0, False, "0 of 1 bars reached, 0 bad answers; missed: route-k8-50x1"),
+        (
+            {"value": 1e9, "p99_us": 1, "others_cpu": 1},
+            0,
+            False,
+            "0 of 1 bars reached, 0 bad answers; disturbed: route-k8-50x1",
+        ),
+    ],
+)
+def test_bars_are_reached_when_every_row_reaches_its_own_undisturbed(ours, bad, reached, measured):
+    found = report.summary({"route-k8-50x1": {"java": {"value": 10, "p99_us": 10}, "ours": ours}}, bad)
+
+    assert (found["reached"], found["measured"]) == (reached, measured)
+
+
 def test_kept_figures_are_merged_row_by_row(tmp_path, monkeypatch):
     monkeypatch.setattr(report, "RESULTS", tmp_path)
     report.save({"a": {"ours": {"value": 1}}, "b": {"ours": {"value": 2}}}, {}, keep=True)

@@ -1,4 +1,4 @@
-"""Injured inputs for every decoder: `python -m fuzz --count 10000000`, run from the folder `tests`. `make hostile` runs it, too.
+"""Injured inputs for every decoder: `python -m fuzz --count 10000000`, run from the folder `tests`. It is also the row `hostile/injured-inputs` of `make proof`.
 
 Prints the rate, the slowest input and the growth of memory of each decoder; ends with exit code 1 at the first failure.
 """

@@ -1,4 +1,4 @@
-"""Some thousand injured inputs per decoder. `make hostile` runs the long one."""
+"""Some thousand injured inputs per decoder. The long one is the row `hostile/injured-inputs` of `make proof`."""
 
 import os
 from random import Random

@@ -1,4 +1,4 @@
-"""An honest producer and consumer beside each hostile client of a broker: `make hostile-broker`, or `python -m hostile.broker_figures [deaf-pullers …] [--share 0.01]`.
+"""An honest producer and consumer beside each hostile client of a broker: `make proof ARGS="--only hostile-broker"`, or `python -m hostile.broker_figures [deaf-pullers …] [--share 0.01]`.
 
 Prints what was asked, what was measured and whether that reaches it; keeps full-size results as JSON. Exit code 1 when a
 figure is not reached.
@@ -6,11 +6,11 @@ figure is not reached.
 
 from __future__ import annotations
 
-import argparse
 import asyncio
 import subprocess
 import sys
 import time
+from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
@@ -20,7 +20,7 @@ from hostile.broker_attacks import ATTACKS
 from hostile.broker_honest import HonestPair
 from hostile.broker_victim import BrokerVictim
 from hostile.figure import Figure, Size, percentile
-from hostile.figures import keep, measure, table
+from hostile.figures import main
 from orbitmq.net.loop import run
 
 RESULTS = Path(__file__).parents[2] / "benchmarks" / "results" / "latest-hostile-broker.json"
@@ -87,22 +87,7 @@ async def _watch(name: str, size: Size, victim: BrokerVictim, attacker: subproce
     )
 
 
-def main() -> int:
-    """Measure, print, keep."""
-    parser = argparse.ArgumentParser(prog="hostile-broker", description=__doc__)
-    parser.add_argument("rows", nargs="*", help=f"of {', '.join(ATTACKS)}; all when left out")
-    parser.add_argument("--share", type=float, default=1.0, help="how much of everything; less than 1 is not kept")
-    options = parser.parse_args()
-    names = [name for name in ATTACKS if not options.rows or name in options.rows]
-    if not names:
-        parser.error(f"no such row, there are {', '.join(ATTACKS)}")
-    size = Size(options.share, 0)
-    found = {name: measure(name, partial(beside, name), size) for name in names}
-    print("\n" + table(found), flush=True)
-    if options.share >= 1:
-        keep(RESULTS, found, list(ATTACKS))
-    return 0 if all(row["reached"] for row in found.values()) else 1
-
+FIGURES: Mapping[str, Callable[[Size], Figure]] = {name: partial(beside, name) for name in ATTACKS}
 
 if __name__ == "__main__":
-    raise SystemExit(main())
+    raise SystemExit(main("hostile.broker_figures", FIGURES, RESULTS, __doc__))

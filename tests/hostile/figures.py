@@ -1,8 +1,8 @@
-"""Every hostility figure with its full size: `make hostile`, or `python -m hostile.figures [slow-senders idle-connections …] [--share 0.01]`.
+"""Every hostility figure with its full size: `make proof ARGS="--only hostile/"`, or `python -m hostile.figures [slow-senders idle-connections …] [--share 0.01]`.
 
 Prints what was asked, what was measured and whether that reaches it; keeps full-size results as JSON, those of rows that
 were not run as they were, and those that missed while other processes took the cores, unless there is nothing else to
-keep. Exit code 1 when a figure is not reached.
+keep. With `--json FILE` the rows of this run are written there, too. Exit code 1 when a figure is not reached.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ import logging
 import os
 import platform
 import signal
+import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
@@ -52,15 +53,28 @@ def main(prog: str, figures: Mapping[str, Callable[[Size], Figure]], results: Pa
     parser.add_argument("rows", nargs="*", help=f"of {', '.join(figures)}; all when left out")
     parser.add_argument("--share", type=float, default=1.0, help="how much of everything; less than 1 is not kept")
     parser.add_argument("--seed", type=int, default=int(time.time()))
+    parser.add_argument("--json", type=Path, metavar="FILE", help="write asked, measured and reached of each row there")
+    parser.add_argument(
+        "--keep", action=argparse.BooleanOptionalAction, default=True, help=f"merge full sizes into {results.name}"
+    )
     options = parser.parse_args()
     names = [name for name in figures if not options.rows or name in options.rows]
     if not names:
         parser.error(f"no such row, there are {', '.join(figures)}")
     logging.disable(logging.WARNING)  # what is refused is logged, and nothing else happens here
+    # A shell starts background jobs with SIGINT ignored; SIGTERM must not leave servers and attackers behind either.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
     size = Size(options.share, options.seed)
-    found = {name: measure(name, figures[name], size) for name in names}
+    try:
+        found = {name: measure(name, figures[name], size) for name in names}
+    except KeyboardInterrupt:
+        print("interrupted: nothing is kept", file=sys.stderr)
+        return 130
     print("\n" + table(found), flush=True)
-    if options.share >= 1:
+    if options.json is not None:
+        options.json.write_text(json.dumps(found, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+    if options.keep and options.share >= 1:
         keep(results, found, list(figures))
     return 0 if all(row["reached"] for row in found.values()) else 1
 
@@ -119,10 +133,4 @@ def keep(results: Path, found: Mapping[str, Mapping[str, Any]], names: Sequence[
 
 
 if __name__ == "__main__":
-    # A shell starts background jobs with SIGINT ignored; SIGTERM must not leave servers and attackers behind either.
-    signal.signal(signal.SIGINT, signal.default_int_handler)
-    signal.signal(signal.SIGTERM, signal.default_int_handler)
-    try:
-        raise SystemExit(main("hostile", FIGURES, RESULTS, __doc__))
-    except KeyboardInterrupt:
-        raise SystemExit(130) from None
+    raise SystemExit(main("hostile.figures", FIGURES, RESULTS, __doc__))

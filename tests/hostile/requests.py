@@ -1,6 +1,6 @@
 """Forged requests: those of known attacks, every code by everybody, names that mean something elsewhere.
 
-They are few enough to be complete: tests and `make hostile` do the same.
+They are few enough to be complete: tests and `make proof` do the same.
 """
 
 from __future__ import annotations

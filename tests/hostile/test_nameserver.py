@@ -1,11 +1,12 @@
 """Hostile peers of a NameServer: honest ones go on being served.
 
-`make hostile` is the long form. Slow senders and peers that never read are, in small, in `unit/net/test_server.py`.
+`make proof ARGS="--only hostile/"` is the long form. Slow senders and peers that never read are, in small, in `unit/net/test_server.py`.
 """
 
 from __future__ import annotations
 
 import asyncio
+import json
 import os
 import socket
 import subprocess
@@ -168,11 +169,14 @@ async def test_a_length_that_lies_ends_the_connection_and_allocates_nothing_s2(l
 
 def test_the_long_form_measures_and_says_whether_it_reached(tmp_path: Path):
     rows = ("injured-inputs", "injured-frames", "lying-lengths", "connection-flood", "model-histories")
-    command = [sys.executable, "-m", "hostile.figures", *rows, "--share", "0.0005", "--seed", str(SEED)]
+    written = tmp_path / "rows.json"
+    options = ("--share", "0.0005", "--seed", str(SEED), "--json", str(written))
+    command = [sys.executable, "-m", "hostile.figures", *rows, *options]
     told = subprocess.run(command, capture_output=True, text=True, env=environment())
     assert told.returncode in (0, 1), told.stderr
     for row in rows:
         assert f"| {row} | " in told.stdout
+    assert json.loads(written.read_text()).keys() == set(rows)
 
 
 def test_the_dearest_request_of_each_code_is_known_and_answered():

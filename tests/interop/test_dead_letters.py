@@ -37,7 +37,7 @@ async def give_up(address: str, group: str, topic: str, offset_message_id: str) 
     assert answer.code == 0, answer.remark
 
 
-@pytest.mark.parametrize("place", ["ours", "java_cluster"])
+@pytest.mark.parametrize("place", ["ours", pytest.param("java_cluster", marks=pytest.mark.proof)])
 def test_dead_letters_are_listed_shown_and_sent_again(request, java, place, create_topic, name):
     found = request.getfixturevalue(place)
     if place == "ours":
@@ -99,7 +99,6 @@ async def send_without_the_broker(
     await session.close()
 
 
-@pytest.mark.proof
 @pytest.mark.parametrize("place", ["ours", "java_cluster"])
 def test_what_a_broker_does_not_take_back_comes_again_and_is_given_up_all_the_same(
     request, java, place, create_topic, name

@@ -196,7 +196,7 @@ ONCE = (
 
 IS_WHOLE = "ORBITMQ_ALL_COMMANDS" in os.environ
 STORIES = {"story": OFFLINE, "more": MORE, "sent": SENT} if IS_WHOLE else {"story": OFFLINE}
-"""`make compat-commands` runs all of them."""
+"""`make proof ARGS="--only compat/commands"` runs all of them."""
 
 
 @pytest.mark.parametrize("lines", STORIES.values(), ids=STORIES)

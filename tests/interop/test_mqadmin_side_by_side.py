@@ -118,7 +118,7 @@ ALL_COMMANDS = (
 )
 EXPORTS = ("exportConfigs", "exportMetadata", "exportMetrics")
 IS_WHOLE = "ORBITMQ_ALL_COMMANDS" in os.environ
-"""`make compat-commands` runs all of them; otherwise each command is run in its first form."""
+"""`make proof ARGS="--only compat/commands"` runs all of them; otherwise each command is run in its first form."""
 COMMANDS = (
     ALL_COMMANDS if IS_WHOLE else tuple({command[0]: command for command in reversed(ALL_COMMANDS)}.values())[::-1]
 )

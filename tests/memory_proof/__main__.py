@@ -1,5 +1,6 @@
 """A million requests to a NameServer that remembers and to one that does not: `python -m memory_proof`.
 
+    make proof ARGS="--only nameserver/memory-proof"
     python -m memory_proof --requests 1000000 --seeds 30 --first-seed 1 [--only "ha address,acting master"]
 
 Prints every kind of difference once, with the least stream that shows it; exit code 1 when there is any.

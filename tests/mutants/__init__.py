@@ -1,6 +1,6 @@
 """Mutation testing: break the source in one place, and see whether the unit tests of its room notice.
 
-`make mutants`, or `python -m mutants ROOM ... --sample 200 --seed N` with the folder `tests` on the path. The known tools
+`make proof ARGS="--only mutants"`, or `python -m mutants ROOM ... --sample 200 --seed N` with the folder `tests` on the path. The known tools
 do not fit: mutmut forks a process that has already imported everything (here: loops and threads), cosmic-ray edits the
 working tree, mutatest is no longer kept; none draws a seeded sample per room.
 

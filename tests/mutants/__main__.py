@@ -150,6 +150,10 @@ def main() -> int:
     noticed, run = (
         sum(figures) for figures in zip(*((t.noticed, t.run) for t in campaign.tallies.values()), strict=True)
     )
+    print(
+        f"\n{noticed} of {run} mutants noticed ({noticed / max(1, run):.0%}, asked {options.reach:.0%}), seed {options.seed}; "
+        f"{len(stale)} stale entries in the list of equivalent ones"
+    )
     return int(bool(stale) or noticed < options.reach * run)
 
 

@@ -1,4 +1,4 @@
-"""The long form of the simulation: `make simulate ARGS="--seeds 10000"`; `--seed 7 --trace` replays one life."""
+"""The long form of the simulation: `make proof ARGS="--only simulation/raft -- --seeds 10000"`; `--seed 7 --trace` replays one life."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Groups of Raft nodes under faults, one life for each seed; `make simulate` runs thousands of them."""
+"""Groups of Raft nodes under faults, one life for each seed; `make proof ARGS="--only simulation/raft"` runs thousands of them."""
 
 import pytest
 

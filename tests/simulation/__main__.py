@@ -1,4 +1,4 @@
-"""Lives of whole clusters: `make simulate-cluster ARGS="--seeds 10000"`; `--seed 7 --trace` plays one again."""
+"""Lives of whole clusters: `make proof ARGS="--only simulation/cluster -- --seeds 10000"`; `--seed 7 --trace` plays one again."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """Jobs that are killed, driver or worker, at random moments after they are up, until one of them comes to its end.
 
-make exactly-once                                   2,000,000 rows into a topic, 40 kills
-make exactly-once ARGS="--rows 20000 --kills 4"     in short
+make proof ARGS="--only spark/exactly-once"                                   2,000,000 rows into a topic, 40 kills
+make proof ARGS="--only spark/exactly-once -- --rows 20000 --kills 4"         in short
 
 Every kill is a line with how many rows have come by then. The full size keeps its figures in benchmarks/results.
 """
@@ -112,12 +112,15 @@ def main() -> int:
     from orbitmq.testing import LocalCluster
     from unit.spark.once.topics import come, create, stored
 
-    parser = argparse.ArgumentParser(prog="make exactly-once", description=main.__doc__)
+    parser = argparse.ArgumentParser(prog="spark.kills", description=main.__doc__)
     parser.add_argument("--rows", type=int, default=ROWS)
     parser.add_argument("--kills", type=int, default=KILLS)
     parser.add_argument("--batch", type=int, default=20_000, help="rows of a micro-batch")
     parser.add_argument("--pause", type=float, default=12, help="seconds between two kills, at most")
     parser.add_argument("--seed", type=int, default=7)
+    parser.add_argument(
+        "--keep", action=argparse.BooleanOptionalAction, default=True, help=f"write a full size to {RESULTS.name}"
+    )
     given = parser.parse_args()
     settings = {"transaction_time_out": 20_000, "transaction_check_interval": 5_000, "transaction_check_max": 1_000_000}
     with (
@@ -159,7 +162,7 @@ def main() -> int:
         "seed": given.seed,
         "machine_cores": psutil.cpu_count(),
     }
-    if given.rows >= ROWS and given.kills >= KILLS:
+    if given.keep and given.rows >= ROWS and given.kills >= KILLS:
         keep(RESULTS, figures)
     return 1 if lost or repeated or kills < given.kills else 0
 

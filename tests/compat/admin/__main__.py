@@ -1,6 +1,6 @@
 """The same random administrative commands to a Java 5.3.3 broker and to ours; every answer is compared.
 
-    make compat-admin ARGS="--commands 100000 --seed 1 --tally /var/tmp/compat-admin.json"
+    make proof ARGS="--only compat/admin -- --commands 1000000 --seed 7 --tally /var/tmp/compat-admin.json"
 
 Commands come in stories of some hundred, each on topics, groups and users of its own; a story in which something
 differs is shrunk to the few commands that it takes. `--story` tells one story again. A fifth of the commands goes to
@@ -134,7 +134,7 @@ def report(tally: Tally) -> None:
     for reason in {reason.name: reason for reason in (*REASONS, *OF_ALL_COMMANDS)}.values():
         if tally.listed[reason.name]:
             print(f"  {tally.listed[reason.name]:,} {reason.name}: Java: {reason.java}; ours: {reason.ours}")
-    print(f"{len(tally.differences)} kinds of difference left")
+    print(f"{tally.counts.total():,} commands to each: {len(tally.differences)} kinds of difference left")
 
 
 if __name__ == "__main__":

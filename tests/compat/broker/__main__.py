@@ -1,6 +1,6 @@
 """The same random commands to a Java 5.3.3 broker and to ours; every answer is compared.
 
-    make compat-broker ARGS="--commands 100000 --seed 1"
+    make proof ARGS="--only compat/broker -- --commands 2000 --seed 7"
 
 Commands come in stories of some ninety, each on topics and groups of its own; a story in which something differs is
 shrunk to the few commands that it takes. `--story` tells one story again.
@@ -103,7 +103,7 @@ def report(tally: Tally) -> None:
     for reason in REASONS:
         if tally.listed[reason.name]:
             print(f"  {tally.listed[reason.name]:,} {reason.name}: Java: {reason.java}; ours: {reason.ours}")
-    print(f"{len(tally.differences)} kinds of difference left")
+    print(f"{tally.counts.total():,} commands to each: {len(tally.differences)} kinds of difference left")
 
 
 if __name__ == "__main__":
