@@ -12,9 +12,9 @@ from collections.abc import Awaitable, Callable, Coroutine
 from dataclasses import dataclass
 from typing import Any
 
-from adversary.support import Child, Heartbeats
 from cluster.stage import Cast, Stage
 from cluster.world import Load, World, create_topic
+from hostile.served import Child, Heartbeats
 from orbitmq.admin.monitoring import ask_history, take_snapshot
 from orbitmq.net.pool import ConnectionPool, expect
 from orbitmq.wire.headers import PutKvConfig, WipeWritePerm

@@ -12,9 +12,9 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import NamedTuple
 
-from adversary.support import Link, Served, giant, leaving_of, serving
 from hostile.figure import Figure, Size
 from hostile.requests import whole_header
+from hostile.served import Link, Served, giant, leaving_of, serving
 from orbitmq.model.route import QueueData, TopicRoute
 from orbitmq.nameserver.handlers import handlers
 from orbitmq.wire.bodies.route import encode_route

@@ -21,7 +21,7 @@ def main() -> None:
         ],
         "module docstrings that open with What/How/Who/Where": measures.vague_openings(),
         "references that a reader cannot open": measures.unreachable_references(),
-        "modules without a test of their name": measures.modules_without_test(),
+        f"modules of {measures.OWN_TEST_LINES_MIN} lines or more without a test of their name": measures.modules_without_test(),
         f"commit subjects over {measures.SUBJECT_LENGTH_MAX} characters since {measures.RULE_SINCE}": measures.long_subjects(),
     }
     for name in ("nameserver", "client", "net"):

@@ -26,6 +26,8 @@ SUBJECT_LENGTH_MAX = 72
 RULE_SINCE = "91ca469"
 """The last commit before the rule on the length of subjects."""
 TOP_MAX = 8
+OWN_TEST_LINES_MIN = 60
+"""Smaller modules may be tested in a neighbour's file."""
 OPENINGS = re.compile(r"(What|How|Who|Where)\b")
 UNREACHABLE = re.compile(r"\bfacts? (of the requests?\b|[A-Z][0-9])|\b[ABCDNRS][0-9]{1,2}(-[0-9]+)?\b")
 """A row of a plan or of a collection of facts that lies outside this repository."""
@@ -96,9 +98,10 @@ def unreachable_references() -> list[str]:
 
 
 def modules_without_test() -> list[str]:
-    """Return the modules without a test file of their name in the folder that mirrors theirs."""
-    modules = sorted(path.relative_to(SOURCE) for path in SOURCE.rglob("*.py") if not path.name.startswith("__"))
-    return [str(path) for path in modules if not (UNIT / path.parent / f"test_{path.stem.strip('_')}.py").exists()]
+    """Return the modules that are not small and have no test file of their name in the folder that mirrors theirs."""
+    modules = sorted(path for path in SOURCE.rglob("*.py") if not path.name.startswith("__"))
+    large = [path.relative_to(SOURCE) for path in modules if len(path.read_text().splitlines()) >= OWN_TEST_LINES_MIN]
+    return [str(path) for path in large if not (UNIT / path.parent / f"test_{path.stem.strip('_')}.py").exists()]
 
 
 def tests_by_tier() -> dict[str, int]:

@@ -11,7 +11,7 @@ from mutants.rooms import ROOT, SOURCE
 from mutants.sandbox import Sandbox
 
 MODULE = "wire/messages/tags.py"
-TESTS = ["tests/unit/wire/messages/test_tags.py"]
+TESTS = ["tests/unit/wire/messages/test_properties.py"]
 LIMIT_S = 120.0
 
 

@@ -105,8 +105,7 @@ PYTEST_ABOUT: Mapping[str, tuple[float, tuple[str, ...], tuple[str, ...]]] = {
     "spark": (15, ("src/orbitmq/spark", "src/pyspark_rocketmq", "src/orbitmq/client"), ("java",)),
     "raft": (5, ("src/orbitmq/raft", "src/orbitmq/controller"), ()),
     "crash": (5, BROKER, ()),
-    "hostile": (5, HOSTILE_SOURCES, ()),
-    "adversary": (5, NAMESERVER, ()),
+    "hostile": (10, HOSTILE_SOURCES, ()),
     "cluster": (5, (*NAMESERVER, "src/orbitmq/broker", "src/orbitmq/client"), ("root", "peers")),
 }
 """Minutes, sources and needs of pytest's rows; a folder that is not here is about all sources and needs nothing."""

@@ -198,15 +198,12 @@ def test_a_name_server_that_refuses_to_forget_a_topic_fails_the_deletion():
         ask(lambda admin: admin.delete_topic("orders"), forgets=ResponseCode.NO_PERMISSION)
 
 
-def test_a_name_server_that_is_down_fails_the_deletion_but_the_others_forget():
+async def test_a_name_server_that_is_down_fails_the_deletion_but_the_others_forget():
     service = StandIn()
 
-    async def work():
-        async with playing(service), AdminClient([NOBODY, service.address]) as admin:
-            with pytest.raises(ConnectionFailed):
-                await admin.delete_topic("orders")
-
-    run(work())
+    async with playing(service), AdminClient([NOBODY, service.address]) as admin:
+        with pytest.raises(ConnectionFailed):
+            await admin.delete_topic("orders")
     assert service.told[-1] == DeleteTopicInNameServer(topic="orders")
 
 
@@ -268,22 +265,19 @@ def test_nobody_answering_names_everybody_who_was_asked():
     assert "127.0.0.1:2" in str(failure.value)
 
 
-def test_a_brokers_settings_are_shown_and_changed_and_its_figures_are_told():
-    async def work():
-        async with LocalCluster() as cluster, AdminClient(cluster.name_servers, timeout_ms=30_000) as admin:
-            (address,) = cluster.brokers.values()
-            await admin.change_broker_settings(address, {"maxMessageSize": "10", "fileReservedTime": "5"})
-            settings = await admin.broker_settings(address)
-            assert (settings["maxMessageSize"], settings["fileReservedTime"]) == ("10", "5")
-            with pytest.raises(RemoteRefused, match="listenPort cannot be changed"):
-                await admin.change_broker_settings(address, {"listenPort": "1"})
-            with pytest.raises(InvalidArgument):
-                await admin.change_broker_settings(address, {"maxMessageSize": "10\nlistenPort=1"})
-            with pytest.raises(RemoteRefused, match="not exist"):
-                await admin.broker_stats(address, "TOPIC_PUT_NUMS", "none")
-            async with Producer("p", cluster.name_servers) as producer:
-                await producer.send(Message("counted", b"x"))
-            figures = await admin.broker_stats(address, "TOPIC_PUT_NUMS", "counted")
-            assert figures.minute.sum in (0, 1)  # a step of ten seconds may have ended, or not
-
-    run(work())
+async def test_a_brokers_settings_are_shown_and_changed_and_its_figures_are_told():
+    async with LocalCluster() as cluster, AdminClient(cluster.name_servers, timeout_ms=30_000) as admin:
+        (address,) = cluster.brokers.values()
+        await admin.change_broker_settings(address, {"maxMessageSize": "10", "fileReservedTime": "5"})
+        settings = await admin.broker_settings(address)
+        assert (settings["maxMessageSize"], settings["fileReservedTime"]) == ("10", "5")
+        with pytest.raises(RemoteRefused, match="listenPort cannot be changed"):
+            await admin.change_broker_settings(address, {"listenPort": "1"})
+        with pytest.raises(InvalidArgument):
+            await admin.change_broker_settings(address, {"maxMessageSize": "10\nlistenPort=1"})
+        with pytest.raises(RemoteRefused, match="not exist"):
+            await admin.broker_stats(address, "TOPIC_PUT_NUMS", "none")
+        async with Producer("p", cluster.name_servers) as producer:
+            await producer.send(Message("counted", b"x"))
+        figures = await admin.broker_stats(address, "TOPIC_PUT_NUMS", "counted")
+        assert figures.minute.sum in (0, 1)  # a step of ten seconds may have ended, or not

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
@@ -11,13 +12,14 @@ import pytest
 
 from orbitmq.broker.app import Broker
 from orbitmq.broker.config import BrokerConfig
-from orbitmq.net.loop import run
 from orbitmq.net.pool import ConnectionPool
 from orbitmq.wire.bodies.groups import GroupConfig, encode_group_config
 from orbitmq.wire.command import Command
 from orbitmq.wire.header import decode_header
 from orbitmq.wire.headers import PullMessage, SendMessageV2, UpdateSubscriptionGroup
 from orbitmq.wire.messages.record import Record, iter_records
+
+from .parts import Serve
 
 
 class Rig:
@@ -74,30 +76,26 @@ def pull_header(topic: str = "t", **fields: Any) -> PullMessage:
     return PullMessage(**settings | fields)
 
 
-Scenario = Callable[[Rig], Awaitable[None]]
-
-
 @pytest.fixture
-def serve(tmp_path: Path) -> Callable[..., None]:
-    """Run a scenario against a broker; the store of one test survives several calls."""
+def serve(tmp_path: Path) -> Serve:
+    """Run a broker inside `async with`; the store of one test survives several of them."""
 
-    def runs(scenario: Scenario, clocks: Mapping[str, Any] = {}, **settings: Any) -> None:
-        async def scene() -> None:
-            config: dict[str, Any] = {
-                "bind_address": "127.0.0.1", "listen_port": 0, "store_path_root_dir": tmp_path / "store",
-                "broker_name": "a", "mapped_file_size_commit_log": 4 * 1024 * 1024,
-                "mapped_file_size_consume_queue": 20_000,
-            }  # fmt: skip
-            broker = Broker(BrokerConfig(**config | settings), **clocks)
-            await broker.start()
-            rig = Rig(broker)
-            try:
-                await asyncio.wait_for(scenario(rig), 60)
-            finally:
-                for pool in rig.pools:
-                    await pool.close()
-                await broker.stop()
+    @asynccontextmanager
+    async def serving(clocks: Mapping[str, Any] = {}, **settings: Any) -> AsyncIterator[Rig]:
+        config: dict[str, Any] = {
+            "bind_address": "127.0.0.1", "listen_port": 0, "store_path_root_dir": tmp_path / "store",
+            "broker_name": "a", "mapped_file_size_commit_log": 4 * 1024 * 1024,
+            "mapped_file_size_consume_queue": 20_000,
+        }  # fmt: skip
+        broker = Broker(BrokerConfig(**config | settings), **clocks)
+        await broker.start()
+        rig = Rig(broker)
+        try:
+            async with asyncio.timeout(60):
+                yield rig
+        finally:
+            for pool in rig.pools:
+                await pool.close()
+            await broker.stop()
 
-        run(scene())
-
-    return runs
+    return serving

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import AbstractAsyncContextManager
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -30,6 +31,9 @@ from orbitmq.testing.fake_disk import FakeDisk
 from orbitmq.wire.command import Command
 
 HOST = Host("127.0.0.1", 10911)
+
+Serve = Callable[..., AbstractAsyncContextManager[Any]]
+"""The fixture `serve`: given settings, it runs a broker inside `async with`."""
 
 
 class FakePeer:

@@ -28,7 +28,7 @@ from waiting import until
 
 from ..net.accounts import ADMIN, FORGER, READER, STRANGER, WRITER, write_accounts
 from ..net.certificates import Authority
-from .conftest import Rig, pull_header, send_header
+from .conftest import pull_header, send_header
 
 WRITING = {10, 37, 310, 320, 324, 325, 370}
 ADMINISTRATION = {
@@ -57,10 +57,11 @@ def any_header(code: int) -> object:
     return kind(**{field.name: "nothing" if field.type == "str" else 0 for field in needed})
 
 
-def test_the_table_of_codes_and_roles_holds(serve: Any, tmp_path: Path):
+async def test_the_table_of_codes_and_roles_holds(serve: Any, tmp_path: Path):
     may = {ADMIN: 3, WRITER: 2, READER: 1, FORGER: 0, STRANGER: 0, None: 0}
 
-    async def scenario(rig: Rig) -> None:
+    # What is forbidden to everybody is refused with the same code.
+    async with serve(acl_enable=True, acl_file=write_accounts(tmp_path), recall_message_enable=True) as rig:
         for credentials, rank in may.items():
             pool = rig.connect(credentials=credentials)
             for code in HANDLERS.codes:
@@ -68,14 +69,11 @@ def test_the_table_of_codes_and_roles_holds(serve: Any, tmp_path: Path):
                 is_refused = answer.code == 16 and "needs a signature with the role" in str(answer.remark)
                 assert is_refused is (rank < role_for(code)), (credentials, code, answer)
 
-    # What is forbidden to everybody is refused with the same code.
-    serve(scenario, acl_enable=True, acl_file=write_accounts(tmp_path), recall_message_enable=True)
 
-
-def test_an_unsigned_send_is_not_stored_however_it_is_served(serve: Any, tmp_path: Path):
+async def test_an_unsigned_send_is_not_stored_however_it_is_served(serve: Any, tmp_path: Path):
     """The fast path looks at no signature: it must be out of the way."""
 
-    async def scenario(rig: Rig) -> None:
+    async with serve(acl_enable=True, acl_file=write_accounts(tmp_path)) as rig:
         admin, writer = rig.connect(credentials=ADMIN), rig.connect(credentials=WRITER)
         assert (await admin.request(rig.broker.address, CREATE)).code == 0
         for _ in range(3):
@@ -84,22 +82,18 @@ def test_an_unsigned_send_is_not_stored_however_it_is_served(serve: Any, tmp_pat
         end = await admin.request(rig.broker.address, GetMaxOffset(topic="made", queue_id=0))
         assert end.ext_fields == {"offset": "3"}
 
-    serve(scenario, acl_enable=True, acl_file=write_accounts(tmp_path))
 
-
-def test_without_access_control_a_signed_send_is_a_send(serve: Any):
-    async def scenario(rig: Rig) -> None:
+async def test_without_access_control_a_signed_send_is_a_send(serve: Any):
+    async with serve() as rig:
         pool = rig.connect(credentials=STRANGER)
         assert (await pool.request(rig.broker.address, send_header("TBW102"), b"signed")).code == 0
 
-    serve(scenario)
 
-
-def test_an_enforcing_broker_serves_whom_it_speaks_tls_with(serve: Any, tmp_path: Path):
+async def test_an_enforcing_broker_serves_whom_it_speaks_tls_with(serve: Any, tmp_path: Path):
     files = Authority(tmp_path).issue("broker")
     body = os.urandom(1_000_000)
 
-    async def scenario(rig: Rig) -> None:
+    async with serve(**tls_settings("enforcing", files)) as rig:
         pool = rig.connect(tls=client_context(files))
         for _ in range(3):  # the first one makes the topic, the others may take the fast path
             assert (await pool.request(rig.broker.address, send_header("orders"), body)).code == 0
@@ -109,25 +103,21 @@ def test_an_enforcing_broker_serves_whom_it_speaks_tls_with(serve: Any, tmp_path
             await rig.send("orders")
         assert rig.broker.running.server.counters.closed_by_us["no TLS"] == 1
 
-    serve(scenario, **tls_settings("enforcing", files))
 
-
-def test_a_permissive_broker_serves_both_kinds(serve: Any, tmp_path: Path):
+async def test_a_permissive_broker_serves_both_kinds(serve: Any, tmp_path: Path):
     files = Authority(tmp_path).issue("broker")
 
-    async def scenario(rig: Rig) -> None:
+    async with serve(**tls_settings("permissive", files)) as rig:
         pool = rig.connect(tls=client_context(files))
         assert (await pool.request(rig.broker.address, send_header("orders"), b"x")).code == 0
         assert (await rig.send("orders")).code == 0
         assert rig.broker.running.server.counters.connections_encrypted == 1
 
-    serve(scenario, **tls_settings("permissive", files))
 
-
-def test_a_parked_pull_is_answered_over_tls(serve: Any, tmp_path: Path):
+async def test_a_parked_pull_is_answered_over_tls(serve: Any, tmp_path: Path):
     files = Authority(tmp_path).issue("broker")
 
-    async def scenario(rig: Rig) -> None:
+    async with serve(**tls_settings("enforcing", files)) as rig:
         waiting, sending = rig.connect(tls=client_context(files)), rig.connect(tls=client_context(files))
         assert (await sending.request(rig.broker.address, send_header("orders"), b"first")).code == 0
         header = pull_header("orders", queue_offset=1, sys_flag=6, suspend_timeout_ms=20_000)
@@ -136,16 +126,14 @@ def test_a_parked_pull_is_answered_over_tls(serve: Any, tmp_path: Path):
         assert (await sending.request(rig.broker.address, send_header("orders"), b"second")).code == 0
         assert [record.body for record in iter_records((await pull).body)] == [b"second"]
 
-    serve(scenario, **tls_settings("enforcing", files))
 
-
-def test_housekeeping_takes_changed_accounts_and_certificates(serve: Any, tmp_path: Path):
+async def test_housekeeping_takes_changed_accounts_and_certificates(serve: Any, tmp_path: Path):
     authority = Authority(tmp_path)
     files = authority.issue("broker")
     accounts = write_accounts(tmp_path)
     renewed = Credentials(ADMIN.access_key, "renewed-secret")
 
-    async def scenario(rig: Rig) -> None:
+    async with serve(acl_enable=True, acl_file=accounts, **tls_settings("enforcing", files)) as rig:
         old, new = (rig.connect(credentials=who, tls=client_context(files)) for who in (ADMIN, renewed))
         assert (await old.request(rig.broker.address, GetBrokerRuntimeInfo())).code == 0
         write_accounts(tmp_path, admin=renewed)
@@ -161,25 +149,19 @@ def test_housekeeping_takes_changed_accounts_and_certificates(serve: Any, tmp_pa
         writer.close()
         await writer.wait_closed()
 
-    serve(scenario, acl_enable=True, acl_file=accounts, **tls_settings("enforcing", files))
 
-
-def test_an_open_door_is_said_at_start_and_to_who_asks(serve: Any, caplog: pytest.LogCaptureFixture):
-    async def scenario(rig: Rig) -> None:
-        values = decode_kv_table((await rig.ask(GetBrokerRuntimeInfo())).body)
-        assert "aclEnable" in values[WARNINGS]
-
+async def test_an_open_door_is_said_at_start_and_to_who_asks(serve: Any, caplog: pytest.LogCaptureFixture):
     with caplog.at_level(logging.WARNING):
-        serve(scenario, bind_address="0.0.0.0", broker_ip1="127.0.0.1")
+        async with serve(bind_address="0.0.0.0", broker_ip1="127.0.0.1") as rig:
+            values = decode_kv_table((await rig.ask(GetBrokerRuntimeInfo())).body)
+            assert "aclEnable" in values[WARNINGS]
     assert "whoever reaches the port may read, send and delete messages" in caplog.text
 
 
-def test_nothing_is_said_of_a_closed_one(serve: Any, caplog: pytest.LogCaptureFixture):
-    async def scenario(rig: Rig) -> None:
-        assert WARNINGS not in decode_kv_table((await rig.ask(GetBrokerRuntimeInfo())).body)
-
+async def test_nothing_is_said_of_a_closed_one(serve: Any, caplog: pytest.LogCaptureFixture):
     with caplog.at_level(logging.WARNING):
-        serve(scenario)
+        async with serve() as rig:
+            assert WARNINGS not in decode_kv_table((await rig.ask(GetBrokerRuntimeInfo())).body)
     assert caplog.text == ""
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import dataclasses
 import socket
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -32,8 +31,7 @@ from orbitmq.wire.headers import GetMaxOffset, HeartbeatRequest, UpdateConsumerO
 from waiting import until
 
 from .conftest import pull_header, send_header
-
-Serve = Callable[..., None]
+from .parts import Serve
 
 
 def config_of(path: Path, **settings: Any) -> BrokerConfig:
@@ -240,17 +238,13 @@ async def test_a_topic_of_a_java_broker_with_an_attribute_that_has_no_effect_is_
     assert "the topic latest has cleanup.policy=COMPACTION, which has no effect here" in caplog.text
 
 
-def test_offsets_survive_an_orderly_stop(serve: Serve) -> None:
-    async def commit(rig: Any) -> None:
+async def test_offsets_survive_an_orderly_stop(serve: Serve) -> None:
+    async with serve() as rig:
         await rig.send("t")
         await rig.make_group()
         await rig.ask(UpdateConsumerOffset(consumer_group="g", topic="t", queue_id=0, commit_offset=1))
-
-    async def again(rig: Any) -> None:
+    async with serve() as rig:
         assert rig.broker.service.offsets.query("g", "t", 0) == 1
-
-    serve(commit)
-    serve(again)
 
 
 async def test_name_servers_can_be_changed_while_the_broker_runs(tmp_path: Path) -> None:
@@ -334,13 +328,13 @@ async def test_topics_of_the_system_are_stored_at_the_first_start(tmp_path: Path
         await broker.stop()
 
 
-def test_a_topic_that_a_full_disk_refuses_is_made_and_kept_by_the_first_send_that_it_takes(
+async def test_a_topic_that_a_full_disk_refuses_is_made_and_kept_by_the_first_send_that_it_takes(
     serve: Serve, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def refuse(path: Path, content: bytes) -> None:
         raise OSError(28, "No space left on device", str(path))
 
-    async def scene(rig: Any) -> None:
+    async with serve() as rig:
         topics = rig.broker.service.topics.table
         before = set(topics.all)
         with monkeypatch.context() as patch:
@@ -352,8 +346,6 @@ def test_a_topic_that_a_full_disk_refuses_is_made_and_kept_by_the_first_send_tha
         assert (await rig.send("orders")).code == 0
         kept = ConfigFiles(rig.broker.config.store_path_root_dir / "config").load_topics(auto_create_enable=True)
         assert set(kept.all) == {*before, "orders"}
-
-    serve(scene)
 
 
 async def test_a_task_that_has_failed_is_told_by_the_stop_which_closes_everything_all_the_same(

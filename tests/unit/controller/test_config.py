@@ -1,8 +1,10 @@
-"""A controller's settings."""
+"""A controller's settings, and the roles that they ask of requests."""
 
 import pytest
 
+from orbitmq.controller.acl import _ROLES, make_server_security
 from orbitmq.controller.config import WITHOUT_EFFECT, ControllerConfig
+from orbitmq.controller.handlers import handlers
 from orbitmq.errors import ConfigError
 
 THREE = "n0-10.0.0.1:9878; n1-[::1]:9878 ;n2-host:9878;"
@@ -62,3 +64,12 @@ def test_settings_are_written_as_they_are_read():
 def test_a_change_leaves_unknown_keys_out():
     changed = ControllerConfig().changed_by({"scanInactiveMasterInterval": "70", "nobodyKnows": "1"})
     assert changed.scan_inactive_master_interval == 70
+
+
+def test_every_request_needs_a_role():
+    assert set(_ROLES) == set(handlers.codes)
+
+
+def test_an_open_port_warns():
+    assert "who leads a broker group" in make_server_security(ControllerConfig()).warnings[0]
+    assert not make_server_security(ControllerConfig(bind_address="127.0.0.1")).warnings

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from contextlib import asynccontextmanager
 
 from orbitmq.clock import now_ms
 from orbitmq.model.topic import DataVersion, TopicConfig
@@ -35,16 +36,15 @@ class Talk:
         return int(head.split()[1]), text
 
 
-def run(scenario, clock=now_ms, **settings):
-    async def main():
-        settings_of_tests = {"bind_address": "127.0.0.1", "listen_port": 0, "metrics_port": 0} | settings
-        name_server = NameServer(NameServerConfig(**settings_of_tests), clock=clock)
-        await name_server.start()
-        talk = Talk(name_server)
-        try:
-            return await scenario(talk)
-        finally:
-            await talk.pool.close()
-            await name_server.stop()
-
-    return asyncio.run(main())
+@asynccontextmanager
+async def talking(clock=now_ms, **settings):
+    """Run a NameServer, and give a client of it."""
+    settings_of_tests = {"bind_address": "127.0.0.1", "listen_port": 0, "metrics_port": 0} | settings
+    name_server = NameServer(NameServerConfig(**settings_of_tests), clock=clock)
+    await name_server.start()
+    talk = Talk(name_server)
+    try:
+        yield talk
+    finally:
+        await talk.pool.close()
+        await name_server.stop()

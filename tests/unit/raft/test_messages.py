@@ -1,10 +1,10 @@
-"""Messages are values."""
+"""Messages are values, and a Ready has them in the order of its driver's work."""
 
-from dataclasses import FrozenInstanceError
+from dataclasses import FrozenInstanceError, fields
 
 import pytest
 
-from orbitmq.raft import Appended, Heartbeat, Message, Position, VoteRequest
+from orbitmq.raft import Appended, Heartbeat, Message, Position, Ready, VoteRequest
 
 
 def test_messages_of_one_content_are_equal_and_cannot_be_changed():
@@ -18,3 +18,8 @@ def test_messages_of_one_content_are_equal_and_cannot_be_changed():
 def test_messages_of_two_kinds_are_never_equal():
     messages: list[Message] = [Appended(1, 2, 3, 0), Heartbeat(1, 2, 3, 0)]
     assert messages[0] != messages[1]
+
+
+def test_the_fields_stand_in_the_order_of_the_drivers_work():
+    names = [field.name for field in fields(Ready)]
+    assert names == ["hard_state", "snapshot", "entries", "must_sync", "messages", "committed", "reads"]

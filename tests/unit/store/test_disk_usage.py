@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import subprocess
 import sys
 from pathlib import Path
@@ -60,7 +59,7 @@ def test_no_exit_waits_for_a_disk_that_hangs() -> None:
     assert (told.returncode, told.stdout) == (0, "hangs\n"), told.stderr
 
 
-def test_an_answer_that_comes_after_the_loop_has_ended_does_no_harm() -> None:
+async def test_an_answer_that_comes_after_the_loop_has_ended_does_no_harm() -> None:
     gate = Event()
     done = Event()
 
@@ -68,9 +67,6 @@ def test_an_answer_that_comes_after_the_loop_has_ended_does_no_harm() -> None:
         gate.wait()
         done.set()
 
-    async def scene() -> None:
-        ask_aside(ask)
-
-    asyncio.run(scene())
+    ask_aside(ask)
     gate.set()
     assert done.wait(60)

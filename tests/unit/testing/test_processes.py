@@ -30,20 +30,17 @@ def test_a_process_that_does_not_start_tells_its_own_words(tmp_path):
 
 
 @pytest.mark.parametrize("end", [ServerProcess.stop, ServerProcess.kill])
-def test_a_process_listens_until_it_is_stopped_or_killed(tmp_path, new_child, end):
+async def test_a_process_listens_until_it_is_stopped_or_killed(tmp_path, new_child, end):
     process = nameserver(tmp_path)
 
-    async def work():
-        await process.start()
-        try:
-            assert await broker_names(process.address) == []
-            child = new_child()
-        finally:
-            await end(process)
-        await end(process)  # a second time: nothing
-        assert not child.is_running()
-
-    run(work())
+    await process.start()
+    try:
+        assert await broker_names(process.address) == []
+        child = new_child()
+    finally:
+        await end(process)
+    await end(process)  # a second time: nothing
+    assert not child.is_running()
 
 
 def test_words_before_the_command_start_it(tmp_path, new_child):

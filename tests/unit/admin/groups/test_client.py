@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Callable, Coroutine
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +17,6 @@ from orbitmq.errors import ClientError, InvalidArgument, RemoteRefused
 from orbitmq.model.group import MessageModel
 from orbitmq.model.route import MessageQueue
 from orbitmq.model.topic import TopicConfig
-from orbitmq.net.loop import run
 from orbitmq.testing import LocalCluster
 from orbitmq.wire.bodies.groups import GroupConfig
 from orbitmq.wire.bodies.topics import Progress, encode_consume_stats
@@ -25,22 +24,19 @@ from orbitmq.wire.command import Command
 from orbitmq.wire.headers import GetConsumeStats
 from waiting import until
 
-Scene = Callable[[LocalCluster, AdminClient], Coroutine[Any, Any, None]]
 
-
-def serve(scene: Scene, *, brokers: int = 1, **settings: Any) -> None:
-    async def work() -> None:
-        async with (
-            LocalCluster(brokers=brokers, settings=settings) as cluster,
-            AdminClient(cluster.name_servers, timeout_ms=20_000) as admin,
-        ):
-            await admin.create_topic(TopicConfig(topic="t", read_queue_count=2, write_queue_count=2))
-            async with Producer("p", cluster.name_servers) as producer:
-                for number in range(8):
-                    await producer.send(Message("t", b"%d" % number), timeout_ms=20_000)
-            await asyncio.wait_for(scene(cluster, admin), 60)
-
-    run(work())
+@asynccontextmanager
+async def serve(*, brokers: int = 1, **settings: Any) -> AsyncIterator[tuple[LocalCluster, AdminClient]]:
+    """Run a cluster with eight messages in a topic."""
+    async with (
+        LocalCluster(brokers=brokers, settings=settings) as cluster,
+        AdminClient(cluster.name_servers, timeout_ms=20_000) as admin,
+    ):
+        await admin.create_topic(TopicConfig(topic="t", read_queue_count=2, write_queue_count=2))
+        async with Producer("p", cluster.name_servers) as producer:
+            for number in range(8):
+                await producer.send(Message("t", b"%d" % number), timeout_ms=20_000)
+        yield cluster, admin
 
 
 async def read_all(cluster: LocalCluster, group: str = "g") -> None:
@@ -57,8 +53,8 @@ async def lag_of(admin: AdminClient, group: str = "g") -> int:
     return sum(place.lag for place in (await admin.group_lag(group, "t")).values())
 
 
-def test_a_group_is_listed_with_its_lag_and_is_set_back_and_forth() -> None:
-    async def scene(cluster: LocalCluster, admin: AdminClient) -> None:
+async def test_a_group_is_listed_with_its_lag_and_is_set_back_and_forth() -> None:
+    async with serve(brokers=2) as (cluster, admin):
         await read_all(cluster)
         (found,) = await admin.groups()
         assert (found.group, found.clients, found.message_model) == ("g", (), None)
@@ -78,11 +74,9 @@ def test_a_group_is_listed_with_its_lag_and_is_set_back_and_forth() -> None:
         with pytest.raises(RemoteRefused, match="26"):
             await admin.reset_group("nobody", "t", ResetTo.latest())
 
-    serve(scene, brokers=2)
 
-
-def test_an_offset_of_zero_is_told_from_none() -> None:
-    async def scene(cluster: LocalCluster, admin: AdminClient) -> None:
+async def test_an_offset_of_zero_is_told_from_none() -> None:
+    async with serve() as (cluster, admin):
         await read_all(cluster)
         first, second = MessageQueue("t", "broker-a", 0), MessageQueue("t", "broker-a", 1)
         await admin.reset_group("g", "t", ResetTo.earliest())
@@ -92,11 +86,9 @@ def test_an_offset_of_zero_is_told_from_none() -> None:
         with pytest.raises(ClientError, match="the broker none has no master"):
             await admin.group_has_committed("g", first._replace(broker_name="none"))
 
-    serve(scene)
 
-
-def test_a_consumer_that_is_online_goes_on_where_its_group_is_set() -> None:
-    async def scene(cluster: LocalCluster, admin: AdminClient) -> None:
+async def test_a_consumer_that_is_online_goes_on_where_its_group_is_set() -> None:
+    async with serve() as (cluster, admin):
         got: list[bytes] = []
 
         def handle(batch: Any) -> None:
@@ -119,11 +111,9 @@ def test_a_consumer_that_is_online_goes_on_where_its_group_is_set() -> None:
             with pytest.raises(ClientError, match="stop them first"):
                 await admin.clone_group("g", "g", "t")
 
-    serve(scene)
 
-
-def test_a_broker_that_cannot_tell_readers_sets_offsets_of_groups_that_are_offline_alone() -> None:
-    async def scene(cluster: LocalCluster, admin: AdminClient) -> None:
+async def test_a_broker_that_cannot_tell_readers_sets_offsets_of_groups_that_are_offline_alone() -> None:
+    async with serve(use_server_side_reset_offset=False) as (cluster, admin):
         await read_all(cluster)
         await admin.reset_group("g", "t", ResetTo.earliest())
         assert await lag_of(admin) == 8
@@ -133,11 +123,9 @@ def test_a_broker_that_cannot_tell_readers_sets_offsets_of_groups_that_are_offli
             with pytest.raises(ClientError, match="cannot tell them"):
                 await admin.reset_group("g", "t", ResetTo.latest(), dry_run=True)
 
-    serve(scene, use_server_side_reset_offset=False)
 
-
-def test_a_broadcasting_group_is_not_set(tmp_path: Path) -> None:
-    async def scene(cluster: LocalCluster, admin: AdminClient) -> None:
+async def test_a_broadcasting_group_is_not_set(tmp_path: Path) -> None:
+    async with serve() as (cluster, admin):
         async with PushConsumer(
             "g", cluster.name_servers, message_model=MessageModel.BROADCASTING, offset_dir=tmp_path
         ) as consumer:
@@ -146,11 +134,9 @@ def test_a_broadcasting_group_is_not_set(tmp_path: Path) -> None:
             with pytest.raises(ClientError, match="broadcasting"):
                 await admin.reset_group("g", "t", ResetTo.latest())
 
-    serve(scene)
 
-
-def test_a_group_is_copied_made_and_deleted() -> None:
-    async def scene(cluster: LocalCluster, admin: AdminClient) -> None:
+async def test_a_group_is_copied_made_and_deleted() -> None:
+    async with serve() as (cluster, admin):
         await read_all(cluster)
         await admin.create_group(GroupConfig(group="g", retry_times_max=3))
         changes = await admin.clone_group("g", "h")
@@ -166,11 +152,9 @@ def test_a_group_is_copied_made_and_deleted() -> None:
         with pytest.raises(InvalidArgument):
             await admin.create_group(GroupConfig(group="g"), broker="nowhere")
 
-    serve(scene)
 
-
-def test_a_copy_has_no_offset_where_the_group_has_none() -> None:
-    async def scene(cluster: LocalCluster, admin: AdminClient) -> None:
+async def test_a_copy_has_no_offset_where_the_group_has_none() -> None:
+    async with serve() as (cluster, admin):
         first, second = (MessageQueue("t", "broker-a", queue_id) for queue_id in range(2))
         async with PullConsumer("g", cluster.name_servers) as consumer:
             await consumer.commit({first: 0})
@@ -178,8 +162,6 @@ def test_a_copy_has_no_offset_where_the_group_has_none() -> None:
             assert [change.queue for change in changes] == [first]
         async with PullConsumer("h", cluster.name_servers) as consumer:
             assert [await consumer.committed(queue) for queue in (first, second)] == [0, None]
-
-    serve(scene)
 
 
 async def test_a_queue_whose_broker_has_no_master_is_named_before_anything_is_set() -> None:

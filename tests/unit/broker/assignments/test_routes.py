@@ -40,62 +40,50 @@ class NameServer:
             await asyncio.sleep(0)
 
 
-def test_one_question_answers_all_who_ask_for_a_while():
-    async def scene() -> None:
-        server = NameServer(QUEUES)
+async def test_one_question_answers_all_who_ask_for_a_while():
+    server = NameServer(QUEUES)
+    server.find()
+    server.find()
+    await server.wait_for(2)
+    server.clock.advance(KEPT_MS - 1)
+    server.find()
+    assert server.found == [QUEUES] * 3
+    assert server.asked == ["t"]
+    server.clock.advance(1)
+    server.find()
+    await server.wait_for(4)
+    assert server.asked == ["t", "t"]
+
+
+async def test_what_nobody_knows_is_asked_for_again():
+    for answer in (None, ClientError("nobody answers")):
+        server = NameServer(answer)
         server.find()
+        await server.wait_for(1)
         server.find()
         await server.wait_for(2)
-        server.clock.advance(KEPT_MS - 1)
-        server.find()
-        assert server.found == [QUEUES] * 3
-        assert server.asked == ["t"]
-        server.clock.advance(1)
-        server.find()
-        await server.wait_for(4)
-        assert server.asked == ["t", "t"]
-
-    asyncio.run(scene())
+        assert server.found == [None, None]
+        assert len(server.asked) == 2
 
 
-def test_what_nobody_knows_is_asked_for_again():
-    async def scene() -> None:
-        for answer in (None, ClientError("nobody answers")):
-            server = NameServer(answer)
-            server.find()
-            await server.wait_for(1)
-            server.find()
-            await server.wait_for(2)
-            assert server.found == [None, None]
-            assert len(server.asked) == 2
-
-    asyncio.run(scene())
-
-
-def test_too_many_topics_are_not_looked_up_at_a_time(monkeypatch):
-    async def scene() -> None:
-        monkeypatch.setattr(module, "UNDER_WAY_MAX", 1)
-        monkeypatch.setattr(module, "KEPT_COUNT_MAX", 1)
-        server = NameServer(QUEUES)
-        server.find("t")
-        server.find("u")
-        assert server.found == [None]
-        await server.wait_for(2)
-        server.find("u")
-        await server.wait_for(3)
-        server.find("t")
-        await server.wait_for(4)
-        assert server.asked == ["t", "u", "t"]
-
-    asyncio.run(scene())
+async def test_too_many_topics_are_not_looked_up_at_a_time(monkeypatch):
+    monkeypatch.setattr(module, "UNDER_WAY_MAX", 1)
+    monkeypatch.setattr(module, "KEPT_COUNT_MAX", 1)
+    server = NameServer(QUEUES)
+    server.find("t")
+    server.find("u")
+    assert server.found == [None]
+    await server.wait_for(2)
+    server.find("u")
+    await server.wait_for(3)
+    server.find("t")
+    await server.wait_for(4)
+    assert server.asked == ["t", "u", "t"]
 
 
-def test_the_end_answers_whoever_waits():
-    async def scene() -> None:
-        server = NameServer(QUEUES)
-        server.find()
-        await asyncio.sleep(0)
-        await server.lookup.close()
-        assert server.found == [None]
-
-    asyncio.run(scene())
+async def test_the_end_answers_whoever_waits():
+    server = NameServer(QUEUES)
+    server.find()
+    await asyncio.sleep(0)
+    await server.lookup.close()
+    assert server.found == [None]

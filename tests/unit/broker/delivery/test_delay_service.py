@@ -4,7 +4,6 @@ import asyncio
 from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -23,13 +22,11 @@ from orbitmq.wire.headers import SendResponse
 from orbitmq.wire.messages.properties import parse_properties
 from waiting import until
 
-from ..parts import Registries, delay_queues, memory_store
-
-Serve = Callable[..., None]
+from ..parts import Registries, Serve, delay_queues, memory_store
 
 
-def test_a_delayed_send_is_hidden_then_delivered_to_its_own_queue(serve: Serve) -> None:
-    async def scene(rig: Any) -> None:
+async def test_a_delayed_send_is_hidden_then_delivered_to_its_own_queue(serve: Serve) -> None:
+    async with serve() as rig:
         answer = await rig.send(properties="DELAY\x011\x02TAGS\x01a\x02", queue_id=3, body=b"later")
         assert decode_header(SendResponse, answer.ext_fields).queue_id == 3
         store = rig.broker.service.store
@@ -39,17 +36,13 @@ def test_a_delayed_send_is_hidden_then_delivered_to_its_own_queue(serve: Serve) 
         _, (record,) = await rig.pull(queue_id=3)
         assert bytes(record.body) == b"later"
         assert record.stored_at_ms - record.born_at_ms > 0
-
-    async def again(rig: Any) -> None:
+    async with serve() as rig:
         await asyncio.sleep(0.3)
         assert rig.broker.service.store.max_offset("t", 3) == 1
 
-    serve(scene)
-    serve(again)
 
-
-def test_delayed_messages_wait_by_the_levels_of_the_settings_and_at_most_at_the_highest(serve: Serve) -> None:
-    async def scene(rig: Any) -> None:
+async def test_delayed_messages_wait_by_the_levels_of_the_settings_and_at_most_at_the_highest(serve: Serve) -> None:
+    async with serve(message_delay_level="1s 2000h") as rig:
         store = rig.broker.service.store
         for level in (2, 18):
             assert (await rig.send(properties=f"DELAY\x01{level}\x02")).code == 0
@@ -59,8 +52,6 @@ def test_delayed_messages_wait_by_the_levels_of_the_settings_and_at_most_at_the_
             record = store.message_at(SCHEDULE_TOPIC, 1, queue_offset)
             assert entry[2] == record.stored_at_ms + 7_200_000_000
             assert parse_properties(record.properties)["DELAY"] == "2"
-
-    serve(scene, message_delay_level="1s 2000h")
 
 
 class World:

@@ -1,3 +1,5 @@
+"""Pulls, and the young queues that groups read from their first message."""
+
 from __future__ import annotations
 
 import asyncio
@@ -5,8 +7,9 @@ from typing import Any
 
 import pytest
 
-from orbitmq.broker.delivery import pulls
+from orbitmq.broker.delivery import pulls, young_queues
 from orbitmq.broker.delivery.pulls import PATIENCE_MS, Pulls
+from orbitmq.broker.delivery.young_queues import is_young
 from orbitmq.broker.monitoring.stats import BrokerStats
 from orbitmq.errors import FileCut, Rejected
 from orbitmq.net.dispatch.handlers import Call, Reply
@@ -522,3 +525,13 @@ async def test_parked_pulls_with_the_same_test_share_what_one_of_them_found(monk
     await until(lambda: len(rig.answers) == 3)
     assert rig.answers == [(FOUND, [b"yes"])] * 3
     assert len(reads) == 1
+
+
+def test_a_queue_is_young_while_its_first_message_is_near(monkeypatch: pytest.MonkeyPatch) -> None:
+    store = memory_store()
+    assert is_young(store, "t", 0)
+    result = store.append(Draft("t", 0, b"x"))
+    monkeypatch.setattr(young_queues, "YOUNG_SIZE", result.size)
+    assert is_young(store, "t", 0)
+    store.append(Draft("u", 0, b"x"))
+    assert not is_young(store, "t", 0)

@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -13,9 +12,9 @@ from orbitmq.wire.messages.record import iter_records
 from orbitmq.wire.pop.revive_log import decode_ack
 
 from ..handlers.popping.support import pop
+from ..parts import Serve
 from .support import exchange, exchange_at_once
 
-Serve = Callable[..., None]
 Fields = dict[str, str | None]
 
 VARIANTS: list[list[Fields]] = [
@@ -75,10 +74,10 @@ def remark_of(answer: Command, group: str) -> str:
     return (answer.remark or "").replace(group, "GROUP")
 
 
-def test_the_fast_path_notes_acks_as_the_long_way_does(serve: Serve) -> None:
+async def test_the_fast_path_notes_acks_as_the_long_way_does(serve: Serve) -> None:
     """Every variant goes the fast path at once, and the long way one by one; answers and what is left must agree."""
 
-    async def scene(rig: Any) -> None:
+    async with serve() as rig:
         for _ in range(5):
             await rig.send("t", queue_id=0)
         fast_path, checkpoints = rig.broker.running.fast_path, rig.broker.service.pop.revive_log.checkpoints
@@ -100,11 +99,9 @@ def test_the_fast_path_notes_acks_as_the_long_way_does(serve: Serve) -> None:
         for variant, fast, long in zip(VARIANTS, *seen, strict=True):
             assert fast == long, variant
 
-    serve(scene)
 
-
-def test_acks_of_one_checkpoint_become_one_record_which_a_start_reads(serve: Serve) -> None:
-    async def acknowledge(rig: Any) -> None:
+async def test_acks_of_one_checkpoint_become_one_record_which_a_start_reads(serve: Serve) -> None:
+    async with serve() as rig:
         for _ in range(5):
             await rig.send("t", queue_id=0)
         handles = [await popped(rig, group) for group in ("g", "h")]
@@ -124,21 +121,17 @@ def test_acks_of_one_checkpoint_become_one_record_which_a_start_reads(serve: Ser
             if b"TAGS\x01bAck\x02" in one.properties or b"TAGS\x01ack\x02" in one.properties
         ]
         assert sorted(acks) == [(0,), (0, 1, 2)]
-
-    async def look(rig: Any) -> None:
+    async with serve() as rig:
         left = {
             key.group: one.offsets_left for key, one in rig.broker.service.pop.revive_log.checkpoints._by_key.items()
         }
         assert left == {"g": [3, 4], "h": [1, 2, 3, 4]}
 
-    serve(acknowledge)
-    serve(look)
 
-
-def test_a_read_notes_no_more_checkpoints_than_a_turn_has_room_for(serve: Serve) -> None:
+async def test_a_read_notes_no_more_checkpoints_than_a_turn_has_room_for(serve: Serve) -> None:
     """The rest waits for its connection's next turns."""
 
-    async def scene(rig: Any) -> None:
+    async with serve() as rig:
         for _ in range(TURN_COUNT + 2):
             await rig.send("t", queue_id=0)
         handles = [handle for _ in range(TURN_COUNT + 2) for handle in await popped(rig, "g", count=1)]
@@ -151,11 +144,9 @@ def test_a_read_notes_no_more_checkpoints_than_a_turn_has_room_for(serve: Serve)
         assert [(one.code, one.opaque) for one in got] == [(0, number) for number in range(len(frames))]
         assert log.checkpoints.count == 0
 
-    serve(scene)
 
-
-def test_a_failure_that_nobody_foresaw_is_answered_by_the_long_way(serve: Serve) -> None:
-    async def scene(rig: Any) -> None:
+async def test_a_failure_that_nobody_foresaw_is_answered_by_the_long_way(serve: Serve) -> None:
+    async with serve() as rig:
         await rig.send("t", queue_id=0)
         await rig.send("t", queue_id=0)
         (good,) = ack_frames(await popped(rig, "g", 1), "g", [{}])
@@ -174,15 +165,11 @@ def test_a_failure_that_nobody_foresaw_is_answered_by_the_long_way(serve: Serve)
         assert [answer.code for answer in got] == [0, 1]
         assert got[1].remark == "RuntimeError: odd"
 
-    serve(scene)
-
 
 @pytest.mark.parametrize("code", [200050, 200052])
-def test_other_codes_that_begin_alike_are_left_to_the_long_way(serve: Serve, code: int) -> None:
-    async def scene(rig: Any) -> None:
+async def test_other_codes_that_begin_alike_are_left_to_the_long_way(serve: Serve, code: int) -> None:
+    async with serve() as rig:
         await rig.send("t", queue_id=0)
         connection = next(iter(rig.broker.running.server.connections))
         (one,) = ack_frames(await popped(rig, "g"), "g", [{}], code)
         assert rig.broker.running.fast_path.answer(one, [], connection) == 0
-
-    serve(scene)

@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
 from typing import Any
 
 from orbitmq.codes import RequestCode
@@ -13,9 +12,9 @@ from orbitmq.wire.messages.message_id import parse_offset_message_id
 from orbitmq.wire.messages.properties import format_properties
 from orbitmq.wire.messages.record import iter_records
 
+from ..parts import Serve
 from .support import exchange, exchange_at_once
 
-Serve = Callable[..., None]
 Fields = dict[str, str | None]
 
 HALF = {"TRAN_MSG": "true", "PGROUP": "p", "UNIQ_KEY": "K1", "TAGS": "a"}
@@ -69,10 +68,10 @@ async def prepare(rig: Any, properties: dict[str, str], body: bytes = b"hello") 
     return decode_header(SendResponse, answer.ext_fields)
 
 
-def test_the_fast_path_ends_transactions_as_the_long_way_does(serve: Serve) -> None:
+async def test_the_fast_path_ends_transactions_as_the_long_way_does(serve: Serve) -> None:
     """Every variant goes both ways, each twice: the second finds what the first has ended."""
 
-    async def scene(rig: Any) -> None:
+    async with serve() as rig:
         service, fast_path = rig.broker.service, rig.broker.running.fast_path
         counts = service.transactions.counts
         seen: list[list[Any]] = []
@@ -105,11 +104,9 @@ def test_the_fast_path_ends_transactions_as_the_long_way_does(serve: Serve) -> N
         assert long[-1] == 2 * fast[-1]
         assert sum(len(records) for _, records, _ in fast[:-1]) == 5
 
-    serve(scene)
 
-
-def test_decisions_in_one_read_go_the_fast_path_up_to_one_that_is_refused(serve: Serve) -> None:
-    async def scene(rig: Any) -> None:
+async def test_decisions_in_one_read_go_the_fast_path_up_to_one_that_is_refused(serve: Serve) -> None:
+    async with serve() as rig:
         fast_path, connection = rig.broker.running.fast_path, next(iter(rig.broker.running.server.connections), None)
         sent = [await prepare(rig, HALF) for _ in range(4)]
         connection = next(iter(rig.broker.running.server.connections))
@@ -127,13 +124,11 @@ def test_decisions_in_one_read_go_the_fast_path_up_to_one_that_is_refused(serve:
         got = await asyncio.to_thread(exchange_at_once, rig.broker.address, [frames[2], frames[0], frames[3]])
         assert [(one.code, one.opaque) for one in got] == [(0, 2), (1, 0), (0, 3)]
 
-    serve(scene)
 
-
-def test_a_read_ends_no_more_transactions_than_a_turn_has_room_for(serve: Serve) -> None:
+async def test_a_read_ends_no_more_transactions_than_a_turn_has_room_for(serve: Serve) -> None:
     """The rest waits for its connection's next turns, and is answered in its order."""
 
-    async def scene(rig: Any) -> None:
+    async with serve() as rig:
         fast_path, connection = rig.broker.running.fast_path, next(iter(rig.broker.running.server.connections), None)
         sent = [await prepare(rig, HALF) for _ in range(TURN_COUNT + 2)]
         connection = next(iter(rig.broker.running.server.connections))
@@ -144,22 +139,18 @@ def test_a_read_ends_no_more_transactions_than_a_turn_has_room_for(serve: Serve)
         got = await asyncio.to_thread(exchange_at_once, rig.broker.address, frames)
         assert [(one.code, one.opaque) for one in got] == [(int(n < TURN_COUNT), n) for n in range(len(frames))]
 
-    serve(scene)
 
-
-def test_a_read_commits_no_more_bytes_than_a_turn_has_room_for(serve: Serve) -> None:
-    async def scene(rig: Any) -> None:
+async def test_a_read_commits_no_more_bytes_than_a_turn_has_room_for(serve: Serve) -> None:
+    async with serve() as rig:
         fast_path = rig.broker.running.fast_path
         sent = [await prepare(rig, HALF, body=bytes(600_000)) for _ in range(3)]
         connection = next(iter(rig.broker.running.server.connections))
         frames = [end_frame(end_fields(one, {}), number) for number, one in enumerate(sent)]
         assert fast_path.answer(b"".join(frames), [], connection) == len(frames[0] + frames[1])
 
-    serve(scene)
 
-
-def test_a_failure_that_nobody_foresaw_is_answered_by_the_long_way(serve: Serve) -> None:
-    async def scene(rig: Any) -> None:
+async def test_a_failure_that_nobody_foresaw_is_answered_by_the_long_way(serve: Serve) -> None:
+    async with serve() as rig:
         sent = [await prepare(rig, HALF) for _ in range(2)]
         frames = [end_frame(end_fields(one, {}), number) for number, one in enumerate(sent)]
         transactions = rig.broker.service.transactions
@@ -175,15 +166,11 @@ def test_a_failure_that_nobody_foresaw_is_answered_by_the_long_way(serve: Serve)
         got = await asyncio.to_thread(exchange_at_once, rig.broker.address, frames)
         assert [(one.code, one.remark) for one in got] == [(0, None), (1, "RuntimeError: odd")]
 
-    serve(scene)
 
-
-def test_a_binary_header_is_left_to_the_long_way(serve: Serve) -> None:
-    async def scene(rig: Any) -> None:
+async def test_a_binary_header_is_left_to_the_long_way(serve: Serve) -> None:
+    async with serve() as rig:
         sent = await prepare(rig, HALF)
         one = end_frame(end_fields(sent, {}), serialize_type=SerializeType.ROCKETMQ)
         assert rig.broker.running.fast_path.answer(one, [], next(iter(rig.broker.running.server.connections))) == 0
         (answer,) = await asyncio.to_thread(exchange, rig.broker.address, [one])
         assert (answer.code, answer.serialize_type) == (0, SerializeType.ROCKETMQ)
-
-    serve(scene)

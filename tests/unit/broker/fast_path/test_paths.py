@@ -1,15 +1,13 @@
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import pytest
 
 from orbitmq.broker.fast_path.paths import FastPaths
 
-from ..parts import FakePeer
+from ..parts import FakePeer, Serve
 
-Serve = Callable[..., None]
 SEND, END = b"\0" * 8 + b'{"code":310,', b"\0" * 8 + b'{"code":37,"'
 
 
@@ -52,10 +50,9 @@ def test_a_closed_fast_path_takes_nothing() -> None:
         ({"flush_disk_type": "SYNC_FLUSH"}, {b"310"}),
     ],
 )
-def test_what_would_wait_for_the_disk_has_no_fast_path(
+async def test_what_would_wait_for_the_disk_has_no_fast_path(
     serve: Serve, settings: dict[str, Any], expected: set[bytes]
 ) -> None:
-    async def scene(rig: Any) -> None:
-        assert set(rig.broker.running.fast_path._by_code) == expected
 
-    serve(scene, **settings)
+    async with serve(**settings) as rig:
+        assert set(rig.broker.running.fast_path._by_code) == expected

@@ -3,7 +3,6 @@ from __future__ import annotations
 import asyncio
 import time
 from collections import Counter
-from collections.abc import Callable
 from typing import Any
 
 import orjson
@@ -17,9 +16,8 @@ from orbitmq.wire.command import Command, SerializeType, encode_command
 from orbitmq.wire.messages.recall_handle import parse_recall_handle
 from orbitmq.wire.messages.record import iter_records
 
+from ..parts import Serve
 from .support import exchange, exchange_at_once
-
-Serve = Callable[..., None]
 
 FIELDS = {
     "a": "pg", "b": "TOPIC", "c": "TBW102", "d": "4", "e": "1", "f": "0", "g": "1700000000000", "h": "0",
@@ -188,10 +186,10 @@ def outcome(answer: Command, topic: str, waiting: dict[int, int]) -> tuple[Any, 
     return answer.code, (answer.remark or "").replace(topic, "TOPIC"), fields, answer.opaque, answer.serialize_type
 
 
-def test_the_fast_path_stores_and_answers_what_the_long_way_does(serve: Serve) -> None:
+async def test_the_fast_path_stores_and_answers_what_the_long_way_does(serve: Serve) -> None:
     """Every variant goes both ways; answers and records must agree, whatever the verdict."""
 
-    async def scene(rig: Any) -> None:
+    async with serve() as rig:
         service, fast_path = rig.broker.service, rig.broker.running.fast_path
         seen: dict[str, tuple[list[Any], list[Any], list[Any], int]] = {}
         for topic in ("fast", "long"):
@@ -227,11 +225,9 @@ def test_the_fast_path_stores_and_answers_what_the_long_way_does(serve: Serve) -
         assert kinds[HALF_TOPIC] == seen["fast"][3] > 8
         assert min(kinds[SCHEDULE_TOPIC], kinds[TIMER_TOPIC]) > 2
 
-    serve(scene)
 
-
-def test_a_noted_key_is_what_would_be_read_from_the_log(serve: Serve) -> None:
-    async def scene(rig: Any) -> None:
+async def test_a_noted_key_is_what_would_be_read_from_the_log(serve: Serve) -> None:
+    async with serve() as rig:
         await rig.send("t")
         store = rig.broker.service.store
         noted: list[NotedKeys] = []
@@ -247,11 +243,9 @@ def test_a_noted_key_is_what_would_be_read_from_the_log(serve: Serve) -> None:
             assert (read.keys[0], read.starts[0]) == (key, topic_hash(topic))
             assert vars(taken) | {"_topics": {}} == vars(read) | {"_topics": {}}
 
-    serve(scene)
 
-
-def test_a_key_that_takes_long_to_hash_is_not_noted(serve: Serve) -> None:
-    async def scene(rig: Any) -> None:
+async def test_a_key_that_takes_long_to_hash_is_not_noted(serve: Serve) -> None:
+    async with serve() as rig:
         await rig.send("t")
         noted: list[NotedKeys] = []
         rig.broker.service.store.note_key = noted.append
@@ -266,11 +260,9 @@ def test_a_key_that_takes_long_to_hash_is_not_noted(serve: Serve) -> None:
         assert rig.broker.running.fast_path.answer(data, answers, connection) == len(data)
         assert [key.decode() for *_, key, _words in noted] == keys[:1]
 
-    serve(scene)
 
-
-def test_plain_sends_go_the_fast_path(serve: Serve) -> None:
-    async def scene(rig: Any) -> None:
+async def test_plain_sends_go_the_fast_path(serve: Serve) -> None:
+    async with serve() as rig:
         await rig.send("t")
         fast_path, connection = rig.broker.running.fast_path, next(iter(rig.broker.running.server.connections))
         one = encode_command(Command(310, 9, 0, None, header("t", {}), b"body", "JAVA"))
@@ -284,11 +276,9 @@ def test_plain_sends_go_the_fast_path(serve: Serve) -> None:
         assert service.stats.put_size == service.store.max_physical_offset
         assert rig.broker.running.server.counters.requests[310] == 5
 
-    serve(scene)
 
-
-def test_half_messages_go_the_fast_path(serve: Serve) -> None:
-    async def scene(rig: Any) -> None:
+async def test_half_messages_go_the_fast_path(serve: Serve) -> None:
+    async with serve() as rig:
         await rig.send("t")
         fast_path, connection = rig.broker.running.fast_path, next(iter(rig.broker.running.server.connections))
         one = encode_command(Command(310, 9, 0, None, header("t", {"i": HALF, "f": "4"}), b"body", "JAVA"))
@@ -297,12 +287,10 @@ def test_half_messages_go_the_fast_path(serve: Serve) -> None:
         assert service.transactions.counts.open == {"t": 3}
         assert service.store.max_offset(HALF_TOPIC, 0) == 3
 
-    serve(scene)
-
 
 @pytest.mark.parametrize("properties", [f"{UNTIL}UNIQ_KEY\x01K\x02", "DELAY\x0118\x02"], ids=["timer", "level"])
-def test_messages_that_wait_for_a_time_go_the_fast_path(serve: Serve, properties: str) -> None:
-    async def scene(rig: Any) -> None:
+async def test_messages_that_wait_for_a_time_go_the_fast_path(serve: Serve, properties: str) -> None:
+    async with serve() as rig:
         await rig.send("t")
         fast_path, connection = rig.broker.running.fast_path, next(iter(rig.broker.running.server.connections))
         one = encode_command(Command(310, 9, 0, None, header("t", {"i": properties}), b"body", "JAVA"))
@@ -310,14 +298,13 @@ def test_messages_that_wait_for_a_time_go_the_fast_path(serve: Serve, properties
         store = rig.broker.service.store
         assert sum(store.max_offset(name, queue_id) for name, queue_id in WAITING.items()) == 3
 
-    serve(scene)
-
 
 @pytest.mark.parametrize(("properties", "flag", "count"), [("TAGS\x01a\x02", "0", 256), (HALF, "4", 253)])
-def test_a_read_has_room_for_so_many_sends_and_the_long_way_serves_the_others(
+async def test_a_read_has_room_for_so_many_sends_and_the_long_way_serves_the_others(
     serve: Serve, properties: str, flag: str, count: int
 ) -> None:
-    async def scene(rig: Any) -> None:
+
+    async with serve() as rig:
         await rig.send("t")
         fast_path, connection = rig.broker.running.fast_path, next(iter(rig.broker.running.server.connections))
         one = encode_command(Command(310, 9, 0, None, header("t", {"i": properties, "f": flag}), b"body", "JAVA"))
@@ -327,11 +314,9 @@ def test_a_read_has_room_for_so_many_sends_and_the_long_way_serves_the_others(
         got = await asyncio.to_thread(exchange_at_once, rig.broker.address, [one] * (count + 9))
         assert [(answer.code, answer.opaque) for answer in got] == [(0, 9)] * (count + 9)
 
-    serve(scene)
 
-
-def test_a_failure_that_nobody_foresaw_is_answered_and_takes_no_answers_of_others_with_it(serve: Serve) -> None:
-    async def scene(rig: Any) -> None:
+async def test_a_failure_that_nobody_foresaw_is_answered_and_takes_no_answers_of_others_with_it(serve: Serve) -> None:
+    async with serve() as rig:
         await rig.send("t")
         store = rig.broker.service.store
         append, left = store.append, [2]
@@ -348,11 +333,9 @@ def test_a_failure_that_nobody_foresaw_is_answered_and_takes_no_answers_of_other
         store.append = append
         assert [(answer.code, answer.opaque) for answer in got] == [(0, 0), (0, 1), (1, 2), (1, 3)]
 
-    serve(scene)
 
-
-def test_the_fast_path_forgets_a_topic_when_it_changes(serve: Serve) -> None:
-    async def scene(rig: Any) -> None:
+async def test_the_fast_path_forgets_a_topic_when_it_changes(serve: Serve) -> None:
+    async with serve() as rig:
         assert (await rig.send("t", queue_id=3)).code == 0
         service = rig.broker.service
         config = service.topics.get("t")
@@ -365,13 +348,11 @@ def test_the_fast_path_forgets_a_topic_when_it_changes(serve: Serve) -> None:
         service.topics.table.delete("t", now_ms=2)
         assert (await rig.send("t", queue_id=1, default_topic="none")).code == 17
 
-    serve(scene)
 
-
-def test_held_answers_of_a_failed_sync_say_so_and_never_ok(serve: Serve) -> None:
+async def test_held_answers_of_a_failed_sync_say_so_and_never_ok(serve: Serve) -> None:
     """Upstream #2706: the sync failed, SEND_OK was answered."""
 
-    async def scene(rig: Any) -> None:
+    async with serve(flush_disk_type="SYNC_FLUSH") as rig:
         assert (await rig.send("t")).code == 0
         store = rig.broker.service.store
 
@@ -382,5 +363,3 @@ def test_held_answers_of_a_failed_sync_say_so_and_never_ok(serve: Serve) -> None
         answers = await asyncio.gather(rig.send("t"), rig.send("t"))
         assert [answer.code for answer in answers] == [14, 14]
         assert (await rig.send("t")).code == 14
-
-    serve(scene, flush_disk_type="SYNC_FLUSH")

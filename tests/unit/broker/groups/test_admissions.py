@@ -1,4 +1,4 @@
-"""Groups that clients come with, made on a thread."""
+"""Groups that clients come with, made on a thread, and the file that the loop and a thread write."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from orbitmq.broker.groups.admissions import SIZE_MAX, Admissions
+from orbitmq.broker.groups.table_file import TableFile
 from orbitmq.broker.persistence import ConfigFiles
 from orbitmq.broker.topics.table import TopicTable
 from orbitmq.errors import Rejected
@@ -248,3 +249,31 @@ async def test_what_was_sent_by_a_client_that_has_left_is_stored_all_the_same(tm
     topic(world, "t", peer=gone)
     world.admissions.drop_connection(gone)
     assert await world.all_told(1) == [("t", None)]
+
+
+def test_an_older_content_never_replaces_a_newer_one(tmp_path: Path) -> None:
+    file = TableFile(tmp_path / "table.json")
+    older, newer = file.ticket(lambda: b"older"), file.ticket(lambda: b"newer")
+    newer.write()
+    older.write()
+    assert file.path.read_bytes() == b"newer"
+    assert (older.is_in_file, newer.is_in_file) == (False, True)
+
+
+def test_a_content_is_in_its_file_until_a_later_one_is_written(tmp_path: Path) -> None:
+    file = TableFile(tmp_path / "table.json")
+    first, second = file.ticket(lambda: b"1"), file.ticket(lambda: b"2")
+    assert not first.is_in_file
+    first.write()
+    assert first.is_in_file
+    second.write()
+    assert (first.is_in_file, second.is_in_file) == (False, True)
+
+
+def test_a_write_that_the_disk_refuses_is_not_in_the_file(tmp_path: Path) -> None:
+    (tmp_path / "table.json").mkdir()
+    file = TableFile(tmp_path / "table.json")
+    ticket = file.ticket(lambda: b"1")
+    with pytest.raises(OSError, match=r".+"):
+        ticket.write()
+    assert not ticket.is_in_file

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import errno
-from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -37,7 +36,7 @@ from orbitmq.wire.headers import (
 from unit.broker.parts import Registries, call, memory_store
 from waiting import until
 
-Serve = Callable[..., None]
+from ..parts import Serve
 
 
 class Answered:
@@ -91,11 +90,15 @@ def test_a_request_begins_the_deletion(
     assert begun == [method]
 
 
-def test_who_asks_for_what_was_deleted_is_told_where_to_go_on(serve: Serve, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_who_asks_for_what_was_deleted_is_told_where_to_go_on(
+    serve: Serve, monkeypatch: pytest.MonkeyPatch
+) -> None:
     used = [0.1]
     monkeypatch.setattr(LocalDisk, "used_ratio", lambda disk, directory: used[0])
 
-    async def scene(rig: Any) -> None:
+    async with serve(
+        mapped_file_size_commit_log=65_536, clean_resource_interval=100, delete_commit_log_files_interval=0
+    ) as rig:
         for topic, count in (("quiet", 3), ("t", 12)):
             for _ in range(count):
                 assert (await rig.send(topic, body=b"x" * 20_000)).code == 0
@@ -116,17 +119,15 @@ def test_who_asks_for_what_was_deleted_is_told_where_to_go_on(serve: Serve, monk
         assert [record.queue_offset for record in records] == [9, 10, 11]
         assert (await rig.pull("quiet", queue_offset=3))[0].code == ResponseCode.PULL_NOT_FOUND
 
-    serve(scene, mapped_file_size_commit_log=65_536, clean_resource_interval=100, delete_commit_log_files_interval=0)
-
 
 @pytest.mark.parametrize("flush", ["SYNC_FLUSH", "ASYNC_FLUSH"])
-def test_a_full_disk_refuses_sends_and_takes_offsets_and_goes_on_by_itself(
+async def test_a_full_disk_refuses_sends_and_takes_offsets_and_goes_on_by_itself(
     serve: Serve, monkeypatch: pytest.MonkeyPatch, flush: str
 ) -> None:
     used = [0.1]
     monkeypatch.setattr(LocalDisk, "used_ratio", lambda disk, directory: used[0])
 
-    async def scene(rig: Any) -> None:
+    async with serve(clean_resource_interval=100, flush_disk_type=flush) as rig:
         assert (await rig.send()).code == 0
         store = rig.broker.service.store
         used[0] = 0.95
@@ -142,5 +143,3 @@ def test_a_full_disk_refuses_sends_and_takes_offsets_and_goes_on_by_itself(
         used[0] = 0.3
         await until(lambda: store.is_writable, 0.01)
         assert (await rig.send()).code == 0
-
-    serve(scene, clean_resource_interval=100, flush_disk_type=flush)

@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import orjson
@@ -21,11 +20,11 @@ from orbitmq.wire.headers import (
     UpdateSubscriptionGroups,
 )
 
-Serve = Callable[..., None]
+from ..parts import Serve
 
 
-def test_group_settings_are_made_listed_and_forgotten(serve: Serve) -> None:
-    async def scene(rig: Any) -> None:
+async def test_group_settings_are_made_listed_and_forgotten(serve: Serve) -> None:
+    async with serve() as rig:
         config = GroupConfig(
             group="g", retry_times_max=3, extra={"attributes": {}, "groupRetryPolicy": {"type": "CUSTOMIZED"}}
         )
@@ -44,20 +43,16 @@ def test_group_settings_are_made_listed_and_forgotten(serve: Serve) -> None:
         assert await rig.code(GetSubscriptionGroup(group="g")) == 26
         assert rig.broker.service.offsets.query("g", "t", 0) == -1
 
-    serve(scene)
 
-
-def test_a_groups_retries_may_have_from_no_queue_to_a_thousand(serve: Serve) -> None:
-    async def scene(rig: Any) -> None:
+async def test_a_groups_retries_may_have_from_no_queue_to_a_thousand(serve: Serve) -> None:
+    async with serve() as rig:
         for count, code in ((0, 0), (1024, 0), (1025, 29), (-1, 29)):
             config = GroupConfig(group="g", retry_queue_count=count)
             assert await rig.code(UpdateSubscriptionGroup(), encode_group_config(config)) == code
 
-    serve(scene)
 
-
-def test_many_groups_are_made_at_once_or_none(serve: Serve) -> None:
-    async def scene(rig: Any) -> None:
+async def test_many_groups_are_made_at_once_or_none(serve: Serve) -> None:
+    async with serve() as rig:
         groups = {"groupConfigList": [{"groupName": "g", "retryMaxTimes": 3}, {"groupName": "h"}]}
         assert await rig.code(UpdateSubscriptionGroups(), orjson.dumps(groups)) == 0
         configs = rig.broker.service.groups.configs
@@ -67,45 +62,37 @@ def test_many_groups_are_made_at_once_or_none(serve: Serve) -> None:
         assert await rig.code(UpdateSubscriptionGroups(), orjson.dumps(groups)) == 29
         assert configs.get("new") is None
 
-    serve(scene)
 
-
-def test_of_too_many_groups_at_once_none_is_made(serve: Serve) -> None:
-    async def scene(rig: Any) -> None:
+async def test_of_too_many_groups_at_once_none_is_made(serve: Serve) -> None:
+    async with serve(groups_max=100) as rig:
         configs = rig.broker.service.groups.configs
         before, version = dict(configs.all), configs.version
         groups = {"groupConfigList": [{"groupName": f"g{number}"} for number in range(101)]}
         assert await rig.code(UpdateSubscriptionGroups(), orjson.dumps(groups)) == 1
         assert (dict(configs.all), configs.version) == (before, version)
 
-    serve(scene, groups_max=100)
-
 
 @pytest.mark.parametrize("settings", [{"consumeEnable": 1}, {"consumeEnable": "true"}, {"retryMaxTimes": " 5 "}])
-def test_settings_of_another_kind_are_refused(serve: Serve, settings: dict[str, Any]) -> None:
-    async def scene(rig: Any) -> None:
+async def test_settings_of_another_kind_are_refused(serve: Serve, settings: dict[str, Any]) -> None:
+    async with serve() as rig:
         body = orjson.dumps({"groupName": "g"} | settings)
         assert await rig.code(UpdateSubscriptionGroup(), body) == 1
         assert await rig.code(UpdateSubscriptionGroups(), b'{"groupConfigList":[' + body + b"]}") == 1
         for listed in (b"{}", b'{"groupConfigList":null}', b'{"groupConfigList":{}}'):
             assert await rig.code(UpdateSubscriptionGroups(), listed) == 1
 
-    serve(scene)
 
-
-def test_groups_have_no_attributes(serve: Serve) -> None:
-    async def scene(rig: Any) -> None:
+async def test_groups_have_no_attributes(serve: Serve) -> None:
+    async with serve() as rig:
         assert await rig.code(UpdateSubscriptionGroup(), b'{"groupName":"g","attributes":{}}') == 0
         assert await rig.code(UpdateSubscriptionGroup(), b'{"groupName":"g","attributes":{"+a":"b"}}') == 1
 
-    serve(scene)
 
-
-def test_a_group_can_be_forbidden_to_read_a_topic(serve: Serve) -> None:
+async def test_a_group_can_be_forbidden_to_read_a_topic(serve: Serve) -> None:
     def forbid(topic: str, readable: bool | None = None) -> UpdateForbiddenTopics:
         return UpdateForbiddenTopics(group="g", topic=topic, readable=readable)
 
-    async def scene(rig: Any) -> None:
+    async with serve() as rig:
         await rig.make_group()
         await rig.send("t")
         consumer = ConsumerInfo(group="g", subscriptions=(Subscription(topic="t"),))
@@ -120,16 +107,12 @@ def test_a_group_can_be_forbidden_to_read_a_topic(serve: Serve) -> None:
         assert (await rig.pull("t", sys_flag=0))[0].code == 0
         for bad in ("a b", "x" * 128):
             assert await rig.code(forbid(bad, False)) == 29
-
-    async def again(rig: Any) -> None:
+    async with serve() as rig:
         assert rig.broker.service.groups.configs.forbidden == {"g": {"u": 4}}
 
-    serve(scene)
-    serve(again)
 
-
-def test_a_group_gets_a_copy_of_anothers_offsets(serve: Serve) -> None:
-    async def scene(rig: Any) -> None:
+async def test_a_group_gets_a_copy_of_anothers_offsets(serve: Serve) -> None:
+    async with serve() as rig:
         await rig.make_group()
         for topic in ("t", "u"):
             await rig.send(topic)
@@ -142,14 +125,13 @@ def test_a_group_gets_a_copy_of_anothers_offsets(serve: Serve) -> None:
         assert await rig.code(CloneGroupOffsets(src_group="g", dest_group="a b", topic="t")) == 29
         assert await rig.code(CloneGroupOffsets(src_group="none", dest_group="h", topic="t")) == 0
 
-    serve(scene)
-
 
 @pytest.mark.parametrize(("offline", "offset"), [(False, -1), (True, 1)])
-def test_a_topic_that_a_group_has_given_up_is_copied_when_it_is_said_to_be_offline(
+async def test_a_topic_that_a_group_has_given_up_is_copied_when_it_is_said_to_be_offline(
     serve: Serve, offline: bool, offset: int
 ) -> None:
-    async def scene(rig: Any) -> None:
+
+    async with serve() as rig:
         await rig.make_group()
         await rig.send("t")
         await rig.ask(UpdateConsumerOffset(consumer_group="g", topic="t", queue_id=0, commit_offset=1))
@@ -157,5 +139,3 @@ def test_a_topic_that_a_group_has_given_up_is_copied_when_it_is_said_to_be_offli
         await rig.ask(HeartbeatRequest(), encode_heartbeat(Heartbeat(client_id="c", consumers=(consumer,))))
         await rig.ask(CloneGroupOffsets(src_group="g", dest_group="twin", topic="t", offline=offline))
         assert rig.broker.service.offsets.query("twin", "t", 0) == offset
-
-    serve(scene)

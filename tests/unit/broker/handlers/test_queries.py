@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import orjson
@@ -10,7 +9,7 @@ from orbitmq.wire.header import decode_header
 from orbitmq.wire.headers import QueryConsumeQueue, QueryMessage, QueryMessageResponse, ViewMessage
 from orbitmq.wire.messages.record import Record, iter_records, parse_record
 
-Serve = Callable[..., None]
+from ..parts import Serve
 
 
 def query(key: str, **fields: Any) -> QueryMessage:
@@ -22,8 +21,8 @@ def keyed(number: int, keys: str) -> str:
     return f"UNIQ_KEY\x01U{number}\x02KEYS\x01{keys}\x02"
 
 
-def test_a_message_is_found_by_its_place(serve: Serve) -> None:
-    async def scene(rig: Any) -> None:
+async def test_a_message_is_found_by_its_place(serve: Serve) -> None:
+    async with serve() as rig:
         await rig.send(body=b"here")
         for topic in (None, "t", "another"):
             record = parse_record((await rig.ask(ViewMessage(physical_offset=0, topic=topic))).body)
@@ -33,11 +32,9 @@ def test_a_message_is_found_by_its_place(serve: Serve) -> None:
         assert await rig.code(ViewMessage(physical_offset=-5)) == 1
         assert await rig.code(ViewMessage(physical_offset=2**62)) == 1
 
-    serve(scene)
 
-
-def test_messages_are_found_by_key_and_by_unique_key_right_after_they_were_answered(serve: Serve) -> None:
-    async def scene(rig: Any) -> None:
+async def test_messages_are_found_by_key_and_by_unique_key_right_after_they_were_answered(serve: Serve) -> None:
+    async with serve() as rig:
         for number in range(40):
             await rig.send(body=b"%d" % number, properties=keyed(number, f"all k{number % 2}"), queue_id=number % 4)
             answer = await rig.ask(query(f"U{number}", count_max=1, is_unique_key=True))
@@ -48,11 +45,9 @@ def test_messages_are_found_by_key_and_by_unique_key_right_after_they_were_answe
         *_, last = iter_records((await rig.ask(query("U39"))).body)
         assert (header.index_end_ms, header.index_end_offset) == (last.stored_at_ms, last.physical_offset)
 
-    serve(scene)
 
-
-def test_an_answer_has_as_many_messages_as_asked_for_and_as_allowed(serve: Serve) -> None:
-    async def scene(rig: Any) -> None:
+async def test_an_answer_has_as_many_messages_as_asked_for_and_as_allowed(serve: Serve) -> None:
+    async with serve(max_msgs_num_batch=7, default_query_max_num=5) as rig:
         for number in range(9):
             await rig.send(properties=keyed(number, "all"))
 
@@ -64,14 +59,12 @@ def test_an_answer_has_as_many_messages_as_asked_for_and_as_allowed(serve: Serve
         assert await count(count_max=1, is_unique_key=True) == 5
         assert await count(count_max=1, is_unique_key=False) == 1
 
-    serve(scene, max_msgs_num_batch=7, default_query_max_num=5)
-
 
 @pytest.mark.parametrize(
     "fields", [{"key": "none"}, {"topic": "other"}, {"end_ms": 1}, {"begin_ms": 2**62}, {"count_max": 0}, {"key": ""}]
 )
-def test_what_is_not_there_is_answered_with_22(serve: Serve, fields: dict[str, Any]) -> None:
-    async def scene(rig: Any) -> None:
+async def test_what_is_not_there_is_answered_with_22(serve: Serve, fields: dict[str, Any]) -> None:
+    async with serve() as rig:
         await rig.send(properties=keyed(1, "k"))
         answer = await rig.ask(query(**{"key": "k", **fields}))
         assert (answer.code, answer.remark) == (22, "can not find message, maybe time range not correct")
@@ -79,11 +72,9 @@ def test_what_is_not_there_is_answered_with_22(serve: Serve, fields: dict[str, A
             index_end_ms=0, index_end_offset=0
         )
 
-    serve(scene)
 
-
-def test_hostile_questions_get_an_answer(serve: Serve) -> None:
-    async def scene(rig: Any) -> None:
+async def test_hostile_questions_get_an_answer(serve: Serve) -> None:
+    async with serve() as rig:
         await rig.send(properties=keyed(1, "k"))
         refused = await rig.ask(query("k", count_max=-1))
         assert (refused.code, refused.remark) == (1, "maxNum -1 is not allowed, expected 0 or more")
@@ -91,21 +82,17 @@ def test_hostile_questions_get_an_answer(serve: Serve) -> None:
         assert await rig.code(query("k", begin_ms=-(2**63), end_ms=-(2**63))) == 22
         assert await rig.code(query("k", begin_ms=-(2**63))) == 0
 
-    serve(scene)
 
-
-def test_without_an_index_the_refusal_says_so(serve: Serve) -> None:
-    async def scene(rig: Any) -> None:
+async def test_without_an_index_the_refusal_says_so(serve: Serve) -> None:
+    async with serve(message_index_enable=False) as rig:
         await rig.send(properties=keyed(1, "k"))
         refused = await rig.ask(query("k"))
         assert refused.code == 1
         assert "messageIndexEnable" in refused.remark
 
-    serve(scene, message_index_enable=False)
 
-
-def test_entries_of_a_queue_are_shown_as_they_are(serve: Serve) -> None:
-    async def scene(rig: Any) -> None:
+async def test_entries_of_a_queue_are_shown_as_they_are(serve: Serve) -> None:
+    async with serve() as rig:
         for _ in range(5):
             await rig.send(properties="TAGS\x01red\x02", queue_id=1)
         answer = await rig.ask(QueryConsumeQueue(topic="t", queue_id=1, index=1, count=2))
@@ -120,12 +107,10 @@ def test_entries_of_a_queue_are_shown_as_they_are(serve: Serve) -> None:
         assert len(document["queueData"]) == 5
         assert document["filterData"] == "g@t is not online!"
 
-    serve(scene)
-
 
 @pytest.mark.parametrize("index", [-1, 1, 2**62])
-def test_entries_that_are_not_there_are_told_without_an_error(serve: Serve, index: int) -> None:
-    async def scene(rig: Any) -> None:
+async def test_entries_that_are_not_there_are_told_without_an_error(serve: Serve, index: int) -> None:
+    async with serve() as rig:
         await rig.send(queue_id=1)
         answer = await rig.ask(QueryConsumeQueue(topic="t", queue_id=1, index=index, count=2))
         assert (answer.code, answer.remark, answer.body) == (0, f"Index {index} of 1@t is not exist!", b"")
@@ -133,5 +118,3 @@ def test_entries_that_are_not_there_are_told_without_an_error(serve: Serve, inde
         assert orjson.loads(answer.body)["queueData"] == []
         refused = await rig.ask(QueryConsumeQueue(topic="t", queue_id=77, index=0, count=1))
         assert (refused.code, refused.remark) == (1, "77@t is not exist!")
-
-    serve(scene)

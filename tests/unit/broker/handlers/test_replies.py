@@ -17,8 +17,8 @@ from orbitmq.wire.messages.properties import parse_properties
 from waiting import until
 
 from ..conftest import send_header
+from ..parts import Serve
 
-Serve = Callable[..., None]
 TOPIC = "DefaultCluster_REPLY_TOPIC"
 PROPERTIES = "MSG_TYPE\x01reply\x02CORRELATION_ID\x01id-1\x02TTL\x013000\x02REPLY_TO_CLIENT\x01asker\x02"
 
@@ -60,8 +60,8 @@ def stored(rig: Any) -> int:
 
 
 @pytest.mark.parametrize("kind", [SendReply, SendReplyV2])
-def test_a_reply_reaches_who_asked_and_the_reply_topic(serve: Serve, kind: type[SendReply]) -> None:
-    async def scene(rig: Any) -> None:
+async def test_a_reply_reaches_who_asked_and_the_reply_topic(serve: Serve, kind: type[SendReply]) -> None:
+    async with serve() as rig:
         asker = Asker(rig)
         await asker.beat()
         answer = await rig.ask(reply_header(kind, sys_flag=0x301, flag=7), b"zipped")
@@ -82,40 +82,32 @@ def test_a_reply_reaches_who_asked_and_the_reply_topic(serve: Serve, kind: type[
         assert (bytes(record.body), record.sys_flag, record.flag) == (b"zipped", 0x301, 7)
         assert parse_properties(record.properties)["CORRELATION_ID"] == "id-1"
 
-    serve(scene)
 
-
-def test_a_reply_whose_client_has_left_is_stored_and_answered_with_the_reason(serve: Serve) -> None:
-    async def scene(rig: Any) -> None:
+async def test_a_reply_whose_client_has_left_is_stored_and_answered_with_the_reason(serve: Serve) -> None:
+    async with serve() as rig:
         answer = await rig.ask(reply_header(), b"late")
         assert (answer.code, answer.remark) == (1, "push reply message fail, channel of <asker> not found.")
         assert decode_header(SendResponse, answer.ext_fields).queue_offset == 0
         assert stored(rig) == 1
 
-    serve(scene)
 
-
-def test_a_client_that_does_not_take_the_reply_makes_it_fail(serve: Serve) -> None:
-    async def scene(rig: Any) -> None:
+async def test_a_client_that_does_not_take_the_reply_makes_it_fail(serve: Serve) -> None:
+    async with serve() as rig:
         asker = Asker(rig, code=1)
         await asker.beat()
         answer = await rig.ask(reply_header())
         assert answer.code == 1
         assert answer.remark.startswith("push reply message to asker fail")
 
-    serve(scene)
 
-
-def test_a_reply_to_nobody_is_refused_as_java_refuses_it(serve: Serve) -> None:
-    async def scene(rig: Any) -> None:
+async def test_a_reply_to_nobody_is_refused_as_java_refuses_it(serve: Serve) -> None:
+    async with serve() as rig:
         answer = await rig.ask(reply_header(properties="CORRELATION_ID\x01id\x02"))
         assert (answer.code, answer.remark) == (1, "reply message properties[REPLY_TO_CLIENT] is null")
 
-    serve(scene)
 
-
-def test_without_the_setting_replies_are_pushed_and_not_stored(serve: Serve) -> None:
-    async def scene(rig: Any) -> None:
+async def test_without_the_setting_replies_are_pushed_and_not_stored(serve: Serve) -> None:
+    async with serve(store_reply_message_enable=False) as rig:
         asker = Asker(rig)
         await asker.beat()
         sent = await rig.answer(reply_header(), SendResponse)
@@ -124,47 +116,39 @@ def test_without_the_setting_replies_are_pushed_and_not_stored(serve: Serve) -> 
         assert answer.code == 1
         assert answer.ext_fields == {"MSG_REGION": "DefaultRegion", "TRACE_ON": "true"}
 
-    serve(scene, store_reply_message_enable=False)
 
-
-def test_a_store_that_takes_nothing_does_not_keep_a_reply_from_who_asked(serve: Serve) -> None:
-    async def scene(rig: Any) -> None:
+async def test_a_store_that_takes_nothing_does_not_keep_a_reply_from_who_asked(serve: Serve) -> None:
+    async with serve() as rig:
         asker = Asker(rig)
         await asker.beat()
         rig.broker.service.store._refusal = "the disk is gone"
         sent = await rig.answer(reply_header(), SendResponse)
         assert (sent.message_id, len(asker.got)) == ("0", 1)
 
-    serve(scene)
 
-
-def test_in_sync_flush_a_reply_is_answered_when_it_is_on_the_disk(serve: Serve) -> None:
-    async def scene(rig: Any) -> None:
+async def test_in_sync_flush_a_reply_is_answered_when_it_is_on_the_disk(serve: Serve) -> None:
+    async with serve(flush_disk_type="SYNC_FLUSH") as rig:
         asker = Asker(rig)
         await asker.beat()
         assert (await rig.answer(reply_header(), SendResponse)).message_id != "0"
         store = rig.broker.service.store
         assert store.durable_offset == store.max_physical_offset
 
-    serve(scene, flush_disk_type="SYNC_FLUSH")
-
 
 @pytest.mark.parametrize("is_durable", [False, None])
-def test_a_reply_that_the_disk_has_not_kept_is_answered_without_its_place(
+async def test_a_reply_that_the_disk_has_not_kept_is_answered_without_its_place(
     serve: Serve, is_durable: bool | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def wait_durable(store: Store, end: int, waiter: Callable[[bool | None], None]) -> bool:
         waiter(is_durable)
         return False
 
-    async def scene(rig: Any) -> None:
+    async with serve() as rig:
         asker = Asker(rig)
         await asker.beat()
         monkeypatch.setattr(Store, "wait_durable", wait_durable)
         assert (await rig.answer(reply_header(), SendResponse)).message_id == "0"
         monkeypatch.undo()
-
-    serve(scene)
 
 
 @pytest.mark.parametrize(
@@ -180,20 +164,19 @@ def test_a_reply_that_the_disk_has_not_kept_is_answered_without_its_place(
         ({"properties": PROPERTIES + "A\x01" + "b" * 32_650 + "\x02"}, 13),
     ],
 )
-def test_what_cannot_be_stored_is_refused_before_anybody_is_told(
+async def test_what_cannot_be_stored_is_refused_before_anybody_is_told(
     serve: Serve, settings: dict[str, Any], code: int
 ) -> None:
-    async def scene(rig: Any) -> None:
+
+    async with serve() as rig:
         asker = Asker(rig)
         await asker.beat()
         assert await rig.code(reply_header(**settings)) == code
         assert asker.got == []
 
-    serve(scene)
 
-
-def test_a_client_that_never_confirms_fills_its_own_share_and_frees_it_when_it_leaves(serve: Serve) -> None:
-    async def scene(rig: Any) -> None:
+async def test_a_client_that_never_confirms_fills_its_own_share_and_frees_it_when_it_leaves(serve: Serve) -> None:
+    async with serve(reply_pushes_max=4) as rig:
         asker = Asker(rig, code=None)
         await asker.beat()
         pushes = rig.broker.service.reply_pushes
@@ -206,15 +189,11 @@ def test_a_client_that_never_confirms_fills_its_own_share_and_frees_it_when_it_l
         assert (await first).code == 1
         assert (pushes.count, pushes.size) == (0, 0)
 
-    serve(scene, reply_pushes_max=4)
 
-
-def test_a_one_way_reply_is_pushed_and_nobody_is_answered(serve: Serve) -> None:
-    async def scene(rig: Any) -> None:
+async def test_a_one_way_reply_is_pushed_and_nobody_is_answered(serve: Serve) -> None:
+    async with serve() as rig:
         asker = Asker(rig)
         await asker.beat()
         await rig.pool.oneway(rig.broker.address, reply_header(), b"x")
         assert (await rig.ask(reply_header(), b"y")).code == 0
         assert [body for _, body in asker.got] == [b"x", b"y"]
-
-    serve(scene)

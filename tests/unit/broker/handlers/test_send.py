@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
 from dataclasses import fields, replace
 from pathlib import Path
 from threading import get_ident
@@ -23,14 +22,13 @@ from orbitmq.wire.messages.properties import parse_properties
 from orbitmq.wire.messages.record import iter_records
 
 from ..conftest import send_header
-from ..parts import FakePeer, call
+from ..parts import FakePeer, Serve, call
 
 ADDED = b"MSG_REGION\x01DefaultRegion\x02TRACE_ON\x01true\x02CLUSTER\x01DefaultCluster\x02"
-Serve = Callable[..., None]
 
 
-def test_a_message_is_stored_as_sent_and_the_answer_says_where(serve: Serve) -> None:
-    async def scene(rig: Any) -> None:
+async def test_a_message_is_stored_as_sent_and_the_answer_says_where(serve: Serve) -> None:
+    async with serve() as rig:
         answer = await rig.send(body=b"one", properties="TAGS\x01a\x02UNIQ_KEY\x01K1\x02", queue_id=2, flag=7)
         assert answer.code == 0
         assert answer.ext_fields["MSG_REGION"] == "DefaultRegion"
@@ -48,12 +46,12 @@ def test_a_message_is_stored_as_sent_and_the_answer_says_where(serve: Serve) -> 
         assert record.born_at_ms == 1_700_000_000_000
         assert parse_properties(record.properties) == {"TAGS": "a", "UNIQ_KEY": "K1", **parse_properties(ADDED)}
 
-    serve(scene)
-
 
 @pytest.mark.parametrize("header_type", [SendMessage, SendMessageV2, SendBatch])
-def test_a_send_that_waited_too_long_for_its_turn_is_refused_and_not_stored(serve: Serve, header_type: Any) -> None:
-    async def scene(rig: Any) -> None:
+async def test_a_send_that_waited_too_long_for_its_turn_is_refused_and_not_stored(
+    serve: Serve, header_type: Any
+) -> None:
+    async with serve() as rig:
         assert await rig.code(send_header()) == 0
         tables, peer = rig.broker.service.sending, FakePeer()
         header = header_type(**{field.name: getattr(send_header(), field.name) for field in fields(header_type)})
@@ -75,15 +73,11 @@ def test_a_send_that_waited_too_long_for_its_turn_is_refused_and_not_stored(serv
         peer.waited_ms = 1 << 30
         assert store(replace(tables, wait_ms_max=None), call(header, body, peer=peer)).code == 0
 
-    serve(scene)
-
 
 @pytest.mark.parametrize("is_enabled", [False, True])
-def test_how_long_a_send_may_wait_is_a_setting(serve: Serve, is_enabled: bool) -> None:
-    async def scene(rig: Any) -> None:
+async def test_how_long_a_send_may_wait_is_a_setting(serve: Serve, is_enabled: bool) -> None:
+    async with serve(broker_fast_failure_enable=is_enabled, wait_time_mills_in_send_queue=7) as rig:
         assert rig.broker.service.sending.wait_ms_max == (7 if is_enabled else None)
-
-    serve(scene, broker_fast_failure_enable=is_enabled, wait_time_mills_in_send_queue=7)
 
 
 @pytest.mark.parametrize(
@@ -100,17 +94,15 @@ def test_how_long_a_send_may_wait_is_a_setting(serve: Serve, is_enabled: bool) -
         ("K\x01ä€😀\x02", "K\x01ä€😀\x02"),
     ],
 )
-def test_stored_properties_are_the_senders_and_the_brokers(serve: Serve, sent: str, kept: str) -> None:
-    async def scene(rig: Any) -> None:
+async def test_stored_properties_are_the_senders_and_the_brokers(serve: Serve, sent: str, kept: str) -> None:
+    async with serve() as rig:
         assert (await rig.send(properties=sent)).code == 0
         _, (record,) = await rig.pull()
         assert record.properties == kept.encode() + ADDED
 
-    serve(scene)
 
-
-def test_the_old_form_with_long_names_is_the_same_send(serve: Serve) -> None:
-    async def scene(rig: Any) -> None:
+async def test_the_old_form_with_long_names_is_the_same_send(serve: Serve) -> None:
+    async with serve() as rig:
         header = SendMessage(
             producer_group="p", topic="old", default_topic="TBW102", default_topic_queue_nums=4, queue_id=1, sys_flag=0,
             born_at_ms=1, flag=0, properties="TAGS\x01x\x02",
@@ -119,11 +111,9 @@ def test_the_old_form_with_long_names_is_the_same_send(serve: Serve) -> None:
         _, records = await rig.pull("old", queue_id=1)
         assert [bytes(record.body) for record in records] == [b"body"]
 
-    serve(scene)
 
-
-def test_a_batch_becomes_single_messages_with_their_own_keys(serve: Serve) -> None:
-    async def scene(rig: Any) -> None:
+async def test_a_batch_becomes_single_messages_with_their_own_keys(serve: Serve) -> None:
+    async with serve() as rig:
         body = encode_batch([(1, b"a", b"UNIQ_KEY\x01A\x02"), (2, b"b", b"UNIQ_KEY\x01B\x02TAGS\x01x")])
         fields: dict[str, Any] = {"properties": "UNIQ_KEY\x01BATCH\x02WAIT\x01true\x02OWN\x01shared\x02", "batch": True}
         header = SendBatch(
@@ -148,21 +138,15 @@ def test_a_batch_becomes_single_messages_with_their_own_keys(serve: Serve) -> No
         assert (stats.put_count, stats.put_size) == (2, sum(record.size for record in records))
         assert rig.broker.service.store.max_offset("t", 0) == 2
 
-    serve(scene)
 
-
-def test_a_topic_nobody_made_gets_the_lesser_number_of_queues_and_is_kept(serve: Serve) -> None:
-    async def first(rig: Any) -> None:
+async def test_a_topic_nobody_made_gets_the_lesser_number_of_queues_and_is_kept(serve: Serve) -> None:
+    async with serve() as rig:
         await rig.send("new")
         config = rig.broker.service.topics.get("new")
         assert (config.read_queue_count, config.write_queue_count, config.perm) == (4, 4, 6)
-
-    async def second(rig: Any) -> None:
+    async with serve() as rig:
         assert rig.broker.service.topics.get("new") is not None
         assert (await rig.pull("new"))[1]
-
-    serve(first)
-    serve(second)
 
 
 @pytest.mark.parametrize(
@@ -192,29 +176,26 @@ def test_a_topic_nobody_made_gets_the_lesser_number_of_queues_and_is_kept(serve:
         ({"body": b"x" * 100}, {"max_message_size": 100}, 0),
     ],
 )
-def test_a_send_that_is_not_allowed_is_refused_with_its_code(
+async def test_a_send_that_is_not_allowed_is_refused_with_its_code(
     serve: Serve, fields: dict[str, Any], settings: dict[str, Any], code: int
 ) -> None:
-    async def scene(rig: Any) -> None:
+
+    async with serve(**settings) as rig:
         answer = await rig.send(**fields)
         assert answer.code == code
         assert bool(answer.remark) == bool(code)
         assert rig.broker.service.stats.put_count == (0 if code else 1)
 
-    serve(scene, **settings)
 
-
-def test_a_negative_queue_id_leaves_the_choice_to_the_broker(serve: Serve) -> None:
-    async def scene(rig: Any) -> None:
+async def test_a_negative_queue_id_leaves_the_choice_to_the_broker(serve: Serve) -> None:
+    async with serve() as rig:
         rig.broker.service.random.seed(7)
         answers = [decode_header(SendResponse, (await rig.send(queue_id=-1)).ext_fields) for _ in range(60)]
         assert {answer.queue_id for answer in answers} == {0, 1, 2, 3}
 
-    serve(scene)
 
-
-def test_a_message_retried_too_often_goes_to_the_dead_letters(serve: Serve) -> None:
-    async def scene(rig: Any) -> None:
+async def test_a_message_retried_too_often_goes_to_the_dead_letters(serve: Serve) -> None:
+    async with serve() as rig:
         assert (await rig.send("%RETRY%g", reconsume_times=16)).code == 0
         assert (await rig.send("%RETRY%g", reconsume_times=17, body=b"dead")).code == 0
         assert (await rig.send("%RETRY%g", reconsume_times=3, max_reconsume_times=2, body=b"dead too")).code == 0
@@ -222,11 +203,9 @@ def test_a_message_retried_too_often_goes_to_the_dead_letters(serve: Serve) -> N
         assert [bytes(record.body) for record in records] == [b"dead", b"dead too"]
         assert len((await rig.pull("%RETRY%g"))[1]) == 1
 
-    serve(scene)
 
-
-def test_a_dead_letter_does_not_wait_for_the_delay_that_its_consumer_asked_for(serve: Serve) -> None:
-    async def scene(rig: Any) -> None:
+async def test_a_dead_letter_does_not_wait_for_the_delay_that_its_consumer_asked_for(serve: Serve) -> None:
+    async with serve() as rig:
         delayed = {"reconsume_times": 17, "properties": "DELAY\x0118\x02"}
         assert (await rig.send("%RETRY%g", **delayed, body=b"dead")).code == 0
         _, (record,) = await rig.pull("%DLQ%g")
@@ -235,11 +214,9 @@ def test_a_dead_letter_does_not_wait_for_the_delay_that_its_consumer_asked_for(s
         assert (await rig.send("%DLQ%g", properties="DELAY\x0118\x02")).code == 0  # somebody's own message
         assert len((await rig.pull("%DLQ%g"))[1]) == 1
 
-    serve(scene)
 
-
-def test_what_a_group_sends_back_while_it_holds_locks_is_a_dead_letter(serve: Serve) -> None:
-    async def scene(rig: Any) -> None:
+async def test_what_a_group_sends_back_while_it_holds_locks_is_a_dead_letter(serve: Serve) -> None:
+    async with serve() as rig:
         assert (await rig.send("%RETRY%g", reconsume_times=1)).code == 0
         lock = QueueLock(group="g", client_id="c1", queues=(MessageQueue("t", "broker-a", 0),))
         assert (await rig.ask(LockQueues(), encode_queue_lock(lock))).code == 0
@@ -252,11 +229,9 @@ def test_what_a_group_sends_back_while_it_holds_locks_is_a_dead_letter(serve: Se
         assert (await rig.send("%RETRY%g", reconsume_times=1)).code == 0
         assert len((await rig.pull("%RETRY%g"))[1]) == 2
 
-    serve(scene)
 
-
-def test_sync_flush_answers_after_the_sync_and_everybody_in_order(serve: Serve) -> None:
-    async def scene(rig: Any) -> None:
+async def test_sync_flush_answers_after_the_sync_and_everybody_in_order(serve: Serve) -> None:
+    async with serve(flush_disk_type="SYNC_FLUSH") as rig:
         answers = await asyncio.gather(*[rig.send(body=b"%d" % number) for number in range(50)])
         store = rig.broker.service.store
         assert store.durable_offset == store.max_physical_offset
@@ -264,22 +239,19 @@ def test_sync_flush_answers_after_the_sync_and_everybody_in_order(serve: Serve) 
         _, records = await rig.pull(count_max=100)
         assert [bytes(record.body) for record in records] == [b"%d" % number for number in range(50)]
 
-    serve(scene, flush_disk_type="SYNC_FLUSH")
 
-
-def test_a_store_that_takes_nothing_answers_14(serve: Serve) -> None:
-    async def scene(rig: Any) -> None:
+async def test_a_store_that_takes_nothing_answers_14(serve: Serve) -> None:
+    async with serve() as rig:
         await rig.send()
         rig.broker.service.store._refusal = "the disk is gone"
         answer = await rig.send()
         assert answer.code == 14
         assert "disk" in answer.remark
 
-    serve(scene)
 
+async def test_pipelined_sends_of_one_connection_keep_their_order(serve: Serve) -> None:
+    async with serve() as rig:
 
-def test_pipelined_sends_of_one_connection_keep_their_order(serve: Serve) -> None:
-    async def scene(rig: Any) -> None:
         def blast() -> list[int]:
             with BlockingConnection(rig.broker.address, timeout_ms=10_000) as connection:
                 header = SendMessageV2(
@@ -294,10 +266,10 @@ def test_pipelined_sends_of_one_connection_keep_their_order(serve: Serve) -> Non
         answer, _ = await rig.pull(count_max=500)
         assert [bytes(record.body) for record in iter_records(answer.body)] == [b"%d" % number for number in range(200)]
 
-    serve(scene)
 
-
-def test_sends_to_new_topics_share_writes_that_hold_up_nobody(serve: Serve, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_sends_to_new_topics_share_writes_that_hold_up_nobody(
+    serve: Serve, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Each topic was written by itself on the loop: some 45 in a second, and nobody else was served."""
     threads: list[int] = []
 
@@ -305,7 +277,7 @@ def test_sends_to_new_topics_share_writes_that_hold_up_nobody(serve: Serve, monk
         threads.append(get_ident())
         replace_file(path, content)
 
-    async def scene(rig: Any) -> None:
+    async with serve() as rig:
         monkeypatch.setattr("orbitmq.broker.groups.table_file.replace_file", note)
         one, batch = rig.send, encode_batch([(0, b"x", b"")])
         sends = [one(f"new-{number}", body=b"%d" % number) for number in range(60)]
@@ -316,17 +288,17 @@ def test_sends_to_new_topics_share_writes_that_hold_up_nobody(serve: Serve, monk
         assert [bytes(record.body) for record in records] == [b"7", b"second"], "in the order in which they were sent"
         assert (await one("a b")).code == 29
         assert (await one("other", default_topic="none")).code == 17
-
-    serve(scene)
     assert len(threads) < 20
     assert get_ident() not in threads
 
 
-def test_a_send_to_a_new_topic_is_refused_while_the_disk_is_full(serve: Serve, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_send_to_a_new_topic_is_refused_while_the_disk_is_full(
+    serve: Serve, monkeypatch: pytest.MonkeyPatch
+) -> None:
     def refuse(_path: Path, _content: bytes) -> None:
         raise OSError(28, "No space left on device")
 
-    async def scene(rig: Any) -> None:
+    async with serve() as rig:
         with monkeypatch.context() as full:
             full.setattr("orbitmq.broker.groups.table_file.replace_file", refuse)
             answer = await rig.send("new")
@@ -334,16 +306,13 @@ def test_a_send_to_a_new_topic_is_refused_while_the_disk_is_full(serve: Serve, m
             assert rig.broker.service.topics.get("new") is None
         assert (await rig.send("new")).code == 0
 
-    serve(scene)
-
 
 @pytest.mark.parametrize(("sys_flag", "code"), [(0, 0), (4, 13), (8, 13), (12, 13), (0x80, 13), (1, 0)])
-def test_a_batch_with_bits_that_are_the_brokers_is_refused_and_never_acknowledged_without_a_reader(
+async def test_a_batch_with_bits_that_are_the_brokers_is_refused_and_never_acknowledged_without_a_reader(
     serve: Serve, sys_flag: int, code: int
 ) -> None:
-    async def scene(rig: Any) -> None:
+
+    async with serve() as rig:
         batch = encode_batch([(0, b"x", b"")])
         assert await rig.code(send_header(batch=True, sys_flag=sys_flag), batch) == code
         assert rig.broker.service.store.max_offset("t", 0) == (code == 0)
-
-    serve(scene)

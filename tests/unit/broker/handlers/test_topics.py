@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -36,7 +35,7 @@ from orbitmq.wire.headers import (
 )
 from waiting import until
 
-Serve = Callable[..., None]
+from ..parts import Serve
 
 
 def create(topic: str = "orders", **fields: Any) -> CreateTopic:
@@ -47,8 +46,8 @@ def create(topic: str = "orders", **fields: Any) -> CreateTopic:
     return CreateTopic(topic=topic, **settings | fields)
 
 
-def test_a_topic_is_made_changed_listed_and_kept(serve: Serve) -> None:
-    async def scene(rig: Any) -> None:
+async def test_a_topic_is_made_changed_listed_and_kept(serve: Serve) -> None:
+    async with serve() as rig:
         assert await rig.code(create()) == 0
         assert await rig.code(create(read_queue_nums=4, order=True, attributes="+message.type=FIFO")) == 0
         config = decode_topic_config((await rig.ask(GetTopicConfig(topic="orders"))).body)
@@ -57,22 +56,16 @@ def test_a_topic_is_made_changed_listed_and_kept(serve: Serve) -> None:
         table = decode_topic_table((await rig.ask(GetAllTopicConfig())).body)
         assert table.topics["orders"] == config
         assert await rig.code(GetTopicConfig(topic="none")) == 17
-
-    async def again(rig: Any) -> None:
+    async with serve() as rig:
         assert rig.broker.service.topics.get("orders").read_queue_count == 4
 
-    serve(scene)
-    serve(again)
 
-
-def test_attributes_that_no_topic_has_are_refused_as_javas_broker_does(serve: Serve) -> None:
-    async def scene(rig: Any) -> None:
+async def test_attributes_that_no_topic_has_are_refused_as_javas_broker_does(serve: Serve) -> None:
+    async with serve() as rig:
         before = rig.broker.service.topics.table.version
         for attributes in ("x=y", "+x=y", "-message.type"):
             assert await rig.code(create(attributes=attributes)) == 1
         assert rig.broker.service.topics.table.version == before
-
-    serve(scene)
 
 
 @pytest.mark.parametrize(
@@ -87,17 +80,15 @@ def test_attributes_that_no_topic_has_are_refused_as_javas_broker_does(serve: Se
         DeleteTopicInBroker(topic="../../etc"),
     ],
 )
-def test_a_topic_change_that_is_not_allowed_is_refused(serve: Serve, header: object) -> None:
-    async def scene(rig: Any) -> None:
+async def test_a_topic_change_that_is_not_allowed_is_refused(serve: Serve, header: object) -> None:
+    async with serve() as rig:
         before = rig.broker.service.topics.table.version
         assert await rig.code(header) == 29
         assert rig.broker.service.topics.table.version == before
 
-    serve(scene)
 
-
-def test_a_deleted_topic_is_gone_with_its_messages_and_offsets(serve: Serve) -> None:
-    async def scene(rig: Any) -> None:
+async def test_a_deleted_topic_is_gone_with_its_messages_and_offsets(serve: Serve) -> None:
+    async with serve() as rig:
         await rig.send("orders")
         await rig.make_group()
         await rig.ask(UpdateConsumerOffset(consumer_group="g", topic="orders", queue_id=0, commit_offset=1))
@@ -111,12 +102,10 @@ def test_a_deleted_topic_is_gone_with_its_messages_and_offsets(serve: Serve) -> 
         _, (record,) = await rig.pull("orders")
         assert bytes(record.body) == b"new life"
 
-    serve(scene)
-
 
 @pytest.mark.parametrize("clears", [True, False])
-def test_a_deleted_topic_takes_the_retries_of_its_popped_messages_along(serve: Serve, clears: bool) -> None:
-    async def scene(rig: Any) -> None:
+async def test_a_deleted_topic_takes_the_retries_of_its_popped_messages_along(serve: Serve, clears: bool) -> None:
+    async with serve(clear_retry_topic_when_delete_topic=clears) as rig:
         topics = rig.broker.service.topics
         retries = ["%RETRY%g_orders", "%RETRY%g+orders"]
         others = ["%RETRY%g", "%RETRY%g_bills", "%RETRY%h_orders"]
@@ -131,12 +120,10 @@ def test_a_deleted_topic_takes_the_retries_of_its_popped_messages_along(serve: S
         assert [topics.get(topic) is None for topic in retries] == 2 * [clears]
         assert None not in [topics.get(topic) for topic in others]
 
-    serve(scene, clear_retry_topic_when_delete_topic=clears)
-
 
 @pytest.mark.parametrize("topic", ["DefaultCluster", "DefaultCluster_REPLY_TOPIC", "rmq_sys_any", "TBW102"])
-def test_topics_of_the_broker_itself_are_neither_made_nor_changed_nor_deleted(serve: Serve, topic: str) -> None:
-    async def scene(rig: Any) -> None:
+async def test_topics_of_the_broker_itself_are_neither_made_nor_changed_nor_deleted(serve: Serve, topic: str) -> None:
+    async with serve() as rig:
         before = rig.broker.service.topics.get(topic)
         refusal = (29, f"The topic[{topic}] is conflict with system topic.")
         body = encode_topic_configs([TopicConfig(topic=topic)])
@@ -150,8 +137,6 @@ def test_topics_of_the_broker_itself_are_neither_made_nor_changed_nor_deleted(se
             assert (answer.code, answer.remark) == refusal
         assert rig.broker.service.topics.get(topic) == before
 
-    serve(scene)
-
 
 @pytest.mark.parametrize(
     "listed",
@@ -162,33 +147,27 @@ def test_topics_of_the_broker_itself_are_neither_made_nor_changed_nor_deleted(se
         b'{"topicConfigList":[{"topicName":"t","order":" 5 "}]}',
     ],
 )
-def test_a_list_of_topics_that_is_none_is_refused(serve: Serve, listed: bytes) -> None:
-    async def scene(rig: Any) -> None:
+async def test_a_list_of_topics_that_is_none_is_refused(serve: Serve, listed: bytes) -> None:
+    async with serve() as rig:
         assert await rig.code(CreateTopics(), listed) == 1
 
-    serve(scene)
 
-
-def test_a_topic_that_is_not_there_is_named_in_javas_words(serve: Serve) -> None:
-    async def scene(rig: Any) -> None:
+async def test_a_topic_that_is_not_there_is_named_in_javas_words(serve: Serve) -> None:
+    async with serve() as rig:
         assert (await rig.ask(GetTopicConfig(topic="none"))).remark == "No topic in this broker. topic: none"
         assert (await rig.ask(GetTopicStats(topic="none"))).remark == "topic[none] not exist"
 
-    serve(scene)
 
-
-def test_system_topics_are_told_apart(serve: Serve) -> None:
-    async def scene(rig: Any) -> None:
+async def test_system_topics_are_told_apart(serve: Serve) -> None:
+    async with serve() as rig:
         found = decode_topic_list((await rig.ask(GetSystemTopicsOfBroker())).body)
         assert {"TBW102", "CHECKPOINT_TOPIC", "RMQ_SYS_TRACE_TOPIC", "rmq_sys_REVIVE_LOG_DefaultCluster"} <= set(
             found.topics
         )
 
-    serve(scene)
 
-
-def test_who_reads_a_topic_is_known_from_heartbeats_and_offsets(serve: Serve) -> None:
-    async def scene(rig: Any) -> None:
+async def test_who_reads_a_topic_is_known_from_heartbeats_and_offsets(serve: Serve) -> None:
+    async with serve() as rig:
         await rig.send("t")
         info = ConsumerInfo(group="now", subscriptions=(Subscription(topic="t"),))
         await rig.ask(HeartbeatRequest(), encode_heartbeat(Heartbeat(client_id="c", consumers=(info,))))
@@ -197,11 +176,9 @@ def test_who_reads_a_topic_is_known_from_heartbeats_and_offsets(serve: Serve) ->
         found = decode_group_list((await rig.ask(QueryTopicConsumers(topic="t"))).body)
         assert found == ("now", "before")
 
-    serve(scene)
 
-
-def test_stats_list_every_queue_also_the_empty_ones(serve: Serve) -> None:
-    async def scene(rig: Any) -> None:
+async def test_stats_list_every_queue_also_the_empty_ones(serve: Serve) -> None:
+    async with serve() as rig:
         for _ in range(3):
             await rig.send("t", queue_id=1)
         await rig.make_group()
@@ -218,11 +195,9 @@ def test_stats_list_every_queue_also_the_empty_ones(serve: Serve) -> None:
             header = GetConsumeStats(consumer_group="g", topic=topic, topic_list=topic_list)
             assert len(decode_consume_stats((await rig.ask(header)).body)) == 4
 
-    serve(scene)
 
-
-def test_a_group_that_is_there_is_asked_about_its_topics_alone(serve: Serve) -> None:
-    async def scene(rig: Any) -> None:
+async def test_a_group_that_is_there_is_asked_about_its_topics_alone(serve: Serve) -> None:
+    async with serve() as rig:
         await rig.make_group()
         for topic in ("kept", "given-up"):
             assert await rig.code(create(topic, read_queue_nums=2, write_queue_nums=3)) == 0
@@ -236,11 +211,9 @@ def test_a_group_that_is_there_is_asked_about_its_topics_alone(serve: Serve) -> 
         progress = decode_consume_stats((await rig.ask(GetConsumeStats(consumer_group="g"))).body)
         assert {queue.topic for queue in progress} == {"kept"}
 
-    serve(scene)
 
-
-def test_a_topic_of_which_nothing_more_is_said_is_a_plain_one(serve: Serve) -> None:
-    async def scene(rig: Any) -> None:
+async def test_a_topic_of_which_nothing_more_is_said_is_a_plain_one(serve: Serve) -> None:
+    async with serve() as rig:
         assert await rig.code(create(topic_filter_type="", topic_sys_flag=None)) == 0
         config = rig.broker.service.topics.get("orders")
         assert (config.topic_filter_type, config.topic_sys_flag) == ("SINGLE_TAG", 0)
@@ -248,11 +221,9 @@ def test_a_topic_of_which_nothing_more_is_said_is_a_plain_one(serve: Serve) -> N
         config = rig.broker.service.topics.get("orders")
         assert (config.topic_filter_type, config.topic_sys_flag) == ("MULTI_TAG", 2)
 
-    serve(scene)
 
-
-def test_times_are_those_of_the_last_message_stored_and_the_last_consumed(serve: Serve) -> None:
-    async def scene(rig: Any) -> None:
+async def test_times_are_those_of_the_last_message_stored_and_the_last_consumed(serve: Serve) -> None:
+    async with serve() as rig:
         store = rig.broker.service.store
         queue = MessageQueue("t", "a", 0)
         await rig.send("t")
@@ -266,11 +237,9 @@ def test_times_are_those_of_the_last_message_stored_and_the_last_consumed(serve:
         assert progress[queue].consumed_at_ms == store.message_at("t", 0, 0).stored_at_ms
         assert await rig.code(GetTopicStats(topic="none")) == 17
 
-    serve(scene)
 
-
-def test_pulls_of_a_deleted_topic_wait_no_longer(serve: Serve) -> None:
-    async def scene(rig: Any) -> None:
+async def test_pulls_of_a_deleted_topic_wait_no_longer(serve: Serve) -> None:
+    async with serve() as rig:
         await rig.send("orders")
         waiting = asyncio.create_task(rig.pull("orders", queue_offset=1, sys_flag=6, suspend_timeout_ms=60_000))
         await until(lambda: rig.broker.service.pulls.parked_count == 1)
@@ -278,11 +247,9 @@ def test_pulls_of_a_deleted_topic_wait_no_longer(serve: Serve) -> None:
         answer, _ = await waiting
         assert answer.code == 21
 
-    serve(scene)
 
-
-def test_many_topics_are_made_or_changed_at_once(serve: Serve) -> None:
-    async def scene(rig: Any) -> None:
+async def test_many_topics_are_made_or_changed_at_once(serve: Serve) -> None:
+    async with serve() as rig:
         assert await rig.code(create("old")) == 0
         configs = [
             TopicConfig(topic="old", read_queue_count=4),
@@ -293,8 +260,6 @@ def test_many_topics_are_made_or_changed_at_once(serve: Serve) -> None:
         topics = rig.broker.service.topics
         assert topics.get("old").read_queue_count == 4
         assert topics.get("new").attributes == {"message.type": "FIFO"}
-
-    serve(scene)
 
 
 @pytest.mark.parametrize(
@@ -308,32 +273,26 @@ def test_many_topics_are_made_or_changed_at_once(serve: Serve) -> None:
     ],
     ids=str,
 )
-def test_one_bad_topic_of_many_refuses_all(serve: Serve, config: TopicConfig, code: int) -> None:
-    async def scene(rig: Any) -> None:
+async def test_one_bad_topic_of_many_refuses_all(serve: Serve, config: TopicConfig, code: int) -> None:
+    async with serve() as rig:
         version = rig.broker.service.topics.table.version
         assert await rig.code(CreateTopics(), encode_topic_configs([TopicConfig(topic="good"), config])) == code
         assert rig.broker.service.topics.get("good") is None
         assert rig.broker.service.topics.table.version == version
 
-    serve(scene)
 
-
-def test_topics_for_messages_of_every_type_need_a_setting(serve: Serve) -> None:
+async def test_topics_for_messages_of_every_type_need_a_setting(serve: Serve) -> None:
     mixed = create(attributes="+message.type=MIXED")
 
-    async def without(rig: Any) -> None:
+    async with serve() as rig:
         answer = await rig.ask(mixed)
         assert (answer.code, answer.remark) == (29, "MIXED message type is not supported.")
-
-    async def with_it(rig: Any) -> None:
+    async with serve(enable_mixed_message_type=True) as rig:
         assert await rig.code(mixed) == 0
 
-    serve(without)
-    serve(with_it, enable_mixed_message_type=True)
 
-
-def test_stats_say_how_many_messages_come_and_go_per_second(serve: Serve) -> None:
-    async def scene(rig: Any) -> None:
+async def test_stats_say_how_many_messages_come_and_go_per_second(serve: Serve) -> None:
+    async with serve() as rig:
         await rig.make_group()
         for _ in range(6):
             await rig.send("t")
@@ -346,5 +305,3 @@ def test_stats_say_how_many_messages_come_and_go_per_second(serve: Serve) -> Non
         assert b'"consumeTps":0.0,' not in consumed
         await rig.ask(DeleteTopicInBroker(topic="t"))
         assert (len(stats.puts), len(stats.gets)) == (0, 0)
-
-    serve(scene)

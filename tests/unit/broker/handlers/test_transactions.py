@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -14,9 +13,8 @@ from orbitmq.wire.headers import EndTransaction, ResumeCheckHalfMessage, SendRes
 from orbitmq.wire.messages.message_id import offset_message_id, parse_offset_message_id
 from orbitmq.wire.messages.properties import format_properties
 
-from ..parts import HOST, FakePeer, call
+from ..parts import HOST, FakePeer, Serve, call
 
-Serve = Callable[..., None]
 HALF = format_properties({"TRAN_MSG": "true", "PGROUP": "p", "UNIQ_KEY": "K1", "TAGS": "a"}).decode()
 
 
@@ -36,8 +34,8 @@ async def prepare(rig: Any, **fields: Any) -> SendResponse:
 
 
 @pytest.mark.parametrize("flush", ["ASYNC_FLUSH", "SYNC_FLUSH"])
-def test_a_transaction_is_committed_or_rolled_back_over_the_wire(serve: Serve, flush: str) -> None:
-    async def scene(rig: Any) -> None:
+async def test_a_transaction_is_committed_or_rolled_back_over_the_wire(serve: Serve, flush: str) -> None:
+    async with serve(flush_disk_type=flush) as rig:
         first, second = await prepare(rig), await prepare(rig)
         assert (first.queue_id, first.queue_offset, first.transaction_id) == (2, 0, "K1")
         assert (await rig.pull(queue_id=2))[1] == []
@@ -51,11 +49,9 @@ def test_a_transaction_is_committed_or_rolled_back_over_the_wire(serve: Serve, f
         counts = rig.broker.service.transactions.counts
         assert (counts.open, counts.commits, counts.rollbacks) == ({"t": 0}, {"t": 1}, {"t": 1})
 
-    serve(scene, flush_disk_type=flush)
 
-
-def test_a_decision_that_is_none_is_refused(serve: Serve) -> None:
-    async def scene(rig: Any) -> None:
+async def test_a_decision_that_is_none_is_refused(serve: Serve) -> None:
+    async with serve() as rig:
         sent = await prepare(rig)
         for decision in (4, 1, -8, 2**31 - 1):
             answer = await rig.ask(end_header(sent, decision))
@@ -64,18 +60,14 @@ def test_a_decision_that_is_none_is_refused(serve: Serve) -> None:
                 f"commitOrRollback field wrong: {decision}, 0, 8 or 12 is allowed",
             )
 
-    serve(scene)
 
-
-def test_half_messages_are_refused_where_the_broker_takes_none(serve: Serve) -> None:
-    async def scene(rig: Any) -> None:
+async def test_half_messages_are_refused_where_the_broker_takes_none(serve: Serve) -> None:
+    async with serve(reject_transaction_message=True) as rig:
         answer = await rig.send(properties=HALF)
         assert (answer.code, answer.remark) == (
             16,
             "the broker[127.0.0.1] sending transaction message is forbidden",
         )
-
-    serve(scene, reject_transaction_message=True)
 
 
 @pytest.mark.parametrize(
@@ -85,47 +77,37 @@ def test_half_messages_are_refused_where_the_broker_takes_none(serve: Serve) -> 
         ("TRAN_MSG\x01true\x02", "needs the property PGROUP"),
     ],
 )
-def test_a_half_message_that_could_never_be_right_is_refused(serve: Serve, properties: str, remark: str) -> None:
-    async def scene(rig: Any) -> None:
+async def test_a_half_message_that_could_never_be_right_is_refused(serve: Serve, properties: str, remark: str) -> None:
+    async with serve() as rig:
         answer = await rig.send(properties=properties)
         assert answer.code == 13
         assert remark in answer.remark
 
-    serve(scene)
 
-
-def test_a_message_that_comes_back_delayed_is_no_half_message(serve: Serve) -> None:
-    async def scene(rig: Any) -> None:
+async def test_a_message_that_comes_back_delayed_is_no_half_message(serve: Serve) -> None:
+    async with serve() as rig:
         answer = await rig.send(properties=HALF + "DELAY\x011\x02", reconsume_times=1)
         assert answer.code == 0
         assert rig.broker.service.store.max_offset(HALF_TOPIC, 0) == 0
 
-    serve(scene)
-
 
 @pytest.mark.parametrize("sys_flag", [4, 8, 12])
-def test_bits_of_a_transaction_alone_make_no_half_message(serve: Serve, sys_flag: int) -> None:
-    async def scene(rig: Any) -> None:
+async def test_bits_of_a_transaction_alone_make_no_half_message(serve: Serve, sys_flag: int) -> None:
+    async with serve() as rig:
         answer = await rig.send(sys_flag=sys_flag)
         assert answer.code == 13
         assert "TRAN_MSG is not true" in answer.remark
 
-    serve(scene)
 
-
-def test_what_is_open_is_open_after_a_restart(serve: Serve) -> None:
+async def test_what_is_open_is_open_after_a_restart(serve: Serve) -> None:
     sent: list[SendResponse] = []
 
-    async def before(rig: Any) -> None:
+    async with serve() as rig:
         sent.append(await prepare(rig))
-
-    async def after(rig: Any) -> None:
+    async with serve() as rig:
         assert rig.broker.service.transactions.counts.open == {"t": 1}
         assert await rig.code(end_header(sent[0])) == 0
         assert len((await rig.pull(queue_id=2))[1]) == 1
-
-    serve(before)
-    serve(after)
 
 
 class Ends:
@@ -158,8 +140,8 @@ def test_what_the_store_refuses_is_told_as_for_sends(error: Exception, code: int
     assert refused.value.code == code
 
 
-def test_a_message_that_was_given_up_is_resumed_by_its_id(serve: Serve) -> None:
-    async def scene(rig: Any) -> None:
+async def test_a_message_that_was_given_up_is_resumed_by_its_id(serve: Serve) -> None:
+    async with serve(transaction_check_max=1) as rig:
         await prepare(rig)
         service = rig.broker.service
         transactions, store = service.transactions, service.store
@@ -173,8 +155,6 @@ def test_a_message_that_was_given_up_is_resumed_by_its_id(serve: Serve) -> None:
         assert b"TRANSACTION_CHECK_TIMES\x010\x02" in half.properties
         for wrong in (None, "", "x", offset_message_id(HOST, half.physical_offset)):
             assert await rig.code(ResumeCheckHalfMessage(message_id=wrong)) == 1
-
-    serve(scene, transaction_check_max=1)
 
 
 @pytest.mark.parametrize(("error", "code"), [(StoreUnavailable("full"), 14), (StoreBusy("busy"), 2)])

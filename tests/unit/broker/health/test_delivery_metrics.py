@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
-
 from orbitmq.model.message import SysFlag
 from orbitmq.wire.headers import EndTransaction
 from waiting import until
 
+from ..parts import Serve
 from .test_metrics import scrape
 
-Serve = Callable[..., None]
 STORAGE = ("disk", "local")
 
 
-def test_timed_messages_are_told_by_topic_and_by_the_time_that_is_left(serve: Serve) -> None:
-    async def scene(rig: Any) -> None:
+async def test_timed_messages_are_told_by_topic_and_by_the_time_that_is_left(serve: Serve) -> None:
+    async with serve(metrics_port=0) as rig:
         for delay in (10, 500, 500):
             assert (await rig.send("t", properties=f"TIMER_DELAY_SEC\x01{delay}\x02")).code == 0
         timers = rig.broker.service.timers.timers
@@ -29,11 +26,9 @@ def test_timed_messages_are_told_by_topic_and_by_the_time_that_is_left(serve: Se
         snapshot = {key[3]: value for key, value in found.items() if key[0] == "rocketmq_timer_message_snapshot"}
         assert (sum(snapshot.values()), snapshot["900"], len(snapshot)) == (3, 2, 8)
 
-    serve(scene, metrics_port=0)
 
-
-def test_a_transaction_that_was_committed_has_a_latency(serve: Serve) -> None:
-    async def scene(rig: Any) -> None:
+async def test_a_transaction_that_was_committed_has_a_latency(serve: Serve) -> None:
+    async with serve(metrics_port=0) as rig:
         for flag in (SysFlag.TRANSACTION_COMMIT, SysFlag.TRANSACTION_ROLLBACK):
             half = await rig.send("t", properties="TRAN_MSG\x01true\x02PGROUP\x01p\x02UNIQ_KEY\x01K\x02", sys_flag=4)
             offset = int(half.ext_fields["msgId"][16:], 16)
@@ -49,5 +44,3 @@ def test_a_transaction_that_was_committed_has_a_latency(serve: Serve) -> None:
         found = await scrape(rig)
         assert found["rocketmq_commit_messages_total", "t"] == found["rocketmq_rollback_messages_total", "t"] == 1
         assert found["rocketmq_finish_message_latency_milliseconds_count", "t"] == 1
-
-    serve(scene, metrics_port=0)

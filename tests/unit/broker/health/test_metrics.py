@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -26,8 +25,9 @@ from orbitmq.wire.bodies.heartbeat import encode_heartbeat
 from orbitmq.wire.headers import CreateTopic, HeartbeatRequest, UpdateConsumerOffset, UpdateSubscriptionGroup
 from waiting import until
 
+from ..parts import Serve
+
 REFERENCE = Path(__file__).parents[4] / "docs" / "reference" / "broker.md"
-Serve = Callable[..., None]
 Figures = dict[tuple[str, ...], float]
 BEAT = Heartbeat(client_id="c1", consumers=(ConsumerInfo(group="g"),), producer_groups=("p",))
 NODE = {"cluster": "DefaultCluster", "node_type": "broker", "node_id": "a"}
@@ -55,8 +55,8 @@ async def scrape(rig: Any) -> Figures:
     return found
 
 
-def test_a_scrape_tells_how_far_timers_are(serve: Serve) -> None:
-    async def scene(rig: Any) -> None:
+async def test_a_scrape_tells_how_far_timers_are(serve: Serve) -> None:
+    async with serve(metrics_port=0) as rig:
         for _ in range(2):
             assert (await rig.send("t", properties="TIMER_DELAY_SEC\x01500\x02")).code == 0
         timers = rig.broker.service.timers
@@ -69,11 +69,9 @@ def test_a_scrape_tells_how_far_timers_are(serve: Serve) -> None:
         assert found["rocketmq_broker_timer_delivered_messages_total",] == 0
         assert "3 timers were not in the log any more when their time came" in rig.broker.service.health()["warnings"]
 
-    serve(scene, metrics_port=0)
 
-
-def test_a_scrape_tells_of_dead_letters_by_their_groups(serve: Serve) -> None:
-    async def scene(rig: Any) -> None:
+async def test_a_scrape_tells_of_dead_letters_by_their_groups(serve: Serve) -> None:
+    async with serve(metrics_port=0) as rig:
         for topic in ("%DLQ%g", "%DLQ%g", "t"):
             await rig.send(topic, body=b"given up")
         found = await scrape(rig)
@@ -81,11 +79,9 @@ def test_a_scrape_tells_of_dead_letters_by_their_groups(serve: Serve) -> None:
         assert letters == {("rocketmq_send_to_dlq_messages_total", "g", "false", "%DLQ%g"): 2}
         assert found["rocketmq_timer_dequeue_latency_milliseconds", "disk", "local"] == 0
 
-    serve(scene, metrics_port=0)
 
-
-def test_a_scrape_tells_what_a_broker_has_done(serve: Serve) -> None:
-    async def scene(rig: Any) -> None:
+async def test_a_scrape_tells_what_a_broker_has_done(serve: Serve) -> None:
+    async with serve(metrics_port=0) as rig:
         for _ in range(3):
             await rig.send("t", body=b"x" * 100)
         await rig.send("t", body=b"later", properties="DELAY\x018\x02")
@@ -125,11 +121,9 @@ def test_a_scrape_tells_what_a_broker_has_done(serve: Serve) -> None:
         assert found["rocketmq_broker_limit_refusals_total", "parkedPullsMax"] == 0
         assert found["process_open_fds",] > 0
 
-    serve(scene, metrics_port=0)
 
-
-def test_a_pull_that_waits_and_a_frame_that_is_not_whole_are_seen(serve: Serve) -> None:
-    async def scene(rig: Any) -> None:
+async def test_a_pull_that_waits_and_a_frame_that_is_not_whole_are_seen(serve: Serve) -> None:
+    async with serve(metrics_port=0) as rig:
         await rig.send("t")
         waiting = asyncio.create_task(rig.pull("t", queue_offset=1, sys_flag=6, suspend_timeout_ms=60_000))
         await until(lambda: rig.broker.service.pulls.parked_count == 1)
@@ -145,47 +139,37 @@ def test_a_pull_that_waits_and_a_frame_that_is_not_whole_are_seen(serve: Serve) 
         await rig.send("t")
         await waiting
 
-    serve(scene, metrics_port=0)
 
-
-def test_the_pages_of_health_and_readiness_are_beside_the_metrics(serve: Serve) -> None:
-    async def scene(rig: Any) -> None:
+async def test_the_pages_of_health_and_readiness_are_beside_the_metrics(serve: Serve) -> None:
+    async with serve(metrics_port=0) as rig:
         status, text = await get(rig, "/healthz")
         document = orjson.loads(text)
         assert (status, document["brokerName"], document["ready"]) == (200, "a", True)
         assert await get(rig, "/readyz") == (200, "ready\n")
 
-    serve(scene, metrics_port=0)
 
-
-def test_a_broker_that_no_name_server_knows_is_alive_and_not_ready(serve: Serve) -> None:
-    async def scene(rig: Any) -> None:
+async def test_a_broker_that_no_name_server_knows_is_alive_and_not_ready(serve: Serve) -> None:
+    async with serve(metrics_port=0, namesrv_addr="127.0.0.1:1") as rig:
         status, text = await get(rig, "/readyz")
         assert (status, text) == (503, "no NameServer has taken the registration: 127.0.0.1:1\n")
         assert (await get(rig, "/healthz"))[0] == 200
         found = await scrape(rig)
         assert (found["rocketmq_broker_name_servers",], found["rocketmq_broker_name_servers_reached",]) == (1, 0)
 
-    serve(scene, metrics_port=0, namesrv_addr="127.0.0.1:1")
 
-
-def test_without_a_port_there_is_no_http(serve: Serve) -> None:
-    async def scene(rig: Any) -> None:
+async def test_without_a_port_there_is_no_http(serve: Serve) -> None:
+    async with serve() as rig:
         assert rig.broker.metrics_address is None
 
-    serve(scene)
 
-
-def test_the_reference_names_every_metric(serve: Serve) -> None:
-    async def scene(rig: Any) -> None:
+async def test_the_reference_names_every_metric(serve: Serve) -> None:
+    async with serve(metrics_port=0) as rig:
         await rig.send("t")
         _, text = await get(rig, "/metrics")
         named = set(re.findall(r"`(rocketmq_\w+)", REFERENCE.read_text(encoding="utf-8")))
         # The comment lines name families without a sample, too; a counter's samples end with _total.
         there = set(re.findall(r"^# TYPE (rocketmq_\w+) \w+$", text, re.MULTILINE))
         assert there == named
-
-    serve(scene, metrics_port=0)
 
 
 def many(topics: int, queues: int, *, limit: int = 50_000) -> BrokerMetrics:
@@ -253,8 +237,8 @@ def test_topics_and_groups_that_come_during_a_scrape_do_no_harm() -> None:
     assert [part.name for part, _ in zip(parts, range(10), strict=False)] == [first.name] * 10
 
 
-def test_a_scrape_tells_how_long_it_took_to_make_topics_and_groups(serve: Serve) -> None:
-    async def scene(rig: Any) -> None:
+async def test_a_scrape_tells_how_long_it_took_to_make_topics_and_groups(serve: Serve) -> None:
+    async with serve(metrics_port=0) as rig:
         for topic, perm in (("made", 6), ("made", 4), ("TBW102", 6)):
             header = CreateTopic(
                 topic=topic, default_topic="TBW102", read_queue_nums=1, write_queue_nums=1, perm=perm,
@@ -269,5 +253,3 @@ def test_a_scrape_tells_how_long_it_took_to_make_topics_and_groups(serve: Serve)
         )
         assert [found[topic, end] for end in ("success", "failure")] == [2, 1]
         assert [found[group, end] for end in ("success", "failure")] == [1, 1]
-
-    serve(scene, metrics_port=0)

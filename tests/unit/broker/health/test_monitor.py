@@ -6,7 +6,6 @@ import errno
 import gc
 import logging
 import threading
-from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -22,7 +21,8 @@ from orbitmq.testing import FakeClock, LocalCluster
 from orbitmq.wire.headers import GetHealth
 from waiting import until
 
-Serve = Callable[..., None]
+from ..parts import Serve
+
 HALF = DiskUsage(100, 50, 50)
 
 
@@ -170,8 +170,8 @@ async def test_a_disk_that_does_not_answer_the_question_is_unknown_not_empty(
     assert "the disk does not say how full it is: [Errno 5] Input/output error" in caplog.text
 
 
-def test_a_running_broker_looks_by_itself_and_answers_a_request_for_its_health(serve: Serve) -> None:
-    async def scene(rig: Any) -> None:
+async def test_a_running_broker_looks_by_itself_and_answers_a_request_for_its_health(serve: Serve) -> None:
+    async with serve() as rig:
         monitor = rig.broker.running.monitor
         await until(lambda: monitor.disk is not None)
         before = monitor.process_stats.gc_count
@@ -181,17 +181,13 @@ def test_a_running_broker_looks_by_itself_and_answers_a_request_for_its_health(s
         assert (document["address"], document["brokerName"]) == (rig.broker.address, "a")
         assert (document["ready"], document["nameServers"]) == (True, {})
 
-    serve(scene)
 
-
-def test_a_broker_that_stopped_measures_nothing_any_more(serve: Serve) -> None:
+async def test_a_broker_that_stopped_measures_nothing_any_more(serve: Serve) -> None:
     monitors = []
 
-    async def scene(rig: Any) -> None:
+    async with serve() as rig:
         monitors.append(rig.broker.running.monitor)
         await until(lambda: monitors[0].disk is not None)
-
-    serve(scene)
     before = monitors[0].process_stats.gc_count
     gc.collect()
     assert monitors[0].process_stats.gc_count == before

@@ -89,21 +89,18 @@ def test_tags_are_filtered_and_passed_over() -> None:
     assert b'"d":[1]' in bytes(found.body)
 
 
-def test_expressions_are_looked_at_with_a_bound() -> None:
-    async def scene() -> None:
-        rig = Rig()
-        rig.send(*[b"x"] * 100, topic="wide", queue_id=0)
-        rig.send(b"wanted", topic="wide", queue_id=1)
-        test = PropertyTest(lambda properties: False, 100)
-        popped = rig.pop(topic="wide", selection=test)
-        assert popped.is_cut
-        assert popped.work >= 4_096
-        rig.pop(topic="wide", selection=test)
-        assert rig.pops.is_busy
-        await asyncio.sleep(0)
-        assert not rig.pops.is_busy
-
-    asyncio.run(scene())
+async def test_expressions_are_looked_at_with_a_bound() -> None:
+    rig = Rig()
+    rig.send(*[b"x"] * 100, topic="wide", queue_id=0)
+    rig.send(b"wanted", topic="wide", queue_id=1)
+    test = PropertyTest(lambda properties: False, 100)
+    popped = rig.pop(topic="wide", selection=test)
+    assert popped.is_cut
+    assert popped.work >= 4_096
+    rig.pop(topic="wide", selection=test)
+    assert rig.pops.is_busy
+    await asyncio.sleep(0)
+    assert not rig.pops.is_busy
 
 
 def test_what_was_deleted_from_the_log_is_passed_over() -> None:

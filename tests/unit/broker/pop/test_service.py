@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
 from typing import Any
 
 from orbitmq.wire.headers import PopMessage, PopNotification
 
-Serve = Callable[..., None]
+from ..parts import Serve
 
 
-def test_a_stop_answers_whoever_waits(serve: Serve) -> None:
-    async def scene(rig: Any) -> None:
+async def test_a_stop_answers_whoever_waits(serve: Serve) -> None:
+    async with serve() as rig:
         await rig.send()
         place: dict[str, Any] = {"consumer_group": "g", "topic": "t", "queue_id": 1}
         pop = PopMessage(**place, count_max=1, invisible_ms=1, poll_ms=60_000, init_mode=0)
@@ -26,5 +25,3 @@ def test_a_stop_answers_whoever_waits(serve: Serve) -> None:
         popped, notified = await asyncio.gather(*asked)
         assert popped.code == 210
         assert notified.ext_fields == {"hasMsg": "false", "pollingFull": "false"}
-
-    serve(scene)

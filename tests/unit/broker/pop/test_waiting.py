@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
-from typing import Any
+from collections.abc import Callable
 
 from orbitmq.broker.pop.waiting import WaitingPops
 from orbitmq.codes import ResponseCode
@@ -53,218 +52,183 @@ class Scene:
             self.store.append(Draft("t", 0, b"x"))
 
 
-def run(scene: Callable[[Scene], Awaitable[None]], **settings: Any) -> None:
-    async def work() -> None:
-        await scene(Scene(**settings))
-
-    asyncio.run(work())
-
-
 async def turns(count: int = 5) -> None:
     for _ in range(count):
         await asyncio.sleep(0)
 
 
-def test_a_message_answers_one_who_waits_and_leaves_the_others() -> None:
-    async def scene(all: Scene) -> None:
-        first, second = FakePeer(), FakePeer()
-        assert all.park(first)
-        assert all.park(second)
-        all.send()
-        await turns()
-        assert (first.replies, second.replies) == ([FOUND], [])
-        all.send()
-        await turns()
-        assert second.replies == [FOUND]
-
-    run(scene)
+async def test_a_message_answers_one_who_waits_and_leaves_the_others() -> None:
+    all = Scene()
+    first, second = FakePeer(), FakePeer()
+    assert all.park(first)
+    assert all.park(second)
+    all.send()
+    await turns()
+    assert (first.replies, second.replies) == ([FOUND], [])
+    all.send()
+    await turns()
+    assert second.replies == [FOUND]
 
 
-def test_sends_pay_for_nobody() -> None:
-    async def scene(all: Scene) -> None:
-        peer = FakePeer()
-        assert all.store.on_arrived == []
+async def test_sends_pay_for_nobody() -> None:
+    all = Scene()
+    peer = FakePeer()
+    assert all.store.on_arrived == []
+    all.park(peer)
+    assert len(all.store.on_arrived) == 1
+    all.send()
+    await turns()
+    assert all.store.on_arrived == []
+
+
+async def test_who_finds_nothing_waits_on_for_the_rest_of_its_time() -> None:
+    all = Scene()
+    peer = FakePeer()
+    all.park(peer, wait_ms=30)
+    all.store.append(Draft("t", 0, b"somebody else took it"))
+    await turns()
+    assert peer.replies == []
+    while not peer.replies:
+        await asyncio.sleep(0.005)
+    assert peer.replies == [NOTHING]
+    assert all.store.on_arrived == []
+
+
+async def test_who_is_woken_when_its_time_is_over_is_answered_all_the_same() -> None:
+    all = Scene()
+    peer = FakePeer()
+
+    async def slow() -> None:
+        all.park(peer, wait_ms=1)
+        all.store.append(Draft("t", 0, b"x"))
+
+    await slow()
+    loop = asyncio.get_running_loop()
+    began = loop.time()
+    while loop.time() < began + 0.01:
+        pass  # the loop is busy: the time is over before the request is tried again
+    await turns()
+    assert peer.replies == [NOTHING]
+
+
+async def test_too_many_are_not_let_in() -> None:
+    all = Scene(place_max=1)
+    assert all.park(FakePeer())
+    assert not all.park(FakePeer())
+
+
+async def test_whoever_leaves_passes_on_what_it_was_woken_for() -> None:
+    all = Scene()
+    gone, other = FakePeer(), FakePeer()
+    all.park(gone)
+    all.park(other)
+    all.send()
+    all.waiting.drop_connection(gone)
+    await turns()
+    assert (gone.replies, other.replies) == ([], [FOUND])
+
+
+async def test_whoever_leaves_while_it_waits_is_forgotten() -> None:
+    all = Scene()
+    gone = FakePeer()
+    all.park(gone)
+    all.waiting.drop_connection(gone)
+    assert all.waiting.parked.count == 0
+
+
+async def test_a_client_that_does_not_read_gets_nothing_and_keeps_nobody_waiting() -> None:
+    all = Scene()
+    slow, other = FakePeer(), FakePeer()
+    slow.room = -1
+    all.park(slow)
+    all.park(other)
+    all.send()
+    await turns()
+    assert (slow.replies, other.replies) == ([NOTHING], [FOUND])
+
+
+async def test_a_lost_wake_up_is_made_good() -> None:
+    all = Scene()
+    peer = FakePeer()
+    all.park(peer)
+    all.waiting.wake_overtaken()
+    await turns()
+    assert peer.replies == []
+    all.available = 1
+    all.waiting.wake_overtaken()
+    await turns()
+    assert peer.replies == [FOUND]
+
+
+async def test_who_asks_to_be_woken_soon_may_park_before() -> None:
+    all = Scene()
+    peer = FakePeer()
+    all.waiting.wake_soon(*PLACE)
+    all.available = 1
+    all.park(peer)
+    await turns()
+    assert peer.replies == [FOUND]
+
+
+async def test_what_goes_wrong_is_its_own_answer() -> None:
+    all = Scene()
+    refused, failed, fine = FakePeer(), FakePeer(), FakePeer()
+
+    def refuse() -> Reply:
+        raise Rejected(17, "no such topic")
+
+    def fail() -> Reply:
+        raise ValueError("a mistake")
+
+    all.park(refused, attempt=refuse)
+    all.park(failed, attempt=fail)
+    all.park(fine)
+    all.waiting.answer_topic("t")
+    all.available = 1
+    await turns()
+    assert refused.replies == [Reply(17, remark="no such topic")]
+    assert failed.replies[0].code == 1
+    assert fine.replies == [FOUND]
+
+
+async def test_the_end_answers_everybody() -> None:
+    all = Scene()
+    waiting, woken = FakePeer(), FakePeer()
+    all.park(woken)
+    all.send()
+    all.park(waiting)
+    all.waiting.close()
+    assert (waiting.replies, woken.replies) == ([NOTHING], [NOTHING])
+    assert not all.park(FakePeer())
+    await turns()
+
+
+async def test_many_are_tried_in_several_turns() -> None:
+    all = Scene()
+    all.waiting = WaitingPops(all.store, parked_max=1_000, place_max=1_000, has_messages=lambda *place: True)
+    peers = [FakePeer() for _ in range(150)]
+    for peer in peers:
         all.park(peer)
-        assert len(all.store.on_arrived) == 1
-        all.send()
-        await turns()
-        assert all.store.on_arrived == []
-
-    run(scene)
+    all.send(150)
+    await turns()
+    assert [peer.replies for peer in peers] == [[FOUND]] * 150
 
 
-def test_who_finds_nothing_waits_on_for_the_rest_of_its_time() -> None:
-    async def scene(all: Scene) -> None:
-        peer = FakePeer()
-        all.park(peer, wait_ms=30)
-        all.store.append(Draft("t", 0, b"somebody else took it"))
-        await turns()
-        assert peer.replies == []
-        while not peer.replies:
-            await asyncio.sleep(0.005)
-        assert peer.replies == [NOTHING]
-        assert all.store.on_arrived == []
-
-    run(scene)
-
-
-def test_who_is_woken_when_its_time_is_over_is_answered_all_the_same() -> None:
-    async def scene(all: Scene) -> None:
-        peer = FakePeer()
-
-        async def slow() -> None:
-            all.park(peer, wait_ms=1)
-            all.store.append(Draft("t", 0, b"x"))
-
-        await slow()
-        loop = asyncio.get_running_loop()
-        began = loop.time()
-        while loop.time() < began + 0.01:
-            pass  # the loop is busy: the time is over before the request is tried again
-        await turns()
-        assert peer.replies == [NOTHING]
-
-    run(scene)
-
-
-def test_too_many_are_not_let_in() -> None:
-    async def scene(all: Scene) -> None:
-        assert all.park(FakePeer())
-        assert not all.park(FakePeer())
-
-    run(scene, place_max=1)
-
-
-def test_whoever_leaves_passes_on_what_it_was_woken_for() -> None:
-    async def scene(all: Scene) -> None:
-        gone, other = FakePeer(), FakePeer()
+async def test_a_connection_that_leaves_many_is_forgotten_in_several_turns() -> None:
+    all = Scene()
+    all.waiting = WaitingPops(all.store, parked_max=1_000, place_max=1_000, has_messages=lambda *place: True)
+    gone, other = FakePeer(), FakePeer()
+    for _ in range(350):
         all.park(gone)
-        all.park(other)
-        all.send()
-        all.waiting.drop_connection(gone)
-        await turns()
-        assert (gone.replies, other.replies) == ([], [FOUND])
-
-    run(scene)
-
-
-def test_whoever_leaves_while_it_waits_is_forgotten() -> None:
-    async def scene(all: Scene) -> None:
-        gone = FakePeer()
-        all.park(gone)
-        all.waiting.drop_connection(gone)
-        assert all.waiting.parked.count == 0
-
-    run(scene)
-
-
-def test_a_client_that_does_not_read_gets_nothing_and_keeps_nobody_waiting() -> None:
-    async def scene(all: Scene) -> None:
-        slow, other = FakePeer(), FakePeer()
-        slow.room = -1
-        all.park(slow)
-        all.park(other)
-        all.send()
-        await turns()
-        assert (slow.replies, other.replies) == ([NOTHING], [FOUND])
-
-    run(scene)
-
-
-def test_a_lost_wake_up_is_made_good() -> None:
-    async def scene(all: Scene) -> None:
-        peer = FakePeer()
-        all.park(peer)
-        all.waiting.wake_overtaken()
-        await turns()
-        assert peer.replies == []
-        all.available = 1
-        all.waiting.wake_overtaken()
-        await turns()
-        assert peer.replies == [FOUND]
-
-    run(scene)
-
-
-def test_who_asks_to_be_woken_soon_may_park_before() -> None:
-    async def scene(all: Scene) -> None:
-        peer = FakePeer()
-        all.waiting.wake_soon(*PLACE)
-        all.available = 1
-        all.park(peer)
-        await turns()
-        assert peer.replies == [FOUND]
-
-    run(scene)
-
-
-def test_what_goes_wrong_is_its_own_answer() -> None:
-    async def scene(all: Scene) -> None:
-        refused, failed, fine = FakePeer(), FakePeer(), FakePeer()
-
-        def refuse() -> Reply:
-            raise Rejected(17, "no such topic")
-
-        def fail() -> Reply:
-            raise ValueError("a mistake")
-
-        all.park(refused, attempt=refuse)
-        all.park(failed, attempt=fail)
-        all.park(fine)
-        all.waiting.answer_topic("t")
-        all.available = 1
-        await turns()
-        assert refused.replies == [Reply(17, remark="no such topic")]
-        assert failed.replies[0].code == 1
-        assert fine.replies == [FOUND]
-
-    run(scene)
-
-
-def test_the_end_answers_everybody() -> None:
-    async def scene(all: Scene) -> None:
-        waiting, woken = FakePeer(), FakePeer()
-        all.park(woken)
-        all.send()
-        all.park(waiting)
-        all.waiting.close()
-        assert (waiting.replies, woken.replies) == ([NOTHING], [NOTHING])
-        assert not all.park(FakePeer())
-        await turns()
-
-    run(scene)
-
-
-def test_many_are_tried_in_several_turns() -> None:
-    async def scene(all: Scene) -> None:
-        all.waiting = WaitingPops(all.store, parked_max=1_000, place_max=1_000, has_messages=lambda *place: True)
-        peers = [FakePeer() for _ in range(150)]
-        for peer in peers:
-            all.park(peer)
-        all.send(150)
-        await turns()
-        assert [peer.replies for peer in peers] == [[FOUND]] * 150
-
-    run(scene)
-
-
-def test_a_connection_that_leaves_many_is_forgotten_in_several_turns() -> None:
-    async def scene(all: Scene) -> None:
-        all.waiting = WaitingPops(all.store, parked_max=1_000, place_max=1_000, has_messages=lambda *place: True)
-        gone, other = FakePeer(), FakePeer()
-        for _ in range(350):
-            all.park(gone)
-        all.park(other)
-        all.send(250)  # as many are woken, and none of them tried yet
-        assert all.waiting.parked.count == 101
-        all.waiting.drop_connection(gone)
-        counts = []
-        while all.waiting.parked.has_closed:
-            counts.append(all.available)
-            await asyncio.sleep(0)
-        assert len(counts) >= 2
-        await turns(10)
-        assert (gone.replies, other.replies, all.available) == ([], [FOUND], 249)
-        assert all.store.on_arrived == []
-
-    run(scene)
+    all.park(other)
+    all.send(250)  # as many are woken, and none of them tried yet
+    assert all.waiting.parked.count == 101
+    all.waiting.drop_connection(gone)
+    counts = []
+    while all.waiting.parked.has_closed:
+        counts.append(all.available)
+        await asyncio.sleep(0)
+    assert len(counts) >= 2
+    await turns(10)
+    assert (gone.replies, other.replies, all.available) == ([], [FOUND], 249)
+    assert all.store.on_arrived == []

@@ -9,7 +9,6 @@ import pytest
 from orbitmq.broker.registration.other_brokers import OtherBrokers
 from orbitmq.errors import ConnectionFailed, RouteNotFound
 from orbitmq.model.route import BrokerData, TopicRoute
-from orbitmq.net.loop import run
 from orbitmq.wire.command import Command
 
 ROUTE = TopicRoute(
@@ -46,39 +45,27 @@ class Network:
         return await self.others.ask("t", broker_name, object(), 30)
 
 
-def test_the_master_of_a_name_is_looked_for_once() -> None:
-    async def scene() -> None:
-        network = Network()
-        assert await network.ask() == await network.ask() == Command(0)
-        assert (network.queries, network.asked) == (1, [("b:1", 30)] * 2)
-
-    run(scene())
+async def test_the_master_of_a_name_is_looked_for_once() -> None:
+    network = Network()
+    assert await network.ask() == await network.ask() == Command(0)
+    assert (network.queries, network.asked) == (1, [("b:1", 30)] * 2)
 
 
-def test_a_broker_that_does_not_answer_is_looked_for_again() -> None:
-    async def scene() -> None:
-        network = Network()
-        network.is_down = True
-        for _ in range(2):
-            with pytest.raises(ConnectionFailed):
-                await network.ask()
-        assert network.queries == 2
-
-    run(scene())
+async def test_a_broker_that_does_not_answer_is_looked_for_again() -> None:
+    network = Network()
+    network.is_down = True
+    for _ in range(2):
+        with pytest.raises(ConnectionFailed):
+            await network.ask()
+    assert network.queries == 2
 
 
 @pytest.mark.parametrize("broker_name", ["headless", "unknown"])
-def test_a_name_without_a_master_in_the_route_cannot_be_asked(broker_name: str) -> None:
-    async def scene() -> None:
-        with pytest.raises(RouteNotFound, match=f"{broker_name} is in no route of topic t"):
-            await Network().ask(broker_name)
-
-    run(scene())
+async def test_a_name_without_a_master_in_the_route_cannot_be_asked(broker_name: str) -> None:
+    with pytest.raises(RouteNotFound, match=f"{broker_name} is in no route of topic t"):
+        await Network().ask(broker_name)
 
 
-def test_a_topic_that_no_name_server_knows_has_no_brokers() -> None:
-    async def scene() -> None:
-        with pytest.raises(RouteNotFound):
-            await Network(None).ask()
-
-    run(scene())
+async def test_a_topic_that_no_name_server_knows_has_no_brokers() -> None:
+    with pytest.raises(RouteNotFound):
+        await Network(None).ask()

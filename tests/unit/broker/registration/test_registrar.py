@@ -225,13 +225,10 @@ async def test_nobody_waits_when_there_is_no_name_server() -> None:
         await found.wait_told()
 
 
-def test_the_wait_for_a_mute_name_server_ends() -> None:
-    async def scene() -> None:
-        mute = await started(is_mute=True)
-        async with registrar(mute, table=Table()) as found:
-            await found.wait_told(timeout_ms=10)
-
-    run(scene())
+async def test_the_wait_for_a_mute_name_server_ends() -> None:
+    mute = await started(is_mute=True)
+    async with registrar(mute, table=Table()) as found:
+        await found.wait_told(timeout_ms=10)
 
 
 @scenario

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -14,7 +14,6 @@ import pytest
 from orbitmq.broker.app import Broker
 from orbitmq.broker.config import BrokerConfig
 from orbitmq.errors import ConfigError
-from orbitmq.net.loop import run
 from orbitmq.wire.headers import GetReplicationStatus, SendResponse
 
 from ..conftest import Rig, send_header
@@ -69,141 +68,107 @@ async def copied(master: Rig, copy: Rig) -> None:
     assert log_of(master) == log_of(copy)
 
 
-def runs(scene: Awaitable[None]) -> None:
-    async def limited() -> None:
-        await asyncio.wait_for(scene, 60)
-
-    run(limited())
-
-
-def test_a_slave_has_its_masters_log_and_its_readers_find_the_messages(tmp_path: Path) -> None:
-    async def scene() -> None:
-        async with broker(tmp_path / "m", ha_listen_port=0) as master, slave(tmp_path / "s", master) as copy:
-            for number in range(3):
-                await master.send(body=b"%d" % number + b"x" * 30_000)
-            await copied(master, copy)
-            assert len(log_of(copy)) > 1
-            await copy.broker.service.metadata.take_over(master.broker.address)
-            _, records = await copy.pull()
-            assert [bytes(record.body)[:1] for record in records] == [b"0", b"1", b"2"]
-            assert records == (await master.pull())[1]
-
-    runs(scene())
+async def test_a_slave_has_its_masters_log_and_its_readers_find_the_messages(tmp_path: Path) -> None:
+    async with broker(tmp_path / "m", ha_listen_port=0) as master, slave(tmp_path / "s", master) as copy:
+        for number in range(3):
+            await master.send(body=b"%d" % number + b"x" * 30_000)
+        await copied(master, copy)
+        assert len(log_of(copy)) > 1
+        await copy.broker.service.metadata.take_over(master.broker.address)
+        _, records = await copy.pull()
+        assert [bytes(record.body)[:1] for record in records] == [b"0", b"1", b"2"]
+        assert records == (await master.pull())[1]
 
 
-def test_a_slave_goes_on_after_either_stopped(tmp_path: Path) -> None:
-    async def scene() -> None:
-        for round_ in range(2):
-            async with broker(tmp_path / "m", ha_listen_port=0) as master:
-                await master.send(body=b"a%d" % round_)
-                async with slave(tmp_path / "s", master) as copy:
-                    await copied(master, copy)
-                await master.send(body=b"b%d" % round_)
-        async with broker(tmp_path / "m", ha_listen_port=0) as master, slave(tmp_path / "s", master) as copy:
-            await copied(master, copy)
-            await copy.broker.service.metadata.take_over(master.broker.address)
-            assert [bytes(record.body) for record in (await copy.pull())[1]] == [b"a0", b"b0", b"a1", b"b1"]
-
-    runs(scene())
-
-
-def test_an_empty_slave_begins_with_the_last_file_and_opens_again(tmp_path: Path) -> None:
-    async def scene() -> None:
+async def test_a_slave_goes_on_after_either_stopped(tmp_path: Path) -> None:
+    for round_ in range(2):
         async with broker(tmp_path / "m", ha_listen_port=0) as master:
-            for _ in range(5):
-                await master.send(body=b"x" * 30_000)
-            for _ in range(2):
-                async with slave(tmp_path / "s", master) as copy:
-                    end = master.broker.service.store.max_physical_offset
-                    await reached(copy, end)
-                    assert copy.broker.service.store.min_physical_offset == 2 * SEGMENT_SIZE
-                    assert list(log_of(copy).items()) == list(log_of(master).items())[2:]
-                    await copy.broker.service.metadata.take_over(master.broker.address)
-                    _, records = await copy.pull(queue_offset=4)
-                    assert records[0].queue_offset == 4
-                await master.send(body=b"more")
-
-    runs(scene())
-
-
-def test_a_slave_takes_messages_from_its_master_alone(tmp_path: Path) -> None:
-    async def scene() -> None:
-        async with broker(tmp_path / "m", ha_listen_port=0) as master, slave(tmp_path / "s", master) as copy:
-            await master.send()
-            await copied(master, copy)
-            await copy.broker.service.metadata.take_over(master.broker.address)
-            answer = await copy.send()
-            assert (answer.code, "slave" in (answer.remark or "")) == (14, True)
-            assert (await copy.ask(send_header("unheard-of"), b"x")).code != 0
-            assert log_of(master) == log_of(copy)
-
-    runs(scene())
-
-
-def test_a_synchronous_master_is_content_with_a_slave_of_ours(tmp_path: Path) -> None:
-    async def scene() -> None:
-        async with broker(tmp_path / "m", broker_role="SYNC_MASTER") as master, slave(tmp_path / "s", master) as copy:
-            await until(lambda: bool(master.broker.service.slave_listener.slaves))
-            assert (await master.send()).code == 0
-            assert log_of(master) == log_of(copy)
-
-    runs(scene())
-
-
-def test_a_slave_that_is_started_as_a_master_goes_on_with_what_it_copied(tmp_path: Path) -> None:
-    async def scene() -> None:
-        async with broker(tmp_path / "m", ha_listen_port=0) as master, slave(tmp_path / "s", master) as copy:
-            await master.send(body=b"copied")
-            await copied(master, copy)
-            await copy.broker.service.metadata.take_over(master.broker.address)
-        async with broker(tmp_path / "s") as promoted:
-            assert (await promoted.answer(send_header(), SendResponse, b"new")).queue_offset == 1
-            assert [bytes(record.body) for record in (await promoted.pull())[1]] == [b"copied", b"new"]
-
-    runs(scene())
-
-
-def test_a_slave_says_whom_it_follows(tmp_path: Path) -> None:
-    async def scene() -> None:
-        async with broker(tmp_path / "m", ha_listen_port=0) as master:
-            address = master.broker.service.address.replication
-            async with slave(tmp_path / "s", master, ha_master_address=address) as copy:
-                await master.send()
-                await copied(master, copy)
-                status = orjson.loads((await copy.ask(GetReplicationStatus())).body)
-                assert status["master"] is False
-                assert status["haClientRuntimeInfo"]["masterAddr"] == address
-                assert status["haClientRuntimeInfo"]["maxOffset"] == copy.broker.service.store.max_physical_offset
-
-    runs(scene())
-
-
-def test_topics_groups_and_offsets_are_taken_over_and_kept(tmp_path: Path) -> None:
-    async def scene() -> None:
-        async with broker(tmp_path / "m", ha_listen_port=0) as master:
-            await master.send(topic="orders")
-            await master.make_group("billing")
-            master.broker.service.offsets.commit("billing", "orders", 0, 1, offset_max=1)
+            await master.send(body=b"a%d" % round_)
             async with slave(tmp_path / "s", master) as copy:
                 await copied(master, copy)
+            await master.send(body=b"b%d" % round_)
+    async with broker(tmp_path / "m", ha_listen_port=0) as master, slave(tmp_path / "s", master) as copy:
+        await copied(master, copy)
+        await copy.broker.service.metadata.take_over(master.broker.address)
+        assert [bytes(record.body) for record in (await copy.pull())[1]] == [b"a0", b"b0", b"a1", b"b1"]
+
+
+async def test_an_empty_slave_begins_with_the_last_file_and_opens_again(tmp_path: Path) -> None:
+    async with broker(tmp_path / "m", ha_listen_port=0) as master:
+        for _ in range(5):
+            await master.send(body=b"x" * 30_000)
+        for _ in range(2):
+            async with slave(tmp_path / "s", master) as copy:
+                end = master.broker.service.store.max_physical_offset
+                await reached(copy, end)
+                assert copy.broker.service.store.min_physical_offset == 2 * SEGMENT_SIZE
+                assert list(log_of(copy).items()) == list(log_of(master).items())[2:]
                 await copy.broker.service.metadata.take_over(master.broker.address)
-                assert copy.broker.service.offsets.query("billing", "orders", 0) == 1
-        async with broker(tmp_path / "s", broker_role="SLAVE", broker_id=1) as copy:
-            assert copy.broker.service.topics.table.get("orders") is not None
-            assert copy.broker.service.groups.configs.get("billing") is not None
-
-    runs(scene())
+                _, records = await copy.pull(queue_offset=4)
+                assert records[0].queue_offset == 4
+            await master.send(body=b"more")
 
 
-def test_a_slave_of_files_of_another_size_says_so(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    async def scene() -> None:
-        async with broker(tmp_path / "m", ha_listen_port=0) as master:
-            for _ in range(3):
-                await master.send(body=b"x" * 30_000)
-            async with slave(tmp_path / "s", master, mapped_file_size_commit_log=4 * SEGMENT_SIZE):
-                await until(lambda: "mappedFileSizeCommitLog has to be the master's" in caplog.text)
+async def test_a_slave_takes_messages_from_its_master_alone(tmp_path: Path) -> None:
+    async with broker(tmp_path / "m", ha_listen_port=0) as master, slave(tmp_path / "s", master) as copy:
+        await master.send()
+        await copied(master, copy)
+        await copy.broker.service.metadata.take_over(master.broker.address)
+        answer = await copy.send()
+        assert (answer.code, "slave" in (answer.remark or "")) == (14, True)
+        assert (await copy.ask(send_header("unheard-of"), b"x")).code != 0
+        assert log_of(master) == log_of(copy)
 
-    runs(scene())
+
+async def test_a_synchronous_master_is_content_with_a_slave_of_ours(tmp_path: Path) -> None:
+    async with broker(tmp_path / "m", broker_role="SYNC_MASTER") as master, slave(tmp_path / "s", master) as copy:
+        await until(lambda: bool(master.broker.service.slave_listener.slaves))
+        assert (await master.send()).code == 0
+        assert log_of(master) == log_of(copy)
+
+
+async def test_a_slave_that_is_started_as_a_master_goes_on_with_what_it_copied(tmp_path: Path) -> None:
+    async with broker(tmp_path / "m", ha_listen_port=0) as master, slave(tmp_path / "s", master) as copy:
+        await master.send(body=b"copied")
+        await copied(master, copy)
+        await copy.broker.service.metadata.take_over(master.broker.address)
+    async with broker(tmp_path / "s") as promoted:
+        assert (await promoted.answer(send_header(), SendResponse, b"new")).queue_offset == 1
+        assert [bytes(record.body) for record in (await promoted.pull())[1]] == [b"copied", b"new"]
+
+
+async def test_a_slave_says_whom_it_follows(tmp_path: Path) -> None:
+    async with broker(tmp_path / "m", ha_listen_port=0) as master:
+        address = master.broker.service.address.replication
+        async with slave(tmp_path / "s", master, ha_master_address=address) as copy:
+            await master.send()
+            await copied(master, copy)
+            status = orjson.loads((await copy.ask(GetReplicationStatus())).body)
+            assert status["master"] is False
+            assert status["haClientRuntimeInfo"]["masterAddr"] == address
+            assert status["haClientRuntimeInfo"]["maxOffset"] == copy.broker.service.store.max_physical_offset
+
+
+async def test_topics_groups_and_offsets_are_taken_over_and_kept(tmp_path: Path) -> None:
+    async with broker(tmp_path / "m", ha_listen_port=0) as master:
+        await master.send(topic="orders")
+        await master.make_group("billing")
+        master.broker.service.offsets.commit("billing", "orders", 0, 1, offset_max=1)
+        async with slave(tmp_path / "s", master) as copy:
+            await copied(master, copy)
+            await copy.broker.service.metadata.take_over(master.broker.address)
+            assert copy.broker.service.offsets.query("billing", "orders", 0) == 1
+    async with broker(tmp_path / "s", broker_role="SLAVE", broker_id=1) as copy:
+        assert copy.broker.service.topics.table.get("orders") is not None
+        assert copy.broker.service.groups.configs.get("billing") is not None
+
+
+async def test_a_slave_of_files_of_another_size_says_so(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    async with broker(tmp_path / "m", ha_listen_port=0) as master:
+        for _ in range(3):
+            await master.send(body=b"x" * 30_000)
+        async with slave(tmp_path / "s", master, mapped_file_size_commit_log=4 * SEGMENT_SIZE):
+            await until(lambda: "mappedFileSizeCommitLog has to be the master's" in caplog.text)
 
 
 def test_a_slave_needs_an_id_of_its_own() -> None:

@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
 from contextlib import suppress
 from typing import Any
 
@@ -13,7 +12,7 @@ from orbitmq.ha.frames import HEADER, REPORT
 from orbitmq.store import Draft
 from orbitmq.wire.headers import GetReplicationStatus
 
-Serve = Callable[..., None]
+from ..parts import Serve
 
 
 class Closing:
@@ -75,8 +74,8 @@ async def status(rig: Any) -> Any:
     return orjson.loads((await rig.ask(GetReplicationStatus())).body)
 
 
-def test_a_slave_is_sent_the_log_as_it_is_and_as_it_grows(serve: Serve) -> None:
-    async def scene(rig: Any) -> None:
+async def test_a_slave_is_sent_the_log_as_it_is_and_as_it_grows(serve: Serve) -> None:
+    async with serve(ha_listen_port=0) as rig:
         await rig.send(body=b"before")
         reader, _writer = await follow(rig, 0)
         store = rig.broker.service.store
@@ -87,11 +86,9 @@ def test_a_slave_is_sent_the_log_as_it_is_and_as_it_grows(serve: Serve) -> None:
         assert start == len(first)
         assert first + rest == log_of(rig)
 
-    serve(scene, ha_listen_port=0)
 
-
-def test_a_slave_goes_on_over_the_end_of_a_file(serve: Serve) -> None:
-    async def scene(rig: Any) -> None:
+async def test_a_slave_goes_on_over_the_end_of_a_file(serve: Serve) -> None:
+    async with serve(ha_listen_port=0, mapped_file_size_commit_log=65_536, ha_transfer_batch_size=2_000) as rig:
         for _ in range(5):
             await rig.send(body=b"x" * 30_000)
         store = rig.broker.service.store
@@ -100,32 +97,26 @@ def test_a_slave_goes_on_over_the_end_of_a_file(serve: Serve) -> None:
         assert received == log_of(rig)[17:]
         assert len(received) > 2 * 65_536
 
-    serve(scene, ha_listen_port=0, mapped_file_size_commit_log=65_536, ha_transfer_batch_size=2_000)
 
-
-def test_half_messages_reach_a_slave_although_no_consumer_sees_them(serve: Serve) -> None:
-    async def scene(rig: Any) -> None:
+async def test_half_messages_reach_a_slave_although_no_consumer_sees_them(serve: Serve) -> None:
+    async with serve(ha_listen_port=0) as rig:
         reader, _writer = await follow(rig, 0)
         properties = "TRAN_MSG\x01true\x02PGROUP\x01p\x02UNIQ_KEY\x01k\x02"
         assert (await rig.send(properties=properties, sys_flag=4)).code == 0
         _, received = await receive(reader, rig.broker.service.store.max_physical_offset)
         assert received == log_of(rig)
 
-    serve(scene, ha_listen_port=0)
 
-
-def test_an_idle_slave_hears_a_heartbeat_with_the_next_offset(serve: Serve) -> None:
-    async def scene(rig: Any) -> None:
+async def test_an_idle_slave_hears_a_heartbeat_with_the_next_offset(serve: Serve) -> None:
+    async with serve(ha_listen_port=0, ha_send_heartbeat_interval=100) as rig:
         await rig.send()
         end = rig.broker.service.store.max_physical_offset
         reader, _writer = await follow(rig, end)
         assert HEADER.unpack(await reader.readexactly(HEADER.size)) == (end, 0)
 
-    serve(scene, ha_listen_port=0, ha_send_heartbeat_interval=100)
 
-
-def test_administrators_see_how_far_each_slave_is(serve: Serve) -> None:
-    async def scene(rig: Any) -> None:
+async def test_administrators_see_how_far_each_slave_is(serve: Serve) -> None:
+    async with serve(ha_listen_port=0) as rig:
         await rig.send()
         end = rig.broker.service.store.max_physical_offset
         reader, writer = await follow(rig, 0)
@@ -141,11 +132,9 @@ def test_administrators_see_how_far_each_slave_is(serve: Serve) -> None:
             await asyncio.sleep(0)
         assert not rig.broker.service.slave_listener.slaves
 
-    serve(scene, ha_listen_port=0)
 
-
-def test_a_slave_with_another_log_is_sent_away_and_the_log_says_why(serve: Serve, caplog: Any) -> None:
-    async def scene(rig: Any) -> None:
+async def test_a_slave_with_another_log_is_sent_away_and_the_log_says_why(serve: Serve, caplog: Any) -> None:
+    async with serve(ha_listen_port=0) as rig:
         await rig.send()
         end = rig.broker.service.store.max_physical_offset
         reader, _ = await follow(rig, end + 1)
@@ -153,34 +142,28 @@ def test_a_slave_with_another_log_is_sent_away_and_the_log_says_why(serve: Serve
         assert "its log is another one" in caplog.text
         assert (await rig.send()).code == 0
 
-    serve(scene, ha_listen_port=0)
 
-
-def test_who_reports_nothing_is_sent_away(serve: Serve, caplog: Any) -> None:
-    async def scene(rig: Any) -> None:
+async def test_who_reports_nothing_is_sent_away(serve: Serve, caplog: Any) -> None:
+    async with serve(ha_listen_port=0, ha_housekeeping_interval=1_000) as rig:
         reader, writer = await connect(rig)
         writer.write(b"GET / H")
         assert await rest_of(reader) == b""
         assert "reported nothing for 1000 ms" in caplog.text
 
-    serve(scene, ha_listen_port=0, ha_housekeeping_interval=1_000)
 
-
-def test_there_are_only_so_many_slaves(serve: Serve, monkeypatch: Any) -> None:
+async def test_there_are_only_so_many_slaves(serve: Serve, monkeypatch: Any) -> None:
     monkeypatch.setattr(listener, "SLAVES_MAX", 1)
 
-    async def scene(rig: Any) -> None:
+    async with serve(ha_listen_port=0) as rig:
         await rig.send()
         first, _writer = await follow(rig, 0)
         await receive(first, rig.broker.service.store.max_physical_offset)
         second, _ = await follow(rig, 0)
         assert await rest_of(second) == b""
 
-    serve(scene, ha_listen_port=0)
 
-
-def test_without_slaves_no_send_tells_anybody_of_them(serve: Serve) -> None:
-    async def scene(rig: Any) -> None:
+async def test_without_slaves_no_send_tells_anybody_of_them(serve: Serve) -> None:
+    async with serve(ha_listen_port=0) as rig:
         listening = list(rig.broker.service.store.on_arrived)
         reader, writer = await follow(rig, 0)
         await rig.send()
@@ -189,8 +172,6 @@ def test_without_slaves_no_send_tells_anybody_of_them(serve: Serve) -> None:
         writer.close()
         while rig.broker.service.store.on_arrived != listening:
             await asyncio.sleep(0)
-
-    serve(scene, ha_listen_port=0)
 
 
 async def join(rig: Any, offset: int = 0) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
@@ -201,8 +182,8 @@ async def join(rig: Any, offset: int = 0) -> tuple[asyncio.StreamReader, asyncio
     return reader, writer
 
 
-def test_a_synchronous_master_answers_when_the_slave_has_the_message(serve: Serve) -> None:
-    async def scene(rig: Any) -> None:
+async def test_a_synchronous_master_answers_when_the_slave_has_the_message(serve: Serve) -> None:
+    async with serve(broker_role="SYNC_MASTER", slave_timeout=60_000) as rig:
         reader, writer = await join(rig)
         sending = asyncio.ensure_future(rig.send())
         first = HEADER.unpack(await reader.readexactly(HEADER.size))
@@ -215,11 +196,9 @@ def test_a_synchronous_master_answers_when_the_slave_has_the_message(serve: Serv
         answer = await sending
         assert (answer.code, answer.remark) == (0, None)
 
-    serve(scene, broker_role="SYNC_MASTER", slave_timeout=60_000)
 
-
-def test_a_send_whose_slave_says_nothing_is_answered_in_time_and_is_stored(serve: Serve) -> None:
-    async def scene(rig: Any) -> None:
+async def test_a_send_whose_slave_says_nothing_is_answered_in_time_and_is_stored(serve: Serve) -> None:
+    async with serve(broker_role="SYNC_MASTER", slave_timeout=50) as rig:
         await join(rig)
         answer = await rig.send()
         assert answer.code == 12
@@ -227,39 +206,31 @@ def test_a_send_whose_slave_says_nothing_is_answered_in_time_and_is_stored(serve
         assert "slaveTimeout" in answer.remark
         assert (await rig.pull())[1]
 
-    serve(scene, broker_role="SYNC_MASTER", slave_timeout=50)
 
-
-def test_a_slave_that_leaves_keeps_nobody_waiting(serve: Serve) -> None:
-    async def scene(rig: Any) -> None:
+async def test_a_slave_that_leaves_keeps_nobody_waiting(serve: Serve) -> None:
+    async with serve(broker_role="SYNC_MASTER", slave_timeout=500) as rig:
         reader, writer = await join(rig)
         sending = asyncio.ensure_future(rig.send())
         await reader.readexactly(HEADER.size)
         writer.close()
         assert (await sending).code == 12
 
-    serve(scene, broker_role="SYNC_MASTER", slave_timeout=500)
 
-
-def test_a_synchronous_master_without_slaves_says_so_with_each_answer(serve: Serve) -> None:
-    async def scene(rig: Any) -> None:
+async def test_a_synchronous_master_without_slaves_says_so_with_each_answer(serve: Serve) -> None:
+    async with serve(broker_role="SYNC_MASTER") as rig:
         answer = await rig.send()
         assert (answer.code, answer.ext_fields["queueOffset"]) == (11, "0")
         assert "on the master alone" in answer.remark
 
-    serve(scene, broker_role="SYNC_MASTER")
 
-
-def test_as_many_slaves_as_in_sync_replicas_asks_for_must_have_it(serve: Serve) -> None:
-    async def scene(rig: Any) -> None:
+async def test_as_many_slaves_as_in_sync_replicas_asks_for_must_have_it(serve: Serve) -> None:
+    async with serve(broker_role="SYNC_MASTER", in_sync_replicas=3) as rig:
         await join(rig)
         assert (await rig.send()).code == 11
 
-    serve(scene, broker_role="SYNC_MASTER", in_sync_replicas=3)
 
-
-def test_with_both_waits_the_slave_is_sent_the_message_while_the_disk_syncs_it(serve: Serve) -> None:
-    async def scene(rig: Any) -> None:
+async def test_with_both_waits_the_slave_is_sent_the_message_while_the_disk_syncs_it(serve: Serve) -> None:
+    async with serve(broker_role="SYNC_MASTER", flush_disk_type="SYNC_FLUSH") as rig:
         reader, writer = await join(rig)
         sending = asyncio.ensure_future(rig.send())
         _, size = HEADER.unpack(await reader.readexactly(HEADER.size))
@@ -267,17 +238,13 @@ def test_with_both_waits_the_slave_is_sent_the_message_while_the_disk_syncs_it(s
         assert (await sending).code == 0
         assert rig.broker.service.store.durable_offset == size
 
-    serve(scene, broker_role="SYNC_MASTER", flush_disk_type="SYNC_FLUSH")
 
-
-def test_who_waits_when_the_broker_stops_is_answered(serve: Serve) -> None:
+async def test_who_waits_when_the_broker_stops_is_answered(serve: Serve) -> None:
     told: list[Any] = []
 
-    async def scene(rig: Any) -> None:
+    async with serve(broker_role="SYNC_MASTER", slave_timeout=60_000) as rig:
         await join(rig)
         store = rig.broker.service.store
         store.append(Draft("t", 0, b"x"))
         assert rig.broker.service.slave_listener.wait_copied(store.max_physical_offset, told.append) is None
-
-    serve(scene, broker_role="SYNC_MASTER", slave_timeout=60_000)
     assert told == [Copied.LATE]

@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -14,7 +13,7 @@ from orbitmq.store import Draft
 from orbitmq.wire.bodies.groups import GroupConfig
 from orbitmq.wire.bodies.monitoring.replication import SlaveStatus
 
-from ..parts import memory_store
+from ..parts import Serve, memory_store
 
 
 class Rig:
@@ -58,21 +57,16 @@ def test_a_group_without_settings_stays_with_the_master(monkeypatch: pytest.Monk
     assert Rig(monkeypatch, 1_000).suggest(1, group="other") == 0
 
 
-def test_a_pull_says_whom_to_ask_next_if_that_is_enabled(serve: Callable[..., None], monkeypatch: Any) -> None:
+async def test_a_pull_says_whom_to_ask_next_if_that_is_enabled(serve: Serve, monkeypatch: Any) -> None:
     monkeypatch.setattr(young_queues, "YOUNG_SIZE", 0)
-
-    async def scene(rig: Any) -> None:
-        await rig.send()
-        await rig.send()
-        end = rig.broker.service.store.max_physical_offset
-        _, writer = await asyncio.open_connection(*rig.broker.service.address.replication.split(":"))
-        writer.write(REPORT.pack(end))
-        while not rig.broker.service.slave_listener.slaves:
-            await asyncio.sleep(0)
-        suggested.append((await rig.pull(count_max=1))[0].ext_fields["suggestWhichBrokerId"])
-        writer.close()
-
-    suggested: list[str] = []
-    serve(scene, ha_listen_port=0, slave_read_enable=True)
-    serve(scene, ha_listen_port=0)
-    assert suggested == ["1", "0"]
+    for settings, suggested in ({"slave_read_enable": True}, "1"), ({}, "0"):
+        async with serve(ha_listen_port=0, **settings) as rig:
+            await rig.send()
+            await rig.send()
+            end = rig.broker.service.store.max_physical_offset
+            _, writer = await asyncio.open_connection(*rig.broker.service.address.replication.split(":"))
+            writer.write(REPORT.pack(end))
+            while not rig.broker.service.slave_listener.slaves:
+                await asyncio.sleep(0)
+            assert (await rig.pull(count_max=1))[0].ext_fields["suggestWhichBrokerId"] == suggested
+            writer.close()

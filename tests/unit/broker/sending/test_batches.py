@@ -18,9 +18,8 @@ from orbitmq.wire.messages.message_id import parse_offset_message_id
 from waiting import until
 
 from ..conftest import send_header
-from ..parts import FakePeer, call
+from ..parts import FakePeer, Serve, call
 
-Serve = Callable[..., None]
 LARGE = 3 * PART_COUNT + 5
 FIELDS: dict[str, Any] = {
     "producer_group": "p", "topic": "t", "default_topic": "TBW102", "default_topic_queue_nums": 4,
@@ -34,10 +33,11 @@ def batch_of(count: int, *, last: bytes = b"") -> bytes:
 
 @pytest.mark.parametrize("flush", ["ASYNC_FLUSH", "SYNC_FLUSH"])
 @pytest.mark.parametrize("count", [PART_COUNT, PART_COUNT + 1, LARGE])
-def test_a_batch_of_any_size_is_stored_in_order_and_the_answer_names_every_message(
+async def test_a_batch_of_any_size_is_stored_in_order_and_the_answer_names_every_message(
     serve: Serve, count: int, flush: str
 ) -> None:
-    async def scene(rig: Any) -> None:
+
+    async with serve(flush_disk_type=flush) as rig:
         answer = await rig.ask(SendBatch(**FIELDS), batch_of(count))
         response = decode_header(SendResponse, answer.ext_fields)
         offsets = [parse_offset_message_id(one)[1] for one in response.message_id.split(",")]
@@ -47,8 +47,6 @@ def test_a_batch_of_any_size_is_stored_in_order_and_the_answer_names_every_messa
             message = store.message_at("t", 0, number)
             assert (bytes(message.body), message.physical_offset) == (b"%d" % number, offsets[number])
         assert rig.broker.service.stats.put_count == count
-
-    serve(scene, flush_disk_type=flush)
 
 
 class CountingPeer(FakePeer):
@@ -64,8 +62,8 @@ class CountingPeer(FakePeer):
             self.counts.append(self.stored())
 
 
-def test_a_large_batch_is_checked_and_stored_in_small_steps(serve: Serve) -> None:
-    async def scene(rig: Any) -> None:
+async def test_a_large_batch_is_checked_and_stored_in_small_steps(serve: Serve) -> None:
+    async with serve() as rig:
         assert await rig.code(send_header()) == 0
         service = rig.broker.service
         peer = CountingPeer(lambda: service.store.max_offset("t", 0) - 1)
@@ -73,8 +71,6 @@ def test_a_large_batch_is_checked_and_stored_in_small_steps(serve: Serve) -> Non
         assert peer.counts.count(0) > LARGE // 300, "all is checked first"
         assert sorted(set(peer.counts)) == [0, PART_COUNT, 2 * PART_COUNT, 3 * PART_COUNT, LARGE]
         assert [reply.code for reply in peer.replies] == [0]
-
-    serve(scene)
 
 
 @pytest.mark.parametrize(
@@ -87,17 +83,15 @@ def test_a_large_batch_is_checked_and_stored_in_small_steps(serve: Serve) -> Non
     ],
     ids=["cut", "too long", "zeros", "delayed"],
 )
-def test_one_bad_message_at_the_end_refuses_all_of_a_large_batch(serve: Serve, body: bytes, code: int) -> None:
-    async def scene(rig: Any) -> None:
+async def test_one_bad_message_at_the_end_refuses_all_of_a_large_batch(serve: Serve, body: bytes, code: int) -> None:
+    async with serve(max_message_size=100) as rig:
         assert await rig.code(SendBatch(**FIELDS), body) == code
         assert rig.broker.service.store.max_offset("t", 0) == 0
         assert await rig.code(SendBatch(**FIELDS), batch_of(LARGE)) == 0
 
-    serve(scene, max_message_size=100)
 
-
-def test_large_batches_are_stored_one_after_another_and_beyond_the_limit_they_are_refused(serve: Serve) -> None:
-    async def scene(rig: Any) -> None:
+async def test_large_batches_are_stored_one_after_another_and_beyond_the_limit_they_are_refused(serve: Serve) -> None:
+    async with serve(large_batches_max=2) as rig:
         clients = [rig.connect() for _ in range(4)]
         address = rig.broker.address
         for client in clients:
@@ -111,11 +105,9 @@ def test_large_batches_are_stored_one_after_another_and_beyond_the_limit_they_ar
         firsts = [decode_header(SendResponse, one.ext_fields).queue_offset for one in answers if not one.code]
         assert sorted(firsts) == [4, 4 + LARGE], "none came between the messages of another"
 
-    serve(scene, large_batches_max=2)
 
-
-def test_a_topic_that_is_deleted_meanwhile_does_not_come_back_with_the_rest_of_a_batch(serve: Serve) -> None:
-    async def scene(rig: Any) -> None:
+async def test_a_topic_that_is_deleted_meanwhile_does_not_come_back_with_the_rest_of_a_batch(serve: Serve) -> None:
+    async with serve() as rig:
         assert await rig.code(send_header()) == 0
         service = rig.broker.service
         sent = asyncio.ensure_future(rig.ask(SendBatch(**FIELDS), batch_of(LARGE)))
@@ -124,11 +116,9 @@ def test_a_topic_that_is_deleted_meanwhile_does_not_come_back_with_the_rest_of_a
         assert (await sent).code == 17
         assert service.store.queue_ids("t") == []
 
-    serve(scene)
 
-
-def test_a_disk_without_room_for_all_of_a_large_batch_takes_none_of_it(serve: Serve) -> None:
-    async def scene(rig: Any) -> None:
+async def test_a_disk_without_room_for_all_of_a_large_batch_takes_none_of_it(serve: Serve) -> None:
+    async with serve() as rig:
         assert await rig.code(send_header()) == 0
         store = rig.broker.service.store
         end = store.max_physical_offset
@@ -145,5 +135,3 @@ def test_a_disk_without_room_for_all_of_a_large_batch_takes_none_of_it(serve: Se
         answer = await rig.ask(SendBatch(**FIELDS), batch_of(LARGE))
         assert (answer.code, answer.remark) == (14, "the disk is full")
         assert store.max_physical_offset == end
-
-    serve(scene)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -16,9 +15,8 @@ from orbitmq.wire.header import decode_header
 from orbitmq.wire.headers import SendResponse
 from waiting import until
 
-from ..conftest import Rig
+from ..parts import Serve
 
-Serve = Callable[..., None]
 LATE, BUSY = 10, 2
 SYNC: dict[str, Any] = {"flush_disk_type": "SYNC_FLUSH"}
 
@@ -38,10 +36,11 @@ def gate(monkeypatch: pytest.MonkeyPatch) -> threading.Event:
     return opened
 
 
-def test_a_send_whose_sync_hangs_is_answered_at_the_time_out_and_says_where_it_lies(
+async def test_a_send_whose_sync_hangs_is_answered_at_the_time_out_and_says_where_it_lies(
     serve: Serve, gate: threading.Event
 ) -> None:
-    async def scenario(rig: Rig) -> None:
+
+    async with serve(**SYNC, sync_flush_timeout=1_000) as rig:
         assert (await rig.send()).code == 0  # makes the topic: what follows is plain, or a batch of its own way
         gate.clear()
         try:
@@ -58,11 +57,9 @@ def test_a_send_whose_sync_hangs_is_answered_at_the_time_out_and_says_where_it_l
         assert refusals[310, LATE] == 2, "those of the fast path count as well"
         await until(lambda: rig.broker.service.store.max_offset("t", 1) == 1)
 
-    serve(scenario, **SYNC, sync_flush_timeout=1_000)
 
-
-def test_more_than_may_wait_for_a_hung_disk_is_refused_as_busy(serve: Serve, gate: threading.Event) -> None:
-    async def scenario(rig: Rig) -> None:
+async def test_more_than_may_wait_for_a_hung_disk_is_refused_as_busy(serve: Serve, gate: threading.Event) -> None:
+    async with serve(**SYNC, sync_flush_waiting_max=65_536) as rig:
         assert (await rig.send()).code == 0
         gate.clear()
         try:
@@ -76,8 +73,6 @@ def test_more_than_may_wait_for_a_hung_disk_is_refused_as_busy(serve: Serve, gat
         )  # fmt: skip
         assert [answer.code for answer in await asyncio.gather(*sends)] == [0, 0]
         assert (await rig.send()).code == 0
-
-    serve(scenario, **SYNC, sync_flush_waiting_max=65_536)
 
 
 def test_a_store_that_is_busy_is_told_apart_from_one_that_takes_nothing() -> None:

@@ -1,4 +1,4 @@
-"""Which queues the offsets of a logical queue are asked for, and what is made of them."""
+"""A logical queue as its leader knows it: which queues its offsets are asked for, and what is made of them."""
 
 from __future__ import annotations
 
@@ -113,3 +113,8 @@ def test_a_groups_place_is_kept_with_the_item_it_lies_in(committed: int, expecte
 def test_a_queue_none_of_whose_items_is_decided_has_no_offsets() -> None:
     with pytest.raises(Rejected, match="not decided"):
         played(offset_steps.max_offset(LogicalQueue("t", 7, (UNDECIDED,)), GetMaxOffset(topic="t", queue_id=7)))
+
+
+def test_the_last_item_takes_what_is_sent() -> None:
+    items = (MappingItem(0, 1, "a", 0), MappingItem(1, 5, "b", -1))
+    assert LogicalQueue("t", 7, items).leader == items[1]

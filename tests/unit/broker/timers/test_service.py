@@ -2,7 +2,8 @@ from __future__ import annotations
 
 import asyncio
 import errno
-from collections.abc import Callable
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
@@ -48,10 +49,11 @@ class World:
         """What the checkpoint on the disk says of the queue."""
         return parse_timer_checkpoint(self.disk.read(self.path / "config" / "timercheck")).queue_offset
 
-    async def running(self, scene: Callable[[], Any]) -> None:
+    @asynccontextmanager
+    async def running(self) -> AsyncIterator[None]:
         task = asyncio.create_task(self.service.run())
         try:
-            await scene()
+            yield
         finally:
             task.cancel()
             await asyncio.wait([task])
@@ -60,7 +62,7 @@ class World:
 async def test_a_message_is_put_into_the_wheel_and_delivered_in_time(tmp_path: Path) -> None:
     world = World(tmp_path, timer_precision_ms=100)
 
-    async def scene() -> None:
+    async with world.running():
         world.add()
         await until(lambda: world.service.timers.pending_count == 1)
         world.clock.advance(1_900)
@@ -70,13 +72,11 @@ async def test_a_message_is_put_into_the_wheel_and_delivered_in_time(tmp_path: P
         await until(lambda: world.delivered == 1)
         assert world.service.behind_ms == 0
 
-    await world.running(scene)
-
 
 async def test_it_is_kept_how_far_everything_is_once_the_log_is_on_the_disk(tmp_path: Path) -> None:
     world = World(tmp_path, timer_precision_ms=100)
 
-    async def scene() -> None:
+    async with world.running():
         world.add()
         await until(lambda: world.service.timers.is_changed)
         world.clock.advance(1_000)
@@ -90,14 +90,12 @@ async def test_it_is_kept_how_far_everything_is_once_the_log_is_on_the_disk(tmp_
         assert (tmp_path / "config" / "timermetrics").exists()
         assert world.service.checkpoint.queue_offset == 1
 
-    await world.running(scene)
-
 
 async def test_a_disk_that_refuses_the_checkpoint_is_asked_again(tmp_path: Path) -> None:
     world = World(tmp_path, timer_precision_ms=100)
     world.disk.failures["write"] = OSError(errno.ENOSPC, "No space left on device")
 
-    async def scene() -> None:
+    async with world.running():
         world.add()
         await until(lambda: world.service.timers.is_changed)
         world.store.flush()
@@ -110,14 +108,12 @@ async def test_a_disk_that_refuses_the_checkpoint_is_asked_again(tmp_path: Path)
         await until(lambda: world.kept == 1)
         await until(lambda: world.service.save_failure is None)
 
-    await world.running(scene)
-
 
 async def test_after_a_failed_sync_no_checkpoint_vouches_for_anything(tmp_path: Path) -> None:
     world = World(tmp_path, timer_precision_ms=100)
     world.disk.failures["sync"] = OSError(errno.EIO, "input/output error")
 
-    async def scene() -> None:
+    async with world.running():
         world.add()
         await until(lambda: world.service.timers.is_changed)
         world.store.flush()
@@ -128,8 +124,6 @@ async def test_after_a_failed_sync_no_checkpoint_vouches_for_anything(tmp_path: 
         world.clock.advance(2_000)
         world.service.wake()
         await until(lambda: world.delivered == 1)
-
-    await world.running(scene)
     world.store.close()
     world.service.close()
     assert world.kept == 0
@@ -140,25 +134,21 @@ async def test_a_disk_without_room_for_the_wheel_is_told_and_asked_again(tmp_pat
     world = World(tmp_path, timer_precision_ms=100)
     world.disk.capacity = 0
 
-    async def scene() -> None:
+    async with world.running():
         world.add()
         await until(lambda: world.service.failure.text is not None)
         world.disk.capacity = 1 << 40
         await until(lambda: world.service.failure.text is None)
         assert world.service.timers.pending_count == 1
 
-    await world.running(scene)
-
 
 async def test_with_sync_flush_a_message_is_looked_at_when_it_is_on_the_disk(tmp_path: Path) -> None:
     world = World(tmp_path, flush=FlushMode.SYNC, timer_precision_ms=100)
 
-    async def scene() -> None:
+    world.store.attach(asyncio.get_running_loop())
+    async with world.running():
         world.add()
         await until(lambda: world.service.timers.pending_count == 1)
-
-    world.store.attach(asyncio.get_running_loop())
-    await world.running(scene)
     world.store.close()
 
 

@@ -2,25 +2,9 @@ from __future__ import annotations
 
 import pytest
 
-from orbitmq.cli.jobs import contracts as module
 from orbitmq.cli.terminal.output import Format
-from orbitmq.spark.jobs import contracts as job
 from orbitmq.spark.jobs.bodies.contract import BodyFormat
 from orbitmq.spark.jobs.frame.cluster import Cluster
-
-
-@pytest.fixture
-def asked(monkeypatch):
-    """Return what the job is asked for by the command."""
-    found: list[tuple] = []
-    monkeypatch.setattr(job, "hold_to_contract", lambda spark, *arguments: found.append(arguments))
-
-    def run(name, master, output, work, settings):
-        work(None, "screen")
-        found.append((name, master, output, settings))
-
-    monkeypatch.setattr(module, "run_job", run)
-    return found
 
 
 @pytest.fixture

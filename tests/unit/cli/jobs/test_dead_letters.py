@@ -4,26 +4,18 @@ import sys
 
 import pytest
 
-from orbitmq.cli.jobs import dead_letters as module
 from orbitmq.cli.terminal.output import Format
-from orbitmq.spark.jobs import dead_letters as job
 from orbitmq.spark.jobs.frame.cluster import Cluster
 
 
 @pytest.fixture
-def asked(monkeypatch, tmp_path):
-    """Return what the job is asked for by the command, which is typed in a directory with a module of fixes."""
-    found: list[tuple] = []
-    monkeypatch.setattr(job, "inspect_letters", lambda spark, *arguments: found.append(arguments))
-    monkeypatch.setattr(job, "fix_letters", lambda spark, *arguments: found.append(arguments))
-    monkeypatch.setattr(
-        module, "run_job", lambda name, master, output, work: found.append((name, master, output, work(None, "screen")))
-    )
+def asked(asked, monkeypatch, tmp_path):
+    """Type the command in a directory with a module of fixes."""
     (tmp_path / "fixes_of_the_command.py").write_text("def repair(body, properties):\n    return body * 2\n")
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(sys, "path", sys.path.copy())
     monkeypatch.setattr(sys, "modules", sys.modules.copy())
-    return found
+    return asked
 
 
 FIX = ("--fix", "fixes_of_the_command:repair")

@@ -1,3 +1,7 @@
+"""Output of commands, safe to print."""
+
+from __future__ import annotations
+
 import io
 import json
 import re
@@ -5,6 +9,7 @@ import re
 import pytest
 
 from orbitmq.cli.terminal.output import Format, format_cell, format_plain, format_time, show_json, show_rows
+from orbitmq.cli.terminal.printable import printable
 
 ROWS = [
     {"broker": "broker-a", "queue": 0, "messages": 12, "updated": None},
@@ -105,3 +110,23 @@ def test_cells(value, text):
 )
 def test_times_are_iso_in_utc_and_unknown_ones_nothing(time_ms, text):
     assert format_time(time_ms) == text
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("plain text", "plain text"),
+        ("über 漢字", "über 漢字"),
+        ("\x1b[31m\n\t", r"\x1b[31m\x0a\x09"),
+        ("\u202e\U000e0001", r"\u202e\U000e0001"),
+        ("\ud800", r"\ud800"),
+        (b"ok \xff", r"ok \xff"),
+        (memoryview(b"view"), "view"),
+    ],
+)
+def test_whatever_is_not_visible_is_escaped(text: str | bytes | memoryview, shown: str) -> None:
+    assert printable(text) == shown
+
+
+def test_a_cell_is_one_word() -> None:
+    assert printable("a b", is_cell=True) == r"a\x20b"

@@ -1,4 +1,8 @@
-from orbitmq.blocking import PullConsumer
+"""Pull consumers and simple consumers for code without an event loop."""
+
+from orbitmq import Message
+from orbitmq.blocking import Producer, PullConsumer, SimpleConsumer
+from orbitmq.testing import LocalCluster
 
 
 def test_a_script_reads_queues_of_its_choice(served):
@@ -30,3 +34,14 @@ def test_a_poll_gives_no_more_than_is_asked_for_and_gives_up_in_time(served):
         assert len(consumer.poll(20_000, count_max=1)) == 1
         assert len(consumer.poll(count_max=5)) == 1
         assert consumer.poll(timeout_ms=1) == []
+
+
+def test_a_script_receives_keeps_and_acknowledges():
+    with LocalCluster.running() as cluster, Producer("p", cluster.name_servers) as producer:
+        producer.send(Message("orders", b"x"))
+        with SimpleConsumer("billing", cluster.name_servers) as consumer:
+            consumer.subscribe("orders")
+            (message,) = consumer.receive(timeout_ms=60_000)
+            consumer.ack(consumer.change_invisible_time(message, 600_000))
+            assert consumer.receive(timeout_ms=1) == []
+            consumer.unsubscribe("orders")

@@ -55,6 +55,12 @@ def now_ms():
     return int(asyncio.get_running_loop().time() * 1000)
 
 
+def pause_for(monkeypatch, pause_ms):
+    """Let every pause between two attempts be so long."""
+    monkeypatch.setattr("orbitmq.client.send.failures.attempts.FIRST_PAUSE_MS", pause_ms)
+    monkeypatch.setattr("orbitmq.client.send.failures.attempts.PAUSE_MAX_MS", pause_ms)
+
+
 async def test_one_message_and_several_travel_in_their_own_kind_of_request(cluster):
     cluster.topic("orders", count=1)
     async with sender_of(cluster) as parts:
@@ -145,8 +151,7 @@ async def test_another_broker_is_tried_without_a_pause(cluster, monkeypatch):
 
 
 async def test_a_pause_is_no_longer_than_the_time_that_is_left(cluster, monkeypatch):
-    monkeypatch.setattr("orbitmq.client.send.failures.attempts.FIRST_PAUSE_MS", 10_000)
-    monkeypatch.setattr("orbitmq.client.send.failures.attempts.PAUSE_MAX_MS", 10_000)
+    pause_for(monkeypatch, 10_000)
     cluster.topic("orders", count=1)
     cluster.a.refusals[SendMessageV2] = [ResponseCode.SYSTEM_ERROR] * 9
     async with sender_of(cluster, retries=1) as parts:
@@ -205,8 +210,7 @@ async def cutting(address):
 async def test_whoever_cuts_connections_gets_the_message_once_and_is_greeted_until_the_broker_is_back(
     cluster, monkeypatch
 ):
-    monkeypatch.setattr("orbitmq.client.send.failures.attempts.FIRST_PAUSE_MS", 1)
-    monkeypatch.setattr("orbitmq.client.send.failures.attempts.PAUSE_MAX_MS", 1)
+    pause_for(monkeypatch, 1)
     cluster.topic("orders", count=1)
     async with sender_of(cluster, retries=1, describe=lambda client_id: Heartbeat(client_id=client_id)) as parts:
         await parts.selector.queues("orders")
@@ -233,8 +237,7 @@ async def test_without_retries_a_broker_that_is_away_fails_the_send_at_once(clus
 
 @pytest.mark.parametrize("news", ["answer", "route", "connection"])
 async def test_a_pause_ends_when_there_is_news_of_the_broker(cluster, monkeypatch, news):
-    monkeypatch.setattr("orbitmq.client.send.failures.attempts.FIRST_PAUSE_MS", 3_600_000)
-    monkeypatch.setattr("orbitmq.client.send.failures.attempts.PAUSE_MAX_MS", 3_600_000)
+    pause_for(monkeypatch, 3_600_000)
     cluster.topic("orders", count=1)
     cluster.a.refusals[SendMessageV2] = [ResponseCode.SYSTEM_BUSY]
     async with sender_of(cluster, timeout_ms=3_600_000) as parts:
@@ -253,8 +256,7 @@ async def test_a_pause_ends_when_there_is_news_of_the_broker(cluster, monkeypatc
 
 
 async def test_a_connection_to_another_broker_is_no_news(cluster, monkeypatch):
-    monkeypatch.setattr("orbitmq.client.send.failures.attempts.FIRST_PAUSE_MS", 3_600_000)
-    monkeypatch.setattr("orbitmq.client.send.failures.attempts.PAUSE_MAX_MS", 3_600_000)
+    pause_for(monkeypatch, 3_600_000)
     cluster.topic("orders", count=1)
     cluster.a.refusals[SendMessageV2] = [ResponseCode.SYSTEM_BUSY]
     async with sender_of(cluster, timeout_ms=3_600_000) as parts:
@@ -267,8 +269,7 @@ async def test_a_connection_to_another_broker_is_no_news(cluster, monkeypatch):
 
 
 async def test_a_topic_whose_brokers_have_gone_is_waited_for_until_its_route_is_back(cluster, monkeypatch):
-    monkeypatch.setattr("orbitmq.client.send.failures.attempts.FIRST_PAUSE_MS", 3_600_000)
-    monkeypatch.setattr("orbitmq.client.send.failures.attempts.PAUSE_MAX_MS", 3_600_000)
+    pause_for(monkeypatch, 3_600_000)
     cluster.topic("orders", count=1)
     cluster.a.refusals[SendMessageV2] = [ResponseCode.SERVICE_NOT_AVAILABLE] * 2
     async with sender_of(cluster, timeout_ms=3_600_000) as parts:
@@ -296,8 +297,7 @@ async def test_a_broker_that_is_busy_is_asked_until_it_is_not(cluster, monkeypat
 
 
 async def test_an_answer_of_another_broker_is_no_news(cluster, monkeypatch):
-    monkeypatch.setattr("orbitmq.client.send.failures.attempts.FIRST_PAUSE_MS", 3_600_000)
-    monkeypatch.setattr("orbitmq.client.send.failures.attempts.PAUSE_MAX_MS", 3_600_000)
+    pause_for(monkeypatch, 3_600_000)
     cluster.topic("orders", cluster.a, cluster.b, count=1)
     cluster.a.refusals[SendMessageV2] = [ResponseCode.SYSTEM_BUSY]
     at_a, at_b = (Target("orders", MessageQueue("orders", name, 0)) for name in ("broker-a", "broker-b"))
@@ -367,8 +367,7 @@ async def test_a_send_that_has_begun_waits_for_a_place_no_longer_than_its_time(c
 
 
 async def test_a_send_that_pauses_leaves_its_place_to_another(cluster, monkeypatch):
-    monkeypatch.setattr("orbitmq.client.send.failures.attempts.FIRST_PAUSE_MS", 3_600_000)
-    monkeypatch.setattr("orbitmq.client.send.failures.attempts.PAUSE_MAX_MS", 3_600_000)
+    pause_for(monkeypatch, 3_600_000)
     cluster.topic("orders", cluster.a, cluster.b, count=1)
     cluster.a.refusals[SendMessageV2] = [ResponseCode.SYSTEM_BUSY]
     at_a, at_b = (Target("orders", MessageQueue("orders", name, 0)) for name in ("broker-a", "broker-b"))

@@ -8,19 +8,16 @@ import pytest
 from orbitmq.errors import RemoteRefused
 from orbitmq.wire import headers
 
-from ..talk import BODY, BROKER, run
+from ..talk import BODY, BROKER, talking
 
 
-def test_history_and_difference_are_answered():
-    async def scenario(talk):
+async def test_history_and_difference_are_answered():
+    async with talking() as talk:
         await talk.ask(BROKER, BODY)
         await talk.ask(headers.DeleteTopicInNameServer(topic="t"))
         events = orjson.loads(await talk.ask(headers.GetRouteHistory(topic="t")))
         page = orjson.loads((await talk.get("/routes/history?topic=t"))[1])
         difference = orjson.loads(await talk.ask(headers.GetRouteDifference(at_ms=0)))
-        return events, page, difference
-
-    events, page, difference = run(scenario)
     assert [event["cause"] for event in events] == ["topic deletion", "registration"]
     assert events[0]["remote"].startswith("127.0.0.1:")
     assert page == events
@@ -28,18 +25,14 @@ def test_history_and_difference_are_answered():
 
 
 @pytest.mark.parametrize("count_max", [0, 1001, -1])
-def test_a_history_of_too_many_events_is_refused(count_max):
-    async def scenario(talk):
+async def test_a_history_of_too_many_events_is_refused(count_max):
+    async with talking() as talk:
         with pytest.raises(RemoteRefused, match="maxNum"):
             await talk.ask(headers.GetRouteHistory(count_max=count_max))
 
-    run(scenario)
-
 
 @pytest.mark.parametrize("count_max", [1, 1000])
-def test_a_history_of_one_to_a_thousand_events_is_answered(count_max):
-    async def scenario(talk):
+async def test_a_history_of_one_to_a_thousand_events_is_answered(count_max):
+    async with talking() as talk:
         await talk.ask(BROKER, BODY)
-        return orjson.loads(await talk.ask(headers.GetRouteHistory(count_max=count_max)))
-
-    assert len(run(scenario)) == min(count_max, 2)
+        assert len(orjson.loads(await talk.ask(headers.GetRouteHistory(count_max=count_max)))) == min(count_max, 2)

@@ -13,37 +13,34 @@ from orbitmq.nameserver.monitoring.http import pages
 from orbitmq.nameserver.monitoring.journal import Journal
 from orbitmq.nameserver.routing.events import Cause, Change, ChangeKind, Trigger
 
-from ..talk import run
+from ..talk import talking
 
 UNUSED: Any = SimpleNamespace(collect=None, health=None)
 
 
-def test_a_bad_number_in_a_query_is_refused():
-    async def scenario(talk):
-        return await talk.get("/routes/history?count=1e9")
-
-    assert run(scenario) == (400, "count: '1e9' is not allowed, expected a number from 0 to 1000\n")
-
-
-def test_a_name_server_that_waits_for_its_brokers_is_not_ready():
-    async def scenario(talk):
-        return await talk.get("/readyz")
-
-    assert run(scenario, need_wait_for_service=True)[0] == 503
+async def test_a_bad_number_in_a_query_is_refused():
+    async with talking() as talk:
+        assert await talk.get("/routes/history?count=1e9") == (
+            400,
+            "count: '1e9' is not allowed, expected a number from 0 to 1000\n",
+        )
 
 
-def test_without_a_port_there_is_no_http():
-    async def scenario(talk):
-        return talk.name_server.metrics_address
-
-    assert run(scenario, metrics_port=-1) is None
+async def test_a_name_server_that_waits_for_its_brokers_is_not_ready():
+    async with talking(need_wait_for_service=True) as talk:
+        assert (await talk.get("/readyz"))[0] == 503
 
 
-def test_history_may_be_asked_for_since_any_time_that_a_double_holds():
-    async def scenario(talk):
-        return [await talk.get(f"/routes/history?since={since}") for since in (2**53, 2**53 + 1)]
+async def test_without_a_port_there_is_no_http():
+    async with talking(metrics_port=-1) as talk:
+        assert talk.name_server.metrics_address is None
 
-    (found, body), (refused, words) = run(scenario)
+
+async def test_history_may_be_asked_for_since_any_time_that_a_double_holds():
+    async with talking() as talk:
+        (found, body), (refused, words) = [
+            await talk.get(f"/routes/history?since={since}") for since in (2**53, 2**53 + 1)
+        ]
     assert (found, body) == (200, "[]")
     assert (refused, words) == (400, f"since: '{2**53 + 1}' is not allowed, expected a number from 0 to {2**53}\n")
 
@@ -66,11 +63,9 @@ def test_a_count_is_ascii_digits_up_to_a_thousand(count):
 
 
 @pytest.mark.parametrize("query", ["cnt=2", "cnt", "topic=a&since=0&limit=9"])
-def test_a_misspelt_parameter_is_refused_instead_of_left_alone(query):
-    async def scenario(talk):
-        return await talk.get(f"/routes/history?{query}")
-
-    status, words = run(scenario)
+async def test_a_misspelt_parameter_is_refused_instead_of_left_alone(query):
+    async with talking() as talk:
+        status, words = await talk.get(f"/routes/history?{query}")
     name = query.split("&")[-1].split("=")[0]
     assert (status, words) == (
         400,

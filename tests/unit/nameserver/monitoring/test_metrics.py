@@ -25,21 +25,19 @@ from orbitmq.nameserver.routing.events import Cause, Change, ChangeKind, Trigger
 from orbitmq.net.counters import Counters
 from orbitmq.wire import headers
 
-from ..talk import BODY, BROKER, run
+from ..talk import BODY, BROKER, talking
 
 REFERENCE = Path(__file__).parents[4] / "docs" / "reference" / "nameserver.md"
 
 
-def test_metrics_count_what_happened_and_parse():
-    async def scenario(talk):
+async def test_metrics_count_what_happened_and_parse():
+    async with talking() as talk:
         await talk.ask(BROKER, BODY)
         for _ in range(5):
             await talk.ask(headers.GetRouteInfo(topic="t"))
         with pytest.raises(RemoteRefused):
             await talk.ask(headers.GetRouteInfo(topic="none"))
-        return await talk.get("/metrics")
-
-    status, text = run(scenario)
+        status, text = await talk.get("/metrics")
     assert status == 200
     found = {
         (sample.name, tuple(sorted(sample.labels.values()))): sample.value
@@ -59,11 +57,9 @@ def test_metrics_count_what_happened_and_parse():
     assert found["process_resident_memory_bytes", ()] > 0
 
 
-def test_the_reference_names_every_metric():
-    async def scenario(talk):
-        return (await talk.get("/metrics"))[1]
-
-    text = run(scenario, shadow_address="127.0.0.1:1")
+async def test_the_reference_names_every_metric():
+    async with talking(shadow_address="127.0.0.1:1") as talk:
+        text = (await talk.get("/metrics"))[1]
     named = set(re.findall(r"`(rocketmq_nameserver_\w+)", REFERENCE.read_text(encoding="utf-8")))
     # The comment lines name families without a sample, too; a counter's samples end with _total.
     there = {
@@ -73,17 +69,16 @@ def test_the_reference_names_every_metric():
     assert there == named
 
 
-def test_bytes_of_another_protocol_are_counted_by_kind():
-    async def scenario(talk):
+async def test_bytes_of_another_protocol_are_counted_by_kind():
+    async with talking() as talk:
         host, port = talk.name_server.address.split(":")
         reader, writer = await asyncio.open_connection(host, int(port))
         writer.write(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n")
         with contextlib.suppress(ConnectionResetError):
             assert await reader.read() == b""
         writer.close()
-        return await talk.get("/metrics")
-
-    assert 'rocketmq_nameserver_connections_ended_total{reason="HTTP/2"} 1.0' in run(scenario)[1]
+        text = (await talk.get("/metrics"))[1]
+    assert 'rocketmq_nameserver_connections_ended_total{reason="HTTP/2"} 1.0' in text
 
 
 class Figures:

@@ -20,15 +20,17 @@ from orbitmq.testing import FakeClock
 from orbitmq.wire import headers
 from waiting import until
 
-from ..talk import BODY, BROKER, run
+from ..talk import BODY, BROKER, talking
 
 
-def test_health_says_what_there_is():
-    async def scenario(talk):
+async def test_health_says_what_there_is():
+    async with talking() as talk:
         await talk.ask(BROKER, BODY)
-        return orjson.loads(await talk.ask(headers.GetHealth())), await talk.get("/healthz"), await talk.get("/readyz")
-
-    health, page, ready = run(scenario)
+        health, page, ready = (
+            orjson.loads(await talk.ask(headers.GetHealth())),
+            await talk.get("/healthz"),
+            await talk.get("/readyz"),
+        )
     assert health["healthy"] is True
     assert (health["brokers"], health["topics"]) == (1, 2)
     assert page[0] == 200
@@ -51,17 +53,15 @@ async def leave_by_a_broken_connection(talk):
         (leave_by_a_broken_connection, "connection closed", ["RocketmqNameServerBrokerCountDropped"]),
     ],
 )
-def test_a_broker_that_vanishes_is_an_alert_and_one_that_says_good_bye_is_none(caplog, leave, cause, rules):
+async def test_a_broker_that_vanishes_is_an_alert_and_one_that_says_good_bye_is_none(caplog, leave, cause, rules):
     caplog.set_level(logging.INFO, "orbitmq.nameserver")
 
-    async def scenario(talk):
+    async with talking() as talk:
         await talk.ask(BROKER, BODY)
         await talk.ask(headers.GetHealth())
         await leave(talk)
         await until(lambda: not talk.name_server.service.tables.broker_count)
-        return orjson.loads(await talk.ask(headers.GetHealth())), (await talk.get("/metrics"))[1]
-
-    health, metrics = run(scenario)
+        health, metrics = (orjson.loads(await talk.ask(headers.GetHealth())), (await talk.get("/metrics"))[1])
     assert health["healthy"] is not rules
     assert [alert["rule"] for alert in health["alerts"]] == rules
     assert f"\nrocketmq_nameserver_vanished_brokers {len(rules)}.0\n" in metrics
@@ -69,16 +69,14 @@ def test_a_broker_that_vanishes_is_an_alert_and_one_that_says_good_bye_is_none(c
     assert [line.cause for line in lines] == [cause]
 
 
-def test_topics_that_are_asked_for_in_vain_are_named_in_health_and_in_the_alert(caplog):
+async def test_topics_that_are_asked_for_in_vain_are_named_in_health_and_in_the_alert(caplog):
     moments = iter(range(1_700_000_000_000, 1_800_000_000_000, 1_000))
 
-    async def scenario(talk):
+    async with talking(clock=lambda: next(moments)) as talk:
         for _ in range(100):
             with pytest.raises(RemoteRefused):
                 await talk.ask(headers.GetRouteInfo(topic="nowhere"))
-        return orjson.loads(await talk.ask(headers.GetHealth()))
-
-    health = run(scenario, clock=lambda: next(moments))
+        health = orjson.loads(await talk.ask(headers.GetHealth()))
     (missing,) = health["missingTopics"]
     assert (missing["topic"], missing["count"]) == ("nowhere", 100)
     assert missing["remote"].startswith("127.0.0.1:")

@@ -1,9 +1,10 @@
-"""Claims about brokers that left without a good-bye."""
+"""Claims about what is missed: brokers that left without a good-bye, topics that have no route."""
 
 from __future__ import annotations
 
 import pytest
 
+from orbitmq.nameserver.monitoring.unknown_topics import ILLEGAL, TOPICS_MAX, UnknownTopics
 from orbitmq.nameserver.monitoring.vanished_brokers import BROKERS_MAX, VanishedBrokers
 from orbitmq.nameserver.routing.events import Cause, Change, ChangeKind, Trigger
 
@@ -57,3 +58,31 @@ def test_a_thousand_are_remembered_the_last_ones():
     found = noted(*left).since(0)
     assert len(found) == BROKERS_MAX
     assert found[0].startswith("c/b1:0 ")
+
+
+def test_the_most_wanted_come_first_with_who_asked_last():
+    missing = UnknownTopics()
+    for number, topic in enumerate(["a", "b", "a"]):
+        missing.note(topic, number, f"h:{number}")
+    assert missing.most_wanted(0, 10) == [("a", 2, 2, "h:2"), ("b", 1, 1, "h:1")]
+    assert missing.most_wanted(2, 10) == [("a", 2, 2, "h:2")]
+    assert missing.most_wanted(0, 1) == [("a", 2, 2, "h:2")]
+
+
+def test_a_hundred_are_remembered_and_the_one_asked_for_longest_ago_goes():
+    missing = UnknownTopics()
+    for number in range(TOPICS_MAX):
+        missing.note(f"t{number}", number, "h:1")
+    missing.note("t0", TOPICS_MAX, "h:1")
+    missing.note("one-more", TOPICS_MAX, "h:1")
+    found = {topic for topic, *_ in missing.most_wanted(0, 1_000)}
+    assert len(found) == TOPICS_MAX
+    assert "t0" in found
+    assert "t1" not in found
+
+
+def test_names_that_no_topic_may_have_are_one():
+    missing = UnknownTopics()
+    for topic in ("\x1b[31m", "a b", "", "x" * 300, "../etc"):
+        missing.note(topic, 0, "h:1")
+    assert missing.most_wanted(0, 10) == [(ILLEGAL, 5, 0, "h:1")]

@@ -1,4 +1,4 @@
-"""Claims about flow control: when a peer is read, and what is held back."""
+"""Claims about flow control: when a peer is read, what is held back, and how long a rate limit lets it pause."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import cast
 import pytest
 
 from orbitmq.net.connection.flow_control import FlowControl
+from orbitmq.net.connection.rate_limit import RateLimit
 from orbitmq.net.counters import Counters
 from orbitmq.net.limits import Limits
 from orbitmq.net.sharing.turns import TURN_COUNT
@@ -147,3 +148,16 @@ def test_the_end_of_a_pause_does_not_read_from_who_does_not_read():
 
 def test_without_a_rate_nobody_is_throttled():
     assert Side(limits=Limits()).flow.rate_limit is None
+
+
+def test_a_rate_allows_a_burst_of_a_second_and_then_its_rate():
+    limit = RateLimit(10)
+    assert limit.spend(10, now=100.0) == 0
+    assert limit.spend(5, now=100.0) == pytest.approx(0.5)
+    assert limit.spend(0, now=100.5) == 0
+    assert limit.spend(1, now=100.5) == pytest.approx(0.1)
+    assert limit.spend(10, now=200.0) == 0
+
+
+def test_the_burst_is_there_from_the_clocks_first_second_on():
+    assert RateLimit(10).spend(10, now=0.0) == 0

@@ -209,24 +209,21 @@ async def test_no_more_connections_wait_to_be_accepted_than_may_be_open(monkeypa
     assert asked["backlog"] == 4
 
 
-def test_closing_drops_every_connection_and_accepts_nobody_new():
-    async def scenario() -> None:
-        server = HttpServer(PAGES)
-        port = await server.start("127.0.0.1", 0)
-        assert server.address == f"127.0.0.1:{port}"
-        reader, writer = await asyncio.open_connection("127.0.0.1", port)
-        writer.write(b"GET /healthz HTTP/1.1\r\n\r\n")
-        await reader.read()
-        silent_reader, silent = await asyncio.open_connection("127.0.0.1", port)
-        silent.write(b"GET /")
-        other_reader, other = await asyncio.open_connection("127.0.0.1", port)
-        other.write(b"GET /healthz HTTP/1.1\r\n\r\n")
-        await other_reader.read()  # the silent one was accepted before
-        await server.close()
-        assert await until_the_end(silent_reader) == b""
-        with pytest.raises(OSError):
-            await asyncio.open_connection("127.0.0.1", port)
-        for each in (writer, silent, other):
-            each.close()
-
-    asyncio.run(scenario())
+async def test_closing_drops_every_connection_and_accepts_nobody_new():
+    server = HttpServer(PAGES)
+    port = await server.start("127.0.0.1", 0)
+    assert server.address == f"127.0.0.1:{port}"
+    reader, writer = await asyncio.open_connection("127.0.0.1", port)
+    writer.write(b"GET /healthz HTTP/1.1\r\n\r\n")
+    await reader.read()
+    silent_reader, silent = await asyncio.open_connection("127.0.0.1", port)
+    silent.write(b"GET /")
+    other_reader, other = await asyncio.open_connection("127.0.0.1", port)
+    other.write(b"GET /healthz HTTP/1.1\r\n\r\n")
+    await other_reader.read()  # the silent one was accepted before
+    await server.close()
+    assert await until_the_end(silent_reader) == b""
+    with pytest.raises(OSError):
+        await asyncio.open_connection("127.0.0.1", port)
+    for each in (writer, silent, other):
+        each.close()

@@ -1,4 +1,4 @@
-"""A table's options, from the question for its columns to the reads and writes that Spark gives none."""
+"""A table's options, from the question for its columns to the reads and writes that Spark gives none, or refuses."""
 
 from __future__ import annotations
 
@@ -7,7 +7,10 @@ from pyspark.sql.datasource import CaseInsensitiveDict
 from pyspark.sql.types import IntegerType, StringType, StructField, StructType
 
 from orbitmq.errors import ConfigError
+from orbitmq.spark.format.refusals import RefusedStream
 from orbitmq.spark.format.tables import for_reading, for_writing, readable, table_options, with_options
+from orbitmq.spark.schema import COLUMN_NAMES, spark_schema
+from pyspark_rocketmq import DefaultSource
 
 COLUMNS = StructType([StructField("keys", StringType()), StructField("queueId", IntegerType())])
 OPTIONS = {"nameserver": "ns:1", "topic": "orders", "startingoffsets": "earliest", "rowids": "false"}
@@ -62,3 +65,20 @@ def test_names_of_other_connectors_are_told_apart_as_well():
 def test_columns_without_options_are_refused_with_the_reason():
     with pytest.raises(ConfigError, match=r"nameServer: None is not allowed.*no list of columns"):
         for_reading({}, COLUMNS)
+
+
+@pytest.mark.parametrize("method", ["initialOffset", "latestOffset", "partitions", "read"])
+def test_every_question_is_answered_with_what_was_wrong(method):
+    error = ConfigError("topic", "a b", "a topic's name")
+    arguments = {"partitions": ({}, {}), "read": (None,)}.get(method, ())
+    with pytest.raises(ConfigError) as raised:
+        getattr(RefusedStream(error), method)(*arguments)
+    assert raised.value is error
+
+
+def test_a_stream_of_files_is_refused_by_its_reader_and_not_by_its_making(tmp_path):
+    source = DefaultSource({"commitLogPath": str(tmp_path)})
+    reader = source.streamReader(spark_schema(COLUMN_NAMES))
+    reader.stop()
+    with pytest.raises(ConfigError, match="commitLogPath"):
+        reader.initialOffset()

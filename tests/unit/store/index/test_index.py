@@ -5,7 +5,8 @@ from __future__ import annotations
 import asyncio
 import errno
 import os
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
 from inspect import signature
 from pathlib import Path
 from threading import Event
@@ -15,7 +16,6 @@ import pytest
 from orbitmq.admin.client import AdminClient
 from orbitmq.errors import StoreBusy, StoreError, StoreUnavailable
 from orbitmq.model.message import Host
-from orbitmq.net.loop import run
 from orbitmq.store import FlushMode, Store, StoreConfig
 from orbitmq.store.index import index as module
 from orbitmq.store.index.builder import SLICE_SIZE
@@ -31,21 +31,16 @@ from ..parts import ROOT
 from .parts import ALWAYS, INDEX, SLOTS, indexed, keyed, numbers
 
 
-def on_loop(
-    scene: Callable[[Store, FakeDisk], Awaitable[None]], disk: FakeDisk | None = None, **changes: object
-) -> FakeDisk:
+@asynccontextmanager
+async def attached(disk: FakeDisk | None = None, **changes: object) -> AsyncIterator[tuple[Store, FakeDisk]]:
+    """Attach a store to the running loop, and close it afterwards."""
     disk = disk or FakeDisk()
-
-    async def work() -> None:
-        store = indexed(disk, FakeClock(1000), **changes)
-        store.attach(asyncio.get_running_loop())
-        try:
-            await scene(store, disk)
-        finally:
-            store.close()
-
-    run(work())
-    return disk
+    store = indexed(disk, FakeClock(1000), **changes)
+    store.attach(asyncio.get_running_loop())
+    try:
+        yield store, disk
+    finally:
+        store.close()
 
 
 async def ask_later(store: Store, key: str, count_max: int = 64) -> Findings | StoreError:
@@ -64,8 +59,8 @@ async def until(condition: Callable[[], bool]) -> None:
         await asyncio.sleep(0.001)
 
 
-def test_the_index_is_built_without_being_asked() -> None:
-    async def scene(store: Store, disk: FakeDisk) -> None:
+async def test_the_index_is_built_without_being_asked() -> None:
+    async with attached() as (store, _disk):
         for number in range(50):
             store.append(keyed(number, "k"))
         index = store.index
@@ -74,22 +69,18 @@ def test_the_index_is_built_without_being_asked() -> None:
         await until(lambda: index.behind == 0)
         assert numbers(store, "k") == list(range(50))
 
-    on_loop(scene)
 
-
-def test_a_query_right_behind_a_message_finds_it_however_much_there_is_before() -> None:
-    async def scene(store: Store, disk: FakeDisk) -> None:
+async def test_a_query_right_behind_a_message_finds_it_however_much_there_is_before() -> None:
+    async with attached(index_entries=10_000, segment_size=1 << 20) as (store, _disk):
         for number in range(3000):
             store.append(keyed(number))
         found = await ask_later(store, "U2999")
         assert isinstance(found, Findings)
         assert found.message_count == 1
 
-    on_loop(scene, index_entries=10_000, segment_size=1 << 20)
 
-
-def test_a_busy_loop_takes_no_turn_for_every_few_messages() -> None:
-    async def scene(store: Store, disk: FakeDisk) -> None:
+async def test_a_busy_loop_takes_no_turn_for_every_few_messages() -> None:
+    async with attached(index_entries=10_000, segment_size=1 << 20) as (store, _disk):
         index = store.index
         assert index is not None
         size = store.append(keyed(0)).size
@@ -108,11 +99,9 @@ def test_a_busy_loop_takes_no_turn_for_every_few_messages() -> None:
         assert 0 < index.behind < SLICE_SIZE
         assert numbers(store, "U0", 1) == [0]
 
-    on_loop(scene, index_entries=10_000, segment_size=1 << 20)
 
-
-def test_readers_find_with_sync_flush_what_is_on_the_disk() -> None:
-    async def scene(store: Store, disk: FakeDisk) -> None:
+async def test_readers_find_with_sync_flush_what_is_on_the_disk() -> None:
+    async with attached(flush=FlushMode.SYNC) as (store, _disk):
         end = store.append(keyed(1, "k")).end
         synced: asyncio.Future[bool | None] = asyncio.get_running_loop().create_future()
         assert numbers(store, "k") == []
@@ -120,40 +109,33 @@ def test_readers_find_with_sync_flush_what_is_on_the_disk() -> None:
         assert await synced
         assert numbers(store, "k") == [1]
 
-    on_loop(scene, flush=FlushMode.SYNC)
 
-
-def test_full_files_get_to_the_disk_and_the_checkpoint_tells_it() -> None:
-    async def scene(store: Store, disk: FakeDisk) -> None:
+async def test_full_files_get_to_the_disk_and_the_checkpoint_tells_it() -> None:
+    async with attached() as (store, disk):
         for number in range(100):
             store.append(keyed(number))
         index = store.index
         assert index is not None
         await until(lambda: index.file_count > 4 and not index._builder.unsealed)
-
-    disk = on_loop(scene)
     assert parse_checkpoint(disk.read(ROOT / "checkpoint")).index_ms == 1000
     assert numbers(indexed(disk), "U99") == [99]
 
 
-def test_what_is_indexed_is_noted_now_and_then(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_what_is_indexed_is_noted_now_and_then(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "_COMMIT_S", 0.0)
-
-    async def scene(store: Store, disk: FakeDisk) -> None:
+    async with attached() as (store, disk):
         end = store.append(keyed(1)).end
         await until(lambda: (note := parse_note(disk.read(ROOT / "indexed"))) is not None and note.position == end)
         note = parse_note(disk.read(ROOT / "indexed"))
         assert note is not None
         assert not note.is_whole
-
-    disk = on_loop(scene)
     note = parse_note(disk.read(ROOT / "indexed"))
     assert note is not None
     assert note.is_whole
 
 
-def test_a_search_among_many_entries_of_other_keys_is_answered_in_turns() -> None:
-    async def scene(store: Store, disk: FakeDisk) -> None:
+async def test_a_search_among_many_entries_of_other_keys_is_answered_in_turns() -> None:
+    async with attached(index_slots=1, index_entries=10_000, segment_size=1 << 20) as (store, _disk):
         for number in range(3000):
             store.append(keyed(number))
         assert isinstance(await ask_later(store, "U2999"), Findings)
@@ -163,13 +145,11 @@ def test_a_search_among_many_entries_of_other_keys_is_answered_in_turns() -> Non
         await until(lambda: answers != [])
         assert answers == [Findings()]
 
-    on_loop(scene, index_slots=1, index_entries=10_000, segment_size=1 << 20)
 
-
-def test_a_query_is_refused_when_the_index_does_not_catch_up(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_query_is_refused_when_the_index_does_not_catch_up(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "_PATIENCE_S", 0.0)
 
-    async def scene(store: Store, disk: FakeDisk) -> None:
+    async with attached() as (store, disk):
         store.append(keyed(1))
         disk.failures["open"] = OSError(errno.EMFILE, "no descriptors")
         refused = await ask_later(store, "U1")
@@ -180,14 +160,12 @@ def test_a_query_is_refused_when_the_index_does_not_catch_up(monkeypatch: pytest
         assert numbers(store, "U1") == [1]
         await until(lambda: store.troubles == [])
 
-    on_loop(scene)
 
-
-def test_only_so_many_queries_wait(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_only_so_many_queries_wait(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "_QUERIES_MAX", 2)
     answers: list[Findings | StoreError] = []
 
-    async def scene(store: Store, disk: FakeDisk) -> None:
+    async with attached() as (store, disk):
         store.append(keyed(1))
         disk.failures["open"] = OSError(errno.EMFILE, "no descriptors")
         for _ in range(3):
@@ -195,13 +173,11 @@ def test_only_so_many_queries_wait(monkeypatch: pytest.MonkeyPatch) -> None:
         (refused,) = answers
         assert isinstance(refused, StoreBusy)
         disk.failures.clear()
-
-    on_loop(scene)
     assert [type(answer) for answer in answers] == [StoreBusy, StoreUnavailable, StoreUnavailable]
 
 
-def test_files_go_with_the_messages_they_lead_to() -> None:
-    async def scene(store: Store, disk: FakeDisk) -> None:
+async def test_files_go_with_the_messages_they_lead_to() -> None:
+    async with attached(segment_size=2048) as (store, disk):
         for number in range(100):
             store.append(keyed(number, "k"))
         index = store.index
@@ -217,8 +193,6 @@ def test_files_go_with_the_messages_they_lead_to() -> None:
         await until(lambda: len([path for path in disk.files if path.parent == INDEX]) == index.file_count)
         assert names
         assert numbers(store, "k")[-1] == 99
-
-    on_loop(scene, segment_size=2048)
 
 
 def test_a_store_without_an_index_says_so() -> None:
@@ -242,10 +216,10 @@ def damaged_disk(which: slice = slice(1, None)) -> FakeDisk:
     return disk
 
 
-def test_a_search_has_slots_counted_and_damaged_files_are_built_anew(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_search_has_slots_counted_and_damaged_files_are_built_anew(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "_PATIENCE_S", 1e9)
 
-    async def scene(store: Store, disk: FakeDisk) -> None:
+    async with attached(damaged_disk()) as (store, disk):
         first, second = await asyncio.gather(ask_later(store, "k"), ask_later(store, "k"))
         assert isinstance(first, StoreBusy)
         assert "set aside" in str(first)
@@ -255,15 +229,15 @@ def test_a_search_has_slots_counted_and_damaged_files_are_built_anew(monkeypatch
         assert found.message_count == 50
         assert store.index is not None
         assert len(store.index.set_aside) == 5  # at once, and each as it was
-
-    disk = on_loop(scene, damaged_disk())
     assert numbers(indexed(disk), "k") == list(range(50))
 
 
-def test_nothing_is_found_in_part_while_a_damaged_file_cannot_be_set_aside(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_nothing_is_found_in_part_while_a_damaged_file_cannot_be_set_aside(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setattr(module, "_PATIENCE_S", 1e9)
 
-    async def scene(store: Store, disk: FakeDisk) -> None:
+    async with attached(damaged_disk()) as (store, disk):
         index = store.index
         assert index is not None
         disk.failures["move"] = OSError(errno.EIO, "broken")
@@ -280,11 +254,11 @@ def test_nothing_is_found_in_part_while_a_damaged_file_cannot_be_set_aside(monke
         assert isinstance(found, Findings)
         assert found.message_count == 51
 
-    on_loop(scene, damaged_disk())
-
 
 @pytest.mark.parametrize(("size", "turns"), [(1 << 20, 1), (2 * 4 * SLOTS, 3), (0, 6)])
-def test_slots_of_small_files_are_counted_together(monkeypatch: pytest.MonkeyPatch, size: int, turns: int) -> None:
+async def test_slots_of_small_files_are_counted_together(
+    monkeypatch: pytest.MonkeyPatch, size: int, turns: int
+) -> None:
     monkeypatch.setattr(module, "_PATIENCE_S", 1e9)
     monkeypatch.setattr(module, "_COUNTED_SIZE", size)
     disk = FakeDisk()
@@ -294,7 +268,7 @@ def test_slots_of_small_files_are_counted_together(monkeypatch: pytest.MonkeyPat
     store.close()
     counted: list[IndexFile] = []
 
-    async def scene(store: Store, disk: FakeDisk) -> None:
+    async with attached(disk) as (store, disk):
         index = store.index
         assert index is not None
         tell = index._counted
@@ -308,23 +282,19 @@ def test_slots_of_small_files_are_counted_together(monkeypatch: pytest.MonkeyPat
         assert isinstance(first, Findings)
         assert isinstance(second, Findings)
         assert (first.message_count, second.message_count, index.file_count) == (50, 1, 6)
-
-    on_loop(scene, disk)
     assert len(counted) == turns
 
 
-def test_a_file_that_is_damaged_refuses_no_search_that_ends_before_it(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_file_that_is_damaged_refuses_no_search_that_ends_before_it(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "_PATIENCE_S", 1e9)
     disk = damaged_disk(slice(0, 1))
 
-    async def scene(store: Store, disk: FakeDisk) -> None:
+    async with attached(disk) as (store, disk):
         assert numbers_of(await ask_later(store, "k", 1)) == [49]
         assert isinstance(await ask_later(store, "U0"), StoreBusy)
 
-    on_loop(scene, disk)
 
-
-def test_a_search_is_answered_in_time_while_the_thread_that_counts_slots_waits_for_the_disk(
+async def test_a_search_is_answered_in_time_while_the_thread_that_counts_slots_waits_for_the_disk(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(module, "_PATIENCE_S", 0.05)
@@ -338,7 +308,7 @@ def test_a_search_is_answered_in_time_while_the_thread_that_counts_slots_waits_f
     def wait() -> None:
         hangs.wait()
 
-    async def scene(store: Store, disk: FakeDisk) -> None:
+    async with attached(disk) as (store, disk):
         index = store.index
         assert index is not None
         index._submit(wait, lambda error: None)
@@ -353,19 +323,15 @@ def test_a_search_is_answered_in_time_while_the_thread_that_counts_slots_waits_f
         assert isinstance(found, Findings)
         assert found.message_count == 50
 
-    on_loop(scene, disk)
-
 
 def test_queries_are_answered_before_clients_give_up() -> None:
     assert signature(AdminClient).parameters["timeout_ms"].default > module._PATIENCE_S * 1000 + 500
 
 
-def test_a_store_that_stops_with_a_damaged_file_vouches_for_nothing() -> None:
-    async def scene(store: Store, disk: FakeDisk) -> None:
+async def test_a_store_that_stops_with_a_damaged_file_vouches_for_nothing() -> None:
+    async with attached(damaged_disk()) as (store, disk):
         disk.failures["move"] = OSError(errno.EIO, "broken")
         assert isinstance(await ask_later(store, "k"), StoreBusy)
-
-    disk = on_loop(scene, damaged_disk())
     disk.failures.clear()
     store = indexed(disk)
     found: list[Findings | StoreError] = []

@@ -1,4 +1,4 @@
-"""Consume queues written anew: which message is whose next."""
+"""Consume queues written anew, and the file that names them meanwhile."""
 
 from pathlib import Path
 
@@ -6,11 +6,14 @@ import pytest
 
 from orbitmq.store.queues.consume_queues import ConsumeQueues
 from orbitmq.store.queues.rebuild import Rebuild, Step, judge_step
+from orbitmq.store.queues.rebuild_mark import RebuildMark
 from orbitmq.store.sync.entry_sync import sync_entries
 from orbitmq.store.values import Dispatched
 from orbitmq.testing.fake_disk import FakeDisk
 
 KEY = ("orders", 0)
+PATH = Path("/store/rebuild")
+KEYS = {("orders", 0): 0, ("orders", 12): 5_000, ("%RETRY%g", 3): 1, ("with blank", 1): 0}
 
 
 @pytest.mark.parametrize(
@@ -86,3 +89,27 @@ def test_a_queues_messages_say_where_it_ends_not_what_was_thought_of_it(first):
 )
 def test_a_queue_is_what_its_messages_say_with_single_numbers_out_of_step_left_out(queue_offsets, entries, unplaced):
     assert rebuilt(*queue_offsets) == (entries, unplaced)
+
+
+def test_the_queues_are_named_until_the_mark_is_removed():
+    disk = FakeDisk()
+    mark = RebuildMark(disk, PATH)
+    assert mark.read() == {}
+    mark.write(KEYS)
+    assert disk.files[PATH].durable is not None
+    assert RebuildMark(disk, PATH).read() == KEYS
+    mark.remove()
+    assert mark.read() == {}
+    assert not disk.exists(PATH)
+
+
+def test_garbage_names_no_queue():
+    disk = FakeDisk()
+    disk.write(PATH, b"\xff\xfe\0\n7 \n orders\nx orders\n-1 orders\n3 bills\n")
+    assert RebuildMark(disk, PATH).read() == {("bills", 3): 0}
+
+
+def test_a_line_of_more_digits_than_a_number_may_have_names_no_queue():
+    disk = FakeDisk()
+    disk.write(PATH, b"9" * 5000 + b" orders\n0," + b"9" * 5000 + b" orders\n1,7 bills\n")
+    assert RebuildMark(disk, PATH).read() == {("bills", 1): 7}

@@ -378,41 +378,35 @@ def test_a_deleted_topic_made_again_keeps_its_new_files():
     assert cleaned.kill().message_at("orders", 0, 2) is not None
 
 
-def test_rounds_follow_one_another_until_the_task_is_cancelled():
+async def test_rounds_follow_one_another_until_the_task_is_cancelled():
     cleaned = Cleaned(round_ms=1)
     cleaned.put_old(30)
 
-    async def scene() -> None:
-        task = asyncio.create_task(cleaned.store.retention.run())
-        while cleaned.disk.operation_count < 100_000 and cleaned.store.retention.deleted_segments < 3:
-            cleaned.store.flush()
-            await asyncio.sleep(0)
-        task.cancel()
-        with pytest.raises(asyncio.CancelledError):
-            await task
-
-    asyncio.run(scene())
+    task = asyncio.create_task(cleaned.store.retention.run())
+    while cleaned.disk.operation_count < 100_000 and cleaned.store.retention.deleted_segments < 3:
+        cleaned.store.flush()
+        await asyncio.sleep(0)
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
     assert cleaned.store.retention.deleted_segments >= 3
     assert cleaned.store.retention.deleted_bytes == cleaned.store.retention.deleted_segments * 4096
 
 
-def test_a_request_wakes_the_task_before_its_time():
+async def test_a_request_wakes_the_task_before_its_time():
     cleaned = Cleaned(delete_hours=frozenset(), round_ms=3_600_000)
     cleaned.put_old(30)
     cleaned.store.flush()
     retention = cleaned.store.retention
 
-    async def scene() -> None:
-        task = asyncio.create_task(retention.run())
-        while retention.used_ratio is None:  # the first round
-            await asyncio.sleep(0)
-        retention.delete_soon()
-        while not retention.deleted_segments:
-            await asyncio.sleep(0)
-        task.cancel()
-        await asyncio.gather(task, return_exceptions=True)
-
-    asyncio.run(scene())
+    task = asyncio.create_task(retention.run())
+    while retention.used_ratio is None:  # the first round
+        await asyncio.sleep(0)
+    retention.delete_soon()
+    while not retention.deleted_segments:
+        await asyncio.sleep(0)
+    task.cancel()
+    await asyncio.gather(task, return_exceptions=True)
 
 
 def test_queues_are_looked_through_again_when_somebody_asks():
@@ -425,25 +419,22 @@ def test_queues_are_looked_through_again_when_somebody_asks():
     assert cleaned.queue_files()[0] > 0
 
 
-def test_a_round_that_fails_is_logged_and_the_next_one_comes(caplog):
+async def test_a_round_that_fails_is_logged_and_the_next_one_comes(caplog):
     cleaned = Cleaned(round_ms=1)
     cleaned.put_old(40)
     cleaned.put(30)
     cleaned.store.flush()
     cleaned.disk.failures["unlink"] = OSError(errno.EIO, "bad sector")
 
-    async def scene() -> None:
-        task = asyncio.create_task(cleaned.store.retention.run())
-        while "bad sector" not in caplog.text:
-            await asyncio.sleep(0)
-        del cleaned.disk.failures["unlink"]
-        cleaned.store.retention.clean_queues_soon()
-        while not cleaned.store.retention.deleted_queue_files:
-            await asyncio.sleep(0)
-        task.cancel()
-        await asyncio.gather(task, return_exceptions=True)
-
-    asyncio.run(scene())
+    task = asyncio.create_task(cleaned.store.retention.run())
+    while "bad sector" not in caplog.text:
+        await asyncio.sleep(0)
+    del cleaned.disk.failures["unlink"]
+    cleaned.store.retention.clean_queues_soon()
+    while not cleaned.store.retention.deleted_queue_files:
+        await asyncio.sleep(0)
+    task.cancel()
+    await asyncio.gather(task, return_exceptions=True)
 
 
 def test_the_real_disk_knows_how_full_it_is(tmp_path: Path):

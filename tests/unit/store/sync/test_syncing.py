@@ -4,6 +4,7 @@ import asyncio
 import errno
 import os
 import threading
+from contextlib import asynccontextmanager
 from typing import Any
 
 import pytest
@@ -35,19 +36,18 @@ class WatchedDisk(FakeDisk):
         super().act(operation, path)
 
 
-def on_loop(disk, scenario, **changes):
-    async def run():
-        settings = {"flush": FlushMode.SYNC, "checkpoint_interval_ms": 3_600_000, **changes}
-        store = store_of(disk, **settings)
-        store.attach(asyncio.get_running_loop())
-        try:
-            return await scenario(store)
-        finally:
-            if disk.gate:
-                disk.gate.release(1000)
-            store.close()
-
-    return asyncio.run(run())
+@asynccontextmanager
+async def attached(disk, **changes):
+    """Attach a store to the running loop, and close it afterwards."""
+    settings = {"flush": FlushMode.SYNC, "checkpoint_interval_ms": 3_600_000, **changes}
+    store = store_of(disk, **settings)
+    store.attach(asyncio.get_running_loop())
+    try:
+        yield store
+    finally:
+        if disk.gate:
+            disk.gate.release(1000)
+        store.close()
 
 
 def waiting(store, **changes):
@@ -57,10 +57,9 @@ def waiting(store, **changes):
     return answer
 
 
-def closed_during_a_sync(disk, before_it_ends=lambda: None):
+async def closed_during_a_sync(disk, before_it_ends=lambda: None):
     """Close a store while a sync for one waiting message is under way; return what the message was answered."""
-
-    async def scenario(store):
+    async with attached(disk) as store:
         answer = waiting(store)
         await until(lambda: disk.syncs == 1)
         before_it_ends()
@@ -68,42 +67,34 @@ def closed_during_a_sync(disk, before_it_ends=lambda: None):
         store.close()
         return answer.result()
 
-    return on_loop(disk, scenario)
 
-
-def test_one_sync_answers_everybody_who_appended_in_the_same_turn():
+async def test_one_sync_answers_everybody_who_appended_in_the_same_turn():
     disk = WatchedDisk()
 
-    async def scenario(store):
-        return await asyncio.gather(*[waiting(store) for _ in range(30)]), disk.syncs
-
-    assert on_loop(disk, scenario) == ([True] * 30, 1)
+    async with attached(disk) as store:
+        assert (await asyncio.gather(*[waiting(store) for _ in range(30)]), disk.syncs) == ([True] * 30, 1)
 
 
-def test_a_waiter_that_fails_keeps_nobody_else_from_its_answer(caplog):
+async def test_a_waiter_that_fails_keeps_nobody_else_from_its_answer(caplog):
     def fail(_is_durable: bool) -> None:
         raise RuntimeError("a waiter's own fault")
 
-    async def scenario(store):
+    async with attached(WatchedDisk()) as store:
         assert store.wait_durable(store.append(draft()).end, fail) is False
-        return await waiting(store)
-
-    assert on_loop(WatchedDisk(), scenario) is True
+        assert await waiting(store) is True
     assert "a waiter for durability failed" in caplog.text
 
 
-def test_a_message_that_nobody_waits_for_is_synced_and_shown_all_the_same():
-    async def scenario(store):
+async def test_a_message_that_nobody_waits_for_is_synced_and_shown_all_the_same():
+    async with attached(WatchedDisk()) as store:
         store.append(draft())
         await until(lambda: store.max_offset("orders", 0) == 1)
 
-    on_loop(WatchedDisk(), scenario)
 
-
-def test_who_comes_during_a_sync_shares_the_next_one():
+async def test_who_comes_during_a_sync_shares_the_next_one():
     disk = WatchedDisk(is_gated=True)
 
-    async def scenario(store):
+    async with attached(disk) as store:
         first = waiting(store)
         await until(lambda: disk.syncs == 1)
         others = [waiting(store) for _ in range(20)]
@@ -112,38 +103,34 @@ def test_who_comes_during_a_sync_shares_the_next_one():
         assert not any(answer.done() for answer in others)
         assert store.max_offset("orders", 0) == 1
         disk.gate.release()
-        return await asyncio.gather(*others), disk.syncs
-
-    assert on_loop(disk, scenario) == ([True] * 20, 2)
+        assert (await asyncio.gather(*others), disk.syncs) == ([True] * 20, 2)
 
 
-def test_a_sync_that_fails_on_the_thread_answers_no_and_fences_upstream_2706():
+async def test_a_sync_that_fails_on_the_thread_answers_no_and_fences_upstream_2706():
     disk = WatchedDisk()
 
-    async def scenario(store):
+    async with attached(disk) as store:
         disk.failures["sync"] = OSError(errno.EIO, "Input/output error")
         answers = await asyncio.gather(*[waiting(store) for _ in range(5)])
         disk.failures.clear()
-        return answers, store.is_writable, store.max_offset("orders", 0)
-
-    assert on_loop(disk, scenario) == ([False] * 5, False, 0)
+        assert (answers, store.is_writable, store.max_offset("orders", 0)) == ([False] * 5, False, 0)
     assert disk.exists(ROOT / "abort")
 
 
-def test_a_sync_that_failed_while_the_store_was_closing_is_not_forgotten():
+async def test_a_sync_that_failed_while_the_store_was_closing_is_not_forgotten():
     disk = WatchedDisk(is_gated=True)
 
     def fail():
         disk.failures["sync"] = OSError(errno.EIO, "Input/output error")
 
-    assert closed_during_a_sync(disk, fail) is False
+    assert await closed_during_a_sync(disk, fail) is False
     assert disk.exists(ROOT / "abort")
 
 
-def test_queues_and_checkpoint_follow_in_rounds():
+async def test_queues_and_checkpoint_follow_in_rounds():
     disk = WatchedDisk()
 
-    async def scenario(store):
+    async with attached(disk, checkpoint_interval_ms=1) as store:
         for queue_id in range(11):
             await waiting(store, queue_id=queue_id)
         await until(lambda: parse_checkpoint(disk.read(ROOT / "checkpoint")).consume_queue_ms == 1000)
@@ -152,12 +139,10 @@ def test_queues_and_checkpoint_follow_in_rounds():
             return [file for path, file in disk.files.items() if "consumequeue" in path.parts and file.durable]
 
         await until(lambda: len(synced()) == 11)
-        return sum(any(file.durable) for file in synced())
-
-    assert on_loop(disk, scenario, checkpoint_interval_ms=1) == 11
+        assert sum(any(file.durable) for file in synced()) == 11
 
 
-def test_a_failed_sync_in_a_round_fences_as_well():
+async def test_a_failed_sync_in_a_round_fences_as_well():
     class BrokenQueues(WatchedDisk):
         def act(self, operation, path):
             super().act(operation, path)
@@ -166,30 +151,24 @@ def test_a_failed_sync_in_a_round_fences_as_well():
 
     disk = BrokenQueues()
 
-    async def scenario(store):
+    async with attached(disk, checkpoint_interval_ms=1) as store:
         await waiting(store)
         await until(lambda: not store.is_writable)
-
-    on_loop(disk, scenario, checkpoint_interval_ms=1)
     assert disk.exists(ROOT / "abort")
 
 
 @pytest.mark.parametrize("interval", ["flush_interval_ms", "checkpoint_interval_ms"])
-def test_async_flush_syncs_by_itself(interval):
+async def test_async_flush_syncs_by_itself(interval):
     disk = WatchedDisk()
-
-    async def scenario():
-        intervals: dict[str, Any] = {"flush_interval_ms": 3_600_000, "checkpoint_interval_ms": 3_600_000, interval: 1}
-        store = store_of(disk, **intervals)
-        store.attach(asyncio.get_running_loop())
-        result = store.append(draft())
-        await until(lambda: store.durable_offset == result.end)
-        store.close()
-
-    asyncio.run(scenario())
+    intervals: dict[str, Any] = {"flush_interval_ms": 3_600_000, "checkpoint_interval_ms": 3_600_000, interval: 1}
+    store = store_of(disk, **intervals)
+    store.attach(asyncio.get_running_loop())
+    result = store.append(draft())
+    await until(lambda: store.durable_offset == result.end)
+    store.close()
 
 
-def test_a_sync_that_failed_only_on_the_thread_keeps_a_closing_store_from_vouching():
+async def test_a_sync_that_failed_only_on_the_thread_keeps_a_closing_store_from_vouching():
     class OnceBrokenDisk(WatchedDisk):
         def act(self, operation, path):
             super().act(operation, path)
@@ -197,20 +176,18 @@ def test_a_sync_that_failed_only_on_the_thread_keeps_a_closing_store_from_vouchi
                 raise OSError(errno.EIO, "Input/output error")
 
     disk = OnceBrokenDisk(is_gated=True)
-    assert closed_during_a_sync(disk) is False
+    assert await closed_during_a_sync(disk) is False
     assert disk.exists(ROOT / "abort")
 
 
-def test_a_store_has_one_thread_from_attach_to_close_and_it_keeps_no_process_alive():
+async def test_a_store_has_one_thread_from_attach_to_close_and_it_keeps_no_process_alive():
     before = set(threading.enumerate())
 
-    async def scenario(store):
+    async with attached(WatchedDisk()) as store:
         (flusher,) = set(threading.enumerate()) - before
         assert flusher.daemon
         store.close()
         assert not flusher.is_alive()
-
-    on_loop(WatchedDisk(), scenario)
 
 
 def test_a_broker_without_a_descriptor_left_keeps_its_store_writable_and_syncs_when_it_has_some(tmp_path, monkeypatch):
@@ -246,10 +223,10 @@ def test_a_broker_without_a_descriptor_left_keeps_its_store_writable_and_syncs_w
     assert not (tmp_path / "abort").exists()
 
 
-def test_a_full_disk_that_refuses_the_first_checkpoint_leaves_the_store_writable():
+async def test_a_full_disk_that_refuses_the_first_checkpoint_leaves_the_store_writable():
     disk = WatchedDisk()
 
-    async def scenario(store):
+    async with attached(disk, checkpoint_interval_ms=1) as store:
         disk.failures["write"] = OSError(errno.ENOSPC, "No space left on device")
         assert await waiting(store)
         await until(lambda: store.warnings)
@@ -258,28 +235,24 @@ def test_a_full_disk_that_refuses_the_first_checkpoint_leaves_the_store_writable
         assert await waiting(store)
         disk.failures.clear()
         await until(lambda: store.warnings == [])
-
-    on_loop(disk, scenario, checkpoint_interval_ms=1)
     assert not disk.exists(ROOT / "abort")
 
 
 @pytest.mark.parametrize("operation", ["write", "remove"])
-def test_a_stop_that_a_full_disk_keeps_from_its_last_words_is_not_orderly_and_ends_all_the_same(operation):
+async def test_a_stop_that_a_full_disk_keeps_from_its_last_words_is_not_orderly_and_ends_all_the_same(operation):
     disk = WatchedDisk()
 
-    async def scenario(store):
+    async with attached(disk) as store:
         assert await waiting(store)
         disk.failures[operation] = OSError(errno.ENOSPC, "No space left on device")
         store.close()
-
-    on_loop(disk, scenario)
     assert (disk.exists(ROOT / "abort"), disk.locked) == (True, set())
 
 
-def test_a_hung_disk_bounds_what_waits_for_it_and_refuses_the_rest_until_it_answers():
+async def test_a_hung_disk_bounds_what_waits_for_it_and_refuses_the_rest_until_it_answers():
     disk = WatchedDisk(is_gated=True)
 
-    async def scenario(store):
+    async with attached(disk, waiting_size_max=5000) as store:
         answers = [waiting(store, body=bytes(1000)) for _ in range(3)]
         with pytest.raises(StoreBusy, match="busy"):
             store.append(draft())
@@ -291,13 +264,11 @@ def test_a_hung_disk_bounds_what_waits_for_it_and_refuses_the_rest_until_it_answ
         assert await asyncio.gather(*answers) == [True] * 3
         assert await waiting(store)
 
-    on_loop(disk, scenario, waiting_size_max=5000)
 
-
-def test_entries_that_the_disk_does_not_take_are_bounded_and_messages_refused_until_it_does():
+async def test_entries_that_the_disk_does_not_take_are_bounded_and_messages_refused_until_it_does():
     disk = WatchedDisk()
 
-    async def scenario(store):
+    async with attached(disk, flush=FlushMode.ASYNC, checkpoint_interval_ms=1, entries_size_max=200) as store:
         disk.failures["write"] = OSError(errno.ENOSPC, "No space left on device")
         for queue_id in range(11):
             store.append(draft(queue_id=queue_id))
@@ -311,13 +282,11 @@ def test_entries_that_the_disk_does_not_take_are_bounded_and_messages_refused_un
         store.append(draft())
         await until(lambda: store.entries_size == 0)
 
-    on_loop(disk, scenario, flush=FlushMode.ASYNC, checkpoint_interval_ms=1, entries_size_max=200)
 
-
-def test_async_flush_refuses_what_a_hung_disk_would_never_get_until_it_answers():
+async def test_async_flush_refuses_what_a_hung_disk_would_never_get_until_it_answers():
     disk = WatchedDisk(is_gated=True)
 
-    async def scenario(store):
+    async with attached(disk, flush=FlushMode.ASYNC, flush_interval_ms=3_600_000, waiting_size_max=5000) as store:
         ends = [store.append(draft(body=bytes(1000))).end for _ in range(5)]
         assert store.wait_durable(ends[2], lambda _: None)
         store.append(draft(body=b""))
@@ -327,8 +296,6 @@ def test_async_flush_refuses_what_a_hung_disk_would_never_get_until_it_answers()
         disk.gate.release(1000)
         await until(lambda: store.is_writable)
         store.append(draft())
-
-    on_loop(disk, scenario, flush=FlushMode.ASYNC, flush_interval_ms=3_600_000, waiting_size_max=5000)
     assert disk.syncs
 
 
@@ -342,10 +309,10 @@ def test_without_a_flusher_async_flush_syncs_when_too_much_waits():
     store.close()
 
 
-def test_small_messages_that_wait_count_with_what_they_take_of_memory():
+async def test_small_messages_that_wait_count_with_what_they_take_of_memory():
     disk = WatchedDisk(is_gated=True)
 
-    async def scenario(store):
+    async with attached(disk, waiting_size_max=11 * 1024) as store:
         for _ in range(10):
             store.append(draft(body=b""))
         answer = waiting(store, body=b"")
@@ -354,13 +321,11 @@ def test_small_messages_that_wait_count_with_what_they_take_of_memory():
         disk.gate.release(1000)
         assert await answer
 
-    on_loop(disk, scenario, waiting_size_max=11 * 1024)
 
-
-def test_a_hung_disk_answers_none_at_the_time_out():
+async def test_a_hung_disk_answers_none_at_the_time_out():
     disk = WatchedDisk(is_gated=True)
 
-    async def scenario(store):
+    async with attached(disk, sync_timeout_ms=10) as store:
         assert await waiting(store) is None
         await until(lambda: "the disk hangs: a sync has not ended within 10 ms" in store.warnings)
         assert TroubleKind.DISK_HANGS in [trouble.kind for trouble in store.troubles]
@@ -368,13 +333,11 @@ def test_a_hung_disk_answers_none_at_the_time_out():
         await until(lambda: store.warnings == [])
         await until(lambda: store.max_offset("orders", 0) == 1)
 
-    on_loop(disk, scenario, sync_timeout_ms=10)
 
-
-def test_each_sync_counts_with_the_time_that_it_took():
+async def test_each_sync_counts_with_the_time_that_it_took():
     disk = WatchedDisk(is_gated=True)
 
-    async def scenario(store):
+    async with attached(disk) as store:
         answer = waiting(store)
         await until(lambda: disk.syncs == 1)
         assert store.sync_s.count == 0
@@ -383,17 +346,13 @@ def test_each_sync_counts_with_the_time_that_it_took():
         assert store.sync_s.count == 1
         assert store.sync_s.total > 0
 
-    on_loop(disk, scenario)
 
-
-def test_what_waits_for_its_sync_is_behind_for_readers_until_then():
+async def test_what_waits_for_its_sync_is_behind_for_readers_until_then():
     disk = WatchedDisk(is_gated=True)
 
-    async def scenario(store):
+    async with attached(disk) as store:
         answer = waiting(store)
         assert store.dispatch_behind_size == store.max_physical_offset
         disk.gate.release(1000)
         assert await answer
         assert store.dispatch_behind_size == 0
-
-    on_loop(disk, scenario)

@@ -1,10 +1,20 @@
+"""The timer log and the timers' checkpoint."""
+
 from __future__ import annotations
 
 from pathlib import Path
+from struct import pack
 
 import pytest
 
 from orbitmq.errors import DamagedLog, FileCut
+from orbitmq.model.topic import DataVersion
+from orbitmq.store.timers.checkpoint import (
+    TimerCheckpoint,
+    format_timer_checkpoint,
+    format_timer_checkpoint_file,
+    parse_timer_checkpoint,
+)
 from orbitmq.store.timers.log import TimerLog
 from orbitmq.store.timers.units import BLANK_LAYOUT, BLANK_MAGIC, UNIT_SIZE
 from orbitmq.testing.fake_disk import FakeDisk
@@ -24,6 +34,9 @@ def opened(disk: FakeDisk, end: int | None = None, file_size: int = FILE_SIZE) -
 def filled(disk: FakeDisk, count: int) -> tuple[TimerLog, list[int]]:
     log = opened(disk)
     return log, [log.append(-1, 1, 1_000, number, (number * 10, 10, 7)) for number in range(count)]
+
+
+CHECKPOINT = TimerCheckpoint(1_000, 52, 3, 4, DataVersion(5, 6, 7))
 
 
 def test_units_lie_behind_one_another_and_a_file_ends_with_a_blank() -> None:
@@ -159,3 +172,15 @@ def test_the_files_to_sync_are_those_behind_a_place() -> None:
     assert (len(log.files(0)), len(log.files(FILE_SIZE)), len(log.files(log.end))) == (3, 2, 0)
     log.reset()
     assert (log.is_empty, log.end) == (True, 0)
+
+
+def test_the_checkpoint_is_seven_numbers_and_the_file_a_page() -> None:
+    assert format_timer_checkpoint(CHECKPOINT) == pack(">qqqqqqq", 1_000, 52, 3, 4, 5, 6, 7)
+    content = format_timer_checkpoint_file(CHECKPOINT)
+    assert len(content) == 4096
+    assert parse_timer_checkpoint(content) == CHECKPOINT
+
+
+@pytest.mark.parametrize("content", [b"", b"x" * 55, pack(">qqqqqqq", 1, -1, 0, 0, 0, 0, 0)])
+def test_a_file_that_is_missing_short_or_impossible_knows_nothing(content: bytes) -> None:
+    assert parse_timer_checkpoint(content) == TimerCheckpoint()

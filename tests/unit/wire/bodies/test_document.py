@@ -1,4 +1,4 @@
-"""JSON objects at the door: what is refused, and with which words."""
+"""JSON objects at the door: what is refused, with which words; and key-value tables."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from orbitmq.errors import HeaderError
+from orbitmq.wire.bodies import kv
 from orbitmq.wire.bodies.document import boolean, check_int32, flag, int32, items, number, parse_body, text
 
 
@@ -124,3 +125,19 @@ def test_one_of_many_that_does_not_fit_is_enough() -> None:
     check_int32(())
     with pytest.raises(ValueError, match="32-bit range: 0 to 2147483648"):
         check_int32((0, 2**31, 5))
+
+
+def test_a_table_round_trips() -> None:
+    assert kv.encode_kv_table({"a": "b"}) == b'{"table":{"a":"b"}}'
+    assert kv.decode_kv_table(b'{"table":{"a":"b"}}') == {"a": "b"}
+
+
+@pytest.mark.parametrize("body", [b"{}", b'{"table":null}'])
+def test_a_table_that_is_left_out_is_empty(body: bytes) -> None:
+    assert kv.decode_kv_table(body) == {}
+
+
+@pytest.mark.parametrize("body", [b"", b'{"table":[1]}', b'{"table":{"a":1}}'])
+def test_a_body_that_is_no_table_is_refused_by_name(body: bytes) -> None:
+    with pytest.raises(HeaderError, match="key-value table"):
+        kv.decode_kv_table(body)

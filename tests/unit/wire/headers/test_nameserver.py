@@ -1,4 +1,4 @@
-"""Fields of the headers that a NameServer understands."""
+"""Fields of the headers that a NameServer understands, those of its key-value store among them."""
 
 from __future__ import annotations
 
@@ -10,11 +10,16 @@ from orbitmq.wire.header import decode_header
 from orbitmq.wire.headers import (
     AddWritePermResponse,
     BrokerHeartbeat,
+    DeleteKvConfig,
     DeleteTopicInNameServer,
+    GetKvConfig,
+    GetKvConfigResponse,
+    GetKvListByNamespace,
     GetRouteDifference,
     GetRouteHistory,
     GetRouteInfo,
     NotifyMinBrokerIdChange,
+    PutKvConfig,
     QueryDataVersionResponse,
     RegisterBroker,
     RegisterBrokerResponse,
@@ -70,6 +75,13 @@ BROKER = {"brokerName": "a", "brokerAddr": "h:1", "clusterName": "c", "haServerA
             GetRouteHistory(topic="t", broker_name="a", since_ms=5, count_max=6),
             {"topic": "t", "brokerName": "a", "since": "5", "maxNum": "6"},
         ),
+        (PutKvConfig(), {}),
+        (PutKvConfig(namespace="n", key="k", value="v"), {"namespace": "n", "key": "k", "value": "v"}),
+        (GetKvConfig(namespace="n", key="k"), {"namespace": "n", "key": "k"}),
+        (GetKvConfigResponse(), {}),
+        (GetKvConfigResponse(value="v"), {"value": "v"}),
+        (DeleteKvConfig(namespace="n", key="k"), {"namespace": "n", "key": "k"}),
+        (GetKvListByNamespace(namespace="n"), {"namespace": "n"}),
     ],
     ids=repr,
 )  # fmt: skip

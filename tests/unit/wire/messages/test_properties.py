@@ -1,9 +1,10 @@
-"""Properties as one string with two separators."""
+"""Properties as one string with two separators, and tag codes, which are Java's String.hashCode."""
 
 import pytest
 
 from orbitmq.errors import InvalidArgument
 from orbitmq.wire.messages.properties import find_property, format_properties, parse_properties
+from orbitmq.wire.messages.tags import tag_code
 
 
 def test_properties_are_name_0x01_value_0x02():
@@ -61,3 +62,19 @@ def test_the_encoded_size_fits_a_signed_short():
 )
 def test_one_property_is_found_without_parsing_the_others(encoded, found):
     assert find_property(encoded, b"TAGS") == found
+
+
+@pytest.mark.parametrize(
+    ("tag", "code"),
+    [
+        ("", 0),
+        ("a", 97),
+        ("TagA", 2598919),
+        ("hello", 99162322),
+        ("polygenelubricants", -2147483648),  # the famous hash of Integer.MIN_VALUE
+        ("标签", 857175),
+        ("\U0001f600", 1772899),  # two UTF-16 units
+    ],
+)
+def test_a_tag_code_is_javas_string_hash(tag, code):
+    assert tag_code(tag) == code

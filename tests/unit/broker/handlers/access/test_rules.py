@@ -1,15 +1,16 @@
-"""Claims about requests for rules (3006 to 3010), through a connection."""
+"""Claims about requests for rules (3006 to 3010), through a connection, and about changes that the disk refuses."""
 
 from __future__ import annotations
 
 import json
+import shutil
 from typing import Any
 
 import pytest
 
 from orbitmq.wire.bodies.access.acls import decode_acl, decode_acls
 from orbitmq.wire.command import Command
-from orbitmq.wire.headers import CreateAcl, CreateUser, DeleteAcl, GetAcl, ListAcls, UpdateAcl
+from orbitmq.wire.headers import CreateAcl, CreateUser, DeleteAcl, GetAcl, GetUser, ListAcls, UpdateAcl
 
 from ...conftest import Rig
 
@@ -30,8 +31,8 @@ async def make_anna(rig: Rig) -> None:
     assert (await answer(rig, CreateUser(username="anna"), b'{"password":"pw"}')).code == 0
 
 
-def test_rules_come_change_and_go(serve: Any):
-    async def scenario(rig: Rig) -> None:
+async def test_rules_come_change_and_go(serve: Any):
+    async with serve() as rig:
         await make_anna(rig)
         subject = "User:anna"
         assert (await answer(rig, GetAcl(subject=subject))).body == b""
@@ -60,8 +61,6 @@ def test_rules_come_change_and_go(serve: Any):
         assert (await answer(rig, DeleteAcl(subject=subject))).code == 0
         assert decode_acls((await answer(rig, ListAcls())).body) == ()
 
-    serve(scenario)
-
 
 @pytest.mark.parametrize(
     ("header", "content", "code", "remark"),
@@ -78,10 +77,20 @@ def test_rules_come_change_and_go(serve: Any):
         (CreateAcl(subject="User:anna"), b'{"policies":5}', 1, "acl: "),
     ],
 )
-def test_what_means_nothing_is_refused(serve: Any, header: object, content: bytes, code: int, remark: str):
-    async def scenario(rig: Rig) -> None:
+async def test_what_means_nothing_is_refused(serve: Any, header: object, content: bytes, code: int, remark: str):
+    async with serve() as rig:
         await make_anna(rig)
         found = await answer(rig, header, content)
         assert (found.code, str(found.remark)[: len(remark)]) == (code, remark)
 
-    serve(scenario)
+
+async def test_a_change_that_was_not_kept_is_refused_and_has_not_happened(serve: Any):
+    async with serve() as rig:
+        folder = rig.broker.config.store_path_root_dir / "config"
+        shutil.rmtree(folder)
+        folder.write_text("no directory")
+        refused = await rig.ask(CreateUser(username="anna"), b'{"password":"pw"}')
+        assert (refused.code, refused.remark) == (1, "An system error occurred, please try again later.")
+        assert (await rig.ask(GetUser(username="anna"))).body == b""
+        folder.unlink()
+        assert await rig.code(CreateUser(username="anna"), b'{"password":"pw"}') == 0

@@ -42,8 +42,8 @@ async def make_manager(rig: Rig) -> None:
     assert (await told(rig, ROOT, CreateAcl(subject="User:manager"), rules))[0] == 0
 
 
-def test_a_user_comes_changes_and_goes(serve: Any):
-    async def scenario(rig: Rig) -> None:
+async def test_a_user_comes_changes_and_goes(serve: Any):
+    async with serve(**ON) as rig:
         assert (await told(rig, ROOT, GetUser(username="anna")))[::2] == (0, b"")
         assert (await told(rig, ROOT, CreateUser(username="anna"), body(password="pw")))[0] == 0
         assert decode_user((await told(rig, ROOT, GetUser(username="anna")))[2]) == User("anna", "pw")
@@ -55,18 +55,12 @@ def test_a_user_comes_changes_and_goes(serve: Any):
         assert (await told(rig, ROOT, DeleteUser(username="anna")))[0] == 0
         assert decode_users((await told(rig, ROOT, ListUsers(filter="ann")))[2]) == ()
 
-    serve(scenario, **ON)
 
-
-def test_users_survive_a_restart(serve: Any):
-    async def before(rig: Rig) -> None:
+async def test_users_survive_a_restart(serve: Any):
+    async with serve(**ON) as rig:
         assert (await told(rig, ROOT, CreateUser(username="anna"), body(password="pw")))[0] == 0
-
-    async def after(rig: Rig) -> None:
+    async with serve(**ON) as rig:
         assert decode_user((await told(rig, ROOT, GetUser(username="anna")))[2]) == User("anna", "pw")
-
-    serve(before, **ON)
-    serve(after, **ON)
 
 
 @pytest.mark.parametrize(
@@ -83,24 +77,22 @@ def test_users_survive_a_restart(serve: Any):
         (DeleteUser(), b"", (16, "username can not be blank")),
     ],
 )
-def test_what_java_refuses_is_refused_in_its_words(serve: Any, header: object, content: bytes, answer: tuple[int, str]):
-    async def scenario(rig: Rig) -> None:
+async def test_what_java_refuses_is_refused_in_its_words(
+    serve: Any, header: object, content: bytes, answer: tuple[int, str]
+):
+    async with serve(**ON) as rig:
         assert (await told(rig, ROOT, header, content))[:2] == answer
-
-    serve(scenario, **ON)
 
 
 @pytest.mark.parametrize("content", [b"", b"[]", b"x", b'{"password":5}'])
-def test_a_body_that_is_no_user_is_refused(serve: Any, content: bytes):
-    async def scenario(rig: Rig) -> None:
+async def test_a_body_that_is_no_user_is_refused(serve: Any, content: bytes):
+    async with serve(**ON) as rig:
         assert (await told(rig, ROOT, CreateUser(username="b"), content))[0] == 1
         assert "b" not in rig.broker.service.access.directory.users
 
-    serve(scenario, **ON)
 
-
-def test_super_users_are_the_affair_of_super_users(serve: Any):
-    async def scenario(rig: Rig) -> None:
+async def test_super_users_are_the_affair_of_super_users(serve: Any):
+    async with serve(**ON) as rig:
         await make_manager(rig)
         make = body(password="pw", type=UserType.SUPER)
         refused = (1, "The super user can only be create by super user", b"")
@@ -114,27 +106,21 @@ def test_super_users_are_the_affair_of_super_users(serve: Any):
         assert (await told(rig, MANAGER, DeleteUser(username="root")))[:2] == (16, not_super)
         assert (await told(rig, MANAGER, CreateUser(username="b"), body(password="pw")))[0] == 0
 
-    serve(scenario, **ON)
 
-
-def test_passwords_are_shown_to_super_users_alone(serve: Any):
+async def test_passwords_are_shown_to_super_users_alone(serve: Any):
     """Java shows them to everybody who may look: who may look at users would be whoever he likes."""
 
-    async def scenario(rig: Rig) -> None:
+    async with serve(**ON) as rig:
         await make_manager(rig)
         shown = decode_users((await told(rig, MANAGER, ListUsers()))[2])
         assert {user.name: user.password for user in shown} == {"root": "", "manager": ""}
         assert decode_user((await told(rig, MANAGER, GetUser(username="root")))[2]).password == ""
         assert decode_user((await told(rig, ROOT, GetUser(username="manager")))[2]).password == "manager-secret"
 
-    serve(scenario, **ON)
 
-
-def test_where_nobody_signs_users_are_kept_and_their_passwords_shown_to_nobody(serve: Any):
-    async def scenario(rig: Rig) -> None:
+async def test_where_nobody_signs_users_are_kept_and_their_passwords_shown_to_nobody(serve: Any):
+    async with serve() as rig:
         make = body(password="pw", type=UserType.SUPER)
         assert (await told(rig, None, CreateUser(username="root"), make))[0] == 0
         for who in (None, Credentials("root", "pw")):
             assert decode_user((await told(rig, who, GetUser(username="root")))[2]).password == ""
-
-    serve(scenario)

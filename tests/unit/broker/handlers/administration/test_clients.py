@@ -1,8 +1,5 @@
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
-
 import orjson
 
 from orbitmq.clock import now_ms
@@ -17,11 +14,11 @@ from orbitmq.wire.headers import (
     UpdateConsumerOffset,
 )
 
-Serve = Callable[..., None]
+from ...parts import Serve
 
 
-def test_the_producers_of_all_groups_are_listed(serve: Serve) -> None:
-    async def scene(rig: Any) -> None:
+async def test_the_producers_of_all_groups_are_listed(serve: Serve) -> None:
+    async with serve() as rig:
         before_ms = now_ms()
         beat = Heartbeat(client_id="c", producer_groups=("p", "q"))
         await rig.ask(HeartbeatRequest(), encode_heartbeat(beat))
@@ -32,11 +29,9 @@ def test_the_producers_of_all_groups_are_listed(serve: Serve) -> None:
         assert producer["remoteIP"].startswith("/127.0.0.1:")
         assert before_ms - 1_000 <= producer["lastUpdateTimestamp"] <= now_ms() + 1_000
 
-    serve(scene)
 
-
-def test_the_topics_of_a_group_are_those_it_has_offsets_in(serve: Serve) -> None:
-    async def scene(rig: Any) -> None:
+async def test_the_topics_of_a_group_are_those_it_has_offsets_in(serve: Serve) -> None:
+    async with serve() as rig:
         await rig.make_group()
         await rig.send("t")
         await rig.ask(UpdateConsumerOffset(consumer_group="g", topic="t", queue_id=0, commit_offset=1))
@@ -45,11 +40,9 @@ def test_the_topics_of_a_group_are_those_it_has_offsets_in(serve: Serve) -> None
         assert found.broker_address == rig.broker.address
         assert decode_topic_list((await rig.ask(QueryTopicsOfGroup(group="none"))).body).topics == ()
 
-    serve(scene)
 
-
-def test_a_groups_subscription_is_told_while_it_is_online(serve: Serve) -> None:
-    async def scene(rig: Any) -> None:
+async def test_a_groups_subscription_is_told_while_it_is_online(serve: Serve) -> None:
+    async with serve() as rig:
         await rig.make_group()
         consumer = ConsumerInfo(group="g", subscriptions=(Subscription(topic="t", expression="red"),))
         await rig.ask(HeartbeatRequest(), encode_heartbeat(Heartbeat(client_id="c", consumers=(consumer,))))
@@ -58,5 +51,3 @@ def test_a_groups_subscription_is_told_while_it_is_online(serve: Serve) -> None:
         for group, topic in (("g", "u"), ("none", "t")):
             found = orjson.loads((await rig.ask(QuerySubscription(group=group, topic=topic))).body)
             assert found == {"group": group, "topic": topic}
-
-    serve(scene)

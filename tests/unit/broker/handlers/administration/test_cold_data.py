@@ -1,24 +1,25 @@
-from __future__ import annotations
+"""Requests about cold data and RocksDB, which the broker has not."""
 
-from collections.abc import Callable
-from typing import Any
+from __future__ import annotations
 
 import orjson
 import pytest
 
 from golden import golden
 from orbitmq.wire.headers import (
+    CheckRocksdbQueues,
+    ExportRocksdbTables,
     GetColdDataControl,
     RemoveColdDataControl,
     SetCommitLogReadMode,
     UpdateColdDataControl,
 )
 
-Serve = Callable[..., None]
+from ...parts import Serve
 
 
-def test_no_group_is_held_back_and_who_asks_for_it_is_told(serve: Serve) -> None:
-    async def scene(rig: Any) -> None:
+async def test_no_group_is_held_back_and_who_asks_for_it_is_told(serve: Serve) -> None:
+    async with serve() as rig:
         answer = await rig.ask(UpdateColdDataControl(), b"g=1000\n")
         assert answer.code == 1
         assert "coldDataFlowControlEnable" in answer.remark
@@ -27,12 +28,26 @@ def test_no_group_is_held_back_and_who_asks_for_it_is_told(serve: Serve) -> None
         java = orjson.loads(golden("2003-get-cold-data-flow-ctr-info-answer").body)
         assert found == java | {"configTable": {}}  # the golden one was taken while Java had a threshold
 
-    serve(scene)
-
 
 @pytest.mark.parametrize(("mode", "code"), [(0, 0), (1, 1), (2, 29), (-1, 29)])
-def test_the_system_reads_ahead_as_it_likes(serve: Serve, mode: int, code: int) -> None:
-    async def scene(rig: Any) -> None:
+async def test_the_system_reads_ahead_as_it_likes(serve: Serve, mode: int, code: int) -> None:
+    async with serve() as rig:
         assert await rig.code(SetCommitLogReadMode(mode=mode)) == code
 
-    serve(scene)
+
+async def test_there_is_nothing_to_compare(serve: Serve) -> None:
+    async with serve() as rig:
+        for topic in ("", "orders"):
+            found = orjson.loads((await rig.ask(CheckRocksdbQueues(topic=topic, check_store_time=0))).body)
+            assert found["checkStatus"] == 1
+            assert "rocksdbCQWriteEnable is false" in found["checkResult"]
+            # Java has not looked yet when it answers.
+            java = orjson.loads(golden("354-check-rocksdb-cq-write-progress-answer").body)
+            assert found.keys() == java.keys() | {"checkResult"}
+
+
+@pytest.mark.parametrize(("named", "code"), [("topics", 0), ("topics;SubscriptionGroups;", 0), ("", 0), ("users", 1)])
+async def test_tables_are_json_files_already(serve: Serve, named: str, code: int) -> None:
+    async with serve() as rig:
+        answer = await rig.ask(ExportRocksdbTables(config_type=named))
+        assert (answer.code, ("users" if code else "JSON files") in answer.remark) == (code, True)

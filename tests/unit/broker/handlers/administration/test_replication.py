@@ -1,8 +1,5 @@
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
-
 import orjson
 import pytest
 
@@ -17,31 +14,27 @@ from orbitmq.wire.headers import (
     ResetMasterFlushOffset,
 )
 
-Serve = Callable[..., None]
+from ...parts import Serve
 
 
-def test_a_master_says_where_its_log_ends_and_that_nobody_follows(serve: Serve) -> None:
-    async def scene(rig: Any) -> None:
+async def test_a_master_says_where_its_log_ends_and_that_nobody_follows(serve: Serve) -> None:
+    async with serve() as rig:
         await rig.send("t")
         document = orjson.loads((await rig.ask(GetReplicationStatus())).body)
         assert document["master"] is True
         assert document["haConnectionInfo"] == []
         assert document["masterCommitLogMaxOffset"] == rig.broker.service.store.max_physical_offset > 0
 
-    serve(scene)
 
-
-def test_a_master_knows_its_own_log(serve: Serve) -> None:
-    async def scene(rig: Any) -> None:
+async def test_a_master_knows_its_own_log(serve: Serve) -> None:
+    async with serve() as rig:
         await rig.send("t")
         assert await rig.code(ResetMasterFlushOffset(master_flush_offset=0)) == 0
         assert rig.broker.service.store.max_physical_offset > 0
 
-    serve(scene)
 
-
-def test_a_slave_is_told_the_addresses_that_the_master_registers_with(serve: Serve) -> None:
-    async def scene(rig: Any) -> None:
+async def test_a_slave_is_told_the_addresses_that_the_master_registers_with(serve: Serve) -> None:
+    async with serve() as rig:
         await rig.send("t")
         answer = await rig.ask(ExchangeReplicationInfo())
         told = decode_header(ExchangeReplicationInfoResponse, answer.ext_fields)
@@ -53,29 +46,23 @@ def test_a_slave_is_told_the_addresses_that_the_master_registers_with(serve: Ser
             == golden("906-exchange-broker-ha-info-answer").expected["header"]["ext_fields"].keys()
         )
 
-    serve(scene)
 
-
-def test_a_master_that_is_told_of_another_one_stays_what_it_is(serve: Serve) -> None:
-    async def scene(rig: Any) -> None:
+async def test_a_master_that_is_told_of_another_one_stays_what_it_is(serve: Serve) -> None:
+    async with serve() as rig:
         await rig.send("t")
         answer = await rig.ask(ExchangeReplicationInfo(master_ha_address="10.0.0.1:10912", master_flush_offset=0))
         assert (answer.code, answer.ext_fields or {}) == (0, {})
         assert (await rig.pull("t"))[0].code == 0
 
-    serve(scene)
 
-
-def test_a_master_that_hears_of_another_smallest_id_in_its_group_serves_on(serve: Serve) -> None:
-    async def scene(rig: Any) -> None:
+async def test_a_master_that_hears_of_another_smallest_id_in_its_group_serves_on(serve: Serve) -> None:
+    async with serve() as rig:
         assert (await rig.send("t")).code == 0
         notice = NotifyMinBrokerIdChange(min_broker_id=1, min_broker_addr="10.0.0.1:10911")
         answer = await rig.ask(notice)
         assert (answer.code, answer.ext_fields or {}, answer.body) == (0, {}, b"")
         assert (await rig.send("t")).code == 0
         assert (await rig.pull("t"))[0].code == 0
-
-    serve(scene)
 
 
 def test_a_notice_of_a_smallest_id_that_names_none_is_refused() -> None:

@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +10,7 @@ from orbitmq.broker.handlers.administration.settings import PROPERTIES_SIZE_MAX
 from orbitmq.wire.bodies.topics import decode_topic_table
 from orbitmq.wire.headers import GetAllTopicConfig, GetBrokerConfig, UpdateBrokerConfig
 
-Serve = Callable[..., None]
+from ...parts import Serve
 
 
 async def change(rig: Any, text: str) -> Any:
@@ -22,21 +21,14 @@ async def shown(rig: Any) -> dict[str, str]:
     return dict(javaproperties.loads((await rig.ask(GetBrokerConfig())).body.decode()))
 
 
-def test_the_settings_in_use_can_be_read(serve: Serve) -> None:
-    async def scene(rig: Any) -> None:
+async def test_the_settings_in_use_can_be_read(serve: Serve) -> None:
+    async with serve() as rig:
         answer = await rig.ask(GetBrokerConfig())
         assert b"brokerName=a\n" in answer.body
         assert '"counter":0' in answer.ext_fields["version"]
 
-    serve(scene)
 
-
-def test_a_change_counts_at_once_and_after_a_restart(serve: Serve, tmp_path: Path) -> None:
-    async def scene(rig: Any) -> None:
-        assert (await change(rig, "maxMessageSize=10\nautoCreateTopicEnable=false\nfileReservedTime=1")).code == 0
-        await holds(rig)
-        assert '"counter":1' in (await rig.ask(GetBrokerConfig())).ext_fields["version"]
-
+async def test_a_change_counts_at_once_and_after_a_restart(serve: Serve, tmp_path: Path) -> None:
     async def holds(rig: Any) -> None:
         assert (await shown(rig))["maxMessageSize"] == "10"
         assert (await rig.send("made", body=b"x" * 11)).code in (13, 17)
@@ -45,14 +37,18 @@ def test_a_change_counts_at_once_and_after_a_restart(serve: Serve, tmp_path: Pat
         assert rig.broker.service.config.file_reserved_time == 1
         assert rig.broker.service.transactions.rules.reserved_ms == 3_600_000
 
-    serve(scene)
+    async with serve() as rig:
+        assert (await change(rig, "maxMessageSize=10\nautoCreateTopicEnable=false\nfileReservedTime=1")).code == 0
+        await holds(rig)
+        assert '"counter":1' in (await rig.ask(GetBrokerConfig())).ext_fields["version"]
     kept = (tmp_path / "store" / "config" / "broker.properties").read_text()
     assert kept == "maxMessageSize=10\nautoCreateTopicEnable=false\nfileReservedTime=1\n"
-    serve(holds)
+    async with serve() as rig:
+        await holds(rig)
 
 
-def test_a_broker_without_write_permission_answers_every_send_with_16(serve: Serve) -> None:
-    async def scene(rig: Any) -> None:
+async def test_a_broker_without_write_permission_answers_every_send_with_16(serve: Serve) -> None:
+    async with serve() as rig:
         assert (await rig.send("t")).code == 0
         version = decode_topic_table((await rig.ask(GetAllTopicConfig())).body).data_version
         assert (await change(rig, "brokerPermission=4")).code == 0
@@ -65,8 +61,6 @@ def test_a_broker_without_write_permission_answers_every_send_with_16(serve: Ser
         assert (await rig.send("t")).code == 0
         assert (await rig.pull("t"))[0].code == 16
         assert (await change(rig, "brokerPermission=6")).code == 0
-
-    serve(scene)
 
 
 @pytest.mark.parametrize(
@@ -85,10 +79,11 @@ def test_a_broker_without_write_permission_answers_every_send_with_16(serve: Ser
         ("a\\u12", 1, "string2Properties error"),
     ],
 )
-def test_what_cannot_be_changed_is_refused_by_name_and_nothing_changes(
+async def test_what_cannot_be_changed_is_refused_by_name_and_nothing_changes(
     serve: Serve, tmp_path: Path, text: str, code: int, remark: str
 ) -> None:
-    async def scene(rig: Any) -> None:
+
+    async with serve() as rig:
         before = await shown(rig)
         answer = await change(rig, f"maxMessageSize=10\n{text}\n")
         assert answer.code == code
@@ -96,36 +91,28 @@ def test_what_cannot_be_changed_is_refused_by_name_and_nothing_changes(
         assert await shown(rig) == before
         assert not (tmp_path / "store" / "config" / "broker.properties").exists()
 
-    serve(scene)
 
-
-def test_a_request_without_changes_changes_nothing_and_a_huge_one_is_not_read(serve: Serve) -> None:
-    async def scene(rig: Any) -> None:
+async def test_a_request_without_changes_changes_nothing_and_a_huge_one_is_not_read(serve: Serve) -> None:
+    async with serve() as rig:
         assert (await change(rig, "")).code == 0
         assert (await change(rig, "#" * (PROPERTIES_SIZE_MAX + 1))).code == 1
         assert '"counter":0' in (await rig.ask(GetBrokerConfig())).ext_fields["version"]
 
-    serve(scene)
 
-
-def test_a_file_that_cannot_be_written_refuses_the_change(serve: Serve, tmp_path: Path) -> None:
-    async def scene(rig: Any) -> None:
+async def test_a_file_that_cannot_be_written_refuses_the_change(serve: Serve, tmp_path: Path) -> None:
+    (tmp_path / "broker.conf").mkdir()
+    async with serve(broker_config_path=str(tmp_path / "broker.conf")) as rig:
         answer = await change(rig, "maxMessageSize=10")
         assert answer.code == 14
         assert "cannot be written" in answer.remark
         assert str(tmp_path) not in answer.remark
         assert (await shown(rig))["maxMessageSize"] == "4194304"
 
-    (tmp_path / "broker.conf").mkdir()
-    serve(scene, broker_config_path=str(tmp_path / "broker.conf"))
 
-
-def test_the_file_that_a_broker_was_given_keeps_the_change(serve: Serve, tmp_path: Path) -> None:
+async def test_the_file_that_a_broker_was_given_keeps_the_change(serve: Serve, tmp_path: Path) -> None:
     path = tmp_path / "broker.conf"
     path.write_text("# ours\nmaxMessageSize = 100\n")
 
-    async def scene(rig: Any) -> None:
+    async with serve(broker_config_path=str(path)) as rig:
         assert (await change(rig, "maxMessageSize=10")).code == 0
-
-    serve(scene, broker_config_path=str(path))
     assert path.read_text() == "# ours\nmaxMessageSize=10\n"

@@ -1,8 +1,5 @@
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
-
 import pytest
 
 from orbitmq.broker.handlers.administration import stats as handlers
@@ -10,11 +7,11 @@ from orbitmq.wire import fastjson
 from orbitmq.wire.bodies.monitoring.stats import decode_stats
 from orbitmq.wire.headers import CreateTopic, GetBrokerConsumeStats, UpdateConsumerOffset, ViewBrokerStats
 
-Serve = Callable[..., None]
+from ...parts import Serve
 
 
-def test_what_was_counted_of_a_topic_is_told(serve: Serve) -> None:
-    async def scene(rig: Any) -> None:
+async def test_what_was_counted_of_a_topic_is_told(serve: Serve) -> None:
+    async with serve() as rig:
         for topic in ("t", "t", "u"):
             await rig.send(topic, body=b"x" * 100)
         await rig.send("t", properties="KEYS\x01k\x02")  # the long way
@@ -29,11 +26,9 @@ def test_what_was_counted_of_a_topic_is_told(serve: Serve) -> None:
         answer = await rig.ask(ViewBrokerStats(stats_name="TOPIC_PUT_NUMS", stats_key="none"))
         assert (answer.code, answer.remark) == (1, "The stats <TOPIC_PUT_NUMS> <none> not exist")
 
-    serve(scene)
 
-
-def test_how_far_all_groups_are_behind_is_told(serve: Serve) -> None:
-    async def scene(rig: Any) -> None:
+async def test_how_far_all_groups_are_behind_is_told(serve: Serve) -> None:
+    async with serve() as rig:
         await rig.make_group()
         await rig.make_group("idle")
         for topic in ("t", "ordered"):
@@ -54,13 +49,12 @@ def test_how_far_all_groups_are_behind_is_told(serve: Serve) -> None:
         document = fastjson.loads((await rig.ask(GetBrokerConsumeStats(is_order=True))).body)
         assert document["totalDiff"] == 1
 
-    serve(scene)
 
-
-def test_many_queues_are_looked_at_in_turns_and_too_many_not_at_all(
+async def test_many_queues_are_looked_at_in_turns_and_too_many_not_at_all(
     serve: Serve, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    async def scene(rig: Any) -> None:
+
+    async with serve() as rig:
         await rig.make_group()
         for number in range(3):
             await rig.send(f"t{number}")
@@ -72,5 +66,3 @@ def test_many_queues_are_looked_at_in_turns_and_too_many_not_at_all(
         answer = await rig.ask(GetBrokerConsumeStats(is_order=False))
         assert answer.code == 1
         assert "more than 5 queues" in answer.remark
-
-    serve(scene)

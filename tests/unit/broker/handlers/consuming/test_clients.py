@@ -1,17 +1,22 @@
+"""Clients in their groups, and their locks on queues."""
+
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
 from typing import Any
 
 import orjson
 import pytest
 
 from orbitmq.model.group import ConsumerInfo, Heartbeat, Subscription
+from orbitmq.model.route import MessageQueue
 from orbitmq.net.dispatch.handlers import Call, Handlers, Reply
 from orbitmq.wire.bodies.heartbeat import (
+    QueueLock,
     decode_consumer_list,
+    decode_locked_queues,
     encode_heartbeat,
+    encode_queue_lock,
     subscription_document,
 )
 from orbitmq.wire.headers import (
@@ -21,11 +26,13 @@ from orbitmq.wire.headers import (
     GetProducerConnections,
     HeartbeatRequest,
     HeartbeatResponse,
+    LockQueues,
     NotifyConsumerIdsChanged,
+    UnlockQueues,
     UnregisterClient,
 )
 
-Serve = Callable[..., None]
+from ...parts import Serve
 
 
 class Listener:
@@ -53,8 +60,8 @@ async def ids(rig: Any, group: str = "g") -> tuple[str, ...]:
     return decode_consumer_list(answer.body) if answer.code == 0 else ()
 
 
-def test_members_hear_of_whoever_joins_leaves_or_breaks_away(serve: Serve) -> None:
-    async def scene(rig: Any) -> None:
+async def test_members_hear_of_whoever_joins_leaves_or_breaks_away(serve: Serve) -> None:
+    async with serve() as rig:
         first, second = Listener(), Listener()
         address = rig.broker.address
         pool1 = rig.connect(handlers=Listener.handlers, service=first)
@@ -76,31 +83,23 @@ def test_members_hear_of_whoever_joins_leaves_or_breaks_away(serve: Serve) -> No
         assert await second.heard.get() == "g"
         assert await ids(rig) == ("c2",)
 
-    serve(scene)
 
-
-def test_a_heartbeat_makes_the_retry_topic_and_keeps_the_group(serve: Serve) -> None:
-    async def scene(rig: Any) -> None:
+async def test_a_heartbeat_makes_the_retry_topic_and_keeps_the_group(serve: Serve) -> None:
+    async with serve() as rig:
         response = await rig.answer(HeartbeatRequest(), HeartbeatResponse, beat("c1"))
         assert response == HeartbeatResponse(is_support_heart_beat_v2=True, is_sub_change=True)
         assert rig.broker.service.topics.get("%RETRY%g").read_queue_count == 1
-
-    async def again(rig: Any) -> None:
+    async with serve() as rig:
         assert "g" in rig.broker.service.groups.configs.all
         assert await ids(rig) == ()
 
-    serve(scene)
-    serve(again)
 
-
-def test_a_bare_heartbeat_of_a_stranger_asks_for_its_subscriptions(serve: Serve) -> None:
-    async def scene(rig: Any) -> None:
+async def test_a_bare_heartbeat_of_a_stranger_asks_for_its_subscriptions(serve: Serve) -> None:
+    async with serve() as rig:
         bare = beat("c1", fingerprint=5, without_subscriptions=True)
         assert (await rig.answer(HeartbeatRequest(), HeartbeatResponse, bare)).is_sub_change
         await rig.ask(HeartbeatRequest(), beat("c1", fingerprint=5))
         assert not (await rig.answer(HeartbeatRequest(), HeartbeatResponse, bare)).is_sub_change
-
-    serve(scene)
 
 
 @pytest.mark.parametrize(
@@ -115,24 +114,20 @@ def test_a_bare_heartbeat_of_a_stranger_asks_for_its_subscriptions(serve: Serve)
         (encode_heartbeat(Heartbeat(client_id="c", producer_groups=("a b",))), 29),
     ],
 )
-def test_a_bad_heartbeat_is_refused_and_changes_nothing(serve: Serve, body: bytes, code: int) -> None:
-    async def scene(rig: Any) -> None:
+async def test_a_bad_heartbeat_is_refused_and_changes_nothing(serve: Serve, body: bytes, code: int) -> None:
+    async with serve() as rig:
         assert await rig.code(HeartbeatRequest(), body) == code
         assert not rig.broker.service.membership.members.consumers
         assert not rig.broker.service.membership.members.producers
 
-    serve(scene)
 
-
-def test_where_groups_are_not_made_by_themselves_a_strangers_heartbeat_is_refused(serve: Serve) -> None:
-    async def scene(rig: Any) -> None:
+async def test_where_groups_are_not_made_by_themselves_a_strangers_heartbeat_is_refused(serve: Serve) -> None:
+    async with serve(auto_create_subscription_group=False) as rig:
         assert await rig.code(HeartbeatRequest(), beat("c1")) == 26
 
-    serve(scene, auto_create_subscription_group=False)
 
-
-def test_administrators_see_who_is_connected(serve: Serve) -> None:
-    async def scene(rig: Any) -> None:
+async def test_administrators_see_who_is_connected(serve: Serve) -> None:
+    async with serve() as rig:
         await rig.ask(HeartbeatRequest(), beat("c1"))
         found = orjson.loads((await rig.ask(GetConsumerConnections(consumer_group="g"))).body)
         assert [client["clientId"] for client in found["connectionSet"]] == ["c1"]
@@ -142,29 +137,43 @@ def test_administrators_see_who_is_connected(serve: Serve) -> None:
         assert await rig.code(GetConsumerConnections(consumer_group="none")) == 206
         assert await rig.code(GetProducerConnections(producer_group="none")) == 1
 
-    serve(scene)
-
 
 def check(kind: str, expression: str = "*") -> bytes:
     document = subscription_document(Subscription(topic="t", expression=expression, expression_type=kind))
     return orjson.dumps({"clientId": "c", "group": "g", "subscriptionData": document})
 
 
-def test_without_property_filter_only_tags_pass_the_check(serve: Serve) -> None:
-    async def scene(rig: Any) -> None:
+async def test_without_property_filter_only_tags_pass_the_check(serve: Serve) -> None:
+    async with serve() as rig:
         assert await rig.code(CheckClientConfig(), check("TAG")) == 0
         assert await rig.code(CheckClientConfig()) == 0
         assert await rig.code(CheckClientConfig(), check("SQL92", "a > 5")) == 1
 
-    serve(scene)
 
-
-def test_with_property_filter_an_expression_is_compiled(serve: Serve) -> None:
-    async def scene(rig: Any) -> None:
+async def test_with_property_filter_an_expression_is_compiled(serve: Serve) -> None:
+    async with serve(enable_property_filter=True) as rig:
         assert await rig.code(CheckClientConfig(), check("TAG")) == 0
         assert await rig.code(CheckClientConfig(), check("SQL92", "a > 5")) == 0
         answer = await rig.ask(CheckClientConfig(), check("SQL92", "a > 5 AND"))
         assert (answer.code, answer.remark) == (23, "something is missing at the end (line 1, column 10)")
         assert await rig.code(CheckClientConfig(), check("XPATH", "a")) == 23
 
-    serve(scene, enable_property_filter=True)
+
+async def test_queues_are_locked_for_one_client_at_a_time(serve: Serve) -> None:
+    async with serve() as rig:
+        queues = (MessageQueue("t", "a", 0), MessageQueue("t", "a", 1))
+
+        def lock(client: str) -> bytes:
+            return encode_queue_lock(QueueLock(group="g", client_id=client, queues=queues))
+
+        assert set(decode_locked_queues((await rig.ask(LockQueues(), lock("c1"))).body)) == set(queues)
+        assert decode_locked_queues((await rig.ask(LockQueues(), lock("c2"))).body) == ()
+        assert await rig.code(UnlockQueues(), lock("c1")) == 0
+        assert set(decode_locked_queues((await rig.ask(LockQueues(), lock("c2"))).body)) == set(queues)
+
+
+async def test_a_queue_that_is_named_twice_is_locked_once(serve: Serve) -> None:
+    async with serve() as rig:
+        queue = MessageQueue("t", "a", 0)
+        body = encode_queue_lock(QueueLock(group="g", client_id="c", queues=(queue, queue)))
+        assert decode_locked_queues((await rig.ask(LockQueues(), body)).body) == (queue,)

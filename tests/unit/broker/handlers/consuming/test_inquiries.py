@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import orjson
@@ -23,7 +22,7 @@ from orbitmq.wire.headers import (
 )
 from orbitmq.wire.messages.record import iter_records
 
-Serve = Callable[..., None]
+from ...parts import Serve
 
 QUEUE = MessageQueue("t", "a", 0)
 
@@ -55,8 +54,8 @@ async def join(rig: Any, client: Client, client_id: str) -> None:
     await pool.request(rig.broker.address, HeartbeatRequest(), beat)
 
 
-def test_a_consumer_says_itself_what_it_does(serve: Serve) -> None:
-    async def scene(rig: Any) -> None:
+async def test_a_consumer_says_itself_what_it_does(serve: Serve) -> None:
+    async with serve() as rig:
         client = Client()
         await join(rig, client, "c")
         answer = await rig.ask(GetRunningInfo(consumer_group="g", client_id="c", jstack_enable=True))
@@ -64,11 +63,9 @@ def test_a_consumer_says_itself_what_it_does(serve: Serve) -> None:
         assert client.heard[0].header.jstack_enable
         assert await rig.code(GetRunningInfo(consumer_group="g", client_id="d")) == 1
 
-    serve(scene)
 
-
-def test_a_consumer_gets_one_message_with_what_the_broker_knows_of_it(serve: Serve) -> None:
-    async def scene(rig: Any) -> None:
+async def test_a_consumer_gets_one_message_with_what_the_broker_knows_of_it(serve: Serve) -> None:
+    async with serve() as rig:
         client = Client()
         await join(rig, client, "c")
         sent = decode_header(SendResponse, (await rig.send(body=b"again")).ext_fields)
@@ -82,11 +79,9 @@ def test_a_consumer_gets_one_message_with_what_the_broker_knows_of_it(serve: Ser
             refused = ConsumeMessageDirectly(consumer_group="g", client_id="c", message_id=strange)
             assert await rig.code(refused) == 1
 
-    serve(scene)
 
-
-def test_all_consumers_of_a_group_say_where_they_are(serve: Serve) -> None:
-    async def scene(rig: Any) -> None:
+async def test_all_consumers_of_a_group_say_where_they_are(serve: Serve) -> None:
+    async with serve() as rig:
         await join(rig, Client(encode_client_offsets({QUEUE: 7})), "c1")
         await join(rig, Client(orjson.dumps({"messageQueueTable": {"no queue": 1}})), "c2")
         await join(rig, Client(b" " * 200_000), "c3")
@@ -96,5 +91,3 @@ def test_all_consumers_of_a_group_say_where_they_are(serve: Serve) -> None:
         answer = await rig.ask(GetClientsOffsets(group="g", topic="t", client_id="c2"))
         assert decode_clients_offsets(answer.body) == {}
         assert await rig.code(GetClientsOffsets(group="nobody", topic="t")) == 1
-
-    serve(scene)

@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -28,9 +27,7 @@ from orbitmq.wire.headers import (
     UpdateConsumerOffset,
 )
 
-from ...parts import Registries, call, memory_store
-
-Serve = Callable[..., None]
+from ...parts import Registries, Serve, call, memory_store
 
 
 def commit(offset: int, **fields: Any) -> UpdateConsumerOffset:
@@ -50,32 +47,28 @@ def tables_of(store: Store) -> handlers.OffsetTables:
     return handlers.OffsetTables(store, registries.topics, GroupOffsets(), registries.groups, pops)
 
 
-def test_a_committed_offset_comes_back_after_a_restart(serve: Serve) -> None:
-    async def first(rig: Any) -> None:
+async def test_a_committed_offset_comes_back_after_a_restart(serve: Serve) -> None:
+    async with serve() as rig:
         await rig.make_group()
         for _ in range(3):
             await rig.send()
         assert await rig.code(commit(2)) == 0
-
-    async def second(rig: Any) -> None:
+    async with serve() as rig:
         assert (await rig.answer(query(), OffsetResponse)).offset == 2
 
-    serve(first)
-    serve(second)
 
-
-def test_issue_4771_a_commit_past_the_end_is_cut_to_the_end(serve: Serve) -> None:
-    async def scene(rig: Any) -> None:
+async def test_issue_4771_a_commit_past_the_end_is_cut_to_the_end(serve: Serve) -> None:
+    async with serve() as rig:
         await rig.make_group()
         await rig.send()
         await rig.ask(commit(1_000_000))
         assert (await rig.answer(query(), OffsetResponse)).offset == 1
 
-    serve(scene)
 
-
-def test_a_new_group_starts_at_zero_while_the_queue_is_young_and_asks_otherwise(serve: Serve, monkeypatch: Any) -> None:
-    async def scene(rig: Any) -> None:
+async def test_a_new_group_starts_at_zero_while_the_queue_is_young_and_asks_otherwise(
+    serve: Serve, monkeypatch: Any
+) -> None:
+    async with serve() as rig:
         await rig.send()
         assert (await rig.answer(query(), OffsetResponse)).offset == 0
         assert (await rig.answer(query(queue_id=3), OffsetResponse)).offset == 0
@@ -83,11 +76,9 @@ def test_a_new_group_starts_at_zero_while_the_queue_is_young_and_asks_otherwise(
         monkeypatch.setattr(young_queues, "YOUNG_SIZE", 10)
         assert await rig.code(query()) == 22
 
-    serve(scene)
 
-
-def test_the_ends_and_times_of_a_queue(serve: Serve) -> None:
-    async def scene(rig: Any) -> None:
+async def test_the_ends_and_times_of_a_queue(serve: Serve) -> None:
+    async with serve() as rig:
         for _ in range(3):
             await rig.send()
         service = rig.broker.service
@@ -107,11 +98,9 @@ def test_the_ends_and_times_of_a_queue(serve: Serve) -> None:
         assert await search(times[2] + 1) == 3
         assert await search(times[2] + 1, "upper") == 2
 
-    serve(scene)
 
-
-def test_queues_that_are_not_there_are_refused(serve: Serve) -> None:
-    async def scene(rig: Any) -> None:
+async def test_queues_that_are_not_there_are_refused(serve: Serve) -> None:
+    async with serve() as rig:
         await rig.make_group()
         await rig.send()
         for header_type in (GetMaxOffset, GetMinOffset, GetEarliestStoreTime):
@@ -122,11 +111,9 @@ def test_queues_that_are_not_there_are_refused(serve: Serve) -> None:
         assert await rig.code(commit(1, queue_id=-1)) == 1
         assert await rig.code(commit(1, consumer_group="nobody")) == 26
 
-    serve(scene)
 
-
-def test_what_is_not_found_is_said_in_javas_words(serve: Serve) -> None:
-    async def scene(rig: Any) -> None:
+async def test_what_is_not_found_is_said_in_javas_words(serve: Serve) -> None:
+    async with serve() as rig:
         await rig.make_group()
         await rig.send()
         assert (await rig.ask(commit(0, topic="none"))).remark == "Topic none not exist!"
@@ -135,17 +122,13 @@ def test_what_is_not_found_is_said_in_javas_words(serve: Serve) -> None:
         unknown = await rig.ask(query(topic="none"))
         assert (unknown.code, unknown.remark) == (22, "Not found, V3_0_6_SNAPSHOT maybe this group consumer boot first")
 
-    serve(scene)
 
-
-def test_all_offsets_travel_to_whoever_copies_them(serve: Serve) -> None:
-    async def scene(rig: Any) -> None:
+async def test_all_offsets_travel_to_whoever_copies_them(serve: Serve) -> None:
+    async with serve() as rig:
         await rig.make_group()
         await rig.send()
         await rig.ask(commit(1))
         assert b'"t@g":{0:1}' in (await rig.ask(GetAllConsumerOffsets())).body
-
-    serve(scene)
 
 
 def test_a_queue_is_young_up_to_a_size_behind_its_own_first_message(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -175,8 +158,8 @@ def test_a_queue_whose_very_first_message_is_gone_is_not_young() -> None:
         handlers.query_consumer_offset(tables, call(query()))
 
 
-def test_a_group_is_told_from_when_its_last_message_is_and_how_long_the_next_one_waits(serve: Serve) -> None:
-    async def scene(rig: Any) -> None:
+async def test_a_group_is_told_from_when_its_last_message_is_and_how_long_the_next_one_waits(serve: Serve) -> None:
+    async with serve() as rig:
         await rig.make_group()
         for _ in range(3):
             await rig.send()
@@ -191,11 +174,9 @@ def test_a_group_is_told_from_when_its_last_message_is_and_how_long_the_next_one
         assert decode_time_spans((await rig.ask(asked)).body)[0].delay_ms == 0
         assert await rig.code(QueryConsumeTimeSpan(topic="nowhere", group="g")) == 17
 
-    serve(scene)
 
-
-def test_the_slowest_group_is_the_correction_unless_the_compared_one_is_slower(serve: Serve) -> None:
-    async def scene(rig: Any) -> None:
+async def test_the_slowest_group_is_the_correction_unless_the_compared_one_is_slower(serve: Serve) -> None:
+    async with serve() as rig:
         for _ in range(9):
             await rig.send()
         for group, offset in (("fast", 8), ("slow", 3), ("left-out", 1)):
@@ -212,5 +193,3 @@ def test_the_slowest_group_is_the_correction_unless_the_compared_one_is_slower(s
         largest = b'{"correctionOffsets":{0:%d}}' % (2**63 - 1)
         assert await corrections("left-out", "left-out") == largest
         assert rig.broker.service.offsets.query("left-out", "t", 0) == 1  # left out is not forgotten
-
-    serve(scene)

@@ -2,7 +2,6 @@ from __future__ import annotations
 
 import asyncio
 import dataclasses
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -26,8 +25,7 @@ from orbitmq.wire.messages.record import Record, iter_records
 from waiting import until
 
 from ...conftest import send_header
-
-Serve = Callable[..., None]
+from ...parts import Serve
 
 SUSPEND = PullSysFlag.SUSPEND | PullSysFlag.SUBSCRIPTION
 FOUND, NOT_FOUND, RETRY, MOVED = 0, 19, 20, 21
@@ -47,8 +45,8 @@ async def beat(rig: Any, *subscriptions: Subscription, **fields: Any) -> None:
     await rig.ask(HeartbeatRequest(), encode_heartbeat(Heartbeat(client_id="c", consumers=(info,))))
 
 
-def test_a_pull_says_where_to_go_on_and_where_the_queue_begins_and_ends(serve: Serve) -> None:
-    async def scene(rig: Any) -> None:
+async def test_a_pull_says_where_to_go_on_and_where_the_queue_begins_and_ends(serve: Serve) -> None:
+    async with serve() as rig:
         for number in range(5):
             await rig.send(body=b"%d" % number)
         answer, records = await rig.pull(queue_offset=1, count_max=2)
@@ -61,8 +59,6 @@ def test_a_pull_says_where_to_go_on_and_where_the_queue_begins_and_ends(serve: S
             suspend_timeout_ms=0, subscription="*", sub_version=0,
         )  # fmt: skip
         assert bodies(list(iter_records((await rig.ask(lite)).body))) == [b"4"]
-
-    serve(scene)
 
 
 @pytest.mark.parametrize(
@@ -78,10 +74,11 @@ def test_a_pull_says_where_to_go_on_and_where_the_queue_begins_and_ends(serve: S
         ({"subscription": "a"}, FOUND, 2),
     ],
 )
-def test_every_way_not_to_find_a_message_has_its_code(
+async def test_every_way_not_to_find_a_message_has_its_code(
     serve: Serve, fields: dict[str, Any], code: int, next_offset: int
 ) -> None:
-    async def scene(rig: Any) -> None:
+
+    async with serve() as rig:
         await rig.send(properties="TAGS\x01a\x02")
         await rig.send(properties="TAGS\x01b\x02")
         answer, records = await rig.pull(**fields | {"count_max": 1})
@@ -89,11 +86,9 @@ def test_every_way_not_to_find_a_message_has_its_code(
         assert decode_header(PullResponse, answer.ext_fields).next_begin_offset == next_offset
         assert len(records) == (code == FOUND)
 
-    serve(scene)
 
-
-def test_issue_7948_a_huge_count_is_capped_and_moves_no_more_than_the_limit(serve: Serve) -> None:
-    async def scene(rig: Any) -> None:
+async def test_issue_7948_a_huge_count_is_capped_and_moves_no_more_than_the_limit(serve: Serve) -> None:
+    async with serve(max_transfer_bytes_on_message_in_memory=2048) as rig:
         for _ in range(20):
             await rig.send(body=b"x" * 500)
         _, few = await rig.pull(count_max=2**31 - 1, size_max=2**31 - 1)
@@ -102,8 +97,6 @@ def test_issue_7948_a_huge_count_is_capped_and_moves_no_more_than_the_limit(serv
         assert len(one) == 1
         assert (await rig.pull(count_max=0))[0].code == 1
         assert (await rig.pull(count_max=-5))[0].code == 1
-
-    serve(scene, max_transfer_bytes_on_message_in_memory=2048)
 
 
 @pytest.mark.parametrize(
@@ -118,22 +111,22 @@ def test_issue_7948_a_huge_count_is_capped_and_moves_no_more_than_the_limit(serv
         ({"sys_flag": 0}, 24),
     ],
 )
-def test_a_pull_that_is_not_allowed_is_refused_with_its_code(serve: Serve, fields: dict[str, Any], code: int) -> None:
-    async def scene(rig: Any) -> None:
+async def test_a_pull_that_is_not_allowed_is_refused_with_its_code(
+    serve: Serve, fields: dict[str, Any], code: int
+) -> None:
+    async with serve() as rig:
         await rig.send()
         answer, _ = await rig.pull(**fields)
         assert answer.code == code
         assert answer.remark
-
-    serve(scene)
 
 
 SQL = {"expression_type": "SQL92", "subscription": "price > 10"}
 DEAR, CHEAP = "price\x0150\x02", "price\x015\x02"
 
 
-def test_a_pull_may_bring_an_expression(serve: Serve) -> None:
-    async def scene(rig: Any) -> None:
+async def test_a_pull_may_bring_an_expression(serve: Serve) -> None:
+    async with serve(enable_property_filter=True) as rig:
         for number in range(6):
             await rig.send(body=b"%d" % number, properties=DEAR if number % 3 == 0 else CHEAP)
         answer, records = await rig.pull(**SQL)
@@ -144,11 +137,9 @@ def test_a_pull_may_bring_an_expression(serve: Serve) -> None:
         answer, _ = await rig.pull(**SQL | {"subscription": "price >"})
         assert (answer.code, "line 1, column 8" in answer.remark) == (23, True)
 
-    serve(scene, enable_property_filter=True)
 
-
-def test_a_group_may_subscribe_by_an_expression(serve: Serve) -> None:
-    async def scene(rig: Any) -> None:
+async def test_a_group_may_subscribe_by_an_expression(serve: Serve) -> None:
+    async with serve(enable_property_filter=True) as rig:
         for number in range(3):
             await rig.send(body=b"%d" % number, properties=DEAR if number == 1 else CHEAP)
 
@@ -168,11 +159,9 @@ def test_a_group_may_subscribe_by_an_expression(serve: Serve) -> None:
         await subscribe("*", 4, "TAG")
         assert len((await rig.pull(sys_flag=0, sub_version=4))[1]) == 3
 
-    serve(scene, enable_property_filter=True)
 
-
-def test_a_parked_pull_with_an_expression_is_woken_by_what_it_wants(serve: Serve) -> None:
-    async def scene(rig: Any) -> None:
+async def test_a_parked_pull_with_an_expression_is_woken_by_what_it_wants(serve: Serve) -> None:
+    async with serve(enable_property_filter=True) as rig:
         await rig.send(properties=CHEAP)
         waiting = asyncio.create_task(rig.pull(queue_offset=1, sys_flag=SUSPEND, suspend_timeout_ms=30_000, **SQL))
         await parked(rig, 1)
@@ -183,11 +172,9 @@ def test_a_parked_pull_with_an_expression_is_woken_by_what_it_wants(serve: Serve
         assert (answer.code, bodies(records)) == (FOUND, [b"dear"])
         assert decode_header(PullResponse, answer.ext_fields).next_begin_offset == 3
 
-    serve(scene, enable_property_filter=True)
 
-
-def test_more_pulls_with_expressions_than_one_turn_has_time_for_are_all_answered(serve: Serve) -> None:
-    async def scene(rig: Any) -> None:
+async def test_more_pulls_with_expressions_than_one_turn_has_time_for_are_all_answered(serve: Serve) -> None:
+    async with serve(enable_property_filter=True) as rig:
         for _ in range(40):
             await rig.send(properties=CHEAP)
         wanted = " OR ".join(f"price = {number}" for number in range(100, 350))
@@ -196,10 +183,8 @@ def test_more_pulls_with_expressions_than_one_turn_has_time_for_are_all_answered
         assert {answer.code for answer, _ in answers[:-1]} <= {RETRY, NOT_FOUND}
         assert answers[-1][0].code == FOUND
 
-    serve(scene, enable_property_filter=True)
 
-
-def test_retries_are_filtered_once_more_where_that_is_asked_for(serve: Serve) -> None:
+async def test_retries_are_filtered_once_more_where_that_is_asked_for(serve: Serve) -> None:
     async def scene(rig: Any) -> None:
         filters = (Subscription(topic="t", expression="price > 10", expression_type="SQL92", version=1),)
         await beat(rig, *filters, Subscription(topic="%RETRY%g", version=1))
@@ -209,28 +194,26 @@ def test_retries_are_filtered_once_more_where_that_is_asked_for(serve: Serve) ->
         assert found == ([b"dear"] if rig.broker.config.filter_support_retry else [b"cheap", b"dear"] * 2)
         assert bodies((await rig.pull("%RETRY%g", subscription="*"))[1]) == found
 
-    serve(scene, enable_property_filter=True, filter_support_retry=True)
-    serve(scene, enable_property_filter=True)
+    async with serve(enable_property_filter=True, filter_support_retry=True) as rig:
+        await scene(rig)
+    async with serve(enable_property_filter=True) as rig:
+        await scene(rig)
 
 
-def test_permissions_of_broker_topic_and_group_are_looked_at(serve: Serve) -> None:
-    async def scene(rig: Any) -> None:
+async def test_permissions_of_broker_topic_and_group_are_looked_at(serve: Serve) -> None:
+    async with serve() as rig:
         topics = rig.broker.service.topics
         await rig.send()
         await rig.ask(UpdateSubscriptionGroup(), encode_group_config(GroupConfig(group="shut", consume_enable=False)))
         assert (await rig.pull(consumer_group="shut"))[0].code == 16
         topics.table.update(dataclasses.replace(topics.get("t"), perm=2), now_ms=1)
         assert (await rig.pull())[0].code == 16
-
-    async def unreadable(rig: Any) -> None:
+    async with serve(broker_permission=2) as rig:
         assert (await rig.pull())[0].code == 16
 
-    serve(scene)
-    serve(unreadable, broker_permission=2)
 
-
-def test_without_a_filter_in_the_request_the_heartbeats_filter_counts(serve: Serve) -> None:
-    async def scene(rig: Any) -> None:
+async def test_without_a_filter_in_the_request_the_heartbeats_filter_counts(serve: Serve) -> None:
+    async with serve() as rig:
         await rig.send(properties="TAGS\x01a\x02", body=b"A")
         await rig.send(properties="TAGS\x01b\x02", body=b"B")
         await beat(rig, Subscription(topic="t", expression="b || c", version=5))
@@ -239,11 +222,9 @@ def test_without_a_filter_in_the_request_the_heartbeats_filter_counts(serve: Ser
         assert (await rig.pull(sys_flag=0, sub_version=6))[0].code == 25
         assert (await rig.pull("TBW102", sys_flag=0))[0].code == 24
 
-    serve(scene)
 
-
-def test_a_group_that_may_not_broadcast_does_not(serve: Serve) -> None:
-    async def scene(rig: Any) -> None:
+async def test_a_group_that_may_not_broadcast_does_not(serve: Serve) -> None:
+    async with serve() as rig:
         await rig.send()
         await beat(rig, Subscription(topic="t"), message_model=MessageModel.BROADCASTING)
         assert (await rig.pull(sys_flag=0))[0].code == 0
@@ -251,11 +232,9 @@ def test_a_group_that_may_not_broadcast_does_not(serve: Serve) -> None:
         await rig.ask(UpdateSubscriptionGroup(), encode_group_config(config))
         assert (await rig.pull(sys_flag=0))[0].code == 16
 
-    serve(scene)
 
-
-def test_a_pull_waits_for_the_message_it_wants(serve: Serve) -> None:
-    async def scene(rig: Any) -> None:
+async def test_a_pull_waits_for_the_message_it_wants(serve: Serve) -> None:
+    async with serve() as rig:
         await rig.send(properties="TAGS\x01a\x02")
         wanted = asyncio.create_task(
             rig.pull(queue_offset=1, subscription="b", sys_flag=SUSPEND, suspend_timeout_ms=15_000)
@@ -268,38 +247,32 @@ def test_a_pull_waits_for_the_message_it_wants(serve: Serve) -> None:
         await rig.send(properties="TAGS\x01b\x02", body=b"B")
         assert bodies((await wanted)[1]) == [b"B"]
 
-    serve(scene)
 
-
-def test_a_burst_answers_a_waiting_pull_in_one_piece(serve: Serve) -> None:
-    async def scene(rig: Any) -> None:
+async def test_a_burst_answers_a_waiting_pull_in_one_piece(serve: Serve) -> None:
+    async with serve() as rig:
         await rig.send()
         waiting = asyncio.create_task(rig.pull(queue_offset=1, sys_flag=SUSPEND, suspend_timeout_ms=15_000))
         await parked(rig, 1)
         await asyncio.gather(*[rig.send(body=b"%d" % number) for number in range(10)])
         assert bodies((await waiting)[1]) == [b"%d" % number for number in range(10)]
 
-    serve(scene)
 
-
-def test_a_waiting_pull_is_answered_when_its_time_is_over(serve: Serve) -> None:
-    async def scene(rig: Any) -> None:
+async def test_a_waiting_pull_is_answered_when_its_time_is_over(serve: Serve) -> None:
+    async with serve() as rig:
         await rig.send()
         answer, _ = await rig.pull(queue_offset=1, sys_flag=SUSPEND, suspend_timeout_ms=1)
         assert answer.code == NOT_FOUND
         answer, _ = await rig.pull(queue_offset=1, sys_flag=SUSPEND, suspend_timeout_ms=0)
         assert answer.code == NOT_FOUND
 
-    serve(scene)
-
 
 @pytest.mark.parametrize("ahead_ms", [3_600_000, -3_600_000])
-def test_a_waiting_pull_is_answered_in_time_though_the_wall_clock_is_set_and_set_back(
+async def test_a_waiting_pull_is_answered_in_time_though_the_wall_clock_is_set_and_set_back(
     serve: Serve, ahead_ms: int
 ) -> None:
     wall, monotonic = FakeClock(), FakeClock(5_000)
 
-    async def scene(rig: Any) -> None:
+    async with serve(clocks={"clock": wall, "monotonic": monotonic}) as rig:
         await rig.send()
         pulls = rig.broker.service.pulls
         wall.set(wall() + ahead_ms)
@@ -313,29 +286,23 @@ def test_a_waiting_pull_is_answered_in_time_though_the_wall_clock_is_set_and_set
         answer, _ = await asyncio.wait_for(waiting, 20)
         assert answer.code == NOT_FOUND
 
-    serve(scene, clocks={"clock": wall, "monotonic": monotonic})
 
-
-def test_with_long_polling_off_a_pull_waits_only_a_moment(serve: Serve) -> None:
-    async def scene(rig: Any) -> None:
+async def test_with_long_polling_off_a_pull_waits_only_a_moment(serve: Serve) -> None:
+    async with serve(long_polling_enable=False, short_polling_time_mills=10) as rig:
         await rig.send()
         answer, _ = await rig.pull(queue_offset=1, sys_flag=SUSPEND, suspend_timeout_ms=60_000)
         assert answer.code == NOT_FOUND
 
-    serve(scene, long_polling_enable=False, short_polling_time_mills=10)
 
-
-def test_pulls_over_the_limit_are_answered_at_once(serve: Serve) -> None:
-    async def scene(rig: Any) -> None:
+async def test_pulls_over_the_limit_are_answered_at_once(serve: Serve) -> None:
+    async with serve(parked_pulls_max=0) as rig:
         await rig.send()
         answer, _ = await rig.pull(queue_offset=1, sys_flag=SUSPEND, suspend_timeout_ms=60_000)
         assert answer.code == NOT_FOUND
 
-    serve(scene, parked_pulls_max=0)
 
-
-def test_a_broker_that_stops_answers_waiting_pulls_as_if_their_time_were_over(serve: Serve) -> None:
-    async def scene(rig: Any) -> None:
+async def test_a_broker_that_stops_answers_waiting_pulls_as_if_their_time_were_over(serve: Serve) -> None:
+    async with serve() as rig:
         await rig.send()
         waiting = asyncio.create_task(rig.pull(queue_offset=1, sys_flag=SUSPEND, suspend_timeout_ms=15_000))
         await parked(rig, 1)
@@ -344,11 +311,9 @@ def test_a_broker_that_stops_answers_waiting_pulls_as_if_their_time_were_over(se
         assert answer.code == NOT_FOUND
         assert decode_header(PullResponse, answer.ext_fields).next_begin_offset == 1
 
-    serve(scene)
 
-
-def test_the_pulls_of_a_client_that_left_are_forgotten(serve: Serve) -> None:
-    async def scene(rig: Any) -> None:
+async def test_the_pulls_of_a_client_that_left_are_forgotten(serve: Serve) -> None:
+    async with serve() as rig:
         await rig.send()
         waiting = asyncio.create_task(rig.pull(queue_offset=1, sys_flag=SUSPEND, suspend_timeout_ms=15_000))
         await parked(rig, 1)
@@ -356,11 +321,9 @@ def test_the_pulls_of_a_client_that_left_are_forgotten(serve: Serve) -> None:
         await asyncio.gather(waiting, return_exceptions=True)
         await parked(rig, 0)
 
-    serve(scene)
 
-
-def test_waiting_pulls_are_answered_when_their_topic_or_the_broker_goes(serve: Serve) -> None:
-    async def scene(rig: Any) -> None:
+async def test_waiting_pulls_are_answered_when_their_topic_or_the_broker_goes(serve: Serve) -> None:
+    async with serve() as rig:
         await rig.send("gone")
         await rig.send()
         first = asyncio.create_task(rig.pull("gone", queue_offset=1, sys_flag=SUSPEND, suspend_timeout_ms=15_000))
@@ -371,11 +334,9 @@ def test_waiting_pulls_are_answered_when_their_topic_or_the_broker_goes(serve: S
         await rig.broker.stop()
         assert (await second)[0].code == NOT_FOUND
 
-    serve(scene)
 
-
-def test_a_pull_can_commit_an_offset_on_its_way(serve: Serve) -> None:
-    async def scene(rig: Any) -> None:
+async def test_a_pull_can_commit_an_offset_on_its_way(serve: Serve) -> None:
+    async with serve() as rig:
         await rig.send()
         await rig.pull(commit_offset=1, sys_flag=4)
         assert rig.broker.service.offsets.query("g", "t", 0) == -1
@@ -384,11 +345,9 @@ def test_a_pull_can_commit_an_offset_on_its_way(serve: Serve) -> None:
         await rig.pull(commit_offset=99, sys_flag=5)
         assert rig.broker.service.offsets.query("g", "t", 0) == 1
 
-    serve(scene)
 
-
-def test_issue_8239_in_sync_flush_nothing_is_seen_before_it_is_on_the_disk(serve: Serve) -> None:
-    async def scene(rig: Any) -> None:
+async def test_issue_8239_in_sync_flush_nothing_is_seen_before_it_is_on_the_disk(serve: Serve) -> None:
+    async with serve(flush_disk_type="SYNC_FLUSH") as rig:
         await rig.send(body=b"durable")
         await rig.pull()  # makes the group, so that the next pull waits for nothing
         rig.broker.service.store.append(Draft("t", 0, b"not yet"))
@@ -396,11 +355,9 @@ def test_issue_8239_in_sync_flush_nothing_is_seen_before_it_is_on_the_disk(serve
         assert bodies(records) == [b"durable"]
         assert decode_header(PullResponse, answer.ext_fields).max_offset == 1
 
-    serve(scene, flush_disk_type="SYNC_FLUSH")
 
-
-def test_large_answers_are_whole_and_in_order_beside_small_ones(serve: Serve) -> None:
-    async def scene(rig: Any) -> None:
+async def test_large_answers_are_whole_and_in_order_beside_small_ones(serve: Serve) -> None:
+    async with serve() as rig:
         for number in range(40):
             await rig.send(body=b"%d" % number * 2000)
         pulls = [rig.pull(queue_offset=number, count_max=100 if number % 2 else 1) for number in range(40)]
@@ -409,14 +366,12 @@ def test_large_answers_are_whole_and_in_order_beside_small_ones(serve: Serve) ->
             assert len(records) == (40 - number if number % 2 else 1)
             assert bytes(records[0].body) == b"%d" % number * 2000
 
-    serve(scene)
 
-
-def test_a_new_group_reads_from_a_broker_whose_disk_is_full(serve: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_new_group_reads_from_a_broker_whose_disk_is_full(serve: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse(_path: Path, _content: bytes) -> None:
         raise OSError(28, "No space left on device")
 
-    async def scene(rig: Any) -> None:
+    async with serve() as rig:
         assert (await rig.send(body=b"one")).code == 0
         with monkeypatch.context() as full:
             full.setattr("orbitmq.broker.groups.table_file.replace_file", refuse)
@@ -427,5 +382,3 @@ def test_a_new_group_reads_from_a_broker_whose_disk_is_full(serve: Any, monkeypa
             assert groups.get("new") is None
         await rig.pull(consumer_group="new")
         assert groups.get("new") is not None
-
-    serve(scene)

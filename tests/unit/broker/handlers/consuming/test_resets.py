@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -27,7 +26,7 @@ from orbitmq.wire.headers import (
 )
 from waiting import until
 
-Serve = Callable[..., None]
+from ...parts import Serve
 
 SUSPEND = PullSysFlag.SUSPEND | PullSysFlag.SUBSCRIPTION
 COMMIT = PullSysFlag.COMMIT_OFFSET | PullSysFlag.SUBSCRIPTION
@@ -56,16 +55,14 @@ async def begin(rig: Any, count: int = 5) -> None:
     assert await rig.code(commit(count)) == 0
 
 
-def test_a_topic_that_is_not_there_is_named_in_full(serve: Serve) -> None:
-    async def scene(rig: Any) -> None:
+async def test_a_topic_that_is_not_there_is_named_in_full(serve: Serve) -> None:
+    async with serve() as rig:
         answer = await rig.ask(reset(topic="x" * 260))
         assert (answer.code, answer.remark) == (17, f"Topic {'x' * 260} does not exist")
 
-    serve(scene)
 
-
-def test_a_readers_next_pull_is_told_where_its_group_goes_on_and_commits_wait_for_that(serve: Serve) -> None:
-    async def scene(rig: Any) -> None:
+async def test_a_readers_next_pull_is_told_where_its_group_goes_on_and_commits_wait_for_that(serve: Serve) -> None:
+    async with serve() as rig:
         await begin(rig)
         answer = await rig.ask(reset())
         assert decode_offset_table(answer.body) == {MessageQueue("t", "a", queue): 0 for queue in range(4)}
@@ -85,11 +82,9 @@ def test_a_readers_next_pull_is_told_where_its_group_goes_on_and_commits_wait_fo
         assert await rig.code(commit(3)) == 0
         assert await committed(rig) == 3
 
-    serve(scene)
 
-
-def test_a_reader_that_is_there_already_reads_on(serve: Serve) -> None:
-    async def scene(rig: Any) -> None:
+async def test_a_reader_that_is_there_already_reads_on(serve: Serve) -> None:
+    async with serve() as rig:
         await begin(rig)
         assert await rig.code(reset()) == 0
         answer, records = await rig.pull(queue_offset=0)
@@ -99,11 +94,9 @@ def test_a_reader_that_is_there_already_reads_on(serve: Serve) -> None:
         answer, _ = await rig.pull(queue_offset=5, sys_flag=COMMIT, commit_offset=2)
         assert answer.code == MOVED
 
-    serve(scene)
 
-
-def test_a_reader_that_waits_at_the_end_hears_of_it_at_once_and_others_wait_on(serve: Serve) -> None:
-    async def scene(rig: Any) -> None:
+async def test_a_reader_that_waits_at_the_end_hears_of_it_at_once_and_others_wait_on(serve: Serve) -> None:
+    async with serve() as rig:
         await begin(rig)
         info = ConsumerInfo(group="g", subscriptions=(Subscription(topic="t"),))
         await rig.ask(HeartbeatRequest(), encode_heartbeat(Heartbeat(client_id="c", consumers=(info,))))
@@ -121,11 +114,9 @@ def test_a_reader_that_waits_at_the_end_hears_of_it_at_once_and_others_wait_on(s
         assert rig.broker.service.pulls.parked_count == 1
         other.cancel()
 
-    serve(scene)
 
-
-def test_one_queue_is_set_to_a_time_or_to_an_offset_that_it_has(serve: Serve) -> None:
-    async def scene(rig: Any) -> None:
+async def test_one_queue_is_set_to_a_time_or_to_an_offset_that_it_has(serve: Serve) -> None:
+    async with serve() as rig:
         await begin(rig)
         answer = await rig.ask(reset(queue_id=0, offset=2))
         assert decode_offset_table(answer.body) == {MessageQueue("t", "a", 0): 2}
@@ -136,27 +127,21 @@ def test_one_queue_is_set_to_a_time_or_to_an_offset_that_it_has(serve: Serve) ->
         assert await rig.code(reset(queue_id=0, offset=-2)) == 1
         assert await rig.code(reset(queue_id=4)) == 1
 
-    serve(scene)
-
 
 @pytest.mark.parametrize("is_server_side", [True, False])
-def test_what_is_not_there_is_refused(serve: Serve, is_server_side: bool) -> None:
-    async def scene(rig: Any) -> None:
+async def test_what_is_not_there_is_refused(serve: Serve, is_server_side: bool) -> None:
+    async with serve(use_server_side_reset_offset=is_server_side) as rig:
         await begin(rig)
         assert await rig.code(reset(topic="nowhere")) == 17
         assert await rig.code(reset(group="nobody")) == (26 if is_server_side else 1)
 
-    serve(scene, use_server_side_reset_offset=is_server_side)
 
-
-def test_what_is_deleted_is_not_reset_any_more(serve: Serve) -> None:
-    async def scene(rig: Any) -> None:
+async def test_what_is_deleted_is_not_reset_any_more(serve: Serve) -> None:
+    async with serve() as rig:
         await begin(rig)
         await rig.ask(reset())
         assert await rig.code(DeleteSubscriptionGroup(group_name="g", clean_offset=True)) == 0
         assert rig.broker.service.offsets.resets == {}
-
-    serve(scene)
 
 
 class Client:
@@ -174,8 +159,8 @@ def _hear(client: Client, call: Call[ResetClientOffset]) -> Reply:
     return Reply()
 
 
-def test_without_the_server_side_the_groups_clients_are_told(serve: Serve) -> None:
-    async def scene(rig: Any) -> None:
+async def test_without_the_server_side_the_groups_clients_are_told(serve: Serve) -> None:
+    async with serve(use_server_side_reset_offset=False) as rig:
         await begin(rig)
         for queue_id in range(1, 4):
             await rig.ask(commit(0, queue_id))
@@ -196,5 +181,3 @@ def test_without_the_server_side_the_groups_clients_are_told(serve: Serve) -> No
         await rig.ask(commit(2))
         answer = await rig.ask(reset(timestamp_ms=-1, is_force=False))
         assert decode_offset_table(answer.body)[MessageQueue("t", "a", 0)] == 2
-
-    serve(scene, use_server_side_reset_offset=False)

@@ -1,8 +1,5 @@
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
-
 import pytest
 
 from orbitmq.model.topic import TopicConfig
@@ -14,11 +11,11 @@ from orbitmq.wire.messages.message_id import parse_offset_message_id
 from orbitmq.wire.messages.properties import parse_properties
 from waiting import until
 
-Serve = Callable[..., None]
+from ...parts import Serve
 
 
-def test_a_message_sent_back_returns_to_its_group_and_dies_when_its_attempts_are_used_up(serve: Serve) -> None:
-    async def scene(rig: Any) -> None:
+async def test_a_message_sent_back_returns_to_its_group_and_dies_when_its_attempts_are_used_up(serve: Serve) -> None:
+    async with serve() as rig:
         service = rig.broker.service
         sent = decode_header(SendResponse, (await rig.send(body=b"hard", properties="UNIQ_KEY\x01K\x02")).ext_fields)
         offset = parse_offset_message_id(sent.message_id)[1]
@@ -40,11 +37,9 @@ def test_a_message_sent_back_returns_to_its_group_and_dies_when_its_attempts_are
         assert properties["ORIGIN_MESSAGE_ID"] == properties["DLQ_ORIGIN_MESSAGE_ID"] == sent.message_id
         assert dead.reconsume_times == 2
 
-    serve(scene)
 
-
-def test_a_message_sent_back_leaves_the_checksum_of_its_old_record_behind(serve: Serve) -> None:
-    async def scene(rig: Any) -> None:
+async def test_a_message_sent_back_leaves_the_checksum_of_its_old_record_behind(serve: Serve) -> None:
+    async with serve() as rig:
         store = rig.broker.service.store
         await rig.send()
         checksum = b"A\x01b\x02__CRC32#\x010123456789\x02"
@@ -56,66 +51,54 @@ def test_a_message_sent_back_leaves_the_checksum_of_its_old_record_behind(serve:
             assert "__CRC32#" not in properties
         assert properties["DELAY"] == "0"  # as Java's dead letters
 
-    serve(scene)
-
 
 @pytest.mark.parametrize(("reconsume_times", "level"), [(0, 3), (1, 4), (14, 17), (15, 18)])
-def test_each_attempt_waits_one_level_longer(serve: Serve, reconsume_times: int, level: int) -> None:
-    async def scene(rig: Any) -> None:
+async def test_each_attempt_waits_one_level_longer(serve: Serve, reconsume_times: int, level: int) -> None:
+    async with serve() as rig:
         service = rig.broker.service
         await rig.send()
         offset = service.store.append(Draft("t", 0, b"x", reconsume_times=reconsume_times)).physical_offset
         assert await rig.code(ConsumerSendBack(physical_offset=offset, group="g", delay_level=0)) == 0
         assert service.store.max_offset("SCHEDULE_TOPIC_XXXX", level - 1) == 1
 
-    serve(scene)
-
 
 @pytest.mark.parametrize("delay_level", [0, 18])
-def test_no_attempt_waits_longer_than_the_highest_level(serve: Serve, delay_level: int) -> None:
-    async def scene(rig: Any) -> None:
+async def test_no_attempt_waits_longer_than_the_highest_level(serve: Serve, delay_level: int) -> None:
+    async with serve(message_delay_level="1s 1h") as rig:
         service = rig.broker.service
         await rig.send()
         offset = service.store.append(Draft("t", 0, b"x")).physical_offset
         assert await rig.code(ConsumerSendBack(physical_offset=offset, group="g", delay_level=delay_level)) == 0
         assert service.store.queue_ids("SCHEDULE_TOPIC_XXXX") == [1]
 
-    serve(scene, message_delay_level="1s 1h")
 
-
-def test_what_cannot_be_sent_back_is_refused_with_its_code(serve: Serve) -> None:
-    async def scene(rig: Any) -> None:
+async def test_what_cannot_be_sent_back_is_refused_with_its_code(serve: Serve) -> None:
+    async with serve() as rig:
         await rig.send()
         assert await rig.code(ConsumerSendBack(physical_offset=3, group="g", delay_level=0)) == 1
         assert await rig.code(ConsumerSendBack(physical_offset=0, group="a b", delay_level=0)) == 26
         assert await rig.code(ConsumerSendBack(physical_offset=0, group="g", delay_level=-1)) == 0
         assert len((await rig.pull("%DLQ%g"))[1]) == 1
 
-    serve(scene)
 
-
-def test_in_sync_flush_a_message_is_sent_back_when_it_is_on_the_disk(serve: Serve) -> None:
-    async def scene(rig: Any) -> None:
+async def test_in_sync_flush_a_message_is_sent_back_when_it_is_on_the_disk(serve: Serve) -> None:
+    async with serve(flush_disk_type="SYNC_FLUSH") as rig:
         await rig.send()
         assert await rig.code(ConsumerSendBack(physical_offset=0, group="g", delay_level=-1)) == 0
         store = rig.broker.service.store
         assert store.durable_offset == store.max_physical_offset
 
-    serve(scene, flush_disk_type="SYNC_FLUSH")
 
-
-def test_a_message_is_not_sent_back_into_a_store_that_takes_nothing(serve: Serve) -> None:
-    async def scene(rig: Any) -> None:
+async def test_a_message_is_not_sent_back_into_a_store_that_takes_nothing(serve: Serve) -> None:
+    async with serve() as rig:
         await rig.send()
         rig.broker.service.store._refusal = "the disk is gone"
         answer = await rig.ask(ConsumerSendBack(physical_offset=0, group="g", delay_level=0))
         assert (answer.code, "disk" in answer.remark) == (14, True)
 
-    serve(scene)
 
-
-def test_dead_letters_are_in_the_one_queue_of_their_topic_even_where_there_are_more(serve: Serve) -> None:
-    async def scene(rig: Any) -> None:
+async def test_dead_letters_are_in_the_one_queue_of_their_topic_even_where_there_are_more(serve: Serve) -> None:
+    async with serve() as rig:
         topic = TopicConfig(topic="%DLQ%g", read_queue_count=8, write_queue_count=8)
         rig.broker.service.topics.update(topic, now_ms=1)
         await rig.send()
@@ -123,29 +106,24 @@ def test_dead_letters_are_in_the_one_queue_of_their_topic_even_where_there_are_m
             assert await rig.code(ConsumerSendBack(physical_offset=0, group="g", delay_level=-1)) == 0
         assert rig.broker.service.store.max_offset("%DLQ%g", 0) == 20
 
-    serve(scene)
 
-
-def test_a_broker_that_may_not_be_written_takes_nothing_back(serve: Serve) -> None:
-    async def before(rig: Any) -> None:
+async def test_a_broker_that_may_not_be_written_takes_nothing_back(serve: Serve) -> None:
+    async with serve() as rig:
         await rig.send()
-
-    async def scene(rig: Any) -> None:
+    async with serve(broker_permission=4) as rig:
         end = rig.broker.service.store.max_physical_offset
         for level in (0, -1):
             answer = await rig.ask(ConsumerSendBack(physical_offset=0, group="g", delay_level=level))
             assert (answer.code, "forbidden" in answer.remark) == (16, True)
         assert rig.broker.service.store.max_physical_offset == end
 
-    serve(before)
-    serve(scene, broker_permission=4)
-
 
 @pytest.mark.parametrize(("queue_count", "is_stored"), [(0, False), (1, True)])
-def test_a_group_without_retries_loses_what_it_sends_back_and_is_not_told(
+async def test_a_group_without_retries_loses_what_it_sends_back_and_is_not_told(
     serve: Serve, queue_count: int, is_stored: bool
 ) -> None:
-    async def scene(rig: Any) -> None:
+
+    async with serve() as rig:
         await rig.send()
         config = GroupConfig(group="g", retry_queue_count=queue_count)
         await rig.ask(UpdateSubscriptionGroup(), encode_group_config(config))
@@ -153,26 +131,23 @@ def test_a_group_without_retries_loses_what_it_sends_back_and_is_not_told(
         assert await rig.code(ConsumerSendBack(physical_offset=0, group="g", delay_level=0)) == 0
         assert (rig.broker.service.store.max_physical_offset > end) is is_stored
 
-    serve(scene)
 
-
-def test_a_message_whose_sync_fails_was_not_taken_back(serve: Serve, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_message_whose_sync_fails_was_not_taken_back(serve: Serve, monkeypatch: pytest.MonkeyPatch) -> None:
     def fail(*_: object) -> None:
         raise OSError(5, "Input/output error")
 
-    async def scene(rig: Any) -> None:
+    async with serve(flush_disk_type="SYNC_FLUSH") as rig:
         await rig.send()
         with monkeypatch.context() as patch:
             patch.setattr("os.fdatasync", fail)
             assert await rig.code(ConsumerSendBack(physical_offset=0, group="g", delay_level=-1)) == 14
 
-    serve(scene, flush_disk_type="SYNC_FLUSH")
 
-
-def test_topics_of_a_group_are_refused_where_there_are_too_many_or_they_may_not_be_written(
+async def test_topics_of_a_group_are_refused_where_there_are_too_many_or_they_may_not_be_written(
     serve: Serve, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    async def scene(rig: Any) -> None:
+
+    async with serve() as rig:
         await rig.send()
         topics = rig.broker.service.topics
         back = ConsumerSendBack(physical_offset=0, group="g", delay_level=0)
@@ -185,5 +160,3 @@ def test_topics_of_a_group_are_refused_where_there_are_too_many_or_they_may_not_
         assert topics.get("%DLQ%g").write_queue_count == topics.get("%DLQ%g").read_queue_count == 1
         topics.update(TopicConfig(topic="%RETRY%g", perm=4), now_ms=1)
         assert await rig.code(back) == 16
-
-    serve(scene)

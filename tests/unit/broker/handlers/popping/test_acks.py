@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -14,9 +13,8 @@ from orbitmq.wire.headers import BatchAckMessages, ChangeInvisibleTimeResponse
 from orbitmq.wire.pop.batch_acks import BatchAck, encode_batch_acks
 from orbitmq.wire.pop.handles import format_handle, parse_handle
 
+from ...parts import Serve
 from .support import ack_header, change_header, handle_of, pop, pop_header
-
-Serve = Callable[..., None]
 
 
 async def revived(rig: Any) -> None:
@@ -32,8 +30,8 @@ async def revived(rig: Any) -> None:
 
 
 @pytest.mark.parametrize("flush", ["ASYNC_FLUSH", "SYNC_FLUSH"])
-def test_what_is_acknowledged_never_comes_again(serve: Serve, flush: str) -> None:
-    async def scene(rig: Any) -> None:
+async def test_what_is_acknowledged_never_comes_again(serve: Serve, flush: str) -> None:
+    async with serve(flush_disk_type=flush) as rig:
         for body in (b"0", b"1", b"2"):
             await rig.send(body=body)
         messages = await pop(rig)
@@ -46,39 +44,31 @@ def test_what_is_acknowledged_never_comes_again(serve: Serve, flush: str) -> Non
         await revived(rig)
         assert await rig.code(pop_header()) == 210
 
-    serve(scene, flush_disk_type=flush)
 
-
-def test_acks_outlast_a_restart(serve: Serve) -> None:
-    async def pops(rig: Any) -> None:
+async def test_acks_outlast_a_restart(serve: Serve) -> None:
+    async with serve() as rig:
         await rig.send(body=b"0")
         await rig.send(body=b"1")
         first, _ = await pop(rig)
         assert await rig.code(ack_header(first)) == 0
-
-    async def comes_back(rig: Any) -> None:
+    async with serve() as rig:
         assert await rig.code(pop_header()) == 210
         assert rig.broker.service.pop.revive_log.checkpoints.count == 1
         await revived(rig)
         assert [message.body for message in await pop(rig)] == [b"1"]
 
-    serve(pops)
-    serve(comes_back)
 
-
-def test_a_late_ack_is_taken_and_changes_nothing(serve: Serve) -> None:
-    async def scene(rig: Any) -> None:
+async def test_a_late_ack_is_taken_and_changes_nothing(serve: Serve) -> None:
+    async with serve() as rig:
         await rig.send()
         (message,) = await pop(rig)
         await revived(rig)
         assert await rig.code(ack_header(message)) == 0
         assert len(await pop(rig)) == 1
 
-    serve(scene)
 
-
-def test_hostile_handles_are_refused_by_name(serve: Serve) -> None:
-    async def scene(rig: Any) -> None:
+async def test_hostile_handles_are_refused_by_name(serve: Serve) -> None:
+    async with serve() as rig:
         await rig.send()
         (message,) = await pop(rig)
         own = parse_handle(handle_of(message))
@@ -105,11 +95,9 @@ def test_hostile_handles_are_refused_by_name(serve: Serve) -> None:
             assert await rig.code(ack_header(message, handle=format_handle(handle), consumer_group="h")) == 0
         assert rig.broker.service.pop.revive_log.checkpoints.count == 1
 
-    serve(scene)
 
-
-def test_a_batch_acknowledges_messages_of_many_checkpoints(serve: Serve) -> None:
-    async def scene(rig: Any) -> None:
+async def test_a_batch_acknowledges_messages_of_many_checkpoints(serve: Serve) -> None:
+    async with serve() as rig:
         for number in range(4):
             await rig.send(body=b"%d" % number)
         messages = [*(await pop(rig, count_max=3)), *(await pop(rig, count_max=1))]
@@ -122,11 +110,9 @@ def test_a_batch_acknowledges_messages_of_many_checkpoints(serve: Serve) -> None
         await revived(rig)
         assert [message.body for message in await pop(rig)] == [b"1"]
 
-    serve(scene)
 
-
-def test_a_batch_of_retries_names_the_topic_that_was_popped(serve: Serve) -> None:
-    async def scene(rig: Any) -> None:
+async def test_a_batch_of_retries_names_the_topic_that_was_popped(serve: Serve) -> None:
+    async with serve() as rig:
         await rig.send()
         await pop(rig)
         await revived(rig)
@@ -136,22 +122,18 @@ def test_a_batch_of_retries_names_the_topic_that_was_popped(serve: Serve) -> Non
         assert await rig.code(BatchAckMessages(), encode_batch_acks("a", [ack])) == 0
         assert rig.broker.service.pop.revive_log.checkpoints.count == 0
 
-    serve(scene)
 
-
-def test_a_batch_that_says_nothing_or_nonsense_is_refused(serve: Serve) -> None:
-    async def scene(rig: Any) -> None:
+async def test_a_batch_that_says_nothing_or_nonsense_is_refused(serve: Serve) -> None:
+    async with serve() as rig:
         assert await rig.code(BatchAckMessages()) == 208
         assert await rig.code(BatchAckMessages(), b'{"acks":[]}') == 208
         assert await rig.code(BatchAckMessages(), b"nonsense") == 1
         ack = BatchAck("g", "t", "0", 0, 0, 0, 0, 0, [0])
         assert await rig.code(BatchAckMessages(), encode_batch_acks("other", [ack])) == 29
 
-    serve(scene)
 
-
-def test_a_changed_time_begins_anew_under_a_new_handle(serve: Serve) -> None:
-    async def scene(rig: Any) -> None:
+async def test_a_changed_time_begins_anew_under_a_new_handle(serve: Serve) -> None:
+    async with serve() as rig:
         await rig.send(body=b"0")
         await rig.send(body=b"1")
         kept, other = await pop(rig)
@@ -166,33 +148,27 @@ def test_a_changed_time_begins_anew_under_a_new_handle(serve: Serve) -> None:
         await revived(rig)
         assert [message.body for message in await pop(rig)] == [other.body]
 
-    serve(scene)
 
-
-def test_a_time_of_nothing_gives_a_message_back_at_once(serve: Serve) -> None:
-    async def scene(rig: Any) -> None:
+async def test_a_time_of_nothing_gives_a_message_back_at_once(serve: Serve) -> None:
+    async with serve() as rig:
         await rig.send(body=b"0")
         (message,) = await pop(rig)
         assert await rig.code(change_header(message, 0)) == 0
         (again,) = await pop(rig, poll_ms=60_000)
         assert (again.body, again.reconsume_times) == (b"0", 1)
 
-    serve(scene)
 
-
-def test_a_time_that_no_message_may_have_is_refused(serve: Serve) -> None:
-    async def scene(rig: Any) -> None:
+async def test_a_time_that_no_message_may_have_is_refused(serve: Serve) -> None:
+    async with serve() as rig:
         await rig.send()
         (message,) = await pop(rig)
         assert await rig.code(change_header(message, -1)) == 29
         assert await rig.code(ack_header(message)) == 0
         assert await rig.code(change_header(message, 5_000)) == 208
 
-    serve(scene)
 
-
-def test_acks_and_checkpoints_are_counted_whichever_way_they_come(serve: Serve) -> None:
-    async def scene(rig: Any) -> None:
+async def test_acks_and_checkpoints_are_counted_whichever_way_they_come(serve: Serve) -> None:
+    async with serve() as rig:
         for _ in range(4):
             await rig.send()
         first, second, third, fourth = await pop(rig, count_max=4)
@@ -208,16 +184,14 @@ def test_acks_and_checkpoints_are_counted_whichever_way_they_come(serve: Serve) 
         assert (stats.acks.total(("t", "g")), stats.ack_count) == (4, 4)
         assert (stats.checkpoints.total(("t", "g")), stats.checkpoint_count) == (2, 2)
 
-    serve(scene)
-
 
 def ordered_ack(message: StoredMessage, *offsets: int) -> BatchAck:
     handle = parse_handle(handle_of(message))
     return BatchAck("g", "t", "0", handle.start_offset, 0, 999, handle.pop_time_ms, 1, offsets)
 
 
-def test_in_order_a_batch_of_acks_ends_what_it_holds_and_names_what_it_does_not(serve: Serve) -> None:
-    async def scene(rig: Any) -> None:
+async def test_in_order_a_batch_of_acks_ends_what_it_holds_and_names_what_it_does_not(serve: Serve) -> None:
+    async with serve() as rig:
         for body in (b"0", b"1", b"2"):
             await rig.send(body=body)
         first, _ = await pop(rig, order=True, count_max=2)
@@ -231,11 +205,9 @@ def test_in_order_a_batch_of_acks_ends_what_it_holds_and_names_what_it_does_not(
         assert await rig.code(BatchAckMessages(), encode_batch_acks("a", [ordered_ack(first, 0, 1, 2)])) == 0
         assert (await rig.ask(pop_header(order=True))).code == 210
 
-    serve(scene)
 
-
-def test_in_order_the_time_of_what_is_done_or_anothers_does_not_change(serve: Serve) -> None:
-    async def scene(rig: Any) -> None:
+async def test_in_order_the_time_of_what_is_done_or_anothers_does_not_change(serve: Serve) -> None:
+    async with serve() as rig:
         await rig.send()
         (message,) = await pop(rig, order=True)
         answer = await rig.ask(change_header(message, 5_000))
@@ -245,5 +217,3 @@ def test_in_order_the_time_of_what_is_done_or_anothers_does_not_change(serve: Se
         assert changed.invisible_ms >= 5_000
         assert await rig.code(ack_header(message, handle=new)) == 0
         assert await rig.code(change_header(message, 5_000)) == 208
-
-    serve(scene)

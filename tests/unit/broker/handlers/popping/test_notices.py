@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
 from typing import Any
 
 from orbitmq.wire.headers import GetPollingCount, PollingCountResponse, PopNotification, PopNotificationResponse
 
+from ...parts import Serve
 from .support import change_header, pop, pop_header
-
-Serve = Callable[..., None]
 
 
 def notice(**fields: Any) -> PopNotification:
@@ -18,8 +16,8 @@ def notice(**fields: Any) -> PopNotification:
     return PopNotification(**settings | fields)
 
 
-def test_a_notification_says_whether_there_are_messages_and_takes_none(serve: Serve) -> None:
-    async def scene(rig: Any) -> None:
+async def test_a_notification_says_whether_there_are_messages_and_takes_none(serve: Serve) -> None:
+    async with serve() as rig:
         await rig.send()
         yes, no = PopNotificationResponse(has_message=True), PopNotificationResponse(has_message=False)
         assert await rig.answer(notice(), PopNotificationResponse) == yes
@@ -28,11 +26,9 @@ def test_a_notification_says_whether_there_are_messages_and_takes_none(serve: Se
         assert await rig.answer(notice(), PopNotificationResponse) == no
         assert await rig.answer(notice(poll_ms=20), PopNotificationResponse) == no
 
-    serve(scene)
 
-
-def test_a_notification_waits_for_a_message_beside_the_pops(serve: Serve) -> None:
-    async def scene(rig: Any) -> None:
+async def test_a_notification_waits_for_a_message_beside_the_pops(serve: Serve) -> None:
+    async with serve() as rig:
         await rig.send()
         await pop(rig)
         service = rig.broker.service.pop
@@ -42,21 +38,17 @@ def test_a_notification_waits_for_a_message_beside_the_pops(serve: Serve) -> Non
         await rig.send()
         assert (await told).has_message
 
-    serve(scene)
 
-
-def test_too_many_notifications_do_not_wait(serve: Serve) -> None:
-    async def scene(rig: Any) -> None:
+async def test_too_many_notifications_do_not_wait(serve: Serve) -> None:
+    async with serve(max_pop_polling_size=0) as rig:
         await rig.send()
         await pop(rig)
         answer = await rig.answer(notice(poll_ms=60_000), PopNotificationResponse)
         assert answer == PopNotificationResponse(has_message=False, polling_full=True)
 
-    serve(scene, max_pop_polling_size=0)
 
-
-def test_waiting_pops_are_counted(serve: Serve) -> None:
-    async def scene(rig: Any) -> None:
+async def test_waiting_pops_are_counted(serve: Serve) -> None:
+    async with serve() as rig:
         await rig.send()
         await pop(rig)
         waiting = asyncio.ensure_future(rig.ask(pop_header(poll_ms=60_000)))
@@ -69,11 +61,9 @@ def test_waiting_pops_are_counted(serve: Serve) -> None:
         assert await rig.answer(count, PollingCountResponse) == PollingCountResponse(polling_count=0)
         assert await rig.code(GetPollingCount(consumer_group="g", topic="nowhere", queue_id=-1)) == 17
 
-    serve(scene)
 
-
-def test_in_order_a_notification_says_nothing_of_a_queue_that_is_blocked(serve: Serve) -> None:
-    async def scene(rig: Any) -> None:
+async def test_in_order_a_notification_says_nothing_of_a_queue_that_is_blocked(serve: Serve) -> None:
+    async with serve() as rig:
         await rig.send()
         order: dict[str, Any] = {"order": True}
         assert (await rig.answer(notice(**order), PopNotificationResponse)).has_message
@@ -86,5 +76,3 @@ def test_in_order_a_notification_says_nothing_of_a_queue_that_is_blocked(serve: 
         assert (await rig.ask(change_header(message, 30))).code == 0
         assert (await told).has_message
         assert await rig.code(notice(**order, attempt_id="a" * 257)) == 29
-
-    serve(scene)

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 from orbitmq.wire.header import decode_header
 from orbitmq.wire.headers import PeekMessage, PopResponse, RollBackPops
 from orbitmq.wire.messages.record import iter_records
 
+from ...parts import Serve
 from .support import pop
-
-Serve = Callable[..., None]
 
 
 def peek_header(**fields: Any) -> PeekMessage:
@@ -26,8 +24,8 @@ async def peek(rig: Any, **fields: Any) -> tuple[int, int, list[bytes]]:
     return answer.code, header.rest_count, [bytes(record.body) for record in iter_records(answer.body)]
 
 
-def test_a_peek_shows_what_waits_and_takes_nothing(serve: Serve) -> None:
-    async def scene(rig: Any) -> None:
+async def test_a_peek_shows_what_waits_and_takes_nothing(serve: Serve) -> None:
+    async with serve() as rig:
         for body in (b"0", b"1", b"2"):
             await rig.send(body=body)
         assert await peek(rig, count_max=2) == (0, 3, [b"0", b"1"])
@@ -41,12 +39,8 @@ def test_a_peek_shows_what_waits_and_takes_nothing(serve: Serve) -> None:
         assert (await rig.ask(peek_header(topic="nowhere"))).code == 17
         assert (await rig.ask(peek_header(queue_id=4))).code == 29
 
-    serve(scene)
 
-
-def test_nothing_is_there_to_be_rolled_back(serve: Serve) -> None:
-    async def scene(rig: Any) -> None:
+async def test_nothing_is_there_to_be_rolled_back(serve: Serve) -> None:
+    async with serve() as rig:
         answer = await rig.ask(RollBackPops())
         assert (answer.code, answer.body) == (0, b"")
-
-    serve(scene)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -14,9 +13,8 @@ from orbitmq.wire.headers import ChangeInvisibleTimeResponse, DeleteTopicInBroke
 from orbitmq.wire.pop.handles import parse_handle
 from orbitmq.wire.pop.ordered_batches import OrderedBatch, format_ordered_batches
 
+from ...parts import Serve
 from .support import ack_header, change_header, handle_of, pop, pop_header
-
-Serve = Callable[..., None]
 
 
 async def parked(rig: Any, count: int = 1) -> None:
@@ -24,8 +22,8 @@ async def parked(rig: Any, count: int = 1) -> None:
         await asyncio.sleep(0)
 
 
-def test_messages_come_with_what_makes_their_handles(serve: Serve) -> None:
-    async def scene(rig: Any) -> None:
+async def test_messages_come_with_what_makes_their_handles(serve: Serve) -> None:
+    async with serve() as rig:
         await rig.send(body=b"0")
         await rig.send(body=b"1")
         answer = await rig.ask(pop_header())
@@ -38,11 +36,9 @@ def test_messages_come_with_what_makes_their_handles(serve: Serve) -> None:
         assert handle_of(second) == f"0 {time_ms} 60000 {queue} 0 a 0 1"
         assert (await rig.ask(pop_header())).code == 210
 
-    serve(scene)
 
-
-def test_a_pop_waits_for_the_first_message(serve: Serve) -> None:
-    async def scene(rig: Any) -> None:
+async def test_a_pop_waits_for_the_first_message(serve: Serve) -> None:
+    async with serve() as rig:
         await rig.send()
         await pop(rig)
         waiting = asyncio.ensure_future(rig.ask(pop_header(poll_ms=60_000)))
@@ -51,33 +47,27 @@ def test_a_pop_waits_for_the_first_message(serve: Serve) -> None:
         (message,) = decode_popped(await waiting, "t", "a")
         assert message.body == b"now"
 
-    serve(scene)
 
-
-def test_a_pop_that_waits_hears_of_retries(serve: Serve) -> None:
-    async def scene(rig: Any) -> None:
+async def test_a_pop_that_waits_hears_of_retries(serve: Serve) -> None:
+    async with serve() as rig:
         await rig.send(body=b"again")
         await pop(rig, invisible_ms=0)
         waiting = asyncio.ensure_future(rig.ask(pop_header(poll_ms=60_000)))
         (message,) = decode_popped(await waiting, "t", "a")
         assert (message.body, message.reconsume_times, message.topic) == (b"again", 1, "t")
 
-    serve(scene)
 
-
-def test_a_pop_is_answered_with_nothing_when_its_time_is_over(serve: Serve) -> None:
-    async def scene(rig: Any) -> None:
+async def test_a_pop_is_answered_with_nothing_when_its_time_is_over(serve: Serve) -> None:
+    async with serve() as rig:
         await rig.send()
         await pop(rig)
         answer = await rig.ask(pop_header(poll_ms=20))
         assert answer.code == 210
         assert decode_header(PopResponse, answer.ext_fields).rest_count == 0
 
-    serve(scene)
 
-
-def test_too_many_pops_do_not_wait(serve: Serve) -> None:
-    async def scene(rig: Any) -> None:
+async def test_too_many_pops_do_not_wait(serve: Serve) -> None:
+    async with serve(pop_polling_size=1) as rig:
         await rig.send()
         await pop(rig)
         waiting = asyncio.ensure_future(rig.ask(pop_header(poll_ms=60_000)))
@@ -86,11 +76,9 @@ def test_too_many_pops_do_not_wait(serve: Serve) -> None:
         await rig.send()
         assert (await waiting).code == 0
 
-    serve(scene, pop_polling_size=1)
 
-
-def test_more_than_one_answer_holds_wakes_the_next_who_waits(serve: Serve) -> None:
-    async def scene(rig: Any) -> None:
+async def test_more_than_one_answer_holds_wakes_the_next_who_waits(serve: Serve) -> None:
+    async with serve() as rig:
         await rig.send()
         await pop(rig)
         asked = [asyncio.ensure_future(rig.ask(pop_header(poll_ms=60_000, count_max=1))) for _ in range(2)]
@@ -102,8 +90,6 @@ def test_more_than_one_answer_holds_wakes_the_next_who_waits(serve: Serve) -> No
         answers = await asyncio.gather(*asked)
         assert [answer.code for answer in answers] == [0, 0]
 
-    serve(scene)
-
 
 def _draft(body: bytes) -> Any:
     from orbitmq.store import Draft
@@ -111,19 +97,17 @@ def _draft(body: bytes) -> Any:
     return Draft("t", 0, body)
 
 
-def test_tags_filter(serve: Serve) -> None:
-    async def scene(rig: Any) -> None:
+async def test_tags_filter(serve: Serve) -> None:
+    async with serve() as rig:
         await rig.send(body=b"red", properties="TAGS\x01red\x02")
         await rig.send(body=b"blue", properties="TAGS\x01blue\x02")
         found = await pop(rig, expression="blue || green", expression_type="TAG")
         assert [message.body for message in found] == [b"blue"]
         assert (await rig.ask(pop_header(expression="||", expression_type="TAG"))).code == 23
 
-    serve(scene)
 
-
-def test_expressions_filter_and_wait(serve: Serve) -> None:
-    async def scene(rig: Any) -> None:
+async def test_expressions_filter_and_wait(serve: Serve) -> None:
+    async with serve(enable_property_filter=True) as rig:
         await rig.send(body=b"cheap", properties="price\x011\x02")
         sql = {"expression": "price > 5", "expression_type": "SQL92"}
         waiting = asyncio.ensure_future(rig.ask(pop_header(poll_ms=60_000, **sql)))
@@ -133,11 +117,9 @@ def test_expressions_filter_and_wait(serve: Serve) -> None:
         (message,) = decode_popped(await waiting, "t", "a")
         assert message.body == b"dear"
 
-    serve(scene, enable_property_filter=True)
 
-
-def test_what_no_pop_may_ask_is_refused_by_name(serve: Serve) -> None:
-    async def scene(rig: Any) -> None:
+async def test_what_no_pop_may_ask_is_refused_by_name(serve: Serve) -> None:
+    async with serve() as rig:
         await rig.send()
         for fields, code, said in (
             ({"count_max": 33}, 29, "greater than 32"),
@@ -153,26 +135,20 @@ def test_what_no_pop_may_ask_is_refused_by_name(serve: Serve) -> None:
             assert answer.code == code, fields
             assert said in (answer.remark or "")
 
-    serve(scene)
 
-
-def test_a_group_that_may_not_be_made_is_refused(serve: Serve) -> None:
-    async def scene(rig: Any) -> None:
+async def test_a_group_that_may_not_be_made_is_refused(serve: Serve) -> None:
+    async with serve(auto_create_subscription_group=False) as rig:
         await rig.send()
         assert (await rig.ask(pop_header())).code == 26
 
-    serve(scene, auto_create_subscription_group=False)
 
-
-def test_a_broker_that_may_not_be_read_gives_nothing(serve: Serve) -> None:
-    async def scene(rig: Any) -> None:
+async def test_a_broker_that_may_not_be_read_gives_nothing(serve: Serve) -> None:
+    async with serve(broker_permission=2) as rig:
         assert (await rig.ask(pop_header())).code == 16
 
-    serve(scene, broker_permission=2)
 
-
-def test_too_many_checkpoints_are_told_of(serve: Serve) -> None:
-    async def scene(rig: Any) -> None:
+async def test_too_many_checkpoints_are_told_of(serve: Serve) -> None:
+    async with serve(pop_checkpoints_max=1) as rig:
         await rig.send()
         await rig.send()
         await pop(rig, count_max=1)
@@ -180,11 +156,9 @@ def test_too_many_checkpoints_are_told_of(serve: Serve) -> None:
         assert answer.code == 215
         assert "popCheckpointsMax" in (answer.remark or "")
 
-    serve(scene, pop_checkpoints_max=1)
 
-
-def test_pops_of_a_deleted_topic_are_told(serve: Serve) -> None:
-    async def scene(rig: Any) -> None:
+async def test_pops_of_a_deleted_topic_are_told(serve: Serve) -> None:
+    async with serve() as rig:
         await rig.send()
         await pop(rig)
         waiting = asyncio.ensure_future(rig.ask(pop_header(poll_ms=60_000)))
@@ -192,11 +166,9 @@ def test_pops_of_a_deleted_topic_are_told(serve: Serve) -> None:
         assert await rig.code(DeleteTopicInBroker(topic="t")) == 0
         assert (await waiting).code == 17
 
-    serve(scene)
 
-
-def test_a_store_that_takes_nothing_gives_nothing(serve: Serve) -> None:
-    async def scene(rig: Any) -> None:
+async def test_a_store_that_takes_nothing_gives_nothing(serve: Serve) -> None:
+    async with serve() as rig:
         await rig.send()
         rig.broker.service.store._refusal = "no room"
         answer = await rig.ask(pop_header())
@@ -204,11 +176,9 @@ def test_a_store_that_takes_nothing_gives_nothing(serve: Serve) -> None:
         assert (answer.code, answer.remark) == (14, "no room")
         assert len(await pop(rig)) == 1
 
-    serve(scene)
 
-
-def test_in_order_a_pop_waits_until_the_messages_before_are_acknowledged(serve: Serve) -> None:
-    async def scene(rig: Any) -> None:
+async def test_in_order_a_pop_waits_until_the_messages_before_are_acknowledged(serve: Serve) -> None:
+    async with serve() as rig:
         await rig.send(body=b"0")
         await rig.send(body=b"1")
         order: dict[str, Any] = {"order": True, "count_max": 1}
@@ -224,11 +194,9 @@ def test_in_order_a_pop_waits_until_the_messages_before_are_acknowledged(serve: 
         (second,) = decode_popped(await waiting, "t", "a")
         assert second.body == b"1"
 
-    serve(scene)
 
-
-def test_in_order_a_pop_waits_until_the_time_of_those_before_is_over(serve: Serve) -> None:
-    async def scene(rig: Any) -> None:
+async def test_in_order_a_pop_waits_until_the_time_of_those_before_is_over(serve: Serve) -> None:
+    async with serve() as rig:
         await rig.send(body=b"0")
         order: dict[str, Any] = {"order": True, "count_max": 1}
         rig.broker.service.pop.waiting.wake_overtaken = lambda: None  # the net under lost wake-ups
@@ -246,27 +214,21 @@ def test_in_order_a_pop_waits_until_the_time_of_those_before_is_over(serve: Serv
         (third,) = decode_popped(await waiting, "t", "a")
         assert (third.body, third.reconsume_times) == (b"0", 2)
 
-    serve(scene)
 
-
-def test_in_order_batches_outlast_a_restart(serve: Serve) -> None:
-    async def pops(rig: Any) -> None:
+async def test_in_order_batches_outlast_a_restart(serve: Serve) -> None:
+    async with serve() as rig:
         for body in (b"0", b"1", b"2"):
             await rig.send(body=body)
         first, _ = await pop(rig, order=True, count_max=2, attempt_id="a")
         assert await rig.code(ack_header(first)) == 0
-
-    async def comes_back(rig: Any) -> None:
+    async with serve() as rig:
         assert (await rig.ask(pop_header(order=True))).code == 210
         again = await pop(rig, order=True, attempt_id="a")
         assert [message.body for message in again] == [b"1", b"2"]
 
-    serve(pops)
-    serve(comes_back)
 
-
-def test_in_order_an_offset_that_was_set_is_not_moved_by_acks_of_what_was_out(serve: Serve) -> None:
-    async def scene(rig: Any) -> None:
+async def test_in_order_an_offset_that_was_set_is_not_moved_by_acks_of_what_was_out(serve: Serve) -> None:
+    async with serve() as rig:
         for body in (b"0", b"1", b"2"):
             await rig.send(body=body)
         (first,) = await pop(rig, order=True, count_max=1)
@@ -282,20 +244,16 @@ def test_in_order_an_offset_that_was_set_is_not_moved_by_acks_of_what_was_out(se
         again = decode_popped(await waiting, "t", "a")
         assert [message.body for message in again] == [b"0", b"1", b"2"]
 
-    serve(scene)
 
-
-def test_in_order_a_batch_with_messages_that_a_power_cut_took_is_out_no_longer(serve: Serve, tmp_path: Path) -> None:
-    async def sends(rig: Any) -> None:
+async def test_in_order_a_batch_with_messages_that_a_power_cut_took_is_out_no_longer(
+    serve: Serve, tmp_path: Path
+) -> None:
+    async with serve() as rig:
         await rig.send(body=b"0")
-
-    async def pops(rig: Any) -> None:
-        assert rig.broker.service.pop.ordered.count == 1
-        (found,) = await pop(rig, order=True)
-        assert found.body == b"0"
-
-    serve(sends)
     lost, kept = (OrderedBatch(offsets, now_ms(), 60_000, now_ms()) for offsets in ((0, 1), (0,)))
     content = format_ordered_batches([(("t", "g", 0), lost), (("t", "h", 0), kept)])
     (tmp_path / "store" / "config" / "consumerOrderInfo.json").write_bytes(content)
-    serve(pops)
+    async with serve() as rig:
+        assert rig.broker.service.pop.ordered.count == 1
+        (found,) = await pop(rig, order=True)
+        assert found.body == b"0"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -11,32 +10,28 @@ from orbitmq.model.topic import Perm
 from orbitmq.wire.bodies.groups import GroupConfig, encode_group_config
 from orbitmq.wire.headers import CreateTopic, GetPollingCount, PopNotification, UpdateSubscriptionGroup
 
+from ...parts import Serve
 from .support import pop_header
 
-Serve = Callable[..., None]
 PLACE: dict[str, Any] = {"consumer_group": "g", "topic": "t", "queue_id": -1}
 REQUESTS = [pop_header(), PopNotification(**PLACE, poll_ms=0), GetPollingCount(**PLACE)]
 
 
 @pytest.mark.parametrize("header", REQUESTS)
-def test_a_group_that_is_switched_off_gets_nothing(serve: Serve, header: object) -> None:
-    async def scene(rig: Any) -> None:
+async def test_a_group_that_is_switched_off_gets_nothing(serve: Serve, header: object) -> None:
+    async with serve() as rig:
         await rig.send()
         config = GroupConfig(group="g", consume_enable=False)
         assert await rig.code(UpdateSubscriptionGroup(), encode_group_config(config)) == 0
         assert await rig.code(header) == 16
 
-    serve(scene)
-
 
 @pytest.mark.parametrize("header", REQUESTS)
-def test_a_topic_that_may_not_be_read_gives_nothing(serve: Serve, header: object) -> None:
-    async def scene(rig: Any) -> None:
+async def test_a_topic_that_may_not_be_read_gives_nothing(serve: Serve, header: object) -> None:
+    async with serve() as rig:
         create = CreateTopic(
             topic="t", default_topic="TBW102", read_queue_nums=1, write_queue_nums=1, perm=int(Perm.WRITE),
             topic_filter_type="SINGLE_TAG", topic_sys_flag=0, order=False,
         )  # fmt: skip
         assert await rig.code(create) == 0
         assert await rig.code(header) == 16
-
-    serve(scene)

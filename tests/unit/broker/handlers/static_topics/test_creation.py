@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -14,7 +13,7 @@ from orbitmq.wire.bodies.static_topics.mappings import decode_mapping, encode_ma
 from orbitmq.wire.headers import CreateStaticTopic, DeleteTopicInBroker, GetAllTopicConfig, GetTopicConfig
 from waiting import until
 
-Serve = Callable[..., None]
+from ...parts import Serve
 
 ITEM = MappingItem(0, 1, "a", 0)
 
@@ -31,13 +30,12 @@ def mapping(**fields: Any) -> QueueMapping:
     return QueueMapping(**settings | fields)
 
 
-def test_a_static_topic_is_made_shown_and_kept_until_it_is_deleted(serve: Serve) -> None:
-    async def made(rig: Any) -> None:
+async def test_a_static_topic_is_made_shown_and_kept_until_it_is_deleted(serve: Serve) -> None:
+    async with serve() as rig:
         assert await rig.code(header(), encode_mapping(mapping())) == 0
         plain = await rig.ask(GetTopicConfig(topic="t"))
         assert "mappingDetail" not in fastjson.loads(plain.body)
-
-    async def kept(rig: Any) -> None:
+    async with serve() as rig:
         static = rig.broker.service.topics.static
         assert static.mappings == {"t": mapping()}
         table = fastjson.loads((await rig.ask(GetAllTopicConfig())).body)
@@ -45,31 +43,23 @@ def test_a_static_topic_is_made_shown_and_kept_until_it_is_deleted(serve: Serve)
         assert table["topicConfigTable"]["t"]["readQueueNums"] == 2
         assert await rig.code(DeleteTopicInBroker(topic="t")) == 0
         assert not static.mappings
-
-    async def gone(rig: Any) -> None:
+    async with serve() as rig:
         assert not rig.broker.service.topics.static.mappings
         assert "topicQueueMappingDetailMap" not in fastjson.loads((await rig.ask(GetAllTopicConfig())).body)
 
-    for scene in (made, kept, gone):
-        serve(scene)
 
-
-def test_a_static_topic_has_no_order(serve: Serve) -> None:
-    async def scene(rig: Any) -> None:
+async def test_a_static_topic_has_no_order(serve: Serve) -> None:
+    async with serve() as rig:
         assert await rig.code(header(order=True), encode_mapping(mapping())) == 0
         table = fastjson.loads((await rig.ask(GetAllTopicConfig())).body)
         assert table["topicConfigTable"]["t"]["order"] is False
 
-    serve(scene)
 
-
-def test_a_broker_may_have_no_queue_of_a_static_topic(serve: Serve) -> None:
-    async def scene(rig: Any) -> None:
+async def test_a_broker_may_have_no_queue_of_a_static_topic(serve: Serve) -> None:
+    async with serve() as rig:
         body = encode_mapping(mapping(queues={}))
         assert await rig.code(header(read_queue_nums=0, write_queue_nums=0), body) == 0
         assert (await rig.send("t")).code == 501
-
-    serve(scene)
 
 
 @pytest.mark.parametrize(
@@ -86,21 +76,20 @@ def test_a_broker_may_have_no_queue_of_a_static_topic(serve: Serve) -> None:
         ({}, None, 1),
     ],
 )
-def test_a_static_topic_that_is_no_good_leaves_nothing(
+async def test_a_static_topic_that_is_no_good_leaves_nothing(
     serve: Serve, change: dict[str, Any], body: QueueMapping | None, code: int
 ) -> None:
-    async def scene(rig: Any) -> None:
+
+    async with serve() as rig:
         topics = rig.broker.service.topics
         before = topics.table.version
         assert await rig.code(header(**change), b"{" if body is None else encode_mapping(body)) == code
         assert not topics.static.mappings
         assert topics.table.version == before
 
-    serve(scene)
 
-
-def test_pulls_that_wait_are_answered_when_the_mapping_changes(serve: Serve) -> None:
-    async def scene(rig: Any) -> None:
+async def test_pulls_that_wait_are_answered_when_the_mapping_changes(serve: Serve) -> None:
+    async with serve() as rig:
         assert await rig.code(header(), encode_mapping(mapping())) == 0
         waiting = asyncio.create_task(rig.pull("t", sys_flag=6, suspend_timeout_ms=60_000))
         await until(lambda: rig.broker.service.pulls.parked_count == 1)
@@ -109,5 +98,3 @@ def test_pulls_that_wait_are_answered_when_the_mapping_changes(serve: Serve) -> 
         answer, _ = await waiting
         assert answer.code == 19
         assert (await rig.pull("t"))[0].code == 501
-
-    serve(scene)

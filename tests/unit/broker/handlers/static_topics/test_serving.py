@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -32,9 +31,8 @@ from orbitmq.wire.headers import (
 from waiting import until
 
 from ...conftest import send_header
+from ...parts import Serve
 from .test_creation import header
-
-Serve = Callable[..., None]
 
 OLD, MOVED_BACK = MappingItem(0, 1, "a", 0), MappingItem(2, 0, "a", 20_000)
 REMOTE = MappingItem(1, 5, "b", 10_000)
@@ -57,8 +55,8 @@ async def offset(rig: Any, question: Any) -> int:
     return int((await rig.answer(question, OffsetResponse)).offset)
 
 
-def test_a_send_goes_to_the_leader_under_the_logical_queues_number(serve: Serve) -> None:
-    async def scene(rig: Any) -> None:
+async def test_a_send_goes_to_the_leader_under_the_logical_queues_number(serve: Serve) -> None:
+    async with serve() as rig:
         await make(rig, OLD)
         await make(rig, OLD, MOVED_BACK)
         sent = [decode_header(SendResponse, (await rig.send("t", queue_id=7)).ext_fields) for _ in range(2)]
@@ -69,11 +67,9 @@ def test_a_send_goes_to_the_leader_under_the_logical_queues_number(serve: Serve)
         assert (store.max_offset("t", 0), store.max_offset("t", 1)) == (3, 0)
         assert (await rig.send("t", queue_id=0)).code == 501
 
-    serve(scene)
 
-
-def test_every_form_of_a_send_goes_there(serve: Serve) -> None:
-    async def scene(rig: Any) -> None:
+async def test_every_form_of_a_send_goes_there(serve: Serve) -> None:
+    async with serve() as rig:
         await make(rig, OLD)
         v2 = send_header("t", queue_id=7)
         fields = {name: getattr(v2, name) for name in v2.__dataclass_fields__}
@@ -84,11 +80,9 @@ def test_every_form_of_a_send_goes_there(serve: Serve) -> None:
             found = decode_header(SendResponse, (await rig.ask(head, body)).ext_fields)
             assert (found.queue_id, found.queue_offset) == (7, number)
 
-    serve(scene)
 
-
-def test_a_pull_reads_on_from_one_item_in_the_next(serve: Serve) -> None:
-    async def scene(rig: Any) -> None:
+async def test_a_pull_reads_on_from_one_item_in_the_next(serve: Serve) -> None:
+    async with serve() as rig:
         await rig.make_group()
         await make(rig, OLD)
         await rig.send("t", b"old", queue_id=7)
@@ -105,11 +99,9 @@ def test_a_pull_reads_on_from_one_item_in_the_next(serve: Serve) -> None:
         code, found, _ = await pulled(rig, 5_000)
         assert (code, found.next_begin_offset) == (20, 20_000)
 
-    serve(scene)
 
-
-def test_a_pull_waits_at_the_leaders_end_for_a_message(serve: Serve) -> None:
-    async def scene(rig: Any) -> None:
+async def test_a_pull_waits_at_the_leaders_end_for_a_message(serve: Serve) -> None:
+    async with serve() as rig:
         await make(rig, OLD._replace(logic_offset=20_000))
         waiting = asyncio.create_task(
             pulled(rig, 20_000, sys_flag=int(PullSysFlag.SUSPEND | 4), suspend_timeout_ms=60_000)
@@ -119,11 +111,9 @@ def test_a_pull_waits_at_the_leaders_end_for_a_message(serve: Serve) -> None:
         code, found, bodies = await waiting
         assert (code, found.next_begin_offset, found.offset_delta, bodies) == (0, 20_001, 20_000, [b"new"])
 
-    serve(scene)
 
-
-def test_what_a_pull_commits_is_kept_in_the_queues_own_offsets(serve: Serve) -> None:
-    async def scene(rig: Any) -> None:
+async def test_what_a_pull_commits_is_kept_in_the_queues_own_offsets(serve: Serve) -> None:
+    async with serve() as rig:
         await make(rig, OLD)
         for _ in range(3):
             await rig.send("t", queue_id=7)
@@ -136,21 +126,17 @@ def test_what_a_pull_commits_is_kept_in_the_queues_own_offsets(serve: Serve) -> 
         await pulled(rig, 20_002, sys_flag=5, commit_offset=3)  # of the older item: its reader tells of it by itself
         assert (offsets.query("g", "t", 0), offsets.query("g", "t", 1)) == (2, -1)
 
-    serve(scene)
 
-
-def test_a_queue_without_a_decided_item_cannot_be_pulled(serve: Serve) -> None:
-    async def scene(rig: Any) -> None:
+async def test_a_queue_without_a_decided_item_cannot_be_pulled(serve: Serve) -> None:
+    async with serve() as rig:
         await make(rig, OLD._replace(logic_offset=-1))
         assert (await rig.pull("t", queue_id=7))[0].code == 1
         sent = decode_header(SendResponse, (await rig.send("t", queue_id=7)).ext_fields)
         assert (sent.queue_id, sent.queue_offset) == (7, -1)
 
-    serve(scene)
 
-
-def test_no_more_is_read_of_an_item_than_it_has(serve: Serve) -> None:
-    async def scene(rig: Any) -> None:
+async def test_no_more_is_read_of_an_item_than_it_has(serve: Serve) -> None:
+    async with serve() as rig:
         await make(rig, OLD)
         for number in range(4):
             await rig.send("t", b"%d" % number, queue_id=7)
@@ -158,11 +144,9 @@ def test_no_more_is_read_of_an_item_than_it_has(serve: Serve) -> None:
         code, found, bodies = await pulled(rig, 0)
         assert (code, bodies, found.next_begin_offset) == (0, [b"0", b"1"], 2)
 
-    serve(scene)
 
-
-def test_offsets_are_those_of_all_items_together(serve: Serve) -> None:
-    async def scene(rig: Any) -> None:
+async def test_offsets_are_those_of_all_items_together(serve: Serve) -> None:
+    async with serve() as rig:
         await rig.make_group()
         await make(rig, OLD)
         for _ in range(3):
@@ -183,13 +167,12 @@ def test_offsets_are_those_of_all_items_together(serve: Serve) -> None:
         answer = await rig.pool.request(rig.broker.address, forwarded, code=RequestCode.GET_MAX_OFFSET)
         assert decode_header(OffsetResponse, answer.ext_fields).offset == 3
 
-    serve(scene)
 
-
-def test_what_another_broker_has_is_asked_of_it_without_waiting_there(
+async def test_what_another_broker_has_is_asked_of_it_without_waiting_there(
     serve: Serve, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    async def scene(rig: Any) -> None:
+
+    async with serve() as rig:
         await make(rig, REMOTE, MOVED_BACK)
         heard: list[Any] = []
 
@@ -207,11 +190,9 @@ def test_what_another_broker_has_is_asked_of_it_without_waiting_there(
         place = (forwarded.queue_id, forwarded.queue_offset, forwarded.sys_flag, forwarded.broker_name, forwarded.lo)
         assert place == (5, 5, 4, "b", False)
 
-    serve(scene)
 
-
-def test_a_topic_that_is_not_static_is_served_as_ever_beside_one_that_is(serve: Serve) -> None:
-    async def scene(rig: Any) -> None:
+async def test_a_topic_that_is_not_static_is_served_as_ever_beside_one_that_is(serve: Serve) -> None:
+    async with serve() as rig:
         await rig.make_group()
         await make(rig, OLD)
         assert decode_header(SendResponse, (await rig.send("plain", queue_id=1)).ext_fields).queue_id == 1
@@ -219,5 +200,3 @@ def test_a_topic_that_is_not_static_is_served_as_ever_beside_one_that_is(serve: 
         assert (answer.code, len(records)) == (0, 1)
         assert decode_header(PullResponse, answer.ext_fields).offset_delta is None
         assert await offset(rig, GetMaxOffset(topic="plain", queue_id=1)) == 1
-
-    serve(scene)

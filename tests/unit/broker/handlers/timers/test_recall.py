@@ -14,8 +14,7 @@ from orbitmq.wire.messages.properties import parse_properties
 from orbitmq.wire.messages.recall_handle import RecallHandle, format_recall_handle, parse_recall_handle
 
 from ...conftest import send_header
-
-Serve = Callable[..., None]
+from ...parts import Serve
 
 FAST: dict[str, Any] = {"timer_precision_ms": 100, "recall_message_enable": True, "timer_max_delay_sec": 1_000}
 
@@ -39,8 +38,8 @@ def recall(handle: str, topic: str = "t") -> RecallMessage:
     return RecallMessage(producer_group="p", topic=topic, recall_handle=handle)
 
 
-def test_a_timer_is_delivered_at_its_time_under_its_own_topic_and_queue(serve: Serve) -> None:
-    async def scene(rig: Any) -> None:
+async def test_a_timer_is_delivered_at_its_time_under_its_own_topic_and_queue(serve: Serve) -> None:
+    async with serve(**FAST) as rig:
         asked_ms = time.time() * 1000
         answer = await rig.send(body=b"later", properties="TIMER_DELAY_MS\x01300\x02UNIQ_KEY\x01K1\x02", flag=7)
         assert answer.code == 0, answer.remark
@@ -55,31 +54,23 @@ def test_a_timer_is_delivered_at_its_time_under_its_own_topic_and_queue(serve: S
         assert int(found["TIMER_OUT_MS"]) + 1 == int(handle.time)
         assert found["TIMER_DELAY_MS"] == "300"
 
-    serve(scene, **FAST)
 
-
-def test_a_timer_survives_a_restart(serve: Serve) -> None:
-    async def before(rig: Any) -> None:
+async def test_a_timer_survives_a_restart(serve: Serve) -> None:
+    async with serve(**FAST) as rig:
         await handle_of(rig, 1_000, b"later")
-
-    async def after(rig: Any) -> None:
+    async with serve(**FAST) as rig:
         (record,) = await pulled(rig, 1)
         assert bytes(record.body) == b"later"
 
-    serve(before, **FAST)
-    serve(after, **FAST)
 
-
-def test_a_message_that_is_taken_back_is_not_delivered(serve: Serve) -> None:
-    async def scene(rig: Any) -> None:
+async def test_a_message_that_is_taken_back_is_not_delivered(serve: Serve) -> None:
+    async with serve(**FAST) as rig:
         await handle_of(rig, 3_000, b"kept", "K0")
         handle = await handle_of(rig, 3_000, b"taken back")
         response = await rig.answer(recall(handle), RecallResponse)
         assert (response.message_id, response.region_id) == ("K1", "DefaultRegion")
         await handle_of(rig, 3_300, b"last", "K2")
         assert [bytes(record.body) for record in await pulled(rig, 2)] == [b"kept", b"last"]
-
-    serve(scene, **FAST)
 
 
 def _handle(**changes: str) -> str:
@@ -102,10 +93,11 @@ def _handle(**changes: str) -> str:
         (lambda: recall(_handle(unique_key="a\x01b")), 604, "recall failed"),
     ],
 )
-def test_what_cannot_be_taken_back_is_refused(
+async def test_what_cannot_be_taken_back_is_refused(
     serve: Serve, header: Callable[[], RecallMessage], code: int, remark: str
 ) -> None:
-    async def scene(rig: Any) -> None:
+
+    async with serve(**FAST) as rig:
         assert await rig.code(send_header()) == 0
         answer = await rig.ask(header())
         assert answer.code == code
@@ -113,23 +105,15 @@ def test_what_cannot_be_taken_back_is_refused(
         assert len(answer.remark) < 400
         assert re.search(remark, answer.remark)
 
-    serve(scene, **FAST)
 
-
-def test_recalls_are_forbidden_unless_they_are_allowed(serve: Serve) -> None:
-    async def forbidden(rig: Any) -> None:
+async def test_recalls_are_forbidden_unless_they_are_allowed(serve: Serve) -> None:
+    async with serve() as rig:
         assert await rig.code(send_header()) == 0
         assert await rig.code(recall(_handle())) == 16
-
-    async def unwritable(rig: Any) -> None:
+    async with serve(broker_permission=4, **FAST, allow_recall_when_broker_not_writeable=False) as rig:
         assert await rig.code(recall(_handle())) == 14
-
-    async def written(rig: Any) -> None:
+    async with serve(broker_permission=4, **FAST) as rig:
         assert await rig.code(recall(_handle())) == 0
-
-    serve(forbidden)
-    serve(unwritable, broker_permission=4, **FAST, allow_recall_when_broker_not_writeable=False)
-    serve(written, broker_permission=4, **FAST)
 
 
 @pytest.mark.parametrize(
@@ -142,54 +126,46 @@ def test_recalls_are_forbidden_unless_they_are_allowed(serve: Serve) -> None:
         ("TIMER_DELIVER_MS\x011\x02TIMER_DEL_UNIQKEY\x01t+K\x02", 13, "a time to come"),
     ],
 )
-def test_a_time_that_is_none_is_refused_with_its_name_and_value(
+async def test_a_time_that_is_none_is_refused_with_its_name_and_value(
     serve: Serve, properties: str, code: int, remark: str
 ) -> None:
-    async def scene(rig: Any) -> None:
+
+    async with serve(**FAST) as rig:
         answer = await rig.send(properties=properties)
         assert (answer.code, remark in answer.remark) == (code, True), answer.remark
         assert rig.broker.service.store.max_offset(TIMER_TOPIC, 0) == 0
-
-    serve(scene, **FAST)
 
 
 @pytest.mark.parametrize(
     "properties", ["TIMER_DELAY_SEC\x010\x02", "TIMER_DELAY_MS\x01-9\x02", "TIMER_DELIVER_MS\x015\x02"]
 )
-def test_a_time_that_is_over_is_now(serve: Serve, properties: str) -> None:
-    async def scene(rig: Any) -> None:
+async def test_a_time_that_is_over_is_now(serve: Serve, properties: str) -> None:
+    async with serve(**FAST) as rig:
         answer = await rig.send(properties=properties)
         assert answer.code == 0
         assert "recallHandle" not in answer.ext_fields
         assert rig.broker.service.store.max_offset("t", 0) == 1
 
-    serve(scene, **FAST)
 
-
-def test_a_delay_level_wins_over_a_time(serve: Serve) -> None:
-    async def scene(rig: Any) -> None:
+async def test_a_delay_level_wins_over_a_time(serve: Serve) -> None:
+    async with serve(**FAST) as rig:
         assert (await rig.send(properties="TIMER_DELAY_SEC\x015\x02DELAY\x011\x02")).code == 0
         assert rig.broker.service.store.max_offset(TIMER_TOPIC, 0) == 0
         (record,) = await pulled(rig, 1)
         assert "TIMER_DELAY_SEC" not in parse_properties(record.properties)
 
-    serve(scene, **FAST)
 
-
-def test_a_timer_that_was_delivered_and_is_sent_again_is_a_plain_message(serve: Serve) -> None:
-    async def scene(rig: Any) -> None:
+async def test_a_timer_that_was_delivered_and_is_sent_again_is_a_plain_message(serve: Serve) -> None:
+    async with serve(**FAST) as rig:
         assert (await rig.send(properties="TIMER_DELAY_SEC\x015\x02TIMER_OUT_MS\x015\x02")).code == 0
         assert rig.broker.service.store.max_offset("t", 0) == 1
 
-    serve(scene, **FAST)
 
-
-def test_without_a_wheel_and_with_too_many_at_one_time_a_timer_is_refused(serve: Serve) -> None:
-    async def disabled(rig: Any) -> None:
+async def test_without_a_wheel_and_with_too_many_at_one_time_a_timer_is_refused(serve: Serve) -> None:
+    async with serve(timer_wheel_enable=False) as rig:
         answer = await rig.send(properties="TIMER_DELAY_SEC\x015\x02")
         assert (answer.code, answer.remark) == (1, "accurate timer message is not enabled, timerWheelEnable is false")
-
-    async def congested(rig: Any) -> None:
+    async with serve(timer_congest_num_each_slot=1) as rig:
         due_ms = int(time.time() * 1000) + 50_000
         for _ in range(2):
             assert (await rig.send(properties=f"TIMER_DELIVER_MS\x01{due_ms}\x02")).code == 0
@@ -199,12 +175,7 @@ def test_without_a_wheel_and_with_too_many_at_one_time_a_timer_is_refused(serve:
         assert answer.code == 1
         assert "timerCongestNumEachSlot is 1" in answer.remark
 
-    serve(disabled, timer_wheel_enable=False)
-    serve(congested, timer_congest_num_each_slot=1)
 
-
-def test_nobody_sends_to_the_timers_topic_itself(serve: Serve) -> None:
-    async def scene(rig: Any) -> None:
+async def test_nobody_sends_to_the_timers_topic_itself(serve: Serve) -> None:
+    async with serve() as rig:
         assert await rig.code(send_header(TIMER_TOPIC)) == 16
-
-    serve(scene)

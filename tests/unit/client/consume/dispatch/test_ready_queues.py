@@ -1,6 +1,9 @@
+"""The order in which queues and keys are worked on."""
+
 import asyncio
 from typing import Any
 
+from orbitmq.client.consume.dispatch.lanes import Lanes
 from orbitmq.client.consume.dispatch.ready_queues import ReadyQueues
 
 
@@ -57,3 +60,26 @@ async def test_closing_hands_out_nothing_more():
     ready.close()
     assert await ready.next_batch() is None
     assert queue.asked == []
+
+
+def test_items_of_a_key_have_their_turns_one_after_the_other():
+    lanes: Lanes[int] = Lanes()
+    assert lanes.put("a", 1)
+    assert not lanes.put("a", 2)
+    assert lanes.first("a") == 1
+    assert lanes.advance("a")
+    assert lanes.first("a") == 2
+    assert not lanes.put("a", 3)
+    assert lanes.advance("a")
+    assert not lanes.advance("a")
+    assert lanes.put("a", 4)
+
+
+def test_keys_do_not_wait_for_one_another_and_leave_nothing_behind():
+    lanes: Lanes[int] = Lanes()
+    assert lanes.put("a", 1)
+    assert lanes.put(("b", 2), 2)
+    assert len(lanes) == 2
+    assert not lanes.advance("a")
+    assert not lanes.advance(("b", 2))
+    assert len(lanes) == 0

@@ -1,11 +1,13 @@
-"""One message, consumed on request."""
+"""One message consumed on request, and stacks as text."""
 
 from __future__ import annotations
 
+import asyncio
 from dataclasses import replace
 
 import pytest
 
+from orbitmq.client.consume.inspection import stacks
 from orbitmq.client.consume.inspection.direct import DirectConsumption
 from orbitmq.wire.bodies.consumers.direct_result import Outcome
 from unit.client.messages import stored
@@ -53,3 +55,18 @@ async def test_what_a_handler_raises_is_told():
 def test_a_consumer_without_a_handler_has_none():
     assert not direct().has_handler
     assert direct(print).has_handler
+
+
+async def test_tasks_and_threads_are_named_with_where_they_are(monkeypatch):
+    async def waits_for_ever():
+        await asyncio.Event().wait()
+
+    task = asyncio.create_task(waits_for_ever(), name="the waiting one")
+    await asyncio.sleep(0)
+    text = stacks.describe_stacks()
+    assert "task the waiting one" in text
+    assert "in waits_for_ever" in text
+    assert "thread MainThread" in text
+    monkeypatch.setattr(stacks, "SIZE_MAX", 100)
+    assert len(stacks.describe_stacks()) == 100
+    task.cancel()

@@ -1,4 +1,4 @@
-"""The first marker decides, and nothing that comes later changes it."""
+"""The first marker decides, and a driver commits by itself only while no check of the broker's can have come between."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from orbitmq.client.transactions.decision import Decision
 from orbitmq.errors import ConfigError
 from orbitmq.model.route import MessageQueue
 from orbitmq.spark.once.rules.ledger import Abort, Filled, Ledger, Marker, decide, format_entry, parse_entry, ranges
+from orbitmq.spark.once.rules.patience import patience_of
 from orbitmq.spark.once.rules.stamp import Stamp
 
 QUEUE = MessageQueue("orders", "broker-a", 3)
@@ -29,6 +30,9 @@ def decided(attempt, *entries, serial=0):
     for entry in entries:
         ledger.apply(entry)
     return decide(Stamp("q", 1, attempt, serial), ledger)
+
+
+JAVA = "#comment\ntransactionTimeOut=60000\ntransactionCheckInterval=30000\ntransactionOpBatchInterval=3000\ntransactionCheckMax=15\n"
 
 
 def test_a_half_message_without_a_marker_stays_open():
@@ -102,3 +106,26 @@ def test_a_record_that_cannot_be_understood_is_not_passed_over(change):
 def test_a_message_that_is_no_record_is_not_passed_over(body):
     with pytest.raises(ConfigError, match="markerTopic"):
         parse_entry(body, 0)
+
+
+def test_a_java_broker_takes_direct_ends_until_it_may_have_asked():
+    found = patience_of(JAVA)
+
+    assert found.may_end(54_999)
+    assert not found.may_end(55_000)
+
+
+def test_a_broker_of_ours_takes_them_at_any_time():
+    assert patience_of(JAVA + "topicsMax=9\n").may_end(10**9)
+
+
+def test_a_message_may_be_given_up_after_the_last_check():
+    found = patience_of(JAVA)
+
+    assert not found.may_be_given_up(60_000 + 14 * 30_000 - 2_001)
+    assert found.may_be_given_up(60_000 + 14 * 30_000 - 2_000)
+
+
+def test_settings_that_are_not_told_are_javas_defaults():
+    assert patience_of("") == patience_of("transactionTimeOut=6000\ntransactionCheckMax=x")
+    assert patience_of("").direct_ms == 1_000

@@ -1,0 +1,35 @@
+"""Commands of jobs without their jobs."""
+
+from __future__ import annotations
+
+from importlib import import_module
+
+import pytest
+
+JOBS = {
+    "archive": ["archive"],
+    "contracts": ["hold_to_contract"],
+    "dead_letters": ["inspect_letters", "fix_letters"],
+    "replay": ["replay"],
+    "watching.alerts": ["watch"],
+    "watching.lag": ["watch_lag"],
+    "watching.trace": ["evaluate_traces"],
+}
+"""The functions that each command calls of its job."""
+
+
+@pytest.fixture
+def asked(monkeypatch):
+    """Return the arguments of the job's function, followed by name, master, output and settings of the job."""
+    found: list[tuple] = []
+
+    def run(name, master, output, work, settings=None):
+        work(None, "screen")
+        found.append((name, master, output, settings))
+
+    for command, functions in JOBS.items():
+        monkeypatch.setattr(f"orbitmq.cli.jobs.{command}.run_job", run)
+        job = import_module(f"orbitmq.spark.jobs.{command.removeprefix('watching.')}")
+        for function in functions:
+            monkeypatch.setattr(job, function, lambda spark, *arguments: found.append(arguments))
+    return found

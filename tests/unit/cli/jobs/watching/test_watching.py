@@ -1,0 +1,64 @@
+"""Orders of the jobs that watch: `orbitmq job lag`, `trace` and `alerts`."""
+
+from __future__ import annotations
+
+import pytest
+
+from orbitmq.cli.terminal.output import Format
+from orbitmq.spark.jobs.alerts import AlertPlan
+from orbitmq.spark.jobs.frame.cluster import Cluster
+from orbitmq.spark.jobs.lag import LagPlan
+from orbitmq.spark.jobs.trace import TracePlan
+
+
+def test_options_become_a_plan_of_lag(orbitmq, asked, tmp_path, rocketmq_session):
+    words = ("--count", 7, "--every", "0.5", "--master", "local[1]", "-o", "json")
+    assert orbitmq("job", "lag", "g", "t", tmp_path / "a" / ".." / "b", *words).code == 0
+
+    (cluster, plan, _), (name, master, output, _) = asked
+    assert cluster == Cluster(rocketmq_session.name_servers)
+    assert plan == LagPlan("g", "t", tmp_path / "b", 7, 0.5)
+    assert (name, master, output) == ("lag", "local[1]", Format.JSON)
+
+
+def test_a_run_looks_for_ten_minutes_unless_told_otherwise(orbitmq, asked, tmp_path):
+    assert orbitmq("job", "lag", "g", "t", tmp_path).code == 0
+    assert asked[0][1] == LagPlan("g", "t", tmp_path, 60, 10.0)
+
+
+@pytest.mark.parametrize("words", [("--count", 0), ("--every", 0)], ids=["never", "without a pause"])
+def test_a_run_that_cannot_be_is_told_before_spark_starts(orbitmq, asked, tmp_path, words):
+    assert orbitmq("job", "lag", "g", "t", tmp_path, *words).code == 2
+    assert not asked
+
+
+def test_options_become_a_plan_of_traces(orbitmq, asked, tmp_path, rocketmq_session):
+    words = ("--trace-topic", "t", "--since", "1970-01-01T00:01", "--start", "2026-11-23", "--rows-per-batch", 7)
+    assert orbitmq("job", "trace", tmp_path / "a" / ".." / "b", *words, "-o", "json").code == 0
+
+    (cluster, plan, _), (name, master, output, _) = asked
+    assert cluster == Cluster(rocketmq_session.name_servers)
+    assert plan == TracePlan("t", tmp_path / "b", "2026-11-23", 7, since_ms=60_000)
+    assert (name, master, output) == ("trace", "local[*,2]", Format.JSON)
+
+
+def test_all_that_was_told_counts_unless_told_otherwise(orbitmq, asked, tmp_path):
+    assert orbitmq("job", "trace", tmp_path).code == 0
+    assert asked[0][1] == TracePlan("RMQ_SYS_TRACE_TOPIC", tmp_path, "earliest", 500_000, 0)
+
+
+def test_a_time_that_is_none_is_told_before_spark_starts(orbitmq, asked, tmp_path):
+    assert orbitmq("job", "trace", tmp_path, "--since", "yesterday").code == 2
+    assert not asked
+
+
+def test_options_become_a_plan_of_alerts(orbitmq, asked, rocketmq_session):
+    assert orbitmq("job", "alerts", "t", "--every", 3, "--looks", 7, "-o", "json").code == 0
+    (cluster, plan, _), (name, master, output, _) = asked
+    assert (cluster, plan) == (Cluster(rocketmq_session.name_servers), AlertPlan("t", 3, 7))
+    assert (name, master, output) == ("alerts", "local[*,2]", Format.JSON)
+
+
+def test_alerts_are_watched_until_the_job_is_ended(orbitmq, asked):
+    assert orbitmq("job", "alerts", "t").code == 0
+    assert asked[0][1] == AlertPlan("t", 10, 0)
