@@ -38,7 +38,7 @@ quick: $(INSTALLED) ## Tests that need no socket, process or JVM, with format, l
 	@$(MAKE) --no-print-directory --output-sync=target -j2 check quick-tests
 
 quick-tests: $(INSTALLED)
-	@ORBITMQ_TIER=quick $(BIN)/python -m pytest -q -m quick $(IN_WORKERS) $(ARGS)
+	@ORBITMQ_TIER=quick $(BIN)/python -m pytest -q -m quick -o timeout=60 $(IN_WORKERS) $(ARGS)
 
 test: $(INSTALLED) $(PEERS) ## Every feature once for real, Java peers and Spark included: twelve minutes on two cores; WORKERS=0: one at a time
 	@$(WITH_PEERS) $(BIN)/python -m pytest $(IN_WORKERS) $(ARGS)

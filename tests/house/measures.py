@@ -115,7 +115,9 @@ def tests_by_tier() -> dict[str, int]:
             counts.update(tier for item in session.items for tier in tiers.TIERS if tier in item.keywords)
 
     with redirect_stdout(io.StringIO()):
-        pytest.main(["--collect-only", "-q", "-m", "", "--assert=plain", "-p", "no:cacheprovider"], plugins=[Collected()])
+        pytest.main(
+            ["--collect-only", "-q", "-m", "", "--assert=plain", "-p", "no:cacheprovider"], plugins=[Collected()]
+        )
     return {tier: counts[tier] for tier in tiers.TIERS}
 
 

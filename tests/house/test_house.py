@@ -6,6 +6,8 @@ import pytest
 
 from house import measures
 
+pytestmark = pytest.mark.real
+
 
 def test_a_package_has_few_modules_at_its_top() -> None:
     assert {name: count for name, count in measures.modules_at_top().items() if count > measures.TOP_MAX} == {}

@@ -6,6 +6,8 @@ import pytest
 import orbitmq
 from orbitmq import blocking
 
+pytestmark = pytest.mark.real
+
 
 def test_the_blocking_classes_have_the_names_of_the_others():
     assert blocking.__all__ == [

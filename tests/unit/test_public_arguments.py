@@ -340,6 +340,7 @@ def test_a_bad_argument_is_refused_by_its_name_before_anything_is_done(case, ins
         assert error.allowed, case
 
 
+@pytest.mark.real
 def test_good_arguments_are_not_what_is_refused(instances):
     calls = [case._replace(argument="") for case in CASES if case.owner in CLIENTS and case.method != "__init__"]
     for case in dict.fromkeys(calls):

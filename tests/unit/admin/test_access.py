@@ -13,6 +13,8 @@ from orbitmq.testing import LocalCluster
 from orbitmq.wire.bodies.access.users import UserChange
 from orbitmq.wire.signature import Credentials
 
+pytestmark = pytest.mark.real
+
 ROOT = Credentials("root", "root-secret")
 ON: dict[str, Any] = {
     "authentication_enabled": True,

@@ -33,6 +33,8 @@ from orbitmq.wire.headers import (
     OffsetResponse,
 )
 
+pytestmark = pytest.mark.real
+
 handlers: Handlers["StandIn"] = Handlers()
 NOBODY = "127.0.0.1:1"
 

@@ -31,6 +31,8 @@ from orbitmq.wire.headers import (
     GetRouteInfo,
 )
 
+pytestmark = pytest.mark.real
+
 BROKER = BrokerData(cluster="east", broker_name="broker-a", addresses={0: "a:1", 1: "a:2"})
 INFO = ClusterInfo(brokers={"broker-a": BROKER}, clusters={"east": ("broker-a",)})
 HEALTH = {"healthy": False, "alerts": [{"rule": "R", "reason": "an alert"}], "warnings": ["w"], "memory": 1.5}

@@ -10,6 +10,8 @@ from orbitmq.net.pool import ConnectionPool
 from orbitmq.net.server import Server
 from orbitmq.wire.headers import AddWritePerm, AddWritePermResponse, WipeWritePerm, WipeWritePermResponse
 
+pytestmark = pytest.mark.real
+
 handlers: Handlers[list] = Handlers()
 
 

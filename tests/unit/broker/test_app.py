@@ -33,6 +33,8 @@ from waiting import until
 from .conftest import pull_header, send_header
 from .parts import Serve
 
+pytestmark = pytest.mark.real
+
 
 def config_of(path: Path, **settings: Any) -> BrokerConfig:
     return BrokerConfig(
@@ -359,6 +361,7 @@ async def test_a_task_that_has_failed_is_told_by_the_stop_which_closes_everythin
     await broker.start()
     address = broker.address
     assert (tmp_path / "abort").exists()
+    await until(lambda: any(task.done() for task in broker.running.tasks))
     with pytest.raises(ZeroDivisionError, match="a defect of ours"):
         await broker.stop()
     with pytest.raises(OSError):

@@ -37,6 +37,7 @@ def test_the_ports_limits_are_the_settings(tmp_path: Path) -> None:
     )  # fmt: skip
 
 
+@pytest.mark.real
 async def test_every_limit_has_a_setting_and_a_count_of_its_own(tmp_path: Path) -> None:
     broker = Broker(config_of(tmp_path))
     await broker.start()

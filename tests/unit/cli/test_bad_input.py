@@ -6,6 +6,8 @@ import pytest
 
 from orbitmq.cli.main import main
 
+pytestmark = pytest.mark.real
+
 DIRECTORY, BINARY, MISSING, UNREADABLE = "a-directory", "binary", "missing", "not-a-directory"
 BAD_KEY, BAD_HOST = "bad-key", "bad-host"
 

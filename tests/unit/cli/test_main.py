@@ -7,6 +7,8 @@ import pytest
 
 from orbitmq.cli.main import main
 
+pytestmark = pytest.mark.real
+
 HEAVY = (
     "asyncio",
     "orjson",

@@ -13,6 +13,8 @@ from orbitmq.model.message import Message, StoredMessage
 from orbitmq.model.route import MessageQueue
 from unit.client.fakes import FakeCluster
 
+pytestmark = pytest.mark.real
+
 MAKERS = [Producer, PullConsumer, PushConsumer]
 
 

@@ -37,6 +37,8 @@ from orbitmq.wire.messages.batch import encode_batch
 from orbitmq.wire.messages.record import iter_records, to_stored_message
 from unit.client.fakes import FakeCluster
 
+pytestmark = pytest.mark.real
+
 client_handlers = Handlers()
 
 

@@ -83,6 +83,7 @@ def test_stopping_ends_generators_that_somebody_left(loop_thread):
     assert ends == ["ended"]
 
 
+@pytest.mark.real
 @pytest.mark.filterwarnings("error")
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")
 def test_a_loop_with_an_open_server_ends_where_warnings_are_errors(monkeypatch):

@@ -18,6 +18,8 @@ from orbitmq.wire.messages.traces import ConsumptionBegun, ConsumptionEnded, Out
 from orbitmq.wire.pop.handles import format_handle
 from waiting import until
 
+pytestmark = pytest.mark.real
+
 
 async def create(cluster, topic="orders", queues=1):
     async with AdminClient(cluster.name_servers) as admin:

@@ -28,6 +28,8 @@ from orbitmq.wire.headers import (
 from unit.controller.local_consensus import LocalConsensus
 from waiting import until
 
+pytestmark = pytest.mark.real
+
 _notified: Handlers[Any] = Handlers()
 
 

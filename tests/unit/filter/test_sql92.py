@@ -233,6 +233,7 @@ def test_any_text_is_an_expression_or_an_error(expression: str, properties: byte
     assert compiled.matches(properties) in (True, False)
 
 
+@pytest.mark.real
 def test_the_grammars_library_is_loaded_with_the_first_expression() -> None:
     program = "import sys, orbitmq.filter; assert 'lark' not in sys.modules; orbitmq.filter.compile_sql92('a = 1'); assert 'lark' in sys.modules"
     subprocess.run([sys.executable, "-c", program], check=True)

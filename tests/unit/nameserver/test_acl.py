@@ -43,6 +43,8 @@ from ..net.certificates import Authority
 from ..net.support import peer_of
 from .support import asking
 
+pytestmark = pytest.mark.real
+
 
 async def test_a_signature_covers_fields_and_body(tmp_path: Path):
     async with asking(tmp_path, acl_enable=True, acl_file=write_accounts(tmp_path)) as asker:

@@ -39,6 +39,8 @@ from ..net.certificates import Authority
 from ..net.support import peer_of
 from .support import BROKER, address_of, asking, route_of
 
+pytestmark = pytest.mark.real
+
 
 async def test_a_silent_broker_is_taken_out_by_the_scan_and_its_line_is_cut(tmp_path: Path):
     async with asking(tmp_path) as asker:

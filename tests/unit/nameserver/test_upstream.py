@@ -14,6 +14,8 @@ from waiting import until
 
 from .support import asking
 
+pytestmark = pytest.mark.real
+
 
 async def test_an_unknown_topic_is_asked_for_in_the_product_environment(tmp_path: Path):
     (tmp_path / "product").mkdir()

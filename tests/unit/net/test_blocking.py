@@ -24,6 +24,8 @@ from orbitmq.wire.signature import Credentials, is_signed_by
 from .certificates import Authority
 from .support import serving
 
+pytestmark = pytest.mark.real
+
 
 @contextmanager
 def scripted(script: Callable[[socket.socket], None]) -> Iterator[str]:

@@ -17,6 +17,8 @@ from orbitmq.wire.headers import GetRouteInfo, GetTopicsByCluster
 
 from .support import serving
 
+pytestmark = pytest.mark.real
+
 
 async def talk() -> str:
     async with serving() as server:

@@ -24,6 +24,8 @@ from waiting import until
 from .certificates import Authority
 from .support import serving
 
+pytestmark = pytest.mark.real
+
 
 async def test_concurrent_requests_share_one_connection_and_its_writes():
     async with serving() as server:

@@ -16,6 +16,8 @@ from waiting import until
 
 from .support import RawClient, peer_of, request_frame, serving
 
+pytestmark = pytest.mark.real
+
 
 def _reply(body: bytes) -> Reply:
     return Reply(body=body)

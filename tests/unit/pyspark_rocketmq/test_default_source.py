@@ -6,6 +6,7 @@ import inspect
 import subprocess
 import sys
 
+import pytest
 from pyspark.sql.datasource import DataSource
 
 import pyspark_rocketmq
@@ -16,6 +17,7 @@ def test_the_package_is_what_spark_looks_for():
     assert pyspark_rocketmq.DefaultSource.name() == "rocketmq"
 
 
+@pytest.mark.real
 def test_looking_it_up_loads_nothing_of_orbitmq():
     told = subprocess.run(
         [

@@ -176,6 +176,7 @@ def test_several_topics_in_the_option_of_one_are_told_where_they_belong():
         parse_read_options({"nameServer": "h:1", "topic": "orders,returns"}, streaming=False)
 
 
+@pytest.mark.real
 def test_several_topics_and_patterns():
     assert parse_read_options({"nameServer": "h", "topics": "a, b,a"}, streaming=False).topics == ("a", "b")
     assert parse_read_options({"nameServer": "h", "topicPattern": "ord.*"}, streaming=False).topic_pattern == "ord.*"

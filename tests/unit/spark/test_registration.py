@@ -118,6 +118,7 @@ def test_spark_connects_session_is_found_without_a_local_one(monkeypatch):
     assert running_session() == "the session"
 
 
+@pytest.mark.real
 def test_without_a_session_pyspark_is_not_even_loaded():
     program = "import sys, orbitmq.spark; print('pyspark' in sys.modules, 'pyarrow' in sys.modules)"
 

@@ -149,6 +149,7 @@ def test_the_disk_says_whether_a_file_is_whole(tmp_path: Path) -> None:
     file.close()
 
 
+@pytest.mark.real
 def test_a_process_whose_log_is_cut_lives(tmp_path: Path) -> None:
     """Without the looks it dies by SIGBUS: it is a process of its own."""
     program = f"""

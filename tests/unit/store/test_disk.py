@@ -130,6 +130,7 @@ def kind_of_lock(request, monkeypatch):
     return request.param
 
 
+@pytest.mark.real
 @pytest.mark.usefixtures("kind_of_lock")
 def test_the_lock_is_on_the_first_byte_alone_as_javas_is(tmp_path):
     path = tmp_path / "store" / "lock"
@@ -160,6 +161,7 @@ def test_a_directory_that_cannot_be_locked_is_kept_by_its_file_alone(tmp_path, m
     lock.close()
 
 
+@pytest.mark.real
 def test_the_lock_stays_when_another_descriptor_of_its_file_is_closed(tmp_path):
     lock = LocalDisk().lock(tmp_path / "lock")
     (tmp_path / "lock").read_bytes()  # a classic POSIX lock would go with it
@@ -167,6 +169,7 @@ def test_the_lock_stays_when_another_descriptor_of_its_file_is_closed(tmp_path):
     lock.close()
 
 
+@pytest.mark.real
 @pytest.mark.usefixtures("kind_of_lock")
 def test_a_lock_that_is_refused_leaves_no_descriptor_open(tmp_path):
     holder = subprocess.Popen(

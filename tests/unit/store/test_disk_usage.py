@@ -45,6 +45,7 @@ async def test_an_answer_that_nobody_waits_for_any_more_does_no_harm() -> None:
     assert await ask_aside(lambda: 8) == 8
 
 
+@pytest.mark.real
 def test_no_exit_waits_for_a_disk_that_hangs() -> None:
     program = (
         "import asyncio, threading\n"

@@ -10,6 +10,8 @@ from orbitmq.net.loop import run
 from orbitmq.testing import LocalCluster
 from unit.testing.support import broker_names, send
 
+pytestmark = pytest.mark.real
+
 
 def test_a_synchronous_test_does_with_a_cluster_what_an_asynchronous_one_does():
     with LocalCluster.running(brokers=2) as cluster:

@@ -7,6 +7,8 @@ from orbitmq.net.loop import run
 from orbitmq.testing import LocalCluster
 from unit.testing.support import broker_names, read, send
 
+pytestmark = pytest.mark.real
+
 
 def test_a_message_goes_through_and_nothing_stays_behind():
     async def work():

@@ -5,6 +5,8 @@ from orbitmq.net.loop import run
 from orbitmq.testing.processes import ServerDied, ServerProcess
 from unit.testing.support import broker_names
 
+pytestmark = pytest.mark.real
+
 
 def nameserver(directory, **more):
     return ServerProcess("nameserver", {"listenPort": "0", "bindAddress": "127.0.0.1"}, directory, **more)

@@ -1,8 +1,12 @@
 import subprocess
 import sys
 
+import pytest
+
 from orbitmq.net.loop import run
 from unit.testing.support import broker_names, send
+
+pytestmark = pytest.mark.real
 
 
 def test_the_fixture_is_a_cluster_of_its_own(rocketmq, rocketmq_session):

@@ -6,6 +6,8 @@ from orbitmq.address import parse_address
 from orbitmq.errors import InvalidArgument
 from orbitmq.testing.server_node import ServerNode
 
+pytestmark = pytest.mark.real
+
 
 class FakeService:
     """A service that notes what is done to it."""

@@ -27,6 +27,7 @@ def test_a_name_of_no_family_is_no_attribute(name: str) -> None:
         getattr(headers, name)
 
 
+@pytest.mark.real
 def test_loading_all_binds_the_codes_of_each_family() -> None:
     # In a process of its own: this one has loaded every family long ago.
     code = "from orbitmq.wire import header, headers; headers.load_all(); print(*header.bound_codes())"

@@ -17,6 +17,8 @@ from orbitmq.testing import LocalCluster
 from unit.admin.dead_letters.support import bury
 from waiting import until
 
+pytestmark = pytest.mark.real
+
 
 @asynccontextmanager
 async def buried(a=3, b=2):

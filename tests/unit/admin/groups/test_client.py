@@ -24,6 +24,8 @@ from orbitmq.wire.command import Command
 from orbitmq.wire.headers import GetConsumeStats
 from waiting import until
 
+pytestmark = pytest.mark.real
+
 
 @asynccontextmanager
 async def serve(*, brokers: int = 1, **settings: Any) -> AsyncIterator[tuple[LocalCluster, AdminClient]]:

@@ -64,10 +64,12 @@ def test_a_broker_is_ready_when_one_name_server_knows_it_or_there_is_none_to_kno
     assert list(Situation(name_servers=("a:1", "b:1"), told=("b:1",)).unready()) == []
 
 
+@pytest.mark.real
 def test_the_rules_for_prometheus_do_what_their_scenarios_say() -> None:
     check_rules(PROMETHEUS / "broker.rules.test.yml")
 
 
+@pytest.mark.real
 @pytest.mark.parametrize(
     ("right", "wrong"),
     [

@@ -193,6 +193,7 @@ async def test_a_broker_that_stopped_measures_nothing_any_more(serve: Serve) -> 
     assert monitors[0].process_stats.gc_count == before
 
 
+@pytest.mark.real
 async def test_a_start_a_stop_and_a_restart_raise_no_alert(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.INFO, "orbitmq.broker")
     async with LocalCluster() as cluster:

@@ -21,6 +21,7 @@ def test_clients_are_told_what_the_settings_say_first_and_the_bound_address_othe
     assert announced_host(config(bind_address="127.0.0.7")) == "127.0.0.7"
 
 
+@pytest.mark.real
 def test_a_broker_that_listens_everywhere_tells_an_address_that_can_be_reached() -> None:
     assert not ip_address(announced_host(config(bind_address="0.0.0.0"))).is_unspecified
 
@@ -61,6 +62,7 @@ def test_a_given_port_is_left_to_the_server() -> None:
         assert port == 4711
 
 
+@pytest.mark.real
 @pytest.mark.parametrize(("host", "family"), [("127.0.0.1", socket.AF_INET), ("::1", socket.AF_INET6)])
 def test_port_0_is_a_free_port_that_stays_ours_until_the_server_has_it(host: str, family: int) -> None:
     with reserved_port(host, 0, has_vip=False) as port:
@@ -73,6 +75,7 @@ def test_port_0_is_a_free_port_that_stays_ours_until_the_server_has_it(host: str
             server.listen()
 
 
+@pytest.mark.real
 def test_two_brokers_at_the_same_time_get_two_ports() -> None:
     with (
         reserved_port("127.0.0.1", 0, has_vip=False) as one,
@@ -81,12 +84,14 @@ def test_two_brokers_at_the_same_time_get_two_ports() -> None:
         assert one != other
 
 
+@pytest.mark.real
 def test_the_vip_port_of_a_chosen_port_is_kept_for_the_server_as_well() -> None:
     with reserved_port("127.0.0.1", 0, has_vip=True) as port, socket.socket() as other:
         with pytest.raises(OSError, match="in use"):
             other.bind(("127.0.0.1", vip_port(port)))
 
 
+@pytest.mark.real
 def test_a_port_whose_vip_port_is_taken_is_not_chosen(monkeypatch: pytest.MonkeyPatch) -> None:
     bound: list[int] = []
 
@@ -104,6 +109,7 @@ def test_a_port_whose_vip_port_is_taken_is_not_chosen(monkeypatch: pytest.Monkey
         assert (port, vip_port(port)) == tuple(bound[-2:])
 
 
+@pytest.mark.real
 def test_a_host_without_two_free_ports_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
     class NoneFree(socket.socket):
         def bind(self, address: Any) -> None:

@@ -16,6 +16,8 @@ from orbitmq.broker.registration import name_servers
 from orbitmq.nameserver import NameServer, NameServerConfig
 from waiting import until
 
+pytestmark = pytest.mark.real
+
 
 @asynccontextmanager
 async def name_server(host: str, port: int = 0) -> AsyncIterator[NameServer]:

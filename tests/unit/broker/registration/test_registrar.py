@@ -6,6 +6,8 @@ from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import asynccontextmanager
 from typing import Any
 
+import pytest
+
 from orbitmq.broker.registration.registrar import Identity, Registrar, encode_parts
 from orbitmq.codes import ResponseCode
 from orbitmq.errors import Rejected
@@ -18,6 +20,8 @@ from orbitmq.wire.bodies.registration import decode_registration
 from orbitmq.wire.bodies.route import encode_route
 from orbitmq.wire.headers import BrokerHeartbeat, GetRouteInfo, RegisterBroker, UnregisterBroker
 from waiting import until
+
+pytestmark = pytest.mark.real
 
 IDENTITY = Identity("c", "a", 0, "127.0.0.1:10911", "127.0.0.1:10912")
 

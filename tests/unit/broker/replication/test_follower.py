@@ -18,6 +18,8 @@ from orbitmq.wire.headers import GetReplicationStatus, SendResponse
 
 from ..conftest import Rig, send_header
 
+pytestmark = pytest.mark.real
+
 SEGMENT_SIZE = 65_536
 
 

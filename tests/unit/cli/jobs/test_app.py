@@ -7,6 +7,8 @@ import pytest
 
 from orbitmq.cli.jobs.app import app
 
+pytestmark = pytest.mark.real
+
 JOBS = sorted(command.name or "" for command in app.registered_commands)
 
 

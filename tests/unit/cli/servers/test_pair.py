@@ -6,6 +6,8 @@ from orbitmq.cli.servers.pair import Pair
 from orbitmq.errors import OrbitError
 from orbitmq.nameserver.config import NameServerConfig
 
+pytestmark = pytest.mark.real
+
 
 def pair(root, host="127.0.0.1", **broker):
     nameserver = NameServerConfig(

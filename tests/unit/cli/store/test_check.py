@@ -10,6 +10,8 @@ import pytest
 
 from .conftest import Call
 
+pytestmark = pytest.mark.real
+
 
 def names(root: Path) -> list[str]:
     return sorted(str(path.relative_to(root)) for path in root.rglob("*") if path.is_file())

@@ -5,10 +5,14 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import pytest
+
 from orbitmq.store.inspection.log_walk import LogFile, LogWalk
 from orbitmq.wire.messages.record import Record, format_record
 
 from .conftest import Call
+
+pytestmark = pytest.mark.real
 
 
 def records(root: Path) -> list[Record]:

@@ -13,6 +13,8 @@ from orbitmq.store.queues.rebuild import Rebuild
 
 from .conftest import Call
 
+pytestmark = pytest.mark.real
+
 
 def test_lost_queues_are_back(call: Call, root: Path) -> None:
     shutil.rmtree(root / "consumequeue")

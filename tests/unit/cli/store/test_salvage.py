@@ -13,6 +13,8 @@ from orbitmq.store.repair import salvage as repair
 
 from .conftest import Call, config_of
 
+pytestmark = pytest.mark.real
+
 
 @pytest.fixture
 def cut(root: Path) -> Path:

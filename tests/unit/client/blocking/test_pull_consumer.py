@@ -1,8 +1,12 @@
 """Pull consumers and simple consumers for code without an event loop."""
 
+import pytest
+
 from orbitmq import Message
 from orbitmq.blocking import Producer, PullConsumer, SimpleConsumer
 from orbitmq.testing import LocalCluster
+
+pytestmark = pytest.mark.real
 
 
 def test_a_script_reads_queues_of_its_choice(served):

@@ -9,6 +9,8 @@ from orbitmq.wire.headers import GetRouteInfo
 from unit.client.routing.support import client_of, name_servers
 from waiting import until
 
+pytestmark = pytest.mark.real
+
 QUERY = GetRouteInfo(topic="orders")
 
 

@@ -6,6 +6,8 @@ from orbitmq.errors import NoNameServer, RouteNotFound
 from orbitmq.model.route import TopicRoute
 from unit.client.routing.support import client_of, name_servers
 
+pytestmark = pytest.mark.real
+
 
 async def test_an_answer_comes_with_the_name_server_that_gave_it():
     async with name_servers(1, {"orders": TopicRoute()}) as (server,), client_of(server) as client:

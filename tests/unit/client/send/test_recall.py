@@ -9,6 +9,8 @@ from orbitmq.model.message import Message
 from orbitmq.testing import LocalCluster
 from orbitmq.wire.messages.recall_handle import parse_recall_handle
 
+pytestmark = pytest.mark.real
+
 FAST = {"timer_precision_ms": 100, "recall_message_enable": True}
 
 

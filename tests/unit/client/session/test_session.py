@@ -242,10 +242,12 @@ async def test_the_broker_of_a_plain_queue_is_asked_once(cluster):
         assert (await found.call_queue(queue, GetMaxOffset(topic="orders", queue_id=0))).code == 501
 
 
+@pytest.mark.real
 def test_the_address_is_the_one_that_reaches_the_peer():
     assert local_ip("127.0.0.1:9876") == "127.0.0.1"
 
 
+@pytest.mark.real
 def test_without_a_peer_that_can_be_reached_it_is_the_loopback():
     assert local_ip() == "127.0.0.1"
     assert local_ip("no address", "127.0.0.1:1") == "127.0.0.1"

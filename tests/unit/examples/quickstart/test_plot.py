@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import pytest
+
 from examples.quickstart.plot import plot_delays
+
+pytestmark = pytest.mark.real
 
 
 def test_gaps_leave_gaps(tmp_path):

@@ -17,6 +17,8 @@ from orbitmq.wire.headers import (
 
 from ..support import BROKER, asking, route_of
 
+pytestmark = pytest.mark.real
+
 
 async def test_a_broker_that_says_good_bye_is_gone(tmp_path: Path):
     async with asking(tmp_path) as asker:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from orbitmq.wire.bodies.route import decode_cluster_info, decode_member_group
 from orbitmq.wire.bodies.topics import decode_topic_list
 from orbitmq.wire.headers import (
@@ -17,6 +19,8 @@ from orbitmq.wire.headers import (
 )
 
 from ..support import CLUSTER, asking, topics_of
+
+pytestmark = pytest.mark.real
 
 
 async def test_clusters_brokers_and_topics_are_listed(tmp_path: Path):

@@ -15,6 +15,8 @@ from orbitmq.wire.headers import (
 
 from ..support import asking
 
+pytestmark = pytest.mark.real
+
 
 async def test_settings_are_listed_changed_and_saved(tmp_path: Path):
     async with asking(tmp_path) as asker:

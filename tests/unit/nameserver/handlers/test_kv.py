@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import orjson
+import pytest
 
 from orbitmq.wire.headers import (
     DeleteKvConfig,
@@ -14,6 +15,8 @@ from orbitmq.wire.headers import (
 )
 
 from ..support import asking
+
+pytestmark = pytest.mark.real
 
 
 async def test_key_values(tmp_path: Path):

@@ -10,6 +10,8 @@ from orbitmq.wire import headers
 
 from ..talk import BODY, BROKER, talking
 
+pytestmark = pytest.mark.real
+
 
 async def test_history_and_difference_are_answered():
     async with talking() as talk:

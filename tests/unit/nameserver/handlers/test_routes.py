@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import orjson
+import pytest
 
 from orbitmq.wire.bodies.route import decode_route
 from orbitmq.wire.command import Command, encode_command
@@ -21,6 +22,8 @@ from orbitmq.wire.headers import (
 
 from ...net.support import peer_of
 from ..support import BROKER, asking, route_of
+
+pytestmark = pytest.mark.real
 
 
 async def test_a_registered_topic_is_found_and_an_unknown_one_is_answered_with_17(tmp_path: Path):

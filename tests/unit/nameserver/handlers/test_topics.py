@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from orbitmq.model.route import TopicRoute
 from orbitmq.model.topic import TopicConfig
 from orbitmq.nameserver.handlers.topics import ROUTE_SIZE_MAX
@@ -20,6 +22,8 @@ from orbitmq.wire.headers import (
 
 from ..registration.peers import Peers, drain
 from ..support import CLUSTER, asking, queue, registration, topics_of
+
+pytestmark = pytest.mark.real
 
 
 async def test_lists_can_be_switched_off(tmp_path: Path):

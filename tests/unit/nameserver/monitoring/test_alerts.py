@@ -88,10 +88,12 @@ RULES = ROOT / "deploy" / "prometheus" / "nameserver.rules.yml"
 TESTS = ROOT / "deploy" / "prometheus" / "nameserver.rules.test.yml"
 
 
+@pytest.mark.real
 def test_the_rules_do_what_their_scenarios_say():
     check_rules(TESTS)
 
 
+@pytest.mark.real
 def test_a_wrong_threshold_does_not_pass(tmp_path):
     (tmp_path / RULES.name).write_text(RULES.read_text().replace("> 0.01 *", "> 0.02 *"))
     (tmp_path / TESTS.name).write_text(TESTS.read_text())

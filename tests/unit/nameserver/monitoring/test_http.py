@@ -15,6 +15,8 @@ from orbitmq.nameserver.routing.events import Cause, Change, ChangeKind, Trigger
 
 from ..talk import talking
 
+pytestmark = pytest.mark.real
+
 UNUSED: Any = SimpleNamespace(collect=None, health=None)
 
 

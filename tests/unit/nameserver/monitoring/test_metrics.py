@@ -27,6 +27,8 @@ from orbitmq.wire import headers
 
 from ..talk import BODY, BROKER, talking
 
+pytestmark = pytest.mark.real
+
 REFERENCE = Path(__file__).parents[4] / "docs" / "reference" / "nameserver.md"
 
 

@@ -23,6 +23,7 @@ from waiting import until
 from ..talk import BODY, BROKER, talking
 
 
+@pytest.mark.real
 async def test_health_says_what_there_is():
     async with talking() as talk:
         await talk.ask(BROKER, BODY)
@@ -46,6 +47,7 @@ async def leave_by_a_broken_connection(talk):
     talk.pool.close_address(talk.name_server.address)
 
 
+@pytest.mark.real
 @pytest.mark.parametrize(
     ("leave", "cause", "rules"),
     [
@@ -69,6 +71,7 @@ async def test_a_broker_that_vanishes_is_an_alert_and_one_that_says_good_bye_is_
     assert [line.cause for line in lines] == [cause]
 
 
+@pytest.mark.real
 async def test_topics_that_are_asked_for_in_vain_are_named_in_health_and_in_the_alert(caplog):
     moments = iter(range(1_700_000_000_000, 1_800_000_000_000, 1_000))
 

@@ -1,6 +1,8 @@
 import asyncio
 import logging
 
+import pytest
+
 from orbitmq.admin.route_comparison import Difference, Snapshot
 from orbitmq.clock import now_ms
 from orbitmq.model.topic import DataVersion, TopicConfig
@@ -11,6 +13,8 @@ from orbitmq.net.pool import ConnectionPool, expect
 from orbitmq.wire import headers
 from orbitmq.wire.bodies.registration import encode_registration
 from waiting import until
+
+pytestmark = pytest.mark.real
 
 BROKER = headers.RegisterBroker(broker_name="a", broker_addr="h:1", cluster_name="c", ha_server_addr="h:2", broker_id=0)
 BODY = encode_registration(DataVersion(0, 1, 1), {name: TopicConfig(topic=name) for name in ("t", "u")})

@@ -31,6 +31,8 @@ from ...net.support import peer_of
 from ..support import CLUSTER, address_of, asking, registration, route_of, topics_of
 from .peers import TOPICS, Peers, drain
 
+pytestmark = pytest.mark.real
+
 
 async def test_brokers_are_told_ordered_topics_unless_switched_off(tmp_path: Path):
     async with asking(tmp_path, return_order_topic_config_to_broker=False) as asker:

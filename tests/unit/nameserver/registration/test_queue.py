@@ -357,6 +357,7 @@ def test_an_error_of_ours_ends_one_registration_alone(caplog: pytest.LogCaptureF
     assert "the request 103 of x:0 failed" in caplog.text
 
 
+@pytest.mark.real
 async def test_others_are_served_between_the_slices(tmp_path: Path):
     names = [f"topic-{number}" for number in range(300)]
     async with asking(tmp_path) as asker:
@@ -377,6 +378,7 @@ async def test_others_are_served_between_the_slices(tmp_path: Path):
         await giant.close()
 
 
+@pytest.mark.real
 async def test_a_giant_whose_connection_closes_leaves_nothing(tmp_path: Path):
     async with asking(tmp_path) as asker:
         service = asker.server.service

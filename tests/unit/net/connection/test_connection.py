@@ -24,6 +24,7 @@ from ..support import oneway_frame, peer_of, request_frame, serving
 from .fakes import FakeTransport, Side
 
 
+@pytest.mark.real
 async def test_frames_that_come_together_are_answered_in_order():
     async with serving() as server, peer_of(server) as peer:
         await peer.send(b"".join(request_frame(f"t{number}", number) for number in range(20)))
@@ -39,6 +40,7 @@ def test_all_answers_of_one_read_leave_in_one_write():
     assert len(side.transport.writes) == 1
 
 
+@pytest.mark.real
 async def test_a_frame_may_arrive_byte_by_byte():
     async with serving() as server, peer_of(server) as peer:
         for byte in request_frame("sliced", body=b"x" * 10):
@@ -46,6 +48,7 @@ async def test_a_frame_may_arrive_byte_by_byte():
         assert (await peer.receive()).body == b"sliced" + b"x" * 10
 
 
+@pytest.mark.real
 async def test_a_binary_request_gets_a_binary_answer():
     async with serving() as server, peer_of(server) as peer:
         await peer.send(request_frame("binary", 9, serialize_type=1))
@@ -53,6 +56,7 @@ async def test_a_binary_request_gets_a_binary_answer():
         assert (answer.serialize_type, answer.opaque, answer.body) == (1, 9, b"binary")
 
 
+@pytest.mark.real
 async def test_a_oneway_request_is_served_and_not_answered():
     async with serving() as server, peer_of(server) as peer:
         await peer.send(oneway_frame("quiet") + request_frame("loud", 5))
@@ -60,6 +64,7 @@ async def test_a_oneway_request_is_served_and_not_answered():
         assert server.service.seen == ["quiet", "loud"]
 
 
+@pytest.mark.real
 async def test_a_late_answer_arrives_and_others_do_not_wait_for_it():
     async with serving() as server, peer_of(server) as peer:
         await peer.send(encode_command(Command(106, 1)) + request_frame("t", 2))
@@ -73,6 +78,7 @@ def _reply(body: bytes) -> Reply:
     return Reply(body=body)
 
 
+@pytest.mark.real
 async def test_late_answers_of_one_turn_leave_in_one_write():
     async with serving() as server, peer_of(server) as peer:
         await peer.send(b"".join(encode_command(Command(106, number)) for number in range(5)))
@@ -84,6 +90,7 @@ async def test_late_answers_of_one_turn_leave_in_one_write():
         assert connection._writes == 1
 
 
+@pytest.mark.real
 async def test_a_late_answer_to_a_peer_that_left_does_nothing():
     async with serving() as server:
         async with peer_of(server) as peer:
@@ -93,6 +100,7 @@ async def test_a_late_answer_to_a_peer_that_left_does_nothing():
         server.service.parked[0].answer(_reply(b"late"))
 
 
+@pytest.mark.real
 @pytest.mark.parametrize(
     ("first_bytes", "kind"),
     [
@@ -114,6 +122,7 @@ async def test_another_protocol_is_named_once_and_counted_always(first_bytes: by
     assert [kind in record.message for record in caplog.records] == [True]
 
 
+@pytest.mark.real
 async def test_a_foreign_protocol_is_known_from_its_first_bytes_even_when_sliced():
     async with serving() as server, peer_of(server) as peer:
         for byte in b"GET / HTTP/1.1\r\n":
@@ -125,6 +134,7 @@ async def test_a_foreign_protocol_is_known_from_its_first_bytes_even_when_sliced
         assert server.counters.closed_by_us["HTTP"] == 1
 
 
+@pytest.mark.real
 @pytest.mark.parametrize(
     "lengths",
     [(0, 0), (-1, 0), (2**31 - 1, 0), (3, 0), (16 * 1024 * 1024 + 1, 0), (100, 97), (100, 0x02000000)],
@@ -137,6 +147,7 @@ async def test_a_bogus_length_cuts_the_line_3474(lengths: tuple[int, int]):
         assert server.counters.closed_by_us["bad frame"] == 1
 
 
+@pytest.mark.real
 async def test_what_was_answered_before_garbage_still_arrives():
     async with serving() as server, peer_of(server) as peer:
         await peer.send(request_frame("good", 1))
@@ -146,12 +157,14 @@ async def test_what_was_answered_before_garbage_still_arrives():
         assert server.service.seen == ["good"]
 
 
+@pytest.mark.real
 async def test_a_header_that_is_none_cuts_the_line():
     async with serving() as server, peer_of(server) as peer:
         await peer.send(struct.pack(">II", 4 + 2, 2) + b"[]")
         assert await peer.is_cut_off()
 
 
+@pytest.mark.real
 async def test_an_idle_connection_is_closed_and_a_busy_one_is_not():
     async with serving(Limits(idle_ms=80)) as server, peer_of(server) as idle, peer_of(server) as busy:
         cut_off = asyncio.ensure_future(idle.is_cut_off())
@@ -162,6 +175,7 @@ async def test_an_idle_connection_is_closed_and_a_busy_one_is_not():
         assert len(server.connections) == 1
 
 
+@pytest.mark.real
 async def test_a_frame_that_never_gets_whole_ends_the_connection():
     async with serving(Limits(frame_ms=80)) as server, peer_of(server) as peer:
         await peer.send(request_frame("t")[:-1])
@@ -169,6 +183,7 @@ async def test_a_frame_that_never_gets_whole_ends_the_connection():
         assert server.counters.closed_by_us["frame deadline"] == 1
 
 
+@pytest.mark.real
 async def test_slow_bytes_do_not_extend_the_frame_deadline():
     async with serving(Limits(frame_ms=80, idle_ms=0)) as server, peer_of(server) as peer:
         frame = request_frame("t" * 100_000)
@@ -185,6 +200,7 @@ async def test_slow_bytes_do_not_extend_the_frame_deadline():
         assert server.counters.closed_by_us["frame deadline"] == 1
 
 
+@pytest.mark.real
 async def test_nothing_more_is_read_from_a_peer_that_does_not_read():
     limits = Limits(write_pause_size=64 * 1024, write_stall_ms=0)
     async with serving(limits) as server, peer_of(server) as peer:
@@ -199,6 +215,7 @@ async def test_nothing_more_is_read_from_a_peer_that_does_not_read():
         assert (await peer.receive()).opaque == 9
 
 
+@pytest.mark.real
 async def test_a_pipeline_of_large_answers_is_served_as_the_peer_reads_it():
     size, count = 2 * 1024 * 1024, 60
     async with serving(Limits(write_pause_size=64 * 1024)) as server, peer_of(server) as peer:
@@ -217,6 +234,7 @@ async def test_a_pipeline_of_large_answers_is_served_as_the_peer_reads_it():
         assert (await peer.receive()).opaque == 100
 
 
+@pytest.mark.real
 async def test_garbage_behind_a_held_pipeline_cuts_the_line_all_the_same():
     async with serving(Limits(write_pause_size=64 * 1024)) as server, peer_of(server) as peer:
         large = encode_command(Command(224, 1, ext_fields={"cluster": str(4 * 1024 * 1024)}))
@@ -226,6 +244,7 @@ async def test_garbage_behind_a_held_pipeline_cuts_the_line_all_the_same():
         assert server.counters.closed_by_us["bad frame"] == 1
 
 
+@pytest.mark.real
 async def test_a_peer_that_asks_too_often_is_read_more_slowly():
     async with serving(Limits(requests_per_second_max=100)) as server, peer_of(server) as peer:
         began = asyncio.get_running_loop().time()
@@ -239,6 +258,7 @@ async def test_a_peer_that_asks_too_often_is_read_more_slowly():
         assert asyncio.get_running_loop().time() - began >= 0.4  # a rate is a time: 151 requests, 100 of them at once
 
 
+@pytest.mark.real
 async def test_a_throttled_peer_may_leave():
     async with serving(Limits(requests_per_second_max=1)) as server:
         async with peer_of(server) as peer:
@@ -249,6 +269,7 @@ async def test_a_throttled_peer_may_leave():
         await until(lambda: not server.connections)
 
 
+@pytest.mark.real
 async def test_a_peer_that_never_reads_is_cut_off():
     limits = Limits(write_pause_size=64 * 1024, write_stall_ms=80)
     async with serving(limits) as server, peer_of(server) as peer:
@@ -256,6 +277,7 @@ async def test_a_peer_that_never_reads_is_cut_off():
         await until(lambda: server.counters.closed_by_us["write stall"] == 1, pause_s=0.005)
 
 
+@pytest.mark.real
 async def test_late_answers_to_a_peer_that_does_not_read_stop_at_the_cap():
     limits = Limits(write_pause_size=64 * 1024, write_buffer_max=4 * 1024 * 1024, write_stall_ms=0)
     async with serving(limits) as server, peer_of(server) as peer:
@@ -267,6 +289,7 @@ async def test_late_answers_to_a_peer_that_does_not_read_stop_at_the_cap():
         assert server.counters.closed_by_us["write buffer"] == 1
 
 
+@pytest.mark.real
 async def test_what_peers_can_cause_at_will_does_not_fill_the_log(caplog):
     with caplog.at_level(logging.WARNING):
         async with serving() as server:
@@ -278,6 +301,7 @@ async def test_what_peers_can_cause_at_will_does_not_fill_the_log(caplog):
     assert len(caplog.records) == 10 + 2
 
 
+@pytest.mark.real
 async def test_one_read_in_sixteen_is_timed():
     async with serving() as server, peer_of(server) as peer:
         for number in range(33):
@@ -287,6 +311,7 @@ async def test_one_read_in_sixteen_is_timed():
         assert 0 < server.counters.service_s.total < 60
 
 
+@pytest.mark.real
 async def test_an_answer_that_nobody_waits_for_is_counted_and_does_no_harm():
     async with serving() as server, peer_of(server) as peer:
         await peer.send(encode_command(Command(0, 7, FLAG_RESPONSE)) + request_frame("t", 1))
@@ -301,6 +326,7 @@ async def test_an_answer_that_nobody_waits_for_is_counted_and_does_no_harm():
         assert server.counters.unmatched_answers == 1
 
 
+@pytest.mark.real
 async def test_a_request_that_is_not_answered_in_time_fails_and_the_next_one_does_not():
     async with serving() as server, peer_of(server) as peer:
         await peer.send(request_frame("t", 1))
@@ -319,6 +345,7 @@ async def test_a_request_that_is_not_answered_in_time_fails_and_the_next_one_doe
         assert server.counters.unmatched_answers == 1
 
 
+@pytest.mark.real
 async def test_a_server_counts_the_bytes_that_it_reads_and_writes():
     async with serving() as server, peer_of(server) as peer:
         ask = request_frame("t", 1)
@@ -328,6 +355,7 @@ async def test_a_server_counts_the_bytes_that_it_reads_and_writes():
         assert server.counters.bytes_sent == len(encode_command(answer._replace(language="PYTHON")))
 
 
+@pytest.mark.real
 async def test_what_a_layer_below_reads_keeps_a_connection_from_being_idle():
     async with serving(Limits(idle_ms=3_600_000)) as server, peer_of(server) as peer:
         await peer.send(request_frame("t"))
@@ -344,6 +372,7 @@ async def test_what_a_layer_below_reads_keeps_a_connection_from_being_idle():
         assert server.counters.closed_by_us["idle"] == 1
 
 
+@pytest.mark.real
 async def test_the_limit_per_address_counts_each_address_by_itself():
     async with serving(Limits(connections_per_address_max=1)) as server:
         port = int(server.address.rpartition(":")[2])
@@ -497,6 +526,7 @@ def test_who_waits_is_told_that_the_connection_broke_and_no_timer_stays(error: E
     assert side.endpoint.connections == {}
 
 
+@pytest.mark.real
 async def test_an_answer_to_who_does_not_wait_any_more_does_no_harm():
     async with serving() as server, peer_of(server) as peer:
         await peer.send(request_frame("t", 1))

@@ -20,6 +20,8 @@ from orbitmq.net.loop import run
 
 from .fakes import FakeTransport
 
+pytestmark = pytest.mark.real
+
 
 @asynccontextmanager
 async def connected() -> AsyncIterator[tuple[asyncio.Transport, socket.socket]]:

@@ -28,6 +28,7 @@ from ..support import peer_of, request_frame, serving
 from .fakes import FakeLoop, FakeTransport
 
 
+@pytest.mark.real
 async def test_bytes_are_counted_as_the_network_carries_them(tmp_path: Path):
     files = Authority(tmp_path).issue("server")
     async with serving(tls=ServerTls(TlsMode.PERMISSIVE, files)) as server:
@@ -47,6 +48,7 @@ async def test_bytes_are_counted_as_the_network_carries_them(tmp_path: Path):
         await pool.close()
 
 
+@pytest.mark.real
 async def test_a_plain_connection_is_read_and_written_past_the_layer(tmp_path: Path):
     files = Authority(tmp_path).issue("server")
     async with serving(tls=ServerTls(TlsMode.PERMISSIVE, files)) as server, peer_of(server) as peer:
@@ -60,6 +62,7 @@ async def test_a_plain_connection_is_read_and_written_past_the_layer(tmp_path: P
         assert (await peer.receive()).opaque == 2
 
 
+@pytest.mark.real
 async def test_an_encrypted_peer_that_does_not_read_is_not_read(tmp_path: Path):
     files = Authority(tmp_path).issue("server")
     limits = Limits(write_pause_size=64 * 1024, write_stall_ms=0)
@@ -78,6 +81,7 @@ async def test_an_encrypted_peer_that_does_not_read_is_not_read(tmp_path: Path):
         await until(lambda: not server.connections, pause_s=0.001)
 
 
+@pytest.mark.real
 async def test_a_good_bye_closes_the_connection_and_is_returned(tmp_path: Path):
     files = Authority(tmp_path).issue("server")
     async with serving(tls=ServerTls(TlsMode.ENFORCING, files)) as server:
@@ -90,6 +94,7 @@ async def test_a_good_bye_closes_the_connection_and_is_returned(tmp_path: Path):
         await pool.close()
 
 
+@pytest.mark.real
 async def test_a_long_answer_to_a_plain_peer_goes_through_the_layer_unchanged(tmp_path: Path):
     files, size = Authority(tmp_path).issue("server"), 8 * 1024 * 1024
     async with serving(tls=ServerTls(TlsMode.PERMISSIVE, files)) as server, peer_of(server) as peer:

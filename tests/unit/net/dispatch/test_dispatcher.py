@@ -17,6 +17,8 @@ from orbitmq.wire.command import Command, encode_command
 
 from ..support import EchoService, handlers, peer_of, request_frame, serving
 
+pytestmark = pytest.mark.real
+
 
 async def test_an_unknown_code_is_answered_with_3():
     async with serving() as server, peer_of(server) as peer:

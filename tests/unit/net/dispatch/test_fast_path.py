@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 
+import pytest
+
 from orbitmq.net.dispatch.peer import Peer
 from orbitmq.net.dispatch.reply import Reply
 from orbitmq.net.limits import Limits
@@ -12,6 +14,8 @@ from orbitmq.wire.frame import Frame
 from waiting import until
 
 from ..support import RawClient, peer_of, request_frame, serving
+
+pytestmark = pytest.mark.real
 
 
 async def _answered(peer: RawClient, opaque: int) -> bool:

@@ -14,6 +14,8 @@ from orbitmq.net.http.server import HttpServer, _HttpConnection
 
 from ..connection.fakes import FakeLoop, FakeTransport
 
+pytestmark = pytest.mark.real
+
 
 def refuse(query):
     raise InvalidArgument("limit", query["limit"], "1 to 10")

@@ -13,6 +13,8 @@ from orbitmq.net.http.page import Answer, Page
 from orbitmq.net.http.server import HttpServer
 from orbitmq.wire.slices import Slices
 
+pytestmark = pytest.mark.real
+
 GET = b"GET /slow HTTP/1.1\r\n\r\n"
 
 

@@ -21,6 +21,8 @@ from waiting import until
 from ..certificates import Authority
 from ..support import peer_of, request_frame, serving
 
+pytestmark = pytest.mark.real
+
 
 async def echo(address: str, context: ssl.SSLContext | None, topic: str = "t") -> bytes:
     pool = ConnectionPool(tls=context)

@@ -145,6 +145,7 @@ def test_a_tag_that_only_shares_its_hash_is_left_out():
     assert rows_of(list(decode_records(raw, ["body"], tags=frozenset({"AaAa"})))) == [{"body": b"AaAa"}]
 
 
+@pytest.mark.real
 def test_what_costs_a_worker_150_ms_is_not_imported():
     raw = b"".join(record(born_host=Host("10.0.0.1", port)) for port in (1, 2))
     program = f"""

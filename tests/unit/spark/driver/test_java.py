@@ -10,6 +10,8 @@ from orbitmq.errors import ConfigError
 from orbitmq.spark.driver import java
 from orbitmq.spark.driver.java import find_java_home, java_version
 
+pytestmark = pytest.mark.real
+
 
 def fake_java(home: Path, version: str) -> Path:
     (home / "bin").mkdir(parents=True)

@@ -118,6 +118,7 @@ def test_a_name_server_that_is_dead_is_passed_over_and_not_asked_again(fake):
             client.route("nothing")
 
 
+@pytest.mark.real
 def test_when_nobody_answers_the_error_names_everybody():
     with (
         MetadataClient([DEAD, "127.0.0.1:2"]) as client,

@@ -5,6 +5,8 @@ from __future__ import annotations
 import fcntl
 from pathlib import Path
 
+import pytest
+
 from orbitmq.store.disk import LocalDisk
 from orbitmq.store.inspection.running import is_running
 
@@ -26,6 +28,7 @@ def test_a_broker_whose_lock_file_was_removed_is_seen(tmp_path: Path) -> None:
     assert not is_running(tmp_path)
 
 
+@pytest.mark.real
 def test_a_lock_as_java_takes_it_is_seen(tmp_path: Path) -> None:
     import subprocess
     import sys

@@ -24,6 +24,8 @@ from orbitmq.wire.headers import (
 )
 from waiting import until
 
+pytestmark = pytest.mark.real
+
 QUEUE = MessageQueue("t", "broker-a", 0)
 
 
