@@ -24,6 +24,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 import tiers
+from leftovers import Leftovers, WorkerThreads
 from orbitmq.net.loop import run
 
 JAVA_VERSION_MIN = 17
@@ -51,8 +52,12 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Measure the time of each file where that is asked for."""
-    if config.option.keep_durations and not hasattr(config, "workerinput"):
+    """Watch for what the run leaves behind; measure the time of each file where that is asked for."""
+    if hasattr(config, "workerinput"):
+        config.pluginmanager.register(WorkerThreads())
+        return
+    config.pluginmanager.register(Leftovers())
+    if config.option.keep_durations:
         config.pluginmanager.register(_Durations())
 
 

@@ -79,6 +79,7 @@ class JavaProcess:
             *_JVM_OPTIONS,
             *opened,
             f"-Duser.home={home}",
+            f"-Djava.io.tmpdir={home}",
             *jvm,
             "-cp",
             class_path(),

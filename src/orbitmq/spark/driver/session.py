@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -54,7 +55,8 @@ def local_session(
     from pyspark.sql import SparkSession
 
     builder = SparkSession.builder.appName(name).master(master)
-    java = {"spark.driver.extraJavaOptions": f"{_QUIET} {java_options}"}
+    temporary = f'"-Djava.io.tmpdir={tempfile.gettempdir()}"'  # TMPDIR counts for the JVM, too
+    java = {"spark.driver.extraJavaOptions": f"{_QUIET} {temporary} {java_options}"}
     for key, value in {**_SETTINGS, **java, **(settings or {})}.items():
         builder = builder.config(key, value)
     session: SparkSession = builder.getOrCreate()

@@ -1,0 +1,107 @@
+"""What a run of tests leaves behind: files in its temporary directory, processes, threads. Each is a failure of the run."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import tempfile
+import threading
+import uuid
+from pathlib import Path
+from typing import Any
+
+import psutil
+import pytest
+
+MARK = "ORBITMQ_TEST_RUN"
+"""A variable of the environment by which all processes of a run are known, whoever their parent is by now."""
+END_TIMEOUT_S = 20
+"""A process that a test has told to end may still be about to."""
+THREADS = ("MainThread", "asyncio-waitpid", "execnet", "pytest_timeout", "Dummy-")
+"""How threads are called that are none of a test's: of this process itself, of its plugins, and of libraries that keep one."""
+
+
+class Leftovers:
+    """Gives the run a temporary directory of its own (TMPDIR), and looks at its end at what is still there."""
+
+    def __init__(self) -> None:
+        self._run = os.environ[MARK] = uuid.uuid4().hex
+        self._before = os.environ.get("TMPDIR")
+        self._threads: list[str] = []
+        os.environ.setdefault(
+            "PYTEST_DEBUG_TEMPROOT", tempfile.gettempdir()
+        )  # pytest's own keeps what failed tests wrote
+        self._directory = Path(tempfile.mkdtemp(prefix="orbitmq-tests-")).resolve()
+        self._use(str(self._directory))
+
+    @pytest.hookimpl(trylast=True)
+    def pytest_sessionfinish(self, session: pytest.Session) -> None:
+        """Fail the run when anything is left."""
+        files = [f"file {path}" for path in sorted(self._directory.iterdir())]
+        found = [*self._processes(), *files, *self._threads, *_threads()]
+        self._use(self._before)
+        if found:
+            session.config.stash[_found] = found
+            session.exitstatus = pytest.ExitCode.TESTS_FAILED
+
+    @pytest.hookimpl(optionalhook=True)
+    def pytest_testnodedown(self, node: Any) -> None:
+        """Take what a worker has found in its process."""
+        self._threads += getattr(node, "workeroutput", {}).get("threads", ())
+
+    def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
+        """Name what is left."""
+        for line in config.stash.get(_found, ()):
+            terminalreporter.line(f"left behind: {line}", red=True)
+
+    def pytest_unconfigure(self) -> None:
+        """Remove the directory."""
+        shutil.rmtree(self._directory, ignore_errors=True)
+
+    def _processes(self) -> list[str]:
+        _, alive = psutil.wait_procs(_processes_of(self._run), timeout=END_TIMEOUT_S)
+        found = [f"process {process.pid}: {_command(process)}" for process in alive]
+        for process in alive:
+            process.kill()
+        return found
+
+    def _use(self, directory: str | None) -> None:
+        if directory is None:
+            os.environ.pop("TMPDIR", None)
+        else:
+            os.environ["TMPDIR"] = directory
+        tempfile.tempdir = None
+
+
+class WorkerThreads:
+    """Tells the run of the threads that are left in a worker."""
+
+    def pytest_sessionfinish(self, session: Any) -> None:
+        """Send them with what the worker says at its end."""
+        session.config.workeroutput["threads"] = _threads()
+
+
+_found = pytest.StashKey[list[str]]()
+
+
+def _processes_of(run: str) -> list[psutil.Process]:
+    found = []
+    for process in psutil.process_iter():
+        try:
+            if process.pid != os.getpid() and process.environ().get(MARK) == run:
+                found.append(process)
+        except (psutil.NoSuchProcess, psutil.AccessDenied, psutil.ZombieProcess):
+            continue
+    return found
+
+
+def _command(process: psutil.Process) -> str:
+    try:
+        return " ".join(process.cmdline())[:200]
+    except psutil.Error:
+        return "(it has just ended)"
+
+
+def _threads() -> list[str]:
+    """Return the threads of this process that outlive the tests."""
+    return [f"thread {thread.name}" for thread in threading.enumerate() if not thread.name.startswith(THREADS)]
