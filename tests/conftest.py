@@ -23,6 +23,7 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, settings
 
+import seeds
 import tiers
 from leftovers import Leftovers, WorkerThreads
 from orbitmq.net.loop import run
@@ -49,6 +50,11 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
         "--keep-durations", action="store_true", help="keep the seconds of each file in tests/durations.json"
     )
+
+
+def pytest_report_header() -> str:
+    """Print the seed of the short proofs."""
+    return f"{seeds.VARIABLE}={seeds.SEED}"
 
 
 def pytest_configure(config: pytest.Config) -> None:

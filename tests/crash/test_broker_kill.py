@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import os
 from pathlib import Path
 from random import Random
 
@@ -15,9 +14,9 @@ from orbitmq import Message, Producer, PullConsumer
 from orbitmq.errors import ClientError
 from orbitmq.net.loop import run
 from orbitmq.testing import LocalCluster
+from seeds import SEED
 
 TOPIC = "orders"
-SEED = int(os.environ.get("ORBITMQ_SEED", "20261122"))
 
 
 @pytest.mark.parametrize(("flush", "kills"), [("SYNC_FLUSH", 12), ("ASYNC_FLUSH", 6)])

@@ -4,11 +4,10 @@ from pathlib import Path
 from random import Random
 
 from crash.derived_kills import Kills
+from seeds import SEED
 
 
 async def test_queries_timers_and_pops_keep_their_promises_through_kills(tmp_path: Path) -> None:
-    seed = Random().randrange(1 << 32)
-    print(f"seed {seed}")
-    load = Kills(tmp_path, Random(seed), flush="ASYNC_FLUSH", pace=40)
+    load = Kills(tmp_path, Random(SEED), flush="ASYNC_FLUSH", pace=40)
     await load.run(2)
     assert all(load.counts[kind] for kind in ("kills", "look-ups", "keyed", "timers", "popped"))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import os
 from contextlib import suppress
 from itertools import count
 from pathlib import Path
@@ -14,8 +13,8 @@ import pytest
 
 from crash.broker_process import BrokerProcess, Wire, wire_to
 from orbitmq.errors import ClientError
+from seeds import SEED
 
-SEED = int(os.environ.get("ORBITMQ_SEED", "20261123"))
 SETTINGS = {
     "enableLmq": "true",
     "enableMultiDispatch": "true",

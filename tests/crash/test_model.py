@@ -4,11 +4,9 @@ Checked that it bites: see the list in `docs/explain/durability.md`.
 """
 
 import logging
-import os
 
 from crash.model import play
-
-SEED = int(os.environ.get("ORBITMQ_SEED", "20261122"))
+from seeds import SEED
 
 
 def test_the_store_keeps_what_it_promised_through_every_history(caplog):

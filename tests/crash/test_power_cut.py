@@ -12,15 +12,16 @@ import pytest
 
 from crash.power_cuts import Life, live, live_async
 from orbitmq.store import FlushMode
+from seeds import seeds
 
 
 # 2066: a cut during recovery takes back entries that the checkpoint had vouched for.
-@pytest.mark.parametrize("seed", [*range(150), 2066])
+@pytest.mark.parametrize("seed", [*seeds(150), 2066])
 def test_every_acknowledged_message_survives_power_cuts(seed):
     live(seed, Counter())
 
 
-@pytest.mark.parametrize("seed", range(100))
+@pytest.mark.parametrize("seed", seeds(100))
 def test_a_reader_never_sees_what_a_power_cut_takes_back_upstream_8239(seed):
     life = Life(Random(seed), FlushMode.SYNC)
     life.open()
@@ -38,12 +39,12 @@ def test_a_reader_never_sees_what_a_power_cut_takes_back_upstream_8239(seed):
         assert bodies[: len(seen[queue])] == seen[queue]
 
 
-@pytest.mark.parametrize("seed", range(100))
+@pytest.mark.parametrize("seed", seeds(100))
 def test_async_flush_loses_a_suffix_after_the_last_flush_and_nothing_else(seed):
     live_async(seed, Counter())
 
 
-@pytest.mark.parametrize("seed", range(50))
+@pytest.mark.parametrize("seed", seeds(50))
 def test_kill_9_loses_nothing_that_was_appended(seed):
     life = Life(Random(seed), FlushMode.ASYNC)
     for _ in range(3):

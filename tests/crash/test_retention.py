@@ -22,6 +22,7 @@ from orbitmq.store import ReadStatus, Store
 from orbitmq.testing import FakeClock
 from orbitmq.wire.headers import PullMessage, PullSysFlag, SendMessageV2
 from orbitmq.wire.messages.record import iter_records
+from seeds import SEED
 from waiting import until
 
 from . import retention_child as child
@@ -188,7 +189,7 @@ def read_whole(store: Store) -> tuple[int, int]:
     return first, at
 
 
-@pytest.mark.parametrize("seed", [1])
+@pytest.mark.parametrize("seed", [1, SEED])
 def test_a_kill_in_the_middle_of_deletions_loses_nothing_that_has_not_expired(tmp_path: Path, seed: int) -> None:
     print(f"seed {seed}")
     random = Random(seed)

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import os
 import subprocess
 import sys
 
 from children import environment
+from seeds import seeds
 
 SEEDS, MUTANT_SEEDS_MAX = 24, 60
 
@@ -25,7 +25,7 @@ def simulate(*arguments: str) -> str:
 
 
 def test_clusters_lose_nothing_and_are_whole_again_when_nothing_fails_any_more() -> None:
-    said = simulate("--seeds", str(SEEDS), "--first", os.environ.get("ORBITMQ_SIMULATE_FIRST", "1000"))
+    said = simulate("--seeds", str(SEEDS), "--first", str(seeds(SEEDS).start))
     assert f"{SEEDS} lives, 0 failed" in said
 
 
