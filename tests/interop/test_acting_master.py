@@ -2,6 +2,8 @@
 
 from typing import Any
 
+import pytest
+
 from interop.peers import JavaBroker
 from interop.test_replacing import our_name_server
 
@@ -17,6 +19,7 @@ def has_logged(broker: JavaBroker, text: str) -> bool:
     return text in broker.process.log_path.read_text(errors="replace")
 
 
+@pytest.mark.proof
 def test_our_name_server_tells_a_java_slave_that_its_master_came_and_that_it_left(java, tmp_path):
     with our_name_server(tmp_path / "nameserver", notifyMinBrokerIdChanged="true") as name_server:
         group: dict[str, Any] = {"name": "broker-g", "properties": GROUP}
