@@ -1,4 +1,4 @@
-"""What a run of tests leaves behind: files in its temporary directory, processes, threads. Each is a failure of the run."""
+"""Leftovers of a run of tests: files in its temporary directory, processes, threads. Each is a failure of the run."""
 
 from __future__ import annotations
 
