@@ -7,6 +7,7 @@ other way round: first nobody is sent here any more, then what waits is answered
 from __future__ import annotations
 
 import asyncio
+import inspect
 import logging
 from collections.abc import Callable, Coroutine, Sequence
 from dataclasses import dataclass, replace
@@ -64,6 +65,18 @@ class Running:
     monitor: BrokerMonitor
     http: HttpServer | None
     tasks: Sequence[asyncio.Task[None]]
+
+    async def end_tasks(self) -> None:
+        """Cancel the tasks that run beside the server, and wait for them.
+
+        Raises:
+            Exception: what the first one that failed has failed with.
+        """
+        for task in self.tasks:
+            task.cancel()
+        for error in await asyncio.gather(*self.tasks, return_exceptions=True):
+            if error is not None and not isinstance(error, asyncio.CancelledError):
+                raise error
 
 
 class Broker:
@@ -140,42 +153,41 @@ class Broker:
         """Leave the NameServers, answer what waits, sync and close. Safe to call twice.
 
         Raises:
-            Exception: what a task that ran beside the server has failed with; everything is closed all the same.
+            Exception: what a task that ran beside the server, or the first step that failed, has failed with; everything
+                is closed all the same.
+            CancelledError: it was cancelled; everything is closed all the same, without waiting.
         """
         if self._running is None:
             return
         running, self._running = self._running, None
         service, server = running.service, running.server
-        if running.http is not None:
-            await running.http.close()
-        for task in running.tasks:
-            task.cancel()
-        ended = await asyncio.gather(*running.tasks, return_exceptions=True)
-        await running.registrar.leave()
-        running.fast_path.close()
-        service.pulls.close()
-        service.pop.close()
-        await service.routes.close()
-        await service.topics.static.close()
-        await server.drain(DRAIN_MS)
-        await server.close()
-        await service.slave_listener.close()
-        service.transaction_service.stop()
-        service.store.close()
+        failures = await _do_all(
+            *([running.http.close] if running.http is not None else []),
+            running.end_tasks,
+            running.registrar.leave,
+            running.fast_path.close,
+            service.pulls.close,
+            service.pop.close,
+            service.routes.close,
+            service.topics.static.close,
+            lambda: server.drain(DRAIN_MS),
+            server.close,
+            service.slave_listener.close,
+            service.transaction_service.stop,
+        )
+        not_closed = await _do_all(service.store.close)
         # The store is closed, so everything is durable: how far it was consumed and delivered may be kept as it is.
-        _do_all(
+        saves = (
             service.transaction_service.save,
             service.pop.batch_file.save_now,
             running.offset_file.save_now,
             service.delays.save,
-            service.delays.close,
-            service.timers.close,
-            running.table_notes.save_now,
         )
+        failures += not_closed or await _do_all(*saves)
+        failures += await _do_all(service.delays.close, service.timers.close, running.table_notes.save_now)
         log.info("broker %s stopped", self.config.broker_name)
-        for error in ended:
-            if error is not None and not isinstance(error, asyncio.CancelledError):
-                raise error
+        if failures:
+            raise next((error for error in failures if isinstance(error, asyncio.CancelledError)), failures[0])
 
     def set_name_servers(self, addresses: str) -> None:
         """Register with these NameServers (`host:port;host:port`) from now on.
@@ -493,17 +505,14 @@ def retention_rules(config: BrokerConfig) -> RetentionRules:
     )
 
 
-def _do_all(*steps: Callable[[], object]) -> None:
-    """Do every step, whatever becomes of the others.
-
-    Raises: what the first step raised that failed.
-    """
-    failures: list[Exception] = []
+async def _do_all(*steps: Callable[[], object]) -> list[BaseException]:
+    """Do every step of a stop, whatever becomes of the others; return what those that failed have raised."""
+    failures: list[BaseException] = []
     for step in steps:
         try:
-            step()
-        except Exception as error:
-            log.exception("what a stop should keep was not kept")
+            if inspect.isawaitable(done := step()):
+                await done
+        except (Exception, asyncio.CancelledError) as error:
+            log.exception("a step of a stop has failed")
             failures.append(error)
-    if failures:
-        raise failures[0]
+    return failures

@@ -33,14 +33,17 @@ class LoopThread:
 
     def __init__(self, name: str) -> None:
         self._loop = (loop_factory() or asyncio.new_event_loop)()
+        self._is_stopping = False
+        self._lock = threading.RLock()
+        """Held while work is handed over or the loop is told to stop: what is handed over before is cancelled, not forgotten."""
         # A daemon: a script that forgets to close its client still ends.
         self._thread = threading.Thread(target=self._run, name=name, daemon=True)
         self._thread.start()
 
     @property
     def is_running(self) -> bool:
-        """False once the loop has been stopped."""
-        return not self._loop.is_closed() and self._thread.is_alive()
+        """False once the loop has been told to stop: it may still cancel its tasks, but takes no more."""
+        return not self._is_stopping and self._thread.is_alive()
 
     def call(self, work: Coroutine[Any, Any, T], timeout_s: float | None = None) -> T:
         """Run `work` on the loop and return its result.
@@ -50,12 +53,18 @@ class LoopThread:
             timeout_s: seconds after which it is cancelled; None: never.
 
         Raises:
-            ClientError: the loop has been stopped, or `work` has not ended in time; says where the thread is.
+            ClientError: the loop has been stopped, or `work` has not ended in time; says where the thread is. Or the caller
+                is the loop's own thread.
         """
-        if not self.is_running:
+        try:
+            self._check_caller()
+            with self._lock:
+                if not self.is_running:
+                    raise ClientError("the client is closed")
+                future: Future[T] = asyncio.run_coroutine_threadsafe(work, self._loop)
+        except ClientError:
             work.close()
-            raise ClientError("the client is closed")
-        future: Future[T] = asyncio.run_coroutine_threadsafe(work, self._loop)
+            raise
         try:
             return future.result(timeout_s)
         except BaseException as error:
@@ -76,16 +85,25 @@ class LoopThread:
         return self.call(work())
 
     def stop(self) -> None:
-        """End the loop and its thread. Does nothing the second time.
+        """End the loop and its thread. The second time it only waits for the thread, where that has not ended yet.
 
         Raises:
-            ClientError: the thread has not ended within `STOP_TIMEOUT_S`; says where it is.
+            ClientError: the thread has not ended within `STOP_TIMEOUT_S`; says where it is. Or the caller is the loop's own
+                thread.
         """
-        if self.is_running:
-            self._loop.call_soon_threadsafe(self._loop.stop)
-            self._thread.join(STOP_TIMEOUT_S)
-            if self._thread.is_alive():
-                raise self._timeout(f"the loop has not ended within {STOP_TIMEOUT_S} s")
+        self._check_caller()
+        with self._lock:
+            # Once: a second stop would end the loop while it still cancels its tasks.
+            if self.is_running:
+                self._is_stopping = True
+                self._loop.call_soon_threadsafe(self._loop.stop)
+        self._thread.join(STOP_TIMEOUT_S)
+        if self._thread.is_alive():
+            raise self._timeout(f"the loop has not ended within {STOP_TIMEOUT_S} s")
+
+    def _check_caller(self) -> None:
+        if threading.current_thread() is self._thread:
+            raise ClientError(f"{self._thread.name}: its own thread cannot wait for it")
 
     def _timeout(self, what: str) -> ClientError:
         frame = sys._current_frames().get(self._thread.ident or 0)

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 import warnings
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Iterator
+from contextlib import contextmanager, suppress
 from functools import cache
 from typing import Any, TypeVar
 
@@ -32,13 +34,46 @@ def _loop_class() -> Callable[[], asyncio.AbstractEventLoop]:
         """
 
         def close(self) -> None:
-            with warnings.catch_warnings(record=True) as unclosed:
-                warnings.simplefilter("always", ResourceWarning)
+            unclosed = _Unclosed()
+            with unclosed.kept():
                 super().close()
-            for warning in unclosed:
-                warnings.warn(warning.message, stacklevel=2)
+            for text in unclosed.texts:
+                warnings.warn(text, ResourceWarning, stacklevel=2)
 
     return Loop
+
+
+class _Unclosed:
+    """A pattern of a filter of warnings: it keeps uvloop's warnings of the thread that closes a loop, and matches no others.
+
+    `warnings.catch_warnings` is no way to do so: it is the whole process's, and where two threads overlap in it, what the
+    inner one has set stays for good.
+    """
+
+    def __init__(self) -> None:
+        self.texts: list[str] = []
+        self._thread = threading.get_ident()
+
+    def match(self, text: str) -> bool:
+        """Say whether it is such a warning, and keep it."""
+        is_one = threading.get_ident() == self._thread and text.startswith("unclosed resource")
+        if is_one:
+            self.texts.append(text)
+        return is_one
+
+    @contextmanager
+    def kept(self) -> Iterator[None]:
+        """Keep the warnings inside, whatever the other filters say."""
+        # A filter's pattern is anything with a method `match`.
+        added: Any = ("ignore", self, ResourceWarning, None, 0)
+        filters = warnings.filters
+        filters.insert(0, added)  # type: ignore[attr-defined]
+        try:
+            yield
+        finally:
+            for each in (filters, warnings.filters):  # another one, where another thread has come into a catch_warnings
+                with suppress(ValueError):
+                    each.remove(added)  # type: ignore[attr-defined]
 
 
 def run(main: Coroutine[Any, Any, T]) -> T:

@@ -132,7 +132,8 @@ class LocalCluster:
         """Stop every server and remove what was temporary; one that fails to stop keeps none of the others.
 
         Raises:
-            Exception: what the first server that failed to stop has raised.
+            BaseException: an interruption or a cancellation that came meanwhile, else what the first server that failed to
+                stop has raised.
         """
         errors: list[BaseException] = []
         for node in (*self._brokers.values(), *self._name_servers):
@@ -145,7 +146,7 @@ class LocalCluster:
             shutil.rmtree(self._data_dir, ignore_errors=True)
             self._data_dir = None
         if errors:
-            raise errors[0]
+            raise next((error for error in errors if not isinstance(error, Exception)), errors[0])
 
     async def stop_broker(self, name: str = "broker-a") -> None:
         """Stop a broker as an operator would: it says good-bye to the NameServers and writes everything down."""

@@ -16,13 +16,16 @@ from orbitmq.broker.config import BrokerConfig
 from orbitmq.broker.groups.offsets import GroupOffsets
 from orbitmq.broker.health.monitor import BrokerMonitor
 from orbitmq.broker.persistence import ConfigFiles, format_offsets
+from orbitmq.broker.registration.registrar import Registrar
 from orbitmq.broker.topics.table import TopicTable
 from orbitmq.codes import RequestCode, ResponseCode
 from orbitmq.errors import ConfigError, HeaderError, StoreError
 from orbitmq.files import replace_file
 from orbitmq.model.group import ConsumerInfo, Heartbeat
 from orbitmq.model.topic import TopicConfig
+from orbitmq.net.http.server import HttpServer
 from orbitmq.net.pool import ConnectionPool
+from orbitmq.net.server import Server
 from orbitmq.store import Draft, FlushMode, StoreConfig
 from orbitmq.store.disk import LocalDisk
 from orbitmq.store.retention.rules import RetentionRules
@@ -348,6 +351,30 @@ async def test_a_topic_that_a_full_disk_refuses_is_made_and_kept_by_the_first_se
         assert (await rig.send("orders")).code == 0
         kept = ConfigFiles(rig.broker.config.store_path_root_dir / "config").load_topics(auto_create_enable=True)
         assert set(kept.all) == {*before, "orders"}
+
+
+@pytest.mark.parametrize("error", [ZeroDivisionError("a defect of ours"), asyncio.CancelledError()])
+@pytest.mark.parametrize("step", [(HttpServer, "close"), (Registrar, "leave"), (Server, "drain")])
+async def test_a_step_of_a_stop_that_fails_or_is_cancelled_keeps_no_other_from_being_done(
+    step: tuple[type, str], error: BaseException, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    broker = Broker(config_of(tmp_path, metrics_port=0))
+    await broker.start()
+    addresses = [broker.address, str(broker.metrics_address)]
+    owner, name = step
+    does = getattr(owner, name)
+
+    async def fail(*arguments: Any) -> None:
+        await does(*arguments)
+        raise error
+
+    monkeypatch.setattr(owner, name, fail)
+    with pytest.raises(type(error)):
+        await broker.stop()
+    for address in addresses:
+        with pytest.raises(OSError):
+            await asyncio.open_connection(*parse_address(address))
+    assert not (tmp_path / "abort").exists(), "the stop was orderly"
 
 
 async def test_a_task_that_has_failed_is_told_by_the_stop_which_closes_everything_all_the_same(

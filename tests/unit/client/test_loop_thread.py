@@ -109,6 +109,56 @@ def test_a_loop_that_does_not_end_is_left_with_an_error_that_says_where_it_is(mo
     stuck._thread.join()
 
 
+@pytest.fixture
+def ending():
+    """A loop thread whose stop waits for a task, and the event that lets the task end."""
+    thread, may_end, is_cancelled = LoopThread("ending"), threading.Event(), threading.Event()
+
+    async def end_late():
+        try:
+            await asyncio.Event().wait()
+        except asyncio.CancelledError:
+            is_cancelled.set()
+            while not may_end.is_set():
+                await asyncio.sleep(0.001)
+
+    tasks = thread.apply(lambda: [asyncio.ensure_future(end_late())])
+    thread.apply(lambda: None)  # the task has begun
+    stopping = threading.Thread(target=thread.stop)
+    stopping.start()
+    assert is_cancelled.wait(60)
+    yield thread, may_end
+    may_end.set()
+    stopping.join()
+    assert tasks[0].done()
+
+
+def test_a_second_stop_waits_for_the_first_and_disturbs_nothing_that_ends(ending, monkeypatch):
+    thread, may_end = ending
+    loop = thread._loop
+    with monkeypatch.context() as short:
+        short.setattr("orbitmq.client.loop_thread.STOP_TIMEOUT_S", 0.05)
+        with pytest.raises(ClientError, match="has not ended within"):
+            thread.stop()
+    may_end.set()
+    thread.stop()
+    assert loop.is_closed()
+
+
+def test_a_loop_that_is_ending_takes_no_work(ending):
+    thread, _ = ending
+    assert not thread.is_running
+    with pytest.raises(ClientError, match="the client is closed"):
+        thread.call(where(), timeout_s=60)
+
+
+@pytest.mark.parametrize("ask", [LoopThread.stop, lambda thread: thread.call(where(), timeout_s=1)])
+def test_the_loops_own_thread_cannot_wait_for_itself(loop_thread, ask):
+    with pytest.raises(ClientError, match="a loop: its own thread cannot wait for it"):
+        loop_thread.apply(ask, loop_thread)
+    assert loop_thread.call(where()) == "a loop"
+
+
 def test_work_that_takes_too_long_is_cancelled_with_an_error_that_names_it(loop_thread):
     ended = threading.Event()
 

@@ -7,6 +7,9 @@ import inspect
 import signal
 import subprocess
 import sys
+import warnings
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
@@ -55,6 +58,42 @@ except ResourceWarning as warning:
     assert "True" in said.stdout
 
 
+class OtherThread(ThreadPoolExecutor):
+    """An executor whose shutdown, in the middle of a loop's `close`, does what other threads do at that moment."""
+
+    def __init__(self, does: Callable[[], object]) -> None:
+        super().__init__()
+        self._does = does
+
+    def shutdown(self, *arguments: Any, **options: Any) -> None:
+        self._does()
+        super().shutdown(*arguments, **options)
+
+
+def test_a_loop_that_closes_leaves_the_warnings_of_other_threads_alone():
+    """`warnings.catch_warnings` restores what it found: two of them that overlap would leave the inner one's for good."""
+    with warnings.catch_warnings():
+        before, shown = list(warnings.filters), warnings._showwarnmsg_impl  # type: ignore[attr-defined]
+        other = warnings.catch_warnings()
+        loop = (loop_factory() or asyncio.new_event_loop)()
+        loop.set_default_executor(OtherThread(other.__enter__))
+        loop.close()
+        other.__exit__(None, None, None)
+        assert (warnings.filters, warnings._showwarnmsg_impl) == (before, shown)  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize(("action", "count"), [("ignore", 0), ("always", 1)])
+def test_an_open_server_is_told_of_once_as_the_filters_of_warnings_say(action: Any, count: int):
+    loop = (loop_factory() or asyncio.new_event_loop)()
+    loop.run_until_complete(loop.create_server(asyncio.Protocol, "127.0.0.1", 0))
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter(action)
+        loop.close()
+    assert [(warning.category, "TCPServer" in str(warning.message)) for warning in told] == [
+        (ResourceWarning, True)
+    ] * count
+
+
 def test_asyncio_runs_everything_where_uvloop_is_missing(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setitem(sys.modules, "uvloop", None)
     assert loop_factory() is None
@@ -91,3 +130,14 @@ def test_a_main_that_cancels_itself_is_no_interrupt():
 
     with pytest.raises(asyncio.CancelledError):
         run(give_up())
+
+
+def test_a_running_loop_refuses_to_close_and_leaves_no_filter():
+    before = list(warnings.filters)
+
+    async def close() -> None:
+        asyncio.get_running_loop().close()
+
+    with pytest.raises(RuntimeError, match="running"):
+        run(close())
+    assert warnings.filters == before

@@ -1,10 +1,15 @@
 """The cluster that users' tests run against."""
 
+import asyncio
+import tempfile
+from pathlib import Path
+
 import pytest
 
 from orbitmq.errors import InvalidArgument, NoNameServer, OrbitError
 from orbitmq.net.loop import run
 from orbitmq.testing import LocalCluster
+from orbitmq.testing.server_node import ServerNode
 from unit.testing.support import broker_names, read, send
 
 pytestmark = pytest.mark.real
@@ -128,6 +133,23 @@ def test_a_cluster_that_cannot_start_leaves_nothing_running(tmp_path):
             await broker_names(cluster.name_servers)
 
     run(work())
+
+
+@pytest.mark.parametrize("interruption", [KeyboardInterrupt, asyncio.CancelledError])
+async def test_an_interrupted_stop_stops_every_server_and_raises_the_interruption(interruption, monkeypatch):
+    stopped = []
+
+    async def stop(node):
+        stopped.append(node)
+        raise OSError("no") if len(stopped) == 1 else interruption
+
+    monkeypatch.setattr(ServerNode, "stop", stop)
+    cluster = LocalCluster(brokers=2)
+    cluster._data_dir = data_dir = Path(tempfile.mkdtemp())
+    with pytest.raises(interruption):
+        await cluster.stop()
+    assert len(stopped) == 3
+    assert not data_dir.exists()
 
 
 def test_a_killed_process_comes_back_with_what_it_had_acknowledged():
