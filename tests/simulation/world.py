@@ -8,12 +8,14 @@ import logging
 import tempfile
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import ExitStack, contextmanager
+from functools import partial
 from pathlib import Path
 from random import Random
 from typing import Any
 from unittest import mock
 
 from crash.faults import QUICK_DISK
+from orbitmq.net.sharing.turns import Turns
 from simulation.loop import PROCESS, SimLoop, Stuck
 from simulation.machines import Machine, SimFlusher, SimThread
 from simulation.network import Network
@@ -21,7 +23,6 @@ from simulation.network import Network
 BEGIN_S = 1_700_000_000
 _TIMED = (
     "orbitmq.net.connection.connection.perf_counter",
-    "orbitmq.net.sharing.turns.perf_counter",
     "orbitmq.store.sync.syncing.perf_counter",
 )
 """Names by which work is cut into turns of some milliseconds: here it takes no time."""
@@ -152,13 +153,20 @@ def open_world(seed: int, *, keeps_trace: bool = False) -> Iterator[World]:
             "orbitmq.store.index.index.Flusher": SimFlusher,
             "orbitmq.store.disk_usage.Thread": SimThread,
             **dict.fromkeys(_DISKS, _disk_of_the_running),
-            **dict.fromkeys(_TIMED, lambda: 0.0),
+            **dict.fromkeys(_TIMED, _no_time),
+            "orbitmq.net.connection.endpoint.Turns": partial(
+                Turns, _no_time
+            ),  # its default was bound when it was defined
         }.items():
             stack.enter_context(mock.patch(name, stand_in))
         stack.callback(logging.disable, logging.root.manager.disable)
         logging.disable(logging.CRITICAL)
         asyncio.set_event_loop(None)
         yield world
+
+
+def _no_time() -> float:
+    return 0.0
 
 
 def _disk_of_the_running() -> Any:
