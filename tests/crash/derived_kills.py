@@ -66,6 +66,9 @@ class Kills:
         self._maybe_done: set[bytes] = set()
         """Messages whose ack a kill has cut off, or that came too late perhaps."""
         self._is_over = False
+        self._may_send_keyed = asyncio.Event()
+        """Cleared while messages are looked up: each small index file waits for the disk, and may be slower than the sender."""
+        self._may_send_keyed.set()
         self._killed_ms: list[int] = []
         self.repeated = 0
         """Timers that came again after one kill, at most."""
@@ -85,7 +88,9 @@ class Kills:
                     self._killed_ms.append(now_ms())
                     await cluster.start_broker()
                     self.counts["kills"] += 1
+                    self._may_send_keyed.clear()
                     await self._look_up()
+                    self._may_send_keyed.set()
                 for sender in senders:
                     sender.cancel()
                 self._is_over = True
@@ -104,6 +109,7 @@ class Kills:
                     await asyncio.sleep(0.02)  # the broker is away: nothing to wait for but it
 
     async def _send_keyed(self, producer: Producer, number: int) -> None:
+        await self._may_send_keyed.wait()
         key = f"k{number // 3}"
         sent = await producer.send(Message(KEYED, b"x" * 200, keys=[key, f"other{number}"]))
         self._keyed.append((key, sent.message_id))
