@@ -13,8 +13,7 @@ import subprocess
 import sys
 import threading
 from collections import Counter, defaultdict
-from collections.abc import Generator, Iterator
-from contextlib import nullcontext
+from collections.abc import Iterator
 from functools import cache
 from logging import LogRecord
 from pathlib import Path
@@ -58,7 +57,8 @@ def pytest_report_header() -> str:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Watch for what the run leaves behind; measure the time of each file where that is asked for."""
+    """Guard quick tests, watch for what the run leaves behind; measure the time of each file where that is asked for."""
+    config.pluginmanager.register(tiers.GuardOfQuickTests())
     if hasattr(config, "workerinput"):
         config.pluginmanager.register(WorkerThreads())
         return
@@ -166,13 +166,6 @@ def caplog(caplog: pytest.LogCaptureFixture, request: pytest.FixtureRequest) -> 
     caplog.handler.addFilter(is_of_this_test)
     yield caplog
     caplog.handler.removeFilter(is_of_this_test)
-
-
-@pytest.hookimpl(wrapper=True)
-def pytest_runtest_call(item: pytest.Item) -> Generator[None, None, None]:
-    """Refuse sockets and processes to quick tests."""
-    with tiers.guard().over(item.nodeid) if "quick" in item.keywords else nullcontext():
-        return (yield)
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import multiprocessing
 import socket
 import subprocess
 import sys
@@ -12,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+from children import environment
 from orbitmq.net.loop import run
 from tiers import FOLDER, REAL_FIXTURES, guard, longest_first, tier_of
 
@@ -60,9 +62,28 @@ def bind() -> None:
         opened.bind(("127.0.0.1", 0))
 
 
+def send() -> None:
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as opened:
+        opened.sendto(b"x", ("127.0.0.1", 9))
+
+
+def send_message() -> None:
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as opened:
+        opened.sendmsg([b"x"], [], 0, ("127.0.0.1", 9))
+
+
+def send_to_the_other_end() -> None:
+    one, other = socket.socketpair()
+    with one, other:
+        one.sendmsg([b"x"])
+
+
 WAYS_OUT: dict[str, Callable[[], object]] = {
     "connect": connect,
     "bind": bind,
+    "datagram": send,
+    "message": send_message,
+    "multiprocessing": lambda: multiprocessing.get_context("spawn").Process(target=print).start(),
     "process": lambda: subprocess.Popen([sys.executable, "-c", ""]),
     "loop's server": lambda: run(asyncio.start_server(print, "127.0.0.1", 0)),
     "loop's connection": lambda: run(asyncio.open_connection("127.0.0.1", 1)),
@@ -70,10 +91,88 @@ WAYS_OUT: dict[str, Callable[[], object]] = {
 }
 
 
+@pytest.mark.real
 @pytest.mark.parametrize("way", WAYS_OUT)
 def test_a_quick_test_is_refused_sockets_and_processes(way: str) -> None:
-    with pytest.raises(pytest.fail.Exception, match=r"mark .* with pytest\.mark\.real"):
-        WAYS_OUT[way]()
+    with pytest.raises(pytest.fail.Exception, match=r"mark a quick test with pytest\.mark\.real"):
+        with guard().over("a quick test"):
+            WAYS_OUT[way]()
+
+
+def test_a_quick_test_may_use_pairs_of_sockets() -> None:
+    send_to_the_other_end()
+
+
+GUARDED = """
+import tiers
+
+def pytest_configure(config):
+    config.addinivalue_line("markers", "quick: ")
+    config.pluginmanager.register(tiers.GuardOfQuickTests())
+"""
+USES = """
+import socket, threading
+
+import pytest
+
+pytestmark = pytest.mark.quick
+
+def bind():
+    with socket.socket() as opened:
+        opened.bind(("127.0.0.1", 0))
+
+
+@pytest.fixture
+def bound():
+    bind()
+
+
+@pytest.fixture
+def thread():
+    begin = threading.Event()
+    thread = threading.Thread(target=lambda: (begin.wait(), bind()))
+    thread.start()
+    yield begin, thread
+    begin.set()
+    thread.join()
+
+
+@pytest.fixture(scope="session")
+def closes():
+    yield
+    bind()
+
+
+def test_fixture(bound): ...
+
+
+def test_thread_of_a_fixture(thread):
+    thread[0].set()
+    thread[1].join()
+
+
+def test_hidden():
+    try:
+        bind()
+    except BaseException:
+        pass
+
+
+def test_last(closes): ...
+"""
+
+
+@pytest.mark.real
+@pytest.mark.parametrize(
+    ("name", "failed"), [("fixture", True), ("thread_of_a_fixture", True), ("hidden", True), ("last", False)]
+)
+def test_fixtures_of_a_quick_test_and_refusals_that_it_hides_count(name: str, failed: bool, tmp_path: Path) -> None:
+    (tmp_path / "conftest.py").write_text(GUARDED)
+    (tmp_path / "test_uses.py").write_text(USES)
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-p", "no:threadexception", "-k", name]
+    done = subprocess.run(command, cwd=tmp_path, env=environment(), capture_output=True, text=True, check=False)
+    assert done.returncode == failed, done.stdout + done.stderr
+    assert ("socket.bind in a quick test: mark" in done.stdout) == failed
 
 
 @pytest.mark.real
@@ -90,6 +189,6 @@ def test_a_thread_of_before_the_test_is_refused_nothing() -> None:
     with guard().over("a quick test"):
         begin.set()
         thread.join()
-        with pytest.raises(pytest.fail.Exception):
-            bind()
+    with pytest.raises(pytest.fail.Exception), guard().over("a quick test"):
+        bind()
     assert said == ["bound"]

@@ -11,10 +11,11 @@ proof   takes minutes, or measures times, which the load of a machine changes
 from __future__ import annotations
 
 import json
+import multiprocessing.util
 import sys
 import threading
-from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Collection, Generator, Iterable, Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from functools import cache, wraps
 from pathlib import Path
 from typing import Any
@@ -39,6 +40,7 @@ FORBIDDEN_EVENTS = frozenset(
     {
         "socket.connect",
         "socket.bind",
+        "socket.sendto",
         "subprocess.Popen",
         "os.exec",
         "os.fork",
@@ -47,7 +49,7 @@ FORBIDDEN_EVENTS = frozenset(
         "os.system",
     }
 )
-"""Of Python's audit hooks. uvloop opens its sockets without Python's: `FORBIDDEN_METHODS` are its ways to do so."""
+"""Of Python's audit hooks, as is `socket.sendmsg` with an address. uvloop opens its sockets without Python's: `FORBIDDEN_METHODS` are its ways to do so."""
 FORBIDDEN_METHODS = (
     "create_connection", "create_datagram_endpoint", "create_server", "create_unix_connection", "create_unix_server",
     "sock_connect", "subprocess_exec", "subprocess_shell",
@@ -120,37 +122,82 @@ class Guard:
     def __init__(self) -> None:
         self._nodeid: str | None = None
         self._other_threads: frozenset[threading.Thread] = frozenset()
+        self._refusal: str | None = None
         sys.addaudithook(self._hear)
+        # multiprocessing starts its processes without a hook.
+        multiprocessing.util.spawnv_passfds = self._guarded(multiprocessing.util.spawnv_passfds, "multiprocessing")
         loop_class = loop_factory()
         for name in FORBIDDEN_METHODS if loop_class is not None else ():
-            setattr(loop_class, name, self._guarded(getattr(loop_class, name)))
+            setattr(loop_class, name, self._guarded(getattr(loop_class, name), f"the loop's {name}"))
 
     @contextmanager
-    def over(self, nodeid: str) -> Iterator[None]:
-        """Refuse both inside; threads that run already are none of the test's."""
-        self._other_threads = frozenset(threading.enumerate()) - {threading.current_thread()}
-        self._nodeid = nodeid
+    def over(self, nodeid: str, older: Collection[threading.Thread] | None = None) -> Iterator[None]:
+        """Refuse both inside, and fail at the end by a refusal that did not come through: of a thread, or caught.
+
+        Args:
+            older: threads that ran before the test, which are none of its own; those that run now when left out.
+        """
+        self._other_threads = frozenset(other_threads() if older is None else older)
+        self._nodeid, self._refusal = nodeid, None
         try:
             yield
         finally:
             self._nodeid = None
+        if self._refusal is not None:
+            pytest.fail(self._refusal, pytrace=False)
 
-    def _hear(self, event: str, _arguments: tuple[Any, ...]) -> None:
-        if self._nodeid is not None and event in FORBIDDEN_EVENTS:
+    def _hear(self, event: str, arguments: tuple[Any, ...]) -> None:
+        if self._nodeid is None:
+            return
+        if event in FORBIDDEN_EVENTS or (event == "socket.sendmsg" and arguments[1] is not None):
             self._refuse(event)
 
-    def _guarded(self, method: Any) -> Any:
+    def _guarded(self, method: Any, what: str) -> Any:
         @wraps(method)
-        def guarded(loop: Any, *arguments: Any, **options: Any) -> Any:
+        def guarded(*arguments: Any, **options: Any) -> Any:
             if self._nodeid is not None:
-                self._refuse(f"the loop's {method.__name__}")
-            return method(loop, *arguments, **options)
+                self._refuse(what)
+            return method(*arguments, **options)
 
         return guarded
 
     def _refuse(self, what: str) -> None:
         if threading.current_thread() not in self._other_threads:
-            pytest.fail(f"{what} in a quick test: mark {self._nodeid} with pytest.mark.real", pytrace=False)
+            self._refusal = f"{what} in a quick test: mark {self._nodeid} with pytest.mark.real"
+            pytest.fail(self._refusal, pytrace=False)
+
+
+def other_threads() -> set[threading.Thread]:
+    """Return the threads that run beside this one."""
+    return set(threading.enumerate()) - {threading.current_thread()}
+
+
+class GuardOfQuickTests:
+    """A plugin of pytest: the guard over quick tests and the set-up of their fixtures.
+
+    It is not over the end of fixtures: those of a whole session end with the last test, which may never have used them.
+    """
+
+    @pytest.hookimpl(wrapper=True)
+    def pytest_runtest_setup(self, item: pytest.Item) -> Generator[None, None, None]:
+        """Refuse both to fixtures."""
+        item.stash[_older_threads] = other_threads()
+        with self._guard_of(item):
+            return (yield)
+
+    @pytest.hookimpl(wrapper=True)
+    def pytest_runtest_call(self, item: pytest.Item) -> Generator[None, None, None]:
+        """Refuse both to the test."""
+        with self._guard_of(item):
+            return (yield)
+
+    def _guard_of(self, item: pytest.Item) -> AbstractContextManager[None]:
+        if "quick" not in item.keywords:
+            return nullcontext()
+        return guard().over(item.nodeid, item.stash[_older_threads])
+
+
+_older_threads = pytest.StashKey[set[threading.Thread]]()
 
 
 @cache
