@@ -24,7 +24,7 @@ from hypothesis import HealthCheck, settings
 
 import seeds
 import tiers
-from leftovers import Leftovers, WorkerThreads
+from leftovers import MARK, Leftovers, WorkerThreads
 from orbitmq.net.loop import run
 
 JAVA_VERSION_MIN = 17
@@ -62,7 +62,8 @@ def pytest_configure(config: pytest.Config) -> None:
     if hasattr(config, "workerinput"):
         config.pluginmanager.register(WorkerThreads())
         return
-    config.pluginmanager.register(Leftovers())
+    if MARK not in os.environ:  # a run that a test starts leaves to its test what is left
+        config.pluginmanager.register(Leftovers())
     if config.option.keep_durations:
         config.pluginmanager.register(_Durations())
 

@@ -17,8 +17,10 @@ MARK = "ORBITMQ_TEST_RUN"
 """A variable of the environment by which all processes of a run are known, whoever their parent is by now."""
 END_TIMEOUT_S = 20
 """A process that a test has told to end may still be about to."""
-THREADS = ("MainThread", "asyncio-waitpid", "execnet", "pytest_timeout", "Dummy-")
-"""How threads are called that are none of a test's: of this process itself, of its plugins, and of libraries that keep one."""
+LIBRARIES = ("execnet", "py4j", "pyspark", "pytest_timeout", "xdist")
+"""Packages that keep threads to the end of the process."""
+OF_ALL_TESTS = ("MainThread", "Dummy-", "older than all tests")
+"""How threads are called that belong to no test."""
 
 
 class Leftovers:
@@ -42,7 +44,8 @@ class Leftovers:
         self._use(self._before)
         if found:
             session.config.stash[_found] = found
-            session.exitstatus = pytest.ExitCode.TESTS_FAILED
+            if session.exitstatus in (pytest.ExitCode.OK, pytest.ExitCode.NO_TESTS_COLLECTED):
+                session.exitstatus = pytest.ExitCode.TESTS_FAILED
 
     @pytest.hookimpl(optionalhook=True)
     def pytest_testnodedown(self, node: Any) -> None:
@@ -76,6 +79,7 @@ class Leftovers:
 class WorkerThreads:
     """Tells the run of the threads that are left in a worker."""
 
+    @pytest.hookimpl(trylast=True)  # fixtures of the session end first, where a failure has ended it early
     def pytest_sessionfinish(self, session: Any) -> None:
         """Send them with what the worker says at its end."""
         session.config.workeroutput["threads"] = _threads()
@@ -104,4 +108,11 @@ def _command(process: psutil.Process) -> str:
 
 def _threads() -> list[str]:
     """Return the threads of this process that outlive the tests."""
-    return [f"thread {thread.name}" for thread in threading.enumerate() if not thread.name.startswith(THREADS)]
+    threads = [thread for thread in threading.enumerate() if not thread.name.startswith(OF_ALL_TESTS)]
+    return [f"thread {thread.name}" for thread in threads if not _module_of(thread).startswith(LIBRARIES)]
+
+
+def _module_of(thread: threading.Thread) -> str:
+    """Return where the class of a thread, or the function that it runs, was defined."""
+    is_plain = type(thread) is threading.Thread
+    return str(getattr(getattr(thread, "_target", None) if is_plain else type(thread), "__module__", ""))

@@ -15,7 +15,7 @@ def _serve() -> None:
     _done.set()
 
 
-threading.Thread(target=_serve, daemon=True).start()  # at collection: older than any test
+threading.Thread(target=_serve, daemon=True, name="older than all tests").start()  # at collection
 
 
 def test_caplog_hears_this_test_and_its_threads_and_no_older_ones(caplog):
