@@ -19,7 +19,7 @@ from orbitmq.broker.pop.checkpoints import Outstanding
 from orbitmq.broker.pop.revive_log import ReviveLog
 from orbitmq.broker.topics.registry import TopicRegistry
 from orbitmq.clock import Clock
-from orbitmq.errors import InvalidArgument, OrbitError
+from orbitmq.errors import CorruptRecord, InvalidArgument, OrbitError
 from orbitmq.model.message import PropertyName
 from orbitmq.store import Draft, Store
 from orbitmq.wire.messages.properties import format_properties
@@ -40,6 +40,7 @@ _REWRITE_COUNT = 8
 _TROUBLE_MS = 1_000
 """After so long a checkpoint is looked at again that could not be revived."""
 
+_CHECKSUM = f"{PropertyName.CRC32}\x01".encode()
 _RECONSUME_TIMES_MAX = 2**31 - 1
 """What a record can hold; a client may have sent a message that says so already."""
 
@@ -74,6 +75,8 @@ class Revival:
         self._failure = RepeatedFailure(log, "reviving popped messages failed, it is tried again")
         self.retries: dict[tuple[str, str], int] = {}
         """Messages that went to a retry topic, by the topic that they were popped from and the group."""
+        self.unreadable_count = 0
+        """Messages that were not revived because their records cannot be read."""
 
     @property
     def retry_count(self) -> int:
@@ -109,8 +112,8 @@ class Revival:
                 return False
             try:
                 self._revive(found)
-            except OrbitError:
-                if found.left:
+            except Exception:
+                if found.left:  # the other checkpoints are not to wait for this one
                     checkpoints.put_off(found, self._monotonic() + _TROUBLE_MS)
                 raise
         return True
@@ -123,11 +126,16 @@ class Revival:
             return
         offsets = found.offsets_left
         for number, offset in enumerate(offsets):
-            record = self._store.message_at(key.topic, key.queue_id, offset)
-            if record is None:  # the log was cleaned past it
-                continue
             try:
-                self._store_again(key, record)
+                record = self._store.message_at(key.topic, key.queue_id, offset)
+                if record is not None:  # else the log was cleaned past it
+                    self._store_again(key, record)
+            except CorruptRecord as error:
+                self.unreadable_count += 1
+                log.error(
+                    "message %d of queue %d of %s, popped by %s, cannot be read and is not revived; the others are: %s",
+                    offset, key.queue_id, key.topic, key.group, error,
+                )  # fmt: skip
             except OrbitError:
                 self._log.checkpoints.acknowledge(key, offsets[:number])
                 raise
@@ -142,18 +150,9 @@ class Revival:
         kind = retry_kind(key.topic)
         topic = key.topic if kind != NORMAL else pop_retry_topic(key.topic, key.group, self._retry_kind)
         self._ensure_topic(topic, key.group)
-        properties = properties_again(record)
-        if record.reconsume_times == 0:
-            properties[PropertyName.FIRST_POP_TIME] = str(key.pop_time_ms)
-        properties.setdefault(PropertyName.FIRST_POP_TIME, str(key.pop_time_ms))
-        try:
-            encoded = format_properties(properties)
-        except InvalidArgument:  # no room for one more
-            del properties[PropertyName.FIRST_POP_TIME]
-            encoded = format_properties(properties)
         result = self._store.append(
             Draft(
-                topic, 0, bytes(record.body), encoded, record.flag, record.sys_flag, record.born_at_ms,
+                topic, 0, bytes(record.body), _properties_of(key, record), record.flag, record.sys_flag, record.born_at_ms,
                 record.born_host, min(record.reconsume_times + 1, _RECONSUME_TIMES_MAX),
             )
         )  # fmt: skip
@@ -168,3 +167,22 @@ class Revival:
             raise InvalidArgument("topic", topic, "room in the topic table: topicsMax allows no more topics")
         if self._offsets.query(group, topic, 0) == UNKNOWN:
             self._offsets.commit(group, topic, 0, 0, offset_max=0)
+
+
+def _properties_of(key: CheckpointKey, record: Record) -> bytes:
+    """Return the properties of a message that is stored again; as they are, where they cannot be parsed or formatted.
+
+    Any client may have sent such ones: bytes that are no text, or separators inside a value.
+    """
+    try:
+        properties = properties_again(record)
+        if record.reconsume_times == 0:
+            properties[PropertyName.FIRST_POP_TIME] = str(key.pop_time_ms)
+        properties.setdefault(PropertyName.FIRST_POP_TIME, str(key.pop_time_ms))
+        try:
+            return format_properties(properties)
+        except InvalidArgument:  # no room for one more
+            del properties[PropertyName.FIRST_POP_TIME]
+            return format_properties(properties)
+    except (UnicodeDecodeError, InvalidArgument):
+        return bytes(record.properties).partition(_CHECKSUM)[0]  # the record's own is its last property

@@ -7,9 +7,11 @@ import logging
 
 import pytest
 
-from orbitmq.errors import StoreUnavailable
+from orbitmq.errors import CorruptRecord, StoreUnavailable
 from orbitmq.store import Draft
 from orbitmq.wire.messages.properties import parse_properties
+from orbitmq.wire.messages.record import Record
+from orbitmq.wire.pop.revive_log import CheckpointKey
 
 from .support import Rig, records
 
@@ -156,3 +158,69 @@ def test_a_message_that_says_it_was_consumed_most_often_keeps_no_other_from_comi
     rig.revive()
     found = records(rig.pop())
     assert [(bytes(record.body), record.reconsume_times) for record in found] == [(b"most", 2**31 - 1), (b"honest", 1)]
+
+
+@pytest.mark.parametrize(
+    "properties", [b"K\x01\xff\xfe\x02", b"K\x01v\x01w\x02", b"\xff", b"K\x01\xff\x02" + b"x" * 32_000]
+)
+def test_properties_that_are_no_text_or_hold_separators_come_again_as_they_are_and_stop_no_other(
+    properties: bytes,
+) -> None:
+    rig = Rig()
+    rig.send(b"0")
+    rig.store.append(Draft("t", 0, b"1", properties))
+    rig.send(b"2")
+    rig.send(b"3", topic="wide")
+    rig.pop(invisible_ms=1_000)
+    rig.pop(topic="wide", group="h", invisible_ms=1_000)
+    rig.pass_ms(1_000)
+    rig.revive()
+    found = records(rig.pop())
+    assert [bytes(record.body) for record in found] == [b"0", b"1", b"2"]
+    assert bytes(found[1].properties).startswith(properties)  # a pop adds its handle
+    assert rig.bodies(topic="wide", group="h") == [b"3"]
+    assert rig.revival.retry_count == 4
+
+
+def test_a_damaged_record_is_passed_over_once_and_those_beside_it_come_once(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    rig = Rig()
+    rig.send(b"0", b"1", b"2")
+    rig.pop(invisible_ms=1_000)
+    message_at = rig.store.message_at
+
+    def damaged(topic: str, queue_id: int, queue_offset: int) -> Record | None:
+        if (topic, queue_offset) == ("t", 1):
+            raise CorruptRecord(77, "magic 0")
+        return message_at(topic, queue_id, queue_offset)
+
+    monkeypatch.setattr(rig.store, "message_at", damaged)
+    for _ in range(3):
+        rig.pass_ms(1_000)
+        rig.revive()
+    assert (rig.revival.retry_count, rig.revival.unreadable_count) == (2, 1)
+    (said,) = [record.getMessage() for record in caplog.records if record.levelname == "ERROR"]
+    assert "message 1 of queue 0 of t, popped by g, cannot be read" in said
+    assert rig.bodies() == [b"0", b"2"]
+
+
+def test_a_checkpoint_that_fails_for_any_reason_keeps_no_other_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
+    rig = Rig()
+    rig.send(b"0")
+    rig.send(b"1", topic="wide")
+    rig.pop(invisible_ms=1_000)
+    rig.pop(topic="wide", group="h", invisible_ms=1_000)
+    rig.pass_ms(1_000)
+    store_again = rig.revival._store_again
+
+    def fail(key: CheckpointKey, record: Record) -> None:
+        if key.topic == "t":
+            raise ZeroDivisionError("a defect of ours")
+        store_again(key, record)
+
+    monkeypatch.setattr(rig.revival, "_store_again", fail)
+    with pytest.raises(ZeroDivisionError):
+        rig.revive()
+    rig.revive()
+    assert rig.bodies(topic="wide", group="h") == [b"1"]
