@@ -18,7 +18,7 @@ from orbitmq.broker.delivery.deadlines import Deadlines
 from orbitmq.broker.monitoring.repeated_failure import RepeatedFailure
 from orbitmq.broker.topics.missing import MissingTopics
 from orbitmq.broker.topics.registry import TopicRegistry
-from orbitmq.errors import CorruptRecord, HeaderError
+from orbitmq.errors import CorruptRecord, HeaderError, InvalidArgument
 from orbitmq.model.delay_levels import DelayLevels
 from orbitmq.model.message import PropertyName
 from orbitmq.model.topic import SCHEDULE_TOPIC, DataVersion
@@ -122,6 +122,8 @@ class DelayQueues:
         self._copies: dict[int, DeliveryNote] = {}
         """Those that are still to be noted, the last one of each level."""
         self._noting = RepeatedFailure(log, "delivered messages cannot be noted: a kill -9 would repeat them")
+        self.undeliverable_count = 0
+        """Messages that were left where they are because they cannot be read or formatted."""
         self._believe_notes()
 
     def offsets(self) -> bytes:
@@ -260,19 +262,36 @@ class DelayQueues:
         if found.status is not ReadStatus.FOUND:  # the log was cleaned past it: go on where it says
             self._offsets[level] = max(offset, found.next_offset)
             return 0
-        count = 0
-        for record in iter_records(found.body, check_crc=False):
-            # Messages of a level come in their order: the first that is too young ends the level's turn.
-            if not self._is_due(level, record, now_ms):
-                break
-            copy = self._deliver(record, now_ms)
-            self._offsets[level] = record.queue_offset + 1
-            if copy is not None:
+        records = iter_records(found.body, check_crc=False)
+        for queue_offset in range(offset, offset + count_max):
+            copy = None
+            try:
+                record = next(records, None)
+                if record is None:
+                    break
+                if record.queue_offset != queue_offset:
+                    reason = f"its queue offset is {record.queue_offset}"
+                    raise CorruptRecord(record.physical_offset, reason)
+                # Messages of a level come in their order: the first that is too young ends the level's turn.
+                if not self._is_due(level, record, now_ms):
+                    break
+                copy = self._deliver(record, now_ms)
+            except (CorruptRecord, InvalidArgument, UnicodeDecodeError) as error:
+                self._pass_over(level, queue_offset, error)
+            self._offsets[level] = queue_offset + 1
+            if copy is not None and record is not None:
                 self._copies[level] = DeliveryNote(
-                    level, record.queue_offset, record.physical_offset, copy.physical_offset, copy.stored_at_ms
+                    level, queue_offset, record.physical_offset, copy.physical_offset, copy.stored_at_ms
                 )
-            count += 1
-        return count
+        return self._offsets[level] - offset
+
+    def _pass_over(self, level: int, queue_offset: int, error: Exception) -> None:
+        """Leave one message where it is, which stops no other of its level."""
+        self.undeliverable_count += 1
+        log.error(
+            "delayed message %d of level %d cannot be delivered and stays in %s, queue %d; those behind it are delivered: %s",
+            queue_offset, level, SCHEDULE_TOPIC, level - 1, error,
+        )  # fmt: skip
 
     def _is_due(self, level: int, record: Record, now_ms: int) -> bool:
         deadlines, queue_offset = self._deadlines[level], record.queue_offset

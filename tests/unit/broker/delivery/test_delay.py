@@ -77,6 +77,52 @@ def test_a_message_comes_when_its_level_says_and_in_the_order_of_its_level(tmp_p
     world.store.close()
 
 
+@pytest.mark.parametrize(
+    ("at", "damage", "said"),
+    [
+        (4, b"\0\0\0\0", "magic"),
+        (20, (2**40).to_bytes(8, "big"), f"its queue offset is {2**40}"),
+        (20, bytes(8), "its queue offset is 0"),
+        (0, b"\0\0\xff\xff", ""),
+    ],
+)
+def test_a_damaged_message_of_a_level_is_passed_over_and_those_behind_it_come(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, at: int, damage: bytes, said: str
+) -> None:
+    world = World(tmp_path)
+    for number in range(5):
+        world.add(1, b"%d" % number)
+    (entry,) = world.store.queue_entries(delay.SCHEDULE_TOPIC, 0, 2, 1) or ()
+    (segment,) = (tmp_path / "commitlog").iterdir()
+    with segment.open("r+b") as file:
+        file.seek(entry[0] + at)
+        file.write(damage)
+    while world.queues.deliver_due(world.now_ms + 1_000):
+        pass
+    assert bodies(world.delivered()) == [b"0", b"1", b"3", b"4"]
+    assert (world.queues.are_waiting, world.queues.undeliverable_count) == (False, 1)
+    (record,) = [record.getMessage() for record in caplog.records if record.levelname == "ERROR"]
+    assert record.startswith("delayed message 2 of level 1 cannot be delivered")
+    assert said in record
+    world.store.close()
+
+
+@pytest.mark.parametrize("properties", [b"\xff\xfe\x01a\x02", b"K\x01v\x01w\x02"])
+def test_properties_that_cannot_be_stored_again_keep_no_delayed_message_behind_them(
+    tmp_path: Path, properties: bytes
+) -> None:
+    world = World(tmp_path)
+    world.add(1, b"0")
+    draft = schedule(Draft("t", 2, b"1"), {}, 1)
+    world.append(draft._replace(properties=draft.properties + properties))
+    world.add(1, b"2")
+    while world.queues.deliver_due(world.now_ms + 1_000):
+        pass
+    assert bodies(world.delivered()) == [b"0", b"2"]
+    assert world.queues.undeliverable_count == 1
+    world.store.close()
+
+
 def test_what_waits_is_counted_by_level(tmp_path: Path) -> None:
     world = World(tmp_path)
     for level in (1, 1, 3):
