@@ -17,7 +17,7 @@ from typing import NamedTuple
 from orbitmq.broker.timers.metrics import TimerMetrics
 from orbitmq.broker.timers.times import parse_long
 from orbitmq.broker.topics.missing import MissingTopics
-from orbitmq.errors import FileCut, InvalidArgument
+from orbitmq.errors import CorruptRecord, FileCut, InvalidArgument
 from orbitmq.model.message import PropertyName, TimerProperty
 from orbitmq.model.topic import TIMER_TOPIC
 from orbitmq.store import Draft, ReadStatus, Store
@@ -173,10 +173,21 @@ class Timers:
         now_step = self._step(now_ms)
         try:
             files.check_whole()
-            for record in iter_records(found.body, check_crc=False):
-                if not self._put(record, now_step, now_ms):
-                    return record.queue_offset > offset
-                files.queue_offset = record.queue_offset + 1
+            records = iter_records(found.body, check_crc=False)
+            for queue_offset in range(offset, offset + SLICE_COUNT):
+                try:
+                    record = next(records, None)
+                    if record is None:
+                        break
+                    if record.queue_offset != queue_offset:
+                        reason = f"its queue offset is {record.queue_offset}"
+                        raise CorruptRecord(record.physical_offset, reason)
+                    if not self._put(record, now_step, now_ms):
+                        return queue_offset > offset
+                except CorruptRecord as error:  # those behind it go on
+                    self.lost_count += 1
+                    log.error("timer %d of %s cannot be read and is left out: %s", queue_offset, TIMER_TOPIC, error)
+                files.queue_offset = queue_offset + 1
         except FileCut as damage:
             self._start_anew(damage)
         return True

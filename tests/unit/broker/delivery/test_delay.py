@@ -15,7 +15,7 @@ from orbitmq.broker.topics.table import TopicTable
 from orbitmq.errors import CorruptRecord, HeaderError, Rejected, StoreUnavailable
 from orbitmq.model.delay_levels import DELAY_LEVELS_TEXT, parse_delay_levels
 from orbitmq.model.message import Host
-from orbitmq.model.topic import AUTO_CREATE_TOPIC, DataVersion, TopicConfig
+from orbitmq.model.topic import AUTO_CREATE_TOPIC, SCHEDULE_TOPIC, DataVersion, TopicConfig
 from orbitmq.store import Draft, ReadStatus, Store, StoreConfig
 from orbitmq.store.sync.delivery_notes import DeliveryNotes
 from orbitmq.testing import FakeClock
@@ -92,10 +92,11 @@ def test_a_damaged_message_of_a_level_is_passed_over_and_those_behind_it_come(
     world = World(tmp_path)
     for number in range(5):
         world.add(1, b"%d" % number)
-    (entry,) = world.store.queue_entries(delay.SCHEDULE_TOPIC, 0, 2, 1) or ()
+    entries = world.store.queue_entries(SCHEDULE_TOPIC, 0, 2, 1)
+    assert entries is not None
     (segment,) = (tmp_path / "commitlog").iterdir()
     with segment.open("r+b") as file:
-        file.seek(entry[0] + at)
+        file.seek(entries[0][0] + at)
         file.write(damage)
     while world.queues.deliver_due(world.now_ms + 1_000):
         pass
