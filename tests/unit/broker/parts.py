@@ -8,6 +8,8 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
+import pytest
+
 from orbitmq.broker.config import BrokerConfig
 from orbitmq.broker.delivery.delay import DelayQueues
 from orbitmq.broker.groups.configs import GroupConfigs
@@ -23,12 +25,13 @@ from orbitmq.net.counters import Counters
 from orbitmq.net.dispatch.handlers import Call
 from orbitmq.net.dispatch.reply import Reply
 from orbitmq.net.session import Waiter
-from orbitmq.store import FlushMode, Store, StoreConfig
+from orbitmq.store import FlushMode, ReadResult, ReadStatus, Store, StoreConfig
 from orbitmq.store.disk import Disk
 from orbitmq.store.sync.delivery_notes import DeliveryNotes
 from orbitmq.testing import FakeClock
 from orbitmq.testing.fake_disk import FakeDisk
 from orbitmq.wire.command import Command
+from orbitmq.wire.messages.record import iter_records
 
 HOST = Host("127.0.0.1", 10911)
 
@@ -144,3 +147,30 @@ class Registries:
         self.log.append("announced")
         if then is not None:
             self.waiting.append(then)
+
+
+DAMAGES = {
+    "magic": (4, b"\0\0\0\0"),
+    "offset 2^40": (20, (2**40).to_bytes(8, "big")),
+    "offset 0": (20, bytes(8)),
+    "size": (0, b"\0\0\xff\xff"),
+}
+"""Damages of a record: where they begin in it, and what stands there then."""
+
+
+def damage(monkeypatch: pytest.MonkeyPatch, store: Store, topic: str, queue_offset: int, name: str) -> None:
+    """Let reads of a topic find a record of each queue damaged."""
+    read, (at, written) = store.read, DAMAGES[name]
+
+    def damaged(of_topic: str, queue_id: int, first: int, *limits: Any) -> ReadResult:
+        found = read(of_topic, queue_id, first, *limits)
+        if of_topic != topic or found.status is not ReadStatus.FOUND:
+            return found
+        body, start = bytearray(found.body), 0
+        for record in iter_records(found.body):
+            if record.queue_offset == queue_offset:
+                body[start + at : start + at + len(written)] = written
+            start += record.size
+        return found._replace(body=bytes(body))
+
+    monkeypatch.setattr(store, "read", damaged)

@@ -27,7 +27,7 @@ from orbitmq.store.sync.delivery_notes import DeliveryNote, DeliveryNotes
 from orbitmq.wire import fastjson
 from orbitmq.wire.bodies.registration import data_version_document, parse_data_version
 from orbitmq.wire.messages.properties import format_properties, parse_properties
-from orbitmq.wire.messages.record import Record, iter_records
+from orbitmq.wire.messages.record import Record, iter_queue_records
 
 log = logging.getLogger(__name__)
 
@@ -262,24 +262,21 @@ class DelayQueues:
         if found.status is not ReadStatus.FOUND:  # the log was cleaned past it: go on where it says
             self._offsets[level] = max(offset, found.next_offset)
             return 0
-        records = iter_records(found.body, check_crc=False)
-        for queue_offset in range(offset, offset + count_max):
+        for queue_offset, record in iter_queue_records(found.body, offset):
+            if isinstance(record, CorruptRecord):
+                self._pass_over(level, queue_offset, record)
+                self._offsets[level] = queue_offset + 1
+                break
+            # Messages of a level come in their order: the first that is too young ends the level's turn.
+            if not self._is_due(level, record, now_ms):
+                break
             copy = None
             try:
-                record = next(records, None)
-                if record is None:
-                    break
-                if record.queue_offset != queue_offset:
-                    reason = f"its queue offset is {record.queue_offset}"
-                    raise CorruptRecord(record.physical_offset, reason)
-                # Messages of a level come in their order: the first that is too young ends the level's turn.
-                if not self._is_due(level, record, now_ms):
-                    break
                 copy = self._deliver(record, now_ms)
-            except (CorruptRecord, InvalidArgument, UnicodeDecodeError) as error:
+            except (InvalidArgument, UnicodeDecodeError) as error:
                 self._pass_over(level, queue_offset, error)
             self._offsets[level] = queue_offset + 1
-            if copy is not None and record is not None:
+            if copy is not None:
                 self._copies[level] = DeliveryNote(
                     level, queue_offset, record.physical_offset, copy.physical_offset, copy.stored_at_ms
                 )

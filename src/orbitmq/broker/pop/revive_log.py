@@ -12,11 +12,11 @@ from collections.abc import Sequence
 from orbitmq.broker.groups.offsets import UNKNOWN, GroupOffsets
 from orbitmq.broker.pop.checkpoints import Checkpoints, Outstanding
 from orbitmq.clock import Clock
-from orbitmq.errors import HeaderError
+from orbitmq.errors import CorruptRecord, HeaderError
 from orbitmq.model.message import Host, PropertyName, TimerProperty
 from orbitmq.store import AppendResult, Draft, ReadStatus, Store
 from orbitmq.wire.messages.properties import find_property, format_properties
-from orbitmq.wire.messages.record import Record, iter_records
+from orbitmq.wire.messages.record import Record, iter_queue_records
 from orbitmq.wire.messages.tags import tag_code
 from orbitmq.wire.pop.revive_log import (
     ACK_INTERVAL_MS,
@@ -73,6 +73,8 @@ class ReviveLog:
         self.checkpoint_count = 0
         """Checkpoints that were written, by this run."""
         self.ack_count = 0
+        self.unreadable_count = 0
+        """Records of the topic that were passed over because they are damaged."""
         self._store = store
         self._offsets = offsets
         self._host = host
@@ -231,12 +233,18 @@ class ReviveLog:
                 elif found.status is ReadStatus.OFFSET_OVERFLOW_BADLY:
                     self._followed[queue_id] = found.max_offset
                 return
-            for record in iter_records(found.body, check_crc=False):
-                if record.queue_offset in ahead:
-                    ahead.discard(record.queue_offset)
+            for queue_offset, record in iter_queue_records(found.body, self._followed[queue_id]):
+                if queue_offset in ahead:
+                    ahead.discard(queue_offset)
+                elif isinstance(record, CorruptRecord):
+                    self.unreadable_count += 1
+                    log.error(
+                        "record %d of %s queue %d is damaged and passed over: messages that it tells of may come again, or late",
+                        queue_offset, self.topic, queue_id, exc_info=record,
+                    )  # fmt: skip
                 else:
                     self._take(record, saved_at_ms)
-                self._followed[queue_id] = record.queue_offset + 1
+                self._followed[queue_id] = queue_offset + 1
 
     def _take(self, record: Record, saved_at_ms: int | None) -> None:
         tag = (find_property(record.properties, _TAG) or b"").decode(errors="replace")

@@ -26,7 +26,7 @@ from orbitmq.store.timers.files import DamagedTimers, TimerFiles
 from orbitmq.store.timers.units import Magic, Unit
 from orbitmq.store.timers.wheel import Slot
 from orbitmq.wire.messages.properties import format_properties, parse_properties
-from orbitmq.wire.messages.record import Record, iter_records
+from orbitmq.wire.messages.record import Record, iter_queue_records
 from orbitmq.wire.messages.tags import tag_code
 
 log = logging.getLogger(__name__)
@@ -173,20 +173,12 @@ class Timers:
         now_step = self._step(now_ms)
         try:
             files.check_whole()
-            records = iter_records(found.body, check_crc=False)
-            for queue_offset in range(offset, offset + SLICE_COUNT):
-                try:
-                    record = next(records, None)
-                    if record is None:
-                        break
-                    if record.queue_offset != queue_offset:
-                        reason = f"its queue offset is {record.queue_offset}"
-                        raise CorruptRecord(record.physical_offset, reason)
-                    if not self._put(record, now_step, now_ms):
-                        return queue_offset > offset
-                except CorruptRecord as error:  # those behind it go on
+            for queue_offset, record in iter_queue_records(found.body, offset):
+                if isinstance(record, CorruptRecord):
                     self.lost_count += 1
-                    log.error("timer %d of %s cannot be read and is left out: %s", queue_offset, TIMER_TOPIC, error)
+                    log.error("timer %d of %s cannot be read and is left out: %s", queue_offset, TIMER_TOPIC, record)
+                elif not self._put(record, now_step, now_ms):
+                    return queue_offset > offset
                 files.queue_offset = queue_offset + 1
         except FileCut as damage:
             self._start_anew(damage)

@@ -301,6 +301,25 @@ def iter_records(view: bytes | memoryview, *, check_crc: bool = True) -> Iterato
         rest = rest[record.size :]
 
 
+def iter_queue_records(view: bytes | memoryview, queue_offset: int) -> Iterator[tuple[int, Record | CorruptRecord]]:
+    """Yield the records of a read of a queue with their queue offsets; one that is damaged ends it, as its error.
+
+    The caller sets that one aside and reads on behind it: one bad record stops no other.
+
+    Args:
+        view: whole records, one after another.
+        queue_offset: the first one's.
+    """
+    try:
+        for record in iter_records(view, check_crc=False):
+            if record.queue_offset != queue_offset:
+                raise CorruptRecord(record.physical_offset, f"its queue offset is {record.queue_offset}")
+            yield queue_offset, record
+            queue_offset += 1
+    except CorruptRecord as error:
+        yield queue_offset, error
+
+
 def queue_offsets_in(body: bytes) -> list[int]:
     """Return the queue offsets of whole records back to back, without parsing the rest of them."""
     offsets, start, end = [], 0, len(body)

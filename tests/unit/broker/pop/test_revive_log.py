@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from typing import Any
 
 import pytest
 
@@ -11,10 +12,11 @@ from orbitmq.broker.persistence import format_offsets, parse_offsets
 from orbitmq.broker.pop import revive_log
 from orbitmq.errors import StoreUnavailable
 from orbitmq.model.topic import DataVersion
-from orbitmq.store import Draft, FlushMode
+from orbitmq.store import Draft, FlushMode, Store
 from orbitmq.wire.messages.properties import parse_properties
 from orbitmq.wire.pop.revive_log import REVIVE_GROUP, Ack, Checkpoint, CheckpointKey, encode_ack, encode_checkpoint
 
+from ..parts import DAMAGES, damage
 from .support import REVIVE_TOPIC, Rig, records
 
 
@@ -221,3 +223,31 @@ def test_a_queue_is_late_when_the_time_of_its_first_checkpoint_is_over() -> None
     assert sorted(rig.log.lateness_ms().values())[-2:] == [0, 700]
     rig.revive()
     assert set(rig.log.lateness_ms().values()) == {0}
+
+
+@pytest.mark.parametrize(
+    ("name", "queue_offset"), [(name, at) for name in DAMAGES for at in range(3) if (name, at) != ("offset 0", 0)]
+)
+def test_a_damaged_record_of_the_revive_topic_keeps_no_broker_from_starting(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, name: str, queue_offset: int
+) -> None:
+    rig = Rig()
+    rig.send(b"0", b"1", b"2")
+    popped = rig.pop(invisible_ms=1_000)
+    for offset in (0, 1):
+        rig.ack(popped, [offset])
+    with monkeypatch.context() as patch:
+        begin = revive_log.ReviveLog.__init__
+
+        def start(log: revive_log.ReviveLog, store: Store, *arguments: Any, **options: Any) -> None:
+            damage(patch, store, REVIVE_TOPIC, queue_offset, name)
+            begin(log, store, *arguments, **options)
+
+        patch.setattr(revive_log.ReviveLog, "__init__", start)
+        again = rig.again()
+    assert again.log.unreadable_count == 1
+    assert "is damaged and passed over" in caplog.text
+    again.pass_ms(1_000)
+    again.revive()
+    again.send(b"3")
+    assert set(again.bodies()) >= ({b"2", b"3"} if queue_offset else {b"3"})

@@ -15,13 +15,13 @@ from orbitmq.broker.topics.table import TopicTable
 from orbitmq.errors import StoreUnavailable
 from orbitmq.model.message import Host
 from orbitmq.model.topic import AUTO_CREATE_TOPIC, TIMER_TOPIC, TopicConfig
-from orbitmq.store import Draft, ReadResult, ReadStatus, Store, StoreConfig
+from orbitmq.store import Draft, ReadStatus, Store, StoreConfig
 from orbitmq.store.timers.files import TimerFiles
 from orbitmq.testing.fake_disk import FakeDisk
 from orbitmq.wire.messages.properties import format_properties, parse_properties
 from orbitmq.wire.messages.record import Record, iter_records, parse_record
 
-from ..parts import Registries
+from ..parts import DAMAGES, Registries, damage
 
 ROOT = Path("/store")
 START = 1_700_000_000_000
@@ -456,29 +456,14 @@ def test_what_is_in_the_wheel_is_not_put_there_again_after_a_kill() -> None:
     assert world.pass_time(6_000) == [b"1", b"2"]
 
 
-@pytest.mark.parametrize(
-    ("at", "damage"), [(4, b"\0\0\0\0"), (20, (2**40).to_bytes(8, "big")), (20, bytes(8)), (0, b"\0\0\xff\xff")]
-)
+@pytest.mark.parametrize("name", DAMAGES)
 def test_a_damaged_message_among_the_timers_is_left_out_and_those_behind_it_come(
-    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, at: int, damage: bytes
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, name: str
 ) -> None:
     world = World()
     for number in range(5):
         world.add(b"%d" % number, 3_000)
-    read = world.store.read
-
-    def damaged(topic: str, queue_id: int, queue_offset: int, *limits: Any) -> ReadResult:
-        found = read(topic, queue_id, queue_offset, *limits)
-        if topic != TIMER_TOPIC or found.status is not ReadStatus.FOUND:
-            return found
-        body, start = bytearray(found.body), 0
-        for record in iter_records(found.body):
-            if record.queue_offset == 2:
-                body[start + at : start + at + len(damage)] = damage
-            start += record.size
-        return found._replace(body=bytes(body))
-
-    monkeypatch.setattr(world.store, "read", damaged)
+    damage(monkeypatch, world.store, TIMER_TOPIC, 2, name)
     assert world.pass_time(5_000) == [b"0", b"1", b"3", b"4"]
     assert world.timers.lost_count == 1
     (record,) = [record.getMessage() for record in caplog.records if record.levelname == "ERROR"]
