@@ -1,19 +1,28 @@
-"""The file-system seam: the real disk and the fake one keep the same contract."""
+"""The file-system seam: real and fake disk, `syncfs`, and how full a disk is."""
+
+from __future__ import annotations
 
 import errno
 import fcntl
 import os
+import platform
 import stat
 import subprocess
 import sys
 from pathlib import Path
 from random import Random
+from threading import Event
+from types import SimpleNamespace
 
 import pytest
 
+from children import environment
 from orbitmq.errors import DescriptorShortage, NotWritten, StoreError
+from orbitmq.store import bulk_sync
 from orbitmq.store import disk as store_disk
+from orbitmq.store.bulk_sync import kernel_version, sync_file_system, tells_of_lost_writes
 from orbitmq.store.disk import LocalDisk, LocalFile
+from orbitmq.store.disk_usage import DiskUsage, ask_aside, disk_usage
 from orbitmq.testing.fake_disk import FakeDisk, PowerCut
 
 
@@ -736,3 +745,125 @@ def test_two_threads_that_sync_a_new_file_at_once_both_succeed(tmp_path, monkeyp
     file.sync()
     assert len(synced) == 6
     file.close()
+
+
+def test_what_only_the_superuser_may_use_counts_on_neither_side(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    found = SimpleNamespace(f_blocks=100, f_bfree=40, f_bavail=20, f_frsize=4096)
+    monkeypatch.setattr("os.statvfs", lambda path: found if path == tmp_path else None)
+    usage = disk_usage(tmp_path)
+    assert usage == DiskUsage(total=409_600, used=245_760, free=81_920)
+    assert usage.used_ratio == 0.75
+
+
+def test_a_file_system_without_blocks_is_empty() -> None:
+    assert DiskUsage(0, 0, 0).used_ratio == 0
+
+
+def test_a_directory_that_is_not_there_cannot_be_asked(tmp_path: Path) -> None:
+    with pytest.raises(FileNotFoundError):
+        disk_usage(tmp_path / "none")
+
+
+async def test_a_disk_that_is_asked_aside_answers_or_fails() -> None:
+    assert await ask_aside(lambda: 7) == 7
+    with pytest.raises(FileNotFoundError):
+        await ask_aside(lambda: disk_usage(Path("/nowhere/at/all")))
+
+
+async def test_an_answer_that_nobody_waits_for_any_more_does_no_harm() -> None:
+    asked = ask_aside(lambda: 7)
+    asked.cancel()
+    assert await ask_aside(lambda: 8) == 8
+
+
+@pytest.mark.real
+def test_no_exit_waits_for_a_disk_that_hangs() -> None:
+    program = (
+        "import asyncio, threading\n"
+        "from orbitmq.store.disk_usage import ask_aside\n"
+        "async def main():\n"
+        "    asked = ask_aside(threading.Event().wait)\n"
+        "    await asyncio.wait((asked,), timeout=0.01)\n"
+        "    print('hangs')\n"
+        "asyncio.run(main())\n"
+    )
+    told = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, env=environment())
+    assert (told.returncode, told.stdout) == (0, "hangs\n"), told.stderr
+
+
+async def test_an_answer_that_comes_after_the_loop_has_ended_does_no_harm() -> None:
+    gate = Event()
+    done = Event()
+
+    def ask() -> None:
+        gate.wait()
+        done.set()
+
+    ask_aside(ask)
+    gate.set()
+    assert done.wait(60)
+
+
+@pytest.fixture
+def descriptor(tmp_path):
+    opened = os.open(tmp_path, os.O_RDONLY)
+    yield opened
+    os.close(opened)
+
+
+@pytest.mark.parametrize(
+    ("release", "version"),
+    [("6.18.44-fc-v595", (6, 18)), ("5.17.0", (5, 17)), ("5.4", (5, 4)), ("6", (6,)), ("", ()), ("rolling", ())],
+)
+def test_a_kernels_version_is_its_releases_first_two_numbers(release, version):
+    assert kernel_version(release) == version
+
+
+@pytest.fixture
+def known(monkeypatch, descriptor):
+    """Let the file system of the tests be one of those known, whichever it is."""
+    monkeypatch.setattr(platform, "system", lambda: "Linux")
+    monkeypatch.setattr(platform, "release", lambda: "6.1.0")
+    monkeypatch.setattr(bulk_sync, "_TELLING", EveryType())
+
+
+class EveryType:
+    def __contains__(self, type_of_file_system):
+        return type_of_file_system > 0
+
+
+@pytest.mark.skipif(platform.system() != "Linux", reason="syncfs is Linux's")
+def test_a_known_file_system_of_a_new_kernel_tells_of_lost_writes(known, descriptor):
+    assert tells_of_lost_writes(descriptor)
+    sync_file_system(descriptor)
+
+
+@pytest.mark.parametrize("release", ["5.16.20", "4.18.0-553.el8", ""])
+def test_an_older_kernel_does_not(monkeypatch, known, descriptor, release):
+    monkeypatch.setattr(platform, "release", lambda: release)
+    assert not tells_of_lost_writes(descriptor)
+
+
+def test_another_system_does_not(monkeypatch, known, descriptor):
+    monkeypatch.setattr(platform, "system", lambda: "Darwin")
+    assert not tells_of_lost_writes(descriptor)
+
+
+def test_another_c_library_does_not(monkeypatch, known, descriptor):
+    monkeypatch.setattr(bulk_sync, "_libc", object)
+    assert not tells_of_lost_writes(descriptor)
+
+
+def test_an_unknown_file_system_does_not(monkeypatch, known, descriptor):
+    monkeypatch.setattr(bulk_sync, "_TELLING", {})
+    assert not tells_of_lost_writes(descriptor)
+
+
+@pytest.mark.skipif(platform.system() != "Linux", reason="syncfs is Linux's")
+def test_a_failure_is_told_with_its_number(known):
+    assert not tells_of_lost_writes(-1)
+    with pytest.raises(OSError, match="Bad file descriptor") as failure:
+        sync_file_system(-1)
+    assert failure.value.errno == errno.EBADF

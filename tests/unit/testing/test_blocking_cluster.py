@@ -1,4 +1,8 @@
+"""The blocking cluster for users' tests, and its pytest fixture."""
+
 import socket
+import subprocess
+import sys
 import threading
 
 import pytest
@@ -69,3 +73,21 @@ def test_a_broker_that_fails_to_stop_keeps_no_other_server_and_is_told(monkeypat
     assert threading.active_count() == before
     with pytest.raises(ConnectionRefusedError):
         socket.create_connection(parse_address(address), 1)
+
+
+def test_the_fixture_is_a_cluster_of_its_own(rocketmq, rocketmq_session):
+    run(send(rocketmq.name_servers, topic="mine"))
+    assert rocketmq.name_servers != rocketmq_session.name_servers
+
+
+def test_the_fixtures_have_one_broker_each(rocketmq, rocketmq_session):
+    for cluster in (rocketmq, rocketmq_session):
+        assert run(broker_names(cluster.name_servers)) == ["broker-a"]
+
+
+def test_a_project_that_does_not_use_the_fixtures_loads_next_to_nothing():
+    script = (
+        "import sys, orbitmq.testing.pytest_plugin; print(sorted(n for n in sys.modules if n.startswith('orbitmq.')))"
+    )
+    out = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True).stdout
+    assert out == "['orbitmq.testing', 'orbitmq.testing.pytest_plugin']\n"

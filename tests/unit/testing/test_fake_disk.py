@@ -1,3 +1,5 @@
+"""The fakes of disk and clock."""
+
 import errno
 from pathlib import Path
 from random import Random
@@ -5,6 +7,7 @@ from random import Random
 import pytest
 
 from orbitmq.errors import StoreError
+from orbitmq.testing.clock import START_MS, FakeClock
 from orbitmq.testing.fake_disk import SECTOR_SIZE, FakeDisk, PowerCut
 
 FILE = Path("/store/commitlog/0")
@@ -189,3 +192,20 @@ def test_a_move_that_was_cut_short_happened_or_not():
         found = {(disk.exists(FILE), disk.exists(target)) for disk in (crash(Random(seed)) for seed in range(20))}
         assert found == {(True, False), (False, True)}
     assert disk.after_kill().exists(FILE)
+
+
+def test_time_stands_still_until_it_is_moved():
+    clock = FakeClock()
+    assert (clock(), clock()) == (START_MS, START_MS)
+    assert clock.advance(5) == START_MS + 5 == clock()
+
+
+def test_time_does_not_run_backwards():
+    with pytest.raises(ValueError, match="backwards"):
+        FakeClock().advance(-1)
+
+
+def test_it_can_be_set_back():
+    clock = FakeClock(1_000)
+    clock.set(400)
+    assert clock() == 400

@@ -1,3 +1,5 @@
+"""Members of groups, and the connections that they come with."""
+
 from __future__ import annotations
 
 import gc

@@ -1,5 +1,8 @@
+"""Run-time values, times of creations, and failures that are logged once."""
+
 from __future__ import annotations
 
+import logging
 import os
 from pathlib import Path
 from types import SimpleNamespace
@@ -8,8 +11,11 @@ from typing import Any
 import pytest
 
 from orbitmq.broker.config import BrokerConfig
+from orbitmq.broker.monitoring.creations import CreationTimes
+from orbitmq.broker.monitoring.repeated_failure import RepeatedFailure
 from orbitmq.broker.monitoring.runtime_info import WARNINGS, RuntimeInfo
 from orbitmq.broker.monitoring.stats import BrokerStats
+from orbitmq.errors import Rejected
 from orbitmq.model.message import Host
 from orbitmq.store import Draft, FlushMode, Store, StoreConfig
 from orbitmq.testing import FakeClock
@@ -105,3 +111,56 @@ def test_the_disks_share_in_use_is_what_df_says(tmp_path: Path, monkeypatch: pyt
     values = values_of(tmp_path, 0)
     assert values["commitLogDiskRatio"] == values["consumeQueueDiskRatio"] == "0.7500"
     assert values["commitLogDirCapacity"] == "Total : 100.0 GiB, Free : 20.0 GiB."
+
+
+class Clock:
+    now_ms = 0
+
+    def __call__(self) -> int:
+        return self.now_ms
+
+
+def test_what_is_made_later_took_until_then() -> None:
+    clock = Clock()
+    creations = CreationTimes(clock)
+    with creations.measure() as made:
+        clock.now_ms = 5
+    assert len(creations.times_ms) == 0
+    clock.now_ms = 50
+    made()
+    ((end, found),) = creations.times_ms.items()
+    assert (end, found.count, found.total) == ("success", 1, 50)
+
+
+def test_what_is_refused_has_failed() -> None:
+    clock = Clock()
+    creations = CreationTimes(clock)
+
+    def fail() -> None:
+        with creations.measure():
+            clock.now_ms = 7
+            raise Rejected(1, "no")
+
+    with pytest.raises(Rejected):
+        fail()
+    ((end, found),) = creations.times_ms.items()
+    assert (end, found.count, found.total) == ("failure", 1, 7)
+
+
+def test_a_failure_is_said_when_it_is_another_one_or_comes_back(caplog: pytest.LogCaptureFixture) -> None:
+    failure = RepeatedFailure(logging.getLogger("orbitmq.test"), "sweeping failed, it is tried again")
+    told = []
+    for error in (OSError("full"), OSError("full"), OSError("gone"), None, OSError("gone"), OSError("gone")):
+        failure.note(error)
+        told.append((failure.text, len(caplog.records)))
+    assert told == [
+        ("OSError: full", 1),
+        ("OSError: full", 1),
+        ("OSError: gone", 2),
+        (None, 2),
+        ("OSError: gone", 3),
+        ("OSError: gone", 3),
+    ]
+    first = caplog.records[0]
+    assert (first.levelname, first.message) == ("ERROR", "sweeping failed, it is tried again")
+    assert first.exc_info is not None

@@ -1,3 +1,5 @@
+"""The queue of the next message."""
+
 import asyncio
 from contextlib import asynccontextmanager
 from random import Random
@@ -6,6 +8,7 @@ import pytest
 
 from orbitmq.client.send.failures.fault_tolerance import FaultTolerance
 from orbitmq.client.send.queue_selector import QueueSelector, Target, choose_by_key
+from orbitmq.client.send.round_robin import RoundRobin
 from orbitmq.errors import NoNameServer, RouteNotFound
 from orbitmq.model.route import BrokerData, MessageQueue, QueueData, TopicRoute
 from unit.client.support import open_session
@@ -212,3 +215,20 @@ async def test_without_a_name_server_there_is_no_choice(cluster):
     async with selector_of(cluster) as (selector, _routes):
         with pytest.raises(NoNameServer):
             await selector.choose(ORDERS)
+
+
+def test_round_robin_visits_every_queue_in_turn():
+    queues = [queue("a", 0), queue("a", 1), queue("b", 0)]
+    turns = RoundRobin(4)
+    assert [turns.choose(queues) for _ in range(4)] == [queues[1], queues[2], queues[0], queues[1]]
+
+
+def test_round_robin_passes_avoided_brokers_and_goes_on_behind_them():
+    queues = [queue("a", 0), queue("a", 1), queue("b", 0), queue("c", 0)]
+    turns = RoundRobin(0)
+    assert [turns.choose(queues, {"a"}) for _ in range(3)] == [queues[2], queues[3], queues[2]]
+
+
+def test_round_robin_takes_any_queue_when_all_brokers_are_avoided():
+    queues = [queue("a", 0), queue("b", 0)]
+    assert RoundRobin(1).choose(queues, {"a", "b"}) == queues[1]

@@ -1,12 +1,16 @@
-"""Sessions of clients, and the ids that they have."""
+"""Sessions of clients: their ids, their event loop and their background tasks."""
 
 import asyncio
+import gc
 import ipaddress
 import logging
+import weakref
 
 import pytest
 
+from orbitmq.client.session.background_tasks import BackgroundTasks
 from orbitmq.client.session.client_id import client_id, local_ip, unique_instance, unique_key_seed
+from orbitmq.client.session.home_loop import HomeLoop
 from orbitmq.client.session.session import ClientSession
 from orbitmq.errors import ClientError, ConnectionBroken, ConnectionFailed, RequestTimeout, RouteNotFound
 from orbitmq.model.group import ConsumerInfo, Heartbeat
@@ -263,3 +267,125 @@ def test_seeds_are_32_bits_and_differ():
     seeds = {unique_key_seed() for _ in range(100)}
     assert len(seeds) == 100
     assert max(seeds) < 2**32
+
+
+def settled():
+    """Return a home on a loop that is closed by now."""
+    home = HomeLoop("Producer")
+
+    async def settle():
+        home.settle()
+        home.check()
+
+    asyncio.run(settle())
+    return home
+
+
+def check_in_a_loop(home):
+    async def check():
+        home.check()
+
+    asyncio.run(check())
+
+
+def test_who_has_no_home_may_be_used_anywhere():
+    home = HomeLoop("Producer")
+    home.check()
+    check_in_a_loop(home)
+    home = settled()
+    home.leave()
+    home.check()
+    check_in_a_loop(home)
+
+
+@pytest.mark.parametrize("check", [check_in_a_loop, lambda home: home.check()])
+def test_another_loop_and_no_loop_are_refused_with_what_to_do(check):
+    with pytest.raises(
+        ClientError, match=r"^this Producer belongs to another event loop, which is closed: .*orbitmq\.blocking"
+    ):
+        check(settled())
+
+
+async def test_a_home_that_lives_is_not_called_closed():
+    home = HomeLoop("Producer")
+    home.settle()
+    with pytest.raises(ClientError, match="belongs to another event loop: open one"):
+        await asyncio.to_thread(home.check)
+    home.check()
+
+
+def test_the_first_loop_stays_the_home():
+    home = settled()
+
+    async def settle_again():
+        home.settle()
+        home.check()
+
+    with pytest.raises(ClientError, match="another event loop"):
+        asyncio.run(settle_again())
+
+
+async def test_work_is_begun_at_once_and_named_for_those_who_look_at_tasks():
+    tasks = BackgroundTasks()
+    begun = asyncio.Event()
+
+    async def work():
+        begun.set()
+        return 7
+
+    task = tasks.spawn(work(), "counting")
+    await begun.wait()
+    assert await task == 7
+    assert task.get_name() == "orbitmq counting"
+
+
+async def test_closing_cancels_what_runs_and_waits_until_it_has_ended():
+    tasks, ends = BackgroundTasks(), []
+
+    async def work():
+        try:
+            await asyncio.Event().wait()
+        finally:
+            await asyncio.sleep(0)
+            ends.append("ended")
+
+    tasks.spawn(work(), "waiting")
+    await asyncio.sleep(0)
+    await tasks.close()
+    assert ends == ["ended"]
+
+
+async def test_a_task_may_close_the_others_without_cancelling_itself():
+    tasks = BackgroundTasks()
+    other = tasks.spawn(asyncio.Event().wait(), "waiting")
+
+    async def close():
+        await tasks.close()
+        await asyncio.sleep(0)
+        return "went on"
+
+    assert await tasks.spawn(close(), "closing") == "went on"
+    assert other.cancelled()
+
+
+async def test_an_unexpected_error_is_logged_and_a_cancelled_task_is_none(caplog):
+    tasks = BackgroundTasks()
+
+    async def fail():
+        raise ValueError("a mistake of ours")
+
+    failing, waiting = tasks.spawn(fail(), "failing"), tasks.spawn(asyncio.Event().wait(), "waiting")
+    waiting.cancel()
+    await asyncio.wait([failing, waiting])
+    await tasks.close()
+    assert [record.getMessage() for record in caplog.records] == ["orbitmq failing ended with an error"]
+    assert "a mistake of ours" in caplog.text
+
+
+async def test_a_task_that_has_ended_is_forgotten():
+    tasks = BackgroundTasks()
+    ended = weakref.ref(tasks.spawn(asyncio.sleep(0), "sleeping"))
+    for _ in range(3):
+        await asyncio.sleep(0)
+    gc.collect()
+    assert ended() is None

@@ -1,4 +1,4 @@
-"""Claims about batches whose ends are traced: everything is passed on, and told message by message."""
+"""Traces of messages that are received: in batches, or acknowledged one by one."""
 
 from typing import Any, cast
 

@@ -1,19 +1,27 @@
-"""Claims about settings that are read and changed from afar."""
+"""Settings, key-values, health and history, over a connection."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
+import orjson
 import pytest
 
+from orbitmq.errors import RemoteRefused
 from orbitmq.nameserver.handlers.config import PROPERTIES_SIZE_MAX
+from orbitmq.wire import headers
 from orbitmq.wire.headers import (
+    DeleteKvConfig,
+    GetKvConfig,
+    GetKvListByNamespace,
     GetNameServerConfig,
     GetUnitTopics,
+    PutKvConfig,
     UpdateNameServerConfig,
 )
 
 from ..support import asking
+from ..talk import BODY, BROKER, talking
 
 pytestmark = pytest.mark.real
 
@@ -94,3 +102,54 @@ async def test_settings_that_cannot_be_saved_are_not_changed(tmp_path: Path):
         assert answer.code == 1
         assert (answer.remark or "").startswith("the settings cannot be saved: ")
         assert asker.server.service.config == before
+
+
+async def test_key_values(tmp_path: Path):
+    async with asking(tmp_path) as asker:
+        absent = await asker.ask(GetKvConfig(namespace="n", key="k"))
+        assert (absent.code, absent.remark) == (22, "No config item, Namespace: n Key: k")
+        nothing = await asker.ask(GetKvListByNamespace(namespace="n"))
+        assert (nothing.code, nothing.remark) == (22, "No config item, Namespace: n")
+        assert (await asker.ask(PutKvConfig(namespace="n", key="k", value="v"))).code == 0
+        assert (await asker.ask(GetKvConfig(namespace="n", key="k"))).ext_fields == {"value": "v"}
+        assert orjson.loads((await asker.ask(GetKvListByNamespace(namespace="n"))).body) == {"table": {"k": "v"}}
+        refused = await asker.ask(PutKvConfig(key="k", value="v"))
+        assert (refused.code, refused.remark) == (1, "namespace or key is null")
+        await asker.ask(PutKvConfig(namespace="n", key="k"))
+        assert (await asker.ask(GetKvConfig(namespace="n", key="k"))).code == 22
+        assert (await asker.ask(DeleteKvConfig(namespace="n", key="k"))).code == 0
+        assert orjson.loads((await asker.ask(GetKvListByNamespace(namespace="n"))).body) == {"table": {}}
+
+
+async def test_key_values_survive_a_restart(tmp_path: Path):
+    async with asking(tmp_path) as asker:
+        await asker.ask(PutKvConfig(namespace="n", key="k", value="v"))
+    async with asking(tmp_path) as asker:
+        assert (await asker.ask(GetKvConfig(namespace="n", key="k"))).ext_fields == {"value": "v"}
+
+
+async def test_history_and_difference_are_answered():
+    async with talking() as talk:
+        await talk.ask(BROKER, BODY)
+        await talk.ask(headers.DeleteTopicInNameServer(topic="t"))
+        events = orjson.loads(await talk.ask(headers.GetRouteHistory(topic="t")))
+        page = orjson.loads((await talk.get("/routes/history?topic=t"))[1])
+        difference = orjson.loads(await talk.ask(headers.GetRouteDifference(at_ms=0)))
+    assert [event["cause"] for event in events] == ["topic deletion", "registration"]
+    assert events[0]["remote"].startswith("127.0.0.1:")
+    assert page == events
+    assert [topic["topic"] for topic in difference["topics"]] == ["u"]
+
+
+@pytest.mark.parametrize("count_max", [0, 1001, -1])
+async def test_a_history_of_too_many_events_is_refused(count_max):
+    async with talking() as talk:
+        with pytest.raises(RemoteRefused, match="maxNum"):
+            await talk.ask(headers.GetRouteHistory(count_max=count_max))
+
+
+@pytest.mark.parametrize("count_max", [1, 1000])
+async def test_a_history_of_one_to_a_thousand_events_is_answered(count_max):
+    async with talking() as talk:
+        await talk.ask(BROKER, BODY)
+        assert len(orjson.loads(await talk.ask(headers.GetRouteHistory(count_max=count_max)))) == min(count_max, 2)

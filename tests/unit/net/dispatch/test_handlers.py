@@ -1,4 +1,4 @@
-"""Claims about handlers and how they are bound."""
+"""Handlers, how they are bound, and their replies: at once as frames, or after many steps."""
 
 from __future__ import annotations
 

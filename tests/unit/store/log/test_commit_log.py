@@ -1,4 +1,4 @@
-"""The CommitLog: layout in segments, room, reading."""
+"""The CommitLog: layout in segments, room at their limits, reading."""
 
 import errno
 from contextlib import suppress

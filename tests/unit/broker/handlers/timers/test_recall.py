@@ -1,3 +1,5 @@
+"""Recalls of timers, and the progress of their wheel."""
+
 from __future__ import annotations
 
 import re
@@ -5,11 +7,20 @@ import time
 from collections.abc import Callable
 from typing import Any
 
+import orjson
 import pytest
 
 from orbitmq.model.topic import TIMER_TOPIC
+from orbitmq.store.timers.checkpoint import parse_timer_checkpoint
 from orbitmq.wire.header import decode_header
-from orbitmq.wire.headers import RecallMessage, RecallResponse, SendResponse
+from orbitmq.wire.headers import (
+    DeleteTopicInBroker,
+    GetTimerCheckpoint,
+    GetTimerMetrics,
+    RecallMessage,
+    RecallResponse,
+    SendResponse,
+)
 from orbitmq.wire.messages.properties import parse_properties
 from orbitmq.wire.messages.recall_handle import RecallHandle, format_recall_handle, parse_recall_handle
 
@@ -179,3 +190,27 @@ async def test_without_a_wheel_and_with_too_many_at_one_time_a_timer_is_refused(
 async def test_nobody_sends_to_the_timers_topic_itself(serve: Serve) -> None:
     async with serve() as rig:
         assert await rig.code(send_header(TIMER_TOPIC)) == 16
+
+
+async def test_the_checkpoint_and_the_counts_are_told(serve: Serve) -> None:
+    async with serve() as rig:
+        assert (await rig.send(properties="TIMER_DELAY_SEC\x01500\x02")).code == 0
+        rig.broker.service.timers.timers.enqueue(int(time.time() * 1000))
+        counts = orjson.loads((await rig.ask(GetTimerMetrics())).body)
+        assert counts["timingCount"]["t"]["count"] == 1
+        assert len((await rig.ask(GetTimerCheckpoint())).body) == 56
+    async with serve() as rig:
+        checkpoint = parse_timer_checkpoint((await rig.ask(GetTimerCheckpoint())).body)
+        assert (checkpoint.queue_offset, checkpoint.master_queue_offset, checkpoint.log_position) == (1, 1, 52)
+        assert orjson.loads((await rig.ask(GetTimerMetrics())).body)["timingCount"]["t"]["count"] == 1
+
+
+async def test_a_deleted_topic_takes_its_counts_along(serve: Serve) -> None:
+    async with serve() as rig:
+        for topic in ("t", "u"):
+            assert (await rig.send(topic, properties="TIMER_DELAY_SEC\x01500\x02")).code == 0
+        timers = rig.broker.service.timers
+        timers.timers.enqueue(int(time.time() * 1000))
+        assert await rig.code(DeleteTopicInBroker(topic="t")) == 0
+        counts = orjson.loads((await rig.ask(GetTimerMetrics())).body)["timingCount"]
+        assert counts.keys() == timers.metrics.enqueued.keys() == {"u"}

@@ -1,3 +1,5 @@
+"""Allocation of queues among the consumers of a group."""
+
 import logging
 
 from orbitmq.client.consume.assignment.allocation import allocate_average

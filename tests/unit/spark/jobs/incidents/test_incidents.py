@@ -1,9 +1,12 @@
+"""Incidents in the history of a NameServer."""
+
 from __future__ import annotations
 
 import pytest
 
 from orbitmq.monitoring.alerts import Alert
 from orbitmq.nameserver.monitoring.alerts import AlertRules, Rule, Sample
+from orbitmq.spark.jobs.frame.cluster import Cluster
 from orbitmq.spark.jobs.incidents.incidents import (
     BEGUN,
     OVER,
@@ -15,6 +18,7 @@ from orbitmq.spark.jobs.incidents.incidents import (
     open_incidents,
     repeated,
 )
+from orbitmq.spark.jobs.incidents.looking import look_at
 
 MEMORY = Alert(Rule.MEMORY_HIGH, "85% of 100 bytes of memory are used")
 NAME_SERVERS = frozenset({"n1:1", "n2:1"})
@@ -100,3 +104,11 @@ def test_the_boundary_of_failing_queries_is_the_servers(failures, holds):
 def test_the_boundary_of_memory_is_the_servers(memory, holds):
     alerts = AlertRules().add(Sample(at_ms=0, route_queries=0, route_failures=0, memory=memory, memory_limit=100))
     assert bool(find_incidents(look(n1=alerts))) is holds
+
+
+def test_every_nameserver_and_every_broker_is_asked_and_who_is_silent_is_not_there(rocketmq_session):
+    found = look_at(Cluster(f"{rocketmq_session.name_servers};127.0.0.1:1"))
+    assert rocketmq_session.name_servers in found.answers
+    assert len(found.answers) >= 2  # and its broker
+    assert "127.0.0.1:1" not in found.answers
+    assert found.name_servers == {rocketmq_session.name_servers, "127.0.0.1:1"}
