@@ -1,4 +1,4 @@
-"""Recovery from a checkpoint, of deleted topics, and of many young queues."""
+"""Recovery from a checkpoint: what it may vouch for, what is read again and wiped, beside damage."""
 
 from pathlib import Path
 

@@ -1,5 +1,3 @@
-"""Members of groups, and the connections that they come with."""
-
 from __future__ import annotations
 
 import gc

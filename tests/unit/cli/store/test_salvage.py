@@ -1,4 +1,4 @@
-"""`orbitmq store salvage` and `rebuild`: output, files, and stores that are left alone."""
+"""`orbitmq store salvage`: what it says, what it writes, and whom it leaves alone."""
 
 from __future__ import annotations
 

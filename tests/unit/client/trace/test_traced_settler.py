@@ -1,4 +1,4 @@
-"""Traces of messages that are received: in batches, or acknowledged one by one."""
+"""Claims about batches whose ends are traced: everything is passed on, and told message by message."""
 
 from typing import Any, cast
 

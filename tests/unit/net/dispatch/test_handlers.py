@@ -1,4 +1,4 @@
-"""Handlers, how they are bound, and their replies: at once as frames, or after many steps."""
+"""Claims about handlers and how they are bound."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Claims about the HTTP server: what it answers, what it does not wait for, and pages made in slices."""
+"""Claims about the HTTP server: what it answers, and what it does not wait for."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The budget of answers that wait for their readers, and time slices of busy connections."""
+"""Claims about the room that answers share which wait for their readers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Java is found or asked for in one sentence, and Ctrl-C ends a job through every `finally`."""
+"""Java is found where it is, and asked for in one sentence where it is not."""
 
 from __future__ import annotations
 

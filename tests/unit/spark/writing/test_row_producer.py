@@ -1,4 +1,4 @@
-"""Rows are sent to queues, all of them, and a row that is not stored as promised fails the task."""
+"""Rows go to queues as messages do: in order where they have a key, spread where they have none."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The CommitLog: layout in segments, room at their limits, reading."""
+"""The CommitLog: layout in segments, room, reading."""
 
 import errno
 from contextlib import suppress

@@ -1,4 +1,4 @@
-"""One consume queue: its entries, and its files with gaps, steps and cuts."""
+"""One consume queue, and its judgement by its entries alone."""
 
 import pytest
 

@@ -1,5 +1,3 @@
-"""Allocation of queues among the consumers of a group."""
-
 import logging
 
 from orbitmq.client.consume.assignment.allocation import allocate_average

@@ -1,4 +1,4 @@
-"""Calls of handlers, their pool, and the order of queues and keys."""
+"""The pool of handlers, and the order of queues and keys."""
 
 import asyncio
 import logging
