@@ -16,7 +16,9 @@ from orbitmq import (
     RouteNotFound,
     SendFailed,
 )
+from orbitmq.admin.client import AdminClient
 from orbitmq.client.send.sender import Sender
+from orbitmq.model.topic import TopicConfig
 from orbitmq.testing import LocalCluster
 from waiting import until
 
@@ -135,12 +137,14 @@ async def test_a_consumer_that_waits_gets_what_is_sent_then():
 
 async def test_two_consumers_share_the_queues_and_one_takes_over():
     async with LocalCluster(brokers=2) as cluster:
+        async with AdminClient(cluster.name_servers) as admin:  # a topic made by sends may come to one broker alone
+            await admin.create_topic(TopicConfig(topic="orders", read_queue_count=4, write_queue_count=4))
         async with Producer("makers", cluster.name_servers) as producer:
             for message in messages(8):
                 await producer.send(message)
             async with consumer(cluster) as first:
                 await take(first, 8)
-                await until(lambda: len(first.assignment) == 8)  # the topic has appeared on both brokers
+                await until(lambda: len(first.assignment) == 8, pause_s=0.005)
                 all_queues = first.assignment
                 async with consumer(cluster) as second:
                     await until(

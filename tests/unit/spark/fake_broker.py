@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import asyncio
-import threading
 from collections import deque
 from dataclasses import dataclass, field
 from types import TracebackType
 
 from orbitmq.address import format_address
+from orbitmq.client.loop_thread import STOP_TIMEOUT_S, LoopThread
 from orbitmq.codes import ResponseCode
 from orbitmq.errors import Rejected
 from orbitmq.model.route import BrokerData, MessageQueue, QueueData, TopicRoute
@@ -86,11 +85,9 @@ class FakeBroker:
         """By group, topic and queue id."""
         self.address = ""
         self.broker_address: str | None = None
-        self._loop = asyncio.new_event_loop()
-        self._thread = threading.Thread(target=self._loop.run_forever, daemon=True)
 
     def __enter__(self) -> FakeBroker:
-        self._thread.start()
+        self._background = LoopThread("fake broker")
         server = Server(handlers, self, name="fake")
         self.address = format_address(self._host, self._call(server.start(self._host, 0)))
         self._server = server
@@ -100,9 +97,7 @@ class FakeBroker:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self._call(self._server.close())
-        self._loop.call_soon_threadsafe(self._loop.stop)
-        self._thread.join()
-        self._loop.close()
+        self._background.stop()
 
     def fill(
         self,
@@ -157,7 +152,7 @@ class FakeBroker:
             raise Rejected(ResponseCode.NO_PERMISSION, "not you")
 
     def _call(self, coroutine):
-        return asyncio.run_coroutine_threadsafe(coroutine, self._loop).result(10)
+        return self._background.call(coroutine, STOP_TIMEOUT_S)
 
 
 handlers: Handlers[FakeBroker] = Handlers()
