@@ -39,8 +39,7 @@ class Leftovers:
     @pytest.hookimpl(trylast=True)
     def pytest_sessionfinish(self, session: pytest.Session) -> None:
         """Fail the run when anything is left."""
-        files = [f"file {path}" for path in sorted(self._directory.iterdir())]
-        found = [*self._processes(), *files, *self._threads, *_threads()]
+        found = [*self._processes(), *self._files(), *self._threads, *_threads()]
         self._use(self._before)
         if found:
             session.config.stash[_found] = found
@@ -67,6 +66,10 @@ class Leftovers:
         for process in alive:
             process.kill()
         return found
+
+    def _files(self) -> list[str]:
+        """Return what lies in the directory; processes have ended by now, and JVMs remove at their end what is theirs."""
+        return [f"file {path}" for path in sorted(self._directory.iterdir())]
 
     def _use(self, directory: str | None) -> None:
         if directory is None:
