@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import os
 import random
 import resource
@@ -15,6 +16,7 @@ import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
 
 import psutil
@@ -201,7 +203,7 @@ def start(name: str, kind: str, cores: set[int], *, flush: str = "ASYNC_FLUSH", 
     if kind == "broker" and "namesrvAddr" not in settings:
         companion = start("ours", "nameserver", cores)  # idle but for a registration every 30 s
         settings += f"namesrvAddr=127.0.0.1:{companion.port}\n"
-    folder = Path(tempfile.mkdtemp(prefix=f"orbitmq-bench-{name}-{kind}-"))
+    folder = Path(tempfile.mkdtemp(prefix=f"{name}-{kind}-", dir=_folders()))
     ports = {"port": free_port()}
     if kind == "up":
         ports["nameserver"] = free_port()
@@ -223,6 +225,14 @@ def start(name: str, kind: str, cores: set[int], *, flush: str = "ASYNC_FLUSH", 
         raise
     server.first_answer_ms = (time.monotonic() - server.started_at_s) * 1000
     return server
+
+
+@cache
+def _folders() -> Path:
+    """Return where the servers' folders lie; it is removed at the end of this process, wherever an interruption came."""
+    folder = Path(tempfile.mkdtemp(prefix="orbitmq-bench-"))
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    return folder
 
 
 def end_children() -> None:
