@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from typing import Any
 
+from orbitmq import MessageQueue, RouteNotFound
 from orbitmq.blocking import PullConsumer, PushConsumer
 from orbitmq.model.message import StoredMessage
 
@@ -14,11 +15,16 @@ PATIENCE_S = 60
 def read_all(
     name_servers: str, topic: str, count: int, group: str = "interop-readers", **settings: Any
 ) -> list[StoredMessage]:
-    """Read `count` messages of a topic from its beginning with our PullConsumer; `settings` are the consumer's."""
+    """Read `count` messages of a topic from its beginning with our PullConsumer; `settings` are the consumer's.
+
+    A topic that its first message made is waited for: a broker registers it after it has answered.
+    """
     found: list[StoredMessage] = []
     deadline = time.monotonic() + PATIENCE_S
     with PullConsumer(group, name_servers, **settings) as consumer:
-        queues = consumer.queues(topic)
+        while not (queues := _queues(consumer, topic)):
+            assert time.monotonic() < deadline, f"no NameServer knows {topic}"
+            time.sleep(0.02)
         consumer.assign(queues)
         for queue in queues:
             consumer.seek_to_begin(queue)
@@ -26,6 +32,13 @@ def read_all(
             assert time.monotonic() < deadline, f"{len(found)} of {count} messages came"
             found += consumer.poll(timeout_ms=1000)
     return found
+
+
+def _queues(consumer: PullConsumer, topic: str) -> list[MessageQueue]:
+    try:
+        return consumer.queues(topic)
+    except RouteNotFound:
+        return []
 
 
 def consume(consumer: PushConsumer, count: int) -> list[StoredMessage]:

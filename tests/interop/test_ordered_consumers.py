@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 from interop.drain import read_all
-from orbitmq import ConsumeFrom, Message, MessageQueue, RouteNotFound
-from orbitmq.blocking import Producer, PullConsumer
+from orbitmq import ConsumeFrom, Message, MessageQueue
+from orbitmq.blocking import Producer
 from orbitmq.client.loop_thread import LoopThread
 from orbitmq.client.push_consumer import PushConsumer
 
@@ -85,21 +85,6 @@ def of_java(consumer: Any) -> list[tuple[int, int, int]]:
     return [(read["queue_id"], int(read["body"]), read["received_at_ms"]) for read in list(consumer.received)]
 
 
-def dead_letters(java: Any, name_servers: str, group: str, count: int) -> list[Any]:
-    """Wait for a group's dead letters; their topic is made when it is needed."""
-    topic = f"%DLQ%{group}"
-
-    def is_known() -> bool:
-        with PullConsumer("interop-readers", name_servers) as reader:
-            try:
-                return bool(reader.queues(topic))
-            except RouteNotFound:
-                return False
-
-    java.wait_for(is_known, f"the route of {topic}")
-    return read_all(name_servers, topic, count)
-
-
 def test_java_and_ours_hand_queues_over_to_one_another_and_every_queue_stays_in_order(java, place, name, create_topic):
     name_servers, cluster = place
     create_topic(name_servers, name, QUEUE_COUNT, cluster=cluster)
@@ -148,7 +133,7 @@ def test_what_fails_in_order_holds_its_queue_and_is_a_dead_letter_at_last(place,
 
     consumer = Failing(group, name_servers, name, max_attempts=3, retry_delay_ms=10)
     java.wait_for(lambda: len(seen) == 5, "three attempts and the two behind them")
-    (letter,) = dead_letters(java, name_servers, group, 1)
+    (letter,) = read_all(name_servers, f"%DLQ%{group}", 1)
     consumer.stop()
     assert seen == [(b"0", 1), (b"0", 2), (b"0", 3), (b"1", 1), (b"2", 1)]
     assert (letter.body, letter.keys, letter.properties["RETRY_TOPIC"]) == (b"0", ("k",), name)
@@ -176,7 +161,7 @@ def test_what_fails_without_order_goes_back_comes_again_and_is_a_dead_letter_at_
     background.apply(consumer.subscribe, name)
     background.call(consumer.open())
     java.wait_for(lambda: len(seen) == 4, "a second attempt")
-    (letter,) = dead_letters(java, name_servers, group, 1)
+    (letter,) = read_all(name_servers, f"%DLQ%{group}", 1)
     background.call(consumer.close())
     background.stop()
     assert seen == [(b"0", 1, name), (b"1", 1, name), (b"2", 1, name), (b"0", 2, name)]
@@ -190,7 +175,7 @@ def test_what_a_java_consumer_fails_on_in_order_is_a_dead_letter_of_our_broker_a
             producer.send(Message(name, b"%d" % number, keys=["k"]))
     group = f"{name}-group"
     consumer = java.consumer(group, ours.name_servers, name, orderly=True, fail_first=100, max_reconsume_times=1)
-    letters = [found.body for found in dead_letters(java, ours.name_servers, group, 2)]
+    letters = [found.body for found in read_all(ours.name_servers, f"%DLQ%{group}", 2)]
     consumer.stop()
     assert letters == [b"0", b"1"]
     assert [(bytes(read["body"]), read["reconsume_times"]) for read in consumer.received] == [
