@@ -32,6 +32,7 @@ from proof.results import (
     cpu_of_others_s,
     keep,
     processor,
+    read_kept,
     table,
     verdict,
 )
@@ -79,14 +80,19 @@ def main(arguments: Sequence[str], setting: Setting) -> int:
         if (reason := what_is_missing(rows[0].needs, setting.needs)) is not None:
             print(f"{rows[0].name} not run: {reason}", file=sys.stderr)
             return 2
-        _replace_process(rows[0], passed, setting)
+        _replace_process(rows[0], passed, setting, options)
     if options.list:
         print(_list(rows))
         return 0
     if not rows:
         print("no row is about a changed file")
         return 0
-    return Proof(rows, setting, options).run()
+    proof = Proof(rows, setting, options)
+    try:
+        proof.look_at_kept_results()
+    except ValueError as error:
+        parser.error(str(error))
+    return proof.run()
 
 
 def _split(arguments: Sequence[str]) -> tuple[Sequence[str], Sequence[str] | None]:
@@ -97,9 +103,10 @@ def _split(arguments: Sequence[str]) -> tuple[Sequence[str], Sequence[str] | Non
     return arguments[:place], arguments[place + 1 :]
 
 
-def _replace_process(row: Row, passed: Sequence[str], setting: Setting) -> NoReturn:
+def _replace_process(row: Row, passed: Sequence[str], setting: Setting, options: argparse.Namespace) -> NoReturn:
     """Become the row's command: its output, its Ctrl-C and its exit code are this process's."""
-    arguments = row.arguments(share=1, seed=row.seed and row.seed.usual, keep=False)
+    seed = options.seed if options.seed is not None else row.seed and row.seed.usual
+    arguments = row.arguments(share=options.share, seed=seed, keep=False)
     os.chdir(setting.root)
     sys.stdout.flush()
     os.execve(sys.executable, [sys.executable, *arguments, *passed], _environment(row, setting.root))
@@ -134,6 +141,15 @@ class Proof:
         self._states = States(setting.states, f"{self._tree.digest} share {self._share:g}")
         self._interruption = Interruption()
         self._line = LiveLine()
+
+    def look_at_kept_results(self) -> None:
+        """Read the file that results are to be merged into, before the hours that they take.
+
+        Raises:
+            ValueError: it cannot be read.
+        """
+        if self._keeps:
+            read_kept(self._setting.results)
 
     def run(self) -> int:
         """Run the rows, print the table, keep the results; return the exit code."""
@@ -171,7 +187,7 @@ class Proof:
 
     def _outcome_of(self, row: Row, title: str) -> Outcome | None:
         """Run one row, or take what an earlier run measured; None when a signal came."""
-        if self._resumes and (earlier := self._states.read(row.name)) is not None:
+        if self._resumes and (earlier := self._earlier(row)) is not None:
             print(f"{title} finished earlier: {verdict(earlier)}, {earlier.took_s:.0f} s", flush=True)
             return earlier
         if self._interruption.count:
@@ -186,6 +202,12 @@ class Proof:
             print(f"    reached: {verdict(outcome)}, {outcome.took_s:.0f} s{log}", flush=True)
             self._states.write(row.name, outcome)
         return outcome
+
+    def _earlier(self, row: Row) -> Result | None:
+        """Return what an earlier run measured, with the same seed where one is given."""
+        found = self._states.read(row.name)
+        is_other = row.seed is not None and self._seed is not None and found is not None and found.seed != self._seed
+        return None if is_other else found
 
     def _measure(self, row: Row) -> Outcome | None:
         seed = self._seed_of(row)
@@ -209,7 +231,9 @@ class Proof:
         if ended.is_interrupted:
             return None
         took_s = time.monotonic() - began
-        said = _read_answer(answer) or _said(ended)
+        said = _said(ended)
+        if row.writes_json and (answer.exists() or said.reached):
+            said = _read_answer(answer)
         if row.is_pytest and ended.code == 0 and " passed" not in said.measured:
             return NotRun(row.asked, said.measured)
         return Result(
@@ -243,12 +267,15 @@ class Said:
     reached: bool
 
 
-def _read_answer(path: Path) -> Said | None:
-    """Read the JSON that a command wrote about its only row; None when it wrote none."""
-    if not path.exists():
-        return None
-    (answer,) = json.loads(path.read_text(encoding="utf-8")).values()
-    return Said(answer["asked"], answer["measured"], answer["reached"])
+def _read_answer(path: Path) -> Said:
+    """Read the JSON that a command wrote about its only row; one that is missing or damaged is not reached."""
+    try:
+        (answer,) = json.loads(path.read_text(encoding="utf-8")).values()
+        return Said(answer["asked"], answer["measured"], answer["reached"])
+    except FileNotFoundError:
+        return Said(None, "the command wrote no result", False)
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        return Said(None, f"the command wrote a result that cannot be read: {error!r}", False)
 
 
 def _said(ended: Ended) -> Said:

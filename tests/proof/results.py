@@ -84,11 +84,25 @@ class States:
 
 def keep(path: Path, results: Mapping[str, Result], names: Sequence[str]) -> None:
     """Merge results into the kept file, in the order of `names`; the entries of other rows stay as they are."""
-    kept: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))["rows"] if path.exists() else {}
+    kept = read_kept(path)
     kept |= {name: asdict(result) for name, result in results.items()}
     order = {name: place for place, name in enumerate(names)}
     rows = {name: kept[name] for name in sorted(kept, key=lambda name: (order.get(name, len(order)), name))}
     write_json(path, {"rows": rows})
+
+
+def read_kept(path: Path) -> dict[str, Any]:
+    """Return the rows of the kept file; none where there is no file.
+
+    Raises:
+        ValueError: it is damaged.
+    """
+    if not path.exists():
+        return {}
+    try:
+        return dict(json.loads(path.read_text(encoding="utf-8"))["rows"])
+    except (ValueError, KeyError, TypeError) as error:
+        raise ValueError(f"{path} cannot be read, mend or remove it: {error!r}") from error
 
 
 def write_json(path: Path, value: Mapping[str, Any]) -> None:

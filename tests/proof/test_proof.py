@@ -143,6 +143,16 @@ def test_results_of_a_proof_make_no_tree_dirty(root):
     assert changed.digest != clean.digest
 
 
+def test_the_state_of_a_tree_has_links_that_lead_nowhere_and_repositories_within(root):
+    states = [state_of(root)]
+    (root / "link").symlink_to("nowhere")
+    states.append(state_of(root))
+    git(root, "init", "-q", "within")
+    states.append(state_of(root))
+
+    assert len({state.digest for state in states}) == 3
+
+
 def test_the_last_line_of_a_command_is_what_was_measured(root, prove):
     code, printed = prove(rows=[row("x/a", "print('3 of 3\\n\\n'); import sys; print('took 1 s', file=sys.stderr)")])
 
@@ -172,6 +182,35 @@ def test_a_failing_command_is_not_reached_and_the_next_one_runs(root, prove):
 
 def test_json_that_says_reached_does_not_outweigh_the_exit_code(prove):
     assert prove(rows=[row("x/a", WRITES_JSON + "sys.exit(1)", writes_json=True)])[0] == 1
+
+
+@pytest.mark.parametrize(
+    ("code", "measured"),
+    [
+        ("print('fine')", "wrote no result"),
+        ("import sys; open(sys.argv[-1], 'w')", "wrote a result that cannot be read"),
+        ("import sys; open(sys.argv[-1], 'w').write('{}')", "wrote a result that cannot be read"),
+        (
+            'import sys; open(sys.argv[-1], \'w\').write(\'{"a": {"asked": "5"}}\')',
+            "wrote a result that cannot be read",
+        ),
+    ],
+)
+def test_a_result_that_is_missing_or_damaged_is_not_reached_and_the_next_row_runs(prove, code, measured):
+    code, printed = prove(rows=[row("x/a", code, writes_json=True), row("x/b")])
+
+    assert code == 1
+    assert measured in printed
+    assert "| x/b | a question | done | yes" in printed
+
+
+def test_kept_results_that_cannot_be_read_are_named_before_anything_runs(root, prove, capsys):
+    (root / "benchmarks/results/proof.json").write_text("{")
+
+    with pytest.raises(SystemExit, match="2"):
+        prove(rows=[row("x/a", "open('ran', 'w')")])
+    assert "proof.json cannot be read" in capsys.readouterr().err
+    assert not (root / "ran").exists()
 
 
 def test_missing_needs_are_not_run_and_exit_code_2(root, prove):
@@ -207,6 +246,15 @@ def test_resume_skips_what_is_finished_in_the_same_tree(root, prove):
     prove(rows=rows)
     prove("--resume", "--share", "0.5", rows=rows)
     assert (root / "runs").read_text() == "ab" * 4
+
+
+def test_resume_with_another_seed_runs_rows_that_take_one_again(root, prove):
+    rows = [row("x/a", "import sys; print(sys.argv[1:])", seed=Seed("--seed")), row("x/b")]
+    prove("--seed", "5", "--no-keep", rows=rows)
+
+    printed = prove("--resume", "--seed", "6", "--no-keep", rows=rows)[1]
+    assert "['--seed', '6']" in printed
+    assert "x/b finished earlier" in printed
 
 
 def test_small_shares_are_not_kept(root, prove):
@@ -258,8 +306,9 @@ def start(root, commands, *arguments):
 
 
 def test_arguments_after_two_dashes_go_to_the_only_row(root):
-    with start(root, ["import sys; print(sys.argv[1:]); sys.exit(7)"], "--only", "x/0", "--", "--trace") as process:
-        assert process.communicate()[0] == "['--seed', '1', '--no-keep', '--trace']\n"
+    options = ("--only", "x/0", "--seed", "5", "--", "--trace")
+    with start(root, ["import sys; print(sys.argv[1:]); sys.exit(7)"], *options) as process:
+        assert process.communicate()[0] == "['--seed', '5', '--no-keep', '--trace']\n"
 
     assert process.returncode == 7
     assert not (root / "out").exists()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import os
 import subprocess
 from dataclasses import dataclass
 from pathlib import Path
@@ -31,8 +32,15 @@ def state_of(root: Path) -> Tree:
     added = [path for path in _untracked(root) if not path.startswith(f"{RESULTS}/")]
     digest = hashlib.sha256((commit + changes).encode())
     for path in added:
-        digest.update(path.encode() + b"\0" + (root / path).read_bytes())
+        digest.update(path.encode() + b"\0" + _content(root / path))
     return Tree(commit[:12], bool(changes or added), digest.hexdigest()[:16])
+
+
+def _content(path: Path) -> bytes:
+    """Return what git would add of a path: a link's target, a file's bytes, of a repository within nothing."""
+    if path.is_symlink():
+        return os.fsencode(path.readlink())
+    return path.read_bytes() if path.is_file() else b""
 
 
 def changed_files(root: Path, reference: str | None = None) -> list[str]:
