@@ -7,7 +7,6 @@ other way round: first nobody is sent here any more, then what waits is answered
 from __future__ import annotations
 
 import asyncio
-import inspect
 import logging
 from collections.abc import Callable, Coroutine, Sequence
 from dataclasses import dataclass, replace
@@ -36,6 +35,7 @@ from orbitmq.clock import Clock, monotonic_ms, now_ms
 from orbitmq.errors import ConfigError, StoreError
 from orbitmq.net.http.server import HttpServer
 from orbitmq.net.limits import Limits, descriptor_limit, tell_of_few_descriptors
+from orbitmq.net.loop import do_all, failure_of
 from orbitmq.net.pool import ConnectionPool
 from orbitmq.net.security.client_security import load_security
 from orbitmq.net.server import Server
@@ -161,7 +161,7 @@ class Broker:
             return
         running, self._running = self._running, None
         service, server = running.service, running.server
-        failures = await _do_all(
+        failures = await do_all(
             *([running.http.close] if running.http is not None else []),
             running.end_tasks,
             running.registrar.leave,
@@ -175,7 +175,7 @@ class Broker:
             service.slave_listener.close,
             service.transaction_service.stop,
         )
-        not_closed = await _do_all(service.store.close)
+        not_closed = await do_all(service.store.close)
         # The store is closed, so everything is durable: how far it was consumed and delivered may be kept as it is.
         saves = (
             service.transaction_service.save,
@@ -183,11 +183,11 @@ class Broker:
             running.offset_file.save_now,
             service.delays.save,
         )
-        failures += not_closed or await _do_all(*saves)
-        failures += await _do_all(service.delays.close, service.timers.close, running.table_notes.save_now)
+        failures += not_closed or await do_all(*saves)
+        failures += await do_all(service.delays.close, service.timers.close, running.table_notes.save_now)
         log.info("broker %s stopped", self.config.broker_name)
         if failures:
-            raise next((error for error in failures if isinstance(error, asyncio.CancelledError)), failures[0])
+            raise failure_of(failures)
 
     def set_name_servers(self, addresses: str) -> None:
         """Register with these NameServers (`host:port;host:port`) from now on.
@@ -503,16 +503,3 @@ def retention_rules(config: BrokerConfig) -> RetentionRules:
         queue_pause_ms=config.delete_consume_queue_files_interval,
         round_ms=config.clean_resource_interval,
     )
-
-
-async def _do_all(*steps: Callable[[], object]) -> list[BaseException]:
-    """Do every step of a stop, whatever becomes of the others; return what those that failed have raised."""
-    failures: list[BaseException] = []
-    for step in steps:
-        try:
-            if inspect.isawaitable(done := step()):
-                await done
-        except (Exception, asyncio.CancelledError) as error:
-            log.exception("a step of a stop has failed")
-            failures.append(error)
-    return failures

@@ -21,6 +21,7 @@ from orbitmq.nameserver.upstream import Upstream
 from orbitmq.net.dispatch.peer import Peer
 from orbitmq.net.http.server import HttpServer
 from orbitmq.net.limits import Limits, affordable_connections, descriptor_limit, tell_of_few_descriptors
+from orbitmq.net.loop import do_all, failure_of
 from orbitmq.net.pool import CONNECT_TIMEOUT_MS, ConnectionPool
 from orbitmq.net.security.client_security import load_security
 from orbitmq.net.server import Server
@@ -129,26 +130,29 @@ class NameServer:
         log.info("The Name Server boot success. serializeType=JSON, address %s", self.address)
 
     async def stop(self) -> None:
-        """Save what was asked for, stop answering and close every connection."""
-        if self._scan_timer is not None:
-            self._scan_timer.cancel()
-            self._scan_timer = None
-        if self._tick_timer is not None:
-            self._tick_timer.cancel()
-            self._tick_timer = None
-        self.monitor.stop()
-        if self.shadow is not None:
-            await self.shadow.stop()
-        if self._http is not None:
-            await self._http.close()
+        """Save what was asked for, stop answering and close every connection.
+
+        Raises:
+            Exception: what the first step that failed has raised; everything is closed all the same.
+            CancelledError: it was cancelled; everything is closed all the same, without waiting.
+        """
+        for timer in filter(None, (self._scan_timer, self._tick_timer)):
+            timer.cancel()
+        self._scan_timer = self._tick_timer = None
         self._is_stopping = True
         for task in tuple(self._tasks):
             task.cancel()
-        if self._upstream is not None:
-            await self._upstream.close()
-        await self._pool.close()
-        await self.service.save()
-        await self.server.close()
+        failures = await do_all(
+            self.monitor.stop,
+            *([self.shadow.stop] if self.shadow is not None else []),
+            *([self._http.close] if self._http is not None else []),
+            *([self._upstream.close] if self._upstream is not None else []),
+            self._pool.close,
+            self.service.save,
+            self.server.close,
+        )
+        if failures:
+            raise failure_of(failures)
 
     def scan(self) -> None:
         """Take out the brokers that have been silent for too long, and close their connections."""

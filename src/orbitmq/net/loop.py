@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import asyncio
+import inspect
+import logging
 import threading
 import warnings
-from collections.abc import Callable, Coroutine, Iterator
+from collections.abc import Callable, Coroutine, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from functools import cache
 from typing import Any, TypeVar
 
 T = TypeVar("T")
+log = logging.getLogger(__name__)
 
 
 def loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:
@@ -100,3 +103,21 @@ def run(main: Coroutine[Any, Any, T]) -> T:
             raise KeyboardInterrupt from None
         finally:
             main.close()
+
+
+async def do_all(*steps: Callable[[], object]) -> list[BaseException]:
+    """Do every step of a stop, whatever becomes of the others; return what those that failed have raised."""
+    failures: list[BaseException] = []
+    for step in steps:
+        try:
+            if inspect.isawaitable(done := step()):
+                await done
+        except (Exception, asyncio.CancelledError) as error:
+            log.exception("a step of a stop has failed")
+            failures.append(error)
+    return failures
+
+
+def failure_of(failures: Sequence[BaseException]) -> BaseException:
+    """Return what a stop raises of what its steps have raised: a cancellation, else the first."""
+    return next((error for error in failures if isinstance(error, asyncio.CancelledError)), failures[0])

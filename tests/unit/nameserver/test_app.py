@@ -334,6 +334,20 @@ async def test_a_stopped_name_server_leaves_no_timer_task_or_port_behind(
         await until(lambda: asyncio.all_tasks() == others)
 
 
+async def test_a_step_of_a_stop_that_fails_keeps_no_port_open(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    async def full() -> None:
+        raise OSError("disk full")
+
+    async with asking(tmp_path) as asker:
+        monkeypatch.setattr(asker.server.service, "save", full)
+        host, port = asker.server.address.split(":")
+        with pytest.raises(OSError, match="disk full"):
+            await asker.server.stop()
+        monkeypatch.undo()
+        with pytest.raises(ConnectionRefusedError):
+            await asyncio.open_connection(host, int(port))
+
+
 async def test_a_name_server_that_stops_does_not_say_that_its_brokers_left(tmp_path: Path):
     async with asking(tmp_path) as asker:
         await asker.register()
