@@ -79,15 +79,21 @@ class _Durations:
         self._files[_file_of(report.nodeid)] += report.duration
         self._tiers[next(tier for tier in tiers.TIERS if tier in report.keywords)] += report.duration
 
-    def pytest_sessionfinish(self) -> None:
-        tiers.keep_durations(self._files, self._tiers)
+    def pytest_sessionfinish(self, session: pytest.Session, exitstatus: int) -> None:
+        """Keep what a whole run took: one of some tests of a file, or one that has failed, says too little."""
+        if exitstatus == pytest.ExitCode.OK and _runs_all(session.config):
+            tiers.keep_durations(self._files, self._tiers)
+
+
+def _runs_all(config: pytest.Config) -> bool:
+    """Say whether neither files nor tests are named."""
+    return config.args_source is pytest.Config.ArgsSource.TESTPATHS and not config.option.keyword
 
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_auto_num_workers(config: pytest.Config) -> int:
     """Answer `-n auto`: who asks for a file, or for tests by name, does not pay for workers."""
-    is_all = config.args_source is pytest.Config.ArgsSource.TESTPATHS
-    return WORKERS if is_all and not config.option.keyword else 0
+    return WORKERS if _runs_all(config) else 0
 
 
 @pytest.hookimpl(optionalhook=True)

@@ -1,4 +1,4 @@
-"""Leftovers of a run of tests: processes and threads are failures of the run, files in its temporary directory are named."""
+"""Leftovers of a run of tests fail it: processes, threads, and files in its temporary directory."""
 
 from __future__ import annotations
 
@@ -38,13 +38,12 @@ class Leftovers:
 
     @pytest.hookimpl(trylast=True)
     def pytest_sessionfinish(self, session: pytest.Session) -> None:
-        """Fail the run when a process or a thread is left; a file may be what an interrupted JVM had no time to remove."""
+        """Fail the run when a process, a thread or a file is left."""
         found = [*self._processes(), *self._files(), *self._threads, *_threads()]
         self._use(self._before)
         if found:
             session.config.stash[_found] = found
-            is_failure = any(not line.startswith("file ") for line in found)
-            if is_failure and session.exitstatus in (pytest.ExitCode.OK, pytest.ExitCode.NO_TESTS_COLLECTED):
+            if session.exitstatus in (pytest.ExitCode.OK, pytest.ExitCode.NO_TESTS_COLLECTED):
                 session.exitstatus = pytest.ExitCode.TESTS_FAILED
 
     @pytest.hookimpl(optionalhook=True)
