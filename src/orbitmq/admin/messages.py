@@ -13,7 +13,7 @@ from orbitmq.model.route import MASTER_ID, TopicRoute
 from orbitmq.wire.command import Command
 from orbitmq.wire.headers import QueryMessage, ViewMessage
 from orbitmq.wire.messages.message_id import parse_offset_message_id
-from orbitmq.wire.messages.record import iter_records, to_stored_message
+from orbitmq.wire.messages.record import decode_answer
 
 COUNT_MAX = 64
 """As many as a broker gives at most, with its defaults."""
@@ -55,7 +55,7 @@ async def find_by_key(
             if refusal.code == ResponseCode.QUERY_NOT_FOUND:
                 return []
             raise
-        return [to_stored_message(record, broker_name) for record in iter_records(answer.body)]
+        return decode_answer(answer.body, broker_name).messages
 
     brokers = _addresses(route)
     if not brokers:
@@ -90,9 +90,9 @@ async def find_by_id(route: TopicRoute, tell: Tell, topic: str, message_id: str)
         return None
     with suppress(RemoteRefused):
         answer = await tell(str(host), ViewMessage(physical_offset=offset, topic=topic))
-        for record in iter_records(answer.body):
-            if record.topic == topic:
-                return to_stored_message(record, names[str(host)])
+        for message in decode_answer(answer.body, names[str(host)]).messages:
+            if message.topic == topic:
+                return message
     return None
 
 

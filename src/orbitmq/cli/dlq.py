@@ -139,6 +139,7 @@ def resend(
     """
     from contextlib import aclosing
 
+    from orbitmq.errors import InvalidArgument
     from orbitmq.net.loop import run
 
     selection = parse_selection(start, end, broker, ids, count)
@@ -147,9 +148,15 @@ def resend(
     async def work() -> None:
         async with _dead_letters(name_servers, timeout_ms, security) as dead_letters:
             if dry_run:
+                problem: InvalidArgument | None = None
                 async with aclosing(dead_letters.read(group, selection)) as letters:
                     async for letter in letters:
-                        report.add(letter, letter.again(topic).topic, None)
+                        try:
+                            report.add(letter, letter.again(topic).topic, None)
+                        except InvalidArgument as error:
+                            problem = problem or error
+                if problem is not None:
+                    raise problem
                 return
             async with aclosing(dead_letters.resend(group, selection, topic=topic)) as resent:
                 async for letter, sent in resent:

@@ -416,7 +416,9 @@ class SimpleConsumer(Client):
             return []
         if answer.code != ResponseCode.SUCCESS:
             raise RemoteRefused(answer.code, answer.remark, self._session.routes.address(broker_name))
-        messages = decode_popped(answer, subscription.topic, broker_name)
+        messages, errors = decode_popped(answer, subscription.topic, broker_name)
+        for error in errors:
+            log.error("group %s: a message from %s cannot be read: %s", self.group, broker_name, error)
         unwanted = [message for message in messages if not wants(subscription, message.tag)]
         if not unwanted:
             return messages

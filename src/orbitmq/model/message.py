@@ -63,6 +63,8 @@ class PropertyName:
     ARRIVE_TIME = "ARRIVE_TIME"
     POP_CK = "POP_CK"
     FIRST_POP_TIME = "1ST_POP_TIME"
+    DECODE_ERROR = "DECODE_ERROR"
+    """Ours: why a dead letter's body is as it was stored, see StoredMessage.decode_error."""
 
 
 class TimerProperty:
@@ -227,7 +229,8 @@ class StoredMessage:
     """A message as the broker keeps it, or as a consumer receives it.
 
     `body` is decompressed when it comes from a client; `physical_offset` and `store_size` are in bytes,
-    `queue_offset` counts messages.
+    `queue_offset` counts messages. `decode_error` says why a body could not be decoded (it does not decompress, or its
+    checksum does not match): `body` is as it was stored then. None for every other message.
     """
 
     topic: str
@@ -247,6 +250,7 @@ class StoredMessage:
     prepared_transaction_offset: int = 0
     body_crc: int = 0
     broker_name: str = ""
+    decode_error: str | None = None
 
     @property
     def tag(self) -> str | None:

@@ -26,7 +26,7 @@ from orbitmq.client.pull_consumer import PullConsumer
 from orbitmq.client.send.result import SendResult
 from orbitmq.client.session.arguments import instance
 from orbitmq.client.session.door import INTERVAL_MS, checked
-from orbitmq.errors import ClientError, RequestTimeout, RouteNotFound
+from orbitmq.errors import ClientError, InvalidArgument, RequestTimeout, RouteNotFound
 from orbitmq.model.route import MessageQueue
 from orbitmq.model.topic import DLQ_PREFIX, GROUP_LENGTH_MAX, Perm, check_name
 from orbitmq.wire.signature import Credentials
@@ -143,13 +143,21 @@ class DeadLetters:
             topic: where to, instead of the topic that each one came from.
 
         Raises:
-            InvalidArgument: a letter does not tell where it came from.
+            InvalidArgument: at the end: a letter does not tell where it came from, or cannot be decoded; the others are sent.
             SendFailed, RemoteRefused, RouteNotFound: a letter could not be sent; none behind it was tried.
         """
         producer = Producer(READER_GROUP, self._name_servers, credentials=self._credentials, tls=self._tls)
         async with self._opened(producer), aclosing(self.read(group, selection)) as letters:
+            problem: InvalidArgument | None = None
             async for letter in letters:
-                yield letter, await producer.send(letter.again(topic))
+                try:
+                    message = letter.again(topic)
+                except InvalidArgument as error:
+                    problem = problem or error
+                    continue
+                yield letter, await producer.send(message)
+            if problem is not None:
+                raise problem
 
     @asynccontextmanager
     async def _opened(self, client: Client) -> AsyncGenerator[None, None]:

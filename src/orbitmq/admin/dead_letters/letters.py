@@ -132,8 +132,11 @@ class DeadLetter:
             topic: where to, instead of the topic that it came from.
 
         Raises:
-            InvalidArgument: nothing tells where it came from.
+            InvalidArgument: nothing tells where it came from, or its body cannot be decoded.
         """
+        if (reason := self.message.decode_error) is not None:
+            body = f"a body of {len(self.message.body)} bytes"
+            raise InvalidArgument(f"the dead letter {self.place}", body, f"one that can be decoded ({reason})")
         target = topic or self.origin_topic
         if target is None:
             raise InvalidArgument(f"the dead letter {self.place}", "no origin topic", "a topic to send it to")

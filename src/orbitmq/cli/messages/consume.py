@@ -169,6 +169,12 @@ def _is_done(consumer: PullConsumer, ends: dict[MessageQueue, int]) -> bool:
 
 
 def _write(messages: list[StoredMessage], formatter: Formatter) -> None:
+    for message in messages:
+        if message.decode_error is not None:
+            say(
+                f"orbitmq: {message.broker_name} queue {message.queue_id} offset {message.queue_offset} is written as it is "
+                f"stored, it cannot be decoded: {message.decode_error}"
+            )
     if messages:
         sys.stdout.buffer.write(b"".join(map(formatter, messages)))
         sys.stdout.buffer.flush()

@@ -70,6 +70,8 @@ def format_json_line(message: StoredMessage) -> bytes:
         "born_at_ms": message.born_at_ms,
         "stored_at_ms": message.stored_at_ms,
     }
+    if message.decode_error is not None:
+        document["decode_error"] = message.decode_error
     body = bytes(message.body)
     try:
         document["body"] = body.decode()

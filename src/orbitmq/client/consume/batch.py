@@ -94,6 +94,11 @@ class Batch(Sequence[StoredMessage]):
         return self._messages[0].reconsume_times + 1
 
     @property
+    def decode_error(self) -> str | None:
+        """Why the batch's only message could not be decoded, see `StoredMessage.decode_error`; such a one comes alone."""
+        return self._messages[0].decode_error
+
+    @property
     def is_settled(self) -> bool:
         """True when every message is settled."""
         return not self._unsettled

@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 from zlib import crc32
 
 from orbitmq.errors import CorruptRecord, InvalidArgument
-from orbitmq.model.message import PROPERTIES_SIZE_MAX, Host, StoredMessage, SysFlag
+from orbitmq.model.message import PROPERTIES_SIZE_MAX, Host, PropertyName, StoredMessage, SysFlag
 from orbitmq.wire.messages.compression import decompress as decompress_body
 from orbitmq.wire.messages.properties import parse_properties
 
@@ -406,16 +406,20 @@ def encode_record(record: Record) -> bytes:
 
 
 def to_stored_message(record: Record, broker_name: str = "", *, decompress: bool = True) -> StoredMessage:
-    """Decode a record into the value that consumers see.
+    """Decode a record into the value that consumers see; one that was parsed without a look at its checksum, too.
 
-    Raises:
-        CorruptRecord: properties that are not UTF-8, or a compressed body that does not decompress within the limit.
+    A body that cannot be decoded stays as it is stored, and the message says why (`decode_error`). Of properties that are
+    no UTF-8, each wrong byte becomes U+FFFD, as in Java.
     """
-    try:
-        properties = parse_properties(record.properties)
-        body = decompress_body(record.body, record.sys_flag) if decompress else bytes(record.body)
-    except (UnicodeDecodeError, InvalidArgument) as error:
-        raise CorruptRecord(record.physical_offset, str(error)) from error
+    properties = parse_properties(str(record.properties, "utf-8", "replace"))
+    body, error = bytes(record.body), properties.get(PropertyName.DECODE_ERROR)
+    if crc32(body) & CRC_MASK != record.body_crc:
+        error = "the body's checksum does not match"
+    elif decompress:
+        try:
+            body = decompress_body(body, record.sys_flag)
+        except InvalidArgument as reason:
+            error = str(reason)
     return StoredMessage(
         topic=record.topic,
         body=body,
@@ -434,7 +438,51 @@ def to_stored_message(record: Record, broker_name: str = "", *, decompress: bool
         prepared_transaction_offset=record.prepared_transaction_offset,
         body_crc=record.body_crc,
         broker_name=broker_name,
+        decode_error=error,
     )
+
+
+class Answer(NamedTuple):
+    """The messages of a pull or query answer, why each other record cannot be read, and the bytes behind the last of these."""
+
+    messages: list[StoredMessage]
+    errors: list[CorruptRecord]
+    unread: int
+
+
+def decode_answer(view: bytes | memoryview, broker_name: str = "") -> Answer:
+    """Decode the records of an answer, each by itself: one that cannot be read is passed over.
+
+    Its size leads to the next record; where there is none, nothing behind it can be read.
+    """
+    messages: list[StoredMessage] = []
+    errors: list[CorruptRecord] = []
+    rest = memoryview(view)
+    while rest:
+        try:
+            record = parse_record(rest, check_crc=False)
+            if isinstance(record, Blank):
+                raise CorruptRecord(-1, "segment filler in an answer")
+            messages.append(to_stored_message(record, broker_name))
+            rest = rest[record.size :]
+        except CorruptRecord as error:
+            errors.append(error)
+            size = _size_to_next(rest)
+            if size is None:
+                return Answer(messages, errors, len(rest))
+            rest = rest[size:]
+    return Answer(messages, errors, 0)
+
+
+def _size_to_next(view: memoryview) -> int | None:
+    """Return the size that a damaged record says it has where it ends the answer, or another record begins behind it."""
+    if len(view) < PREFIX.size:
+        return None
+    size = int.from_bytes(view[:4], "big")
+    if size == len(view):
+        return size
+    is_inside = RECORD_SIZE_MIN <= size <= len(view) - PREFIX.size
+    return size if is_inside and PREFIX.unpack_from(view, size)[1] in (MAGIC_V1, MAGIC_V2) else None
 
 
 @lru_cache(maxsize=4096)
@@ -456,7 +504,6 @@ def parse_host(packed: bytes) -> Host:
     return Host(str(ip_address(packed[:-4])), int.from_bytes(packed[-4:], "big"))
 
 
-@lru_cache(maxsize=4096)
 @lru_cache(maxsize=1024)
 def format_topic(topic: str) -> tuple[int, bytes]:
     """Return the magic that a topic's length asks for, and the topic with its size before it.

@@ -8,7 +8,7 @@ import pytest
 
 from orbitmq.errors import CorruptRecord, InvalidArgument
 from orbitmq.model.message import Host, SysFlag
-from orbitmq.wire.messages.compression import CompressionType, compress
+from orbitmq.wire.messages.compression import DECOMPRESSED_SIZE_MAX, CompressionType, compress
 from orbitmq.wire.messages.record import (
     BODY_AT,
     BORN_HOST_AT,
@@ -271,10 +271,29 @@ def test_a_compressed_body_is_decompressed_unless_asked_otherwise():
     assert to_stored_message(parsed, decompress=False).body == packed
 
 
-@pytest.mark.parametrize("changes", [{"properties": b"a\x01\xff\x02"}, {"sys_flag": SysFlag.COMPRESSED}])
-def test_what_does_not_decode_is_corrupt(changes):
-    with pytest.raises(CorruptRecord, match="record at physical offset 8589934592"):
-        to_stored_message(parsed_record(record(**changes)))
+def test_properties_that_are_no_utf8_are_what_java_makes_of_them():
+    message = to_stored_message(parsed_record(record(properties=b"a\x01\xff\x02TAGS\x01new\x02")))
+    assert (message.properties, message.decode_error) == ({"a": "\ufffd", "TAGS": "new"}, None)
+
+
+ROTTEN = record()[:89] + b"E" + record()[90:]
+BOMB = compress(bytes(DECOMPRESSED_SIZE_MAX + 1))
+
+
+@pytest.mark.parametrize(
+    ("encoded", "body", "reason"),
+    [
+        (record(sys_flag=SysFlag.COMPRESSED), b"hello", "ZLIB data"),
+        (record(sys_flag=SysFlag.COMPRESSED | 0x700), b"hello", "compression type 0 to 3"),
+        (record(body=BOMB, sys_flag=SysFlag.COMPRESSED), BOMB, f"at most {DECOMPRESSED_SIZE_MAX} decompressed"),
+        (ROTTEN, b"hEllo", "checksum"),
+        (record(properties=b"DECODE_ERROR\x01checksum\x02"), b"hello", "checksum"),
+    ],
+)
+def test_a_body_that_cannot_be_decoded_stays_as_it_is_stored_and_says_why(encoded, body, reason):
+    message = to_stored_message(parse_record(encoded, check_crc=False))
+    assert (message.body, message.message_id) == (body, to_stored_message(parsed_record(record())).message_id)
+    assert reason in str(message.decode_error)
 
 
 @pytest.mark.parametrize(

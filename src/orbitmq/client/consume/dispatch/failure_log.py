@@ -7,6 +7,9 @@ import time
 from collections.abc import Callable
 from types import TracebackType
 
+from orbitmq.model.message import StoredMessage
+from orbitmq.model.route import MessageQueue
+
 log = logging.getLogger(__name__)
 
 TRACEBACK_INTERVAL_S = 60.0
@@ -41,6 +44,13 @@ class FailureLog:
             # No second line of the error's text: one failure, one line.
             text = f"{type(error).__name__}: {error}".splitlines()[0]
             log.error(f"group %s: the handler failed on {what}: %s", self._group, *details, text)
+
+    def undecodable(self, message: StoredMessage, queue: MessageQueue) -> None:
+        """Log that a message is kept from the handler, which would take the stored bytes for its body."""
+        log.error(
+            "group %s: message %s of %s at offset %d cannot be decoded, it goes to the dead letters: %s",
+            self._group, message.message_id, queue, message.queue_offset, message.decode_error,
+        )  # fmt: skip
 
     def _is_new(self, error: BaseException) -> bool:
         place, now_s = (type(error), *_line_of(error.__traceback__)), self._clock()

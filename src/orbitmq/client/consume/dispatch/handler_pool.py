@@ -20,7 +20,8 @@ Handler = Callable[[Batch], Awaitable[object] | object]
 class HandlerPool:
     """Calls a handler with batch after batch: one that returns has done its batch, one that raises gets it again.
 
-    What the handler itself has settled stays settled, and what it has deferred stays open.
+    What the handler itself has settled stays settled, and what it has deferred stays open. A message that cannot be decoded
+    goes to the dead letters instead.
 
     Args:
         group: the consumer group, for the log.
@@ -60,6 +61,10 @@ class HandlerPool:
 
     async def _work(self) -> None:
         while (batch := await self._ready.next_batch()) is not None:
+            if batch.decode_error is not None:
+                self._failures.undecodable(batch[0], batch.queue)
+                batch.reject()
+                continue
             try:
                 await call_handler(self._handler, batch, self._timeout_ms)
             except Exception as error:

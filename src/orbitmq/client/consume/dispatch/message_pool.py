@@ -38,6 +38,8 @@ class _Turn:
 class MessagePool:
     """Calls a handler with message after message: one that returns has done its message, one that raises has not.
 
+    A message that cannot be decoded goes to the dead letters instead.
+
     Args:
         group: the consumer group, for the log.
         ready: where the messages come from, one to a batch.
@@ -126,6 +128,9 @@ class MessagePool:
 
     async def _take(self, turn: _Turn) -> int | None:
         """Handle one message; return how long to wait before it is to be handled again, None when it is settled."""
+        if turn.message.decode_error is not None:
+            self._failures.undecodable(turn.message, turn.batch.queue)
+            return await self._fail(turn, is_last=True)
         try:
             await call_handler(self._handler, turn.message, self._timeout_ms)
         except Exception as error:
@@ -134,16 +139,16 @@ class MessagePool:
                 error, "message %s of %s at offset %d, attempt %d",
                 message.message_id, turn.batch.queue, message.queue_offset, message.attempt,
             )  # fmt: skip
-            return await self._fail(turn)
+            return await self._fail(turn, is_last=self._policy.is_in_place and self._policy.is_last(turn.message))
         turn.batch.commit()
         return None
 
-    async def _fail(self, turn: _Turn) -> int | None:
+    async def _fail(self, turn: _Turn, *, is_last: bool) -> int | None:
         message = turn.message
         if not self._policy.is_in_place:
-            turn.batch.retry()
+            turn.batch.reject() if is_last else turn.batch.retry()
             return None
-        if self._policy.is_last(message) and await self._send_backs.send(message, turn.batch.queue, TO_DEAD_LETTERS):
+        if is_last and await self._send_backs.send(message, turn.batch.queue, TO_DEAD_LETTERS):
             turn.batch.commit()
             return None
         turn.message = replace(message, reconsume_times=message.reconsume_times + 1)

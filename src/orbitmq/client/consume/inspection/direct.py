@@ -13,6 +13,7 @@ from orbitmq.client.consume.batch import Batch
 from orbitmq.client.consume.dispatch.handler_call import call_handler
 from orbitmq.client.consume.dispatch.handler_pool import Handler
 from orbitmq.client.consume.dispatch.message_pool import MessageHandler
+from orbitmq.errors import CorruptRecord
 from orbitmq.model.message import StoredMessage
 from orbitmq.model.route import MessageQueue
 from orbitmq.wire.bodies.consumers.direct_result import DirectResult, Outcome
@@ -87,6 +88,8 @@ class DirectConsumption:
         began, remark = loop.time(), None
         verdict = _Verdict()
         try:
+            if message.decode_error is not None:
+                raise CorruptRecord(message.physical_offset, message.decode_error)
             await self._call(message, verdict)
             outcome = Outcome.LATER if verdict.is_failed else Outcome.SUCCESS
         except Exception as error:

@@ -9,12 +9,12 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from orbitmq.codes import ResponseCode
-from orbitmq.errors import HeaderError, InvalidArgument
+from orbitmq.errors import HeaderError, InvalidArgument, OrbitError
 from orbitmq.model.message import PropertyName, StoredMessage
 from orbitmq.wire.command import Command
 from orbitmq.wire.header import decode_header
 from orbitmq.wire.headers import ChangeInvisibleTimeResponse, PopResponse
-from orbitmq.wire.messages.record import iter_records, to_stored_message
+from orbitmq.wire.messages.record import decode_answer
 from orbitmq.wire.pop.handles import Handle, format_handle, parse_handle, retry_kind
 from orbitmq.wire.pop.offset_infos import order_count_key, parse_order_counts, parse_popped_queues
 
@@ -22,11 +22,13 @@ NOTHING = (ResponseCode.POLLING_TIMEOUT, ResponseCode.POLLING_FULL, ResponseCode
 """Codes of answers that hold no messages, and are no refusals."""
 
 
-def decode_popped(answer: Command, topic: str, broker_name: str) -> list[StoredMessage]:
-    """Return the messages of a successful answer; each has its handle among its properties, as Java's clients put it.
+def decode_popped(answer: Command, topic: str, broker_name: str) -> tuple[list[StoredMessage], list[OrbitError]]:
+    """Return the messages of a successful answer, and why each other one cannot be handed out.
+
+    Each message has its handle among its properties, as Java's clients put it.
 
     Raises:
-        HeaderError: the answer does not say what belongs to which handle.
+        HeaderError: the answer's texts about queues and offsets are damaged.
     """
     header = decode_header(PopResponse, answer.ext_fields)
     try:
@@ -36,14 +38,16 @@ def decode_popped(answer: Command, topic: str, broker_name: str) -> list[StoredM
         raise HeaderError(str(error)) from None
     starts = {(queue.retry, queue.queue_id): queue.start_offset for queue in queues}
     messages = []
-    for record in iter_records(answer.body):
-        message = to_stored_message(record, broker_name)
+    found = decode_answer(answer.body, broker_name)
+    errors: list[OrbitError] = [*found.errors]
+    for message in found.messages:
         properties = dict(message.properties)
         if PropertyName.POP_CK not in properties:
             retry = retry_kind(message.topic)
             start = starts.get((retry, message.queue_id))
             if start is None:
-                raise HeaderError(f"startOffsetInfo does not name queue {message.queue_id} of {message.topic}")
+                errors.append(HeaderError(f"startOffsetInfo does not name queue {message.queue_id} of {message.topic}"))
+                continue
             handle = Handle(
                 start, header.pop_time_ms, header.invisible_ms, header.revive_queue_id, retry, broker_name,
                 message.queue_id, message.queue_offset,
@@ -52,7 +56,7 @@ def decode_popped(answer: Command, topic: str, broker_name: str) -> list[StoredM
         properties.setdefault(PropertyName.FIRST_POP_TIME, str(header.pop_time_ms))
         times = (_count_of(message, counts) if counts else 0) or message.reconsume_times
         messages.append(replace(message, topic=topic, properties=properties, reconsume_times=times))
-    return messages
+    return messages, errors
 
 
 def _count_of(message: StoredMessage, counts: Mapping[tuple[str, str], int]) -> int:

@@ -6,31 +6,52 @@ Source: Java PullAPIWrapper.processPullResult.
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import NamedTuple
 
 from orbitmq.client.consume.pull.logical_records import logical_records
 from orbitmq.client.consume.subscriptions import wants
+from orbitmq.errors import CorruptRecord
 from orbitmq.model.group import Subscription
 from orbitmq.model.message import PropertyName, StoredMessage
 from orbitmq.model.route import MessageQueue
 from orbitmq.model.topic import RETRY_PREFIX
-from orbitmq.wire.messages.record import iter_records, to_stored_message
+from orbitmq.wire.messages.record import decode_answer
+
+
+class Pulled(NamedTuple):
+    """The wanted messages of a pull, why each other record cannot be read, and where the next pull starts."""
+
+    messages: list[StoredMessage]
+    errors: list[CorruptRecord]
+    next_offset: int
 
 
 def decode_messages(
-    records: bytes, queue: MessageQueue, subscription: Subscription, offset_delta: int | None = None
-) -> list[StoredMessage]:
-    """Return the messages that `subscription` wants, of whole records back to back.
+    records: bytes,
+    queue: MessageQueue,
+    subscription: Subscription,
+    pull_offset: int,
+    next_offset: int,
+    offset_delta: int | None = None,
+) -> Pulled:
+    """Return the messages that `subscription` wants, of whole records back to back; a damaged one stops no other.
+
+    Where one is so damaged that it hides those behind it, the next pull starts behind it instead of behind the answer.
 
     Args:
+        pull_offset: the queue offset that was asked for.
+        next_offset: the one behind the answer.
         offset_delta: from a record's offset to the one in its logical queue; None for a plain queue.
     """
-    found = iter_records(logical_records(records, queue, offset_delta))
-    messages = [to_stored_message(record, queue.broker_name) for record in found]
+    messages, errors, unread = decode_answer(logical_records(records, queue, offset_delta), queue.broker_name)
+    if unread:
+        damaged = max([pull_offset, *(message.queue_offset + 1 for message in messages)])
+        next_offset = min(damaged + 1, next_offset)
     if subscription.tags:
         messages = [message for message in messages if wants(subscription, message.tag)]
     if queue.topic.startswith(RETRY_PREFIX):
         messages = [_as_sent(message) for message in messages]
-    return messages
+    return Pulled(messages, errors, next_offset)
 
 
 def _as_sent(message: StoredMessage) -> StoredMessage:

@@ -184,13 +184,21 @@ class Puller:
             self.window.seek(header.next_begin_offset)
             self._on_reset(header.next_begin_offset)
             return 0
-        messages = decode_messages(result.records, self.queue, self._subscription, header.offset_delta)
+        messages, errors, next_offset = decode_messages(
+            result.records, self.queue, self._subscription, self.window.pull_offset, header.next_begin_offset,
+            header.offset_delta,
+        )  # fmt: skip
+        for error in errors:
+            log.error(
+                "queue %s: a record between the offsets %d and %d cannot be read, it is passed over: %s",
+                self.queue, self.window.pull_offset, next_offset, error,
+            )  # fmt: skip
         if result.status is PullStatus.OFFSET_ILLEGAL:
             log.warning(
                 "queue %s has no offset %d, it holds %d to %d: going on at %d",
                 self.queue, self.window.pull_offset, header.min_offset, header.max_offset, header.next_begin_offset,
             )  # fmt: skip
-        self.window.add(messages, header.next_begin_offset)
+        self.window.add(messages, next_offset)
         return len(messages)
 
     def _was_reset(self, result: PullResult) -> bool:

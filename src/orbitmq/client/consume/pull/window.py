@@ -101,7 +101,7 @@ class Window:
         self.pull_offset = next_offset
 
     def next_batch(self, count_max: int) -> Sequence[StoredMessage]:
-        """Hand out the next messages in order; one that was tried before comes alone.
+        """Hand out the next messages in order; one that was tried before, or cannot be decoded, comes alone.
 
         So a message that spoils its batch is alone from its second delivery on: only its own attempts count then, and
         its neighbours are not given up with it.
@@ -110,8 +110,8 @@ class Window:
         if not waiting:
             return ()
         batch = [waiting.popleft()]
-        if not batch[0].reconsume_times:
-            while waiting and len(batch) < count_max and not waiting[0].reconsume_times:
+        if not _comes_alone(batch[0]):
+            while waiting and len(batch) < count_max and not _comes_alone(waiting[0]):
                 batch.append(waiting.popleft())
         self._open.update((message.queue_offset, message) for message in batch)
         return tuple(batch)
@@ -172,6 +172,10 @@ class Window:
         while before < len(self._waiting) and self._waiting[before].queue_offset < message.queue_offset:
             before += 1
         self._waiting.insert(before, message)
+
+
+def _comes_alone(message: StoredMessage) -> bool:
+    return message.reconsume_times > 0 or message.decode_error is not None
 
 
 def _size(message: StoredMessage) -> int:

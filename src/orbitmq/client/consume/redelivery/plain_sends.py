@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from orbitmq.model.message import PropertyName, StoredMessage
+from orbitmq.model.message import PropertyName, StoredMessage, SysFlag
 from orbitmq.model.route import MessageQueue
 from orbitmq.model.topic import AUTO_CREATE_TOPIC, RETRY_PREFIX
 from orbitmq.wire.headers import SendMessageV2
@@ -25,6 +25,9 @@ _NOT_KEPT = (
     PropertyName.MAX_RECONSUME_TIMES,
     PropertyName.CRC32,
 )
+
+_OF_THE_BODY = SysFlag.COMPRESSED | SysFlag.COMPRESSION_MASK
+"""Of a body that is as it was stored; every other one is decompressed."""
 
 
 def one_queue_each(queues: Sequence[MessageQueue], message: StoredMessage) -> list[MessageQueue]:
@@ -50,6 +53,8 @@ def plain_send(
         PropertyName.ORIGIN_MESSAGE_ID, offset_message_id(message.store_host, message.physical_offset)
     )
     properties[PropertyName.RETRY_TOPIC] = message.topic
+    if message.decode_error is not None:
+        properties[PropertyName.DECODE_ERROR] = message.decode_error
     properties[PropertyName.DELAY] = str(
         delay_level if delay_level > 0 else FIRST_RETRY_LEVEL + message.reconsume_times
     )
@@ -59,7 +64,7 @@ def plain_send(
         default_topic=AUTO_CREATE_TOPIC,
         default_topic_queue_nums=1,
         queue_id=queue.queue_id,
-        sys_flag=0,  # the body is decompressed
+        sys_flag=0 if message.decode_error is None else message.sys_flag & _OF_THE_BODY,
         born_at_ms=now_ms,
         flag=message.flag,
         properties=format_properties(properties).decode(),

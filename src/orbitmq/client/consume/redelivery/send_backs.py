@@ -66,6 +66,8 @@ class SendBacks:
         try:
             if is_logical(queue):  # no broker takes a message of one back, for it may be another's by now
                 raise ClientError(f"{queue} is a logical queue")
+            if message.decode_error is not None:  # stored once more, a wrong checksum would be a right one
+                raise ClientError(f"it cannot be decoded ({message.decode_error})")
             answer = await self._session.call(
                 queue.broker_name, header, timeout_ms=SEND_BACK_TIMEOUT_MS, only_this=True
             )

@@ -17,6 +17,7 @@ class FakeBatch:
     """A batch that notes how it was settled."""
 
     attempt = 3
+    decode_error = None
 
     def __init__(self):
         self.settled = []

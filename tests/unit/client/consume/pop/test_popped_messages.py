@@ -32,7 +32,7 @@ def record(**fields: Any) -> bytes:
 
 
 def test_a_message_gets_its_handle_from_the_answers_texts():
-    (message,) = decode_popped(answer(record()), "t", "a")
+    ((message,), _) = decode_popped(answer(record()), "t", "a")
     assert message.properties == {"POP_CK": "4 5 60000 3 0 a 2 6", "1ST_POP_TIME": "5"}
     assert (message.topic, message.broker_name) == ("t", "a")
     assert handle_of(message) == Handle(4, 5, 60_000, 3, "0", "a", 2, 6)
@@ -43,26 +43,45 @@ def test_a_message_gets_its_handle_from_the_answers_texts():
     [(None, 1), ("0 2 3", 3), ("0 qo2%6 2;0 2 0", 2), ("0 qo2%4 2;0 2 0", 1), ("0 9 5", 1)],
 )
 def test_the_answer_says_how_often_messages_in_order_were_tried(counts: str | None, times: int):
-    (message,) = decode_popped(answer(record(reconsume_times=1), counts=counts), "t", "a")
+    ((message,), _) = decode_popped(answer(record(reconsume_times=1), counts=counts), "t", "a")
     assert message.reconsume_times == times
 
 
 def test_a_retry_brings_its_handle_along():
     properties = f"POP_CK\x01{HANDLE}\x021ST_POP_TIME\x011\x02".encode()
-    (message,) = decode_popped(answer(record(properties=properties), starts="1 0 0", offsets="1 0 7"), "t", "a")
+    ((message,), _) = decode_popped(answer(record(properties=properties), starts="1 0 0", offsets="1 0 7"), "t", "a")
     assert message.properties == {"POP_CK": HANDLE, "1ST_POP_TIME": "1"}
 
 
 def test_a_retry_under_its_own_topic_is_known_by_it():
     encoded = record(topic="%RETRY%g_t", queue_id=0, queue_offset=7)
-    (message,) = decode_popped(answer(encoded, starts="1 0 7", offsets="1 0 7"), "t", "a")
+    ((message,), _) = decode_popped(answer(encoded, starts="1 0 7", offsets="1 0 7"), "t", "a")
     assert (message.topic, message.properties["POP_CK"]) == ("t", "7 5 60000 3 1 a 0 7")
 
 
-@pytest.mark.parametrize(("starts", "offsets"), [("0 1 4", "0 1 4"), ("nonsense", ""), ("", "")])
-def test_an_answer_that_does_not_name_its_messages_is_refused(starts: str, offsets: str):
+def test_an_answer_whose_texts_are_damaged_is_refused():
     with pytest.raises(HeaderError):
-        decode_popped(answer(record(), starts=starts, offsets=offsets), "t", "a")
+        decode_popped(answer(record(), starts="nonsense", offsets=""), "t", "a")
+
+
+@pytest.mark.parametrize(
+    ("bad", "reason"),
+    [
+        (record(queue_id=9), "startOffsetInfo does not name queue 9 of t"),
+        (record()[:-2] + b"\0\1", "properties do not end with the record"),
+    ],
+)
+def test_a_record_that_cannot_be_handed_out_stops_no_other(bad: bytes, reason: str):
+    messages, (error,) = decode_popped(answer(record(body=b"1"), bad, record(body=b"2")), "t", "a")
+    assert [message.body for message in messages] == [b"1", b"2"]
+    assert reason in str(error)
+
+
+def test_a_body_that_does_not_decompress_is_handed_out_as_it_is_with_the_reason():
+    (first, second), errors = decode_popped(answer(record(sys_flag=1), record()), "t", "a")
+    assert (first.body, second.decode_error, errors) == (b"x", None, [])
+    assert "cut short" in str(first.decode_error)
+    assert handle_of(first).queue_offset == 6
 
 
 def message(handle: str | None) -> StoredMessage:

@@ -8,7 +8,7 @@ from orbitmq.client.consume.pull.pull_result import PullStatus, parse_pull_answe
 from orbitmq.client.consume.pull.pulled_messages import decode_messages
 from orbitmq.client.consume.subscriptions import parse_subscription
 from orbitmq.codes import ResponseCode
-from orbitmq.errors import HeaderError, OrbitError
+from orbitmq.errors import HeaderError
 from orbitmq.model.message import Host
 from orbitmq.model.route import MessageQueue
 from orbitmq.wire.command import Command
@@ -78,8 +78,17 @@ def record(topic, body, properties=b"", queue_offset=7):
     )  # fmt: skip
 
 
+def pulled(topic, *records, tag="*", pull_offset=7, next_offset=20):
+    subscription = parse_subscription(topic, tag, 1)
+    return decode_messages(
+        b"".join(records), MessageQueue(topic, "broker-a", 3), subscription, pull_offset, next_offset
+    )
+
+
 def decode(topic, *records, tag="*"):
-    return decode_messages(b"".join(records), MessageQueue(topic, "broker-a", 3), parse_subscription(topic, tag, 1))
+    found = pulled(topic, *records, tag=tag)
+    assert (found.errors, found.next_offset) == ([], 20)
+    return found.messages
 
 
 LOGICAL = MessageQueue("orders", "__syslo__global__", 7)
@@ -118,14 +127,40 @@ def test_a_message_that_was_sent_back_has_the_topic_that_it_was_sent_to():
     ]
 
 
-def test_a_damaged_record_is_an_error():
-    with pytest.raises(OrbitError):
-        decode("orders", record("orders", b"1")[:-1])
+def flipped(encoded, at):
+    return encoded[:at] + bytes([encoded[at] ^ 0xFF]) + encoded[at + 1 :]
+
+
+@pytest.mark.parametrize(
+    ("bad", "reason"),
+    [
+        (flipped(record("orders", b"bad"), 7), "magic"),
+        (flipped(record("orders", b"bad"), 84), "body of"),
+        (flipped(record("orders", b"bad"), 91), "topic of"),
+        (flipped(record("orders", b"bad"), 92), "topic is not UTF-8"),
+    ],
+)
+def test_a_damaged_record_stops_no_other(bad, reason):
+    found = pulled("orders", record("orders", b"1"), bad, record("orders", b"2"))
+    assert [message.body for message in found.messages] == [b"1", b"2"]
+    assert [reason in str(error) for error in found.errors] == [True]
+    assert found.next_offset == 20
+
+
+@pytest.mark.parametrize("bad", [flipped(record("orders", b"bad"), 0), record("orders", b"bad")[:3]])
+@pytest.mark.parametrize(
+    ("before", "pull_offset", "next_offset"), [([8, 9], 8, 11), ([9], 7, 11), ([], 8, 9), ([18], 8, 20)]
+)
+def test_behind_a_record_whose_end_is_unknown_the_next_pull_starts(bad, before, pull_offset, next_offset):
+    records = [record("orders", b"1", queue_offset=offset) for offset in before]
+    found = pulled("orders", *records, bad, record("orders", b"2"), pull_offset=pull_offset)
+    assert ([message.queue_offset for message in found.messages], len(found.errors)) == (before, 1)
+    assert found.next_offset == next_offset
 
 
 def test_messages_of_a_logical_queue_have_its_number_and_offsets():
     queue = MessageQueue("orders", "__syslo__global__", 1)
-    (found,) = decode_messages(record("orders", b"1"), queue, parse_subscription("orders", "*", 1), 20_000)
+    ((found,), *_) = decode_messages(record("orders", b"1"), queue, parse_subscription("orders", "*", 1), 0, 1, 20_000)
     assert (found.queue_id, found.queue_offset, found.broker_name) == (1, 20_007, "__syslo__global__")
 
 
