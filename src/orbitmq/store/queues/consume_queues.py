@@ -18,7 +18,7 @@ from orbitmq.wire.messages.record import format_topic
 
 log = logging.getLogger(__name__)
 
-_NAME_SIZE_MAX = 255
+NAME_SIZE_MAX = 255
 _SEEN_SIZE_MAX = 64 * 1024 * 1024
 
 QueueKey = tuple[str, int]
@@ -201,4 +201,4 @@ def check_directory_name(topic: str) -> str:
 def is_directory_name(topic: str) -> bool:
     """Say whether `topic` can safely name a directory."""
     is_step = topic in ("", ".", "..")
-    return not (is_step or "/" in topic or "\0" in topic or len(topic.encode(errors="replace")) > _NAME_SIZE_MAX)
+    return not (is_step or "/" in topic or "\0" in topic or len(topic.encode(errors="replace")) > NAME_SIZE_MAX)

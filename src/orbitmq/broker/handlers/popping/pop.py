@@ -13,8 +13,9 @@ from orbitmq.codes import ResponseCode
 from orbitmq.errors import Rejected, StoreUnavailable
 from orbitmq.net.dispatch.handlers import LATER, Call, Handlers, Later, Reply
 from orbitmq.store import PropertyTest
+from orbitmq.store.queues.consume_queues import NAME_SIZE_MAX, is_directory_name
 from orbitmq.wire.headers import PopMessage, PopResponse
-from orbitmq.wire.pop.handles import ORDER_REVIVE_QUEUE
+from orbitmq.wire.pop.handles import NORMAL, ORDER_REVIVE_QUEUE, RETRY_V1, pop_retry_topic, retry_kind
 from orbitmq.wire.pop.offset_infos import format_message_offsets, format_start_offsets
 from orbitmq.wire.pop.revive_log import COUNT_MAX
 
@@ -33,7 +34,7 @@ def pop(tables: PopTables, call: Call[PopMessage]) -> Reply | Later:
 
 
 def _check(tables: PopTables, header: PopMessage) -> None:
-    """Raise Rejected for a number that no pop may have."""
+    """Raise Rejected for a number that no pop may have, and for names whose messages could never come again."""
     if header.count_max > COUNT_MAX:
         raise Rejected(
             ResponseCode.INVALID_PARAMETER, f"the broker[{tables.ip}] pop message's num is greater than {COUNT_MAX}"
@@ -44,6 +45,14 @@ def _check(tables: PopTables, header: PopMessage) -> None:
         )
     check_invisible_time(header.invisible_ms)
     check_attempt(header.attempt_id)
+    retry_topic = pop_retry_topic(header.topic, header.consumer_group, RETRY_V1)
+    if retry_kind(header.topic) == NORMAL and not is_directory_name(retry_topic):
+        raise Rejected(
+            ResponseCode.INVALID_PARAMETER,
+            f"consumerGroup: {len(header.consumer_group)} characters are not allowed, expected at most "
+            f"{NAME_SIZE_MAX - len(retry_topic) + len(header.consumer_group)}: the retry topic's name holds the group's and "
+            f"the topic's {len(header.topic)}",
+        )
 
 
 def check_invisible_time(invisible_ms: int) -> None:

@@ -23,7 +23,7 @@ async def pop(rig: Any, **fields: Any) -> list[StoredMessage]:
     """Pop, and expect messages."""
     answer: Command = await rig.ask(pop_header(**fields))
     assert answer.code == 0, answer.remark
-    return decode_popped(answer, fields.get("topic", "t"), "a")
+    return decode_popped(answer, fields.get("topic", "t"), "a")[0]
 
 
 def handle_of(message: StoredMessage) -> str:

@@ -30,7 +30,7 @@ async def test_messages_come_with_what_makes_their_handles(serve: Serve) -> None
         header = decode_header(PopResponse, answer.ext_fields)
         assert (header.start_offset_info, header.message_offset_info, header.rest_count) == ("0 0 0", "0 0 0,1", 0)
         assert header.invisible_ms == 60_000
-        first, second = decode_popped(answer, "t", "a")
+        first, second = decode_popped(answer, "t", "a")[0]
         time_ms, queue = header.pop_time_ms, header.revive_queue_id
         assert handle_of(first) == f"0 {time_ms} 60000 {queue} 0 a 0 0"
         assert handle_of(second) == f"0 {time_ms} 60000 {queue} 0 a 0 1"
@@ -44,7 +44,7 @@ async def test_a_pop_waits_for_the_first_message(serve: Serve) -> None:
         waiting = asyncio.ensure_future(rig.ask(pop_header(poll_ms=60_000)))
         await parked(rig)
         await rig.send(body=b"now")
-        (message,) = decode_popped(await waiting, "t", "a")
+        (message,) = decode_popped(await waiting, "t", "a")[0]
         assert message.body == b"now"
 
 
@@ -53,7 +53,7 @@ async def test_a_pop_that_waits_hears_of_retries(serve: Serve) -> None:
         await rig.send(body=b"again")
         await pop(rig, invisible_ms=0)
         waiting = asyncio.ensure_future(rig.ask(pop_header(poll_ms=60_000)))
-        (message,) = decode_popped(await waiting, "t", "a")
+        (message,) = decode_popped(await waiting, "t", "a")[0]
         assert (message.body, message.reconsume_times, message.topic) == (b"again", 1, "t")
 
 
@@ -114,7 +114,7 @@ async def test_expressions_filter_and_wait(serve: Serve) -> None:
         await parked(rig)
         await rig.send(body=b"cheap again", properties="price\x012\x02")
         await rig.send(body=b"dear", properties="price\x019\x02")
-        (message,) = decode_popped(await waiting, "t", "a")
+        (message,) = decode_popped(await waiting, "t", "a")[0]
         assert message.body == b"dear"
 
 
@@ -185,13 +185,13 @@ async def test_in_order_a_pop_waits_until_the_messages_before_are_acknowledged(s
         answer = await rig.ask(pop_header(**order, attempt_id="a"))
         header = decode_header(PopResponse, answer.ext_fields)
         assert (header.revive_queue_id, header.order_count_info) == (999, "0 0 0")
-        (first,) = decode_popped(answer, "t", "a")
+        (first,) = decode_popped(answer, "t", "a")[0]
         nothing = decode_header(PopResponse, (await rig.ask(pop_header(**order))).ext_fields)
         assert (nothing.revive_queue_id, nothing.rest_count, nothing.order_count_info) == (999, 0, "")
         waiting = asyncio.ensure_future(rig.ask(pop_header(**order, poll_ms=60_000)))
         await parked(rig)
         assert await rig.code(ack_header(first)) == 0
-        (second,) = decode_popped(await waiting, "t", "a")
+        (second,) = decode_popped(await waiting, "t", "a")[0]
         assert second.body == b"1"
 
 
@@ -203,7 +203,7 @@ async def test_in_order_a_pop_waits_until_the_time_of_those_before_is_over(serve
         (first,) = await pop(rig, **order, invisible_ms=40)
         waiting = asyncio.ensure_future(rig.ask(pop_header(**order, poll_ms=10_000)))
         await parked(rig)
-        (again,) = decode_popped(await waiting, "t", "a")
+        (again,) = decode_popped(await waiting, "t", "a")[0]
         assert (again.body, again.reconsume_times, first.reconsume_times) == (b"0", 1, 0)
         # Given back by its consumer, it comes at once.
         waiting = asyncio.ensure_future(rig.ask(pop_header(**order, poll_ms=60_000)))
@@ -211,7 +211,7 @@ async def test_in_order_a_pop_waits_until_the_time_of_those_before_is_over(serve
         answer = await rig.ask(change_header(again, 0))
         changed = decode_header(ChangeInvisibleTimeResponse, answer.ext_fields)
         assert (changed.pop_time_ms, changed.revive_queue_id) == (parse_handle(handle_of(again)).pop_time_ms, 999)
-        (third,) = decode_popped(await waiting, "t", "a")
+        (third,) = decode_popped(await waiting, "t", "a")[0]
         assert (third.body, third.reconsume_times) == (b"0", 2)
 
 
@@ -241,7 +241,7 @@ async def test_in_order_an_offset_that_was_set_is_not_moved_by_acks_of_what_was_
         assert rig.broker.service.pop.ordered.count == 1
         assert await rig.code(UpdateConsumerOffset(**place, commit_offset=0)) == 0
         assert await rig.code(ack_header(second)) == 0
-        again = decode_popped(await waiting, "t", "a")
+        again = decode_popped(await waiting, "t", "a")[0]
         assert [message.body for message in again] == [b"0", b"1", b"2"]
 
 
@@ -257,3 +257,12 @@ async def test_in_order_a_batch_with_messages_that_a_power_cut_took_is_out_no_lo
         assert rig.broker.service.pop.ordered.count == 1
         (found,) = await pop(rig, order=True)
         assert found.body == b"0"
+
+
+async def test_a_pop_whose_messages_could_not_be_stored_again_is_refused(serve: Serve) -> None:
+    async with serve() as rig:
+        await rig.send()
+        for length, code in ((246, 0), (247, 29)):  # %RETRY%, the group's name, _, and t: 255 at most
+            answer = await rig.ask(pop_header(consumer_group="g" * length))
+            assert answer.code == code, answer.remark
+        assert "consumerGroup: 247 characters are not allowed, expected at most 246" in str(answer.remark)
