@@ -7,10 +7,11 @@ from __future__ import annotations
 
 import inspect
 import logging
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable, Iterator
 from typing import Any, NamedTuple
 
 from orbitmq.client.producer import Producer
+from orbitmq.client.send.batch import TIMES
 from orbitmq.client.send.queue_selector import Target
 from orbitmq.client.send.result import SendResult, SendStatus
 from orbitmq.client.session.door import check_send, checked
@@ -128,8 +129,9 @@ class TransactionProducer(Producer):
 
     async def _prepare(self, message: Message, target: Target, timeout_ms: int | None) -> SendResult:
         self._check_open()
-        if message.delay_level:
-            raise InvalidArgument("delay_level", message.delay_level, "0 for a message in a transaction")
+        for name, time in _times_of(message):
+            if time:
+                raise InvalidArgument(name, time, "nothing for a message in a transaction: its commit delivers it")
         if message.in_reply_to is not None:
             raise InvalidArgument("message", "a reply", "no reply: nobody waits for a transaction's end")
         (sent,) = await self._sender.send((self._encode(message, half_of=self.group),), target, timeout_ms)
@@ -168,3 +170,12 @@ class TransactionProducer(Producer):
             await self._session.routes.refresh(topic)
         except OrbitError as error:
             log.debug("the brokers of %s are not known yet: %s", topic, error)  # the next poll asks again
+
+
+def _times_of(message: Message) -> Iterator[tuple[str, object]]:
+    """Yield everything by which a message can ask to be delivered later, users' own properties with it."""
+    yield "delay_level", message.delay_level
+    yield "delay_ms", message.delay_ms
+    yield "deliver_at", message.deliver_at
+    for name in TIMES & message.properties.keys():
+        yield f"properties[{name}]", message.properties[name]

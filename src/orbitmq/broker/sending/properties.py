@@ -51,6 +51,8 @@ class StoredProperties:
             or b"TRACE_ON\x01" in properties  # with MSG_REGION, which comes together with it
             or b"__CRC32#\x01" in properties
             or b"INNER_MULTI_" in properties  # light queues, and the numbers there
+            or b"POP_CK\x01" in properties  # of a popped message that is sent on
+            or not (properties.isascii() or _is_text(properties))
         ):
             return None
         if properties and properties[-1] != 2:
@@ -70,6 +72,7 @@ class StoredProperties:
             raise HeaderError(f"properties: {error}") from None
         properties.pop(PropertyName.CRC32, None)  # the record's own checksum: a sender has none to give
         properties.pop(PropertyName.LIGHT_NUMBERS, None)  # the store's, too
+        properties.pop(PropertyName.POP_CK, None)  # what is popped again gets a handle of its own
         for name in self._added:
             properties.pop(name, None)
         return properties | self._added
@@ -104,3 +107,11 @@ class StoredProperties:
     def _refuse_light_queues(self, properties: Mapping[str, str]) -> None:
         if self._has_light_queues and PropertyName.LIGHT_QUEUES in properties:
             raise Rejected(ResponseCode.MESSAGE_ILLEGAL, "a message of a batch cannot name light queues")
+
+
+def _is_text(encoded: bytes) -> bool:
+    try:
+        encoded.decode()
+    except UnicodeDecodeError:
+        return False
+    return True

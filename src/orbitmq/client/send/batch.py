@@ -16,7 +16,7 @@ from orbitmq.model.topic import AUTO_CREATE_TOPIC, RETRY_PREFIX
 from orbitmq.wire.headers.send import SendBatch
 from orbitmq.wire.messages.batch import ITEM_SIZE_MIN, encode_batch
 
-_TIMES = frozenset((TimerProperty.DELAY_SEC, TimerProperty.DELAY_MS, TimerProperty.DELIVER_MS))
+TIMES = frozenset((TimerProperty.DELAY_SEC, TimerProperty.DELAY_MS, TimerProperty.DELIVER_MS))
 """Users may set these by hand as well: brokers refuse a whole batch for one message that asks for a time."""
 
 
@@ -122,5 +122,5 @@ def fits_batch(encoded: EncodedMessage, message: Message, size_max: int) -> bool
         or message.in_reply_to is not None
         or encoded.size + ITEM_SIZE_MIN > size_max
         or message.topic.startswith(RETRY_PREFIX)
-        or (message.properties and not _TIMES.isdisjoint(message.properties))
+        or (message.properties and not TIMES.isdisjoint(message.properties))
     )

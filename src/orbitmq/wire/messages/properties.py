@@ -35,14 +35,17 @@ def parse_properties(encoded: bytes | memoryview | str) -> dict[str, str]:
 
 
 def format_properties(properties: Mapping[str, str]) -> bytes:
-    """Encode properties as they travel and as they are stored.
+    """Encode properties as they travel and as they are stored: what `parse_properties` returned comes back as it was.
 
     Raises:
-        InvalidArgument: a name or value holds a separator, or the whole is longer than 32767 bytes.
+        InvalidArgument: a name holds a separator, a value 0x02, or the whole is longer than 32767 bytes.
     """
     encoded = "".join([f"{name}\x01{value}\x02" for name, value in properties.items()]).encode()
-    if encoded.count(b"\x01") != len(properties) or encoded.count(b"\x02") != len(properties):
-        raise InvalidArgument("properties", dict(properties), "no characters 0x01 and 0x02 inside names and values")
+    count = len(properties)
+    # A value may hold 0x01: the first one behind a name ends it.
+    is_ambiguous = encoded.count(b"\x01") != count and any(NAME_VALUE_SEPARATOR in name for name in properties)
+    if is_ambiguous or encoded.count(b"\x02") != count:
+        raise InvalidArgument("properties", dict(properties), "no 0x01 or 0x02 inside names, and no 0x02 inside values")
     if len(encoded) > PROPERTIES_SIZE_MAX:
         raise InvalidArgument("properties", f"{len(encoded)} bytes", f"at most {PROPERTIES_SIZE_MAX} bytes encoded")
     return encoded

@@ -37,6 +37,8 @@ def test_plain_properties_gain_the_cluster_and_what_traces_need(sent: bytes, kep
         b"__CRC32#\x010123456789\x02",
         b"INNER_MULTI_DISPATCH\x01%LMQ%a\x02",
         b"INNER_MULTI_QUEUE_OFFSET\x010\x02",
+        b"POP_CK\x010 5 60000 3 1 a 0 7\x02",
+        b"A\x01\xff\x02",
     ],
 )
 def test_properties_that_ask_for_something_are_not_plain(properties: bytes) -> None:
@@ -52,11 +54,18 @@ def test_parsed_properties_name_this_cluster_and_this_region() -> None:
     assert STORED.parse(b"TRAN_MSG\x01false\x02") == {**AS_TEXT, "TRAN_MSG": "false"}
 
 
-def test_the_records_own_checksum_is_no_senders_to_give() -> None:
-    sent = b"A\x01b\x02__CRC32#\x010123456789\x02"
+@pytest.mark.parametrize("own", [b"__CRC32#\x010123456789\x02", b"POP_CK\x010 5 60000 3 1 a 0 7\x02"])
+def test_the_records_own_checksum_and_handle_are_no_senders_to_give(own: bytes) -> None:
+    sent = b"A\x01b\x02" + own
     assert STORED.parse(sent) == {**AS_TEXT, "A": "b"}
     assert STORED.of_batch_message(sent, {}) == b"A\x01b\x02" + ADDED
     assert STORED.shared_by_batch(sent) == {"A": "b"}
+
+
+def test_a_message_of_a_batch_whose_properties_are_no_text_is_refused() -> None:
+    with pytest.raises(HeaderError, match="properties"):
+        STORED.of_batch_message(b"A\x01\xff\x02", {})
+    assert STORED.of_batch_message("A\x01ä\x02".encode(), {}) == "A\x01ä\x02".encode() + ADDED
 
 
 @pytest.mark.parametrize("name", ["TIMER_DELAY_SEC", "TIMER_DELAY_MS", "TIMER_DELIVER_MS"])

@@ -33,9 +33,14 @@ def test_bytes_that_are_no_utf8_are_not_hidden():
         parse_properties(b"a\x01\xff\x02")
 
 
-@pytest.mark.parametrize("bad", [{"a\x01": "b"}, {"a": "b\x02"}])
+def test_a_value_may_hold_what_ends_a_name_so_that_what_was_parsed_can_be_formatted():
+    encoded = b"K\x01v\x01w\x02TAGS\x01a\x02"
+    assert format_properties(parse_properties(encoded)) == encoded
+
+
+@pytest.mark.parametrize("bad", [{"a\x01": "b"}, {"a": "b\x02"}, {"a\x02": "b"}])
 def test_separators_inside_names_and_values_are_refused(bad):
-    with pytest.raises(InvalidArgument, match="0x01 and 0x02"):
+    with pytest.raises(InvalidArgument, match="0x01 or 0x02"):
         format_properties(bad)
 
 

@@ -101,7 +101,7 @@ def _handle(**changes: str) -> str:
         (lambda: recall(_handle(time="soon")), 604, "timestamp invalid: soon"),
         (lambda: recall(_handle(time="9" * 300)), 604, "within the next 1000 s"),
         (lambda: recall(_handle(time=str(int(time.time() * 1000) + 1_001_000))), 604, "timerMaxDelaySec"),
-        (lambda: recall(_handle(unique_key="a\x01b")), 604, "recall failed"),
+        (lambda: recall(_handle(unique_key="a\x02b")), 604, "recall failed"),
     ],
 )
 async def test_what_cannot_be_taken_back_is_refused(
