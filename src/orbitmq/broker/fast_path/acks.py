@@ -11,17 +11,19 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from itertools import islice
 
 from orbitmq.broker.fast_path.plain_requests import plain_requests
 from orbitmq.broker.handlers.popping.tables import PopTables, parse_ack
 from orbitmq.codes import RequestCode, ResponseCode
+from orbitmq.errors import OrbitError
+from orbitmq.net.dispatch.fast_path import answer_to_failure
 from orbitmq.net.dispatch.peer import Peer
 from orbitmq.net.sharing.turns import TURN_COUNT
 from orbitmq.wire.command import encode_response
 from orbitmq.wire.header import decode_header
 from orbitmq.wire.headers import AckMessage
 from orbitmq.wire.pop.handles import ORDER_REVIVE_QUEUE
+from orbitmq.wire.pop.revive_log import CheckpointKey
 
 _CODE = int(RequestCode.ACK_MESSAGE)
 _START = b'{"code":200051,'
@@ -56,33 +58,44 @@ class AckFastPath:
         """Note the acks at the start of `data`; return how many bytes their frames take."""
         if not data.startswith(_START, 8):
             return 0
-        done = 0
-        try:
-            # A record for each run. Others wait meanwhile: what is left goes the long way, where connections take turns.
-            for run in islice(_runs(data), TURN_COUNT):
-                if not self._acknowledge(run):
-                    break
+        done, runs = 0, _runs(data)
+        # A record for each run. Others wait meanwhile: what is left goes the long way, where connections take turns.
+        for _ in range(TURN_COUNT):
+            try:
+                run = next(runs, None)
+                key = None if run is None else self._read(run)
+            except Exception:
+                break  # the long way says what is wrong
+            if run is None or key is None:
+                break
+            try:
+                self._acknowledge(key, run.offsets)
                 answers += [encode_response(ResponseCode.SUCCESS, opaque, None, None) for opaque in run.opaques]
-                connection.counters.requests[_CODE] += len(run.opaques)
-                done = run.end
-        except Exception:
-            pass  # nothing of this run was noted: the long way says what is wrong
+            except OrbitError:
+                break  # nothing of this run was noted
+            except Exception as error:  # it may be noted: the long way would do so once more
+                answers += [answer_to_failure(error, opaque, connection) for opaque in run.opaques]
+            connection.counters.requests[_CODE] += len(run.opaques)
+            done = run.end
         return done
 
-    def _acknowledge(self, run: _Run) -> bool:
-        """Note that a run's messages are done; False: they have to be looked at one by one."""
+    def _read(self, run: _Run) -> CheckpointKey | None:
+        """Return what a run's checkpoint is found by; None: its messages have to be looked at one by one."""
         tables = self._tables
         header = decode_header(AckMessage, run.fields)
         handle, key = parse_ack(tables, header)
         begin = tables.store.min_offset(header.topic, header.queue_id)
         end = tables.store.max_offset(header.topic, header.queue_id)
         if handle.revive_queue_id == ORDER_REVIVE_QUEUE or min(run.offsets) < begin or max(run.offsets) > end:
-            return False
-        result = tables.pop.revive_log.acknowledge(key, run.offsets)
+            return None
+        return key
+
+    def _acknowledge(self, key: CheckpointKey, offsets: list[int]) -> None:
+        tables = self._tables
+        result = tables.pop.revive_log.acknowledge(key, offsets)
         if result is not None:
-            tables.stats.acknowledged(header.topic, header.consumer_group, len(run.offsets))
+            tables.stats.acknowledged(key.topic, key.group, len(offsets))
             tables.store.bound_unsynced(result.end)
-        return True
 
 
 def _runs(data: bytes) -> Iterator[_Run]:

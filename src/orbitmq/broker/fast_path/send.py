@@ -20,6 +20,7 @@ from orbitmq.codes import RequestCode, ResponseCode
 from orbitmq.errors import OrbitError
 from orbitmq.model.message import PROPERTIES_SIZE_MAX, SysFlag
 from orbitmq.model.topic import DataVersion
+from orbitmq.net.dispatch.fast_path import answer_to_failure
 from orbitmq.net.dispatch.peer import Peer
 from orbitmq.net.dispatch.reply import Reply, encode_reply
 from orbitmq.net.sharing.turns import TURN_COUNT
@@ -79,6 +80,8 @@ class SendFastPath:
         # What was sent to one topic is counted when another one comes, or at the end.
         counted_topic, counted, counted_size = "", 0, 0
         room = _TURN_ROOM
+        taken: int | None = None
+        failure: bytes | None = None
         try:
             # Without room others have waited long enough: what is left goes the long way, where connections take turns.
             while room > 0 and end - at > _FRAME_SIZE_MIN and data.startswith(_START, at + 8):
@@ -108,7 +111,9 @@ class SendFastPath:
                     special = self._special_form(sent) if form is None else form.fill(sent, key)
                     if special is None:
                         break
+                    taken = opaque
                     result = queue_offset, physical_offset, record_size, stored_at_ms = append(special)
+                    at = frame_end
                     if special.topic is not topic:
                         recall_handle = note_waiting(tables, topic, special, stored_at_ms)
                         topic = special.topic  # where it is counted, as on the long way
@@ -122,7 +127,9 @@ class SendFastPath:
                     break
                 else:
                     draft = (topic, queue_id, body, stored, flag, sys_flag, born_at_ms, host, 0, 0, tag_code)
+                    taken = opaque
                     queue_offset, physical_offset, record_size, stored_at_ms = append(_new(Draft, draft))
+                    at = frame_end
                     if words is not None:
                         note_key((physical_offset, record_size, stored_at_ms, topic, key, words))
                 log_end = physical_offset + record_size
@@ -141,9 +148,11 @@ class SendFastPath:
                     answers.append(encode_reply(Command(_CODE, opaque), Reply(header=header)))
                 opaques.append(opaque)
                 room -= 1
-                at = frame_end
-        except Exception:
-            pass  # nothing of this message was stored: the long way says what is wrong
+                taken = None
+        except Exception as error:
+            # Before it is stored, the long way says what is wrong. Afterwards, that would store it once more.
+            if taken is not None and (at == frame_end or not isinstance(error, OrbitError)):
+                at, failure = frame_end, answer_to_failure(error, taken, connection)
         if opaques:
             stats = tables.stats
             count = len(opaques) - counted
@@ -155,6 +164,8 @@ class SendFastPath:
                 self._hold(answers, first, opaques, log_end, connection)
             else:
                 tables.store.bound_unsynced(log_end)
+        if failure is not None:
+            answers.append(failure)
         return at
 
     def _count_queues(self, topic: str) -> int:

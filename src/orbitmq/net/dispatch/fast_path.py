@@ -6,12 +6,17 @@ connection asks it before it decodes anything.
 
 from __future__ import annotations
 
+import logging
 from typing import Protocol
 
+from orbitmq.codes import ResponseCode
+from orbitmq.net.counters import is_worth_a_line
 from orbitmq.net.dispatch.peer import Peer
 from orbitmq.net.dispatch.reply import Reply
-from orbitmq.wire.command import Command
+from orbitmq.wire.command import Command, encode_response
 from orbitmq.wire.frame import Frame
+
+log = logging.getLogger(__name__)
 
 
 class FastPath(Protocol):
@@ -27,3 +32,14 @@ class FastPath(Protocol):
     def learn(self, frame: Frame, command: Command, reply: Reply) -> None:
         """See how a handler answered a request."""
         ...
+
+
+def answer_to_failure(error: Exception, opaque: int, peer: Peer) -> bytes:
+    """Return the answer to a request in whose midst something failed that nobody foresaw, as the dispatcher answers it.
+
+    For requests that may have changed something: left to their handlers, they would change it once more.
+    """
+    peer.counters.failed_requests += 1
+    if is_worth_a_line(peer.counters.failed_requests):
+        log.error("a request from %s failed", peer.remote, exc_info=error)
+    return encode_response(ResponseCode.SYSTEM_ERROR, opaque, f"{type(error).__name__}: {error}", None)

@@ -166,6 +166,29 @@ async def test_a_failure_that_nobody_foresaw_is_answered_by_the_long_way(serve: 
         assert got[1].remark == "RuntimeError: odd"
 
 
+async def test_acks_whose_answer_fails_after_they_were_noted_are_noted_once(
+    serve: Serve, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with serve() as rig:
+        await rig.send("t", queue_id=0)
+        (frame,) = ack_frames(await popped(rig, "g", 1), "g", [{}])
+        service = rig.broker.service
+        log = service.pop.revive_log
+        acknowledge, calls = log.acknowledge, []
+
+        def noting(*given: Any) -> Any:
+            calls.append(given)
+            return acknowledge(*given)
+
+        def fails(*_: Any) -> Any:
+            raise RuntimeError("odd")
+
+        monkeypatch.setattr(log, "acknowledge", noting)
+        monkeypatch.setattr(type(service.stats), "acknowledged", fails)
+        (answer,) = await asyncio.to_thread(exchange_at_once, rig.broker.address, [frame])
+        assert (answer.code, answer.remark, len(calls)) == (1, "RuntimeError: odd", 1)
+
+
 @pytest.mark.parametrize("code", [200050, 200052])
 async def test_other_codes_that_begin_alike_are_left_to_the_long_way(serve: Serve, code: int) -> None:
     async with serve() as rig:

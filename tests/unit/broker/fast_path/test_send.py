@@ -8,6 +8,7 @@ from typing import Any
 import orjson
 import pytest
 
+from orbitmq.broker.fast_path import send as fast_send
 from orbitmq.codes import RequestCode
 from orbitmq.model.topic import HALF_TOPIC, SCHEDULE_TOPIC, TIMER_TOPIC
 from orbitmq.store.index.hashes import topic_hash
@@ -332,6 +333,37 @@ async def test_a_failure_that_nobody_foresaw_is_answered_and_takes_no_answers_of
         got = await asyncio.to_thread(exchange_at_once, rig.broker.address, frames)
         store.append = append
         assert [(answer.code, answer.opaque) for answer in got] == [(0, 0), (0, 1), (1, 2), (1, 3)]
+
+
+@pytest.mark.parametrize("properties", ["", "DELAY\x0118\x02"])
+@pytest.mark.parametrize("where", ["note_key", "append"])
+async def test_a_message_whose_answer_fails_after_it_was_stored_is_stored_once(
+    serve: Serve, monkeypatch: pytest.MonkeyPatch, properties: str, where: str
+) -> None:
+    async with serve() as rig:
+        await rig.send("t")
+        store = rig.broker.service.store
+        append = store.append
+
+        def stores_and_fails(*arguments: Any) -> Any:
+            append(*arguments)
+            raise RuntimeError("odd")
+
+        def fails(*_: Any) -> Any:
+            raise RuntimeError("odd")
+
+        if where == "append":
+            monkeypatch.setattr(store, "append", stores_and_fails)
+        else:
+            monkeypatch.setattr(fast_send, "note_waiting", fails)
+            monkeypatch.setattr(store, "note_key", fails)
+        end = store.max_physical_offset
+        frame = encode_command(
+            Command(310, 1, 0, None, header("t", {"i": "UNIQ_KEY\x01k\x02" + properties}), b"once", "JAVA")
+        )
+        (answer,) = await asyncio.to_thread(exchange_at_once, rig.broker.address, [frame])
+        assert (answer.code, answer.remark) == (1, "RuntimeError: odd")
+        assert store.read_raw(end, store.max_physical_offset - end).count(b"once") == 1
 
 
 async def test_the_fast_path_forgets_a_topic_when_it_changes(serve: Serve) -> None:
