@@ -36,6 +36,7 @@ OrbitError
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 
 class OrbitError(Exception):
@@ -238,6 +239,19 @@ class SendFailed(ClientError):
     def __init__(self, message: str, causes: Sequence[BaseException] = ()) -> None:
         super().__init__(message)
         self.causes = tuple(causes)
+
+
+class OffsetsNotSet(ClientError):
+    """Some queues of a group could not be set to another offset; all others were.
+
+    Args:
+        message: which ones, and why.
+        changes: those that were set (`orbitmq.admin.QueueReset`).
+    """
+
+    def __init__(self, message: str, changes: Sequence[Any]) -> None:
+        super().__init__(message)
+        self.changes = tuple(changes)
 
 
 def _shorten(value: object, size_max: int = 120) -> str:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
 from orbitmq.admin.groups.values import GroupStatus, QueueLag, QueueReset, ResetTo
 from orbitmq.codes import ResponseCode
-from orbitmq.errors import ClientError, InvalidArgument, RemoteRefused, RouteNotFound
+from orbitmq.errors import ClientError, InvalidArgument, OffsetsNotSet, OrbitError, RemoteRefused, RouteNotFound
 from orbitmq.model.group import ConsumerInfo, MessageModel
 from orbitmq.model.route import MessageQueue
 from orbitmq.model.topic import DLQ_PREFIX, GROUP_LENGTH_MAX, RETRY_PREFIX, check_name
@@ -186,7 +186,8 @@ class GroupAdmin:
             dry_run: change nothing, only return what would be changed.
 
         Raises:
-            ClientError: clients of the group are online and cannot be told, or no queue is meant.
+            ClientError: clients of the group are online and cannot be told, or no queue is meant; nothing is changed.
+            OffsetsNotSet: some queues could not be set, all others are.
         """
         check_name("group", group, GROUP_LENGTH_MAX)
         masters = {name: at for name, at in (await self._topic_masters(topic)).items() if broker in (None, name)}
@@ -196,9 +197,7 @@ class GroupAdmin:
             raise ClientError(f"the topic {topic} has no such queue")
         ways = {address: await self._way(name, address, group) for name, address in masters.items()}
         if not dry_run:
-            for address, plan in plans.items():
-                for change in plan:
-                    await self._set(address, group, change.queue, change.after, is_told=ways[address])
+            await self._set_all(group, changes, masters, {name: ways[address] for name, address in masters.items()})
         return changes
 
     async def _plan(self, address: str, group: str, topic: str, to: ResetTo, queue_id: int | None) -> list[QueueReset]:
@@ -240,6 +239,32 @@ class GroupAdmin:
             )
         return False
 
+    async def _set_all(
+        self, group: str, changes: Sequence[QueueReset], masters: Mapping[str, str], ways: Mapping[str, bool]
+    ) -> None:
+        """Set every queue's offset, whatever becomes of the others.
+
+        Raises:
+            OffsetsNotSet: with those that were set; where there are none, the first one's error.
+        """
+        done: list[QueueReset] = []
+        failures: list[tuple[MessageQueue, OrbitError]] = []
+        for change in changes:
+            name = change.queue.broker_name
+            try:
+                await self._set(masters[name], group, change.queue, change.after, is_told=ways[name])
+                done.append(change)
+            except OrbitError as error:
+                failures.append((change.queue, error))
+        if failures and not done:
+            raise failures[0][1]
+        if failures:
+            are_set = f"{len(done)} of {len(changes)} queues are set"
+            others = "; ".join(
+                f"queue {at.queue_id} of {at.topic} on {at.broker_name}: {error}" for at, error in failures
+            )
+            raise OffsetsNotSet(f"group {group}: {are_set}; not set: {others}", done)
+
     async def _set(self, address: str, group: str, queue: MessageQueue, offset: int, *, is_told: bool) -> None:
         header: object
         if is_told:
@@ -259,6 +284,7 @@ class GroupAdmin:
 
         Raises:
             ClientError: the other group has no offsets, a broker has no master, or the one has clients online.
+            OffsetsNotSet: some queues could not be set, all others are.
         """
         check_name("target", target, GROUP_LENGTH_MAX)
         places = {
@@ -282,11 +308,11 @@ class GroupAdmin:
                 raise ClientError(f"the group {target} has clients online: stop them first")
             ways[name] = await self._way(name, masters[name], target)
         before = await self.lag(target, topic)
-        changes = []
-        for queue, place in places.items():
-            name = queue.broker_name
-            await self._set(masters[name], target, queue, place.committed, is_told=ways[name])
-            changes.append(QueueReset(queue, before[queue].committed if queue in before else 0, place.committed))
+        changes = [
+            QueueReset(queue, before[queue].committed if queue in before else 0, place.committed)
+            for queue, place in places.items()
+        ]
+        await self._set_all(target, changes, masters, ways)
         return changes
 
     async def _has_committed(self, address: str, group: str, queue: MessageQueue) -> bool:

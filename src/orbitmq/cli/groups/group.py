@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import TYPE_CHECKING, Annotated
+from collections.abc import Coroutine, Iterable
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -150,15 +150,13 @@ def reset(
     timeout_ms: TimeoutOption = DEFAULT_TIMEOUT_MS,
 ) -> None:
     """Set where a group goes on in a topic. Its clients may be online: they go on there with their next pull."""
-    from orbitmq.net.loop import run
-
     target = parse_target(to)
 
     async def work() -> list[QueueReset]:
         async with admin_client(name_servers, timeout_ms, security) as admin:
             return await admin.reset_group(group, topic, target, broker=broker, queue_id=queue, dry_run=dry_run)
 
-    _show_changes(run(work()), output, dry_run=dry_run)
+    _run_changes(work(), output, dry_run=dry_run)
 
 
 @app.command("clone")
@@ -172,13 +170,12 @@ def clone(
     timeout_ms: TimeoutOption = DEFAULT_TIMEOUT_MS,
 ) -> None:
     """Let a group that is offline go on where another one is."""
-    from orbitmq.net.loop import run
 
     async def work() -> list[QueueReset]:
         async with admin_client(name_servers, timeout_ms, security) as admin:
             return await admin.clone_group(source, target, topic)
 
-    _show_changes(run(work()), output, dry_run=False)
+    _run_changes(work(), output, dry_run=False)
 
 
 @app.command("create")
@@ -251,6 +248,20 @@ def parse_target(text: str) -> ResetTo:
             raise typer.BadParameter(f"{text!r} is no offset such as offset:17", param_hint="--to")
         return ResetTo.offset(int(number))
     return ResetTo.time(parse_time(text, "--to"))
+
+
+def _run_changes(work: Coroutine[Any, Any, list[QueueReset]], output: Format, *, dry_run: bool) -> None:
+    """Run it and show what was changed, also where a part could not be."""
+    from orbitmq.errors import OffsetsNotSet
+    from orbitmq.net.loop import run
+
+    try:
+        changes = run(work)
+    except OffsetsNotSet as error:
+        if error.changes:
+            _show_changes(list(error.changes), output, dry_run=False)
+        raise
+    _show_changes(changes, output, dry_run=dry_run)
 
 
 def _show_changes(changes: Iterable[QueueReset], output: Format, *, dry_run: bool) -> None:

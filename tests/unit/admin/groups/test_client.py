@@ -13,7 +13,7 @@ from orbitmq import Message, Producer, PullConsumer, PushConsumer
 from orbitmq.admin import AdminClient, ResetTo
 from orbitmq.admin.groups.client import GroupAdmin
 from orbitmq.codes import ResponseCode
-from orbitmq.errors import ClientError, InvalidArgument, RemoteRefused
+from orbitmq.errors import ClientError, InvalidArgument, OffsetsNotSet, RemoteRefused, RequestTimeout
 from orbitmq.model.group import MessageModel
 from orbitmq.model.route import MessageQueue
 from orbitmq.model.topic import TopicConfig
@@ -21,7 +21,7 @@ from orbitmq.testing import LocalCluster
 from orbitmq.wire.bodies.groups import GroupConfig
 from orbitmq.wire.bodies.topics import Progress, encode_consume_stats
 from orbitmq.wire.command import Command
-from orbitmq.wire.headers import GetConsumeStats
+from orbitmq.wire.headers import GetConsumeStats, ResetGroupOffset
 from waiting import until
 
 pytestmark = pytest.mark.real
@@ -53,6 +53,30 @@ async def read_all(cluster: LocalCluster, group: str = "g") -> None:
 
 async def lag_of(admin: AdminClient, group: str = "g") -> int:
     return sum(place.lag for place in (await admin.group_lag(group, "t")).values())
+
+
+async def test_one_queue_that_cannot_be_set_stops_no_other(monkeypatch: pytest.MonkeyPatch) -> None:
+    async with serve(brokers=2) as (cluster, admin):
+        await read_all(cluster)
+        planned = await admin.reset_group("g", "t", ResetTo.earliest(), dry_run=True)
+        bad = planned[0].queue
+        tell = admin._groups._tell
+
+        async def fails(address: str, header: Any, body: bytes) -> Any:
+            if isinstance(header, ResetGroupOffset) and (address, header.queue_id) == (
+                cluster.brokers[bad.broker_name],
+                0,
+            ):
+                raise RequestTimeout("no answer")
+            return await tell(address, header, body)
+
+        monkeypatch.setattr(admin._groups, "_tell", fails)
+        with pytest.raises(
+            OffsetsNotSet, match="3 of 4 queues are set; not set: queue 0 of t on broker-a: no answer"
+        ) as caught:
+            await admin.reset_group("g", "t", ResetTo.earliest())
+        assert list(caught.value.changes) == planned[1:]
+        assert await lag_of(admin) == sum(change.again_count for change in planned[1:])
 
 
 async def test_a_group_is_listed_with_its_lag_and_is_set_back_and_forth() -> None:
