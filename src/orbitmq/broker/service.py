@@ -183,7 +183,7 @@ class BrokerService:
             store, self.topics, config.delay_levels, *delayed, notes=notes, wall_ms=clock(), now_ms=monotonic()
         )
         self.delays = DelayService(queues, files.delays_path, clock, monotonic)
-        self.transactions = self._make_transactions(files, clock())
+        self.transactions = self._make_transactions(files)
         self.request_modes = RequestModes(
             files.request_modes_path,
             default=config.default_message_request_mode,
@@ -244,7 +244,7 @@ class BrokerService:
         self.transactions.rules = check_rules(config)
         self.sending = self._send_tables(self.sending.large_batches)
 
-    def _make_transactions(self, files: ConfigFiles, now_ms: int) -> Transactions:
+    def _make_transactions(self, files: ConfigFiles) -> Transactions:
         config = self.config
         try:
             counted = read_generations(files.transactions_path, parse_counts) or ()
@@ -258,7 +258,6 @@ class BrokerService:
             HalfCounts(*counted),
             check_rules(config),
             op_size_max=config.transaction_op_msg_max_size,
-            now_ms=now_ms,
         )
 
     def _send_tables(self, large_batches: LargeBatches) -> SendTables:

@@ -85,7 +85,6 @@ class Transactions:
         offsets: the broker's; they keep how far both queues are done, as Java's do.
         counts: told what happens, by topic.
         op_size_max: see OpBatch.
-        now_ms: the wall clock.
     """
 
     def __init__(
@@ -97,7 +96,6 @@ class Transactions:
         rules: CheckRules,
         *,
         op_size_max: int,
-        now_ms: int,
     ) -> None:
         self.rules = rules
         self.counts = counts
@@ -116,8 +114,6 @@ class Transactions:
         self._notes: deque[_Note] = deque()
         self._noted = (0, 0)
         self._round_at = self._round_end = 0
-        if self._ops:
-            self.write_ops(now_ms)
 
     @property
     def half_done(self) -> int:
@@ -324,7 +320,10 @@ class Transactions:
         if queue_offset < 0:
             return None
         try:
-            return self._store.message_at(HALF_TOPIC, 0, queue_offset)
+            half = self._store.message_at(HALF_TOPIC, 0, queue_offset)
+            if half is not None and half.queue_offset != queue_offset:  # it would be delivered once more
+                raise CorruptRecord(half.physical_offset, f"its queue offset is {half.queue_offset}")
+            return half
         except CorruptRecord as damage:
             log.error("the half message %d cannot be read: %s", queue_offset, damage)
             return None

@@ -36,7 +36,7 @@ def judge_step(queue_offset: int, expected: int | None, held: int | None) -> Ste
         expected: the queue offset after the last entry; None: the queue has no entries, and may begin anywhere.
         held: the queue offset of the message that is held.
     """
-    if queue_offset in (expected, 0) or expected is None:
+    if queue_offset == expected or expected is None:
         return Step.NEXT
     return Step.LEAP if held is not None and queue_offset == held + 1 else Step.HOLD
 
@@ -105,7 +105,8 @@ class Rebuild:
     def finish(self) -> None:
         """Place what is still held, and sync the queues. Raises OSError."""
         for message in self._held.values():
-            if not self._queues.replay(message, with_gaps=True):
+            # A 0 alone would begin the queue again, and all before it would be gone.
+            if message.queue_offset == 0 or not self._queues.replay(message, with_gaps=True):
                 self._on_unplaced(message)
         self._held.clear()
         written = []

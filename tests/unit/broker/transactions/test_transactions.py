@@ -464,6 +464,19 @@ def test_a_round_goes_on_behind_half_messages_that_are_deleted_under_it(monkeypa
     assert refusal(world, halves[0])[0] == 1
 
 
+def test_the_neighbour_of_a_half_message_that_is_missing_is_not_taken_for_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    world = World()
+    for number in range(2):
+        world.prepare(b"%d" % number)
+    world.end(world.store.message_at(HALF_TOPIC, 0, 1))
+    world.clock.advance(6_000)
+    message_at = world.store.message_at
+    # As a rebuilt queue has it, whose gaps lead to the next message.
+    monkeypatch.setattr(world.store, "message_at", lambda topic, queue, offset: message_at(topic, queue, 1))
+    assert world.check() == []
+    assert world.bodies() == [b"1"]
+
+
 def test_a_half_message_that_cannot_be_read_stops_no_other(monkeypatch: pytest.MonkeyPatch) -> None:
     from orbitmq.errors import CorruptRecord
 

@@ -47,7 +47,6 @@ class World:
             HalfCounts(),
             RULES,
             op_size_max=self.op_size_max,
-            now_ms=self.clock(),
         )
 
     def kill(self) -> None:

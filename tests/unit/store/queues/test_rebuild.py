@@ -21,7 +21,8 @@ KEYS = {("orders", 0): 0, ("orders", 12): 5_000, ("%RETRY%g", 3): 1, ("with blan
     [
         (7, 7, None, Step.NEXT),
         (7, None, None, Step.NEXT),
-        (0, 7, None, Step.NEXT),
+        (0, 7, None, Step.HOLD),
+        (1, 7, 0, Step.LEAP),
         (9, 7, None, Step.HOLD),
         (3, 7, None, Step.HOLD),
         (9, 7, 8, Step.LEAP),
@@ -78,7 +79,8 @@ def test_a_queues_messages_say_where_it_ends_not_what_was_thought_of_it(first):
         ([0, 1, 2, 1, 4, 5], {0: 0, 1: 1, 2: 2, 3: 4, 4: 4, 5: 5}, [1]),
         ([0, 1, 4, 5], {0: 0, 1: 1, 2: 2, 3: 2, 4: 2, 5: 3}, []),  # two messages are missing
         ([0, 1, 2, 0, 1], {0: 3, 1: 4}, []),  # the topic was made again
-        ([3, 4, 5, 0], {0: 3}, []),
+        ([3, 4, 5, 0], {3: 0, 4: 1, 5: 2}, [0]),
+        ([0, 1, 2, 0, 4, 5], {0: 0, 1: 1, 2: 2, 3: 4, 4: 4, 5: 5}, [0]),  # one that rotted to 0 ends no queue
         ([1000, 1001, 0, 1], {0: 2, 1: 3}, []),
         ([0, 1, 1000, 1001], {1000: 2, 1001: 3}, []),  # too far to fill
         ([0, 1, 2, 3, 1, 2], {0: 0, 1: 4, 2: 5}, []),  # numbers were given a second time
