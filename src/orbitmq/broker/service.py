@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from collections.abc import Awaitable, Callable
 from random import Random
@@ -13,7 +14,7 @@ from orbitmq.broker.assignments.routes import Found, RouteLookup
 from orbitmq.broker.config import BrokerConfig
 from orbitmq.broker.delivery.delay import DelayQueues, parse_delay_offsets
 from orbitmq.broker.delivery.delay_service import DelayService
-from orbitmq.broker.delivery.filters import Filters
+from orbitmq.broker.delivery.filters import Filters, compile_or_error
 from orbitmq.broker.delivery.pulls import Pulls
 from orbitmq.broker.groups.admissions import Admissions
 from orbitmq.broker.groups.configs import GroupConfigs
@@ -52,8 +53,9 @@ from orbitmq.broker.transactions.rules import CheckRules
 from orbitmq.broker.transactions.service import TransactionService
 from orbitmq.broker.transactions.transactions import Transactions
 from orbitmq.clock import Clock
-from orbitmq.errors import StoreError
+from orbitmq.errors import InvalidExpression, StoreError
 from orbitmq.files import read_generations, read_table
+from orbitmq.filter import PropertyFilter
 from orbitmq.model.topic import Perm
 from orbitmq.net.security.server_security import ServerSecurity
 from orbitmq.store import Store
@@ -165,7 +167,13 @@ class BrokerService:
         """Of a slave: what takes over the master's tables."""
         self.inquiries = Inquiries(self.membership.members)
         self.locks = QueueLocks(config.rebalance_lock_max_live_time)
-        self.filters = Filters(takes_sql92=config.enable_property_filter, filters_retries=config.filter_support_retry)
+        self.filters = Filters(
+            takes_sql92=config.enable_property_filter,
+            filters_retries=config.filter_support_retry,
+            compile_aside=_compile_aside,
+        )
+        if config.enable_property_filter:
+            compile_or_error("TRUE")  # makes the parser, which takes a tenth of a second
         slow_readers = SlowReaders(store, tables.groups, lambda: self.slave_listener.slaves)
         self.pulls = Pulls(
             store,
@@ -296,6 +304,12 @@ class BrokerService:
             self.admissions,
             None if config.reject_transaction_message else self.transactions,
         )
+
+
+def _compile_aside(expression: str, done: Callable[[PropertyFilter | InvalidExpression], None]) -> None:
+    """Compile in a thread, which lets the event loop have every second turn."""
+    compiling = asyncio.get_running_loop().run_in_executor(None, compile_or_error, expression)
+    compiling.add_done_callback(lambda found: None if found.cancelled() else done(found.result()))
 
 
 def follow_rules(config: BrokerConfig) -> FollowRules:

@@ -7,7 +7,7 @@ Source: Java ConsumerFilterManager, ExpressionMessageFilter, ExpressionForRetryM
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 from orbitmq.broker.delivery.tag_filter import parse_tag_codes
 from orbitmq.codes import ResponseCode
@@ -19,14 +19,18 @@ from orbitmq.model.topic import RETRY_PREFIX
 from orbitmq.store import PropertyTest
 from orbitmq.wire.messages.properties import find_property
 
+CompileAside = Callable[[str, Callable[[PropertyFilter | InvalidExpression], None]], None]
+
 Selection = frozenset[int] | PropertyTest | None
 """What a pull wants: messages with these tag codes, those that pass a test, or all."""
 
 KEPT_LENGTH_MAX = 1024 * 1024
 """Characters of all expressions that are kept compiled; each takes some 70 bytes of memory then."""
-COMPILED_LENGTH_BURST = 32 * 1024
-COMPILED_LENGTH_PER_MS = 128
-"""Characters that are compiled at once, and then in each millisecond: a thousand take some 3 ms of the event loop."""
+AT_ONCE_LENGTH_MAX = 8 * 1024
+"""Characters of an expression that the event loop compiles itself; a thread does so with a longer one."""
+COMPILED_LENGTH_BURST = AT_ONCE_LENGTH_MAX + 1024
+COMPILED_LENGTH_PER_MS = 64
+"""Characters that are compiled at once, and then in each millisecond: a thousand take some 4 ms."""
 _EXPRESSION_LENGTH = 32
 """Characters that every expression counts beside its own: it costs something to begin."""
 _RETRY_TOPIC = PropertyName.RETRY_TOPIC.encode()
@@ -38,9 +42,14 @@ class Filters:
     Args:
         takes_sql92: False: only tags can be filtered by (Java: enablePropertyFilter).
         filters_retries: messages that come again pass their topic's filter once more (Java: filterSupportRetry).
+        compile_aside: compiles a long expression in a thread, and calls back with what came of it; None: nobody waits
+            for the loop.
     """
 
-    def __init__(self, *, takes_sql92: bool, filters_retries: bool) -> None:
+    def __init__(self, *, takes_sql92: bool, filters_retries: bool, compile_aside: CompileAside | None = None) -> None:
+        self._compile_aside = compile_aside
+        self._under_way = ""
+        """The expression that a thread compiles."""
         self._takes_sql92 = takes_sql92
         self._filters_retries = filters_retries
         self._kept: dict[str, PropertyFilter | InvalidExpression] = {}
@@ -159,17 +168,44 @@ class Filters:
             return compile_sql92(expression)  # is refused for its length alone: nothing to keep
         found = self._kept.pop(expression, None)
         if found is None:
-            self._spend(len(expression) + _EXPRESSION_LENGTH, now_ms)
-            found = _compile_or_error(expression)
+            self._begin(expression, now_ms)
+            found = compile_or_error(expression)
             self._kept_length += len(expression)
         self._kept[expression] = found  # as the last: those that nobody asks for come to the front, and go first
+        self._drop_oldest()
+        if isinstance(found, InvalidExpression):
+            raise found.with_traceback(None)
+        return found
+
+    def _begin(self, expression: str, now_ms: int) -> None:
+        """Return when a new expression may be compiled here and now.
+
+        Raises:
+            Rejected: 215, too many new ones come at once, or it is being compiled.
+        """
+        if self._under_way and len(expression) > AT_ONCE_LENGTH_MAX:
+            raise Rejected(ResponseCode.FLOW_CONTROL, "long new expressions come at once: try again")
+        self._spend(min(len(expression) + _EXPRESSION_LENGTH, COMPILED_LENGTH_BURST), now_ms)
+        if self._compile_aside is None or len(expression) <= AT_ONCE_LENGTH_MAX:
+            return
+        self._under_way = expression
+        self._compile_aside(expression, self._keep_compiled)
+        raise Rejected(
+            ResponseCode.FLOW_CONTROL, f"an expression of {len(expression)} characters is compiled: try again"
+        )
+
+    def _keep_compiled(self, found: PropertyFilter | InvalidExpression) -> None:
+        expression, self._under_way = self._under_way, ""
+        if expression not in self._kept:
+            self._kept_length += len(expression)
+        self._kept[expression] = found
+        self._drop_oldest()
+
+    def _drop_oldest(self) -> None:
         while self._kept_length > KEPT_LENGTH_MAX:
             oldest = next(iter(self._kept))
             del self._kept[oldest]
             self._kept_length -= len(oldest)
-        if isinstance(found, InvalidExpression):
-            raise found.with_traceback(None)
-        return found
 
     def _spend(self, length: int, now_ms: int) -> None:
         """Take from what may be compiled now: who sends ever new expressions has not the loop to itself.
@@ -184,7 +220,8 @@ class Filters:
         self._allowance -= length
 
 
-def _compile_or_error(expression: str) -> PropertyFilter | InvalidExpression:
+def compile_or_error(expression: str) -> PropertyFilter | InvalidExpression:
+    """Compile an expression; return why it is none where it is wrong."""
     try:
         return compile_sql92(expression)
     except InvalidExpression as error:

@@ -16,7 +16,7 @@ from orbitmq.model.group import SQL92, Subscription
 from orbitmq.store import PropertyTest
 from orbitmq.wire.messages.tags import tag_code
 
-ON: dict[str, bool] = {"takes_sql92": True, "filters_retries": False}
+ON: dict[str, Any] = {"takes_sql92": True, "filters_retries": False}
 CHEAP, DEAR = b"price\x015\x02", b"price\x0150\x02"
 
 
@@ -117,6 +117,26 @@ def test_compiled_expressions_are_kept_up_to_a_length_the_last_used_ones(monkeyp
     assert compiled == ["aa = 1", "bb = 1", "cc = 1", "bb = 1"]
 
 
+def test_a_long_expression_is_compiled_aside_one_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    aside: list[tuple[str, Any]] = []
+    on = Filters(**ON, compile_aside=lambda expression, done: aside.append((expression, done)))
+    first, second = (f"price > {number}" + " AND price > 1" * 600 for number in (10, 11))
+    assert refusal(lambda: on.of_request(first, SQL92, 0)) == (
+        215,
+        "an expression of 8410 characters is compiled: try again",
+    )
+    for late in (first, second):
+        assert refusal(lambda late=late: on.of_request(late, SQL92, 99_000))[0] == 215  # type: ignore[misc]
+    assert isinstance(on.of_request("price > 10", SQL92, 99_000), PropertyTest)
+    ((expression, done),) = aside
+    done(compile_sql92(expression))
+    found = on.of_request(first, SQL92, 99_000)
+    assert isinstance(found, PropertyTest)
+    assert [found.matches(properties) for properties in (CHEAP, DEAR)] == [False, True]
+    assert refusal(lambda: on.of_request(second, SQL92, 199_000))[0] == 215
+    assert len(aside) == 2
+
+
 def test_an_expression_that_is_too_long_drives_out_no_other(monkeypatch: pytest.MonkeyPatch) -> None:
     on = Filters(**ON)
     first = on.of_request("price > 10", SQL92, 0)
@@ -163,7 +183,7 @@ def test_other_pulls_and_other_groups_are_left_alone() -> None:
 
 def test_new_expressions_are_compiled_so_fast_and_no_faster() -> None:
     on = Filters(**ON)
-    long = [f"price > {number} " + " " * 9_000 for number in range(10, 20)]
+    long = [f"price > {number} " + " " * 3_000 for number in range(10, 20)]
     for expression in long[:3]:
         on.of_request(expression, SQL92, 1_000)
     assert refusal(lambda: on.of_request(long[3], SQL92, 1_000))[0] == 215
@@ -171,15 +191,15 @@ def test_new_expressions_are_compiled_so_fast_and_no_faster() -> None:
     assert refusal(lambda: on.check(sql(long[3]), 1_000))[0] == 215
     on.of_request("price > 5", SQL92, 1_000)  # a short one fits in what is left
     on.of_request(long[0], SQL92, 1_000)  # what is compiled costs nothing
-    needed = len(long[3]) + 32 - (32 * 1024 - 3 * (len(long[0]) + 32) - len("price > 5") - 32)
-    soon = 1_000 + needed // 128
+    needed = len(long[3]) + 32 - (9 * 1024 - 3 * (len(long[0]) + 32) - len("price > 5") - 32)
+    soon = 1_000 + needed // 64
     assert refusal(lambda: on.of_request(long[3], SQL92, soon))[0] == 215
     on.of_request(long[3], SQL92, soon + 1)
 
 
 def test_a_clock_that_goes_back_or_far_ahead_gives_no_more_than_a_burst() -> None:
     on = Filters(**ON)
-    long = [f"price > {number} " + " " * 9_000 for number in range(10, 20)]
+    long = [f"price > {number} " + " " * 3_000 for number in range(10, 20)]
     for expression in long[:3]:
         on.of_request(expression, SQL92, 1_000)
     assert refusal(lambda: on.of_request(long[3], SQL92, 0))[0] == 215
