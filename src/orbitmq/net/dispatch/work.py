@@ -18,6 +18,10 @@ Work = Generator[None, None, Reply | Later]
 """Yields between two steps; returns the answer, or LATER when somebody else gives it."""
 
 
+SMALL_BODY_SIZE = 16 * 1024
+"""Bytes of a body that is decoded and worked on in one step; a larger one waits for its connection's turn first."""
+
+
 def in_turns(call: Call[Any], work: Work) -> Reply | Later:
     """Do the work of a request: its first step at once, each other one when it is its connection's turn.
 

@@ -15,6 +15,7 @@ import orjson
 from orbitmq.errors import HeaderError
 from orbitmq.wire import fastjson
 from orbitmq.wire.pop.handles import NORMAL, RETRY_V1, RETRY_V2
+from orbitmq.wire.pop.revive_log import COUNT_MAX
 
 ACKS_MAX = 4_096
 """Checkpoints that one request may acknowledge messages of."""
@@ -113,4 +114,11 @@ def _bits(text: str) -> list[int]:
         number = int.from_bytes(base64.b64decode(text, validate=True), "little")
     except (binascii.Error, ValueError):
         raise HeaderError(f"batch ack: b is {text!r:.40}, expected base64") from None
-    return [bit for bit in range(number.bit_length()) if number >> bit & 1]
+    if number.bit_count() > COUNT_MAX:
+        raise HeaderError(f"batch ack: b names {number.bit_count()} messages, a checkpoint has at most {COUNT_MAX}")
+    bits = []
+    while number:
+        lowest = number & -number
+        bits.append(lowest.bit_length() - 1)
+        number ^= lowest
+    return bits

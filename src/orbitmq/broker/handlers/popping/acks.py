@@ -13,6 +13,7 @@ from orbitmq.broker.sending.answers import FLUSH_TIMEOUT_REMARK, NOT_DURABLE, re
 from orbitmq.codes import ResponseCode
 from orbitmq.errors import Rejected, StoreUnavailable
 from orbitmq.net.dispatch.handlers import LATER, Call, Handlers, Later, Reply
+from orbitmq.net.dispatch.work import SMALL_BODY_SIZE, Work, in_turns
 from orbitmq.store import AppendResult
 from orbitmq.wire.headers import AckMessage, BatchAckMessages, ChangeInvisibleTime, ChangeInvisibleTimeResponse
 from orbitmq.wire.pop.batch_acks import decode_batch_acks
@@ -23,6 +24,8 @@ from orbitmq.wire.pop.revive_log import Checkpoint, CheckpointKey
 handlers: Handlers[PopTables] = Handlers()
 
 _BODY_SIZE_MAX = 4 * 1024 * 1024
+_STEP_COUNT = 100
+"""Checkpoints of a request that are acknowledged in one step: a few milliseconds."""
 
 
 @handlers.on(AckMessage)
@@ -52,6 +55,12 @@ def acknowledge(tables: PopTables, call: Call[AckMessage]) -> Reply | Later:
 @handlers.on(BatchAckMessages, body_size_max=_BODY_SIZE_MAX)
 def acknowledge_batch(tables: PopTables, call: Call[BatchAckMessages]) -> Reply | Later:
     """Note that messages of many checkpoints are done."""
+    return in_turns(call, _acknowledge_batch(tables, call))
+
+
+def _acknowledge_batch(tables: PopTables, call: Call[BatchAckMessages]) -> Work:
+    if len(call.command.body) > SMALL_BODY_SIZE:
+        yield
     body = decode_batch_acks(call.command.body) if call.command.body else None
     if body is None or not body.acks:
         raise Rejected(ResponseCode.NO_MESSAGE, "acks: there is none in the body")
@@ -59,7 +68,9 @@ def acknowledge_batch(tables: PopTables, call: Call[BatchAckMessages]) -> Reply 
         check_broker(tables, body.broker_name)
     result, reply = None, Reply()
     try:
-        for ack in body.acks:
+        for number, ack in enumerate(body.acks, 1):
+            if not number % _STEP_COUNT:
+                yield
             topic = pop_retry_topic(ack.topic, ack.group, ack.retry)
             key = CheckpointKey(topic, ack.group, ack.queue_id, ack.start_offset, ack.pop_time_ms, tables.broker_name)
             if ack.revive_queue_id != ORDER_REVIVE_QUEUE:
