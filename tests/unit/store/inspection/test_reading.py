@@ -62,7 +62,7 @@ def test_a_file_that_is_cut_meanwhile_is_short_and_no_bus_error(tmp_path: Path) 
 def test_holes_are_not_read(tmp_path: Path) -> None:
     with (tmp_path / "sparse").open("wb") as file:
         file.write(b"head")
-        file.truncate(1 << 40)
+        file.truncate(3 << 30)  # files of more than 4 GiB are refused where mutants run
     with ReadOnlyFile(tmp_path / "sparse") as sparse:
         ranges = list(sparse.data_ranges(0, sparse.size))
         assert ranges[0][0] == 0
