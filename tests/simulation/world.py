@@ -21,10 +21,7 @@ from simulation.machines import Machine, SimFlusher, SimThread
 from simulation.network import Network
 
 BEGIN_S = 1_700_000_000
-_TIMED = (
-    "orbitmq.net.connection.connection.perf_counter",
-    "orbitmq.store.sync.syncing.perf_counter",
-)
+_TIMED = ("orbitmq.net.connection.connection.perf_counter", "orbitmq.store.sync.syncing.perf_counter")
 """Names by which work is cut into turns of some milliseconds: here it takes no time."""
 _DISKS = (
     "orbitmq.store.store.LocalDisk",

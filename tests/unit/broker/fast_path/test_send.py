@@ -160,11 +160,7 @@ def all_frames(topic: str) -> list[bytes]:
     ]
     fields = header(topic, {})
     frames += odd_frames(topic)
-    frames.append(
-        encode_command(
-            Command(310, 7, 0, None, fields, b"binary", serialize_type=SerializeType.ROCKETMQ),
-        )
-    )
+    frames.append(encode_command(Command(310, 7, 0, None, fields, b"binary", serialize_type=SerializeType.ROCKETMQ)))
     frames.append(encode_command(Command(310, 7, 0, None, fields, b"")))
     return frames
 

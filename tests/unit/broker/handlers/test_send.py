@@ -55,11 +55,7 @@ async def test_a_send_that_waited_too_long_for_its_turn_is_refused_and_not_store
         assert await rig.code(send_header()) == 0
         tables, peer = rig.broker.service.sending, FakePeer()
         header = header_type(**{field.name: getattr(send_header(), field.name) for field in fields(header_type)})
-        handlers: dict[Any, Any] = {
-            SendMessage: send_message,
-            SendMessageV2: send_message_v2,
-            SendBatch: send_batch,
-        }
+        handlers: dict[Any, Any] = {SendMessage: send_message, SendMessageV2: send_message_v2, SendBatch: send_batch}
         store = handlers[header_type]
         body = encode_batch([(0, b"x", b"")]) if header_type is SendBatch else b"x"
         end = tables.store.max_physical_offset

@@ -8,9 +8,7 @@ import pytest
 from orbitmq.model.group import ConsumerInfo, Heartbeat, Subscription
 from orbitmq.model.route import MessageQueue
 from orbitmq.model.topic import TopicConfig
-from orbitmq.wire.bodies.groups import (
-    decode_group_list,
-)
+from orbitmq.wire.bodies.groups import decode_group_list
 from orbitmq.wire.bodies.heartbeat import encode_heartbeat
 from orbitmq.wire.bodies.topics import (
     decode_consume_stats,

@@ -64,10 +64,7 @@ async def test_a_decision_that_is_none_is_refused(serve: Serve) -> None:
 async def test_half_messages_are_refused_where_the_broker_takes_none(serve: Serve) -> None:
     async with serve(reject_transaction_message=True) as rig:
         answer = await rig.send(properties=HALF)
-        assert (answer.code, answer.remark) == (
-            16,
-            "the broker[127.0.0.1] sending transaction message is forbidden",
-        )
+        assert (answer.code, answer.remark) == (16, "the broker[127.0.0.1] sending transaction message is forbidden")
 
 
 @pytest.mark.parametrize(

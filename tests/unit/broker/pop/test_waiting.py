@@ -30,15 +30,7 @@ class Scene:
         )
 
     def park(self, peer: FakePeer, wait_ms: int = LONG_MS, attempt: Callable[[], Reply | None] | None = None) -> bool:
-        return self.waiting.park(
-            peer,
-            Command(0),
-            PLACE,
-            None,
-            wait_ms,
-            attempt or self.attempt,
-            lambda: NOTHING,
-        )
+        return self.waiting.park(peer, Command(0), PLACE, None, wait_ms, attempt or self.attempt, lambda: NOTHING)
 
     def attempt(self) -> Reply | None:
         if not self.available:

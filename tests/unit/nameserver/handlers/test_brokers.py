@@ -9,11 +9,7 @@ import pytest
 
 from orbitmq.model.topic import DataVersion
 from orbitmq.wire.bodies.registration import encode_data_version
-from orbitmq.wire.headers import (
-    BrokerHeartbeat,
-    QueryDataVersion,
-    UnregisterBroker,
-)
+from orbitmq.wire.headers import BrokerHeartbeat, QueryDataVersion, UnregisterBroker
 
 from ..support import BROKER, asking, route_of
 

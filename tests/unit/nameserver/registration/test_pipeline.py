@@ -18,13 +18,7 @@ from orbitmq.nameserver.registration.queue import JOB_SIZE_MIN, QUEUE_SIZE_MAX, 
 from orbitmq.nameserver.routing.values import LEASE_MS, BrokerKey
 from orbitmq.wire.bodies.route import decode_cluster_info
 from orbitmq.wire.command import Command, encode_command
-from orbitmq.wire.headers import (
-    DeleteTopicInNameServer,
-    GetAllTopics,
-    GetClusterInfo,
-    PutKvConfig,
-    WipeWritePerm,
-)
+from orbitmq.wire.headers import DeleteTopicInNameServer, GetAllTopics, GetClusterInfo, PutKvConfig, WipeWritePerm
 from orbitmq.wire.slices import Slices
 
 from ...net.support import peer_of

@@ -25,13 +25,7 @@ from orbitmq.net.pool import ConnectionPool
 from orbitmq.wire.bodies import registration as bodies
 from orbitmq.wire.bodies import topic_table
 from orbitmq.wire.bodies.route import decode_route
-from orbitmq.wire.headers import (
-    BrokerHeartbeat,
-    DeleteTopicInNameServer,
-    GetRouteInfo,
-    UnregisterBroker,
-    WipeWritePerm,
-)
+from orbitmq.wire.headers import BrokerHeartbeat, DeleteTopicInNameServer, GetRouteInfo, UnregisterBroker, WipeWritePerm
 from orbitmq.wire.slices import Slices
 from waiting import until
 

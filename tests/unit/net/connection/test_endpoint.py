@@ -113,10 +113,7 @@ def test_a_limit_counts_the_connections_of_now():
 
 @pytest.mark.parametrize(
     ("limits", "tick_ms"),
-    [
-        (Limits(idle_ms=80, frame_ms=160, write_stall_ms=0), 10),
-        (Limits(idle_ms=0, frame_ms=1, write_stall_ms=160), 1),
-    ],
+    [(Limits(idle_ms=80, frame_ms=160, write_stall_ms=0), 10), (Limits(idle_ms=0, frame_ms=1, write_stall_ms=160), 1)],
 )
 async def test_connections_are_looked_at_eight_times_within_the_shortest_limit(limits: Limits, tick_ms: int):
     endpoint = endpoint_of(limits=limits)

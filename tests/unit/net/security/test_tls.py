@@ -267,8 +267,6 @@ def test_a_key_with_a_password_is_refused_and_nobody_is_asked_for_it(tmp_path: P
     assert files.key is not None
     key = serialization.load_pem_private_key(files.key.read_bytes(), None)
     locked = serialization.BestAvailableEncryption(b"password")
-    files.key.write_bytes(
-        key.private_bytes(serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, locked),
-    )
+    files.key.write_bytes(key.private_bytes(serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, locked))
     with pytest.raises(ConfigError, match=r"tlsServerKeyPath.*a key without a password"):
         ServerTls(TlsMode.ENFORCING, files)

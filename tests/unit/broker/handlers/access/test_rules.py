@@ -44,10 +44,7 @@ async def test_rules_come_change_and_go(serve: Any):
             "policies": [
                 {
                     "policyType": "Custom",
-                    "entries": [
-                        entry("Topic:orders*", "Pub", "Sub", sourceIps=["10.0.0.0/8"]),
-                        entry("*", "All"),
-                    ],
+                    "entries": [entry("Topic:orders*", "Pub", "Sub", sourceIps=["10.0.0.0/8"]), entry("*", "All")],
                 }
             ],
         }
