@@ -49,8 +49,7 @@ def test_a_copy_takes_no_messages_of_its_own() -> None:
     assert store.troubles == []
 
 
-def test_a_copy_may_begin_where_a_file_does() -> None:
-    disk = FakeDisk()
+def test_a_copy_may_begin_where_a_file_does(disk: FakeDisk) -> None:
     store = open_store(disk)
     store.append_copy(*record(4_096, queue_offset=9))
     assert (store.min_physical_offset, store.min_offset("t", 0), store.max_offset("t", 0)) == (4_096, 9, 10)
@@ -65,8 +64,7 @@ def test_a_copy_may_begin_where_a_file_does() -> None:
 
 
 @pytest.mark.parametrize("seed", range(20))
-def test_after_a_power_cut_a_copy_has_what_was_synced_and_goes_on(seed: int) -> None:
-    disk = FakeDisk()
+def test_after_a_power_cut_a_copy_has_what_was_synced_and_goes_on(seed: int, disk: FakeDisk) -> None:
     store = open_store(disk)
     store.append_copy(*record(2_048, queue_offset=3))
     store.flush()

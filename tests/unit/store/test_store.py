@@ -212,8 +212,7 @@ def test_a_full_disk_refuses_messages_until_it_has_room(flush):
     assert store.read("orders", 0, 0, 100).message_count == kept + 1
 
 
-def test_a_message_whose_entry_finds_no_room_is_read_all_the_same_and_comes_back_from_the_log():
-    disk = FakeDisk()
+def test_a_message_whose_entry_finds_no_room_is_read_all_the_same_and_comes_back_from_the_log(disk):
     store = store_of(disk)
     disk.failures["pwrite"] = OSError(errno.ENOSPC, "No space left on device")
     store.append(draft())
@@ -238,16 +237,14 @@ def test_a_stop_in_order_leaves_a_checkpoint_and_no_abort_file():
         store.append(draft())
 
 
-def test_a_checkpoint_keeps_javas_index_time():
-    disk = FakeDisk()
+def test_a_checkpoint_keeps_javas_index_time(disk):
     disk.write(ROOT / "checkpoint", bytes(16) + (77).to_bytes(8, "big") + bytes(4072))
     store = store_of(disk)
     store.close()
     assert parse_checkpoint(disk.read(ROOT / "checkpoint")).index_ms == 77
 
 
-def test_a_directory_in_use_is_refused():
-    disk = FakeDisk()
+def test_a_directory_in_use_is_refused(disk):
     store = store_of(disk)
     with pytest.raises(StoreError, match="in use by another broker"):
         store_of(disk)
@@ -255,8 +252,7 @@ def test_a_directory_in_use_is_refused():
     store_of(disk)
 
 
-def test_a_store_that_cannot_open_gives_its_lock_back():
-    disk = FakeDisk()
+def test_a_store_that_cannot_open_gives_its_lock_back(disk):
     store_of(disk).close()
     disk.write(ROOT / "commitlog" / f"{0:020}", bytes(8192))
     with pytest.raises(StoreError, match="has 8192 bytes"):
@@ -265,8 +261,7 @@ def test_a_store_that_cannot_open_gives_its_lock_back():
     store_of(disk)
 
 
-def test_a_topics_queues_are_listed_and_deleted():
-    disk = FakeDisk()
+def test_a_topics_queues_are_listed_and_deleted(disk):
     store = store_of(disk, flush=FlushMode.SYNC)
     for queue_id in (3, 0):
         store.append(draft(queue_id=queue_id))
@@ -293,8 +288,7 @@ def test_a_message_is_found_by_its_queue_offset():
     assert store.message_at("none", 0, 0) is None
 
 
-def test_a_message_without_a_place_makes_no_queue_file():
-    disk = FakeDisk()
+def test_a_message_without_a_place_makes_no_queue_file(disk):
     assert store_of(disk).append(draft(sys_flag=0x4)).queue_offset == 0
     assert disk.names(ROOT / "consumequeue") == []
 
@@ -306,8 +300,7 @@ def test_a_compressed_or_committed_message_has_a_place_as_any_other(sys_flag):
     assert store.max_offset("orders", 0) == 2
 
 
-def test_time_does_not_go_back_over_a_restart_and_the_checkpoint_keeps_it():
-    disk = FakeDisk()
+def test_time_does_not_go_back_over_a_restart_and_the_checkpoint_keeps_it(disk):
     first = store_of(disk, FakeClock(5000))
     first.append(draft())
     first.close()
@@ -336,8 +329,7 @@ def test_in_sync_flush_a_record_behind_the_durable_ones_is_not_shown():
     assert store.record_at(second.physical_offset) is None
 
 
-def test_a_message_whose_body_is_damaged_is_still_found_by_its_place():
-    disk = FakeDisk()
+def test_a_message_whose_body_is_damaged_is_still_found_by_its_place(disk):
     store = store_of(disk)
     store.append(draft(body=b"hello"))
     buffer = disk.files[ROOT / "commitlog" / f"{0:020}"].buffer
@@ -345,8 +337,7 @@ def test_a_message_whose_body_is_damaged_is_still_found_by_its_place():
     assert store.message_at("orders", 0, 0).queue_offset == 0
 
 
-def test_a_flush_leaves_nothing_that_a_power_cut_could_take():
-    disk = FakeDisk()
+def test_a_flush_leaves_nothing_that_a_power_cut_could_take(disk):
     store = store_of(disk)
     for queue_id in range(3):
         store.append(draft(queue_id=queue_id))
@@ -396,8 +387,7 @@ class LoopThatNeverTurns:
 
 @pytest.mark.parametrize("flush", FlushMode)
 @pytest.mark.parametrize("is_batch", [False, True], ids=["one", "batch"])
-def test_a_sync_that_fails_where_a_segment_ends_fences_the_store(flush, is_batch):
-    disk = FakeDisk()
+def test_a_sync_that_fails_where_a_segment_ends_fences_the_store(flush, is_batch, disk):
     store = store_of(disk, flush=flush, segment_size=2048, consume_queue_units=1000)
     results, answers = [], []
     store.attach(cast("asyncio.AbstractEventLoop", LoopThatNeverTurns()))
@@ -418,8 +408,7 @@ def test_a_sync_that_fails_where_a_segment_ends_fences_the_store(flush, is_batch
     assert disk.exists(ROOT / "abort")
 
 
-def test_nothing_is_synced_on_the_loop_where_a_consume_queue_file_ends_and_a_failure_later_fences():
-    disk = FakeDisk()
+def test_nothing_is_synced_on_the_loop_where_a_consume_queue_file_ends_and_a_failure_later_fences(disk):
     store = store_of(disk, consume_queue_units=4)
     for _ in range(4):
         store.append(draft())
@@ -432,8 +421,7 @@ def test_nothing_is_synced_on_the_loop_where_a_consume_queue_file_ends_and_a_fai
         store.append(draft())
 
 
-def test_a_segment_that_cannot_be_synced_for_want_of_a_descriptor_refuses_the_message_and_fences_nothing():
-    disk = FakeDisk()
+def test_a_segment_that_cannot_be_synced_for_want_of_a_descriptor_refuses_the_message_and_fences_nothing(disk):
     store = store_of(disk)
     store.append(draft(body=bytes(3000)))
     disk.failures["sync"] = DescriptorShortage(errno.EMFILE, "Too many open files")
@@ -444,8 +432,7 @@ def test_a_segment_that_cannot_be_synced_for_want_of_a_descriptor_refuses_the_me
     assert store.append(draft(body=bytes(3000))).queue_offset == 1
 
 
-def test_a_store_that_a_failed_sync_has_fenced_is_told_from_one_that_is_closed():
-    disk = FakeDisk()
+def test_a_store_that_a_failed_sync_has_fenced_is_told_from_one_that_is_closed(disk):
     store = store_of(disk)
     assert store.troubles == []
     store.append(draft())
@@ -459,8 +446,7 @@ def test_a_store_that_a_failed_sync_has_fenced_is_told_from_one_that_is_closed()
     assert good.troubles == [(TroubleKind.CLOSED, "the store is closed")]
 
 
-def test_what_recovery_has_cut_is_a_trouble_as_long_as_it_is_kept():
-    disk = FakeDisk()
+def test_what_recovery_has_cut_is_a_trouble_as_long_as_it_is_kept(disk):
     store = store_of(disk)
     end = store.append(draft()).end
     disk.files[ROOT / "commitlog" / f"{0:020}"].buffer[end : end + 9] = b"no record"
@@ -523,8 +509,7 @@ def test_the_garbage_collector_rests_while_a_store_is_opened_and_no_longer(is_en
 
 
 @pytest.mark.parametrize("is_clean", [True, False])
-def test_what_was_looked_at_is_kept_no_longer_than_the_start_takes(is_clean):
-    disk = FakeDisk()
+def test_what_was_looked_at_is_kept_no_longer_than_the_start_takes(is_clean, disk):
     store = store_of(disk)
     for queue_id in range(3):
         store.append(draft(queue_id=queue_id))

@@ -118,8 +118,7 @@ def test_properties_may_have_32767_bytes():
 
 
 @pytest.mark.parametrize(("operation", "number"), [("reserve", errno.ENOSPC), ("open", errno.EDQUOT)])
-def test_a_full_disk_refuses_and_takes_messages_again_when_it_has_room(operation, number):
-    disk = FakeDisk()
+def test_a_full_disk_refuses_and_takes_messages_again_when_it_has_room(operation, number, disk):
     log = log_of(disk)
     disk.failures[operation] = OSError(number, "full")
     with pytest.raises(StoreUnavailable, match="no space left on the disk"):
@@ -130,15 +129,13 @@ def test_a_full_disk_refuses_and_takes_messages_again_when_it_has_room(operation
     assert parse_record(log.read(0, log.end), 0).body == b"hello"
 
 
-def test_a_disk_that_fails_otherwise_is_quoted():
-    disk = FakeDisk()
+def test_a_disk_that_fails_otherwise_is_quoted(disk):
     disk.failures["open"] = OSError(errno.EACCES, "Permission denied")
     with pytest.raises(StoreUnavailable, match="Permission denied"):
         append(log_of(disk))
 
 
-def test_a_disk_that_fills_up_at_the_roll_leaves_a_log_that_reads_to_its_end():
-    disk = FakeDisk()
+def test_a_disk_that_fills_up_at_the_roll_leaves_a_log_that_reads_to_its_end(disk):
     log = log_of(disk)
     append(log, bytes(600))
     disk.failures["open"] = OSError(errno.ENOSPC, "full")
@@ -165,8 +162,7 @@ def test_a_batch_with_a_bad_message_is_refused_before_the_first():
         log_of().make_room_for([Draft("orders", 0, b""), Draft("orders", 0, b"", b"\0")])
 
 
-def test_writing_goes_on_behind_the_last_record():
-    disk = FakeDisk()
+def test_writing_goes_on_behind_the_last_record(disk):
     first = append(log_of(disk))
     log = loaded(disk)
     log.start(first)
@@ -175,8 +171,7 @@ def test_writing_goes_on_behind_the_last_record():
     assert log.end == first + size
 
 
-def test_writing_can_start_behind_the_last_segment():
-    disk = FakeDisk()
+def test_writing_can_start_behind_the_last_segment(disk):
     log_of(disk).log.extend()
     log = loaded(disk)
     log.start(SEGMENT_SIZE)
@@ -253,8 +248,7 @@ def test_rewriting_dirties_exactly_the_tail():
     assert written == [(500, SEGMENT_SIZE), (0, 100)]
 
 
-def test_a_filler_is_written_only_where_there_is_room_for_it():
-    disk = FakeDisk()
+def test_a_filler_is_written_only_where_there_is_room_for_it(disk):
     append(log_of(disk), bytes(300))
     disk.capacity = 0
     for file in disk.files.values():
@@ -268,8 +262,7 @@ def test_a_filler_is_written_only_where_there_is_room_for_it():
 
 
 @pytest.mark.parametrize("damaged", [0, 1, 3])
-def test_whole_records_are_found_behind_damaged_ones(damaged, caplog):
-    disk = FakeDisk()
+def test_whole_records_are_found_behind_damaged_ones(damaged, caplog, disk):
     log = log_of(disk)
     # The body looks like a record's beginning, as a message that holds a message does.
     sizes = [append(log, b"\xda\xa3\x20\xa7" * 30, queue_offset=number) for number in range(8)]
@@ -303,8 +296,7 @@ def test_behind_the_last_damage_there_is_nothing(caplog):
 
 
 @pytest.mark.parametrize("cut", [0, 3, 40, 64, 66, 100, 138, 150])
-def test_a_record_that_reaches_into_a_hole_is_given_room_before_it_is_looked_at(cut, monkeypatch):
-    disk = FakeDisk()
+def test_a_record_that_reaches_into_a_hole_is_given_room_before_it_is_looked_at(cut, monkeypatch, disk):
     log = log_of(disk)
     sizes = [append(log, b"x" * 20), append(log, b"y" * 20)]
     file = log.log.find(0).file
