@@ -11,7 +11,7 @@ from typing import cast
 import pytest
 
 from orbitmq.errors import DescriptorShortage, InvalidArgument, StoreError, StoreUnavailable
-from orbitmq.store import FlushMode, ReadStatus, TroubleKind
+from orbitmq.store import FlushMode, ReadStatus, Store, TroubleKind
 from orbitmq.store.disk import LocalDisk
 from orbitmq.store.sync.checkpoint import parse_checkpoint
 from orbitmq.testing import FakeClock
@@ -26,16 +26,19 @@ def fail(*_: object) -> None:
     raise RuntimeError("a listener's or waiter's own fault")
 
 
-def test_offsets_count_per_queue_and_bytes_per_log():
-    store = store_of()
+@pytest.fixture
+def store() -> Store:
+    return store_of()
+
+
+def test_offsets_count_per_queue_and_bytes_per_log(store):
     results = [store.append(draft(queue_id=queue_id)) for queue_id in (0, 1, 0)]
     assert [result.queue_offset for result in results] == [0, 0, 1]
     assert [result.physical_offset for result in results] == [0, results[0].size, 2 * results[0].size]
     assert store.max_physical_offset == results[-1].end
 
 
-def test_committed_messages_are_found_from_a_place_of_the_log_to_its_end():
-    store = store_of()
+def test_committed_messages_are_found_from_a_place_of_the_log_to_its_end(store):
     flags = (0, 8, 4, 0x108, 12, 8)
     results = [store.append(draft(body=b"%d" % number, sys_flag=flag)) for number, flag in enumerate(flags)]
     assert [bytes(record.body) for record in store.committed_from(0)] == [b"1", b"3", b"5"]
@@ -43,8 +46,7 @@ def test_committed_messages_are_found_from_a_place_of_the_log_to_its_end():
     assert list(store.committed_from(store.max_physical_offset)) == []
 
 
-def test_committed_messages_are_found_over_the_ends_of_files_and_behind_damage():
-    store = store_of()
+def test_committed_messages_are_found_over_the_ends_of_files_and_behind_damage(store):
     results = []
     while len(store._commit_log.log.segments) < 3:
         results.append(store.append(draft(body=b"%d " % len(results) * 50, sys_flag=8)))
@@ -80,8 +82,7 @@ def test_listeners_hear_of_every_message_with_its_tag_code(given, code, flush, h
     assert heard == [("orders", 0, 0, code)]
 
 
-def test_a_listener_that_fails_does_not_turn_a_stored_message_into_an_error(caplog):
-    store = store_of()
+def test_a_listener_that_fails_does_not_turn_a_stored_message_into_an_error(caplog, store):
     store.on_arrived.append(fail)
     assert store.append(draft()).queue_offset == 0
     assert "a listener for arriving messages failed" in caplog.text
@@ -102,23 +103,20 @@ def test_consumers_of_the_dispatch_get_the_whole_value(flush):
     assert store.max_offset("orders", 2) == 1
 
 
-def test_a_batch_gets_consecutive_offsets():
-    store = store_of()
+def test_a_batch_gets_consecutive_offsets(store):
     assert [result.queue_offset for result in store.append_batch([draft(body=b"%d" % n) for n in range(20)])] == list(
         range(20)
     )
     assert store.read("orders", 0, 0).message_count == 20
 
 
-def test_a_batch_with_one_bad_message_is_refused_whole():
-    store = store_of()
+def test_a_batch_with_one_bad_message_is_refused_whole(store):
     with pytest.raises(InvalidArgument):
         store.append_batch([draft(), draft(properties=b"bad\0")])
     assert store.max_physical_offset == 0
 
 
-def test_a_message_is_found_by_its_physical_offset():
-    store = store_of()
+def test_a_message_is_found_by_its_physical_offset(store):
     store.append(draft())
     result = store.append(draft(body=b"second"))
     assert parse_record(store.record_at(result.physical_offset) or b"").body == b"second"
@@ -127,8 +125,7 @@ def test_a_message_is_found_by_its_physical_offset():
     assert store.record_at(result.physical_offset + 1) is None
 
 
-def test_a_message_found_by_its_physical_offset_comes_parsed_as_well():
-    store = store_of()
+def test_a_message_found_by_its_physical_offset_comes_parsed_as_well(store):
     store.append(draft())
     result = store.append(draft(body=b"second"))
     assert store.parsed_at(result.physical_offset) == parse_record(store.record_at(result.physical_offset) or b"")
@@ -155,8 +152,7 @@ def test_in_sync_flush_nothing_is_visible_before_it_is_durable_upstream_8239():
     assert store.durable_offset == result.end
 
 
-def test_async_flush_promises_nothing_and_waits_for_nothing():
-    store = store_of()
+def test_async_flush_promises_nothing_and_waits_for_nothing(store):
     assert store.wait_durable(store.append(draft()).end, fail) is True
 
 
@@ -274,13 +270,11 @@ def test_a_topics_queues_are_listed_and_deleted(disk):
     assert disk.names(ROOT / "consumequeue") == []
 
 
-def test_a_queue_that_never_was_is_empty():
-    store = store_of()
+def test_a_queue_that_never_was_is_empty(store):
     assert (store.max_offset("x", 0), store.min_offset("x", 0)) == (0, 0)
 
 
-def test_a_message_is_found_by_its_queue_offset():
-    store = store_of()
+def test_a_message_is_found_by_its_queue_offset(store):
     for body in (b"first", b"second"):
         store.append(draft(body=body))
     assert [store.message_at("orders", 0, offset).body for offset in (0, 1)] == [b"first", b"second"]
@@ -294,8 +288,7 @@ def test_a_message_without_a_place_makes_no_queue_file(disk):
 
 
 @pytest.mark.parametrize("sys_flag", [0x1, 0x8, 0x9])
-def test_a_compressed_or_committed_message_has_a_place_as_any_other(sys_flag):
-    store = store_of()
+def test_a_compressed_or_committed_message_has_a_place_as_any_other(sys_flag, store):
     assert [store.append(draft(sys_flag=sys_flag)).queue_offset for _ in range(2)] == [0, 1]
     assert store.max_offset("orders", 0) == 2
 
@@ -309,8 +302,7 @@ def test_time_does_not_go_back_over_a_restart_and_the_checkpoint_keeps_it(disk):
     assert store_of(disk, FakeClock(1000)).append(draft()).stored_at_ms == 5000
 
 
-def test_a_refused_batch_leaves_the_log_as_it_was():
-    store = store_of()
+def test_a_refused_batch_leaves_the_log_as_it_was(store):
     end = store.append(draft(body=bytes(2000))).end
     store.close()
     with pytest.raises(StoreUnavailable, match="closed"):
@@ -455,8 +447,7 @@ def test_what_recovery_has_cut_is_a_trouble_as_long_as_it_is_kept(disk):
     assert [trouble.kind for trouble in again.troubles] == [TroubleKind.QUARANTINE]
 
 
-def test_readers_of_an_asynchronous_store_see_everything_at_once():
-    store = store_of()
+def test_readers_of_an_asynchronous_store_see_everything_at_once(store):
     store.append(draft())
     assert store.dispatch_behind_size == 0
 
