@@ -48,6 +48,11 @@ def job(log: list[str], name: str, size: int = 1, *, connection_id: int = 1) -> 
     return Job(connection_id, size, frozenset([name]), slices())
 
 
+@pytest.fixture
+def peers() -> Peers:
+    return Peers()
+
+
 def test_who_comes_when_too_many_bytes_wait_is_told_that_the_server_is_busy():
     log: list[str] = []
     queue = RegistrationQueue(size_max=2 * JOB_SIZE_MIN)
@@ -247,8 +252,7 @@ def register(peers: Peers, number: int, *, connection: int = 1, version: int = 1
     assert len(peers.service.queue) == 1
 
 
-def test_a_broker_lives_when_all_its_topics_are_there_and_is_answered_then():
-    peers = Peers()
+def test_a_broker_lives_when_all_its_topics_are_there_and_is_answered_then(peers: Peers):
     register(peers, 1)
     while peers.service.queue.step():
         is_alive = peers.service.tables.lease_of(BrokerKey(CLUSTER, "a", address_of("a"))) is not None
@@ -264,8 +268,7 @@ def test_a_broker_lives_when_all_its_topics_are_there_and_is_answered_then():
     [("unregister", 1, "a", 0), ("unregister", 2, "a", 0), ("leave", 1)],
     ids=["by itself", "by a newer", "close"],
 )
-def test_whoever_leaves_during_its_registration_is_gone_11043(end: tuple[Any, ...], slices: int):
-    peers = Peers()
+def test_whoever_leaves_during_its_registration_is_gone_11043(end: tuple[Any, ...], slices: int, peers: Peers):
     register(peers, 1)
     for _ in range(slices):
         peers.service.queue.step()
@@ -278,9 +281,8 @@ def test_whoever_leaves_during_its_registration_is_gone_11043(end: tuple[Any, ..
 @pytest.mark.parametrize("slices", range(0, 14, 3))
 @pytest.mark.parametrize("late", [("unregister", 1, "a", 0), ("leave", 1)], ids=["unregister", "close"])
 def test_what_comes_late_through_the_old_connection_spares_a_registration_in_slices_11043(
-    late: tuple[Any, ...], slices: int
+    late: tuple[Any, ...], slices: int, peers: Peers
 ):
-    peers = Peers()
     register(peers, 1, connection=1)
     drain(peers.service.queue)
     register(peers, 2, connection=2, version=2)
@@ -292,8 +294,7 @@ def test_what_comes_late_through_the_old_connection_spares_a_registration_in_sli
 
 
 @pytest.mark.parametrize("slices", range(0, 14, 3))
-def test_a_heartbeat_during_the_slices_counts(slices: int):
-    peers = Peers()
+def test_a_heartbeat_during_the_slices_counts(slices: int, peers: Peers):
     register(peers, 1)
     drain(peers.service.queue)
     register(peers, 2, version=2)
@@ -305,8 +306,7 @@ def test_a_heartbeat_during_the_slices_counts(slices: int):
     assert (lease.renewed_at_ms, lease.owners, lease.data_version.counter) == (1_003, (1,), 2)
 
 
-def test_a_damaged_registration_is_refused_before_it_touches_anything():
-    peers = Peers()
+def test_a_damaged_registration_is_refused_before_it_touches_anything(peers: Peers):
     header, body = registration("a", *TOPICS, body_crc32=0)
     peers.ask(1, 1, header, body.replace(b'"t3":{"attributes":{}', b'"t3":{"attributes":!!'))
     drain(peers.service.queue)
@@ -314,8 +314,7 @@ def test_a_damaged_registration_is_refused_before_it_touches_anything():
     assert peers.service.tables.topics() == ()
 
 
-def test_every_slice_outdates_the_answers_that_it_changes():
-    peers = Peers()
+def test_every_slice_outdates_the_answers_that_it_changes(peers: Peers):
     answers = peers.service.routes
     register(peers, 1)
     drain(peers.service.queue)
@@ -330,8 +329,7 @@ def test_every_slice_outdates_the_answers_that_it_changes():
     assert {(6, 6, 6, 6), (4, 6, 6, 6), (4, 4, 4, 6), (4, 4, 4, 4)} <= set(perms)
 
 
-def test_an_error_of_ours_ends_one_registration_alone(caplog: pytest.LogCaptureFixture):
-    peers = Peers()
+def test_an_error_of_ours_ends_one_registration_alone(caplog: pytest.LogCaptureFixture, peers: Peers):
     remember = peers.service.bodies.remember
 
     def failing(key: BrokerKey, *args: Any, **kwargs: Any) -> None:
