@@ -24,7 +24,7 @@ from orbitmq.wire.headers import (
 from orbitmq.wire.messages.properties import parse_properties
 from orbitmq.wire.messages.recall_handle import RecallHandle, format_recall_handle, parse_recall_handle
 
-from ...conftest import send_header
+from ...conftest import Rig, send_header
 from ...parts import Serve
 
 FAST: dict[str, Any] = {"timer_precision_ms": 100, "recall_message_enable": True, "timer_max_delay_sec": 1_000}
@@ -187,9 +187,8 @@ async def test_without_a_wheel_and_with_too_many_at_one_time_a_timer_is_refused(
         assert "timerCongestNumEachSlot is 1" in answer.remark
 
 
-async def test_nobody_sends_to_the_timers_topic_itself(serve: Serve) -> None:
-    async with serve() as rig:
-        assert await rig.code(send_header(TIMER_TOPIC)) == 16
+async def test_nobody_sends_to_the_timers_topic_itself(rig: Rig) -> None:
+    assert await rig.code(send_header(TIMER_TOPIC)) == 16
 
 
 async def test_the_checkpoint_and_the_counts_are_told(serve: Serve) -> None:
@@ -205,12 +204,11 @@ async def test_the_checkpoint_and_the_counts_are_told(serve: Serve) -> None:
         assert orjson.loads((await rig.ask(GetTimerMetrics())).body)["timingCount"]["t"]["count"] == 1
 
 
-async def test_a_deleted_topic_takes_its_counts_along(serve: Serve) -> None:
-    async with serve() as rig:
-        for topic in ("t", "u"):
-            assert (await rig.send(topic, properties="TIMER_DELAY_SEC\x01500\x02")).code == 0
-        timers = rig.broker.service.timers
-        timers.timers.enqueue(int(time.time() * 1000))
-        assert await rig.code(DeleteTopicInBroker(topic="t")) == 0
-        counts = orjson.loads((await rig.ask(GetTimerMetrics())).body)["timingCount"]
-        assert counts.keys() == timers.metrics.enqueued.keys() == {"u"}
+async def test_a_deleted_topic_takes_its_counts_along(rig: Rig) -> None:
+    for topic in ("t", "u"):
+        assert (await rig.send(topic, properties="TIMER_DELAY_SEC\x01500\x02")).code == 0
+    timers = rig.broker.service.timers
+    timers.timers.enqueue(int(time.time() * 1000))
+    assert await rig.code(DeleteTopicInBroker(topic="t")) == 0
+    counts = orjson.loads((await rig.ask(GetTimerMetrics())).body)["timingCount"]
+    assert counts.keys() == timers.metrics.enqueued.keys() == {"u"}
