@@ -29,7 +29,7 @@ from orbitmq.wire.headers import BrokerHeartbeat, DeleteTopicInNameServer, GetRo
 from orbitmq.wire.slices import Slices
 from waiting import until
 
-from ..support import CLUSTER, address_of, asking, registration
+from ..support import CLUSTER, Asker, address_of, asking, registration
 from .peers import TOPICS, Peers, drain
 
 # The long form is `ORBITMQ_MODEL_STEPS=1000000`.
@@ -371,17 +371,16 @@ async def test_others_are_served_between_the_slices(tmp_path: Path):
 
 
 @pytest.mark.real
-async def test_a_giant_whose_connection_closes_leaves_nothing(tmp_path: Path):
-    async with asking(tmp_path) as asker:
-        service = asker.server.service
-        giant = ConnectionPool()
-        header, body = registration("giant", *(f"topic-{number}" for number in range(300)))
-        registering = asyncio.ensure_future(giant.request(asker.server.address, header, body))
-        await until(lambda: bool(service.queue))
-        await giant.close()
-        await asyncio.gather(registering, return_exceptions=True)
-        await until(lambda: not service.queue and not service.tables.topics())
-        assert service.journal.events()[0]["cause"] == Cause.CONNECTION_CLOSED
+async def test_a_giant_whose_connection_closes_leaves_nothing(asker: Asker):
+    service = asker.server.service
+    giant = ConnectionPool()
+    header, body = registration("giant", *(f"topic-{number}" for number in range(300)))
+    registering = asyncio.ensure_future(giant.request(asker.server.address, header, body))
+    await until(lambda: bool(service.queue))
+    await giant.close()
+    await asyncio.gather(registering, return_exceptions=True)
+    await until(lambda: not service.queue and not service.tables.topics())
+    assert service.journal.events()[0]["cause"] == Cause.CONNECTION_CLOSED
 
 
 @pytest.mark.parametrize(("size_max", "is_full"), [(2 * JOB_SIZE_MIN, True), (2 * JOB_SIZE_MIN + 1, False)])
