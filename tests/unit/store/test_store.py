@@ -27,8 +27,8 @@ def fail(*_: object) -> None:
 
 
 @pytest.fixture
-def store() -> Store:
-    return store_of()
+def store(disk: FakeDisk) -> Store:
+    return store_of(disk)
 
 
 def test_offsets_count_per_queue_and_bytes_per_log(store):
@@ -208,8 +208,7 @@ def test_a_full_disk_refuses_messages_until_it_has_room(flush):
     assert store.read("orders", 0, 0, 100).message_count == kept + 1
 
 
-def test_a_message_whose_entry_finds_no_room_is_read_all_the_same_and_comes_back_from_the_log(disk):
-    store = store_of(disk)
+def test_a_message_whose_entry_finds_no_room_is_read_all_the_same_and_comes_back_from_the_log(disk, store):
     disk.failures["pwrite"] = OSError(errno.ENOSPC, "No space left on device")
     store.append(draft())
     store.flush()
@@ -240,8 +239,7 @@ def test_a_checkpoint_keeps_javas_index_time(disk):
     assert parse_checkpoint(disk.read(ROOT / "checkpoint")).index_ms == 77
 
 
-def test_a_directory_in_use_is_refused(disk):
-    store = store_of(disk)
+def test_a_directory_in_use_is_refused(disk, store):
     with pytest.raises(StoreError, match="in use by another broker"):
         store_of(disk)
     store.close()
@@ -321,16 +319,14 @@ def test_in_sync_flush_a_record_behind_the_durable_ones_is_not_shown():
     assert store.record_at(second.physical_offset) is None
 
 
-def test_a_message_whose_body_is_damaged_is_still_found_by_its_place(disk):
-    store = store_of(disk)
+def test_a_message_whose_body_is_damaged_is_still_found_by_its_place(disk, store):
     store.append(draft(body=b"hello"))
     buffer = disk.files[ROOT / "commitlog" / f"{0:020}"].buffer
     buffer[buffer.index(b"hello")] ^= 1
     assert store.message_at("orders", 0, 0).queue_offset == 0
 
 
-def test_a_flush_leaves_nothing_that_a_power_cut_could_take(disk):
-    store = store_of(disk)
+def test_a_flush_leaves_nothing_that_a_power_cut_could_take(disk, store):
     for queue_id in range(3):
         store.append(draft(queue_id=queue_id))
     store.flush()
@@ -413,8 +409,7 @@ def test_nothing_is_synced_on_the_loop_where_a_consume_queue_file_ends_and_a_fai
         store.append(draft())
 
 
-def test_a_segment_that_cannot_be_synced_for_want_of_a_descriptor_refuses_the_message_and_fences_nothing(disk):
-    store = store_of(disk)
+def test_a_segment_that_cannot_be_synced_for_want_of_a_descriptor_refuses_the_message_and_fences_nothing(disk, store):
     store.append(draft(body=bytes(3000)))
     disk.failures["sync"] = DescriptorShortage(errno.EMFILE, "Too many open files")
     with pytest.raises(StoreUnavailable, match="Too many open files"):
@@ -424,8 +419,7 @@ def test_a_segment_that_cannot_be_synced_for_want_of_a_descriptor_refuses_the_me
     assert store.append(draft(body=bytes(3000))).queue_offset == 1
 
 
-def test_a_store_that_a_failed_sync_has_fenced_is_told_from_one_that_is_closed(disk):
-    store = store_of(disk)
+def test_a_store_that_a_failed_sync_has_fenced_is_told_from_one_that_is_closed(disk, store):
     assert store.troubles == []
     store.append(draft())
     disk.failures["sync"] = OSError(errno.EIO, "Input/output error")
@@ -438,8 +432,7 @@ def test_a_store_that_a_failed_sync_has_fenced_is_told_from_one_that_is_closed(d
     assert good.troubles == [(TroubleKind.CLOSED, "the store is closed")]
 
 
-def test_what_recovery_has_cut_is_a_trouble_as_long_as_it_is_kept(disk):
-    store = store_of(disk)
+def test_what_recovery_has_cut_is_a_trouble_as_long_as_it_is_kept(disk, store):
     end = store.append(draft()).end
     disk.files[ROOT / "commitlog" / f"{0:020}"].buffer[end : end + 9] = b"no record"
     again = store_of(disk.after_kill())
@@ -500,8 +493,7 @@ def test_the_garbage_collector_rests_while_a_store_is_opened_and_no_longer(is_en
 
 
 @pytest.mark.parametrize("is_clean", [True, False])
-def test_what_was_looked_at_is_kept_no_longer_than_the_start_takes(is_clean, disk):
-    store = store_of(disk)
+def test_what_was_looked_at_is_kept_no_longer_than_the_start_takes(is_clean, disk, store):
     for queue_id in range(3):
         store.append(draft(queue_id=queue_id))
     store.flush()
