@@ -105,11 +105,6 @@ class Calls:
         """Let everything work again."""
         self._fault = None
 
-    @property
-    def is_spent(self) -> bool:
-        """Say whether a fault that comes once has come."""
-        return self._fault is None
-
     @contextmanager
     def replaced(self) -> Iterator[None]:
         """Stand where the system calls are."""
