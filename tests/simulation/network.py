@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 import errno
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from contextvars import Context, copy_context
 from random import Random
 from typing import TYPE_CHECKING, Any
@@ -403,9 +403,3 @@ def _running() -> Process:
     process = PROCESS.get()
     assert process is not None, "only processes of machines have a network"
     return process
-
-
-def both_ways(one: str, other: str) -> Iterator[tuple[str, str]]:
-    """Yield a cable's two directions."""
-    yield one, other
-    yield other, one
