@@ -19,10 +19,8 @@ def test_a_broker_conf_as_rocketmq_ships_it_is_understood(tmp_path: Path) -> Non
 
     config = BrokerConfig.from_properties(file)
 
-    assert config.broker_cluster_name == "C1"
-    assert config.name_servers == ("10.0.0.1:9876", "ns:9877")
-    assert config.flush_disk_type == "SYNC_FLUSH"
-    assert config.broker_ip1 == "10.0.0.9"
+    assert (config.broker_cluster_name, config.name_servers) == ("C1", ("10.0.0.1:9876", "ns:9877"))
+    assert (config.flush_disk_type, config.broker_ip1) == ("SYNC_FLUSH", "10.0.0.9")
     assert not config.auto_create_topic_enable
     assert config.store_path_root_dir == tmp_path / "store"
 

@@ -163,8 +163,7 @@ async def test_a_server_does_not_cut_off_a_client_that_answers_late(server: Serv
 async def test_oneway_needs_no_answer(server: Server, pool: ConnectionPool):
     await pool.oneway(server.address, GetRouteInfo(topic="quiet"))
     await server.service.arrived.wait()
-    assert server.service.seen == ["quiet"]
-    assert server.counters.bytes_sent == 0
+    assert (server.service.seen, server.counters.bytes_sent) == (["quiet"], 0)
 
 
 async def test_closing_an_address_closes_only_that():

@@ -45,8 +45,7 @@ def test_a_copy_takes_no_messages_of_its_own() -> None:
         store.append(Draft("t", 0, b"x"))
     with pytest.raises(StoreUnavailable, match="slave"):
         store.append_batch([Draft("t", 0, b"x")])
-    assert store.max_physical_offset == 0
-    assert store.troubles == []
+    assert (store.max_physical_offset, store.troubles) == (0, [])
 
 
 def test_a_copy_may_begin_where_a_file_does(disk: FakeDisk) -> None:

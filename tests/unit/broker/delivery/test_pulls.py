@@ -132,8 +132,7 @@ async def test_a_burst_answers_each_parked_pull_once_and_whole(rig: Rig) -> None
     rig.send(b"2")
     assert rig.answers == []
     await until(lambda: rig.answers)
-    assert rig.answers == [(FOUND, [b"1", b"2"])]
-    assert rig.pulls.parked_count == 1
+    assert (rig.answers, rig.pulls.parked_count) == ([(FOUND, [b"1", b"2"])], 1)
 
 
 def test_over_the_limit_nobody_waits() -> None:
@@ -147,8 +146,7 @@ def test_a_pull_is_answered_when_its_time_is_over_and_not_before(rig: Rig) -> No
     rig.pulls.answer_expired(rig.clock.advance(499))
     assert rig.answers == []
     rig.pulls.answer_expired(rig.clock.advance(1))
-    assert rig.answers == [(NOT_FOUND, [])]
-    assert rig.pulls.parked_count == 0
+    assert (rig.answers, rig.pulls.parked_count) == ([(NOT_FOUND, [])], 0)
 
 
 def test_a_pull_whose_wake_up_was_lost_is_answered_later(rig: Rig) -> None:
@@ -156,8 +154,7 @@ def test_a_pull_whose_wake_up_was_lost_is_answered_later(rig: Rig) -> None:
     rig.park(queue_offset=0)
     rig.park(queue_offset=1)
     rig.pulls.answer_overtaken()
-    assert rig.answers == [(FOUND, [b"first"])]
-    assert rig.pulls.parked_count == 1
+    assert (rig.answers, rig.pulls.parked_count) == ([(FOUND, [b"first"])], 1)
 
 
 async def test_a_pull_that_finds_nothing_after_all_waits_on(rig: Rig) -> None:
@@ -165,8 +162,7 @@ async def test_a_pull_that_finds_nothing_after_all_waits_on(rig: Rig) -> None:
     rig.pulls.answer_topic("other")
     assert rig.pulls.parked_count == 1
     rig.pulls.answer_topic("none")
-    assert rig.answers == []
-    assert rig.pulls.parked_count == 1
+    assert (rig.answers, rig.pulls.parked_count) == ([], 1)
 
 
 def test_the_pulls_of_a_connection_that_closed_get_no_answer(rig: Rig) -> None:

@@ -111,8 +111,7 @@ async def test_entries_of_a_queue_are_shown_as_they_are(rig: Any) -> None:
         assert (record.size, entry["tagsCode"], entry["eval"]) == (entry["physicSize"], 112785, False)
     asked = QueryConsumeQueue(topic="t", queue_id=1, index=0, count=2**31 - 1, consumer_group="g")
     document = orjson.loads((await rig.ask(asked)).body)
-    assert len(document["queueData"]) == 5
-    assert document["filterData"] == "g@t is not online!"
+    assert (len(document["queueData"]), document["filterData"]) == (5, "g@t is not online!")
 
 
 @pytest.mark.parametrize("index", [-1, 1, 2**62])

@@ -29,8 +29,7 @@ ADDED = b"MSG_REGION\x01DefaultRegion\x02TRACE_ON\x01true\x02CLUSTER\x01DefaultC
 
 async def test_a_message_is_stored_as_sent_and_the_answer_says_where(rig: Any) -> None:
     answer = await rig.send(body=b"one", properties="TAGS\x01a\x02UNIQ_KEY\x01K1\x02", queue_id=2, flag=7)
-    assert answer.code == 0
-    assert answer.ext_fields["MSG_REGION"] == "DefaultRegion"
+    assert (answer.code, answer.ext_fields["MSG_REGION"]) == (0, "DefaultRegion")
     assert answer.ext_fields["TRACE_ON"] == "true"
     response = decode_header(SendResponse, answer.ext_fields)
     assert (response.queue_id, response.queue_offset, response.transaction_id) == (2, 0, "K1")
@@ -41,8 +40,7 @@ async def test_a_message_is_stored_as_sent_and_the_answer_says_where(rig: Any) -
     assert bytes(record.body) == b"one"
     assert (record.topic, record.flag, record.queue_offset) == ("t", 7, 0)
     assert (record.reconsume_times, record.prepared_transaction_offset) == (0, 0)
-    assert record.physical_offset == physical_offset
-    assert record.born_at_ms == 1_700_000_000_000
+    assert (record.physical_offset, record.born_at_ms) == (physical_offset, 1_700_000_000_000)
     assert parse_properties(record.properties) == {"TAGS": "a", "UNIQ_KEY": "K1", **parse_properties(ADDED)}
 
 

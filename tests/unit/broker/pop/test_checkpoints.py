@@ -21,14 +21,12 @@ def checkpoints() -> Checkpoints:
 
 def test_acks_strike_out_messages_until_none_is_left(checkpoints: Checkpoints):
     checkpoints.add(checkpoint(), 3, 7, 100)
-    assert checkpoints.in_flight == {("t", "g", 0): 3}
-    assert checkpoints.message_count == 3
+    assert (checkpoints.in_flight, checkpoints.message_count) == ({("t", "g", 0): 3}, 3)
     assert checkpoints.acknowledge(KEY, [11, 12, 11]) == 1
     found = checkpoints.find(KEY)
     assert found is not None
     assert found.offsets_left == [10, 14]
-    assert checkpoints.in_flight == {("t", "g", 0): 2}
-    assert checkpoints.message_count == 2
+    assert (checkpoints.in_flight, checkpoints.message_count) == ({("t", "g", 0): 2}, 2)
     assert checkpoints.acknowledge(KEY, [10, 14]) == 2
     assert checkpoints.find(KEY) is None
     assert (checkpoints.count, checkpoints.in_flight, checkpoints.oldest(3)) == (0, {}, None)
@@ -80,8 +78,7 @@ def test_one_that_is_written_again_moves_on_and_keeps_its_acks(checkpoints: Chec
     assert first is not None
     assert (found.offsets_left, found.revive_offset) == ([11, 14], 9)
     assert first.revive_offset == 6
-    assert checkpoints.count == 2
-    assert checkpoints.in_flight == {("t", "g", 0): 3}
+    assert (checkpoints.count, checkpoints.in_flight) == (2, {("t", "g", 0): 3})
 
 
 def test_two_of_one_name_with_other_messages_both_come_again(checkpoints: Checkpoints):
@@ -92,8 +89,7 @@ def test_two_of_one_name_with_other_messages_both_come_again(checkpoints: Checkp
     assert found is not None
     assert found.offsets_left == [10, 11, 14]
     checkpoints.finish(found)
-    assert checkpoints.count == 0
-    assert checkpoints.in_flight == {}
+    assert (checkpoints.count, checkpoints.in_flight) == (0, {})
 
 
 def test_one_that_was_written_when_all_was_done_is_not_kept(checkpoints: Checkpoints):

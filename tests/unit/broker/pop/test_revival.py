@@ -76,8 +76,7 @@ def test_messages_of_deleted_topics_and_groups_end(rig: Rig) -> None:
     rig.registries.groups.delete("h", 0)
     rig.pass_ms(60_000)
     rig.revive()
-    assert rig.log.checkpoints.count == 0
-    assert rig.revival.retry_count == 0
+    assert (rig.log.checkpoints.count, rig.revival.retry_count) == (0, 0)
 
 
 def test_messages_that_the_log_has_no_more_end(rig: Rig) -> None:

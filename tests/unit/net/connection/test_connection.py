@@ -175,8 +175,7 @@ async def test_an_idle_connection_is_closed_and_a_busy_one_is_not():
         while not cut_off.done():
             await busy.send(request_frame("t"))
             await busy.receive()
-        assert server.counters.closed_by_us["idle"] == 1
-        assert len(server.connections) == 1
+        assert (server.counters.closed_by_us["idle"], len(server.connections)) == (1, 1)
 
 
 @pytest.mark.real
@@ -546,8 +545,7 @@ def test_a_late_refusal_is_counted_and_a_late_answer_to_a_one_way_request_is_not
     asked.answer(Reply(16, "no"))
     side.loop.turn()
     assert [(answer.opaque, answer.code) for answer in side.written] == [(1, 16)]
-    assert dict(side.counters.refusals) == {(106, 16): 1}
-    assert side.connection.parked_count == 0
+    assert (dict(side.counters.refusals), side.connection.parked_count) == ({(106, 16): 1}, 0)
 
 
 def test_a_peer_that_reads_now_and_then_has_its_whole_time_again():
@@ -923,8 +921,7 @@ def test_an_answer_that_a_handler_gives_at_once_needs_no_turn_of_the_loop(side: 
 def test_what_was_answered_before_a_bad_header_is_written_first(side: Side):
     side.connection.data_received(request_frame("good", 1) + struct.pack(">II", 4 + 2, 2) + b"[]")
     assert [answer.body for answer in side.written] == [b"good"]
-    assert side.transport.calls == ["abort"]
-    assert dict(side.counters.closed_by_us) == {"bad frame": 1}
+    assert (side.transport.calls, dict(side.counters.closed_by_us)) == (["abort"], {"bad frame": 1})
 
 
 def test_a_peer_may_owe_us_reading_up_to_the_limit():

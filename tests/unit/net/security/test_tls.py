@@ -52,8 +52,7 @@ async def test_enforcing_cuts_off_who_does_not_begin_a_handshake(tmp_path: Path)
     async with serving(tls=ServerTls(TlsMode.ENFORCING, files)) as server, peer_of(server) as peer:
         await peer.send(request_frame("secret"))
         assert await peer.is_cut_off()
-        assert server.counters.closed_by_us["no TLS"] == 1
-        assert server.service.seen == []
+        assert (server.counters.closed_by_us["no TLS"], server.service.seen) == (1, [])
         assert await echo(server.address, client_context(files)) == b"t"
 
 

@@ -105,8 +105,7 @@ def test_the_end_is_found_in_a_last_file_of_any_filling(count, disk):
     filled(count, disk, units=128)
     queue = queue_of(disk, units=128)
     queue.load()
-    assert queue.max_offset == count
-    assert queue.synced_offset == count
+    assert (queue.max_offset, queue.synced_offset) == (count, count)
 
 
 @pytest.mark.parametrize("first", [1, 3, 4, 5, 8])

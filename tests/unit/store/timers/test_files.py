@@ -235,8 +235,7 @@ def test_another_precision_writes_everything_anew_from_the_queue() -> None:
         world.put(number, due_ms)
     world.save()
     world = world.reopened(precision_ms=1_000)
-    assert world.files.queue_offset == 0
-    assert len(world.files.aside) == 2
+    assert (world.files.queue_offset, len(world.files.aside)) == (0, 2)
 
 
 def test_units_whose_messages_the_commit_log_has_lost_are_cut_off() -> None:

@@ -25,8 +25,7 @@ async def test_a_message_sent_back_returns_to_its_group_and_dies_when_its_attemp
     _, (record,) = await rig.pull("%RETRY%g")
     properties = parse_properties(record.properties)
     assert (bytes(record.body), record.reconsume_times) == (b"hard", 1)
-    assert properties["RETRY_TOPIC"] == "t"
-    assert properties["ORIGIN_MESSAGE_ID"] == sent.message_id
+    assert (properties["RETRY_TOPIC"], properties["ORIGIN_MESSAGE_ID"]) == ("t", sent.message_id)
     assert properties["UNIQ_KEY"] == "K"
 
     await rig.ask(UpdateSubscriptionGroup(), encode_group_config(GroupConfig(group="g", retry_times_max=1)))
