@@ -77,12 +77,6 @@ def test_a_topic_on_a_new_broker_alone_is_refused_and_leaves_nothing_behind(tabl
     assert table.tables.take_changes() == []
 
 
-def test_a_known_broker_may_register_a_single_topic(table: RouteTable):
-    table.register(broker("a", "one", "two"), at())
-    table.register(broker("a", "three", version=2), at())
-    assert set(table.tables.topics()) == {"one", "two", "three"}
-
-
 def test_an_unchanged_version_changes_no_queues_but_brings_back_what_went_missing(table: RouteTable):
     table.register(broker("a", "one", "two", count=8), at())
     table.delete_topic("one", at())
@@ -101,9 +95,10 @@ def test_a_version_differs_by_any_of_its_parts(version: DataVersion, table: Rout
     assert [found.read_queue_count for found in table.tables.lookup("one").queues] == [4]
 
 
-def test_topics_that_a_registration_does_not_list_stay(table: RouteTable):
+@pytest.mark.parametrize("topics", [("two", "three"), ("three",)], ids=["some", "a single one"])
+def test_topics_that_a_registration_does_not_list_stay(table: RouteTable, topics: tuple[str, ...]):
     table.register(broker("a", "one", "two"), at())
-    table.register(broker("a", "two", "three", version=2), at())
+    table.register(broker("a", *topics, version=2), at())
     assert set(table.tables.topics()) == {"one", "two", "three"}
 
 

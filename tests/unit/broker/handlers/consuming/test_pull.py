@@ -277,15 +277,13 @@ async def test_a_waiting_pull_is_answered_in_time_though_the_wall_clock_is_set_a
         assert answer.code == NOT_FOUND
 
 
-async def test_with_long_polling_off_a_pull_waits_only_a_moment(serve: Serve) -> None:
-    async with serve(long_polling_enable=False, short_polling_time_mills=10) as rig:
-        await rig.send()
-        answer, _ = await rig.pull(queue_offset=1, sys_flag=SUSPEND, suspend_timeout_ms=60_000)
-        assert answer.code == NOT_FOUND
-
-
-async def test_pulls_over_the_limit_are_answered_at_once(serve: Serve) -> None:
-    async with serve(parked_pulls_max=0) as rig:
+@pytest.mark.parametrize(
+    "settings",
+    [{"long_polling_enable": False, "short_polling_time_mills": 10}, {"parked_pulls_max": 0}],
+    ids=["long polling is off", "pulls over the limit"],
+)
+async def test_a_pull_that_may_not_wait_long_is_answered_at_once(serve: Serve, settings: dict[str, Any]) -> None:
+    async with serve(**settings) as rig:
         await rig.send()
         answer, _ = await rig.pull(queue_offset=1, sys_flag=SUSPEND, suspend_timeout_ms=60_000)
         assert answer.code == NOT_FOUND
