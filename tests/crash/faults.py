@@ -102,7 +102,6 @@ class Calls:
         self._fault, self._skip = fault, skip
 
     def disarm(self) -> None:
-        """Let everything work again."""
         self._fault = None
 
     @contextmanager
@@ -227,7 +226,6 @@ class Scenario:
                 self._turn()
 
     def close(self) -> None:
-        """Stop in order."""
         with self.calls.replaced():
             self.store.close()
 

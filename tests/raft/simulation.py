@@ -68,8 +68,6 @@ class Weather:
 
 
 def draw_weather(random: Random) -> Weather:
-    """Return the weather of a seed."""
-
     def sometimes(share: float, value: float) -> float:
         return value if random.random() < share else 0.0
 

@@ -62,7 +62,6 @@ class Weather:
 
     @classmethod
     def draw(cls, random: Random) -> Weather:
-        """Draw one."""
         return cls(
             name_servers=random.choice([1, 2, 3]),
             brokers=random.choice([1, 1, 2, 3]),
@@ -122,7 +121,6 @@ class Life:
 
     @property
     def machines(self) -> list[Machine]:
-        """All of them."""
         return [*self.name_servers, *self.brokers, *self.producers, *self.consumers]
 
     async def play(self) -> None:
@@ -206,7 +204,6 @@ class Life:
                 batch.commit()
 
     async def _fail_for(self, duration_s: float) -> None:
-        """Let things go wrong."""
         world, random, weather = self.world, self.random, self.weather
         end = world.loop.time() + duration_s
         while world.loop.time() < end:

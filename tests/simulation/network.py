@@ -62,7 +62,6 @@ class Network:
             stream.go_on()
 
     def mend_link(self, source: str, target: str) -> None:
-        """Make one link whole."""
         self.cut.discard((source, target))
         for stream in self._streams:
             if (stream.source, stream.target) == (source, target):
@@ -146,7 +145,6 @@ class Listener:
 
     @property
     def is_open(self) -> bool:
-        """Say whether a connection may come."""
         return not self._is_closed and not self.process.is_dead
 
     @property
@@ -271,7 +269,6 @@ class Transport(asyncio.Transport):
         self._end: list[Exception | None] = []
 
     def begin(self, factory: Callable[[], Any]) -> None:
-        """The listener's side of a connection begins."""
         if not self.is_lost:
             self.protocol = factory()
             self.protocol.connection_made(self)

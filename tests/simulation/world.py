@@ -58,14 +58,12 @@ class World:
         return self._digest.hexdigest()
 
     def trace(self, text: str) -> None:
-        """Take note of something that happens."""
         line = f"{self.loop.time():.6f} {text}"
         self._digest.update(line.encode())
         if self.trace_lines is not None:
             self.trace_lines.append(line)
 
     def machine(self, name: str) -> Machine:
-        """Make a machine."""
         directory = self._directory / name
         directory.mkdir()
         address = f"10.0.0.{len(self.machines) + 1}"
@@ -95,7 +93,6 @@ class World:
             await asyncio.sleep(0.05)
 
     def close(self) -> None:
-        """Let go of everything."""
         for machine in self.machines:
             machine.bury()
         for task in asyncio.all_tasks(self.loop):

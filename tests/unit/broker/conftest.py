@@ -31,7 +31,6 @@ class Rig:
         self.pool = self.connect()
 
     def connect(self, **settings: Any) -> ConnectionPool:
-        """Return another client's pool."""
         pool = ConnectionPool(**settings)
         self.pools.append(pool)
         return pool

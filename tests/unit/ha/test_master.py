@@ -34,7 +34,9 @@ def test_nothing_is_sent_before_the_first_report(slave: SlaveFeed) -> None:
 @pytest.mark.parametrize(
     ("begin", "end", "start"), [(0, 0, 0), (0, 99, 0), (0, 100, 100), (0, 250, 200), (300, 300, 300)]
 )
-def test_an_empty_slave_begins_with_the_last_file(begin: int, end: int, start: int, slave: SlaveFeed) -> None:
+def test_an_empty_slave_begins_with_the_last_file_and_no_earlier_than_the_log(
+    begin: int, end: int, start: int, slave: SlaveFeed
+) -> None:
     slave.report(0, begin, end, 0)
     assert slave.sent == start
 

@@ -141,7 +141,6 @@ class Layer:
         self.transport.connection_made(cast(asyncio.BaseTransport, self.below))
 
     def begin(self) -> None:
-        """Let a handshake begin."""
         self.transport.data_received(b"\x16\x03\x01")
 
     def shake_hands(self) -> Client:

@@ -36,7 +36,6 @@ def bodies(records: list[Record]) -> list[bytes]:
 
 
 async def parked(rig: Any, count: int) -> None:
-    """Wait until so many pulls are parked."""
     await until(lambda: rig.broker.service.pulls.parked_count == count)
 
 
