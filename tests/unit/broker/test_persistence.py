@@ -36,8 +36,7 @@ def test_a_topic_table_survives_a_restart(tmp_path: Path) -> None:
     files.save_topics(topics)
     loaded = files.load_topics(auto_create_enable=True)
 
-    assert loaded.all == topics.all
-    assert loaded.version == topics.version
+    assert (loaded.all, loaded.version) == (topics.all, topics.version)
 
 
 def test_a_first_start_finds_nothing_and_that_is_fine(tmp_path: Path) -> None:
@@ -78,8 +77,7 @@ def test_group_settings_survive_with_what_a_newer_broker_wrote(tmp_path: Path) -
             "attributes": {}, "groupRetryPolicy": {"type": "CUSTOMIZED"}
         }
     )  # fmt: skip
-    assert again.forbidden == {"g": {"t": 2}}
-    assert again.version.counter == 7
+    assert (again.forbidden, again.version.counter) == ({"g": {"t": 2}}, 7)
 
 
 def offsets_in(path: Path) -> object:
